@@ -1,0 +1,7 @@
+//! Client engines: HTTP/1.1, HTTP/2 and HTTP/3, TLS and QUIC as state machines without I/O.
+
+pub mod contract;
+
+pub use contract::{
+    Connection, Event, Handshake, Head, HeaderBytes, Input, NotNow, Request, RequestId, Sink, Transmit,
+};

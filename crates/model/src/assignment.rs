@@ -1,0 +1,140 @@
+//! The seam between the tool and its client processes.
+//!
+//! A client reads one [`Assignment`] as JSON on standard input and writes [`ClientMessage`]s to standard output;
+//! nothing else passes. The same seam serves a namespace today and another machine later.
+
+use std::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::page::Page;
+use crate::pins::Pins;
+use crate::sample::{ConnectionRow, Failure, Sample};
+use crate::variant::Variant;
+
+/// The version of this seam; a client refuses any other.
+pub const ASSIGNMENT_VERSION: u32 = 1;
+
+/// All that a client process has to know.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Assignment {
+    /// [`ASSIGNMENT_VERSION`].
+    pub version: u32,
+    /// The client group's number within the cell.
+    pub group: u16,
+    /// The node's name.
+    pub node: String,
+    /// The clock that stamps are taken from.
+    pub clock: ClockReference,
+    /// Where to send requests.
+    pub target: Target,
+    /// What to do.
+    pub workload: Workload,
+    /// How transports are set.
+    pub pins: Pins,
+    /// Seed of all randomness.
+    pub seed: u64,
+    /// When to give up, in nanoseconds since the run's start.
+    pub deadline_ns: u64,
+}
+
+/// A node's monotonic clock and the reading at which the run began.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockReference {
+    /// Names the clock; stamps of different clocks are never subtracted. All nodes on one machine share one.
+    pub id: String,
+    /// CLOCK_MONOTONIC at the run's start, in nanoseconds.
+    pub run_start_ns: u64,
+}
+
+/// The server as a client sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Target {
+    /// The variant to speak.
+    pub variant: Variant,
+    /// Address and port to connect to.
+    pub address: SocketAddr,
+    /// Host and port as in the URL's authority.
+    pub authority: String,
+    /// Server name for SNI and certificate verification.
+    pub server_name: String,
+    /// Whom to trust.
+    pub trust: Trust,
+}
+
+/// Whom a client trusts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Trust {
+    /// The certificate authority in this PEM text, alone.
+    Authority(String),
+    /// The system's roots.
+    System,
+    /// Anybody; only where the user said so.
+    Anyone,
+}
+
+/// What a client does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Workload {
+    /// Load one page from cold, as a browser would.
+    Page {
+        /// The page.
+        page: Page,
+    },
+    /// Closed loop: each stream of each connection sends its next request when its last is answered.
+    Closed {
+        /// Paths to request, in turn.
+        paths: Vec<String>,
+        /// Connections held open.
+        connections: u32,
+        /// Requests in flight on each connection; HTTP/1.1 has one.
+        streams: u32,
+        /// Stop after so many requests.
+        requests: Option<u64>,
+        /// Stop after so long.
+        duration_ns: Option<u64>,
+        /// Requests that begin before this time belong to the warm-up.
+        warmup_ns: u64,
+    },
+}
+
+/// What a client says on standard output, in this order: `Hello`, any rows, then `Done` or `Fault`.
+///
+/// Each message is framed as a little-endian `u32` length and so many bytes of postcard.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum ClientMessage {
+    /// The client understood its assignment.
+    Hello {
+        /// [`ASSIGNMENT_VERSION`].
+        version: u32,
+    },
+    /// Rows of requests.
+    Samples(Vec<Sample>),
+    /// Rows of connections.
+    Connections(Vec<ConnectionRow>),
+    /// All done; what it took.
+    Done(ClientReport),
+    /// The client could not do its work at all.
+    Fault(Failure),
+}
+
+/// What a client process says of itself at the end.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClientReport {
+    /// The URLs that [`Sample::url`] counts.
+    pub urls: Vec<String>,
+    /// First request intended, in nanoseconds since the run's start.
+    pub started_ns: u64,
+    /// Last response done.
+    pub finished_ns: u64,
+    /// CPU time in user space between these two.
+    pub cpu_user_ns: u64,
+    /// CPU time in the kernel between these two.
+    pub cpu_system_ns: u64,
+    /// Time spent runnable but not running, between these two (from the scheduler's statistics).
+    pub run_queue_ns: u64,
+    /// Peak resident memory.
+    pub max_resident_bytes: u64,
+}

@@ -1,0 +1,77 @@
+//! The error of every input that a person writes: where, what was found, what was expected.
+
+use std::fmt;
+use std::ops::Range;
+
+/// What is wrong with a file that a person wrote, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {problem}")]
+pub struct InputError {
+    /// The place of the fault.
+    pub place: Place,
+    /// What was found and what is expected, in one sentence.
+    pub problem: String,
+}
+
+/// A place in a text file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The file's name as the user gave it.
+    pub file: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+    }
+}
+
+/// A text with its file name, from which errors with line and column are made.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    /// The file's name as the user gave it.
+    pub file: &'a str,
+    /// The whole text.
+    pub text: &'a str,
+}
+
+impl Source<'_> {
+    /// An error at the start of `span`, a range of bytes in the text.
+    pub fn error(&self, span: Range<usize>, problem: impl Into<String>) -> InputError {
+        InputError { place: self.place(span.start), problem: problem.into() }
+    }
+
+    /// The error of the TOML reader, with its place; a missing place is the start of the file.
+    pub fn toml_error(&self, error: &toml::de::Error) -> InputError {
+        let span = error.span().unwrap_or(0..0);
+        self.error(span, error.message().trim().replace('\n', "; "))
+    }
+
+    fn place(&self, offset: usize) -> Place {
+        let before = &self.text[..self.text.floor_char_boundary(offset)];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        Place {
+            file: self.file.to_owned(),
+            line: before.matches('\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn place_counts_lines_and_characters() {
+        let source = Source { file: "a.toml", text: "é = 1\nb = 2\n" };
+        assert_eq!(source.error(0..1, "x").to_string(), "a.toml:1:1: x");
+        assert_eq!(source.error(3..4, "x").to_string(), "a.toml:1:3: x");
+        assert_eq!(source.error(11..12, "x").to_string(), "a.toml:2:5: x");
+        assert_eq!(source.error(999..999, "x").to_string(), "a.toml:3:1: x");
+    }
+}

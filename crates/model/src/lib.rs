@@ -1,0 +1,26 @@
+//! The nouns of h123: a study as written, the plan that it resolves to, and the rows that a run leaves behind.
+//!
+//! Pure: no clock, socket, file, thread or randomness. All input passes two stages: *as written* (what the TOML
+//! says) and *resolved* (what everything else reads). A resolved value cannot be inconsistent.
+
+pub mod assignment;
+pub mod error;
+pub mod network;
+pub mod page;
+pub mod pins;
+pub mod plan;
+pub mod record;
+pub mod sample;
+pub mod study;
+pub mod units;
+pub mod variant;
+
+pub use assignment::{Assignment, ClientMessage};
+pub use error::InputError;
+pub use network::Network;
+pub use page::Page;
+pub use pins::Pins;
+pub use plan::{Cell, Plan, PlannedRun};
+pub use record::RunRecord;
+pub use sample::{ConnectionRow, Outcome, Sample};
+pub use variant::{HttpVersion, Variant};

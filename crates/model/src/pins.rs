@@ -1,0 +1,150 @@
+//! What a plan holds alike in every cell, so that nothing differs silently between variants.
+
+use serde::{Deserialize, Serialize};
+
+/// Settings of transport and protocol, the same in every cell unless the study varies them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pins {
+    /// Congestion control of TCP and of QUIC.
+    pub congestion_control: CongestionControl,
+    /// Initial congestion window, in full-sized packets (RFC 6928: 10).
+    pub initial_window_packets: u32,
+    /// Largest IP packet on every link, in bytes.
+    pub mtu_bytes: u32,
+    /// Largest payload of a QUIC datagram (UDP payload), in bytes.
+    pub quic_datagram_bytes: u16,
+    /// TLS version.
+    pub tls_version: TlsVersion,
+    /// TLS 1.3 cipher suite.
+    pub cipher_suite: CipherSuite,
+    /// Key exchange group.
+    pub key_exchange: KeyExchange,
+    /// Whether a client may resume sessions or send early data.
+    pub resumption: bool,
+    /// The client's HTTP/2 flow-control windows and limits.
+    pub http2: Http2Pins,
+    /// The client's HTTP/3 and QUIC flow-control windows.
+    pub http3: Http3Pins,
+    /// How many connections an HTTP/1.1 client opens to one host.
+    pub http1_connections: u32,
+}
+
+/// A congestion control algorithm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CongestionControl {
+    /// CUBIC (RFC 9438).
+    Cubic,
+    /// NewReno (RFC 5681).
+    Reno,
+    /// BBR.
+    Bbr,
+}
+
+/// A version of TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TlsVersion {
+    /// TLS 1.2 (RFC 5246).
+    #[serde(rename = "1.2")]
+    V12,
+    /// TLS 1.3 (RFC 8446).
+    #[serde(rename = "1.3")]
+    V13,
+}
+
+/// A cipher suite of TLS 1.3 (RFC 8446, appendix B.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(non_camel_case_types, reason = "the registered names")]
+#[expect(missing_docs, reason = "the names say all")]
+pub enum CipherSuite {
+    TLS_AES_128_GCM_SHA256,
+    TLS_AES_256_GCM_SHA384,
+    TLS_CHACHA20_POLY1305_SHA256,
+}
+
+/// A key exchange group of TLS (RFC 8446, section 4.2.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say all")]
+pub enum KeyExchange {
+    #[serde(rename = "x25519")]
+    X25519,
+    #[serde(rename = "secp256r1")]
+    Secp256r1,
+    #[serde(rename = "secp384r1")]
+    Secp384r1,
+}
+
+/// What an HTTP/2 client announces (RFC 9113, section 6.5.2).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Http2Pins {
+    /// SETTINGS_INITIAL_WINDOW_SIZE.
+    pub stream_window_bytes: u32,
+    /// The connection's window, opened by a WINDOW_UPDATE after the preface.
+    pub connection_window_bytes: u32,
+    /// SETTINGS_HEADER_TABLE_SIZE.
+    pub header_table_bytes: u32,
+    /// SETTINGS_MAX_FRAME_SIZE.
+    pub max_frame_bytes: u32,
+}
+
+/// What an HTTP/3 client announces (RFC 9000, section 18.2; RFC 9204, section 5).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Http3Pins {
+    /// Window of each stream.
+    pub stream_window_bytes: u32,
+    /// Window of the connection.
+    pub connection_window_bytes: u32,
+    /// QPACK_MAX_TABLE_CAPACITY.
+    pub qpack_table_bytes: u32,
+}
+
+impl Default for Pins {
+    /// Chromium's windows, cubic, TLS 1.3 with AES-128-GCM and X25519, nothing resumed.
+    fn default() -> Self {
+        Pins {
+            congestion_control: CongestionControl::Cubic,
+            initial_window_packets: 10,
+            mtu_bytes: 1500,
+            quic_datagram_bytes: 1452,
+            tls_version: TlsVersion::V13,
+            cipher_suite: CipherSuite::TLS_AES_128_GCM_SHA256,
+            key_exchange: KeyExchange::X25519,
+            resumption: false,
+            http2: Http2Pins::default(),
+            http3: Http3Pins::default(),
+            http1_connections: 6,
+        }
+    }
+}
+
+impl Default for Http2Pins {
+    fn default() -> Self {
+        Http2Pins {
+            stream_window_bytes: 6 << 20,
+            connection_window_bytes: 15 << 20,
+            header_table_bytes: 65_536,
+            max_frame_bytes: 16_384,
+        }
+    }
+}
+
+impl Default for Http3Pins {
+    fn default() -> Self {
+        Http3Pins {
+            stream_window_bytes: 6 << 20,
+            connection_window_bytes: 15 << 20,
+            qpack_table_bytes: 0,
+        }
+    }
+}
+
+impl CongestionControl {
+    /// The name that Linux and studies use.
+    pub const fn name(self) -> &'static str {
+        match self {
+            CongestionControl::Cubic => "cubic",
+            CongestionControl::Reno => "reno",
+            CongestionControl::Bbr => "bbr",
+        }
+    }
+}

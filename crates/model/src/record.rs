@@ -1,0 +1,108 @@
+//! What one run leaves behind: the unit that is stored and analysed.
+
+use serde::{Deserialize, Serialize};
+
+use crate::assignment::ClientReport;
+use crate::sample::{ConnectionRow, Outcome, Sample};
+
+/// Everything that one run left behind.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// The run's number in the plan: [`crate::plan::PlannedRun::run`].
+    pub run: u32,
+    /// The cell that it repeats.
+    pub cell: u32,
+    /// The block that it belongs to.
+    pub block: u32,
+    /// When it began, Unix time in nanoseconds (for people; never subtracted).
+    pub began_unix_ns: u64,
+    /// How long it took, lab included.
+    pub took_ns: u64,
+    /// Ok, failed with a reason, or unsupported.
+    pub outcome: Outcome,
+    /// Rows of requests.
+    pub samples: Vec<Sample>,
+    /// Rows of connections.
+    pub connections: Vec<ConnectionRow>,
+    /// What the client processes said of themselves, by group.
+    pub clients: Vec<ClientReport>,
+    /// What the server process cost.
+    pub servers: Vec<ServerReport>,
+    /// What the emulator did; empty where there was none.
+    pub links: Vec<LinkReport>,
+    /// The known-answer round trips on the empty path; `None` where nothing was emulated.
+    pub calibration: Option<Calibration>,
+}
+
+/// What a server process cost and said.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServerReport {
+    /// The adapter's name.
+    pub name: String,
+    /// The version that it says it is.
+    pub version: String,
+    /// From start to ready.
+    pub ready_after_ns: u64,
+    /// CPU time in user space over the run, all its processes.
+    pub cpu_user_ns: u64,
+    /// CPU time in the kernel.
+    pub cpu_system_ns: u64,
+}
+
+/// What the emulator did on one link during one run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LinkReport {
+    /// The link's name, such as `client-server`.
+    pub link: String,
+    /// From the client's side to the server's.
+    pub up: DirectionReport,
+    /// From the server's side to the client's.
+    pub down: DirectionReport,
+    /// Whether the emulator ran with real-time priority.
+    pub realtime: bool,
+    /// CPU time of the emulator's thread.
+    pub cpu_ns: u64,
+}
+
+/// What the emulator did in one direction, client traffic only (calibration is counted apart).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DirectionReport {
+    /// Frames that entered.
+    pub packets_in: u64,
+    /// Bytes of these frames, Ethernet header included.
+    pub bytes_in: u64,
+    /// Frames that left.
+    pub packets_out: u64,
+    /// Bytes of these frames.
+    pub bytes_out: u64,
+    /// Frames dropped because the study asked for loss.
+    pub lost_configured: u64,
+    /// Frames dropped because the queue was full.
+    pub lost_queue: u64,
+    /// Frames dropped because the emulator could not keep up (ring full, send refused). A fault.
+    pub lost_overload: u64,
+    /// How late frames left, against their due time.
+    pub lateness: Lateness,
+}
+
+/// How late the emulator released frames.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lateness {
+    /// Median.
+    pub p50_ns: u64,
+    /// 99th percentile.
+    pub p99_ns: u64,
+    /// Largest.
+    pub max_ns: u64,
+}
+
+/// Known-answer round trips on the empty path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Calibration {
+    /// The RTT that the network promises.
+    pub expected_rtt_ns: u64,
+    /// Each probe's round trip; a lost one is absent.
+    pub rtt_ns: Vec<u64>,
+    /// How many probes were sent.
+    pub sent: u32,
+}

@@ -1,0 +1,187 @@
+//! The rows that a client leaves behind: one per request, one per connection.
+
+use serde::{Deserialize, Serialize};
+
+use crate::variant::HttpVersion;
+
+/// One request's row.
+///
+/// All stamps are nanoseconds since the run's start on the node's monotonic clock; 0 with `None` semantics is
+/// never used: what did not happen is `None`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// The client group's number within the cell.
+    pub group: u16,
+    /// The request's number within the group, in the order of intention.
+    pub request: u64,
+    /// Which URL: an index into [`crate::assignment::ClientReport::urls`].
+    pub url: u32,
+    /// The connection that carried it: [`ConnectionRow::connection`]; `None` where none was ever had.
+    pub connection: Option<u32>,
+    /// Warm-up or measured.
+    pub phase: Phase,
+    /// When the workload wanted it sent.
+    pub intended_ns: u64,
+    /// When its first byte was handed to the transport.
+    pub sent_ns: Option<u64>,
+    /// When the first byte of the final response head was read.
+    pub first_byte_ns: Option<u64>,
+    /// When the last byte of the response was read, or when it failed.
+    pub done_ns: Option<u64>,
+    /// The final status code.
+    pub status: Option<u16>,
+    /// The version that the response really used.
+    pub version: Option<HttpVersion>,
+    /// Request header bytes before compression (RFC 9113, section 6.5.2 without the 32 bytes of overhead:
+    /// name + value, summed).
+    pub request_header_raw_bytes: u32,
+    /// Request header bytes on the wire: HTTP/1.1 head, or HEADERS frames with their frame headers.
+    pub request_header_wire_bytes: u32,
+    /// Response header bytes before compression, counted like those of the request.
+    pub response_header_raw_bytes: u32,
+    /// Response header bytes on the wire, counted like those of the request.
+    pub response_header_wire_bytes: u32,
+    /// Request body bytes sent.
+    pub request_body_bytes: u64,
+    /// Response body bytes received, after transfer coding and before content coding.
+    pub response_body_bytes: u64,
+    /// The body length that the workload knows to be right.
+    pub expected_body_bytes: Option<u64>,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// The part of a run to which a row belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// Before the steady state; stored, not analysed.
+    Warmup,
+    /// Counted.
+    Measure,
+}
+
+/// How a request, or a run, ended. Never rewritten afterwards.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// As expected, whole.
+    Ok,
+    /// It failed in a named way.
+    Failed(Failure),
+    /// What was asked for does not exist here.
+    Unsupported(String),
+}
+
+/// Why something failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// The kind, for counting.
+    pub kind: FailureKind,
+    /// What happened, in words.
+    pub reason: String,
+}
+
+/// The kinds of failure that are counted apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureKind {
+    /// The name could not be resolved.
+    Dns,
+    /// Nobody listens.
+    Refused,
+    /// The peer reset the connection or the stream.
+    Reset,
+    /// The peer closed before the response was whole.
+    Closed,
+    /// A time limit passed.
+    Timeout,
+    /// The TLS handshake or a record failed.
+    Tls,
+    /// The peer broke the protocol.
+    Protocol,
+    /// A limit of ours was hit (header size, buffered bytes).
+    Limit,
+    /// The status was not the expected one.
+    WrongStatus,
+    /// The body had not the expected length.
+    WrongLength,
+    /// Another version or protocol was negotiated than asked for.
+    WrongVersion,
+    /// The server did not start, or died.
+    Server,
+    /// The client process failed.
+    Client,
+    /// The lab could not be built.
+    Lab,
+    /// The system refused (descriptors, ports, memory).
+    System,
+}
+
+impl FailureKind {
+    /// The name used in tables and files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            FailureKind::Dns => "dns",
+            FailureKind::Refused => "refused",
+            FailureKind::Reset => "reset",
+            FailureKind::Closed => "closed",
+            FailureKind::Timeout => "timeout",
+            FailureKind::Tls => "tls",
+            FailureKind::Protocol => "protocol",
+            FailureKind::Limit => "limit",
+            FailureKind::WrongStatus => "wrong_status",
+            FailureKind::WrongLength => "wrong_length",
+            FailureKind::WrongVersion => "wrong_version",
+            FailureKind::Server => "server",
+            FailureKind::Client => "client",
+            FailureKind::Lab => "lab",
+            FailureKind::System => "system",
+        }
+    }
+}
+
+impl Outcome {
+    /// A failure of a kind, with its reason.
+    pub fn failed(kind: FailureKind, reason: impl Into<String>) -> Self {
+        Outcome::Failed(Failure { kind, reason: reason.into() })
+    }
+
+    /// Whether all went as expected.
+    pub fn is_ok(&self) -> bool {
+        matches!(self, Outcome::Ok)
+    }
+}
+
+/// One connection's row. Stamps as in [`Sample`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ConnectionRow {
+    /// The client group's number within the cell.
+    pub group: u16,
+    /// The connection's number within the group, in the order of opening.
+    pub connection: u32,
+    /// When the connect call was made (TCP) or the first datagram was sent (QUIC).
+    pub opened_ns: u64,
+    /// When TCP was established; `None` for QUIC, whose handshake is one with TLS.
+    pub connected_ns: Option<u64>,
+    /// When requests could first be sent: after TCP, and TLS where there is TLS, or QUIC's handshake.
+    pub ready_ns: Option<u64>,
+    /// When it was closed by either side.
+    pub closed_ns: Option<u64>,
+    /// The protocol that ALPN chose, as text.
+    pub alpn: Option<String>,
+    /// TLS version as the library names it.
+    pub tls_version: Option<String>,
+    /// Cipher suite as registered.
+    pub cipher_suite: Option<String>,
+    /// Key exchange group as registered.
+    pub key_exchange: Option<String>,
+    /// Whether a session was resumed.
+    pub resumed: bool,
+    /// Bytes handed to the transport: TCP payload or UDP payload.
+    pub sent_bytes: u64,
+    /// Bytes received from the transport.
+    pub received_bytes: u64,
+    /// How it ended; `Ok` where it was closed in good order.
+    pub outcome: Outcome,
+}

@@ -1,0 +1,166 @@
+//! Quantities as people write them (`150ms`, `50Mbit/s`, `20kB`, `3%`) and as the program reads them.
+//!
+//! Resolved values are plain integers whose unit stands last in the field's name; these functions are the only
+//! place that parses or prints a unit.
+
+/// Nanoseconds in a second.
+pub const NANOS_PER_S: u64 = 1_000_000_000;
+/// Nanoseconds in a millisecond.
+pub const NANOS_PER_MS: u64 = 1_000_000;
+/// Nanoseconds in a microsecond.
+pub const NANOS_PER_US: u64 = 1_000;
+
+const DURATIONS: &[(&str, f64)] = &[
+    ("ns", 1.0),
+    ("us", 1e3),
+    ("µs", 1e3),
+    ("ms", 1e6),
+    ("s", 1e9),
+    ("min", 60e9),
+    ("h", 3600e9),
+];
+const RATES: &[(&str, f64)] =
+    &[("bit/s", 1.0), ("kbit/s", 1e3), ("Mbit/s", 1e6), ("Gbit/s", 1e9)];
+const SIZES: &[(&str, f64)] = &[
+    ("B", 1.0),
+    ("kB", 1e3),
+    ("MB", 1e6),
+    ("GB", 1e9),
+    ("KiB", 1024.0),
+    ("MiB", 1_048_576.0),
+    ("GiB", 1_073_741_824.0),
+];
+
+/// Reads a duration such as `150ms` or `0.3 ms`; nanoseconds.
+///
+/// # Errors
+/// A sentence that says what was found and which units exist.
+pub fn parse_duration_ns(text: &str) -> Result<u64, String> {
+    parse(text, DURATIONS, "a duration", "150ms")
+}
+
+/// Reads a rate such as `50Mbit/s`; bits per second.
+///
+/// # Errors
+/// A sentence that says what was found and which units exist.
+pub fn parse_rate_bits_per_s(text: &str) -> Result<u64, String> {
+    parse(text, RATES, "a rate", "50Mbit/s")
+}
+
+/// Reads a size such as `20kB` (1000 bytes) or `6MiB` (1 048 576 bytes); bytes.
+///
+/// # Errors
+/// A sentence that says what was found and which units exist.
+pub fn parse_size_bytes(text: &str) -> Result<u64, String> {
+    parse(text, SIZES, "a size", "20kB")
+}
+
+/// Reads a share such as `3%`; a fraction from 0 to 1.
+///
+/// # Errors
+/// A sentence that says what was found and what is expected.
+pub fn parse_share(text: &str) -> Result<f64, String> {
+    let fault = || format!("found `{text}`, expected a share from 0% to 100%, such as `3%`");
+    let number = text.trim().strip_suffix('%').ok_or_else(fault)?;
+    let percent: f64 = number.trim().parse().map_err(|_| fault())?;
+    if (0.0..=100.0).contains(&percent) { Ok(percent / 100.0) } else { Err(fault()) }
+}
+
+/// Prints nanoseconds with three significant digits and the unit that fits: `1.23 ms`.
+pub fn format_duration_ns(ns: f64) -> String {
+    let (value, unit) = match ns.abs() {
+        n if n >= 1e9 => (ns / 1e9, "s"),
+        n if n >= 1e6 => (ns / 1e6, "ms"),
+        n if n >= 1e3 => (ns / 1e3, "µs"),
+        _ => (ns, "ns"),
+    };
+    format!("{} {unit}", three_digits(value))
+}
+
+/// Prints bytes with three significant digits and the unit that fits: `1.6 MB`.
+pub fn format_bytes(bytes: f64) -> String {
+    let (value, unit) = match bytes.abs() {
+        b if b >= 1e9 => (bytes / 1e9, "GB"),
+        b if b >= 1e6 => (bytes / 1e6, "MB"),
+        b if b >= 1e3 => (bytes / 1e3, "kB"),
+        _ => (bytes, "B"),
+    };
+    format!("{} {unit}", three_digits(value))
+}
+
+/// Prints bits per second with the unit that fits: `50 Mbit/s`.
+pub fn format_rate(bits_per_s: f64) -> String {
+    let (value, unit) = match bits_per_s.abs() {
+        b if b >= 1e9 => (bits_per_s / 1e9, "Gbit/s"),
+        b if b >= 1e6 => (bits_per_s / 1e6, "Mbit/s"),
+        b if b >= 1e3 => (bits_per_s / 1e3, "kbit/s"),
+        _ => (bits_per_s, "bit/s"),
+    };
+    format!("{} {unit}", three_digits(value))
+}
+
+/// Prints a number with three significant digits and no trailing zeros after the point.
+pub fn three_digits(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return format!("{value}");
+    }
+    let before_point = value.abs().log10().floor() + 1.0;
+    let decimals = (3.0 - before_point).clamp(0.0, 9.0);
+    #[expect(clippy::cast_possible_truncation, reason = "clamped to 0..=9 in the line above")]
+    #[expect(clippy::cast_sign_loss, reason = "clamped to 0..=9 in the line above")]
+    let text = format!("{value:.*}", decimals as usize);
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+fn parse(text: &str, units: &[(&str, f64)], noun: &str, example: &str) -> Result<u64, String> {
+    let fault = || {
+        let names: Vec<&str> = units.iter().map(|(name, _)| *name).collect();
+        format!("found `{text}`, expected {noun} such as `{example}` (units: {})", names.join(", "))
+    };
+    let trimmed = text.trim();
+    let split = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(fault)?;
+    let number: f64 = trimmed[..split].parse().map_err(|_| fault())?;
+    let unit = trimmed[split..].trim();
+    let factor = units.iter().find(|(name, _)| *name == unit).ok_or_else(fault)?.1;
+    let value = (number * factor).round();
+    if value.is_finite() && value < 9e18 {
+        #[expect(clippy::cast_possible_truncation, reason = "rounded, and below 9e18")]
+        #[expect(clippy::cast_sign_loss, reason = "the number has no sign character")]
+        Ok(value as u64)
+    } else {
+        Err(fault())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_quantities() {
+        assert_eq!(parse_duration_ns("150ms"), Ok(150_000_000));
+        assert_eq!(parse_duration_ns("0.3 ms"), Ok(300_000));
+        assert_eq!(parse_rate_bits_per_s("50Mbit/s"), Ok(50_000_000));
+        assert_eq!(parse_size_bytes("6MiB"), Ok(6_291_456));
+        assert_eq!(parse_share("3%"), Ok(0.03));
+    }
+
+    #[test]
+    fn refuses_what_it_cannot_read() {
+        for text in ["", "150", "ms", "-1ms", "1 lightyear", "99999999999999h", "1.2.3ms"] {
+            let error = parse_duration_ns(text).unwrap_err();
+            assert!(error.starts_with(&format!("found `{text}`, expected a duration")), "{error}");
+        }
+        assert!(parse_share("101%").is_err());
+        assert!(parse_share("3").is_err());
+    }
+
+    #[test]
+    fn prints_three_digits() {
+        assert_eq!(format_duration_ns(1_234_567.0), "1.23 ms");
+        assert_eq!(format_duration_ns(150_000_000.0), "150 ms");
+        assert_eq!(format_bytes(1_600_000.0), "1.6 MB");
+        assert_eq!(three_digits(0.0123), "0.0123");
+        assert_eq!(three_digits(1234.0), "1234");
+    }
+}
