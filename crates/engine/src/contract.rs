@@ -22,6 +22,10 @@ pub trait Connection {
     /// How many more requests may be sent now: 0 before [`Event::Ready`], after GOAWAY, or at the peer's limit.
     fn available_requests(&self) -> usize;
 
+    /// The TCP connection is established, or the UDP socket is there: begins the handshakes. A cleartext connection
+    /// says [`Event::Ready`] at once.
+    fn handle_connected(&mut self, now: u64, sink: &mut Sink<'_>);
+
     /// Begins a request; its bytes leave through `poll_transmit`.
     ///
     /// # Errors

@@ -1,7 +1,9 @@
 //! Client engines: HTTP/1.1, HTTP/2 and HTTP/3, TLS and QUIC as state machines without I/O.
 
 pub mod contract;
+pub mod protocol;
 
 pub use contract::{
     Connection, Event, Handshake, Head, HeaderBytes, Input, NotNow, Request, RequestId, Sink, Transmit,
 };
+pub use protocol::Protocol;
