@@ -1,0 +1,132 @@
+//! The page loader: requests resources as a browser does, as soon as what names them has arrived.
+
+use std::collections::VecDeque;
+
+use model::Page;
+
+use crate::Due;
+
+/// Loads one page once.
+#[derive(Clone, Debug)]
+pub struct PageLoader {
+    page: Page,
+    /// The children of each resource, in the order of their references.
+    children: Vec<Vec<usize>>,
+    /// How many children of each resource are named so far.
+    named: Vec<usize>,
+    /// Named, not yet requested.
+    queue: VecDeque<Due>,
+    /// Requested, not yet ended.
+    in_flight: usize,
+}
+
+impl PageLoader {
+    /// A loader whose document is due at `now`.
+    pub fn new(page: Page, now: u64) -> Self {
+        let children = (0..page.resources.len()).map(|parent| page.children(parent).collect()).collect();
+        let named = vec![0; page.resources.len()];
+        let queue = VecDeque::from([Due { url: 0, intended_ns: now }]);
+        PageLoader { page, children, named, queue, in_flight: 0 }
+    }
+
+    pub(crate) fn paths(&self) -> Vec<&str> {
+        self.page.resources.iter().map(|resource| resource.path.as_str()).collect()
+    }
+
+    pub(crate) fn expected_body_bytes(&self, url: u32) -> Option<u64> {
+        self.page.resources.get(url as usize).map(|resource| resource.bytes)
+    }
+
+    pub(crate) fn poll_request(&mut self) -> Option<Due> {
+        let due = self.queue.pop_front()?;
+        self.in_flight += 1;
+        Some(due)
+    }
+
+    pub(crate) fn waiting(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Queues the children whose references are whole within the first `received_bytes` of their parent.
+    pub(crate) fn handle_body(&mut self, url: u32, received_bytes: u64, now: u64) {
+        let parent = url as usize;
+        while let Some(&child) = self.children[parent].get(self.named[parent]) {
+            if self.page.resources[child].named_at_bytes > received_bytes {
+                break;
+            }
+            self.named[parent] += 1;
+            #[expect(clippy::cast_possible_truncation, reason = "a page has far fewer resources")]
+            self.queue.push_back(Due { url: child as u32, intended_ns: now });
+        }
+    }
+
+    pub(crate) fn handle_done(&mut self) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+    }
+
+    pub(crate) fn is_finished(&self) -> bool {
+        self.queue.is_empty() && self.in_flight == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::error::Source;
+
+    use super::*;
+
+    const PAGE: &str = "
+        title = 'x'
+        [[resource]]
+        path = '/'
+        kind = 'html'
+        sizes = ['4kB']
+        [[resource]]
+        path = '/a.css'
+        kind = 'css'
+        named_by = '/'
+        sizes = ['1kB']
+        [[resource]]
+        path = '/b.js'
+        kind = 'js'
+        named_by = '/'
+        sizes = ['1kB']
+        [[resource]]
+        path = '/c.woff2'
+        kind = 'font'
+        named_by = '/a.css'
+        sizes = ['1kB']
+    ";
+
+    fn loader() -> PageLoader {
+        PageLoader::new(Page::parse("p", Source { file: "p", text: PAGE }).unwrap(), 7)
+    }
+
+    #[test]
+    fn a_resource_is_due_when_its_reference_is_whole() {
+        let mut loader = loader();
+        assert_eq!(loader.poll_request(), Some(Due { url: 0, intended_ns: 7 }));
+        assert_eq!(loader.poll_request(), None);
+        loader.handle_body(0, 383, 8);
+        assert_eq!(loader.waiting(), 0);
+        loader.handle_body(0, 384, 9);
+        assert_eq!(loader.poll_request(), Some(Due { url: 1, intended_ns: 9 }));
+        loader.handle_body(0, 4000, 10);
+        assert_eq!(loader.poll_request(), Some(Due { url: 2, intended_ns: 10 }));
+        loader.handle_body(1, 1000, 11);
+        assert_eq!(loader.poll_request(), Some(Due { url: 3, intended_ns: 11 }));
+        for _ in 0..4 {
+            assert!(!loader.is_finished());
+            loader.handle_done();
+        }
+        assert!(loader.is_finished());
+    }
+
+    #[test]
+    fn a_failed_parent_ends_the_load() {
+        let mut loader = loader();
+        loader.poll_request();
+        loader.handle_done();
+        assert!(loader.is_finished());
+    }
+}
