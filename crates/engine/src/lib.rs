@@ -1,6 +1,8 @@
 //! Client engines: HTTP/1.1, HTTP/2 and HTTP/3, TLS and QUIC as state machines without I/O.
 
 pub mod contract;
+pub mod huffman;
+pub mod prefix_integer;
 pub mod protocol;
 
 pub use contract::{
