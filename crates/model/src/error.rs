@@ -13,20 +13,30 @@ pub struct InputError {
     pub problem: String,
 }
 
-/// A place in a text file.
+/// A place in a text file, or the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The file's name as the user gave it.
     pub file: String,
-    /// Line, from 1.
+    /// Line, from 1; 0 where the place has no lines.
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
 }
 
+impl Place {
+    /// The place of an option on the command line.
+    pub fn command_line() -> Place {
+        Place { file: "command line".to_owned(), line: 0, column: 0 }
+    }
+}
+
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+        match self.line {
+            0 => f.write_str(&self.file),
+            line => write!(f, "{}:{line}:{}", self.file, self.column),
+        }
     }
 }
 
@@ -51,7 +61,7 @@ impl Source<'_> {
         self.error(span, error.message().trim().replace('\n', "; "))
     }
 
-    fn place(&self, offset: usize) -> Place {
+    pub(crate) fn place(&self, offset: usize) -> Place {
         let before = &self.text[..self.text.floor_char_boundary(offset)];
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         Place {

@@ -190,7 +190,10 @@ mod written {
             let bdp_bytes =
                 u128::from(rate) * u128::from(rtt_ns) / u128::from(units::NANOS_PER_S) / BITS_PER_BYTE;
             #[expect(clippy::cast_precision_loss, reason = "a queue's size needs no more than 53 bits")]
-            #[expect(clippy::cast_possible_truncation, reason = "saturates, and a queue so large is no limit")]
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "saturates, and a queue so large is no limit"
+            )]
             #[expect(clippy::cast_sign_loss, reason = "checked to be positive below")]
             let bytes = (bdp_bytes as f64 * factor) as u64;
             return if factor > 0.0 { Ok(Queue::Bytes(bytes.max(1514))) } else { Err(fault()) };
@@ -209,10 +212,8 @@ mod tests {
 
     #[test]
     fn rtt_is_split_and_bdp_resolved() {
-        let network = parse(
-            "title = 'x'\nsource = 'y'\nrtt = '150ms'\nrate = '50Mbit/s'\nqueue = '1bdp'\n",
-        )
-        .unwrap();
+        let network =
+            parse("title = 'x'\nsource = 'y'\nrtt = '150ms'\nrate = '50Mbit/s'\nqueue = '1bdp'\n").unwrap();
         assert_eq!(network.rtt_ns(), 150_000_000);
         assert_eq!(network.up.delay_ns, 75_000_000);
         assert_eq!(network.down.queue, Queue::Bytes(937_500));

@@ -136,7 +136,9 @@ mod written {
             let bytes = units::parse_size_bytes(size.get_ref()).map_err(|p| source.error(size.span(), p))?;
             let path = entry.path.get_ref().replace("{n}", &(index + 1).to_string());
             if resources.iter().any(|resource| resource.path == path) {
-                return Err(source.error(entry.path.span(), format!("found `{path}` twice, expected it once")));
+                return Err(
+                    source.error(entry.path.span(), format!("found `{path}` twice, expected it once"))
+                );
             }
             let named_at_bytes = match named_by {
                 None => 0,
@@ -170,9 +172,10 @@ mod written {
             (None, true) => Ok(None),
             (Some(parent), true) => Err(source
                 .error(parent.span(), "found `named_by` in the first resource, expected the document first")),
-            (None, false) => {
-                Err(source.error(entry.path.span(), format!("found `{path}` without `named_by`, expected the path of the resource that names it")))
-            }
+            (None, false) => Err(source.error(
+                entry.path.span(),
+                format!("found `{path}` without `named_by`, expected the path of the resource that names it"),
+            )),
             (Some(parent), false) => {
                 let is_parent = |resource: &Resource| {
                     resource.path == *parent.get_ref()
@@ -228,9 +231,7 @@ mod tests {
     #[test]
     fn faults_name_the_place() {
         let child = |lines: &str| parse(&format!("{HEAD}[[resource]]\n{lines}\n")).unwrap_err();
-        assert!(
-            child("path = '/a.js'\nkind = 'js'\nsizes = ['1kB']").contains("without `named_by`"),
-        );
+        assert!(child("path = '/a.js'\nkind = 'js'\nsizes = ['1kB']").contains("without `named_by`"),);
         let orphan = child("path = '/a.js'\nkind = 'js'\nsizes = ['1kB']\nnamed_by = '/b.css'");
         assert!(orphan.starts_with("p.toml:10:12: found `/b.css`"), "{orphan}");
         let sizes = "['1B','1B','1B','1B','1B','1B','1B','1B']";

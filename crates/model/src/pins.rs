@@ -130,11 +130,7 @@ impl Default for Http2Pins {
 
 impl Default for Http3Pins {
     fn default() -> Self {
-        Http3Pins {
-            stream_window_bytes: 6 << 20,
-            connection_window_bytes: 15 << 20,
-            qpack_table_bytes: 0,
-        }
+        Http3Pins { stream_window_bytes: 6 << 20, connection_window_bytes: 15 << 20, qpack_table_bytes: 0 }
     }
 }
 

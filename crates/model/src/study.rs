@@ -1,1 +1,161 @@
-//! A study as written.
+//! A study: a question written down as a TOML file, and its resolution into a [`Plan`].
+//!
+//! Two stages. [`Study::read`] takes the file *as written*: every key known, every type right, every unit readable,
+//! every value with its place. [`Study::resolve`] looks up what the names mean, refuses contradictions and
+//! multiplies the matrix out. Both stop at the first fault and say where it is, what was found and what is expected.
+
+use crate::error::{InputError, Place, Source};
+use crate::plan::Plan;
+
+mod hold;
+mod nearest;
+mod reader;
+mod resolve;
+#[cfg(test)]
+mod tests;
+mod written;
+
+use reader::Placed;
+use written::{Baseline, NamedEntry};
+
+pub use written::FactorKind;
+
+/// A study as written. It has been read, but its names may mean nothing yet.
+#[derive(Clone, Debug)]
+pub struct Study {
+    name: String,
+    text: String,
+    question: String,
+    metric: Placed<String>,
+    baseline: Baseline,
+    margin_share: f64,
+    runs: u32,
+    seed: u64,
+    matrix: Placed<Vec<Factor>>,
+    workloads: Vec<NamedEntry>,
+    hold: hold::Hold,
+}
+
+/// One factor of the matrix and its levels, both in the order of the file.
+#[derive(Clone, Debug)]
+struct Factor {
+    kind: FactorKind,
+    levels: Placed<Vec<Placed<String>>>,
+}
+
+/// What a study may name: the data files and the lists that the tool knows.
+pub trait Library {
+    /// The names of the networks (`networks/NAME.toml`).
+    fn networks(&self) -> Vec<String>;
+    /// The names of the pages (`pages/NAME.toml`).
+    fn pages(&self) -> Vec<String>;
+    /// The names of the servers (`servers/NAME/`).
+    fn servers(&self) -> Vec<String>;
+    /// The names of the metrics that the analysis computes.
+    fn metrics(&self) -> Vec<String>;
+    /// The file of a network in [`Library::networks`].
+    ///
+    /// # Errors
+    /// Why the file cannot be read, in one sentence.
+    fn network(&self, name: &str) -> Result<DataFile, String>;
+    /// The file of a page in [`Library::pages`].
+    ///
+    /// # Errors
+    /// Why the file cannot be read, in one sentence.
+    fn page(&self, name: &str) -> Result<DataFile, String>;
+}
+
+/// A data file's text and the name by which errors call it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataFile {
+    /// Such as `networks/lan.toml`.
+    pub file: String,
+    /// The whole text.
+    pub text: String,
+}
+
+/// What the command line says instead of the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// Levels of the factor `variant`.
+    pub variants: Option<Vec<String>>,
+    /// Levels of the factor `server`.
+    pub servers: Option<Vec<String>>,
+    /// Levels of the factor `network`.
+    pub networks: Option<Vec<String>>,
+    /// Levels of the factor `workload`; the study has to define them.
+    pub workloads: Option<Vec<String>>,
+    /// Runs of each cell.
+    pub runs: Option<u32>,
+    /// The seed of the order and of every run.
+    pub seed: Option<u64>,
+}
+
+impl Study {
+    /// Reads a study, applies the command line's overrides and resolves it.
+    ///
+    /// # Errors
+    /// As [`Study::read`], [`Study::apply`] and [`Study::resolve`].
+    pub fn parse(
+        name: &str,
+        source: Source<'_>,
+        overrides: &Overrides,
+        library: &impl Library,
+    ) -> Result<Plan, InputError> {
+        let mut study = Study::read(name, source)?;
+        study.apply(overrides)?;
+        study.resolve(library)
+    }
+
+    /// Reads a study file as written.
+    ///
+    /// # Errors
+    /// File, line and column of faulty TOML, an unknown or missing key, a wrong type or a bad unit.
+    pub fn read(name: &str, source: Source<'_>) -> Result<Study, InputError> {
+        written::read(name, source)
+    }
+
+    /// Puts the command line's values in the place of the file's.
+    ///
+    /// # Errors
+    /// Only a number of runs out of bounds; names are looked up by [`Study::resolve`].
+    pub fn apply(&mut self, overrides: &Overrides) -> Result<(), InputError> {
+        let by_factor = [
+            (FactorKind::Variant, &overrides.variants),
+            (FactorKind::Server, &overrides.servers),
+            (FactorKind::Network, &overrides.networks),
+            (FactorKind::Workload, &overrides.workloads),
+        ];
+        for (kind, names) in by_factor {
+            let Some(names) = names else { continue };
+            let factor = self.matrix.value.iter_mut().find(|factor| factor.kind == kind);
+            if let Some(factor) = factor {
+                let levels = names.iter().map(|name| on_command_line(name.clone())).collect();
+                factor.levels = on_command_line(levels);
+            }
+        }
+        if let Some(runs) = overrides.runs {
+            if !written::RUNS.contains(&u64::from(runs)) {
+                let (least, most) = (written::RUNS.start(), written::RUNS.end());
+                let problem = format!("found {runs} runs, expected a whole number from {least} to {most}");
+                return Err(on_command_line(runs).error(problem));
+            }
+            self.runs = runs;
+        }
+        self.seed = overrides.seed.unwrap_or(self.seed);
+        Ok(())
+    }
+
+    /// Looks up every name, refuses contradictions and multiplies the matrix out.
+    ///
+    /// # Errors
+    /// The place and nature of the first name that means nothing, of a contradiction, or of a fault in a network's
+    /// or page's own file.
+    pub fn resolve(&self, library: &impl Library) -> Result<Plan, InputError> {
+        resolve::resolve(self, library)
+    }
+}
+
+fn on_command_line<T>(value: T) -> Placed<T> {
+    Placed { value, place: Place::command_line() }
+}

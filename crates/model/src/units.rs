@@ -10,17 +10,9 @@ pub const NANOS_PER_MS: u64 = 1_000_000;
 /// Nanoseconds in a microsecond.
 pub const NANOS_PER_US: u64 = 1_000;
 
-const DURATIONS: &[(&str, f64)] = &[
-    ("ns", 1.0),
-    ("us", 1e3),
-    ("µs", 1e3),
-    ("ms", 1e6),
-    ("s", 1e9),
-    ("min", 60e9),
-    ("h", 3600e9),
-];
-const RATES: &[(&str, f64)] =
-    &[("bit/s", 1.0), ("kbit/s", 1e3), ("Mbit/s", 1e6), ("Gbit/s", 1e9)];
+const DURATIONS: &[(&str, f64)] =
+    &[("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9), ("h", 3600e9)];
+const RATES: &[(&str, f64)] = &[("bit/s", 1.0), ("kbit/s", 1e3), ("Mbit/s", 1e6), ("Gbit/s", 1e9)];
 const SIZES: &[(&str, f64)] = &[
     ("B", 1.0),
     ("kB", 1e3),

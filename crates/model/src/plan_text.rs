@@ -1,0 +1,302 @@
+//! A plan in words, at most 80 columns wide: what `h123 plan` prints.
+
+use std::fmt::{self, Write};
+
+use crate::assignment::Workload;
+use crate::pins::{Pins, TlsVersion};
+use crate::plan::{Cell, Plan};
+use crate::units::{NANOS_PER_S, format_bytes, format_duration_ns, three_digits};
+use crate::variant::Variant;
+use crate::{network, page};
+
+const WIDTH: usize = 80;
+const LABEL_WIDTH: usize = 10;
+const NAME_WIDTH: usize = 20;
+/// Cells and blocks beyond so many are only counted.
+const MOST_CELLS_SHOWN: usize = 40;
+const MOST_BLOCKS_SHOWN: usize = 10;
+
+/// The plan for a person: question, matrix, cells, order, what is held alike, expected duration.
+pub fn plan_text(plan: &Plan) -> String {
+    let mut text = String::new();
+    // Writing into a string cannot fail.
+    let _ = write_plan(&mut text, plan);
+    text
+}
+
+/// A whole number of seconds, or minutes, or hours, such as `1 min 33 s`.
+pub fn format_expected(ns: u64) -> String {
+    let seconds = ns.div_ceil(NANOS_PER_S);
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds} s"),
+        (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
+        (hours, minutes, _) => format!("{hours} h {minutes} min"),
+    }
+}
+
+fn write_plan(out: &mut String, plan: &Plan) -> fmt::Result {
+    writeln!(out, "Study {}", plan.study)?;
+    wrap(out, 2, 2, "", plan.question.split_whitespace(), " ")?;
+    writeln!(out)?;
+    entry(out, "metric", &plan.metric)?;
+    entry(out, "baseline", &format!("{} = {}", plan.baseline.factor, plan.baseline.value))?;
+    let margin = three_digits(plan.margin_share * 100.0);
+    entry(out, "margin", &format!("{margin} %: smaller differences do not matter"))?;
+    let expected = format_expected(plan.expected_ns());
+    let runs = plan.runs.len();
+    let (cells, per_cell) = (plan.cells.len(), plan.runs_per_cell);
+    entry(out, "runs", &format!("{runs} = {} × {per_cell} each", count(cells, "cell")))?;
+    entry(out, "expected", &format!("about {expected}, lab included"))?;
+    write_matrix(out, plan)?;
+    write_cells(out, plan)?;
+    write_order(out, plan)?;
+    write_pins(out, plan)
+}
+
+fn write_matrix(out: &mut String, plan: &Plan) -> fmt::Result {
+    let factors: Vec<&str> =
+        plan.cells.first().map_or(Vec::new(), |cell| cell.levels.iter().map(|l| l.factor.as_str()).collect());
+    let levels: Vec<Vec<&str>> = factors.iter().map(|factor| levels_of(plan, factor)).collect();
+    let sizes: Vec<String> = levels.iter().map(|levels| levels.len().to_string()).collect();
+    writeln!(out, "\nMatrix: {} = {}", sizes.join(" × "), count(plan.cells.len(), "cell"))?;
+    for (factor, levels) in factors.iter().zip(levels) {
+        match *factor {
+            "network" => {
+                let about = |name: &str| plan.networks.iter().find(|n| n.name == name).map(network::describe);
+                write_described(out, factor, &levels, about)?;
+            }
+            "workload" => {
+                let about = |name: &str| {
+                    plan.workloads.iter().find(|w| w.name == name).map(|w| describe(&w.workload))
+                };
+                write_described(out, factor, &levels, about)?;
+            }
+            _ => wrap(out, 2, 2 + LABEL_WIDTH, factor, levels.into_iter(), ", ")?,
+        }
+    }
+    Ok(())
+}
+
+/// One line for each level, with what it stands for.
+fn write_described(
+    out: &mut String,
+    factor: &str,
+    levels: &[&str],
+    about: impl Fn(&str) -> Option<String>,
+) -> fmt::Result {
+    let width = levels.iter().map(|level| level.chars().count()).max().unwrap_or(0);
+    for (index, level) in levels.iter().enumerate() {
+        let label = if index == 0 { factor } else { "" };
+        let about = about(level).unwrap_or_default();
+        let indent = 2 + LABEL_WIDTH + width + 2;
+        let head = format!("{label:<LABEL_WIDTH$}{level:<width$}");
+        wrap(out, 2, indent, &head, about.split(' '), " ")?;
+    }
+    Ok(())
+}
+
+fn write_cells(out: &mut String, plan: &Plan) -> fmt::Result {
+    let Some(first) = plan.cells.first() else { return Ok(()) };
+    let widths: Vec<usize> = first
+        .levels
+        .iter()
+        .map(|level| {
+            let names = levels_of(plan, &level.factor);
+            names.into_iter().map(|name| name.chars().count()).max().unwrap_or(0)
+        })
+        .collect();
+    writeln!(out, "\nCells, and what one run of each is expected to take")?;
+    for cell in plan.cells.iter().take(MOST_CELLS_SHOWN) {
+        let mut line = format!("{:>5} ", cell.cell);
+        for (level, width) in cell.levels.iter().zip(&widths) {
+            write!(line, " {:<width$} ", level.value)?;
+        }
+        writeln!(out, "{}", clip(&format!("{line} {:>7}", expected(cell))))?;
+    }
+    if plan.cells.len() > MOST_CELLS_SHOWN {
+        writeln!(out, "      … and {}", count(plan.cells.len() - MOST_CELLS_SHOWN, "more cell"))?;
+    }
+    Ok(())
+}
+
+fn expected(cell: &Cell) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
+    let ns = cell.expected_run_ns as f64;
+    format_duration_ns(ns)
+}
+
+fn write_order(out: &mut String, plan: &Plan) -> fmt::Result {
+    let blocks = plan.runs_per_cell as usize;
+    let head = format!("Order: {} of {}, each", count(blocks, "block"), count(plan.cells.len(), "run"));
+    writeln!(out, "\n{head} with every cell once, shuffled (seed {})", plan.seed)?;
+    let width = plan.cells.len().saturating_sub(1).to_string().len();
+    for block in plan.runs.chunks(plan.cells.len().max(1)).take(MOST_BLOCKS_SHOWN) {
+        let number = block.first().map_or(0, |run| run.block) + 1;
+        let shown = block.iter().take(MOST_CELLS_SHOWN).map(|run| format!("{:>width$}", run.cell));
+        let more = block.len().checked_sub(MOST_CELLS_SHOWN).filter(|more| *more > 0);
+        let cells: Vec<String> = shown.chain(more.map(|more| format!("… and {more} more"))).collect();
+        wrap(out, 2, 2 + LABEL_WIDTH, &format!("block {number}"), cells.iter().map(String::as_str), " ")?;
+    }
+    if blocks > MOST_BLOCKS_SHOWN {
+        writeln!(out, "  … and {}", count(blocks - MOST_BLOCKS_SHOWN, "more block"))?;
+    }
+    Ok(())
+}
+
+fn write_pins(out: &mut String, plan: &Plan) -> fmt::Result {
+    let pins = &plan.pins;
+    writeln!(out, "\nHeld alike in every cell")?;
+    let has = |wanted: fn(&Variant) -> bool| {
+        plan.cells.iter().flat_map(|cell| &cell.clients).any(|group| wanted(&group.variant))
+    };
+    let mut entries = vec![
+        ("congestion control", pins.congestion_control.name().to_owned()),
+        ("initial window", count(pins.initial_window_packets as usize, "packet")),
+        ("MTU", format!("{} bytes", pins.mtu_bytes)),
+    ];
+    if has(|variant| variant.is_encrypted()) {
+        entries.push(("TLS", tls(pins)));
+    }
+    if has(|variant| matches!(variant, Variant::H1 | Variant::H1s)) {
+        entries
+            .push(("HTTP/1.1", format!("at most {}", count(pins.http1_connections as usize, "connection"))));
+    }
+    if has(|variant| matches!(variant, Variant::H2c | Variant::H2)) {
+        let http2 = &pins.http2;
+        let windows = windows(http2.stream_window_bytes, http2.connection_window_bytes);
+        let (table, frame) = (size(http2.header_table_bytes), size(http2.max_frame_bytes));
+        entries.push(("HTTP/2", format!("{windows}, header table {table}, frames up to {frame}")));
+    }
+    if has(|variant| variant.is_quic()) {
+        let http3 = &pins.http3;
+        let windows = windows(http3.stream_window_bytes, http3.connection_window_bytes);
+        let (table, datagram) = (size(http3.qpack_table_bytes), pins.quic_datagram_bytes);
+        entries.push(("HTTP/3", format!("{windows}, QPACK table {table}, datagrams up to {datagram} bytes")));
+    }
+    for (name, value) in entries {
+        wrap(out, 2, 2 + NAME_WIDTH, name, value.split(' '), " ")?;
+    }
+    Ok(())
+}
+
+fn tls(pins: &Pins) -> String {
+    let version = match pins.tls_version {
+        TlsVersion::V12 => "1.2".to_owned(),
+        TlsVersion::V13 => format!("1.3, {:?}", pins.cipher_suite),
+    };
+    let exchange = format!("{:?}", pins.key_exchange).to_lowercase();
+    let resumption = if pins.resumption { "sessions resumed" } else { "no resumption" };
+    format!("{version}, {exchange}, {resumption}")
+}
+
+fn windows(stream: u32, connection: u32) -> String {
+    format!("windows {} a stream, {} a connection", size(stream), size(connection))
+}
+
+/// A size as people state windows: in MiB or KiB where it is a whole number of them.
+fn size(bytes: u32) -> String {
+    match bytes {
+        0 => "0 B".to_owned(),
+        bytes if bytes % (1 << 20) == 0 => format!("{} MiB", bytes >> 20),
+        bytes if bytes % (1 << 10) == 0 => format!("{} KiB", bytes >> 10),
+        bytes => format_bytes(f64::from(bytes)),
+    }
+}
+
+fn describe(workload: &Workload) -> String {
+    match workload {
+        Workload::Page { page } => format!("cold load of page {}: {}", page.name, page::describe(page)),
+        Workload::Closed { paths, connections, streams, requests, duration_ns, .. } => {
+            #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
+            let end = match (requests, duration_ns) {
+                (_, Some(ns)) => format!("for {}", format_duration_ns(*ns as f64)),
+                (Some(requests), None) => format!("{requests} requests"),
+                (None, None) => "without end".to_owned(),
+            };
+            let connections = count(*connections as usize, "connection");
+            format!(
+                "closed loop over {}: {connections} × {streams} in flight, {end}",
+                count(paths.len(), "path")
+            )
+        }
+    }
+}
+
+/// The levels of a factor, in the order of the matrix.
+fn levels_of<'a>(plan: &'a Plan, factor: &str) -> Vec<&'a str> {
+    let mut levels = Vec::new();
+    for level in plan.cells.iter().filter_map(|cell| cell.level(factor)) {
+        if !levels.contains(&level) {
+            levels.push(level);
+        }
+    }
+    levels
+}
+
+fn count(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
+fn entry(out: &mut String, label: &str, value: &str) -> fmt::Result {
+    wrap(out, 2, 2 + LABEL_WIDTH, label, value.split(' '), " ")
+}
+
+/// Writes `head` at column `first` and the words from column `indent`, on as many lines as they need.
+fn wrap<'a>(
+    out: &mut String,
+    first: usize,
+    indent: usize,
+    head: &str,
+    words: impl Iterator<Item = &'a str>,
+    between: &str,
+) -> fmt::Result {
+    let mut line = format!("{:first$}{head:<width$}", "", width = indent.saturating_sub(first));
+    let mut is_fresh = true;
+    for word in words {
+        let needed = between.len() + word.chars().count();
+        // One column stays for the comma at the line's end.
+        if !is_fresh && line.chars().count() + needed >= WIDTH {
+            writeln!(out, "{}", clip(format!("{line}{between}").trim_end()))?;
+            line = format!("{:indent$}", "");
+            is_fresh = true;
+        }
+        if !is_fresh {
+            line.push_str(between);
+        }
+        line.push_str(word);
+        is_fresh = false;
+    }
+    writeln!(out, "{}", clip(line.trim_end()))
+}
+
+/// A line cut to the screen's width; only names that are longer than any sensible one get here.
+fn clip(line: &str) -> String {
+    if line.chars().count() <= WIDTH {
+        return line.to_owned();
+    }
+    line.chars().take(WIDTH - 1).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expected_time_is_rounded_up() {
+        assert_eq!(format_expected(1), "1 s");
+        assert_eq!(format_expected(93 * NANOS_PER_S), "1 min 33 s");
+        assert_eq!(format_expected(3661 * NANOS_PER_S), "1 h 1 min");
+    }
+
+    #[test]
+    fn long_lists_are_wrapped() {
+        let words: Vec<String> = (100..140).map(|number| number.to_string()).collect();
+        let mut out = String::new();
+        wrap(&mut out, 2, 12, "block 1", words.iter().map(String::as_str), ", ").unwrap();
+        let lines: Vec<&str> = out.lines().collect();
+        assert_eq!(lines.len(), 4);
+        assert!(lines[0].starts_with("  block 1   100, 101,") && lines[0].ends_with(','), "{out}");
+        assert!(lines[1].starts_with("            1"));
+        assert!(lines.iter().all(|line| line.chars().count() <= WIDTH), "{out}");
+    }
+}

@@ -1,0 +1,198 @@
+//! A rough prediction of how long one run takes, for the progress bar and the time limit; never compared with
+//! what was measured.
+//!
+//! A page load is predicted level by level of its dependencies (the document, what it names, what that names):
+//!
+//! 1. A connection costs its handshake: one round trip for TCP, one more for TLS 1.3 or two for TLS 1.2; QUIC's
+//!    single round trip holds TLS (RFC 9000, section 7). HTTP/1.1 pays it again where the second level opens its
+//!    further connections.
+//! 2. Each level's bytes are sent in slow start: the first round carries the initial window of every connection,
+//!    each further round twice as much (RFC 5681, section 3.1), and the window is kept for the next level.
+//! 3. A round lasts one round trip, or the time that the slower of the two rates needs for its bytes where that is
+//!    longer. An HTTP/1.1 connection answers one request a round, so a level has at least as many rounds as it has
+//!    requests per connection.
+//!
+//! Loss and queues are left out.
+
+use crate::assignment::Workload;
+use crate::network::Network;
+use crate::page::Page;
+use crate::pins::{Pins, TlsVersion};
+use crate::units::{NANOS_PER_MS, NANOS_PER_S};
+use crate::variant::{HttpVersion, Variant};
+
+/// Building the lab, calibrating it, starting a server and taking all down again.
+pub const LAB_NS: u64 = 350 * NANOS_PER_MS;
+/// The least time that a run is given before it counts as stuck.
+pub const LEAST_LIMIT_NS: u64 = 10 * NANOS_PER_S;
+
+/// A run is stuck when what the network governs takes so many times its prediction.
+const LIMIT_FACTOR: u64 = 20;
+/// Payload of a full-sized TCP segment less than the MTU: IPv4 and TCP headers.
+const TCP_HEADER_BYTES: u64 = 40;
+/// Time that a server and a client take for one request, a guess.
+const REQUEST_NS: u64 = NANOS_PER_MS / 10;
+
+/// How long one run is expected to take, and how long it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prediction {
+    /// Lab included.
+    pub expected_run_ns: u64,
+    /// A run longer than this is stuck: 20 times the prediction and at least 10 s, beyond any duration that the
+    /// study itself sets.
+    pub run_limit_ns: u64,
+}
+
+/// Predicts one run of `workload` by one client.
+pub fn predict(workload: &Workload, variant: Variant, network: &Network, pins: &Pins) -> Prediction {
+    let (set_ns, governed_ns) = match workload {
+        Workload::Page { page } => (0, page_ns(page, variant, network, pins)),
+        Workload::Closed { connections, streams, requests, duration_ns, .. } => match (duration_ns, requests)
+        {
+            (Some(duration_ns), _) => (*duration_ns, handshake_ns(variant, network, pins)),
+            (None, requests) => {
+                let streams = if variant.http() == HttpVersion::Http11 { 1 } else { *streams };
+                let at_once = u64::from(connections.saturating_mul(streams)).max(1);
+                let rounds = requests.unwrap_or(1).div_ceil(at_once);
+                let round_ns = network.rtt_ns().max(REQUEST_NS.saturating_mul(at_once));
+                (0, handshake_ns(variant, network, pins).saturating_add(rounds.saturating_mul(round_ns)))
+            }
+        },
+    };
+    let governed_ns = LAB_NS.saturating_add(governed_ns);
+    Prediction {
+        expected_run_ns: governed_ns.saturating_add(set_ns),
+        run_limit_ns: governed_ns.saturating_mul(LIMIT_FACTOR).max(LEAST_LIMIT_NS).saturating_add(set_ns),
+    }
+}
+
+/// How long a cold load of `page` takes, from the first packet to the last.
+pub fn page_ns(page: &Page, variant: Variant, network: &Network, pins: &Pins) -> u64 {
+    let is_http1 = variant.http() == HttpVersion::Http11;
+    let mut window_bytes = initial_window_bytes(pins);
+    let mut total_ns = handshake_ns(variant, network, pins);
+    for (depth, level) in levels(page).into_iter().enumerate() {
+        let connections =
+            if is_http1 { level.requests.min(u64::from(pins.http1_connections)).max(1) } else { 1 };
+        if connections > 1 && depth == 1 {
+            total_ns = total_ns.saturating_add(handshake_ns(variant, network, pins));
+            window_bytes = initial_window_bytes(pins);
+        }
+        let least_rounds = if is_http1 { level.requests.div_ceil(connections) } else { 1 };
+        let mut left = level.bytes;
+        let mut rounds = 0;
+        while left > 0 || rounds < least_rounds {
+            let sent = left.min(window_bytes.saturating_mul(connections));
+            left -= sent;
+            rounds += 1;
+            let (rtt_ns, bytes_ns) = (network.rtt_ns(), serialisation_ns(sent, network));
+            let is_last = left == 0 && rounds >= least_rounds;
+            let round_ns = if is_last { rtt_ns.saturating_add(bytes_ns) } else { rtt_ns.max(bytes_ns) };
+            total_ns = total_ns.saturating_add(round_ns);
+            if left > 0 {
+                window_bytes = window_bytes.saturating_mul(2);
+            }
+        }
+        total_ns = total_ns.saturating_add(level.requests.saturating_mul(REQUEST_NS));
+    }
+    total_ns
+}
+
+/// The resources that are as far from the document as each other.
+struct Level {
+    requests: u64,
+    bytes: u64,
+}
+
+fn levels(page: &Page) -> Vec<Level> {
+    let mut depths: Vec<usize> = Vec::with_capacity(page.resources.len());
+    let mut levels: Vec<Level> = Vec::new();
+    for resource in &page.resources {
+        let parent = resource.named_by.and_then(|parent| depths.get(parent));
+        let depth = parent.map_or(0, |parent| parent + 1);
+        depths.push(depth);
+        if levels.len() <= depth {
+            levels.push(Level { requests: 0, bytes: 0 });
+        }
+        levels[depth].requests += 1;
+        levels[depth].bytes += resource.bytes;
+    }
+    levels
+}
+
+fn handshake_ns(variant: Variant, network: &Network, pins: &Pins) -> u64 {
+    let round_trips = match (variant.is_quic(), variant.is_encrypted(), pins.tls_version) {
+        (true, ..) | (false, false, _) => 1,
+        (false, true, TlsVersion::V13) => 2,
+        (false, true, TlsVersion::V12) => 3,
+    };
+    network.rtt_ns().saturating_mul(round_trips)
+}
+
+fn initial_window_bytes(pins: &Pins) -> u64 {
+    let segment_bytes = u64::from(pins.mtu_bytes).saturating_sub(TCP_HEADER_BYTES).max(1);
+    u64::from(pins.initial_window_packets.max(1)) * segment_bytes
+}
+
+fn serialisation_ns(bytes: u64, network: &Network) -> u64 {
+    let Some(rate_bits_per_s) = network.down.rate_bits_per_s else { return 0 };
+    let ns = u128::from(bytes) * 8 * u128::from(NANOS_PER_S) / u128::from(rate_bits_per_s.max(1));
+    u64::try_from(ns).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Source;
+
+    fn network(rtt: &str) -> Network {
+        let text = format!("title = 'x'\nsource = 'y'\nrtt = '{rtt}'\nrate = '100Mbit/s'\n");
+        Network::parse("n", Source { file: "n.toml", text: &text }).unwrap()
+    }
+
+    fn page(images: usize) -> Page {
+        let sizes = vec!["'10kB'"; images].join(", ");
+        let text = format!(
+            "title = 'x'\n[[resource]]\npath = '/'\nkind = 'html'\nsizes = ['10kB']\n\
+             [[resource]]\npath = '/{{n}}.png'\nkind = 'image'\nnamed_by = '/'\nsizes = [{sizes}]\n"
+        );
+        Page::parse("p", Source { file: "p.toml", text: &text }).unwrap()
+    }
+
+    /// In round trips, rounded: at 1 s each, the bytes' own time vanishes.
+    fn round_trips(variant: Variant, images: usize) -> u64 {
+        let ns = page_ns(&page(images), variant, &network("1s"), &Pins::default());
+        (ns + NANOS_PER_S / 2) / NANOS_PER_S
+    }
+
+    #[test]
+    fn round_trips_follow_the_protocols() {
+        // Handshake, document, and 10 kB in one initial window of 14.6 kB.
+        assert_eq!(round_trips(Variant::H3, 1), 1 + 1 + 1);
+        assert_eq!(round_trips(Variant::H2c, 1), 1 + 1 + 1);
+        assert_eq!(round_trips(Variant::H2, 1), 2 + 1 + 1);
+        // 120 kB on one connection: windows of 14.6, 29.2, 58.4 and 17.8 kB.
+        assert_eq!(round_trips(Variant::H2, 12), 2 + 1 + 4);
+        // The same on six connections, opened anew: two requests each.
+        assert_eq!(round_trips(Variant::H1s, 12), 2 + 1 + 2 + 2);
+        assert_eq!(round_trips(Variant::H1s, 30), 2 + 1 + 2 + 5);
+    }
+
+    #[test]
+    fn limits_leave_room() {
+        let near = predict(&Workload::Page { page: page(1) }, Variant::H1, &network("1ms"), &Pins::default());
+        assert!(near.expected_run_ns > LAB_NS && near.expected_run_ns < 2 * LAB_NS);
+        assert_eq!(near.run_limit_ns, LEAST_LIMIT_NS);
+        let closed = Workload::Closed {
+            paths: vec!["/".into()],
+            connections: 1,
+            streams: 1,
+            requests: None,
+            duration_ns: Some(60 * NANOS_PER_S),
+            warmup_ns: 0,
+        };
+        let long = predict(&closed, Variant::H2, &network("1ms"), &Pins::default());
+        assert_eq!(long.expected_run_ns / NANOS_PER_S, 60);
+        assert_eq!(long.run_limit_ns / NANOS_PER_S, 70);
+    }
+}

@@ -1,0 +1,191 @@
+//! Reads tables of TOML key by key, so that every fault has its place and is told in our own words.
+
+use std::ops::RangeInclusive;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::nearest::unknown;
+use crate::error::{InputError, Place, Source};
+
+/// A value with the place where a person wrote it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Placed<T> {
+    pub(super) value: T,
+    pub(super) place: Place,
+}
+
+impl<T> Placed<T> {
+    pub(super) fn error(&self, problem: impl Into<String>) -> InputError {
+        InputError { place: self.place.clone(), problem: problem.into() }
+    }
+
+    fn map<U>(self, change: impl FnOnce(T) -> Result<U, String>) -> Result<Placed<U>, InputError> {
+        match change(self.value) {
+            Ok(value) => Ok(Placed { value, place: self.place }),
+            Err(problem) => Err(InputError { place: self.place, problem }),
+        }
+    }
+}
+
+/// A table whose keys are all known.
+pub(super) struct Table<'a> {
+    source: Source<'a>,
+    /// As it stands in the file: `[matrix]`, or `the study` for the root.
+    title: String,
+    place: Place,
+    entries: &'a DeTable<'a>,
+}
+
+impl<'a> Table<'a> {
+    /// The root of a file.
+    pub(super) fn root(
+        source: Source<'a>,
+        entries: &'a DeTable<'a>,
+        keys: &[&str],
+    ) -> Result<Table<'a>, InputError> {
+        let table = Table { source, title: "the study".into(), place: source.place(0), entries };
+        table.with_keys(keys)
+    }
+
+    /// The same table, if it has no key but these.
+    pub(super) fn with_keys(self, keys: &[&str]) -> Result<Table<'a>, InputError> {
+        for key in self.entries.keys() {
+            if !keys.contains(&key.get_ref().as_ref()) {
+                let problem = unknown(key.get_ref(), &format!("a key of {}", self.title), keys);
+                return Err(self.source.error(key.span(), problem));
+            }
+        }
+        Ok(self)
+    }
+
+    pub(super) fn error(&self, problem: impl Into<String>) -> InputError {
+        InputError { place: self.place.clone(), problem: problem.into() }
+    }
+
+    /// Every key with its place, in the order of the file.
+    pub(super) fn keys(&self) -> impl Iterator<Item = Placed<String>> + '_ {
+        self.entries.keys().map(|key| self.placed(key.get_ref().to_string(), key.span().start))
+    }
+
+    /// The error of a key that is not there.
+    pub(super) fn missing(&self, key: &str, example: &str) -> InputError {
+        self.error(format!("found no `{key}` in {}, expected one such as `{example}`", self.title))
+    }
+
+    pub(super) fn string(&self, key: &str, example: &str) -> Result<Option<Placed<String>>, InputError> {
+        self.get(key).map(|value| self.text(key, value, example)).transpose()
+    }
+
+    /// A string that is read further by `parse`: a quantity with its unit, or a name from a list.
+    pub(super) fn parsed<T>(
+        &self,
+        key: &str,
+        example: &str,
+        parse: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Result<Option<Placed<T>>, InputError> {
+        let Some(text) = self.string(key, example)? else { return Ok(None) };
+        text.map(|text| parse(&text).map_err(|problem| format!("`{key}`: {problem}"))).map(Some)
+    }
+
+    pub(super) fn integer(
+        &self,
+        key: &str,
+        range: RangeInclusive<u64>,
+    ) -> Result<Option<Placed<u64>>, InputError> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        let expected = format!("expected a whole number from {} to {}", range.start(), range.end());
+        let DeValue::Integer(digits) = value.get_ref() else {
+            return Err(self.wrong_type(key, value, &expected));
+        };
+        match u64::from_str_radix(digits.as_str(), digits.radix()) {
+            Ok(number) if range.contains(&number) => Ok(Some(self.placed(number, value.span().start))),
+            _ => Err(self
+                .source
+                .error(value.span(), format!("`{key}`: found {}, {expected}", digits.as_str()))),
+        }
+    }
+
+    pub(super) fn boolean(&self, key: &str) -> Result<Option<Placed<bool>>, InputError> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        match value.get_ref() {
+            DeValue::Boolean(truth) => Ok(Some(self.placed(*truth, value.span().start))),
+            _ => Err(self.wrong_type(key, value, "expected `true` or `false`")),
+        }
+    }
+
+    /// A list of strings; the list itself is placed at its bracket.
+    pub(super) fn strings(
+        &self,
+        key: &str,
+        example: &str,
+    ) -> Result<Option<Placed<Vec<Placed<String>>>>, InputError> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        let DeValue::Array(items) = value.get_ref() else {
+            return Err(self.wrong_type(key, value, &format!("expected a list such as `{key} = {example}`")));
+        };
+        let texts: Result<Vec<_>, _> = items
+            .iter()
+            .map(|item| match item.get_ref() {
+                DeValue::String(text) => Ok(self.placed(text.to_string(), item.span().start)),
+                _ => {
+                    Err(self.wrong_type(key, item, &format!("expected strings, such as `{key} = {example}`")))
+                }
+            })
+            .collect();
+        Ok(Some(self.placed(texts?, value.span().start)))
+    }
+
+    pub(super) fn table(&self, key: &str) -> Result<Option<Table<'a>>, InputError> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        let title = if self.title.starts_with('[') {
+            self.title.replace(']', &format!(".{key}]"))
+        } else {
+            format!("[{key}]")
+        };
+        match value.get_ref() {
+            DeValue::Table(entries) => {
+                let place = self.source.place(value.span().start);
+                Ok(Some(Table { source: self.source, title, place, entries }))
+            }
+            _ => Err(self.wrong_type(key, value, &format!("expected a table `{title}`"))),
+        }
+    }
+
+    fn text(
+        &self,
+        key: &str,
+        value: &Spanned<DeValue<'_>>,
+        example: &str,
+    ) -> Result<Placed<String>, InputError> {
+        match value.get_ref() {
+            DeValue::String(text) => Ok(self.placed(text.to_string(), value.span().start)),
+            _ => Err(self.wrong_type(
+                key,
+                value,
+                &format!("expected a string such as `{key} = \"{example}\"`"),
+            )),
+        }
+    }
+
+    fn wrong_type(&self, key: &str, value: &Spanned<DeValue<'_>>, expected: &str) -> InputError {
+        let found = match value.get_ref() {
+            DeValue::String(text) => format!("the string \"{text}\""),
+            DeValue::Integer(number) => format!("the number {}", number.as_str()),
+            DeValue::Float(number) => format!("the number {}", number.as_str()),
+            DeValue::Boolean(truth) => format!("`{truth}`"),
+            DeValue::Datetime(_) => "a date".to_owned(),
+            DeValue::Array(_) => "a list".to_owned(),
+            DeValue::Table(_) => "a table".to_owned(),
+        };
+        self.source.error(value.span(), format!("`{key}`: found {found}, {expected}"))
+    }
+
+    fn get(&self, key: &str) -> Option<&'a Spanned<DeValue<'a>>> {
+        self.entries.iter().find(|(name, _)| name.get_ref() == key).map(|(_, value)| value)
+    }
+
+    fn placed<T>(&self, value: T, offset: usize) -> Placed<T> {
+        Placed { value, place: self.source.place(offset) }
+    }
+}

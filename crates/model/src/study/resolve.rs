@@ -1,0 +1,272 @@
+//! From the study as written to the plan: names looked up, contradictions refused, the matrix multiplied out.
+
+use super::nearest::unknown;
+use super::reader::Placed;
+use super::written::{Entry, NamedEntry};
+use super::{DataFile, Factor, FactorKind, Library, Study};
+use crate::assignment::Workload;
+use crate::error::{InputError, Source};
+use crate::network::Network;
+use crate::page::Page;
+use crate::plan::{Cell, ClientGroup, Level, NamedWorkload, PLAN_VERSION, Plan, PlannedRun, ServerChain};
+use crate::predict::{Prediction, predict};
+use crate::shuffle::SplitMix64;
+use crate::variant::Variant;
+
+/// More cells than this are a mistake in the matrix.
+const MOST_CELLS: usize = 100_000;
+/// More runs than this would not end within days.
+const MOST_RUNS: u64 = 1_000_000;
+
+const CLIENT_NODE: &str = "client";
+const SERVER_NODE: &str = "server";
+
+/// The levels of every factor, looked up.
+struct Matrix {
+    variants: Vec<Variant>,
+    servers: Vec<String>,
+    networks: Vec<Network>,
+    workloads: Vec<(NamedWorkload, u32)>,
+}
+
+pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, InputError> {
+    check_name(&study.metric, "`metric`: ", "a metric", &library.metrics())?;
+    for factor in &study.matrix.value {
+        check_levels(factor)?;
+    }
+    let matrix = Matrix {
+        variants: resolve_variants(levels(study, FactorKind::Variant))?,
+        servers: resolve_servers(levels(study, FactorKind::Server), library)?,
+        networks: resolve_networks(levels(study, FactorKind::Network), library)?,
+        workloads: resolve_workloads(study, library)?,
+    };
+    let baseline = resolve_baseline(study)?;
+    let cold = matrix.workloads.iter().find(|(named, _)| matches!(named.workload, Workload::Page { .. }));
+    study.hold.check(&matrix.variants, cold.map(|(named, _)| named.name.as_str()))?;
+    let cells = multiply(study, &matrix)?;
+    Ok(Plan {
+        version: PLAN_VERSION,
+        study: study.name.clone(),
+        question: study.question.clone(),
+        study_text: study.text.clone(),
+        metric: study.metric.value.clone(),
+        baseline,
+        margin_share: study.margin_share,
+        seed: study.seed,
+        runs_per_cell: study.runs,
+        pins: study.hold.pins.clone(),
+        runs: order(&cells, study.runs, study.seed),
+        cells,
+        networks: matrix.networks,
+        workloads: matrix.workloads.into_iter().map(|(named, _)| named).collect(),
+        servers: matrix.servers,
+    })
+}
+
+/// The levels of a factor as written; the reader made sure that every factor is there.
+fn levels(study: &Study, kind: FactorKind) -> &[Placed<String>] {
+    let factor = study.matrix.value.iter().find(|factor| factor.kind == kind);
+    factor.map_or(&[], |factor| factor.levels.value.as_slice())
+}
+
+fn check_levels(factor: &Factor) -> Result<(), InputError> {
+    let name = factor.kind.name();
+    if factor.levels.value.is_empty() {
+        return Err(factor
+            .levels
+            .error(format!("`{name}`: found an empty list, expected at least one level")));
+    }
+    for (index, level) in factor.levels.value.iter().enumerate() {
+        if factor.levels.value[..index].iter().any(|earlier| earlier.value == level.value) {
+            return Err(level.error(format!("`{name}`: found `{}` twice, expected it once", level.value)));
+        }
+    }
+    Ok(())
+}
+
+fn check_name(found: &Placed<String>, key: &str, noun: &str, known: &[String]) -> Result<(), InputError> {
+    if known.contains(&found.value) {
+        Ok(())
+    } else {
+        Err(found.error(format!("{key}{}", unknown(&found.value, noun, known))))
+    }
+}
+
+fn resolve_variants(levels: &[Placed<String>]) -> Result<Vec<Variant>, InputError> {
+    let names = Variant::ALL.map(Variant::name);
+    levels
+        .iter()
+        .map(|level| level.value.parse().map_err(|_| level.error(unknown(&level.value, "a variant", &names))))
+        .collect()
+}
+
+fn resolve_servers(levels: &[Placed<String>], library: &impl Library) -> Result<Vec<String>, InputError> {
+    let known = library.servers();
+    levels
+        .iter()
+        .map(|level| check_name(level, "", "a server", &known).map(|()| level.value.clone()))
+        .collect()
+}
+
+fn resolve_networks(levels: &[Placed<String>], library: &impl Library) -> Result<Vec<Network>, InputError> {
+    let known = library.networks();
+    levels
+        .iter()
+        .map(|level| {
+            check_name(level, "", "a network", &known)?;
+            let DataFile { file, text } =
+                library.network(&level.value).map_err(|problem| level.error(problem))?;
+            Network::parse(&level.value, Source { file: &file, text: &text })
+        })
+        .collect()
+}
+
+/// Every workload that the study defines has to be right; only those in the matrix come into the plan.
+fn resolve_workloads(study: &Study, library: &impl Library) -> Result<Vec<(NamedWorkload, u32)>, InputError> {
+    let pages = library.pages();
+    let mut defined = Vec::new();
+    for entry in &study.workloads {
+        defined.push((resolve_workload(entry, &pages, library)?, entry.clients));
+    }
+    let names: Vec<String> = study.workloads.iter().map(|entry| entry.name.value.clone()).collect();
+    levels(study, FactorKind::Workload)
+        .iter()
+        .map(|level| {
+            let found = defined.iter().find(|(named, _)| named.name == level.value);
+            found.cloned().ok_or_else(|| {
+                level.error(unknown(&level.value, "a `[workload.NAME]` that this study defines", &names))
+            })
+        })
+        .collect()
+}
+
+fn resolve_workload(
+    entry: &NamedEntry,
+    pages: &[String],
+    library: &impl Library,
+) -> Result<NamedWorkload, InputError> {
+    let workload = match &entry.what {
+        Entry::Page(name) => {
+            check_name(name, "`page`: ", "a page", pages)?;
+            let DataFile { file, text } = library.page(&name.value).map_err(|problem| name.error(problem))?;
+            Workload::Page { page: Page::parse(&name.value, Source { file: &file, text: &text })? }
+        }
+        Entry::Closed(closed) => Workload::Closed {
+            paths: closed.paths.clone(),
+            connections: closed.connections,
+            streams: closed.streams,
+            requests: closed.requests,
+            duration_ns: closed.duration_ns,
+            warmup_ns: closed.warmup_ns,
+        },
+    };
+    Ok(NamedWorkload { name: entry.name.value.clone(), workload })
+}
+
+fn resolve_baseline(study: &Study) -> Result<Level, InputError> {
+    let (kind, level) = (study.baseline.factor, &study.baseline.level);
+    let Some(factor) = study.matrix.value.iter().find(|factor| factor.kind == kind) else {
+        return Err(level.error(format!("found no factor `{}` in the matrix", kind.name())));
+    };
+    let names: Vec<&str> = factor.levels.value.iter().map(|level| level.value.as_str()).collect();
+    if !names.contains(&level.value.as_str()) {
+        if factor.levels.place.line == 0 {
+            let problem = format!(
+                "found only {} for `{}`, expected the baseline `{}` among them",
+                names.join(", "),
+                kind.name(),
+                level.value
+            );
+            return Err(factor.levels.error(problem));
+        }
+        let noun = format!("a level of `{}` in the matrix", kind.name());
+        return Err(level.error(format!("`baseline`: {}", unknown(&level.value, &noun, &names))));
+    }
+    Ok(Level { factor: kind.name().to_owned(), value: level.value.clone() })
+}
+
+/// Every combination of levels; the factor that the matrix names last changes fastest.
+fn multiply(study: &Study, matrix: &Matrix) -> Result<Vec<Cell>, InputError> {
+    let factors = &study.matrix.value;
+    let count = factors.iter().try_fold(1_usize, |product, factor| {
+        product.checked_mul(factor.levels.value.len()).filter(|product| *product <= MOST_CELLS)
+    });
+    let Some(count) = count else {
+        let problem = format!("found a matrix of more than {MOST_CELLS} cells, expected fewer levels");
+        return Err(study.matrix.error(problem));
+    };
+    if count as u64 * u64::from(study.runs) > MOST_RUNS {
+        let problem = format!(
+            "found {count} cells of {} runs each, expected at most {MOST_RUNS} runs in all",
+            study.runs
+        );
+        return Err(study.matrix.error(problem));
+    }
+    let mut cells = Vec::with_capacity(count);
+    for cell in 0..count {
+        let mut indices = vec![0; factors.len()];
+        let mut rest = cell;
+        for (index, factor) in indices.iter_mut().zip(factors).rev() {
+            *index = rest % factor.levels.value.len();
+            rest /= factor.levels.value.len();
+        }
+        cells.push(make_cell(cell, &indices, study, matrix));
+    }
+    Ok(cells)
+}
+
+fn make_cell(number: usize, indices: &[usize], study: &Study, matrix: &Matrix) -> Cell {
+    let factors = &study.matrix.value;
+    let index_of = |kind| factors.iter().position(|factor| factor.kind == kind).map_or(0, |at| indices[at]);
+    let levels = factors.iter().zip(indices).map(|(factor, &index)| Level {
+        factor: factor.kind.name().to_owned(),
+        value: factor.levels.value[index].value.clone(),
+    });
+    let network = index_of(FactorKind::Network);
+    let workload = index_of(FactorKind::Workload);
+    let variant = matrix.variants[index_of(FactorKind::Variant)];
+    let (named, clients) = &matrix.workloads[workload];
+    let Prediction { expected_run_ns, run_limit_ns } =
+        predict(&named.workload, variant, &matrix.networks[network], &study.hold.pins);
+    Cell {
+        cell: to_u32(number),
+        levels: levels.collect(),
+        network,
+        clients: vec![ClientGroup {
+            group: 0,
+            node: CLIENT_NODE.to_owned(),
+            variant,
+            workload,
+            chain: 0,
+            clients: *clients,
+        }],
+        chains: vec![ServerChain {
+            node: SERVER_NODE.to_owned(),
+            server: matrix.servers[index_of(FactorKind::Server)].clone(),
+        }],
+        expected_run_ns,
+        run_limit_ns,
+    }
+}
+
+/// Blocks that each hold one run of every cell in random order, so that whatever drifts on the machine during the
+/// study falls on every cell alike.
+///
+/// For each block in turn: first its order is drawn, then one seed for each of its runs in that order.
+fn order(cells: &[Cell], runs_per_cell: u32, seed: u64) -> Vec<PlannedRun> {
+    let mut numbers = SplitMix64::new(seed);
+    let mut runs = Vec::with_capacity(cells.len() * runs_per_cell as usize);
+    for block in 0..runs_per_cell {
+        let mut shuffled: Vec<u32> = cells.iter().map(|cell| cell.cell).collect();
+        numbers.shuffle(&mut shuffled);
+        for cell in shuffled {
+            runs.push(PlannedRun { run: to_u32(runs.len()), block, cell, seed: numbers.next_u64() });
+        }
+    }
+    runs
+}
+
+/// Cells and runs are counted within limits far below that of `u32`.
+fn to_u32(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,470 @@
+//! Every fault that a person can put into a study, and the properties of every plan.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::assignment::Workload;
+use crate::plan_text::plan_text;
+use crate::variant::Variant;
+
+const QUICK: &str = include_str!("../../../../studies/quick.toml");
+
+/// The data files of the repository, and two broken ones.
+struct TestLibrary;
+
+const NETWORKS: &[(&str, &str)] = &[
+    ("lan", include_str!("../../../../networks/lan.toml")),
+    ("north-carolina", include_str!("../../../../networks/north-carolina.toml")),
+    ("broken", "title = 'x'\nsource = 'y'\nrtt = '150'\n"),
+];
+const PAGES: &[(&str, &str)] = &[
+    ("small", include_str!("../../../../pages/small.toml")),
+    ("large", include_str!("../../../../pages/large.toml")),
+    ("broken", "title = 'x'\n[[resource]]\npath = 'x'\nkind = 'html'\nsizes = ['1kB']\n"),
+];
+
+fn names(files: &[(&str, &str)]) -> Vec<String> {
+    files.iter().map(|(name, _)| (*name).to_owned()).collect()
+}
+
+fn file(folder: &str, files: &[(&str, &str)], name: &str) -> Result<DataFile, String> {
+    let found = files.iter().find(|(known, _)| *known == name).ok_or("no such file")?;
+    Ok(DataFile { file: format!("{folder}/{name}.toml"), text: found.1.to_owned() })
+}
+
+impl Library for TestLibrary {
+    fn networks(&self) -> Vec<String> {
+        let mut all = names(NETWORKS);
+        all.push("unreadable".into());
+        all
+    }
+
+    fn pages(&self) -> Vec<String> {
+        names(PAGES)
+    }
+
+    fn servers(&self) -> Vec<String> {
+        vec!["origin".into(), "nginx".into()]
+    }
+
+    fn metrics(&self) -> Vec<String> {
+        vec!["page_load_time".into(), "time_to_first_byte".into()]
+    }
+
+    fn network(&self, name: &str) -> Result<DataFile, String> {
+        if name == "unreadable" {
+            return Err("found networks/unreadable.toml, but may not read it".into());
+        }
+        file("networks", NETWORKS, name)
+    }
+
+    fn page(&self, name: &str) -> Result<DataFile, String> {
+        file("pages", PAGES, name)
+    }
+}
+
+fn parse_with(text: &str, overrides: &Overrides) -> Result<Plan, String> {
+    let source = Source { file: "s.toml", text };
+    Study::parse("s", source, overrides, &TestLibrary).map_err(|error| error.to_string())
+}
+
+fn parse(text: &str) -> Result<Plan, String> {
+    parse_with(text, &Overrides::default())
+}
+
+fn quick() -> Plan {
+    let source = Source { file: "studies/quick.toml", text: QUICK };
+    Study::parse("quick", source, &Overrides::default(), &TestLibrary).unwrap()
+}
+
+/// A short study without a fault. Lines are numbered in the tests below.
+const SHORT: &str = r#"question = "Which?"
+metric = "page_load_time"
+baseline = { variant = "h1s" }
+margin = "3%"
+runs = 2
+[matrix]
+variant = ["h1s", "h3"]
+server = ["origin"]
+network = ["lan"]
+workload = ["small"]
+[workload.small]
+kind = "page"
+page = "small"
+[hold]
+mtu = "1500B"
+"#;
+
+/// The error after one line of the short study was replaced.
+fn fault(line: usize, replacement: &str) -> String {
+    let mut lines: Vec<&str> = SHORT.lines().collect();
+    lines[line - 1] = replacement;
+    parse(&lines.join("\n")).unwrap_err()
+}
+
+fn assert_fault(line: usize, replacement: &str, expected: &str) {
+    let error = fault(line, replacement);
+    assert_eq!(error, format!("s.toml:{expected}"), "with `{replacement}`");
+}
+
+#[test]
+fn short_study_is_without_fault() {
+    let plan = parse(SHORT).unwrap();
+    assert_eq!(plan.cells.len(), 2);
+    assert_eq!(plan.seed, 1);
+    assert_eq!(plan.study_text, SHORT);
+    assert_eq!(plan.cells[1].label(), "h3 · origin · lan · small");
+    assert_eq!(plan.cells[1].clients[0].variant, Variant::H3);
+}
+
+#[test]
+fn quick_states_the_defaults() {
+    let plan = quick();
+    assert_eq!(plan.pins, crate::pins::Pins::default());
+    assert_eq!(plan.cells.len(), 20);
+    assert_eq!(plan.runs.len(), 100);
+    assert_eq!(plan.networks[1].rtt_ns(), 150_000_000);
+    assert!(plan.expected_ns() < 120_000_000_000, "{} ns", plan.expected_ns());
+    let page = |index: usize| match &plan.workloads[index].workload {
+        Workload::Page { page } => (page.name.clone(), page.total_bytes(), page.resources.len()),
+        Workload::Closed { .. } => panic!("not a page"),
+    };
+    assert_eq!(page(0), ("small".into(), 20_000, 3));
+    assert_eq!(page(1), ("large".into(), 1_600_000, 55));
+}
+
+#[test]
+fn large_page_has_two_levels_below_the_document() {
+    let plan = quick();
+    let Workload::Page { page } = &plan.workloads[1].workload else { panic!("not a page") };
+    assert_eq!(page.children(0).count(), 52);
+    let style_sheet = page.resources.iter().position(|resource| resource.path == "/large/main.css").unwrap();
+    let fonts: Vec<&str> =
+        page.children(style_sheet).map(|index| page.resources[index].path.as_str()).collect();
+    assert_eq!(fonts, ["/large/font1.woff2", "/large/font2.woff2"]);
+}
+
+#[test]
+fn networks_are_what_the_studies_say() {
+    let plan = quick();
+    let describe = |index: usize| crate::network::describe(&plan.networks[index]);
+    assert_eq!(describe(0), "RTT 300 µs, 1 Gbit/s, queue 1000 packets");
+    assert_eq!(describe(1), "RTT 150 ms, 50 Mbit/s, queue 938 kB");
+}
+
+#[test]
+fn faults_of_keys_and_types() {
+    let keys = "question, metric, baseline, margin, runs, seed, matrix, workload, hold";
+    assert_fault(
+        2,
+        "metrik = \"x\"",
+        &format!("2:1: found `metrik`, expected a key of the study: {keys}; did you mean `metric`?"),
+    );
+    assert_fault(
+        5,
+        "runs = \"5\"",
+        "5:8: `runs`: found the string \"5\", expected a whole number from 1 to 10000",
+    );
+    assert_fault(5, "runs = 0", "5:8: `runs`: found 0, expected a whole number from 1 to 10000");
+    assert_fault(5, "runs = -1", "5:8: `runs`: found -1, expected a whole number from 1 to 10000");
+    assert_fault(
+        5,
+        "runs = 2.5",
+        "5:8: `runs`: found the number 2.5, expected a whole number from 1 to 10000",
+    );
+    assert_fault(5, "", "1:1: found no `runs` in the study, expected one such as `runs = 5`");
+    assert_fault(
+        4,
+        "margin = 3",
+        "4:10: `margin`: found the number 3, expected a string such as `margin = \"3%\"`",
+    );
+    assert_fault(
+        4,
+        "margin = \"120%\"",
+        "4:10: `margin`: found `120%`, expected a share from 0% to 100%, such as `3%`",
+    );
+    assert!(fault(4, "margin = \"0%\"").starts_with("s.toml:4:10: `margin`: found 0%, expected more"));
+    assert!(fault(4, "margin = \"3").starts_with("s.toml:4:"));
+    assert!(fault(4, "runs = 3").starts_with("s.toml:5:1: "), "the same key twice");
+    assert!(fault(1, "question = ' '").starts_with("s.toml:1:12: `question`: found nothing"));
+    assert_eq!(
+        parse("").unwrap_err(),
+        "s.toml:1:1: found no `question` in the study, expected one such as `question = \"Which version …?\"`"
+    );
+}
+
+#[test]
+fn faults_of_the_matrix() {
+    assert_fault(7, "variant = []", "7:11: `variant`: found an empty list, expected at least one level");
+    assert_fault(
+        7,
+        "variant = \"h3\"",
+        "7:11: `variant`: found the string \"h3\", expected a list such as `variant = [\"h1s\", \"h2\", \"h3\"]`",
+    );
+    assert_fault(
+        7,
+        "variant = [\"h3\", \"h1s\", \"h3\"]",
+        "7:25: `variant`: found `h3` twice, expected it once",
+    );
+    assert_fault(
+        7,
+        "variant = [\"h1s\", \"h4\"]",
+        "7:19: found `h4`, expected a variant: h1, h1s, h2c, h2, h3",
+    );
+    assert_fault(
+        8,
+        "server = [\"ngnix\"]",
+        "8:11: found `ngnix`, expected a server: origin, nginx; did you mean `nginx`?",
+    );
+    assert_fault(
+        9,
+        "network = [\"lan\", \"north_carolina\"]",
+        "9:19: found `north_carolina`, expected a network: lan, north-carolina, broken, unreadable; \
+         did you mean `north-carolina`?",
+    );
+    assert_fault(
+        10,
+        "workload = [\"smal\"]",
+        "10:13: found `smal`, expected a `[workload.NAME]` that this study defines: small; did you mean `small`?",
+    );
+    assert_fault(
+        9,
+        "netwrok = [\"lan\"]",
+        "9:1: found `netwrok`, expected a key of [matrix]: variant, server, network, workload; \
+         did you mean `network`?",
+    );
+    assert_fault(9, "", "6:1: found no `network` in [matrix], expected one such as `network = [\"lan\"]`");
+    let empty = SHORT.replace(
+        "variant = [\"h1s\", \"h3\"]\nserver = [\"origin\"]\nnetwork = [\"lan\"]\nworkload = [\"small\"]\n",
+        "",
+    );
+    assert_eq!(
+        parse(&empty).unwrap_err(),
+        "s.toml:6:1: found an empty `[matrix]`, expected the factors variant, server, network, workload"
+    );
+}
+
+#[test]
+fn faults_of_names() {
+    assert_fault(
+        2,
+        "metric = \"page_load\"",
+        "2:10: `metric`: found `page_load`, expected a metric: page_load_time, time_to_first_byte; \
+         did you mean `page_load_time`?",
+    );
+    assert_fault(
+        3,
+        "baseline = { variant = \"h2\" }",
+        "3:24: `baseline`: found `h2`, expected a level of `variant` in the matrix: h1s, h3",
+    );
+    assert!(fault(3, "baseline = {}").contains("found an empty `baseline`, expected one factor"));
+    let two = fault(3, "baseline = { variant = \"h1s\", network = \"lan\" }");
+    assert!(two.contains("found 2 factors in `baseline`, expected one"), "{two}");
+    assert_fault(
+        3,
+        "baseline = \"h1s\"",
+        "3:12: `baseline`: found the string \"h1s\", expected a table `[baseline]`",
+    );
+    assert_fault(
+        13,
+        "page = \"smal\"",
+        "13:8: `page`: found `smal`, expected a page: small, large, broken; did you mean `small`?",
+    );
+}
+
+#[test]
+fn faults_of_workloads() {
+    assert_fault(
+        12,
+        "kind = \"pages\"",
+        "12:8: `kind`: found `pages`, expected a kind of workload: page, closed; did you mean `page`?",
+    );
+    assert_fault(12, "", "11:1: found no `kind` in [workload.small], expected one such as `kind = \"page\"`");
+    assert!(
+        fault(13, "page = \"small\"\nclients = 0").starts_with("s.toml:14:11: `clients`: found 0, expected")
+    );
+    let connections = fault(13, "page = \"small\"\nconnections = 4");
+    assert!(connections.starts_with("s.toml:14:1: found `connections`, expected a key of [workload.small]"));
+    let closed =
+        |lines: &str| fault(12, &format!("kind = \"closed\"\n{lines}")).replace("page = \"small\"", "");
+    // Line 13 is now the first of `lines`; the page's own line stands after them and has to go.
+    let text = |lines: &str| {
+        SHORT.replace("kind = \"page\"\npage = \"small\"", &format!("kind = \"closed\"\n{lines}"))
+    };
+    assert!(closed("").contains("found `page`, expected a key of [workload.small]"));
+    let error = |lines: &str| parse(&text(lines)).unwrap_err();
+    assert!(error("paths = []").contains("found an empty list"));
+    assert!(error("paths = [\"a\"]\nduration = \"1s\"").starts_with("s.toml:13:10: `paths`: found `a`"));
+    assert!(error("paths = [\"/\"]").contains("found neither `duration` nor `requests`"));
+    let both = error("paths = [\"/\"]\nrequests = 5\nduration = \"1s\"");
+    assert!(both.starts_with("s.toml:14:12: found both `requests` and `duration`"), "{both}");
+    let warmup = error("paths = [\"/\"]\nduration = \"1s\"\nwarmup = \"1s\"");
+    assert!(warmup.starts_with("s.toml:15:10: `warmup`: found as long as"), "{warmup}");
+    assert!(error("paths = [\"/\"]\nduration = \"1 lightyear\"").contains("`duration`: found `1 lightyear`"));
+    let plan = parse(&text("paths = [\"/\"]\nduration = \"2s\"\nconnections = 10\nstreams = 10")).unwrap();
+    assert!(plan.cells[0].expected_run_ns > 2_000_000_000);
+}
+
+#[test]
+fn faults_of_what_is_held() {
+    assert_fault(
+        15,
+        "mtu = \"1500\"",
+        "15:7: `mtu`: found `1500`, expected a size such as `20kB` (units: B, kB, MB, GB, KiB, MiB, GiB)",
+    );
+    assert!(fault(15, "mtu = \"68B\"").contains("`mtu`: found `68B`, expected a size from 1280B to 9000B"));
+    assert!(
+        fault(15, "congestion_control = \"cubik\"")
+            .ends_with("a value: cubic, reno, bbr; did you mean `cubic`?")
+    );
+    assert!(fault(15, "congestion-control = \"cubic\"").ends_with("did you mean `congestion_control`?"));
+    assert!(
+        fault(15, "quic_datagram = \"1480B\"")
+            .contains("found 1480 bytes with an `mtu` of 1500, expected at most 1452")
+    );
+    assert!(fault(15, "tls_version = \"1.2\"").contains("found 1.2 with the variant `h3`, expected 1.3"));
+    assert!(
+        fault(15, "resumption = true")
+            .starts_with("s.toml:15:14: `resumption`: found true, but the workload `small`")
+    );
+    let suite = fault(15, "tls_version = \"1.2\"\ncipher_suite = \"TLS_AES_128_GCM_SHA256\"");
+    assert!(suite.starts_with("s.toml:16:16: `cipher_suite`: found a suite of TLS 1.3"), "{suite}");
+    let window = fault(15, "[hold.http2]\nconnection_window = \"10kB\"");
+    assert!(window.contains("found `10kB`, expected a size from 65535B to 2147483647B"), "{window}");
+    assert!(fault(15, "[hold.http2]\nstream_windw = \"1MiB\"").contains("a key of [hold.http2]"));
+    assert!(
+        fault(15, "[hold.http3]\nqpack_table = \"4KiB\"")
+            .contains("the dynamic table of QPACK is not supported")
+    );
+    let small_mtu = parse(&SHORT.replace("1500B", "1280B")).unwrap();
+    assert_eq!(small_mtu.pins.quic_datagram_bytes, 1232);
+}
+
+#[test]
+fn a_fault_in_a_data_file_names_that_file() {
+    assert!(fault(9, "network = [\"broken\"]").starts_with("networks/broken.toml:3:7: found `150`"));
+    assert!(fault(13, "page = \"broken\"").starts_with("pages/broken.toml:3:8: found `x`"));
+    assert_fault(
+        9,
+        "network = [\"unreadable\"]",
+        "9:12: found networks/unreadable.toml, but may not read it",
+    );
+}
+
+#[test]
+fn the_command_line_overrides_and_its_faults_say_so() {
+    let list = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+    let overrides = Overrides {
+        servers: list(&["nginx"]),
+        networks: list(&["north-carolina", "lan"]),
+        runs: Some(7),
+        seed: Some(9),
+        ..Overrides::default()
+    };
+    let plan = parse_with(SHORT, &overrides).unwrap();
+    assert_eq!((plan.runs.len(), plan.seed, plan.servers.join(",")), (28, 9, "nginx".to_owned()));
+    assert_eq!(plan.cells[0].label(), "h1s · nginx · north-carolina · small");
+
+    let error = |overrides: Overrides| parse_with(SHORT, &overrides).unwrap_err();
+    assert_eq!(
+        error(Overrides { servers: list(&["ngnx"]), ..Overrides::default() }),
+        "command line: found `ngnx`, expected a server: origin, nginx; did you mean `nginx`?"
+    );
+    assert_eq!(
+        error(Overrides { variants: list(&["h2", "h3"]), ..Overrides::default() }),
+        "command line: found only h2, h3 for `variant`, expected the baseline `h1s` among them"
+    );
+    assert!(
+        error(Overrides { runs: Some(0), ..Overrides::default() }).starts_with("command line: found 0 runs")
+    );
+    assert!(
+        error(Overrides { workloads: list(&[]), ..Overrides::default() }).contains("found an empty list")
+    );
+}
+
+#[test]
+fn a_matrix_too_large_is_refused() {
+    let text = SHORT.replace("runs = 2", "runs = 10000");
+    let variants = text.replace("[\"h1s\", \"h3\"]", "[\"h1\", \"h1s\", \"h2c\", \"h2\", \"h3\"]");
+    let both = variants.replace("[\"origin\"]", "[\"origin\", \"nginx\"]");
+    assert_eq!(parse(&both).unwrap().runs.len(), 100_000);
+}
+
+#[test]
+fn quick_in_words() {
+    insta::assert_snapshot!(plan_text(&quick()));
+}
+
+#[test]
+fn words_fit_the_screen() {
+    for text in [plan_text(&quick()), plan_text(&parse(SHORT).unwrap())] {
+        for line in text.lines() {
+            assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_block_holds_every_cell_once(
+        variants in proptest::sample::subsequence(vec!["h1", "h2c", "h2", "h3"], 0..=4),
+        networks in proptest::sample::subsequence(vec!["lan", "north-carolina"], 1..=2),
+        runs in 1_u32..20,
+        seed: u64,
+    ) {
+        let variants = [&["h1s"][..], &variants].concat();
+        let owned = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
+        let overrides = Overrides {
+            variants: owned(&variants),
+            networks: owned(&networks),
+            runs: Some(runs),
+            seed: Some(seed),
+            ..Overrides::default()
+        };
+        let plan = parse_with(SHORT, &overrides).unwrap();
+        prop_assert_eq!(plan.cells.len(), variants.len() * networks.len());
+        prop_assert_eq!(plan.runs.len(), plan.cells.len() * runs as usize);
+        let all: BTreeSet<u32> = (0..).take(plan.cells.len()).collect();
+        for (block, planned) in plan.runs.chunks(plan.cells.len()).enumerate() {
+            prop_assert!(planned.iter().all(|run| run.block as usize == block));
+            prop_assert_eq!(planned.iter().map(|run| run.cell).collect::<BTreeSet<_>>(), all.clone());
+        }
+        prop_assert!(plan.runs.iter().enumerate().all(|(index, run)| run.run as usize == index));
+        prop_assert!(plan.cells.iter().enumerate().all(|(index, cell)| cell.cell as usize == index));
+        let labels: BTreeSet<String> = plan.cells.iter().map(crate::plan::Cell::label).collect();
+        prop_assert_eq!(labels.len(), plan.cells.len());
+        let seeds: BTreeSet<u64> = plan.runs.iter().map(|run| run.seed).collect();
+        prop_assert_eq!(seeds.len(), plan.runs.len());
+    }
+
+    #[test]
+    fn the_seed_decides_the_plan(seed: u64, other: u64) {
+        prop_assume!(seed != other);
+        let with = |seed| {
+            let source = Source { file: "quick.toml", text: QUICK };
+            Study::parse("quick", source, &Overrides { seed: Some(seed), ..Overrides::default() }, &TestLibrary).unwrap()
+        };
+        prop_assert_eq!(with(seed), with(seed));
+        let order = |seed| with(seed).runs.iter().map(|run| run.cell).collect::<Vec<_>>();
+        prop_assert_ne!(order(seed), order(other));
+    }
+
+    #[test]
+    fn a_plan_survives_json(seed: u64, runs in 1_u32..4, percent in 1_u32..=100) {
+        let text = SHORT.replace("3%", &format!("{percent}%"));
+        let overrides = Overrides { seed: Some(seed), runs: Some(runs), ..Overrides::default() };
+        let plan = parse_with(&text, &overrides).unwrap();
+        let json = serde_json::to_string(&plan).unwrap();
+        prop_assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan);
+    }
+
+    #[test]
+    fn no_text_breaks_the_reader(text in "\\PC{0,200}", at in 0_usize..400, piece in "[\\[\\]{}=\"'a-z0-9.\n ]{0,12}") {
+        let _ = parse(&text);
+        let mut broken = SHORT.to_owned();
+        broken.insert_str(at.min(broken.len()), &piece);
+        let _ = parse(&broken);
+    }
+}

@@ -1,0 +1,262 @@
+//! The study file as written: its keys, their types and their units.
+
+use std::ops::RangeInclusive;
+
+use toml::de::DeTable;
+
+use super::hold;
+use super::nearest::unknown;
+use super::reader::{Placed, Table};
+use super::{Factor, Study};
+use crate::error::{InputError, Source};
+use crate::units;
+
+/// Runs of each cell.
+pub(super) const RUNS: RangeInclusive<u64> = 1..=10_000;
+
+const STUDY_KEYS: &[&str] =
+    &["question", "metric", "baseline", "margin", "runs", "seed", "matrix", "workload", "hold"];
+const PAGE_KEYS: &[&str] = &["kind", "page", "clients"];
+const CLOSED_KEYS: &[&str] =
+    &["kind", "paths", "connections", "streams", "requests", "duration", "warmup", "clients"];
+const WORKLOAD_KINDS: &[&str] = &["page", "closed"];
+
+const DEFAULT_SEED: u64 = 1;
+const MOST_SEED: u64 = i64::MAX as u64; // TOML's own limit of a whole number
+const MOST_CLIENTS: u64 = 1; // one client process a group, until the runner starts more
+const MOST_CONNECTIONS: u64 = 100_000;
+const MOST_STREAMS: u64 = 10_000;
+const MOST_REQUESTS: u64 = 1_000_000_000_000;
+
+/// A factor of the matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FactorKind {
+    /// The HTTP version and its transport.
+    Variant,
+    /// The server.
+    Server,
+    /// The network.
+    Network,
+    /// The workload.
+    Workload,
+}
+
+/// A factor, its name in a study, and a value for the error that misses it.
+const FACTORS: &[(FactorKind, &str, &str)] = &[
+    (FactorKind::Variant, "variant", r#"["h1s", "h2", "h3"]"#),
+    (FactorKind::Server, "server", r#"["origin"]"#),
+    (FactorKind::Network, "network", r#"["lan"]"#),
+    (FactorKind::Workload, "workload", r#"["small"]"#),
+];
+
+impl FactorKind {
+    /// The name in a study, a plan and a table.
+    pub fn name(self) -> &'static str {
+        FACTORS.iter().find(|(kind, ..)| *kind == self).map_or("", |(_, name, _)| name)
+    }
+}
+
+/// What every comparison is against, as written.
+#[derive(Clone, Debug)]
+pub(super) struct Baseline {
+    pub(super) factor: FactorKind,
+    pub(super) level: Placed<String>,
+}
+
+/// `[workload.NAME]`.
+#[derive(Clone, Debug)]
+pub(super) struct NamedEntry {
+    pub(super) name: Placed<String>,
+    pub(super) clients: u32,
+    pub(super) what: Entry,
+}
+
+/// What a workload is, as written.
+#[derive(Clone, Debug)]
+pub(super) enum Entry {
+    Page(Placed<String>),
+    Closed(Closed),
+}
+
+/// A closed loop, as written.
+#[derive(Clone, Debug)]
+pub(super) struct Closed {
+    pub(super) paths: Vec<String>,
+    pub(super) connections: u32,
+    pub(super) streams: u32,
+    pub(super) requests: Option<u64>,
+    pub(super) duration_ns: Option<u64>,
+    pub(super) warmup_ns: u64,
+}
+
+pub(super) fn read(name: &str, source: Source<'_>) -> Result<Study, InputError> {
+    let document = DeTable::parse(source.text).map_err(|error| source.toml_error(&error))?;
+    let root = Table::root(source, document.get_ref(), STUDY_KEYS)?;
+    let question = root.string("question", "Which version loads this page soonest?")?;
+    let question = question.ok_or_else(|| root.missing("question", "question = \"Which version …?\""))?;
+    if question.value.trim().is_empty() {
+        return Err(question.error("`question`: found nothing, expected the question that the study answers"));
+    }
+    let metric = root.string("metric", "page_load_time")?;
+    let metric = metric.ok_or_else(|| root.missing("metric", "metric = \"page_load_time\""))?;
+    let margin = root.parsed("margin", "3%", units::parse_share)?;
+    let margin = margin.ok_or_else(|| root.missing("margin", "margin = \"3%\""))?;
+    if margin.value <= 0.0 {
+        let problem =
+            "`margin`: found 0%, expected more: no measurement shows that two things are exactly equal";
+        return Err(margin.error(problem));
+    }
+    let runs = root.integer("runs", RUNS)?.ok_or_else(|| root.missing("runs", "runs = 5"))?;
+    let seed = root.integer("seed", 0..=MOST_SEED)?.map_or(DEFAULT_SEED, |seed| seed.value);
+    Ok(Study {
+        name: name.to_owned(),
+        text: source.text.to_owned(),
+        question: question.value,
+        metric,
+        baseline: read_baseline(&root)?,
+        margin_share: margin.value,
+        runs: to_u32(runs.value),
+        seed,
+        matrix: read_matrix(&root)?,
+        workloads: read_workloads(&root)?,
+        hold: hold::read(&root)?,
+    })
+}
+
+fn read_baseline(root: &Table<'_>) -> Result<Baseline, InputError> {
+    let example = "baseline = { variant = \"h1s\" }";
+    let table = root.table("baseline")?.ok_or_else(|| root.missing("baseline", example))?;
+    let names: Vec<&str> = FACTORS.iter().map(|(_, name, _)| *name).collect();
+    let table = table.with_keys(&names)?;
+    let mut found = Vec::new();
+    for (kind, name, _) in FACTORS {
+        if let Some(level) = table.string(name, "h1s")? {
+            found.push(Baseline { factor: *kind, level });
+        }
+    }
+    match (found.pop(), found.len()) {
+        (Some(baseline), 0) => Ok(baseline),
+        (None, _) => Err(table.error(format!("found an empty `baseline`, expected one factor: `{example}`"))),
+        (Some(_), more) => {
+            let problem = format!("found {} factors in `baseline`, expected one: `{example}`", more + 1);
+            Err(table.error(problem))
+        }
+    }
+}
+
+fn read_matrix(root: &Table<'_>) -> Result<Placed<Vec<Factor>>, InputError> {
+    let names: Vec<&str> = FACTORS.iter().map(|(_, name, _)| *name).collect();
+    let missing = || format!("found no `[matrix]`, expected one with the factors {}", names.join(", "));
+    let table = root.table("matrix")?.ok_or_else(|| root.error(missing()))?;
+    let table = table.with_keys(&names)?;
+    if table.keys().next().is_none() {
+        let problem = format!("found an empty `[matrix]`, expected the factors {}", names.join(", "));
+        return Err(table.error(problem));
+    }
+    for (_, name, example) in FACTORS {
+        if table.strings(name, example)?.is_none() {
+            return Err(table.missing(name, &format!("{name} = {example}")));
+        }
+    }
+    let mut factors = Vec::new();
+    for key in table.keys() {
+        let Some((kind, name, example)) = FACTORS.iter().find(|(_, name, _)| *name == key.value) else {
+            return Err(key.error(unknown(&key.value, "a factor", &names)));
+        };
+        if let Some(levels) = table.strings(name, example)? {
+            factors.push(Factor { kind: *kind, levels });
+        }
+    }
+    let place = table.error("").place;
+    Ok(Placed { value: factors, place })
+}
+
+fn read_workloads(root: &Table<'_>) -> Result<Vec<NamedEntry>, InputError> {
+    let missing = "found no `[workload.NAME]`, expected one for each level of `workload` in the matrix";
+    let table = root.table("workload")?.ok_or_else(|| root.error(missing))?;
+    let mut workloads = Vec::new();
+    for name in table.keys() {
+        if let Some(entry) = table.table(&name.value)? {
+            workloads.push(read_workload(name, entry)?);
+        }
+    }
+    Ok(workloads)
+}
+
+fn read_workload(name: Placed<String>, table: Table<'_>) -> Result<NamedEntry, InputError> {
+    let kind = table.string("kind", "page")?.ok_or_else(|| table.missing("kind", "kind = \"page\""))?;
+    let (table, what) = match kind.value.as_str() {
+        "page" => {
+            let table = table.with_keys(PAGE_KEYS)?;
+            let page = table.string("page", "small")?;
+            let page = page.ok_or_else(|| table.missing("page", "page = \"small\""))?;
+            (table, Entry::Page(page))
+        }
+        "closed" => {
+            let table = table.with_keys(CLOSED_KEYS)?;
+            let closed = read_closed(&table)?;
+            (table, Entry::Closed(closed))
+        }
+        _ => {
+            let problem = unknown(&kind.value, "a kind of workload", WORKLOAD_KINDS);
+            return Err(kind.error(format!("`kind`: {problem}")));
+        }
+    };
+    let clients = table.integer("clients", 1..=MOST_CLIENTS)?.map_or(1, |clients| to_u32(clients.value));
+    Ok(NamedEntry { name, clients, what })
+}
+
+fn read_closed(table: &Table<'_>) -> Result<Closed, InputError> {
+    let example = r#"["/bytes/1000"]"#;
+    let paths = table.strings("paths", example)?;
+    let paths = paths.ok_or_else(|| table.missing("paths", &format!("paths = {example}")))?;
+    if paths.value.is_empty() {
+        return Err(paths.error(format!("`paths`: found an empty list, expected one such as `{example}`")));
+    }
+    if let Some(path) = paths.value.iter().find(|path| !path.value.starts_with('/')) {
+        return Err(
+            path.error(format!("`paths`: found `{}`, expected a path that begins with `/`", path.value))
+        );
+    }
+    let connections = table.integer("connections", 1..=MOST_CONNECTIONS)?;
+    let streams = table.integer("streams", 1..=MOST_STREAMS)?;
+    let requests = table.integer("requests", 1..=MOST_REQUESTS)?;
+    let duration = table.parsed("duration", "10s", units::parse_duration_ns)?;
+    let warmup = table.parsed("warmup", "1s", units::parse_duration_ns)?;
+    match (&requests, &duration) {
+        (None, None) => {
+            let problem =
+                "found neither `duration` nor `requests`, expected one: something has to end the run";
+            return Err(table.error(problem));
+        }
+        (Some(requests), Some(_)) => {
+            return Err(
+                requests.error("found both `requests` and `duration`, expected one: each ends the run")
+            );
+        }
+        (None, Some(duration)) if duration.value == 0 => {
+            return Err(duration.error("`duration`: found 0, expected more, such as `10s`"));
+        }
+        _ => {}
+    }
+    if let (Some(warmup), Some(duration)) = (&warmup, &duration)
+        && warmup.value >= duration.value
+    {
+        let problem =
+            "`warmup`: found as long as `duration` or longer, expected less: nothing would be measured";
+        return Err(warmup.error(problem));
+    }
+    Ok(Closed {
+        paths: paths.value.into_iter().map(|path| path.value).collect(),
+        connections: connections.map_or(1, |number| to_u32(number.value)),
+        streams: streams.map_or(1, |number| to_u32(number.value)),
+        requests: requests.map(|number| number.value),
+        duration_ns: duration.map(|duration| duration.value),
+        warmup_ns: warmup.map_or(0, |warmup| warmup.value),
+    })
+}
+
+/// A number that was read within a range far below this limit.
+fn to_u32(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
