@@ -158,7 +158,7 @@ impl BitReader<'_> {
     fn take_long(&mut self) -> Result<u8, HuffmanError> {
         let length = self.long_length();
         let code = self.bits >> (64 - length);
-        let offset = code - u64::from(CANONICAL.first_code[length as usize]);
+        let offset = (code - u64::from(CANONICAL.first_code[length as usize])) & 0xffff;
         let index = usize::from(CANONICAL.first_index[length as usize]) + offset as usize;
         self.consume(length);
         u8::try_from(CANONICAL.order[index]).map_err(|_| HuffmanError::EndOfString)
@@ -235,13 +235,16 @@ const fn canonical() -> Canonical {
 const fn codes() -> [u32; 257] {
     let canonical = canonical();
     let mut codes = [0; 257];
-    let mut index = 0;
-    while index < 257 {
-        let symbol = canonical.order[index] as usize;
-        let length = LENGTHS[symbol] as usize;
-        codes[symbol] =
-            canonical.first_code[length] + (index - canonical.first_index[length] as usize) as u32;
-        index += 1;
+    let mut length = 1;
+    let mut index = 0u16;
+    while length <= 30 {
+        let mut code = canonical.first_code[length];
+        while index < 257 && LENGTHS[canonical.order[index as usize] as usize] as usize == length {
+            codes[canonical.order[index as usize] as usize] = code;
+            code += 1;
+            index += 1;
+        }
+        length += 1;
     }
     codes
 }

@@ -1,9 +1,15 @@
 //! Client engines: HTTP/1.1, HTTP/2 and HTTP/3, TLS and QUIC as state machines without I/O.
 
 pub mod contract;
+pub mod h1;
+pub mod h2;
+pub mod h3;
 pub mod huffman;
 pub mod prefix_integer;
 pub mod protocol;
+pub mod quic;
+pub mod tcp;
+pub mod tls;
 
 pub use contract::{
     Connection, Event, Handshake, Head, HeaderBytes, Input, NotNow, Request, RequestId, Sink, Transmit,

@@ -1,0 +1,201 @@
+//! Response bodies (RFC 9112, sections 6 and 7).
+
+use std::ops::Range;
+
+use memchr::memchr;
+use model::sample::{Failure, FailureKind};
+
+use super::{Limits, head, protocol};
+
+/// How the body's end is known (RFC 9112, section 6.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// There is no body.
+    None,
+    /// `content-length`.
+    Length(u64),
+    /// `transfer-encoding: chunked`.
+    Chunked,
+    /// The connection's end.
+    UntilClose,
+}
+
+/// A body on its way.
+#[derive(Debug)]
+pub struct Body {
+    part: Part,
+    received: u64,
+    /// What the input's end cut off: a chunk's line or a trailer's.
+    line: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Length { left: u64 },
+    UntilClose,
+    ChunkSize,
+    ChunkData { left: u64 },
+    ChunkEnd,
+    Trailers { bytes: usize, fields: usize },
+}
+
+/// What a step found; ranges are of its input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// Framing only.
+    Nothing,
+    /// A piece of the body.
+    Data(Range<usize>),
+    /// The last piece.
+    LastData(Range<usize>),
+    /// The end, behind all pieces.
+    End,
+}
+
+/// The longest line of a chunk with its extensions, in bytes.
+const CHUNK_LINE_BYTES: usize = 4096;
+
+impl Body {
+    /// A body with this framing; `None` where there is nothing to come.
+    pub fn new(framing: Framing) -> Option<Self> {
+        let part = match framing {
+            Framing::None | Framing::Length(0) => return None,
+            Framing::Length(left) => Part::Length { left },
+            Framing::Chunked => Part::ChunkSize,
+            Framing::UntilClose => Part::UntilClose,
+        };
+        Some(Body { part, received: 0, line: Vec::new() })
+    }
+
+    /// Whether the stream's end is the body's end.
+    pub fn ends_with_the_stream(&self) -> bool {
+        self.part == Part::UntilClose
+    }
+
+    /// How far the body came, in words that follow "closed the connection".
+    pub fn position(&self) -> String {
+        match self.part {
+            Part::Length { left } => {
+                format!("after {} of {} body bytes", self.received, self.received.saturating_add(left))
+            }
+            _ => format!("after {} body bytes and before the last chunk's end", self.received),
+        }
+    }
+
+    /// Takes one step through `bytes`, which is not empty: how many it used, and what it found.
+    ///
+    /// # Errors
+    /// A failure where the framing is broken or a limit is hit.
+    pub fn step(&mut self, bytes: &[u8], limits: &Limits) -> Result<(usize, Piece), Failure> {
+        match self.part {
+            Part::UntilClose => {
+                self.received += bytes.len() as u64;
+                Ok((bytes.len(), Piece::Data(0..bytes.len())))
+            }
+            Part::Length { left } => {
+                let taken = shorter(bytes.len(), left);
+                let left = left - taken as u64;
+                self.received += taken as u64;
+                self.part = Part::Length { left };
+                Ok((taken, if left == 0 { Piece::LastData(0..taken) } else { Piece::Data(0..taken) }))
+            }
+            Part::ChunkData { left } => {
+                let taken = shorter(bytes.len(), left);
+                let left = left - taken as u64;
+                self.received += taken as u64;
+                self.part = if left == 0 { Part::ChunkEnd } else { Part::ChunkData { left } };
+                Ok((taken, Piece::Data(0..taken)))
+            }
+            Part::ChunkSize => self.line_step(bytes, CHUNK_LINE_BYTES, |body, line| {
+                body.part = match chunk_size(line)? {
+                    0 => Part::Trailers { bytes: 0, fields: 0 },
+                    left => Part::ChunkData { left },
+                };
+                Ok(Piece::Nothing)
+            }),
+            Part::ChunkEnd => self.line_step(bytes, 2, |body, line| {
+                if line != b"\r\n" {
+                    return Err(protocol("a chunk's data is not followed by CR LF".to_owned()));
+                }
+                body.part = Part::ChunkSize;
+                Ok(Piece::Nothing)
+            }),
+            Part::Trailers { bytes: before, fields } => {
+                self.line_step(bytes, limits.head_bytes, |body, line| {
+                    if line == b"\r\n" || line == b"\n" {
+                        return Ok(Piece::End);
+                    }
+                    let (before, fields) = (before + line.len(), fields + 1);
+                    if before > limits.head_bytes || fields > limits.fields {
+                        return Err(head::too_large(limits));
+                    }
+                    head::check_trailer(line)?;
+                    body.part = Part::Trailers { bytes: before, fields };
+                    Ok(Piece::Nothing)
+                })
+            }
+        }
+    }
+
+    /// Reads up to a line feed and hands the line with its end to `then`; keeps what is cut.
+    fn line_step(
+        &mut self,
+        bytes: &[u8],
+        limit: usize,
+        then: impl FnOnce(&mut Self, &[u8]) -> Result<Piece, Failure>,
+    ) -> Result<(usize, Piece), Failure> {
+        let end = memchr(b'\n', bytes).map(|position| position + 1);
+        if self.line.len() + end.unwrap_or(bytes.len()) > limit {
+            return Err(match self.part {
+                Part::ChunkEnd => protocol("a chunk's data is not followed by CR LF".to_owned()),
+                _ => Failure {
+                    kind: FailureKind::Limit,
+                    reason: format!("a chunk's line or a trailer is longer than {limit} bytes"),
+                },
+            });
+        }
+        let Some(end) = end else {
+            self.line.extend_from_slice(bytes);
+            return Ok((bytes.len(), Piece::Nothing));
+        };
+        if self.line.is_empty() {
+            return Ok((end, then(self, &bytes[..end])?));
+        }
+        let mut line = std::mem::take(&mut self.line);
+        line.extend_from_slice(&bytes[..end]);
+        let piece = then(self, &line)?;
+        line.clear();
+        self.line = line;
+        Ok((end, piece))
+    }
+}
+
+fn shorter(length: usize, left: u64) -> usize {
+    usize::try_from(left).map_or(length, |left| left.min(length))
+}
+
+/// The size in a chunk's line (RFC 9112, section 7.1); extensions are skipped. CR LF is demanded: a lone LF here has
+/// been used to make two readers see different chunks.
+fn chunk_size(line: &[u8]) -> Result<u64, Failure> {
+    let bad = || protocol(format!("a chunk's line \"{}\" is not a size and CR LF", shown(line)));
+    let text = line.strip_suffix(b"\r\n").ok_or_else(bad)?;
+    if text.contains(&b'\r') {
+        return Err(bad());
+    }
+    let digits = text.iter().position(|byte| !byte.is_ascii_hexdigit()).unwrap_or(text.len());
+    let (number, rest) = text.split_at(digits);
+    let significant =
+        number.iter().position(|&digit| digit != b'0').map_or(&number[..0], |first| &number[first..]);
+    if number.is_empty() || significant.len() > 15 {
+        return Err(bad());
+    }
+    if !matches!(rest.trim_ascii_start().first(), None | Some(b';')) {
+        return Err(bad());
+    }
+    let digit = |byte: u8| u64::from(char::from(byte).to_digit(16).unwrap_or(0));
+    Ok(significant.iter().fold(0, |size, &byte| size << 4 | digit(byte)))
+}
+
+fn shown(line: &[u8]) -> String {
+    line[..line.len().min(32)].escape_ascii().to_string()
+}

@@ -1,0 +1,294 @@
+//! Response heads (RFC 9112, sections 4 and 5).
+//!
+//! A line may end with a lone LF, as RFC 9112, section 2.2 permits for the status line and for fields: it cannot
+//! change where this head ends, since LF ends a line either way. A lone CR is refused.
+
+use memchr::{memchr, memchr2};
+use model::HttpVersion;
+use model::sample::{Failure, FailureKind};
+
+use super::body::Framing;
+use super::{Limits, protocol};
+use crate::contract::HeaderBytes;
+use crate::h2::field::parse_length;
+
+/// What a client needs of a head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResponseHead {
+    /// The status code.
+    pub status: u16,
+    /// HTTP/1.0 or HTTP/1.1.
+    pub version: HttpVersion,
+    /// `content-length`.
+    pub content_length: Option<u64>,
+    /// Whether the last transfer coding is chunked, and nothing else.
+    pub chunked: bool,
+    /// Whether the connection may be used again (RFC 9112, section 9.3).
+    pub keeps_alive: bool,
+    /// Its size.
+    pub size: HeaderBytes,
+    /// Its length in bytes.
+    pub length: usize,
+}
+
+/// What `parse` found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parsed {
+    /// A whole head.
+    Whole(ResponseHead),
+    /// Its end is not there yet.
+    Partial,
+}
+
+/// Reads the head at the start of `bytes`.
+///
+/// # Errors
+/// A failure where it is malformed or beyond `limits`.
+pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Failure> {
+    let Some(status_line) = line(bytes, 0) else { return partial(bytes, limits) };
+    let (version, status) = parse_status_line(status_line.text)?;
+    let mut fields = Fields { keeps_alive: version == HttpVersion::Http11, ..Fields::default() };
+    let mut position = status_line.end;
+    let mut count = 0;
+    loop {
+        let Some(next) = line(bytes, position) else { return partial(bytes, limits) };
+        position = next.end;
+        if position > limits.head_bytes {
+            return Err(too_large(limits));
+        }
+        if next.text.is_empty() {
+            break;
+        }
+        if count == limits.fields {
+            return Err(too_large(limits));
+        }
+        fields.add(next.text, count == 0)?;
+        count += 1;
+    }
+    if fields.chunked && fields.content_length.is_some() {
+        return Err(protocol("the response has both transfer-encoding and content-length".to_owned()));
+    }
+    if fields.chunked && version == HttpVersion::Http10 {
+        return Err(protocol("an HTTP/1.0 response has transfer-encoding".to_owned()));
+    }
+    Ok(Parsed::Whole(ResponseHead {
+        status,
+        version,
+        content_length: fields.content_length,
+        chunked: fields.chunked,
+        keeps_alive: fields.keeps_alive && !fields.close,
+        size: HeaderBytes {
+            raw: u32::try_from(":status".len() + 3 + fields.raw).unwrap_or(u32::MAX),
+            wire: u32::try_from(position).unwrap_or(u32::MAX),
+        },
+        length: position,
+    }))
+}
+
+/// Where the head that begins `bytes` ends; the search begins at `from`, at or before the last new bytes less 3.
+pub fn find_end(bytes: &[u8], from: usize) -> Option<usize> {
+    let mut position = from;
+    while let Some(found) = memchr(b'\n', &bytes[position..]) {
+        position += found + 1;
+        match &bytes[position..] {
+            [b'\n', ..] => return Some(position + 1),
+            [b'\r', b'\n', ..] => return Some(position + 2),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// A field section is beyond `limits`.
+pub fn too_large(limits: &Limits) -> Failure {
+    Failure {
+        kind: FailureKind::Limit,
+        reason: format!(
+            "the response's head or trailers have more than {} bytes or {} fields",
+            limits.head_bytes, limits.fields
+        ),
+    }
+}
+
+/// Checks one line of a trailer section, its end included; trailers are not acted on.
+///
+/// # Errors
+/// A failure where it is not a field.
+pub fn check_trailer(line: &[u8]) -> Result<(), Failure> {
+    let text = line.strip_suffix(b"\n").unwrap_or(line);
+    split_field(text.strip_suffix(b"\r").unwrap_or(text)).map(|_| ())
+}
+
+impl ResponseHead {
+    /// How the body's end is known (RFC 9112, section 6.3).
+    pub fn framing(&self, is_head: bool) -> Framing {
+        match self.content_length {
+            _ if is_head || self.status == 204 || self.status == 304 => Framing::None,
+            _ if self.chunked => Framing::Chunked,
+            Some(length) => Framing::Length(length),
+            None => Framing::UntilClose,
+        }
+    }
+}
+
+/// A line without its end, and where the next begins.
+struct Line<'a> {
+    text: &'a [u8],
+    end: usize,
+}
+
+fn line(bytes: &[u8], start: usize) -> Option<Line<'_>> {
+    let length = memchr(b'\n', bytes.get(start..)?)?;
+    let text = &bytes[start..start + length];
+    Some(Line { text: text.strip_suffix(b"\r").unwrap_or(text), end: start + length + 1 })
+}
+
+fn partial(bytes: &[u8], limits: &Limits) -> Result<Parsed, Failure> {
+    if bytes.len() > limits.head_bytes { Err(too_large(limits)) } else { Ok(Parsed::Partial) }
+}
+
+/// RFC 9112, section 4; the space before an empty reason may be missing, as many servers leave it out.
+fn parse_status_line(text: &[u8]) -> Result<(HttpVersion, u16), Failure> {
+    let bad = || {
+        let shown = text[..text.len().min(40)].escape_ascii();
+        protocol(format!(
+            "the response begins with \"{shown}\" and not with HTTP/1.1 and a status from 100 to 599"
+        ))
+    };
+    let (version, rest) = match text {
+        [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'1', b' ', rest @ ..] => (HttpVersion::Http11, rest),
+        [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'0', b' ', rest @ ..] => (HttpVersion::Http10, rest),
+        _ => return Err(bad()),
+    };
+    let (code, reason) = match rest {
+        [a @ b'1'..=b'5', b @ b'0'..=b'9', c @ b'0'..=b'9', reason @ ..] => ([a, b, c], reason),
+        _ => return Err(bad()),
+    };
+    if !matches!(reason.first(), None | Some(b' ')) || memchr2(b'\r', 0, reason).is_some() {
+        return Err(bad());
+    }
+    Ok((version, code.iter().fold(0, |status, digit| status * 10 + u16::from(**digit - b'0'))))
+}
+
+/// What the fields read so far say.
+#[derive(Default)]
+struct Fields {
+    content_length: Option<u64>,
+    chunked: bool,
+    close: bool,
+    keeps_alive: bool,
+    raw: usize,
+    /// The field above is one that the engine acts on.
+    above_matters: bool,
+}
+
+impl Fields {
+    fn add(&mut self, text: &[u8], is_first: bool) -> Result<(), Failure> {
+        if matches!(text.first(), Some(b' ' | b'\t')) {
+            return self.fold(text, is_first);
+        }
+        let (name, value) = split_field(text)?;
+        self.raw += name.len() + value.len();
+        self.above_matters = true;
+        match name.len() {
+            10 if name.eq_ignore_ascii_case(b"connection") => self.connection(value),
+            14 if name.eq_ignore_ascii_case(b"content-length") => self.length(value)?,
+            17 if name.eq_ignore_ascii_case(b"transfer-encoding") => self.transfer_encoding(value)?,
+            _ => self.above_matters = false,
+        }
+        Ok(())
+    }
+
+    /// A line folding (RFC 9112, section 5.2): read as one space and more of the value above. Where the value above
+    /// frames the message it is refused, since readers differ on what it says.
+    fn fold(&mut self, text: &[u8], is_first: bool) -> Result<(), Failure> {
+        if is_first {
+            return Err(protocol("white space stands before the first field".to_owned()));
+        }
+        if self.above_matters {
+            return Err(protocol("a field that frames the message is folded over two lines".to_owned()));
+        }
+        let more = text.trim_ascii();
+        check_value(more)?;
+        self.raw += more.len() + usize::from(!more.is_empty());
+        Ok(())
+    }
+
+    fn connection(&mut self, value: &[u8]) {
+        for option in value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
+            self.close |= option.eq_ignore_ascii_case(b"close");
+            self.keeps_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+        }
+    }
+
+    /// Equal repetitions count once; others are refused (RFC 9110, section 8.6).
+    fn length(&mut self, value: &[u8]) -> Result<(), Failure> {
+        for part in value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
+            let length = parse_length(part).ok_or_else(|| {
+                let shown = value[..value.len().min(40)].escape_ascii();
+                protocol(format!("content-length \"{shown}\" is not a number below 2^64"))
+            })?;
+            if self.content_length.is_some_and(|other| other != length) {
+                return Err(protocol(format!(
+                    "the response has two different content-lengths, one of them {length}"
+                )));
+            }
+            self.content_length = Some(length);
+        }
+        Ok(())
+    }
+
+    fn transfer_encoding(&mut self, value: &[u8]) -> Result<(), Failure> {
+        if self.chunked || !value.eq_ignore_ascii_case(b"chunked") {
+            let shown = value[..value.len().min(40)].escape_ascii();
+            return Err(protocol(format!(
+                "transfer-encoding \"{shown}\" where only chunked, once, is expected"
+            )));
+        }
+        self.chunked = true;
+        Ok(())
+    }
+}
+
+/// Name and value of a field line without its end (RFC 9112, section 5).
+fn split_field(text: &[u8]) -> Result<(&[u8], &[u8]), Failure> {
+    let colon = memchr(b':', text).unwrap_or(0);
+    let (name, rest) = text.split_at(colon);
+    // No early exit, so that the loop is short and without branches.
+    let bad = name.iter().fold(0, |bad, &byte| bad | NOT_IN_A_TOKEN[usize::from(byte)]);
+    if name.is_empty() || bad != 0 {
+        let shown = text[..text.len().min(40)].escape_ascii();
+        return Err(protocol(format!("the line \"{shown}\" is not a field: a token, a colon and a value")));
+    }
+    let value = rest[1..].trim_ascii();
+    check_value(value)?;
+    Ok((name, value))
+}
+
+fn check_value(value: &[u8]) -> Result<(), Failure> {
+    if memchr2(b'\r', 0, value).is_some() {
+        return Err(protocol("a field value has a lone CR or a NUL".to_owned()));
+    }
+    Ok(())
+}
+
+static NOT_IN_A_TOKEN: [u8; 256] = not_in_a_token();
+
+/// The characters that no token has (RFC 9110, section 5.6.2).
+const fn not_in_a_token() -> [u8; 256] {
+    let mut table = [1; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        if (byte as u8).is_ascii_alphanumeric() {
+            table[byte] = 0;
+        }
+        byte += 1;
+    }
+    let others = b"!#$%&'*+-.^_`|~";
+    let mut position = 0;
+    while position < others.len() {
+        table[others[position] as usize] = 0;
+        position += 1;
+    }
+    table
+}

@@ -1,0 +1,311 @@
+//! HTTP/1.1 (RFC 9112): one request at a time on a connection that is kept alive.
+//!
+//! Responses are scanned, not collected: a head is read where it lies in the input, body pieces are handed on as slices
+//! of the input, and only a head or a chunk's line that is cut by the end of the input is kept.
+
+pub mod body;
+pub mod encode;
+pub mod head;
+
+use model::Outcome;
+use model::sample::{Failure, FailureKind};
+
+use crate::contract::{Event, Head, HeaderBytes, NotNow, Request, RequestId, Sink};
+use crate::protocol::Protocol;
+use body::{Body, Framing, Piece};
+use encode::{Encoder, Pending};
+use head::{Parsed, ResponseHead};
+
+/// What the engine accepts from a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The largest head, and the largest trailer section, in bytes.
+    pub head_bytes: usize,
+    /// The most fields in a head.
+    pub fields: usize,
+    /// The most 1xx responses before a final one.
+    pub informational: usize,
+}
+
+impl Default for Limits {
+    /// 64 kB, 256 fields, 32 informational responses.
+    fn default() -> Self {
+        Limits { head_bytes: 64 << 10, fields: 256, informational: 32 }
+    }
+}
+
+/// The client's side of an HTTP/1.1 connection.
+#[derive(Debug)]
+pub struct Http1 {
+    limits: Limits,
+    encoder: Encoder,
+    pending: Pending,
+    state: State,
+    /// The head, or the part of it, that the input's end cut.
+    partial: Vec<u8>,
+    exchange: Option<Exchange>,
+    /// No further request: the peer said so, or `close` was called.
+    closing: bool,
+    said_closed: bool,
+}
+
+/// What the connection is doing.
+#[derive(Debug)]
+enum State {
+    /// Before `start`.
+    New,
+    /// No request is out.
+    Idle,
+    /// A request is out and a head is expected.
+    Head,
+    /// A body is on its way.
+    Body(Body),
+    /// Nothing more happens.
+    Closed,
+}
+
+/// The request that is out.
+#[derive(Clone, Copy, Debug)]
+struct Exchange {
+    id: RequestId,
+    is_head: bool,
+    informational: usize,
+    /// Any byte of a response was seen.
+    answered: bool,
+}
+
+impl Http1 {
+    /// A connection that keeps to `limits`.
+    pub fn new(limits: Limits) -> Self {
+        Http1 {
+            limits,
+            encoder: Encoder::default(),
+            pending: Pending::default(),
+            state: State::New,
+            partial: Vec::new(),
+            exchange: None,
+            closing: false,
+            said_closed: false,
+        }
+    }
+
+    /// Takes one step through `bytes` and says how many were used.
+    fn step(&mut self, bytes: &[u8], sink: &mut Sink<'_>) -> Result<usize, Failure> {
+        match &mut self.state {
+            State::New | State::Idle => Err(protocol(format!(
+                "{} bytes came from the server where no response is due; they begin with \"{}\"",
+                bytes.len(),
+                bytes[..bytes.len().min(24)].escape_ascii()
+            ))),
+            State::Closed => Ok(bytes.len()),
+            State::Head => self.head_step(bytes, sink),
+            State::Body(body) => {
+                let Some(exchange) = self.exchange else { return Ok(bytes.len()) };
+                let (used, piece) = body.step(bytes, &self.limits)?;
+                match piece {
+                    Piece::Nothing => {}
+                    Piece::Data(range) => sink(Event::Data { request: exchange.id, bytes: &bytes[range] }),
+                    Piece::LastData(range) => {
+                        sink(Event::Data { request: exchange.id, bytes: &bytes[range] });
+                        self.finish(sink);
+                    }
+                    Piece::End => self.finish(sink),
+                }
+                Ok(used)
+            }
+        }
+    }
+
+    fn head_step(&mut self, bytes: &[u8], sink: &mut Sink<'_>) -> Result<usize, Failure> {
+        if let Some(exchange) = &mut self.exchange {
+            exchange.answered = true;
+        }
+        if self.partial.is_empty() {
+            return match head::parse(bytes, &self.limits)? {
+                Parsed::Whole(head) => {
+                    self.take_head(&head, sink)?;
+                    Ok(head.length)
+                }
+                Parsed::Partial => {
+                    self.partial.extend_from_slice(bytes);
+                    Ok(bytes.len())
+                }
+            };
+        }
+        let before = self.partial.len();
+        let room = (self.limits.head_bytes + 1).saturating_sub(before);
+        let taken = bytes.len().min(room);
+        self.partial.extend_from_slice(&bytes[..taken]);
+        let Some(length) = head::find_end(&self.partial, before.saturating_sub(3)) else {
+            if self.partial.len() > self.limits.head_bytes {
+                return Err(head::too_large(&self.limits));
+            }
+            return Ok(taken);
+        };
+        self.partial.truncate(length);
+        let partial = std::mem::take(&mut self.partial);
+        let parsed = head::parse(&partial, &self.limits)?;
+        self.partial = partial;
+        self.partial.clear();
+        match parsed {
+            Parsed::Whole(head) => self.take_head(&head, sink)?,
+            Parsed::Partial => return Err(protocol("the response's head has no end".to_owned())),
+        }
+        Ok(length - before)
+    }
+
+    fn take_head(&mut self, head: &ResponseHead, sink: &mut Sink<'_>) -> Result<(), Failure> {
+        let Some(exchange) = &mut self.exchange else { return Ok(()) };
+        let id = exchange.id;
+        if head.status == 101 {
+            return Err(protocol("the server switched protocols (101) without being asked".to_owned()));
+        }
+        if head.status < 200 {
+            exchange.informational += 1;
+            if exchange.informational > self.limits.informational {
+                return Err(Failure {
+                    kind: FailureKind::Limit,
+                    reason: format!("more than {} informational (1xx) responses", self.limits.informational),
+                });
+            }
+            sink(Event::Informational { request: id, status: head.status });
+            return Ok(());
+        }
+        let framing = head.framing(exchange.is_head);
+        self.closing |= !head.keeps_alive || matches!(framing, Framing::UntilClose);
+        sink(Event::Head {
+            request: id,
+            head: Head {
+                status: head.status,
+                version: head.version,
+                content_length: head.content_length,
+                bytes: head.size,
+            },
+        });
+        match Body::new(framing) {
+            Some(body) => self.state = State::Body(body),
+            None => self.finish(sink),
+        }
+        Ok(())
+    }
+
+    /// The response is whole.
+    fn finish(&mut self, sink: &mut Sink<'_>) {
+        if let Some(exchange) = self.exchange.take() {
+            sink(Event::End { request: exchange.id });
+        }
+        if self.closing {
+            self.end(Outcome::Ok, sink);
+        } else {
+            self.state = State::Idle;
+        }
+    }
+
+    /// The connection is over: an unanswered request fails where the outcome is a failure.
+    fn end(&mut self, outcome: Outcome, sink: &mut Sink<'_>) {
+        self.state = State::Closed;
+        self.closing = true;
+        self.partial = Vec::new();
+        self.pending.drop_all();
+        if let (Some(exchange), Outcome::Failed(failure)) = (self.exchange.take(), &outcome) {
+            sink(Event::Failed { request: exchange.id, failure: failure.clone() });
+        }
+        if !std::mem::replace(&mut self.said_closed, true) {
+            sink(Event::Closed(outcome));
+        }
+    }
+
+    /// Why a stream that ended now leaves the request unanswered.
+    fn cut_short(&self, exchange: Exchange) -> Failure {
+        let reason = match &self.state {
+            State::Body(body) => format!("the server closed the connection {}", body.position()),
+            _ if exchange.answered => {
+                format!("the server closed the connection inside the response's head, after {} bytes", self.partial.len())
+            }
+            _ => "the server closed the connection before any byte of the response; the request may be sent again"
+                .to_owned(),
+        };
+        Failure { kind: FailureKind::Closed, reason }
+    }
+}
+
+impl Protocol for Http1 {
+    fn start(&mut self) {
+        if matches!(self.state, State::New) {
+            self.state = State::Idle;
+        }
+    }
+
+    fn available_requests(&self) -> usize {
+        usize::from(matches!(self.state, State::Idle) && !self.closing)
+    }
+
+    fn send_request(&mut self, id: RequestId, request: &Request) -> Result<HeaderBytes, NotNow> {
+        if self.available_requests() == 0 {
+            return Err(NotNow);
+        }
+        let size = self.encoder.encode(request, &mut self.pending);
+        let is_head = request.method == "HEAD";
+        self.exchange = Some(Exchange { id, is_head, informational: 0, answered: false });
+        self.state = State::Head;
+        Ok(size)
+    }
+
+    fn handle_bytes(&mut self, bytes: &[u8], sink: &mut Sink<'_>) {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            match self.step(rest, sink) {
+                Ok(used) => rest = &rest[used..],
+                Err(failure) => return self.end(Outcome::Failed(failure), sink),
+            }
+        }
+    }
+
+    fn handle_end(&mut self, sink: &mut Sink<'_>) {
+        if let State::Body(body) = &self.state
+            && body.ends_with_the_stream()
+        {
+            return self.finish(sink);
+        }
+        match self.exchange {
+            Some(exchange) => {
+                let failure = self.cut_short(exchange);
+                self.end(Outcome::Failed(failure), sink);
+            }
+            None => self.end(Outcome::Ok, sink),
+        }
+    }
+
+    fn handle_broken(&mut self, failure: Failure, sink: &mut Sink<'_>) {
+        self.end(Outcome::Failed(failure), sink);
+    }
+
+    fn cancel(&mut self, id: RequestId) {
+        if self.exchange.is_some_and(|exchange| exchange.id == id) {
+            self.exchange = None;
+            self.closing = true;
+            self.state = State::Closed;
+            self.pending.drop_all();
+        }
+    }
+
+    fn close(&mut self) {
+        self.closing = true;
+        if self.exchange.is_none() {
+            self.state = State::Closed;
+        }
+    }
+
+    fn poll_output(&mut self, out: &mut Vec<u8>) -> bool {
+        self.pending.poll(out)
+    }
+
+    fn is_closed(&self) -> bool {
+        matches!(self.state, State::Closed)
+    }
+}
+
+/// The peer broke the protocol.
+pub(crate) fn protocol(reason: String) -> Failure {
+    Failure { kind: FailureKind::Protocol, reason }
+}

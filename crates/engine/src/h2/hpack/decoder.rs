@@ -1,0 +1,264 @@
+//! Decoding header blocks (RFC 7541, sections 3 and 6).
+
+use super::HpackError;
+use super::dynamic_table::DynamicTable;
+use super::static_table::STATIC_TABLE;
+use crate::h2::field::{Meaning, Name, classify_name, classify_value};
+use crate::huffman;
+use crate::prefix_integer;
+
+/// A decoded field; the slices live until the next field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field<'a> {
+    /// The name as sent.
+    pub name: &'a [u8],
+    /// The value as sent.
+    pub value: &'a [u8],
+    /// What it means in a response.
+    pub meaning: Meaning,
+}
+
+/// The decoder of one connection.
+#[derive(Debug)]
+pub struct Decoder {
+    table: DynamicTable<Known>,
+    /// The largest size that the peer may choose.
+    limit: usize,
+    /// The limit fell below the table's size: the next block must begin with an update.
+    update_due: bool,
+    name: Vec<u8>,
+    value: Vec<u8>,
+}
+
+/// What is known about an entry, so that it is worked out once.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    name: Name,
+    meaning: Meaning,
+}
+
+/// Where a literal's name comes from.
+enum NameSource {
+    Static(usize),
+    Dynamic(usize),
+    /// In the decoder's `name`, or here in the block.
+    Literal(StringAt),
+}
+
+/// Where a string lies.
+enum StringAt {
+    Block(usize, usize),
+    Scratch,
+}
+
+/// The size of the dynamic table before any update (RFC 9113, section 6.5.2).
+pub const DEFAULT_TABLE_BYTES: usize = 4096;
+
+impl Decoder {
+    /// A decoder whose peer may use up to `limit` bytes of table; the table begins with 4096 or less.
+    pub fn new(limit: usize) -> Self {
+        Decoder {
+            table: DynamicTable::new(DEFAULT_TABLE_BYTES.min(limit)),
+            limit,
+            update_due: false,
+            name: Vec::new(),
+            value: Vec::new(),
+        }
+    }
+
+    /// Sets the largest size that the peer may choose, once it has acknowledged it.
+    pub fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
+        self.update_due = limit < self.table.capacity();
+    }
+
+    /// The dynamic table's size in bytes.
+    pub fn table_size(&self) -> usize {
+        self.table.size()
+    }
+
+    /// Decodes one whole block, handing out each field in order.
+    ///
+    /// # Errors
+    /// [`HpackError`]; the connection cannot be used any more, because both sides' tables differ now.
+    pub fn decode(&mut self, block: &[u8], mut each: impl FnMut(Field<'_>)) -> Result<(), HpackError> {
+        let mut position = 0;
+        while let Some(&byte) = block.get(position)
+            && byte & 0xe0 == 0x20
+        {
+            self.update_size(block, &mut position)?;
+        }
+        if self.update_due {
+            return Err(HpackError::SizeMissing);
+        }
+        while let Some(&byte) = block.get(position) {
+            if byte & 0x80 != 0 {
+                let index = prefix_integer::decode(block, &mut position, 7)?;
+                each(self.indexed(index)?);
+            } else if byte & 0x40 != 0 {
+                each(self.literal(block, &mut position, 6, true)?);
+            } else if byte & 0x20 == 0 {
+                each(self.literal(block, &mut position, 4, false)?);
+            } else {
+                return Err(HpackError::SizeLate);
+            }
+        }
+        Ok(())
+    }
+
+    fn update_size(&mut self, block: &[u8], position: &mut usize) -> Result<(), HpackError> {
+        let size = prefix_integer::decode(block, position, 5)?;
+        match usize::try_from(size) {
+            Ok(capacity) if capacity <= self.limit => {
+                self.table.set_capacity(capacity);
+                self.update_due = false;
+                Ok(())
+            }
+            _ => Err(HpackError::SizeTooLarge { size, limit: self.limit }),
+        }
+    }
+
+    #[inline]
+    fn indexed(&self, index: u64) -> Result<Field<'_>, HpackError> {
+        match self.locate(index)? {
+            NameSource::Static(position) => {
+                let entry = &STATIC_TABLE[position];
+                Ok(Field {
+                    name: entry.name.as_bytes(),
+                    value: entry.value.as_bytes(),
+                    meaning: entry.meaning,
+                })
+            }
+            NameSource::Dynamic(position) => match self.table.get(position) {
+                Some((name, value, known)) => Ok(Field { name, value, meaning: known.meaning }),
+                None => Err(self.no_such(index)),
+            },
+            NameSource::Literal(_) => Err(self.no_such(index)),
+        }
+    }
+
+    /// Which entry an index means (RFC 7541, section 2.3.3).
+    #[inline]
+    fn locate(&self, index: u64) -> Result<NameSource, HpackError> {
+        let position = usize::try_from(index).ok().and_then(|index| index.checked_sub(1));
+        match position {
+            Some(position) if position < STATIC_TABLE.len() => Ok(NameSource::Static(position)),
+            Some(position) if position - STATIC_TABLE.len() < self.table.len() => {
+                Ok(NameSource::Dynamic(position - STATIC_TABLE.len()))
+            }
+            _ => Err(self.no_such(index)),
+        }
+    }
+
+    #[cold]
+    fn no_such(&self, index: u64) -> HpackError {
+        HpackError::Index { index, entries: STATIC_TABLE.len() + self.table.len() }
+    }
+
+    /// A literal field with a prefix of `prefix_bits` for its name's index (RFC 7541, section 6.2).
+    fn literal<'a>(
+        &'a mut self,
+        block: &'a [u8],
+        position: &mut usize,
+        prefix_bits: u8,
+        insert: bool,
+    ) -> Result<Field<'a>, HpackError> {
+        let index = prefix_integer::decode(block, position, prefix_bits)?;
+        let source = if index == 0 {
+            NameSource::Literal(read_string(block, position, &mut self.name)?)
+        } else {
+            self.locate(index)?
+        };
+        let value = read_string(block, position, &mut self.value)?;
+        if insert { self.inserted(block, &source, &value) } else { self.passing(block, &source, &value) }
+    }
+
+    /// A literal that leaves the table as it is.
+    fn passing<'a>(
+        &'a self,
+        block: &'a [u8],
+        source: &NameSource,
+        value: &StringAt,
+    ) -> Result<Field<'a>, HpackError> {
+        let value = value.bytes(block, &self.value);
+        let (name, kind) = match source {
+            NameSource::Static(position) => {
+                let entry = &STATIC_TABLE[*position];
+                (entry.name.as_bytes(), entry.kind)
+            }
+            NameSource::Dynamic(position) => match self.table.get(*position) {
+                Some((name, _, known)) => (name, known.name),
+                None => return Err(self.no_such(*position as u64)),
+            },
+            NameSource::Literal(at) => {
+                let name = at.bytes(block, &self.name);
+                (name, classify_name(name))
+            }
+        };
+        Ok(Field { name, value, meaning: classify_value(kind, value) })
+    }
+
+    /// A literal that enters the table.
+    fn inserted<'a>(
+        &'a mut self,
+        block: &'a [u8],
+        source: &NameSource,
+        value: &StringAt,
+    ) -> Result<Field<'a>, HpackError> {
+        let value = value.bytes(block, &self.value);
+        let (name, kind) = match source {
+            NameSource::Static(position) => {
+                let entry = &STATIC_TABLE[*position];
+                (entry.name.as_bytes(), entry.kind)
+            }
+            NameSource::Dynamic(position) => {
+                let Some((name, _, known)) = self.table.get(*position) else {
+                    return Err(self.no_such(*position as u64));
+                };
+                // The entry that lends its name may be evicted by the insertion.
+                self.name.clear();
+                self.name.extend_from_slice(name);
+                let meaning = classify_value(known.name, value);
+                self.table.insert_with_name_of(*position, value, Known { name: known.name, meaning });
+                return Ok(Field { name: &self.name, value, meaning });
+            }
+            NameSource::Literal(at) => {
+                let name = at.bytes(block, &self.name);
+                (name, classify_name(name))
+            }
+        };
+        let meaning = classify_value(kind, value);
+        self.table.insert(name, value, Known { name: kind, meaning });
+        Ok(Field { name, value, meaning })
+    }
+}
+
+impl StringAt {
+    #[inline]
+    fn bytes<'a>(&self, block: &'a [u8], scratch: &'a [u8]) -> &'a [u8] {
+        match self {
+            StringAt::Block(start, end) => &block[*start..*end],
+            StringAt::Scratch => scratch,
+        }
+    }
+}
+
+/// Reads a string literal (RFC 7541, section 5.2): in place where it is plain, else decoded into `scratch`.
+#[inline]
+fn read_string(block: &[u8], position: &mut usize, scratch: &mut Vec<u8>) -> Result<StringAt, HpackError> {
+    let is_huffman = block.get(*position).is_some_and(|byte| byte & 0x80 != 0);
+    let length = prefix_integer::decode(block, position, 7)?;
+    let left = block.len() - *position;
+    let start = *position;
+    let end = match usize::try_from(length) {
+        Ok(length) if length <= left => start + length,
+        _ => return Err(HpackError::StringTooLong { length, left }),
+    };
+    *position = end;
+    if !is_huffman {
+        return Ok(StringAt::Block(start, end));
+    }
+    scratch.clear();
+    huffman::decode(&block[start..end], scratch)?;
+    Ok(StringAt::Scratch)
+}

@@ -1,0 +1,231 @@
+//! The dynamic table (RFC 7541, section 2.3.2): what both sides remember of earlier blocks.
+//!
+//! Names and values lie end to end in one buffer, so a field is always one slice for the name and one for the value.
+//! New entries are appended; when the buffer has grown to twice the table's size the dead bytes in front are dropped,
+//! so that each byte is moved at most once on average and nothing is allocated in the steady state.
+
+use std::collections::VecDeque;
+
+/// What each entry costs beside its bytes (RFC 7541, section 4.1).
+pub const ENTRY_OVERHEAD_BYTES: usize = 32;
+
+/// A table whose entries carry a `T`: what a decoder or an encoder knows about a field.
+#[derive(Debug)]
+pub struct DynamicTable<T> {
+    /// Live bytes are those of `entries`.
+    storage: Vec<u8>,
+    /// The oldest first.
+    entries: VecDeque<Entry<T>>,
+    size: usize,
+    capacity: usize,
+}
+
+#[derive(Debug)]
+struct Entry<T> {
+    offset: usize,
+    name_length: usize,
+    value_length: usize,
+    tag: T,
+}
+
+impl<T> Entry<T> {
+    fn size(&self) -> usize {
+        self.name_length + self.value_length + ENTRY_OVERHEAD_BYTES
+    }
+}
+
+impl<T: Copy> DynamicTable<T> {
+    /// An empty table of at most `capacity` bytes, counted as in RFC 7541, section 4.1.
+    pub fn new(capacity: usize) -> Self {
+        DynamicTable { storage: Vec::new(), entries: VecDeque::new(), size: 0, capacity }
+    }
+
+    /// How many entries it has.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Its size in bytes, 32 per entry included.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The largest size that it may have now.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// The entry at `position`: 0 is the newest. Name, value, tag.
+    #[inline]
+    pub fn get(&self, position: usize) -> Option<(&[u8], &[u8], T)> {
+        let index = self.entries.len().checked_sub(position + 1)?;
+        let entry = self.entries.get(index)?;
+        let (name, value) = self.storage[entry.offset..][..entry.name_length + entry.value_length]
+            .split_at(entry.name_length);
+        Some((name, value, entry.tag))
+    }
+
+    /// The tags, the newest first.
+    pub fn tags(&self) -> impl Iterator<Item = T> {
+        self.entries.iter().rev().map(|entry| entry.tag)
+    }
+
+    /// Sets the largest size, evicting what does not fit any more (RFC 7541, section 4.3).
+    pub fn set_capacity(&mut self, capacity: usize) {
+        self.capacity = capacity;
+        self.evict(0);
+        if capacity == 0 {
+            self.storage = Vec::new();
+        }
+    }
+
+    /// Inserts a field (RFC 7541, section 4.4); one larger than the table empties it.
+    pub fn insert(&mut self, name: &[u8], value: &[u8], tag: T) {
+        let entry = Entry { offset: 0, name_length: name.len(), value_length: value.len(), tag };
+        if !self.make_room(&entry) {
+            return;
+        }
+        let offset = self.storage.len();
+        self.storage.extend_from_slice(name);
+        self.storage.extend_from_slice(value);
+        self.push(Entry { offset, ..entry });
+    }
+
+    /// Inserts a field with the name of the entry at `position`, which may be evicted by it.
+    pub fn insert_with_name_of(&mut self, position: usize, value: &[u8], tag: T) {
+        let Some(source) =
+            self.entries.len().checked_sub(position + 1).and_then(|index| self.entries.get(index))
+        else {
+            return;
+        };
+        let (from, name_length) = (source.offset, source.name_length);
+        // The name is copied before anything is evicted or moved; it becomes the new entry's own.
+        let offset = self.storage.len();
+        self.storage.extend_from_within(from..from + name_length);
+        self.storage.extend_from_slice(value);
+        let entry = Entry { offset, name_length, value_length: value.len(), tag };
+        let size = entry.size();
+        self.evict(size);
+        if size > self.capacity {
+            self.storage.clear();
+            return;
+        }
+        self.push(entry);
+        self.compact();
+    }
+
+    /// Evicts and moves until `entry` fits; `false` where it is larger than the table.
+    fn make_room(&mut self, entry: &Entry<T>) -> bool {
+        self.evict(entry.size());
+        if entry.size() > self.capacity {
+            self.storage.clear();
+            return false;
+        }
+        self.compact();
+        true
+    }
+
+    fn push(&mut self, entry: Entry<T>) {
+        self.size += entry.size();
+        self.entries.push_back(entry);
+    }
+
+    fn evict(&mut self, coming: usize) {
+        while self.size + coming > self.capacity
+            && let Some(oldest) = self.entries.pop_front()
+        {
+            self.size -= oldest.size();
+        }
+    }
+
+    /// Drops the dead bytes in front when they are as many as the table may hold.
+    fn compact(&mut self) {
+        let dead = self.entries.front().map_or(self.storage.len(), |oldest| oldest.offset);
+        if dead > self.capacity.max(256) || (dead > 0 && dead == self.storage.len()) {
+            self.storage.drain(..dead);
+            for entry in &mut self.entries {
+                entry.offset -= dead;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn an_entry_larger_than_the_table_empties_it() {
+        let mut table = DynamicTable::new(80);
+        table.insert(b"name", b"value", 1);
+        assert_eq!((table.len(), table.size()), (1, 41));
+        table.insert(b"name", &[b'x'; 50], 2);
+        assert_eq!((table.len(), table.size()), (0, 0));
+        table.insert(b"n", b"v", 3);
+        table.insert_with_name_of(0, &[b'y'; 60], 4);
+        assert!(table.is_empty());
+        table.insert(b"n", b"v", 5);
+        assert_eq!(table.get(0), Some((&b"n"[..], &b"v"[..], 5)));
+    }
+
+    #[test]
+    fn the_name_of_an_entry_that_is_evicted_is_kept() {
+        let mut table = DynamicTable::new(50);
+        table.insert(b"long-name", b"12", 1);
+        table.insert_with_name_of(0, b"345", 2);
+        assert_eq!(table.len(), 1);
+        assert_eq!(table.get(0), Some((&b"long-name"[..], &b"345"[..], 2)));
+    }
+
+    proptest! {
+        /// The table behaves like the plainest one: a list of pairs.
+        #[test]
+        fn behaves_like_a_list(
+            capacity in 0usize..600,
+            steps in proptest::collection::vec((any::<Option<u8>>(), 0usize..60, 0usize..90, 0usize..40), 0..120),
+        ) {
+            let mut table = DynamicTable::new(capacity);
+            let mut list: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+            let mut capacity = capacity;
+            for (number, (reuse, name, value, resize)) in steps.into_iter().enumerate() {
+                if resize == 0 {
+                    capacity = value * 7;
+                    table.set_capacity(capacity);
+                } else {
+                    let value = vec![(number & 0xff) as u8; value];
+                    match reuse {
+                        Some(index) if !list.is_empty() => {
+                            let position = usize::from(index) % list.len();
+                            let name = list[position].0.clone();
+                            table.insert_with_name_of(position, &value, number);
+                            list.insert(0, (name, value));
+                        }
+                        _ => {
+                            let name = vec![b'a' + (number % 26) as u8; name];
+                            table.insert(&name, &value, number);
+                            list.insert(0, (name, value));
+                        }
+                    }
+                }
+                let size = |list: &[(Vec<u8>, Vec<u8>)]| list.iter().map(|(n, v)| n.len() + v.len() + 32).sum::<usize>();
+                while size(&list) > capacity {
+                    list.pop();
+                }
+                prop_assert_eq!(table.size(), size(&list));
+                prop_assert_eq!(table.len(), list.len());
+                for (position, (name, value)) in list.iter().enumerate() {
+                    let (got_name, got_value, _) = table.get(position).unwrap();
+                    prop_assert_eq!((got_name, got_value), (&name[..], &value[..]));
+                }
+                prop_assert!(table.storage.len() <= 3 * 600 + 400);
+            }
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Encoding header blocks (RFC 7541, sections 4.2 and 6).
+
+use super::dynamic_table::{DynamicTable, ENTRY_OVERHEAD_BYTES};
+use super::static_table;
+use crate::huffman;
+use crate::prefix_integer;
+
+/// Whether a field enters the dynamic table (RFC 7541, section 6.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Indexing {
+    /// Later requests will repeat it.
+    Incremental,
+    /// It is not expected to come again.
+    Without,
+    /// It must not be indexed by anybody on the way (RFC 7541, section 7.1.3).
+    Never,
+}
+
+/// The encoder of one connection.
+#[derive(Debug)]
+pub struct Encoder {
+    /// Each entry's tag is a hash of name and value, which makes a search cheap.
+    table: DynamicTable<Hashes>,
+    /// The smallest and the last size that the peer set since the last block.
+    pending_size: Option<(usize, usize)>,
+    generation: u64,
+    huffman: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Hashes {
+    name: u64,
+    field: u64,
+}
+
+/// The largest table that the encoder uses, whatever the peer would allow.
+pub const ENCODER_TABLE_LIMIT_BYTES: usize = 16_384;
+
+impl Encoder {
+    /// An encoder with a table of `capacity` bytes, at first as the RFC says 4096.
+    pub fn new(capacity: usize) -> Self {
+        Encoder { table: DynamicTable::new(capacity), pending_size: None, generation: 0, huffman: true }
+    }
+
+    /// The same without Huffman coding.
+    pub fn without_huffman(capacity: usize) -> Self {
+        Encoder { huffman: false, ..Encoder::new(capacity) }
+    }
+
+    /// A number that changes whenever a block encoded before must not be sent again as it is.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Takes the peer's SETTINGS_HEADER_TABLE_SIZE; the next block says so (RFC 7541, section 4.2).
+    pub fn set_peer_limit(&mut self, limit: usize) {
+        let size = limit.min(ENCODER_TABLE_LIMIT_BYTES);
+        let smallest = self.pending_size.map_or(size, |(smallest, _)| smallest.min(size));
+        if self.pending_size.is_some() || size != self.table.capacity() {
+            self.pending_size = Some((smallest, size));
+            self.generation += 1;
+        }
+    }
+
+    /// Begins a block: writes size updates where they are due.
+    pub fn begin(&mut self, output: &mut Vec<u8>) {
+        let Some((smallest, last)) = self.pending_size.take() else { return };
+        if smallest < last {
+            prefix_integer::encode(smallest as u64, 5, 0x20, output);
+            self.table.set_capacity(smallest);
+        }
+        prefix_integer::encode(last as u64, 5, 0x20, output);
+        self.table.set_capacity(last);
+        self.generation += 1;
+    }
+
+    /// Appends one field.
+    pub fn field(&mut self, name: &[u8], value: &[u8], indexing: Indexing, output: &mut Vec<u8>) {
+        let in_static = static_table::find(name, value);
+        if let Some((index, true)) = in_static {
+            return prefix_integer::encode(index as u64, 7, 0x80, output);
+        }
+        let hashes = Hashes { name: hash(HASH_SEED, name), field: hash(hash(HASH_SEED, name), value) };
+        let in_dynamic = self.find(name, value, hashes);
+        if let Some((index, true)) = in_dynamic
+            && indexing != Indexing::Never
+        {
+            return prefix_integer::encode(index as u64, 7, 0x80, output);
+        }
+        let name_index = in_static.or(in_dynamic).map_or(0, |(index, _)| index as u64);
+        // A field that would push out most of the table costs more than it saves.
+        let size = name.len() + value.len() + ENTRY_OVERHEAD_BYTES;
+        let insert = indexing == Indexing::Incremental && size <= self.table.capacity() / 4 * 3;
+        match indexing {
+            Indexing::Incremental if insert => prefix_integer::encode(name_index, 6, 0x40, output),
+            Indexing::Incremental | Indexing::Without => prefix_integer::encode(name_index, 4, 0, output),
+            Indexing::Never => prefix_integer::encode(name_index, 4, 0x10, output),
+        }
+        if name_index == 0 {
+            self.string(name, output);
+        }
+        self.string(value, output);
+        if insert {
+            self.table.insert(name, value, hashes);
+            self.generation += 1;
+        }
+    }
+
+    fn find(&self, name: &[u8], value: &[u8], hashes: Hashes) -> Option<(usize, bool)> {
+        let mut by_name = None;
+        for (position, tag) in self.table.tags().enumerate() {
+            if tag.name != hashes.name {
+                continue;
+            }
+            let Some((entry_name, entry_value, _)) = self.table.get(position) else { continue };
+            if entry_name != name {
+                continue;
+            }
+            let index = position + 1 + static_table::STATIC_TABLE.len();
+            if tag.field == hashes.field && entry_value == value {
+                return Some((index, true));
+            }
+            by_name = by_name.or(Some((index, false)));
+        }
+        by_name
+    }
+
+    fn string(&self, string: &[u8], output: &mut Vec<u8>) {
+        let coded_length = huffman::encoded_len(string);
+        if self.huffman && coded_length <= string.len() {
+            prefix_integer::encode(coded_length as u64, 7, 0x80, output);
+            huffman::encode(string, output);
+        } else {
+            prefix_integer::encode(string.len() as u64, 7, 0, output);
+            output.extend_from_slice(string);
+        }
+    }
+}
+
+const HASH_SEED: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// FNV-1a, 64 bits: good enough to skip entries that differ; equality is always checked.
+fn hash(seed: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(seed, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
