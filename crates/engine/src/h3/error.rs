@@ -1,0 +1,101 @@
+//! Errors of HTTP/3 and QPACK with their code names (RFC 9114, section 8.1; RFC 9204, section 6).
+
+use std::borrow::Cow;
+
+/// An error code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Code(pub u64);
+
+macro_rules! codes {
+    ($($name:ident = $value:literal,)*) => {
+        #[expect(missing_docs, reason = "the registered names")]
+        impl Code {
+            $(pub const $name: Code = Code($value);)*
+
+            /// The registered name.
+            pub const fn name(self) -> Option<&'static str> {
+                match self.0 {
+                    $($value => Some(stringify!($name)),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    H3_NO_ERROR = 0x100,
+    H3_GENERAL_PROTOCOL_ERROR = 0x101,
+    H3_INTERNAL_ERROR = 0x102,
+    H3_STREAM_CREATION_ERROR = 0x103,
+    H3_CLOSED_CRITICAL_STREAM = 0x104,
+    H3_FRAME_UNEXPECTED = 0x105,
+    H3_FRAME_ERROR = 0x106,
+    H3_EXCESSIVE_LOAD = 0x107,
+    H3_ID_ERROR = 0x108,
+    H3_SETTINGS_ERROR = 0x109,
+    H3_MISSING_SETTINGS = 0x10a,
+    H3_REQUEST_REJECTED = 0x10b,
+    H3_REQUEST_CANCELLED = 0x10c,
+    H3_REQUEST_INCOMPLETE = 0x10d,
+    H3_MESSAGE_ERROR = 0x10e,
+    H3_CONNECT_ERROR = 0x10f,
+    H3_VERSION_FALLBACK = 0x110,
+    QPACK_DECOMPRESSION_FAILED = 0x200,
+    QPACK_ENCODER_STREAM_ERROR = 0x201,
+    QPACK_DECODER_STREAM_ERROR = 0x202,
+}
+
+impl std::fmt::Display for Code {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.name() {
+            Some(name) => f.write_str(name),
+            None => write!(f, "code {:#x}", self.0),
+        }
+    }
+}
+
+/// What the peer did against the rules.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{code}: {reason}")]
+pub struct Violation {
+    /// The code to answer with.
+    pub code: Code,
+    /// What was found, what was expected.
+    pub reason: Cow<'static, str>,
+    /// Whether a limit of ours was hit, rather than a rule broken.
+    pub is_limit: bool,
+}
+
+impl Violation {
+    /// A rule broken.
+    pub fn new(code: Code, reason: impl Into<Cow<'static, str>>) -> Self {
+        Violation { code, reason: reason.into(), is_limit: false }
+    }
+
+    /// A limit of ours hit.
+    pub fn limit(reason: impl Into<Cow<'static, str>>) -> Self {
+        Violation { code: Code::H3_EXCESSIVE_LOAD, reason: reason.into(), is_limit: true }
+    }
+}
+
+/// How far a violation reaches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The connection ends.
+    Connection(Violation),
+    /// The stream ends.
+    Stream(Violation),
+}
+
+impl Fault {
+    /// A connection error.
+    pub fn connection(code: Code, reason: impl Into<Cow<'static, str>>) -> Self {
+        Fault::Connection(Violation::new(code, reason))
+    }
+
+    /// A stream error.
+    pub fn stream(code: Code, reason: impl Into<Cow<'static, str>>) -> Self {
+        Fault::Stream(Violation::new(code, reason))
+    }
+}

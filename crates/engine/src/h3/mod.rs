@@ -1,0 +1,467 @@
+//! HTTP/3 for a client (RFC 9114) over [`crate::quic`].
+
+pub mod error;
+pub mod frame;
+mod peer_streams;
+pub mod qpack;
+mod request;
+mod response;
+pub mod settings;
+mod table;
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::{Buf, Bytes};
+use model::Outcome;
+use model::sample::{Failure, FailureKind};
+use quinn_proto::{Dir, ReadError, StreamEvent, StreamId};
+
+use crate::contract::{Connection, Event, HeaderBytes, Input, NotNow, Request, RequestId, Sink, Transmit};
+use crate::quic::{self, Quic, QuicConfig};
+use error::{Code, Fault, Violation};
+use peer_streams::{PeerStreams, Verdict};
+use request::Templates;
+use response::{FIELD_SECTION_LIMIT_BYTES, Fields};
+use settings::Settings;
+use table::{Exchange, Table};
+
+/// Streams opened in advance within the server's limit; more requests than this are never in flight.
+const STOCK_LIMIT: usize = 1024;
+
+/// One HTTP/3 connection.
+pub struct Http3 {
+    /// What the connection will be made of; its place is taken by `quic` then.
+    plan: Plan,
+    quic: Option<Quic>,
+    state: State,
+    peer: PeerStreams,
+    fields: Fields,
+    templates: Templates,
+    exchanges: Table,
+    /// Request streams that are open and unused, lowest first.
+    stock: VecDeque<StreamId>,
+    /// Whether all that is to be sent after the end has been sent.
+    is_quiet: bool,
+}
+
+struct Plan {
+    config: Arc<QuicConfig>,
+    server_name: String,
+    remote: SocketAddr,
+    base: Instant,
+    seed: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Before the handshake is done.
+    Opening,
+    /// Takes requests.
+    Open,
+    /// The server said GOAWAY: what is in flight is finished.
+    Draining,
+    /// Nothing but CONNECTION_CLOSE is sent.
+    Over,
+}
+
+impl Http3 {
+    /// A connection to `remote`, which begins with [`Connection::handle_connected`].
+    ///
+    /// `base` is the instant at which the driver's clock reads 0.
+    pub fn new(
+        config: Arc<QuicConfig>,
+        server_name: String,
+        remote: SocketAddr,
+        base: Instant,
+        seed: u64,
+    ) -> Http3 {
+        Http3 {
+            plan: Plan { config, server_name, remote, base, seed },
+            quic: None,
+            state: State::Opening,
+            peer: PeerStreams::default(),
+            fields: Fields::default(),
+            templates: Templates::default(),
+            exchanges: Table::default(),
+            stock: VecDeque::new(),
+            is_quiet: false,
+        }
+    }
+
+    /// Handles all that QUIC reports.
+    fn drain_events(&mut self, now: u64, sink: &mut Sink<'_>) {
+        while let Some(event) = self.quic.as_mut().and_then(Quic::poll) {
+            if self.state == State::Over {
+                continue;
+            }
+            match event {
+                quinn_proto::Event::Connected => self.handle_handshake(now, sink),
+                quinn_proto::Event::ConnectionLost { reason } => self.handle_loss(&reason, sink),
+                quinn_proto::Event::Stream(event) => self.handle_stream_event(now, &event, sink),
+                quinn_proto::Event::HandshakeDataReady
+                | quinn_proto::Event::DatagramReceived
+                | quinn_proto::Event::DatagramsUnblocked => {}
+            }
+        }
+        if self.state == State::Draining && self.exchanges.is_empty() {
+            self.end(now, Code::H3_NO_ERROR, "");
+            sink(Event::Closed(Outcome::Ok));
+        }
+    }
+
+    fn handle_handshake(&mut self, now: u64, sink: &mut Sink<'_>) {
+        let Some(quic) = &mut self.quic else { return };
+        let handshake = quic.handshake();
+        if handshake.alpn.as_deref() != Some("h3") {
+            let found = handshake.alpn.as_deref().unwrap_or("no protocol");
+            let reason = format!("ALPN chose {found}, expected h3");
+            self.end(now, Code::H3_NO_ERROR, "");
+            return self.say_failed(Failure { kind: FailureKind::WrongVersion, reason }, sink);
+        }
+        if !open_own_streams(quic) {
+            let reason = "the server allows no control stream, expected room for at least 3 streams";
+            let violation = Violation::new(Code::H3_GENERAL_PROTOCOL_ERROR, reason);
+            return self.abort(now, &violation, sink);
+        }
+        self.state = State::Open;
+        self.refill();
+        sink(Event::Ready(handshake));
+    }
+
+    fn handle_loss(&mut self, reason: &quinn_proto::ConnectionError, sink: &mut Sink<'_>) {
+        let (failure, orderly) = quic::connection_failure(reason);
+        let was_idle = self.state != State::Opening && self.exchanges.is_empty();
+        self.state = State::Over;
+        if orderly && was_idle {
+            sink(Event::Closed(Outcome::Ok));
+        } else {
+            self.say_failed(failure, sink);
+        }
+    }
+
+    fn handle_stream_event(&mut self, now: u64, event: &StreamEvent, sink: &mut Sink<'_>) {
+        match *event {
+            StreamEvent::Readable { id } if id.dir() == Dir::Bi => self.read_response(now, id, sink),
+            StreamEvent::Readable { id } => self.read_peer_stream(now, id, sink),
+            StreamEvent::Opened { dir: Dir::Uni } => {
+                while let Some(id) =
+                    self.quic.as_mut().and_then(|quic| quic.connection.streams().accept(Dir::Uni))
+                {
+                    self.peer.opened(id.into());
+                    self.read_peer_stream(now, id, sink);
+                }
+            }
+            StreamEvent::Writable { id } => self.write_rest(id),
+            StreamEvent::Stopped { id, error_code } => self.handle_stopped(now, id, error_code, sink),
+            StreamEvent::Available { dir: Dir::Bi } => self.refill(),
+            StreamEvent::Opened { dir: Dir::Bi }
+            | StreamEvent::Available { dir: Dir::Uni }
+            | StreamEvent::Finished { .. } => {}
+        }
+    }
+
+    /// Reads what a request stream brought.
+    fn read_response(&mut self, now: u64, id: StreamId, sink: &mut Sink<'_>) {
+        let Http3 { quic: Some(quic), exchanges, fields, .. } = self else { return };
+        let Some(exchange) = exchanges.get(id) else { return };
+        let mut stream = quic.connection.recv_stream(id);
+        let Ok(mut chunks) = stream.read(true) else { return };
+        let fault = loop {
+            match chunks.next(usize::MAX) {
+                Ok(Some(chunk)) => {
+                    if let Err(fault) = exchange.response.take(exchange.request, &chunk.bytes, fields, sink) {
+                        break Some(fault);
+                    }
+                }
+                Ok(None) => match exchange.response.finish(exchange.request, sink) {
+                    Ok(()) => {
+                        drop(chunks);
+                        if exchange.is_sending() {
+                            // The answer is whole, the rest of the body is of no use to anybody. A stream that is
+                            // gone already needs no reset.
+                            let code = quic::varint(Code::H3_NO_ERROR);
+                            let _ = quic.connection.send_stream(id).reset(code);
+                        }
+                        exchanges.remove(id);
+                        return;
+                    }
+                    Err(fault) => break Some(fault),
+                },
+                Err(ReadError::Blocked) => break None,
+                Err(ReadError::Reset(code)) => {
+                    drop(chunks);
+                    return self.handle_reset(id, Code(code.into()), sink);
+                }
+            }
+        };
+        drop(chunks);
+        match fault {
+            None => {}
+            Some(Fault::Connection(violation)) => self.abort(now, &violation, sink),
+            Some(Fault::Stream(violation)) => {
+                self.give_up(id, violation.code);
+                if let Some(request) = self.exchanges.remove(id) {
+                    sink(Event::Failed { request, failure: failure_of(&violation) });
+                }
+            }
+        }
+    }
+
+    /// The server gave a response up.
+    fn handle_reset(&mut self, id: StreamId, code: Code, sink: &mut Sink<'_>) {
+        self.give_up(id, Code::H3_REQUEST_CANCELLED);
+        if let Some(request) = self.exchanges.remove(id) {
+            let reason = format!("the server reset the stream with {code}");
+            sink(Event::Failed { request, failure: Failure { kind: FailureKind::Reset, reason } });
+        }
+    }
+
+    /// Reads what a stream of the server's brought.
+    fn read_peer_stream(&mut self, now: u64, id: StreamId, sink: &mut Sink<'_>) {
+        let Http3 { quic: Some(quic), peer, .. } = self else { return };
+        let number = u64::from(id);
+        if !peer.contains(number) {
+            return;
+        }
+        let mut stream = quic.connection.recv_stream(id);
+        let Ok(mut chunks) = stream.read(true) else { return };
+        let result = loop {
+            match chunks.next(usize::MAX) {
+                Ok(Some(chunk)) => match peer.take(number, &chunk.bytes) {
+                    Ok(Verdict::Read) => {}
+                    other => break other,
+                },
+                Ok(None) | Err(ReadError::Reset(_)) => break peer.ended(number).map(|()| Verdict::Read),
+                Err(ReadError::Blocked) => break Ok(Verdict::Read),
+            }
+        };
+        drop(chunks);
+        match result {
+            Ok(Verdict::Read) => self.check_goaway(sink),
+            Ok(Verdict::Stop) => {
+                // A stream that ended meanwhile needs no stop.
+                let _ = stream.stop(quic::varint(Code::H3_STREAM_CREATION_ERROR));
+            }
+            Err(violation) => self.abort(now, &violation, sink),
+        }
+    }
+
+    /// Fails what the server says that it will not process (RFC 9114, section 5.2).
+    fn check_goaway(&mut self, sink: &mut Sink<'_>) {
+        let Some(first_refused) = self.peer.goaway() else { return };
+        if self.state == State::Open {
+            self.state = State::Draining;
+            self.stock.clear();
+        }
+        while let Some((id, request)) = self.exchanges.last_from(first_refused) {
+            self.give_up(id, Code::H3_REQUEST_CANCELLED);
+            self.exchanges.remove(id);
+            let reason = "the server said GOAWAY before it took the request; it may be sent again".into();
+            sink(Event::Failed { request, failure: Failure { kind: FailureKind::Closed, reason } });
+        }
+    }
+
+    /// The server wants no more of a request stream; RFC 9000, section 3.5 asks for a reset in answer.
+    fn handle_stopped(&mut self, now: u64, id: StreamId, code: quinn_proto::VarInt, sink: &mut Sink<'_>) {
+        if id.dir() == Dir::Uni {
+            let reason = "found STOP_SENDING for a control or QPACK stream, expected it to stay open";
+            return self.abort(now, &Violation::new(Code::H3_CLOSED_CRITICAL_STREAM, reason), sink);
+        }
+        if let Some(quic) = &mut self.quic {
+            // All of the request may have been acknowledged meanwhile.
+            let _ = quic.connection.send_stream(id).reset(code);
+        }
+        if let Some(exchange) = self.exchanges.get(id) {
+            exchange.unsent = [Bytes::new(), Bytes::new()];
+        }
+    }
+
+    /// Sends more of a request whose stream was blocked.
+    fn write_rest(&mut self, id: StreamId) {
+        let Http3 { quic: Some(quic), exchanges, .. } = self else { return };
+        if let Some(exchange) = exchanges.get(id)
+            && exchange.is_sending()
+        {
+            write(quic, id, exchange);
+        }
+    }
+
+    /// Ends both directions of a stream.
+    fn give_up(&mut self, id: StreamId, code: Code) {
+        let Some(quic) = &mut self.quic else { return };
+        let code = quic::varint(code);
+        // A direction that is closed already needs no end.
+        let _ = quic.connection.send_stream(id).reset(code);
+        let _ = quic.connection.recv_stream(id).stop(code);
+    }
+
+    /// Opens streams in advance: their number is what `available_requests` tells.
+    fn refill(&mut self) {
+        let Some(quic) = self.quic.as_mut().filter(|_| self.state == State::Open) else { return };
+        let mut streams = quic.connection.streams();
+        while self.stock.len() < STOCK_LIMIT
+            && let Some(id) = streams.open(Dir::Bi)
+        {
+            self.stock.push_back(id);
+        }
+    }
+
+    /// A connection error of the peer's.
+    fn abort(&mut self, now: u64, violation: &Violation, sink: &mut Sink<'_>) {
+        self.end(now, violation.code, &violation.reason);
+        self.say_failed(failure_of(violation), sink);
+    }
+
+    fn end(&mut self, now: u64, code: Code, reason: &str) {
+        self.state = State::Over;
+        self.stock.clear();
+        if let Some(quic) = &mut self.quic {
+            quic.close(now, code, reason);
+        }
+    }
+
+    /// Fails every request and the connection.
+    fn say_failed(&mut self, failure: Failure, sink: &mut Sink<'_>) {
+        self.state = State::Over;
+        self.stock.clear();
+        while let Some((id, request)) = self.exchanges.last_from(0) {
+            self.exchanges.remove(id);
+            sink(Event::Failed { request, failure: failure.clone() });
+        }
+        sink(Event::Closed(Outcome::Failed(failure)));
+    }
+}
+
+/// Opens control and QPACK streams; whether the server's limit had room for the control stream.
+fn open_own_streams(quic: &mut Quic) -> bool {
+    let mut control = vec![0x00];
+    let settings = Settings {
+        qpack_table_bytes: 0,
+        qpack_blocked_streams: 0,
+        max_field_section_bytes: Some(FIELD_SECTION_LIMIT_BYTES as u64),
+    };
+    settings.encode(&mut control);
+    // QPACK streams are idle without a dynamic table; RFC 9204, section 4.2 leaves them out where there is no room.
+    let openings: [&[u8]; 3] = [&control, &[0x02], &[0x03]];
+    let mut opened = 0;
+    for bytes in openings {
+        let Some(id) = quic.connection.streams().open(Dir::Uni) else { break };
+        // A window too small for these bytes is no window for HTTP/3.
+        if quic.connection.send_stream(id).write(bytes).ok() != Some(bytes.len()) {
+            break;
+        }
+        opened += 1;
+    }
+    opened > 0
+}
+
+/// Writes what flow control allows; ends the stream with the last byte.
+fn write(quic: &mut Quic, id: StreamId, exchange: &mut Exchange) {
+    let mut stream = quic.connection.send_stream(id);
+    while exchange.is_sending() {
+        let first = usize::from(!exchange.unsent[0].has_remaining());
+        match stream.write_chunks(&mut exchange.unsent[first..]) {
+            Ok(_) => {}
+            // QUIC says `Writable` or `Stopped` when that changes.
+            Err(_) => return,
+        }
+    }
+    // A stream that was stopped meanwhile needs no end.
+    let _ = stream.finish();
+}
+
+fn failure_of(violation: &Violation) -> Failure {
+    let kind = if violation.is_limit { FailureKind::Limit } else { FailureKind::Protocol };
+    Failure { kind, reason: violation.to_string() }
+}
+
+impl Connection for Http3 {
+    fn available_requests(&self) -> usize {
+        self.stock.len()
+    }
+
+    fn handle_connected(&mut self, now: u64, sink: &mut Sink<'_>) {
+        if self.state != State::Opening || self.quic.is_some() {
+            return;
+        }
+        let plan = &self.plan;
+        match Quic::connect(&plan.config, &plan.server_name, plan.remote, plan.base, now, plan.seed) {
+            Ok(quic) => self.quic = Some(quic),
+            Err(failure) => self.say_failed(failure, sink),
+        }
+        self.drain_events(now, sink);
+    }
+
+    fn send_request(&mut self, _now: u64, id: RequestId, request: &Request) -> Result<HeaderBytes, NotNow> {
+        let Http3 { quic: Some(quic), stock, exchanges, templates, .. } = self else { return Err(NotNow) };
+        let stream = stock.pop_front().ok_or(NotNow)?;
+        let encoded = templates.encoded(request);
+        let exchange = exchanges.insert(stream, id);
+        exchange.response.reset(encoded.is_head);
+        exchange.unsent = [encoded.head, encoded.body];
+        write(quic, stream, exchange);
+        if stock.is_empty() {
+            self.refill();
+        }
+        Ok(encoded.header_bytes)
+    }
+
+    fn handle_input(&mut self, now: u64, input: Input<'_>, sink: &mut Sink<'_>) {
+        match input {
+            Input::Datagrams { bytes, segment_bytes, ecn } => {
+                if let Some(quic) = &mut self.quic {
+                    quic.handle_datagrams(now, bytes, segment_bytes, ecn);
+                }
+                self.drain_events(now, sink);
+            }
+            Input::Broken(failure) => {
+                if self.state != State::Over {
+                    self.say_failed(failure, sink);
+                    self.is_quiet = true;
+                }
+            }
+            // A UDP socket has neither.
+            Input::Stream(_) | Input::End => {}
+        }
+    }
+
+    fn handle_timeout(&mut self, now: u64, sink: &mut Sink<'_>) {
+        if let Some(quic) = &mut self.quic {
+            quic.handle_timeout(now);
+        }
+        self.drain_events(now, sink);
+    }
+
+    fn cancel(&mut self, now: u64, id: RequestId) {
+        if let Some(stream) = self.exchanges.stream_of(id) {
+            self.give_up(stream, Code::H3_REQUEST_CANCELLED);
+            self.exchanges.remove(stream);
+        }
+        if self.state == State::Draining && self.exchanges.is_empty() {
+            self.end(now, Code::H3_NO_ERROR, "");
+        }
+    }
+
+    fn close(&mut self, now: u64) {
+        if self.state != State::Over {
+            self.end(now, Code::H3_NO_ERROR, "");
+        }
+    }
+
+    fn poll_transmit(&mut self, now: u64, out: &mut Vec<u8>) -> Option<Transmit> {
+        let transmit = if self.is_quiet { None } else { self.quic.as_mut()?.poll_transmit(now, out) };
+        self.is_quiet |= transmit.is_none() && self.state == State::Over;
+        transmit
+    }
+
+    fn poll_timeout(&self) -> Option<u64> {
+        if self.state == State::Over { None } else { self.quic.as_ref()?.poll_timeout() }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.state == State::Over && (self.is_quiet || self.quic.is_none())
+    }
+}

@@ -1,0 +1,220 @@
+//! The peer's unidirectional streams: control and QPACK (RFC 9114, section 6.2; RFC 9204, section 4.2).
+
+use super::error::{Code, Violation};
+use super::frame::{self, FrameReader, Piece, decode_integer};
+use super::qpack::{DecoderFeedback, DecoderStream};
+use super::settings::Settings;
+
+const CONTROL: u64 = 0x00;
+const PUSH: u64 = 0x01;
+const QPACK_ENCODER: u64 = 0x02;
+const QPACK_DECODER: u64 = 0x03;
+
+/// Largest payload of a frame on the control stream that has a meaning.
+const CONTROL_FRAME_LIMIT_BYTES: u64 = 4096;
+
+/// All that the peer says beside responses.
+#[derive(Debug, Default)]
+pub(super) struct PeerStreams {
+    /// Streams that are read, by their id. Three at most are of a known kind, the others are stopped.
+    open: Vec<(u64, Kind)>,
+    control: Control,
+    encoder: DecoderStream,
+    feedback: DecoderFeedback,
+}
+
+/// What a unidirectional stream is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Its type has not arrived whole.
+    Unknown {
+        bytes: [u8; 8],
+        length: usize,
+    },
+    Control,
+    QpackEncoder,
+    QpackDecoder,
+    /// A type we do not know.
+    Ignored,
+}
+
+/// What to do with a stream after bytes of it were taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Go on reading.
+    Read,
+    /// Ask the peer to stop: nobody here understands it.
+    Stop,
+}
+
+impl PeerStreams {
+    /// A new stream.
+    pub(super) fn opened(&mut self, id: u64) {
+        self.open.push((id, Kind::Unknown { bytes: [0; 8], length: 0 }));
+    }
+
+    /// Whether `id` is one of them.
+    pub(super) fn contains(&self, id: u64) -> bool {
+        self.open.iter().any(|(open, _)| *open == id)
+    }
+
+    /// The smallest stream that GOAWAY says will not be processed.
+    pub(super) fn goaway(&self) -> Option<u64> {
+        self.control.goaway
+    }
+
+    /// Takes what a stream brought; all connection errors.
+    pub(super) fn take(&mut self, id: u64, mut input: &[u8]) -> Result<Verdict, Violation> {
+        let Some(at) = self.open.iter().position(|(open, _)| *open == id) else {
+            return Ok(Verdict::Read);
+        };
+        while let (Kind::Unknown { mut bytes, mut length }, Some((byte, rest))) =
+            (self.open[at].1, input.split_first())
+        {
+            input = rest;
+            bytes[length] = *byte;
+            length += 1;
+            self.open[at].1 = match decode_integer(&bytes[..length]) {
+                Some((kind, _)) => self.identified(kind)?,
+                None => Kind::Unknown { bytes, length },
+            };
+        }
+        match self.open[at].1 {
+            Kind::Unknown { .. } => {}
+            Kind::Control => self.control.take(input)?,
+            Kind::QpackEncoder => self
+                .encoder
+                .handle_encoder_instructions(input)
+                .map_err(|error| Violation::new(Code::QPACK_ENCODER_STREAM_ERROR, error.to_string()))?,
+            Kind::QpackDecoder => self
+                .feedback
+                .handle_instructions(input)
+                .map_err(|error| Violation::new(Code::QPACK_DECODER_STREAM_ERROR, error.to_string()))?,
+            Kind::Ignored => {
+                self.open.swap_remove(at);
+                return Ok(Verdict::Stop);
+            }
+        }
+        Ok(Verdict::Read)
+    }
+
+    /// A stream ended or was reset; a critical one must not.
+    pub(super) fn ended(&mut self, id: u64) -> Result<(), Violation> {
+        let Some(at) = self.open.iter().position(|(open, _)| *open == id) else { return Ok(()) };
+        let name = match self.open.swap_remove(at).1 {
+            Kind::Control => "control",
+            Kind::QpackEncoder => "QPACK encoder",
+            Kind::QpackDecoder => "QPACK decoder",
+            Kind::Unknown { .. } | Kind::Ignored => return Ok(()),
+        };
+        let reason = format!("found the end of the {name} stream, expected it to stay open");
+        Err(Violation::new(Code::H3_CLOSED_CRITICAL_STREAM, reason))
+    }
+
+    fn identified(&self, kind: u64) -> Result<Kind, Violation> {
+        let kind = match kind {
+            CONTROL => Kind::Control,
+            PUSH => {
+                let reason = "found a push stream, expected none: no push was allowed";
+                return Err(Violation::new(Code::H3_ID_ERROR, reason));
+            }
+            QPACK_ENCODER => Kind::QpackEncoder,
+            QPACK_DECODER => Kind::QpackDecoder,
+            _ => return Ok(Kind::Ignored),
+        };
+        if self.open.iter().any(|(_, other)| *other == kind) {
+            let reason = format!("found a second stream of kind {kind:?}, expected one");
+            return Err(Violation::new(Code::H3_STREAM_CREATION_ERROR, reason));
+        }
+        Ok(kind)
+    }
+}
+
+/// The control stream.
+#[derive(Debug, Default)]
+struct Control {
+    frames: FrameReader,
+    payload: Vec<u8>,
+    settings: Option<Settings>,
+    goaway: Option<u64>,
+}
+
+impl Control {
+    fn take(&mut self, mut input: &[u8]) -> Result<(), Violation> {
+        while let Some(piece) = self.frames.next(&mut input) {
+            if piece.begins {
+                self.check_sequence(piece.kind)?;
+            }
+            if !matches!(piece.kind, frame::SETTINGS | frame::GOAWAY | frame::CANCEL_PUSH) {
+                continue;
+            }
+            if piece.payload_bytes > CONTROL_FRAME_LIMIT_BYTES {
+                let found = piece.payload_bytes;
+                return Err(Violation::limit(format!(
+                    "found a control frame of {found} bytes, expected at most {CONTROL_FRAME_LIMIT_BYTES}"
+                )));
+            }
+            self.payload.extend_from_slice(piece.bytes);
+            if piece.ends {
+                let payload = std::mem::take(&mut self.payload);
+                self.handle(&piece, &payload)?;
+                self.payload = payload;
+                self.payload.clear();
+            }
+        }
+        Ok(())
+    }
+
+    fn check_sequence(&self, kind: u64) -> Result<(), Violation> {
+        if self.settings.is_none() && kind != frame::SETTINGS {
+            let reason =
+                format!("found a frame of type {kind:#x} first on the control stream, expected SETTINGS");
+            return Err(Violation::new(Code::H3_MISSING_SETTINGS, reason));
+        }
+        let allowed = match kind {
+            frame::SETTINGS => self.settings.is_none(),
+            frame::DATA | frame::HEADERS | frame::PUSH_PROMISE | frame::MAX_PUSH_ID => false,
+            other => !frame::is_forbidden(other),
+        };
+        if allowed {
+            return Ok(());
+        }
+        let reason = format!("found a frame of type {kind:#x} on the control stream");
+        Err(Violation::new(Code::H3_FRAME_UNEXPECTED, reason))
+    }
+
+    fn handle(&mut self, piece: &Piece<'_>, payload: &[u8]) -> Result<(), Violation> {
+        match piece.kind {
+            frame::SETTINGS => self.settings = Some(Settings::decode(payload)?),
+            frame::GOAWAY => self.handle_goaway(single_integer(payload)?)?,
+            _ => {
+                let push = single_integer(payload)?;
+                let reason = format!("found CANCEL_PUSH of push {push}, expected none: no push was allowed");
+                return Err(Violation::new(Code::H3_ID_ERROR, reason));
+            }
+        }
+        Ok(())
+    }
+
+    fn handle_goaway(&mut self, id: u64) -> Result<(), Violation> {
+        if id % 4 != 0 {
+            let reason = format!("found GOAWAY with stream {id}, expected a request stream");
+            return Err(Violation::new(Code::H3_ID_ERROR, reason));
+        }
+        if let Some(before) = self.goaway
+            && id > before
+        {
+            let reason = format!("found GOAWAY with stream {id}, expected at most {before} as before");
+            return Err(Violation::new(Code::H3_ID_ERROR, reason));
+        }
+        self.goaway = Some(id);
+        Ok(())
+    }
+}
+
+fn single_integer(payload: &[u8]) -> Result<u64, Violation> {
+    match decode_integer(payload) {
+        Some((value, length)) if length == payload.len() => Ok(value),
+        _ => Err(Violation::new(Code::H3_FRAME_ERROR, "found a frame whose payload is not one integer")),
+    }
+}

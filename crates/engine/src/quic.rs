@@ -1,0 +1,354 @@
+//! QUIC for a client, without I/O: quinn-proto's endpoint with one connection, on the driver's clock.
+//!
+//! What is pinned: congestion control and initial window, receive windows, and the datagram size. quinn-proto would
+//! begin at 1200 bytes and search upwards; here the first datagram already has the pinned size and keeps it (no
+//! search, no fallback), so that a QUIC connection is no more and no less sure of its path than TCP with its MSS. The
+//! same size is announced as `max_udp_payload_size`, which holds the server's datagrams to it.
+//!
+//! Randomness: packet number skips and the first destination connection id follow the seed; our own connection ids
+//! are empty, as a browser's. Exempt: keys within TLS, and with them the lengths of signatures.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::BytesMut;
+use model::pins::{CongestionControl, Pins, TlsVersion};
+use model::sample::{Failure, FailureKind};
+use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
+use quinn_proto::crypto::rustls::QuicClientConfig;
+use quinn_proto::{
+    ConnectionError, ConnectionHandle, ConnectionId, DatagramEvent, EcnCodepoint, Endpoint, EndpointConfig,
+    IdleTimeout, NoneTokenStore, RandomConnectionIdGenerator, TransportConfig, VarInt,
+};
+use rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
+
+use crate::contract::{Handshake, Transmit};
+use crate::h3::error::Code;
+
+/// What `poll_transmit` gives at most in one call.
+const TRANSMIT_BYTES: usize = 64_000;
+/// How many datagrams Linux sends at most in one call (UDP_MAX_SEGMENTS of older kernels).
+const TRANSMIT_DATAGRAMS: usize = 64;
+/// Both ends give up after so long without a packet; Chromium's value.
+const IDLE_TIMEOUT_MS: u32 = 30_000;
+/// Unacknowledged request bytes that are kept at most.
+const SEND_WINDOW_BYTES: u64 = 10_000_000;
+/// Unidirectional streams that a server may open at a time; it needs three.
+const PEER_STREAMS: u32 = 100;
+/// Length of the first destination connection id (RFC 9000, section 7.2: at least 8).
+const FIRST_CONNECTION_ID_BYTES: usize = 8;
+/// TLS alerts within QUIC's error codes (RFC 9001, section 4.8).
+const TLS_ALERTS: std::ops::Range<u64> = 0x100..0x200;
+const ALERT_NO_APPLICATION_PROTOCOL: u64 = 120;
+const CONNECTION_REFUSED: u64 = 0x02;
+
+/// What all connections of a client group share.
+#[derive(Clone)]
+pub struct QuicConfig {
+    endpoint: Arc<EndpointConfig>,
+    client: quinn_proto::ClientConfig,
+    /// The only outcome that the offered settings allow; quinn-proto does not tell the real one.
+    handshake: Handshake,
+    max_datagrams: usize,
+}
+
+/// Pins that QUIC cannot follow.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum QuicConfigError {
+    /// QUIC has no TLS before 1.3.
+    #[error("found TLS 1.2 pinned for h3, expected 1.3: QUIC has no other (RFC 9001, section 4.2)")]
+    TlsVersion,
+    /// A datagram too small for QUIC.
+    #[error("found QUIC datagrams of {0} bytes, expected at least 1200 (RFC 9000, section 14)")]
+    Datagram(u16),
+    /// The cipher suite of the first packets is missing.
+    #[error("found no TLS_AES_128_GCM_SHA256 in the TLS library; QUIC's first packets need it")]
+    InitialSuite,
+}
+
+impl QuicConfig {
+    /// The pins and TLS settings as quinn-proto wants them.
+    ///
+    /// # Errors
+    /// [`QuicConfigError`] where the pins contradict QUIC.
+    pub fn new(pins: &Pins, tls: Arc<rustls::ClientConfig>) -> Result<QuicConfig, QuicConfigError> {
+        if pins.tls_version != TlsVersion::V13 {
+            return Err(QuicConfigError::TlsVersion);
+        }
+        let datagram_bytes = pins.quic_datagram_bytes;
+        let mut endpoint = EndpointConfig::default();
+        endpoint.cid_generator(|| Box::new(RandomConnectionIdGenerator::new(0)));
+        endpoint
+            .max_udp_payload_size(datagram_bytes)
+            .map_err(|_| QuicConfigError::Datagram(datagram_bytes))?;
+        let handshake = handshake(pins, &tls);
+        let initial = TLS13_AES_128_GCM_SHA256.tls13().and_then(rustls::Tls13CipherSuite::quic_suite);
+        let crypto = QuicClientConfig::with_initial(tls, initial.ok_or(QuicConfigError::InitialSuite)?)
+            .map_err(|_| QuicConfigError::InitialSuite)?;
+        let mut client = quinn_proto::ClientConfig::new(Arc::new(crypto));
+        client.transport_config(Arc::new(transport(pins)));
+        if !pins.resumption {
+            client.token_store(Arc::new(NoneTokenStore));
+        }
+        let max_datagrams = (TRANSMIT_BYTES / usize::from(datagram_bytes)).clamp(1, TRANSMIT_DATAGRAMS);
+        Ok(QuicConfig { endpoint: Arc::new(endpoint), client, handshake, max_datagrams })
+    }
+}
+
+fn transport(pins: &Pins) -> TransportConfig {
+    let mut transport = TransportConfig::default();
+    transport
+        .initial_mtu(pins.quic_datagram_bytes)
+        .min_mtu(pins.quic_datagram_bytes)
+        .mtu_discovery_config(None)
+        .max_concurrent_bidi_streams(VarInt::from_u32(0))
+        .max_concurrent_uni_streams(VarInt::from_u32(PEER_STREAMS))
+        .stream_receive_window(VarInt::from_u32(pins.http3.stream_window_bytes))
+        .receive_window(VarInt::from_u32(pins.http3.connection_window_bytes))
+        .send_window(SEND_WINDOW_BYTES)
+        .max_idle_timeout(Some(IdleTimeout::from(VarInt::from_u32(IDLE_TIMEOUT_MS))))
+        .keep_alive_interval(None)
+        .datagram_receive_buffer_size(None)
+        .allow_spin(false)
+        .enable_segmentation_offload(true)
+        .congestion_controller_factory(congestion_control(pins));
+    transport
+}
+
+fn congestion_control(pins: &Pins) -> Arc<dyn ControllerFactory + Send + Sync> {
+    let window_bytes = u64::from(pins.initial_window_packets) * u64::from(pins.quic_datagram_bytes);
+    match pins.congestion_control {
+        CongestionControl::Cubic => {
+            let mut cubic = CubicConfig::default();
+            cubic.initial_window(window_bytes);
+            Arc::new(cubic)
+        }
+        CongestionControl::Reno => {
+            let mut reno = NewRenoConfig::default();
+            reno.initial_window(window_bytes);
+            Arc::new(reno)
+        }
+        CongestionControl::Bbr => {
+            let mut bbr = BbrConfig::default();
+            bbr.initial_window(window_bytes);
+            Arc::new(bbr)
+        }
+    }
+}
+
+/// The handshake's facts: with one version, one suite and one group on offer nothing else can have been agreed on.
+fn handshake(pins: &Pins, tls: &rustls::ClientConfig) -> Handshake {
+    let provider = tls.crypto_provider();
+    Handshake {
+        alpn: None,
+        tls_version: Some("TLSv1_3".into()),
+        cipher_suite: Some(format!("{:?}", pins.cipher_suite)),
+        key_exchange: provider
+            .kx_groups
+            .first()
+            .filter(|_| provider.kx_groups.len() == 1)
+            .map(|group| format!("{:?}", group.name()).to_ascii_lowercase()),
+        resumed: false,
+    }
+}
+
+/// One QUIC connection over a UDP socket of its own.
+pub(crate) struct Quic {
+    base: Instant,
+    remote: SocketAddr,
+    endpoint: Endpoint,
+    handle: ConnectionHandle,
+    /// The connection; streams are opened, written and read on it directly.
+    pub(crate) connection: quinn_proto::Connection,
+    /// Datagrams on their way in; kept for its memory.
+    received: BytesMut,
+    /// Datagrams on their way out where the driver's buffer was not empty.
+    scratch: Vec<u8>,
+    timeout: Option<u64>,
+    max_datagrams: usize,
+    handshake: Handshake,
+}
+
+impl Quic {
+    /// Begins a connection at `now`, in nanoseconds after `base`.
+    pub(crate) fn connect(
+        config: &QuicConfig,
+        server_name: &str,
+        remote: SocketAddr,
+        base: Instant,
+        now: u64,
+        seed: u64,
+    ) -> Result<Quic, Failure> {
+        let mut random = SplitMix64(seed);
+        let mut endpoint_seed = [0; 32];
+        for chunk in endpoint_seed.chunks_exact_mut(8) {
+            chunk.copy_from_slice(&random.next().to_le_bytes());
+        }
+        let first_id = random.next().to_le_bytes();
+        let mut client = config.client.clone();
+        client.initial_dst_cid_provider(Arc::new(move || {
+            ConnectionId::new(&first_id[..FIRST_CONNECTION_ID_BYTES])
+        }));
+        let mut endpoint = Endpoint::new(Arc::clone(&config.endpoint), None, false, Some(endpoint_seed));
+        let (handle, connection) = endpoint
+            .connect(base + Duration::from_nanos(now), client, remote, server_name)
+            .map_err(|error| Failure {
+                kind: FailureKind::Client,
+                reason: format!("QUIC cannot connect to {server_name} at {remote}: {error}"),
+            })?;
+        Ok(Quic {
+            base,
+            remote,
+            endpoint,
+            handle,
+            connection,
+            received: BytesMut::new(),
+            scratch: Vec::new(),
+            timeout: None,
+            max_datagrams: config.max_datagrams,
+            handshake: config.handshake.clone(),
+        })
+    }
+
+    /// Takes datagrams of `segment_bytes` laid end to end.
+    pub(crate) fn handle_datagrams(&mut self, now: u64, bytes: &[u8], segment_bytes: usize, ecn: u8) {
+        let now = self.instant(now);
+        let ecn = EcnCodepoint::from_bits(ecn);
+        self.received.extend_from_slice(bytes);
+        while !self.received.is_empty() {
+            let datagram = self.received.split_to(segment_bytes.clamp(1, self.received.len()));
+            // Answers outside the connection (version negotiation, stateless reset) are a server's.
+            self.scratch.clear();
+            let event = self.endpoint.handle(now, self.remote, None, ecn, datagram, &mut self.scratch);
+            if let Some(DatagramEvent::ConnectionEvent(_, event)) = event {
+                self.connection.handle_event(event);
+            }
+        }
+    }
+
+    /// Does what was due by `now`.
+    pub(crate) fn handle_timeout(&mut self, now: u64) {
+        let now = self.instant(now);
+        self.connection.handle_timeout(now);
+    }
+
+    /// What happened next.
+    pub(crate) fn poll(&mut self) -> Option<quinn_proto::Event> {
+        while let Some(event) = self.connection.poll_endpoint_events() {
+            if let Some(event) = self.endpoint.handle_event(self.handle, event) {
+                self.connection.handle_event(event);
+            }
+        }
+        self.connection.poll()
+    }
+
+    /// Appends datagrams to be sent now; at the end notes when to come back.
+    pub(crate) fn poll_transmit(&mut self, now: u64, out: &mut Vec<u8>) -> Option<Transmit> {
+        let instant = self.instant(now);
+        let transmit = if out.is_empty() {
+            self.connection.poll_transmit(instant, self.max_datagrams, out)
+        } else {
+            self.scratch.clear();
+            let transmit = self.connection.poll_transmit(instant, self.max_datagrams, &mut self.scratch);
+            out.extend_from_slice(&self.scratch);
+            transmit
+        };
+        let Some(transmit) = transmit else {
+            let timeout = self.connection.poll_timeout();
+            self.timeout = timeout.map(|at| nanos(at.saturating_duration_since(self.base)));
+            return None;
+        };
+        let segment_bytes = transmit.segment_size.unwrap_or(transmit.size);
+        Some(Transmit::Datagrams { segment_bytes, ecn: transmit.ecn.map_or(0, |ecn| ecn as u8) })
+    }
+
+    /// When to come back, as of the last time that nothing was left to send.
+    pub(crate) fn poll_timeout(&self) -> Option<u64> {
+        self.timeout
+    }
+
+    /// Closes with an HTTP/3 error code.
+    pub(crate) fn close(&mut self, now: u64, code: Code, reason: &str) {
+        let now = self.instant(now);
+        self.connection.close(now, varint(code), bytes::Bytes::copy_from_slice(reason.as_bytes()));
+    }
+
+    /// What the handshake agreed on.
+    pub(crate) fn handshake(&self) -> Handshake {
+        let data = self.connection.crypto_session().handshake_data();
+        let data = data.and_then(|data| data.downcast::<quinn_proto::crypto::rustls::HandshakeData>().ok());
+        let alpn = data.and_then(|data| data.protocol);
+        Handshake {
+            alpn: alpn.map(|name| String::from_utf8_lossy(&name).into_owned()),
+            ..self.handshake.clone()
+        }
+    }
+
+    fn instant(&self, now: u64) -> Instant {
+        self.base + Duration::from_nanos(now)
+    }
+}
+
+/// A code as QUIC's integer.
+pub(crate) fn varint(code: Code) -> VarInt {
+    VarInt::from_u64(code.0).unwrap_or(VarInt::MAX)
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Why a connection was lost, and whether the peer closed it in good order.
+pub(crate) fn connection_failure(error: &ConnectionError) -> (Failure, bool) {
+    let (kind, reason, orderly) = match error {
+        ConnectionError::TransportError(error) => match u64::from(error.code) {
+            code if TLS_ALERTS.contains(&code) => (alert_kind(code), format!("TLS: {}", error.reason), false),
+            _ => (FailureKind::Protocol, format!("QUIC: {error}"), false),
+        },
+        ConnectionError::ConnectionClosed(close) => match u64::from(close.error_code) {
+            code if TLS_ALERTS.contains(&code) => {
+                (alert_kind(code), format!("TLS: the server sent alert {}: {close}", code & 0xff), false)
+            }
+            0 => (FailureKind::Closed, "the server closed the QUIC connection".into(), true),
+            CONNECTION_REFUSED => (FailureKind::Refused, format!("QUIC: the server refused: {close}"), false),
+            _ => (FailureKind::Reset, format!("QUIC: the server aborted: {close}"), false),
+        },
+        ConnectionError::ApplicationClosed(close) => {
+            let code = Code(close.error_code.into());
+            let said = String::from_utf8_lossy(&close.reason);
+            let reason = format!("the server closed the connection with {code} {said}").trim_end().to_owned();
+            let orderly = code == Code::H3_NO_ERROR;
+            (if orderly { FailureKind::Closed } else { FailureKind::Reset }, reason, orderly)
+        }
+        ConnectionError::Reset => (FailureKind::Reset, "QUIC: stateless reset by the server".into(), false),
+        ConnectionError::TimedOut => {
+            (FailureKind::Timeout, format!("QUIC: nothing received for {IDLE_TIMEOUT_MS} ms"), true)
+        }
+        ConnectionError::VersionMismatch => {
+            (FailureKind::WrongVersion, "the server does not speak QUIC version 1".into(), false)
+        }
+        ConnectionError::LocallyClosed => (FailureKind::Closed, "closed by the client".into(), true),
+        ConnectionError::CidsExhausted => {
+            (FailureKind::System, "QUIC: no connection ids are left".into(), false)
+        }
+    };
+    (Failure { kind, reason }, orderly)
+}
+
+fn alert_kind(code: u64) -> FailureKind {
+    if code & 0xff == ALERT_NO_APPLICATION_PROTOCOL { FailureKind::WrongVersion } else { FailureKind::Tls }
+}
+
+/// Steele, Lea and Flood's generator (OOPSLA 2014): spreads one seed over many.
+struct SplitMix64(u64);
+
+impl SplitMix64 {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}

@@ -1,0 +1,248 @@
+//! HTTP over TCP: a protocol over an ordered stream, in cleartext or over TLS.
+
+use model::sample::{Failure, FailureKind};
+use model::{Outcome, Variant};
+
+use crate::contract::{
+    Connection, Event, Handshake, HeaderBytes, Input, NotNow, Request, RequestId, Sink, Transmit,
+};
+use crate::protocol::Protocol;
+use crate::tls::{Tls, TlsEvent};
+
+/// One TCP connection with an HTTP version on it.
+pub struct TcpConnection<P> {
+    protocol: P,
+    tls: Option<Tls>,
+    variant: Variant,
+    state: State,
+    /// Whether the sink has been given [`Event::Closed`].
+    closed_said: bool,
+    /// Cleartext on its way to encryption; kept for its memory.
+    cleartext: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Before TCP is established, or while TLS shakes hands.
+    Opening,
+    /// Requests and responses.
+    Open,
+    /// The driver asked for the close, or the protocol wants it: what is queued still leaves, then close_notify.
+    Closing,
+    /// Nothing but an alert leaves.
+    Over,
+}
+
+impl<P: Protocol> TcpConnection<P> {
+    /// A connection that speaks `protocol` as `variant`; encrypted where `tls` is given.
+    pub fn new(variant: Variant, protocol: P, tls: Option<Tls>) -> Self {
+        let state = State::Opening;
+        TcpConnection { protocol, tls, variant, state, closed_said: false, cleartext: Vec::new() }
+    }
+
+    fn open(&mut self, handshake: Handshake, sink: &mut Sink<'_>) {
+        self.state = State::Open;
+        self.protocol.start();
+        sink(Event::Ready(handshake));
+    }
+
+    /// Ends the connection because of `failure`.
+    fn fail(&mut self, failure: Failure, sink: &mut Sink<'_>) {
+        if self.state == State::Over {
+            return;
+        }
+        self.state = State::Over;
+        let closed_said = &mut self.closed_said;
+        self.protocol.handle_broken(failure.clone(), &mut watched(closed_said, sink));
+        self.say_closed(Outcome::Failed(failure), sink);
+    }
+
+    fn say_closed(&mut self, outcome: Outcome, sink: &mut Sink<'_>) {
+        if !std::mem::replace(&mut self.closed_said, true) {
+            sink(Event::Closed(outcome));
+        }
+    }
+
+    fn handle_stream(&mut self, bytes: &mut [u8], sink: &mut Sink<'_>) {
+        if self.state == State::Over {
+            return;
+        }
+        let result = match &mut self.tls {
+            None => {
+                self.protocol.handle_bytes(bytes, &mut watched(&mut self.closed_said, sink));
+                Ok(false)
+            }
+            Some(tls) => {
+                let mut ended = false;
+                let (protocol, state, variant) = (&mut self.protocol, &mut self.state, self.variant);
+                let closed_said = &mut self.closed_said;
+                tls.handle_input(bytes, &mut |event| {
+                    match event {
+                        TlsEvent::Established(handshake) => {
+                            check_alpn(variant, &handshake)?;
+                            if *state == State::Opening {
+                                *state = State::Open;
+                                protocol.start();
+                                sink(Event::Ready(handshake));
+                            }
+                        }
+                        TlsEvent::Plaintext(plaintext) => {
+                            protocol.handle_bytes(plaintext, &mut watched(closed_said, sink));
+                        }
+                        TlsEvent::End => ended = true,
+                    }
+                    Ok(())
+                })
+                .map(|()| ended)
+            }
+        };
+        match result {
+            Err(failure) => self.fail(failure, sink),
+            Ok(true) => self.handle_end(sink),
+            Ok(false) => self.after_protocol(sink),
+        }
+    }
+
+    /// The peer sends no more.
+    fn handle_end(&mut self, sink: &mut Sink<'_>) {
+        match self.state {
+            State::Over => {}
+            State::Opening => self.fail(
+                Failure {
+                    kind: FailureKind::Closed,
+                    reason: "the server closed the connection before it was ready".into(),
+                },
+                sink,
+            ),
+            State::Open | State::Closing => {
+                self.protocol.handle_end(&mut watched(&mut self.closed_said, sink));
+                self.state = State::Closing;
+                self.say_closed(Outcome::Ok, sink);
+            }
+        }
+    }
+
+    /// Closes where the protocol is done with the stream.
+    fn after_protocol(&mut self, sink: &mut Sink<'_>) {
+        if self.state == State::Open && self.protocol.is_closed() {
+            self.state = State::Closing;
+            self.say_closed(Outcome::Ok, sink);
+        }
+    }
+
+    /// Fills `out` with records that hold what the protocol has to send.
+    fn seal(&mut self, out: &mut Vec<u8>) -> Result<(), Failure> {
+        let Some(tls) = &mut self.tls else { return Ok(()) };
+        self.cleartext.clear();
+        if self.protocol.poll_output(&mut self.cleartext) {
+            tls.encrypt(&self.cleartext, out)?;
+        }
+        Ok(())
+    }
+}
+
+/// A sink that notes whether the protocol itself said that the connection is over.
+fn watched<'a>(closed_said: &'a mut bool, sink: &'a mut Sink<'_>) -> impl FnMut(Event<'_>) + 'a {
+    move |event| {
+        if matches!(event, Event::Closed(_)) && std::mem::replace(closed_said, true) {
+            return;
+        }
+        sink(event);
+    }
+}
+
+/// Whether ALPN chose what was asked for. A server without ALPN speaks HTTP/1.1 (RFC 7301, section 3.2, leaves it
+/// free to ignore the extension).
+fn check_alpn(variant: Variant, handshake: &Handshake) -> Result<(), Failure> {
+    let asked = variant.alpn().map(|name| String::from_utf8_lossy(name).into_owned());
+    if handshake.alpn == asked || (handshake.alpn.is_none() && variant == Variant::H1s) {
+        return Ok(());
+    }
+    let found = handshake.alpn.as_deref().unwrap_or("no protocol");
+    Err(Failure {
+        kind: FailureKind::WrongVersion,
+        reason: format!("ALPN chose {found}, expected {}", asked.unwrap_or_default()),
+    })
+}
+
+impl<P: Protocol> Connection for TcpConnection<P> {
+    fn available_requests(&self) -> usize {
+        if self.state == State::Open { self.protocol.available_requests() } else { 0 }
+    }
+
+    fn handle_connected(&mut self, _now: u64, sink: &mut Sink<'_>) {
+        if self.state != State::Opening {
+            return;
+        }
+        match &mut self.tls {
+            None => self.open(Handshake::default(), sink),
+            Some(tls) => {
+                if let Err(failure) = tls.start() {
+                    self.fail(failure, sink);
+                }
+            }
+        }
+    }
+
+    fn send_request(&mut self, _now: u64, id: RequestId, request: &Request) -> Result<HeaderBytes, NotNow> {
+        if self.state == State::Open { self.protocol.send_request(id, request) } else { Err(NotNow) }
+    }
+
+    fn handle_input(&mut self, _now: u64, input: Input<'_>, sink: &mut Sink<'_>) {
+        match input {
+            Input::Stream(bytes) => self.handle_stream(bytes, sink),
+            Input::End => self.handle_end(sink),
+            Input::Broken(failure) => self.fail(failure, sink),
+            Input::Datagrams { .. } => {}
+        }
+    }
+
+    fn handle_timeout(&mut self, _now: u64, _sink: &mut Sink<'_>) {}
+
+    fn cancel(&mut self, _now: u64, id: RequestId) {
+        self.protocol.cancel(id);
+    }
+
+    fn close(&mut self, _now: u64) {
+        match self.state {
+            State::Open => {
+                self.protocol.close();
+                self.state = State::Closing;
+            }
+            State::Opening => self.state = State::Over,
+            State::Closing | State::Over => {}
+        }
+    }
+
+    fn poll_transmit(&mut self, _now: u64, out: &mut Vec<u8>) -> Option<Transmit> {
+        let before = out.len();
+        if let Some(tls) = &mut self.tls {
+            tls.poll_output(out);
+        }
+        if matches!(self.state, State::Open | State::Closing) {
+            let sent = if self.tls.is_some() {
+                self.seal(out)
+            } else {
+                self.protocol.poll_output(out);
+                Ok(())
+            };
+            // Keys that are used up end the connection; the requests fail when the driver reports its end.
+            if sent.is_err() || (self.state == State::Closing && out.len() == before) {
+                self.state = State::Over;
+                if let Some(tls) = &mut self.tls {
+                    // A close_notify that cannot be made is none: TCP's own end follows.
+                    let _ = tls.close(out);
+                }
+            }
+        }
+        (out.len() > before).then_some(Transmit::Stream)
+    }
+
+    fn poll_timeout(&self) -> Option<u64> {
+        None
+    }
+
+    fn is_closed(&self) -> bool {
+        self.state == State::Over && self.tls.as_ref().is_none_or(|tls| !tls.has_output())
+    }
+}
