@@ -1,1 +1,24 @@
-//! To be written.
+//! Results on disk: one folder per study, every run's rows as Parquet before the next run begins.
+//!
+//! ```text
+//! RESULT/
+//!   plan.json environment.json summary.json report.html      written whole or not at all
+//!   samples/run-000017/{runs,requests,connections,clients,servers,links}.parquet   while the study runs
+//!   samples/{runs,requests,connections,clients,servers,links}.parquet              after `compact`
+//!   figures/ tables/ logs/
+//! ```
+//!
+//! A run's folder appears by one rename, so a kill at any moment leaves only whole runs. Readers accept both forms,
+//! and both at once. [`schema`] describes every column once, for the writer and the reader.
+
+pub mod environment;
+mod folder;
+mod read;
+pub mod schema;
+mod table;
+mod write;
+
+pub use environment::Environment;
+pub use folder::ResultFolder;
+pub use read::{Damage, Records, StoredRuns};
+pub use write::Compaction;

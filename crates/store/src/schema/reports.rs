@@ -1,0 +1,210 @@
+//! The columns of the tables `clients`, `servers` and `links`.
+
+use model::assignment::ClientReport;
+use model::record::{DirectionReport, LinkReport, ServerReport};
+
+use super::{Of, Row, of_columns};
+use crate::table::value::{Column, Value, flag, integer, text, texts};
+
+type Client = Of<ClientReport>;
+type Server = Of<ServerReport>;
+type Link = Of<LinkReport>;
+
+impl Row for Client {
+    const TABLE: &'static str = "clients";
+    const MEANING: &'static str = "one row per client process, in the order of the groups";
+
+    fn columns() -> Vec<Column<Self>> {
+        let mut columns = of_columns();
+        columns.extend([
+            texts(
+                "urls",
+                "the URLs that `url` of the table `requests` counts",
+                |r: &Client| Value::Texts(&r.is.urls),
+                |r, v| v.to_texts(&mut r.is.urls),
+            ),
+            integer(
+                "started_ns",
+                "ns",
+                "first request intended",
+                |r: &Client| r.is.started_ns.into(),
+                |r, v| v.to(&mut r.is.started_ns),
+            ),
+            integer(
+                "finished_ns",
+                "ns",
+                "last response done",
+                |r: &Client| r.is.finished_ns.into(),
+                |r, v| v.to(&mut r.is.finished_ns),
+            ),
+            integer(
+                "cpu_user_ns",
+                "ns",
+                "CPU time in user space between these two",
+                |r: &Client| r.is.cpu_user_ns.into(),
+                |r, v| v.to(&mut r.is.cpu_user_ns),
+            ),
+            integer(
+                "cpu_system_ns",
+                "ns",
+                "CPU time in the kernel between these two",
+                |r: &Client| r.is.cpu_system_ns.into(),
+                |r, v| v.to(&mut r.is.cpu_system_ns),
+            ),
+            integer(
+                "run_queue_ns",
+                "ns",
+                "time spent runnable but not running between these two",
+                |r: &Client| r.is.run_queue_ns.into(),
+                |r, v| v.to(&mut r.is.run_queue_ns),
+            ),
+            integer(
+                "max_resident_bytes",
+                "B",
+                "peak resident memory",
+                |r: &Client| r.is.max_resident_bytes.into(),
+                |r, v| v.to(&mut r.is.max_resident_bytes),
+            ),
+        ]);
+        columns
+    }
+
+    fn blank() -> Self {
+        Of { run: 0, cell: 0, is: ClientReport::default() }
+    }
+
+    fn run(&self) -> u32 {
+        self.run
+    }
+}
+
+impl Row for Server {
+    const TABLE: &'static str = "servers";
+    const MEANING: &'static str = "one row per server, in the order of the chains";
+
+    fn columns() -> Vec<Column<Self>> {
+        let mut columns = of_columns();
+        columns.extend([
+            text(
+                "name",
+                "the adapter's name",
+                |r: &Server| Value::Text(&r.is.name),
+                |r, v| v.to_text(&mut r.is.name),
+            ),
+            text(
+                "version",
+                "the version that it says it is",
+                |r: &Server| Value::Text(&r.is.version),
+                |r, v| v.to_text(&mut r.is.version),
+            ),
+            integer(
+                "ready_after_ns",
+                "ns",
+                "from start to ready",
+                |r: &Server| r.is.ready_after_ns.into(),
+                |r, v| v.to(&mut r.is.ready_after_ns),
+            ),
+            integer(
+                "cpu_user_ns",
+                "ns",
+                "CPU time in user space over the run, all its processes",
+                |r: &Server| r.is.cpu_user_ns.into(),
+                |r, v| v.to(&mut r.is.cpu_user_ns),
+            ),
+            integer(
+                "cpu_system_ns",
+                "ns",
+                "CPU time in the kernel over the run, all its processes",
+                |r: &Server| r.is.cpu_system_ns.into(),
+                |r, v| v.to(&mut r.is.cpu_system_ns),
+            ),
+        ]);
+        columns
+    }
+
+    fn blank() -> Self {
+        Of { run: 0, cell: 0, is: ServerReport::default() }
+    }
+
+    fn run(&self) -> u32 {
+        self.run
+    }
+}
+
+impl Row for Link {
+    const TABLE: &'static str = "links";
+    const MEANING: &'static str =
+        "one row per emulated link; `up_` is from the client's side to the server's";
+
+    fn columns() -> Vec<Column<Self>> {
+        let mut columns = of_columns();
+        columns.extend([
+            text(
+                "link",
+                "the link's name",
+                |r: &Link| Value::Text(&r.is.link),
+                |r, v| v.to_text(&mut r.is.link),
+            ),
+            flag(
+                "realtime",
+                "whether the emulator ran with real-time priority",
+                |r: &Link| Value::Flag(r.is.realtime),
+                |r, v| v.to_flag(&mut r.is.realtime),
+            ),
+            integer(
+                "cpu_ns",
+                "ns",
+                "CPU time of the emulator's thread",
+                |r: &Link| r.is.cpu_ns.into(),
+                |r, v| v.to(&mut r.is.cpu_ns),
+            ),
+        ]);
+        columns.extend(direction_columns("up", |r| &r.is.up, |r| &mut r.is.up));
+        columns.extend(direction_columns("down", |r| &r.is.down, |r| &mut r.is.down));
+        columns
+    }
+
+    fn blank() -> Self {
+        Of { run: 0, cell: 0, is: LinkReport::default() }
+    }
+
+    fn run(&self) -> u32 {
+        self.run
+    }
+}
+
+fn direction_columns(
+    way: &str,
+    read: fn(&Link) -> &DirectionReport,
+    write: fn(&mut Link) -> &mut DirectionReport,
+) -> Vec<Column<Link>> {
+    type Number = (&'static str, &'static str, &'static str, fn(&mut DirectionReport) -> &mut u64);
+    const NUMBERS: &[Number] = &[
+        ("packets_in_count", "1", "frames that entered", |d| &mut d.packets_in),
+        ("in_bytes", "B", "bytes of the frames that entered, Ethernet header included", |d| &mut d.bytes_in),
+        ("packets_out_count", "1", "frames that left", |d| &mut d.packets_out),
+        ("out_bytes", "B", "bytes of the frames that left", |d| &mut d.bytes_out),
+        ("lost_configured_count", "1", "frames dropped because the study asked for loss", |d| {
+            &mut d.lost_configured
+        }),
+        ("lost_queue_count", "1", "frames dropped because the queue was full", |d| &mut d.lost_queue),
+        ("lost_overload_count", "1", "frames dropped because the emulator could not keep up: a fault", |d| {
+            &mut d.lost_overload
+        }),
+        ("late_p50_ns", "ns", "how late frames left against their due time: median", |d| {
+            &mut d.lateness.p50_ns
+        }),
+        ("late_p99_ns", "ns", "how late frames left: 99th percentile", |d| &mut d.lateness.p99_ns),
+        ("late_max_ns", "ns", "how late frames left: largest", |d| &mut d.lateness.max_ns),
+    ];
+    let column = |&(name, unit, meaning, field): &Number| {
+        integer(
+            &format!("{way}_{name}"),
+            unit,
+            meaning,
+            move |r: &Link| (*field(&mut read(r).clone())).into(),
+            move |r, v| v.to(field(write(r))),
+        )
+    };
+    NUMBERS.iter().map(column).collect()
+}

@@ -1,0 +1,394 @@
+//! A result survives the way to the disk and back, kills, and damage.
+
+#![expect(clippy::unwrap_used, reason = "a failed test may panic")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use model::assignment::ClientReport;
+use model::record::{Calibration, DirectionReport, Lateness, LinkReport, ServerReport};
+use model::sample::{Failure, FailureKind, Phase};
+use model::{ConnectionRow, HttpVersion, Outcome, RunRecord, Sample};
+use proptest::option;
+use proptest::prelude::*;
+use store::{Damage, ResultFolder};
+
+/// The largest number that a signed column holds.
+const MAX: u64 = i64::MAX as u64;
+
+fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![0..1000_u64, 0..=MAX, Just(MAX)]
+}
+
+fn outcome() -> impl Strategy<Value = Outcome> {
+    let kinds = vec![FailureKind::Dns, FailureKind::WrongStatus, FailureKind::System, FailureKind::Tls];
+    prop_oneof![
+        Just(Outcome::Ok),
+        (prop::sample::select(kinds), ".{0,20}")
+            .prop_map(|(kind, reason)| Outcome::Failed(Failure { kind, reason })),
+        ".{0,20}".prop_map(Outcome::Unsupported),
+    ]
+}
+
+prop_compose! {
+    fn sample()(
+        (group, request, url, connection) in (0..3_u16, number(), 0..4_u32, option::of(any::<u32>())),
+        warmup in any::<bool>(),
+        (intended_ns, sent_ns, first_byte_ns, done_ns)
+            in (number(), option::of(number()), option::of(number()), option::of(number())),
+        status in option::of(any::<u16>()),
+        version in option::of(prop::sample::select(vec![HttpVersion::Http10, HttpVersion::Http3])),
+        headers in any::<[u32; 4]>(),
+        (request_body_bytes, response_body_bytes, expected_body_bytes)
+            in (number(), number(), option::of(number())),
+        outcome in outcome(),
+    ) -> Sample {
+        Sample {
+            group, request, url, connection,
+            phase: if warmup { Phase::Warmup } else { Phase::Measure },
+            intended_ns, sent_ns, first_byte_ns, done_ns, status, version,
+            request_header_raw_bytes: headers[0],
+            request_header_wire_bytes: headers[1],
+            response_header_raw_bytes: headers[2],
+            response_header_wire_bytes: headers[3],
+            request_body_bytes, response_body_bytes, expected_body_bytes, outcome,
+        }
+    }
+}
+
+prop_compose! {
+    fn connection()(
+        (group, connection, opened_ns) in (any::<u16>(), any::<u32>(), number()),
+        stamps in [option::of(number()), option::of(number()), option::of(number())],
+        texts in prop::collection::vec(option::of(".{0,8}"), 4),
+        resumed in any::<bool>(),
+        (sent_bytes, received_bytes) in (number(), number()),
+        outcome in outcome(),
+    ) -> ConnectionRow {
+        ConnectionRow {
+            group, connection, opened_ns,
+            connected_ns: stamps[0], ready_ns: stamps[1], closed_ns: stamps[2],
+            alpn: texts[0].clone(), tls_version: texts[1].clone(),
+            cipher_suite: texts[2].clone(), key_exchange: texts[3].clone(),
+            resumed, sent_bytes, received_bytes, outcome,
+        }
+    }
+}
+
+prop_compose! {
+    fn direction()(n in prop::collection::vec(number(), 10)) -> DirectionReport {
+        DirectionReport {
+            packets_in: n[0], bytes_in: n[1], packets_out: n[2], bytes_out: n[3],
+            lost_configured: n[4], lost_queue: n[5], lost_overload: n[6],
+            lateness: Lateness { p50_ns: n[7], p99_ns: n[8], max_ns: n[9] },
+        }
+    }
+}
+
+fn client() -> impl Strategy<Value = ClientReport> {
+    (prop::collection::vec("/.{0,10}", 0..4), prop::collection::vec(number(), 6)).prop_map(|(urls, n)| {
+        ClientReport {
+            urls,
+            started_ns: n[0],
+            finished_ns: n[1],
+            cpu_user_ns: n[2],
+            cpu_system_ns: n[3],
+            run_queue_ns: n[4],
+            max_resident_bytes: n[5],
+        }
+    })
+}
+
+fn server() -> impl Strategy<Value = ServerReport> {
+    (".{0,8}", ".{0,8}", number(), number(), number()).prop_map(
+        |(name, version, ready_after_ns, cpu_user_ns, cpu_system_ns)| ServerReport {
+            name,
+            version,
+            ready_after_ns,
+            cpu_user_ns,
+            cpu_system_ns,
+        },
+    )
+}
+
+fn link() -> impl Strategy<Value = LinkReport> {
+    (".{0,8}", direction(), direction(), any::<bool>(), number())
+        .prop_map(|(link, up, down, realtime, cpu_ns)| LinkReport { link, up, down, realtime, cpu_ns })
+}
+
+fn calibration() -> impl Strategy<Value = Calibration> {
+    (number(), prop::collection::vec(number(), 0..5), any::<u32>())
+        .prop_map(|(expected_rtt_ns, rtt_ns, sent)| Calibration { expected_rtt_ns, rtt_ns, sent })
+}
+
+prop_compose! {
+    fn record()(
+        (cell, block, began_unix_ns, took_ns) in (any::<u32>(), any::<u32>(), number(), number()),
+        outcome in outcome(),
+        samples in prop::collection::vec(sample(), 0..20),
+        connections in prop::collection::vec(connection(), 0..4),
+        clients in prop::collection::vec(client(), 0..3),
+        servers in prop::collection::vec(server(), 0..2),
+        links in prop::collection::vec(link(), 0..2),
+        calibration in option::of(calibration()),
+    ) -> RunRecord {
+        RunRecord {
+            run: 0, cell, block, began_unix_ns, took_ns, outcome, samples, connections, clients, servers,
+            links, calibration,
+        }
+    }
+}
+
+fn records() -> impl Strategy<Value = Vec<RunRecord>> {
+    prop::collection::vec(record(), 1..5).prop_map(|mut records| {
+        for (run, record) in (0..).zip(&mut records) {
+            record.run = run;
+        }
+        records
+    })
+}
+
+/// A run with `rows` requests over two URLs.
+fn plain(run: u32, rows: u64) -> RunRecord {
+    let row = |request| Sample {
+        group: 0,
+        request,
+        url: u32::try_from(request % 2).unwrap(),
+        connection: Some(0),
+        phase: Phase::Measure,
+        intended_ns: request * 10,
+        sent_ns: Some(request * 10 + 1),
+        first_byte_ns: Some(request * 10 + 2),
+        done_ns: Some(request * 10 + 3),
+        status: Some(200),
+        version: Some(HttpVersion::Http2),
+        request_header_raw_bytes: 100,
+        request_header_wire_bytes: 40,
+        response_header_raw_bytes: 200,
+        response_header_wire_bytes: 60,
+        request_body_bytes: 0,
+        response_body_bytes: 1000,
+        expected_body_bytes: Some(1000),
+        outcome: Outcome::Ok,
+    };
+    RunRecord {
+        run,
+        cell: run % 3,
+        block: run / 3,
+        began_unix_ns: 1_700_000_000_000_000_000,
+        took_ns: 5,
+        outcome: Outcome::Ok,
+        samples: (0..rows).map(row).collect(),
+        connections: Vec::new(),
+        clients: vec![ClientReport { urls: vec!["/a".into(), "/b".into()], ..ClientReport::default() }],
+        servers: Vec::new(),
+        links: Vec::new(),
+        calibration: None,
+    }
+}
+
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        Place { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("result")
+    }
+
+    fn filled(&self, records: &[RunRecord]) -> ResultFolder {
+        let mut result = ResultFolder::create(&self.path(), 0).unwrap();
+        records.iter().for_each(|record| result.append(record).unwrap());
+        result
+    }
+}
+
+fn read_all(result: &ResultFolder) -> (Vec<RunRecord>, Vec<Damage>) {
+    let (mut whole, mut damaged) = (Vec::new(), Vec::new());
+    for record in result.records().unwrap() {
+        match record {
+            Ok(record) => whole.push(record),
+            Err(damage) => damaged.push(damage),
+        }
+    }
+    (whole, damaged)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_stored_is_read_back_before_and_after_compaction(records in records()) {
+        let place = Place::new();
+        let mut result = place.filled(&records);
+        prop_assert_eq!(read_all(&result), (records.clone(), vec![]));
+        let done = result.compact().unwrap();
+        prop_assert_eq!((done.runs as usize, done.damaged), (records.len(), vec![]));
+        prop_assert_eq!(read_all(&result), (records.clone(), vec![]));
+        let names: Vec<_> = result.stored_runs().unwrap().whole.into_iter().collect();
+        prop_assert_eq!(names, (0..u32::try_from(records.len()).unwrap()).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn many_row_groups_and_a_second_compaction() {
+    let place = Place::new();
+    let first = [plain(0, 70_000), plain(1, 0), plain(2, 70_001)];
+    let mut result = place.filled(&first);
+    result.compact().unwrap();
+    drop(result);
+    let mut result = ResultFolder::open(&place.path()).unwrap();
+    result.append(&plain(3, 7)).unwrap();
+    assert!(result.append(&plain(2, 1)).unwrap_err().to_string().contains("found run 2"));
+    let all = [first.to_vec(), vec![plain(3, 7)]].concat();
+    assert_eq!(read_all(&result), (all.clone(), vec![]));
+    assert_eq!(result.compact().unwrap().runs, 4);
+    assert_eq!(read_all(&result), (all, vec![]));
+    assert_eq!(folders(&place.path().join("samples")), Vec::<String>::new());
+}
+
+#[test]
+fn a_number_that_does_not_fit_is_refused_by_name() {
+    let place = Place::new();
+    let mut result = place.filled(&[]);
+    let mut record = plain(0, 1);
+    record.samples[0].intended_ns = u64::MAX;
+    let error = format!("{:#}", result.append(&record).unwrap_err());
+    assert!(error.contains("intended_ns") && error.contains("18446744073709551615"), "{error}");
+    assert_eq!(read_all(&result), (vec![], vec![]));
+    result.append(&plain(0, 1)).unwrap();
+}
+
+#[test]
+fn damage_costs_its_run_and_no_other() {
+    let place = Place::new();
+    let mut result = place.filled(&[plain(0, 50), plain(1, 50), plain(2, 50), plain(3, 50)]);
+    let samples = place.path().join("samples");
+    flip(&samples.join("run-000000/requests.parquet"), 600);
+    let truncated = samples.join("run-000001/requests.parquet");
+    let bytes = fs::read(&truncated).unwrap();
+    fs::write(&truncated, &bytes[..bytes.len() / 2]).unwrap();
+    fs::remove_file(samples.join("run-000002/clients.parquet")).unwrap();
+
+    let (whole, damaged) = read_all(&result);
+    assert_eq!(whole, [plain(3, 50)]);
+    let runs: Vec<_> = damaged.iter().map(|damage| damage.run).collect();
+    assert_eq!(runs, [Some(0), Some(1), Some(2)]);
+    assert!(damaged[0].to_string().contains("run-000000/requests.parquet"), "{}", damaged[0]);
+    assert!(damaged[0].reason.contains("checksum"), "{}", damaged[0]);
+    assert!(damaged[1].reason.contains("expected"), "{}", damaged[1]);
+    assert!(damaged[2].file.ends_with("clients.parquet"), "{}", damaged[2]);
+
+    let stored = result.stored_runs().unwrap();
+    assert!(!stored.whole.contains(&1) && !stored.whole.contains(&2) && stored.whole.contains(&3));
+    let done = result.compact().unwrap();
+    assert_eq!((done.runs, done.damaged.len()), (1, 3));
+    assert_eq!(folders(&samples), ["run-000000", "run-000001", "run-000002"]);
+
+    drop(result);
+    let mut result = ResultFolder::open(&place.path()).unwrap();
+    result.append(&plain(1, 50)).unwrap();
+    assert!(folders(&samples).contains(&"damaged-run-000001-1".to_owned()));
+    assert_eq!(read_all(&result).0, [plain(3, 50), plain(1, 50)]);
+}
+
+#[test]
+fn every_flipped_byte_is_found() {
+    let place = Place::new();
+    let result = place.filled(&[plain(0, 3)]);
+    for table in ["runs", "requests", "clients"] {
+        let path = place.path().join(format!("samples/run-000000/{table}.parquet"));
+        let length = fs::metadata(&path).unwrap().len();
+        for position in (0..length).step_by(7) {
+            flip(&path, position);
+            let (whole, damaged) = read_all(&result);
+            assert!(whole.is_empty() && damaged.len() == 1, "{table} at {position}: {damaged:?}");
+            flip(&path, position);
+        }
+    }
+    assert_eq!(read_all(&result).0.len(), 1);
+}
+
+#[test]
+fn damage_in_a_compacted_table_costs_its_row_group() {
+    let place = Place::new();
+    let records = [plain(0, 65_536), plain(1, 65_536)];
+    let mut result = place.filled(&records);
+    result.compact().unwrap();
+    let requests = place.path().join("samples/requests.parquet");
+    let middle = fs::metadata(&requests).unwrap().len() * 3 / 4;
+    assert!(middle > 1 << 20, "the row groups share a checksum: write more rows");
+    flip(&requests, middle);
+    let (whole, damaged) = read_all(&result);
+    assert_eq!(whole, records[..1]);
+    assert_eq!(damaged[0].run, Some(1));
+    let error = format!("{:#}", result.compact().unwrap_err());
+    assert!(error.contains("nothing was compacted") && error.contains("requests.parquet"), "{error}");
+    assert_eq!(read_all(&result).0, records[..1]);
+}
+
+#[test]
+fn a_kill_at_any_moment_leaves_whole_runs() {
+    let place = Place::new();
+    let records = [plain(0, 5), plain(1, 5)];
+    drop(place.filled(&records));
+    let samples = place.path().join("samples");
+    copy(&samples.join("run-000000"), &samples.join(".run-000002.tmp"));
+    copy(&samples.join("run-000000"), &samples.join(".compact.tmp"));
+
+    let mut result = ResultFolder::open(&place.path()).unwrap();
+    assert_eq!(read_all(&result), (records.to_vec(), vec![]));
+    result.append(&plain(2, 1)).unwrap();
+    assert_eq!(folders(&samples), ["run-000000", "run-000001", "run-000002"]);
+}
+
+#[test]
+fn an_interrupted_compaction_is_completed() {
+    let records = [plain(0, 5), plain(1, 6)];
+    let whole = Place::new();
+    whole.filled(&records).compact().unwrap();
+    let files =
+        ["runs", "requests", "connections", "clients", "servers", "links"].map(|t| format!("{t}.parquet"));
+    for moved in 0..=files.len() {
+        let place = Place::new();
+        drop(place.filled(&records));
+        let samples = place.path().join("samples");
+        fs::create_dir(samples.join(".compact")).unwrap();
+        for (index, file) in files.iter().map(String::as_str).chain(["checksums.json"]).enumerate() {
+            let target = if index < moved { samples.clone() } else { samples.join(".compact") };
+            fs::copy(whole.path().join("samples").join(file), target.join(file)).unwrap();
+        }
+        let result = ResultFolder::open(&place.path()).unwrap();
+        assert_eq!(read_all(&result), (records.to_vec(), vec![]), "{moved} files moved");
+        assert_eq!(folders(&samples), Vec::<String>::new());
+    }
+}
+
+fn flip(path: &Path, position: u64) {
+    let mut bytes = fs::read(path).unwrap();
+    bytes[usize::try_from(position).unwrap()] ^= 0x10;
+    fs::write(path, bytes).unwrap();
+}
+
+fn folders(samples: &Path) -> Vec<String> {
+    let mut names: Vec<_> = fs::read_dir(samples)
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .filter(|entry| entry.path().is_dir())
+        .map(|entry| entry.file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+}
