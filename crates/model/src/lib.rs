@@ -5,6 +5,7 @@
 
 pub mod assignment;
 pub mod error;
+pub mod frame;
 pub mod network;
 pub mod page;
 pub mod pins;
