@@ -1,3 +1,29 @@
 //! Analysis: metrics, estimates, comparisons, checks and verdicts from the records of runs.
+//!
+//! Pure. The way through: [`RunSummary::of`] condenses each [`model::RunRecord`] into distributions that merge and
+//! the facts that checks need; [`analyse`] turns all of them into the [`summary::Summary`]. A metric is one entry of
+//! [`metrics::METRICS`], a check one entry of [`checks::CHECKS`].
 
+pub mod analyse;
+pub mod checks;
+pub mod comparison;
+pub mod distribution;
+pub mod estimate;
+pub mod metrics;
+mod number;
+pub mod predict;
+pub mod run;
+pub mod statistics;
 pub mod summary;
+
+pub use analyse::analyse;
+pub use distribution::Distribution;
+pub use metrics::METRICS;
+pub use predict::predict_page_load_ns;
+pub use run::RunSummary;
+pub use summary::Summary;
+
+#[cfg(test)]
+mod fixtures;
+#[cfg(test)]
+mod simulation;

@@ -1,0 +1,178 @@
+//! The checks: whether a cell's numbers may be believed, one entry each.
+
+use std::fmt::Write as _;
+
+use model::plan::{Cell, ClientGroup, Plan};
+
+use crate::comparison;
+use crate::distribution::Distribution;
+use crate::run::{GroupFacts, RunSummary};
+use crate::summary::{CellStatus, CellSummary, CheckOutcome, CheckResult};
+
+mod all_requested;
+mod arms_alike;
+mod body_length;
+mod calibration;
+mod client_cpu;
+mod client_waited;
+mod emulation;
+mod emulator_drops;
+mod emulator_late;
+mod failed_requests;
+mod failed_runs;
+mod runs;
+mod status;
+mod version;
+
+/// Every check, in the order in which reports show them.
+pub const CHECKS: &[Check] = &[
+    version::CHECK,
+    status::CHECK,
+    body_length::CHECK,
+    failed_requests::CHECK,
+    all_requested::CHECK,
+    arms_alike::CHECK,
+    failed_runs::CHECK,
+    runs::CHECK,
+    emulation::CHECK,
+    calibration::CHECK,
+    emulator_late::CHECK,
+    emulator_drops::CHECK,
+    client_cpu::CHECK,
+    client_waited::CHECK,
+];
+
+/// One check.
+pub struct Check {
+    /// As `--accept` takes it.
+    pub name: &'static str,
+    /// One sentence: why this matters.
+    pub why: &'static str,
+    /// One sentence: what to do.
+    pub remedy: &'static str,
+    /// What it finds on a cell; `None` where it has nothing to judge.
+    pub judge: fn(&Context<'_>) -> Option<Finding>,
+}
+
+/// A cell as checks see it.
+#[derive(Clone, Copy)]
+pub struct Side<'a> {
+    /// The cell.
+    pub cell: &'a Cell,
+    /// Its numbers.
+    pub summary: &'a CellSummary,
+    /// Its runs, whatever their outcome, in the order of the plan.
+    pub stored: &'a [&'a RunSummary],
+}
+
+/// All that a check may look at.
+pub struct Context<'a> {
+    /// The plan.
+    pub plan: &'a Plan,
+    /// The cell to judge.
+    pub own: Side<'a>,
+    /// The baseline's cell that is alike in all else; `None` for the baseline's own cells.
+    pub baseline: Option<Side<'a>>,
+}
+
+/// What a check found, for people.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// Pass, doubt or invalid.
+    pub result: CheckOutcome,
+    /// The value measured.
+    pub measured: String,
+    /// The threshold.
+    pub threshold: String,
+}
+
+/// The results of every check that has something to judge on the cell at `place`; `stored` holds each cell's runs.
+pub fn judge_all(
+    plan: &Plan,
+    cells: &[CellSummary],
+    stored: &[Vec<&RunSummary>],
+    place: usize,
+) -> Vec<CheckResult> {
+    let side = |place: usize| {
+        let (cell, summary) = (plan.cells.get(place)?, cells.get(place)?);
+        Some(Side { cell, summary, stored: stored.get(place)? })
+    };
+    let Some(own) = side(place) else { return Vec::new() };
+    let baseline = comparison::baseline_of(plan, own.cell)
+        .and_then(|cell| side(cell.cell as usize))
+        .filter(|side| !matches!(side.summary.status, CellStatus::Failed | CellStatus::Unsupported));
+    let context = Context { plan, own, baseline };
+    CHECKS.iter().filter_map(|check| check.result(&context)).collect()
+}
+
+/// The checks that condemned a cell, for people: `version (5 of 55 responses); …`.
+pub fn condemning(summary: &CellSummary) -> String {
+    let mut text = String::new();
+    for check in summary.validity.iter().filter(|check| check.result == CheckOutcome::Invalid) {
+        let separator = if text.is_empty() { "" } else { "; " };
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{separator}{} ({})", check.check, check.measured);
+    }
+    text
+}
+
+impl Check {
+    /// The check applied.
+    pub fn result(&self, context: &Context<'_>) -> Option<CheckResult> {
+        let finding = (self.judge)(context)?;
+        Some(CheckResult {
+            check: self.name.to_owned(),
+            result: finding.result,
+            measured: finding.measured,
+            threshold: finding.threshold,
+            why: self.why.to_owned(),
+            remedy: self.remedy.to_owned(),
+        })
+    }
+}
+
+impl<'a> Side<'a> {
+    /// Its runs that ended well.
+    pub fn ok(&self) -> impl Iterator<Item = &'a RunSummary> + '_ {
+        self.stored.iter().copied().filter(|run| run.outcome.is_ok())
+    }
+
+    /// Each run's facts of each client group, whatever the run's outcome.
+    fn facts(&self) -> impl Iterator<Item = (&'a ClientGroup, &'a GroupFacts)> + '_ {
+        let groups = &self.cell.clients;
+        self.stored.iter().copied().flat_map(move |run| groups.iter().zip(&run.groups))
+    }
+
+    /// The median over runs that ended well of a figure of the run.
+    fn median(&self, figure: impl Fn(&RunSummary) -> Option<f64>) -> Option<f64> {
+        self.ok().filter_map(figure).collect::<Distribution>().median()
+    }
+}
+
+impl Finding {
+    /// `value` passes up to `pass`, is a doubt up to `doubt`, and condemns beyond.
+    fn graded(value: f64, pass: f64, doubt: f64, measured: String, threshold: String) -> Finding {
+        let result = match value {
+            v if v <= pass => CheckOutcome::Pass,
+            v if v <= doubt => CheckOutcome::Doubt,
+            _ => CheckOutcome::Invalid,
+        };
+        Finding { result, measured, threshold }
+    }
+
+    /// None of so many things may be wrong.
+    fn none_of(wrong: u64, all: u64, things: &str, detail: &str) -> Finding {
+        let result = if wrong == 0 { CheckOutcome::Pass } else { CheckOutcome::Invalid };
+        Finding { result, measured: format!("{wrong} of {all} {things}{detail}"), threshold: "0".to_owned() }
+    }
+}
+
+/// A share such as `3%`.
+fn percent(share: f64) -> String {
+    format!("{}%", model::units::three_digits(share * 100.0))
+}
+
+/// Nanoseconds for people.
+fn time(ns: f64) -> String {
+    model::units::format_duration_ns(ns)
+}

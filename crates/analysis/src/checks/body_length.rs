@@ -1,0 +1,39 @@
+//! Every whole response has the length that the workload knows to be right.
+
+use super::{Check, Context, Finding};
+
+pub(super) const CHECK: Check = Check {
+    name: "body_length",
+    why: "A body of another length is another content, and its time says nothing about the one asked for.",
+    remedy: "Check that the server serves the study's content, uncompressed, and no error page in its place.",
+    judge,
+};
+
+/// No counted response of any stored run is whole and of another length than expected.
+fn judge(context: &Context<'_>) -> Option<Finding> {
+    let (mut wrong, mut all) = (0, 0);
+    for (_, facts) in context.own.facts() {
+        wrong += facts.wrong_lengths;
+        all += facts.requests;
+    }
+    Some(Finding::none_of(wrong, all, "responses", ""))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::variant::Variant;
+
+    use crate::fixtures::{Bench, fails, passes};
+
+    #[test]
+    fn the_length_expected_passes() {
+        passes("body_length", &Bench::page(&[Variant::H3]));
+    }
+
+    #[test]
+    fn one_byte_too_few_condemns() {
+        let mut bench = Bench::page(&[Variant::H3]);
+        bench.records[0].samples[2].response_body_bytes -= 1;
+        assert_eq!(fails("body_length", &bench).measured, "1 of 15 responses");
+    }
+}

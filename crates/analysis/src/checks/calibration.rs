@@ -1,0 +1,110 @@
+//! The empty path's round trip is the one promised.
+
+use model::record::Calibration;
+use model::units::NANOS_PER_US;
+
+use super::{Check, Context, Finding, time};
+use crate::distribution::Distribution;
+use crate::number;
+use crate::summary::CheckOutcome;
+
+pub(super) const CHECK: Check = Check {
+    name: "calibration",
+    why: "Round trips govern load times; on another round trip than the network's the numbers belong to another network.",
+    remedy: "Leave the machine to the study alone, and let the emulator have real-time priority (`h123 doctor`).",
+    judge,
+};
+
+/// What a probe takes on a path without delay: two crossings of the emulator and four wake-ups.
+const FLOOR_NS: f64 = 200.0 * NANOS_PER_US as f64;
+/// So many times the allowance condemns.
+const DOUBT_FACTOR: f64 = 3.0;
+/// Less than this share of the promised round trip cannot come from an emulated path.
+const LEAST_SHARE: f64 = 0.95;
+
+/// The median over runs of the median probe exceeds the promised round trip by no more than the margin of interest,
+/// or by 200 µs where that is more (what probes cost on an empty path).
+fn judge(context: &Context<'_>) -> Option<Finding> {
+    let calibrations: Vec<&Calibration> =
+        context.own.ok().filter_map(|run| run.calibration.as_ref()).collect();
+    let expected_ns = number::float(calibrations.first()?.expected_rtt_ns);
+    let network = context.plan.network_of(context.own.cell);
+    let medians: Distribution = calibrations
+        .iter()
+        .filter_map(|calibration| {
+            calibration.rtt_ns.iter().map(|ns| number::float(*ns)).collect::<Distribution>().median()
+        })
+        .collect();
+    let allowed_ns = (context.plan.margin_share * expected_ns).max(FLOOR_NS);
+    let threshold = format!("{} + {}", time(expected_ns), time(allowed_ns));
+    let Some(rtt_ns) = medians.median() else {
+        let measured = "no probe was answered".to_owned();
+        return Some(Finding { result: CheckOutcome::Invalid, measured, threshold });
+    };
+    let lost: usize = calibrations
+        .iter()
+        .map(|calibration| (calibration.sent as usize).saturating_sub(calibration.rtt_ns.len()))
+        .sum();
+    let lossless = network.up.loss_share == 0.0 && network.down.loss_share == 0.0;
+    let mut measured = time(rtt_ns);
+    if lossless && lost > 0 {
+        measured = format!("{measured}, {lost} probes lost");
+    }
+    let off_ns = if rtt_ns < LEAST_SHARE * expected_ns { f64::INFINITY } else { rtt_ns - expected_ns };
+    let mut finding = Finding::graded(off_ns, allowed_ns, DOUBT_FACTOR * allowed_ns, measured, threshold);
+    if lossless && lost > 0 {
+        finding.result = finding.result.max(CheckOutcome::Doubt);
+    }
+    Some(finding)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::variant::Variant;
+
+    use crate::fixtures::{Bench, doubts, fails, passes};
+
+    fn with_rtt(rtt_ns: u64) -> Bench {
+        let mut bench = Bench::page(&[Variant::H1]);
+        for calibration in bench.records.iter_mut().filter_map(|record| record.calibration.as_mut()) {
+            calibration.rtt_ns = vec![rtt_ns; 5];
+        }
+        bench
+    }
+
+    #[test]
+    fn the_promised_round_trip_passes() {
+        passes("calibration", &with_rtt(150_900_000));
+    }
+
+    #[test]
+    fn a_longer_round_trip_is_doubted_then_condemned() {
+        doubts(&with_rtt(157_000_000), &["calibration"]);
+        assert_eq!(fails("calibration", &with_rtt(170_000_000)).measured, "170 ms");
+    }
+
+    #[test]
+    fn a_shorter_one_condemns_for_nothing_was_emulated() {
+        fails("calibration", &with_rtt(100_000));
+    }
+
+    #[test]
+    fn a_local_network_has_room_for_what_probes_cost() {
+        let mut bench = with_rtt(450_000);
+        bench.on_lan();
+        passes("calibration", &bench);
+    }
+
+    #[test]
+    fn lost_probes_are_a_doubt_and_silence_condemns() {
+        let mut bench = with_rtt(150_000_000);
+        if let Some(calibration) = &mut bench.records[0].calibration {
+            calibration.sent = 6;
+        }
+        doubts(&bench, &["calibration"]);
+        for calibration in bench.records.iter_mut().filter_map(|record| record.calibration.as_mut()) {
+            calibration.rtt_ns.clear();
+        }
+        assert_eq!(fails("calibration", &bench).measured, "no probe was answered");
+    }
+}

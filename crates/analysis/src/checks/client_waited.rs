@@ -1,0 +1,69 @@
+//! The client ran when it could have run.
+
+use model::units::NANOS_PER_MS;
+
+use super::{Check, Context, Finding, percent};
+use crate::number;
+use crate::run::GroupFacts;
+
+pub(super) const CHECK: Check = Check {
+    name: "client_waited",
+    why: "Time that the client waits for a core counts as the server's or the network's.",
+    remedy: "Leave the machine to the study alone, or give it more cores.",
+    judge,
+};
+
+/// One slice of the scheduler: so long a process may wait where server, emulator and client share two cores.
+const SLICE_NS: f64 = 3.0 * NANOS_PER_MS as f64;
+/// A client that waited for a quarter of the time does not measure, slice or not.
+const SLICE_SHARE: f64 = 0.25;
+/// Beyond this share, waiting is what was measured.
+const INVALID_SHARE: f64 = 0.5;
+
+/// Time runnable but not running, as a share of the client's time in the median run: up to the margin of interest,
+/// or one slice of the scheduler (at most a quarter of the time) where that is more.
+///
+/// A slice is allowed because a load of a few milliseconds cannot be had without it on two cores, and because it
+/// meets all arms alike: what it adds in some runs stands in the intervals.
+fn judge(context: &Context<'_>) -> Option<Finding> {
+    let busy = |facts: &GroupFacts| (facts.busy_ns > 0).then(|| number::float(facts.busy_ns));
+    let share = |facts: &GroupFacts| Some(number::float(facts.run_queue_ns) / busy(facts)?);
+    let worst = |run: &crate::run::RunSummary| run.groups.iter().filter_map(share).reduce(f64::max);
+    let shortest = |run: &crate::run::RunSummary| run.groups.iter().filter_map(busy).reduce(f64::min);
+    let (share, busy_ns) = (context.own.median(worst)?, context.own.median(shortest)?);
+    let allowed = context.plan.margin_share.max((SLICE_NS / busy_ns).min(SLICE_SHARE));
+    let threshold = format!("{}; invalid beyond {}", percent(allowed), percent(INVALID_SHARE));
+    let measured = format!("{} of the client's time", percent(share));
+    Some(Finding::graded(share, allowed, INVALID_SHARE, measured, threshold))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::variant::Variant;
+
+    use crate::fixtures::{Bench, doubts, fails, passes};
+
+    fn with_waiting(busy_ns: u64, run_queue_ns: u64) -> Bench {
+        let mut bench = Bench::page(&[Variant::H2]);
+        for client in bench.records.iter_mut().flat_map(|record| &mut record.clients) {
+            client.started_ns = 1_000;
+            client.finished_ns = 1_000 + busy_ns;
+            client.cpu_user_ns = 0;
+            client.run_queue_ns = run_queue_ns;
+        }
+        bench
+    }
+
+    #[test]
+    fn waiting_within_the_margin_or_a_slice_passes() {
+        passes("client_waited", &with_waiting(1_000_000_000, 29_000_000));
+        passes("client_waited", &with_waiting(4_000_000, 900_000));
+    }
+
+    #[test]
+    fn more_is_doubted_then_condemned() {
+        doubts(&with_waiting(1_000_000_000, 40_000_000), &["client_waited"]);
+        doubts(&with_waiting(4_000_000, 1_500_000), &["client_waited"]);
+        fails("client_waited", &with_waiting(1_000_000_000, 600_000_000));
+    }
+}

@@ -1,0 +1,50 @@
+//! The network that was asked for was there.
+
+use super::{Check, Context, Finding};
+
+pub(super) const CHECK: Check = Check {
+    name: "emulation",
+    why: "Without the network that the study asks for, the numbers are those of the bare machine: network not emulated.",
+    remedy: "Run `h123 doctor`: it says what the machine lacks for namespaces, and how to get it.",
+    judge,
+};
+
+/// Each run that ended well on an impaired network was calibrated, which only an emulated path can be.
+fn judge(context: &Context<'_>) -> Option<Finding> {
+    if !context.plan.network_of(context.own.cell).is_impaired() {
+        return None;
+    }
+    let all = context.own.ok().count() as u64;
+    let without = context.own.ok().filter(|run| run.calibration.is_none()).count() as u64;
+    let detail = if without > 0 { ": network not emulated" } else { "" };
+    Some(Finding::none_of(without, all, "runs without it", detail))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::variant::Variant;
+
+    use crate::fixtures::{Bench, fails, passes, silent};
+
+    #[test]
+    fn an_emulated_network_passes() {
+        let mut bench = Bench::page(&[Variant::H1]);
+        passes("emulation", &bench);
+        bench.plan.networks[0].up.delay_ns = 0;
+        bench.plan.networks[0].down.delay_ns = 0;
+        bench.plan.networks[0].down.rate_bits_per_s = None;
+        bench.plan.networks[0].up.rate_bits_per_s = None;
+        silent("emulation", &bench);
+    }
+
+    #[test]
+    fn a_missing_network_condemns() {
+        let mut bench = Bench::page(&[Variant::H1]);
+        for record in &mut bench.records {
+            record.calibration = None;
+            record.links.clear();
+        }
+        let found = fails("emulation", &bench);
+        assert_eq!(found.measured, "5 of 5 runs without it: network not emulated");
+    }
+}

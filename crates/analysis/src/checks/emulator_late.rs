@@ -1,0 +1,196 @@
+//! The emulator released frames when they were due.
+//!
+//! What lateness does to a page load is not what one late frame loses, but what its critical path gathers: each
+//! crossing of the link adds its own lateness, and crossings are as many as the path has round trips. So the figure is
+//! the *lengthening*: how much longer the prediction of [`crate::predict`] becomes when every frame is late by the
+//! median lateness of the run. The tail counts only where it is gross: of ten crossings in a row one is beyond the
+//! 99th percentile in one load of ten, which the median over runs never sees and the interval does.
+//!
+//! What can change an answer is the *difference* between the arms' lengthenings as shares of their own metric, for an
+//! equal share in both leaves the ratio as it is. The lengthening alone is a matter of the absolute number: the
+//! network was a little longer than its name says.
+
+use model::plan::Cell;
+use model::record::LinkReport;
+
+use super::{Check, Context, Finding, Side, percent, time};
+use crate::number;
+use crate::predict;
+use crate::run::{RunSummary, page_of};
+use crate::summary::CheckOutcome;
+
+pub(super) const CHECK: Check = Check {
+    name: "emulator_late",
+    why: "Frames that leave late lengthen every round trip, and an arm with more round trips more than another.",
+    remedy: "Let the emulator have real-time priority (`h123 doctor`), and leave the machine to the study alone.",
+    judge,
+};
+
+/// The ratio to the baseline: the arms' shares may differ by the margin; by three margins it is a doubt.
+const RATIO_DOUBT_FACTOR: f64 = 3.0;
+/// The absolute number: lengthened by five margins (15 % where the margin is 3 %) it passes; by ten it is a doubt.
+const ABSOLUTE_PASS_FACTOR: f64 = 5.0;
+const ABSOLUTE_DOUBT_FACTOR: f64 = 10.0;
+/// One frame in a hundred later than so many margins of the metric, in the median run, is a doubt.
+const TAIL_FACTOR: f64 = 10.0;
+
+fn judge(context: &Context<'_>) -> Option<Finding> {
+    let margin = context.plan.margin_share;
+    let own = Lateness::of(context, &context.own)?;
+    let apart = context
+        .baseline
+        .as_ref()
+        .and_then(|baseline| Lateness::of(context, baseline))
+        .map_or(0.0, |baseline| (own.share - baseline.share).abs());
+    let graded = |value: f64, pass: f64, doubt: f64| {
+        Finding::graded(value, pass * margin, doubt * margin, String::new(), String::new()).result
+    };
+    let mut result = graded(apart, 1.0, RATIO_DOUBT_FACTOR).max(graded(
+        own.share,
+        ABSOLUTE_PASS_FACTOR,
+        ABSOLUTE_DOUBT_FACTOR,
+    ));
+    if own.p99_ns > TAIL_FACTOR * margin * own.metric_ns {
+        result = result.max(CheckOutcome::Doubt);
+    }
+    Some(Finding {
+        result,
+        measured: format!(
+            "metric lengthened by {}, {} apart from the baseline (median {}, p99 {})",
+            percent(own.share),
+            percent(apart),
+            time(own.p50_ns),
+            time(own.p99_ns)
+        ),
+        threshold: format!(
+            "lengthened by {}, {} apart, p99 {}",
+            percent(ABSOLUTE_PASS_FACTOR * margin),
+            percent(margin),
+            time(TAIL_FACTOR * margin * own.metric_ns)
+        ),
+    })
+}
+
+/// How late the emulator was in the median run, and what that does to the metric.
+struct Lateness {
+    p50_ns: f64,
+    p99_ns: f64,
+    metric_ns: f64,
+    /// Lengthening as a share of the metric.
+    share: f64,
+}
+
+impl Lateness {
+    /// `None` where nothing was emulated or the primary metric is no time.
+    fn of(context: &Context<'_>, side: &Side<'_>) -> Option<Lateness> {
+        let metric_ns = metric_ns(context, side)?;
+        let links = |run: &RunSummary, field: fn(&LinkReport) -> u64| {
+            (!run.links.is_empty()).then(|| number::float(run.links.iter().map(field).sum()))
+        };
+        let up_ns = side.median(|run| links(run, |link| link.up.lateness.p50_ns))?;
+        let down_ns = side.median(|run| links(run, |link| link.down.lateness.p50_ns))?;
+        let p99 = |link: &LinkReport| link.up.lateness.p99_ns.max(link.down.lateness.p99_ns);
+        let p99_ns = side.median(|run| run.links.iter().map(p99).max().map(number::float))?;
+        let lengthening_ns = lengthening_ns(context, side.cell, up_ns, down_ns);
+        Some(Lateness { p50_ns: up_ns.max(down_ns), p99_ns, metric_ns, share: lengthening_ns / metric_ns })
+    }
+}
+
+/// The primary metric of a cell as a time: itself, or the time of a request where it is a rate.
+fn metric_ns(context: &Context<'_>, side: &Side<'_>) -> Option<f64> {
+    let primary = crate::metrics::find(&context.plan.metric)?;
+    let name = match primary.unit {
+        "ns" => primary.name,
+        "1/s" => "request_time",
+        _ => return None,
+    };
+    Some(side.summary.metrics.get(name)?.median.value).filter(|ns| *ns > 0.0)
+}
+
+fn lengthening_ns(context: &Context<'_>, cell: &Cell, up_ns: f64, down_ns: f64) -> f64 {
+    let round_trip_ns = up_ns + down_ns;
+    let lengthenings = cell.clients.iter().map(|group| {
+        let handshake = f64::from(predict::handshake_round_trips(group.variant, &context.plan.pins));
+        match (context.plan.metric.as_str(), page_of(context.plan, group)) {
+            ("handshake_time", _) => handshake * round_trip_ns,
+            ("time_to_first_byte", _) => (handshake + 1.0) * round_trip_ns,
+            ("page_load_time", Some(page)) => {
+                let network = context.plan.network_of(cell);
+                let mut late = network.clone();
+                late.up.delay_ns += number::nearest(up_ns);
+                late.down.delay_ns += number::nearest(down_ns);
+                let predict =
+                    |network| predict::predict_page_load_ns(page, network, group.variant, &context.plan.pins);
+                number::float(predict(&late).saturating_sub(predict(network)))
+            }
+            _ => round_trip_ns,
+        }
+    });
+    lengthenings.reduce(f64::max).unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::record::Lateness;
+    use model::variant::Variant;
+
+    use crate::fixtures::{Bench, doubts, fails, passes, silent};
+
+    fn with_lateness(variants: &[Variant], p50_ns: u64, p99_ns: u64) -> Bench {
+        let mut bench = Bench::page(variants);
+        late(&mut bench, None, p50_ns, p99_ns);
+        bench
+    }
+
+    fn late(bench: &mut Bench, cell: Option<u32>, p50_ns: u64, p99_ns: u64) {
+        for record in bench.records.iter_mut().filter(|record| cell.is_none_or(|cell| record.cell == cell)) {
+            for link in &mut record.links {
+                link.up.lateness = Lateness { p50_ns, p99_ns, max_ns: p99_ns };
+                link.down.lateness = link.up.lateness.clone();
+            }
+        }
+    }
+
+    #[test]
+    fn a_far_network_does_not_mind() {
+        passes("emulator_late", &with_lateness(&[Variant::H1s, Variant::H3], 100_000, 400_000));
+    }
+
+    #[test]
+    fn a_local_network_does_not_mind_what_a_good_emulator_does() {
+        let mut bench = with_lateness(&[Variant::H1s, Variant::H2, Variant::H3], 30_000, 150_000);
+        bench.on_lan();
+        passes("emulator_late", &bench);
+    }
+
+    #[test]
+    fn milliseconds_on_a_local_network_condemn() {
+        let mut bench = with_lateness(&[Variant::H1s, Variant::H3], 1_000_000, 4_000_000);
+        bench.on_lan();
+        fails("emulator_late", &bench);
+    }
+
+    #[test]
+    fn one_arm_later_than_the_other_is_doubted_then_condemned() {
+        let mut bench = with_lateness(&[Variant::H1s, Variant::H2], 30_000, 150_000);
+        bench.on_lan();
+        late(&mut bench, Some(1), 55_000, 150_000);
+        doubts(&bench, &["emulator_late"]);
+        late(&mut bench, Some(1), 140_000, 150_000);
+        fails("emulator_late", &bench);
+    }
+
+    #[test]
+    fn a_gross_tail_is_a_doubt() {
+        let mut bench = with_lateness(&[Variant::H1s], 10_000, 4_000_000);
+        bench.on_lan();
+        doubts(&bench, &["emulator_late"]);
+    }
+
+    #[test]
+    fn bytes_cannot_be_late() {
+        let mut bench = with_lateness(&[Variant::H1s], 1_000_000, 4_000_000);
+        bench.plan.metric = "wire_bytes_down".to_owned();
+        silent("emulator_late", &bench);
+    }
+}

@@ -1,0 +1,53 @@
+//! The version that was asked for is the one that was used.
+
+use super::{Check, Context, Finding};
+
+pub(super) const CHECK: Check = Check {
+    name: "version",
+    why: "A response in another version than the cell's is credited to the wrong protocol.",
+    remedy: "See what the server offers with `h123 trace`, and correct its configuration.",
+    judge,
+};
+
+/// Every response of every stored run, warm-up included, used the version of its group's variant.
+fn judge(context: &Context<'_>) -> Option<Finding> {
+    let (mut wrong, mut all, mut seen) = (0, 0, Vec::new());
+    for (group, facts) in context.own.facts() {
+        for (version, count) in &facts.versions {
+            all += count;
+            if *version != group.variant.http() {
+                wrong += count;
+                if !seen.contains(&version.name()) {
+                    seen.push(version.name());
+                }
+            }
+        }
+        let refused = facts.failures.get(&model::sample::FailureKind::WrongVersion).copied().unwrap_or(0);
+        if facts.versions.is_empty() {
+            wrong += refused;
+            all += refused;
+        }
+    }
+    let detail = if seen.is_empty() { String::new() } else { format!(" used {}", seen.join(", ")) };
+    Some(Finding::none_of(wrong, all, "responses", &detail))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::variant::{HttpVersion, Variant};
+
+    use crate::fixtures::{Bench, doubts, fails, passes};
+
+    #[test]
+    fn the_version_asked_for_passes() {
+        passes("version", &Bench::page(&[Variant::H2]));
+    }
+
+    #[test]
+    fn one_response_in_another_version_condemns() {
+        let mut bench = Bench::page(&[Variant::H2]);
+        bench.records[3].samples[1].version = Some(HttpVersion::Http11);
+        assert_eq!(fails("version", &bench).measured, "1 of 15 responses used HTTP/1.1");
+        doubts(&bench, &[]);
+    }
+}

@@ -1,0 +1,274 @@
+//! Comparisons of cells with the baseline, and their verdicts.
+//!
+//! **Pairs.** The runs of two cells are paired by block, for a block's runs lie close in time and share the
+//! machine's state. With dᵢ = ln(run's median of the cell / run's median of the baseline):
+//!
+//! - the *ratio* is the ratio of the medians over all runs; its interval is exp(mean d ± t s/√n), Student's t on the
+//!   log ratios, widened to hold the point (Georges 2007, section 3.4; Kalibera and Jones 2013, section 7, for why a
+//!   ratio with an interval and not a bare test);
+//! - the *difference* is that of the medians; its interval is Student's t on the paired differences;
+//! - *p* is that of the permutation test of signs where its smallest possible p can pass the correction (with 5
+//!   pairs it cannot go below 0.0625), else of the t statistic on d.
+//!
+//! **Family.** The primary metric's comparisons of the study, corrected by Holm. All other metrics are exploratory:
+//! their intervals and verdicts are uncorrected and they have no p.
+//!
+//! **Verdict**, the first that holds:
+//!
+//! 1. *invalid*: a cell is failed, unsupported or invalid, or fewer than two blocks have both;
+//! 2. *equivalent*: the whole interval lies within 1/(1 + margin) … 1 + margin. Symmetric, so that exchanging the
+//!    arms does not change it; two one-sided tests at 2.5 % each (Schuirmann 1987). It wins over *better* and *worse*:
+//!    a difference that is certainly too small to matter is reported as such, however significant;
+//! 3. *better* or *worse*: the interval excludes 1 and, in the family, the corrected p is below 0.05. This says
+//!    that the difference is beyond chance; whether it is also beyond the margin, the interval tells;
+//! 4. *no difference shown*.
+
+use model::plan::{Cell, Level, Plan};
+
+use crate::distribution::Distribution;
+use crate::estimate::with_interval;
+use crate::metrics::{Better, METRICS, Metric};
+use crate::number;
+use crate::run::RunSummary;
+use crate::statistics::{self, CONFIDENCE, Mean, SIGNIFICANCE};
+use crate::summary::{CellStatus, CellSummary, Comparison, Estimate, Verdict};
+
+/// The chance with which a difference of [`Comparison::smallest_showable_ratio`] would have been found.
+pub const POWER: f64 = 0.8;
+
+/// One cell with its ended-well runs, as comparisons need it.
+#[derive(Clone, Copy)]
+pub struct Arm<'a> {
+    /// The cell.
+    pub cell: &'a Cell,
+    /// What is known of it.
+    pub summary: &'a CellSummary,
+    /// Its runs that ended well.
+    pub runs: &'a [&'a RunSummary],
+}
+
+/// The cell that is alike in all levels but has the baseline's; `None` for the baseline's own cells.
+pub fn baseline_of<'a>(plan: &'a Plan, cell: &Cell) -> Option<&'a Cell> {
+    let factor = plan.baseline.factor.as_str();
+    if cell.level(factor)? == plan.baseline.value {
+        return None;
+    }
+    plan.cells.iter().find(|candidate| {
+        candidate.level(factor) == Some(plan.baseline.value.as_str())
+            && candidate.levels.len() == cell.levels.len()
+            && cell.levels.iter().all(|l| l.factor == factor || candidate.level(&l.factor) == Some(&l.value))
+    })
+}
+
+/// Every comparison of the study: cell by cell, the primary metric first. `arms` are in the order of the plan.
+pub fn compare_all(plan: &Plan, arms: &[Arm<'_>]) -> Vec<Comparison> {
+    let pairs: Vec<(Arm<'_>, Arm<'_>)> = arms
+        .iter()
+        .filter_map(|arm| {
+            let baseline = baseline_of(plan, arm.cell)?;
+            Some((*arm, *arms.iter().find(|candidate| candidate.cell.cell == baseline.cell)?))
+        })
+        .collect();
+    let family = pairs
+        .iter()
+        .filter(|(arm, baseline)| {
+            obstacles(plan, &plan.metric, arm, baseline).is_empty()
+                && Pairs::of(&plan.metric, arm, baseline).log_mean.is_some()
+        })
+        .count();
+    let mut comparisons = Vec::new();
+    for (arm, baseline) in &pairs {
+        comparisons.push(primary(plan, arm, baseline, family));
+        for metric in METRICS.iter().filter(|m| m.name != plan.metric && m.better != Better::Neither) {
+            comparisons.extend(exploratory(plan, metric, arm, baseline));
+        }
+    }
+    correct(plan, &mut comparisons);
+    comparisons
+}
+
+/// The verdict on an interval of ratios.
+pub fn judge(ratio: &Estimate, better: Better, margin_share: f64, p_adjusted: Option<f64>) -> Verdict {
+    let (Some(low), Some(high)) = (ratio.low, ratio.high) else { return Verdict::NoDifferenceShown };
+    if low >= 1.0 / (1.0 + margin_share) && high <= 1.0 + margin_share {
+        return Verdict::Equivalent;
+    }
+    let beyond_chance = p_adjusted.is_none_or(|p| p < SIGNIFICANCE) && (low > 1.0 || high < 1.0);
+    match (beyond_chance, better) {
+        (false, _) | (true, Better::Neither) => Verdict::NoDifferenceShown,
+        (true, Better::Lower) if high < 1.0 => Verdict::Better,
+        (true, Better::Higher) if low > 1.0 => Verdict::Better,
+        (true, _) => Verdict::Worse,
+    }
+}
+
+/// The primary metric's comparison, its p not yet corrected.
+fn primary(plan: &Plan, arm: &Arm<'_>, baseline: &Arm<'_>, family: usize) -> Comparison {
+    let pairs = Pairs::of(&plan.metric, arm, baseline);
+    let because = obstacles(plan, &plan.metric, arm, baseline);
+    let mut comparison = pairs.comparison(plan, arm, baseline, SIGNIFICANCE / number::count(family.max(1)));
+    comparison.primary = true;
+    if because.is_empty() {
+        comparison.p_adjusted = pairs.p_value(family, plan.seed);
+    }
+    comparison.verdict = pairs.verdict_or(because, || Verdict::NoDifferenceShown);
+    comparison
+}
+
+fn exploratory(plan: &Plan, metric: &Metric, arm: &Arm<'_>, baseline: &Arm<'_>) -> Option<Comparison> {
+    let pairs = Pairs::of(metric.name, arm, baseline);
+    let mut comparison = pairs.comparison(plan, arm, baseline, SIGNIFICANCE);
+    let ratio = comparison.ratio?;
+    let because = obstacles(plan, metric.name, arm, baseline);
+    comparison.verdict = pairs.verdict_or(because, || judge(&ratio, metric.better, plan.margin_share, None));
+    Some(comparison)
+}
+
+/// Holm's correction over the family, and the verdicts that follow from it.
+fn correct(plan: &Plan, comparisons: &mut [Comparison]) {
+    let family: Vec<usize> =
+        (0..comparisons.len()).filter(|place| comparisons[*place].p_adjusted.is_some()).collect();
+    let raw: Vec<f64> = family.iter().filter_map(|place| comparisons[*place].p_adjusted).collect();
+    let better = crate::metrics::find(&plan.metric).map_or(Better::Neither, |metric| metric.better);
+    for (place, adjusted) in family.into_iter().zip(statistics::holm(&raw)) {
+        let comparison = &mut comparisons[place];
+        comparison.p_adjusted = Some(adjusted);
+        if let Some(ratio) = &comparison.ratio {
+            comparison.verdict = judge(ratio, better, plan.margin_share, Some(adjusted));
+        }
+    }
+}
+
+/// Why nothing may be concluded, whatever the numbers.
+fn obstacles(plan: &Plan, metric: &str, arm: &Arm<'_>, baseline: &Arm<'_>) -> Vec<String> {
+    let mut because = Vec::new();
+    match crate::metrics::find(metric) {
+        None => because.push(format!("no metric is named `{metric}`")),
+        Some(known) if known.better == Better::Neither => {
+            because.push(format!("neither more nor less of `{metric}` is better"));
+        }
+        Some(_) => {}
+    }
+    let level = plan.baseline.factor.as_str();
+    for side in [arm, baseline] {
+        let name = side.cell.level(level).unwrap_or("the cell");
+        let reasons = match side.summary.status {
+            CellStatus::Valid | CellStatus::Doubt => continue,
+            CellStatus::Invalid => format!("invalid: {}", crate::checks::condemning(side.summary)),
+            CellStatus::Failed => format!("failed: {}", side.summary.reasons.join("; ")),
+            CellStatus::Unsupported => format!("unsupported: {}", side.summary.reasons.join("; ")),
+        };
+        because.push(format!("{name} is {reasons}"));
+    }
+    because
+}
+
+/// The runs of two cells that share a block.
+struct Pairs {
+    metric: String,
+    /// Medians over all runs.
+    medians: Option<(f64, f64)>,
+    differences: Vec<f64>,
+    /// Empty where a value is not positive.
+    log_ratios: Vec<f64>,
+    log_mean: Option<Mean>,
+}
+
+impl Pairs {
+    fn of(metric: &str, arm: &Arm<'_>, baseline: &Arm<'_>) -> Pairs {
+        let values = |runs: &[&RunSummary]| -> Vec<(u32, f64)> {
+            runs.iter().filter_map(|run| Some((run.block, run.value(metric)?))).collect()
+        };
+        let (own, base) = (values(arm.runs), values(baseline.runs));
+        let partner = |block: u32| base.iter().find(|(other, _)| *other == block).map(|(_, value)| *value);
+        let pairs: Vec<(f64, f64)> =
+            own.iter().filter_map(|(block, value)| Some((*value, partner(*block)?))).collect();
+        let positive = pairs.iter().all(|(a, b)| *a > 0.0 && *b > 0.0);
+        let log_ratios: Vec<f64> =
+            if positive { pairs.iter().map(|(a, b)| (a / b).ln()).collect() } else { Vec::new() };
+        Pairs {
+            metric: metric.to_owned(),
+            medians: pooled(metric, arm.runs).zip(pooled(metric, baseline.runs)),
+            differences: pairs.iter().map(|(a, b)| a - b).collect(),
+            log_mean: statistics::mean(&log_ratios),
+            log_ratios,
+        }
+    }
+
+    fn ratio(&self) -> Option<Estimate> {
+        let (own, base) = self.medians.filter(|(own, base)| *own > 0.0 && *base > 0.0)?;
+        let interval = self.log_mean.map(|mean| {
+            if mean.error == 0.0 {
+                return (mean.mean.exp(), mean.mean.exp());
+            }
+            let half = mean.half_width(CONFIDENCE);
+            ((mean.mean - half).exp(), (mean.mean + half).exp())
+        });
+        Some(with_interval(own / base, interval))
+    }
+
+    fn difference(&self) -> Option<Estimate> {
+        let (own, base) = self.medians?;
+        let interval = statistics::mean(&self.differences).map(|mean| {
+            let half = mean.half_width(CONFIDENCE);
+            (mean.mean - half, mean.mean + half)
+        });
+        Some(with_interval(own - base, interval))
+    }
+
+    /// The smallest ratio above 1 that a two-sided test at `significance` would have shown with a power of 80 %:
+    /// exp((t(1 − significance/2) + t(0.8)) s/√n), the usual approximation to the non-central t. In the family the
+    /// significance is that of Holm's strictest step.
+    fn smallest_showable(&self, significance: f64) -> Option<f64> {
+        let mean = self.log_mean?;
+        let freedom = mean.count - 1;
+        let steps = statistics::student_quantile(freedom, 1.0 - significance / 2.0)
+            + statistics::student_quantile(freedom, POWER);
+        let ratio = if mean.error == 0.0 { 1.0 } else { (steps * mean.error).exp() };
+        ratio.is_finite().then_some(ratio)
+    }
+
+    fn p_value(&self, family: usize, seed: u64) -> Option<f64> {
+        let mean = self.log_mean?;
+        let smallest = statistics::smallest_sign_flip_p(self.log_ratios.len());
+        if mean.error > 0.0 && smallest * number::count(family) < SIGNIFICANCE {
+            return Some(statistics::sign_flip(&self.log_ratios, seed));
+        }
+        Some(mean.p_value())
+    }
+
+    fn verdict_or(&self, mut because: Vec<String>, verdict: impl Fn() -> Verdict) -> Verdict {
+        if because.is_empty() && self.medians.is_none() {
+            because.push(format!("no run of one of the two has `{}`", self.metric));
+        } else if because.is_empty() && self.log_mean.is_none() {
+            because.push(match self.differences.len() {
+                0 | 1 => "fewer than two blocks hold a run of both that ended well".to_owned(),
+                _ => "a value is 0, which has no ratio".to_owned(),
+            });
+        }
+        if because.is_empty() { verdict() } else { Verdict::Invalid { because } }
+    }
+
+    fn comparison(&self, plan: &Plan, arm: &Arm<'_>, baseline: &Arm<'_>, significance: f64) -> Comparison {
+        let is_factor = |level: &&Level| level.factor == plan.baseline.factor;
+        Comparison {
+            metric: self.metric.clone(),
+            primary: false,
+            level: arm.cell.levels.iter().find(is_factor).unwrap_or(&plan.baseline).clone(),
+            context: arm.cell.levels.iter().filter(|level| !is_factor(level)).cloned().collect(),
+            cell: arm.cell.cell,
+            baseline_cell: baseline.cell.cell,
+            ratio: self.ratio(),
+            difference: self.difference(),
+            p_adjusted: None,
+            smallest_showable_ratio: self.smallest_showable(significance),
+            verdict: Verdict::NoDifferenceShown,
+        }
+    }
+}
+
+fn pooled(metric: &str, runs: &[&RunSummary]) -> Option<f64> {
+    let mut all = Distribution::default();
+    runs.iter().filter_map(|run| run.metrics.get(metric)).for_each(|values| all.merge(values));
+    all.median()
+}

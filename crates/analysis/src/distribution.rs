@@ -1,0 +1,231 @@
+//! Distributions that merge without loss: exact while small, a histogram beyond.
+
+use hdrhistogram::Histogram;
+
+use crate::number;
+
+/// So many values are kept exactly; one more, and the distribution becomes a histogram.
+pub const EXACT_LIMIT: usize = 4096;
+/// Significant digits of the histogram: values are kept to within 0.1 %.
+const SIGNIFICANT_DIGITS: u8 = 3;
+
+/// The values of one metric: exact while there are at most [`EXACT_LIMIT`], beyond that an HDR histogram
+/// (high dynamic range, G. Tene) of whole units, each kept to within 0.1 %.
+///
+/// Merging is commutative and associative: what comes out depends only on the values that went in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Distribution {
+    values: Values,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Values {
+    /// In ascending order.
+    Exact(Vec<f64>),
+    Counted(Histogram<u64>),
+}
+
+impl Default for Distribution {
+    fn default() -> Self {
+        Distribution { values: Values::Exact(Vec::new()) }
+    }
+}
+
+impl FromIterator<f64> for Distribution {
+    fn from_iter<I: IntoIterator<Item = f64>>(values: I) -> Self {
+        let mut distribution = Distribution::default();
+        distribution.extend(values);
+        distribution
+    }
+}
+
+impl Extend<f64> for Distribution {
+    /// Adds values; what is not finite is left out.
+    fn extend<I: IntoIterator<Item = f64>>(&mut self, values: I) {
+        let mut appended = false;
+        for value in values.into_iter().filter(|value| value.is_finite()) {
+            match &mut self.values {
+                Values::Exact(exact) => {
+                    exact.push(value);
+                    appended = true;
+                    self.count_if_many();
+                }
+                Values::Counted(histogram) => record(histogram, value, 1),
+            }
+        }
+        if let (true, Values::Exact(exact)) = (appended, &mut self.values) {
+            exact.sort_by(f64::total_cmp);
+        }
+    }
+}
+
+impl Distribution {
+    /// How many values it holds.
+    pub fn count(&self) -> u64 {
+        match &self.values {
+            Values::Exact(exact) => exact.len() as u64,
+            Values::Counted(histogram) => histogram.len(),
+        }
+    }
+
+    /// Whether it holds none.
+    pub fn is_empty(&self) -> bool {
+        self.count() == 0
+    }
+
+    /// Adds all values of another.
+    pub fn merge(&mut self, other: &Distribution) {
+        match (&mut self.values, &other.values) {
+            (Values::Exact(_), Values::Exact(more)) => self.extend(more.iter().copied()),
+            (Values::Counted(histogram), Values::Exact(more)) => {
+                more.iter().for_each(|value| record(histogram, *value, 1));
+            }
+            (Values::Counted(_), Values::Counted(_)) => {
+                for (value, count) in other.counted() {
+                    if let Values::Counted(histogram) = &mut self.values {
+                        record(histogram, value, count);
+                    }
+                }
+            }
+            (Values::Exact(_), Values::Counted(_)) => {
+                let mut merged = other.clone();
+                merged.merge(self);
+                *self = merged;
+            }
+        }
+    }
+
+    /// The distinct values in ascending order, each with how often it occurs (as far as it is known apart).
+    pub fn counted(&self) -> Vec<(f64, u64)> {
+        match &self.values {
+            Values::Exact(exact) => exact.iter().map(|value| (*value, 1)).collect(),
+            Values::Counted(histogram) => histogram
+                .iter_recorded()
+                .map(|step| {
+                    let value = histogram.median_equivalent(step.value_iterated_to());
+                    (number::float(value), step.count_since_last_iteration())
+                })
+                .collect(),
+        }
+    }
+
+    /// A quantile by definition 7 of Hyndman and Fan (1996), the default of R and NumPy: with the values
+    /// x₁ ≤ … ≤ xₙ and h = (n − 1) q + 1, linear interpolation between x⌊h⌋ and x⌊h⌋₊₁; `None` without values.
+    pub fn quantile(&self, q: f64) -> Option<f64> {
+        match &self.values {
+            Values::Exact(exact) => {
+                let position = number::count(exact.len().checked_sub(1)?) * q.clamp(0.0, 1.0);
+                let below = exact[number::index(position.floor())];
+                let above = exact[number::index(position.ceil())];
+                Some(between(below, above, position))
+            }
+            Values::Counted(_) => weighted_quantile(&self.counted(), q),
+        }
+    }
+
+    /// The median, in the metric's unit.
+    pub fn median(&self) -> Option<f64> {
+        self.quantile(0.5)
+    }
+
+    fn count_if_many(&mut self) {
+        let Values::Exact(exact) = &self.values else { return };
+        if exact.len() <= EXACT_LIMIT {
+            return;
+        }
+        if let Ok(mut histogram) = Histogram::new(SIGNIFICANT_DIGITS) {
+            exact.iter().for_each(|value| record(&mut histogram, *value, 1));
+            self.values = Values::Counted(histogram);
+        }
+    }
+}
+
+/// The quantile (definition 7) of values in ascending order, each occurring so many times.
+pub(crate) fn weighted_quantile(counted: &[(f64, u64)], q: f64) -> Option<f64> {
+    let total: u64 = counted.iter().map(|(_, count)| count).sum();
+    let position = number::float(total.checked_sub(1)?) * q.clamp(0.0, 1.0);
+    let (low, high) = (number::nearest(position.floor()), number::nearest(position.ceil()));
+    let mut seen = 0;
+    let mut below = None;
+    for (value, count) in counted {
+        seen += count;
+        if below.is_none() && seen > low {
+            below = Some(*value);
+        }
+        if seen > high {
+            return Some(between(below?, *value, position));
+        }
+    }
+    None
+}
+
+fn between(below: f64, above: f64, position: f64) -> f64 {
+    if above > below { below + (above - below) * position.fract() } else { below }
+}
+
+/// The histogram grows with its values; one that it cannot hold counts as the largest that it can.
+fn record(histogram: &mut Histogram<u64>, value: f64, count: u64) {
+    if histogram.record_n(number::nearest(value), count).is_err() {
+        histogram.saturating_record_n(number::nearest(value), count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn quantiles_are_those_of_r() {
+        // R: quantile(c(1, 2, 4, 8, 16), c(0, 0.25, 0.5, 0.9, 0.95, 1), type = 7)
+        let distribution: Distribution = [16.0, 1.0, 8.0, 2.0, 4.0].into_iter().collect();
+        let quantiles = [0.0, 0.25, 0.5, 0.9, 0.95, 1.0].map(|q| distribution.quantile(q).unwrap());
+        for (found, expected) in quantiles.iter().zip([1.0, 2.0, 4.0, 12.8, 14.4, 16.0]) {
+            assert!((found - expected).abs() < 1e-12, "{found} != {expected}");
+        }
+        assert_eq!(Distribution::default().quantile(0.5), None);
+    }
+
+    #[test]
+    fn beyond_the_limit_values_are_kept_to_a_thousandth() {
+        let distribution: Distribution = (1..=100_000).map(|n| f64::from(n) * 1000.0).collect();
+        assert_eq!(distribution.count(), 100_000);
+        for q in [0.01, 0.5, 0.99] {
+            let expected = (99_999.0 * q + 1.0) * 1000.0;
+            let found = distribution.quantile(q).unwrap();
+            assert!((found / expected - 1.0).abs() < 0.001, "{q}: {found} != {expected}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_number_is_left_out() {
+        let distribution: Distribution = [f64::NAN, 1.0, f64::INFINITY].into_iter().collect();
+        assert_eq!(distribution.count(), 1);
+    }
+
+    fn merged(parts: &[&Distribution]) -> Distribution {
+        let mut all = Distribution::default();
+        parts.iter().for_each(|part| all.merge(part));
+        all
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+        #[test]
+        fn merging_is_associative_and_commutative(
+            sizes in prop::array::uniform3(0_usize..3500), seed in 1_u32..1000
+        ) {
+            let part = |size: usize, salt: u32| -> Distribution {
+                (0..size as u32).map(|n| f64::from((n * 7919 + salt * seed) % 1_000_003)).collect()
+            };
+            let [a, b, c] = [part(sizes[0], 1), part(sizes[1], 2), part(sizes[2], 3)];
+            let left = merged(&[&merged(&[&a, &b]), &c]);
+            let right = merged(&[&a, &merged(&[&b, &c])]);
+            let backward = merged(&[&c, &b, &a]);
+            prop_assert_eq!(&left, &right);
+            prop_assert_eq!(&left, &backward);
+            prop_assert_eq!(left.count(), (sizes[0] + sizes[1] + sizes[2]) as u64);
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! A study whose runs are all well, for tests to break.
+
+use model::assignment::{ClientReport, Workload};
+use model::network::{Direction, Network, Queue};
+use model::page::{Page, Resource, ResourceKind};
+use model::pins::Pins;
+use model::plan::{Cell, ClientGroup, Level, NamedWorkload, PLAN_VERSION, Plan, PlannedRun, ServerChain};
+use model::record::{Calibration, DirectionReport, Lateness, LinkReport, RunRecord, ServerReport};
+use model::sample::{ConnectionRow, Outcome, Phase, Sample};
+use model::variant::Variant;
+
+use crate::predict::handshake_round_trips;
+use crate::summary::{CheckOutcome, CheckResult, Summary};
+use crate::{RunSummary, analyse};
+
+/// Five runs of each cell, one cell per variant; the first variant is the baseline.
+pub(crate) struct Bench {
+    pub(crate) plan: Plan,
+    pub(crate) records: Vec<RunRecord>,
+}
+
+const RUNS: u32 = 5;
+const MS: u64 = 1_000_000;
+const CLOSED_REQUESTS: u64 = 50;
+
+impl Bench {
+    /// A page of three resources on a network of 150 ms and 50 Mbit/s.
+    pub(crate) fn page(variants: &[Variant]) -> Bench {
+        Bench::new(variants, Workload::Page { page: page() }, "page_load_time")
+    }
+
+    /// A closed loop of 50 requests on the same network.
+    pub(crate) fn closed(variants: &[Variant]) -> Bench {
+        let workload = Workload::Closed {
+            paths: vec!["/a".to_owned()],
+            connections: 1,
+            streams: 1,
+            requests: Some(CLOSED_REQUESTS),
+            duration_ns: None,
+            warmup_ns: 0,
+        };
+        Bench::new(variants, workload, "request_time")
+    }
+
+    fn new(variants: &[Variant], workload: Workload, metric: &str) -> Bench {
+        let plan = plan(variants, workload, metric);
+        let records = plan.runs.iter().map(|run| record(&plan, run)).collect();
+        Bench { plan, records }
+    }
+
+    pub(crate) fn summary(&self) -> Summary {
+        let runs: Vec<RunSummary> =
+            self.records.iter().map(|record| RunSummary::of(&self.plan, record)).collect();
+        analyse(&self.plan, &runs)
+    }
+
+    /// Moves the study to a network of 0.3 ms, on which a round trip of the page takes 0.8 ms in all.
+    pub(crate) fn on_lan(&mut self) {
+        let network = &mut self.plan.networks[0];
+        for direction in [&mut network.up, &mut network.down] {
+            direction.delay_ns = 150_000;
+            direction.rate_bits_per_s = None;
+        }
+        for record in &mut self.records {
+            for sample in &mut record.samples {
+                sample.done_ns = sample.done_ns.map(|ns| ns / 200);
+                sample.first_byte_ns = sample.first_byte_ns.map(|ns| ns / 200);
+                sample.intended_ns /= 200;
+            }
+            for connection in &mut record.connections {
+                connection.opened_ns /= 200;
+                connection.ready_ns = connection.ready_ns.map(|ns| ns / 200);
+            }
+            if let Some(calibration) = &mut record.calibration {
+                calibration.expected_rtt_ns = 300_000;
+                calibration.rtt_ns.iter_mut().filter(|ns| **ns > MS).for_each(|ns| *ns = 350_000);
+            }
+        }
+    }
+}
+
+/// The check passes on every cell that it judges, and judges at least one.
+pub(crate) fn passes(check: &str, bench: &Bench) {
+    let found = results(check, &bench.summary());
+    assert!(!found.is_empty(), "`{check}` judged nothing");
+    assert!(found.iter().all(|found| found.result == CheckOutcome::Pass), "{found:?}");
+}
+
+/// The check condemns at least one cell.
+pub(crate) fn fails(check: &str, bench: &Bench) -> CheckResult {
+    let found = results(check, &bench.summary());
+    let condemned = found.iter().find(|found| found.result == CheckOutcome::Invalid).cloned();
+    condemned.unwrap_or_else(|| panic!("`{check}` condemned nothing: {found:?}"))
+}
+
+/// These checks, and no others, raise a doubt on some cell.
+pub(crate) fn doubts(bench: &Bench, checks: &[&str]) {
+    let summary = bench.summary();
+    let mut found: Vec<String> = summary
+        .cells
+        .iter()
+        .flat_map(|cell| &cell.validity)
+        .filter(|check| check.result == CheckOutcome::Doubt)
+        .map(|check| check.check.clone())
+        .collect();
+    found.sort();
+    found.dedup();
+    let mut expected = checks.to_vec();
+    expected.sort_unstable();
+    assert_eq!(found, expected, "{:#?}", summary.cells.iter().map(|cell| &cell.validity).collect::<Vec<_>>());
+}
+
+/// The check judges no cell.
+pub(crate) fn silent(check: &str, bench: &Bench) {
+    assert_eq!(results(check, &bench.summary()), []);
+}
+
+fn results(check: &str, summary: &Summary) -> Vec<CheckResult> {
+    let all = summary.cells.iter().flat_map(|cell| &cell.validity);
+    all.filter(|result| result.check == check).cloned().collect()
+}
+
+pub(crate) fn page() -> Page {
+    let resource = |path: &str, kind, bytes, parent: Option<usize>, named_at_bytes| Resource {
+        path: path.to_owned(),
+        kind,
+        bytes,
+        named_by: parent,
+        named_at_bytes,
+    };
+    Page {
+        name: "small".to_owned(),
+        title: "three resources".to_owned(),
+        resources: vec![
+            resource("/", ResourceKind::Html, 4_000, None, 0),
+            resource("/a.css", ResourceKind::Css, 6_000, Some(0), 384),
+            resource("/b.png", ResourceKind::Image, 10_000, Some(0), 512),
+        ],
+    }
+}
+
+pub(crate) fn network(rtt_ns: u64, rate_bits_per_s: Option<u64>) -> Network {
+    let direction =
+        Direction { delay_ns: rtt_ns / 2, rate_bits_per_s, queue: Queue::Packets(1000), loss_share: 0.0 };
+    Network {
+        name: "n".to_owned(),
+        title: "n".to_owned(),
+        source: "test".to_owned(),
+        up: direction.clone(),
+        down: direction,
+    }
+}
+
+fn plan(variants: &[Variant], workload: Workload, metric: &str) -> Plan {
+    let level = |variant: &Variant| Level { factor: "variant".to_owned(), value: variant.to_string() };
+    let network_level = Level { factor: "network".to_owned(), value: "n".to_owned() };
+    let cells: Vec<Cell> = variants
+        .iter()
+        .enumerate()
+        .map(|(place, variant)| Cell {
+            cell: place as u32,
+            levels: vec![level(variant), network_level.clone()],
+            network: 0,
+            clients: vec![ClientGroup {
+                group: 0,
+                node: "client".to_owned(),
+                variant: *variant,
+                workload: 0,
+                chain: 0,
+                clients: 1,
+            }],
+            chains: vec![ServerChain { node: "server".to_owned(), server: "origin".to_owned() }],
+            expected_run_ns: 1000 * MS,
+            run_limit_ns: 10_000 * MS,
+        })
+        .collect();
+    let runs = (0..RUNS * cells.len() as u32)
+        .map(|run| PlannedRun {
+            run,
+            block: run / cells.len() as u32,
+            cell: run % cells.len() as u32,
+            seed: u64::from(run),
+        })
+        .collect();
+    Plan {
+        version: PLAN_VERSION,
+        study: "test".to_owned(),
+        question: "which?".to_owned(),
+        study_text: String::new(),
+        metric: metric.to_owned(),
+        baseline: level(&variants[0]),
+        margin_share: 0.03,
+        seed: 1,
+        runs_per_cell: RUNS,
+        pins: Pins::default(),
+        networks: vec![network(150 * MS, Some(50_000_000))],
+        workloads: vec![NamedWorkload { name: "w".to_owned(), workload }],
+        servers: vec!["origin".to_owned()],
+        cells,
+        runs,
+    }
+}
+
+/// A little noise that differs between runs: 0 to 1 % of the value.
+fn noisy(value_ns: u64, run: u32) -> u64 {
+    value_ns + value_ns / 1000 * u64::from(run * 7 % 11)
+}
+
+fn record(plan: &Plan, run: &PlannedRun) -> RunRecord {
+    let variant = plan.cells[run.cell as usize].clients[0].variant;
+    let handshake_ns = noisy(160 * MS * u64::from(handshake_round_trips(variant, &plan.pins)), run.run);
+    let round_trip_ns = noisy(160 * MS, run.run);
+    let (rows, finished_ns) = match &plan.workloads[0].workload {
+        Workload::Page { page } => {
+            // HTTP/1.1 fetches the two children one after the other, the others both at once.
+            let serial = u64::from(variant.http() == model::variant::HttpVersion::Http11);
+            let ends = [1, 2, 2 + serial].map(|trips| handshake_ns + trips * round_trip_ns);
+            let rows = ends
+                .iter()
+                .enumerate()
+                .map(|(url, end)| row(variant, url as u64, url as u32, 1000, *end, page.resources[url].bytes))
+                .collect::<Vec<_>>();
+            (rows, ends[2])
+        }
+        Workload::Closed { .. } => {
+            let end = |request: u64| handshake_ns + (request + 1) * round_trip_ns;
+            let rows = (0..CLOSED_REQUESTS)
+                .map(|request| row(variant, request, 0, end(request) - round_trip_ns, end(request), 128))
+                .collect::<Vec<_>>();
+            (rows, end(CLOSED_REQUESTS - 1))
+        }
+    };
+    let direction = DirectionReport {
+        packets_in: 20,
+        bytes_in: 20_000,
+        packets_out: 20,
+        bytes_out: 20_000,
+        lateness: Lateness { p50_ns: 20_000, p99_ns: 100_000, max_ns: 150_000 },
+        ..DirectionReport::default()
+    };
+    let link = LinkReport {
+        link: "client-server".to_owned(),
+        up: direction.clone(),
+        down: direction,
+        ..LinkReport::default()
+    };
+    RunRecord {
+        run: run.run,
+        cell: run.cell,
+        block: run.block,
+        began_unix_ns: 0,
+        took_ns: 1000 * MS,
+        outcome: Outcome::Ok,
+        samples: rows,
+        connections: vec![connection(handshake_ns)],
+        clients: vec![ClientReport {
+            started_ns: 1000,
+            finished_ns,
+            cpu_user_ns: 5 * MS,
+            cpu_system_ns: 5 * MS,
+            run_queue_ns: MS,
+            ..ClientReport::default()
+        }],
+        servers: vec![ServerReport::default()],
+        links: vec![link],
+        calibration: Some(Calibration {
+            expected_rtt_ns: 150 * MS,
+            rtt_ns: vec![150 * MS + 100_000; 5],
+            sent: 5,
+        }),
+    }
+}
+
+fn row(variant: Variant, request: u64, url: u32, intended_ns: u64, done_ns: u64, bytes: u64) -> Sample {
+    Sample {
+        group: 0,
+        request,
+        url,
+        connection: Some(0),
+        phase: Phase::Measure,
+        intended_ns,
+        sent_ns: Some(intended_ns),
+        first_byte_ns: Some(done_ns - 1000),
+        done_ns: Some(done_ns),
+        status: Some(200),
+        version: Some(variant.http()),
+        request_header_raw_bytes: 100,
+        request_header_wire_bytes: 50,
+        response_header_raw_bytes: 200,
+        response_header_wire_bytes: 90,
+        request_body_bytes: 0,
+        response_body_bytes: bytes,
+        expected_body_bytes: Some(bytes),
+        outcome: Outcome::Ok,
+    }
+}
+
+fn connection(ready_ns: u64) -> ConnectionRow {
+    ConnectionRow {
+        group: 0,
+        connection: 0,
+        opened_ns: 1000,
+        connected_ns: None,
+        ready_ns: Some(ready_ns),
+        closed_ns: None,
+        alpn: None,
+        tls_version: None,
+        cipher_suite: None,
+        key_exchange: None,
+        resumed: false,
+        sent_bytes: 0,
+        received_bytes: 0,
+        outcome: Outcome::Ok,
+    }
+}

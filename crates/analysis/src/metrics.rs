@@ -1,0 +1,252 @@
+//! The metrics: one entry each, with unit, direction, and the events at which it starts and ends.
+
+use model::assignment::Workload;
+use model::record::DirectionReport;
+use model::sample::{ConnectionRow, Outcome, Sample};
+
+use crate::number;
+use crate::run::View;
+
+/// Which direction of a metric is the better one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// Less is better.
+    Lower,
+    /// More is better.
+    Higher,
+    /// It says what happened; neither direction is better, so it is never compared.
+    Neither,
+}
+
+/// The kinds of workload that a metric can be about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Page loads.
+    Page,
+    /// Closed loops.
+    Closed,
+}
+
+/// One metric.
+pub struct Metric {
+    /// As studies and `summary.json` name it.
+    pub name: &'static str,
+    /// For headings.
+    pub title: &'static str,
+    /// `ns`, `B`, `1/s`, or `1` for counts and shares.
+    pub unit: &'static str,
+    /// Which direction is better.
+    pub better: Better,
+    /// The largest value that can be, where there is one.
+    pub ceiling: Option<f64>,
+    /// The event at which it starts.
+    pub start: &'static str,
+    /// The event at which it ends.
+    pub end: &'static str,
+    /// The workloads that it is about.
+    pub of: &'static [Kind],
+    /// Its values in one run, in its unit: none where the run does not have it, one, or one per request.
+    pub extract: fn(&View<'_>) -> Vec<f64>,
+}
+
+const PAGE: &[Kind] = &[Kind::Page];
+const CLOSED: &[Kind] = &[Kind::Closed];
+const ANY: &[Kind] = &[Kind::Page, Kind::Closed];
+const RUN_START: &str = "start of the run";
+const RUN_END: &str = "end of the run";
+
+/// Every metric, in the order in which tables show them.
+pub const METRICS: &[Metric] = &[
+    Metric {
+        start: "first connection opened",
+        end: "last byte of the last resource; only where every resource came well",
+        ..duration("page_load_time", "Page load time", PAGE, page_load_time)
+    },
+    Metric {
+        start: "first connection opened",
+        end: "first byte of the document's response",
+        ..duration("time_to_first_byte", "Time to first byte", PAGE, time_to_first_byte)
+    },
+    Metric {
+        start: "first connection opened",
+        end: "the same connection ready for requests",
+        ..duration("handshake_time", "Handshake time", PAGE, handshake_time)
+    },
+    Metric {
+        start: "request intended",
+        end: "last byte of its response; only requests that ended well",
+        ..duration("request_time", "Request time", ANY, request_time)
+    },
+    Metric {
+        unit: "1/s",
+        better: Better::Higher,
+        start: "first counted request intended",
+        end: "last counted response done",
+        ..quantity("requests_per_second", "Requests per second", CLOSED, requests_per_second)
+    },
+    Metric {
+        unit: "1",
+        better: Better::Higher,
+        ceiling: Some(1.0),
+        ..quantity("availability", "Share of requests that ended well", CLOSED, availability)
+    },
+    Metric { unit: "1", better: Better::Neither, ..quantity("connections", "Connections", ANY, connections) },
+    Metric { unit: "1", better: Better::Neither, ..quantity("requests", "Requests", ANY, requests) },
+    quantity("request_header_raw_bytes", "Request headers before compression", PAGE, request_header_raw),
+    quantity("request_header_wire_bytes", "Request headers on the wire", PAGE, request_header_wire),
+    quantity("response_header_raw_bytes", "Response headers before compression", PAGE, response_header_raw),
+    quantity("response_header_wire_bytes", "Response headers on the wire", PAGE, response_header_wire),
+    Metric { better: Better::Neither, ..quantity("body_bytes_sent", "Body bytes sent", PAGE, body_sent) },
+    Metric {
+        better: Better::Neither,
+        ..quantity("body_bytes_received", "Body bytes received", PAGE, body_received)
+    },
+    quantity("wire_bytes_up", "Bytes on the wire, up", PAGE, wire_bytes_up),
+    quantity("wire_bytes_down", "Bytes on the wire, down", PAGE, wire_bytes_down),
+    Metric { unit: "1", ..quantity("packets_up", "Packets on the wire, up", PAGE, packets_up) },
+    Metric { unit: "1", ..quantity("packets_down", "Packets on the wire, down", PAGE, packets_down) },
+];
+
+/// The metric of a name.
+pub fn find(name: &str) -> Option<&'static Metric> {
+    METRICS.iter().find(|metric| metric.name == name)
+}
+
+impl Metric {
+    /// Whether it is about this workload.
+    pub fn is_about(&self, workload: &Workload) -> bool {
+        self.of.contains(&match workload {
+            Workload::Page { .. } => Kind::Page,
+            Workload::Closed { .. } => Kind::Closed,
+        })
+    }
+}
+
+type Extract = fn(&View<'_>) -> Vec<f64>;
+
+const fn duration(name: &'static str, title: &'static str, of: &'static [Kind], extract: Extract) -> Metric {
+    Metric { unit: "ns", ..quantity(name, title, of, extract) }
+}
+
+/// Bytes over the whole run, of which fewer are better, unless said otherwise.
+const fn quantity(name: &'static str, title: &'static str, of: &'static [Kind], extract: Extract) -> Metric {
+    let (start, end) = (RUN_START, RUN_END);
+    Metric { name, title, unit: "B", better: Better::Lower, ceiling: None, start, end, of, extract }
+}
+
+fn page_load_time(view: &View<'_>) -> Vec<f64> {
+    let mut last_done_ns = None;
+    for sample in view.samples() {
+        let (true, Some(done_ns)) = (sample.outcome.is_ok(), sample.done_ns) else { return Vec::new() };
+        last_done_ns = last_done_ns.max(Some(done_ns));
+    }
+    since_first_opened(view, last_done_ns)
+}
+
+fn time_to_first_byte(view: &View<'_>) -> Vec<f64> {
+    let document = view.samples().min_by_key(|sample| sample.request);
+    since_first_opened(view, document.filter(|sample| sample.outcome.is_ok()).and_then(|s| s.first_byte_ns))
+}
+
+fn handshake_time(view: &View<'_>) -> Vec<f64> {
+    since_first_opened(view, first_opened(view).and_then(|connection| connection.ready_ns))
+}
+
+fn request_time(view: &View<'_>) -> Vec<f64> {
+    let time = |sample: &Sample| {
+        let done_ns = sample.done_ns.filter(|_| sample.outcome.is_ok())?;
+        done_ns.checked_sub(sample.intended_ns).map(number::float)
+    };
+    view.samples().filter_map(time).collect()
+}
+
+fn requests_per_second(view: &View<'_>) -> Vec<f64> {
+    let first_ns = view.samples().map(|sample| sample.intended_ns).min();
+    let last_ns = view.samples().filter_map(|sample| sample.done_ns).max();
+    let ok = number::count(view.samples().filter(|sample| sample.outcome.is_ok()).count());
+    match (first_ns, last_ns) {
+        (Some(first_ns), Some(last_ns)) if last_ns > first_ns => {
+            vec![ok / number::float(last_ns - first_ns) * number::float(model::units::NANOS_PER_S)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn availability(view: &View<'_>) -> Vec<f64> {
+    let all = view.samples().count();
+    let ok = view.samples().filter(|sample| sample.outcome == Outcome::Ok).count();
+    if all == 0 { Vec::new() } else { vec![number::count(ok) / number::count(all)] }
+}
+
+fn connections(view: &View<'_>) -> Vec<f64> {
+    vec![number::count(view.connections().count())]
+}
+
+fn requests(view: &View<'_>) -> Vec<f64> {
+    vec![number::count(view.samples().count())]
+}
+
+fn request_header_raw(view: &View<'_>) -> Vec<f64> {
+    sum(view, |sample| u64::from(sample.request_header_raw_bytes))
+}
+
+fn request_header_wire(view: &View<'_>) -> Vec<f64> {
+    sum(view, |sample| u64::from(sample.request_header_wire_bytes))
+}
+
+fn response_header_raw(view: &View<'_>) -> Vec<f64> {
+    sum(view, |sample| u64::from(sample.response_header_raw_bytes))
+}
+
+fn response_header_wire(view: &View<'_>) -> Vec<f64> {
+    sum(view, |sample| u64::from(sample.response_header_wire_bytes))
+}
+
+fn body_sent(view: &View<'_>) -> Vec<f64> {
+    sum(view, |sample| sample.request_body_bytes)
+}
+
+fn body_received(view: &View<'_>) -> Vec<f64> {
+    sum(view, |sample| sample.response_body_bytes)
+}
+
+fn wire_bytes_up(view: &View<'_>) -> Vec<f64> {
+    sum_links(view, |up, _| up.bytes_in)
+}
+
+fn wire_bytes_down(view: &View<'_>) -> Vec<f64> {
+    sum_links(view, |_, down| down.bytes_in)
+}
+
+fn packets_up(view: &View<'_>) -> Vec<f64> {
+    sum_links(view, |up, _| up.packets_in)
+}
+
+fn packets_down(view: &View<'_>) -> Vec<f64> {
+    sum_links(view, |_, down| down.packets_in)
+}
+
+fn first_opened<'a>(view: &View<'a>) -> Option<&'a ConnectionRow> {
+    view.connections().min_by_key(|connection| connection.opened_ns)
+}
+
+fn since_first_opened(view: &View<'_>, end_ns: Option<u64>) -> Vec<f64> {
+    let start_ns = first_opened(view).map(|connection| connection.opened_ns);
+    match (start_ns, end_ns) {
+        (Some(start_ns), Some(end_ns)) if end_ns >= start_ns => vec![number::float(end_ns - start_ns)],
+        _ => Vec::new(),
+    }
+}
+
+fn sum(view: &View<'_>, field: fn(&Sample) -> u64) -> Vec<f64> {
+    vec![number::float(view.samples().map(field).sum())]
+}
+
+/// What entered the links, lost frames included; none where nothing was emulated.
+fn sum_links(view: &View<'_>, field: fn(&DirectionReport, &DirectionReport) -> u64) -> Vec<f64> {
+    let links = &view.record.links;
+    if links.is_empty() {
+        return Vec::new();
+    }
+    vec![number::float(links.iter().map(|link| field(&link.up, &link.down)).sum())]
+}

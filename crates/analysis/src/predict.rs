@@ -1,0 +1,312 @@
+//! A prediction of page load times from round trips, rate and slow start, to hold measurements against.
+//!
+//! A small discrete simulation: every full-sized packet of every response is sent, crosses the shared link and is
+//! acknowledged. What it assumes:
+//!
+//! - **Handshakes.** TCP takes one round trip, TLS 1.3 one more (RFC 8446, section 2), TLS 1.2 two; QUIC takes one
+//!   in all (RFC 9001, section 4). The handshake's own bytes take no time. A request leaves as soon as its connection is
+//!   ready.
+//! - **Connections.** HTTP/1.1 opens a connection for each request that waits, up to the pinned number, and gives each
+//!   connection that is free to the oldest waiting request, one at a time. HTTP/2 and HTTP/3 use one connection for
+//!   everything.
+//! - **Server.** Answers at once, and lets the streams of a connection take turns, one packet each. Heads of requests
+//!   and responses are not counted.
+//! - **Sending.** Slow start from the initial window (RFC 6928), one packet more for each that is acknowledged, as long
+//!   as the window is used (RFC 7661). TCP sends what the window allows at once; QUIC paces at 1.25 windows per round
+//!   trip after a burst of ten packets (RFC 9002, section 7.7). Every packet is acknowledged at once.
+//! - **Link.** One queue per direction; each packet takes its frame's length at the link's rate, then the propagation
+//!   delay. Acknowledgements and requests take the delay alone.
+//! - **Left out.** Loss and the queue's limit, delayed acknowledgements, HyStart, congestion avoidance, flow control
+//!   windows (Chromium's are larger than these pages), and all computing.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use model::Page;
+use model::network::Network;
+use model::pins::{Pins, TlsVersion};
+use model::units::NANOS_PER_S;
+use model::variant::{HttpVersion, Variant};
+
+/// Ethernet, IPv4 and TCP headers with the timestamp option (RFC 7323), in front of a segment's payload.
+pub const TCP_FRAME_OVERHEAD_BYTES: u64 = 14 + 20 + 20 + 12;
+/// IPv4 and TCP headers with the timestamp option, which the MTU includes.
+const TCP_PACKET_OVERHEAD_BYTES: u64 = 20 + 20 + 12;
+/// Ethernet, IPv4 and UDP headers in front of a datagram.
+pub const UDP_FRAME_OVERHEAD_BYTES: u64 = 14 + 20 + 8;
+/// Short header with an 8-byte connection identifier and 2-byte packet number (RFC 9000, section 17.3), STREAM frame
+/// header (section 19.8) and authentication tag (RFC 9001, section 5.3), within a datagram.
+pub const QUIC_OVERHEAD_BYTES: u64 = 11 + 8 + 16;
+/// A QUIC sender may send so many packets at once (RFC 9002, section 7.7).
+const BURST_PACKETS: f64 = 10.0;
+/// A QUIC sender's rate, in windows per round trip (RFC 9002, section 7.7).
+const PACING_GAIN: f64 = 1.25;
+
+/// The load time of a page from cold, from the first connection opened to the last byte of the last resource, in
+/// nanoseconds.
+pub fn predict_page_load_ns(page: &Page, network: &Network, variant: Variant, pins: &Pins) -> u64 {
+    Simulation::new(page, network, variant, pins).run()
+}
+
+/// Round trips until the first request can be sent.
+pub fn handshake_round_trips(variant: Variant, pins: &Pins) -> u32 {
+    match (variant.is_quic(), variant.is_encrypted(), pins.tls_version) {
+        (true, _, _) | (false, false, _) => 1,
+        (false, true, TlsVersion::V13) => 2,
+        (false, true, TlsVersion::V12) => 3,
+    }
+}
+
+/// What happens at an instant; the order of the variants is that of equal instants.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// The client's connection may carry requests.
+    Ready { connection: usize },
+    /// A request reaches the server.
+    Requested { connection: usize, resource: usize },
+    /// A packet reaches the client.
+    Arrived { connection: usize, parts: Vec<(usize, u64)> },
+    /// An acknowledgement reaches the server.
+    Acknowledged { connection: usize },
+    /// The server's pacer lets another packet go.
+    Paced { connection: usize },
+}
+
+/// One connection, both ends.
+#[derive(Default)]
+struct Connection {
+    ready: bool,
+    /// Requests in flight.
+    busy: usize,
+    /// Congestion window, in packets.
+    window: f64,
+    /// Packets sent and not acknowledged.
+    in_flight: f64,
+    /// The most packets in flight since the connection was last idle.
+    peak: f64,
+    /// Streams that have bytes to send, in the order of their turns: resource, bytes left, not begun.
+    streams: VecDeque<(usize, u64)>,
+    /// Packets that the pacer lets go at once.
+    tokens: f64,
+    tokens_at_ns: u64,
+    paced: bool,
+}
+
+struct Simulation<'a> {
+    page: &'a Page,
+    network: &'a Network,
+    variant: Variant,
+    pins: &'a Pins,
+    events: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    scheduled: u64,
+    connections: Vec<Connection>,
+    /// Named, and waiting for a connection.
+    waiting: VecDeque<usize>,
+    named: Vec<bool>,
+    received_bytes: Vec<u64>,
+    children: Vec<Vec<usize>>,
+    link_free_ns: u64,
+    finished_ns: u64,
+}
+
+impl<'a> Simulation<'a> {
+    fn new(page: &'a Page, network: &'a Network, variant: Variant, pins: &'a Pins) -> Self {
+        let resources = page.resources.len();
+        Simulation {
+            page,
+            network,
+            variant,
+            pins,
+            events: BinaryHeap::new(),
+            scheduled: 0,
+            connections: Vec::new(),
+            waiting: VecDeque::new(),
+            named: vec![false; resources],
+            received_bytes: vec![0; resources],
+            children: (0..resources).map(|parent| page.children(parent).collect()).collect(),
+            link_free_ns: 0,
+            finished_ns: 0,
+        }
+    }
+
+    fn run(mut self) -> u64 {
+        if self.page.resources.is_empty() {
+            return 0;
+        }
+        self.name(0, 0);
+        self.assign(0);
+        while let Some(Reverse((now_ns, _, event))) = self.events.pop() {
+            match event {
+                Event::Ready { connection } => {
+                    self.connections[connection].ready = true;
+                    self.assign(now_ns);
+                }
+                Event::Requested { connection, resource } => {
+                    let bytes = self.page.resources[resource].bytes;
+                    self.connections[connection].streams.push_back((resource, bytes));
+                    self.send(connection, now_ns);
+                }
+                Event::Arrived { connection, parts } => self.arrive(connection, &parts, now_ns),
+                Event::Acknowledged { connection } => {
+                    self.connections[connection].acknowledge();
+                    self.send(connection, now_ns);
+                }
+                Event::Paced { connection } => {
+                    self.connections[connection].paced = false;
+                    self.send(connection, now_ns);
+                }
+            }
+        }
+        self.finished_ns
+    }
+
+    fn at(&mut self, at_ns: u64, event: Event) {
+        self.scheduled += 1;
+        self.events.push(Reverse((at_ns, self.scheduled, event)));
+    }
+
+    /// Names a resource, once.
+    fn name(&mut self, resource: usize, _now_ns: u64) {
+        if !self.named[resource] {
+            self.named[resource] = true;
+            self.waiting.push_back(resource);
+        }
+    }
+
+    /// Gives waiting requests to free connections, and opens connections for the rest.
+    fn assign(&mut self, now_ns: u64) {
+        let (limit, at_once) = match self.variant.http() {
+            HttpVersion::Http10 | HttpVersion::Http11 => (self.pins.http1_connections.max(1) as usize, 1),
+            HttpVersion::Http2 | HttpVersion::Http3 => (1, usize::MAX),
+        };
+        let free = |connection: &Connection| connection.ready && connection.busy < at_once;
+        while let Some(connection) = self.connections.iter().position(free) {
+            let Some(resource) = self.waiting.pop_front() else { break };
+            self.connections[connection].busy += 1;
+            let at_ns = now_ns + self.network.up.delay_ns;
+            self.at(at_ns, Event::Requested { connection, resource });
+        }
+        let opening = self.connections.iter().filter(|connection| !connection.ready).count();
+        let wanted = self.waiting.len().saturating_sub(opening);
+        for _ in 0..wanted.min(limit.saturating_sub(self.connections.len())) {
+            let connection = self.connections.len();
+            let window = f64::from(self.pins.initial_window_packets.max(1));
+            self.connections.push(Connection {
+                window,
+                tokens: BURST_PACKETS,
+                tokens_at_ns: now_ns,
+                ..Connection::default()
+            });
+            let round_trips = u64::from(handshake_round_trips(self.variant, self.pins));
+            self.at(now_ns + round_trips * self.network.rtt_ns(), Event::Ready { connection });
+        }
+    }
+
+    /// Sends what window and pacer allow.
+    fn send(&mut self, connection: usize, now_ns: u64) {
+        while self.connections[connection].may_send() {
+            if self.variant.is_quic()
+                && let Some(at_ns) = self.connections[connection].paced_until(self.network.rtt_ns(), now_ns)
+            {
+                if !self.connections[connection].paced {
+                    self.connections[connection].paced = true;
+                    self.at(at_ns, Event::Paced { connection });
+                }
+                return;
+            }
+            let (payload, overhead) = self.packet_bytes();
+            let parts = self.connections[connection].fill(payload);
+            let bytes: u64 = parts.iter().map(|(_, bytes)| bytes).sum();
+            let departs_ns = self.link_free_ns.max(now_ns) + self.serialisation_ns(bytes + overhead);
+            self.link_free_ns = departs_ns;
+            let arrives_ns = departs_ns + self.network.down.delay_ns;
+            self.at(arrives_ns, Event::Arrived { connection, parts });
+            self.at(arrives_ns + self.network.up.delay_ns, Event::Acknowledged { connection });
+        }
+    }
+
+    fn arrive(&mut self, connection: usize, parts: &[(usize, u64)], now_ns: u64) {
+        self.finished_ns = now_ns;
+        for (resource, bytes) in parts {
+            self.received_bytes[*resource] += bytes;
+            let received = self.received_bytes[*resource];
+            for child in self.children[*resource].clone() {
+                if self.page.resources[child].named_at_bytes <= received {
+                    self.name(child, now_ns);
+                }
+            }
+            if received >= self.page.resources[*resource].bytes {
+                self.connections[connection].busy -= 1;
+            }
+        }
+        self.assign(now_ns);
+    }
+
+    /// Payload of a full packet, and what a frame has in front of it.
+    fn packet_bytes(&self) -> (u64, u64) {
+        if self.variant.is_quic() {
+            let payload = u64::from(self.pins.quic_datagram_bytes).saturating_sub(QUIC_OVERHEAD_BYTES);
+            (payload.max(1), UDP_FRAME_OVERHEAD_BYTES + QUIC_OVERHEAD_BYTES)
+        } else {
+            let payload = u64::from(self.pins.mtu_bytes).saturating_sub(TCP_PACKET_OVERHEAD_BYTES);
+            (payload.max(1), TCP_FRAME_OVERHEAD_BYTES)
+        }
+    }
+
+    fn serialisation_ns(&self, bytes: u64) -> u64 {
+        self.network.down.rate_bits_per_s.map_or(0, |rate| bytes * 8 * NANOS_PER_S / rate.max(1))
+    }
+}
+
+impl Connection {
+    fn may_send(&self) -> bool {
+        !self.streams.is_empty() && self.in_flight < self.window
+    }
+
+    /// When the next packet may go, where that is not now.
+    fn paced_until(&mut self, rtt_ns: u64, now_ns: u64) -> Option<u64> {
+        if rtt_ns == 0 {
+            return None;
+        }
+        let per_ns = PACING_GAIN * self.window / crate::number::float(rtt_ns);
+        let gained = per_ns * crate::number::float(now_ns - self.tokens_at_ns);
+        self.tokens = (self.tokens + gained).min(BURST_PACKETS);
+        self.tokens_at_ns = now_ns;
+        // A hair less than one, so that the rounding of the instant cannot ask for another wait of nothing.
+        if self.tokens >= 0.999 {
+            return None;
+        }
+        Some(now_ns + crate::number::nearest((1.0 - self.tokens) / per_ns).max(1))
+    }
+
+    /// Takes the next packet's content from the streams in turn, and counts it as sent.
+    fn fill(&mut self, payload: u64) -> Vec<(usize, u64)> {
+        let mut parts = Vec::new();
+        let mut room = payload;
+        while let Some((resource, left)) = self.streams.pop_front() {
+            let bytes = left.min(room);
+            parts.push((resource, bytes));
+            room -= bytes;
+            if left > bytes {
+                self.streams.push_back((resource, left - bytes));
+            }
+            if room == 0 {
+                break;
+            }
+        }
+        self.in_flight += 1.0;
+        self.tokens -= 1.0;
+        self.peak = self.peak.max(self.in_flight);
+        parts
+    }
+
+    fn acknowledge(&mut self) {
+        self.in_flight -= 1.0;
+        if self.window < 2.0 * self.peak {
+            self.window += 1.0;
+        }
+        if self.in_flight <= 0.0 {
+            self.peak = 0.0;
+        }
+    }
+}

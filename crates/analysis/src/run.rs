@@ -1,0 +1,191 @@
+//! One run condensed: distributions that merge, and the facts that checks judge.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::assignment::Workload;
+use model::plan::{Cell, ClientGroup, Plan};
+use model::record::{Calibration, LinkReport, RunRecord};
+use model::sample::{ConnectionRow, FailureKind, Outcome, Phase, Sample};
+use model::variant::HttpVersion;
+
+use crate::distribution::Distribution;
+use crate::metrics::METRICS;
+
+/// What analysis keeps of one run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunSummary {
+    /// The run's number in the plan.
+    pub run: u32,
+    /// The cell that it repeats.
+    pub cell: u32,
+    /// The block that it belongs to.
+    pub block: u32,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// By the metric's name; a metric that this run does not have is absent.
+    pub metrics: BTreeMap<&'static str, Distribution>,
+    /// One entry per client group of the cell.
+    pub groups: Vec<GroupFacts>,
+    /// What the emulator did; empty where there was none.
+    pub links: Vec<LinkReport>,
+    /// The known-answer round trips; `None` where nothing was emulated.
+    pub calibration: Option<Calibration>,
+}
+
+/// What checks need to know of one client group in one run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GroupFacts {
+    /// The group's number within the cell.
+    pub group: u16,
+    /// Rows of requests, warm-up included.
+    pub rows: u64,
+    /// Rows of requests that count.
+    pub requests: u64,
+    /// Of these, those that ended well.
+    pub requests_ok: u64,
+    /// Responses by the version that they really used, warm-up included.
+    pub versions: BTreeMap<HttpVersion, u64>,
+    /// Responses by status code, of rows that count.
+    pub statuses: BTreeMap<u16, u64>,
+    /// Failures by kind, of rows that count.
+    pub failures: BTreeMap<FailureKind, u64>,
+    /// Whole responses whose body had another length than expected, of rows that count.
+    pub wrong_lengths: u64,
+    /// Distinct URLs among the rows that count.
+    pub distinct_urls: u64,
+    /// Response body bytes received by requests that ended well.
+    pub body_bytes: u64,
+    /// Connections opened.
+    pub connections: u64,
+    /// First request intended until last response done.
+    pub busy_ns: u64,
+    /// CPU time of the client process, user and kernel.
+    pub cpu_ns: u64,
+    /// Time that the client process was runnable but did not run.
+    pub run_queue_ns: u64,
+}
+
+/// The rows of a run that one metric is about.
+pub struct View<'a> {
+    /// The run.
+    pub record: &'a RunRecord,
+    /// The client groups whose workload the metric is about.
+    pub groups: Vec<&'a ClientGroup>,
+}
+
+impl<'a> View<'a> {
+    /// Rows of these groups that count.
+    pub fn samples(&self) -> impl Iterator<Item = &'a Sample> + '_ {
+        let record = self.record;
+        record.samples.iter().filter(|sample| sample.phase == Phase::Measure && self.has(sample.group))
+    }
+
+    /// Connections of these groups.
+    pub fn connections(&self) -> impl Iterator<Item = &'a ConnectionRow> + '_ {
+        let record = self.record;
+        record.connections.iter().filter(|connection| self.has(connection.group))
+    }
+
+    fn has(&self, group: u16) -> bool {
+        self.groups.iter().any(|candidate| candidate.group == group)
+    }
+}
+
+impl RunSummary {
+    /// Condenses one run. Metrics come only from a run that ended well, and only from rows past the warm-up.
+    pub fn of(plan: &Plan, record: &RunRecord) -> RunSummary {
+        let cell = plan.cells.get(record.cell as usize);
+        let mut metrics = BTreeMap::new();
+        let mut groups = Vec::new();
+        if let Some(cell) = cell {
+            if record.outcome.is_ok() {
+                metrics = extract_all(plan, cell, record);
+            }
+            groups =
+                cell.clients.iter().enumerate().map(|(place, group)| facts(record, group, place)).collect();
+        }
+        RunSummary {
+            run: record.run,
+            cell: record.cell,
+            block: record.block,
+            outcome: record.outcome.clone(),
+            metrics,
+            groups,
+            links: record.links.clone(),
+            calibration: record.calibration.clone(),
+        }
+    }
+
+    /// The run's value of a metric: its median, where it has many samples.
+    pub fn value(&self, metric: &str) -> Option<f64> {
+        self.metrics.get(metric).and_then(Distribution::median)
+    }
+}
+
+/// The page that a group loads, if it loads one.
+pub(crate) fn page_of<'a>(plan: &'a Plan, group: &ClientGroup) -> Option<&'a model::Page> {
+    match &plan.workload_of(group).workload {
+        Workload::Page { page } => Some(page),
+        Workload::Closed { .. } => None,
+    }
+}
+
+fn extract_all(plan: &Plan, cell: &Cell, record: &RunRecord) -> BTreeMap<&'static str, Distribution> {
+    let mut metrics = BTreeMap::new();
+    for metric in METRICS {
+        let is_about = |group: &&ClientGroup| metric.is_about(&plan.workload_of(group).workload);
+        let view = View { record, groups: cell.clients.iter().filter(is_about).collect() };
+        if view.groups.is_empty() {
+            continue;
+        }
+        let values: Distribution = (metric.extract)(&view).into_iter().collect();
+        if !values.is_empty() {
+            metrics.insert(metric.name, values);
+        }
+    }
+    metrics
+}
+
+fn facts(record: &RunRecord, group: &ClientGroup, place: usize) -> GroupFacts {
+    let mut facts = GroupFacts { group: group.group, ..GroupFacts::default() };
+    let mut urls = BTreeSet::new();
+    for sample in record.samples.iter().filter(|sample| sample.group == group.group) {
+        facts.rows += 1;
+        if let Some(version) = sample.version {
+            *facts.versions.entry(version).or_default() += 1;
+        }
+        if sample.phase == Phase::Measure {
+            urls.insert(sample.url);
+            count(&mut facts, sample);
+        }
+    }
+    facts.distinct_urls = urls.len() as u64;
+    facts.connections =
+        record.connections.iter().filter(|connection| connection.group == group.group).count() as u64;
+    if let Some(client) = record.clients.get(place) {
+        facts.busy_ns = client.finished_ns.saturating_sub(client.started_ns);
+        facts.cpu_ns = client.cpu_user_ns.saturating_add(client.cpu_system_ns);
+        facts.run_queue_ns = client.run_queue_ns;
+    }
+    facts
+}
+
+fn count(facts: &mut GroupFacts, sample: &Sample) {
+    facts.requests += 1;
+    if let Some(status) = sample.status {
+        *facts.statuses.entry(status).or_default() += 1;
+    }
+    match &sample.outcome {
+        Outcome::Ok => {
+            facts.requests_ok += 1;
+            facts.body_bytes += sample.response_body_bytes;
+            let expected = sample.expected_body_bytes.unwrap_or(sample.response_body_bytes);
+            facts.wrong_lengths += u64::from(expected != sample.response_body_bytes);
+        }
+        Outcome::Failed(failure) => {
+            *facts.failures.entry(failure.kind).or_default() += 1;
+            facts.wrong_lengths += u64::from(failure.kind == FailureKind::WrongLength);
+        }
+        Outcome::Unsupported(_) => {}
+    }
+}
