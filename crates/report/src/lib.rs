@@ -1,1 +1,111 @@
-//! To be written.
+//! The report: figures, tables, one self-contained HTML page and the table on the terminal. Data in, text out.
+//!
+//! The order is the reader's: the question, the answer, what may not be believed, figures, tables, how it was
+//! measured, how to run it again. Every string that may come from a server or a file is escaped where it is written.
+
+mod answer;
+mod doubts;
+mod encode;
+mod figures;
+mod method;
+mod page;
+mod palette;
+mod svg;
+mod tables;
+mod terminal;
+mod text;
+mod trace;
+mod view;
+
+use analysis::summary::Summary;
+use model::Plan;
+
+pub use trace::{ConnectionTrace, RequestTrace, RunTrace, representative_run};
+
+/// All that a report is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Input<'a> {
+    /// What was to be done.
+    pub plan: &'a Plan,
+    /// What analysis found.
+    pub summary: &'a Summary,
+    /// `environment.json`: shown as it is, whatever it holds.
+    pub environment: &'a serde_json::Value,
+    /// One run of each cell, request by request; cells without one are left out of the figures that need it.
+    pub traces: &'a [RunTrace],
+    /// The command that measures all this again.
+    pub command: &'a str,
+    /// How the terminal's table is to look.
+    pub terminal: Terminal,
+}
+
+/// How the terminal's table is to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terminal {
+    /// Columns to fill at most.
+    pub width: u16,
+    /// Whether colours are wanted (a terminal, and no `NO_COLOR`).
+    pub colour: bool,
+    /// Plain lines of ASCII, for pipes and logs.
+    pub plain: bool,
+}
+
+/// A rendered report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// `report.html`.
+    pub html: String,
+    /// `figures/NAME.svg` and `figures/NAME.csv`.
+    pub figures: Vec<Figure>,
+    /// `tables/NAME.csv`.
+    pub tables: Vec<Table>,
+    /// What the terminal shows.
+    pub terminal: String,
+}
+
+/// One figure as files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Figure {
+    /// The file's name without its ending.
+    pub name: &'static str,
+    /// Its heading.
+    pub title: String,
+    /// What it shows, in a sentence or two.
+    pub caption: String,
+    /// A whole SVG document.
+    pub svg: String,
+    /// The data behind it.
+    pub csv: String,
+}
+
+/// One table as a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    /// The file's name without its ending.
+    pub name: &'static str,
+    /// What it holds, in a sentence.
+    pub title: &'static str,
+    /// The table, RFC 4180.
+    pub csv: String,
+}
+
+/// Why a report could not be rendered.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// A fault of the tool: a template does not fit the data.
+    #[error("the report's template failed: {0}; this is a fault of h123, please report it")]
+    Template(#[from] minijinja::Error),
+}
+
+/// Renders everything.
+///
+/// # Errors
+/// Only where a template does not fit its data, which is a fault of this crate.
+pub fn render(input: &Input<'_>) -> Result<Report, ReportError> {
+    let view = view::View::new(input);
+    let drawings = figures::draw_all(&view);
+    let tables = tables::all(&view);
+    let html = page::render(&view, &drawings, &tables)?;
+    let figures = drawings.iter().map(figures::DrawnFigure::to_file).collect();
+    Ok(Report { html, figures, tables, terminal: terminal::render(&view) })
+}

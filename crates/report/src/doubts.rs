@@ -1,0 +1,159 @@
+//! What may not be believed, and why: checks that doubt or condemn, cells that failed or do not exist here.
+
+use analysis::summary::{CellStatus, CheckOutcome, CheckResult};
+use serde::Serialize;
+
+use crate::text::{self, clean_line};
+use crate::view::View;
+
+/// Reasons shown per cell; the rest is counted.
+const MAX_REASONS: usize = 8;
+
+/// All that a reader must know before believing anything.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Doubts {
+    /// Runs that are missing, in a sentence.
+    pub(crate) missing: Option<String>,
+    /// One per check and outcome, the worst first.
+    pub(crate) findings: Vec<Finding>,
+    /// Cells without any number.
+    pub(crate) lost: Vec<Lost>,
+    /// Cells with numbers some of whose runs failed.
+    pub(crate) partly: Vec<Lost>,
+    /// When there is nothing to doubt: what was checked.
+    pub(crate) nothing: Option<String>,
+}
+
+/// A check that did not pass, and where.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Finding {
+    pub(crate) check: String,
+    pub(crate) class: &'static str,
+    pub(crate) why: String,
+    pub(crate) remedy: String,
+    pub(crate) cells: Vec<Place>,
+}
+
+/// A cell and what a check measured there.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Place {
+    pub(crate) cell: String,
+    pub(crate) measured: String,
+    pub(crate) threshold: String,
+}
+
+/// A cell that lost some or all runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Lost {
+    pub(crate) cell: String,
+    pub(crate) status: &'static str,
+    pub(crate) reasons: String,
+}
+
+/// The name of an outcome, which is also its class.
+pub(crate) const fn outcome_name(outcome: CheckOutcome) -> &'static str {
+    match outcome {
+        CheckOutcome::Pass => "pass",
+        CheckOutcome::Doubt => "doubt",
+        CheckOutcome::Invalid => "invalid",
+    }
+}
+
+/// The name of a check for people.
+pub(crate) fn check_title(check: &str) -> String {
+    text::capital(&clean_line(&check.replace(['_', '-'], " ")))
+}
+
+/// Collects everything that stands against the numbers.
+pub(crate) fn collect(view: &View<'_>) -> Doubts {
+    let summary = view.summary();
+    let mut doubts = Doubts {
+        missing: (summary.runs_stored < summary.runs_planned).then(|| {
+            format!(
+                "{} of {} planned runs are stored: the study did not finish, and what follows rests on fewer runs.",
+                summary.runs_stored, summary.runs_planned
+            )
+        }),
+        ..Doubts::default()
+    };
+    for outcome in [CheckOutcome::Invalid, CheckOutcome::Doubt] {
+        add_findings(view, outcome, &mut doubts.findings);
+    }
+    for cell in &summary.cells {
+        let lost = Lost {
+            cell: view.cell_name(cell.cell),
+            status: crate::view::status_name(cell.status),
+            reasons: reasons(&cell.reasons, cell.runs_failed),
+        };
+        match cell.status {
+            CellStatus::Failed | CellStatus::Unsupported => doubts.lost.push(lost),
+            _ if cell.runs_failed > 0 => doubts.partly.push(lost),
+            _ => {}
+        }
+    }
+    let silent = doubts.missing.is_none()
+        && doubts.findings.is_empty()
+        && doubts.lost.is_empty()
+        && doubts.partly.is_empty();
+    if silent {
+        doubts.nothing = Some(nothing(view));
+    }
+    doubts
+}
+
+fn nothing(view: &View<'_>) -> String {
+    let cells = view.summary().cells.len();
+    let checks = view.summary().cells.iter().map(|cell| cell.validity.len()).max().unwrap_or(0);
+    if checks == 0 {
+        return "No checks were made, so nothing vouches for these numbers.".to_owned();
+    }
+    format!(
+        "Nothing: every run ended well, and each of the {} passed all {}.",
+        text::count(cells, "cell", "cells"),
+        text::count(checks, "check", "checks")
+    )
+}
+
+fn add_findings(view: &View<'_>, outcome: CheckOutcome, findings: &mut Vec<Finding>) {
+    let first = findings.len();
+    for cell in &view.summary().cells {
+        for result in cell.validity.iter().filter(|result| result.result == outcome) {
+            let title = check_title(&result.check);
+            let index = findings[first..].iter().position(|finding| finding.check == title).map_or_else(
+                || {
+                    findings.push(new_finding(title.clone(), result));
+                    findings.len() - 1
+                },
+                |index| first + index,
+            );
+            findings[index].cells.push(Place {
+                cell: view.cell_name(cell.cell),
+                measured: clean_line(&result.measured),
+                threshold: clean_line(&result.threshold),
+            });
+        }
+    }
+}
+
+fn new_finding(check: String, result: &CheckResult) -> Finding {
+    Finding {
+        check,
+        class: outcome_name(result.result),
+        why: clean_line(&result.why),
+        remedy: clean_line(&result.remedy),
+        cells: Vec::new(),
+    }
+}
+
+fn reasons(reasons: &[String], runs_failed: u32) -> String {
+    let shown: Vec<String> =
+        reasons.iter().take(MAX_REASONS).map(|reason| text::shorten(&clean_line(reason), 300)).collect();
+    let more = reasons.len().saturating_sub(MAX_REASONS);
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    let failed = match runs_failed {
+        0 => String::new(),
+        n => format!("{} failed: ", text::count(n as usize, "run", "runs")),
+    };
+    let shown = if shown.is_empty() { "no reason is stored".to_owned() } else { shown.join("; ") };
+    format!("{failed}{shown}{more}")
+}

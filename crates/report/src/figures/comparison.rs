@@ -1,0 +1,176 @@
+//! Each level against the baseline: ratio and interval on a logarithmic axis, the margin of interest, the verdict.
+
+use analysis::summary::{Comparison, Estimate};
+
+use super::panel::{self, LABEL_SIZE, LEFT, Panel, TOP, WIDTH};
+use super::{Drawing, Key};
+use crate::encode::{Csv, Field};
+use crate::svg::{Anchor, Axis, Canvas, Rect, Scale, at, fit};
+use crate::text::{self, clean_line};
+use crate::view::{Context, Row, View, verdict_name};
+
+const ROW: f64 = 40.0;
+const PLOT_RIGHT: f64 = 262.0;
+const NOTE_LEFT: f64 = 276.0;
+/// Ratios beyond these ends are drawn as arrows.
+const WIDEST: (f64, f64) = (0.02, 50.0);
+
+pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
+    let scale = Scale::logarithmic(domain(view)?, (LEFT, PLOT_RIGHT));
+    let panels: Vec<Panel> = view
+        .contexts
+        .iter()
+        .filter(|context| context.rows.iter().any(|row| row.comparison.is_some()))
+        .map(|context| draw_panel(view, context, scale))
+        .collect();
+    let (metric, baseline) = (view.metric_title(), view.baseline());
+    let margin = text::percent(view.summary().margin_share);
+    Some(Drawing {
+        title: format!("{} against {baseline}", text::capital(&metric)),
+        caption: format!(
+            "Ratio of the medians, and its 95 % interval over runs, on a logarithmic axis: at 1 there is no \
+             difference. Differences of up to {margin}, the shaded band, do not matter to this study."
+        ),
+        keys: vec![Key { class: "band", label: format!("within {margin} of {baseline}") }],
+        panels,
+        csv: csv(view),
+    })
+}
+
+/// The range that all panels share; nothing where there is no ratio to draw.
+fn domain(view: &View<'_>) -> Option<(f64, f64)> {
+    let ratios = || view.rows_with_context().filter_map(|(_, row)| row.comparison);
+    ratios().next()?;
+    let margin = view.summary().margin_share;
+    let values = ratios()
+        .filter_map(|comparison| comparison.ratio)
+        .flat_map(|ratio| [Some(ratio.value), ratio.low, ratio.high])
+        .flatten()
+        .filter(|value| value.is_finite() && *value > 0.0)
+        .chain([1.0 / (1.0 + margin) * 0.95, (1.0 + margin) * 1.05]);
+    let (low, high) = values.fold((1.0, 1.0), |(low, high): (f64, f64), v| (low.min(v), high.max(v)));
+    Some(((low * 0.96).max(WIDEST.0), (high * 1.04).min(WIDEST.1)))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a handful of rows")]
+fn draw_panel(view: &View<'_>, context: &Context<'_>, scale: Scale) -> Panel {
+    let rows: Vec<(&Row<'_>, &Comparison)> =
+        context.rows.iter().filter_map(|row| Some((row, row.comparison?))).collect();
+    let bottom = TOP + rows.len() as f64 * ROW;
+    let mut canvas = Canvas::default();
+    panel::heading(&mut canvas, &context.name);
+    draw_ground(view, &mut canvas, scale, bottom);
+    let mut description = Vec::new();
+    for (index, (row, comparison)) in rows.into_iter().enumerate() {
+        let y = TOP + (index as f64 + 0.5) * ROW;
+        let sentence = describe(view, comparison);
+        draw_row(view, &mut canvas, row, comparison, scale, y, &sentence);
+        description.push(sentence);
+    }
+    Panel {
+        title: format!("{}: ratios to {}", context.name, view.baseline()),
+        description: description.join("; "),
+        class: String::new(),
+        width: WIDTH,
+        height: bottom + Axis::HEIGHT + 4.0,
+        body: canvas.finish(),
+    }
+}
+
+fn draw_ground(view: &View<'_>, canvas: &mut Canvas, scale: Scale, bottom: f64) {
+    let margin = view.summary().margin_share;
+    let (from, to) = (scale.place(1.0 / (1.0 + margin)), scale.place(1.0 + margin));
+    canvas.rect(Rect { x: from, y: TOP, width: to - from, height: bottom - TOP }, "band");
+    let directions = match (view.metric_unit(), view.more_is_better()) {
+        ("ns", false) => ("faster", "slower"),
+        (_, false) => ("less, better", "more, worse"),
+        (_, true) => ("less, worse", "more, better"),
+    };
+    let title = format!("← {} · {} as a multiple · {} →", directions.0, view.baseline(), directions.1);
+    let title = fit(&title, 11.5, WIDTH - LEFT + 40.0);
+    let axis =
+        Axis { scale, top: TOP, bottom, width: WIDTH, title: &title, label: &|v| text::ratio(trim(v)) };
+    axis.draw(canvas);
+    let one = scale.place(1.0);
+    canvas.line(at(one, TOP - 4.0), at(one, bottom), "zero");
+}
+
+/// Removes the noise of binary fractions from a tick.
+fn trim(value: f64) -> f64 {
+    (value * 1e6).round() / 1e6
+}
+
+fn draw_row(
+    view: &View<'_>,
+    canvas: &mut Canvas,
+    row: &Row<'_>,
+    comparison: &Comparison,
+    scale: Scale,
+    y: f64,
+    sentence: &str,
+) {
+    let style = view.series_of(row).style;
+    let (verdict, class) = verdict_name(&comparison.verdict);
+    let believable = class != "invalid" && row.is_believable();
+    canvas.group(&panel::row_class(style, believable), Some(sentence), |c| {
+        c.rect(Rect { x: 0.0, y: y - ROW / 2.0, width: WIDTH, height: ROW }, "hit");
+        panel::row_label(c, view, row, y);
+        if let Some(ratio) = comparison.ratio {
+            draw_interval(c, ratio, scale, y);
+            c.marker(at(scale.place(ratio.value), y), style, 5.5);
+            if !believable {
+                c.cross(at(scale.place(ratio.value), y), 7.0);
+            }
+        }
+        let ratio_class = if believable { "value" } else { "value struck" };
+        let ratio = comparison.ratio.map_or(text::NONE.to_owned(), |ratio| {
+            let interval = text::ratio_interval(&ratio).map(|i| format!(" ({i})")).unwrap_or_default();
+            format!("{}{interval}", text::ratio(ratio.value))
+        });
+        let room = WIDTH - NOTE_LEFT;
+        c.text(at(NOTE_LEFT, y - 2.0), Anchor::Start, ratio_class, &fit(&ratio, LABEL_SIZE, room));
+        c.text(at(NOTE_LEFT, y + 13.0), Anchor::Start, &format!("verdict v-{class}"), verdict);
+    });
+}
+
+fn draw_interval(canvas: &mut Canvas, ratio: Estimate, scale: Scale, y: f64) {
+    let (Some(low), Some(high)) = (ratio.low, ratio.high) else { return };
+    let (from, to) = (scale.place(low), scale.place(high));
+    canvas.line(at(from, y), at(to, y), "whisker");
+    for (value, x, outwards) in [(low, from, -1.0), (high, to, 1.0)] {
+        if scale.contains(value) {
+            canvas.line(at(x, y - 4.0), at(x, y + 4.0), "whisker");
+        } else {
+            let inner = x - 5.0 * outwards;
+            canvas.path(&[at(inner, y - 5.0), at(x, y), at(inner, y + 5.0)], "whisker");
+        }
+    }
+}
+
+fn describe(view: &View<'_>, comparison: &Comparison) -> String {
+    let (verdict, _) = verdict_name(&comparison.verdict);
+    let level = clean_line(&comparison.level.value);
+    let ratio = comparison.ratio.map_or("no ratio".to_owned(), |ratio| {
+        let interval = text::ratio_interval(&ratio).map(|i| format!(" ({i})")).unwrap_or_default();
+        format!("{}{interval}", text::ratio(ratio.value))
+    });
+    format!("{level} against {}: {ratio}, {verdict}", view.baseline())
+}
+
+fn csv(view: &View<'_>) -> String {
+    let mut csv = Csv::new(&["context", "level", "baseline", "ratio", "low", "high", "verdict", "status"]);
+    for (context, row) in view.rows_with_context() {
+        let Some(comparison) = row.comparison else { continue };
+        csv.row(&[
+            Field::Text(&context.name),
+            Field::Text(&comparison.level.value),
+            Field::Text(&view.summary().baseline.value),
+            Field::Maybe(comparison.ratio.map(|ratio| ratio.value)),
+            Field::Maybe(comparison.ratio.and_then(|ratio| ratio.low)),
+            Field::Maybe(comparison.ratio.and_then(|ratio| ratio.high)),
+            Field::Text(verdict_name(&comparison.verdict).0),
+            Field::Text(crate::view::status_name(row.cell.status)),
+        ]);
+    }
+    csv.finish()
+}

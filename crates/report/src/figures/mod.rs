@@ -1,0 +1,130 @@
+//! Every figure: one entry in [`FIGURES`], one file each.
+
+mod comparison;
+mod panel;
+mod phases;
+mod runs;
+mod waterfall;
+
+use crate::encode;
+use crate::palette::{self, Style};
+use crate::svg::{Anchor, Canvas, at, number};
+use crate::view::View;
+
+pub(crate) use panel::Panel;
+
+/// One kind of figure.
+pub(crate) struct FigureKind {
+    /// The files' name.
+    pub(crate) name: &'static str,
+    /// Draws it; `None` where the study has nothing for it.
+    pub(crate) draw: fn(&View<'_>) -> Option<Drawing>,
+}
+
+/// All figures, in the order in which the report shows them.
+pub(crate) const FIGURES: &[FigureKind] = &[
+    FigureKind { name: "comparison", draw: comparison::draw },
+    FigureKind { name: "runs", draw: runs::draw },
+    FigureKind { name: "waterfall", draw: waterfall::draw },
+    FigureKind { name: "phases", draw: phases::draw },
+];
+
+/// A figure as drawn: panels that the page arranges as it has room.
+pub(crate) struct Drawing {
+    pub(crate) title: String,
+    pub(crate) caption: String,
+    /// What else than series needs a key.
+    pub(crate) keys: Vec<Key>,
+    pub(crate) panels: Vec<Panel>,
+    pub(crate) csv: String,
+}
+
+/// An entry that explains a mark.
+pub(crate) struct Key {
+    /// The class of a small box drawn with it.
+    pub(crate) class: &'static str,
+    pub(crate) label: String,
+}
+
+/// A drawing with the name of its kind and the series that it shows.
+pub(crate) struct DrawnFigure {
+    pub(crate) name: &'static str,
+    pub(crate) drawing: Drawing,
+    pub(crate) series: Vec<(String, Style)>,
+}
+
+/// The style sheet of all drawings, with custom properties.
+pub(crate) const FIGURE_CSS: &str = include_str!("../../templates/figure.css");
+
+const GUTTER: f64 = 32.0;
+const MARGIN: f64 = 20.0;
+const COLUMNS: usize = 2;
+
+/// Draws whatever this study has something for.
+pub(crate) fn draw_all(view: &View<'_>) -> Vec<DrawnFigure> {
+    let series = || {
+        view.series
+            .iter()
+            .map(|series| (crate::text::clean_line(&series.name), series.style))
+            .collect::<Vec<_>>()
+    };
+    FIGURES
+        .iter()
+        .filter_map(|kind| {
+            let drawing = (kind.draw)(view)?;
+            Some(DrawnFigure { name: kind.name, drawing, series: series() })
+        })
+        .collect()
+}
+
+impl DrawnFigure {
+    /// The figure as files.
+    pub(crate) fn to_file(&self) -> crate::Figure {
+        crate::Figure {
+            name: self.name,
+            title: self.drawing.title.clone(),
+            caption: self.drawing.caption.clone(),
+            svg: self.standalone(),
+            csv: self.drawing.csv.clone(),
+        }
+    }
+
+    /// One whole SVG document: title, keys, panels in two columns.
+    pub(crate) fn standalone(&self) -> String {
+        let drawing = &self.drawing;
+        let columns = drawing.panels.len().clamp(1, COLUMNS);
+        let column_width = drawing.panels.iter().map(|panel| panel.width).fold(0.0, f64::max);
+        let mut canvas = Canvas::default();
+        canvas.text(at(MARGIN, MARGIN + 16.0), Anchor::Start, "figure-title", &drawing.title);
+        let mut top = MARGIN + 34.0;
+        for key in &drawing.keys {
+            panel::draw_key(&mut canvas, MARGIN, top, key);
+            top += 18.0;
+        }
+        let mut body = canvas.finish();
+        for row in drawing.panels.chunks(columns) {
+            for (column, panel) in row.iter().enumerate() {
+                #[expect(clippy::cast_precision_loss, reason = "a column's number")]
+                let x = MARGIN + column as f64 * (column_width + GUTTER);
+                body.push_str(&format!(
+                    "<g transform=\"translate({} {})\">{}</g>",
+                    number(x),
+                    number(top + 8.0),
+                    panel.body
+                ));
+            }
+            top += row.iter().map(|panel| panel.height).fold(0.0, f64::max) + GUTTER / 2.0;
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a number of columns")]
+        let width = MARGIN * 2.0 + columns as f64 * column_width + (columns - 1) as f64 * GUTTER;
+        let (width, height) = (number(width), number(top + MARGIN));
+        let css = palette::resolved_css(FIGURE_CSS);
+        let (title, caption) = (encode::xml(&drawing.title), encode::xml(&drawing.caption));
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"figure\" viewBox=\"0 0 {width} {height}\" \
+             width=\"{width}\" height=\"{height}\" role=\"img\"><title>{title}</title><desc>{caption}</desc>\
+             <style>{}</style><rect class=\"paper\" width=\"{width}\" height=\"{height}\"/>{body}</svg>\n",
+            encode::xml(&css).replace("&gt;", ">")
+        )
+    }
+}

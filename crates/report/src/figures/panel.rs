@@ -1,0 +1,77 @@
+//! What all panels share: their size, their heading, the labels of their rows.
+
+use super::Key;
+use crate::encode;
+use crate::palette::Style;
+use crate::svg::{Anchor, Canvas, Rect, at, fit, number};
+use crate::text::clean_line;
+use crate::view::{Row, View};
+
+/// A panel's width: readable on a phone of 390 pixels, two abreast on a desk.
+pub(crate) const WIDTH: f64 = 400.0;
+/// Where the first row may begin, below the heading.
+pub(crate) const TOP: f64 = 34.0;
+/// Where a plot begins, right of its rows' labels.
+pub(crate) const LEFT: f64 = 66.0;
+/// Font size of headings.
+const HEADING_SIZE: f64 = 14.5;
+/// Font size of labels.
+pub(crate) const LABEL_SIZE: f64 = 12.5;
+
+/// One drawing with its own axes.
+pub(crate) struct Panel {
+    /// Its name for those who do not see it.
+    pub(crate) title: String,
+    /// Its values for those who do not see it.
+    pub(crate) description: String,
+    /// The series that it belongs to alone, as a class.
+    pub(crate) class: String,
+    pub(crate) width: f64,
+    pub(crate) height: f64,
+    pub(crate) body: String,
+}
+
+impl Panel {
+    /// The panel as an element of an HTML page; `id` is unique there.
+    pub(crate) fn to_html(&self, id: &str) -> String {
+        let (width, height) = (number(self.width), number(self.height));
+        let (title, description) = (encode::xml(&self.title), encode::xml(&self.description));
+        format!(
+            "<svg class=\"figure {}\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
+             role=\"img\" aria-labelledby=\"{id}-t {id}-d\"><title id=\"{id}-t\">{title}</title>\
+             <desc id=\"{id}-d\">{description}</desc>{}</svg>",
+            encode::xml(&self.class),
+            self.body
+        )
+    }
+}
+
+/// The heading of a panel.
+pub(crate) fn heading(canvas: &mut Canvas, text: &str) {
+    canvas.text(at(0.0, 15.0), Anchor::Start, "heading", &fit(text, HEADING_SIZE, WIDTH));
+}
+
+/// The marker and name of a row; what may not be believed is struck out and crossed.
+pub(crate) fn row_label(canvas: &mut Canvas, view: &View<'_>, row: &Row<'_>, y: f64) {
+    let series = view.series_of(row);
+    let class = if row.is_believable() { "label" } else { "label struck" };
+    let name = fit(&clean_line(&series.name), LABEL_SIZE, LEFT - 30.0);
+    canvas.marker(at(7.0, y), series.style, 5.0);
+    canvas.text(at(18.0, y + 4.5), Anchor::Start, class, &name);
+    if !row.is_believable() {
+        canvas.cross(at(LEFT - 9.0, y), 4.0);
+    }
+}
+
+/// The class of a row's group: its series, and whether it may not be believed.
+pub(crate) fn row_class(style: Style, believable: bool) -> String {
+    format!("series s-{}{}", style.class, if believable { "" } else { " bad" })
+}
+
+/// A box with what it means.
+pub(crate) fn draw_key(canvas: &mut Canvas, x: f64, y: f64, key: &Key) {
+    canvas.group("keys", None, |c| {
+        c.rect(Rect { x, y: y + 2.0, width: 18.0, height: 9.0 }, key.class);
+        c.text(at(x + 26.0, y + 11.0), Anchor::Start, "tick", &key.label);
+    });
+}

@@ -1,0 +1,144 @@
+//! Where the time went: connect, TLS or QUIC, wait for the first byte, the rest.
+
+use super::panel::{self, LABEL_SIZE, LEFT, Panel, TOP, WIDTH};
+use super::runs::axis_title;
+use super::{Drawing, Key};
+use crate::encode::{Csv, Field};
+use crate::svg::{Anchor, Axis, Canvas, Rect, Scale, at, fit};
+use crate::text::{self, clean_line};
+use crate::trace::RunTrace;
+use crate::view::{Context, Row, View, status_name};
+
+const ROW: f64 = 28.0;
+const PLOT_RIGHT: f64 = 322.0;
+
+/// The phases: name, class of the segment.
+const PHASES: [(&str, &str); 4] = [
+    ("TCP connect", "k-connect"),
+    ("TLS or QUIC handshake", "k-setup"),
+    ("wait for the first byte", "k-wait"),
+    ("rest of the load", "k-transfer"),
+];
+
+/// How long each phase of one run took.
+fn phases(trace: &RunTrace) -> Option<[u64; 4]> {
+    let first = trace.requests.first()?;
+    let connection = trace.connection(first.connection?)?;
+    let (ready, first_byte) = (connection.ready_ns?, first.first_byte_ns?);
+    let connected = connection.connected_ns.unwrap_or(connection.opened_ns);
+    Some([
+        connected.saturating_sub(connection.opened_ns),
+        ready.saturating_sub(connected),
+        first_byte.saturating_sub(ready),
+        trace.end_ns().saturating_sub(first_byte),
+    ])
+}
+
+pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
+    let panels: Vec<Panel> = view.contexts.iter().filter_map(|context| draw_panel(view, context)).collect();
+    if panels.is_empty() {
+        return None;
+    }
+    let keys = PHASES.iter().map(|(label, class)| Key { class, label: (*label).to_owned() }).collect();
+    Some(Drawing {
+        title: "Where the time went".to_owned(),
+        caption:
+            "The run nearest to the median of each cell: its first connection until requests could be sent, \
+                  then until the first byte of the first answer, then until the last byte of the last. Axes \
+                  differ between panels; all begin at 0."
+                .to_owned(),
+        keys,
+        panels,
+        csv: csv(view),
+    })
+}
+
+fn draw_panel(view: &View<'_>, context: &Context<'_>) -> Option<Panel> {
+    let totals = context.rows.iter().filter_map(|row| phases(row.trace?));
+    let longest = totals.map(|phases| phases.iter().sum::<u64>()).max().filter(|total| *total > 0)?;
+    let units = text::Scale::fitting("ns", as_f64(longest));
+    let scale = Scale::linear((0.0, as_f64(longest)), (LEFT, PLOT_RIGHT));
+    #[expect(clippy::cast_precision_loss, reason = "a handful of rows")]
+    let bottom = TOP + context.rows.len() as f64 * ROW;
+    let mut canvas = Canvas::default();
+    panel::heading(&mut canvas, &context.name);
+    let label = |value: f64| units.number(value);
+    let title = axis_title("time since the start", &units);
+    Axis { scale, top: TOP, bottom, width: WIDTH, title: &title, label: &label }.draw(&mut canvas);
+    let mut description = Vec::new();
+    for (index, row) in context.rows.iter().enumerate() {
+        #[expect(clippy::cast_precision_loss, reason = "a handful of rows")]
+        let y = TOP + (index as f64 + 0.5) * ROW;
+        description.push(draw_row(view, &mut canvas, row, scale, y));
+    }
+    Some(Panel {
+        title: format!("{}: phases of a load", context.name),
+        description: description.join("; "),
+        class: String::new(),
+        width: WIDTH,
+        height: bottom + Axis::HEIGHT + 4.0,
+        body: canvas.finish(),
+    })
+}
+
+fn draw_row(view: &View<'_>, canvas: &mut Canvas, row: &Row<'_>, scale: Scale, y: f64) -> String {
+    let series = view.series_of(row);
+    let level = clean_line(&series.name);
+    let class = panel::row_class(series.style, row.is_believable());
+    let Some(phases) = row.trace.and_then(phases) else {
+        let words = if row.is_believable() { "no run to show" } else { status_name(row.cell.status) };
+        canvas.group(&class, None, |c| {
+            panel::row_label(c, view, row, y);
+            c.text(at(LEFT + 6.0, y + 4.5), Anchor::Start, "note", words);
+        });
+        return format!("{level}: {words}");
+    };
+    let total: u64 = phases.iter().sum();
+    let parts: Vec<String> = PHASES
+        .iter()
+        .zip(phases)
+        .filter(|(_, ns)| *ns > 0)
+        .map(|((name, _), ns)| format!("{name} {}", text::duration(ns)))
+        .collect();
+    canvas.group(&class, None, |c| {
+        panel::row_label(c, view, row, y);
+        let mut from = 0;
+        for ((name, class), ns) in PHASES.iter().zip(phases).filter(|(_, ns)| *ns > 0) {
+            let (x, end) = (scale.place(as_f64(from)), scale.place(as_f64(from + ns)));
+            let title = format!("{level}, {name}: {}", text::duration(ns));
+            let rect = Rect { x, y: y - 8.0, width: end - x, height: 16.0 };
+            c.group("phase", Some(&title), |c| c.rect(rect, class));
+            from += ns;
+        }
+        let class = if row.is_believable() { "value" } else { "value struck" };
+        let value = fit(&text::duration(total), LABEL_SIZE, WIDTH - PLOT_RIGHT - 8.0);
+        c.text(at(WIDTH, y + 4.5), Anchor::End, class, &value);
+    });
+    format!("{level}: {}", parts.join(", "))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "nanoseconds on a drawing")]
+fn as_f64(ns: u64) -> f64 {
+    ns as f64
+}
+
+fn csv(view: &View<'_>) -> String {
+    let mut csv = Csv::new(&["context", "level", "run", "phase", "unit", "value", "status"]);
+    for (context, row) in view.rows_with_context() {
+        let Some((trace, phases)) = row.trace.and_then(|trace| Some((trace, phases(trace)?))) else {
+            continue;
+        };
+        for ((name, _), ns) in PHASES.iter().zip(phases) {
+            csv.row(&[
+                Field::Text(&context.name),
+                Field::Text(&view.series_of(row).name),
+                Field::Whole(u64::from(trace.run)),
+                Field::Text(name),
+                Field::Text("ns"),
+                Field::Whole(ns),
+                Field::Text(status_name(row.cell.status)),
+            ]);
+        }
+    }
+    csv.finish()
+}

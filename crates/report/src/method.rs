@@ -1,0 +1,246 @@
+//! Exactly how it was measured: the topology, networks, workloads, what was held alike, order and seeds, and the
+//! environment as it is stored.
+
+use model::assignment::Workload;
+use model::network::{Direction, Network, Queue};
+use model::plan::Plan;
+use model::units;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::figures::Panel;
+use crate::svg::{Anchor, Canvas, Rect, at, fit};
+use crate::text::{self, clean, clean_line};
+use crate::view::View;
+
+/// Rows shown of any one table of settings; the file beside the report has all.
+const MAX_ROWS: usize = 400;
+/// Characters shown of one value.
+const MAX_VALUE: usize = 600;
+/// How deep nested values are followed.
+const MAX_DEPTH: usize = 8;
+
+/// A table of names and values under a heading.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Settings {
+    pub(crate) title: String,
+    pub(crate) rows: Vec<(String, String)>,
+    /// Rows that were left out.
+    pub(crate) more: usize,
+}
+
+/// A network or workload with what it is and where its figures come from.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Described {
+    pub(crate) name: String,
+    pub(crate) title: String,
+    pub(crate) what: String,
+    pub(crate) source: String,
+}
+
+/// The order of one block.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Block {
+    pub(crate) block: u32,
+    pub(crate) cells: Vec<String>,
+}
+
+/// The networks of the plan.
+pub(crate) fn networks(plan: &Plan) -> Vec<Described> {
+    plan.networks
+        .iter()
+        .map(|network| Described {
+            name: clean_line(&network.name),
+            title: clean_line(&network.title),
+            what: clean_line(&model::network::describe(network)),
+            source: clean_line(&network.source),
+        })
+        .collect()
+}
+
+/// The workloads of the plan.
+pub(crate) fn workloads(plan: &Plan) -> Vec<Described> {
+    plan.workloads
+        .iter()
+        .map(|named| {
+            let (title, what) = match &named.workload {
+                Workload::Page { page } => (clean_line(&page.title), page_detail(page)),
+                Workload::Closed { paths, connections, streams, .. } => (
+                    "Closed loop".to_owned(),
+                    format!(
+                        "{connections} connections × {streams} streams, {}",
+                        text::count(paths.len(), "path", "paths")
+                    ),
+                ),
+            };
+            Described { name: clean_line(&named.name), title, what, source: String::new() }
+        })
+        .collect()
+}
+
+fn page_detail(page: &model::Page) -> String {
+    let depth = (0..page.resources.len())
+        .map(|index| {
+            let parent = |index: &usize| page.resources.get(*index).and_then(|resource| resource.named_by);
+            std::iter::successors(Some(index), parent).take(page.resources.len()).count()
+        })
+        .max()
+        .unwrap_or(0);
+    format!("{}, named over {}", model::page::describe(page), text::count(depth, "level", "levels"))
+}
+
+/// The topology: one drawing per network.
+pub(crate) fn topology(view: &View<'_>) -> Vec<Panel> {
+    let plan = view.plan();
+    let servers: Vec<String> = plan.servers.iter().map(|server| clean_line(server)).collect();
+    plan.networks.iter().map(|network| draw_network(network, &servers)).collect()
+}
+
+fn draw_network(network: &Network, servers: &[String]) -> Panel {
+    const WIDTH: f64 = 400.0;
+    const NODE: f64 = 86.0;
+    const HEIGHT: f64 = 128.0;
+    let mut canvas = Canvas::default();
+    let name = clean_line(&network.name);
+    canvas.text(at(0.0, 15.0), Anchor::Start, "heading", &fit(&name, 14.5, WIDTH));
+    let nodes = [("client", "h123 load".to_owned(), 0.0), ("server", servers.join(", "), WIDTH - NODE)];
+    for (node, what, x) in nodes {
+        canvas.rounded(Rect { x: x + 0.5, y: 34.5, width: NODE - 1.0, height: 76.0 }, 6.0, "node");
+        canvas.text(at(x + NODE / 2.0, 68.0), Anchor::Middle, "label", node);
+        canvas.text(at(x + NODE / 2.0, 86.0), Anchor::Middle, "tick", &fit(&what, 11.5, NODE - 8.0));
+    }
+    let (left, right) = (NODE + 6.0, WIDTH - NODE - 6.0);
+    let mut description = Vec::new();
+    let ways = [("up", &network.up, 54.0, left, right), ("down", &network.down, 94.0, right, left)];
+    for (way, direction, y, from, to) in ways {
+        let inner = if to > from { to - 7.0 } else { to + 7.0 };
+        canvas.line(at(from, y), at(to, y), "wire");
+        canvas.path(&[at(inner, y - 4.0), at(to, y), at(inner, y + 4.0)], "wire");
+        let (first, second) = direction_words(direction);
+        let room = right - left - 4.0;
+        canvas.text(at(WIDTH / 2.0, y - 6.0), Anchor::Middle, "tick", &fit(&first, 11.5, room));
+        canvas.text(at(WIDTH / 2.0, y + 15.0), Anchor::Middle, "tick", &fit(&second, 11.5, room));
+        description.push(format!("{way}: {first}, {second}"));
+    }
+    Panel {
+        title: format!("Topology {name}: client and server, joined by one emulated link"),
+        description: description.join("; "),
+        class: String::new(),
+        width: WIDTH,
+        height: HEIGHT,
+        body: canvas.finish(),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
+fn direction_words(direction: &Direction) -> (String, String) {
+    let rate =
+        direction.rate_bits_per_s.map_or("no rate limit".to_owned(), |rate| units::format_rate(rate as f64));
+    let queue = match direction.queue {
+        Queue::Packets(packets) => format!("queue {packets} packets"),
+        Queue::Bytes(bytes) => format!("queue {}", units::format_bytes(bytes as f64)),
+    };
+    let loss = match direction.loss_share {
+        share if share > 0.0 => format!("{} loss, ", text::percent(share)),
+        _ => String::new(),
+    };
+    (format!("{} · {rate}", text::duration(direction.delay_ns)), format!("{loss}{queue}"))
+}
+
+/// What was held alike in every cell.
+pub(crate) fn pins(plan: &Plan) -> Settings {
+    let value = serde_json::to_value(&plan.pins).unwrap_or(Value::Null);
+    settings("Held alike", &value)
+}
+
+/// The environment, one table per part of it.
+pub(crate) fn environment(environment: &Value) -> Vec<Settings> {
+    let Value::Object(map) = environment else { return vec![settings("Environment", environment)] };
+    let is_nested = |value: &Value| matches!(value, Value::Object(_) | Value::Array(_));
+    let plain: serde_json::Map<String, Value> =
+        map.iter().filter(|(_, value)| !is_nested(value)).map(|(k, v)| (k.clone(), v.clone())).collect();
+    let mut tables = Vec::new();
+    if !plain.is_empty() {
+        tables.push(settings("Machine and tool", &Value::Object(plain)));
+    }
+    let nested = map.iter().filter(|(_, value)| is_nested(value)).take(MAX_ROWS);
+    tables.extend(nested.map(|(key, value)| settings(&text::capital(&words(key)), value)));
+    tables
+}
+
+fn settings(title: &str, value: &Value) -> Settings {
+    let mut rows = Vec::new();
+    flatten("", value, 0, &mut rows);
+    let more = rows.len().saturating_sub(MAX_ROWS);
+    rows.truncate(MAX_ROWS);
+    Settings { title: title.to_owned(), rows, more }
+}
+
+fn flatten(path: &str, value: &Value, depth: usize, rows: &mut Vec<(String, String)>) {
+    let join = |key: &str| if path.is_empty() { words(key) } else { format!("{path} · {}", words(key)) };
+    match value {
+        Value::Object(map) if depth < MAX_DEPTH => {
+            for (key, value) in map {
+                flatten(&join(key), value, depth + 1, rows);
+            }
+        }
+        Value::Array(items)
+            if items.iter().any(|item| item.is_object() || item.is_array()) && depth < MAX_DEPTH =>
+        {
+            for (index, item) in items.iter().enumerate() {
+                flatten(&join(&(index + 1).to_string()), item, depth + 1, rows);
+            }
+        }
+        other => {
+            rows.push((if path.is_empty() { "value".to_owned() } else { path.to_owned() }, show(path, other)))
+        }
+    }
+}
+
+/// A value as people read it; the unit stands last in its name.
+fn show(path: &str, value: &Value) -> String {
+    let text = match value {
+        Value::Null => text::NONE.to_owned(),
+        Value::Bool(true) => "yes".to_owned(),
+        Value::Bool(false) => "no".to_owned(),
+        Value::String(text) => clean(text),
+        Value::Number(number) => match number.as_u64() {
+            Some(n) if path.ends_with(" ns") => text::duration(n),
+            Some(n) if path.ends_with("bytes") => format!("{} B", text::grouped(n)),
+            _ => number.to_string(),
+        },
+        Value::Array(items) => items.iter().map(|item| show("", item)).collect::<Vec<_>>().join(", "),
+        Value::Object(_) => value.to_string(),
+    };
+    text::shorten(&text, MAX_VALUE)
+}
+
+fn words(key: &str) -> String {
+    clean_line(&key.replace('_', " "))
+}
+
+/// The order in which the runs were planned.
+pub(crate) fn order(view: &View<'_>) -> Vec<Block> {
+    let mut blocks: Vec<Block> = Vec::new();
+    for run in view.plan().runs.iter().take(MAX_ROWS * 10) {
+        let cell = view.cell_name(run.cell);
+        match blocks.last_mut() {
+            Some(block) if block.block == run.block => block.cells.push(cell),
+            _ => blocks.push(Block { block: run.block, cells: vec![cell] }),
+        }
+    }
+    blocks
+}
+
+/// How runs were ordered and seeded, in a sentence.
+pub(crate) fn order_words(plan: &Plan) -> String {
+    format!(
+        "{} of each of {}, {} in all. Runs come in blocks: every block holds one run of every cell, in an order \
+         shuffled by the study's seed, {}, so that a drift of the machine falls on all cells alike. Every run has a \
+         fresh lab, a fresh server, fresh clients and a seed of its own, stored in plan.json.",
+        text::count(plan.runs_per_cell as usize, "run", "runs"),
+        text::count(plan.cells.len(), "cell", "cells"),
+        text::count(plan.runs.len(), "run", "runs"),
+        plan.seed
+    )
+}

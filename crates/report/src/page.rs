@@ -1,0 +1,320 @@
+//! The HTML page: one file, no script, nothing fetched. What the templates read is built here.
+
+use analysis::summary::{Comparison, MetricSummary};
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Serde;
+use minijinja::{AutoEscape, Environment, UndefinedBehavior};
+use serde::Serialize;
+
+use crate::answer::{self, Card, InShort};
+use crate::doubts::{self, Doubts, outcome_name};
+use crate::encode::data_uri;
+use crate::figures::{DrawnFigure, FIGURE_CSS};
+use crate::method::{self, Block, Described, Settings};
+use crate::palette;
+use crate::text::{self, clean, clean_line};
+use crate::view::{Context, Row, View, status_name, verdict_name};
+use crate::{ReportError, Table};
+
+const TEMPLATES: &[(&str, &str)] = &[
+    ("report.html", include_str!("../templates/report.html")),
+    ("answer.html", include_str!("../templates/answer.html")),
+    ("doubts.html", include_str!("../templates/doubts.html")),
+    ("figures.html", include_str!("../templates/figures.html")),
+    ("tables.html", include_str!("../templates/tables.html")),
+    ("method.html", include_str!("../templates/method.html")),
+];
+const PAGE_CSS: &str = include_str!("../templates/report.css");
+
+/// Everything on the page.
+#[derive(Serialize)]
+struct Page {
+    css: String,
+    study: String,
+    question: String,
+    facts: Vec<String>,
+    lead: String,
+    in_short: Vec<InShort>,
+    cards: Vec<Card>,
+    margin: String,
+    doubts: Doubts,
+    checks: Checks,
+    figures: Vec<FigurePart>,
+    contexts: Vec<ContextTables>,
+    files: Vec<FilePart>,
+    method: Method,
+    command: String,
+    study_text: String,
+}
+
+/// Every check of every cell.
+#[derive(Serialize)]
+struct Checks {
+    names: Vec<String>,
+    rows: Vec<CheckRow>,
+}
+
+#[derive(Serialize)]
+struct CheckRow {
+    cell: String,
+    results: Vec<Option<CheckCell>>,
+}
+
+#[derive(Serialize)]
+struct CheckCell {
+    class: &'static str,
+    measured: String,
+}
+
+#[derive(Serialize)]
+struct FigurePart {
+    name: &'static str,
+    title: String,
+    caption: String,
+    keys: Vec<(&'static str, String)>,
+    series: Vec<SeriesPart>,
+    panels: Vec<String>,
+    svg_link: String,
+    csv_link: String,
+}
+
+#[derive(Serialize)]
+struct SeriesPart {
+    class: &'static str,
+    marker: String,
+    name: String,
+}
+
+/// The tables of one context.
+#[derive(Serialize)]
+struct ContextTables {
+    name: String,
+    note: String,
+    primary: MetricTable,
+    others: Vec<MetricTable>,
+}
+
+#[derive(Serialize)]
+struct MetricTable {
+    title: String,
+    rows: Vec<MetricRow>,
+}
+
+#[derive(Serialize)]
+struct MetricRow {
+    marker: String,
+    level: String,
+    baseline: bool,
+    /// Median, interquartile range, 95th and 99th percentile: value and interval.
+    statistics: Vec<(String, Option<String>)>,
+    ratio: Option<String>,
+    interval: Option<String>,
+    verdict: Option<(&'static str, &'static str)>,
+    runs: u32,
+    status: &'static str,
+    struck: bool,
+    reasons: String,
+}
+
+#[derive(Serialize)]
+struct FilePart {
+    name: &'static str,
+    title: &'static str,
+    link: String,
+}
+
+#[derive(Serialize)]
+struct Method {
+    topology: Vec<String>,
+    servers: String,
+    networks: Vec<Described>,
+    workloads: Vec<Described>,
+    pins: Settings,
+    order_words: String,
+    order: Vec<Block>,
+    environment: Vec<Settings>,
+}
+
+/// Renders the page.
+pub(crate) fn render(
+    view: &View<'_>,
+    drawings: &[DrawnFigure],
+    tables: &[Table],
+) -> Result<String, ReportError> {
+    let mut environment = Environment::new();
+    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
+    for (name, source) in TEMPLATES {
+        environment.add_template(name, source)?;
+    }
+    let page = page(view, drawings, tables);
+    Ok(environment.get_template("report.html")?.render(Serde(&page))?)
+}
+
+fn page(view: &View<'_>, drawings: &[DrawnFigure], tables: &[Table]) -> Page {
+    let (plan, summary) = (view.plan(), view.summary());
+    Page {
+        css: format!("{}\n{PAGE_CSS}\n{FIGURE_CSS}\n{}", palette::css_properties(), toggle_css()),
+        study: clean_line(&summary.study),
+        question: clean_line(&summary.question),
+        facts: facts(view),
+        lead: answer::lead(view),
+        in_short: answer::in_short(view),
+        cards: answer::cards(view),
+        margin: text::percent(summary.margin_share),
+        doubts: doubts::collect(view),
+        checks: checks(view),
+        figures: drawings.iter().map(|figure| figure_part(view, figure)).collect(),
+        contexts: view.contexts.iter().map(|context| context_tables(view, context)).collect(),
+        files: tables
+            .iter()
+            .map(|table| FilePart {
+                name: table.name,
+                title: table.title,
+                link: data_uri("text/csv", &table.csv),
+            })
+            .collect(),
+        method: Method {
+            topology: number_panels("topology", &method::topology(view)),
+            servers: text::list(&plan.servers.iter().map(|server| clean_line(server)).collect::<Vec<_>>()),
+            networks: method::networks(plan),
+            workloads: method::workloads(plan),
+            pins: method::pins(plan),
+            order_words: method::order_words(plan),
+            order: method::order(view),
+            environment: method::environment(view.input.environment),
+        },
+        command: clean(view.input.command),
+        study_text: clean(&plan.study_text),
+    }
+}
+
+/// A few numbers under the question.
+fn facts(view: &View<'_>) -> Vec<String> {
+    let (plan, summary) = (view.plan(), view.summary());
+    let factor = clean_line(&summary.baseline.factor);
+    let mut facts = vec![
+        text::count(view.series.len(), &factor, &format!("{factor}s")),
+        text::count(plan.networks.len(), "network", "networks"),
+        text::count(plan.workloads.len(), "workload", "workloads"),
+        text::count(summary.cells.len(), "cell", "cells"),
+        text::count(summary.runs_stored as usize, "run", "runs"),
+    ];
+    let servers: Vec<String> = plan.servers.iter().map(|server| clean_line(server)).collect();
+    facts.push(format!("server: {}", text::list(&servers)));
+    facts
+}
+
+/// A legend's box hides its series without any script.
+fn toggle_css() -> String {
+    palette::all_styles()
+        .map(|style| format!(".fig:has(.t-{0}:not(:checked)) .series.s-{0}{{display:none}}", style.class))
+        .collect()
+}
+
+fn checks(view: &View<'_>) -> Checks {
+    let mut names: Vec<&str> = Vec::new();
+    for result in view.summary().cells.iter().flat_map(|cell| &cell.validity) {
+        if !names.contains(&result.check.as_str()) {
+            names.push(&result.check);
+        }
+    }
+    let rows = view
+        .summary()
+        .cells
+        .iter()
+        .map(|cell| CheckRow {
+            cell: view.cell_name(cell.cell),
+            results: names
+                .iter()
+                .map(|name| {
+                    let result = cell.validity.iter().find(|result| result.check == *name)?;
+                    let measured = clean_line(&result.measured);
+                    Some(CheckCell { class: outcome_name(result.result), measured })
+                })
+                .collect(),
+        })
+        .collect();
+    Checks { names: names.into_iter().map(doubts::check_title).collect(), rows }
+}
+
+fn number_panels(name: &str, panels: &[crate::figures::Panel]) -> Vec<String> {
+    panels.iter().enumerate().map(|(index, panel)| panel.to_html(&format!("{name}-{index}"))).collect()
+}
+
+fn figure_part(view: &View<'_>, figure: &DrawnFigure) -> FigurePart {
+    let drawing = &figure.drawing;
+    let series = figure.series.iter().enumerate().map(|(index, (name, style))| SeriesPart {
+        class: style.class,
+        marker: answer::marker(view, index),
+        name: name.clone(),
+    });
+    FigurePart {
+        name: figure.name,
+        title: drawing.title.clone(),
+        caption: drawing.caption.clone(),
+        keys: drawing.keys.iter().map(|key| (key.class, key.label.clone())).collect(),
+        series: series.collect(),
+        panels: number_panels(figure.name, &drawing.panels),
+        svg_link: data_uri("image/svg+xml", &figure.standalone()),
+        csv_link: data_uri("text/csv", &drawing.csv),
+    }
+}
+
+fn context_tables(view: &View<'_>, context: &Context<'_>) -> ContextTables {
+    let primary = view.summary().metric.as_str();
+    let mut names: Vec<&str> = Vec::new();
+    for name in context.rows.iter().flat_map(|row| row.cell.metrics.keys()) {
+        if name != primary && !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    let place = |name: &str| analysis::METRICS.iter().position(|metric| metric.name == name);
+    names.sort_by_key(|name| place(name).unwrap_or(usize::MAX));
+    ContextTables {
+        name: context.name.clone(),
+        note: context.note.clone(),
+        primary: metric_table(view, context, primary),
+        others: names.into_iter().map(|name| metric_table(view, context, name)).collect(),
+    }
+}
+
+fn metric_table(view: &View<'_>, context: &Context<'_>, name: &str) -> MetricTable {
+    MetricTable {
+        title: text::metric_title(name),
+        rows: context.rows.iter().map(|row| metric_row(view, row, name)).collect(),
+    }
+}
+
+fn metric_row(view: &View<'_>, row: &Row<'_>, name: &str) -> MetricRow {
+    let series = view.series_of(row);
+    let metric = row.metric(name);
+    let is_same = |c: &&Comparison| c.cell == row.cell.cell && c.metric == name;
+    let comparison = view.summary().comparisons.iter().find(is_same);
+    let ratio = comparison.and_then(|comparison| comparison.ratio);
+    let reasons: Vec<String> = row.cell.reasons.iter().map(|reason| clean_line(reason)).collect();
+    MetricRow {
+        marker: answer::marker(view, row.series),
+        level: clean_line(&series.name),
+        baseline: series.is_baseline,
+        statistics: metric.map(statistics).unwrap_or_default(),
+        ratio: ratio.map(|ratio| text::ratio(ratio.value)),
+        interval: ratio.as_ref().and_then(text::ratio_interval),
+        verdict: comparison.map(|comparison| verdict_name(&comparison.verdict)),
+        runs: metric.map_or(row.cell.runs_ok, |metric| metric.runs),
+        status: status_name(row.cell.status),
+        struck: !row.is_believable(),
+        reasons: text::shorten(&reasons.join("; "), 300),
+    }
+}
+
+fn statistics(metric: &MetricSummary) -> Vec<(String, Option<String>)> {
+    [metric.median, metric.iqr, metric.p95, metric.p99]
+        .iter()
+        .map(|estimate| {
+            let scale = text::Scale::fitting(&metric.unit, estimate.value);
+            (scale.value(estimate.value), text::interval(&scale, estimate))
+        })
+        .collect()
+}

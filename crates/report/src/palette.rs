@@ -1,0 +1,187 @@
+//! Colours and markers: one of each per variant, the same everywhere, told apart without colour as well.
+//!
+//! The shape is the version of HTTP (circle 1.1, square 2, diamond 3); hollow is cleartext, solid is encrypted. The
+//! hues follow Okabe and Ito's palette for colour-blind readers, darkened or lightened until each has 3 : 1 against
+//! its ground (WCAG 2.2, 1.4.11); text colours have 4.5 : 1 (1.4.3).
+
+use model::Variant;
+
+/// One colour: its name as a CSS custom property, on a light and on a dark ground.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Colour {
+    pub(crate) name: &'static str,
+    pub(crate) light: &'static str,
+    pub(crate) dark: &'static str,
+}
+
+const fn colour(name: &'static str, light: &'static str, dark: &'static str) -> Colour {
+    Colour { name, light, dark }
+}
+
+/// Every colour of the report.
+pub(crate) const COLOURS: &[Colour] = &[
+    colour("paper", "#fdfdfb", "#14171a"),
+    colour("panel", "#f5f5f1", "#1c2024"),
+    colour("ink", "#1b1e21", "#e9e9e5"),
+    colour("muted", "#565c63", "#a6acb3"),
+    colour("hair", "#d6d7d1", "#3a4047"),
+    colour("grid", "#e8e8e3", "#272c31"),
+    colour("band", "#ecebdf", "#2b2c26"),
+    colour("better-ground", "#d8eee3", "#123a2c"),
+    colour("better-ink", "#0a573e", "#93e2c2"),
+    colour("worse-ground", "#fbe1d3", "#4a2413"),
+    colour("worse-ink", "#873507", "#ffc0a0"),
+    colour("plain-ground", "#e6e8ea", "#30363c"),
+    colour("plain-ink", "#363c42", "#d3d8dd"),
+    colour("alarm", "#a31f34", "#ff9aa6"),
+    colour("h1", "#a66f00", "#e6a52e"),
+    colour("h1s", "#c24400", "#f5833f"),
+    colour("h2c", "#2a86c4", "#7cc4f0"),
+    colour("h2", "#0b4f9e", "#4f9fe6"),
+    colour("h3", "#00795a", "#2fc79a"),
+    colour("o1", "#7a4fa3", "#bb93e0"),
+    colour("o2", "#b0338b", "#ee86cc"),
+    colour("o3", "#5b6b1f", "#b3c566"),
+    colour("o4", "#8a5a44", "#d2a48c"),
+    colour("o5", "#13808a", "#54c6d0"),
+    colour("o6", "#444b52", "#b4bcc4"),
+];
+
+/// The shape of a marker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Circle,
+    Square,
+    Diamond,
+    Triangle,
+}
+
+/// How one series looks in every figure and table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Style {
+    /// The colour's name; the CSS class is `s-` and this.
+    pub(crate) class: &'static str,
+    pub(crate) shape: Shape,
+    pub(crate) solid: bool,
+}
+
+const fn style(class: &'static str, shape: Shape, solid: bool) -> Style {
+    Style { class, shape, solid }
+}
+
+/// For series that are no variants (servers, clients), in their order.
+const OTHERS: &[Style] = &[
+    style("o1", Shape::Circle, true),
+    style("o2", Shape::Triangle, true),
+    style("o3", Shape::Square, true),
+    style("o4", Shape::Diamond, true),
+    style("o5", Shape::Triangle, false),
+    style("o6", Shape::Circle, false),
+];
+
+/// Every style that exists.
+pub(crate) fn all_styles() -> impl Iterator<Item = Style> {
+    Variant::ALL.into_iter().map(of_variant).chain(OTHERS.iter().copied())
+}
+
+/// The style of the series called `name`, the `index`-th of its figure.
+pub(crate) fn style_of(name: &str, index: usize) -> Style {
+    name.parse::<Variant>().map_or(OTHERS[index % OTHERS.len()], of_variant)
+}
+
+const fn of_variant(variant: Variant) -> Style {
+    let shape = match variant {
+        Variant::H1 | Variant::H1s => Shape::Circle,
+        Variant::H2c | Variant::H2 => Shape::Square,
+        Variant::H3 => Shape::Diamond,
+    };
+    style(variant.name(), shape, variant.is_encrypted())
+}
+
+/// The custom properties of the page: light, dark where the reader prefers it, light on paper.
+pub(crate) fn css_properties() -> String {
+    let block = |pick: fn(&Colour) -> &'static str| {
+        let lines: String = COLOURS.iter().map(|c| format!("--{}:{};", c.name, pick(c))).collect();
+        format!(":root{{{lines}}}")
+    };
+    let (light, dark) = (block(|c| c.light), block(|c| c.dark));
+    format!("{light}\n@media screen and (prefers-color-scheme:dark){{{dark}}}\n{}", series_css())
+}
+
+/// A style sheet without custom properties, for SVG files: not every viewer knows them.
+pub(crate) fn resolved_css(css: &str) -> String {
+    let resolve = |pick: fn(&Colour) -> &'static str| {
+        let sheet = format!("{css}\n{}", series_css());
+        COLOURS.iter().fold(sheet, |sheet, c| sheet.replace(&format!("var(--{})", c.name), pick(c)))
+    };
+    format!(
+        "{}\n@media screen and (prefers-color-scheme:dark){{{}}}",
+        resolve(|c| c.light),
+        resolve(|c| c.dark)
+    )
+}
+
+fn series_css() -> String {
+    all_styles().map(|style| format!(".s-{0}{{color:var(--{0})}}", style.class)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn luminance(hex: &str) -> f64 {
+        let channel = |at: usize| {
+            let value = f64::from(u8::from_str_radix(&hex[at..at + 2], 16).unwrap()) / 255.0;
+            if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+        };
+        0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5)
+    }
+
+    fn contrast(a: &str, b: &str) -> f64 {
+        let (a, b) = (luminance(a), luminance(b));
+        (a.max(b) + 0.05) / (a.min(b) + 0.05)
+    }
+
+    fn find(name: &str) -> Colour {
+        *COLOURS.iter().find(|c| c.name == name).unwrap()
+    }
+
+    #[test]
+    fn text_and_marks_have_enough_contrast() {
+        let texts = [
+            ("ink", "paper"),
+            ("muted", "paper"),
+            ("ink", "panel"),
+            ("muted", "panel"),
+            ("ink", "band"),
+            ("better-ink", "better-ground"),
+            ("worse-ink", "worse-ground"),
+            ("plain-ink", "plain-ground"),
+            ("alarm", "paper"),
+            ("alarm", "panel"),
+        ];
+        for (ink, ground) in texts {
+            let (ink, ground) = (find(ink), find(ground));
+            assert!(contrast(ink.light, ground.light) >= 4.5, "{} on {}, light", ink.name, ground.name);
+            assert!(contrast(ink.dark, ground.dark) >= 4.5, "{} on {}, dark", ink.name, ground.name);
+        }
+        for style in all_styles() {
+            for ground in ["paper", "panel", "band"] {
+                let (mark, ground) = (find(style.class), find(ground));
+                assert!(contrast(mark.light, ground.light) >= 3.0, "{} on {}, light", mark.name, ground.name);
+                assert!(contrast(mark.dark, ground.dark) >= 3.0, "{} on {}, dark", mark.name, ground.name);
+            }
+        }
+    }
+
+    #[test]
+    fn styles_differ_without_colour_among_variants() {
+        let styles: Vec<Style> = Variant::ALL.into_iter().map(of_variant).collect();
+        for (index, a) in styles.iter().enumerate() {
+            for b in &styles[index + 1..] {
+                assert!((a.shape, a.solid) != (b.shape, b.solid));
+            }
+        }
+        assert!(!resolved_css(".a{fill:var(--h1)}").contains("var("));
+    }
+}

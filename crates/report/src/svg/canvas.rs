@@ -1,0 +1,198 @@
+//! Shapes and text, appended to one string. Whatever is text is escaped here and nowhere else.
+
+use crate::encode;
+use crate::palette::{Shape, Style};
+
+/// Where a text is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+/// A place on the canvas.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Point {
+    pub(crate) x: f64,
+    pub(crate) y: f64,
+}
+
+/// A box on the canvas.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Rect {
+    pub(crate) x: f64,
+    pub(crate) y: f64,
+    pub(crate) width: f64,
+    pub(crate) height: f64,
+}
+
+/// A drawing in the making.
+#[derive(Debug, Default)]
+pub(crate) struct Canvas {
+    out: String,
+}
+
+/// Shorthand for a [`Point`].
+pub(crate) const fn at(x: f64, y: f64) -> Point {
+    Point { x, y }
+}
+
+impl Canvas {
+    /// The elements drawn.
+    pub(crate) fn finish(self) -> String {
+        self.out
+    }
+
+    /// Draws `inside` as a group; `title` is what a pointer or a screen reader finds there.
+    pub(crate) fn group(&mut self, class: &str, title: Option<&str>, inside: impl FnOnce(&mut Canvas)) {
+        self.out.push_str(&format!("<g class=\"{}\">", encode::xml(class)));
+        if let Some(title) = title {
+            self.out.push_str(&format!("<title>{}</title>", encode::xml(title)));
+        }
+        inside(self);
+        self.out.push_str("</g>");
+    }
+
+    /// A line of text whose baseline is at `y`.
+    pub(crate) fn text(&mut self, place: Point, anchor: Anchor, class: &str, text: &str) {
+        let anchor = match anchor {
+            Anchor::Start => "",
+            Anchor::Middle => " text-anchor=\"middle\"",
+            Anchor::End => " text-anchor=\"end\"",
+        };
+        let (x, y, text) = (number(place.x), number(place.y), encode::xml(text));
+        self.out.push_str(&format!("<text class=\"{class}\" x=\"{x}\" y=\"{y}\"{anchor}>{text}</text>"));
+    }
+
+    /// A straight line.
+    pub(crate) fn line(&mut self, from: Point, to: Point, class: &str) {
+        let [x1, y1, x2, y2] = [from.x, from.y, to.x, to.y].map(number);
+        self.out.push_str(&format!("<path class=\"{class}\" d=\"M{x1} {y1}L{x2} {y2}\"/>"));
+    }
+
+    /// A line through several places.
+    pub(crate) fn path(&mut self, points: &[Point], class: &str) {
+        let places: Vec<String> = points.iter().map(|p| format!("{} {}", number(p.x), number(p.y))).collect();
+        self.out.push_str(&format!("<path class=\"{class}\" d=\"M{}\"/>", places.join("L")));
+    }
+
+    /// A box.
+    pub(crate) fn rect(&mut self, rect: Rect, class: &str) {
+        let [x, y, width, height] = [rect.x, rect.y, rect.width.max(0.0), rect.height.max(0.0)].map(number);
+        self.out.push_str(&format!(
+            "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"/>"
+        ));
+    }
+
+    /// A box with round corners.
+    pub(crate) fn rounded(&mut self, rect: Rect, radius: f64, class: &str) {
+        let [x, y, width, height, r] = [rect.x, rect.y, rect.width, rect.height, radius].map(number);
+        self.out.push_str(&format!(
+            "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" rx=\"{r}\"/>"
+        ));
+    }
+
+    /// A series' marker; `radius` is half its height. The colour comes from the group around it.
+    pub(crate) fn marker(&mut self, place: Point, style: Style, radius: f64) {
+        let class = if style.solid { "solid" } else { "hollow" };
+        let (x, y, r) = (place.x, place.y, radius);
+        let d = match style.shape {
+            Shape::Circle => {
+                let [x, y, r] = [x, y, r].map(number);
+                self.out.push_str(&format!("<circle class=\"{class}\" cx=\"{x}\" cy=\"{y}\" r=\"{r}\"/>"));
+                return;
+            }
+            Shape::Square => {
+                let side = r * 0.9;
+                vec![
+                    at(x - side, y - side),
+                    at(x + side, y - side),
+                    at(x + side, y + side),
+                    at(x - side, y + side),
+                ]
+            }
+            Shape::Diamond => {
+                let half = r * 1.25;
+                vec![at(x, y - half), at(x + half, y), at(x, y + half), at(x - half, y)]
+            }
+            Shape::Triangle => {
+                let half = r * 1.15;
+                vec![at(x, y - half), at(x + half, y + half * 0.8), at(x - half, y + half * 0.8)]
+            }
+        };
+        let places: Vec<String> = d.iter().map(|p| format!("{} {}", number(p.x), number(p.y))).collect();
+        self.out.push_str(&format!("<path class=\"{class}\" d=\"M{}Z\"/>", places.join("L")));
+    }
+
+    /// The mark of what may not be believed.
+    pub(crate) fn cross(&mut self, place: Point, half: f64) {
+        let (x, y, h) = (place.x, place.y, half);
+        self.line(at(x - h, y - h), at(x + h, y + h), "cross");
+        self.line(at(x - h, y + h), at(x + h, y - h), "cross");
+    }
+}
+
+/// A coordinate with two digits after the point at most.
+pub(crate) fn number(value: f64) -> String {
+    if !value.is_finite() {
+        return "0".to_owned();
+    }
+    let text = format!("{value:.2}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+}
+
+/// How wide a text is at most at a font size: the widths of a wide sans-serif face (DejaVu Sans), so that no
+/// reader's font cuts it.
+pub(crate) fn text_width(text: &str, size: f64) -> f64 {
+    let em = |c: char| match c {
+        'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '\'' | '|' | ' ' | '·' => 0.34,
+        'f' | 't' | 'r' | 'I' | '(' | ')' | '[' | ']' | '/' | '-' => 0.42,
+        'm' | 'w' | 'M' | 'W' | '%' | '@' | '—' => 0.98,
+        'A'..='Z' | '×' | '−' | '<' | '>' | '=' | '+' | '~' => 0.8,
+        c if c.is_ascii() => 0.64,
+        c if c < '\u{2e80}' => 0.7,
+        _ => 1.1,
+    };
+    text.chars().map(em).sum::<f64>() * size
+}
+
+/// The text, or as much of it as fits into `width`.
+pub(crate) fn fit(text: &str, size: f64, width: f64) -> String {
+    if text_width(text, size) <= width {
+        return text.to_owned();
+    }
+    let mut kept = String::new();
+    for c in text.chars() {
+        if text_width(&kept, size) + text_width(&c.to_string(), size) + size > width {
+            break;
+        }
+        kept.push(c);
+    }
+    format!("{}…", kept.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short_and_finite() {
+        assert_eq!([1.0, 0.126, -0.001, f64::NAN].map(number), ["1", "0.13", "0", "0"]);
+    }
+
+    #[test]
+    fn text_is_cut_to_fit() {
+        assert_eq!(fit("short", 12.0, 100.0), "short");
+        let cut = fit("a rather long name of a thing", 12.0, 100.0);
+        assert!(cut.ends_with('…') && text_width(&cut, 12.0) <= 100.0, "{cut}");
+    }
+
+    #[test]
+    fn text_is_escaped() {
+        let mut canvas = Canvas::default();
+        canvas.group("a", Some("</title><script>"), |c| c.text(at(0.0, 0.0), Anchor::Start, "b", "<&]]>"));
+        assert!(!canvas.finish().contains("<script"));
+    }
+}

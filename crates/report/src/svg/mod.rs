@@ -1,0 +1,9 @@
+//! A thin drawing layer: a canvas that escapes, scales and axes. Coordinates are CSS pixels.
+
+mod axis;
+mod canvas;
+mod scale;
+
+pub(crate) use axis::Axis;
+pub(crate) use canvas::{Anchor, Canvas, Rect, at, fit, number};
+pub(crate) use scale::Scale;

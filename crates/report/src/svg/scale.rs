@@ -1,0 +1,105 @@
+//! From values to places, and where an axis is labelled.
+
+/// Maps a range of values onto a range of places.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Scale {
+    domain: (f64, f64),
+    range: (f64, f64),
+    logarithmic: bool,
+}
+
+/// Values at which an axis has a label.
+pub(crate) type Ticks = Vec<f64>;
+
+const NICE_STEPS: [f64; 4] = [1.0, 2.0, 2.5, 5.0];
+
+impl Scale {
+    /// Equal steps of value, equal steps of place.
+    pub(crate) fn linear(domain: (f64, f64), range: (f64, f64)) -> Self {
+        let domain = if domain.1 > domain.0 { domain } else { (domain.0 - 0.5, domain.0 + 0.5) };
+        Scale { domain, range, logarithmic: false }
+    }
+
+    /// Equal ratios of value, equal steps of place. Both ends of the domain are above 0.
+    pub(crate) fn logarithmic(domain: (f64, f64), range: (f64, f64)) -> Self {
+        let low = domain.0.max(f64::MIN_POSITIVE);
+        let domain = if domain.1 > low { (low, domain.1) } else { (low / 2.0, low * 2.0) };
+        Scale { domain, range, logarithmic: true }
+    }
+
+    /// The place of a value; outside the domain it is the nearer end.
+    pub(crate) fn place(&self, value: f64) -> f64 {
+        let (low, high) = self.domain;
+        let value = value.clamp(low, high);
+        let share = if self.logarithmic {
+            (value / low).ln() / (high / low).ln()
+        } else {
+            (value - low) / (high - low)
+        };
+        self.range.0 + share * (self.range.1 - self.range.0)
+    }
+
+    /// Whether a value lies inside the domain.
+    pub(crate) fn contains(&self, value: f64) -> bool {
+        (self.domain.0..=self.domain.1).contains(&value)
+    }
+
+    /// The places of both ends.
+    pub(crate) fn range(&self) -> (f64, f64) {
+        self.range
+    }
+
+    /// Round values inside the domain, about `wanted` of them.
+    pub(crate) fn ticks(&self, wanted: usize) -> Ticks {
+        let (low, high) = self.domain;
+        if self.logarithmic && high / low > 2.6 {
+            return logarithmic_ticks(low, high, wanted);
+        }
+        linear_ticks(low, high, wanted)
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a handful of ticks")]
+fn linear_ticks(low: f64, high: f64, wanted: usize) -> Ticks {
+    let raw = (high - low) / wanted.max(1) as f64;
+    let power = 10f64.powf(raw.log10().floor());
+    let step = NICE_STEPS.iter().map(|nice| nice * power).find(|step| *step >= raw).unwrap_or(10.0 * power);
+    let first = (low / step - 1e-9).ceil();
+    (0..50)
+        .map(|index| (first + f64::from(index)) * step)
+        .take_while(|tick| *tick <= high + step * 1e-9)
+        .collect()
+}
+
+fn logarithmic_ticks(low: f64, high: f64, wanted: usize) -> Ticks {
+    let families: [&[f64]; 4] =
+        [&[1.0, 1.5, 2.0, 3.0, 5.0, 7.0], &[1.0, 2.0, 3.0, 5.0], &[1.0, 2.0, 5.0], &[1.0]];
+    let mut ticks = Ticks::new();
+    for family in families {
+        ticks = (-12..=12)
+            .flat_map(|power| family.iter().map(move |nice| nice * 10f64.powi(power)))
+            .filter(|tick| (low..=high).contains(tick))
+            .collect();
+        if ticks.len() <= wanted {
+            break;
+        }
+    }
+    ticks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_and_ticks() {
+        let linear = Scale::linear((0.0, 100.0), (10.0, 110.0));
+        assert_eq!(linear.place(50.0), 60.0);
+        assert_eq!(linear.place(900.0), 110.0);
+        assert_eq!(linear.ticks(4), [0.0, 25.0, 50.0, 75.0, 100.0]);
+        let log = Scale::logarithmic((0.1, 10.0), (0.0, 200.0));
+        assert!((log.place(1.0) - 100.0).abs() < 1e-9);
+        assert_eq!(log.ticks(7), [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0]);
+        assert_eq!(Scale::linear((3.0, 3.0), (0.0, 1.0)).place(3.0), 0.5);
+    }
+}

@@ -1,0 +1,178 @@
+//! What the terminal shows: one compact table per context, and below it what may not be believed.
+
+use analysis::summary::{CellStatus, CheckOutcome};
+use comfy_table::presets::{ASCII_NO_BORDERS, UTF8_FULL_CONDENSED, UTF8_HORIZONTAL_ONLY};
+use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table};
+
+use crate::Terminal;
+use crate::doubts::{self, Doubts};
+use crate::text::{self, clean_line};
+use crate::view::{Context, Row, View, status_name, verdict_name};
+
+/// A table narrower than this cannot be read; it is drawn wider and the terminal wraps it.
+const LEAST_WIDTH: u16 = 40;
+/// Columns of numbers, held to the right.
+const NUMERIC: [usize; 2] = [1, 2];
+
+/// Renders tables and doubts.
+pub(crate) fn render(view: &View<'_>) -> String {
+    let style = view.input.terminal;
+    let width = usize::from(style.width.max(LEAST_WIDTH));
+    let mut out = String::new();
+    wrap(&mut out, &clean_line(&view.summary().question), "", width);
+    for context in &view.contexts {
+        out.push('\n');
+        let note = if context.note.is_empty() { String::new() } else { format!("  ({})", context.note) };
+        wrap(&mut out, &format!("{}{note}", context.name), "", width);
+        out.push_str(&table(view, context, style));
+        out.push('\n');
+    }
+    out.push('\n');
+    write_doubts(&mut out, &doubts::collect(view), width);
+    if style.plain { ascii(&out) } else { out }
+}
+
+fn table(view: &View<'_>, context: &Context<'_>, style: Terminal) -> String {
+    let mut table = Table::new();
+    table.force_no_tty();
+    if style.colour {
+        table.enforce_styling();
+    }
+    table.load_style(match (style.plain, style.width < 90) {
+        (true, _) => ASCII_NO_BORDERS,
+        (false, true) => UTF8_HORIZONTAL_ONLY,
+        (false, false) => UTF8_FULL_CONDENSED,
+    });
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_width(style.width.max(LEAST_WIDTH));
+    let factor = clean_line(&view.summary().baseline.factor);
+    table.set_header([
+        factor,
+        view.metric_title(),
+        format!("against {}", view.baseline()),
+        "verdict".to_owned(),
+        "validity".to_owned(),
+    ]);
+    for row in &context.rows {
+        table.add_row(table_row(view, row, style));
+    }
+    for index in NUMERIC {
+        if let Some(column) = table.column_mut(index) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table.trim_fmt()
+}
+
+fn table_row(view: &View<'_>, row: &Row<'_>, style: Terminal) -> Vec<Cell> {
+    let series = view.series_of(row);
+    let metric = row.metric(&view.summary().metric);
+    let median = metric.map_or(text::NONE.to_owned(), |metric| text::estimate(&metric.unit, &metric.median));
+    let (ratio, verdict, class) = match row.comparison {
+        Some(comparison) => {
+            let ratio = comparison.ratio.map_or(text::NONE.to_owned(), |ratio| {
+                let interval = text::ratio_interval(&ratio).map(|i| format!(" [{i}]")).unwrap_or_default();
+                format!("{}{interval}", text::ratio(ratio.value))
+            });
+            let (word, class) = verdict_name(&comparison.verdict);
+            (ratio, word, class)
+        }
+        None if series.is_baseline => (text::NONE.to_owned(), "baseline", "baseline"),
+        None => (text::NONE.to_owned(), text::NONE, "none"),
+    };
+    let colour = match class {
+        "better" => Some(Color::Green),
+        "worse" => Some(Color::Yellow),
+        "invalid" => Some(Color::Red),
+        _ => None,
+    };
+    let status = match row.cell.status {
+        CellStatus::Valid => Cell::new(status_name(CellStatus::Valid)),
+        CellStatus::Doubt => Cell::new(with_checks(row, CheckOutcome::Doubt)),
+        CellStatus::Invalid => Cell::new(with_checks(row, CheckOutcome::Invalid)),
+        status @ (CellStatus::Failed | CellStatus::Unsupported) => Cell::new(status_name(status)),
+    };
+    let alarm = !row.is_believable();
+    let mark = |text: String| if alarm && text != text::NONE { format!("({text})") } else { text };
+    let paint = |cell: Cell, colour: Option<Color>| match colour {
+        Some(colour) if style.colour => cell.fg(colour),
+        _ => cell,
+    };
+    let name = Cell::new(clean_line(&series.name));
+    let name = if style.colour { name.add_attribute(Attribute::Bold) } else { name };
+    vec![
+        name,
+        Cell::new(mark(median)),
+        Cell::new(mark(ratio)),
+        paint(Cell::new(verdict), colour),
+        paint(status, alarm.then_some(Color::Red)),
+    ]
+}
+
+/// Such as `invalid: emulator lateness`.
+fn with_checks(row: &Row<'_>, outcome: CheckOutcome) -> String {
+    let names: Vec<String> = row
+        .cell
+        .validity
+        .iter()
+        .filter(|result| result.result == outcome)
+        .map(|result| clean_line(&result.check.replace('_', " ")))
+        .collect();
+    let status = status_name(row.cell.status);
+    if names.is_empty() { status.to_owned() } else { format!("{status}: {}", names.join(", ")) }
+}
+
+fn write_doubts(out: &mut String, doubts: &Doubts, width: usize) {
+    wrap(out, "What may not be believed, and why", "", width);
+    if let Some(nothing) = &doubts.nothing {
+        wrap(out, nothing, "  ", width);
+    }
+    if let Some(missing) = &doubts.missing {
+        wrap(out, missing, "  ", width);
+    }
+    for finding in &doubts.findings {
+        let places: Vec<String> =
+            finding.cells.iter().map(|place| format!("{} ({})", place.cell, place.measured)).collect();
+        let threshold = finding.cells.first().map_or("", |place| place.threshold.as_str());
+        let head =
+            format!("{}: {}, threshold {threshold}. In: {}", finding.class, finding.check, places.join("; "));
+        wrap(out, &head, "  ", width);
+        wrap(out, &format!("{} {}", finding.why, finding.remedy), "    ", width);
+    }
+    for lost in doubts.lost.iter().chain(&doubts.partly) {
+        wrap(out, &format!("{}: {}: {}", lost.status, lost.cell, lost.reasons), "  ", width);
+    }
+}
+
+/// Adds a text, broken between words into lines of at most `width` characters.
+fn wrap(out: &mut String, text: &str, indent: &str, width: usize) {
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        let length = indent.chars().count() + line.chars().count() + 1 + word.chars().count();
+        if !line.is_empty() && length > width {
+            out.push_str(&format!("{indent}{line}\n"));
+            line.clear();
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    out.push_str(&format!("{indent}{line}\n"));
+}
+
+/// The same text in ASCII, for whoever reads a log.
+fn ascii(text: &str) -> String {
+    text.chars()
+        .map(|c| match c {
+            '–' | '−' | '‒' | '—' => '-',
+            '×' => 'x',
+            '·' => '/',
+            'µ' => 'u',
+            '…' => '~',
+            '\u{202f}' => ' ',
+            c if c.is_ascii() => c,
+            _ => '?',
+        })
+        .collect()
+}

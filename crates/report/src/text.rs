@@ -1,0 +1,201 @@
+//! Numbers and names as people read them, and the cleaning of strings that others wrote.
+
+use analysis::summary::Estimate;
+use model::units::{self, three_digits};
+
+/// What stands where there is no number.
+pub(crate) const NONE: &str = "–";
+
+/// Replaces characters that could deceive a reader or a terminal: controls and those that turn the direction of
+/// writing (Unicode Standard Annex 9). Line feeds and tabs stay.
+pub(crate) fn clean(text: &str) -> String {
+    let harmful = |c: char| {
+        (c.is_control() && c != '\n' && c != '\t')
+            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
+            || matches!(c, '\u{fffe}' | '\u{ffff}')
+    };
+    text.chars().map(|c| if harmful(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// Like [`clean`], and on one line.
+pub(crate) fn clean_line(text: &str) -> String {
+    clean(text).replace(['\n', '\t'], " ")
+}
+
+/// Cuts a text that is longer than `limit` characters, visibly.
+pub(crate) fn shorten(text: &str, limit: usize) -> String {
+    if text.chars().count() <= limit {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(limit.saturating_sub(1)).collect();
+    format!("{}…", kept.trim_end())
+}
+
+/// A metric's heading; one that analysis does not know is read from its name.
+pub(crate) fn metric_title(name: &str) -> String {
+    let known = analysis::metrics::find(name).map(|metric| metric.title.to_owned());
+    known.unwrap_or_else(|| capital(&clean_line(&name.replace('_', " "))))
+}
+
+/// The first letter small, for the middle of a sentence; an abbreviation stays as it is.
+pub(crate) fn uncapital(text: &str) -> String {
+    let mut chars = text.chars();
+    match (chars.next(), chars.clone().next()) {
+        (Some(first), Some(second)) if !second.is_uppercase() => first.to_lowercase().chain(chars).collect(),
+        _ => text.to_owned(),
+    }
+}
+
+/// The first letter as a capital.
+pub(crate) fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
+}
+
+/// A unit that numbers of one size are shown in.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Scale {
+    /// Divides a value in the metric's own unit.
+    pub(crate) divisor: f64,
+    /// What stands behind the number; empty for a mere count.
+    pub(crate) label: String,
+}
+
+const TIME: &[(f64, &str)] = &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
+const BYTES: &[(f64, &str)] = &[(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")];
+const BITS: &[(f64, &str)] = &[(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")];
+
+impl Scale {
+    /// The unit that suits values up to `largest`.
+    pub(crate) fn fitting(unit: &str, largest: f64) -> Scale {
+        let steps = match unit {
+            "ns" => TIME,
+            "B" => BYTES,
+            "bit/s" => BITS,
+            "1" | "" => &[(1.0, "")],
+            other => return Scale { divisor: 1.0, label: clean_line(other) },
+        };
+        let last = (1.0, steps[steps.len() - 1].1);
+        let (divisor, label) = steps.iter().copied().find(|(step, _)| largest.abs() >= *step).unwrap_or(last);
+        Scale { divisor, label: label.to_owned() }
+    }
+
+    /// The number alone.
+    pub(crate) fn number(&self, value: f64) -> String {
+        three_digits(value / self.divisor).replace('-', "−")
+    }
+
+    /// The number and its unit.
+    pub(crate) fn value(&self, value: f64) -> String {
+        self.with_unit(&self.number(value))
+    }
+
+    fn with_unit(&self, number: &str) -> String {
+        if self.label.is_empty() { number.to_owned() } else { format!("{number} {}", self.label) }
+    }
+}
+
+/// A value with the unit that suits it.
+pub(crate) fn value(unit: &str, value: f64) -> String {
+    Scale::fitting(unit, value).value(value)
+}
+
+/// An interval such as `409–416`, in the unit of `scale`, without it.
+pub(crate) fn interval(scale: &Scale, estimate: &Estimate) -> Option<String> {
+    let (low, high) = (estimate.low?, estimate.high?);
+    let joint = if low < 0.0 || high < 0.0 { " to " } else { "–" };
+    Some(format!("{}{joint}{}", scale.number(low), scale.number(high)))
+}
+
+/// An estimate such as `412 ms [409–416]`.
+pub(crate) fn estimate(unit: &str, estimate: &Estimate) -> String {
+    let scale = Scale::fitting(unit, estimate.value);
+    let value = scale.value(estimate.value);
+    interval(&scale, estimate).map_or_else(|| value.clone(), |interval| format!("{value} [{interval}]"))
+}
+
+/// A ratio such as `0.72`, without its sign.
+pub(crate) fn ratio_number(ratio: f64) -> String {
+    match ratio.abs() {
+        r if r < 0.0995 => three_digits(ratio),
+        r if r < 9.995 => format!("{ratio:.2}"),
+        r if r < 99.5 => format!("{ratio:.1}"),
+        _ => three_digits(ratio),
+    }
+}
+
+/// A ratio such as `0.72×`.
+pub(crate) fn ratio(ratio: f64) -> String {
+    format!("{}×", ratio_number(ratio))
+}
+
+/// The interval of a ratio such as `0.70–0.75`.
+pub(crate) fn ratio_interval(estimate: &Estimate) -> Option<String> {
+    Some(format!("{}–{}", ratio_number(estimate.low?), ratio_number(estimate.high?)))
+}
+
+/// A share such as `5 %`.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{} %", three_digits(share * 100.0))
+}
+
+/// A whole number with thin gaps between thousands.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() * 2);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push('\u{202f}');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `1 run`, `2 runs`.
+pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
+/// A duration from whole nanoseconds.
+#[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
+pub(crate) fn duration(ns: u64) -> String {
+    units::format_duration_ns(ns as f64)
+}
+
+/// `a`, `a and b`, `a, b and c`.
+pub(crate) fn list(items: &[String]) -> String {
+    match items {
+        [] => String::new(),
+        [one] => one.clone(),
+        [rest @ .., last] => format!("{} and {last}", rest.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        let e = Estimate { value: 1_234_567.0, low: Some(999_000.0), high: Some(1_400_000.0) };
+        assert_eq!(estimate("ns", &e), "1.23 ms [0.999–1.4]");
+        assert_eq!(value("B", 1_600_000.0), "1.6 MB");
+        assert_eq!(value("1", 55.0), "55");
+        assert_eq!(value("ns", -2_000_000.0), "−2 ms");
+        assert_eq!(ratio(0.7234), "0.72×");
+        assert_eq!(ratio(0.01234), "0.0123×");
+        assert_eq!(grouped(6_291_456), "6\u{202f}291\u{202f}456");
+        assert_eq!(metric_title("page_load_time"), "Page load time");
+        assert_eq!(metric_title("frames_dropped"), "Frames dropped");
+        assert_eq!(uncapital("Page load"), "page load");
+        assert_eq!(uncapital("CPU time"), "CPU time");
+        assert_eq!(list(&["a".into(), "b".into(), "c".into()]), "a, b and c");
+    }
+
+    #[test]
+    fn deceiving_characters_are_replaced() {
+        assert_eq!(clean_line("a\u{1b}[31mb\u{202e}c\nd"), "a\u{fffd}[31mb\u{fffd}c d");
+        assert_eq!(shorten("abcdef", 4), "abc…");
+    }
+}

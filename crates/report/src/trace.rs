@@ -1,0 +1,113 @@
+//! One run of a cell, request by request: what waterfalls and phase bars are drawn from.
+
+use analysis::summary::CellSummary;
+use model::RunRecord;
+use model::sample::Outcome;
+
+/// One run's requests and connections, in nanoseconds since the page was asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunTrace {
+    /// The cell that it repeats.
+    pub cell: u32,
+    /// Its number in the plan.
+    pub run: u32,
+    /// In the order of intention.
+    pub requests: Vec<RequestTrace>,
+    /// In the order of opening.
+    pub connections: Vec<ConnectionTrace>,
+}
+
+/// One request; stamps in nanoseconds since the trace's begin.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RequestTrace {
+    /// What was asked for.
+    pub url: String,
+    /// The connection that carried it.
+    pub connection: Option<u32>,
+    /// When it was wanted.
+    pub intended_ns: u64,
+    /// When its first byte was sent.
+    pub sent_ns: Option<u64>,
+    /// When the answer's first byte came.
+    pub first_byte_ns: Option<u64>,
+    /// When its last byte came, or when it failed.
+    pub done_ns: Option<u64>,
+    /// Body bytes received.
+    pub body_bytes: u64,
+    /// Why it failed; `None` where it did not.
+    pub failure: Option<String>,
+}
+
+/// One connection; stamps in nanoseconds since the trace's begin.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConnectionTrace {
+    /// Its number.
+    pub connection: u32,
+    /// When it was asked for.
+    pub opened_ns: u64,
+    /// When TCP was established; `None` for QUIC.
+    pub connected_ns: Option<u64>,
+    /// When requests could first be sent.
+    pub ready_ns: Option<u64>,
+}
+
+impl RunTrace {
+    /// The trace of a stored run's first client group.
+    pub fn from_record(record: &RunRecord) -> Self {
+        let group = record.samples.first().map_or(0, |sample| sample.group);
+        let samples = || record.samples.iter().filter(move |sample| sample.group == group);
+        let connections = || record.connections.iter().filter(move |row| row.group == group);
+        let begin = samples()
+            .map(|sample| sample.intended_ns)
+            .chain(connections().map(|row| row.opened_ns))
+            .min()
+            .unwrap_or(0);
+        let since = |stamp: Option<u64>| stamp.map(|stamp| stamp.saturating_sub(begin));
+        let urls = record.clients.get(usize::from(group)).map_or(&[][..], |client| &client.urls);
+        let request = |sample: &model::Sample| RequestTrace {
+            url: urls
+                .get(sample.url as usize)
+                .cloned()
+                .unwrap_or_else(|| format!("request {}", sample.request)),
+            connection: sample.connection,
+            intended_ns: sample.intended_ns.saturating_sub(begin),
+            sent_ns: since(sample.sent_ns),
+            first_byte_ns: since(sample.first_byte_ns),
+            done_ns: since(sample.done_ns),
+            body_bytes: sample.response_body_bytes,
+            failure: match &sample.outcome {
+                Outcome::Ok => None,
+                Outcome::Failed(failure) => Some(failure.reason.clone()),
+                Outcome::Unsupported(reason) => Some(reason.clone()),
+            },
+        };
+        let connection = |row: &model::ConnectionRow| ConnectionTrace {
+            connection: row.connection,
+            opened_ns: row.opened_ns.saturating_sub(begin),
+            connected_ns: since(row.connected_ns),
+            ready_ns: since(row.ready_ns),
+        };
+        RunTrace {
+            cell: record.cell,
+            run: record.run,
+            requests: samples().map(request).collect(),
+            connections: connections().map(connection).collect(),
+        }
+    }
+
+    /// When the last answer was whole.
+    pub(crate) fn end_ns(&self) -> u64 {
+        self.requests.iter().filter_map(|request| request.done_ns).max().unwrap_or(0)
+    }
+
+    pub(crate) fn connection(&self, number: u32) -> Option<&ConnectionTrace> {
+        self.connections.iter().find(|connection| connection.connection == number)
+    }
+}
+
+/// The run whose value lies nearest to the cell's median; the earliest of several.
+pub fn representative_run(cell: &CellSummary, metric: &str) -> Option<u32> {
+    let metric = cell.metrics.get(metric)?;
+    let distance = |value: f64| (value - metric.median.value).abs();
+    metric.per_run.iter().min_by(|a, b| distance(a.value).total_cmp(&distance(b.value))).map(|run| run.run)
+}

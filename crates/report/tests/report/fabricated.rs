@@ -1,0 +1,433 @@
+//! A summary as `quick` would leave it, made up: plausible numbers from a small model and a seeded generator.
+
+use std::collections::BTreeMap;
+
+use analysis::summary::{
+    CellStatus, CellSummary, CheckOutcome, CheckResult, Comparison, Estimate, MetricSummary, RunValue,
+    Summary, Verdict,
+};
+use model::assignment::Workload;
+use model::error::Source;
+use model::plan::{Cell, ClientGroup, Level, NamedWorkload, Plan, PlannedRun, ServerChain};
+use model::{Network, Page, Pins, Variant};
+use report::{ConnectionTrace, Input, RequestTrace, RunTrace, Terminal};
+use serde_json::{Value, json};
+
+pub(crate) const RUNS: u32 = 5;
+
+/// Everything that an [`Input`] borrows.
+pub(crate) struct Fabricated {
+    pub(crate) plan: Plan,
+    pub(crate) summary: Summary,
+    pub(crate) environment: Value,
+    pub(crate) traces: Vec<RunTrace>,
+    pub(crate) command: String,
+    pub(crate) terminal: Terminal,
+}
+
+impl Fabricated {
+    pub(crate) fn input(&self) -> Input<'_> {
+        Input {
+            plan: &self.plan,
+            summary: &self.summary,
+            environment: &self.environment,
+            traces: &self.traces,
+            command: &self.command,
+            terminal: self.terminal,
+        }
+    }
+}
+
+/// `quick`, all well.
+pub(crate) fn all_well() -> Fabricated {
+    let plan = plan();
+    let summary = summary(&plan);
+    let traces = plan.cells.iter().map(|cell| trace(&plan, cell)).collect();
+    Fabricated {
+        plan,
+        summary,
+        environment: environment(),
+        traces,
+        command: "h123 run quick --out results/quick-again".to_owned(),
+        terminal: Terminal { width: 100, colour: false, plain: false },
+    }
+}
+
+/// `quick` where one cell is invalid, one in doubt, one failed and one is unsupported.
+pub(crate) fn troubled() -> Fabricated {
+    let mut fabricated = all_well();
+    let find = |variant: &str, network: &str, workload: &str, plan: &Plan| {
+        let is = |cell: &&Cell| {
+            cell.level("variant") == Some(variant)
+                && cell.level("network") == Some(network)
+                && cell.level("workload") == Some(workload)
+        };
+        plan.cells.iter().find(is).unwrap().cell
+    };
+    let late = find("h2c", "north-carolina", "large", &fabricated.plan);
+    condemn(&mut fabricated.summary, late, CheckOutcome::Invalid);
+    let busy = find("h3", "lan", "large", &fabricated.plan);
+    condemn(&mut fabricated.summary, busy, CheckOutcome::Doubt);
+    let failed = find("h2", "lan", "small", &fabricated.plan);
+    lose(&mut fabricated, failed, CellStatus::Failed, "server: exited with status 1 before it was ready");
+    let unsupported = find("h3", "north-carolina", "small", &fabricated.plan);
+    lose(&mut fabricated, unsupported, CellStatus::Unsupported, "this nginx was built without HTTP/3");
+    fabricated
+}
+
+fn condemn(summary: &mut Summary, cell: u32, outcome: CheckOutcome) {
+    let invalid = outcome == CheckOutcome::Invalid;
+    let index = cell as usize;
+    summary.cells[index].status = if invalid { CellStatus::Invalid } else { CellStatus::Doubt };
+    let check = summary.cells[index].validity.iter_mut().find(|c| c.check == "emulator_late").unwrap();
+    check.result = outcome;
+    check.measured = if invalid { "p99 4.1 ms" } else { "p99 0.9 ms" }.to_owned();
+    for comparison in summary.comparisons.iter_mut().filter(|c| invalid && c.cell == cell) {
+        comparison.verdict =
+            Verdict::Invalid { because: vec!["the emulator released packets late (p99 4.1 ms)".to_owned()] };
+    }
+}
+
+fn lose(fabricated: &mut Fabricated, cell: u32, status: CellStatus, reason: &str) {
+    let entry = &mut fabricated.summary.cells[cell as usize];
+    entry.status = status;
+    entry.metrics.clear();
+    entry.validity.clear();
+    entry.runs_ok = 0;
+    entry.runs_failed = if status == CellStatus::Failed { RUNS } else { 0 };
+    entry.reasons = vec![reason.to_owned()];
+    for comparison in fabricated.summary.comparisons.iter_mut().filter(|c| c.cell == cell) {
+        comparison.ratio = None;
+        comparison.difference = None;
+        comparison.verdict = Verdict::Invalid { because: vec![reason.to_owned()] };
+    }
+    fabricated.traces.retain(|trace| trace.cell != cell);
+}
+
+fn level(factor: &str, value: &str) -> Level {
+    Level { factor: factor.to_owned(), value: value.to_owned() }
+}
+
+fn page(name: &str, text: &str) -> NamedWorkload {
+    let page = Page::parse(name, Source { file: name, text }).unwrap();
+    NamedWorkload { name: name.to_owned(), workload: Workload::Page { page } }
+}
+
+fn plan() -> Plan {
+    let network = |name: &str, text: &str| Network::parse(name, Source { file: name, text }).unwrap();
+    let networks = vec![
+        network("lan", include_str!("../../../../networks/lan.toml")),
+        network("north-carolina", include_str!("../../../../networks/north-carolina.toml")),
+    ];
+    let workloads = vec![
+        page("small", include_str!("../../../../pages/small.toml")),
+        page("large", include_str!("../../../../pages/large.toml")),
+    ];
+    let mut cells = Vec::new();
+    for variant in Variant::ALL {
+        for (network_index, network) in networks.iter().enumerate() {
+            for (workload_index, workload) in workloads.iter().enumerate() {
+                cells.push(Cell {
+                    cell: u32::try_from(cells.len()).unwrap(),
+                    levels: vec![
+                        level("variant", variant.name()),
+                        level("server", "origin"),
+                        level("network", &network.name),
+                        level("workload", &workload.name),
+                    ],
+                    network: network_index,
+                    clients: vec![ClientGroup {
+                        group: 0,
+                        node: "client".to_owned(),
+                        variant,
+                        workload: workload_index,
+                        chain: 0,
+                        clients: 1,
+                    }],
+                    chains: vec![ServerChain { node: "server".to_owned(), server: "origin".to_owned() }],
+                    expected_run_ns: 1_000_000_000,
+                    run_limit_ns: 20_000_000_000,
+                });
+            }
+        }
+    }
+    let mut random = Random(7);
+    let mut runs = Vec::new();
+    for block in 0..RUNS {
+        let mut order: Vec<u32> = (0..20).collect();
+        for index in (1..order.len()).rev() {
+            order.swap(index, usize::try_from(random.next() % (index as u64 + 1)).unwrap());
+        }
+        for cell in order {
+            runs.push(PlannedRun {
+                run: u32::try_from(runs.len()).unwrap(),
+                block,
+                cell,
+                seed: random.next(),
+            });
+        }
+    }
+    Plan {
+        version: 1,
+        study: "quick".to_owned(),
+        question: "Which HTTP version loads a small and a large page soonest, next door and across an ocean?"
+            .to_owned(),
+        study_text: include_str!("../../../../studies/quick.toml").to_owned(),
+        metric: "page_load_time".to_owned(),
+        baseline: level("variant", "h1s"),
+        margin_share: 0.03,
+        seed: 1,
+        runs_per_cell: RUNS,
+        pins: Pins::default(),
+        networks,
+        workloads,
+        servers: vec!["origin".to_owned()],
+        cells,
+        runs,
+    }
+}
+
+/// Page load time in ms: made up, in the order h1, h1s, h2c, h2, h3.
+fn load_ms(cell: &Cell) -> f64 {
+    let row = match (cell.level("network").unwrap(), cell.level("workload").unwrap()) {
+        ("lan", "small") => [1.35, 2.92, 1.41, 2.88, 3.31],
+        ("lan", "large") => [21.4, 24.9, 22.0, 23.8, 29.7],
+        (_, "small") => [454.0, 606.0, 455.0, 607.0, 456.0],
+        _ => [1980.0, 2140.0, 1236.0, 1391.0, 1228.0],
+    };
+    row[Variant::ALL.iter().position(|v| Some(v.name()) == cell.level("variant")).unwrap()]
+}
+
+fn summary(plan: &Plan) -> Summary {
+    let mut random = Random(99);
+    let cells: Vec<CellSummary> =
+        plan.cells.iter().map(|cell| cell_summary(plan, cell, &mut random)).collect();
+    let mut comparisons = Vec::new();
+    for cell in plan.cells.iter().filter(|cell| cell.level("variant") != Some("h1s")) {
+        let alike = |other: &&Cell| {
+            other.level("variant") == Some("h1s")
+                && other.network == cell.network
+                && other.level("workload") == cell.level("workload")
+        };
+        let baseline = plan.cells.iter().find(alike).unwrap();
+        for metric in ["page_load_time", "time_to_first_byte", "request_header_wire_bytes"] {
+            comparisons.push(comparison(
+                metric,
+                cell,
+                &cells[cell.cell as usize],
+                &cells[baseline.cell as usize],
+            ));
+        }
+    }
+    Summary {
+        version: 1,
+        study: plan.study.clone(),
+        question: plan.question.clone(),
+        metric: plan.metric.clone(),
+        baseline: plan.baseline.clone(),
+        margin_share: plan.margin_share,
+        runs_planned: 100,
+        runs_stored: 100,
+        cells,
+        comparisons,
+    }
+}
+
+fn cell_summary(plan: &Plan, cell: &Cell, random: &mut Random) -> CellSummary {
+    let load_ns = load_ms(cell) * 1e6;
+    let rtt_ns = plan.networks[cell.network].rtt_ns() as f64;
+    let cleartext = matches!(cell.level("variant"), Some("h1" | "h2c"));
+    let trips = if cleartext || cell.level("variant") == Some("h3") { 1.0 } else { 2.0 };
+    let requests = if cell.level("workload") == Some("small") { 3.0 } else { 55.0 };
+    let header = if cell.level("variant").unwrap().starts_with("h1") { 180.0 } else { 34.0 };
+    let mut metrics = BTreeMap::new();
+    let mut add = |name: &str, unit: &str, value: f64, spread: f64| {
+        metrics.insert(name.to_owned(), metric(plan, cell, unit, value, spread, random));
+    };
+    let spread = if rtt_ns > 1e8 { 0.012 } else { 0.05 };
+    add("page_load_time", "ns", load_ns, spread);
+    add("time_to_first_byte", "ns", rtt_ns * (trips + 1.0) + 700_000.0, 0.02);
+    add("handshake_time", "ns", rtt_ns * trips + 400_000.0, 0.02);
+    add("requests", "1", requests, 0.0);
+    add("request_header_wire_bytes", "B", requests * header, 0.0);
+    CellSummary {
+        cell: cell.cell,
+        levels: cell.levels.clone(),
+        status: CellStatus::Valid,
+        runs_ok: RUNS,
+        runs_failed: 0,
+        reasons: Vec::new(),
+        metrics,
+        validity: ["emulator_late", "calibration", "version"].map(check).to_vec(),
+    }
+}
+
+fn check(name: &str) -> CheckResult {
+    let (measured, threshold, why) = match name {
+        "emulator_late" => {
+            ("p99 0.11 ms", "p99 0.5 ms", "A late emulator adds delay that the network does not have.")
+        }
+        "calibration" => ("150.1 ms", "150 ms ± 1 %", "The empty path must be as long as the network says."),
+        _ => ("all as asked", "all as asked", "A number of another version answers another question."),
+    };
+    CheckResult {
+        check: name.to_owned(),
+        result: CheckOutcome::Pass,
+        measured: measured.to_owned(),
+        threshold: threshold.to_owned(),
+        why: why.to_owned(),
+        remedy: "Run it again on an idle machine.".to_owned(),
+    }
+}
+
+fn metric(
+    plan: &Plan,
+    cell: &Cell,
+    unit: &str,
+    value: f64,
+    spread: f64,
+    random: &mut Random,
+) -> MetricSummary {
+    let per_run: Vec<RunValue> = plan
+        .runs
+        .iter()
+        .filter(|run| run.cell == cell.cell)
+        .map(|run| RunValue {
+            run: run.run,
+            block: run.block,
+            value: (value * (1.0 + spread * (random.share() - 0.35))).round(),
+        })
+        .collect();
+    let mut sorted: Vec<f64> = per_run.iter().map(|run| run.value).collect();
+    sorted.sort_by(f64::total_cmp);
+    let at = |value: f64, half: f64| Estimate { value, low: Some(value - half), high: Some(value + half) };
+    let (median, half) = (sorted[2], (sorted[4] - sorted[0]) * 0.45);
+    MetricSummary {
+        unit: unit.to_owned(),
+        median: at(median, half),
+        iqr: at(sorted[3] - sorted[1], 0.0),
+        p95: Estimate { value: sorted[4], low: None, high: None },
+        p99: Estimate { value: sorted[4], low: None, high: None },
+        samples: u64::from(RUNS),
+        runs: RUNS,
+        per_run,
+    }
+}
+
+fn comparison(metric: &str, planned: &Cell, cell: &CellSummary, baseline: &CellSummary) -> Comparison {
+    let (a, b) = (&cell.metrics[metric].median, &baseline.metrics[metric].median);
+    let ratio = a.value / b.value;
+    let half = ratio * ((a.high.unwrap() - a.value) / a.value + (b.high.unwrap() - b.value) / b.value);
+    let (low, high) = (ratio - half, ratio + half);
+    let verdict = match () {
+        () if low >= 1.0 / 1.03 && high <= 1.03 => Verdict::Equivalent,
+        () if high < 1.0 => Verdict::Better,
+        () if low > 1.0 => Verdict::Worse,
+        () => Verdict::NoDifferenceShown,
+    };
+    let difference = a.value - b.value;
+    let slack = half * b.value;
+    let primary = metric == "page_load_time";
+    Comparison {
+        metric: metric.to_owned(),
+        primary,
+        level: level("variant", planned.level("variant").unwrap()),
+        context: planned.levels[1..].to_vec(),
+        cell: cell.cell,
+        baseline_cell: baseline.cell,
+        ratio: Some(Estimate { value: ratio, low: Some(low), high: Some(high) }),
+        difference: Some(Estimate {
+            value: difference,
+            low: Some(difference - slack),
+            high: Some(difference + slack),
+        }),
+        p_adjusted: primary.then_some(0.004),
+        smallest_showable_ratio: Some(1.0 - half),
+        verdict,
+    }
+}
+
+/// A page load as it might have been: connections, dependencies and a shared rate.
+fn trace(plan: &Plan, cell: &Cell) -> RunTrace {
+    let Workload::Page { page } = &plan.workloads[cell.clients[0].workload].workload else { unreachable!() };
+    let end_ns = load_ms(cell) * 1e6;
+    let rtt = plan.networks[cell.network].rtt_ns() as f64;
+    let variant = cell.clients[0].variant;
+    let tcp = if variant.is_quic() { 0.0 } else { rtt };
+    let tls = if variant.is_quic() || variant.is_encrypted() { rtt } else { 0.0 };
+    let lanes: usize = if variant.http() == model::HttpVersion::Http11 { 6 } else { 1 };
+    let first_byte = tcp + tls + rtt + end_ns * 0.01;
+    let setup = |opened: f64| (opened, opened + tcp, opened + tcp + tls);
+    let used = lanes.min(page.resources.len());
+    let connections = (0..used)
+        .map(|index| {
+            let (opened, connected, ready) = setup(if index == 0 { 0.0 } else { first_byte });
+            ConnectionTrace {
+                connection: u32::try_from(index).unwrap(),
+                opened_ns: opened as u64,
+                connected_ns: (!variant.is_quic()).then_some(connected as u64),
+                ready_ns: Some(ready as u64),
+            }
+        })
+        .collect::<Vec<_>>();
+    let mut free: Vec<f64> = connections.iter().map(|c| c.ready_ns.unwrap() as f64).collect();
+    let total: u64 = page.total_bytes();
+    let mut requests = Vec::new();
+    let mut sent_bytes = 0;
+    for (index, resource) in page.resources.iter().enumerate() {
+        sent_bytes += resource.bytes;
+        let lane = index % used;
+        let intended = if index == 0 { 0.0 } else { first_byte };
+        let (sent, first, done) = if lanes == 1 {
+            let sent = if index == 0 { free[0] } else { first_byte };
+            let share = sent_bytes as f64 / total as f64;
+            let done = (end_ns - first_byte - rtt * 0.2).max(0.0) * share + first_byte + rtt * 0.2;
+            (sent, (sent + rtt * 1.02).min(done), done)
+        } else {
+            let slot = (end_ns - first_byte) / (page.resources.len() as f64 / used as f64).ceil();
+            let sent = if index == 0 { free[0] } else { free[lane].max(first_byte) };
+            let done = (sent + slot.max(rtt * 1.01)).min(end_ns);
+            free[lane] = done;
+            (sent, (sent + rtt * 1.01).min(done), done)
+        };
+        requests.push(RequestTrace {
+            url: format!("https://site.test{}", resource.path),
+            connection: Some(u32::try_from(lane).unwrap()),
+            intended_ns: intended as u64,
+            sent_ns: Some(sent as u64),
+            first_byte_ns: Some(first as u64),
+            done_ns: Some(done as u64),
+            body_bytes: resource.bytes,
+            failure: None,
+        });
+    }
+    let run = plan.runs.iter().find(|run| run.cell == cell.cell).unwrap().run;
+    RunTrace { cell: cell.cell, run, requests, connections }
+}
+
+fn environment() -> Value {
+    json!({
+        "h123": "0.1.0",
+        "kernel": "Linux 6.12.0",
+        "cpu": { "model": "Example CPU 3 GHz", "cores": 2, "governor": "performance" },
+        "memory_bytes": 8_589_934_592_u64,
+        "limits": { "open_files": 1_048_576, "realtime_priority": true },
+        "versions": { "rustls": "0.23", "quinn-proto": "0.11", "hyper": "1.9" },
+        "congestion_control": ["cubic", "reno", "bbr"],
+        "flags": []
+    })
+}
+
+/// A small linear congruential generator (Knuth's MMIX constants).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 >> 33
+    }
+
+    fn share(&mut self) -> f64 {
+        self.next() as f64 / (1u64 << 31) as f64
+    }
+}
