@@ -1,0 +1,244 @@
+//! Answers: a status, the fields that every variant sends alike, and a body.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, DATE, LOCATION, SERVER,
+};
+use http::{HeaderMap, HeaderValue, StatusCode};
+
+use crate::body::Content;
+
+/// The media type of short messages.
+pub(crate) const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+const NAME: HeaderValue = HeaderValue::from_static(concat!("h123-origin/", env!("CARGO_PKG_VERSION")));
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+
+/// A status, fields and a body.
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) fields: HeaderMap,
+    /// Length of `content`, in bytes; 0 in an answer to HEAD.
+    pub(crate) body_bytes: u64,
+    pub(crate) content: Content,
+}
+
+/// Which part of a body is asked for (RFC 9110, section 14).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Whole,
+    /// From the first to before the second byte.
+    Range(u64, u64),
+    Unsatisfiable,
+}
+
+/// The `date` field, formatted once a second.
+pub(crate) struct DateField(Mutex<(u64, HeaderValue)>);
+
+/// The fields of an answer with a body of so many bytes, all but `date`.
+pub(crate) fn fields(media_type: HeaderValue, length: u64) -> HeaderMap {
+    let mut fields = HeaderMap::with_capacity(6);
+    fields.insert(CONTENT_TYPE, media_type);
+    fields.insert(CONTENT_LENGTH, HeaderValue::from(length));
+    fields.insert(CACHE_CONTROL, NO_STORE);
+    fields.insert(SERVER, NAME);
+    fields
+}
+
+impl Answer {
+    /// A whole body.
+    pub(crate) fn whole(media_type: HeaderValue, length: u64, content: Content) -> Self {
+        Answer { status: StatusCode::OK, fields: fields(media_type, length), body_bytes: length, content }
+    }
+
+    /// A short message for people.
+    pub(crate) fn message(status: StatusCode, text: String) -> Self {
+        let length = text.len() as u64;
+        let content = Content::Memory(text.into());
+        Answer { status, fields: fields(PLAIN, length), body_bytes: length, content }
+    }
+
+    /// The status and its name as the body; none for 204, 205 and 304 (RFC 9110, sections 15.3.5 and 15.4.5).
+    pub(crate) fn status(status: StatusCode) -> Self {
+        let bodiless =
+            [StatusCode::NO_CONTENT, StatusCode::RESET_CONTENT, StatusCode::NOT_MODIFIED].contains(&status);
+        if !bodiless {
+            let reason = status.canonical_reason().unwrap_or("no registered reason");
+            return Answer::message(status, format!("{} {reason}\n", status.as_u16()));
+        }
+        let mut fields = fields(PLAIN, 0);
+        fields.remove(CONTENT_TYPE);
+        if status != StatusCode::RESET_CONTENT {
+            fields.remove(CONTENT_LENGTH);
+        }
+        Answer { status, fields, body_bytes: 0, content: Content::EMPTY }
+    }
+
+    /// 405 with the methods that would do (RFC 9110, section 15.5.6).
+    pub(crate) fn not_allowed(allowed: &'static str) -> Self {
+        let mut answer = Answer::status(StatusCode::METHOD_NOT_ALLOWED);
+        answer.fields.insert(ALLOW, HeaderValue::from_static(allowed));
+        answer
+    }
+
+    /// 301 to another path.
+    pub(crate) fn moved(path: &str) -> Self {
+        let mut answer = Answer::status(StatusCode::MOVED_PERMANENTLY);
+        match HeaderValue::from_str(path) {
+            Ok(location) => answer.fields.insert(LOCATION, location),
+            Err(_) => return Answer::status(StatusCode::NOT_FOUND),
+        };
+        answer
+    }
+
+    /// A part of a body that is `length` bytes long; `content` gives the bytes from an offset on.
+    pub(crate) fn part(
+        media_type: HeaderValue,
+        length: u64,
+        part: Part,
+        content: impl FnOnce(u64, u64) -> Content,
+    ) -> Self {
+        let (status, from, to) = match part {
+            Part::Whole => return Answer::whole(media_type, length, content(0, length)),
+            Part::Range(from, to) => (StatusCode::PARTIAL_CONTENT, from, to),
+            Part::Unsatisfiable => {
+                let mut answer = Answer::status(StatusCode::RANGE_NOT_SATISFIABLE);
+                insert(&mut answer.fields, format!("bytes */{length}"));
+                return answer;
+            }
+        };
+        let mut fields = fields(media_type, to - from);
+        insert(&mut fields, format!("bytes {from}-{}/{length}", to - 1));
+        Answer { status, fields, body_bytes: to - from, content: content(from, to - from) }
+    }
+
+    /// The same answer to HEAD.
+    pub(crate) fn without_body(mut self) -> Self {
+        self.content = Content::EMPTY;
+        self.body_bytes = 0;
+        self
+    }
+
+    /// Head and body for the transport.
+    pub(crate) fn into_parts(mut self, date: &DateField) -> (http::Response<()>, u64, Content) {
+        self.fields.insert(DATE, date.now());
+        let mut head = http::Response::new(());
+        *head.status_mut() = self.status;
+        *head.headers_mut() = self.fields;
+        (head, self.body_bytes, self.content)
+    }
+}
+
+fn insert(fields: &mut HeaderMap, range: String) {
+    if let Ok(value) = HeaderValue::try_from(range) {
+        fields.insert(CONTENT_RANGE, value);
+    }
+}
+
+impl Part {
+    /// What a request's fields ask of a body of `length` bytes. Several ranges, other units and a range that depends
+    /// on a validator (none is ever given) mean the whole body (RFC 9110, sections 14.2 and 13.1.5).
+    pub(crate) fn of(fields: &HeaderMap, length: u64) -> Part {
+        let Some(range) = fields.get(http::header::RANGE) else { return Part::Whole };
+        if fields.contains_key(http::header::IF_RANGE) {
+            return Part::Whole;
+        }
+        range.to_str().ok().and_then(|text| Part::parse(text, length)).unwrap_or(Part::Whole)
+    }
+
+    fn parse(text: &str, length: u64) -> Option<Part> {
+        let (first, last) = text.strip_prefix("bytes=")?.trim().split_once('-')?;
+        let number = |text: &str| {
+            text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<u64>().ok()).flatten()
+        };
+        if first.is_empty() {
+            let suffix = number(last)?.min(length);
+            return Some(if suffix == 0 {
+                Part::Unsatisfiable
+            } else {
+                Part::Range(length - suffix, length)
+            });
+        }
+        let first = number(first)?;
+        let last = if last.is_empty() { u64::MAX } else { number(last)? };
+        if first > last {
+            return None;
+        }
+        let to = last.saturating_add(1).min(length);
+        Some(if first < to { Part::Range(first, to) } else { Part::Unsatisfiable })
+    }
+}
+
+impl DateField {
+    pub(crate) fn new() -> Self {
+        DateField(Mutex::new((u64::MAX, HeaderValue::from_static(""))))
+    }
+
+    fn now(&self) -> HeaderValue {
+        let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if cached.0 != unix_s
+            && let Ok(value) = HeaderValue::try_from(imf_fixdate(unix_s))
+        {
+            *cached = (unix_s, value);
+        }
+        cached.1.clone()
+    }
+}
+
+/// A date as HTTP writes it (RFC 9110, section 5.6.7), from seconds since 1970.
+fn imf_fixdate(unix_s: u64) -> String {
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let days = unix_s / 86_400;
+    let mut year = 1970;
+    let mut day = days;
+    let leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    while day >= 365 + u64::from(leap(year)) {
+        day -= 365 + u64::from(leap(year));
+        year += 1;
+    }
+    let lengths = [31, 28 + u64::from(leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let mut month = 0;
+    while day >= lengths[month] {
+        day -= lengths[month];
+        month += 1;
+    }
+    let weekday = usize::try_from(days % 7).unwrap_or(0);
+    let (hour, minute, second) = (unix_s / 3600 % 24, unix_s / 60 % 60, unix_s % 60);
+    let (weekday, month, day) = (DAYS[weekday], MONTHS[month], day + 1);
+    format!("{weekday}, {day:02} {month} {year} {hour:02}:{minute:02}:{second:02} GMT")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_written_as_the_rfc_does() {
+        assert_eq!(imf_fixdate(784_111_777), "Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(imf_fixdate(0), "Thu, 01 Jan 1970 00:00:00 GMT");
+        assert_eq!(imf_fixdate(951_827_696), "Tue, 29 Feb 2000 12:34:56 GMT");
+        assert_eq!(imf_fixdate(4_102_444_799), "Thu, 31 Dec 2099 23:59:59 GMT");
+    }
+
+    #[test]
+    fn ranges() {
+        let of = |text: &str| Part::parse(text, 100).unwrap_or(Part::Whole);
+        assert_eq!(of("bytes=0-0"), Part::Range(0, 1));
+        assert_eq!(of("bytes=90-"), Part::Range(90, 100));
+        assert_eq!(of("bytes=90-500"), Part::Range(90, 100));
+        assert_eq!(of("bytes=-10"), Part::Range(90, 100));
+        assert_eq!(of("bytes=-1000"), Part::Range(0, 100));
+        assert_eq!(of("bytes=100-"), Part::Unsatisfiable);
+        assert_eq!(of("bytes=-0"), Part::Unsatisfiable);
+        for whole in
+            ["bytes=5-1", "bytes=1-2,4-5", "lines=1-2", "bytes=a-b", "bytes=+1-2", "bytes=-", "bytes"]
+        {
+            assert_eq!(of(whole), Part::Whole, "{whole}");
+        }
+        assert_eq!(Part::parse("bytes=0-0", 0), Some(Part::Unsatisfiable));
+    }
+}

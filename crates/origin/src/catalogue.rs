@@ -1,0 +1,228 @@
+//! What a path means.
+//!
+//! | path | answer |
+//! |---|---|
+//! | the path of a page's resource | that resource |
+//! | `/bytes/N` | N bytes that do not compress, at most 1 TiB |
+//! | `/delay/MS` | a short message after MS milliseconds (fractions allowed), at most 60 000 |
+//! | `/echo` | POST: drains the body, answers with its length in bytes |
+//! | `/status/NNN` | that status, 200 to 599 |
+//! | anything else | the file below the folder, `index.html` where the path ends in `/` |
+//!
+//! GET and HEAD everywhere but at `/echo`. The query is ignored.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::ensure;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
+use model::Page;
+
+use crate::answer::{Answer, DateField, PLAIN, Part, fields};
+use crate::body::Content;
+use crate::config::Config;
+use crate::files::{FilePath, Root};
+
+/// `/delay` waits no longer.
+pub(crate) const LONGEST_DELAY: Duration = Duration::from_secs(60);
+/// `/bytes` gives no more, in bytes.
+const MOST_BYTES: u64 = 1 << 40;
+
+/// All that the origin serves.
+pub(crate) struct Catalogue {
+    resources: HashMap<String, Prepared>,
+    pattern: Bytes,
+    root: Option<Arc<Root>>,
+    pub(crate) date: DateField,
+}
+
+struct Prepared {
+    media_type: HeaderValue,
+    fields: HeaderMap,
+    body: Bytes,
+}
+
+/// How a request will be answered.
+pub(crate) enum Plan {
+    /// At once.
+    Now(Answer),
+    /// After a while.
+    After(Duration, Answer),
+    /// When the request's body has been drained.
+    Echo,
+    /// When the disk has been asked.
+    File(FileRequest),
+}
+
+/// A file that is asked for.
+pub(crate) struct FileRequest {
+    root: Arc<Root>,
+    path: FilePath,
+    request_path: String,
+    fields: HeaderMap,
+    is_head: bool,
+}
+
+impl Catalogue {
+    pub(crate) fn new(config: &Config) -> anyhow::Result<Self> {
+        let mut resources = HashMap::new();
+        for page in &config.pages {
+            prepare(page, &mut resources)?;
+        }
+        let root = config.root.as_deref().map(Root::open).transpose()?.map(Arc::new);
+        let pattern = Bytes::from(workload::content::pattern_block());
+        Ok(Catalogue { resources, pattern, root, date: DateField::new() })
+    }
+
+    /// How to answer this request.
+    pub(crate) fn plan<B>(&self, request: &Request<B>) -> Plan {
+        let path = request.uri().path();
+        let is_head = request.method() == Method::HEAD;
+        if path == "/echo" {
+            return if request.method() == Method::POST {
+                Plan::Echo
+            } else {
+                now(Answer::not_allowed("POST"), is_head)
+            };
+        }
+        if !is_head && request.method() != Method::GET {
+            return Plan::Now(Answer::not_allowed("GET, HEAD"));
+        }
+        if let Some(prepared) = self.resources.get(path) {
+            return now(prepared.answer(request.headers()), is_head);
+        }
+        if let Some(rest) = path.strip_prefix("/bytes/") {
+            return now(self.bytes(rest, request.headers()), is_head);
+        }
+        if let Some(rest) = path.strip_prefix("/status/") {
+            return now(status(rest), is_head);
+        }
+        if let Some(rest) = path.strip_prefix("/delay/") {
+            return delay(rest, is_head);
+        }
+        self.file(path, request.headers(), is_head)
+    }
+
+    fn bytes(&self, text: &str, fields: &HeaderMap) -> Answer {
+        let wanted =
+            text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<u64>().ok()).flatten();
+        let Some(length) = wanted.filter(|length| *length <= MOST_BYTES) else {
+            let problem = format!("found `{text}`, expected a length from 0 to {MOST_BYTES} bytes\n");
+            return Answer::message(StatusCode::BAD_REQUEST, problem);
+        };
+        let media_type = HeaderValue::from_static("application/octet-stream");
+        Answer::part(media_type, length, Part::of(fields, length), |offset, left| {
+            match usize::try_from(left) {
+                Ok(few) if offset == 0 && few <= self.pattern.len() => {
+                    Content::Memory(self.pattern.slice(..few))
+                }
+                _ => Content::Pattern { block: self.pattern.clone(), offset, left },
+            }
+        })
+    }
+
+    fn file(&self, path: &str, fields: &HeaderMap, is_head: bool) -> Plan {
+        let file_path = match FilePath::parse(path) {
+            Ok(file_path) => file_path,
+            Err(refused) => return now(Answer::status(refused), is_head),
+        };
+        if let Some(prepared) = self.resources.get(&file_path.decoded()) {
+            return now(prepared.answer(fields), is_head);
+        }
+        let Some(root) = &self.root else { return now(Answer::status(StatusCode::NOT_FOUND), is_head) };
+        Plan::File(FileRequest {
+            root: Arc::clone(root),
+            path: file_path,
+            request_path: path.to_owned(),
+            fields: fields.clone(),
+            is_head,
+        })
+    }
+
+    /// The answer to `/echo` when so many bytes have been drained.
+    pub(crate) fn echoed(bytes: u64) -> Answer {
+        Answer::message(StatusCode::OK, format!("{bytes}\n"))
+    }
+}
+
+impl FileRequest {
+    /// Asks the disk, on a thread that may block.
+    pub(crate) async fn answer(self) -> Answer {
+        let is_head = self.is_head;
+        let asked = tokio::task::spawn_blocking(move || {
+            self.root.answer(&self.path, &self.request_path, &self.fields)
+        });
+        let answer = asked.await.unwrap_or_else(|_| Answer::status(StatusCode::INTERNAL_SERVER_ERROR));
+        if is_head { answer.without_body() } else { answer }
+    }
+}
+
+impl Prepared {
+    fn answer(&self, fields: &HeaderMap) -> Answer {
+        let length = self.body.len() as u64;
+        match Part::of(fields, length) {
+            Part::Whole => Answer {
+                status: StatusCode::OK,
+                fields: self.fields.clone(),
+                body_bytes: length,
+                content: Content::Memory(self.body.clone()),
+            },
+            part => Answer::part(self.media_type.clone(), length, part, |offset, left| {
+                let from = usize::try_from(offset).unwrap_or(usize::MAX).min(self.body.len());
+                let to =
+                    from.saturating_add(usize::try_from(left).unwrap_or(usize::MAX)).min(self.body.len());
+                Content::Memory(self.body.slice(from..to))
+            }),
+        }
+    }
+}
+
+fn prepare(page: &Page, resources: &mut HashMap<String, Prepared>) -> anyhow::Result<()> {
+    for (index, resource) in page.resources.iter().enumerate() {
+        let body = Bytes::from(workload::content::page_body(page, index));
+        let media_type = HeaderValue::from_static(resource.kind.media_type());
+        let fields = fields(media_type.clone(), body.len() as u64);
+        let known = resources.insert(resource.path.clone(), Prepared { media_type, fields, body });
+        ensure!(
+            known.is_none(),
+            "found `{}` in page `{}` and before, expected each path once: rename one of them",
+            resource.path,
+            page.name
+        );
+    }
+    Ok(())
+}
+
+fn now(answer: Answer, is_head: bool) -> Plan {
+    Plan::Now(if is_head { answer.without_body() } else { answer })
+}
+
+fn status(text: &str) -> Answer {
+    let code = (text.len() == 3).then(|| text.parse::<u16>().ok()).flatten();
+    match code.filter(|code| (200..600).contains(code)).and_then(|code| StatusCode::from_u16(code).ok()) {
+        Some(status) => Answer::status(status),
+        None => Answer::message(
+            StatusCode::BAD_REQUEST,
+            format!("found `{text}`, expected a status from 200 to 599\n"),
+        ),
+    }
+}
+
+fn delay(text: &str, is_head: bool) -> Plan {
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let ms = plain.then(|| text.parse::<f64>().ok()).flatten();
+    match ms.and_then(|ms| Duration::try_from_secs_f64(ms / 1e3).ok()).filter(|wait| *wait <= LONGEST_DELAY) {
+        Some(wait) => {
+            let body = format!("{text}\n");
+            let answer = Answer::whole(PLAIN, body.len() as u64, Content::Memory(body.into()));
+            Plan::After(wait, if is_head { answer.without_body() } else { answer })
+        }
+        None => {
+            let problem =
+                format!("found `{text}`, expected milliseconds from 0 to {}\n", LONGEST_DELAY.as_millis());
+            now(Answer::message(StatusCode::BAD_REQUEST, problem), is_head)
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What an origin is asked to be.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{bail, ensure};
+use model::{Page, Pins, Variant};
+
+use crate::catalogue;
+
+/// A certificate chain and its private key.
+#[derive(Clone)]
+pub struct Identity {
+    /// The chain, the server's own certificate first, PEM.
+    pub certificate_pem: Vec<u8>,
+    /// The private key, PEM (PKCS #8, PKCS #1 or SEC 1).
+    pub key_pem: Vec<u8>,
+}
+
+impl std::fmt::Debug for Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Identity").finish_non_exhaustive()
+    }
+}
+
+/// What an origin is asked to be.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where to listen for each variant; port 0 lets the system choose.
+    pub listen: Vec<(Variant, SocketAddr)>,
+    /// Needed as soon as an encrypted variant is listed.
+    pub identity: Option<Identity>,
+    /// Pages whose resources are served at their own paths, prepared once.
+    pub pages: Vec<Page>,
+    /// A folder whose files are served at every path that nothing else claims.
+    pub root: Option<PathBuf>,
+    /// Where to write one JSON line per request.
+    pub access_log: Option<PathBuf>,
+    /// Worker threads; one means a single-threaded runtime.
+    pub threads: usize,
+    /// Congestion control, datagram size, TLS version, cipher and key exchange as the plan pins them. TLS 1.2 does
+    /// not apply to `h3`: QUIC has only TLS 1.3 (RFC 9001, section 4.2).
+    pub pins: Pins,
+    /// Whether TCP listeners are set to the pinned congestion control too; otherwise the system's stays.
+    pub pin_tcp_congestion_control: bool,
+    /// What a client may send ahead on one stream, in bytes (HTTP/2 and HTTP/3).
+    pub stream_window_bytes: u32,
+    /// What a client may send ahead on one connection, in bytes (HTTP/2 and HTTP/3).
+    pub connection_window_bytes: u32,
+    /// Requests in flight on one connection that HTTP/2 and HTTP/3 announce.
+    pub concurrent_streams: u32,
+    /// How much unacknowledged data one QUIC connection may hold, in bytes.
+    pub quic_send_window_bytes: u64,
+    /// Connections at one time; further ones are refused and counted.
+    pub most_connections: usize,
+    /// A TLS handshake, an HTTP/2 preface or the head of an HTTP/1.1 request must be complete within this time.
+    pub head_timeout: Duration,
+    /// A connection on which nothing moves for so long is closed; longer than the longest `/delay`.
+    pub idle_timeout: Duration,
+    /// How long requests in flight may take to end after the shutdown.
+    pub grace: Duration,
+}
+
+impl Config {
+    /// Listens at these addresses, with the default pins and limits.
+    pub fn new(listen: Vec<(Variant, SocketAddr)>) -> Self {
+        Config {
+            listen,
+            identity: None,
+            pages: Vec::new(),
+            root: None,
+            access_log: None,
+            threads: 1,
+            pins: Pins::default(),
+            pin_tcp_congestion_control: false,
+            stream_window_bytes: 1 << 20,
+            connection_window_bytes: 4 << 20,
+            concurrent_streams: 128,
+            quic_send_window_bytes: 8 << 20,
+            most_connections: 16_384,
+            head_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(120),
+            grace: Duration::from_secs(2),
+        }
+    }
+
+    /// Listens on the loopback address for these variants, on ports that the system chooses.
+    pub fn loopback(variants: &[Variant]) -> Self {
+        let any_port = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+        Config::new(variants.iter().map(|variant| (*variant, any_port)).collect())
+    }
+
+    /// Refuses what cannot work, before a socket is opened.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        ensure!(!self.listen.is_empty(), "found no address to listen at, expected at least one variant");
+        if let Some((variant, _)) = self.listen.iter().find(|(variant, _)| variant.is_encrypted())
+            && self.identity.is_none()
+        {
+            bail!(
+                "found no certificate, expected one because `{variant}` is encrypted: give a certificate and key, or list only h1 and h2c"
+            );
+        }
+        ensure!(self.threads > 0, "found 0 threads, expected at least 1");
+        ensure!(
+            self.idle_timeout > catalogue::LONGEST_DELAY,
+            "found an idle timeout of {:?}, expected more than the longest /delay ({:?})",
+            self.idle_timeout,
+            catalogue::LONGEST_DELAY
+        );
+        ensure!(
+            (1200..=65_527).contains(&self.pins.quic_datagram_bytes),
+            "found QUIC datagrams of {} bytes, expected 1200 to 65527",
+            self.pins.quic_datagram_bytes
+        );
+        for page in &self.pages {
+            workload::content::check(page)?;
+        }
+        Ok(())
+    }
+}

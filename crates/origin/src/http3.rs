@@ -1,0 +1,173 @@
+//! HTTP/3 (RFC 9114), by h3 over quinn.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use bytes::Buf;
+use h3::server::{RequestResolver, RequestStream};
+use http::StatusCode;
+
+use crate::access_log::Entry;
+use crate::answer::Answer;
+use crate::body::Chunk;
+use crate::catalogue::{Catalogue, Plan};
+use crate::server::{Context as Server, Link};
+use crate::timer;
+
+/// The longest header list of a request, in bytes as RFC 9114, section 4.2.2, counts them.
+const LONGEST_HEAD_BYTES: u64 = 1 << 16;
+/// What has been answered may take so long to reach a client that is leaving.
+const LINGER: Duration = Duration::from_secs(1);
+
+type Connection = h3::server::Connection<h3_quinn::Connection, Chunk>;
+type Resolver = RequestResolver<h3_quinn::Connection, Chunk>;
+type Stream = RequestStream<h3_quinn::BidiStream<Chunk>, Chunk>;
+
+/// Serves one connection until either side ends it.
+pub(crate) async fn connection(incoming: quinn::Incoming, link: Link) -> anyhow::Result<()> {
+    let quic = incoming.await.context("the QUIC handshake failed")?;
+    let mut connection: Connection = h3::server::builder()
+        .send_grease(false)
+        .max_field_section_size(LONGEST_HEAD_BYTES)
+        .build(h3_quinn::Connection::new(quic.clone()))
+        .await?;
+    let closing = link.closing();
+    tokio::pin!(closing);
+    let mut is_closing = false;
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            accepted = connection.accept() => accepted,
+            () = &mut closing, if !is_closing => {
+                is_closing = true;
+                connection.shutdown(0).await?;
+                continue;
+            }
+        };
+        match accepted {
+            Ok(Some(resolver)) => start(exchange(Arc::clone(&link.server), resolver, Instant::now())).await,
+            Ok(None) => {
+                // The answers are in QUIC's hands; closing now would discard what is not acknowledged.
+                let _ = tokio::time::timeout(LINGER, quic.closed()).await;
+                return Ok(());
+            }
+            Err(error) if error.is_h3_no_error() => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Runs a task as far as it goes at once, and the rest, if any, on its own.
+async fn start(task: impl Future<Output = ()> + Send + 'static) {
+    let mut task = Box::pin(task);
+    let first = std::future::poll_fn(|cx| Poll::Ready(task.as_mut().poll(cx))).await;
+    if first.is_pending() {
+        tokio::spawn(task);
+    }
+}
+
+async fn exchange(server: Arc<Server>, resolver: Resolver, started: Instant) {
+    // Errors of one request end that request alone; h3 has reset its stream or closed the connection.
+    let resolved = tokio::time::timeout(server.head_timeout, resolver.resolve_request()).await;
+    let Ok(Ok((request, mut stream))) = resolved else { return };
+    server.count_request();
+    let entry = server.log.as_ref().map(|log| Entry::new(log, started, model::Variant::H3, &request));
+    let answer = match server.catalogue.plan(&request) {
+        Plan::Now(answer) => answer,
+        Plan::After(wait, answer) => {
+            timer::wait(wait).await;
+            answer
+        }
+        Plan::File(file) => file.answer().await,
+        Plan::Echo => drain(&mut stream).await,
+    };
+    if send(&server, &mut stream, answer, entry).await.is_err() {
+        stream.stop_stream(h3::error::Code::H3_INTERNAL_ERROR);
+    }
+}
+
+async fn send(
+    server: &Server,
+    stream: &mut Stream,
+    answer: Answer,
+    entry: Option<Entry>,
+) -> anyhow::Result<()> {
+    let (head, body_bytes, mut content) = answer.into_parts(&server.catalogue.date);
+    let entry = entry.map(|mut entry| {
+        entry.set_answer(head.status().as_u16(), body_bytes);
+        Arc::new(entry)
+    });
+    let sent = tokio::time::timeout(server.idle_timeout, stream.send_response(head)).await;
+    if !matches!(sent, Ok(Ok(()))) {
+        if let Some(entry) = &entry {
+            entry.abandon();
+        }
+        anyhow::bail!("the head of the answer could not be sent");
+    }
+    let mut left = body_bytes;
+    while left > 0 {
+        let data = content.next().await?.context("the body ended early")?;
+        left = left.saturating_sub(data.len() as u64);
+        let chunk = Chunk::new(data, entry.clone());
+        tokio::time::timeout(server.idle_timeout, stream.send_data(chunk)).await??;
+    }
+    // Taking the end of the request, where it is there, spares the client a STOP_SENDING.
+    std::future::poll_fn(|cx| Poll::Ready(stream.poll_recv_data(cx).is_ready())).await;
+    stream.finish().await?;
+    Ok(())
+}
+
+async fn drain(stream: &mut Stream) -> Answer {
+    let mut bytes = 0;
+    loop {
+        match stream.recv_data().await {
+            Ok(Some(data)) => bytes += data.remaining() as u64,
+            Ok(None) => return Catalogue::echoed(bytes),
+            Err(_) => return Answer::status(StatusCode::BAD_REQUEST),
+        }
+    }
+}
+
+/// Fixes the pinned transport parameters.
+pub(crate) fn transport(config: &crate::Config) -> anyhow::Result<quinn::TransportConfig> {
+    use model::pins::CongestionControl;
+    use quinn::congestion::{BbrConfig, CubicConfig, NewRenoConfig};
+    let pins = &config.pins;
+    let window = u64::from(pins.initial_window_packets) * u64::from(pins.quic_datagram_bytes);
+    let mut transport = quinn::TransportConfig::default();
+    let factory: Arc<dyn quinn::congestion::ControllerFactory + Send + Sync> = match pins.congestion_control {
+        CongestionControl::Cubic => {
+            let mut cubic = CubicConfig::default();
+            cubic.initial_window(window);
+            Arc::new(cubic)
+        }
+        CongestionControl::Reno => {
+            let mut reno = NewRenoConfig::default();
+            reno.initial_window(window);
+            Arc::new(reno)
+        }
+        CongestionControl::Bbr => {
+            let mut bbr = BbrConfig::default();
+            bbr.initial_window(window);
+            Arc::new(bbr)
+        }
+    };
+    transport
+        .congestion_controller_factory(factory)
+        .initial_mtu(pins.quic_datagram_bytes)
+        .min_mtu(pins.quic_datagram_bytes)
+        .mtu_discovery_config(None)
+        .max_concurrent_bidi_streams(config.concurrent_streams.into())
+        .max_concurrent_uni_streams(16_u32.into())
+        .stream_receive_window(config.stream_window_bytes.into())
+        .receive_window(config.connection_window_bytes.into())
+        .send_window(config.quic_send_window_bytes)
+        .datagram_receive_buffer_size(None)
+        .max_idle_timeout(Some(
+            config.idle_timeout.try_into().context("the idle timeout is too long for QUIC")?,
+        ));
+    Ok(transport)
+}

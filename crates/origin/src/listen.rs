@@ -1,0 +1,182 @@
+//! Sockets: listeners, accept loops, and what to do when the system has no more descriptors.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use model::Variant;
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+
+use crate::guard::{Watch, Watched};
+use crate::server::Link;
+use crate::{Config, http1, http2, http3, tls};
+
+const BACKLOG: i32 = 4_096;
+const UDP_BUFFER_BYTES: usize = 4 << 20;
+/// Pause after an accept that failed for want of descriptors or memory.
+const BACK_OFF: Duration = Duration::from_millis(50);
+
+/// One listening socket.
+pub(crate) enum Listener {
+    Tcp { variant: Variant, listener: TcpListener, tls: Option<TlsAcceptor> },
+    Quic { endpoint: quinn::Endpoint },
+}
+
+impl Listener {
+    /// Binds; must be called inside the runtime.
+    pub(crate) fn bind(config: &Config, variant: Variant, address: SocketAddr) -> anyhow::Result<Self> {
+        let identity = || config.identity.as_ref().context("an encrypted variant needs a certificate");
+        let cannot = || format!("cannot listen at {address} for {variant}: choose another address or port 0");
+        if variant.is_quic() {
+            let mut server =
+                quinn::ServerConfig::with_crypto(Arc::new(tls::quic_config(identity()?, &config.pins)?));
+            server.transport_config(Arc::new(http3::transport(config)?));
+            let mut endpoint = quinn::EndpointConfig::default();
+            endpoint.max_udp_payload_size(config.pins.quic_datagram_bytes.max(1_472))?;
+            let socket = udp_socket(address).with_context(cannot)?;
+            let runtime = Arc::new(quinn::TokioRuntime);
+            let endpoint =
+                quinn::Endpoint::new(endpoint, Some(server), socket, runtime).with_context(cannot)?;
+            return Ok(Listener::Quic { endpoint });
+        }
+        let tls = if variant.is_encrypted() {
+            Some(TlsAcceptor::from(Arc::new(tls::server_config(variant, identity()?, &config.pins)?)))
+        } else {
+            None
+        };
+        let socket = tcp_socket(address).with_context(cannot)?;
+        if config.pin_tcp_congestion_control {
+            let name = config.pins.congestion_control.name();
+            // Accepted connections inherit it.
+            socket.set_tcp_congestion(name.as_bytes()).with_context(|| {
+                format!("cannot set TCP's congestion control to `{name}`: load the kernel module tcp_{name}")
+            })?;
+        }
+        let listener = TcpListener::from_std(socket.into()).with_context(cannot)?;
+        Ok(Listener::Tcp { variant, listener, tls })
+    }
+
+    pub(crate) fn address(&self) -> anyhow::Result<(Variant, SocketAddr)> {
+        Ok(match self {
+            Listener::Tcp { variant, listener, .. } => (*variant, listener.local_addr()?),
+            Listener::Quic { endpoint } => (Variant::H3, endpoint.local_addr()?),
+        })
+    }
+
+    /// Accepts connections until the origin closes.
+    pub(crate) async fn accept(self, link: Link) {
+        match self {
+            Listener::Tcp { listener, tls, .. } => accept_tcp(&listener, tls.as_ref(), &link).await,
+            Listener::Quic { endpoint } => accept_quic(&endpoint, &link).await,
+        }
+    }
+}
+
+async fn accept_tcp(listener: &TcpListener, tls: Option<&TlsAcceptor>, link: &Link) {
+    let closing = link.closing();
+    tokio::pin!(closing);
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = &mut closing => return,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                if let Some(link) = link.connect() {
+                    tokio::spawn(serve_tcp(stream, tls.cloned(), link));
+                }
+            }
+            Err(error) => {
+                link.server.count_accept_failure();
+                // Such a connection is gone by itself; anything else is a shortage that passes (accept(2)).
+                if error.kind() != std::io::ErrorKind::ConnectionAborted {
+                    tokio::time::sleep(BACK_OFF).await;
+                }
+            }
+        }
+    }
+}
+
+async fn accept_quic(endpoint: &quinn::Endpoint, link: &Link) {
+    let closing = link.closing();
+    tokio::pin!(closing);
+    loop {
+        let incoming = tokio::select! {
+            incoming = endpoint.accept() => incoming,
+            () = &mut closing => break,
+        };
+        let Some(incoming) = incoming else { return };
+        match link.connect() {
+            Some(link) => {
+                tokio::spawn(async move {
+                    let ended = http3::connection(incoming, link.clone()).await;
+                    link.end(&ended);
+                });
+            }
+            None => incoming.refuse(),
+        }
+    }
+    endpoint.set_server_config(None);
+    endpoint.wait_idle().await;
+}
+
+async fn serve_tcp(stream: TcpStream, tls: Option<TlsAcceptor>, link: Link) {
+    let ended = serve_stream(stream, tls, link.clone()).await;
+    link.end(&ended);
+}
+
+async fn serve_stream(stream: TcpStream, tls: Option<TlsAcceptor>, link: Link) -> anyhow::Result<()> {
+    stream.set_nodelay(true)?;
+    let watch = Watch::new();
+    let stream = Watched::new(stream, Arc::clone(&watch));
+    let variant = link.variant;
+    let Some(tls) = tls else {
+        return if variant == Variant::H2c {
+            http2::connection(stream, link, watch).await
+        } else {
+            http1::connection(stream, link, watch).await
+        };
+    };
+    let stream = tokio::time::timeout(link.server.head_timeout, tls.accept(stream))
+        .await
+        .context("the TLS handshake was not complete in time")??;
+    // Bytes read so far were TLS's own: the first request has not begun.
+    watch.end_request();
+    if variant == Variant::H1s {
+        return http1::connection(stream, link, watch).await;
+    }
+    // RFC 9113, section 3.2: HTTP/2 over TLS needs ALPN.
+    anyhow::ensure!(
+        stream.get_ref().1.alpn_protocol() == Some(b"h2"),
+        "the client did not negotiate h2 by ALPN"
+    );
+    http2::connection(stream, link, watch).await
+}
+
+fn tcp_socket(address: SocketAddr) -> std::io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket)
+}
+
+fn udp_socket(address: SocketAddr) -> std::io::Result<UdpSocket> {
+    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    // As large as the system permits; it caps the value silently.
+    socket.set_recv_buffer_size(UDP_BUFFER_BYTES)?;
+    socket.set_send_buffer_size(UDP_BUFFER_BYTES)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    Ok(socket.into())
+}
