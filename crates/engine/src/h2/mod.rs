@@ -1,4 +1,342 @@
-//! HTTP/2 (RFC 9113).
+//! HTTP/2 (RFC 9113), the client's side of one connection.
+//!
+//! `mod.rs` is the connection's life, `receive` takes the input apart into frames, `control` acts on those of the
+//! connection, `response` on those of a response, `send` makes what leaves. DATA is handed on as slices of the input;
+//! only a frame header, a control frame or a header block that the input's end cut is kept.
 
+pub mod error;
 pub mod field;
+pub mod flow;
+pub mod frame;
 pub mod hpack;
+pub mod request;
+pub mod settings;
+pub mod stream;
+
+mod control;
+mod output;
+mod receive;
+mod response;
+mod send;
+
+use std::collections::VecDeque;
+
+use model::Outcome;
+use model::pins::Http2Pins;
+use model::sample::{Failure, FailureKind};
+
+use crate::contract::{Event, HeaderBytes, NotNow, Request, RequestId, Sink};
+use crate::protocol::Protocol;
+use error::{ConnectionError, StreamError};
+use flow::{LARGEST_WINDOW, ReceiveWindow, SendWindow};
+use frame::ErrorCode;
+use hpack::Decoder;
+use output::Output;
+use receive::Reader;
+use request::RequestEncoder;
+use response::Block;
+use settings::{DEFAULT_WINDOW, LocalSettings, PeerSettings};
+use stream::{Phase, Streams};
+
+/// What the engine accepts from a peer, and how much it asks at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The largest field section, counted as RFC 9113, section 6.5.2 says; announced to the peer.
+    pub header_list_bytes: u32,
+    /// The largest compressed header block over HEADERS and CONTINUATION frames, in bytes.
+    pub header_block_bytes: usize,
+    /// The most frames that one header block may be spread over.
+    pub header_block_frames: u32,
+    /// The most 1xx responses before a final one.
+    pub informational: u32,
+    /// The most frames in a row that bring no response on (PING, SETTINGS, PRIORITY, empty DATA …).
+    pub idle_frames: u32,
+    /// The most bytes of replies (acknowledgements, resets) that wait to be sent.
+    pub reply_bytes: usize,
+    /// The most requests in flight, whatever the peer would allow.
+    pub concurrent_streams: u32,
+}
+
+impl Default for Limits {
+    /// 256 kB of header list and block (as Chromium), 1024 frames a block, 32 informational responses, 10 000 idle
+    /// frames, 64 kB of replies, 4096 streams.
+    fn default() -> Self {
+        Limits {
+            header_list_bytes: 256 << 10,
+            header_block_bytes: 256 << 10,
+            header_block_frames: 1024,
+            informational: 32,
+            idle_frames: 10_000,
+            reply_bytes: 64 << 10,
+            concurrent_streams: 4096,
+        }
+    }
+}
+
+/// The client's side of an HTTP/2 connection.
+#[derive(Debug)]
+pub struct Http2 {
+    limits: Limits,
+    local: LocalSettings,
+    /// The connection's receive window, in bytes.
+    connection_window: u32,
+    peer: PeerSettings,
+    life: Life,
+    /// The peer's SETTINGS have come.
+    settings_seen: bool,
+    /// The peer has acknowledged ours.
+    settings_acknowledged: bool,
+    goaway: Option<Goaway>,
+    said_closed: bool,
+    streams: Streams,
+    /// Up to this stream, frames may come for streams that we have reset.
+    highest_reset: u32,
+    reader: Reader,
+    block: Option<Block>,
+    decoder: Decoder,
+    encoder: RequestEncoder,
+    received: ReceiveWindow,
+    send_window: SendWindow,
+    /// Streams with a request body to send, in turn.
+    sending: VecDeque<u32>,
+    output: Output,
+    idle_frames: u32,
+}
+
+/// Where the connection is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Life {
+    New,
+    Open,
+    /// `close` was called: no new requests.
+    Closing,
+    Closed,
+}
+
+/// The peer's farewell.
+#[derive(Clone, Debug)]
+struct Goaway {
+    last_stream: u32,
+    code: ErrorCode,
+    debug: String,
+}
+
+impl Http2 {
+    /// A connection that announces what `pins` say and keeps to `limits`.
+    pub fn new(pins: &Http2Pins, limits: Limits) -> Self {
+        let local = LocalSettings {
+            header_table_bytes: pins.header_table_bytes,
+            stream_window_bytes: pins.stream_window_bytes,
+            max_frame_bytes: pins.max_frame_bytes,
+            header_list_bytes: limits.header_list_bytes,
+        };
+        // Until our SETTINGS are acknowledged the peer may use what holds by default.
+        let table = pins.header_table_bytes.max(4096) as usize;
+        Http2 {
+            limits,
+            local: local.permitted(),
+            connection_window: pins.connection_window_bytes.clamp(DEFAULT_WINDOW, LARGEST_WINDOW),
+            peer: PeerSettings::default(),
+            life: Life::New,
+            settings_seen: false,
+            settings_acknowledged: false,
+            goaway: None,
+            said_closed: false,
+            streams: Streams::new(),
+            highest_reset: 0,
+            reader: Reader::default(),
+            block: None,
+            decoder: Decoder::new(table),
+            encoder: RequestEncoder::new(),
+            received: ReceiveWindow::default(),
+            send_window: SendWindow::new(DEFAULT_WINDOW),
+            sending: VecDeque::new(),
+            output: Output::default(),
+            idle_frames: 0,
+        }
+    }
+
+    /// Pretends that all stream identifiers below `id` are used up; for tests of the end of a long life.
+    pub fn skip_streams_to(&mut self, id: u32) {
+        self.streams.skip_to(id);
+    }
+
+    /// Ends the connection because of `error`: says GOAWAY and fails what is unanswered.
+    fn fail(&mut self, error: &ConnectionError, sink: &mut Sink<'_>) {
+        frame::write_goaway(error.code, self.output.frames());
+        self.end(Outcome::Failed(error.failure()), sink);
+    }
+
+    /// The connection is over: unanswered requests fail where the outcome is a failure.
+    fn end(&mut self, outcome: Outcome, sink: &mut Sink<'_>) {
+        self.life = Life::Closed;
+        self.sending.clear();
+        self.block = None;
+        let streams = self.streams.take_where(|_| true);
+        if let Outcome::Failed(failure) = &outcome {
+            for stream in streams.iter().filter(|stream| stream.phase != Phase::Answered) {
+                sink(Event::Failed { request: stream.request, failure: failure.clone() });
+            }
+        }
+        if !std::mem::replace(&mut self.said_closed, true) {
+            sink(Event::Closed(outcome));
+        }
+    }
+
+    /// Ends the connection in good order when nothing is left to wait for.
+    fn end_when_done(&mut self, sink: &mut Sink<'_>) {
+        if self.life == Life::Closed || self.streams.open() > 0 {
+            return;
+        }
+        match &self.goaway {
+            Some(goaway) if goaway.code != ErrorCode::NO_ERROR => {
+                let failure = Failure { kind: FailureKind::Closed, reason: goaway.reason() };
+                self.end(Outcome::Failed(failure), sink);
+            }
+            Some(_) => self.end(Outcome::Ok, sink),
+            None if self.life == Life::Closing => self.end(Outcome::Ok, sink),
+            None => {}
+        }
+    }
+
+    /// Ends one stream because of `error`: resets it and fails its request.
+    fn fail_stream(
+        &mut self,
+        id: u32,
+        error: &StreamError,
+        sink: &mut Sink<'_>,
+    ) -> Result<(), ConnectionError> {
+        let Some(stream) = self.streams.remove(id) else { return Ok(()) };
+        self.reset(id, error.code);
+        if stream.phase != Phase::Answered {
+            sink(Event::Failed { request: stream.request, failure: error.failure() });
+        }
+        self.count_reply(13)
+    }
+
+    /// Queues RST_STREAM and remembers that frames may still come.
+    fn reset(&mut self, id: u32, code: ErrorCode) {
+        frame::write_reset(id, code, self.output.frames());
+        self.highest_reset = self.highest_reset.max(id);
+    }
+
+    /// Counts what the peer made us queue.
+    fn count_reply(&mut self, bytes: usize) -> Result<(), ConnectionError> {
+        if self.output.count_reply(bytes) > self.limits.reply_bytes {
+            return Err(ConnectionError::limit(format!(
+                "the server asks for more than {} bytes of replies at once",
+                self.limits.reply_bytes
+            )));
+        }
+        Ok(())
+    }
+}
+
+impl Goaway {
+    fn reason(&self) -> String {
+        let debug = if self.debug.is_empty() { String::new() } else { format!(" (\"{}\")", self.debug) };
+        format!("the server said GOAWAY {}{debug}", self.code)
+    }
+}
+
+impl Protocol for Http2 {
+    fn start(&mut self) {
+        if self.life == Life::New {
+            self.life = Life::Open;
+            self.write_preface();
+        }
+    }
+
+    fn available_requests(&self) -> usize {
+        if self.life != Life::Open || self.goaway.is_some() {
+            return 0;
+        }
+        let allowed = self.peer.concurrent_streams.min(self.limits.concurrent_streams) as usize;
+        allowed.saturating_sub(self.streams.open()).min(self.streams.identifiers_left())
+    }
+
+    fn send_request(&mut self, id: RequestId, request: &Request) -> Result<HeaderBytes, NotNow> {
+        if self.available_requests() == 0 {
+            return Err(NotNow);
+        }
+        self.begin_request(id, request).ok_or(NotNow)
+    }
+
+    fn handle_bytes(&mut self, bytes: &[u8], sink: &mut Sink<'_>) {
+        let mut rest = bytes;
+        while !rest.is_empty() && self.life != Life::Closed {
+            match self.step(rest, sink) {
+                Ok(left) => rest = left,
+                Err(error) => return self.fail(&error, sink),
+            }
+        }
+        self.end_when_done(sink);
+    }
+
+    fn handle_end(&mut self, sink: &mut Sink<'_>) {
+        if self.life == Life::Closed && self.said_closed {
+            return;
+        }
+        if self.streams.open() == 0 {
+            return match &self.goaway {
+                Some(_) => self.end_when_done(sink),
+                None => self.end(Outcome::Ok, sink),
+            };
+        }
+        let reason = match &self.goaway {
+            Some(goaway) => {
+                format!("{} and closed the connection before the response was whole", goaway.reason())
+            }
+            None => {
+                "the server closed the connection before the response was whole, without GOAWAY".to_owned()
+            }
+        };
+        self.end(Outcome::Failed(Failure { kind: FailureKind::Closed, reason }), sink);
+    }
+
+    fn handle_broken(&mut self, failure: Failure, sink: &mut Sink<'_>) {
+        if self.life == Life::Closed && self.said_closed {
+            return;
+        }
+        self.end(Outcome::Failed(failure), sink);
+    }
+
+    fn cancel(&mut self, id: RequestId) {
+        let Some(stream) =
+            self.streams.iter_mut().find(|stream| stream.request == id).map(|stream| stream.id)
+        else {
+            return;
+        };
+        self.streams.remove(stream);
+        self.reset(stream, ErrorCode::CANCEL);
+        self.close_when_idle();
+    }
+
+    fn close(&mut self) {
+        if matches!(self.life, Life::New | Life::Open) {
+            if self.life == Life::Open {
+                frame::write_goaway(ErrorCode::NO_ERROR, self.output.frames());
+            }
+            self.life = Life::Closing;
+        }
+        self.close_when_idle();
+    }
+
+    fn poll_output(&mut self, out: &mut Vec<u8>) -> bool {
+        self.fill(out)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.life == Life::Closed
+    }
+}
+
+impl Http2 {
+    /// Closes without a word where `close` or GOAWAY came before and the last request was given up.
+    fn close_when_idle(&mut self) {
+        let leaving = self.life == Life::Closing || self.goaway.is_some();
+        if leaving && self.streams.open() == 0 {
+            self.life = Life::Closed;
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Taking the input apart into frames (RFC 9113, section 4), however it is cut.
+
+use model::sample::FailureKind;
+
+use super::Http2;
+use super::error::ConnectionError;
+use super::frame::{ErrorCode, FrameHeader, HEADER_BYTES, flag, kind};
+use super::response::DataFrame;
+use crate::contract::Sink;
+
+/// Where in the input the connection is, and what was cut off.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    pub(super) reading: Reading,
+    /// The part of a frame header or of a payload that has come; at most SETTINGS_MAX_FRAME_SIZE bytes.
+    partial: Vec<u8>,
+}
+
+/// What the next bytes are.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) enum Reading {
+    /// A frame header.
+    #[default]
+    Header,
+    /// A payload that is needed as a whole.
+    Payload(FrameHeader),
+    /// DATA, handed on as it comes.
+    Data(DataFrame),
+    /// So many bytes of no interest.
+    Skip(u32),
+}
+
+impl Http2 {
+    /// Takes one step through `bytes`, which is not empty, and gives what is left of it.
+    pub(super) fn step<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        sink: &mut Sink<'_>,
+    ) -> Result<&'a [u8], ConnectionError> {
+        match self.reader.reading {
+            Reading::Header => {
+                let Some((header, rest)) = self.read_header(bytes) else { return Ok(&[]) };
+                self.begin_frame(&header, sink)?;
+                Ok(rest)
+            }
+            Reading::Payload(header) => self.payload_step(header, bytes, sink),
+            Reading::Data(frame) => self.data_step(frame, bytes, sink),
+            Reading::Skip(left) => {
+                let taken = bytes.len().min(left as usize);
+                let left = left - u32::try_from(taken).unwrap_or(left);
+                self.reader.reading = if left == 0 { Reading::Header } else { Reading::Skip(left) };
+                Ok(&bytes[taken..])
+            }
+        }
+    }
+
+    fn read_header<'a>(&mut self, bytes: &'a [u8]) -> Option<([u8; HEADER_BYTES], &'a [u8])> {
+        let partial = &mut self.reader.partial;
+        if partial.is_empty()
+            && let Some((header, rest)) = bytes.split_first_chunk()
+        {
+            return Some((*header, rest));
+        }
+        let taken = bytes.len().min(HEADER_BYTES - partial.len());
+        partial.extend_from_slice(&bytes[..taken]);
+        let header = *partial.first_chunk()?;
+        partial.clear();
+        Some((header, &bytes[taken..]))
+    }
+
+    fn payload_step<'a>(
+        &mut self,
+        header: FrameHeader,
+        bytes: &'a [u8],
+        sink: &mut Sink<'_>,
+    ) -> Result<&'a [u8], ConnectionError> {
+        let length = header.length as usize;
+        if self.reader.partial.is_empty() && bytes.len() >= length {
+            let (payload, rest) = bytes.split_at(length);
+            self.reader.reading = Reading::Header;
+            self.handle_frame(header, payload, sink)?;
+            return Ok(rest);
+        }
+        let taken = bytes.len().min(length - self.reader.partial.len());
+        self.reader.partial.extend_from_slice(&bytes[..taken]);
+        if self.reader.partial.len() == length {
+            let mut payload = std::mem::take(&mut self.reader.partial);
+            self.reader.reading = Reading::Header;
+            self.handle_frame(header, &payload, sink)?;
+            payload.clear();
+            self.reader.partial = payload;
+        }
+        Ok(&bytes[taken..])
+    }
+
+    /// Checks a frame's header and decides how its payload is read.
+    fn begin_frame(
+        &mut self,
+        bytes: &[u8; HEADER_BYTES],
+        sink: &mut Sink<'_>,
+    ) -> Result<(), ConnectionError> {
+        let header = FrameHeader::parse(bytes);
+        if !self.settings_seen {
+            check_first(bytes, header)?;
+        }
+        if header.length > self.local.max_frame_bytes {
+            return Err(ConnectionError::new(
+                ErrorCode::FRAME_SIZE_ERROR,
+                format!(
+                    "a frame of {} bytes, SETTINGS_MAX_FRAME_SIZE is {}",
+                    header.length, self.local.max_frame_bytes
+                ),
+            ));
+        }
+        let expected = self.block.as_ref().map(|block| block.stream());
+        if let Some(stream) = expected
+            && (header.kind != kind::CONTINUATION || header.stream != stream)
+        {
+            return Err(ConnectionError::protocol(format!(
+                "a frame of type {} on stream {} inside the header block of stream {stream}",
+                header.kind, header.stream
+            )));
+        }
+        match header.kind {
+            kind::DATA => self.begin_data(header, sink),
+            kind::HEADERS..=kind::CONTINUATION if header.length == 0 => self.handle_frame(header, &[], sink),
+            kind::HEADERS..=kind::CONTINUATION => {
+                self.reader.reading = Reading::Payload(header);
+                Ok(())
+            }
+            _ => {
+                self.skip(header.length);
+                self.count_idle()
+            }
+        }
+    }
+
+    /// Reads past `length` bytes.
+    pub(super) fn skip(&mut self, length: u32) {
+        self.reader.reading = if length == 0 { Reading::Header } else { Reading::Skip(length) };
+    }
+
+    /// Acts on a frame that has come as a whole.
+    fn handle_frame(
+        &mut self,
+        header: FrameHeader,
+        payload: &[u8],
+        sink: &mut Sink<'_>,
+    ) -> Result<(), ConnectionError> {
+        match header.kind {
+            kind::HEADERS => self.handle_headers(header, payload, sink),
+            kind::CONTINUATION => self.handle_continuation(header, payload, sink),
+            kind::PRIORITY => self.handle_priority(header),
+            kind::RST_STREAM => self.handle_reset(header, payload, sink),
+            kind::SETTINGS => self.handle_settings(header, payload),
+            kind::PUSH_PROMISE => {
+                Err(ConnectionError::protocol("PUSH_PROMISE although SETTINGS_ENABLE_PUSH is 0".to_owned()))
+            }
+            kind::PING => self.handle_ping(header, payload),
+            kind::GOAWAY => self.handle_goaway(header, payload, sink),
+            kind::WINDOW_UPDATE => self.handle_window_update(header, payload, sink),
+            _ => Ok(()),
+        }
+    }
+
+    /// Counts a frame that brings no response on; a peer that sends nothing else is cut off.
+    pub(super) fn count_idle(&mut self) -> Result<(), ConnectionError> {
+        self.idle_frames += 1;
+        if self.idle_frames > self.limits.idle_frames {
+            return Err(ConnectionError::limit(format!(
+                "more than {} frames in a row that bring no response on",
+                self.limits.idle_frames
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// The first frame must be SETTINGS (RFC 9113, section 3.4); an answer in HTTP/1 is recognised.
+fn check_first(bytes: &[u8; HEADER_BYTES], header: FrameHeader) -> Result<(), ConnectionError> {
+    if bytes.starts_with(b"HTTP/1.") {
+        return Err(ConnectionError {
+            code: ErrorCode::PROTOCOL_ERROR,
+            kind: FailureKind::WrongVersion,
+            reason: "the server answers in HTTP/1 where HTTP/2 was asked for".to_owned(),
+        });
+    }
+    if header.kind != kind::SETTINGS || header.has(flag::ACK) {
+        return Err(ConnectionError::protocol(format!(
+            "the server's first frame has type {} and is not its SETTINGS",
+            header.kind
+        )));
+    }
+    Ok(())
+}

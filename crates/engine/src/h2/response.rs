@@ -1,0 +1,321 @@
+//! Frames of a response: HEADERS, CONTINUATION, DATA (RFC 9113, sections 6.1, 6.2, 6.10 and 8.1).
+
+use model::sample::FailureKind;
+
+use super::Http2;
+use super::control::wrong_size;
+use super::error::{ConnectionError, StreamError};
+use super::frame::{ErrorCode, FrameHeader, HEADER_BYTES, flag};
+use super::receive::Reading;
+use super::settings::DEFAULT_WINDOW;
+use super::stream::{Fields, Phase, Section};
+use crate::contract::{Event, Sink};
+
+/// A header block whose end has not come.
+#[derive(Debug)]
+pub(super) struct Block {
+    stream: u32,
+    end_stream: bool,
+    wire: u32,
+    frames: u32,
+    bytes: Vec<u8>,
+}
+
+impl Block {
+    pub(super) fn stream(&self) -> u32 {
+        self.stream
+    }
+}
+
+/// A DATA frame that is being read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DataFrame {
+    stream: u32,
+    end_stream: bool,
+    /// The padding's length has not been read; it is the next byte.
+    padding_due: bool,
+    /// Bytes of data left; with `padding_due`, all that is left.
+    left: u32,
+    /// Bytes of padding left.
+    padding: u32,
+}
+
+impl Http2 {
+    pub(super) fn handle_headers(
+        &mut self,
+        header: FrameHeader,
+        payload: &[u8],
+        sink: &mut Sink<'_>,
+    ) -> Result<(), ConnectionError> {
+        self.check_begun(header.stream, "HEADERS")?;
+        let fragment = fragment(header, payload)?;
+        let wire = header.length + HEADER_BYTES as u32;
+        let end_stream = header.has(flag::END_STREAM);
+        if header.has(flag::END_HEADERS) {
+            return self.handle_block(header.stream, end_stream, fragment, wire, sink);
+        }
+        let block = Block { stream: header.stream, end_stream, wire, frames: 1, bytes: fragment.to_vec() };
+        self.block = Some(block);
+        Ok(())
+    }
+
+    pub(super) fn handle_continuation(
+        &mut self,
+        header: FrameHeader,
+        payload: &[u8],
+        sink: &mut Sink<'_>,
+    ) -> Result<(), ConnectionError> {
+        let Some(block) = &mut self.block else {
+            return Err(ConnectionError::protocol("CONTINUATION outside a header block".to_owned()));
+        };
+        block.frames += 1;
+        let limits = &self.limits;
+        if block.frames > limits.header_block_frames
+            || block.bytes.len() + payload.len() > limits.header_block_bytes
+        {
+            return Err(ConnectionError::limit(format!(
+                "a header block of more than {} frames or {} bytes",
+                limits.header_block_frames, limits.header_block_bytes
+            )));
+        }
+        block.wire = block.wire.saturating_add(header.length + HEADER_BYTES as u32);
+        block.bytes.extend_from_slice(payload);
+        if !header.has(flag::END_HEADERS) {
+            return Ok(());
+        }
+        match self.block.take() {
+            Some(block) => self.handle_block(block.stream, block.end_stream, &block.bytes, block.wire, sink),
+            None => Ok(()),
+        }
+    }
+
+    /// Acts on a whole header block. It is decoded even where nobody waits for it: the table must follow.
+    fn handle_block(
+        &mut self,
+        id: u32,
+        end_stream: bool,
+        block: &[u8],
+        wire: u32,
+        sink: &mut Sink<'_>,
+    ) -> Result<(), ConnectionError> {
+        let mut fields = Fields::default();
+        self.decoder
+            .decode(block, |field| fields.add(&field))
+            .map_err(|error| ConnectionError::new(ErrorCode::COMPRESSION_ERROR, error.to_string()))?;
+        let Some(stream) = self.streams.get_mut(id) else {
+            self.check_forgotten(id, "HEADERS")?;
+            return self.count_idle();
+        };
+        if stream.phase == Phase::Answered {
+            return Err(after_end(id, "HEADERS"));
+        }
+        self.idle_frames = 0;
+        let request = stream.request;
+        let limit = self.limits.header_list_bytes as usize;
+        match stream.take_fields(&fields, end_stream, wire, limit) {
+            Err(error) => return self.fail_stream(id, &error, sink),
+            Ok(Section::Informational(status)) => {
+                if stream.informational > self.limits.informational {
+                    let error = StreamError {
+                        code: ErrorCode::ENHANCE_YOUR_CALM,
+                        kind: FailureKind::Limit,
+                        reason: format!(
+                            "more than {} informational (1xx) responses",
+                            self.limits.informational
+                        ),
+                    };
+                    return self.fail_stream(id, &error, sink);
+                }
+                sink(Event::Informational { request, status });
+            }
+            Ok(Section::Head(head)) => sink(Event::Head { request, head }),
+            Ok(Section::Trailers) => {}
+        }
+        if end_stream { self.finish(id, sink) } else { Ok(()) }
+    }
+
+    /// The response is whole, or says so.
+    fn finish(&mut self, id: u32, sink: &mut Sink<'_>) -> Result<(), ConnectionError> {
+        let Some(stream) = self.streams.get_mut(id) else { return Ok(()) };
+        if let Err(error) = stream.take_end() {
+            return self.fail_stream(id, &error, sink);
+        }
+        let request = stream.request;
+        if stream.body.is_empty() {
+            self.streams.remove(id);
+        } else {
+            // The answer came early; the rest of the request is still owed (RFC 9113, section 8.1).
+            stream.phase = Phase::Answered;
+        }
+        sink(Event::End { request });
+        Ok(())
+    }
+
+    /// Accounts for a DATA frame from its header.
+    pub(super) fn begin_data(
+        &mut self,
+        header: FrameHeader,
+        sink: &mut Sink<'_>,
+    ) -> Result<(), ConnectionError> {
+        self.check_begun(header.stream, "DATA")?;
+        if !self.received.take(header.length, self.connection_window) {
+            return Err(ConnectionError::new(
+                ErrorCode::FLOW_CONTROL_ERROR,
+                format!("DATA beyond the connection's window of {} bytes", self.connection_window),
+            ));
+        }
+        if let Some(increment) = self.received.replenish(self.connection_window) {
+            super::frame::write_window_update(0, increment, self.output.frames());
+        }
+        let padded = header.has(flag::PADDED);
+        if padded && header.length == 0 {
+            return Err(wrong_size("padded DATA", 0, "at least 1"));
+        }
+        let window = self.stream_window();
+        let Some(stream) = self.streams.get_mut(header.stream) else {
+            self.check_forgotten(header.stream, "DATA")?;
+            self.skip(header.length);
+            return self.count_idle();
+        };
+        if stream.phase == Phase::Answered {
+            return Err(after_end(header.stream, "DATA"));
+        }
+        if !stream.received.take(header.length, window) {
+            let error = StreamError {
+                code: ErrorCode::FLOW_CONTROL_ERROR,
+                kind: FailureKind::Protocol,
+                reason: format!("DATA beyond the stream's window of {window} bytes"),
+            };
+            self.skip(header.length);
+            return self.fail_stream(header.stream, &error, sink);
+        }
+        let frame = DataFrame {
+            stream: header.stream,
+            end_stream: header.has(flag::END_STREAM),
+            padding_due: padded,
+            left: header.length,
+            padding: 0,
+        };
+        if header.length == 0 {
+            self.count_idle()?;
+            if let Err(error) = stream_data(self, header.stream, 0) {
+                return self.fail_stream(header.stream, &error, sink);
+            }
+            return self.end_data(frame, sink);
+        }
+        if !padded {
+            return self.announce_data(frame, sink);
+        }
+        self.reader.reading = Reading::Data(frame);
+        Ok(())
+    }
+
+    /// The length of a frame's data is known: checks it and lets the data come.
+    fn announce_data(&mut self, frame: DataFrame, sink: &mut Sink<'_>) -> Result<(), ConnectionError> {
+        if frame.left > 0 {
+            self.idle_frames = 0;
+        } else {
+            self.count_idle()?;
+        }
+        if let Err(error) = stream_data(self, frame.stream, u64::from(frame.left)) {
+            self.skip(frame.left + frame.padding);
+            return self.fail_stream(frame.stream, &error, sink);
+        }
+        if frame.left + frame.padding == 0 {
+            return self.end_data(frame, sink);
+        }
+        self.reader.reading = Reading::Data(frame);
+        Ok(())
+    }
+
+    /// Hands on what `bytes` holds of a DATA frame.
+    pub(super) fn data_step<'a>(
+        &mut self,
+        mut frame: DataFrame,
+        bytes: &'a [u8],
+        sink: &mut Sink<'_>,
+    ) -> Result<&'a [u8], ConnectionError> {
+        if frame.padding_due {
+            let Some((&padding, rest)) = bytes.split_first() else { return Ok(bytes) };
+            frame.padding_due = false;
+            frame.padding = u32::from(padding);
+            frame.left = frame.left.checked_sub(1 + frame.padding).ok_or_else(|| padding_too_long("DATA"))?;
+            self.announce_data(frame, sink)?;
+            return Ok(rest);
+        }
+        let taken = bytes.len().min(frame.left as usize);
+        let (piece, rest) = bytes.split_at(taken);
+        frame.left -= u32::try_from(taken).unwrap_or(frame.left);
+        if !piece.is_empty()
+            && let Some(stream) = self.streams.get_mut(frame.stream)
+        {
+            sink(Event::Data { request: stream.request, bytes: piece });
+        }
+        let taken = rest.len().min(frame.padding as usize);
+        frame.padding -= u32::try_from(taken).unwrap_or(frame.padding);
+        if frame.left + frame.padding == 0 {
+            self.end_data(frame, sink)?;
+        } else {
+            self.reader.reading = Reading::Data(frame);
+        }
+        Ok(&rest[taken..])
+    }
+
+    /// A DATA frame is over: the stream ends, or its window is opened again.
+    fn end_data(&mut self, frame: DataFrame, sink: &mut Sink<'_>) -> Result<(), ConnectionError> {
+        self.reader.reading = Reading::Header;
+        if frame.end_stream {
+            return self.finish(frame.stream, sink);
+        }
+        let window = self.local.stream_window_bytes;
+        if let Some(stream) = self.streams.get_mut(frame.stream)
+            && let Some(increment) = stream.received.replenish(window)
+        {
+            super::frame::write_window_update(frame.stream, increment, self.output.frames());
+        }
+        Ok(())
+    }
+
+    /// The window of each stream that the peer may believe in: ours once it has acknowledged our SETTINGS.
+    fn stream_window(&self) -> u32 {
+        match self.settings_acknowledged {
+            true => self.local.stream_window_bytes,
+            false => self.local.stream_window_bytes.max(DEFAULT_WINDOW),
+        }
+    }
+
+    /// Allows frames for streams that we have reset and refuses them for those that the peer has ended.
+    fn check_forgotten(&self, id: u32, frame: &str) -> Result<(), ConnectionError> {
+        if id <= self.highest_reset { Ok(()) } else { Err(after_end(id, frame)) }
+    }
+}
+
+/// Accounts for `length` bytes of body; a stream that was given up meanwhile takes anything.
+fn stream_data(connection: &mut Http2, id: u32, length: u64) -> Result<(), StreamError> {
+    connection.streams.get_mut(id).map_or(Ok(()), |stream| stream.take_data(length))
+}
+
+fn after_end(id: u32, frame: &str) -> ConnectionError {
+    ConnectionError::new(ErrorCode::STREAM_CLOSED, format!("{frame} on stream {id}, which has ended"))
+}
+
+fn padding_too_long(frame: &str) -> ConnectionError {
+    ConnectionError::protocol(format!("{frame} with padding as long as its payload or longer"))
+}
+
+/// The part of a HEADERS payload that is the header block (RFC 9113, section 6.2).
+fn fragment(header: FrameHeader, payload: &[u8]) -> Result<&[u8], ConnectionError> {
+    let too_short = || wrong_size("HEADERS", payload.len(), "more");
+    let mut rest = payload;
+    let mut padding = 0;
+    if header.has(flag::PADDED) {
+        let (&length, behind) = rest.split_first().ok_or_else(too_short)?;
+        padding = usize::from(length);
+        rest = behind;
+    }
+    if header.has(flag::PRIORITY) {
+        rest = rest.get(5..).ok_or_else(too_short)?;
+    }
+    let length = rest.len().checked_sub(padding).ok_or_else(|| padding_too_long("HEADERS"))?;
+    Ok(&rest[..length])
+}
