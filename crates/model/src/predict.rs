@@ -12,7 +12,8 @@
 //!    longer. An HTTP/1.1 connection answers one request a round, so a level has at least as many rounds as it has
 //!    requests per connection.
 //!
-//! Loss and queues are left out.
+//! Loss and queues are left out, and so is that levels overlap: what a style sheet names is asked for while the
+//! document's other resources still arrive.
 
 use crate::assignment::Workload;
 use crate::network::Network;

@@ -8,6 +8,9 @@ use toml::de::{DeTable, DeValue};
 use super::nearest::unknown;
 use crate::error::{InputError, Place, Source};
 
+/// A list in a study has at most so many entries.
+pub(super) const MOST_ENTRIES: usize = 1000;
+
 /// A value with the place where a person wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Placed<T> {
@@ -124,6 +127,10 @@ impl<'a> Table<'a> {
         let DeValue::Array(items) = value.get_ref() else {
             return Err(self.wrong_type(key, value, &format!("expected a list such as `{key} = {example}`")));
         };
+        if items.len() > MOST_ENTRIES {
+            let problem = format!("`{key}`: found {} entries, expected at most {MOST_ENTRIES}", items.len());
+            return Err(self.source.error(value.span(), problem));
+        }
         let texts: Result<Vec<_>, _> = items
             .iter()
             .map(|item| match item.get_ref() {

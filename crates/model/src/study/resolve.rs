@@ -14,7 +14,7 @@ use crate::shuffle::SplitMix64;
 use crate::variant::Variant;
 
 /// More cells than this are a mistake in the matrix.
-const MOST_CELLS: usize = 100_000;
+const MOST_CELLS: usize = 10_000;
 /// More runs than this would not end within days.
 const MOST_RUNS: u64 = 1_000_000;
 

@@ -287,14 +287,11 @@ fn faults_of_workloads() {
     );
     let connections = fault(13, "page = \"small\"\nconnections = 4");
     assert!(connections.starts_with("s.toml:14:1: found `connections`, expected a key of [workload.small]"));
-    let closed =
-        |lines: &str| fault(12, &format!("kind = \"closed\"\n{lines}")).replace("page = \"small\"", "");
-    // Line 13 is now the first of `lines`; the page's own line stands after them and has to go.
     let text = |lines: &str| {
         SHORT.replace("kind = \"page\"\npage = \"small\"", &format!("kind = \"closed\"\n{lines}"))
     };
-    assert!(closed("").contains("found `page`, expected a key of [workload.small]"));
     let error = |lines: &str| parse(&text(lines)).unwrap_err();
+    assert!(error("page = \"small\"").contains("found `page`, expected a key of [workload.small]"));
     assert!(error("paths = []").contains("found an empty list"));
     assert!(error("paths = [\"a\"]\nduration = \"1s\"").starts_with("s.toml:13:10: `paths`: found `a`"));
     assert!(error("paths = [\"/\"]").contains("found neither `duration` nor `requests`"));
@@ -386,10 +383,30 @@ fn the_command_line_overrides_and_its_faults_say_so() {
 
 #[test]
 fn a_matrix_too_large_is_refused() {
-    let text = SHORT.replace("runs = 2", "runs = 10000");
-    let variants = text.replace("[\"h1s\", \"h3\"]", "[\"h1\", \"h1s\", \"h2c\", \"h2\", \"h3\"]");
-    let both = variants.replace("[\"origin\"]", "[\"origin\", \"nginx\"]");
-    assert_eq!(parse(&both).unwrap().runs.len(), 100_000);
+    let study = |workloads: usize| {
+        let names: Vec<String> = (0..workloads).map(|number| format!("\"w{number}\"")).collect();
+        let tables: Vec<String> = names
+            .iter()
+            .map(|name| format!("[workload.{name}]\nkind = \"page\"\npage = \"small\"\n"))
+            .collect();
+        let text = SHORT.replace("[\"small\"]", &format!("[{}]", names.join(", ")));
+        text.replace("runs = 2", "runs = 10000").replace("[hold]", &format!("{}[hold]", tables.concat()))
+    };
+    assert_eq!(parse(&study(1)).unwrap().runs.len(), 20_000);
+    assert_eq!(
+        parse(&study(51)).unwrap_err(),
+        "s.toml:6:1: found 102 cells of 10000 runs each, expected at most 1000000 runs in all"
+    );
+    let most = "found 1001 entries, expected at most 1000";
+    assert!(fault(9, &format!("network = [{}]", vec!["'lan'"; 1001].join(", "))).ends_with(most));
+    let comment = format!("{SHORT}#{}", "x".repeat(256 << 10));
+    assert!(parse(&comment).unwrap_err().ends_with("expected at most 262144"));
+    let every = study(900)
+        .replace("[\"h1s\", \"h3\"]", "[\"h1\", \"h1s\", \"h2c\", \"h2\", \"h3\"]")
+        .replace("[\"origin\"]", "[\"origin\", \"nginx\"]")
+        .replace("[\"lan\"]", "[\"lan\", \"north-carolina\"]");
+    let cells = parse(&every).unwrap_err();
+    assert_eq!(cells, "s.toml:6:1: found a matrix of more than 10000 cells, expected fewer levels");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use toml::de::DeTable;
 
 use super::hold;
 use super::nearest::unknown;
-use super::reader::{Placed, Table};
+use super::reader::{MOST_ENTRIES, Placed, Table};
 use super::{Factor, Study};
 use crate::error::{InputError, Source};
 use crate::units;
@@ -21,6 +21,7 @@ const CLOSED_KEYS: &[&str] =
     &["kind", "paths", "connections", "streams", "requests", "duration", "warmup", "clients"];
 const WORKLOAD_KINDS: &[&str] = &["page", "closed"];
 
+const MOST_TEXT_BYTES: usize = 256 << 10;
 const DEFAULT_SEED: u64 = 1;
 const MOST_SEED: u64 = i64::MAX as u64; // TOML's own limit of a whole number
 const MOST_CLIENTS: u64 = 1; // one client process a group, until the runner starts more
@@ -90,6 +91,10 @@ pub(super) struct Closed {
 }
 
 pub(super) fn read(name: &str, source: Source<'_>) -> Result<Study, InputError> {
+    if source.text.len() > MOST_TEXT_BYTES {
+        let problem = format!("found {} bytes, expected at most {MOST_TEXT_BYTES}", source.text.len());
+        return Err(source.error(0..0, problem));
+    }
     let document = DeTable::parse(source.text).map_err(|error| source.toml_error(&error))?;
     let root = Table::root(source, document.get_ref(), STUDY_KEYS)?;
     let question = root.string("question", "Which version loads this page soonest?")?;
@@ -174,6 +179,9 @@ fn read_matrix(root: &Table<'_>) -> Result<Placed<Vec<Factor>>, InputError> {
 fn read_workloads(root: &Table<'_>) -> Result<Vec<NamedEntry>, InputError> {
     let missing = "found no `[workload.NAME]`, expected one for each level of `workload` in the matrix";
     let table = root.table("workload")?.ok_or_else(|| root.error(missing))?;
+    if table.keys().count() > MOST_ENTRIES {
+        return Err(table.error(format!("found more than {MOST_ENTRIES} workloads, expected fewer")));
+    }
     let mut workloads = Vec::new();
     for name in table.keys() {
         if let Some(entry) = table.table(&name.value)? {

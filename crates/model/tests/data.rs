@@ -1,0 +1,107 @@
+//! Every data file of the repository can be read, and those that `quick` rests on say what they should.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly, in its helpers too")]
+
+use std::path::PathBuf;
+
+use model::error::Source;
+use model::study::{DataFile, Library, Overrides, Study};
+use model::{Network, Page};
+
+/// The repository's own folders. Any metric is known: the names belong to the analysis.
+struct Folders {
+    metric: String,
+}
+
+impl Library for Folders {
+    fn networks(&self) -> Vec<String> {
+        names("networks")
+    }
+
+    fn pages(&self) -> Vec<String> {
+        names("pages")
+    }
+
+    fn servers(&self) -> Vec<String> {
+        names("servers")
+    }
+
+    fn metrics(&self) -> Vec<String> {
+        vec![self.metric.clone()]
+    }
+
+    fn network(&self, name: &str) -> Result<DataFile, String> {
+        Ok(DataFile { file: format!("networks/{name}.toml"), text: text("networks", name) })
+    }
+
+    fn page(&self, name: &str) -> Result<DataFile, String> {
+        Ok(DataFile { file: format!("pages/{name}.toml"), text: text("pages", name) })
+    }
+}
+
+fn folder(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)
+}
+
+/// What stands in a folder of data, without the ending `.toml`.
+fn names(of: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(folder(of)).unwrap();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .map(|name| name.strip_suffix(".toml").unwrap_or(&name).to_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+#[expect(clippy::disallowed_methods, reason = "only this test reads files, the crate does not")]
+fn text(of: &str, name: &str) -> String {
+    std::fs::read_to_string(folder(of).join(format!("{name}.toml"))).unwrap()
+}
+
+fn page(name: &str) -> Page {
+    let file = format!("pages/{name}.toml");
+    Page::parse(name, Source { file: &file, text: &text("pages", name) })
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn every_network_can_be_read_and_names_its_source() {
+    let names = names("networks");
+    assert!(names.contains(&"lan".to_owned()) && names.contains(&"north-carolina".to_owned()));
+    for name in names {
+        let file = format!("networks/{name}.toml");
+        let network = Network::parse(&name, Source { file: &file, text: &text("networks", &name) })
+            .unwrap_or_else(|error| panic!("{error}"));
+        assert!(!network.title.is_empty() && !network.source.is_empty(), "{file}");
+    }
+}
+
+#[test]
+fn every_page_can_be_read_and_stays_under_its_own_folder() {
+    for name in names("pages") {
+        for resource in &page(&name).resources {
+            assert!(resource.path.starts_with(&format!("/{name}/")), "{name}: {}", resource.path);
+        }
+    }
+}
+
+#[test]
+fn pages_weigh_what_their_study_says() {
+    let weight = |name| (page(name).resources.len(), page(name).total_bytes());
+    assert_eq!(weight("small"), (3, 20_000));
+    assert_eq!(weight("large"), (55, 1_600_000));
+}
+
+#[test]
+fn every_study_becomes_a_plan() {
+    for name in names("studies") {
+        let file = format!("studies/{name}.toml");
+        let text = text("studies", &name);
+        let metric = text.parse::<toml::Table>().unwrap()["metric"].as_str().unwrap().to_owned();
+        let source = Source { file: &file, text: &text };
+        let plan = Study::parse(&name, source, &Overrides::default(), &Folders { metric })
+            .unwrap_or_else(|error| panic!("{error}"));
+        assert!(!plan.runs.is_empty(), "{file}");
+    }
+}
