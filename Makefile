@@ -1,0 +1,30 @@
+# Two targets do everything: `make run` and `make test`.
+
+.DEFAULT_GOAL := help
+.PHONY: help run test needs fmt lint deny
+
+help: ## what there is to make
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## build, run the study quick (about two minutes), print the report's path
+	@./scripts/run-quick.sh
+
+# A test that needs namespaces, nginx or a browser says so when it is skipped; here, a skip is a failure.
+test: export H123_NO_SKIP = 1
+test: needs ## install what the tests need, then run every check and test
+	cargo fmt --all --check
+	./scripts/check-dependencies.sh
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo test --workspace --locked
+
+needs: ## install what the tests need, or say what is missing
+	@./scripts/install-test-needs.sh
+
+fmt: ## format the code
+	cargo fmt --all
+
+lint: ## clippy, with every warning an error
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+deny: ## licences, bans and sources of the dependencies
+	@./scripts/check-dependencies.sh

@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# Checks licences, banned crates and sources of every dependency against deny.toml.
+#
+# Where cargo-deny is installed it decides. Otherwise cargo's own tree is held against the same lists: no need to
+# build cargo-deny (minutes) for a check that takes a second.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+if command -v cargo-deny >/dev/null; then
+    exec cargo deny --locked check bans licenses sources
+fi
+
+section() { # the lines of one `[section]` of deny.toml
+    awk -v wanted="[$1]" '/^\[/ { inside = ($0 == wanted) } inside' deny.toml
+}
+allowed=$(section licenses | awk '/^allow = \[/ { inside = 1; next } /^\]/ { inside = 0 } inside' | tr -d ' ",')
+banned=$(section bans | sed -n 's/^ *{ crate = "\([^"]*\)".*/\1/p')
+faults=0
+
+if [ -z "$allowed" ] || [ -z "$banned" ]; then
+    echo "deny.toml: found no list of licences or of banned crates, expected both" >&2
+    exit 1
+fi
+
+# Licences. `OR` needs one allowed side, `AND` needs all; "/" is an old way to write OR. Brackets only ever group an OR.
+tree=$(cargo tree --workspace --locked --edges normal,build,dev --prefix none --format '{p}|{l}')
+if ! sed 's/ (\*)$//' <<<"$tree" | sort -u | awk -F'|' -v allowed="$allowed" '
+    BEGIN { count = split(allowed, names, "\n"); for (i = 1; i <= count; i++) known[names[i]] = 1 }
+    function one_of(text,    sides, n, i) {
+        gsub(/[()]/, "", text)
+        n = split(text, sides, / OR /)
+        for (i = 1; i <= n; i++) { gsub(/^ +| +$/, "", sides[i]); if (sides[i] in known) return 1 }
+        return 0
+    }
+    $0 != "" {
+        licence = $2
+        gsub(/ *\/ */, " OR ", licence)
+        n = split(licence, parts, / AND /)
+        for (i = 1; i <= n; i++) if (!one_of(parts[i])) {
+            printf "%s: found the licence `%s`, expected one that deny.toml allows\n", $1, $2
+            bad = 1
+            break
+        }
+    }
+    END { exit bad }' >&2; then
+    faults=1
+fi
+
+for crate in $banned; do
+    if grep -q "^$crate v" <<<"$tree"; then
+        echo "found the crate \`$crate\`, which deny.toml bans; see who wants it: cargo tree -i $crate" >&2
+        faults=1
+    fi
+done
+
+foreign=$(grep '^source = ' Cargo.lock | grep -v 'registry+https://github.com/rust-lang/crates.io-index' || true)
+if [ -n "$foreign" ]; then
+    echo "Cargo.lock: found a source other than crates.io: $foreign" >&2
+    faults=1
+fi
+
+if grep -nE '^[a-z0-9_-]+ *= *("\*"|\{[^}]*version *= *"\*")' Cargo.toml crates/*/Cargo.toml >&2; then
+    echo "found a version that may be anything, expected a number" >&2
+    faults=1
+fi
+
+if [ "$faults" -eq 0 ]; then
+    echo "dependencies: licences, bans and sources are as deny.toml wants them"
+fi
+exit "$faults"

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Builds the tool, runs the study `quick` and prints where its report is.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+cargo build --release --locked --package h123
+out="results/quick-$(date -u +%Y%m%dT%H%M%SZ)"
+status=0
+cargo run --release --locked --quiet --package h123 -- run quick --out "$out" || status=$?
+case $status in
+    0) ;;
+    3) echo "Done (exit status 3): at least one cell failed or is invalid; the report says which and why." ;;
+    *) exit "$status" ;;
+esac
+echo "Report: $PWD/$out/report.html"
