@@ -277,18 +277,29 @@ static NOT_IN_A_TOKEN: [u8; 256] = not_in_a_token();
 /// The characters that no token has (RFC 9110, section 5.6.2).
 const fn not_in_a_token() -> [u8; 256] {
     let mut table = [1; 256];
-    let mut byte = 0;
+    let mut byte = 0u8;
     while byte < 128 {
-        if (byte as u8).is_ascii_alphanumeric() {
-            table[byte] = 0;
+        let is_mark = matches!(
+            byte,
+            b'!' | b'#'
+                | b'$'
+                | b'%'
+                | b'&'
+                | b'\''
+                | b'*'
+                | b'+'
+                | b'-'
+                | b'.'
+                | b'^'
+                | b'_'
+                | b'`'
+                | b'|'
+                | b'~'
+        );
+        if is_mark || byte.is_ascii_alphanumeric() {
+            table[byte as usize] = 0;
         }
         byte += 1;
-    }
-    let others = b"!#$%&'*+-.^_`|~";
-    let mut position = 0;
-    while position < others.len() {
-        table[others[position] as usize] = 0;
-        position += 1;
     }
     table
 }

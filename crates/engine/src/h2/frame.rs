@@ -67,6 +67,11 @@ impl FrameHeader {
         out.extend_from_slice(&[a, b, c, self.kind, self.flags, s0, s1, s2, s3]);
     }
 
+    /// The whole frame's length in bytes, its header included.
+    pub fn wire_bytes(self) -> u32 {
+        self.length.saturating_add(9)
+    }
+
     /// Whether a flag is set.
     #[inline]
     pub fn has(self, flag: u8) -> bool {

@@ -5,7 +5,7 @@ use model::sample::FailureKind;
 use super::Http2;
 use super::control::wrong_size;
 use super::error::{ConnectionError, StreamError};
-use super::frame::{ErrorCode, FrameHeader, HEADER_BYTES, flag};
+use super::frame::{ErrorCode, FrameHeader, flag};
 use super::receive::Reading;
 use super::settings::DEFAULT_WINDOW;
 use super::stream::{Fields, Phase, Section};
@@ -49,7 +49,7 @@ impl Http2 {
     ) -> Result<(), ConnectionError> {
         self.check_begun(header.stream, "HEADERS")?;
         let fragment = fragment(header, payload)?;
-        let wire = header.length + HEADER_BYTES as u32;
+        let wire = header.wire_bytes();
         let end_stream = header.has(flag::END_STREAM);
         if header.has(flag::END_HEADERS) {
             return self.handle_block(header.stream, end_stream, fragment, wire, sink);
@@ -78,7 +78,7 @@ impl Http2 {
                 limits.header_block_frames, limits.header_block_bytes
             )));
         }
-        block.wire = block.wire.saturating_add(header.length + HEADER_BYTES as u32);
+        block.wire = block.wire.saturating_add(header.wire_bytes());
         block.bytes.extend_from_slice(payload);
         if !header.has(flag::END_HEADERS) {
             return Ok(());

@@ -8,6 +8,9 @@ pub mod dynamic_table;
 pub mod encoder;
 pub mod static_table;
 
+#[cfg(test)]
+mod vectors;
+
 pub use decoder::{Decoder, Field};
 pub use encoder::{Encoder, Indexing};
 
