@@ -1,5 +1,6 @@
 //! Client engines: HTTP/1.1, HTTP/2 and HTTP/3, TLS and QUIC as state machines without I/O.
 
+pub mod client;
 pub mod contract;
 pub mod h1;
 pub mod h2;
@@ -11,6 +12,7 @@ pub mod quic;
 pub mod tcp;
 pub mod tls;
 
+pub use client::{Client, ClientConfig, ClientConfigError};
 pub use contract::{
     Connection, Event, Handshake, Head, HeaderBytes, Input, NotNow, Request, RequestId, Sink, Transmit,
 };

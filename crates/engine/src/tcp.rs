@@ -25,9 +25,9 @@ pub struct TcpConnection<P> {
 enum State {
     /// Before TCP is established, or while TLS shakes hands.
     Opening,
-    /// Requests and responses.
+    /// Requests and responses, until the protocol says that it is closed.
     Open,
-    /// The driver asked for the close, or the protocol wants it: what is queued still leaves, then close_notify.
+    /// The peer sends no more: what is queued still leaves, then close_notify.
     Closing,
     /// Nothing but an alert leaves.
     Over,
@@ -98,34 +98,48 @@ impl<P: Protocol> TcpConnection<P> {
         };
         match result {
             Err(failure) => self.fail(failure, sink),
-            Ok(true) => self.handle_end(sink),
+            Ok(true) => self.handle_end(true, sink),
             Ok(false) => self.after_protocol(sink),
         }
     }
 
-    /// The peer sends no more.
-    fn handle_end(&mut self, sink: &mut Sink<'_>) {
+    /// The peer sends no more; `is_whole` is false where an attacker could have cut the stream here.
+    fn handle_end(&mut self, is_whole: bool, sink: &mut Sink<'_>) {
         match self.state {
-            State::Over => {}
-            State::Opening => self.fail(
-                Failure {
-                    kind: FailureKind::Closed,
-                    reason: "the server closed the connection before it was ready".into(),
-                },
-                sink,
-            ),
-            State::Open | State::Closing => {
-                self.protocol.handle_end(&mut watched(&mut self.closed_said, sink));
+            State::Closing | State::Over => {}
+            State::Opening => {
+                let reason = "the server closed the connection before it was ready".into();
+                self.fail(Failure { kind: FailureKind::Closed, reason }, sink);
+            }
+            State::Open if is_whole => {
                 self.state = State::Closing;
+                self.protocol.handle_end(&mut watched(&mut self.closed_said, sink));
                 self.say_closed(Outcome::Ok, sink);
             }
+            State::Open => self.handle_truncation(sink),
         }
     }
 
-    /// Closes where the protocol is done with the stream.
+    /// TCP ended without close_notify: what was unanswered fails, even a body that runs until the end (RFC 9112,
+    /// section 9.8). Many servers leave an idle connection so, which is no failure.
+    fn handle_truncation(&mut self, sink: &mut Sink<'_>) {
+        self.state = State::Over;
+        let reason = "the server ended TCP without ending TLS (no close_notify)".into();
+        let failure = Failure { kind: FailureKind::Closed, reason };
+        let mut any_failed = false;
+        self.protocol.handle_broken(failure.clone(), &mut |event| match event {
+            Event::Closed(_) => {}
+            other => {
+                any_failed |= matches!(other, Event::Failed { .. });
+                sink(other);
+            }
+        });
+        self.say_closed(if any_failed { Outcome::Failed(failure) } else { Outcome::Ok }, sink);
+    }
+
+    /// Says that the connection is over where the protocol is done with the stream.
     fn after_protocol(&mut self, sink: &mut Sink<'_>) {
         if self.state == State::Open && self.protocol.is_closed() {
-            self.state = State::Closing;
             self.say_closed(Outcome::Ok, sink);
         }
     }
@@ -191,7 +205,7 @@ impl<P: Protocol> Connection for TcpConnection<P> {
     fn handle_input(&mut self, _now: u64, input: Input<'_>, sink: &mut Sink<'_>) {
         match input {
             Input::Stream(bytes) => self.handle_stream(bytes, sink),
-            Input::End => self.handle_end(sink),
+            Input::End => self.handle_end(self.tls.is_none(), sink),
             Input::Broken(failure) => self.fail(failure, sink),
             Input::Datagrams { .. } => {}
         }
@@ -205,10 +219,7 @@ impl<P: Protocol> Connection for TcpConnection<P> {
 
     fn close(&mut self, _now: u64) {
         match self.state {
-            State::Open => {
-                self.protocol.close();
-                self.state = State::Closing;
-            }
+            State::Open => self.protocol.close(),
             State::Opening => self.state = State::Over,
             State::Closing | State::Over => {}
         }
@@ -220,14 +231,18 @@ impl<P: Protocol> Connection for TcpConnection<P> {
             tls.poll_output(out);
         }
         if matches!(self.state, State::Open | State::Closing) {
-            let sent = if self.tls.is_some() {
-                self.seal(out)
-            } else {
-                self.protocol.poll_output(out);
-                Ok(())
+            let sealed_from = out.len();
+            let sent = match self.tls {
+                Some(_) => self.seal(out),
+                None => {
+                    self.protocol.poll_output(out);
+                    Ok(())
+                }
             };
+            let is_done =
+                out.len() == sealed_from && (self.state == State::Closing || self.protocol.is_closed());
             // Keys that are used up end the connection; the requests fail when the driver reports its end.
-            if sent.is_err() || (self.state == State::Closing && out.len() == before) {
+            if sent.is_err() || is_done {
                 self.state = State::Over;
                 if let Some(tls) = &mut self.tls {
                     // A close_notify that cannot be made is none: TCP's own end follows.

@@ -26,8 +26,6 @@ const RECORD_BYTES: usize = 16 * 1024;
 /// What a record adds at most in the versions and suites offered here: header, explicit nonce, type, tag.
 const RECORD_OVERHEAD_BYTES: usize = 5 + 8 + 1 + 16;
 const RECORD_HEADER_BYTES: usize = 5;
-/// How many alerts and other messages are fetched after an error.
-const MESSAGES_AFTER_ERROR: usize = 4;
 
 /// The client's side of one TLS connection.
 pub struct Tls {
@@ -37,6 +35,7 @@ pub struct Tls {
     /// Records to be sent.
     output: Vec<u8>,
     established: bool,
+    /// Nothing more is encrypted: after close_notify, or an error.
     ended: bool,
 }
 
@@ -116,12 +115,15 @@ impl Tls {
     /// Appends `plaintext` as records to `out`: full ones and a last one.
     ///
     /// # Errors
-    /// Before the handshake is done, or after the keys are used up.
+    /// Before the handshake is done, after [`Tls::close`] or an error, or when the keys are used up.
     pub fn encrypt(&mut self, plaintext: &[u8], out: &mut Vec<u8>) -> Result<(), Failure> {
-        if !plaintext.is_empty() {
-            self.write(Some(plaintext), out)?;
+        if plaintext.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        if self.ended || !self.established {
+            return Err(write_failure("the connection takes no plaintext now"));
+        }
+        self.write(Some(plaintext), out)
     }
 
     /// Appends a close_notify alert to `out`; nothing before the handshake is done.
@@ -158,7 +160,8 @@ impl Tls {
                 Ok(ConnectionState::PeerClosed) => sink(TlsEvent::End)?,
                 Ok(_) => waits = true,
                 Err(error) => {
-                    self.flush_after_error();
+                    // rustls keeps positions within these bytes, so what is left of them is what it must be shown.
+                    self.fetch_alert(&mut buffer[done_bytes + discard..]);
                     return Err(failure(&error));
                 }
             }
@@ -195,10 +198,7 @@ impl Tls {
                 }
                 Ok(ConnectionState::PeerClosed | ConnectionState::ReadTraffic(_)) => {}
                 Ok(_) => {
-                    return Err(Failure {
-                        kind: FailureKind::Tls,
-                        reason: "found bytes to encrypt, but the TLS connection takes none now".into(),
-                    });
+                    return Err(write_failure("the connection takes no plaintext now"));
                 }
                 Err(error) => return Err(failure(&error)),
             }
@@ -206,20 +206,14 @@ impl Tls {
         }
     }
 
-    /// Fetches the alert that rustls queued with an error.
-    fn flush_after_error(&mut self) {
-        for _ in 0..MESSAGES_AFTER_ERROR {
-            match self.connection.process_tls_records(&mut []).state {
-                Ok(ConnectionState::EncodeTlsData(mut message)) => {
-                    let encoded =
-                        append(&mut self.output, 0, |space| message.encode(space).map_err(encode_shortage));
-                    if encoded.is_err() {
-                        return;
-                    }
-                }
-                Ok(ConnectionState::TransmitTlsData(message)) => message.done(),
-                _ => return,
-            }
+    /// Fetches the alert that rustls queued with an error. Nothing else is queued then, because what is queued comes
+    /// before the next record; and asking again would read on where reading failed.
+    fn fetch_alert(&mut self, rest: &mut [u8]) {
+        self.ended = true;
+        if let Ok(ConnectionState::EncodeTlsData(mut alert)) = self.connection.process_tls_records(rest).state
+        {
+            // An alert that cannot be made is none: TCP's own end follows.
+            let _ = append(&mut self.output, 0, |space| alert.encode(space).map_err(encode_shortage));
         }
     }
 

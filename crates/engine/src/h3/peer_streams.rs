@@ -197,7 +197,7 @@ impl Control {
     }
 
     fn handle_goaway(&mut self, id: u64) -> Result<(), Violation> {
-        if id % 4 != 0 {
+        if !id.is_multiple_of(4) {
             let reason = format!("found GOAWAY with stream {id}, expected a request stream");
             return Err(Violation::new(Code::H3_ID_ERROR, reason));
         }

@@ -1,0 +1,185 @@
+//! One client for all five variants, chosen by value: the driver's loop knows no protocol.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use model::assignment::Trust;
+use model::sample::{Failure, FailureKind};
+use model::{Pins, Variant};
+use rustls_pki_types::{CertificateDer, ServerName};
+
+use crate::contract::{Connection, HeaderBytes, Input, NotNow, Request, RequestId, Sink, Transmit};
+use crate::h1::{self, Http1};
+use crate::h2::{self, Http2};
+use crate::h3::Http3;
+use crate::quic::{QuicConfig, QuicConfigError};
+use crate::tcp::TcpConnection;
+use crate::tls::{Tls, TlsConfigError, tls_config};
+
+/// What all connections of a client group share; cheap to clone.
+#[derive(Clone)]
+pub struct ClientConfig {
+    variant: Variant,
+    server_name: ServerName<'static>,
+    pins: Pins,
+    tls: Option<Arc<rustls::ClientConfig>>,
+    quic: Option<Arc<QuicConfig>>,
+}
+
+/// Why no client can be made of an assignment.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientConfigError {
+    /// The server's name.
+    #[error("found server name `{0}`, expected a host name or an IP address")]
+    ServerName(String),
+    /// The TLS settings.
+    #[error(transparent)]
+    Tls(#[from] TlsConfigError),
+    /// The QUIC settings.
+    #[error(transparent)]
+    Quic(#[from] QuicConfigError),
+    /// A dynamic table, which this version has not.
+    #[error("found http3.qpack_table_bytes = {0}, expected 0: QPACK's dynamic table is not supported")]
+    QpackTable(u32),
+}
+
+impl ClientConfig {
+    /// Settings for clients that speak `variant` to `server_name`; cleartext variants use neither `trust` nor `roots`.
+    ///
+    /// `roots` are trusted where `trust` is [`Trust::System`].
+    ///
+    /// # Errors
+    /// [`ClientConfigError`] where the pins contradict the variant or a certificate cannot be read.
+    pub fn new(
+        variant: Variant,
+        server_name: &str,
+        pins: &Pins,
+        trust: &Trust,
+        roots: &[CertificateDer<'static>],
+    ) -> Result<ClientConfig, ClientConfigError> {
+        let parsed = ServerName::try_from(server_name.to_owned())
+            .map_err(|_| ClientConfigError::ServerName(server_name.to_owned()))?;
+        let tls = match variant.alpn() {
+            Some(alpn) => Some(Arc::new(tls_config(pins, alpn, trust, roots)?)),
+            None => None,
+        };
+        let quic = match &tls {
+            Some(_) if variant.is_quic() && pins.http3.qpack_table_bytes != 0 => {
+                return Err(ClientConfigError::QpackTable(pins.http3.qpack_table_bytes));
+            }
+            Some(tls) if variant.is_quic() => Some(Arc::new(QuicConfig::new(pins, Arc::clone(tls))?)),
+            _ => None,
+        };
+        Ok(ClientConfig { variant, server_name: parsed, pins: pins.clone(), tls, quic })
+    }
+
+    /// The variant that its clients speak.
+    pub fn variant(&self) -> Variant {
+        self.variant
+    }
+
+    fn tls(&self) -> Result<Option<Tls>, Failure> {
+        let tls = self.tls.as_ref().map(|tls| Tls::new(Arc::clone(tls), self.server_name.clone()));
+        tls.transpose()
+    }
+}
+
+/// One connection of any variant.
+#[expect(clippy::large_enum_variant, reason = "one for each connection, and its place does not move")]
+pub enum Client {
+    /// HTTP/1.1, in cleartext or over TLS.
+    Http1(TcpConnection<Http1>),
+    /// HTTP/2, in cleartext or over TLS.
+    Http2(TcpConnection<Http2>),
+    /// HTTP/3 over QUIC.
+    Http3(Http3),
+}
+
+impl Client {
+    /// A connection to `remote`, which begins with [`Connection::handle_connected`].
+    ///
+    /// `base` is the instant at which the driver's clock reads 0; `seed` is the connection's own.
+    ///
+    /// # Errors
+    /// Where the TLS library cannot use its settings.
+    pub fn new(
+        config: &ClientConfig,
+        remote: SocketAddr,
+        base: Instant,
+        seed: u64,
+    ) -> Result<Client, Failure> {
+        let variant = config.variant;
+        match (variant, &config.quic) {
+            (Variant::H1 | Variant::H1s, _) => {
+                let http = Http1::new(h1::Limits::default());
+                Ok(Client::Http1(TcpConnection::new(variant, http, config.tls()?)))
+            }
+            (Variant::H2c | Variant::H2, _) => {
+                let http = Http2::new(&config.pins.http2, h2::Limits::default());
+                Ok(Client::Http2(TcpConnection::new(variant, http, config.tls()?)))
+            }
+            (Variant::H3, Some(quic)) => {
+                let name = config.server_name.to_str().into_owned();
+                Ok(Client::Http3(Http3::new(Arc::clone(quic), name, remote, base, seed)))
+            }
+            (Variant::H3, None) => Err(Failure {
+                kind: FailureKind::Client,
+                reason: "found no QUIC settings for h3, expected those that ClientConfig::new makes".into(),
+            }),
+        }
+    }
+}
+
+/// Calls the same method on whichever connection it is.
+macro_rules! each {
+    ($client:expr, $connection:ident => $call:expr) => {
+        match $client {
+            Client::Http1($connection) => $call,
+            Client::Http2($connection) => $call,
+            Client::Http3($connection) => $call,
+        }
+    };
+}
+
+impl Connection for Client {
+    fn available_requests(&self) -> usize {
+        each!(self, connection => connection.available_requests())
+    }
+
+    fn handle_connected(&mut self, now: u64, sink: &mut Sink<'_>) {
+        each!(self, connection => connection.handle_connected(now, sink));
+    }
+
+    fn send_request(&mut self, now: u64, id: RequestId, request: &Request) -> Result<HeaderBytes, NotNow> {
+        each!(self, connection => connection.send_request(now, id, request))
+    }
+
+    fn handle_input(&mut self, now: u64, input: Input<'_>, sink: &mut Sink<'_>) {
+        each!(self, connection => connection.handle_input(now, input, sink));
+    }
+
+    fn handle_timeout(&mut self, now: u64, sink: &mut Sink<'_>) {
+        each!(self, connection => connection.handle_timeout(now, sink));
+    }
+
+    fn cancel(&mut self, now: u64, id: RequestId) {
+        each!(self, connection => connection.cancel(now, id));
+    }
+
+    fn close(&mut self, now: u64) {
+        each!(self, connection => connection.close(now));
+    }
+
+    fn poll_transmit(&mut self, now: u64, out: &mut Vec<u8>) -> Option<Transmit> {
+        each!(self, connection => connection.poll_transmit(now, out))
+    }
+
+    fn poll_timeout(&self) -> Option<u64> {
+        each!(self, connection => connection.poll_timeout())
+    }
+
+    fn is_closed(&self) -> bool {
+        each!(self, connection => connection.is_closed())
+    }
+}

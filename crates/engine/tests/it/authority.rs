@@ -1,0 +1,42 @@
+//! Certificates for tests, made on the fly.
+
+use std::sync::Arc;
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::crypto::ring;
+use rustls_pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+
+/// The name that every test server has.
+pub(crate) const NAME: &str = "server.test";
+
+pub(crate) struct Authority {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+}
+
+impl Authority {
+    pub(crate) fn new() -> Authority {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        Authority { issuer: CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap() }
+    }
+
+    pub(crate) fn pem(&self) -> String {
+        self.issuer.pem()
+    }
+
+    /// A server configuration with a certificate for [`NAME`].
+    pub(crate) fn server_config(&self, alpn: &[&[u8]]) -> rustls::ServerConfig {
+        let key = KeyPair::generate().unwrap();
+        let certificate =
+            CertificateParams::new(vec![NAME.to_owned()]).unwrap().signed_by(&key, &self.issuer).unwrap();
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let mut config = rustls::ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.der().clone()], key)
+            .unwrap();
+        config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
+        config
+    }
+}
