@@ -1,1 +1,176 @@
-//! To be written.
+//! The laboratory: hosts made of namespaces, an emulated network between them, processes inside them.
+//!
+//! A [`Lab`] is two [`Node`]s and the emulator between. All of it vanishes when it is dropped, and when the tool ends in
+//! any other way: namespaces have no name in the file system, and every process in a node dies with that node's process
+//! 1, which dies with the tool.
+//!
+//! Every call that makes the process something else ([`enter`]) or starts threads is explicit; packets and processes
+//! are all that this crate knows.
+
+pub mod capability;
+mod emulator;
+mod error;
+mod link;
+mod netlink;
+mod netns;
+mod node;
+mod offload;
+mod probe;
+pub mod process;
+mod stamp;
+mod sysctl;
+mod worker;
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use model::network::Direction;
+use model::record::{Calibration, LinkReport};
+use model::{Network, Pins};
+
+pub use capability::{Access, Capability, Missing, enter, probe};
+use emulator::Emulator;
+pub use error::LabError;
+use error::Step;
+use link::End;
+use node::Beginning;
+pub use node::{Addresses, CpuUsage, Node};
+pub use process::{Exit, Input, Output, Process, Program};
+use worker::Worker;
+
+/// The odd number nearest to 2^64 divided by the golden ratio: keeps the seeds of the two directions apart.
+const SEED_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Two nodes and the network between them.
+///
+/// The fields are in the order of their end: first the processes, then the link, then its namespace.
+#[derive(Debug)]
+pub struct Lab {
+    client: Node,
+    server: Node,
+    link: Option<Link>,
+}
+
+/// What a pair is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct PairSpec<'a> {
+    /// What the way between the nodes does to packets.
+    pub network: &'a Network,
+    /// MTU, congestion control and initial window.
+    pub pins: &'a Pins,
+    /// Decides which packets are lost.
+    pub seed: u64,
+}
+
+#[derive(Debug)]
+struct Link {
+    network: Network,
+    seed: u64,
+    emulator: Emulator,
+    _thread: Worker,
+}
+
+impl Lab {
+    /// Builds two nodes, `client` and `server`, joined by an emulated network.
+    ///
+    /// # Errors
+    /// The rights are missing ([`LabError::Missing`]; see [`enter`]) or the kernel refuses a step.
+    pub fn pair(spec: PairSpec<'_>) -> Result<Lab, LabError> {
+        capability::require()?;
+        let PairSpec { network, pins, seed } = spec;
+        let client = Beginning::new(End::Client, pins)?;
+        let server = Beginning::new(End::Server, pins)?;
+        let thread = Worker::new("emulator")?;
+        thread.run(|| {
+            netns::unshare_network()?;
+            sysctl::apply_emulator()
+        })?;
+        let nodes = [client.finish()?, server.finish()?];
+        let mut interfaces = [0; 2];
+        for ((end, node), interface) in nodes.iter().zip(&mut interfaces) {
+            *interface = connect(&thread, *end, node, pins.mtu_bytes)?;
+        }
+        let pending = nodes.each_ref().map(|(end, node)| node.begin_configuring(*end, pins));
+        let directions = [network.up.clone(), network.down.clone()];
+        let emulator = Emulator::start(&thread, interfaces, pins.mtu_bytes, directions)?;
+        for pending in pending {
+            pending.wait()??;
+        }
+        let link = Link { network: network.clone(), seed, emulator, _thread: thread };
+        let [(_, client), (_, server)] = nodes;
+        let lab = Lab { client, server, link: Some(link) };
+        lab.begin_measuring()?;
+        Ok(lab)
+    }
+
+    /// Both nodes are this machine, joined by its loopback: nothing is emulated, there are no reports and there is no
+    /// calibration.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn loopback() -> Result<Lab, LabError> {
+        let (client, server) = (Node::direct(End::Client.name())?, Node::direct(End::Server.name())?);
+        Ok(Lab { client, server, link: None })
+    }
+
+    /// Whether there is an emulated network between the nodes.
+    pub const fn is_emulated(&self) -> bool {
+        self.link.is_some()
+    }
+
+    /// The node of the clients.
+    pub const fn client(&self) -> &Node {
+        &self.client
+    }
+
+    /// The node of the servers.
+    pub const fn server(&self) -> &Node {
+        &self.server
+    }
+
+    /// Measures round trips on the empty path, without the loss that the network is to have; `None` where nothing is
+    /// emulated. It uses up none of the run's randomness.
+    ///
+    /// # Errors
+    /// The emulator or a probe's socket failed.
+    pub fn calibrate(&self, probes: u32) -> Result<Option<Calibration>, LabError> {
+        let Some(link) = &self.link else { return Ok(None) };
+        let lossless = |direction: &Direction| Direction { loss_share: 0.0, ..direction.clone() };
+        link.emulator.restart([lossless(&link.network.up), lossless(&link.network.down)], link.seeds())?;
+        let calibration = probe::round_trips(&self.client, &self.server, &link.network, probes)?;
+        self.begin_measuring()?;
+        Ok(Some(calibration))
+    }
+
+    /// Counters begin at zero, and the network's randomness at its seed.
+    ///
+    /// # Errors
+    /// The emulator ended.
+    pub fn begin_measuring(&self) -> Result<(), LabError> {
+        self.link.as_ref().map_or(Ok(()), |link| {
+            let directions = [link.network.up.clone(), link.network.down.clone()];
+            link.emulator.restart(directions, link.seeds())
+        })
+    }
+
+    /// What each link did since [`Lab::begin_measuring`]; empty where nothing is emulated.
+    ///
+    /// # Errors
+    /// The emulator ended, or saw a frame longer than the link allows.
+    pub fn reports(&self) -> Result<Vec<LinkReport>, LabError> {
+        self.link.iter().map(|link| link.emulator.report()).collect()
+    }
+}
+
+impl Link {
+    const fn seeds(&self) -> [u64; 2] {
+        [self.seed, self.seed.wrapping_add(SEED_STEP)]
+    }
+}
+
+/// Creates the link to a node on the emulator's thread; returns the emulator's interface.
+fn connect(thread: &Worker, end: End, node: &Node, mtu_bytes: u32) -> Result<u32, LabError> {
+    let Some(network) = node.network() else { return Ok(0) };
+    let network: OwnedFd =
+        network.try_clone_to_owned().step(|| "copying a namespace's descriptor".to_owned())?;
+    thread.run(move || link::create(end, network.as_fd(), mtu_bytes))
+}

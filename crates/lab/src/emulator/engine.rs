@@ -1,0 +1,302 @@
+//! The emulator's loop: frames in, virtual time, frames out.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::mpsc;
+
+use model::network::Direction;
+use model::record::{DirectionReport, Lateness, LinkReport};
+use path::{Cause, Fate, Path};
+use rustix::event::{PollFd, PollFlags};
+use rustix::time::Timespec;
+
+use super::clock::{WallClock, monotonic_ns, thread_cpu_ns};
+use super::histogram::Histogram;
+use super::port::{BATCH, Port};
+use super::spin::{Lead, Spin};
+use crate::error::LabError;
+
+/// At most so many frames are taken from a ring before what is due is released.
+const RECEIVE_LIMIT: usize = 256;
+/// While frames are coming in the rings are looked at by time, so that not every frame costs a wake-up.
+const BUSY_SLEEP_NS: u64 = 500_000;
+/// How many spent buffers are kept for frames to come.
+const SPARE_FRAMES: usize = 4096;
+const ETHERNET_HEADER_BYTES: usize = 14;
+
+/// What the rest of the lab asks of the loop.
+pub(super) enum Command {
+    /// Begin anew with these directions (up, down) and seeds; all counters become zero.
+    Restart { directions: [Direction; 2], seeds: [u64; 2], done: mpsc::SyncSender<()> },
+    /// Say what happened since the last restart.
+    Report { answer: mpsc::SyncSender<Result<LinkReport, LabError>> },
+    /// End.
+    Stop,
+}
+
+/// Both directions of a link.
+pub(super) struct Engine {
+    lines: [Line; 2],
+    ports: [Port; 2],
+    commands: mpsc::Receiver<Command>,
+    /// Readable when a command waits.
+    bell: OwnedFd,
+    wall_clock: WallClock,
+    spin: Spin,
+    lead: Lead,
+    spare: Vec<Vec<u8>>,
+    longest_frame_bytes: usize,
+    /// The length of a frame that was too long; nothing is forwarded from then on.
+    too_long: Option<usize>,
+    is_realtime: bool,
+    cpu_at_restart_ns: u64,
+}
+
+/// One direction: in at one port, out at the other.
+struct Line {
+    path: Path<Vec<u8>>,
+    delay_ns: u64,
+    batch: Vec<(u64, Vec<u8>)>,
+    bytes_out: u64,
+    packets_out: u64,
+    lost_overload: u64,
+    lateness: Histogram,
+    /// When the ring was last found empty; what is in it now came later.
+    emptied_ns: u64,
+}
+
+impl Engine {
+    /// `ports` are those of the client and of the server.
+    pub(super) fn new(
+        ports: [Port; 2],
+        mtu_bytes: u32,
+        commands: mpsc::Receiver<Command>,
+        bell: OwnedFd,
+        directions: &[Direction; 2],
+    ) -> Engine {
+        Engine {
+            lines: [Line::new(&directions[0], 0), Line::new(&directions[1], 0)],
+            ports,
+            commands,
+            bell,
+            wall_clock: WallClock::new(),
+            spin: Spin::default(),
+            lead: Lead::default(),
+            spare: Vec::with_capacity(SPARE_FRAMES),
+            longest_frame_bytes: mtu_bytes as usize + ETHERNET_HEADER_BYTES,
+            too_long: None,
+            is_realtime: super::priority::raise(),
+            cpu_at_restart_ns: 0,
+        }
+    }
+
+    /// Runs until it is told to stop.
+    pub(super) fn run(mut self) {
+        let mut is_rung = false;
+        loop {
+            if is_rung && !self.handle_commands() {
+                return;
+            }
+            self.wall_clock.check();
+            let received = self.receive(0) + self.receive(1);
+            self.release(0);
+            self.release(1);
+            is_rung = self.wait(received > 0);
+        }
+    }
+
+    /// False where the loop must end.
+    fn handle_commands(&mut self) -> bool {
+        let _: Result<_, _> = rustix::io::read(&self.bell, &mut [0; 8]);
+        loop {
+            match self.commands.try_recv() {
+                Ok(Command::Restart { directions, seeds, done }) => {
+                    for (side, (direction, seed)) in directions.iter().zip(seeds).enumerate() {
+                        while self.ports[side].receive(|_| ()) {}
+                        self.ports[side].take_ring_losses();
+                        self.lines[side] = Line::new(direction, seed);
+                    }
+                    self.cpu_at_restart_ns = thread_cpu_ns();
+                    let _: Result<_, _> = done.send(());
+                }
+                Ok(Command::Report { answer }) => {
+                    let _: Result<_, _> = answer.send(self.report());
+                }
+                Ok(Command::Stop) | Err(mpsc::TryRecvError::Disconnected) => return false,
+                Err(mpsc::TryRecvError::Empty) => return true,
+            }
+        }
+    }
+
+    fn report(&mut self) -> Result<LinkReport, LabError> {
+        if let Some(found_bytes) = self.too_long {
+            return Err(LabError::FrameTooLong { found_bytes, expected_bytes: self.longest_frame_bytes });
+        }
+        for (line, port) in self.lines.iter_mut().zip(&self.ports) {
+            line.lost_overload += port.take_ring_losses();
+        }
+        Ok(LinkReport {
+            link: "client-server".to_owned(),
+            up: self.lines[0].report(),
+            down: self.lines[1].report(),
+            realtime: self.is_realtime,
+            cpu_ns: thread_cpu_ns() - self.cpu_at_restart_ns,
+        })
+    }
+
+    /// Takes what one side has sent; returns how many frames.
+    fn receive(&mut self, side: usize) -> usize {
+        let Engine { lines, ports, wall_clock, spare, longest_frame_bytes, too_long, .. } = self;
+        let (line, port) = (&mut lines[side], &mut ports[side]);
+        let mut received = 0;
+        let now_ns = monotonic_ns();
+        while received < RECEIVE_LIMIT {
+            let was_readable = port.receive(|frame| {
+                if frame.length_bytes > *longest_frame_bytes {
+                    too_long.get_or_insert(frame.length_bytes);
+                }
+                // Group addresses (ARP, router solicitations, multicast reports) are the nodes' housekeeping: every
+                // neighbour is known, so nobody needs an answer.
+                let is_group = frame.bytes.first().is_none_or(|byte| byte & 1 != 0);
+                if too_long.is_some() || is_group {
+                    return;
+                }
+                let mut bytes = spare.pop().unwrap_or_default();
+                bytes.clear();
+                bytes.extend_from_slice(frame.bytes);
+                // Whatever the wall clock did: it came after the ring was last empty and before now.
+                let arrival_ns = wall_clock
+                    .to_monotonic_ns(frame.seconds, frame.nanoseconds)
+                    .clamp(line.emptied_ns.min(now_ns), monotonic_ns());
+                line.handle_frame(arrival_ns, bytes);
+            });
+            if !was_readable {
+                line.emptied_ns = now_ns;
+                break;
+            }
+            received += 1;
+        }
+        received
+    }
+
+    /// Sends what is due to the other side.
+    fn release(&mut self, side: usize) {
+        let (line, port) = (&mut self.lines[side], &self.ports[1 - side]);
+        loop {
+            let now_ns = monotonic_ns();
+            while line.batch.len() < BATCH
+                && let Some(release) = line.path.poll_release(now_ns + self.lead.ns())
+            {
+                line.batch.push((release.due_ns, release.packet));
+            }
+            if line.batch.is_empty() {
+                return;
+            }
+            let sent = port.send(line.batch.iter().map(|(_, frame)| frame.as_slice()));
+            let sent_ns = monotonic_ns();
+            line.record(sent, sent_ns);
+            self.lead.handle_sent(line.batch.len(), sent_ns - now_ns);
+            for (_, frame) in line.batch.drain(..) {
+                if self.spare.len() < SPARE_FRAMES {
+                    self.spare.push(frame);
+                }
+            }
+        }
+    }
+
+    /// Waits until something is due, a frame came in, or a command waits; returns whether a command may wait.
+    fn wait(&mut self, was_busy: bool) -> bool {
+        let now_ns = monotonic_ns();
+        let Some(due_ns) = self.lines.iter().filter_map(|line| line.path.next_release_ns()).min() else {
+            return self.poll(None, true);
+        };
+        let due_ns = due_ns.saturating_sub(self.lead.ns());
+        let (sleep_ns, spin_ns) = self.spin.plan(now_ns, due_ns);
+        if sleep_ns > 0 {
+            // Nothing that comes in from now on is due before the shortest delay has passed.
+            let quiet_ns = self.lines[0].delay_ns.min(self.lines[1].delay_ns) / 2;
+            let is_by_time = was_busy && quiet_ns > 0;
+            let slept_ns = if is_by_time { sleep_ns.min(quiet_ns).min(BUSY_SLEEP_NS) } else { sleep_ns };
+            let is_rung = self.poll(Some(slept_ns), !is_by_time);
+            if slept_ns == sleep_ns {
+                self.spin.handle_wake_up(now_ns + sleep_ns, monotonic_ns());
+            }
+            return is_rung;
+        }
+        if spin_ns > 0 {
+            while monotonic_ns() < due_ns && !self.ports[0].is_readable() && !self.ports[1].is_readable() {
+                std::hint::spin_loop();
+            }
+            self.spin.handle_spin(now_ns, monotonic_ns());
+        }
+        false
+    }
+
+    /// Sleeps for at most so long; returns whether the bell rings.
+    fn poll(&self, timeout_ns: Option<u64>, wakes_on_frames: bool) -> bool {
+        let timeout = timeout_ns.map(|ns| Timespec {
+            tv_sec: i64::try_from(ns / 1_000_000_000).unwrap_or(i64::MAX),
+            tv_nsec: (ns % 1_000_000_000).cast_signed(),
+        });
+        let mut watched = [
+            PollFd::new(&self.bell, PollFlags::IN),
+            PollFd::from_borrowed_fd(self.ports[0].as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.ports[1].as_fd(), PollFlags::IN),
+        ];
+        let count = if wakes_on_frames { 3 } else { 1 };
+        match rustix::event::poll(&mut watched[..count], timeout.as_ref()) {
+            Ok(_) => watched[0].revents().contains(PollFlags::IN),
+            Err(_) => false,
+        }
+    }
+}
+
+impl Line {
+    fn new(direction: &Direction, seed: u64) -> Line {
+        Line {
+            path: Path::new(direction, seed),
+            delay_ns: direction.delay_ns,
+            batch: Vec::with_capacity(BATCH),
+            bytes_out: 0,
+            packets_out: 0,
+            lost_overload: 0,
+            lateness: Histogram::new(),
+            emptied_ns: monotonic_ns(),
+        }
+    }
+
+    fn handle_frame(&mut self, arrival_ns: u64, frame: Vec<u8>) {
+        let length_bytes = frame.len() as u64;
+        match self.path.handle_packet(arrival_ns, length_bytes, frame) {
+            Fate::Lost(Cause::Capacity) => self.lost_overload += 1,
+            Fate::Queued | Fate::Lost(Cause::Configured | Cause::Queue) => {}
+        }
+    }
+
+    /// Accounts for a batch of which the kernel took the first `sent` frames.
+    fn record(&mut self, sent: usize, now_ns: u64) {
+        for (due_ns, frame) in &self.batch[..sent] {
+            self.lateness.record(now_ns.saturating_sub(*due_ns));
+            self.bytes_out += frame.len() as u64;
+        }
+        self.packets_out += sent as u64;
+        self.lost_overload += (self.batch.len() - sent) as u64;
+    }
+
+    fn report(&self) -> DirectionReport {
+        let counters = self.path.counters();
+        DirectionReport {
+            packets_in: counters.packets_in,
+            bytes_in: counters.bytes_in,
+            packets_out: self.packets_out,
+            bytes_out: self.bytes_out,
+            lost_configured: counters.lost_configured,
+            lost_queue: counters.lost_queue,
+            lost_overload: self.lost_overload,
+            lateness: Lateness {
+                p50_ns: self.lateness.quantile(500),
+                p99_ns: self.lateness.quantile(990),
+                max_ns: self.lateness.max(),
+            },
+        }
+    }
+}

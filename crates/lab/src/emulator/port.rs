@@ -1,0 +1,212 @@
+//! One interface of the emulator as an AF_PACKET socket: frames come in through a TPACKET_V2 ring with the kernel's
+//! time of arrival (packet(7), Documentation/networking/packet_mmap.rst) and leave through `sendmmsg`.
+//!
+//! TPACKET_V3 hands over blocks, by a timer: it would delay frames.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// How many frames the ring holds: 25 ms of full frames at 1 Gbit/s.
+const RING_FRAMES: u32 = 2048;
+const BLOCK_BYTES: u32 = 1 << 17;
+/// How many frames one system call sends.
+pub(crate) const BATCH: usize = 64;
+const ETHERNET_HEADER_BYTES: usize = 14;
+
+/// A frame in the ring.
+pub(crate) struct Received<'a> {
+    /// CLOCK_REALTIME at its arrival.
+    pub(crate) seconds: u32,
+    pub(crate) nanoseconds: u32,
+    /// Its length on the wire; `bytes` is shorter where the ring's slots are too small for it.
+    pub(crate) length_bytes: usize,
+    pub(crate) bytes: &'a [u8],
+}
+
+/// The socket and its ring.
+pub(crate) struct Port {
+    socket: OwnedFd,
+    ring: NonNull<u8>,
+    ring_bytes: usize,
+    slot_bytes: usize,
+    next_slot: u32,
+}
+
+// SAFETY: the mapping belongs to this value alone; nothing in it is tied to the thread that made it.
+unsafe impl Send for Port {}
+
+impl Port {
+    /// Opens the interface of the calling thread's network namespace.
+    pub(crate) fn open(interface_index: u32, mtu_bytes: u32) -> io::Result<Port> {
+        // No protocol before the bind, else frames of every interface would come in.
+        // SAFETY: a plain system call; the descriptor that it returns is owned by nobody else.
+        let socket = unsafe {
+            let fd = libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0);
+            if fd < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            OwnedFd::from_raw_fd(fd)
+        };
+        set_option(&socket, libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V2 as libc::c_int))?;
+        set_option(&socket, libc::PACKET_QDISC_BYPASS, &1_i32)?;
+        // Linux 4.20; older kernels show own frames to other sockets only, which there are none of.
+        let _: io::Result<()> = set_option(&socket, libc::PACKET_IGNORE_OUTGOING, &1_i32);
+        let slot_bytes = slot_bytes(mtu_bytes as usize);
+        let slots_per_block = BLOCK_BYTES / slot_bytes;
+        let request = libc::tpacket_req {
+            tp_block_size: BLOCK_BYTES,
+            tp_block_nr: RING_FRAMES / slots_per_block,
+            tp_frame_size: slot_bytes,
+            tp_frame_nr: RING_FRAMES / slots_per_block * slots_per_block,
+        };
+        set_option(&socket, libc::PACKET_RX_RING, &request)?;
+        let ring_bytes = request.tp_block_size as usize * request.tp_block_nr as usize;
+        let ring = map(&socket, ring_bytes)?;
+        let port = Port { socket, ring, ring_bytes, slot_bytes: slot_bytes as usize, next_slot: 0 };
+        port.bind(interface_index)?;
+        Ok(port)
+    }
+
+    fn bind(&self, interface_index: u32) -> io::Result<()> {
+        // SAFETY: all zeros is a valid `sockaddr_ll`, which holds integers and bytes.
+        let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+        address.sll_family = libc::AF_PACKET as libc::c_ushort;
+        address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+        address.sll_ifindex = interface_index.cast_signed();
+        let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+        // SAFETY: the address outlives the call and has the length given.
+        let result = unsafe { libc::bind(self.socket.as_raw_fd(), (&raw const address).cast(), length) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    fn slots(&self) -> u32 {
+        (self.ring_bytes / self.slot_bytes) as u32
+    }
+
+    fn slot(&self) -> NonNull<u8> {
+        // SAFETY: `next_slot` is below the number of slots, so the offset lies inside the mapping.
+        unsafe { self.ring.add(self.next_slot as usize * self.slot_bytes) }
+    }
+
+    fn status(&self) -> &AtomicU32 {
+        // SAFETY: a slot begins with `tp_status`, an aligned u32 that the kernel changes concurrently; the mapping
+        // outlives the borrow of `self`.
+        unsafe { AtomicU32::from_ptr(self.slot().as_ptr().cast()) }
+    }
+
+    /// Whether a frame waits.
+    pub(crate) fn is_readable(&self) -> bool {
+        self.status().load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
+    }
+
+    /// Shows the next frame to `take`, then gives its slot back; false where there is none.
+    pub(crate) fn receive(&mut self, take: impl FnOnce(Received<'_>)) -> bool {
+        if !self.is_readable() {
+            return false;
+        }
+        let slot = self.slot().as_ptr();
+        // SAFETY: the kernel has handed the slot over (TP_STATUS_USER, read with acquire), so its header is
+        // initialised and stays as it is until the status is written below.
+        let header = unsafe { slot.cast::<libc::tpacket2_hdr>().read() };
+        let start = usize::from(header.tp_mac).min(self.slot_bytes);
+        let length = (header.tp_snaplen as usize).min(self.slot_bytes - start);
+        // SAFETY: within the slot by the two lines above; nobody writes to it meanwhile.
+        let bytes = unsafe { std::slice::from_raw_parts(slot.add(start), length) };
+        take(Received {
+            seconds: header.tp_sec,
+            nanoseconds: header.tp_nsec,
+            length_bytes: header.tp_len as usize,
+            bytes,
+        });
+        self.status().store(libc::TP_STATUS_KERNEL, Ordering::Release);
+        self.next_slot = (self.next_slot + 1) % self.slots();
+        true
+    }
+
+    /// Sends up to [`BATCH`] frames; returns how many the kernel took.
+    pub(crate) fn send<'a>(&self, frames: impl ExactSizeIterator<Item = &'a [u8]>) -> usize {
+        // SAFETY: all zeros is valid for both: integers and null pointers.
+        let (mut vectors, mut headers): ([libc::iovec; BATCH], [libc::mmsghdr; BATCH]) =
+            unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
+        let mut count = 0;
+        for ((frame, vector), header) in frames.zip(&mut vectors).zip(&mut headers) {
+            vector.iov_base = frame.as_ptr().cast_mut().cast();
+            vector.iov_len = frame.len();
+            header.msg_hdr.msg_iov = vector;
+            header.msg_hdr.msg_iovlen = 1;
+            count += 1;
+        }
+        let mut sent = 0;
+        while sent < count {
+            let (fd, flags) = (self.socket.as_raw_fd(), libc::MSG_DONTWAIT);
+            // SAFETY: the headers, vectors and frames outlive the call; the kernel only reads the frames.
+            let result = unsafe { libc::sendmmsg(fd, &raw mut headers[sent], (count - sent) as u32, flags) };
+            match usize::try_from(result) {
+                Ok(taken) if taken > 0 => sent += taken,
+                _ if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
+                _ => break,
+            }
+        }
+        sent
+    }
+
+    /// How many frames found the ring full since the last call.
+    pub(crate) fn take_ring_losses(&self) -> u64 {
+        let mut statistics = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
+        let mut length = size_of::<libc::tpacket_stats>() as libc::socklen_t;
+        // SAFETY: the buffer has the length given and outlives the call.
+        let result = unsafe {
+            libc::getsockopt(
+                self.socket.as_raw_fd(),
+                libc::SOL_PACKET,
+                libc::PACKET_STATISTICS,
+                (&raw mut statistics).cast(),
+                &raw mut length,
+            )
+        };
+        if result < 0 { 0 } else { u64::from(statistics.tp_drops) }
+    }
+}
+
+impl AsFd for Port {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made by `open` and nothing borrows from it any more.
+        unsafe { libc::munmap(self.ring.as_ptr().cast(), self.ring_bytes) };
+    }
+}
+
+/// The ring's header, the Ethernet header and the packet, rounded so that blocks hold whole slots.
+fn slot_bytes(mtu_bytes: usize) -> u32 {
+    // The kernel keeps 16 bytes for the link-layer header, whatever its length.
+    let needed = libc::TPACKET2_HDRLEN + 16 + ETHERNET_HEADER_BYTES + mtu_bytes;
+    (needed.next_power_of_two() as u32).clamp(2048, BLOCK_BYTES)
+}
+
+fn map(socket: &OwnedFd, bytes: usize) -> io::Result<NonNull<u8>> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a new mapping at an address of the kernel's choice touches no memory of this program.
+    let address = unsafe {
+        let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
+        libc::mmap(std::ptr::null_mut(), bytes, protection, flags, socket.as_raw_fd(), 0)
+    };
+    match NonNull::new(address.cast()) {
+        Some(ring) if address != libc::MAP_FAILED => Ok(ring),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn set_option<T>(socket: &OwnedFd, option: libc::c_int, value: &T) -> io::Result<()> {
+    let length = size_of::<T>() as libc::socklen_t;
+    let value = std::ptr::from_ref(value).cast();
+    // SAFETY: the value outlives the call and has the length given.
+    let result = unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_PACKET, option, value, length) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

@@ -1,0 +1,121 @@
+//! When to sleep and when to spin before a release.
+//!
+//! A timer wakes a thread some microseconds late. So the loop asks to be woken that much earlier and spins for the
+//! rest. Spinning takes a CPU from the client or the server, so it has a budget: sparse packets, whose latency
+//! matters most (handshakes, requests), are released to the microsecond; in a long burst the loop sleeps.
+
+/// No spin is longer.
+const LONGEST_SPIN_NS: u64 = 60_000;
+/// A fifth of the time may be spent spinning...
+const BUDGET_DIVISOR: u64 = 5;
+/// ...and at most so much at a stretch.
+const BUDGET_LIMIT_NS: u64 = 1_000_000;
+
+#[derive(Debug)]
+pub(super) struct Spin {
+    /// How late timers have been lately, nearly the worst.
+    margin_ns: u64,
+    budget_ns: u64,
+    refilled_ns: u64,
+}
+
+impl Default for Spin {
+    fn default() -> Self {
+        Spin { margin_ns: LONGEST_SPIN_NS / 2, budget_ns: BUDGET_LIMIT_NS, refilled_ns: 0 }
+    }
+}
+
+impl Spin {
+    /// How long to sleep, and if not at all, how long to spin, until `due_ns`.
+    pub(super) fn plan(&mut self, now_ns: u64, due_ns: u64) -> (u64, u64) {
+        let earned_ns = now_ns.saturating_sub(self.refilled_ns) / BUDGET_DIVISOR;
+        self.budget_ns = self.budget_ns.saturating_add(earned_ns).min(BUDGET_LIMIT_NS);
+        self.refilled_ns = now_ns;
+        let left_ns = due_ns.saturating_sub(now_ns);
+        let margin_ns = if self.budget_ns >= self.margin_ns { self.margin_ns } else { 0 };
+        if left_ns > margin_ns { (left_ns - margin_ns, 0) } else { (0, left_ns) }
+    }
+
+    /// A sleep that was to end at `wanted_ns` ended at `now_ns`: the margin follows lateness up at once and down
+    /// slowly.
+    pub(super) fn handle_wake_up(&mut self, wanted_ns: u64, now_ns: u64) {
+        if let Some(late_ns) = now_ns.checked_sub(wanted_ns) {
+            self.margin_ns = if late_ns > self.margin_ns {
+                late_ns.min(LONGEST_SPIN_NS)
+            } else {
+                self.margin_ns - (self.margin_ns - late_ns) / 32
+            };
+        }
+    }
+
+    /// The loop spun from `began_ns` to `now_ns`.
+    pub(super) fn handle_spin(&mut self, began_ns: u64, now_ns: u64) {
+        self.budget_ns = self.budget_ns.saturating_sub(now_ns.saturating_sub(began_ns));
+    }
+}
+
+/// How long before a frame is due it is handed to the kernel, which takes some microseconds to carry it to the other
+/// host's interface. A frame is due *there*, so without this every packet would be late by as much.
+#[derive(Debug, Default)]
+pub(super) struct Lead {
+    /// Moving average of the time that sending one frame takes, in 1/16 ns.
+    sixteenths: u64,
+}
+
+impl Lead {
+    /// A frame is never handed over earlier than this before it is due.
+    const LONGEST_NS: u64 = 6_000;
+
+    pub(super) const fn ns(&self) -> u64 {
+        self.sixteenths / 16
+    }
+
+    /// Sending `frames` frames took so long; only what a single frame took is learnt from.
+    pub(super) fn handle_sent(&mut self, frames: usize, took_ns: u64) {
+        if frames == 1 {
+            self.sixteenths = self.sixteenths - self.sixteenths / 16 + took_ns.min(Self::LONGEST_NS);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_margin_follows_lateness() {
+        let mut spin = Spin::default();
+        spin.handle_wake_up(0, 50_000);
+        assert_eq!(spin.margin_ns, 50_000);
+        spin.handle_wake_up(0, 4_000_000);
+        assert_eq!(spin.margin_ns, LONGEST_SPIN_NS);
+        (0..500).for_each(|_| spin.handle_wake_up(0, 5_000));
+        assert!((5_000..5_100).contains(&spin.margin_ns), "{}", spin.margin_ns);
+        spin.handle_wake_up(10_000, 9_000);
+        assert!((5_000..5_100).contains(&spin.margin_ns), "woken early by a frame, so nothing is learnt");
+    }
+
+    #[test]
+    fn spinning_is_limited_and_earned_back() {
+        let mut spin = Spin::default();
+        let (margin_ns, start_ns) = (spin.margin_ns, 1_000_000_000);
+        assert_eq!(spin.plan(start_ns, start_ns + 100_000), (100_000 - margin_ns, 0));
+        assert_eq!(spin.plan(start_ns, start_ns + 1_000), (0, 1_000));
+        spin.handle_spin(start_ns, start_ns + BUDGET_LIMIT_NS);
+        assert_eq!(spin.plan(start_ns, start_ns + 1_000), (1_000, 0), "no budget: sleep");
+        let later_ns = start_ns + BUDGET_DIVISOR * margin_ns;
+        assert_eq!(spin.plan(later_ns, later_ns + 1_000), (0, 1_000));
+    }
+
+    #[test]
+    fn the_lead_is_what_sending_takes_within_its_limit() {
+        let mut lead = Lead::default();
+        assert_eq!(lead.ns(), 0);
+        (0..200).for_each(|_| lead.handle_sent(1, 3_000));
+        assert!((2_900..=3_000).contains(&lead.ns()), "{}", lead.ns());
+        (0..200).for_each(|_| lead.handle_sent(64, 90_000));
+        assert!((2_900..=3_000).contains(&lead.ns()), "a batch says nothing of one frame");
+        (0..200).for_each(|_| lead.handle_sent(1, 900_000));
+        assert!(lead.ns() <= Lead::LONGEST_NS, "{}", lead.ns());
+    }
+}

@@ -1,0 +1,184 @@
+//! Links, addresses, neighbours and routes of the calling thread's network namespace, over rtnetlink (RFC 3549).
+
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use netlink_packet_core::{
+    DefaultNla, NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage,
+    NetlinkPayload,
+};
+use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage, AddressScope};
+use netlink_packet_route::link::{
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+};
+use netlink_packet_route::neighbour::{
+    NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
+};
+use netlink_packet_route::route::{
+    RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol, RouteScope, RouteType,
+};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+
+/// An Ethernet address.
+pub(crate) type Mac = [u8; 6];
+
+/// A route's congestion control algorithm by name (linux/rtnetlink.h). Unlike the namespace's default it may be any
+/// that the kernel has loaded.
+const RTAX_CC_ALGO: u16 = 16;
+
+/// One answer is a few hundred bytes; it repeats the request.
+const ANSWER_BYTES: usize = 8192;
+
+/// A socket to the kernel's routing tables, in the namespace of the thread that opened it.
+pub(crate) struct Netlink {
+    socket: Socket,
+    sequence: u32,
+    answer: Vec<u8>,
+}
+
+/// Two joined interfaces, one of them in another namespace.
+pub(crate) struct Veth<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) peer_name: &'a str,
+    pub(crate) peer_mac: Mac,
+    pub(crate) peer_network: BorrowedFd<'a>,
+    pub(crate) mtu_bytes: u32,
+}
+
+/// A route to a network that an interface is on.
+pub(crate) struct Route<'a> {
+    pub(crate) index: u32,
+    pub(crate) network: IpAddr,
+    pub(crate) prefix: u8,
+    pub(crate) source: IpAddr,
+    pub(crate) congestion_control: &'a str,
+    pub(crate) initial_window_packets: u32,
+}
+
+impl Netlink {
+    pub(crate) fn open() -> io::Result<Netlink> {
+        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        socket.bind_auto()?;
+        socket.connect(&SocketAddr::new(0, 0))?;
+        Ok(Netlink { socket, sequence: 0, answer: Vec::with_capacity(ANSWER_BYTES) })
+    }
+
+    pub(crate) fn create_veth(&mut self, veth: &Veth<'_>) -> io::Result<()> {
+        let mut peer = LinkMessage::default();
+        peer.attributes = vec![
+            LinkAttribute::IfName(veth.peer_name.to_owned()),
+            LinkAttribute::Mtu(veth.mtu_bytes),
+            LinkAttribute::Address(veth.peer_mac.to_vec()),
+            LinkAttribute::NetNsFd(veth.peer_network.as_raw_fd()),
+        ];
+        let mut link = LinkMessage::default();
+        link.attributes = vec![
+            LinkAttribute::IfName(veth.name.to_owned()),
+            LinkAttribute::Mtu(veth.mtu_bytes),
+            LinkAttribute::LinkInfo(vec![
+                LinkInfo::Kind(InfoKind::Veth),
+                LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer))),
+            ]),
+        ];
+        self.request(RouteNetlinkMessage::NewLink(link), NLM_F_CREATE | NLM_F_EXCL)
+    }
+
+    pub(crate) fn set_up(&mut self, index: u32) -> io::Result<()> {
+        let mut link = LinkMessage::default();
+        link.header.index = index;
+        link.header.flags = LinkFlags::Up;
+        link.header.change_mask = LinkFlags::Up;
+        self.request(RouteNetlinkMessage::SetLink(link), 0)
+    }
+
+    /// Adds an address without the route that the kernel would add with it.
+    pub(crate) fn add_address(&mut self, index: u32, address: IpAddr, prefix: u8) -> io::Result<()> {
+        let mut message = AddressMessage::default();
+        message.header.family = family(address);
+        message.header.prefix_len = prefix;
+        message.header.scope = AddressScope::Universe;
+        message.header.index = index;
+        message.attributes = vec![
+            AddressAttribute::Local(address),
+            AddressAttribute::Address(address),
+            AddressAttribute::Flags(
+                AddressFlags::Noprefixroute | AddressFlags::Nodad | AddressFlags::Permanent,
+            ),
+        ];
+        self.request(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL)
+    }
+
+    /// A neighbour that is never asked for.
+    pub(crate) fn add_neighbour(&mut self, index: u32, address: IpAddr, mac: Mac) -> io::Result<()> {
+        let destination = match address {
+            IpAddr::V4(address) => NeighbourAddress::Inet(address),
+            IpAddr::V6(address) => NeighbourAddress::Inet6(address),
+        };
+        let mut message = NeighbourMessage::default();
+        message.header.family = family(address);
+        message.header.ifindex = index;
+        message.header.state = NeighbourState::Permanent;
+        message.header.kind = RouteType::Unicast;
+        message.attributes = vec![
+            NeighbourAttribute::Destination(destination),
+            NeighbourAttribute::LinkLayerAddress(mac.to_vec()),
+        ];
+        self.request(RouteNetlinkMessage::NewNeighbour(message), NLM_F_CREATE | NLM_F_REPLACE)
+    }
+
+    /// A route to the link's own network, with TCP's congestion control and initial window.
+    pub(crate) fn add_route(&mut self, route: &Route<'_>) -> io::Result<()> {
+        let Route { index, network, prefix, source, congestion_control, initial_window_packets } = *route;
+        let mut algorithm = congestion_control.as_bytes().to_vec();
+        algorithm.push(0);
+        let mut message = RouteMessage::default();
+        message.header.address_family = family(network);
+        message.header.destination_prefix_length = prefix;
+        message.header.table = RouteHeader::RT_TABLE_MAIN;
+        message.header.protocol = RouteProtocol::Static;
+        message.header.scope = if network.is_ipv4() { RouteScope::Link } else { RouteScope::Universe };
+        message.header.kind = RouteType::Unicast;
+        message.attributes = vec![
+            RouteAttribute::Destination(network.into()),
+            RouteAttribute::PrefSource(source.into()),
+            RouteAttribute::Oif(index),
+            RouteAttribute::Metrics(vec![
+                RouteMetric::InitCwnd(initial_window_packets),
+                RouteMetric::Other(DefaultNla::new(RTAX_CC_ALGO, algorithm)),
+            ]),
+        ];
+        self.request(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_EXCL)
+    }
+
+    fn request(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
+        self.sequence += 1;
+        let mut request = NetlinkMessage::from(message);
+        request.header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
+        request.header.sequence_number = self.sequence;
+        request.finalize();
+        let mut bytes = vec![0; request.buffer_len()];
+        request.serialize(&mut bytes);
+        self.socket.send(&bytes, 0)?;
+        self.answer.clear();
+        self.socket.recv(&mut self.answer, 0)?;
+        let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&self.answer)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
+        match answer.payload {
+            NetlinkPayload::Error(error) if error.code.is_none() => Ok(()),
+            NetlinkPayload::Error(error) => Err(error.to_io()),
+            other => Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("the kernel answered {other:?}, expected an acknowledgement"),
+            )),
+        }
+    }
+}
+
+const fn family(address: IpAddr) -> AddressFamily {
+    match address {
+        IpAddr::V4(_) => AddressFamily::Inet,
+        IpAddr::V6(_) => AddressFamily::Inet6,
+    }
+}

@@ -1,0 +1,241 @@
+//! Namespaces: the only file that unshares, enters and forks.
+//!
+//! Nothing is named in the file system: a namespace lives as long as a thread is in it or a descriptor refers to it,
+//! so whatever ends this process ends every namespace.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+use rustix::process::{Pid, PidfdFlags, Signal};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags};
+
+use crate::error::{LabError, Step};
+
+/// Moves the calling thread into a network namespace of its own and returns a descriptor of it.
+pub(crate) fn unshare_network() -> Result<OwnedFd, LabError> {
+    unshare(UnshareFlags::NEWNET).step(|| "creating a network namespace".to_owned())?;
+    current_network()
+}
+
+/// Moves the calling thread into network, mount and PID namespaces of its own. Its children will be in the PID
+/// namespace; the first must be [`Init`].
+pub(crate) fn unshare_node() -> Result<OwnedFd, LabError> {
+    unshare(UnshareFlags::NEWNET | UnshareFlags::NEWNS | UnshareFlags::NEWPID)
+        .step(|| "creating network, mount and PID namespaces".to_owned())?;
+    rustix::mount::mount_change(
+        "/",
+        rustix::mount::MountPropagationFlags::PRIVATE | rustix::mount::MountPropagationFlags::REC,
+    )
+    .step(|| "separating the node's mounts from the machine's".to_owned())?;
+    current_network()
+}
+
+/// Moves the whole process, which must have one thread, into a user namespace in which it is root.
+pub(crate) fn unshare_user() -> io::Result<()> {
+    let (uid, gid) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
+    unshare(UnshareFlags::NEWUSER)?;
+    // A group map may be written only once setgroups(2) is given up (user_namespaces(7)).
+    std::fs::write("/proc/self/setgroups", "deny")?;
+    std::fs::write("/proc/self/uid_map", format!("0 {uid} 1"))?;
+    std::fs::write("/proc/self/gid_map", format!("0 {gid} 1"))
+}
+
+/// Moves the calling thread into the given network namespace.
+pub(crate) fn enter_network(network: BorrowedFd<'_>) -> io::Result<()> {
+    Ok(rustix::thread::move_into_link_name_space(network, Some(LinkNameSpaceType::Network))?)
+}
+
+fn current_network() -> Result<OwnedFd, LabError> {
+    let file =
+        File::open("/proc/thread-self/ns/net").step(|| "opening the new network namespace".to_owned())?;
+    Ok(file.into())
+}
+
+fn unshare(flags: UnshareFlags) -> io::Result<()> {
+    // SAFETY: none of the flags that this file passes unshares the table of file descriptors, so no descriptor that
+    // another thread holds changes its meaning.
+    Ok(unsafe { rustix::thread::unshare_unsafe(flags) }?)
+}
+
+/// Process 1 of a node. When it ends, the kernel kills every process of the node.
+///
+/// It ends with its parent thread (PR_SET_PDEATHSIG) and, should that have ended before the signal was armed, when the
+/// pipe from its parent closes.
+#[derive(Debug)]
+pub(crate) struct Init {
+    pid: Pid,
+    handle: OwnedFd,
+    _lifeline: OwnedFd,
+}
+
+impl Init {
+    /// Forks process 1 from the calling thread, which must have called [`unshare_node`] and must outlive it.
+    pub(crate) fn fork() -> Result<Init, LabError> {
+        let what = || "starting process 1 of a node".to_owned();
+        let (child_life, lifeline) = pipe().step(what)?;
+        let (ready, child_ready) = pipe().step(what)?;
+        // SAFETY: the child calls nothing but `init_main`, which makes system calls only and never returns.
+        let pid = match unsafe { libc::fork() } {
+            0 => init_main(child_life.as_raw_fd(), child_ready.as_raw_fd()),
+            pid => Pid::from_raw(pid.max(0)).ok_or_else(io::Error::last_os_error).step(what)?,
+        };
+        drop((child_life, child_ready));
+        let handle = rustix::process::pidfd_open(pid, PidfdFlags::empty()).step(what)?;
+        File::from(ready).read_exact(&mut [0]).step(what)?;
+        Ok(Init { pid, handle, _lifeline: lifeline })
+    }
+
+    /// The process as this process's PID namespace numbers it.
+    pub(crate) const fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Kills every process of the node without waiting.
+    pub(crate) fn kill(&self) {
+        // It may have ended already.
+        let _: Result<_, _> = rustix::process::pidfd_send_signal(self.handle.as_fd(), Signal::KILL);
+    }
+}
+
+impl Drop for Init {
+    fn drop(&mut self) {
+        self.kill();
+        // Returns once every process of the node is gone; those that this process spawned must have been reaped.
+        let _: Result<_, _> = rustix::process::waitpid(Some(self.pid), rustix::process::WaitOptions::empty());
+    }
+}
+
+fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?)
+}
+
+/// The whole life of process 1: it keeps nothing of its parent but the two pipes, gives the node its own `/proc` where
+/// the kernel permits that, lets orphans be reaped, and waits for its parent's end.
+fn init_main(lifeline: RawFd, ready: RawFd) -> ! {
+    const ABOVE_STANDARD: libc::c_int = 10;
+    // SAFETY: system calls on descriptors that this process owns, with pointers to static strings and to a local
+    // byte; no allocation, no lock, no unwinding, as fork(2) demands of a child of a process with threads.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        libc::prctl(libc::PR_SET_NAME, c"h123-init".as_ptr());
+        libc::setsid();
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE] {
+            libc::signal(signal, libc::SIG_IGN);
+        }
+        // Ignored, so the kernel reaps what a dying process leaves to process 1.
+        libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+        let lifeline = libc::fcntl(lifeline, libc::F_DUPFD, ABOVE_STANDARD);
+        let ready = libc::fcntl(ready, libc::F_DUPFD, ABOVE_STANDARD);
+        libc::dup2(lifeline, 0);
+        libc::dup2(ready, 1);
+        libc::syscall(libc::SYS_close_range, 2, libc::c_uint::MAX, 0);
+        let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+        libc::mount(c"proc".as_ptr(), c"/proc".as_ptr(), c"proc".as_ptr(), flags, std::ptr::null());
+        let mut byte = 1_u8;
+        libc::write(1, (&raw const byte).cast(), 1);
+        libc::close(1);
+        while libc::read(0, (&raw mut byte).cast(), 1) != 0 {}
+        libc::_exit(0)
+    }
+}
+
+/// How far a trial child came: each step's error number, 0 for success, [`NOT_TRIED`] where an earlier one failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Trial {
+    pub(crate) user_namespace: i32,
+    pub(crate) other_namespaces: i32,
+    pub(crate) packet_socket: i32,
+    pub(crate) realtime: i32,
+}
+
+/// A step that was not reached.
+pub(crate) const NOT_TRIED: i32 = -1;
+
+const TRIAL_STEPS: usize = 4;
+
+/// Tries in a child process, which changes nothing of this one, what a lab needs.
+pub(crate) fn try_out(needs_user_namespace: bool) -> io::Result<Trial> {
+    let (answer, child_answer) = pipe()?;
+    let uid_map = format!("0 {} 1", rustix::process::getuid().as_raw());
+    let gid_map = format!("0 {} 1", rustix::process::getgid().as_raw());
+    // SAFETY: the child calls nothing but `trial_main`, which makes system calls only and never returns.
+    let pid = match unsafe { libc::fork() } {
+        0 => {
+            trial_main(child_answer.as_raw_fd(), needs_user_namespace, uid_map.as_bytes(), gid_map.as_bytes())
+        }
+        pid => Pid::from_raw(pid.max(0)).ok_or_else(io::Error::last_os_error)?,
+    };
+    drop(child_answer);
+    let mut bytes = [0; TRIAL_STEPS * 4];
+    let result = File::from(answer).read_exact(&mut bytes);
+    rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty())?;
+    result?;
+    let step = |index: usize| {
+        let mut word = [0; 4];
+        word.copy_from_slice(&bytes[index * 4..index * 4 + 4]);
+        i32::from_ne_bytes(word)
+    };
+    Ok(Trial {
+        user_namespace: step(0),
+        other_namespaces: step(1),
+        packet_socket: step(2),
+        realtime: step(3),
+    })
+}
+
+fn trial_main(answer: RawFd, needs_user_namespace: bool, uid_map: &[u8], gid_map: &[u8]) -> ! {
+    let mut steps = [NOT_TRIED; TRIAL_STEPS];
+    // SAFETY: system calls on descriptors of this process, with pointers to local and static bytes; no allocation, no
+    // lock, no unwinding, as fork(2) demands of a child of a process with threads.
+    unsafe {
+        steps[3] = if crate::emulator::priority::may_be_realtime() { 0 } else { *libc::__errno_location() };
+        steps[0] = if needs_user_namespace { try_user_namespace(uid_map, gid_map) } else { 0 };
+        if steps[0] == 0 {
+            steps[1] = failure(libc::unshare(libc::CLONE_NEWNET | libc::CLONE_NEWNS | libc::CLONE_NEWPID));
+        }
+        if steps[1] == 0 {
+            steps[2] = failure(libc::socket(libc::AF_PACKET, libc::SOCK_RAW, 0));
+        }
+        if needs_user_namespace && steps[0] == 0 {
+            // Inside is where the emulator's thread will be.
+            steps[3] =
+                if crate::emulator::priority::may_be_realtime() { 0 } else { *libc::__errno_location() };
+        }
+        libc::write(answer, steps.as_ptr().cast(), size_of_val(&steps));
+        libc::_exit(0)
+    }
+}
+
+/// # Safety
+/// None beyond that of a child of fork(2): system calls only.
+unsafe fn try_user_namespace(uid_map: &[u8], gid_map: &[u8]) -> i32 {
+    // SAFETY: as in `trial_main`.
+    unsafe {
+        let mut error = failure(libc::unshare(libc::CLONE_NEWUSER));
+        let files = [
+            (c"/proc/self/setgroups", &b"deny"[..]),
+            (c"/proc/self/uid_map", uid_map),
+            (c"/proc/self/gid_map", gid_map),
+        ];
+        for (file, text) in files {
+            if error == 0 {
+                let fd = libc::open(file.as_ptr(), libc::O_WRONLY);
+                error = failure(fd);
+                if error == 0 && libc::write(fd, text.as_ptr().cast(), text.len()) < 0 {
+                    error = *libc::__errno_location();
+                }
+            }
+        }
+        error
+    }
+}
+
+/// The error number of a system call that returned `result`.
+///
+/// # Safety
+/// None: it reads this thread's `errno`.
+unsafe fn failure(result: libc::c_int) -> i32 {
+    // SAFETY: the pointer is to this thread's own variable.
+    if result < 0 { unsafe { *libc::__errno_location() } } else { 0 }
+}

@@ -1,0 +1,234 @@
+//! One host of a lab.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use model::Pins;
+
+use crate::error::{LabError, Step};
+use crate::link::{self, End};
+use crate::netns::{self, Init};
+use crate::process::{self, Child, Process, Program};
+use crate::stamp::StampedSocket;
+use crate::sysctl;
+use crate::worker::{Pending, Worker};
+
+/// A host: a network and a PID namespace of its own, or this machine where nothing is emulated.
+#[derive(Debug)]
+pub struct Node {
+    name: &'static str,
+    addresses: Addresses,
+    children: Mutex<Children>,
+    /// `None` where the node is this machine.
+    isolation: Option<Isolation>,
+    /// The thread that every process of the node is a child of; it lives as long as the node.
+    worker: Worker,
+}
+
+/// Where a node is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Addresses {
+    /// IPv4.
+    pub v4: Ipv4Addr,
+    /// IPv6; `None` where this kernel has none.
+    pub v6: Option<Ipv6Addr>,
+}
+
+/// CPU time of processes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuUsage {
+    /// In user space, in nanoseconds.
+    pub user_ns: u64,
+    /// In the kernel, in nanoseconds.
+    pub system_ns: u64,
+}
+
+#[derive(Debug)]
+struct Isolation {
+    init: Init,
+    network: OwnedFd,
+}
+
+#[derive(Debug, Default)]
+struct Children {
+    running: Vec<Arc<Child>>,
+    /// What those that were waited for had used.
+    ended: CpuUsage,
+}
+
+/// A node whose namespaces are being made.
+#[derive(Debug)]
+pub(crate) struct Beginning {
+    end: End,
+    worker: Worker,
+    isolation: Pending<Result<Isolation, LabError>>,
+}
+
+impl Beginning {
+    pub(crate) fn new(end: End, pins: &Pins) -> Result<Beginning, LabError> {
+        let worker = Worker::new(end.name())?;
+        let pins = pins.clone();
+        let isolation = worker.begin(move || {
+            let network = netns::unshare_node()?;
+            let init = Init::fork()?;
+            sysctl::apply_node(&pins)?;
+            link::configure_loopback()?;
+            Ok(Isolation { init, network })
+        });
+        Ok(Beginning { end, worker, isolation })
+    }
+
+    pub(crate) fn finish(self) -> Result<(End, Node), LabError> {
+        let isolation = self.isolation.wait()??;
+        let addresses =
+            Addresses { v4: self.end.address_v4(), v6: sysctl::has_ipv6().then(|| self.end.address_v6()) };
+        let node = Node {
+            name: self.end.name(),
+            addresses,
+            children: Mutex::default(),
+            isolation: Some(isolation),
+            worker: self.worker,
+        };
+        Ok((self.end, node))
+    }
+}
+
+impl Node {
+    /// A node that is this machine, reached over its loopback.
+    pub(crate) fn direct(name: &'static str) -> Result<Node, LabError> {
+        Ok(Node {
+            name,
+            addresses: Addresses {
+                v4: Ipv4Addr::LOCALHOST,
+                v6: sysctl::has_ipv6().then_some(Ipv6Addr::LOCALHOST),
+            },
+            children: Mutex::default(),
+            isolation: None,
+            worker: Worker::new(name)?,
+        })
+    }
+
+    /// `client` or `server`.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Where the node is reached from its peer.
+    pub const fn addresses(&self) -> Addresses {
+        self.addresses
+    }
+
+    /// Starts a program in the node; it dies with the node at the latest, and with the tool however that ends.
+    ///
+    /// # Errors
+    /// The program cannot be started.
+    pub fn spawn(&self, program: Program) -> Result<Process, LabError> {
+        let is_direct = self.isolation.is_none();
+        let process = self.worker.run(move || program.spawn(is_direct))?;
+        let mut children = self.children();
+        children.retire();
+        children.running.push(process.child());
+        Ok(process)
+    }
+
+    /// Runs a closure on a thread in the node's network namespace: sockets that it makes are the node's.
+    ///
+    /// # Errors
+    /// The thread cannot be started, cannot enter, or panicked.
+    pub fn enter<T: Send>(&self, job: impl FnOnce() -> T + Send) -> Result<T, LabError> {
+        let what = || format!("entering the node `{}`", self.name);
+        std::thread::scope(|scope| {
+            let inside = || -> Result<T, LabError> {
+                if let Some(isolation) = &self.isolation {
+                    netns::enter_network(isolation.network.as_fd()).step(what)?;
+                }
+                Ok(job())
+            };
+            let thread = std::thread::Builder::new().spawn_scoped(scope, inside).step(what)?;
+            thread.join().map_err(|_| LabError::ThreadEnded { thread: self.name })?
+        })
+    }
+
+    /// CPU time of every process of the node since it was started: those that run, with the children that they waited
+    /// for, and those that the tool waited for. Children that their parent left behind are missing once they ended.
+    pub fn cpu_usage(&self) -> CpuUsage {
+        let mut children = self.children();
+        children.retire();
+        let mut usage = children.ended;
+        match &self.isolation {
+            None => children.running.iter().for_each(|child| usage.add(child.cpu_ns())),
+            Some(isolation) => {
+                let init = isolation.init.pid().as_raw_nonzero().get();
+                processes_of(init).for_each(|pid| usage.add(process::cpu_of_running_ns(pid)));
+            }
+        }
+        usage
+    }
+
+    /// Configures the node's end of its link, which must exist.
+    pub(crate) fn begin_configuring(&self, end: End, pins: &Pins) -> Pending<Result<(), LabError>> {
+        let pins = pins.clone();
+        self.worker.begin(move || link::configure(end, &pins))
+    }
+
+    /// The node's network namespace; `None` where the node is this machine.
+    pub(crate) fn network(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        self.isolation.as_ref().map(|isolation| isolation.network.as_fd())
+    }
+
+    /// A UDP socket of the node for known-answer round trips.
+    pub(crate) fn probe_socket(&self) -> Result<StampedSocket, LabError> {
+        let address = IpAddr::V4(self.addresses.v4);
+        self.enter(move || StampedSocket::bind(address))?
+            .step(|| format!("opening a probe's socket in the node `{}`", self.name))
+    }
+
+    fn children(&self) -> MutexGuard<'_, Children> {
+        self.children.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        if let Some(isolation) = &self.isolation {
+            isolation.init.kill();
+        }
+        // Process 1 stays until its namespace is empty, and a child is in it until it was waited for.
+        for child in &self.children().running {
+            child.kill();
+            let _: Result<_, _> = child.wait(None);
+        }
+    }
+}
+
+impl Children {
+    /// Forgets those that were waited for, but not what they used.
+    fn retire(&mut self) {
+        let ended = &mut self.ended;
+        self.running.retain(|child| {
+            let exit = *child.exit();
+            if let Some(exit) = exit {
+                ended.add((exit.cpu_user_ns, exit.cpu_system_ns));
+            }
+            exit.is_none()
+        });
+    }
+}
+
+impl CpuUsage {
+    const fn add(&mut self, (user_ns, system_ns): (u64, u64)) {
+        self.user_ns += user_ns;
+        self.system_ns += system_ns;
+    }
+}
+
+/// Every process in the PID namespace of process 1 `init`, by its number in ours.
+fn processes_of(init: i32) -> impl Iterator<Item = i32> {
+    let namespace_of = |pid: i32| std::fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
+    let wanted: Option<PathBuf> = namespace_of(init);
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter(move |pid| wanted.is_some() && namespace_of(*pid) == wanted)
+}

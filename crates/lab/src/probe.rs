@@ -1,0 +1,127 @@
+//! Known-answer round trips on the empty path.
+//!
+//! A probe is stamped by its sender just before it is sent and by the receiver's kernel when its frame arrives, in both
+//! directions, all on this machine's wall clock. Their sum is the time on the way; how long the two threads took to wake
+//! up is not part of it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+
+use model::Network;
+use model::network::Direction;
+use model::record::Calibration;
+use rustix::event::{PollFd, PollFlags};
+use rustix::time::Timespec;
+
+use crate::emulator::monotonic_ns;
+use crate::error::{LabError, Step};
+use crate::node::Node;
+use crate::stamp::{StampedSocket, wall_ns};
+
+/// Sequence number, the server's time of arrival and time of sending.
+const PROBE_BYTES: usize = 24;
+/// Ethernet, IPv4 and UDP headers and the probe.
+const FRAME_BYTES: u64 = 14 + 20 + 8 + PROBE_BYTES as u64;
+/// Probes do not wait for each other's answers; this far apart they do not queue behind each other either.
+const SPACING_NS: u64 = 5_000_000;
+/// How long to wait for the last answer beyond twice the expected time.
+const PATIENCE_NS: u64 = 200_000_000;
+
+/// Sends probes from the client to the server and back.
+pub(crate) fn round_trips(
+    client: &Node,
+    server: &Node,
+    network: &Network,
+    probes: u32,
+) -> Result<Calibration, LabError> {
+    let what = || "measuring round trips on the empty path".to_owned();
+    let expected_rtt_ns = expected_ns(&network.up) + expected_ns(&network.down);
+    let (client, server) = (client.probe_socket()?, server.probe_socket()?);
+    let target = server.local_address().step(what)?;
+    let (end, lifeline) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).step(what)?;
+    let rtt_ns = std::thread::scope(|scope| {
+        let echo =
+            std::thread::Builder::new().spawn_scoped(scope, || echo_until(&server, &end)).step(what)?;
+        let rtt_ns = send_probes(&client, target, probes, expected_rtt_ns).step(what);
+        drop(lifeline);
+        echo.join().map_err(|_| LabError::ThreadEnded { thread: "echo" })?.step(what)?;
+        rtt_ns
+    })?;
+    Ok(Calibration { expected_rtt_ns, rtt_ns, sent: probes })
+}
+
+/// Delay and the time that the probe itself takes at the link's rate.
+fn expected_ns(direction: &Direction) -> u64 {
+    let serialisation_ns = |rate: u64| FRAME_BYTES * 8 * 1_000_000_000 / rate.max(1);
+    direction.delay_ns + direction.rate_bits_per_s.map_or(0, serialisation_ns)
+}
+
+/// Sends probes back, with the time at which each came and left, until the other end of the pipe is closed.
+fn echo_until(socket: &StampedSocket, end: &OwnedFd) -> io::Result<()> {
+    let mut probe = [0; PROBE_BYTES];
+    loop {
+        while let Some((arrival_ns, from)) = socket.receive(&mut probe)? {
+            probe[8..16].copy_from_slice(&arrival_ns.to_ne_bytes());
+            probe[16..].copy_from_slice(&wall_ns().to_ne_bytes());
+            socket.send(&probe, from)?;
+        }
+        let mut watched =
+            [PollFd::new(end, PollFlags::empty()), PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN)];
+        rustix::event::poll(&mut watched, None)?;
+        if watched[0].revents().contains(PollFlags::HUP) {
+            return Ok(());
+        }
+    }
+}
+
+/// Sends the probes and collects the round trips of those that come back.
+fn send_probes(
+    socket: &StampedSocket,
+    target: SocketAddr,
+    probes: u32,
+    expected_rtt_ns: u64,
+) -> io::Result<Vec<u64>> {
+    let mut sent_at_ns: Vec<u64> = Vec::new();
+    let mut rtt_ns = Vec::new();
+    let began_ns = monotonic_ns();
+    let deadline_ns = began_ns + u64::from(probes) * SPACING_NS + 2 * expected_rtt_ns + PATIENCE_NS;
+    let mut probe = [0; PROBE_BYTES];
+    loop {
+        while let Some((arrival_ns, _)) = socket.receive(&mut probe)? {
+            let [sequence, server_arrival_ns, server_departure_ns] = words(&probe);
+            let sent_ns = usize::try_from(sequence).ok().and_then(|sequence| sent_at_ns.get(sequence));
+            if let Some(sent_ns) = sent_ns {
+                // Each difference is between two stamps of this machine's wall clock.
+                let there_ns = server_arrival_ns.saturating_sub(*sent_ns);
+                rtt_ns.push(there_ns + arrival_ns.saturating_sub(server_departure_ns));
+            }
+        }
+        let now_ns = monotonic_ns();
+        let next_ns = began_ns + sent_at_ns.len() as u64 * SPACING_NS;
+        let is_due = sent_at_ns.len() < probes as usize && next_ns <= now_ns;
+        if is_due {
+            probe[..8].copy_from_slice(&(sent_at_ns.len() as u64).to_ne_bytes());
+            sent_at_ns.push(wall_ns());
+            socket.send(&probe, target)?;
+        } else if rtt_ns.len() >= probes as usize || now_ns >= deadline_ns {
+            return Ok(rtt_ns);
+        } else {
+            let wake_ns = if sent_at_ns.len() < probes as usize { next_ns } else { deadline_ns };
+            let timeout_ns = i64::try_from(wake_ns - now_ns).unwrap_or(i64::MAX);
+            let timeout =
+                Timespec { tv_sec: timeout_ns / 1_000_000_000, tv_nsec: timeout_ns % 1_000_000_000 };
+            let mut watched = [PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN)];
+            rustix::event::poll(&mut watched, Some(&timeout))?;
+        }
+    }
+}
+
+fn words(probe: &[u8; PROBE_BYTES]) -> [u64; 3] {
+    let word = |index: usize| {
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(&probe[index * 8..index * 8 + 8]);
+        u64::from_ne_bytes(bytes)
+    };
+    [word(0), word(1), word(2)]
+}

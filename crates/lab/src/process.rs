@@ -1,0 +1,441 @@
+//! Processes inside a node: started, waited for with their CPU time, stopped.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{ChildStderr, ChildStdin, ChildStdout, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, PidfdFlags, Signal};
+
+use crate::error::{LabError, Step};
+
+/// What to start.
+#[derive(Debug)]
+pub struct Program {
+    /// The executable, looked up in PATH where it has no slash.
+    pub program: OsString,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Variables added to the tool's own environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// Whether to begin with an empty environment instead.
+    pub has_clean_env: bool,
+    /// Its working directory; the tool's own where `None`.
+    pub directory: Option<PathBuf>,
+    /// Where it reads from.
+    pub stdin: Input,
+    /// Where its output goes.
+    pub stdout: Output,
+    /// Where its messages go.
+    pub stderr: Output,
+    /// The CPUs that it may use; all where empty.
+    pub cpus: Vec<usize>,
+    /// Whether it stays in the tool's process group, so that the terminal's Ctrl-C reaches it too.
+    pub is_foreground: bool,
+}
+
+/// Where a process reads from.
+#[derive(Debug)]
+pub enum Input {
+    /// Nothing to read.
+    Null,
+    /// The tool's own standard input.
+    Inherit,
+    /// A pipe: [`Process::take_stdin`].
+    Pipe,
+    /// These bytes, then the end.
+    Bytes(Vec<u8>),
+}
+
+/// Where a process writes to.
+#[derive(Debug)]
+pub enum Output {
+    /// Nowhere.
+    Null,
+    /// Where the tool's own goes.
+    Inherit,
+    /// A pipe: [`Process::take_stdout`], [`Process::take_stderr`].
+    Pipe,
+    /// A file.
+    File(File),
+}
+
+/// How a process ended and what it cost, with the children that it waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exit {
+    /// Its exit status.
+    pub status: ExitStatus,
+    /// CPU time in user space, in nanoseconds (of microsecond resolution).
+    pub cpu_user_ns: u64,
+    /// CPU time in the kernel.
+    pub cpu_system_ns: u64,
+    /// The most memory that it held at a time.
+    pub max_resident_bytes: u64,
+}
+
+/// A running process; dropping this kills it.
+#[derive(Debug)]
+pub struct Process {
+    child: Arc<Child>,
+    stdin: Option<ChildStdin>,
+    stdout: Option<ChildStdout>,
+    stderr: Option<ChildStderr>,
+}
+
+/// A child of this process, shared between its [`Process`] and its node.
+#[derive(Debug)]
+pub(crate) struct Child {
+    pid: Pid,
+    has_own_group: bool,
+    handle: OwnedFd,
+    exit: Mutex<Option<Exit>>,
+}
+
+impl Program {
+    /// A program without arguments that reads nothing and writes where the tool writes.
+    pub fn new(program: impl Into<OsString>) -> Program {
+        Program {
+            program: program.into(),
+            args: Vec::new(),
+            env: Vec::new(),
+            has_clean_env: false,
+            directory: None,
+            stdin: Input::Null,
+            stdout: Output::Inherit,
+            stderr: Output::Inherit,
+            cpus: Vec::new(),
+            is_foreground: false,
+        }
+    }
+
+    /// The same with these arguments added.
+    #[must_use]
+    pub fn args<A: Into<OsString>>(mut self, args: impl IntoIterator<Item = A>) -> Program {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// The same with this standard input.
+    #[must_use]
+    pub fn stdin(mut self, stdin: Input) -> Program {
+        self.stdin = stdin;
+        self
+    }
+
+    /// The same with this standard output.
+    #[must_use]
+    pub fn stdout(mut self, stdout: Output) -> Program {
+        self.stdout = stdout;
+        self
+    }
+
+    /// The same with this standard error.
+    #[must_use]
+    pub fn stderr(mut self, stderr: Output) -> Program {
+        self.stderr = stderr;
+        self
+    }
+
+    /// Starts it as a child of the calling thread, in that thread's namespaces. With `dies_with_thread` the kernel
+    /// kills it when that thread ends.
+    pub(crate) fn spawn(self, dies_with_thread: bool) -> Result<Process, LabError> {
+        let name = self.program.to_string_lossy().into_owned();
+        let what = || format!("starting `{name}`");
+        let mut command = std::process::Command::new(&self.program);
+        command.args(&self.args);
+        if self.has_clean_env {
+            command.env_clear();
+        }
+        command.envs(self.env);
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
+        }
+        command.stdin(self.stdin.into_stdio().step(what)?);
+        command.stdout(self.stdout.into_stdio()).stderr(self.stderr.into_stdio());
+        if !self.is_foreground {
+            command.process_group(0);
+        }
+        if dies_with_thread {
+            die_with_parent(&mut command);
+        }
+        let mut child = with_affinity(&self.cpus, || command.spawn()).step(what)?;
+        let streams = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let child = Child::new(child.id(), !self.is_foreground).step(what)?;
+        Ok(Process { child: Arc::new(child), stdin: streams.0, stdout: streams.1, stderr: streams.2 })
+    }
+}
+
+impl Input {
+    fn into_stdio(self) -> io::Result<Stdio> {
+        Ok(match self {
+            Input::Null => Stdio::null(),
+            Input::Inherit => Stdio::inherit(),
+            Input::Pipe => Stdio::piped(),
+            // A file in memory: nobody has to feed it while the process reads.
+            Input::Bytes(bytes) => {
+                let mut file =
+                    File::from(rustix::fs::memfd_create("input", rustix::fs::MemfdFlags::CLOEXEC)?);
+                file.write_all(&bytes)?;
+                io::Seek::rewind(&mut file)?;
+                file.into()
+            }
+        })
+    }
+}
+
+impl Output {
+    fn into_stdio(self) -> Stdio {
+        match self {
+            Output::Null => Stdio::null(),
+            Output::Inherit => Stdio::inherit(),
+            Output::Pipe => Stdio::piped(),
+            Output::File(file) => file.into(),
+        }
+    }
+}
+
+impl Process {
+    /// Its number, as the tool's own PID namespace counts.
+    pub fn pid(&self) -> u32 {
+        self.child.pid.as_raw_nonzero().get().cast_unsigned()
+    }
+
+    /// The pipe to its standard input; once.
+    pub const fn take_stdin(&mut self) -> Option<ChildStdin> {
+        self.stdin.take()
+    }
+
+    /// The pipe from its standard output; once.
+    pub const fn take_stdout(&mut self) -> Option<ChildStdout> {
+        self.stdout.take()
+    }
+
+    /// The pipe from its standard error; once.
+    pub const fn take_stderr(&mut self) -> Option<ChildStderr> {
+        self.stderr.take()
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// The kernel lost track of it.
+    pub fn wait(&self) -> Result<Exit, LabError> {
+        loop {
+            if let Some(exit) = self.wait_timeout(Duration::from_secs(3600))? {
+                return Ok(exit);
+            }
+        }
+    }
+
+    /// Waits for its end at most so long; `None` where it still runs.
+    ///
+    /// # Errors
+    /// The kernel lost track of it.
+    pub fn wait_timeout(&self, timeout: Duration) -> Result<Option<Exit>, LabError> {
+        self.child.wait(Some(timeout)).step(|| format!("waiting for process {}", self.pid()))
+    }
+
+    /// Asks it to end (SIGTERM) and kills it with its process group where it has not ended after `grace`.
+    ///
+    /// # Errors
+    /// The kernel lost track of it.
+    pub fn stop(&self, grace: Duration) -> Result<Exit, LabError> {
+        self.child.signal(Signal::TERM);
+        if let Some(exit) = self.wait_timeout(grace)? {
+            return Ok(exit);
+        }
+        self.kill()
+    }
+
+    /// Kills it with its process group and waits for its end.
+    ///
+    /// # Errors
+    /// The kernel lost track of it.
+    pub fn kill(&self) -> Result<Exit, LabError> {
+        self.child.kill();
+        self.wait()
+    }
+
+    /// CPU time so far in user space and in the kernel, in nanoseconds, children that it waited for included.
+    pub fn cpu_ns(&self) -> (u64, u64) {
+        self.child.cpu_ns()
+    }
+
+    pub(crate) fn child(&self) -> Arc<Child> {
+        Arc::clone(&self.child)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.child.kill();
+        let _: Result<_, _> = self.child.wait(None);
+    }
+}
+
+impl Child {
+    fn new(pid: u32, has_own_group: bool) -> io::Result<Child> {
+        let pid = Pid::from_raw(pid.cast_signed()).ok_or(io::ErrorKind::InvalidInput)?;
+        let handle = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
+        Ok(Child { pid, has_own_group, handle, exit: Mutex::new(None) })
+    }
+
+    pub(crate) fn exit(&self) -> MutexGuard<'_, Option<Exit>> {
+        self.exit.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn signal(&self, signal: Signal) {
+        // It may have ended already.
+        let _: Result<_, _> = rustix::process::pidfd_send_signal(&self.handle, signal);
+    }
+
+    /// Kills it and its process group. Once it was waited for its number may belong to somebody else, so nothing is
+    /// killed then.
+    pub(crate) fn kill(&self) {
+        let exit = self.exit();
+        if exit.is_none() {
+            self.signal(Signal::KILL);
+            if self.has_own_group {
+                let _: Result<_, _> = rustix::process::kill_process_group(self.pid, Signal::KILL);
+            }
+        }
+    }
+
+    /// Waits for its end, for ever where there is no timeout.
+    pub(crate) fn wait(&self, timeout: Option<Duration>) -> io::Result<Option<Exit>> {
+        let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        loop {
+            if let Some(exit) = self.reap()? {
+                return Ok(Some(exit));
+            }
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Ok(None);
+            }
+            let left = left.and_then(|left| rustix::time::Timespec::try_from(left).ok());
+            let mut watched = [rustix::event::PollFd::new(&self.handle, rustix::event::PollFlags::IN)];
+            match rustix::event::poll(&mut watched, left.as_ref()) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Its end, where it has ended; whoever asks first takes it from the kernel.
+    fn reap(&self) -> io::Result<Option<Exit>> {
+        let mut exit = self.exit();
+        if exit.is_none() {
+            *exit = wait4(self.pid)?;
+        }
+        Ok(*exit)
+    }
+
+    /// CPU time so far in user space and in the kernel.
+    pub(crate) fn cpu_ns(&self) -> (u64, u64) {
+        match *self.exit() {
+            Some(exit) => (exit.cpu_user_ns, exit.cpu_system_ns),
+            None => cpu_of_running_ns(self.pid.as_raw_nonzero().get()),
+        }
+    }
+}
+
+impl AsFd for Process {
+    /// Readable once the process has ended (pidfd_open(2)), for event loops.
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.child.handle.as_fd()
+    }
+}
+
+fn die_with_parent(command: &mut std::process::Command) {
+    let arm = || Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?);
+    // SAFETY: the closure makes one system call; it neither allocates nor locks.
+    unsafe { command.pre_exec(arm) };
+}
+
+/// Runs `spawn` with the calling thread, and so the child, on these CPUs only.
+fn with_affinity<T>(cpus: &[usize], spawn: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    if cpus.is_empty() {
+        return spawn();
+    }
+    let before = sched_getaffinity(None)?;
+    let mut wanted = CpuSet::new();
+    for cpu in cpus {
+        if *cpu >= CpuSet::MAX_CPU {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("found CPU {cpu}, expected less"),
+            ));
+        }
+        wanted.set(*cpu);
+    }
+    sched_setaffinity(None, &wanted)?;
+    let result = spawn();
+    sched_setaffinity(None, &before)?;
+    result
+}
+
+fn wait4(pid: Pid) -> io::Result<Option<Exit>> {
+    let mut status = 0;
+    // SAFETY: all zeros is a valid `rusage`, which holds integers.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: both results outlive the call; the process is a child of this one that nobody else waits for.
+    let result =
+        unsafe { libc::wait4(pid.as_raw_nonzero().get(), &raw mut status, libc::WNOHANG, &raw mut usage) };
+    match result {
+        0 => Ok(None),
+        result if result < 0 => Err(io::Error::last_os_error()),
+        _ => Ok(Some(Exit {
+            status: ExitStatus::from_raw(status),
+            cpu_user_ns: microseconds_ns(usage.ru_utime),
+            cpu_system_ns: microseconds_ns(usage.ru_stime),
+            max_resident_bytes: u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024,
+        })),
+    }
+}
+
+fn microseconds_ns(time: libc::timeval) -> u64 {
+    let part = |value: i64| u64::try_from(value).unwrap_or(0);
+    part(time.tv_sec) * 1_000_000_000 + part(time.tv_usec) * 1000
+}
+
+/// CPU time of a running process and of the children that it waited for, in user space and in the kernel; zero where
+/// there is no such process.
+///
+/// /proc/PID/stat counts in ticks of 10 ms. The process's CPU clock is exact but knows no user and system, so the ticks
+/// only divide it.
+pub(crate) fn cpu_of_running_ns(pid: i32) -> (u64, u64) {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return (0, 0) };
+    // The name, in parentheses, may hold spaces; utime, stime, cutime, cstime are fields 14 to 17 (proc_pid_stat(5)).
+    let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let ticks: Vec<u64> =
+        after_name.split_whitespace().skip(11).take(4).map_while(|f| f.parse().ok()).collect();
+    let [user, system, children_user, children_system] = ticks[..] else { return (0, 0) };
+    // SAFETY: a plain query.
+    let ticks_per_s = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).unwrap_or(100).max(1);
+    let tick_ns = 1_000_000_000 / ticks_per_s;
+    let total_ns = process_clock_ns(pid).unwrap_or((user + system) * tick_ns);
+    let user_ns = match user + system {
+        0 => total_ns / 2,
+        ticks => {
+            u64::try_from(u128::from(total_ns) * u128::from(user) / u128::from(ticks)).unwrap_or(total_ns)
+        }
+    };
+    (user_ns + children_user * tick_ns, total_ns - user_ns + children_system * tick_ns)
+}
+
+fn process_clock_ns(pid: i32) -> Option<u64> {
+    // clock_getcpuclockid(3): the complement of the number, shifted, with CPUCLOCK_SCHED.
+    let clock: libc::clockid_t = (!pid << 3) | 2;
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the result outlives the call.
+    if unsafe { libc::clock_gettime(clock, &raw mut time) } < 0 {
+        return None;
+    }
+    Some(u64::try_from(time.tv_sec).ok()? * 1_000_000_000 + u64::try_from(time.tv_nsec).ok()?)
+}

@@ -1,0 +1,80 @@
+//! Kernel settings, written inside a node's namespaces only: the machine's own are never touched.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use model::Pins;
+
+use crate::error::{LabError, Step};
+
+const ROOT: &str = "/proc/sys/net";
+
+/// Room for 1 Gbit/s over 30 ms (3.75 MB) with what the kernel keeps for its own bookkeeping: minimum, default,
+/// largest.
+const TCP_RECEIVE_BYTES: &str = "4096 131072 33554432";
+/// The same for what was sent and is not yet acknowledged.
+const TCP_SEND_BYTES: &str = "4096 65536 33554432";
+
+const NODE: &[(&str, &str)] = &[
+    ("ipv4/tcp_rmem", TCP_RECEIVE_BYTES),
+    ("ipv4/tcp_wmem", TCP_SEND_BYTES),
+    ("ipv4/tcp_no_metrics_save", "1"),
+    ("ipv4/ip_unprivileged_port_start", "0"),
+];
+
+/// No router, no duplicate address detection, no link-local address: the link carries client traffic only.
+const NODE_IPV6: &[(&str, &str)] = &[
+    ("ipv6/conf/default/disable_ipv6", "0"),
+    ("ipv6/conf/default/accept_ra", "0"),
+    ("ipv6/conf/default/autoconf", "0"),
+    ("ipv6/conf/default/router_solicitations", "0"),
+    ("ipv6/conf/default/accept_dad", "0"),
+    ("ipv6/conf/default/dad_transmits", "0"),
+    ("ipv6/conf/default/addr_gen_mode", "1"),
+    ("ipv6/conf/lo/disable_ipv6", "0"),
+];
+
+const EMULATOR_IPV6: &[(&str, &str)] =
+    &[("ipv6/conf/default/disable_ipv6", "1"), ("ipv6/conf/all/disable_ipv6", "1")];
+
+/// Whether this kernel has IPv6 at all.
+pub(crate) fn has_ipv6() -> bool {
+    Path::new(ROOT).join("ipv6").exists()
+}
+
+/// Settings of a node, before its link exists.
+pub(crate) fn apply_node(pins: &Pins) -> Result<(), LabError> {
+    write_all(NODE)?;
+    if has_ipv6() {
+        write_all(NODE_IPV6)?;
+    }
+    // Where the machine's default is another one, the kernel may reserve this for the first namespace; the route says
+    // the same, and is what counts.
+    let _: std::io::Result<()> =
+        std::fs::write(Path::new(ROOT).join("ipv4/tcp_congestion_control"), pins.congestion_control.name());
+    Ok(())
+}
+
+/// The congestion control algorithms that this kernel has loaded.
+pub(crate) fn available_congestion_control() -> String {
+    let file = Path::new(ROOT).join("ipv4/tcp_available_congestion_control");
+    std::fs::read_to_string(file).map_or_else(|_| "nothing".to_owned(), |text| text.trim().to_owned())
+}
+
+/// Settings of the namespace between the nodes, which takes no part in the traffic.
+pub(crate) fn apply_emulator() -> Result<(), LabError> {
+    if has_ipv6() { write_all(EMULATOR_IPV6) } else { Ok(()) }
+}
+
+fn write_all(settings: &[(&str, &str)]) -> Result<(), LabError> {
+    settings.iter().try_for_each(|(name, value)| {
+        let result = std::fs::write(Path::new(ROOT).join(name), value);
+        result.step(|| format!("setting net/{name} to `{value}` inside the lab")).or_else(
+            |error| match &error {
+                // An older kernel without this setting lacks what the setting would switch off.
+                LabError::System { source, .. } if source.kind() == ErrorKind::NotFound => Ok(()),
+                _ => Err(error),
+            },
+        )
+    })
+}
