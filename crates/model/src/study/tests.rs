@@ -414,9 +414,36 @@ fn quick_in_words() {
     insta::assert_snapshot!(plan_text(&quick()));
 }
 
+/// 200 cells, 12 runs each, with long names and closed loops.
+fn crowded() -> Plan {
+    let names: Vec<String> =
+        (1..=10).map(|number| format!("\"{}-{number}\"", "many-words".repeat(2))).collect();
+    let tables: Vec<String> = names
+        .iter()
+        .map(|name| {
+            format!(
+                "[workload.{name}]\nkind = \"closed\"\npaths = [\"/bytes/128\", \"/bytes/4096\"]\n\
+                 connections = 10\nstreams = 10\nduration = \"1.5s\"\nwarmup = \"0.5s\"\n"
+            )
+        })
+        .collect();
+    let text = SHORT
+        .replace("[workload.small]\nkind = \"page\"\npage = \"small\"\n", &tables.concat())
+        .replace("[\"small\"]", &format!("[{}]", names.join(", ")))
+        .replace("[\"h1s\", \"h3\"]", "[\"h1\", \"h1s\", \"h2c\", \"h2\", \"h3\"]")
+        .replace("[\"origin\"]", "[\"origin\", \"nginx\"]")
+        .replace("[\"lan\"]", "[\"lan\", \"north-carolina\"]");
+    parse_with(&text, &Overrides { runs: Some(12), ..Overrides::default() }).unwrap()
+}
+
+#[test]
+fn a_crowded_plan_in_words() {
+    insta::assert_snapshot!(plan_text(&crowded()));
+}
+
 #[test]
 fn words_fit_the_screen() {
-    for text in [plan_text(&quick()), plan_text(&parse(SHORT).unwrap())] {
+    for text in [plan_text(&quick()), plan_text(&parse(SHORT).unwrap()), plan_text(&crowded())] {
         for line in text.lines() {
             assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
         }
