@@ -217,7 +217,7 @@ mod tests {
             sizes in prop::array::uniform3(0_usize..3500), seed in 1_u32..1000
         ) {
             let part = |size: usize, salt: u32| -> Distribution {
-                (0..size as u32).map(|n| f64::from((n * 7919 + salt * seed) % 1_000_003)).collect()
+                (0..number::small(size)).map(|n| f64::from((n * 7919 + salt * seed) % 1_000_003)).collect()
             };
             let [a, b, c] = [part(sizes[0], 1), part(sizes[1], 2), part(sizes[2], 3)];
             let left = merged(&[&merged(&[&a, &b]), &c]);

@@ -11,7 +11,7 @@ use model::variant::Variant;
 
 use crate::predict::handshake_round_trips;
 use crate::summary::{CheckOutcome, CheckResult, Summary};
-use crate::{RunSummary, analyse};
+use crate::{RunSummary, analyse, number};
 
 /// Five runs of each cell, one cell per variant; the first variant is the baseline.
 pub(crate) struct Bench {
@@ -134,7 +134,7 @@ pub(crate) fn page() -> Page {
         resources: vec![
             resource("/", ResourceKind::Html, 4_000, None, 0),
             resource("/a.css", ResourceKind::Css, 6_000, Some(0), 384),
-            resource("/b.png", ResourceKind::Image, 10_000, Some(0), 512),
+            resource("/b.png", ResourceKind::Image, 7_000, Some(0), 512),
         ],
     }
 }
@@ -158,7 +158,7 @@ fn plan(variants: &[Variant], workload: Workload, metric: &str) -> Plan {
         .iter()
         .enumerate()
         .map(|(place, variant)| Cell {
-            cell: place as u32,
+            cell: number::small(place),
             levels: vec![level(variant), network_level.clone()],
             network: 0,
             clients: vec![ClientGroup {
@@ -174,13 +174,9 @@ fn plan(variants: &[Variant], workload: Workload, metric: &str) -> Plan {
             run_limit_ns: 10_000 * MS,
         })
         .collect();
-    let runs = (0..RUNS * cells.len() as u32)
-        .map(|run| PlannedRun {
-            run,
-            block: run / cells.len() as u32,
-            cell: run % cells.len() as u32,
-            seed: u64::from(run),
-        })
+    let count = number::small(cells.len());
+    let runs = (0..RUNS * count)
+        .map(|run| PlannedRun { run, block: run / count, cell: run % count, seed: u64::from(run) })
         .collect();
     Plan {
         version: PLAN_VERSION,
@@ -218,7 +214,9 @@ fn record(plan: &Plan, run: &PlannedRun) -> RunRecord {
             let rows = ends
                 .iter()
                 .enumerate()
-                .map(|(url, end)| row(variant, url as u64, url as u32, 1000, *end, page.resources[url].bytes))
+                .map(|(url, end)| {
+                    row(variant, url as u64, number::small(url), 1000, *end, page.resources[url].bytes)
+                })
                 .collect::<Vec<_>>();
             (rows, ends[2])
         }
