@@ -114,7 +114,8 @@ async fn send(
         let chunk = Chunk::new(data, entry.clone());
         tokio::time::timeout(server.idle_timeout, stream.send_data(chunk)).await??;
     }
-    // Taking the end of the request, where it is there, spares the client a STOP_SENDING.
+    // Taking the end of the request, where it is there, spares the client a STOP_SENDING. (Where it is not, dropping
+    // the stream sends one; `stop_sending` itself must not be called while a read is pending.)
     std::future::poll_fn(|cx| Poll::Ready(stream.poll_recv_data(cx).is_ready())).await;
     stream.finish().await?;
     Ok(())

@@ -119,8 +119,8 @@ async fn accept_quic(endpoint: &quinn::Endpoint, link: &Link) {
             None => incoming.refuse(),
         }
     }
+    // Open connections go on; the endpoint lives as long as they do.
     endpoint.set_server_config(None);
-    endpoint.wait_idle().await;
 }
 
 async fn serve_tcp(stream: TcpStream, tls: Option<TlsAcceptor>, link: Link) {

@@ -18,6 +18,8 @@ use crate::listen::Listener;
 const MOST_BLOCKING_THREADS: usize = 8;
 /// Reasons of failed connections that are kept.
 const MOST_FAILURES: usize = 8;
+/// QUIC's own tasks send the last CONNECTION_CLOSE; waiting for their draining period would take three timeouts.
+const QUIC_FAREWELL: Duration = Duration::from_millis(10);
 /// How often [`flag`] looks.
 const FLAG_EVERY: Duration = Duration::from_millis(20);
 
@@ -158,6 +160,9 @@ async fn run(
     close.send_replace(true);
     // Ready when the last connection and listener have let go; a grace that passes is no fault.
     let _ = tokio::time::timeout(config.grace, ended.recv()).await;
+    if addresses.iter().any(|(variant, _)| variant.is_quic()) {
+        tokio::time::sleep(QUIC_FAREWELL).await;
+    }
     Ok(())
 }
 
