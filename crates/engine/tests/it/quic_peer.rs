@@ -28,7 +28,7 @@ const SERVER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(10
 
 /// Any instant will do as the zero of the virtual clock.
 #[expect(clippy::disallowed_methods, reason = "only differences to it are looked at")]
-fn base() -> Instant {
+pub(crate) fn base() -> Instant {
     Instant::now()
 }
 
@@ -71,7 +71,7 @@ impl Outgoing {
         self.count += 1;
         self.queue.push_back(datagram);
         let length = self.queue.len();
-        if self.swap_every > 0 && self.count % self.swap_every == 0 && length > 1 {
+        if self.swap_every > 0 && self.count.is_multiple_of(self.swap_every) && length > 1 {
             self.queue.swap(length - 1, length - 2);
         }
     }

@@ -48,18 +48,18 @@ fn client_tls(authority: &Authority, pins: &Pins, alpn: &[u8]) -> Tls {
 }
 
 /// rustls' server and what it has decrypted.
-struct Server {
-    tls: ServerConnection,
-    plaintext: Vec<u8>,
+pub(crate) struct Server {
+    pub(crate) tls: ServerConnection,
+    pub(crate) plaintext: Vec<u8>,
 }
 
-fn server(authority: &Authority, alpn: &[&[u8]]) -> Server {
+pub(crate) fn server(authority: &Authority, alpn: &[&[u8]]) -> Server {
     let tls = ServerConnection::new(Arc::new(authority.server_config(alpn))).unwrap();
     Server { tls, plaintext: Vec::new() }
 }
 
 /// Gives `bytes` to the server; what it says in return.
-fn serve(server: &mut Server, mut bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn serve(server: &mut Server, mut bytes: &[u8]) -> Vec<u8> {
     while !bytes.is_empty() {
         server.tls.read_tls(&mut bytes).unwrap();
         if server.tls.process_new_packets().is_err() {
