@@ -1,1 +1,19 @@
-//! To be written.
+//! The load generator: one loop that moves bytes between sockets and engines and writes a row per request.
+//!
+//! Pacer and workload say *when* and *what* (crate `workload`), the engine *which bytes* (crate `engine`), the
+//! transport moves them, the recorder appends a row. This crate knows no namespaces: it runs wherever it is started.
+
+mod clock;
+mod connection;
+mod request;
+mod seam;
+mod session;
+mod system;
+mod timers;
+mod transport;
+mod trust;
+mod worker;
+
+pub use clock::Clock;
+pub use seam::serve_assignment;
+pub use worker::{Report, run};

@@ -1,0 +1,50 @@
+//! The client's end of the seam: an assignment on standard input, frames of messages on standard output.
+
+use std::io::{Read, Write};
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, Result, bail};
+use model::assignment::{ASSIGNMENT_VERSION, Assignment, ClientMessage};
+use model::frame;
+use model::sample::{Failure, FailureKind};
+
+use crate::worker;
+
+/// Rows per message: a frame of this many stays far below the frame limit.
+const ROWS_PER_MESSAGE: usize = 4096;
+
+/// Reads one assignment, does it, writes what came of it.
+///
+/// # Errors
+/// An assignment that cannot be read, or a reader that went away. What fails during the work is said as a
+/// [`ClientMessage::Fault`] or stands in the rows.
+pub fn serve_assignment(mut input: impl Read, mut output: impl Write, stop: &AtomicBool) -> Result<()> {
+    let mut text = String::new();
+    input.read_to_string(&mut text).context("reading the assignment")?;
+    let assignment: Assignment =
+        serde_json::from_str(&text).context("the assignment is not valid JSON for this version")?;
+    if assignment.version != ASSIGNMENT_VERSION {
+        bail!("found an assignment of version {}, expected {ASSIGNMENT_VERSION}", assignment.version);
+    }
+    let mut send = |message: &ClientMessage| -> Result<()> {
+        let bytes = frame::encode(message).context("encoding a message")?;
+        output.write_all(&bytes).context("writing a message")
+    };
+    send(&ClientMessage::Hello { version: ASSIGNMENT_VERSION })?;
+    match worker::run(&assignment, stop) {
+        Ok(report) => {
+            for rows in report.samples.chunks(ROWS_PER_MESSAGE) {
+                send(&ClientMessage::Samples(rows.to_vec()))?;
+            }
+            for rows in report.connections.chunks(ROWS_PER_MESSAGE) {
+                send(&ClientMessage::Connections(rows.to_vec()))?;
+            }
+            send(&ClientMessage::Done(report.client))?;
+        }
+        Err(error) => {
+            let reason = format!("{error:#}");
+            send(&ClientMessage::Fault(Failure { kind: FailureKind::Client, reason }))?;
+        }
+    }
+    output.flush().context("writing the last message")
+}

@@ -1,0 +1,73 @@
+//! What the kernel says of this process: CPU time, waiting time, memory. `unsafe` for `getrusage` lives here.
+
+use std::fs;
+
+/// CPU time and waiting time so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Usage {
+    pub(crate) cpu_user_ns: u64,
+    pub(crate) cpu_system_ns: u64,
+    pub(crate) run_queue_ns: u64,
+}
+
+/// Usage of the calling thread.
+pub(crate) fn thread_usage() -> Usage {
+    let usage = rusage(libc::RUSAGE_THREAD);
+    Usage {
+        cpu_user_ns: timeval_ns(usage.ru_utime),
+        cpu_system_ns: timeval_ns(usage.ru_stime),
+        run_queue_ns: run_queue_ns().unwrap_or(0),
+    }
+}
+
+/// Peak resident memory of this process, in bytes.
+pub(crate) fn max_resident_bytes() -> u64 {
+    const KIB: u64 = 1024;
+    u64::try_from(rusage(libc::RUSAGE_SELF).ru_maxrss).unwrap_or(0) * KIB
+}
+
+impl Usage {
+    /// What was used since `earlier`.
+    pub(crate) fn since(self, earlier: Usage) -> Usage {
+        Usage {
+            cpu_user_ns: self.cpu_user_ns.saturating_sub(earlier.cpu_user_ns),
+            cpu_system_ns: self.cpu_system_ns.saturating_sub(earlier.cpu_system_ns),
+            run_queue_ns: self.run_queue_ns.saturating_sub(earlier.run_queue_ns),
+        }
+    }
+}
+
+fn rusage(who: libc::c_int) -> libc::rusage {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: `usage` is a valid, writable rusage; zeroed is a valid value of it should the call fail.
+    unsafe {
+        libc::getrusage(who, usage.as_mut_ptr());
+        usage.assume_init()
+    }
+}
+
+#[expect(clippy::cast_sign_loss, reason = "CPU time is never negative")]
+fn timeval_ns(time: libc::timeval) -> u64 {
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000
+}
+
+/// Second field of schedstat: time spent runnable without running, in nanoseconds (proc(5)).
+fn run_queue_ns() -> Option<u64> {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usage_grows() {
+        let before = thread_usage();
+        let mut sum = 0u64;
+        while thread_usage().since(before).cpu_user_ns + thread_usage().since(before).cpu_system_ns == 0 {
+            sum = std::hint::black_box(sum.wrapping_add(1));
+        }
+        assert!(max_resident_bytes() > 100_000);
+    }
+}

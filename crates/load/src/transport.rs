@@ -1,0 +1,169 @@
+//! Sockets: non-blocking TCP and UDP, and how a failure of theirs is named.
+
+use std::io::{self, IoSliceMut, Read, Write};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use model::sample::{Failure, FailureKind};
+use quinn_udp::{EcnCodepoint, RecvMeta, UdpSockRef, UdpSocketState};
+use socket2::{Domain, Protocol, SockRef, Socket as RawSocket, Type};
+
+/// What one read takes: enough for a full GRO batch of datagrams (64 kB) and for large TCP reads.
+pub(crate) const READ_BYTES: usize = 128 * 1024;
+/// Receive buffer asked of the kernel for a QUIC socket: one bandwidth-delay product of 200 Mbit/s × 150 ms; the
+/// kernel grants what `net.core.rmem_max` allows.
+const UDP_BUFFER_BYTES: usize = 4 << 20;
+
+/// One connection's socket.
+#[derive(Debug)]
+pub(crate) enum Socket {
+    /// A TCP stream.
+    Tcp(RawSocket),
+    /// A UDP socket connected to the server.
+    Udp {
+        /// The socket.
+        socket: RawSocket,
+        /// What segmentation offload it has.
+        state: UdpSocketState,
+        /// The server.
+        remote: SocketAddr,
+    },
+}
+
+/// What one read brought.
+#[derive(Debug)]
+pub(crate) enum Received {
+    /// So many bytes of a stream.
+    Stream(usize),
+    /// Datagrams: length of all, length of each, ECN bits.
+    Datagrams { length: usize, segment_bytes: usize, ecn: u8 },
+    /// The stream's end.
+    End,
+    /// Nothing now.
+    Nothing,
+}
+
+impl Socket {
+    /// Begins to connect; a TCP socket becomes writable when it is connected.
+    pub(crate) fn connect(remote: SocketAddr, quic: bool) -> io::Result<Socket> {
+        if quic { Self::connect_udp(remote) } else { Self::connect_tcp(remote) }
+    }
+
+    fn connect_tcp(remote: SocketAddr) -> io::Result<Socket> {
+        let socket =
+            RawSocket::new(Domain::for_address(remote), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
+        socket.set_tcp_nodelay(true)?;
+        match socket.connect(&remote.into()) {
+            Ok(()) => Ok(Socket::Tcp(socket)),
+            Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(Socket::Tcp(socket)),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn connect_udp(remote: SocketAddr) -> io::Result<Socket> {
+        let socket =
+            RawSocket::new(Domain::for_address(remote), Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
+        socket.connect(&remote.into())?;
+        let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
+        // A smaller grant is not an error: overflow shows as loss, and the run's UDP drops are counted.
+        let _ = socket.set_recv_buffer_size(UDP_BUFFER_BYTES);
+        let _ = socket.set_send_buffer_size(UDP_BUFFER_BYTES);
+        Ok(Socket::Udp { socket, state, remote })
+    }
+
+    /// The error that ended a TCP connect, if any.
+    pub(crate) fn take_error(&self) -> Option<io::Error> {
+        let (Socket::Tcp(socket) | Socket::Udp { socket, .. }) = self;
+        socket.take_error().unwrap_or_else(Some)
+    }
+
+    /// Reads once into `buffer`.
+    pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
+        let result = match self {
+            Socket::Tcp(socket) => (&*socket).read(buffer).map(|length| match length {
+                0 => Received::End,
+                _ => Received::Stream(length),
+            }),
+            Socket::Udp { socket, state, .. } => {
+                let mut meta = [RecvMeta::default()];
+                state.recv(UdpSockRef::from(socket), &mut [IoSliceMut::new(buffer)], &mut meta).map(|_| {
+                    let [RecvMeta { len, stride, ecn, .. }] = meta;
+                    Received::Datagrams {
+                        length: len,
+                        segment_bytes: stride,
+                        ecn: ecn.map_or(0, |ecn| ecn as u8),
+                    }
+                })
+            }
+        };
+        match result {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Received::Nothing),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(Received::Nothing),
+            other => other,
+        }
+    }
+
+    /// Writes what the kernel takes of a stream; 0 where it takes nothing now.
+    pub(crate) fn send_stream(&self, bytes: &[u8]) -> io::Result<usize> {
+        let (Socket::Tcp(socket) | Socket::Udp { socket, .. }) = self;
+        match (&*socket).write(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
+            other => other,
+        }
+    }
+
+    /// Sends datagrams; whether the kernel took them.
+    pub(crate) fn send_datagrams(&self, bytes: &[u8], segment_bytes: usize, ecn: u8) -> io::Result<bool> {
+        let Socket::Udp { socket, state, remote } = self else { return Ok(true) };
+        // Where the kernel has no segmentation offload, each datagram goes alone.
+        let piece = if state.max_gso_segments() > 1 { bytes.len().max(1) } else { segment_bytes.max(1) };
+        for contents in bytes.chunks(piece) {
+            let transmit = quinn_udp::Transmit {
+                destination: *remote,
+                ecn: EcnCodepoint::from_bits(ecn),
+                contents,
+                segment_size: (contents.len() > segment_bytes).then_some(segment_bytes),
+                src_ip: None,
+            };
+            match state.try_send(UdpSockRef::from(socket), &transmit) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether this is a UDP socket.
+    pub(crate) fn is_udp(&self) -> bool {
+        matches!(self, Socket::Udp { .. })
+    }
+
+    /// Makes closing send RST at once instead of lingering in TIME_WAIT: for connections given up.
+    pub(crate) fn abort_on_close(&self) {
+        if let Socket::Tcp(socket) = self {
+            let _ = SockRef::from(socket).set_linger(Some(std::time::Duration::ZERO));
+        }
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        let (Socket::Tcp(socket) | Socket::Udp { socket, .. }) = self;
+        socket.as_fd()
+    }
+}
+
+/// The named failure of a socket's error.
+pub(crate) fn failure_of(error: &io::Error, doing: &str) -> Failure {
+    let kind = match error.kind() {
+        io::ErrorKind::ConnectionRefused => FailureKind::Refused,
+        io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted | io::ErrorKind::BrokenPipe => {
+            FailureKind::Reset
+        }
+        io::ErrorKind::TimedOut => FailureKind::Timeout,
+        _ => FailureKind::System,
+    };
+    Failure { kind, reason: format!("{doing}: {error}") }
+}
