@@ -1,0 +1,10 @@
+//! Engines against test peers on a virtual clock.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on must fail")]
+
+mod authority;
+mod client;
+mod quic;
+mod quic_peer;
+mod stream;
+mod tls;
