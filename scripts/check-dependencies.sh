@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 if command -v cargo-deny >/dev/null; then
-    exec cargo deny --locked check bans licenses sources
+    exec cargo deny --locked check --hide-inclusion-graph bans licenses sources
 fi
 
 section() { # the lines of one `[section]` of deny.toml
