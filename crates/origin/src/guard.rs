@@ -158,3 +158,41 @@ impl AsyncWrite for Watched {
 fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expired(watch: &Watch, head_ms: u64, idle_ms: u64) -> &'static str {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(watch.expired(Duration::from_millis(head_ms), Duration::from_millis(idle_ms)))
+    }
+
+    #[test]
+    fn what_stands_still_expires() {
+        assert_eq!(expired(&Watch::new(), 10_000, 20), "nothing moved");
+    }
+
+    #[test]
+    fn a_head_that_never_ends_expires_but_not_a_request_being_served() {
+        let watch = Watch::new();
+        watch.note_read();
+        assert!(expired(&watch, 8, 10_000).contains("head"));
+        watch.begin_request();
+        assert_eq!(expired(&watch, 8, 40), "nothing moved");
+        watch.end_request();
+        assert_eq!(expired(&watch, 8, 40), "nothing moved");
+    }
+
+    #[test]
+    fn a_request_begins_with_its_first_byte() {
+        let watch = Watch::new();
+        watch.note_read();
+        let first = watch.last_read();
+        watch.note_read();
+        assert_eq!(watch.begin_request(), first);
+        watch.note_read();
+        watch.end_request();
+        assert_eq!(watch.begin_request(), watch.last_read());
+    }
+}

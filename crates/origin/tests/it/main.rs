@@ -307,6 +307,79 @@ fn a_client_that_leaves_early_is_logged_as_incomplete() {
 }
 
 #[test]
+fn http1_time_begins_with_the_first_byte_of_the_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("access.jsonl");
+    let running = Running::start(|config| config.access_log = Some(path.clone()));
+    let mut stream = std::net::TcpStream::connect(running.target(Variant::H1).address).unwrap();
+    let mut answer = [0; 1_000];
+    stream.write_all(b"GET /status/204 HTTP/1.1\r\nhost: x\r\nx-request-id: whole\r\n\r\n").unwrap();
+    assert!(stream.read(&mut answer).unwrap() > 0);
+    std::thread::sleep(Duration::from_millis(80));
+    stream.write_all(b"GET /status/204 HTTP/1.1\r\nhost: x\r\nx-request-id: parts\r\n").unwrap();
+    std::thread::sleep(Duration::from_millis(40));
+    // The end of one request and the whole of the next in one piece.
+    stream
+        .write_all(
+            b"\r\nGET /status/204 HTTP/1.1\r\nhost: x\r\nx-request-id: piped\r\nconnection: close\r\n\r\n",
+        )
+        .unwrap();
+    stream.read_to_end(&mut Vec::new()).unwrap();
+    running.stop();
+    let text = std::fs::read_to_string(&path).unwrap();
+    let rows: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(
+        rows.iter().map(|row| row["request_id"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["whole", "parts", "piped"]
+    );
+    let began = |index: usize| rows[index]["time_unix_ns"].as_u64().unwrap();
+    assert!(rows[1]["request_us"].as_u64().unwrap() >= 40_000, "{text}");
+    // Not when the connection was last idle, and not with the request before it.
+    assert!(began(1) >= began(0) + 80_000_000, "{text}");
+    assert!(began(2) >= began(1) + 40_000_000, "{text}");
+}
+
+#[test]
+fn small_windows_and_many_streams_hinder_nothing() {
+    let running = Running::start(|_| ());
+    let target = running.target(Variant::H2c);
+    block_on(async {
+        let stream = tokio::net::TcpStream::connect(target.address).await.unwrap();
+        let (mut send, connection) = h2::client::Builder::new()
+            .initial_window_size(4_000)
+            .handshake::<_, Bytes>(stream)
+            .await
+            .unwrap();
+        tokio::spawn(connection);
+        let mut answers = Vec::new();
+        for index in 0..100_usize {
+            let (path, length) =
+                [("/p/i.png", 700_000), ("/bytes/600000", 600_000), ("/p/", 4_000)][index % 3];
+            // One third of the large ones is given up half way.
+            let give_up = index % 9 == 1;
+            let (response, _) = send.send_request(target.request("GET", path).map(|_| ()), true).unwrap();
+            answers.push(tokio::spawn(async move {
+                let mut body = response.await.unwrap().into_body();
+                let mut received = 0;
+                while let Some(data) = body.data().await {
+                    let data = data.unwrap();
+                    received += data.len();
+                    body.flow_control().release_capacity(data.len()).unwrap();
+                    if give_up && received > 50_000 {
+                        return;
+                    }
+                }
+                assert_eq!(received, length);
+            }));
+        }
+        for answer in answers {
+            answer.await.unwrap();
+        }
+    });
+    assert_eq!(running.stop().requests, 100);
+}
+
+#[test]
 fn raw_http1_faults_are_answered_and_the_server_lives_on() {
     let running = Running::start(|config| {
         config.head_timeout = Duration::from_millis(200);
