@@ -137,3 +137,84 @@ fn summarise_metric(plan: &Plan, metric: &Metric, ok: &[&RunSummary]) -> Option<
             .collect(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use model::sample::FailureKind;
+    use model::variant::Variant;
+
+    use super::*;
+    use crate::fixtures::Bench;
+    use crate::summary::Verdict;
+
+    #[test]
+    fn every_cell_and_run_is_accounted_for() {
+        let mut bench = Bench::page(&[Variant::H1s, Variant::H2, Variant::H3]);
+        bench.records.retain(|record| record.cell != 2);
+        bench.records[0].outcome = Outcome::failed(FailureKind::Server, "died");
+        bench.records[2].outcome = Outcome::failed(FailureKind::Server, "died");
+        let summary = bench.summary();
+        assert_eq!((summary.runs_planned, summary.runs_stored), (15, 10));
+        let [h1s, h2, h3] = summary.cells.as_slice() else { panic!("{summary:#?}") };
+        assert_eq!((h1s.runs_ok, h1s.runs_failed, h1s.status), (3, 2, CellStatus::Doubt));
+        assert_eq!(h1s.reasons, ["server: died"]);
+        assert_eq!((h2.runs_ok, h2.status), (5, CellStatus::Valid));
+        assert_eq!(
+            (h3.status, h3.reasons.as_slice()),
+            (CellStatus::Failed, &["no run of this cell is stored".to_owned()][..])
+        );
+        assert!(h3.validity.is_empty() && h3.metrics.is_empty());
+        let load = &h1s.metrics["page_load_time"];
+        assert_eq!((load.runs, load.samples, load.per_run.len()), (3, 3, 3));
+        // Three blocks hold both: that is enough for a comparison of h2.
+        assert!(summary.comparisons[0].ratio.is_some_and(|ratio| ratio.low.is_some()));
+    }
+
+    #[test]
+    fn one_block_alone_is_no_comparison() {
+        let mut bench = Bench::page(&[Variant::H1s, Variant::H2]);
+        bench.records.truncate(2);
+        let summary = bench.summary();
+        let comparison = &summary.comparisons[0];
+        assert_eq!(comparison.ratio.and_then(|ratio| ratio.low), None);
+        assert_eq!(comparison.smallest_showable_ratio, None);
+        let because = vec!["fewer than two blocks hold a run of both that ended well".to_owned()];
+        assert_eq!(comparison.verdict, Verdict::Invalid { because });
+    }
+
+    #[test]
+    fn a_metric_that_cannot_be_compared_is_named() {
+        for (metric, reason) in [
+            ("speed", "no metric is named `speed`"),
+            ("connections", "neither more nor less of `connections` is better"),
+        ] {
+            let mut bench = Bench::page(&[Variant::H1s, Variant::H2]);
+            bench.plan.metric = metric.to_owned();
+            let summary = bench.summary();
+            let primary: Vec<_> = summary.comparisons.iter().filter(|c| c.primary).collect();
+            assert_eq!(primary.len(), 1);
+            assert_eq!(primary[0].verdict, Verdict::Invalid { because: vec![reason.to_owned()] });
+        }
+    }
+
+    #[test]
+    fn everything_but_the_primary_metric_is_exploratory() {
+        let summary = Bench::page(&[Variant::H1s, Variant::H2]).summary();
+        let (primary, rest): (Vec<_>, Vec<_>) = summary.comparisons.iter().partition(|c| c.primary);
+        assert_eq!(primary.len(), 1);
+        assert!(primary[0].p_adjusted.is_some() && primary[0].metric == "page_load_time");
+        assert!(rest.len() > 5 && rest.iter().all(|c| c.p_adjusted.is_none()));
+        let bytes = rest.iter().find(|c| c.metric == "wire_bytes_down").unwrap();
+        assert_eq!(bytes.verdict, Verdict::Equivalent, "constants that are alike: {bytes:?}");
+    }
+
+    #[test]
+    fn a_share_ends_at_one() {
+        let mut bench = Bench::closed(&[Variant::H1]);
+        for sample in &mut bench.records[4].samples[..10] {
+            sample.outcome = Outcome::failed(FailureKind::Reset, "reset");
+        }
+        let median = bench.summary().cells[0].metrics["availability"].median;
+        assert_eq!((median.value, median.high), (1.0, Some(1.0)));
+    }
+}

@@ -176,3 +176,17 @@ fn percent(share: f64) -> String {
 fn time(ns: f64) -> String {
     model::units::format_duration_ns(ns)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_check_says_why_and_what_to_do() {
+        let names: std::collections::BTreeSet<&str> = CHECKS.iter().map(|check| check.name).collect();
+        assert_eq!(names.len(), CHECKS.len(), "a name stands twice");
+        for check in CHECKS {
+            assert!(check.why.ends_with('.') && check.remedy.ends_with('.'), "{}", check.name);
+        }
+    }
+}

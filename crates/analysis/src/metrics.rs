@@ -250,3 +250,95 @@ fn sum_links(view: &View<'_>, field: fn(&DirectionReport, &DirectionReport) -> u
     }
     vec![number::float(links.iter().map(|link| field(&link.up, &link.down)).sum())]
 }
+
+#[cfg(test)]
+mod tests {
+    use model::sample::{FailureKind, Phase};
+    use model::variant::Variant;
+
+    use super::*;
+    use crate::RunSummary;
+    use crate::fixtures::Bench;
+
+    fn first(bench: &Bench) -> RunSummary {
+        RunSummary::of(&bench.plan, &bench.records[0])
+    }
+
+    #[test]
+    fn every_metric_says_what_it_is() {
+        let names: std::collections::BTreeSet<&str> = METRICS.iter().map(|metric| metric.name).collect();
+        assert_eq!(names.len(), METRICS.len(), "a name stands twice");
+        for metric in METRICS {
+            let words = [metric.name, metric.title, metric.unit, metric.start, metric.end];
+            assert!(words.iter().all(|word| !word.is_empty()), "{}", metric.name);
+            assert_eq!(find(metric.name).map(|found| found.title), Some(metric.title));
+        }
+        assert!(find("speed").is_none());
+    }
+
+    #[test]
+    fn a_page_load_is_measured_between_its_events() {
+        // Block 0 has no noise: opened at 1 µs, ready at 320 ms, ends at 480, 640 and 640 ms.
+        let run = first(&Bench::page(&[Variant::H2]));
+        let expected = [
+            ("page_load_time", 639_999_000.0),
+            ("time_to_first_byte", 479_998_000.0),
+            ("handshake_time", 319_999_000.0),
+            ("request_time", 639_999_000.0),
+            ("connections", 1.0),
+            ("requests", 3.0),
+            ("request_header_raw_bytes", 300.0),
+            ("request_header_wire_bytes", 150.0),
+            ("response_header_raw_bytes", 600.0),
+            ("response_header_wire_bytes", 270.0),
+            ("body_bytes_sent", 0.0),
+            ("body_bytes_received", 17_000.0),
+            ("wire_bytes_up", 20_000.0),
+            ("wire_bytes_down", 20_000.0),
+            ("packets_up", 20.0),
+            ("packets_down", 20.0),
+        ];
+        for (name, value) in expected {
+            assert_eq!(run.value(name), Some(value), "{name}");
+        }
+        assert_eq!(run.metrics.len(), expected.len(), "{:?}", run.metrics.keys());
+        assert_eq!(run.metrics["request_time"].count(), 3);
+    }
+
+    #[test]
+    fn a_failed_request_has_no_time_and_its_page_no_load_time() {
+        let mut bench = Bench::page(&[Variant::H2]);
+        bench.records[0].samples[2].outcome = Outcome::failed(FailureKind::Reset, "reset");
+        let run = first(&bench);
+        assert_eq!(run.value("page_load_time"), None);
+        assert_eq!(run.metrics["request_time"].count(), 2);
+        assert_eq!(run.value("time_to_first_byte"), Some(479_998_000.0));
+        bench.records[0].samples[0].outcome = Outcome::failed(FailureKind::Reset, "reset");
+        assert_eq!(first(&bench).value("time_to_first_byte"), None);
+        bench.records[0].outcome = Outcome::failed(FailureKind::Server, "died");
+        assert!(first(&bench).metrics.is_empty(), "a run that failed has no numbers");
+    }
+
+    #[test]
+    fn a_loop_counts_what_came_after_the_warm_up() {
+        let mut bench = Bench::closed(&[Variant::H1]);
+        let samples = &mut bench.records[0].samples;
+        samples[..10].iter_mut().for_each(|sample| sample.phase = Phase::Warmup);
+        samples[49].outcome = Outcome::failed(FailureKind::Timeout, "too late");
+        let run = first(&bench);
+        assert_eq!(run.value("availability"), Some(39.0 / 40.0));
+        assert_eq!(run.metrics["request_time"].count(), 39);
+        // 39 good ones in 40 round trips of 160 ms.
+        let rate = run.value("requests_per_second").unwrap();
+        assert!((rate - 39.0 / 6.4).abs() < 1e-9, "{rate}");
+        assert_eq!(run.value("page_load_time"), None);
+        assert_eq!((run.groups[0].rows, run.groups[0].requests), (50, 40));
+    }
+
+    #[test]
+    fn without_an_emulator_nothing_is_known_of_the_wire() {
+        let mut bench = Bench::page(&[Variant::H2]);
+        bench.records[0].links.clear();
+        assert_eq!(first(&bench).value("wire_bytes_up"), None);
+    }
+}
