@@ -1,5 +1,6 @@
 //! HTTP/3 over QUIC against a scripted server, on a virtual clock.
 
+use model::pins::{CipherSuite, CongestionControl, KeyExchange};
 use model::sample::FailureKind;
 use model::{HttpVersion, Outcome, Pins};
 use proptest::prelude::*;
@@ -43,8 +44,8 @@ fn the_first_datagram_has_the_pinned_size() {
         vec![get("/")],
     );
     run_until_finished(&mut run, 1);
-    assert_eq!(run.client.datagrams[0], usize::from(Pins::default().quic_datagram_bytes));
-    assert!(run.client.datagrams.iter().all(|bytes| *bytes <= 1452), "{:?}", run.client.datagrams);
+    assert_eq!(run.client.datagrams[0], (0, usize::from(Pins::default().quic_datagram_bytes)));
+    assert!(run.client.datagrams.iter().all(|(_, bytes)| *bytes <= 1452), "{:?}", run.client.datagrams);
 }
 
 #[test]
@@ -99,6 +100,64 @@ fn a_large_upload_passes_the_servers_windows() {
     run_until_finished(&mut run, 1);
     assert!(run.server.uploads[0].ends_with(&body));
     assert_eq!(run.client.bodies[&0], b"ok");
+}
+
+/// Bytes that a client with an upload of 1 MB sends in the second round trip, before any of it is acknowledged.
+fn first_flight_bytes(pins: &Pins) -> u64 {
+    let mut post = get("/upload");
+    post.method = "POST".into();
+    post.body = vec![0; 1_000_000].into();
+    let mut run = join(&Net::CLEAN, pins, Script::replying(vec![Reply::Whole(response(b"ok"))]), vec![post]);
+    run_until_finished(&mut run, 1);
+    let second = run.client.datagrams.iter().filter(|(at, _)| (100 * MS..200 * MS).contains(at));
+    second.map(|(_, bytes)| *bytes as u64).sum()
+}
+
+#[test]
+fn the_initial_window_is_the_pinned_one() {
+    for congestion_control in [CongestionControl::Cubic, CongestionControl::Reno] {
+        for packets in [10, 32] {
+            let pins = Pins { initial_window_packets: packets, congestion_control, ..Pins::default() };
+            let window = u64::from(packets) * 1452;
+            let sent = first_flight_bytes(&pins);
+            assert!(
+                (window - 1452..window + 2 * 1452).contains(&sent),
+                "{congestion_control:?}: {sent} bytes in a window of {window}; what the handshake acknowledged adds to it"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_congestion_control_moves_an_upload() {
+    for congestion_control in [CongestionControl::Cubic, CongestionControl::Reno, CongestionControl::Bbr] {
+        let pins = Pins { congestion_control, ..Pins::default() };
+        assert!(first_flight_bytes(&pins) > 10_000, "{congestion_control:?}");
+    }
+}
+
+#[test]
+fn exactly_what_is_pinned_is_negotiated() {
+    let suites = [
+        (CipherSuite::TLS_AES_128_GCM_SHA256, "TLS_AES_128_GCM_SHA256"),
+        (CipherSuite::TLS_AES_256_GCM_SHA384, "TLS_AES_256_GCM_SHA384"),
+        (CipherSuite::TLS_CHACHA20_POLY1305_SHA256, "TLS_CHACHA20_POLY1305_SHA256"),
+    ];
+    let groups = [
+        (KeyExchange::X25519, "x25519"),
+        (KeyExchange::Secp256r1, "secp256r1"),
+        (KeyExchange::Secp384r1, "secp384r1"),
+    ];
+    for ((cipher_suite, suite), (key_exchange, group)) in suites.into_iter().zip(groups) {
+        let pins = Pins { cipher_suite, key_exchange, ..Pins::default() };
+        let mut run =
+            join(&Net::CLEAN, &pins, Script::replying(vec![Reply::Whole(response(b"x"))]), vec![get("/")]);
+        run_until_finished(&mut run, 1);
+        let Some((at, Seen::Ready(handshake))) = run.client.seen.first() else { panic!("{suite}") };
+        assert_eq!(*at, 100 * MS, "{suite}, {group}: no second round trip for another group");
+        assert_eq!(handshake.cipher_suite.as_deref(), Some(suite));
+        assert_eq!(handshake.key_exchange.as_deref(), Some(group));
+    }
 }
 
 #[test]
@@ -364,6 +423,21 @@ fn a_closed_connection_fails_its_requests() {
 }
 
 #[test]
+fn a_server_that_leaves_in_good_order_fails_only_what_it_left_unanswered() {
+    let mut script = Script::replying(vec![Reply::Whole(response(b"first")), Reply::Close(0x100)]);
+    script.request_streams = 1;
+    let mut run = join(&Net::CLEAN, &Pins::default(), script, vec![get("/1"), get("/2")]);
+    assert_failed(&run_until_closed(&mut run), FailureKind::Closed, "H3_NO_ERROR");
+    assert!(run.client.seen.iter().any(|(_, seen)| matches!(seen, Seen::End(0))));
+    assert!(run.client.seen.iter().any(|(_, seen)| matches!(seen, Seen::Failed(1, _))));
+    let script = Script::replying(vec![Reply::Farewell(response(b"only"))]);
+    let mut run = join(&Net::CLEAN, &Pins::default(), script, vec![get("/")]);
+    assert_eq!(run_until_closed(&mut run), Outcome::Ok);
+    assert_eq!(run.client.bodies[&0], b"only");
+    assert!(run.client.engine_is_closed());
+}
+
+#[test]
 fn a_wrong_authority_fails_the_handshake_with_the_reason() {
     let (authority, other) = (Authority::new(), Authority::new());
     let script = Script::replying(vec![Reply::Silence]);
@@ -395,7 +469,7 @@ fn a_server_that_stalls_times_the_request_out() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
     fn any_bytes_on_any_stream_end_in_order(

@@ -51,7 +51,8 @@ pub(crate) struct Browser {
     pub(crate) seen: Vec<(u64, Seen)>,
     pub(crate) bodies: BTreeMap<RequestId, Vec<u8>>,
     pub(crate) wire_bytes: u32,
-    pub(crate) datagrams: Vec<usize>,
+    /// When each datagram was sent, and its length.
+    pub(crate) datagrams: Vec<(u64, usize)>,
     outgoing: Outgoing,
     connected: bool,
     /// Gives this request up as soon as its head is there.
@@ -150,7 +151,7 @@ impl Endpoint for Browser {
             {
                 assert!(out.len() <= 65_000, "{} bytes in one call", out.len());
                 for datagram in out.chunks(segment_bytes) {
-                    self.datagrams.push(datagram.len());
+                    self.datagrams.push((now, datagram.len()));
                     self.outgoing.push(datagram.to_vec());
                 }
                 out.clear();
@@ -179,6 +180,8 @@ pub(crate) enum Reply {
     Control(Vec<u8>, Vec<u8>),
     /// CONNECTION_CLOSE of the application.
     Close(u64),
+    /// A whole reply, and CONNECTION_CLOSE with H3_NO_ERROR as soon as it is acknowledged.
+    Farewell(Vec<u8>),
     /// Nothing at all.
     Silence,
 }
@@ -241,6 +244,8 @@ pub(crate) struct Peer {
     pub(crate) uploads: Vec<Vec<u8>>,
     unsent: BTreeMap<StreamId, (Vec<u8>, usize, bool)>,
     answered: usize,
+    /// The stream whose acknowledged end is followed by CONNECTION_CLOSE.
+    leaves_after: Option<StreamId>,
     /// How the connection ended, in the server's eyes.
     pub(crate) lost: Option<String>,
     /// Codes with which the client reset or stopped request streams.
@@ -278,6 +283,7 @@ impl Peer {
             uploads: Vec::new(),
             unsent: BTreeMap::new(),
             answered: 0,
+            leaves_after: None,
             lost: None,
             client_stops: Vec::new(),
             outgoing: Outgoing { swap_every, ..Outgoing::default() },
@@ -308,6 +314,10 @@ impl Peer {
                     self.read(id)
                 }
                 quinn_proto::Event::Stream(StreamEvent::Writable { id }) => self.write(id),
+                quinn_proto::Event::Stream(StreamEvent::Finished { id }) if self.leaves_after == Some(id) => {
+                    let now = self.base;
+                    self.connection().close(now, VarInt::from_u32(0x100), bytes::Bytes::new());
+                }
                 quinn_proto::Event::Stream(StreamEvent::Stopped { error_code, .. }) => {
                     self.client_stops.push(error_code.into());
                 }
@@ -376,6 +386,10 @@ impl Peer {
             Reply::Close(code) => {
                 let now = self.base;
                 self.connection().close(now, VarInt::from_u64(code).unwrap(), bytes::Bytes::new());
+            }
+            Reply::Farewell(bytes) => {
+                self.leaves_after = Some(id);
+                self.send(id, bytes, true);
             }
             Reply::Silence => {}
         }
