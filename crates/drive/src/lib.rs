@@ -1,1 +1,18 @@
-//! To be written.
+//! What runs inside the nodes: servers, described as data, and client processes behind the seam.
+//!
+//! A server is a folder `servers/NAME` with a `server.toml` and the templates of its configuration; adding one needs
+//! no code. A client is a child process that reads an assignment and answers in frames.
+
+pub mod certificate;
+pub mod client;
+mod content;
+mod log;
+mod servers;
+
+pub use certificate::{Authority, Identity};
+pub use client::{ClientOutcome, Limits};
+pub use content::write_content;
+pub use servers::adapter::Adapter;
+pub use servers::probe::{Found, Support};
+pub use servers::running::{RunningServer, StartSpec, Stopped};
+pub use servers::{AdapterError, Servers};

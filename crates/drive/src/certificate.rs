@@ -1,0 +1,154 @@
+//! A certificate authority per study: made on the fly, kept in the study's folder, never installed anywhere.
+
+use std::fs::{self, Permissions};
+use std::io::Write;
+use std::net::IpAddr;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+    KeyUsagePurpose, PKCS_ECDSA_P256_SHA256,
+};
+
+/// Owner alone may read.
+const SECRET_MODE: u32 = 0o600;
+
+/// An authority that only the clients of one study trust (ECDSA P-256).
+#[derive(Debug)]
+pub struct Authority {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+}
+
+/// A server's certificate and key, with the authority that signed it; all PEM.
+#[derive(Clone)]
+pub struct Identity {
+    /// The server's certificate.
+    pub certificate_pem: String,
+    /// Its private key (PKCS #8).
+    pub key_pem: String,
+    /// The authority's certificate, for clients.
+    pub authority_pem: String,
+}
+
+/// Where an identity's files are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdentityFiles {
+    /// The server's certificate.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+    /// The authority's certificate.
+    pub authority: PathBuf,
+}
+
+impl Authority {
+    /// Makes a new authority.
+    ///
+    /// # Errors
+    /// The system gave no randomness.
+    pub fn new() -> Result<Self> {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, "h123 laboratory, do not trust elsewhere");
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let issuer = CertifiedIssuer::self_signed(params, key_pair()?)
+            .context("cannot make the study's certificate authority")?;
+        Ok(Authority { issuer })
+    }
+
+    /// The authority's certificate, PEM.
+    pub fn pem(&self) -> String {
+        self.issuer.pem()
+    }
+
+    /// Signs a certificate for a server under these names and addresses.
+    ///
+    /// # Errors
+    /// A name that is no DNS name.
+    pub fn issue(&self, names: &[&str], addresses: &[IpAddr]) -> Result<Identity> {
+        let subjects = names.iter().map(|name| (*name).to_owned());
+        let subjects: Vec<String> = subjects.chain(addresses.iter().map(IpAddr::to_string)).collect();
+        let context = || format!("cannot sign a certificate for {}", subjects.join(", "));
+        let mut params = CertificateParams::new(subjects.clone()).with_context(context)?;
+        let common_name = subjects.first().map_or("server", String::as_str);
+        params.distinguished_name.push(DnType::CommonName, common_name);
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        params.use_authority_key_identifier_extension = true;
+        let key = key_pair()?;
+        let certificate = params.signed_by(&key, &self.issuer).with_context(context)?;
+        Ok(Identity {
+            certificate_pem: certificate.pem(),
+            key_pem: key.serialize_pem(),
+            authority_pem: self.pem(),
+        })
+    }
+}
+
+impl Identity {
+    /// Writes `server.pem`, `server.key` and `authority.pem`, readable by their owner alone.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub fn write(&self, folder: &Path) -> Result<IdentityFiles> {
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let files = IdentityFiles {
+            certificate: folder.join("server.pem"),
+            key: folder.join("server.key"),
+            authority: folder.join("authority.pem"),
+        };
+        write_secret(&files.certificate, &self.certificate_pem)?;
+        write_secret(&files.key, &self.key_pem)?;
+        write_secret(&files.authority, &self.authority_pem)?;
+        Ok(files)
+    }
+}
+
+impl std::fmt::Debug for Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Identity").finish_non_exhaustive()
+    }
+}
+
+fn key_pair() -> Result<KeyPair> {
+    KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).context("cannot make a key: the system gave no randomness")
+}
+
+fn write_secret(path: &Path, text: &str) -> Result<()> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(SECRET_MODE);
+    options
+        .open(path)
+        // The mode above counts only for a new file.
+        .and_then(|file| file.set_permissions(Permissions::from_mode(SECRET_MODE)).map(|()| file))
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_for_their_owner_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let authority = Authority::new().unwrap();
+        let addresses = [IpAddr::from([10, 0, 0, 2]), "fd00::2".parse().unwrap()];
+        let identity = authority.issue(&["server.h123.test"], &addresses).unwrap();
+        let files = identity.write(folder.path()).unwrap();
+        for path in [&files.certificate, &files.key, &files.authority] {
+            assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, SECRET_MODE);
+        }
+        let key = KeyPair::from_pem(&fs::read_to_string(&files.key).unwrap()).unwrap();
+        assert_eq!(key.algorithm(), &PKCS_ECDSA_P256_SHA256);
+        assert!(!format!("{identity:?}").contains("PRIVATE"));
+    }
+
+    #[test]
+    fn a_name_that_is_none_is_refused() {
+        let error = Authority::new().unwrap().issue(&["sérver"], &[]).unwrap_err().to_string();
+        assert!(error.contains("sérver"), "{error}");
+    }
+}

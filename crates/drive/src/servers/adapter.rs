@@ -1,0 +1,320 @@
+//! A server's description: `server.toml` as written, and resolved.
+
+use std::time::Duration;
+
+use model::error::Source;
+use model::{InputError, Variant};
+use rustix::process::Signal;
+
+use super::{ADAPTER_FILE, Files};
+
+/// A server that can be probed and started, as described by its folder.
+#[derive(Clone, Debug)]
+pub struct Adapter {
+    /// The folder's name.
+    pub name: String,
+    /// One line for people.
+    pub title: String,
+    /// What it speaks, each on a port of its own.
+    pub variants: Vec<AdapterVariant>,
+    /// How to get it, one command for people; `None` where it comes with the tool.
+    pub install: Option<String>,
+    /// Where the program may be: names looked up in PATH, or paths; the first that exists is taken.
+    pub(crate) programs: Vec<String>,
+    /// Whether the program changes its user when it is started as root.
+    pub(crate) drops_privileges: bool,
+    pub(crate) version_command: Vec<String>,
+    pub(crate) version_after: String,
+    pub(crate) files: Vec<ConfigFile>,
+    pub(crate) start: Start,
+    /// The folder, for errors.
+    pub(crate) folder: String,
+}
+
+/// A variant that a server may speak.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdapterVariant {
+    /// The variant.
+    pub variant: Variant,
+    /// Where it listens, if that port is free.
+    pub port: u16,
+    /// What the version command must say for the variant to exist.
+    pub requires: Option<String>,
+}
+
+/// A configuration file and the template that it is made from.
+#[derive(Clone, Debug)]
+pub(crate) struct ConfigFile {
+    pub(crate) name: String,
+    pub(crate) template_name: String,
+    pub(crate) template: String,
+}
+
+/// How the server is started and stopped.
+#[derive(Clone, Debug)]
+pub(crate) struct Start {
+    pub(crate) command: Vec<String>,
+    pub(crate) ready_within: Duration,
+    pub(crate) stop_signal: Signal,
+    pub(crate) stop_within: Duration,
+    pub(crate) access_log: Option<String>,
+}
+
+impl Adapter {
+    /// Reads and resolves a server's folder.
+    pub(crate) fn parse(name: &str, files: Files) -> Result<Adapter, InputError> {
+        let file = format!("{}/{ADAPTER_FILE}", files.folder);
+        let text = files.texts.get(ADAPTER_FILE).map_or("", String::as_str);
+        let source = Source { file: &file, text };
+        let written: written::Adapter = toml::from_str(text).map_err(|error| source.toml_error(&error))?;
+        written.resolve(name, &files, source)
+    }
+
+    /// The description of a variant, where the server has it.
+    pub fn variant(&self, variant: Variant) -> Option<&AdapterVariant> {
+        self.variants.iter().find(|entry| entry.variant == variant)
+    }
+}
+
+/// The file as written.
+mod written {
+    use std::path::{Component, Path};
+    use std::time::Duration;
+
+    use model::error::Source;
+    use model::{InputError, Variant, units};
+    use rustix::process::Signal;
+    use serde::Deserialize;
+    use toml::Spanned;
+
+    use super::super::{Files, template};
+    use super::{AdapterVariant, ConfigFile};
+
+    /// The signals that servers end by.
+    const SIGNALS: &[(&str, Signal)] =
+        &[("TERM", Signal::TERM), ("QUIT", Signal::QUIT), ("INT", Signal::INT)];
+
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub(super) struct Adapter {
+        title: String,
+        program: Spanned<Vec<Spanned<String>>>,
+        install: Option<String>,
+        #[serde(default)]
+        drops_privileges: bool,
+        version: Version,
+        start: Start,
+        #[serde(default)]
+        file: Vec<File>,
+        variant: Spanned<Vec<VariantEntry>>,
+    }
+
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Version {
+        command: Spanned<Vec<Spanned<String>>>,
+        after: Spanned<String>,
+    }
+
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Start {
+        command: Spanned<Vec<Spanned<String>>>,
+        ready_within: Spanned<String>,
+        stop_signal: Spanned<String>,
+        stop_within: Spanned<String>,
+        access_log: Option<Spanned<String>>,
+    }
+
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct File {
+        name: Spanned<String>,
+        template: Spanned<String>,
+    }
+
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct VariantEntry {
+        name: Spanned<String>,
+        port: Spanned<u16>,
+        requires: Option<String>,
+    }
+
+    impl Adapter {
+        pub(super) fn resolve(
+            self,
+            name: &str,
+            files: &Files,
+            source: Source<'_>,
+        ) -> Result<super::Adapter, InputError> {
+            let after = self.version.after;
+            if after.get_ref().is_empty() {
+                return Err(source
+                    .error(after.span(), "found an empty text, expected what stands before the version"));
+            }
+            Ok(super::Adapter {
+                name: name.to_owned(),
+                title: self.title,
+                variants: variants(&self.variant, source)?,
+                install: self.install,
+                programs: words(&self.program, source, "a program")?,
+                drops_privileges: self.drops_privileges,
+                version_command: words(&self.version.command, source, "a command")?,
+                version_after: after.into_inner(),
+                files: self
+                    .file
+                    .iter()
+                    .map(|file| config_file(file, files, source))
+                    .collect::<Result<_, _>>()?,
+                start: start(&self.start, source)?,
+                folder: files.folder.clone(),
+            })
+        }
+    }
+
+    fn start(written: &Start, source: Source<'_>) -> Result<super::Start, InputError> {
+        let duration = |text: &Spanned<String>| {
+            let nanoseconds = units::parse_duration_ns(text.get_ref());
+            nanoseconds.map(Duration::from_nanos).map_err(|problem| source.error(text.span(), problem))
+        };
+        let signal = &written.stop_signal;
+        let stop_signal = SIGNALS.iter().find(|(name, _)| name == signal.get_ref());
+        let (_, stop_signal) = stop_signal.ok_or_else(|| {
+            let found = signal.get_ref();
+            source.error(signal.span(), format!("found `{found}`, expected one of TERM, QUIT, INT"))
+        })?;
+        let access_log = written.access_log.as_ref();
+        access_log.map_or(Ok(()), |log| plain_name(log, source))?;
+        Ok(super::Start {
+            command: words(&written.command, source, "a command")?,
+            ready_within: duration(&written.ready_within)?,
+            stop_signal: *stop_signal,
+            stop_within: duration(&written.stop_within)?,
+            access_log: access_log.map(|log| log.get_ref().clone()),
+        })
+    }
+
+    /// A list that is not empty, of templates that can be read.
+    fn words(
+        list: &Spanned<Vec<Spanned<String>>>,
+        source: Source<'_>,
+        what: &str,
+    ) -> Result<Vec<String>, InputError> {
+        if list.get_ref().is_empty() {
+            return Err(source.error(list.span(), format!("found an empty list, expected {what}")));
+        }
+        let check = |word: &Spanned<String>| {
+            template::check(word.get_ref()).map_err(|problem| source.error(word.span(), problem.problem))?;
+            Ok(word.get_ref().clone())
+        };
+        list.get_ref().iter().map(check).collect()
+    }
+
+    fn config_file(file: &File, files: &Files, source: Source<'_>) -> Result<ConfigFile, InputError> {
+        plain_name(&file.name, source)?;
+        let template_name = file.template.get_ref();
+        let Some(template) = files.texts.get(template_name) else {
+            let problem = format!("found `{template_name}`, expected the name of a file in {}", files.folder);
+            return Err(source.error(file.template.span(), problem));
+        };
+        let path = format!("{}/{template_name}", files.folder);
+        template::check(template).map_err(|problem| problem.at(Source { file: &path, text: template }))?;
+        Ok(ConfigFile {
+            name: file.name.get_ref().clone(),
+            template_name: template_name.clone(),
+            template: template.clone(),
+        })
+    }
+
+    fn plain_name(name: &Spanned<String>, source: Source<'_>) -> Result<(), InputError> {
+        let mut parts = Path::new(name.get_ref()).components();
+        match (parts.next(), parts.next()) {
+            (Some(Component::Normal(_)), None) => Ok(()),
+            _ => {
+                let problem = format!("found `{}`, expected a plain file name", name.get_ref());
+                Err(source.error(name.span(), problem))
+            }
+        }
+    }
+
+    fn variants(
+        list: &Spanned<Vec<VariantEntry>>,
+        source: Source<'_>,
+    ) -> Result<Vec<AdapterVariant>, InputError> {
+        let mut variants: Vec<AdapterVariant> = Vec::new();
+        for entry in list.get_ref() {
+            let variant: Variant = entry
+                .name
+                .get_ref()
+                .parse()
+                .map_err(|problem: String| source.error(entry.name.span(), problem))?;
+            if variants.iter().any(|known| known.variant == variant) {
+                return Err(
+                    source.error(entry.name.span(), format!("found `{variant}` twice, expected it once"))
+                );
+            }
+            let port = *entry.port.get_ref();
+            let is_taken =
+                |known: &AdapterVariant| known.port == port && known.variant.is_quic() == variant.is_quic();
+            if port == 0 || variants.iter().any(is_taken) {
+                let problem =
+                    format!("found port {port}, expected one that is not 0 and not another variant's");
+                return Err(source.error(entry.port.span(), problem));
+            }
+            variants.push(AdapterVariant { variant, port, requires: entry.requires.clone() });
+        }
+        if variants.is_empty() {
+            return Err(source.error(list.span(), "found no `[[variant]]`, expected at least one"));
+        }
+        Ok(variants)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"title = "x"
+program = ["x"]
+version = { command = ["{{program}}", "-V"], after = "x/" }
+variant = [{ name = "h1", port = 8080 }]
+[start]
+command = ["{{program}}"]
+ready_within = "1s"
+stop_signal = "TERM"
+stop_within = "1s"
+[[file]]
+name = "x.conf"
+template = "x.jinja"
+"#;
+
+    fn parse(text: &str, template: &str) -> Result<Adapter, String> {
+        let texts = [(ADAPTER_FILE, text), ("x.jinja", template)];
+        let texts = texts.into_iter().map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
+        Adapter::parse("x", Files { folder: "servers/x".into(), texts }).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn faults_name_the_place() {
+        assert_eq!(parse(GOOD, "").unwrap().variants[0].port, 8080);
+        for (found, instead, expected) in [
+            ("port = 8080", "port = 0", "servers/x/server.toml:4:34: found port 0"),
+            ("\"h1\"", "\"h9\"", "servers/x/server.toml:4:21: found `h9`, expected one of h1"),
+            ("\"TERM\"", "\"KILL\"", "server.toml:8:15: found `KILL`, expected one of TERM"),
+            ("\"1s\"\nstop_signal", "\"1\"\nstop_signal", "server.toml:7:16: found `1`, expected a duration"),
+            ("x.jinja", "y.jinja", "server.toml:12:12: found `y.jinja`, expected the name of a file"),
+            ("x.conf", "../x.conf", "server.toml:11:8: found `../x.conf`, expected a plain file name"),
+            ("[\"x\"]", "[]", "server.toml:2:11: found an empty list, expected a program"),
+            ("title", "titel", "server.toml:1:1: unknown field `titel`"),
+            ("[\"{{program}}\"]", "[\"{{program\"]", "server.toml:6:12: "),
+            ("[{ name = \"h1\", port = 8080 }]", "[]", "found no `[[variant]]`"),
+        ] {
+            assert!(GOOD.contains(found), "{found}");
+            let error = parse(&GOOD.replacen(found, instead, 1), "").unwrap_err();
+            assert!(error.contains(expected), "{error} should say {expected}");
+        }
+        let error = parse(GOOD, "a\nb {% if %}\n").unwrap_err();
+        assert!(error.starts_with("servers/x/x.jinja:2:"), "{error}");
+    }
+}

@@ -1,0 +1,437 @@
+//! A server from its start in a node to its end.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail};
+use lab::{Node, Output, Process, Program};
+use minijinja::value::Value;
+use model::assignment::{Target, Trust};
+use model::error::Source;
+use model::record::ServerReport;
+use model::sample::FailureKind;
+use model::{Outcome, Page, Pins, Variant};
+
+use super::adapter::Adapter;
+use super::probe::{Found, Support};
+use super::ready::{free_ports, silent_ports};
+use super::template::{Variables, render};
+use crate::certificate::{Identity, IdentityFiles};
+use crate::log;
+
+/// How often a starting server is asked whether it is ready.
+const POLL: Duration = Duration::from_millis(2);
+/// What a process other than root looks like inside its own user namespace.
+const NOBODY: u32 = 65_534;
+
+/// What a server needs for one run.
+#[derive(Clone, Copy, Debug)]
+pub struct StartSpec<'a> {
+    /// The run's folder for this server: configuration, logs, keys. Made here.
+    pub folder: &'a Path,
+    /// This tool's own program: `{{self}}` in a description.
+    pub tool: &'a Path,
+    /// What it has to speak.
+    pub variants: &'a [Variant],
+    /// How transports are set.
+    pub pins: &'a Pins,
+    /// Pages, for servers that serve from memory.
+    pub pages: &'a [Page],
+    /// A folder with the pages' files ([`crate::write_content`]), for servers that serve files.
+    pub content: &'a Path,
+    /// Certificate and key.
+    pub identity: &'a Identity,
+    /// The name that the certificate is for.
+    pub server_name: &'a str,
+    /// Worker threads or processes.
+    pub threads: usize,
+    /// Seed of all randomness.
+    pub seed: u64,
+}
+
+/// A server that is ready; dropping it kills it.
+#[derive(Debug)]
+pub struct RunningServer<'n> {
+    node: &'n Node,
+    process: Process,
+    adapter: Adapter,
+    version: String,
+    ports: Vec<(Variant, u16)>,
+    address: IpAddr,
+    server_name: String,
+    authority_pem: String,
+    folder: PathBuf,
+    ready_after: Duration,
+    /// CPU time of the node when the server was ready: user space, kernel.
+    cpu_before_ns: (u64, u64),
+}
+
+/// What a server left behind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stopped {
+    /// Its cost over the run.
+    pub report: ServerReport,
+    /// How it ended before it was asked to; `None` where it lived.
+    pub died: Option<String>,
+    /// The last lines that it wrote.
+    pub log_tail: String,
+}
+
+impl Adapter {
+    /// Starts the server in a node and waits until every asked variant is ready.
+    ///
+    /// # Errors
+    /// The run's outcome: *unsupported* where a variant does not exist here, *failed* with the server's last words
+    /// where it is missing, does not start, ends, or is not ready in time.
+    pub fn start<'n>(&self, node: &'n Node, spec: &StartSpec<'_>) -> Result<RunningServer<'n>, Outcome> {
+        let failed = |error: anyhow::Error| Outcome::failed(FailureKind::Server, format!("{error:#}"));
+        let found = self.probe(spec.tool).map_err(failed)?;
+        for variant in spec.variants {
+            if let Support::Unsupported(reason) = found.support(*variant) {
+                return Err(Outcome::Unsupported(reason));
+            }
+        }
+        self.launch(node, spec, &found).map_err(failed)
+    }
+
+    fn launch<'n>(&self, node: &'n Node, spec: &StartSpec<'_>, found: &Found) -> Result<RunningServer<'n>> {
+        let made = fs::create_dir_all(spec.folder).and_then(|()| spec.folder.canonicalize());
+        let folder = made.with_context(|| format!("cannot make {}", spec.folder.display()))?;
+        let identity = spec.identity.write(&folder)?;
+        let address = IpAddr::V4(node.addresses().v4);
+        let wanted: Vec<_> = self
+            .variants
+            .iter()
+            .filter(|entry| spec.variants.contains(&entry.variant))
+            .map(|entry| (entry.variant, entry.port))
+            .collect();
+        let ports = free_ports(node, address, &wanted)?;
+        let privileges = Privileges::of_this_process();
+        let variables = self.variables(spec, found, &folder, &identity, address, &ports, privileges)?;
+        self.write_files(&folder, found, &variables)?;
+
+        let mut command = self.fill(&self.start.command, &found.version, &found.build, &variables)?;
+        if self.drops_privileges && privileges == Privileges::RootOfUserNamespace {
+            command.splice(0..0, as_nobody());
+        }
+        let started = Instant::now();
+        let process = spawn(node, &command, &folder)?;
+        let mut server = RunningServer {
+            node,
+            process,
+            adapter: self.clone(),
+            version: found.version.clone(),
+            ports,
+            address,
+            server_name: spec.server_name.to_owned(),
+            authority_pem: spec.identity.authority_pem.clone(),
+            folder,
+            ready_after: Duration::ZERO,
+            cpu_before_ns: (0, 0),
+        };
+        server.wait_until_ready(started)?;
+        server.ready_after = started.elapsed();
+        server.cpu_before_ns = server.cpu_ns();
+        Ok(server)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "each is a variable of the template")]
+    fn variables(
+        &self,
+        spec: &StartSpec<'_>,
+        found: &Found,
+        folder: &Path,
+        identity: &IdentityFiles,
+        address: IpAddr,
+        ports: &[(Variant, u16)],
+        privileges: Privileges,
+    ) -> Result<Variables> {
+        let text = |path: &Path| Value::from(path.display().to_string());
+        let content =
+            if spec.content.exists() { spec.content.canonicalize()? } else { spec.content.to_owned() };
+        let access_log = self.start.access_log.as_deref().unwrap_or("access.log");
+        let ports = ports.iter().map(|(variant, port)| (variant.name(), *port));
+        Ok(Variables::from([
+            ("self", text(spec.tool)),
+            ("program", text(&found.program)),
+            ("version", Value::from(found.version.as_str())),
+            ("folder", text(folder)),
+            ("content", text(&content)),
+            ("certificate", text(&identity.certificate)),
+            ("key", text(&identity.key)),
+            ("access_log", text(&folder.join(access_log))),
+            ("address", Value::from(address.to_string())),
+            ("ports", Value::from(ports.collect::<BTreeMap<_, _>>())),
+            ("server_name", Value::from(spec.server_name)),
+            ("threads", Value::from(spec.threads)),
+            ("seed", Value::from(spec.seed)),
+            ("is_root", Value::from(privileges == Privileges::Root)),
+            ("pins", pins_value(spec.pins)?),
+            ("pins_json", Value::from(serde_json::to_string(spec.pins)?)),
+            ("pages_json", Value::from(serde_json::to_string(spec.pages)?)),
+        ]))
+    }
+
+    /// Renders every configuration file into the folder.
+    fn write_files(&self, folder: &Path, found: &Found, variables: &Variables) -> Result<()> {
+        for file in &self.files {
+            let name = format!("{}/{}", self.folder, file.template_name);
+            let source = Source { file: &name, text: &file.template };
+            let text = render(&file.template, &found.version, &found.build, variables)
+                .map_err(|problem| problem.at(source))?;
+            let path = folder.join(&file.name);
+            fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        Ok(())
+    }
+}
+
+impl RunningServer<'_> {
+    /// Where clients find a variant; `None` where it was not asked for.
+    pub fn target(&self, variant: Variant) -> Option<Target> {
+        let (_, port) = self.ports.iter().find(|(known, _)| *known == variant)?;
+        Some(Target {
+            variant,
+            address: SocketAddr::new(self.address, *port),
+            authority: format!("{}:{port}", self.server_name),
+            server_name: self.server_name.clone(),
+            trust: Trust::Authority(self.authority_pem.clone()),
+        })
+    }
+
+    /// Whether it still runs.
+    pub fn is_alive(&self) -> bool {
+        matches!(self.process.wait_timeout(Duration::ZERO), Ok(None))
+    }
+
+    /// The access log, where the server writes one.
+    pub fn access_log(&self) -> Option<PathBuf> {
+        self.adapter.start.access_log.as_ref().map(|name| self.folder.join(name))
+    }
+
+    /// Ends it, by its own signal first.
+    ///
+    /// # Errors
+    /// The system lost track of the process.
+    pub fn stop(self) -> Result<Stopped> {
+        let died = self.process.wait_timeout(Duration::ZERO)?;
+        let cpu_running_ns = self.cpu_ns();
+        if died.is_none() {
+            self.signal();
+            if self.process.wait_timeout(self.adapter.start.stop_within)?.is_none() {
+                self.process.kill()?;
+            }
+        }
+        // On this machine's own network the node sees the server's children only once they have ended; inside a
+        // lab the reading before the end is the better one, since it leaves out the work of ending.
+        let cpu_ns = if self.address.is_loopback() { self.cpu_ns() } else { cpu_running_ns };
+        let log_tail = self.last_words();
+        Ok(Stopped {
+            report: ServerReport {
+                name: self.adapter.name.clone(),
+                version: self.version.clone(),
+                ready_after_ns: u64::try_from(self.ready_after.as_nanos()).unwrap_or(u64::MAX),
+                cpu_user_ns: cpu_ns.0.saturating_sub(self.cpu_before_ns.0),
+                cpu_system_ns: cpu_ns.1.saturating_sub(self.cpu_before_ns.1),
+            },
+            died: died.map(|exit| {
+                format!("the server {} ended early ({}){log_tail}", self.adapter.name, exit.status)
+            }),
+            log_tail,
+        })
+    }
+
+    fn wait_until_ready(&self, started: Instant) -> Result<()> {
+        let limit = self.adapter.start.ready_within;
+        let mut silent = self.ports.clone();
+        loop {
+            if let Some(exit) = self.process.wait_timeout(POLL)? {
+                bail!("{} ended before it was ready ({}){}", self.name(), exit.status, self.last_words());
+            }
+            silent = silent_ports(self.node, self.address, &silent)?;
+            if silent.is_empty() {
+                return Ok(());
+            }
+            if started.elapsed() >= limit {
+                let shown: Vec<_> =
+                    silent.iter().map(|(variant, port)| format!("{variant} on port {port}")).collect();
+                bail!(
+                    "{} was not ready within {} ms: nobody listens for {}{}",
+                    self.name(),
+                    limit.as_millis(),
+                    shown.join(", "),
+                    self.last_words()
+                );
+            }
+        }
+    }
+
+    fn name(&self) -> String {
+        format!("the server {} {}", self.adapter.name, self.version)
+    }
+
+    fn last_words(&self) -> String {
+        log::last_words(&[&self.folder.join(STDERR_LOG), &self.folder.join(STDOUT_LOG)])
+    }
+
+    fn cpu_ns(&self) -> (u64, u64) {
+        let usage = self.node.cpu_usage();
+        (usage.user_ns, usage.system_ns)
+    }
+
+    fn signal(&self) {
+        let pid = i32::try_from(self.process.pid()).ok().and_then(rustix::process::Pid::from_raw);
+        if let Some(pid) = pid {
+            // It was not waited for, so the number is still its own; it may have ended all the same.
+            let _ = rustix::process::kill_process(pid, self.adapter.start.stop_signal);
+        }
+    }
+}
+
+const STDOUT_LOG: &str = "stdout.log";
+const STDERR_LOG: &str = "stderr.log";
+
+fn spawn(node: &Node, command: &[String], folder: &Path) -> Result<Process> {
+    let (program, args) = command.split_first().context("found an empty start command")?;
+    let open = |name: &str| {
+        let path = folder.join(name);
+        log::open(&path).with_context(|| format!("cannot open {}", path.display()))
+    };
+    let program = Program::new(program)
+        .args(args.iter().map(OsString::from))
+        .stdout(Output::File(open(STDOUT_LOG)?))
+        .stderr(Output::File(open(STDERR_LOG)?));
+    Ok(node.spawn(program)?)
+}
+
+/// What this process may do with users.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Privileges {
+    /// Root of the machine.
+    Root,
+    /// Root inside a user namespace, where no program can change its user or groups (user_namespaces(7)).
+    RootOfUserNamespace,
+    /// Anybody else.
+    User,
+}
+
+impl Privileges {
+    fn of_this_process() -> Self {
+        let may_change_groups =
+            fs::read_to_string("/proc/self/setgroups").is_ok_and(|setgroups| setgroups.trim() == "allow");
+        match (rustix::process::geteuid().is_root(), may_change_groups) {
+            (true, true) => Privileges::Root,
+            (true, false) => Privileges::RootOfUserNamespace,
+            (false, _) => Privileges::User,
+        }
+    }
+}
+
+/// Puts a program into a user namespace of its own where it is not root, so that it does not try to drop privileges.
+fn as_nobody() -> [String; 5] {
+    let map = |what: &str| format!("--map-{what}={NOBODY}");
+    ["unshare".to_owned(), "--user".to_owned(), map("user"), map("group"), "--".to_owned()]
+}
+
+/// The pins under the names that they have in files.
+fn pins_value(pins: &Pins) -> Result<Value> {
+    value_of(serde_json::to_value(pins)?)
+        .ok_or_else(|| anyhow!("the pins hold a number that no template can show"))
+}
+
+fn value_of(json: serde_json::Value) -> Option<Value> {
+    use serde_json::Value as Json;
+    Some(match json {
+        Json::Null => Value::from(()),
+        Json::Bool(flag) => Value::from(flag),
+        Json::Number(number) => match number.as_i64() {
+            Some(integer) => Value::from(integer),
+            None => Value::from(number.as_f64()?),
+        },
+        Json::String(text) => Value::from(text),
+        Json::Array(list) => {
+            list.into_iter().map(value_of).collect::<Option<Vec<_>>>()?.into_iter().collect()
+        }
+        Json::Object(map) => {
+            let entries = map.into_iter().map(|(key, value)| Some((key, value_of(value)?)));
+            Value::from(entries.collect::<Option<BTreeMap<_, _>>>()?)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Servers;
+
+    fn rendered(server: &str, version: &str, variants: &[Variant], privileges: Privileges) -> String {
+        let adapter = Servers::find(server).unwrap();
+        let identity = crate::Authority::new().unwrap().issue(&["server.h123.test"], &[]).unwrap();
+        let found = Found {
+            program: "/usr/sbin/nginx".into(),
+            version: version.to_owned(),
+            variants: Vec::new(),
+            build: String::new(),
+        };
+        let pins = Pins::default();
+        let spec = StartSpec {
+            folder: Path::new("/run/of/one"),
+            tool: Path::new("/bin/h123"),
+            variants,
+            pins: &pins,
+            pages: &[],
+            content: Path::new("/nonexistent/content"),
+            identity: &identity,
+            server_name: "server.h123.test",
+            threads: 2,
+            seed: 7,
+        };
+        let folder = Path::new("/run/of/one");
+        let files = IdentityFiles {
+            certificate: folder.join("server.pem"),
+            key: folder.join("server.key"),
+            authority: folder.join("authority.pem"),
+        };
+        let ports: Vec<_> = (8001..).zip(variants).map(|(port, variant)| (*variant, port)).collect();
+        let address = IpAddr::from([10, 0, 0, 2]);
+        let variables =
+            adapter.variables(&spec, &found, folder, &files, address, &ports, privileges).unwrap();
+        let file = &adapter.files[0];
+        render(&file.template, version, "", &variables).map_err(|problem| problem.problem).unwrap()
+    }
+
+    #[test]
+    fn nginx_before_the_directive_http2() {
+        let variants = [Variant::H1, Variant::H1s, Variant::H2c, Variant::H2];
+        insta::assert_snapshot!(rendered("nginx", "1.22.1", &variants, Privileges::Root));
+    }
+
+    #[test]
+    fn nginx_with_http3() {
+        insta::assert_snapshot!(rendered("nginx", "1.30.0", &Variant::ALL, Privileges::RootOfUserNamespace));
+    }
+
+    #[test]
+    fn cleartext_alone_needs_no_certificate() {
+        let config = rendered("nginx", "1.30.0", &[Variant::H1, Variant::H2c], Privileges::User);
+        assert!(!config.contains("ssl_") && !config.contains("user root"), "{config}");
+    }
+
+    #[test]
+    fn the_origins_configuration_is_json() {
+        let text = rendered("origin", "0.1.0", &[Variant::H1, Variant::H3], Privileges::Root);
+        let config: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(config["listen"]["h3"], "10.0.0.2:8002");
+        assert_eq!(config["threads"], 2);
+        assert_eq!(serde_json::from_value::<Pins>(config["pins"].clone()).unwrap(), Pins::default());
+    }
+
+    #[test]
+    fn the_root_of_a_user_namespace_becomes_nobody() {
+        assert_eq!(as_nobody().join(" "), "unshare --user --map-user=65534 --map-group=65534 --");
+    }
+}

@@ -1,0 +1,117 @@
+//! Templates of commands and configuration files.
+
+use std::collections::BTreeMap;
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Value;
+use minijinja::{AutoEscape, Environment, Error, UndefinedBehavior};
+use model::InputError;
+use model::error::Source;
+
+/// What is wrong with a template, and where in it.
+#[derive(Debug)]
+pub(crate) struct TemplateProblem {
+    pub(crate) problem: String,
+    /// Bytes from the start; `None` where only the line is known.
+    offset: Option<usize>,
+    /// From 1; 0 where nothing is known.
+    line: usize,
+}
+
+/// The variables of a template.
+pub(crate) type Variables = BTreeMap<&'static str, Value>;
+
+impl TemplateProblem {
+    /// The problem with its place in a file.
+    pub(crate) fn at(&self, source: Source<'_>) -> InputError {
+        let line_start = |line: usize| source.text.split_inclusive('\n').take(line).map(str::len).sum();
+        let offset = self.offset.unwrap_or_else(|| line_start(self.line.saturating_sub(1)));
+        source.error(offset..offset, self.problem.clone())
+    }
+
+    fn new(error: &Error) -> Self {
+        let problem = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
+        let offset = error.range().map(|range| range.start);
+        TemplateProblem { problem, offset, line: error.line().unwrap_or(0) }
+    }
+}
+
+/// Whether a template can be read.
+pub(crate) fn check(text: &str) -> Result<(), TemplateProblem> {
+    environment("0", "").template_from_str(text).map(drop).map_err(|error| TemplateProblem::new(&error))
+}
+
+/// Fills in a template. A variable that does not exist is an error.
+///
+/// Besides the variables there are `at_least("1.25.1")`, which compares the server's version; `build_has("text")`,
+/// which looks into what the version command said; and the filter `quote`.
+pub(crate) fn render(
+    text: &str,
+    version: &str,
+    build: &str,
+    variables: &Variables,
+) -> Result<String, TemplateProblem> {
+    let environment = environment(version, build);
+    environment.render_str(text, variables.clone()).map_err(|error| TemplateProblem::new(&error))
+}
+
+fn environment(version: &str, build: &str) -> Environment<'static> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_auto_escape_callback(|_| AutoEscape::None);
+    let mut syntax = SyntaxConfig::builder();
+    syntax.trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true);
+    // The delimiters are the usual ones, which cannot be refused.
+    environment.set_syntax(syntax.build().unwrap_or_default());
+    let (version, build) = (version.to_owned(), build.to_owned());
+    environment.add_function("at_least", move |wanted: String| is_at_least(&version, &wanted));
+    environment.add_function("build_has", move |text: String| build.contains(&text));
+    environment.add_filter("quote", |text: String| quote(&text));
+    environment
+}
+
+/// A text in double quotes, as JSON and nginx both read it.
+fn quote(text: &str) -> String {
+    text.chars().fold(String::from("\""), |mut quoted, character| {
+        if matches!(character, '"' | '\\') {
+            quoted.push('\\');
+        }
+        quoted.push(character);
+        quoted
+    }) + "\""
+}
+
+/// Compares dotted numbers; what follows the numbers (`1.25.1-beta`) does not count.
+fn is_at_least(found: &str, wanted: &str) -> bool {
+    let numbers = |version: &str| -> Vec<u64> {
+        let digits = |part: &str| part.chars().take_while(char::is_ascii_digit).collect::<String>();
+        version.split('.').map_while(|part| digits(part).parse().ok()).collect()
+    };
+    numbers(found) >= numbers(wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_compare_by_number() {
+        assert!(is_at_least("1.25.1", "1.25.1"));
+        assert!(is_at_least("1.30.0", "1.25.1"));
+        assert!(is_at_least("2.0-rc1", "1.99.9"));
+        assert!(!is_at_least("1.22.1", "1.25.1"));
+        assert!(!is_at_least("1.9.20", "1.25.1"));
+    }
+
+    #[test]
+    fn what_is_not_there_is_an_error_with_its_line() {
+        let problem = render("a\nb {{ nobody }}\n", "1", "", &Variables::new()).unwrap_err();
+        let error = problem.at(Source { file: "t", text: "a\nb {{ nobody }}\n" });
+        assert!(error.to_string().starts_with("t:2:"), "{error}");
+    }
+
+    #[test]
+    fn quotes_are_quoted() {
+        assert_eq!(quote("/a \"b\"\\"), "\"/a \\\"b\\\"\\\\\"");
+    }
+}

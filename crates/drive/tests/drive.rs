@@ -1,0 +1,361 @@
+//! Servers and clients over this machine's loopback: real programs, and fakes that misbehave.
+
+#![expect(clippy::unwrap_used, reason = "a failed test may panic")]
+
+use std::fs::{self, Permissions};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use drive::{Adapter, Authority, ClientOutcome, Identity, Limits, Servers, StartSpec, Support, client};
+use lab::Lab;
+use model::assignment::{
+    ASSIGNMENT_VERSION, Assignment, ClientMessage, ClientReport, ClockReference, Target, Trust, Workload,
+};
+use model::error::Source;
+use model::sample::{Failure, FailureKind};
+use model::{Outcome, Page, Pins, Variant, frame};
+
+const PAGE: &str = "title = 'x'\n[[resource]]\npath = '/p/'\nkind = 'html'\nsizes = ['1kB']\n\
+    [[resource]]\npath = '/p/a.js'\nkind = 'js'\nnamed_by = '/p/'\nsizes = ['3kB']\n";
+
+struct Place {
+    folder: tempfile::TempDir,
+    identity: Identity,
+    pages: Vec<Page>,
+    pins: Pins,
+}
+
+impl Place {
+    fn new() -> Self {
+        let identity = Authority::new().unwrap().issue(&["server.h123.test"], &[]).unwrap();
+        let pages = vec![Page::parse("p", Source { file: "p.toml", text: PAGE }).unwrap()];
+        Place { folder: tempfile::tempdir().unwrap(), identity, pages, pins: Pins::default() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn script(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    /// An adapter whose program is a script; asked for its version it says `fake/1.2.3`.
+    fn fake_server(&self, name: &str, script: &str) -> Adapter {
+        let version = "[ \"$1\" = -V ] && { echo fake/1.2.3 with h1s; exit 0; }";
+        let program = self.script(&format!("{name}.sh"), &format!("{version}\n{script}"));
+        let folder = self.path(name);
+        fs::create_dir(&folder).unwrap();
+        let text = format!(
+            "title = 'fake'\nprogram = ['{}']\nversion = {{ command = ['{{{{program}}}}', '-V'], after = 'fake/' }}\n\
+             variant = [{{ name = 'h1', port = 18080 }}, {{ name = 'h1s', port = 18441, requires = 'h1s' }}, \
+             {{ name = 'h3', port = 18443, requires = 'quic' }}]\n\
+             [start]\ncommand = ['{{{{program}}}}', 'start']\nready_within = '300ms'\nstop_signal = 'TERM'\n\
+             stop_within = '1s'\n",
+            program.display()
+        );
+        fs::write(folder.join("server.toml"), text).unwrap();
+        Servers::read(&folder).unwrap()
+    }
+
+    fn spec<'a>(&'a self, run: &'a Path, content: &'a Path, variants: &'a [Variant]) -> StartSpec<'a> {
+        StartSpec {
+            folder: run,
+            tool: Path::new("/nonexistent/h123"),
+            variants,
+            pins: &self.pins,
+            pages: &self.pages,
+            content,
+            identity: &self.identity,
+            server_name: "server.h123.test",
+            threads: 1,
+            seed: 1,
+        }
+    }
+
+    fn start_error(&self, adapter: &Adapter, variants: &[Variant]) -> Outcome {
+        let lab = Lab::loopback().unwrap();
+        let run = self.path("run");
+        adapter.start(lab.server(), &self.spec(&run, &run, variants)).map(drop).unwrap_err()
+    }
+
+    fn run_client(&self, script: &str, limits: Limits) -> ClientOutcome {
+        let program = self.script("client.sh", script);
+        let lab = Lab::loopback().unwrap();
+        client::run(lab.client(), &program, &assignment(), limits, &self.path("client.log")).unwrap()
+    }
+}
+
+const LIMITS: Limits = Limits { time: Duration::from_secs(30), bytes: 1 << 20 };
+
+fn assignment() -> Assignment {
+    Assignment {
+        version: ASSIGNMENT_VERSION,
+        group: 0,
+        node: "client".into(),
+        clock: ClockReference { id: "test".into(), run_start_ns: 0 },
+        target: Target {
+            variant: Variant::H1,
+            address: "127.0.0.1:1".parse().unwrap(),
+            authority: "x:1".into(),
+            server_name: "x".into(),
+            trust: Trust::System,
+        },
+        workload: Workload::Closed {
+            paths: vec!["/".into()],
+            connections: 1,
+            streams: 1,
+            requests: Some(1),
+            duration_ns: None,
+            warmup_ns: 0,
+        },
+        pins: Pins::default(),
+        seed: 1,
+        deadline_ns: 1,
+    }
+}
+
+fn reason(outcome: &Outcome, kind: FailureKind) -> &str {
+    match outcome {
+        Outcome::Failed(failure) if failure.kind == kind => &failure.reason,
+        other => panic!("found {other:?}, expected a failure of kind {kind:?}"),
+    }
+}
+
+fn fetch(target: &Target, path: &str) -> String {
+    let mut stream = TcpStream::connect(target.address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let host = &target.authority;
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n").unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[test]
+fn nginx_serves_a_page() {
+    let nginx = Servers::find("nginx").unwrap();
+    let place = Place::new();
+    let tool = Path::new("/nonexistent/h123");
+    let found = match nginx.probe(tool) {
+        Ok(found) => found,
+        Err(error) => {
+            assert!(std::env::var_os("CI").is_none(), "in CI a skip is a failure: {error:#}");
+            eprintln!("SKIPPED: {error:#}");
+            return;
+        }
+    };
+    let variants: Vec<Variant> =
+        Variant::ALL.into_iter().filter(|variant| found.support(*variant) == Support::Supported).collect();
+    assert!(variants.len() >= 4, "{found:?}");
+    let (content, run) = (place.path("content"), place.path("run"));
+    drive::write_content(&content, &place.pages).unwrap();
+    let lab = Lab::loopback().unwrap();
+    let server = nginx.start(lab.server(), &place.spec(&run, &content, &variants)).unwrap();
+    assert!(server.is_alive());
+    let target = server.target(Variant::H1).unwrap();
+    let answer = fetch(&target, "/p/");
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(answer.to_ascii_lowercase().contains("content-length: 1000\r\n"), "{answer}");
+    assert!(fetch(&target, "/p/a.js").contains("text/javascript"));
+    assert!(fetch(&target, "/../../etc/passwd").starts_with("HTTP/1.1 400"));
+    let log = server.access_log().unwrap();
+    let stopped = server.stop().unwrap();
+    assert_eq!(stopped.died, None);
+    assert_eq!(stopped.report.version, found.version);
+    assert!(stopped.report.ready_after_ns > 0);
+    let lines = fs::read_to_string(log).unwrap();
+    assert!(lines.lines().any(|line| line.contains("\"path\":\"/p/\",\"status\":200")), "{lines}");
+    assert_eq!(fs::metadata(run.join("server.key")).unwrap().permissions().mode() & 0o777, 0o600);
+
+    if found.support(Variant::H3) != Support::Supported {
+        let lab = Lab::loopback().unwrap();
+        let refused =
+            nginx.start(lab.server(), &place.spec(&run, &content, &[Variant::H3])).map(drop).unwrap_err();
+        assert!(
+            matches!(&refused, Outcome::Unsupported(why) if why.contains("http_v3_module")),
+            "{refused:?}"
+        );
+    }
+}
+
+#[test]
+fn two_servers_at_once_get_ports_of_their_own() {
+    let nginx = Servers::find("nginx").unwrap();
+    let place = Place::new();
+    if let Err(error) = nginx.probe(Path::new("/nonexistent/h123")) {
+        assert!(std::env::var_os("CI").is_none(), "in CI a skip is a failure: {error:#}");
+        return;
+    }
+    let content = place.path("content");
+    drive::write_content(&content, &place.pages).unwrap();
+    let lab = Lab::loopback().unwrap();
+    let (one, two) = (place.path("one"), place.path("two"));
+    let first = nginx.start(lab.server(), &place.spec(&one, &content, &[Variant::H1])).unwrap();
+    let second = nginx.start(lab.server(), &place.spec(&two, &content, &[Variant::H1])).unwrap();
+    let (first, second) = (first.target(Variant::H1).unwrap(), second.target(Variant::H1).unwrap());
+    assert_ne!(first.address, second.address);
+    assert!(fetch(&second, "/p/").starts_with("HTTP/1.1 200"));
+}
+
+#[test]
+fn a_server_is_probed() {
+    let place = Place::new();
+    let adapter = place.fake_server("fake", "exit 1");
+    let found = adapter.probe(Path::new("/x")).unwrap();
+    assert_eq!(found.version, "1.2.3");
+    assert_eq!(found.support(Variant::H1s), Support::Supported);
+    assert!(matches!(found.support(Variant::H3), Support::Unsupported(why) if why.contains("`quic`")));
+    assert!(
+        matches!(found.support(Variant::H2), Support::Unsupported(why) if why.contains("no variant `h2`"))
+    );
+    let refused = place.start_error(&adapter, &[Variant::H1, Variant::H3]);
+    assert!(matches!(refused, Outcome::Unsupported(_)), "{refused:?}");
+}
+
+#[test]
+fn a_server_that_is_missing_is_named() {
+    let place = Place::new();
+    let adapter = place.fake_server("gone", "exit 1");
+    fs::remove_file(place.path("gone.sh")).unwrap();
+    let outcome = place.start_error(&adapter, &[Variant::H1]);
+    let reason = reason(&outcome, FailureKind::Server);
+    assert!(reason.contains("found none of") && reason.contains("gone.sh"), "{reason}");
+}
+
+#[test]
+fn a_server_that_ends_at_once_has_last_words() {
+    let place = Place::new();
+    let adapter = place.fake_server("ends", "echo 'no such option: start' >&2; exit 3");
+    let outcome = place.start_error(&adapter, &[Variant::H1]);
+    let reason = reason(&outcome, FailureKind::Server);
+    assert!(reason.contains("ended before it was ready (exit status: 3)"), "{reason}");
+    assert!(reason.contains("its last words: no such option: start"), "{reason}");
+}
+
+#[test]
+fn a_server_that_never_listens_is_given_up() {
+    let place = Place::new();
+    let adapter = place.fake_server("deaf", "echo 'waiting for a licence'; exec sleep 60");
+    let outcome = place.start_error(&adapter, &[Variant::H1, Variant::H1s]);
+    let reason = reason(&outcome, FailureKind::Server);
+    assert!(reason.contains("was not ready within 300 ms"), "{reason}");
+    assert!(reason.contains("h1 on port") && reason.contains("h1s on port"), "{reason}");
+    assert!(reason.contains("waiting for a licence"), "{reason}");
+}
+
+/// Writes frames to a file that a script can `cat`.
+fn speech(place: &Place, messages: &[ClientMessage]) -> String {
+    let path = place.path("speech");
+    let bytes: Vec<u8> = messages.iter().flat_map(|message| frame::encode(message).unwrap()).collect();
+    fs::write(&path, bytes).unwrap();
+    format!("cat {}", path.display())
+}
+
+fn hello() -> ClientMessage {
+    ClientMessage::Hello { version: ASSIGNMENT_VERSION }
+}
+
+#[test]
+fn a_client_gets_its_assignment_and_is_heard() {
+    let place = Place::new();
+    let report = ClientReport { urls: vec!["/".into()], finished_ns: 7, ..ClientReport::default() };
+    let messages = [hello(), ClientMessage::Samples(Vec::new()), ClientMessage::Done(report.clone())];
+    let said = speech(&place, &messages);
+    let copy = place.path("assignment.json");
+    let script = format!("[ \"$*\" = 'load --assignment -' ] || exit 9\ncat > {}\n{said}", copy.display());
+    let heard = place.run_client(&script, LIMITS);
+    assert_eq!((heard.outcome, heard.report), (Outcome::Ok, report));
+    let given: Assignment = serde_json::from_slice(&fs::read(copy).unwrap()).unwrap();
+    assert_eq!(given, assignment());
+}
+
+#[test]
+fn a_client_that_dies_has_last_words() {
+    let place = Place::new();
+    let said = speech(&place, &[hello()]);
+    let script = format!("{said}; printf '\\001'; echo 'out of descriptors' >&2; kill -SEGV $$");
+    let heard = place.run_client(&script, LIMITS);
+    let reason = reason(&heard.outcome, FailureKind::Client);
+    assert!(reason.contains("ended before it was done (signal: 11"), "{reason}");
+    assert!(reason.contains("ended inside a frame") && reason.contains("out of descriptors"), "{reason}");
+}
+
+#[test]
+fn a_client_that_ends_badly_after_its_work_has_failed() {
+    let place = Place::new();
+    let said = speech(&place, &[hello(), ClientMessage::Done(ClientReport::default())]);
+    let heard = place.run_client(&format!("{said}; exit 4"), LIMITS);
+    let reason = reason(&heard.outcome, FailureKind::Client);
+    assert!(reason.contains("ended after it was done (exit status: 4)"), "{reason}");
+}
+
+#[test]
+fn a_client_that_talks_garbage_broke_the_seam() {
+    let place = Place::new();
+    let heard = place.run_client("echo 'usage: client [OPTIONS]'; exec sleep 60", LIMITS);
+    let reason_of = |heard: &ClientOutcome| reason(&heard.outcome, FailureKind::Client).to_owned();
+    assert!(reason_of(&heard).contains("broke the seam: found a frame of"), "{heard:?}");
+
+    let said = speech(&place, &[ClientMessage::Hello { version: 99 }]);
+    let heard = place.run_client(&said, LIMITS);
+    assert!(reason_of(&heard).contains("found version 99 of the seam"), "{heard:?}");
+
+    let said = speech(&place, &[ClientMessage::Samples(Vec::new())]);
+    let heard = place.run_client(&said, LIMITS);
+    assert!(reason_of(&heard).contains("before the greeting"), "{heard:?}");
+}
+
+#[test]
+fn a_client_says_itself_what_failed() {
+    let place = Place::new();
+    let failure = Failure { kind: FailureKind::System, reason: "no ports left".into() };
+    let said = speech(&place, &[hello(), ClientMessage::Fault(failure.clone())]);
+    assert_eq!(place.run_client(&said, LIMITS).outcome, Outcome::Failed(failure));
+}
+
+#[test]
+fn a_client_that_hangs_is_killed() {
+    let place = Place::new();
+    let said = speech(&place, &[hello()]);
+    let limits = Limits { time: Duration::from_millis(200), ..LIMITS };
+    let heard = place.run_client(&format!("{said}; exec sleep 60"), limits);
+    assert!(reason(&heard.outcome, FailureKind::Timeout).contains("200 ms"), "{heard:?}");
+}
+
+#[test]
+fn a_client_that_says_too_much_is_killed() {
+    let place = Place::new();
+    let said = speech(&place, &vec![ClientMessage::Samples(Vec::new()); 2000]);
+    let hello = speech_of_hello(&place);
+    let limits = Limits { bytes: 5000, ..LIMITS };
+    let heard = place.run_client(&format!("{hello}; {said}; {said}; exec sleep 60"), limits);
+    assert!(reason(&heard.outcome, FailureKind::Limit).contains("more than 5000 bytes"), "{heard:?}");
+}
+
+fn speech_of_hello(place: &Place) -> String {
+    let path = place.path("hello");
+    fs::write(&path, frame::encode(&hello()).unwrap()).unwrap();
+    format!("cat {}", path.display())
+}
+
+#[test]
+fn a_client_that_is_not_there_is_named() {
+    let place = Place::new();
+    let lab = Lab::loopback().unwrap();
+    let heard = client::run(
+        lab.client(),
+        Path::new("/nonexistent/h123"),
+        &assignment(),
+        LIMITS,
+        &place.path("client.log"),
+    );
+    let outcome = heard.unwrap().outcome;
+    assert!(reason(&outcome, FailureKind::Client).contains("/nonexistent/h123"), "{outcome:?}");
+}
