@@ -186,7 +186,8 @@ fn tally(comparisons: &[&Comparison]) -> String {
         let share = if same.len() == comparisons.len() && same.len() > 1 {
             format!("{word} in all {}", same.len())
         } else {
-            format!("{word} in {} of {}", same.len(), comparisons.len())
+            let of = if parts.is_empty() { format!(" of {}", comparisons.len()) } else { String::new() };
+            format!("{word} in {}{of}", same.len())
         };
         let ratios: Vec<f64> = same.iter().filter_map(|c| c.ratio).map(|ratio| ratio.value).collect();
         let low = ratios.iter().copied().fold(f64::MAX, f64::min);
@@ -199,5 +200,5 @@ fn tally(comparisons: &[&Comparison]) -> String {
         };
         parts.push(format!("{share}{range}"));
     }
-    parts.join("; ")
+    parts.join(", ")
 }

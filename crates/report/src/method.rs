@@ -86,7 +86,8 @@ fn page_detail(page: &model::Page) -> String {
         })
         .max()
         .unwrap_or(0);
-    format!("{}, named over {}", model::page::describe(page), text::count(depth, "level", "levels"))
+    let levels = text::count(depth.saturating_sub(1), "level", "levels");
+    format!("{}, {levels} of dependency", model::page::describe(page))
 }
 
 /// The topology: one drawing per network.
@@ -99,26 +100,26 @@ pub(crate) fn topology(view: &View<'_>) -> Vec<Panel> {
 fn draw_network(network: &Network, servers: &[String]) -> Panel {
     const WIDTH: f64 = 400.0;
     const NODE: f64 = 86.0;
-    const HEIGHT: f64 = 128.0;
+    const HEIGHT: f64 = 132.0;
     let mut canvas = Canvas::default();
     let name = clean_line(&network.name);
     canvas.text(at(0.0, 15.0), Anchor::Start, "heading", &fit(&name, 14.5, WIDTH));
     let nodes = [("client", "h123 load".to_owned(), 0.0), ("server", servers.join(", "), WIDTH - NODE)];
     for (node, what, x) in nodes {
-        canvas.rounded(Rect { x: x + 0.5, y: 34.5, width: NODE - 1.0, height: 76.0 }, 6.0, "node");
-        canvas.text(at(x + NODE / 2.0, 68.0), Anchor::Middle, "label", node);
-        canvas.text(at(x + NODE / 2.0, 86.0), Anchor::Middle, "tick", &fit(&what, 11.5, NODE - 8.0));
+        canvas.rounded(Rect { x: x + 0.5, y: 32.5, width: NODE - 1.0, height: 94.0 }, 6.0, "node");
+        canvas.text(at(x + NODE / 2.0, 76.0), Anchor::Middle, "label", node);
+        canvas.text(at(x + NODE / 2.0, 94.0), Anchor::Middle, "tick", &fit(&what, 11.5, NODE - 8.0));
     }
     let (left, right) = (NODE + 6.0, WIDTH - NODE - 6.0);
     let mut description = Vec::new();
-    let ways = [("up", &network.up, 54.0, left, right), ("down", &network.down, 94.0, right, left)];
+    let ways = [("up", &network.up, 52.0, left, right), ("down", &network.down, 104.0, right, left)];
     for (way, direction, y, from, to) in ways {
         let inner = if to > from { to - 7.0 } else { to + 7.0 };
         canvas.line(at(from, y), at(to, y), "wire");
         canvas.path(&[at(inner, y - 4.0), at(to, y), at(inner, y + 4.0)], "wire");
         let (first, second) = direction_words(direction);
         let room = right - left - 4.0;
-        canvas.text(at(WIDTH / 2.0, y - 6.0), Anchor::Middle, "tick", &fit(&first, 11.5, room));
+        canvas.text(at(WIDTH / 2.0, y - 6.0), Anchor::Middle, "tick", &fit(&format!("{way}: {first}"), 11.5, room));
         canvas.text(at(WIDTH / 2.0, y + 15.0), Anchor::Middle, "tick", &fit(&second, 11.5, room));
         description.push(format!("{way}: {first}, {second}"));
     }
@@ -156,7 +157,11 @@ pub(crate) fn pins(plan: &Plan) -> Settings {
 /// The environment, one table per part of it.
 pub(crate) fn environment(environment: &Value) -> Vec<Settings> {
     let Value::Object(map) = environment else { return vec![settings("Environment", environment)] };
-    let is_nested = |value: &Value| matches!(value, Value::Object(_) | Value::Array(_));
+    let is_nested = |value: &Value| match value {
+        Value::Object(_) => true,
+        Value::Array(items) => items.iter().any(|item| item.is_object() || item.is_array()),
+        _ => false,
+    };
     let plain: serde_json::Map<String, Value> =
         map.iter().filter(|(_, value)| !is_nested(value)).map(|(k, v)| (k.clone(), v.clone())).collect();
     let mut tables = Vec::new();
@@ -192,7 +197,9 @@ fn flatten(path: &str, value: &Value, depth: usize, rows: &mut Vec<(String, Stri
             }
         }
         other => {
-            rows.push((if path.is_empty() { "value".to_owned() } else { path.to_owned() }, show(path, other)))
+            let bare = [" ns", " bytes"].iter().find_map(|unit| path.strip_suffix(unit)).unwrap_or(path);
+            let name = if path.is_empty() { "value" } else { bare };
+            rows.push((name.to_owned(), show(path, other)));
         }
     }
 }
@@ -209,14 +216,20 @@ fn show(path: &str, value: &Value) -> String {
             Some(n) if path.ends_with("bytes") => format!("{} B", text::grouped(n)),
             _ => number.to_string(),
         },
+        Value::Array(items) if items.is_empty() => "none".to_owned(),
         Value::Array(items) => items.iter().map(|item| show("", item)).collect::<Vec<_>>().join(", "),
         Value::Object(_) => value.to_string(),
     };
     text::shorten(&text, MAX_VALUE)
 }
 
+/// A key as words; abbreviations in capitals.
 fn words(key: &str) -> String {
-    clean_line(&key.replace('_', " "))
+    const ABBREVIATIONS: [&str; 10] = ["cpu", "tls", "mtu", "quic", "rtt", "http", "http1", "http2", "http3", "tcp"];
+    let word = |word: &str| {
+        if ABBREVIATIONS.contains(&word) { word.to_uppercase() } else { word.to_owned() }
+    };
+    clean_line(&key.split('_').map(word).collect::<Vec<_>>().join(" "))
 }
 
 /// The order in which the runs were planned.

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::answer::{self, Card, InShort};
 use crate::doubts::{self, Doubts, outcome_name};
 use crate::encode::data_uri;
-use crate::figures::{DrawnFigure, FIGURE_CSS};
+use crate::figures::{DrawnFigure, FIGURE_CSS, swatch_html};
 use crate::method::{self, Block, Described, Settings};
 use crate::palette;
 use crate::text::{self, clean, clean_line};
@@ -71,7 +71,7 @@ struct FigurePart {
     name: &'static str,
     title: String,
     caption: String,
-    keys: Vec<(&'static str, String)>,
+    keys: Vec<(String, String)>,
     series: Vec<SeriesPart>,
     panels: Vec<String>,
     svg_link: String,
@@ -254,7 +254,7 @@ fn figure_part(view: &View<'_>, figure: &DrawnFigure) -> FigurePart {
         name: figure.name,
         title: drawing.title.clone(),
         caption: drawing.caption.clone(),
-        keys: drawing.keys.iter().map(|key| (key.class, key.label.clone())).collect(),
+        keys: drawing.keys.iter().map(|key| (swatch_html(key, &figure.series), key.label.clone())).collect(),
         series: series.collect(),
         panels: number_panels(figure.name, &drawing.panels),
         svg_link: data_uri("image/svg+xml", &figure.standalone()),

@@ -26,7 +26,7 @@ pub(crate) const COLOURS: &[Colour] = &[
     colour("muted", "#565c63", "#a6acb3"),
     colour("hair", "#d6d7d1", "#3a4047"),
     colour("grid", "#e8e8e3", "#272c31"),
-    colour("band", "#ecebdf", "#2b2c26"),
+    colour("band", "#e6e4d3", "#33342b"),
     colour("better-ground", "#d8eee3", "#123a2c"),
     colour("better-ink", "#0a573e", "#93e2c2"),
     colour("worse-ground", "#fbe1d3", "#4a2413"),

@@ -80,9 +80,24 @@ impl Scale {
         Scale { divisor, label: label.to_owned() }
     }
 
-    /// The number alone.
+    /// The number alone, as short as it can be: for axes.
+    pub(crate) fn short(&self, value: f64) -> String {
+        minus(&three_digits(value / self.divisor))
+    }
+
+    /// The number alone. Where it has a unit it has three digits even if the last are zeros, so that columns of
+    /// numbers say how precise they are; counts stay whole.
     pub(crate) fn number(&self, value: f64) -> String {
-        three_digits(value / self.divisor).replace('-', "−")
+        let scaled = value / self.divisor;
+        if self.divisor <= 1.0 || scaled == 0.0 || !scaled.is_finite() {
+            return self.short(value);
+        }
+        minus(&match scaled.abs() {
+            v if v < 0.9995 => three_digits(scaled),
+            v if v < 9.995 => format!("{scaled:.2}"),
+            v if v < 99.95 => format!("{scaled:.1}"),
+            _ => three_digits(scaled),
+        })
     }
 
     /// The number and its unit.
@@ -93,6 +108,11 @@ impl Scale {
     fn with_unit(&self, number: &str) -> String {
         if self.label.is_empty() { number.to_owned() } else { format!("{number} {}", self.label) }
     }
+}
+
+/// The sign as typographers set it.
+fn minus(text: &str) -> String {
+    text.replace('-', "−")
 }
 
 /// A value with the unit that suits it.
@@ -136,7 +156,7 @@ pub(crate) fn ratio_interval(estimate: &Estimate) -> Option<String> {
 
 /// A share such as `5 %`.
 pub(crate) fn percent(share: f64) -> String {
-    format!("{} %", three_digits(share * 100.0))
+    format!("{}\u{a0}%", three_digits(share * 100.0))
 }
 
 /// A whole number with thin gaps between thousands.
@@ -179,10 +199,10 @@ mod tests {
     #[test]
     fn numbers_read_well() {
         let e = Estimate { value: 1_234_567.0, low: Some(999_000.0), high: Some(1_400_000.0) };
-        assert_eq!(estimate("ns", &e), "1.23 ms [0.999–1.4]");
-        assert_eq!(value("B", 1_600_000.0), "1.6 MB");
+        assert_eq!(estimate("ns", &e), "1.23 ms [0.999–1.40]");
+        assert_eq!(value("B", 1_600_000.0), "1.60 MB");
         assert_eq!(value("1", 55.0), "55");
-        assert_eq!(value("ns", -2_000_000.0), "−2 ms");
+        assert_eq!(value("ns", -2_000_000.0), "−2.00 ms");
         assert_eq!(ratio(0.7234), "0.72×");
         assert_eq!(ratio(0.01234), "0.0123×");
         assert_eq!(grouped(6_291_456), "6\u{202f}291\u{202f}456");

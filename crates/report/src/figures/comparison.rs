@@ -31,7 +31,7 @@ pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
             "Ratio of the medians, and its 95 % interval over runs, on a logarithmic axis: at 1 there is no \
              difference. Differences of up to {margin}, the shaded band, do not matter to this study."
         ),
-        keys: vec![Key { class: "band", label: format!("within {margin} of {baseline}") }],
+        keys: vec![Key::new("band", &format!("within {margin} of {baseline}"))],
         panels,
         csv: csv(view),
     })
@@ -86,10 +86,10 @@ fn draw_ground(view: &View<'_>, canvas: &mut Canvas, scale: Scale, bottom: f64) 
         (_, false) => ("less, better", "more, worse"),
         (_, true) => ("less, worse", "more, better"),
     };
-    let title = format!("← {} · {} as a multiple · {} →", directions.0, view.baseline(), directions.1);
+    let title = format!("← {} · ratio to {} · {} →", directions.0, view.baseline(), directions.1);
     let title = fit(&title, 11.5, WIDTH - LEFT + 40.0);
     let axis =
-        Axis { scale, top: TOP, bottom, width: WIDTH, title: &title, label: &|v| text::ratio(trim(v)) };
+        Axis { scale, top: TOP, bottom, width: WIDTH, title: &title, label: &|v| format!("{}×", model::units::three_digits(trim(v))) };
     axis.draw(canvas);
     let one = scale.place(1.0);
     canvas.line(at(one, TOP - 4.0), at(one, bottom), "zero");
@@ -122,7 +122,7 @@ fn draw_row(
                 c.cross(at(scale.place(ratio.value), y), 7.0);
             }
         }
-        let ratio_class = if believable { "value" } else { "value struck" };
+        let ratio_class = if believable || comparison.ratio.is_none() { "value" } else { "value struck" };
         let ratio = comparison.ratio.map_or(text::NONE.to_owned(), |ratio| {
             let interval = text::ratio_interval(&ratio).map(|i| format!(" ({i})")).unwrap_or_default();
             format!("{}{interval}", text::ratio(ratio.value))

@@ -11,7 +11,7 @@ use crate::palette::{self, Style};
 use crate::svg::{Anchor, Canvas, at, number};
 use crate::view::View;
 
-pub(crate) use panel::Panel;
+pub(crate) use panel::{Panel, swatch_html};
 
 /// One kind of figure.
 pub(crate) struct FigureKind {
@@ -44,6 +44,14 @@ pub(crate) struct Key {
     /// The class of a small box drawn with it.
     pub(crate) class: &'static str,
     pub(crate) label: String,
+    /// Whether the mark has the colour of its series.
+    pub(crate) coloured: bool,
+}
+
+impl Key {
+    fn new(class: &'static str, label: &str) -> Self {
+        Key { class, label: label.to_owned(), coloured: matches!(class, "k-wait" | "k-transfer") }
+    }
 }
 
 /// A drawing with the name of its kind and the series that it shows.
@@ -98,7 +106,7 @@ impl DrawnFigure {
         canvas.text(at(MARGIN, MARGIN + 16.0), Anchor::Start, "figure-title", &drawing.title);
         let mut top = MARGIN + 34.0;
         for key in &drawing.keys {
-            panel::draw_key(&mut canvas, MARGIN, top, key);
+            panel::draw_key(&mut canvas, MARGIN, top, key, &self.series);
             top += 18.0;
         }
         let mut body = canvas.finish();

@@ -68,10 +68,39 @@ pub(crate) fn row_class(style: Style, believable: bool) -> String {
     format!("series s-{}{}", style.class, if believable { "" } else { " bad" })
 }
 
+/// Width of a key's box.
+pub(crate) const SWATCH: f64 = 30.0;
+
+/// A key's box. What is drawn in the colours of the series shows all of them, side by side.
+pub(crate) fn draw_swatch(canvas: &mut Canvas, x: f64, y: f64, key: &Key, series: &[(String, Style)]) {
+    if !key.coloured || series.is_empty() {
+        canvas.rect(Rect { x, y, width: SWATCH, height: 10.0 }, key.class);
+        return;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a handful of series")]
+    let width = SWATCH / series.len() as f64;
+    for (index, (_, style)) in series.iter().enumerate() {
+        #[expect(clippy::cast_precision_loss, reason = "a handful of series")]
+        let x = x + index as f64 * width;
+        canvas.group(&format!("s-{}", style.class), None, |c| {
+            c.rect(Rect { x, y, width, height: 10.0 }, key.class);
+        });
+    }
+}
+
 /// A box with what it means.
-pub(crate) fn draw_key(canvas: &mut Canvas, x: f64, y: f64, key: &Key) {
-    canvas.group("keys", None, |c| {
-        c.rect(Rect { x, y: y + 2.0, width: 18.0, height: 9.0 }, key.class);
-        c.text(at(x + 26.0, y + 11.0), Anchor::Start, "tick", &key.label);
-    });
+pub(crate) fn draw_key(canvas: &mut Canvas, x: f64, y: f64, key: &Key, series: &[(String, Style)]) {
+    draw_swatch(canvas, x, y + 1.0, key, series);
+    canvas.text(at(x + SWATCH + 8.0, y + 10.0), Anchor::Start, "tick", &key.label);
+}
+
+/// A key's box as an element of an HTML page.
+pub(crate) fn swatch_html(key: &Key, series: &[(String, Style)]) -> String {
+    let mut canvas = Canvas::default();
+    draw_swatch(&mut canvas, 0.0, 0.0, key, series);
+    let width = number(SWATCH);
+    format!(
+        "<svg class=\"figure\" viewBox=\"0 0 {width} 10\" width=\"{width}\" height=\"10\" aria-hidden=\"true\">{}</svg>",
+        canvas.finish()
+    )
 }

@@ -39,7 +39,7 @@ pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
     if panels.is_empty() {
         return None;
     }
-    let keys = PHASES.iter().map(|(label, class)| Key { class, label: (*label).to_owned() }).collect();
+    let keys = PHASES.iter().map(|(label, class)| Key::new(class, label)).collect();
     Some(Drawing {
         title: "Where the time went".to_owned(),
         caption:
@@ -62,7 +62,7 @@ fn draw_panel(view: &View<'_>, context: &Context<'_>) -> Option<Panel> {
     let bottom = TOP + context.rows.len() as f64 * ROW;
     let mut canvas = Canvas::default();
     panel::heading(&mut canvas, &context.name);
-    let label = |value: f64| units.number(value);
+    let label = |value: f64| units.short(value);
     let title = axis_title("time since the start", &units);
     Axis { scale, top: TOP, bottom, width: WIDTH, title: &title, label: &label }.draw(&mut canvas);
     let mut description = Vec::new();

@@ -54,7 +54,7 @@ fn draw_panel(view: &View<'_>, context: &Context<'_>) -> Option<Panel> {
     panel::heading(&mut canvas, &context.name);
     let title = axis_title(&view.metric_title(), &units);
     let title = fit(&title, 11.5, WIDTH - LEFT);
-    let label = |value: f64| units.number(value);
+    let label = |value: f64| units.short(value);
     Axis { scale, top: TOP, bottom, width: WIDTH, title: &title, label: &label }.draw(&mut canvas);
     let mut description = Vec::new();
     for (index, row) in context.rows.iter().enumerate() {
@@ -107,7 +107,7 @@ fn draw_row(view: &View<'_>, canvas: &mut Canvas, row: &Row<'_>, scale: Scale, y
 fn draw_median(canvas: &mut Canvas, metric: &MetricSummary, scale: Scale, y: f64) {
     if let (Some(low), Some(high)) = (metric.median.low, metric.median.high) {
         let (from, to) = (scale.place(low), scale.place(high));
-        canvas.rect(Rect { x: from, y: y - 12.0, width: to - from, height: 24.0 }, "interval");
+        canvas.rect(Rect { x: from, y: y - 12.0, width: to - from, height: 24.0 }, "ci");
     }
     let x = scale.place(metric.median.value);
     canvas.line(at(x, y - 13.0), at(x, y + 13.0), "median");

@@ -37,10 +37,10 @@ pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
              order in which the page names them; the dashed line is the end of the load.{cut}"
         ),
         keys: vec![
-            Key { class: "k-setup", label: "connection set-up".to_owned() },
-            Key { class: "k-queue", label: "wanted, not yet sent".to_owned() },
-            Key { class: "k-wait", label: "sent, no answer yet".to_owned() },
-            Key { class: "k-transfer", label: "answer arriving".to_owned() },
+            Key::new("k-setup", "connection set-up"),
+            Key::new("k-queue", "wanted, not yet sent"),
+            Key::new("k-wait", "sent, no answer yet"),
+            Key::new("k-transfer", "answer arriving"),
         ],
         panels,
         csv: csv(view, &rows),
@@ -87,8 +87,8 @@ fn draw_panel(view: &View<'_>, context: &Context<'_>, row: &Row<'_>, trace: &Run
         if !mark.is_empty() {
             c.cross(at(WIDTH - 12.0, 10.0), 6.0);
         }
-        let title = format!("since the start (run {}) in {}", trace.run, units.label);
-        let label = |value: f64| units.number(value);
+        let title = format!("time since the start ({}), run {}", units.label, trace.run);
+        let label = |value: f64| units.short(value);
         Axis { scale, top: TOP, bottom, width: WIDTH, title: &title, label: &label }.draw(c);
         let x = scale.place(as_f64(trace.end_ns()));
         c.line(at(x, TOP - 6.0), at(x, bottom), "finish");
