@@ -1,1 +1,83 @@
-fn main() {}
+//! h123: a laboratory for HTTP/1.1, HTTP/2 and HTTP/3.
+
+mod commands;
+mod exit;
+mod library;
+mod load_summary;
+mod progress;
+mod result;
+mod run;
+mod target;
+mod terminal;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, Result};
+use clap::{Parser, Subcommand};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use crate::exit::Exit;
+
+/// Which HTTP version is better for this content, on this server, over this network, under this load?
+#[derive(Parser, Debug)]
+#[command(version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    Run(commands::run::RunArgs),
+    Plan(commands::plan::PlanArgs),
+    Load(commands::load::LoadArgs),
+    Trace(commands::trace::TraceArgs),
+    Serve(commands::serve::ServeArgs),
+    Report(commands::report::ReportArgs),
+    Servers(commands::servers::ServersArgs),
+    Doctor(commands::doctor::DoctorArgs),
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are no errors; clap knows which stream each belongs to.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { Exit::Usage.code() } else { Exit::Done.code() });
+        }
+    };
+    match dispatch(&cli.command) {
+        Ok(exit) => ExitCode::from(exit.code()),
+        Err(error) => {
+            terminal::note(false, &format!("h123: {error:#}"));
+            ExitCode::from(exit::of_error(&error).code())
+        }
+    }
+}
+
+fn dispatch(command: &Command) -> Result<Exit> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        // A second Ctrl-C ends the tool at once: the kernel takes the lab down with it.
+        signal_hook::flag::register_conditional_shutdown(
+            signal,
+            i32::from(Exit::Interrupted.code()),
+            stop.clone(),
+        )
+        .context("cannot watch for signals")?;
+        signal_hook::flag::register(signal, stop.clone()).context("cannot watch for signals")?;
+    }
+    match command {
+        Command::Run(args) => commands::run::run(args, &stop),
+        Command::Plan(args) => commands::plan::run(args),
+        Command::Load(args) => commands::load::run(args, &stop),
+        Command::Trace(args) => commands::trace::run(args, &stop),
+        Command::Serve(args) => commands::serve::run(args, &stop),
+        Command::Report(args) => commands::report::run(args),
+        Command::Servers(args) => commands::servers::run(args),
+        Command::Doctor(args) => commands::doctor::run(args),
+    }
+}

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::assignment::Workload;
 use crate::network::Network;
+use crate::page::Page;
 use crate::pins::Pins;
 use crate::variant::Variant;
 
@@ -142,6 +143,19 @@ impl Plan {
     /// The workload of a client group.
     pub fn workload_of(&self, group: &ClientGroup) -> &NamedWorkload {
         &self.workloads[group.workload]
+    }
+
+    /// The pages of all workloads, each once.
+    pub fn pages(&self) -> Vec<Page> {
+        let mut pages: Vec<Page> = Vec::new();
+        for named in &self.workloads {
+            if let Workload::Page { page } = &named.workload
+                && pages.iter().all(|known| known.name != page.name)
+            {
+                pages.push(page.clone());
+            }
+        }
+        pages
     }
 
     /// The prediction of the whole study's duration.

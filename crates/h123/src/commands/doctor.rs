@@ -1,0 +1,65 @@
+//! `h123 doctor`: what this machine can do, what is missing, and how to get it.
+
+use anyhow::Result;
+use clap::Args;
+use drive::Servers;
+use lab::{Access, Missing};
+
+use crate::exit::Exit;
+use crate::terminal::print;
+
+/// Say what this machine can do, what is missing, and how to get it
+#[derive(Args, Debug)]
+pub(crate) struct DoctorArgs {}
+
+/// Runs the command.
+///
+/// # Errors
+/// Only standard output that cannot be written.
+pub(crate) fn run(_args: &DoctorArgs) -> Result<Exit> {
+    let capability = lab::probe();
+    let namespaces = capability.namespaces.as_ref().map(|access| match access {
+        Access::Direct => "as this user".to_owned(),
+        Access::UserNamespace => "in a user namespace".to_owned(),
+    });
+    line("namespaces", namespaces)?;
+    line("packet sockets", capability.packet_sockets.as_ref().map(|()| "AF_PACKET".to_owned()))?;
+    line("real-time priority", capability.realtime.as_ref().map(|()| "SCHED_FIFO".to_owned()))?;
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    print(&format!(
+        "{} CPUs: {cpus}{}",
+        mark(cpus >= 2),
+        if cpus >= 2 { "" } else { " (expected 2 or more: client, server and emulator share them)" }
+    ))?;
+    let program = std::env::current_exe()?;
+    for name in Servers::names() {
+        let found =
+            Servers::find(&name).map_err(anyhow::Error::from).and_then(|adapter| adapter.probe(&program));
+        match found {
+            Ok(found) => print(&format!(
+                "{} server {name}: {} ({})",
+                mark(true),
+                found.version,
+                found.program.display()
+            ))?,
+            Err(error) => print(&format!("{} server {name}: {error:#}", mark(false)))?,
+        }
+    }
+    let conclusion = match capability.emulation() {
+        Ok(_) => "networks can be emulated: `h123 run quick`".to_owned(),
+        Err(missing) => format!("no network can be emulated, results would be invalid: {}", missing.remedy),
+    };
+    print(&conclusion)?;
+    Ok(if capability.emulation().is_ok() { Exit::Done } else { Exit::Invalid })
+}
+
+fn line(what: &str, found: Result<String, &Missing>) -> Result<()> {
+    match found {
+        Ok(how) => print(&format!("{} {what}: {how}", mark(true))),
+        Err(missing) => print(&format!("{} {what}: {}; {}", mark(false), missing.why, missing.remedy)),
+    }
+}
+
+const fn mark(good: bool) -> &'static str {
+    if good { "✓" } else { "✗" }
+}

@@ -1,0 +1,10 @@
+//! One file per command.
+
+pub(crate) mod doctor;
+pub(crate) mod load;
+pub(crate) mod plan;
+pub(crate) mod report;
+pub(crate) mod run;
+pub(crate) mod serve;
+pub(crate) mod servers;
+pub(crate) mod trace;

@@ -1,0 +1,77 @@
+//! `h123 plan`: the matrix, the order, the expected time; runs nothing.
+
+use anyhow::Result;
+use clap::Args;
+use model::study::Overrides;
+
+use crate::exit::Exit;
+use crate::library::plan_of;
+use crate::terminal::print;
+
+/// What a study varies can be narrowed from the command line.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Narrow {
+    /// Use this server instead of the study's (repeat for several)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) server: Vec<String>,
+    /// Only this variant (repeat for several)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) variant: Vec<String>,
+    /// Only this network (repeat for several)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) network: Vec<String>,
+    /// Only this workload of the study (repeat for several)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) workload: Vec<String>,
+    /// Runs of each cell
+    #[arg(long, value_name = "N")]
+    pub(crate) runs: Option<u32>,
+    /// The seed of the order and of all randomness
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+}
+
+impl Narrow {
+    /// What the command line says instead of the study.
+    pub(crate) fn overrides(&self) -> Overrides {
+        let list = |names: &[String]| (!names.is_empty()).then(|| names.to_vec());
+        Overrides {
+            variants: list(&self.variant),
+            servers: list(&self.server),
+            networks: list(&self.network),
+            workloads: list(&self.workload),
+            runs: self.runs,
+            seed: self.seed,
+        }
+    }
+}
+
+/// Show what a study would do: the matrix, the order, the expected time. Runs nothing
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  h123 plan quick
+  h123 plan quick --server nginx --runs 10
+  h123 plan my-study.toml --json")]
+pub(crate) struct PlanArgs {
+    /// A name from studies/, or the path of a .toml file
+    study: String,
+    #[command(flatten)]
+    narrow: Narrow,
+    /// Print the plan as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A study that does not exist or is wrong.
+pub(crate) fn run(args: &PlanArgs) -> Result<Exit> {
+    let plan = plan_of(&args.study, &args.narrow.overrides())?;
+    if args.json {
+        print(&serde_json::to_string_pretty(&plan)?)?;
+    } else {
+        print(model::plan_text::plan_text(&plan).trim_end())?;
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,42 @@
+//! `h123 report`: analysis and report again, from the stored samples.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use model::Plan;
+use store::ResultFolder;
+
+use crate::commands::run::verdict;
+use crate::exit::Exit;
+use crate::result::finish;
+use crate::terminal::print;
+
+/// Analyse a result again and write its report again, from the stored samples
+#[derive(Args, Debug)]
+#[command(after_help = "Example:
+  h123 report results/quick-20260101-120000")]
+pub(crate) struct ReportArgs {
+    /// The result folder
+    result: PathBuf,
+    /// Print summary.json instead of tables
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// No result there, or one that cannot be read or written.
+pub(crate) fn run(args: &ReportArgs) -> Result<Exit> {
+    let folder = ResultFolder::open(&args.result)?;
+    let plan: Plan = folder.read_json("plan.json")?;
+    let finished = finish(&folder, &plan)?;
+    if args.json {
+        print(&serde_json::to_string_pretty(&finished.summary)?)?;
+    } else {
+        print(finished.terminal.trim_end())?;
+        print(&format!("\nreport: {}", args.result.join("report.html").display()))?;
+    }
+    Ok(verdict(&finished))
+}

@@ -1,0 +1,205 @@
+//! `h123 run`: plan, run every cell, store, analyse, report.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use analysis::summary::CellStatus;
+use anyhow::{Context, Result};
+use clap::Args;
+use drive::{Adapter, Authority, Found, Servers};
+use model::Plan;
+use store::{Environment, ResultFolder};
+
+use crate::commands::plan::Narrow;
+use crate::exit::{Exit, UsageError};
+use crate::library::plan_of;
+use crate::progress::{Progress, in_words};
+use crate::result::{Finished, finish};
+use crate::run::Study;
+use crate::terminal::{note, print};
+
+/// Free space asked for: each run's rows and logs, generously.
+const BYTES_PER_RUN: u64 = 1 << 20;
+
+/// Run a study: every cell of its matrix over emulated networks, then the analysis and the report
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  h123 run quick
+  h123 run quick --server nginx --out results/nginx
+  h123 run quick --runs 10 --network north-carolina
+  h123 run --resume results/quick-20260101-120000
+
+Exit status: 0 done, 1 the tool failed, 2 wrong usage or a bad study, 3 done but a cell failed or is invalid,
+130 interrupted (what was measured is stored)")]
+pub(crate) struct RunArgs {
+    /// A name from studies/, or the path of a .toml file
+    #[arg(required_unless_present = "resume")]
+    study: Option<String>,
+    #[command(flatten)]
+    narrow: Narrow,
+    /// Where the result goes; must not exist (default: results/STUDY-UTC-TIME)
+    #[arg(long, value_name = "DIR", conflicts_with = "resume")]
+    out: Option<PathBuf>,
+    /// Continue an interrupted study: its result folder
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["study", "server", "variant", "network", "workload", "runs", "seed"])]
+    resume: Option<PathBuf>,
+    /// Say nothing but the result
+    #[arg(long, short)]
+    quiet: bool,
+    /// Print summary.json instead of tables
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A bad study, a folder that exists, no disk space, or a fault of the tool. What fails within a run is stored.
+pub(crate) fn run(args: &RunArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
+    let plan = match (&args.study, &args.resume) {
+        (Some(study), _) => plan_of(study, &args.narrow.overrides())?,
+        (None, Some(folder)) => stored_plan(folder)?,
+        (None, None) => {
+            return Err(UsageError("found neither a study nor --resume, expected one".into()).into());
+        }
+    };
+    let servers = find_servers(&plan)?;
+    let mut folder = match (&args.resume, &args.out) {
+        (Some(folder), _) => ResultFolder::open(folder)?,
+        (None, Some(out)) => create(out, &plan)?,
+        (None, None) => create(&default_out(&plan), &plan)?,
+    };
+    // From here on a user without privileges is root in a namespace of its own, where no other thread may exist yet.
+    let emulation = lab::probe().emulation().and_then(|_| lab::enter());
+    announce(&plan, &folder, emulation.as_ref().err(), args.quiet);
+    let pages = plan.pages();
+    let content = folder.logs().join("content");
+    drive::write_content(&content, &pages)?;
+    let study = Study {
+        plan: &plan,
+        pages,
+        authority: Authority::new()?,
+        emulated: emulation.is_ok(),
+        program: std::env::current_exe().context("this program's own path is not known")?,
+        content,
+        servers,
+        stop,
+    };
+    if args.resume.is_none() {
+        folder.write_json("plan.json", &plan)?;
+        folder.write_json("environment.json", &environment(&study, emulation.as_ref().err()))?;
+    }
+    let outcome = drive_runs(&study, &mut folder, args.quiet)?;
+    let finished = finish(&folder, &plan)?;
+    show(&finished, &folder, args)?;
+    Ok(if outcome { verdict(&finished) } else { Exit::Interrupted })
+}
+
+fn drive_runs(study: &Study<'_>, folder: &mut ResultFolder, quiet: bool) -> Result<bool> {
+    let stored = folder.stored_runs()?;
+    for damage in &stored.damaged {
+        note(false, &format!("damaged, measured again: {damage}"));
+    }
+    let plan = study.plan;
+    let left: Vec<_> = plan.runs.iter().filter(|run| !stored.whole.contains(&run.run)).collect();
+    let expected_ns = left.iter().map(|run| plan.cells[run.cell as usize].expected_run_ns).sum();
+    let mut progress = Progress::new(left.len(), expected_ns, quiet);
+    let all_done = study.run(folder, &mut progress);
+    progress.finish();
+    let all_done = all_done?;
+    if all_done {
+        folder.compact()?;
+    } else {
+        let shown = folder.path().display();
+        note(
+            false,
+            &format!("interrupted; what was measured is stored. Continue with: h123 run --resume {shown}"),
+        );
+    }
+    Ok(all_done)
+}
+
+fn stored_plan(folder: &Path) -> Result<Plan> {
+    let plan: Plan = ResultFolder::open(folder)?.read_json("plan.json")?;
+    anyhow::ensure!(
+        plan.version == model::plan::PLAN_VERSION,
+        "{} holds a plan of version {}, expected {}: continue it with the h123 that began it",
+        folder.display(),
+        plan.version,
+        model::plan::PLAN_VERSION
+    );
+    Ok(plan)
+}
+
+fn find_servers(plan: &Plan) -> Result<BTreeMap<String, (Adapter, Found)>> {
+    let program = std::env::current_exe().context("this program's own path is not known")?;
+    let mut servers = BTreeMap::new();
+    for name in &plan.servers {
+        let adapter = Servers::find(name)?;
+        let found = adapter.probe(&program)?;
+        servers.insert(name.clone(), (adapter, found));
+    }
+    Ok(servers)
+}
+
+fn create(path: &Path, plan: &Plan) -> Result<ResultFolder> {
+    if path.symlink_metadata().is_ok() {
+        let shown = path.display();
+        return Err(UsageError(format!(
+            "found {shown}, expected a name that does not exist yet: continue it with `--resume {shown}`, or choose \
+             another with `--out DIR`"
+        ))
+        .into());
+    }
+    ResultFolder::create(path, BYTES_PER_RUN * plan.runs.len() as u64)
+}
+
+fn default_out(plan: &Plan) -> PathBuf {
+    let now = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S");
+    PathBuf::from("results").join(format!("{}-{now}", plan.study))
+}
+
+fn announce(plan: &Plan, folder: &ResultFolder, missing: Option<&lab::Missing>, quiet: bool) {
+    note(
+        quiet,
+        &format!(
+            "{}: {} cells × {} runs = {} runs, about {} → {}",
+            plan.study,
+            plan.cells.len(),
+            plan.runs_per_cell,
+            plan.runs.len(),
+            in_words(plan.expected_ns()),
+            folder.path().display()
+        ),
+    );
+    if let Some(missing) = missing {
+        note(false, &format!("no network is emulated here, every cell will be invalid: {missing}"));
+    }
+}
+
+fn environment(study: &Study<'_>, missing: Option<&lab::Missing>) -> Environment {
+    let mut environment = Environment::collect(env!("CARGO_PKG_VERSION"), std::env::args().collect());
+    for (name, (_, found)) in &study.servers {
+        environment.notes.insert(format!("server {name}"), found.version.clone());
+    }
+    let emulation =
+        missing.map_or("packets over veth, AF_PACKET, user space".to_owned(), ToString::to_string);
+    environment.notes.insert("emulation".to_owned(), emulation);
+    environment
+}
+
+fn show(finished: &Finished, folder: &ResultFolder, args: &RunArgs) -> Result<()> {
+    if args.json {
+        return print(&serde_json::to_string_pretty(&finished.summary)?);
+    }
+    print(finished.terminal.trim_end())?;
+    print(&format!("\nreport: {}", folder.path().join("report.html").display()))
+}
+
+/// Done, or done with a cell that failed or may not be believed.
+pub(crate) fn verdict(finished: &Finished) -> Exit {
+    let is_bad = |status| matches!(status, CellStatus::Failed | CellStatus::Invalid);
+    if finished.summary.cells.iter().any(|cell| is_bad(cell.status)) { Exit::Invalid } else { Exit::Done }
+}

@@ -1,0 +1,148 @@
+//! `h123 serve`: the built-in origin, for people and as the server of a cell (`--config`).
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use drive::Authority;
+use model::error::Source;
+use model::study::Library;
+use model::{Page, Pins, Variant};
+use origin::{Config, Identity};
+use serde::Deserialize;
+
+use crate::exit::{Exit, UsageError};
+use crate::library::DataFiles;
+use crate::terminal::{note, print};
+
+/// The ports that people get, one per variant in the order of tables.
+const FIRST_PORT: u16 = 8080;
+
+/// Serve pages, files and test paths on all five variants, on ports of their own, until Ctrl-C
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Paths: a page's own (/small/, /large/), files under --root, /bytes/N, /delay/MS, /status/NNN, /echo
+
+Examples:
+  h123 serve
+  h123 serve --root ./public --bind 127.0.0.1 --port 9000
+  h123 load https://127.0.0.1:8083/bytes/128 --variant h2 --cacert h123-ca.pem"
+)]
+pub(crate) struct ServeArgs {
+    /// The address to listen at
+    #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    bind: IpAddr,
+    /// The port of h1; h1s, h2c, h2 and h3 get the next ones
+    #[arg(long, default_value_t = FIRST_PORT, value_parser = clap::value_parser!(u16).range(1..=65531))]
+    port: u16,
+    /// Serve the files under this folder
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+    /// Write one JSON line per request to this file
+    #[arg(long, value_name = "FILE")]
+    access_log: Option<PathBuf>,
+    /// Worker threads
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    threads: u16,
+    /// Where to write the certificate authority that clients may trust
+    #[arg(long, value_name = "FILE", default_value = "h123-ca.pem")]
+    ca: PathBuf,
+    /// Read everything from this JSON file: how the lab starts its origin
+    #[arg(long, value_name = "FILE", hide = true)]
+    config: Option<PathBuf>,
+}
+
+/// The file that the lab writes for its origin.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ServeConfig {
+    /// Where to listen for each variant.
+    listen: BTreeMap<Variant, SocketAddr>,
+    /// The server's certificate chain (PEM).
+    certificate: Option<PathBuf>,
+    /// Its private key (PEM).
+    key: Option<PathBuf>,
+    /// The pages to serve.
+    pages: Vec<Page>,
+    /// A folder to serve.
+    root: Option<PathBuf>,
+    access_log: Option<PathBuf>,
+    threads: Option<usize>,
+    pins: Pins,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Wrong usage, a port that is taken, files that cannot be read.
+pub(crate) fn run(args: &ServeArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
+    let config = match &args.config {
+        Some(file) => lab_config(file)?,
+        None => people_config(args)?,
+    };
+    let quiet = args.config.is_some();
+    let ready = |addresses: &[(Variant, SocketAddr)]| {
+        for (variant, address) in addresses {
+            // Standard output may be gone; the server goes on.
+            let _ = print(&format!("{variant:<4} {}://{address}/", variant.scheme()));
+        }
+    };
+    let served = origin::serve(config, ready, origin::flag(Arc::clone(stop)))?;
+    note(quiet, &format!("{served:?}"));
+    Ok(Exit::Done)
+}
+
+fn people_config(args: &ServeArgs) -> Result<Config> {
+    let listen: Vec<(Variant, SocketAddr)> = Variant::ALL
+        .into_iter()
+        .zip(args.port..)
+        .map(|(variant, port)| (variant, SocketAddr::new(args.bind, port)))
+        .collect();
+    if let Some(root) = &args.root
+        && !root.is_dir()
+    {
+        return Err(UsageError(format!("--root {}: found no such folder", root.display())).into());
+    }
+    let authority = Authority::new()?;
+    let identity = authority.issue(&["localhost"], &[args.bind])?;
+    fs::write(&args.ca, authority.pem())
+        .with_context(|| format!("cannot write the certificate authority to {}", args.ca.display()))?;
+    note(false, &format!("clients may trust {} (--cacert); ports:", args.ca.display()));
+    let mut config = Config::new(listen);
+    config.identity =
+        Some(Identity { certificate_pem: identity.certificate_pem.into(), key_pem: identity.key_pem.into() });
+    config.pages = all_pages()?;
+    config.root = args.root.clone();
+    config.access_log = args.access_log.clone();
+    config.threads = usize::from(args.threads);
+    Ok(config)
+}
+
+fn all_pages() -> Result<Vec<Page>> {
+    let parse = |name: &String| -> Result<Page> {
+        let file = DataFiles.page(name).map_err(UsageError)?;
+        Ok(Page::parse(name, Source { file: &file.file, text: &file.text })?)
+    };
+    DataFiles.pages().iter().map(parse).collect()
+}
+
+fn lab_config(file: &Path) -> Result<Config> {
+    let read = |path: &Path| fs::read(path).with_context(|| format!("cannot read {}", path.display()));
+    let written: ServeConfig = serde_json::from_slice(&read(file)?)
+        .with_context(|| format!("{} is not an origin's configuration", file.display()))?;
+    let mut config = Config::new(written.listen.into_iter().collect());
+    if let (Some(certificate), Some(key)) = (&written.certificate, &written.key) {
+        config.identity = Some(Identity { certificate_pem: read(certificate)?, key_pem: read(key)? });
+    }
+    config.pages = written.pages;
+    config.root = written.root;
+    config.access_log = written.access_log;
+    config.threads = written.threads.unwrap_or(1);
+    config.pins = written.pins;
+    Ok(config)
+}

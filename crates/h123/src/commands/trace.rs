@@ -1,0 +1,205 @@
+//! `h123 trace`: one request per variant, and where its time went.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::Args;
+use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
+use comfy_table::{CellAlignment, Table};
+use model::assignment::{ASSIGNMENT_VERSION, Assignment, Workload};
+use model::sample::{ConnectionRow, Outcome, Sample};
+use model::units::{self, format_duration_ns};
+use model::{Pins, Variant};
+use serde_json::{Value, json};
+
+use crate::exit::{Exit, UsageError};
+use crate::target::{TrustOptions, Url, variant_for};
+use crate::terminal::print;
+
+/// One request per variant, cold, one after the other: where did the time go?
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  h123 trace https://127.0.0.1:8443/ -k
+  h123 trace https://example.org/ --variant h2 --variant h3
+  h123 trace http://127.0.0.1:8080/ --json")]
+pub(crate) struct TraceArgs {
+    /// The URL
+    url: String,
+    /// Only these variants (default: all that the scheme allows)
+    #[arg(long)]
+    variant: Vec<Variant>,
+    /// Give up on a variant after this long
+    #[arg(long, default_value = "10s", value_parser = units::parse_duration_ns)]
+    timeout: u64,
+    #[command(flatten)]
+    trust: TrustOptions,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Wrong usage; a name that does not resolve; a failure of the tool itself.
+pub(crate) fn run(args: &TraceArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
+    let url = Url::parse(&args.url)?;
+    for variant in &args.variant {
+        variant_for(&url, Some(*variant))?;
+    }
+    if args.timeout == 0 {
+        return Err(UsageError("found `--timeout 0`, expected more than 0".into()).into());
+    }
+    let trust = args.trust.resolve()?;
+    let (address, dns) = url.resolve()?;
+    let variants = if args.variant.is_empty() { url.variants() } else { args.variant.clone() };
+    let mut traces = Vec::new();
+    for variant in variants {
+        let assignment = Assignment {
+            version: ASSIGNMENT_VERSION,
+            group: 0,
+            node: "local".to_owned(),
+            clock: load::Clock::begin(),
+            target: url.target(variant, address, trust.clone()),
+            workload: Workload::Closed {
+                paths: vec![url.path.clone()],
+                connections: 1,
+                streams: 1,
+                requests: Some(1),
+                duration_ns: None,
+                warmup_ns: 0,
+            },
+            pins: Pins::default(),
+            seed: 0,
+            deadline_ns: args.timeout,
+        };
+        let report = load::run(&assignment, stop)?;
+        traces.push(Trace::of(variant, dns, &report));
+    }
+    if args.json {
+        let rows: Vec<Value> = traces.iter().map(Trace::to_json).collect();
+        let whole = json!({ "url": args.url, "address": address, "traces": rows });
+        print(&serde_json::to_string_pretty(&whole)?)?;
+    } else {
+        print(&format!("{} ({address})\n{}", args.url, table(&traces)))?;
+        for trace in &traces {
+            if let Some(reason) = &trace.reason {
+                print(&format!("{}: {reason}", trace.variant))?;
+            }
+        }
+    }
+    Ok(if traces.iter().any(|trace| trace.reason.is_none()) { Exit::Done } else { Exit::Invalid })
+}
+
+/// The phases of one request; what did not happen is `None`.
+struct Trace {
+    variant: Variant,
+    dns_ns: u64,
+    connect_ns: Option<u64>,
+    handshake_ns: Option<u64>,
+    wait_ns: Option<u64>,
+    transfer_ns: Option<u64>,
+    total_ns: Option<u64>,
+    negotiated: String,
+    security: String,
+    status: Option<u16>,
+    body_bytes: u64,
+    reason: Option<String>,
+}
+
+impl Trace {
+    fn of(variant: Variant, dns: Duration, report: &load::Report) -> Self {
+        let dns_ns = u64::try_from(dns.as_nanos()).unwrap_or(u64::MAX);
+        let sample = report.samples.first();
+        let row = report.connections.last();
+        let minus = |later: Option<u64>, earlier: Option<u64>| Some(later?.saturating_sub(earlier?));
+        let opened = row.map(|row| row.opened_ns);
+        let connected = row.and_then(|row| row.connected_ns);
+        let ready = row.and_then(|row| row.ready_ns);
+        let first = sample.and_then(|sample| sample.first_byte_ns);
+        let done = sample.and_then(|sample| sample.done_ns);
+        let handshake = if variant.is_quic() { minus(ready, opened) } else { minus(ready, connected) };
+        Trace {
+            variant,
+            dns_ns,
+            connect_ns: minus(connected, opened),
+            handshake_ns: handshake.filter(|_| variant.is_encrypted()),
+            wait_ns: minus(first, sample.and_then(|sample| sample.sent_ns)),
+            transfer_ns: minus(done, first),
+            total_ns: minus(done, opened).filter(|_| first.is_some()).map(|total| total + dns_ns),
+            negotiated: sample
+                .and_then(|sample| sample.version)
+                .map_or("–".to_owned(), |version| version.to_string()),
+            security: row.map(security).unwrap_or_default(),
+            status: sample.and_then(|sample| sample.status),
+            body_bytes: sample.map_or(0, |sample| sample.response_body_bytes),
+            reason: reason(sample, row),
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "variant": self.variant, "dns_ns": self.dns_ns, "connect_ns": self.connect_ns,
+            "handshake_ns": self.handshake_ns, "wait_ns": self.wait_ns, "transfer_ns": self.transfer_ns,
+            "total_ns": self.total_ns, "negotiated": self.negotiated, "security": self.security,
+            "status": self.status, "body_bytes": self.body_bytes, "failure": self.reason,
+        })
+    }
+}
+
+/// Why there is no answer, or why it is not the right one.
+fn reason(sample: Option<&Sample>, row: Option<&ConnectionRow>) -> Option<String> {
+    let of = |outcome: &Outcome| match outcome {
+        Outcome::Ok => None,
+        Outcome::Failed(failure) => Some(failure.reason.clone()),
+        Outcome::Unsupported(reason) => Some(reason.clone()),
+    };
+    match sample {
+        Some(sample) => of(&sample.outcome),
+        None => row.and_then(|row| of(&row.outcome)).or(Some("no answer".to_owned())),
+    }
+}
+
+fn security(row: &ConnectionRow) -> String {
+    let parts = [&row.tls_version, &row.cipher_suite, &row.key_exchange];
+    parts.into_iter().flatten().cloned().collect::<Vec<_>>().join(" ")
+}
+
+fn table(traces: &[Trace]) -> String {
+    let mut table = Table::new();
+    table.load_style(UTF8_HORIZONTAL_ONLY);
+    table.set_header([
+        "variant",
+        "DNS",
+        "connect",
+        "TLS or QUIC",
+        "wait",
+        "transfer",
+        "total",
+        "negotiated",
+        "status",
+    ]);
+    #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
+    let time = |ns: Option<u64>| ns.map_or("–".to_owned(), |ns| format_duration_ns(ns as f64));
+    for trace in traces {
+        table.add_row([
+            trace.variant.to_string(),
+            time(Some(trace.dns_ns)),
+            time(trace.connect_ns),
+            time(trace.handshake_ns),
+            time(trace.wait_ns),
+            time(trace.transfer_ns),
+            time(trace.total_ns),
+            trace.negotiated.clone(),
+            trace.status.map_or("–".to_owned(), |status| status.to_string()),
+        ]);
+    }
+    for column in 1..=6 {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table.to_string()
+}

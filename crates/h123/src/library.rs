@@ -1,0 +1,102 @@
+//! The data files: those of the current directory first, then those that the binary carries.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::Result;
+use include_dir::{Dir, include_dir};
+use model::Plan;
+use model::error::Source;
+use model::study::{DataFile, Library, Overrides, Study};
+
+use crate::exit::UsageError;
+
+static STUDIES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../studies");
+static NETWORKS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../networks");
+static PAGES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../pages");
+
+/// All data files that this process can see.
+pub(crate) struct DataFiles;
+
+impl Library for DataFiles {
+    fn networks(&self) -> Vec<String> {
+        names("networks", &NETWORKS)
+    }
+
+    fn pages(&self) -> Vec<String> {
+        names("pages", &PAGES)
+    }
+
+    fn servers(&self) -> Vec<String> {
+        drive::Servers::names()
+    }
+
+    fn metrics(&self) -> Vec<String> {
+        analysis::metrics::METRICS.iter().map(|metric| metric.name.to_owned()).collect()
+    }
+
+    fn network(&self, name: &str) -> Result<DataFile, String> {
+        read("networks", &NETWORKS, name)
+    }
+
+    fn page(&self, name: &str) -> Result<DataFile, String> {
+        read("pages", &PAGES, name)
+    }
+}
+
+/// Finds a study (a name from `studies/`, or the path of a `.toml` file) and resolves it.
+///
+/// # Errors
+/// A [`UsageError`] where there is no such study; a [`model::InputError`] with file, line and column where it is wrong.
+pub(crate) fn plan_of(study: &str, overrides: &Overrides) -> Result<Plan> {
+    let file = find_study(study)?;
+    let name = Path::new(&file.file)
+        .file_stem()
+        .map_or(study.to_owned(), |stem| stem.to_string_lossy().into_owned());
+    let source = Source { file: &file.file, text: &file.text };
+    Ok(Study::parse(&name, source, overrides, &DataFiles)?)
+}
+
+fn find_study(study: &str) -> Result<DataFile> {
+    if study.ends_with(".toml") || study.contains('/') {
+        let text = fs::read_to_string(study).map_err(|error| {
+            UsageError(format!(
+                "found no study at `{study}`: {error}; expected a .toml file, or one of {}",
+                names("studies", &STUDIES).join(", ")
+            ))
+        })?;
+        return Ok(DataFile { file: study.to_owned(), text });
+    }
+    read("studies", &STUDIES, study).map_err(|_| {
+        let known = names("studies", &STUDIES).join(", ");
+        UsageError(format!("found no study `{study}`, expected the path of a .toml file, or one of: {known}"))
+            .into()
+    })
+}
+
+/// The names of a kind of data file, without their ending.
+fn names(kind: &str, embedded: &Dir<'_>) -> Vec<String> {
+    let mut names: Vec<String> = embedded.files().filter_map(|file| stem(file.path())).collect();
+    if let Ok(entries) = fs::read_dir(kind) {
+        names.extend(entries.flatten().filter_map(|entry| stem(&entry.path())));
+    }
+    names.sort();
+    names.dedup();
+    names
+}
+
+fn stem(path: &Path) -> Option<String> {
+    (path.extension()? == "toml").then(|| path.file_stem().map(|stem| stem.to_string_lossy().into_owned()))?
+}
+
+fn read(kind: &str, embedded: &Dir<'_>, name: &str) -> Result<DataFile, String> {
+    let file = format!("{kind}/{name}.toml");
+    match fs::read_to_string(&file) {
+        Ok(text) => return Ok(DataFile { file, text }),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(format!("{file} cannot be read: {error}")),
+    }
+    let text = embedded.get_file(format!("{name}.toml")).and_then(include_dir::File::contents_utf8);
+    let text = text.ok_or_else(|| format!("{file} does not exist"))?.to_owned();
+    Ok(DataFile { file, text })
+}

@@ -1,0 +1,251 @@
+//! The data path of a study, on one screen:
+//!
+//! ```text
+//! for each run, in the plan's interleaved order:
+//!     lab up → calibrate the empty path (while the servers come up) → clients → store → lab down
+//! ```
+//!
+//! A run that fails becomes a stored outcome and the study goes on; only a fault of the tool itself stops it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+use drive::client::{ClientOutcome, Limits};
+use drive::{Adapter, Authority, Found, RunningServer, StartSpec, Support};
+use lab::{Lab, LabError, PairSpec};
+use model::assignment::{ASSIGNMENT_VERSION, Assignment};
+use model::plan::ClientGroup;
+use model::sample::{FailureKind, Outcome};
+use model::{Cell, Page, Plan, PlannedRun, RunRecord, Variant};
+use store::ResultFolder;
+
+use crate::progress::Progress;
+
+/// Known-answer round trips before each run: few, because a run at 150 ms RTT has no more than 0.3 s to spare.
+const CALIBRATION_PROBES: u32 = 7;
+/// The name that every server's certificate is for.
+const SERVER_NAME: &str = "server.h123.test";
+/// Worker threads or processes of a server: the client and the emulator need the other core.
+const SERVER_THREADS: usize = 1;
+/// A client ends itself at the run's limit; it is killed so much later.
+const CLIENT_GRACE: Duration = Duration::from_secs(2);
+/// A client that says more than this is out of its mind.
+const CLIENT_BYTES: u64 = 8 << 30;
+
+/// All that the runs of a study share.
+pub(crate) struct Study<'a> {
+    /// What is to be done.
+    pub(crate) plan: &'a Plan,
+    /// The servers of the plan, by name.
+    pub(crate) servers: BTreeMap<String, (Adapter, Found)>,
+    /// Signs the servers' certificates; its own is trusted by the clients alone.
+    pub(crate) authority: Authority,
+    /// Whether networks can be emulated here; otherwise everything runs over the loopback.
+    pub(crate) emulated: bool,
+    /// This program, which is also the client and the origin.
+    pub(crate) program: PathBuf,
+    /// The pages of the plan's workloads.
+    pub(crate) pages: Vec<Page>,
+    /// The same pages as files, for servers that serve a folder.
+    pub(crate) content: PathBuf,
+    /// Set when the user wants to stop.
+    pub(crate) stop: &'a AtomicBool,
+}
+
+impl Study<'_> {
+    /// Does every run that is not stored yet, in the plan's order. Whether all were done.
+    ///
+    /// # Errors
+    /// A fault of the tool or of the disk; what was measured is stored.
+    pub(crate) fn run(&self, folder: &mut ResultFolder, progress: &mut Progress) -> Result<bool> {
+        let stored = folder.stored_runs()?.whole;
+        for planned in self.plan.runs.iter().filter(|planned| !stored.contains(&planned.run)) {
+            let cell = &self.plan.cells[planned.cell as usize];
+            progress.begin(&cell.label());
+            let record = self.run_once(planned, cell, &folder.logs());
+            if self.stop.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            folder.append(&record).context("the run could not be stored")?;
+            progress.end(cell.expected_run_ns, record.outcome.is_ok());
+        }
+        Ok(true)
+    }
+
+    fn run_once(&self, planned: &PlannedRun, cell: &Cell, logs: &Path) -> RunRecord {
+        let began = Instant::now();
+        let mut record = empty_record(planned);
+        let logs = logs.join(format!("run-{:06}", planned.run));
+        record.outcome = match self.measure(planned, cell, &logs, &mut record) {
+            Ok(()) => Outcome::Ok,
+            Err(outcome) => outcome,
+        };
+        record.took_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        record
+    }
+
+    fn measure(
+        &self,
+        planned: &PlannedRun,
+        cell: &Cell,
+        logs: &Path,
+        record: &mut RunRecord,
+    ) -> Result<(), Outcome> {
+        if let Some(reason) = self.unsupported(cell) {
+            return Err(Outcome::Unsupported(reason));
+        }
+        let lab = self.build_lab(planned, cell).map_err(|error| lab_failed(&error))?;
+        let (server, calibration) = std::thread::scope(|scope| {
+            let starting = scope.spawn(|| self.start_server(&lab, cell, &logs.join("server"), planned.seed));
+            let calibration = lab.calibrate(CALIBRATION_PROBES);
+            let crashed =
+                || Err(Outcome::failed(FailureKind::Server, "starting it panicked: a fault of h123"));
+            (starting.join().unwrap_or_else(|_| crashed()), calibration)
+        });
+        let server = server?;
+        record.calibration = calibration.map_err(|error| lab_failed(&error))?;
+        lab.begin_measuring().map_err(|error| lab_failed(&error))?;
+        let mut outcome = Ok(());
+        for group in &cell.clients {
+            let client = self.drive_clients(&lab, cell, group, &server, planned.seed, logs)?;
+            record.samples.extend(client.samples);
+            record.connections.extend(client.connections);
+            record.clients.push(client.report);
+            if !client.outcome.is_ok() {
+                outcome = outcome.and(Err(client.outcome));
+            }
+        }
+        record.links = lab.reports().map_err(|error| lab_failed(&error))?;
+        let stopped = server.stop().map_err(|error| tool_failed(FailureKind::Server, &error))?;
+        record.servers.push(stopped.report);
+        match stopped.died {
+            Some(how) => {
+                let words = stopped.log_tail;
+                Err(Outcome::failed(
+                    FailureKind::Server,
+                    format!("the server died: {how}; its last words: {words}"),
+                ))
+            }
+            None => outcome,
+        }
+    }
+
+    /// Why this cell cannot be had here, if it cannot.
+    fn unsupported(&self, cell: &Cell) -> Option<String> {
+        cell.clients.iter().find_map(|group| {
+            let chain = &cell.chains[group.chain];
+            let (_, found) = self.servers.get(&chain.server)?;
+            match found.support(group.variant) {
+                Support::Supported => None,
+                Support::Unsupported(reason) => Some(reason),
+            }
+        })
+    }
+
+    fn build_lab(&self, planned: &PlannedRun, cell: &Cell) -> Result<Lab, LabError> {
+        if !self.emulated {
+            return Lab::loopback();
+        }
+        let network = self.plan.network_of(cell);
+        Lab::pair(PairSpec { network, pins: &self.plan.pins, seed: planned.seed })
+    }
+
+    fn start_server<'n>(
+        &self,
+        lab: &'n Lab,
+        cell: &Cell,
+        folder: &Path,
+        seed: u64,
+    ) -> Result<RunningServer<'n>, Outcome> {
+        let chain = &cell.chains[0];
+        let Some((adapter, _)) = self.servers.get(&chain.server) else {
+            return Err(Outcome::failed(
+                FailureKind::Server,
+                format!("there is no server `{}`", chain.server),
+            ));
+        };
+        let variants: BTreeSet<Variant> = cell.clients.iter().map(|group| group.variant).collect();
+        let variants: Vec<Variant> = variants.into_iter().collect();
+        let address = IpAddr::V4(lab.server().addresses().v4);
+        let identity = self.authority.issue(&[SERVER_NAME], &[address]);
+        let spec = StartSpec {
+            folder,
+            tool: &self.program,
+            variants: &variants,
+            pins: &self.plan.pins,
+            pages: &self.pages,
+            content: &self.content,
+            identity: &identity.map_err(|error| tool_failed(FailureKind::Server, &error))?,
+            server_name: SERVER_NAME,
+            threads: SERVER_THREADS,
+            seed,
+        };
+        adapter.start(lab.server(), &spec)
+    }
+
+    fn drive_clients(
+        &self,
+        lab: &Lab,
+        cell: &Cell,
+        group: &ClientGroup,
+        server: &RunningServer<'_>,
+        seed: u64,
+        logs: &Path,
+    ) -> Result<ClientOutcome, Outcome> {
+        let Some(target) = server.target(group.variant) else {
+            let reason = format!("the server was not asked for {}", group.variant);
+            return Err(Outcome::failed(FailureKind::Server, reason));
+        };
+        let assignment = Assignment {
+            version: ASSIGNMENT_VERSION,
+            group: group.group,
+            node: group.node.clone(),
+            clock: load::Clock::begin(),
+            target,
+            workload: self.plan.workload_of(group).workload.clone(),
+            pins: self.plan.pins.clone(),
+            seed: seed ^ u64::from(group.group),
+            deadline_ns: cell.run_limit_ns,
+        };
+        let limits =
+            Limits { time: Duration::from_nanos(cell.run_limit_ns) + CLIENT_GRACE, bytes: CLIENT_BYTES };
+        drive::client::run(lab.client(), &self.program, &assignment, limits, &logs.join("client.log"))
+            .map_err(|error| tool_failed(FailureKind::Client, &error))
+    }
+}
+
+fn empty_record(planned: &PlannedRun) -> RunRecord {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    RunRecord {
+        run: planned.run,
+        cell: planned.cell,
+        block: planned.block,
+        began_unix_ns: u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX),
+        took_ns: 0,
+        outcome: Outcome::Ok,
+        samples: Vec::new(),
+        connections: Vec::new(),
+        clients: Vec::new(),
+        servers: Vec::new(),
+        links: Vec::new(),
+        calibration: None,
+    }
+}
+
+fn tool_failed(kind: FailureKind, error: &anyhow::Error) -> Outcome {
+    Outcome::failed(kind, format!("{error:#}"))
+}
+
+fn lab_failed(error: &LabError) -> Outcome {
+    let mut reason = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(inner) = cause {
+        reason.push_str(&format!(": {inner}"));
+        cause = inner.source();
+    }
+    Outcome::failed(FailureKind::Lab, reason)
+}
