@@ -221,7 +221,7 @@ impl Http3 {
 
     /// Reads what a stream of the server's brought.
     fn read_peer_stream(&mut self, now: u64, id: StreamId, sink: &mut Sink<'_>) {
-        let Http3 { quic: Some(quic), peer, .. } = self else { return };
+        let Http3 { quic: Some(quic), peer, fields, .. } = self else { return };
         let number = u64::from(id);
         if !peer.contains(number) {
             return;
@@ -230,7 +230,7 @@ impl Http3 {
         let Ok(mut chunks) = stream.read(true) else { return };
         let result = loop {
             match chunks.next(usize::MAX) {
-                Ok(Some(chunk)) => match peer.take(number, &chunk.bytes) {
+                Ok(Some(chunk)) => match peer.take(number, &chunk.bytes, fields.decoder()) {
                     Ok(Verdict::Read) => {}
                     other => break other,
                 },

@@ -2,7 +2,7 @@
 
 use super::error::{Code, Violation};
 use super::frame::{self, FrameReader, Piece, decode_integer};
-use super::qpack::{DecoderFeedback, DecoderStream};
+use super::qpack::{Decoder, DecoderFeedback};
 use super::settings::Settings;
 
 const CONTROL: u64 = 0x00;
@@ -19,7 +19,6 @@ pub(super) struct PeerStreams {
     /// Streams that are read, by their id. Three at most are of a known kind, the others are stopped.
     open: Vec<(u64, Kind)>,
     control: Control,
-    encoder: DecoderStream,
     feedback: DecoderFeedback,
 }
 
@@ -64,7 +63,12 @@ impl PeerStreams {
     }
 
     /// Takes what a stream brought; all connection errors.
-    pub(super) fn take(&mut self, id: u64, mut input: &[u8]) -> Result<Verdict, Violation> {
+    pub(super) fn take(
+        &mut self,
+        id: u64,
+        mut input: &[u8],
+        decoder: &mut Decoder,
+    ) -> Result<Verdict, Violation> {
         let Some(at) = self.open.iter().position(|(open, _)| *open == id) else {
             return Ok(Verdict::Read);
         };
@@ -82,9 +86,8 @@ impl PeerStreams {
         match self.open[at].1 {
             Kind::Unknown { .. } => {}
             Kind::Control => self.control.take(input)?,
-            Kind::QpackEncoder => self
-                .encoder
-                .handle_encoder_instructions(input)
+            Kind::QpackEncoder => decoder
+                .handle_instructions(input)
                 .map_err(|error| Violation::new(Code::QPACK_ENCODER_STREAM_ERROR, error.to_string()))?,
             Kind::QpackDecoder => self
                 .feedback

@@ -210,6 +210,11 @@ struct ParsedHead {
 }
 
 impl Fields {
+    /// What the peer's encoder speaks to.
+    pub(super) fn decoder(&mut self) -> &mut Decoder {
+        &mut self.decoder
+    }
+
     fn head(&mut self, section: &[u8]) -> Result<ParsedHead, Fault> {
         // A section refers to the static table alone, so equal bytes mean equal fields.
         if !section.is_empty() && self.last_section == section {

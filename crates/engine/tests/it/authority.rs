@@ -26,9 +26,13 @@ impl Authority {
 
     /// A server configuration with a certificate for [`NAME`].
     pub(crate) fn server_config(&self, alpn: &[&[u8]]) -> rustls::ServerConfig {
+        self.server_config_named(alpn, vec![NAME.to_owned()])
+    }
+
+    /// The same with a certificate for `names`: many of them make it large.
+    pub(crate) fn server_config_named(&self, alpn: &[&[u8]], names: Vec<String>) -> rustls::ServerConfig {
         let key = KeyPair::generate().unwrap();
-        let certificate =
-            CertificateParams::new(vec![NAME.to_owned()]).unwrap().signed_by(&key, &self.issuer).unwrap();
+        let certificate = CertificateParams::new(names).unwrap().signed_by(&key, &self.issuer).unwrap();
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
         let mut config = rustls::ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()

@@ -171,7 +171,7 @@ fn an_authority_that_is_none_is_refused() {
 }
 
 #[test]
-fn many_small_writes_share_a_record() {
+fn a_record_is_filled_before_the_next_begins() {
     let authority = Authority::new();
     let (mut tls, mut server) =
         (client_tls(&authority, &Pins::default(), b"h2"), server(&authority, &[b"h2"]));
@@ -340,6 +340,35 @@ fn tls_is_ready_after_one_flight_each_and_the_request_rides_with_finished() {
         serve(&mut server, &transmit(&mut connection));
         assert!(connection.is_closed());
         assert!(server.tls.process_new_packets().unwrap().peer_has_closed(), "close_notify came");
+    }
+}
+
+#[test]
+fn requests_sent_together_share_a_record() {
+    let (mut connection, mut server, _) = shaken_hands(Variant::H2, &[b"h2"], &mut Cut::Whole);
+    serve(&mut server, &transmit(&mut connection));
+    for id in 0..50 {
+        connection.send_request(0, id, &get("/a")).unwrap();
+    }
+    assert_eq!(records(&transmit(&mut connection)), [50 * 3 + 17]);
+}
+
+#[test]
+fn a_certificate_of_several_records_passes_however_it_is_cut() {
+    let authority = Authority::new();
+    let names = std::iter::once(NAME.to_owned()).chain((0..1500).map(|i| format!("alias-{i}.server.test")));
+    let config = Arc::new(authority.server_config_named(&[b"h2"], names.collect()));
+    for mut cut in [Cut::Whole, Cut::Bytes(1), Cut::Bytes(16_000), Cut::Random(3, 5_000)] {
+        let mut tls = client_tls(&authority, &Pins::default(), b"h2");
+        let tls_server = ServerConnection::new(Arc::clone(&config)).unwrap();
+        let mut server = Server { tls: tls_server, plaintext: Vec::new() };
+        tls.start().unwrap();
+        let mut out = Vec::new();
+        tls.poll_output(&mut out);
+        let mut answer = serve(&mut server, &out);
+        assert!(answer.len() > 32_000, "{} bytes are no large flight", answer.len());
+        let (facts, _) = receive(&mut tls, &mut answer, &mut cut).unwrap();
+        assert!(facts.is_some() && tls.is_established(), "{cut:?}");
     }
 }
 

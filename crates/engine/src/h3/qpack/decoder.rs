@@ -4,7 +4,7 @@ use super::QpackError;
 use super::static_table::STATIC_TABLE;
 use crate::{huffman, prefix_integer};
 
-/// Reads field sections; keeps its memory from one to the next.
+/// Reads field sections, and what the peer's encoder says about its table; keeps its memory from one to the next.
 #[derive(Debug, Default)]
 pub struct Decoder {
     name: Vec<u8>,
@@ -47,6 +47,19 @@ impl Decoder {
             }
         }
         Ok(())
+    }
+
+    /// Takes what the peer's encoder says on its stream (RFC 9204, section 4.3); `Set Dynamic Table Capacity` to 0 is
+    /// the one instruction that a capacity of 0 allows.
+    ///
+    /// # Errors
+    /// [`QpackError::Instruction`]: a connection error of type QPACK_ENCODER_STREAM_ERROR.
+    pub fn handle_instructions(&mut self, bytes: &[u8]) -> Result<(), QpackError> {
+        const SET_CAPACITY_0: u8 = 0x20;
+        match bytes.iter().find(|byte| **byte != SET_CAPACITY_0) {
+            Some(byte) => Err(QpackError::Instruction(*byte)),
+            None => Ok(()),
+        }
     }
 }
 
@@ -91,23 +104,5 @@ fn chosen<'a>(text: &Text<'a>, memory: &'a [u8]) -> &'a [u8] {
     match text {
         Text::Plain(bytes) => bytes,
         Text::Decoded => memory,
-    }
-}
-
-/// What the peer's encoder says on its stream (RFC 9204, section 4.3).
-#[derive(Debug, Default)]
-pub struct DecoderStream {}
-
-impl DecoderStream {
-    /// Takes instructions; `Set Dynamic Table Capacity` to 0 is the one that a capacity of 0 allows.
-    ///
-    /// # Errors
-    /// [`QpackError::Instruction`]: a connection error of type QPACK_ENCODER_STREAM_ERROR.
-    pub fn handle_encoder_instructions(&mut self, bytes: &[u8]) -> Result<(), QpackError> {
-        const SET_CAPACITY_0: u8 = 0x20;
-        match bytes.iter().find(|byte| **byte != SET_CAPACITY_0) {
-            Some(byte) => Err(QpackError::Instruction(*byte)),
-            None => Ok(()),
-        }
     }
 }

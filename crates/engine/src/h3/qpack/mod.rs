@@ -7,7 +7,7 @@ mod decoder;
 mod encoder;
 mod static_table;
 
-pub use decoder::{Decoder, DecoderStream};
+pub use decoder::Decoder;
 pub use encoder::{DecoderFeedback, encode_field, encode_prefix};
 
 use crate::huffman::HuffmanError;
@@ -100,9 +100,9 @@ mod tests {
 
     #[test]
     fn instruction_streams_carry_only_what_capacity_0_allows() {
-        let mut stream = DecoderStream::default();
-        assert_eq!(stream.handle_encoder_instructions(&[0x20, 0x20]), Ok(()));
-        assert_eq!(stream.handle_encoder_instructions(&[0x3f]), Err(QpackError::Instruction(0x3f)));
+        let mut decoder = Decoder::default();
+        assert_eq!(decoder.handle_instructions(&[0x20, 0x20]), Ok(()));
+        assert_eq!(decoder.handle_instructions(&[0x3f]), Err(QpackError::Instruction(0x3f)));
         let mut feedback = DecoderFeedback::default();
         assert_eq!(feedback.handle_instructions(&[0x44, 0x7f]), Ok(()));
         assert_eq!(feedback.handle_instructions(&[0x80]), Ok(()), "continues a stream cancellation");
