@@ -41,6 +41,8 @@ where
     let mut connection = tokio::time::timeout(link.server.head_timeout, handshake)
         .await
         .context("the connection preface was not complete in time")??;
+    // Requests overlap from here on: no byte read begins the one request whose head must be complete in time.
+    watch.begin_request();
     let expired = watch.expired(link.server.head_timeout, link.server.idle_timeout);
     tokio::pin!(expired);
     let closing = link.closing();

@@ -414,6 +414,19 @@ fn raw_http1_faults_are_answered_and_the_server_lives_on() {
 }
 
 #[test]
+fn a_long_answer_outlives_the_time_for_heads() {
+    let running = Running::start(|config| config.head_timeout = Duration::from_millis(100));
+    for variant in Variant::ALL {
+        let target = running.target(variant);
+        let requests = vec![target.request("GET", "/delay/250"), target.request("GET", "/delay/250")];
+        for reply in block_on(target.fetch_all(requests)) {
+            assert_eq!(reply.body, b"250\n", "{variant}");
+        }
+    }
+    assert_eq!(running.stop().failures, Vec::<String>::new());
+}
+
+#[test]
 fn connections_beyond_the_limit_are_refused_and_counted() {
     let running = Running::start(|config| config.most_connections = 1);
     let target = running.target(Variant::H1);
