@@ -73,11 +73,16 @@ fn intervals_cover_what_they_promise_where_requests_of_a_run_are_alike() {
     }
 }
 
-/// A study of five arms whose page load times are log-normal with 3 % of noise, of which the last arm's are
-/// `factor` times the others'.
-fn study(seed: u64, factor: f64, margin_share: f64, runs: u32) -> Summary {
+/// Five arms under this margin of interest.
+fn five_arms(margin_share: f64) -> Bench {
     let mut bench = Bench::page(&Variant::ALL);
     bench.plan.margin_share = margin_share;
+    bench
+}
+
+/// A study of these arms whose page load times are log-normal with 3 % of noise, of which the last arm's are
+/// `factor` times the others'.
+fn study(bench: &Bench, seed: u64, factor: f64, runs: u32) -> Summary {
     let mut generator = Pcg64Mcg::seed_from_u64(seed);
     let mut template = RunSummary::of(&bench.plan, &bench.records[0]);
     // A margin of nothing condemns any lateness; here times alone are in question.
@@ -108,9 +113,10 @@ fn is_decided(summary: &Summary) -> bool {
 
 #[test]
 fn a_study_of_equals_seldom_names_a_winner() {
+    let bench = five_arms(1e-9);
     for runs in [5, 10, 20] {
         let studies = if runs == 20 { 300 } else { 2000 };
-        let wrong = (0..studies).filter(|seed| is_decided(&study(SEED + seed, 1.0, 1e-9, runs))).count();
+        let wrong = (0..studies).filter(|seed| is_decided(&study(&bench, SEED + seed, 1.0, runs))).count();
         println!("A/A at {runs} runs: {wrong} of {studies} name a winner");
         // 5 % and two standard errors of a share of 5 %.
         let bound = 0.05 + 2.0 * (0.05 * 0.95 / studies as f64).sqrt();
@@ -122,10 +128,11 @@ fn a_study_of_equals_seldom_names_a_winner() {
 #[test]
 fn ten_percent_is_found_at_the_power_stated() {
     // 3 % of noise in each arm: at 5 runs the family of four shows 10 % in most studies, at 10 runs always.
+    let bench = five_arms(0.03);
     for (runs, least) in [(5, 0.6), (10, 0.99)] {
         let (mut found, mut promised) = (0.0, 0.0);
         for seed in 0..500 {
-            let summary = study(SEED + seed, 1.1, 0.03, runs);
+            let summary = study(&bench, SEED + seed, 1.1, runs);
             let last = summary.comparisons.last().unwrap();
             assert_eq!(last.level.value, "h3");
             found += f64::from(u8::from(last.verdict == Verdict::Worse));
@@ -141,7 +148,7 @@ fn ten_percent_is_found_at_the_power_stated() {
 
 #[test]
 fn equal_within_the_margin_is_equivalent() {
-    let summary = study(SEED, 1.001, 0.1, 20);
+    let summary = study(&five_arms(0.1), SEED, 1.001, 20);
     assert!(summary.comparisons.iter().all(|c| c.verdict == Verdict::Equivalent), "{summary:#?}");
 }
 

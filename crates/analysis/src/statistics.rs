@@ -12,6 +12,8 @@ pub const CONFIDENCE: f64 = 0.95;
 pub const SIGNIFICANCE: f64 = 1.0 - CONFIDENCE;
 /// Up to so many pairs, every pattern of signs is tried; beyond, [`PERMUTATIONS`] of them are drawn.
 const EXACT_PAIRS: usize = 14;
+/// Signs in a random word.
+const SIGNS_PER_WORD: usize = 64;
 /// Patterns of signs drawn where there are too many to try all.
 const PERMUTATIONS: u32 = 19_999;
 
@@ -100,24 +102,26 @@ pub fn smallest_sign_flip_p(pairs: usize) -> f64 {
 pub fn sign_flip(differences: &[f64], seed: u64) -> f64 {
     let observed = differences.iter().sum::<f64>().abs();
     let at_least = observed - 1e-12 * differences.iter().map(|d| d.abs()).sum::<f64>();
-    let flipped = |signs: &mut dyn FnMut() -> bool| {
-        differences.iter().map(|d| if signs() { -d } else { *d }).sum::<f64>().abs() >= at_least
+    // Each bit of a word is the sign of one pair.
+    let is_extreme = |words: &[u64]| {
+        let flip = |(word, part): (&u64, &[f64])| -> f64 {
+            part.iter().enumerate().map(|(place, d)| if word >> place & 1 == 1 { -d } else { *d }).sum()
+        };
+        words.iter().zip(differences.chunks(SIGNS_PER_WORD)).map(flip).sum::<f64>().abs() >= at_least
     };
     if differences.len() <= EXACT_PAIRS {
-        let patterns = 1_u32 << differences.len();
-        let extreme = (0..patterns).filter(|pattern| {
-            let mut rest = *pattern;
-            flipped(&mut || {
-                let sign = rest & 1 == 1;
-                rest >>= 1;
-                sign
-            })
-        });
-        return number::count(extreme.count()) / f64::from(patterns);
+        let patterns = 1_u64 << differences.len();
+        let extreme = (0..patterns).filter(|pattern| is_extreme(&[*pattern])).count();
+        return number::count(extreme) / number::float(patterns);
     }
     let mut generator = Pcg64Mcg::seed_from_u64(seed);
-    let extreme = (0..PERMUTATIONS).filter(|_| flipped(&mut || generator.random()));
-    (number::count(extreme.count()) + 1.0) / f64::from(PERMUTATIONS + 1)
+    let mut words = vec![0; differences.len().div_ceil(SIGNS_PER_WORD)];
+    let mut extreme = 1.0;
+    for _ in 0..PERMUTATIONS {
+        words.iter_mut().for_each(|word| *word = generator.random());
+        extreme += f64::from(u8::from(is_extreme(&words)));
+    }
+    extreme / f64::from(PERMUTATIONS + 1)
 }
 
 /// Holm's step-down correction (Holm 1979): adjusted p-values, in the order given. Comparing each with 0.05 keeps
