@@ -1,7 +1,7 @@
 //! Analysis: metrics, estimates, comparisons, checks and verdicts from the records of runs.
 //!
 //! Pure. The way through: [`RunSummary::of`] condenses each [`model::RunRecord`] into distributions that merge and
-//! the facts that checks need; [`analyse`] turns all of them into the [`summary::Summary`]. A metric is one entry of
+//! the facts that checks need; [`analyse()`] turns all of them into the [`summary::Summary`]. A metric is one entry of
 //! [`metrics::METRICS`], a check one entry of [`checks::CHECKS`].
 
 pub mod analyse;
