@@ -149,8 +149,10 @@ fn document(page: &Page, index: usize, length: usize, noise: &mut Pcg64Mcg) -> V
         escape_markup(&title)
     );
     pad(&mut text, prologue_bytes());
+    // HTML lets the end of the head and the start of the body go unsaid: style sheets and scripts stand in the head,
+    // the first image begins the body.
     push_references(&mut text, page, index);
-    text.push_str("</head><body>\n");
+    text.push('\n');
     // What a style sheet names is only fetched by a browser when an element uses it.
     for (number, resource) in page.resources.iter().enumerate() {
         let named_by_style = resource.named_by.is_some_and(|p| page.resources[p].kind == ResourceKind::Css);
