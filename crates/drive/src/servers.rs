@@ -1,6 +1,7 @@
 //! The servers that this tool can drive: folders `servers/NAME`, those of the current directory first.
 
 pub(crate) mod adapter;
+mod leftover;
 pub(crate) mod probe;
 pub(crate) mod ready;
 pub(crate) mod running;

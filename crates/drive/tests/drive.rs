@@ -1,6 +1,6 @@
 //! Servers and clients over this machine's loopback: real programs, and fakes that misbehave.
 
-#![expect(clippy::unwrap_used, reason = "a failed test may panic")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a failed test may panic")]
 
 use std::fs::{self, Permissions};
 use std::io::{Read, Write};
@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use drive::{Adapter, Authority, ClientOutcome, Identity, Limits, Servers, StartSpec, Support, client};
-use lab::Lab;
+use lab::{Access, Lab, PairSpec};
 use model::assignment::{
     ASSIGNMENT_VERSION, Assignment, ClientMessage, ClientReport, ClockReference, Target, Trust, Workload,
 };
 use model::error::Source;
 use model::sample::{Failure, FailureKind};
-use model::{Outcome, Page, Pins, Variant, frame};
+use model::{Network, Outcome, Page, Pins, Variant, frame};
 
 const PAGE: &str = "title = 'x'\n[[resource]]\npath = '/p/'\nkind = 'html'\nsizes = ['1kB']\n\
     [[resource]]\npath = '/p/a.js'\nkind = 'js'\nnamed_by = '/p/'\nsizes = ['3kB']\n";
@@ -202,6 +202,74 @@ fn two_servers_at_once_get_ports_of_their_own() {
     let (first, second) = (first.target(Variant::H1).unwrap(), second.target(Variant::H1).unwrap());
     assert_ne!(first.address, second.address);
     assert!(fetch(&second, "/p/").starts_with("HTTP/1.1 200"));
+}
+
+#[test]
+fn nginx_serves_the_client_node_of_a_lab() {
+    let nginx = Servers::find("nginx").unwrap();
+    let probed = nginx.probe(Path::new("/nonexistent/h123")).map_err(|error| error.to_string());
+    let access = lab::probe().emulation().map_err(|missing| missing.to_string());
+    if probed.is_err() || access != Ok(Access::Direct) {
+        // A user namespace cannot be entered from a test's thread; the end-to-end test does that.
+        let is_user = access == Ok(Access::UserNamespace);
+        assert!(
+            is_user || std::env::var_os("CI").is_none(),
+            "in CI a skip is a failure: {probed:?}, {access:?}"
+        );
+        eprintln!("SKIPPED: {probed:?}, {access:?}");
+        return;
+    }
+    let place = Place::new();
+    let (content, run) = (place.path("content"), place.path("run"));
+    drive::write_content(&content, &place.pages).unwrap();
+    let text = "title = 'x'\nsource = 'y'\nrtt = '1ms'\n";
+    let network = Network::parse("n", Source { file: "n.toml", text }).unwrap();
+    let lab = Lab::pair(PairSpec { network: &network, pins: &place.pins, seed: 1 }).unwrap();
+    let variants = [Variant::H1, Variant::H1s, Variant::H2c, Variant::H2];
+    let server = nginx.start(lab.server(), &place.spec(&run, &content, &variants)).unwrap();
+    let target = server.target(Variant::H1).unwrap();
+    assert_eq!(target.address.port(), nginx.variant(Variant::H1).unwrap().port);
+    let answers = lab.client().enter(|| (0..50).map(|_| fetch(&target, "/p/")).collect::<Vec<_>>()).unwrap();
+    assert!(answers.iter().all(|answer| answer.starts_with("HTTP/1.1 200 OK\r\n")), "{answers:?}");
+    let stopped = server.stop().unwrap();
+    assert_eq!(stopped.died, None);
+    assert!(stopped.report.cpu_user_ns + stopped.report.cpu_system_ns > 0, "{stopped:?}");
+}
+
+#[test]
+fn a_server_that_dies_is_noticed() {
+    let place = Place::new();
+    let adapter = Servers::find("nginx").unwrap();
+    if adapter.probe(Path::new("/nonexistent/h123")).is_err() {
+        assert!(std::env::var_os("CI").is_none(), "in CI a skip is a failure");
+        return;
+    }
+    let lab = Lab::loopback().unwrap();
+    let run = place.path("run");
+    let server = adapter.start(lab.server(), &place.spec(&run, &run, &[Variant::H1])).unwrap();
+    let pid = fs::read_to_string(run.join("nginx.pid")).unwrap();
+    let killed =
+        std::process::Command::new("sh").args(["-c", &format!("kill -KILL {}", pid.trim())]).status();
+    assert!(killed.unwrap().success());
+    while server.is_alive() {
+        std::thread::yield_now();
+    }
+    let stopped = server.stop().unwrap();
+    let died = stopped.died.unwrap();
+    assert!(died.contains("nginx ended early (signal: 9"), "{died}");
+    while has_living_process_in_group(pid.trim()) {
+        std::thread::yield_now();
+    }
+}
+
+/// Field 3 of `/proc/PID/stat` is the state, field 5 the group.
+fn has_living_process_in_group(group: &str) -> bool {
+    fs::read_dir("/proc").unwrap().flatten().any(|entry| {
+        let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        let fields: Vec<&str> =
+            stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
+        fields.first().is_some_and(|state| *state != "Z") && fields.get(2) == Some(&group)
+    })
 }
 
 #[test]

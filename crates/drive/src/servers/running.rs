@@ -17,6 +17,7 @@ use model::sample::FailureKind;
 use model::{Outcome, Page, Pins, Variant};
 
 use super::adapter::Adapter;
+use super::leftover::kill_group;
 use super::probe::{Found, Support};
 use super::ready::{free_ports, silent_ports};
 use super::template::{Variables, render};
@@ -60,6 +61,7 @@ pub struct RunningServer<'n> {
     process: Process,
     adapter: Adapter,
     version: String,
+    program: PathBuf,
     ports: Vec<(Variant, u16)>,
     address: IpAddr,
     server_name: String,
@@ -125,6 +127,7 @@ impl Adapter {
             process,
             adapter: self.clone(),
             version: found.version.clone(),
+            program: found.program.clone(),
             ports,
             address,
             server_name: spec.server_name.to_owned(),
@@ -225,6 +228,9 @@ impl RunningServer<'_> {
             if self.process.wait_timeout(self.adapter.start.stop_within)?.is_none() {
                 self.process.kill()?;
             }
+        }
+        if died.is_some() && self.address.is_loopback() {
+            kill_group(self.process.pid(), &self.program);
         }
         // On this machine's own network the node sees the server's children only once they have ended; inside a
         // lab the reading before the end is the better one, since it leaves out the work of ending.
