@@ -7,6 +7,8 @@ use model::sample::Failure;
 use crate::contract::{HeaderBytes, NotNow, Request, RequestId, Sink};
 
 /// One HTTP version over an ordered stream of cleartext bytes.
+///
+/// It says [`crate::Event::Closed`] at most once, when a call with a sink ends it, and never [`crate::Event::Ready`].
 pub trait Protocol {
     /// The stream is there: queues what a client sends first (HTTP/2: preface, SETTINGS, WINDOW_UPDATE).
     fn start(&mut self);

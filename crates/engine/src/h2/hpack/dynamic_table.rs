@@ -199,7 +199,7 @@ mod tests {
                     capacity = value * 7;
                     table.set_capacity(capacity);
                 } else {
-                    let value = vec![(number & 0xff) as u8; value];
+                    let value = vec![u8::try_from(number & 0xff).unwrap(); value];
                     match reuse {
                         Some(index) if !list.is_empty() => {
                             let position = usize::from(index) % list.len();
@@ -208,7 +208,7 @@ mod tests {
                             list.insert(0, (name, value));
                         }
                         _ => {
-                            let name = vec![b'a' + (number % 26) as u8; name];
+                            let name = vec![b'a' + u8::try_from(number % 26).unwrap(); name];
                             table.insert(&name, &value, number);
                             list.insert(0, (name, value));
                         }

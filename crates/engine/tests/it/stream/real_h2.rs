@@ -16,7 +16,7 @@ use super::{Log, Seen, get, request};
 
 /// Bytes that tell where in a body they stand.
 fn pattern(length: usize) -> Vec<u8> {
-    (0..length).map(|position| ((position * 7 + position / 251) & 0xff) as u8).collect()
+    (0..length).map(|position| u8::try_from((position * 7 + position / 251) & 0xff).unwrap()).collect()
 }
 
 /// Answers until the client goes; `/last` begins the server's own farewell.
