@@ -3,6 +3,7 @@
 use analysis::summary::{CellStatus, Comparison, Estimate, Verdict};
 use serde::Serialize;
 
+use crate::palette::Style;
 use crate::svg::{Canvas, at};
 use crate::text::{self, clean_line};
 use crate::view::{Context, Row, View, verdict_name};
@@ -50,7 +51,11 @@ pub(crate) struct InShort {
 
 /// A level's marker in text.
 pub(crate) fn marker(view: &View<'_>, series: usize) -> String {
-    let style = view.series[series].style;
+    style_marker(view.series[series].style)
+}
+
+/// A style's marker in text.
+pub(crate) fn style_marker(style: Style) -> String {
     let mut canvas = Canvas::default();
     canvas.marker(at(8.0, 8.0), style, 5.2);
     format!(

@@ -79,6 +79,9 @@ pub(crate) fn collect(view: &View<'_>) -> Doubts {
     for outcome in [CheckOutcome::Invalid, CheckOutcome::Doubt] {
         add_findings(view, outcome, &mut doubts.findings);
     }
+    for finding in &mut doubts.findings {
+        finding.cells = merged(&finding.cells, summary.cells.len());
+    }
     for cell in &summary.cells {
         let lost = Lost {
             cell: view.cell_name(cell.cell),
@@ -133,6 +136,29 @@ fn add_findings(view: &View<'_>, outcome: CheckOutcome, findings: &mut Vec<Findi
             });
         }
     }
+}
+
+/// Cells with the same measurement in one line; all of them have a short name.
+fn merged(places: &[Place], all: usize) -> Vec<Place> {
+    let mut groups: Vec<(Place, usize)> = Vec::new();
+    for place in places {
+        let is_alike = |other: &Place| other.measured == place.measured && other.threshold == place.threshold;
+        if let Some((group, count)) = groups.iter_mut().find(|(group, _)| is_alike(group)) {
+            group.cell = format!("{}, {}", group.cell, place.cell);
+            *count += 1;
+        } else {
+            groups.push((place.clone(), 1));
+        }
+    }
+    groups
+        .into_iter()
+        .map(|(mut place, count)| {
+            if count == all && count > 1 {
+                place.cell = format!("all {count} cells");
+            }
+            place
+        })
+        .collect()
 }
 
 fn new_finding(check: String, result: &CheckResult) -> Finding {

@@ -119,7 +119,12 @@ fn draw_network(network: &Network, servers: &[String]) -> Panel {
         canvas.path(&[at(inner, y - 4.0), at(to, y), at(inner, y + 4.0)], "wire");
         let (first, second) = direction_words(direction);
         let room = right - left - 4.0;
-        canvas.text(at(WIDTH / 2.0, y - 6.0), Anchor::Middle, "tick", &fit(&format!("{way}: {first}"), 11.5, room));
+        canvas.text(
+            at(WIDTH / 2.0, y - 6.0),
+            Anchor::Middle,
+            "tick",
+            &fit(&format!("{way}: {first}"), 11.5, room),
+        );
         canvas.text(at(WIDTH / 2.0, y + 15.0), Anchor::Middle, "tick", &fit(&second, 11.5, room));
         description.push(format!("{way}: {first}, {second}"));
     }
@@ -225,7 +230,8 @@ fn show(path: &str, value: &Value) -> String {
 
 /// A key as words; abbreviations in capitals.
 fn words(key: &str) -> String {
-    const ABBREVIATIONS: [&str; 10] = ["cpu", "tls", "mtu", "quic", "rtt", "http", "http1", "http2", "http3", "tcp"];
+    const ABBREVIATIONS: [&str; 10] =
+        ["cpu", "tls", "mtu", "quic", "rtt", "http", "http1", "http2", "http3", "tcp"];
     let word = |word: &str| {
         if ABBREVIATIONS.contains(&word) { word.to_uppercase() } else { word.to_owned() }
     };

@@ -165,7 +165,7 @@ fn page(view: &View<'_>, drawings: &[DrawnFigure], tables: &[Table]) -> Page {
         margin: text::percent(summary.margin_share),
         doubts: doubts::collect(view),
         checks: checks(view),
-        figures: drawings.iter().map(|figure| figure_part(view, figure)).collect(),
+        figures: drawings.iter().map(figure_part).collect(),
         contexts: view.contexts.iter().map(|context| context_tables(view, context)).collect(),
         files: tables
             .iter()
@@ -243,11 +243,11 @@ fn number_panels(name: &str, panels: &[crate::figures::Panel]) -> Vec<String> {
     panels.iter().enumerate().map(|(index, panel)| panel.to_html(&format!("{name}-{index}"))).collect()
 }
 
-fn figure_part(view: &View<'_>, figure: &DrawnFigure) -> FigurePart {
+fn figure_part(figure: &DrawnFigure) -> FigurePart {
     let drawing = &figure.drawing;
-    let series = figure.series.iter().enumerate().map(|(index, (name, style))| SeriesPart {
+    let series = figure.series.iter().map(|(name, style)| SeriesPart {
         class: style.class,
-        marker: answer::marker(view, index),
+        marker: answer::style_marker(*style),
         name: name.clone(),
     });
     FigurePart {

@@ -1,8 +1,7 @@
 //! What the terminal shows: one compact table per context, and below it what may not be believed.
 
-use analysis::summary::{CellStatus, CheckOutcome};
-use comfy_table::presets::{ASCII_NO_BORDERS, UTF8_FULL_CONDENSED, UTF8_HORIZONTAL_ONLY};
-use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table};
+use comfy_table::presets::{ASCII_NO_BORDERS, UTF8_FULL_CONDENSED};
+use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, LineStyle, Table};
 
 use crate::Terminal;
 use crate::doubts::{self, Doubts};
@@ -38,10 +37,10 @@ fn table(view: &View<'_>, context: &Context<'_>, style: Terminal) -> String {
     if style.colour {
         table.enforce_styling();
     }
-    table.load_style(match (style.plain, style.width < 90) {
-        (true, _) => ASCII_NO_BORDERS,
-        (false, true) => UTF8_HORIZONTAL_ONLY,
-        (false, false) => UTF8_FULL_CONDENSED,
+    table.load_style(if style.plain {
+        ASCII_NO_BORDERS.row_separator(LineStyle::none())
+    } else {
+        UTF8_FULL_CONDENSED
     });
     table.set_content_arrangement(ContentArrangement::Dynamic);
     table.set_width(style.width.max(LEAST_WIDTH));
@@ -86,12 +85,6 @@ fn table_row(view: &View<'_>, row: &Row<'_>, style: Terminal) -> Vec<Cell> {
         "invalid" => Some(Color::Red),
         _ => None,
     };
-    let status = match row.cell.status {
-        CellStatus::Valid => Cell::new(status_name(CellStatus::Valid)),
-        CellStatus::Doubt => Cell::new(with_checks(row, CheckOutcome::Doubt)),
-        CellStatus::Invalid => Cell::new(with_checks(row, CheckOutcome::Invalid)),
-        status @ (CellStatus::Failed | CellStatus::Unsupported) => Cell::new(status_name(status)),
-    };
     let alarm = !row.is_believable();
     let mark = |text: String| if alarm && text != text::NONE { format!("({text})") } else { text };
     let paint = |cell: Cell, colour: Option<Color>| match colour {
@@ -105,21 +98,8 @@ fn table_row(view: &View<'_>, row: &Row<'_>, style: Terminal) -> Vec<Cell> {
         Cell::new(mark(median)),
         Cell::new(mark(ratio)),
         paint(Cell::new(verdict), colour),
-        paint(status, alarm.then_some(Color::Red)),
+        paint(Cell::new(status_name(row.cell.status)), alarm.then_some(Color::Red)),
     ]
-}
-
-/// Such as `invalid: emulator lateness`.
-fn with_checks(row: &Row<'_>, outcome: CheckOutcome) -> String {
-    let names: Vec<String> = row
-        .cell
-        .validity
-        .iter()
-        .filter(|result| result.result == outcome)
-        .map(|result| clean_line(&result.check.replace('_', " ")))
-        .collect();
-    let status = status_name(row.cell.status);
-    if names.is_empty() { status.to_owned() } else { format!("{status}: {}", names.join(", ")) }
 }
 
 fn write_doubts(out: &mut String, doubts: &Doubts, width: usize) {

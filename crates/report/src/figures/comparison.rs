@@ -88,8 +88,14 @@ fn draw_ground(view: &View<'_>, canvas: &mut Canvas, scale: Scale, bottom: f64) 
     };
     let title = format!("← {} · ratio to {} · {} →", directions.0, view.baseline(), directions.1);
     let title = fit(&title, 11.5, WIDTH - LEFT + 40.0);
-    let axis =
-        Axis { scale, top: TOP, bottom, width: WIDTH, title: &title, label: &|v| format!("{}×", model::units::three_digits(trim(v))) };
+    let axis = Axis {
+        scale,
+        top: TOP,
+        bottom,
+        width: WIDTH,
+        title: &title,
+        label: &|v| format!("{}×", model::units::three_digits(trim(v))),
+    };
     axis.draw(canvas);
     let one = scale.place(1.0);
     canvas.line(at(one, TOP - 4.0), at(one, bottom), "zero");

@@ -70,17 +70,21 @@ const COLUMNS: usize = 2;
 
 /// Draws whatever this study has something for.
 pub(crate) fn draw_all(view: &View<'_>) -> Vec<DrawnFigure> {
-    let series = || {
-        view.series
-            .iter()
-            .map(|series| (crate::text::clean_line(&series.name), series.style))
-            .collect::<Vec<_>>()
-    };
     FIGURES
         .iter()
         .filter_map(|kind| {
             let drawing = (kind.draw)(view)?;
-            Some(DrawnFigure { name: kind.name, drawing, series: series() })
+            let is_drawn = |style: Style| {
+                let class = format!("series s-{}", style.class);
+                drawing.panels.iter().any(|panel| panel.body.contains(&class))
+            };
+            let series = view
+                .series
+                .iter()
+                .filter(|series| is_drawn(series.style))
+                .map(|series| (crate::text::clean_line(&series.name), series.style))
+                .collect();
+            Some(DrawnFigure { name: kind.name, drawing, series })
         })
         .collect()
 }

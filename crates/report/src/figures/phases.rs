@@ -111,7 +111,7 @@ fn draw_row(view: &View<'_>, canvas: &mut Canvas, row: &Row<'_>, scale: Scale, y
             from += ns;
         }
         let class = if row.is_believable() { "value" } else { "value struck" };
-        let value = fit(&text::duration(total), LABEL_SIZE, WIDTH - PLOT_RIGHT - 8.0);
+        let value = fit(&text::value("ns", as_f64(total)), LABEL_SIZE, WIDTH - PLOT_RIGHT - 8.0);
         c.text(at(WIDTH, y + 4.5), Anchor::End, class, &value);
     });
     format!("{level}: {}", parts.join(", "))

@@ -73,7 +73,7 @@ fn draw_panel(view: &View<'_>, context: &Context<'_>, row: &Row<'_>, trace: &Run
     let bottom = TOP + shown as f64 * pitch + 4.0;
     let name = clean_line(&series.name);
     let mark = if row.is_believable() { "" } else { " (invalid)" };
-    let heading = format!("{name}: {}{mark}", duration(trace.end_ns()));
+    let heading = format!("{name}: {}{mark}", text::value("ns", as_f64(trace.end_ns())));
     let mut canvas = Canvas::default();
     let class = panel::row_class(series.style, row.is_believable());
     canvas.group(&class, None, |c| {

@@ -431,3 +431,20 @@ impl Random {
         self.next() as f64 / (1u64 << 31) as f64
     }
 }
+
+/// One context of two variants, for snapshots that a person can read.
+pub(crate) fn small() -> Fabricated {
+    let mut fabricated = all_well();
+    let keep = |levels: &[Level]| {
+        let value =
+            |factor: &str| levels.iter().find(|l| l.factor == factor).map_or("", |l| l.value.as_str());
+        value("network") == "north-carolina"
+            && value("workload") == "small"
+            && ["h1s", "h3"].contains(&value("variant"))
+    };
+    fabricated.summary.cells.retain(|cell| keep(&cell.levels));
+    let numbers: Vec<u32> = fabricated.summary.cells.iter().map(|cell| cell.cell).collect();
+    fabricated.summary.comparisons.retain(|comparison| numbers.contains(&comparison.cell));
+    fabricated.traces.retain(|trace| numbers.contains(&trace.cell));
+    fabricated
+}

@@ -1,15 +1,37 @@
-//! The report from fabricated summaries: structure, snapshots, hostile strings.
-#![expect(clippy::cast_possible_truncation, reason = "made-up numbers in a test")]
+//! The report from fabricated summaries: snapshots, structure, hostile strings.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::cast_possible_truncation,
+    clippy::too_many_lines,
+    reason = "helpers of tests: a fault in them is to end the test"
+)]
 
 mod fabricated;
+mod hostile;
+mod structure;
+
+use report::{Report, render};
+
+fn file<'a>(report: &'a Report, table: &str) -> &'a str {
+    &report.tables.iter().find(|t| t.name == table).unwrap().csv
+}
 
 /// Writes the reports into `$H123_REPORT_DUMP`, to look at.
 #[test]
 #[ignore = "writes files for a person to look at"]
+#[expect(clippy::disallowed_methods, reason = "this test is for writing files")]
 fn dump() {
     let folder = std::path::PathBuf::from(std::env::var("H123_REPORT_DUMP").unwrap());
-    for (name, fabricated) in [("well", fabricated::all_well()), ("troubled", fabricated::troubled())] {
-        let report = report::render(&fabricated.input()).unwrap();
+    let cases = [
+        ("well", fabricated::all_well()),
+        ("troubled", fabricated::troubled()),
+        ("hostile", hostile::fabricated()),
+        ("small", fabricated::small()),
+    ];
+    for (name, fabricated) in cases {
+        let report = render(&fabricated.input()).unwrap();
         let folder = folder.join(name);
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("report.html"), &report.html).unwrap();
@@ -18,4 +40,72 @@ fn dump() {
             std::fs::write(folder.join(format!("{}.svg", figure.name)), &figure.svg).unwrap();
         }
     }
+}
+
+#[test]
+fn the_terminal_shows_tables_and_doubts() {
+    let report = render(&fabricated::troubled().input()).unwrap();
+    insta::assert_snapshot!("terminal_wide", report.terminal);
+    let nothing = render(&fabricated::all_well().input()).unwrap();
+    assert!(
+        nothing
+            .terminal
+            .contains("Nothing: every run ended well, and each of the 20 cells passed all 3 checks.")
+    );
+}
+
+#[test]
+fn the_terminal_is_plain_and_narrow_when_asked() {
+    let mut fabricated = fabricated::troubled();
+    fabricated.terminal = report::Terminal { width: 72, colour: false, plain: true };
+    let report = render(&fabricated.input()).unwrap();
+    assert!(report.terminal.is_ascii());
+    let widest = report.terminal.lines().map(str::len).max().unwrap();
+    assert!(widest <= 72, "{widest} columns:\n{}", report.terminal);
+    insta::assert_snapshot!("terminal_plain", report.terminal);
+}
+
+#[test]
+fn colour_only_when_asked() {
+    let mut fabricated = fabricated::troubled();
+    assert!(!render(&fabricated.input()).unwrap().terminal.contains('\u{1b}'));
+    fabricated.terminal.colour = true;
+    assert!(render(&fabricated.input()).unwrap().terminal.contains('\u{1b}'));
+}
+
+#[test]
+fn tables_as_files() {
+    let report = render(&fabricated::small().input()).unwrap();
+    insta::assert_snapshot!("cells_csv", file(&report, "cells"));
+    insta::assert_snapshot!("comparisons_csv", file(&report, "comparisons"));
+    insta::assert_snapshot!("validity_csv", file(&report, "validity"));
+}
+
+#[test]
+fn a_small_figure() {
+    let report = render(&fabricated::small().input()).unwrap();
+    let names: Vec<&str> = report.figures.iter().map(|figure| figure.name).collect();
+    assert_eq!(names, ["comparison", "runs", "waterfall", "phases"]);
+    let comparison = &report.figures[0];
+    let body = comparison.svg.split_once("</style>").unwrap().1;
+    insta::assert_snapshot!("comparison_svg", body.replace("><", ">\n<"));
+    insta::assert_snapshot!("comparison_csv", comparison.csv);
+    insta::assert_snapshot!("phases_csv", report.figures[3].csv);
+}
+
+#[test]
+fn the_same_input_gives_the_same_report() {
+    let render = || render(&fabricated::troubled().input()).unwrap();
+    assert_eq!(render(), render());
+}
+
+#[test]
+fn the_representative_run_is_nearest_to_the_median() {
+    let fabricated = fabricated::all_well();
+    let cell = &fabricated.summary.cells[0];
+    let metric = &cell.metrics["page_load_time"];
+    let run = report::representative_run(cell, "page_load_time").unwrap();
+    let value = metric.per_run.iter().find(|value| value.run == run).unwrap().value;
+    assert_eq!(value, metric.median.value);
+    assert_eq!(report::representative_run(cell, "no_such_metric"), None);
 }

@@ -1,0 +1,209 @@
+//! The page's structure: whole, in order, marked, and fetching nothing.
+
+use report::{Report, render};
+
+use crate::fabricated;
+
+/// Every inline drawing of the page, as it stands there.
+pub(crate) fn drawings(html: &str) -> Vec<&str> {
+    html.split("<svg ").skip(1).map(|rest| rest.split_once("</svg>").unwrap().0).collect()
+}
+
+/// Every drawing, inline or as a file, must be well-formed XML.
+pub(crate) fn assert_well_formed(report: &Report) {
+    for figure in &report.figures {
+        roxmltree::Document::parse(&figure.svg).unwrap_or_else(|e| panic!("{}: {e}", figure.name));
+        assert!(
+            !figure.svg.contains("var("),
+            "{}: no viewer but a browser knows custom properties",
+            figure.name
+        );
+    }
+    let drawings = drawings(&report.html);
+    assert!(drawings.len() > 8);
+    for drawing in drawings {
+        let whole = format!("<svg {drawing}</svg>");
+        roxmltree::Document::parse(&whole).unwrap_or_else(|e| panic!("{e}: {whole}"));
+    }
+}
+
+/// Names and attributes of every tag, with values in quotes removed.
+fn bare_tags(html: &str) -> impl Iterator<Item = String> + '_ {
+    let body = html.split_once("</style>").unwrap().1;
+    body.split('<').skip(1).map(|rest| {
+        let tag = rest.split('>').next().unwrap();
+        tag.split('"').step_by(2).collect::<Vec<_>>().join("\"\"").to_lowercase()
+    })
+}
+
+/// No attribute that fetches, follows or runs leaves the file.
+pub(crate) fn assert_self_contained(html: &str) {
+    for tag in bare_tags(html) {
+        for name in ["script", "iframe", "object", "embed", "img", "link", "base", "form", "image", "use"] {
+            assert!(tag.split_whitespace().next() != Some(name), "found <{tag}>");
+        }
+        for attribute in ["src", "srcset", "action", "xlink:href", "style", "background", "poster"] {
+            assert!(!tag.contains(&format!(" {attribute}=")), "found <{tag}>");
+        }
+        assert!(!tag.contains(" on") && !tag.contains('\''), "found <{tag}>");
+    }
+    let style = html.split_once("<style>").unwrap().1.split_once("</style>").unwrap().0;
+    assert!(!style.contains("@import") && !style.contains("url("));
+    for target in html.to_lowercase().split(" href=\"").skip(1) {
+        let ok = ["#", "data:text/csv;base64,", "data:image/svg+xml;base64,", "data:,\""];
+        assert!(ok.iter().any(|start| target.starts_with(start)), "{target:.60}");
+    }
+    assert!(html.contains("default-src 'none'"));
+}
+
+#[test]
+fn drawings_are_well_formed_and_nothing_is_fetched() {
+    for fabricated in [fabricated::all_well(), fabricated::troubled(), fabricated::small()] {
+        let report = render(&fabricated.input()).unwrap();
+        assert_well_formed(&report);
+        assert_self_contained(&report.html);
+    }
+}
+
+#[test]
+fn sections_come_in_the_order_of_reading() {
+    let html = render(&fabricated::all_well().input()).unwrap().html;
+    let order = [
+        "<h1>",
+        "id=\"answer\"",
+        "id=\"doubts\"",
+        "id=\"figures\"",
+        "id=\"tables\"",
+        "id=\"method\"",
+        "id=\"again\"",
+    ];
+    let places: Vec<usize> = order.iter().map(|part| html.find(part).unwrap()).collect();
+    assert!(places.is_sorted(), "{places:?}");
+    assert!(
+        html.contains("h123 run quick --out results&#x2f;quick-again")
+            || html.contains("results/quick-again")
+    );
+    assert!(html.contains("congestion_control = "), "the study file is inside");
+}
+
+#[test]
+fn every_cell_and_metric_is_in_the_tables() {
+    let fabricated = fabricated::troubled();
+    let html = render(&fabricated.input()).unwrap().html;
+    let tables = html.split_once("id=\"tables\"").unwrap().1.split_once("id=\"method\"").unwrap().0;
+    assert_eq!(
+        tables.matches("class=\"metrics\"").count(),
+        8,
+        "a primary and an exploratory table per context"
+    );
+    let first_rows = |variant: &str| {
+        let cell = format!("</svg>{variant}</th>");
+        let struck = format!("</svg><s>{variant}</s></th>");
+        tables.matches(&cell).count() + tables.matches(&struck).count()
+    };
+    for variant in ["h1", "h1s", "h2c", "h2", "h3"] {
+        assert_eq!(first_rows(variant), 4 * 5, "{variant}: 4 contexts x 5 metrics");
+    }
+}
+
+#[test]
+fn what_may_not_be_believed_is_struck_out_and_marked() {
+    let fabricated = fabricated::troubled();
+    let report = render(&fabricated.input()).unwrap();
+    let doubts = report.html.split_once("id=\"doubts\"").unwrap().1.split_once("id=\"figures\"").unwrap().0;
+    for words in
+        ["Emulator late", "h2c · north-carolina · large", "p99 4.1 ms", "this nginx was built without HTTP"]
+    {
+        assert!(doubts.contains(words), "{words}");
+    }
+    let tables = report.html.split_once("id=\"tables\"").unwrap().1;
+    assert!(tables.contains("<s>h2c</s>") && tables.contains("<s>h3</s>") && tables.contains("<s>h2</s>"));
+    let invalid =
+        fabricated.summary.cells.iter().find(|cell| cell.status == analysis::summary::CellStatus::Invalid);
+    assert_eq!(
+        invalid.unwrap().metrics["page_load_time"].runs,
+        5,
+        "an invalid cell has numbers, which must be struck"
+    );
+    for figure in &report.figures {
+        assert!(figure.svg.contains("s-h2c bad"), "{}: the invalid cell is faded", figure.name);
+        assert!(figure.svg.contains("\"cross\""), "{}: and crossed", figure.name);
+    }
+    let well = render(&fabricated::all_well().input()).unwrap();
+    assert!(!well.html.contains("\"cross\"") && !well.html.contains("<s>"));
+    assert!(well.html.contains("Nothing: every run ended well"));
+}
+
+#[test]
+fn drawings_speak_to_those_who_do_not_see_them() {
+    let html = render(&fabricated::all_well().input()).unwrap().html;
+    for drawing in drawings(&html) {
+        let silent = drawing.contains("aria-hidden=\"true\"");
+        let speaks = drawing.contains("role=\"img\"")
+            && drawing.contains("<title id=")
+            && drawing.contains("<desc id=");
+        assert!(silent || speaks, "{}", &drawing[..80]);
+    }
+    let ids: Vec<&str> = html.split(" id=\"").skip(1).map(|rest| rest.split_once('"').unwrap().0).collect();
+    let distinct: std::collections::BTreeSet<&&str> = ids.iter().collect();
+    assert_eq!(ids.len(), distinct.len(), "ids are unique");
+    assert_eq!(
+        html.matches("<table").count(),
+        html.matches("<caption>").count(),
+        "every table has a caption"
+    );
+}
+
+/// Labels lie inside their drawing, by a generous estimate of their width.
+#[test]
+fn labels_are_not_cut() {
+    for fabricated in [fabricated::troubled(), crate::hostile::fabricated()] {
+        let html = render(&fabricated.input()).unwrap().html;
+        for drawing in drawings(&html).into_iter().filter(|drawing| drawing.contains("role=\"img\"")) {
+            let whole = format!("<svg {drawing}</svg>");
+            let document = roxmltree::Document::parse(&whole).unwrap();
+            let number = |node: roxmltree::Node<'_, '_>, name: &str| -> f64 {
+                node.attribute(name).unwrap().parse().unwrap()
+            };
+            let width = number(document.root_element(), "width");
+            for text in document.descendants().filter(|node| node.has_tag_name("text")) {
+                let words = text.text().unwrap_or_default();
+                let estimate = words.chars().count() as f64 * 7.6;
+                let x = number(text, "x");
+                let (left, right) = match text.attribute("text-anchor") {
+                    Some("end") => (x - estimate, x),
+                    Some("middle") => (x - estimate / 2.0, x + estimate / 2.0),
+                    _ => (x, x + estimate),
+                };
+                assert!(
+                    left >= -24.0 && right <= width + 24.0,
+                    "`{words}` from {left} to {right} of {width}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn numbers_that_are_not_there_break_nothing() {
+    let mut fabricated = fabricated::all_well();
+    fabricated.traces.clear();
+    fabricated.summary.comparisons.clear();
+    fabricated.environment = serde_json::Value::Null;
+    for cell in &mut fabricated.summary.cells {
+        cell.metrics.clear();
+        cell.validity.clear();
+        cell.status = analysis::summary::CellStatus::Failed;
+    }
+    let report = render(&fabricated.input()).unwrap();
+    assert!(report.figures.is_empty());
+    assert!(report.html.contains("There are no numbers to draw."));
+    assert!(report.html.contains("This study compares nothing"));
+
+    fabricated.summary.cells.clear();
+    fabricated.plan.cells.clear();
+    fabricated.plan.runs.clear();
+    fabricated.summary.runs_stored = 0;
+    let report = render(&fabricated.input()).unwrap();
+    assert!(report.html.contains("0 of 100 planned runs are stored"));
+}
