@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 use std::process::ChildStdout;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -22,6 +23,9 @@ const READ_BYTES: usize = 1 << 16;
 const PORTIONS_WAITING: usize = 64;
 /// After its last message a client ends within this time, or is killed.
 const END_LIMIT: Duration = Duration::from_secs(2);
+
+/// How often a silent client is checked for a wish to stop.
+const STOP_POLL: Duration = Duration::from_millis(50);
 
 /// What a client process may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +63,21 @@ pub fn run(
     limits: Limits,
     log: &Path,
 ) -> Result<ClientOutcome> {
+    run_until(node, program, assignment, limits, log, &AtomicBool::new(false))
+}
+
+/// As [`run`], and kills the client soon after `stop` is set: the outcome is then a failure that says *interrupted*.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_until(
+    node: &Node,
+    program: &Path,
+    assignment: &Assignment,
+    limits: Limits,
+    log: &Path,
+    stop: &AtomicBool,
+) -> Result<ClientOutcome> {
     let text = serde_json::to_vec(assignment).context("cannot write the assignment as JSON")?;
     let stderr = log::open(log).with_context(|| format!("cannot open {}", log.display()))?;
     let program = Program::new(program)
@@ -78,7 +97,7 @@ pub fn run(
     let stdout = process.take_stdout().context("the client has no standard output")?;
     let mut conversation = Conversation::new(limits, log);
     let portions = read_in_thread(stdout)?;
-    let end = conversation.listen(&portions, started + limits.time);
+    let end = conversation.listen(&portions, started + limits.time, stop);
     // The reader ends with the pipe, and the pipe with the process: nothing is left behind.
     drop(portions);
     conversation.outcome.outcome = conversation.judge(end, &process);
@@ -127,20 +146,26 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    fn listen(&mut self, portions: &Receiver<Vec<u8>>, deadline: Instant) -> End {
+    fn listen(&mut self, portions: &Receiver<Vec<u8>>, deadline: Instant, stop: &AtomicBool) -> End {
         loop {
-            match portions.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                let limit = self.limits.time.as_millis();
+                let reason = format!("the client was not done within {limit} ms and was killed");
+                return End::Failed(Outcome::failed(FailureKind::Timeout, reason));
+            }
+            match portions.recv_timeout(left.min(STOP_POLL)) {
                 Ok(portion) => {
                     if let Some(end) = self.hear(&portion) {
                         return end;
                     }
                 }
                 Err(RecvTimeoutError::Disconnected) => return End::Closed,
-                Err(RecvTimeoutError::Timeout) => {
-                    let limit = self.limits.time.as_millis();
-                    let reason = format!("the client was not done within {limit} ms and was killed");
-                    return End::Failed(Outcome::failed(FailureKind::Timeout, reason));
-                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if stop.load(Ordering::Relaxed) {
+                let reason = "interrupted: the client was killed before it was done";
+                return End::Failed(Outcome::failed(FailureKind::Client, reason));
             }
         }
     }

@@ -7,6 +7,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use drive::{Adapter, Authority, ClientOutcome, Identity, Limits, Servers, StartSpec, Support, client};
@@ -395,6 +396,16 @@ fn a_client_that_hangs_is_killed() {
     let limits = Limits { time: Duration::from_millis(200), ..LIMITS };
     let heard = place.run_client(&format!("{said}; exec sleep 60"), limits);
     assert!(reason(&heard.outcome, FailureKind::Timeout).contains("200 ms"), "{heard:?}");
+}
+
+#[test]
+fn a_client_is_killed_when_the_user_wants_to_stop() {
+    let place = Place::new();
+    let program = place.script("client.sh", "exec sleep 60");
+    let lab = Lab::loopback().unwrap();
+    let (stop, log) = (AtomicBool::new(true), place.path("client.log"));
+    let heard = client::run_until(lab.client(), &program, &assignment(), LIMITS, &log, &stop).unwrap();
+    assert!(reason(&heard.outcome, FailureKind::Client).starts_with("interrupted"), "{heard:?}");
 }
 
 #[test]
