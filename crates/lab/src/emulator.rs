@@ -7,8 +7,8 @@ mod port;
 pub(crate) mod priority;
 mod spin;
 
-use std::os::fd::OwnedFd;
-use std::sync::{Arc, mpsc};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::mpsc;
 
 use model::network::Direction;
 use model::record::LinkReport;
@@ -18,67 +18,105 @@ use engine::{Command, Engine};
 use port::Port;
 
 use crate::error::{LabError, Step};
+use crate::link::{self, End};
 use crate::worker::{Pending, Worker};
+use crate::{netns, sysctl};
+
+const THREAD: &str = "emulator";
 
 /// A running emulator; dropping it stops the loop.
 #[derive(Debug)]
 pub(crate) struct Emulator {
     commands: mpsc::Sender<Command>,
-    bell: Arc<OwnedFd>,
-    thread: &'static str,
-    _end: Pending<()>,
+    bell: OwnedFd,
+    worker: Worker,
+}
+
+/// An emulator whose namespace and sockets are being made.
+#[derive(Debug)]
+pub(crate) struct Beginning {
+    worker: Worker,
+    ports: Pending<Result<[Port; 2], LabError>>,
+    mtu_bytes: u32,
+}
+
+impl Beginning {
+    /// Makes the namespace between the nodes and its sockets, on a thread that it returns at once.
+    pub(crate) fn new(mtu_bytes: u32) -> Result<Beginning, LabError> {
+        let worker = Worker::new(THREAD)?;
+        let ports = worker.begin(move || {
+            netns::unshare_network()?;
+            sysctl::apply_emulator()?;
+            Port::open_pair(mtu_bytes).step(|| "opening packet sockets with receive rings".to_owned())
+        });
+        Ok(Beginning { worker, ports, mtu_bytes })
+    }
+
+    /// Creates the links (client's, server's) into the nodes' namespaces, and the loop's ports.
+    pub(crate) fn connect(self, nodes: [(End, OwnedFd); 2]) -> Result<Connected, LabError> {
+        let Beginning { worker, ports, mtu_bytes } = self;
+        let ports = ports.wait()??;
+        let ports = worker.run(move || {
+            for (port, (end, node)) in ports.iter().zip(&nodes) {
+                let interface = link::create(*end, node.as_fd(), mtu_bytes)?;
+                port.bind(interface).step(|| format!("listening to the node `{}`", end.name()))?;
+            }
+            Ok(ports)
+        })?;
+        Ok(Connected { worker, ports, mtu_bytes })
+    }
+}
+
+/// An emulator whose links exist.
+pub(crate) struct Connected {
+    worker: Worker,
+    ports: [Port; 2],
+    mtu_bytes: u32,
+}
+
+impl Connected {
+    /// Starts the loop.
+    pub(crate) fn start(self, directions: [Direction; 2], seeds: [u64; 2]) -> Result<Emulator, LabError> {
+        let Connected { worker, ports, mtu_bytes } = self;
+        let (commands, receiver) = mpsc::channel();
+        let what = || "starting the emulator's loop".to_owned();
+        let flags = rustix::event::EventfdFlags::CLOEXEC | rustix::event::EventfdFlags::NONBLOCK;
+        let bell = rustix::event::eventfd(0, flags).step(what)?;
+        let loop_bell = bell.try_clone().step(what)?;
+        drop(
+            worker
+                .begin(move || Engine::new(ports, mtu_bytes, receiver, loop_bell, &directions, seeds).run()),
+        );
+        Ok(Emulator { commands, bell, worker })
+    }
 }
 
 impl Emulator {
-    /// Opens the two interfaces (client's, server's) on the worker's thread and starts the loop there.
-    pub(crate) fn start(
-        worker: &Worker,
-        interfaces: [u32; 2],
-        mtu_bytes: u32,
-        directions: [Direction; 2],
-    ) -> Result<Emulator, LabError> {
-        let (commands, receiver) = mpsc::channel();
-        let what = || "starting the emulator's loop".to_owned();
-        let bell = rustix::event::eventfd(
-            0,
-            rustix::event::EventfdFlags::CLOEXEC | rustix::event::EventfdFlags::NONBLOCK,
-        )
-        .step(what)?;
-        let loop_bell = bell.try_clone().step(what)?;
-        let ports = worker.run(move || {
-            let open = |interface| {
-                Port::open(interface, mtu_bytes)
-                    .step(|| "opening a packet socket with its receive ring".to_owned())
-            };
-            Ok([open(interfaces[0])?, open(interfaces[1])?])
-        })?;
-        let end = worker.begin(move || Engine::new(ports, mtu_bytes, receiver, loop_bell, &directions).run());
-        Ok(Emulator { commands, bell: Arc::new(bell), thread: "emulator", _end: end })
-    }
-
     /// Begins anew with these directions and seeds; all counters become zero, what is on the way is dropped.
     pub(crate) fn restart(&self, directions: [Direction; 2], seeds: [u64; 2]) -> Result<(), LabError> {
         let (done, answer) = mpsc::sync_channel(1);
         self.send(Command::Restart { directions, seeds, done });
-        answer.recv().map_err(|_| LabError::ThreadEnded { thread: self.thread })
+        answer.recv().map_err(|_| LabError::ThreadEnded { thread: THREAD })
     }
 
     /// What happened since the last restart.
     pub(crate) fn report(&self) -> Result<LinkReport, LabError> {
         let (answer, receiver) = mpsc::sync_channel(1);
         self.send(Command::Report { answer });
-        receiver.recv().map_err(|_| LabError::ThreadEnded { thread: self.thread })?
+        receiver.recv().map_err(|_| LabError::ThreadEnded { thread: THREAD })?
     }
 
     fn send(&self, command: Command) {
         // Where the loop is gone the answer's channel is closed, which the callers report.
         let _: Result<_, _> = self.commands.send(command);
-        let _: Result<_, _> = rustix::io::write(&*self.bell, &1_u64.to_ne_bytes());
+        let _: Result<_, _> = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
     }
 }
 
 impl Drop for Emulator {
     fn drop(&mut self) {
         self.send(Command::Stop);
+        // Closing a ring takes the kernel some 30 ms; nobody has to wait for it.
+        self.worker.detach();
     }
 }

@@ -21,8 +21,6 @@ mod stamp;
 mod sysctl;
 mod worker;
 
-use std::os::fd::{AsFd, OwnedFd};
-
 use model::network::Direction;
 use model::record::{Calibration, LinkReport};
 use model::{Network, Pins};
@@ -30,12 +28,9 @@ use model::{Network, Pins};
 pub use capability::{Access, Capability, Missing, enter, probe};
 use emulator::Emulator;
 pub use error::LabError;
-use error::Step;
 use link::End;
-use node::Beginning;
 pub use node::{Addresses, CpuUsage, Node};
 pub use process::{Exit, Input, Output, Process, Program};
-use worker::Worker;
 
 /// The odd number nearest to 2^64 divided by the golden ratio: keeps the seeds of the two directions apart.
 const SEED_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -66,7 +61,6 @@ struct Link {
     network: Network,
     seed: u64,
     emulator: Emulator,
-    _thread: Worker,
 }
 
 impl Lab {
@@ -77,29 +71,19 @@ impl Lab {
     pub fn pair(spec: PairSpec<'_>) -> Result<Lab, LabError> {
         capability::require()?;
         let PairSpec { network, pins, seed } = spec;
-        let client = Beginning::new(End::Client, pins)?;
-        let server = Beginning::new(End::Server, pins)?;
-        let thread = Worker::new("emulator")?;
-        thread.run(|| {
-            netns::unshare_network()?;
-            sysctl::apply_emulator()
-        })?;
-        let nodes = [client.finish()?, server.finish()?];
-        let mut interfaces = [0; 2];
-        for ((end, node), interface) in nodes.iter().zip(&mut interfaces) {
-            *interface = connect(&thread, *end, node, pins.mtu_bytes)?;
-        }
-        let pending = nodes.each_ref().map(|(end, node)| node.begin_configuring(*end, pins));
+        let emulator = emulator::Beginning::new(pins.mtu_bytes)?;
+        let nodes = [End::Client, End::Server].map(|end| node::Beginning::new(end, pins));
+        let [client, server] = nodes;
+        let nodes = [client?.finish()?, server?.finish()?];
+        let emulator = emulator.connect([nodes[0].network()?, nodes[1].network()?])?;
+        let configured = nodes.each_ref().map(|node| node.begin_configuring(pins));
         let directions = [network.up.clone(), network.down.clone()];
-        let emulator = Emulator::start(&thread, interfaces, pins.mtu_bytes, directions)?;
-        for pending in pending {
+        let emulator = emulator.start(directions, seeds(seed))?;
+        for pending in configured {
             pending.wait()??;
         }
-        let link = Link { network: network.clone(), seed, emulator, _thread: thread };
-        let [(_, client), (_, server)] = nodes;
-        let lab = Lab { client, server, link: Some(link) };
-        lab.begin_measuring()?;
-        Ok(lab)
+        let [client, server] = nodes;
+        Ok(Lab { client, server, link: Some(Link { network: network.clone(), seed, emulator }) })
     }
 
     /// Both nodes are this machine, joined by its loopback: nothing is emulated, there are no reports and there is no
@@ -108,7 +92,7 @@ impl Lab {
     /// # Errors
     /// No thread can be started.
     pub fn loopback() -> Result<Lab, LabError> {
-        let (client, server) = (Node::direct(End::Client.name())?, Node::direct(End::Server.name())?);
+        let (client, server) = (Node::direct(End::Client)?, Node::direct(End::Server)?);
         Ok(Lab { client, server, link: None })
     }
 
@@ -135,7 +119,8 @@ impl Lab {
     pub fn calibrate(&self, probes: u32) -> Result<Option<Calibration>, LabError> {
         let Some(link) = &self.link else { return Ok(None) };
         let lossless = |direction: &Direction| Direction { loss_share: 0.0, ..direction.clone() };
-        link.emulator.restart([lossless(&link.network.up), lossless(&link.network.down)], link.seeds())?;
+        link.emulator
+            .restart([lossless(&link.network.up), lossless(&link.network.down)], seeds(link.seed))?;
         let calibration = probe::round_trips(&self.client, &self.server, &link.network, probes)?;
         self.begin_measuring()?;
         Ok(Some(calibration))
@@ -148,7 +133,7 @@ impl Lab {
     pub fn begin_measuring(&self) -> Result<(), LabError> {
         self.link.as_ref().map_or(Ok(()), |link| {
             let directions = [link.network.up.clone(), link.network.down.clone()];
-            link.emulator.restart(directions, link.seeds())
+            link.emulator.restart(directions, seeds(link.seed))
         })
     }
 
@@ -161,16 +146,7 @@ impl Lab {
     }
 }
 
-impl Link {
-    const fn seeds(&self) -> [u64; 2] {
-        [self.seed, self.seed.wrapping_add(SEED_STEP)]
-    }
-}
-
-/// Creates the link to a node on the emulator's thread; returns the emulator's interface.
-fn connect(thread: &Worker, end: End, node: &Node, mtu_bytes: u32) -> Result<u32, LabError> {
-    let Some(network) = node.network() else { return Ok(0) };
-    let network: OwnedFd =
-        network.try_clone_to_owned().step(|| "copying a namespace's descriptor".to_owned())?;
-    thread.run(move || link::create(end, network.as_fd(), mtu_bytes))
+/// The seeds of the two directions.
+const fn seeds(seed: u64) -> [u64; 2] {
+    [seed, seed.wrapping_add(SEED_STEP)]
 }

@@ -18,7 +18,7 @@ use crate::worker::{Pending, Worker};
 /// A host: a network and a PID namespace of its own, or this machine where nothing is emulated.
 #[derive(Debug)]
 pub struct Node {
-    name: &'static str,
+    end: End,
     addresses: Addresses,
     children: Mutex<Children>,
     /// `None` where the node is this machine.
@@ -80,39 +80,38 @@ impl Beginning {
         Ok(Beginning { end, worker, isolation })
     }
 
-    pub(crate) fn finish(self) -> Result<(End, Node), LabError> {
+    pub(crate) fn finish(self) -> Result<Node, LabError> {
         let isolation = self.isolation.wait()??;
         let addresses =
             Addresses { v4: self.end.address_v4(), v6: sysctl::has_ipv6().then(|| self.end.address_v6()) };
-        let node = Node {
-            name: self.end.name(),
+        Ok(Node {
+            end: self.end,
             addresses,
             children: Mutex::default(),
             isolation: Some(isolation),
             worker: self.worker,
-        };
-        Ok((self.end, node))
+        })
     }
 }
 
 impl Node {
     /// A node that is this machine, reached over its loopback.
-    pub(crate) fn direct(name: &'static str) -> Result<Node, LabError> {
+    pub(crate) fn direct(end: End) -> Result<Node, LabError> {
         Ok(Node {
-            name,
+            end,
             addresses: Addresses {
                 v4: Ipv4Addr::LOCALHOST,
                 v6: sysctl::has_ipv6().then_some(Ipv6Addr::LOCALHOST),
             },
             children: Mutex::default(),
             isolation: None,
-            worker: Worker::new(name)?,
+            worker: Worker::new(end.name())?,
         })
     }
 
     /// `client` or `server`.
     pub const fn name(&self) -> &'static str {
-        self.name
+        self.end.name()
     }
 
     /// Where the node is reached from its peer.
@@ -138,7 +137,7 @@ impl Node {
     /// # Errors
     /// The thread cannot be started, cannot enter, or panicked.
     pub fn enter<T: Send>(&self, job: impl FnOnce() -> T + Send) -> Result<T, LabError> {
-        let what = || format!("entering the node `{}`", self.name);
+        let what = || format!("entering the node `{}`", self.name());
         std::thread::scope(|scope| {
             let inside = || -> Result<T, LabError> {
                 if let Some(isolation) = &self.isolation {
@@ -147,7 +146,7 @@ impl Node {
                 Ok(job())
             };
             let thread = std::thread::Builder::new().spawn_scoped(scope, inside).step(what)?;
-            thread.join().map_err(|_| LabError::ThreadEnded { thread: self.name })?
+            thread.join().map_err(|_| LabError::ThreadEnded { thread: self.name() })?
         })
     }
 
@@ -168,21 +167,23 @@ impl Node {
     }
 
     /// Configures the node's end of its link, which must exist.
-    pub(crate) fn begin_configuring(&self, end: End, pins: &Pins) -> Pending<Result<(), LabError>> {
-        let pins = pins.clone();
+    pub(crate) fn begin_configuring(&self, pins: &Pins) -> Pending<Result<(), LabError>> {
+        let (end, pins) = (self.end, pins.clone());
         self.worker.begin(move || link::configure(end, &pins))
     }
 
-    /// The node's network namespace; `None` where the node is this machine.
-    pub(crate) fn network(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
-        self.isolation.as_ref().map(|isolation| isolation.network.as_fd())
+    /// Which end of the link it is, and its network namespace.
+    pub(crate) fn network(&self) -> Result<(End, OwnedFd), LabError> {
+        let what = || format!("finding the network namespace of the node `{}`", self.name());
+        let isolation = self.isolation.as_ref().ok_or(std::io::ErrorKind::NotFound).step(what)?;
+        Ok((self.end, isolation.network.try_clone().step(what)?))
     }
 
     /// A UDP socket of the node for known-answer round trips.
     pub(crate) fn probe_socket(&self) -> Result<StampedSocket, LabError> {
         let address = IpAddr::V4(self.addresses.v4);
         self.enter(move || StampedSocket::bind(address))?
-            .step(|| format!("opening a probe's socket in the node `{}`", self.name))
+            .step(|| format!("opening a probe's socket in the node `{}`", self.name()))
     }
 
     fn children(&self) -> MutexGuard<'_, Children> {
@@ -200,6 +201,10 @@ impl Drop for Node {
             child.kill();
             let _: Result<_, _> = child.wait(None);
         }
+        // The kernel may take a while to take the namespaces apart; nobody has to wait for it.
+        let isolation = self.isolation.take();
+        drop(self.worker.begin(move || drop(isolation)));
+        self.worker.detach();
     }
 }
 

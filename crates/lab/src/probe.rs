@@ -24,7 +24,9 @@ const PROBE_BYTES: usize = 24;
 /// Ethernet, IPv4 and UDP headers and the probe.
 const FRAME_BYTES: u64 = 14 + 20 + 8 + PROBE_BYTES as u64;
 /// Probes do not wait for each other's answers; this far apart they do not queue behind each other either.
-const SPACING_NS: u64 = 5_000_000;
+const SPACING_NS: u64 = 2_000_000;
+/// The first probe meets cold caches and is not counted.
+const WARM_UPS: u32 = 1;
 /// How long to wait for the last answer beyond twice the expected time.
 const PATIENCE_NS: u64 = 200_000_000;
 
@@ -82,7 +84,9 @@ fn send_probes(
     probes: u32,
     expected_rtt_ns: u64,
 ) -> io::Result<Vec<u64>> {
+    let probes = probes + WARM_UPS;
     let mut sent_at_ns: Vec<u64> = Vec::new();
+    let mut returned = 0;
     let mut rtt_ns = Vec::new();
     let began_ns = monotonic_ns();
     let deadline_ns = began_ns + u64::from(probes) * SPACING_NS + 2 * expected_rtt_ns + PATIENCE_NS;
@@ -91,7 +95,10 @@ fn send_probes(
         while let Some((arrival_ns, _)) = socket.receive(&mut probe)? {
             let [sequence, server_arrival_ns, server_departure_ns] = words(&probe);
             let sent_ns = usize::try_from(sequence).ok().and_then(|sequence| sent_at_ns.get(sequence));
-            if let Some(sent_ns) = sent_ns {
+            returned += 1;
+            if let Some(sent_ns) = sent_ns
+                && sequence >= u64::from(WARM_UPS)
+            {
                 // Each difference is between two stamps of this machine's wall clock.
                 let there_ns = server_arrival_ns.saturating_sub(*sent_ns);
                 rtt_ns.push(there_ns + arrival_ns.saturating_sub(server_departure_ns));
@@ -104,7 +111,7 @@ fn send_probes(
             probe[..8].copy_from_slice(&(sent_at_ns.len() as u64).to_ne_bytes());
             sent_at_ns.push(wall_ns());
             socket.send(&probe, target)?;
-        } else if rtt_ns.len() >= probes as usize || now_ns >= deadline_ns {
+        } else if returned >= probes || now_ns >= deadline_ns {
             return Ok(rtt_ns);
         } else {
             let wake_ns = if sent_at_ns.len() < probes as usize { next_ns } else { deadline_ns };

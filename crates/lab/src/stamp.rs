@@ -1,5 +1,7 @@
 //! A UDP socket whose datagrams come with the kernel's time of arrival (SO_TIMESTAMPNS, socket(7)).
 
+#![expect(clippy::cast_possible_truncation, reason = "sizes of structures and counts are far below 2^32")]
+
 use std::io;
 use std::mem::MaybeUninit;
 use std::net::{IpAddr, SocketAddr, UdpSocket};

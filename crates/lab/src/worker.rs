@@ -51,6 +51,12 @@ impl Worker {
     ) -> Result<T, LabError> {
         self.begin(job).wait()?
     }
+
+    /// Lets the thread end in its own time.
+    pub(crate) fn detach(&mut self) {
+        drop(self.jobs.take());
+        drop(self.thread.take());
+    }
 }
 
 impl<T> Pending<T> {

@@ -72,9 +72,10 @@ impl Engine {
         commands: mpsc::Receiver<Command>,
         bell: OwnedFd,
         directions: &[Direction; 2],
+        seeds: [u64; 2],
     ) -> Engine {
         Engine {
-            lines: [Line::new(&directions[0], 0), Line::new(&directions[1], 0)],
+            lines: [Line::new(&directions[0], seeds[0]), Line::new(&directions[1], seeds[1])],
             ports,
             commands,
             bell,

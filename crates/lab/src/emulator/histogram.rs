@@ -63,14 +63,11 @@ mod tests {
 
     #[test]
     fn every_value_lies_in_its_bucket() {
-        let mut previous = 0;
         for value in (0..5000).chain((13..35).flat_map(|bit| [(1 << bit) - 1, 1 << bit, (1 << bit) + 12_345]))
         {
             let index = bucket(value);
             assert!(value <= upper_end(index), "{value} in bucket {index} up to {}", upper_end(index));
             assert!(index == 0 || value > upper_end(index - 1), "{value} in bucket {index}");
-            assert!(index >= previous || value < 5000, "{value}");
-            previous = index;
         }
         assert_eq!(bucket(u64::MAX), BUCKETS - 1);
     }

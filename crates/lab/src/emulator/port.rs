@@ -3,6 +3,8 @@
 //!
 //! TPACKET_V3 hands over blocks, by a timer: it would delay frames.
 
+#![expect(clippy::cast_possible_truncation, reason = "sizes of structures and counts are far below 2^32")]
+
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
@@ -26,6 +28,7 @@ pub(crate) struct Received<'a> {
 }
 
 /// The socket and its ring.
+#[derive(Debug)]
 pub(crate) struct Port {
     socket: OwnedFd,
     ring: NonNull<u8>,
@@ -38,17 +41,20 @@ pub(crate) struct Port {
 unsafe impl Send for Port {}
 
 impl Port {
-    /// Opens the interface of the calling thread's network namespace.
-    pub(crate) fn open(interface_index: u32, mtu_bytes: u32) -> io::Result<Port> {
-        // No protocol before the bind, else frames of every interface would come in.
-        // SAFETY: a plain system call; the descriptor that it returns is owned by nobody else.
-        let socket = unsafe {
-            let fd = libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0);
-            if fd < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            OwnedFd::from_raw_fd(fd)
-        };
+    /// Opens both sides' sockets in the calling thread's network namespace, unbound.
+    ///
+    /// Making a ring waits for every CPU to pass a quiet moment (synchronize_net), about 13 ms: both wait at once.
+    pub(crate) fn open_pair(mtu_bytes: u32) -> io::Result<[Port; 2]> {
+        let sockets = [packet_socket()?, packet_socket()?];
+        std::thread::scope(|scope| {
+            let rings = sockets.map(|socket| scope.spawn(move || Port::with_ring(socket, mtu_bytes)));
+            let [first, second] =
+                rings.map(|ring| ring.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into())));
+            Ok([first?, second?])
+        })
+    }
+
+    fn with_ring(socket: OwnedFd, mtu_bytes: u32) -> io::Result<Port> {
         set_option(&socket, libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V2 as libc::c_int))?;
         set_option(&socket, libc::PACKET_QDISC_BYPASS, &1_i32)?;
         // Linux 4.20; older kernels show own frames to other sockets only, which there are none of.
@@ -64,12 +70,11 @@ impl Port {
         set_option(&socket, libc::PACKET_RX_RING, &request)?;
         let ring_bytes = request.tp_block_size as usize * request.tp_block_nr as usize;
         let ring = map(&socket, ring_bytes)?;
-        let port = Port { socket, ring, ring_bytes, slot_bytes: slot_bytes as usize, next_slot: 0 };
-        port.bind(interface_index)?;
-        Ok(port)
+        Ok(Port { socket, ring, ring_bytes, slot_bytes: slot_bytes as usize, next_slot: 0 })
     }
 
-    fn bind(&self, interface_index: u32) -> io::Result<()> {
+    /// Begins to receive what arrives at this interface; nothing arrives before.
+    pub(crate) fn bind(&self, interface_index: u32) -> io::Result<()> {
         // SAFETY: all zeros is a valid `sockaddr_ll`, which holds integers and bytes.
         let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
         address.sll_family = libc::AF_PACKET as libc::c_ushort;
@@ -180,6 +185,15 @@ impl Drop for Port {
     fn drop(&mut self) {
         // SAFETY: the mapping was made by `open` and nothing borrows from it any more.
         unsafe { libc::munmap(self.ring.as_ptr().cast(), self.ring_bytes) };
+    }
+}
+
+/// A packet socket without a protocol: frames of every interface would come in before the bind otherwise.
+fn packet_socket() -> io::Result<OwnedFd> {
+    // SAFETY: a plain system call; the descriptor that it returns is owned by nobody else.
+    unsafe {
+        let fd = libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0);
+        if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(fd)) }
     }
 }
 

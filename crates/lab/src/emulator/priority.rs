@@ -1,5 +1,7 @@
 //! How soon the kernel runs the emulator's thread when it wakes up.
 
+#![expect(clippy::cast_possible_truncation, reason = "sizes of structures and counts are far below 2^32")]
+
 use std::num::NonZeroU64;
 
 /// Low among the real-time priorities: above every ordinary thread, below the kernel's own.

@@ -1,16 +1,98 @@
 //! The lab on the real kernel: as the user who runs the tests and, where that is root, as an ordinary user too.
 //!
-//! A test that cannot have namespaces fails, unless H123_NO_NAMESPACES=1 says that there are none to be had.
+//! A test that cannot have namespaces fails, unless H123_NO_NAMESPACES=1 says that there are none to be had. Arguments
+//! choose tests by a part of their name; `measure` prints figures instead.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(clippy::cast_possible_truncation, reason = "lengths of small things")]
+
+mod help;
 mod measure;
+mod network;
+mod processes;
+mod rights;
 
-use std::process::ExitCode;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+
+/// The user and group `nobody`.
+const NOBODY: u32 = 65534;
+const ROLE: &str = "H123_LAB_TEST_ROLE";
+
+type Test = (&'static str, fn());
+
+const TESTS: &[Test] = &[
+    ("rights::probe_changes_nothing", rights::probe_changes_nothing),
+    (
+        "rights::without_capabilities_there_is_a_typed_error",
+        rights::without_capabilities_there_is_a_typed_error,
+    ),
+    ("rights::the_machines_settings_stay", rights::the_machines_settings_stay),
+    ("network::round_trips_are_as_configured", network::round_trips_are_as_configured),
+    ("network::an_echo_over_both_families", network::an_echo_over_both_families),
+    ("network::tcp_takes_what_the_rate_demands", network::tcp_takes_what_the_rate_demands),
+    ("network::tcp_is_as_pinned", network::tcp_is_as_pinned),
+    ("network::counters_equal_what_was_sent", network::counters_equal_what_was_sent),
+    ("network::a_batch_arrives_as_single_datagrams", network::a_batch_arrives_as_single_datagrams),
+    ("network::all_can_be_lost", network::all_can_be_lost),
+    ("network::the_seed_decides_what_is_lost", network::the_seed_decides_what_is_lost),
+    ("network::an_offload_left_on_is_an_error", network::an_offload_left_on_is_an_error),
+    ("processes::input_output_and_exit", processes::input_output_and_exit),
+    ("processes::stop_and_timeout", processes::stop_and_timeout),
+    ("processes::cpu_time_is_counted", processes::cpu_time_is_counted),
+    ("processes::a_node_has_its_own_processes", processes::a_node_has_its_own_processes),
+    ("processes::all_end_when_the_lab_is_dropped", processes::all_end_when_the_lab_is_dropped),
+    ("processes::all_end_when_the_tool_is_killed", processes::all_end_when_the_tool_is_killed),
+    ("processes::a_lab_without_namespaces", processes::a_lab_without_namespaces),
+];
 
 fn main() -> ExitCode {
+    if std::env::var("H123_NO_NAMESPACES").is_ok_and(|value| value == "1") {
+        eprintln!("SKIPPED: every test of the lab, because H123_NO_NAMESPACES=1");
+        return ExitCode::SUCCESS;
+    }
+    let is_root = help::effective_user() == 0;
     if let Err(missing) = lab::enter() {
-        eprintln!("{missing}");
+        eprintln!("{missing}\nWithout namespaces set H123_NO_NAMESPACES=1; the lab is not tested then.");
         return ExitCode::FAILURE;
     }
-    measure::measure();
-    ExitCode::SUCCESS
+    let role = std::env::var(ROLE).unwrap_or_default();
+    if role == "tool" {
+        processes::be_a_tool();
+    }
+    let filters: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    if filters == ["measure"] {
+        measure::measure();
+        return ExitCode::SUCCESS;
+    }
+    let chosen =
+        TESTS.iter().filter(|(name, _)| filters.is_empty() || filters.iter().any(|part| name.contains(part)));
+    let user = if is_root { "root" } else { "an ordinary user" };
+    let mut failed = Vec::new();
+    for (name, test) in chosen {
+        let began = std::time::Instant::now();
+        let result = std::panic::catch_unwind(test);
+        println!(
+            "as {user}: {name} ... {} ({:.2?})",
+            if result.is_ok() { "ok" } else { "FAILED" },
+            began.elapsed()
+        );
+        if result.is_err() {
+            failed.push(name);
+        }
+    }
+    let is_user_ok = !is_root || run_as_nobody(&filters);
+    if failed.is_empty() && is_user_ok {
+        ExitCode::SUCCESS
+    } else {
+        eprintln!("failed as {user}: {failed:?}");
+        ExitCode::FAILURE
+    }
+}
+
+/// The same tests once more without any rights.
+fn run_as_nobody(filters: &[String]) -> bool {
+    let mut command = Command::new("/proc/self/exe");
+    command.args(filters).uid(NOBODY).gid(NOBODY).current_dir("/");
+    command.status().is_ok_and(|status| status.success())
 }

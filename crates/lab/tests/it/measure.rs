@@ -5,20 +5,9 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
 use lab::{Lab, PairSpec};
-use model::network::{Direction, Queue};
-use model::{Network, Pins};
+use model::Pins;
 
-pub(crate) fn network(rtt_ns: u64, rate_bits_per_s: Option<u64>, loss_share: f64) -> Network {
-    let queue = Queue::Bytes((rate_bits_per_s.unwrap_or(0) / 8 * (rtt_ns / 1000) / 1_000_000).max(100_000));
-    let direction = Direction { delay_ns: rtt_ns / 2, rate_bits_per_s, queue, loss_share };
-    Network {
-        name: "test".to_owned(),
-        title: String::new(),
-        source: String::new(),
-        up: direction.clone(),
-        down: direction,
-    }
-}
+use crate::help::network;
 
 pub(crate) fn measure() {
     let pins = Pins::default();
