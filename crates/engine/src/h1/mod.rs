@@ -7,6 +7,7 @@ pub mod body;
 pub mod encode;
 pub mod head;
 
+use memchr::memchr;
 use model::Outcome;
 use model::sample::{Failure, FailureKind};
 
@@ -139,6 +140,10 @@ impl Http1 {
         let Some(length) = head::find_end(&self.partial, before.saturating_sub(3)) else {
             if self.partial.len() > self.limits.head_bytes {
                 return Err(head::too_large(&self.limits));
+            }
+            if memchr(b'\n', &self.partial[before..]).is_some() {
+                // A peer that speaks something else may wait now: what it said is judged line by line.
+                head::parse(&self.partial, &self.limits)?;
             }
             return Ok(taken);
         };

@@ -1,7 +1,7 @@
 //! HTTP/1.1 against scripted servers.
 
 use engine::h1::{Http1, Limits};
-use engine::{HeaderBytes, NotNow, Protocol};
+use engine::{Event, HeaderBytes, NotNow, Protocol};
 use model::sample::FailureKind;
 use model::{HttpVersion, Outcome};
 use proptest::prelude::*;
@@ -286,9 +286,64 @@ proptest! {
         prop_assert_eq!(pieces.0, whole.0);
     }
 
+    /// Bytes that look like HTTP here and there: the same events in any pieces, the wording of failures apart.
+    #[test]
+    fn any_bytes_mean_the_same_in_any_pieces(
+        before in prop_oneof![
+            Just(""),
+            Just("HTTP/1.1 200 OK\r\n"),
+            Just("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"),
+        ],
+        tokens in proptest::collection::vec(
+            prop_oneof![
+                Just("\r\n"), Just("\n"), Just("\r"), Just(":"), Just(" "), Just("0"), Just("1;a"), Just("5"), Just("abc"),
+                Just("content-length: 3"), Just("connection: close"), Just("transfer-encoding: chunked"), Just("\r\n\r\n"),
+            ],
+            0..20,
+        ),
+        lengths in proptest::collection::vec(1usize..40, 1..20),
+        end in any::<bool>(),
+    ) {
+        let input = before.to_owned() + &tokens.concat();
+        let without_words = |log: Log| -> Vec<Seen> {
+            let strip = |seen| match seen {
+                Seen::Failed(id, kind, _) => Seen::Failed(id, kind, String::new()),
+                Seen::Closed(Outcome::Failed(failure)) => Seen::Closed(Outcome::failed(failure.kind, "")),
+                other => other,
+            };
+            log.0.into_iter().map(strip).collect()
+        };
+        let whole = without_words(run("GET", input.as_bytes(), end, &[usize::MAX]).1);
+        prop_assert_eq!(without_words(run("GET", input.as_bytes(), end, &lengths).1), whole.clone());
+        prop_assert_eq!(without_words(run("GET", input.as_bytes(), end, &[1]).1), whole);
+    }
+
     #[test]
     fn no_bytes_make_it_panic(input in proptest::collection::vec(any::<u8>(), 0..200), lengths in proptest::collection::vec(1usize..40, 1..20)) {
-        let prefix: &[u8] = if input.len() % 2 == 0 { b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" } else { b"" };
-        run("GET", &[prefix, &input].concat(), true, &lengths);
+        run("GET", &input, true, &lengths);
     }
+}
+
+#[test]
+fn another_protocol_is_recognised_at_its_first_line() {
+    for length in [1, 3, usize::MAX] {
+        let (_, log) = run("GET", b"SSH-2.0-OpenSSH_9.2\r\n", false, &[length]);
+        assert_eq!(log.failure_of(1).0, FailureKind::Protocol);
+    }
+}
+
+#[test]
+fn body_pieces_are_slices_of_the_input() {
+    let mut http = Http1::new(Limits::default());
+    http.start();
+    http.send_request(1, &get("/")).unwrap();
+    let input = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n";
+    let mut pieces = 0;
+    http.handle_bytes(input, &mut |event| {
+        if let Event::Data { bytes, .. } = event {
+            assert!(input.as_ptr_range().contains(&bytes.as_ptr()));
+            pieces += 1;
+        }
+    });
+    assert_eq!(pieces, 2);
 }

@@ -3,7 +3,7 @@
 use engine::h2::frame::{ErrorCode, FrameHeader, HEADER_BYTES, PREFACE, flag, kind};
 use engine::h2::hpack::{Decoder, Encoder, Indexing};
 use engine::h2::{Http2, Limits};
-use engine::{NotNow, Protocol, Request};
+use engine::{Event, NotNow, Protocol, Request};
 use model::Outcome;
 use model::pins::Http2Pins;
 use model::sample::FailureKind;
@@ -812,6 +812,24 @@ fn long_requests_are_continued() {
     let (first, second) = (&sent[2].0, &sent[3].0);
     assert_eq!((first.kind, first.flags, first.length), (kind::HEADERS, flag::END_STREAM, 16_384));
     assert_eq!((second.kind, second.flags, second.stream), (kind::CONTINUATION, flag::END_HEADERS, 1));
+}
+
+#[test]
+fn body_pieces_are_slices_of_the_input() {
+    let mut http = open(&Http2Pins::default(), &[get("/a")]);
+    let input = Script::new()
+        .headers(1, false, OK)
+        .frame(kind::DATA, flag::PADDED, 1, b"\x01abc\0")
+        .data(1, true, b"de")
+        .bytes;
+    let mut pieces = 0;
+    http.handle_bytes(&input, &mut |event| {
+        if let Event::Data { bytes, .. } = event {
+            assert!(input.as_ptr_range().contains(&bytes.as_ptr()));
+            pieces += 1;
+        }
+    });
+    assert_eq!(pieces, 2);
 }
 
 #[test]
