@@ -103,7 +103,7 @@ fn draw_network(network: &Network, servers: &[String]) -> Panel {
     const HEIGHT: f64 = 132.0;
     let mut canvas = Canvas::default();
     let name = clean_line(&network.name);
-    canvas.text(at(0.0, 15.0), Anchor::Start, "heading", &fit(&name, 14.5, WIDTH));
+    canvas.text(at(0.0, 15.0), Anchor::Start, "heading", &fit(&name, 14.5 * 1.12, WIDTH));
     let nodes = [("client", "h123 load".to_owned(), 0.0), ("server", servers.join(", "), WIDTH - NODE)];
     for (node, what, x) in nodes {
         canvas.rounded(Rect { x: x + 0.5, y: 32.5, width: NODE - 1.0, height: 94.0 }, 6.0, "node");

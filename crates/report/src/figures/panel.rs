@@ -15,6 +15,8 @@ pub(crate) const TOP: f64 = 34.0;
 pub(crate) const LEFT: f64 = 66.0;
 /// Font size of headings.
 const HEADING_SIZE: f64 = 14.5;
+/// How much wider bold letters are.
+const BOLD: f64 = 1.12;
 /// Font size of labels.
 pub(crate) const LABEL_SIZE: f64 = 12.5;
 
@@ -48,14 +50,14 @@ impl Panel {
 
 /// The heading of a panel.
 pub(crate) fn heading(canvas: &mut Canvas, text: &str) {
-    canvas.text(at(0.0, 15.0), Anchor::Start, "heading", &fit(text, HEADING_SIZE, WIDTH));
+    canvas.text(at(0.0, 15.0), Anchor::Start, "heading", &fit(text, HEADING_SIZE * BOLD, WIDTH));
 }
 
 /// The marker and name of a row; what may not be believed is struck out and crossed.
 pub(crate) fn row_label(canvas: &mut Canvas, view: &View<'_>, row: &Row<'_>, y: f64) {
     let series = view.series_of(row);
     let class = if row.is_believable() { "label" } else { "label struck" };
-    let name = fit(&clean_line(&series.name), LABEL_SIZE, LEFT - 30.0);
+    let name = fit(&clean_line(&series.name), LABEL_SIZE * BOLD, LEFT - 30.0);
     canvas.marker(at(7.0, y), series.style, 5.0);
     canvas.text(at(18.0, y + 4.5), Anchor::Start, class, &name);
     if !row.is_believable() {
