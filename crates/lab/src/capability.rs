@@ -139,8 +139,11 @@ fn judge(access: Access, trial: Trial, read: ReadFile<'_>) -> Capability {
         }),
         (errno, Access::Direct) => Err(Missing {
             what: "real-time priority",
-            why: format!("SCHED_FIFO is refused although this is root ({})", reason(errno)),
-            remedy: "give the container CAP_SYS_NICE and its control group a real-time share".to_owned(),
+            why: format!("SCHED_FIFO is refused to this root ({})", reason(errno)),
+            remedy:
+                "leave the user namespace or give the container CAP_SYS_NICE, or keep the machine idle while \
+                     measuring"
+                    .to_owned(),
         }),
     };
     Capability { namespaces, packet_sockets, realtime }

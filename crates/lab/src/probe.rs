@@ -23,7 +23,7 @@ use crate::stamp::{StampedSocket, wall_ns};
 const PROBE_BYTES: usize = 24;
 /// Ethernet, IPv4 and UDP headers and the probe.
 const FRAME_BYTES: u64 = 14 + 20 + 8 + PROBE_BYTES as u64;
-/// Probes do not wait for each other's answers; this far apart they do not queue behind each other either.
+/// Probes do not wait for each other's answers; this far apart at least they do not queue behind each other either.
 const SPACING_NS: u64 = 2_000_000;
 /// The first probe meets cold caches and is not counted.
 const WARM_UPS: u32 = 1;
@@ -39,13 +39,14 @@ pub(crate) fn round_trips(
 ) -> Result<Calibration, LabError> {
     let what = || "measuring round trips on the empty path".to_owned();
     let expected_rtt_ns = expected_ns(&network.up) + expected_ns(&network.down);
+    let spacing_ns = SPACING_NS.max(2 * serialisation_ns(&network.up).max(serialisation_ns(&network.down)));
     let (client, server) = (client.probe_socket()?, server.probe_socket()?);
     let target = server.local_address().step(what)?;
     let (end, lifeline) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).step(what)?;
     let rtt_ns = std::thread::scope(|scope| {
         let echo =
             std::thread::Builder::new().spawn_scoped(scope, || echo_until(&server, &end)).step(what)?;
-        let rtt_ns = send_probes(&client, target, probes, expected_rtt_ns).step(what);
+        let rtt_ns = send_probes(&client, target, probes, spacing_ns, expected_rtt_ns).step(what);
         drop(lifeline);
         echo.join().map_err(|_| LabError::ThreadEnded { thread: "echo" })?.step(what)?;
         rtt_ns
@@ -55,8 +56,11 @@ pub(crate) fn round_trips(
 
 /// Delay and the time that the probe itself takes at the link's rate.
 fn expected_ns(direction: &Direction) -> u64 {
-    let serialisation_ns = |rate: u64| FRAME_BYTES * 8 * 1_000_000_000 / rate.max(1);
-    direction.delay_ns + direction.rate_bits_per_s.map_or(0, serialisation_ns)
+    direction.delay_ns + serialisation_ns(direction)
+}
+
+fn serialisation_ns(direction: &Direction) -> u64 {
+    direction.rate_bits_per_s.map_or(0, |rate| FRAME_BYTES * 8 * 1_000_000_000 / rate.max(1))
 }
 
 /// Sends probes back, with the time at which each came and left, until the other end of the pipe is closed.
@@ -82,6 +86,7 @@ fn send_probes(
     socket: &StampedSocket,
     target: SocketAddr,
     probes: u32,
+    spacing_ns: u64,
     expected_rtt_ns: u64,
 ) -> io::Result<Vec<u64>> {
     let probes = probes + WARM_UPS;
@@ -89,7 +94,7 @@ fn send_probes(
     let mut returned = 0;
     let mut rtt_ns = Vec::new();
     let began_ns = monotonic_ns();
-    let deadline_ns = began_ns + u64::from(probes) * SPACING_NS + 2 * expected_rtt_ns + PATIENCE_NS;
+    let deadline_ns = began_ns + u64::from(probes) * spacing_ns + 2 * expected_rtt_ns + PATIENCE_NS;
     let mut probe = [0; PROBE_BYTES];
     loop {
         while let Some((arrival_ns, _)) = socket.receive(&mut probe)? {
@@ -105,7 +110,7 @@ fn send_probes(
             }
         }
         let now_ns = monotonic_ns();
-        let next_ns = began_ns + sent_at_ns.len() as u64 * SPACING_NS;
+        let next_ns = began_ns + sent_at_ns.len() as u64 * spacing_ns;
         let is_due = sent_at_ns.len() < probes as usize && next_ns <= now_ns;
         if is_due {
             probe[..8].copy_from_slice(&(sent_at_ns.len() as u64).to_ne_bytes());

@@ -43,6 +43,7 @@ const TESTS: &[Test] = &[
     ("processes::a_node_has_its_own_processes", processes::a_node_has_its_own_processes),
     ("processes::all_end_when_the_lab_is_dropped", processes::all_end_when_the_lab_is_dropped),
     ("processes::all_end_when_the_tool_is_killed", processes::all_end_when_the_tool_is_killed),
+    ("processes::many_labs_leave_nothing_behind", processes::many_labs_leave_nothing_behind),
     ("processes::a_lab_without_namespaces", processes::a_lab_without_namespaces),
 ];
 
