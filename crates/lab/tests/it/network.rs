@@ -183,12 +183,14 @@ pub(crate) fn an_offload_left_on_is_an_error() {
     let lab = pair(&network(2 * MS, None, 0.0));
     let (_client, mut server) = connect(&lab);
     lab.server().enter(switch_offloads_on).unwrap();
-    let _sender = std::thread::spawn(move || server.write_all(&[7; 1_000_000]));
+    server.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
+    let sender = std::thread::spawn(move || server.write_all(&[7; 10_000_000]));
     let mut found = None;
     wait_until("a frame that is too long", || {
         found = lab.reports().err();
         found.is_some()
     });
+    assert!(sender.join().unwrap().is_err(), "nothing is forwarded any more");
     match found {
         Some(LabError::FrameTooLong { found_bytes, expected_bytes: 1514 }) => assert!(found_bytes > 1514),
         other => panic!("found {other:?}, expected LabError::FrameTooLong"),
