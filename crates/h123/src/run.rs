@@ -15,7 +15,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use drive::client::{ClientOutcome, Limits};
-use drive::{Adapter, Authority, Found, RunningServer, StartSpec, Support};
+use drive::{Adapter, Authority, RunningServer, StartSpec, Support};
 use lab::{Lab, LabError, PairSpec};
 use model::assignment::{ASSIGNMENT_VERSION, Assignment};
 use model::plan::ClientGroup;
@@ -41,7 +41,7 @@ pub(crate) struct Study<'a> {
     /// What is to be done.
     pub(crate) plan: &'a Plan,
     /// The servers of the plan, by name.
-    pub(crate) servers: BTreeMap<String, (Adapter, Found)>,
+    pub(crate) servers: BTreeMap<String, Adapter>,
     /// Signs the servers' certificates; its own is trusted by the clients alone.
     pub(crate) authority: Authority,
     /// Whether networks can be emulated here; otherwise everything runs over the loopback.
@@ -138,7 +138,7 @@ impl Study<'_> {
     fn unsupported(&self, cell: &Cell) -> Option<String> {
         cell.clients.iter().find_map(|group| {
             let chain = &cell.chains[group.chain];
-            let (_, found) = self.servers.get(&chain.server)?;
+            let found = self.servers.get(&chain.server)?.probe(&self.program).ok()?;
             match found.support(group.variant) {
                 Support::Supported => None,
                 Support::Unsupported(reason) => Some(reason),
@@ -162,7 +162,7 @@ impl Study<'_> {
         seed: u64,
     ) -> Result<RunningServer<'n>, Outcome> {
         let chain = &cell.chains[0];
-        let Some((adapter, _)) = self.servers.get(&chain.server) else {
+        let Some(adapter) = self.servers.get(&chain.server) else {
             return Err(Outcome::failed(
                 FailureKind::Server,
                 format!("there is no server `{}`", chain.server),
@@ -213,8 +213,15 @@ impl Study<'_> {
         };
         let limits =
             Limits { time: Duration::from_nanos(cell.run_limit_ns) + CLIENT_GRACE, bytes: CLIENT_BYTES };
-        drive::client::run(lab.client(), &self.program, &assignment, limits, &logs.join("client.log"))
-            .map_err(|error| tool_failed(FailureKind::Client, &error))
+        drive::client::run_until(
+            lab.client(),
+            &self.program,
+            &assignment,
+            limits,
+            &logs.join("client.log"),
+            self.stop,
+        )
+        .map_err(|error| tool_failed(FailureKind::Client, &error))
     }
 }
 

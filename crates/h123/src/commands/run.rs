@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use analysis::summary::CellStatus;
 use anyhow::{Context, Result};
 use clap::Args;
-use drive::{Adapter, Authority, Found, Servers};
+use drive::{Adapter, Authority, Servers};
 use model::Plan;
 use store::{Environment, ResultFolder};
 
@@ -133,15 +133,9 @@ fn stored_plan(folder: &Path) -> Result<Plan> {
     Ok(plan)
 }
 
-fn find_servers(plan: &Plan) -> Result<BTreeMap<String, (Adapter, Found)>> {
-    let program = std::env::current_exe().context("this program's own path is not known")?;
-    let mut servers = BTreeMap::new();
-    for name in &plan.servers {
-        let adapter = Servers::find(name)?;
-        let found = adapter.probe(&program)?;
-        servers.insert(name.clone(), (adapter, found));
-    }
-    Ok(servers)
+/// The descriptions of the plan's servers. One that is not installed is the outcome of its runs, not an error here.
+fn find_servers(plan: &Plan) -> Result<BTreeMap<String, Adapter>> {
+    plan.servers.iter().map(|name| Ok((name.clone(), Servers::find(name)?))).collect()
 }
 
 fn create(path: &Path, plan: &Plan) -> Result<ResultFolder> {
@@ -181,8 +175,11 @@ fn announce(plan: &Plan, folder: &ResultFolder, missing: Option<&lab::Missing>, 
 
 fn environment(study: &Study<'_>, missing: Option<&lab::Missing>) -> Environment {
     let mut environment = Environment::collect(env!("CARGO_PKG_VERSION"), std::env::args().collect());
-    for (name, (_, found)) in &study.servers {
-        environment.notes.insert(format!("server {name}"), found.version.clone());
+    for (name, adapter) in &study.servers {
+        let version = adapter
+            .probe(&study.program)
+            .map_or_else(|error| format!("not found: {error:#}"), |found| found.version);
+        environment.notes.insert(format!("server {name}"), version);
     }
     let emulation =
         missing.map_or("packets over veth, AF_PACKET, user space".to_owned(), ToString::to_string);

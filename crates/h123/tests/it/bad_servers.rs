@@ -1,0 +1,167 @@
+//! Servers that do not come up, die, answer wrongly, reset or stall: a stored outcome with its reason, and the study
+//! goes on. The servers are described in a `servers/` folder of the current directory, as a user would.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::tool::{Ended, H123, cell, folder, machine, repository, summary};
+
+const STUDY: &str = r#"
+question = "Does the study go on?"
+metric = "page_load_time"
+baseline = { server = "origin" }
+margin = "3%"
+runs = 1
+seed = 1
+
+[matrix]
+variant = ["h1"]
+server = ["origin", "SERVER"]
+network = ["lan"]
+workload = ["small"]
+
+[workload.small]
+kind = "page"
+page = "small"
+"#;
+
+const ADAPTER: &str = r#"
+title = "a bad server"
+program = ["python3"]
+
+[version]
+command = ["{{program}}", "--version"]
+after = "Python "
+
+[start]
+command = ["{{program}}", "{{folder}}/server.py", "{{address}}", "{{ports.h1}}"]
+ready_within = "2s"
+stop_signal = "TERM"
+stop_within = "2s"
+
+[[file]]
+name = "server.py"
+template = "server.py"
+
+[[variant]]
+name = "h1"
+port = 8080
+"#;
+
+/// Accepts connections and hands each to `answer`.
+const SERVE: &str = "
+import os, socket, struct, sys, time
+listener = socket.create_server((sys.argv[1], int(sys.argv[2])))
+def reset(peer):
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
+    peer.close()
+while True:
+    peer, _ = listener.accept()
+    request = peer.recv(65536)
+    if not request:
+        continue
+";
+
+/// Runs a study with a good server and a bad one; gives the bad one's cell and what was said.
+fn study_with(script: &str) -> (Value, Ended) {
+    let _machine = machine();
+    let folder = folder();
+    for name in ["networks", "pages"] {
+        std::os::unix::fs::symlink(repository().join(name), folder.path().join(name)).unwrap();
+    }
+    let server = folder.path().join("servers/bad");
+    std::fs::create_dir_all(&server).unwrap();
+    std::fs::write(server.join("server.toml"), ADAPTER).unwrap();
+    std::fs::write(server.join("server.py"), script).unwrap();
+    std::fs::write(folder.path().join("study.toml"), STUDY.replace("SERVER", "bad")).unwrap();
+    let ended = run(folder.path());
+    let summary = summary(&folder.path().join("out"));
+    assert_eq!(cell(&summary, &["origin"])["runs_ok"], 1, "the good server's run: {summary:#}");
+    let comparison = &summary["comparisons"][0]["verdict"];
+    assert_eq!(comparison["verdict"], "invalid", "{comparison}");
+    (cell(&summary, &["bad"]).clone(), ended.expect(3))
+}
+
+fn run(folder: &Path) -> Ended {
+    let output = Command::new(H123).args(["run", "study.toml", "--out", "out"]).current_dir(folder).output();
+    Ended::of(output.unwrap())
+}
+
+fn reasons(cell: &Value) -> String {
+    let reasons: Vec<&str> = cell["reasons"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    reasons.join("\n")
+}
+
+#[test]
+fn a_server_that_ends_at_once_fails_with_its_last_words() {
+    let (cell, _) = study_with("import sys; sys.exit('no more disk in the drive')");
+    assert_eq!(cell["status"], "failed");
+    assert!(reasons(&cell).contains("no more disk in the drive"), "{}", reasons(&cell));
+}
+
+#[test]
+fn a_server_that_never_listens_fails() {
+    let (cell, _) = study_with("import time; print('thinking', flush=True); time.sleep(60)");
+    assert_eq!(cell["status"], "failed");
+    assert!(reasons(&cell).contains("thinking"), "{}", reasons(&cell));
+}
+
+#[test]
+fn a_server_that_dies_in_the_middle_fails() {
+    let (cell, _) =
+        study_with(&format!("{SERVE}\n    print('I die', file=sys.stderr, flush=True)\n    os._exit(7)\n"));
+    assert_eq!(cell["status"], "failed");
+    let reasons = reasons(&cell);
+    assert!(reasons.contains("died") && reasons.contains("I die") && reasons.contains('7'), "{reasons}");
+}
+
+#[test]
+fn wrong_answers_are_counted_and_condemn_the_cell() {
+    let body = "\n    peer.sendall(b'HTTP/1.1 200 OK\\r\\ncontent-length: 3\\r\\n\\r\\nabc')\n";
+    let (cell, _) = study_with(&format!("{SERVE}{body}"));
+    assert_ne!(cell["status"], "valid", "{cell:#}");
+    assert!(cell.to_string().contains("body_length") || reasons(&cell).contains("body"), "{cell:#}");
+    let status = "\n    peer.sendall(b'HTTP/1.1 503 No\\r\\ncontent-length: 0\\r\\n\\r\\n')\n";
+    let (cell, _) = study_with(&format!("{SERVE}{status}"));
+    assert_ne!(cell["status"], "valid", "{cell:#}");
+    assert!(cell.to_string().contains("503"), "{cell:#}");
+    let garbage = "\n    peer.sendall(b'\\x00\\x01\\x02 what is HTTP?\\r\\n\\r\\n')\n";
+    let (cell, _) = study_with(&format!("{SERVE}{garbage}"));
+    assert_ne!(cell["status"], "valid", "{cell:#}");
+}
+
+#[test]
+fn resets_are_counted() {
+    let (cell, _) = study_with(&format!("{SERVE}\n    reset(peer)\n"));
+    assert_ne!(cell["status"], "valid", "{cell:#}");
+    assert!(cell.to_string().contains("reset"), "{cell:#}");
+}
+
+#[test]
+fn a_stalled_server_is_a_timeout() {
+    let (cell, _) =
+        study_with(&format!("{SERVE}\n    peers = globals().setdefault('peers', []); peers.append(peer)\n"));
+    assert_ne!(cell["status"], "valid", "{cell:#}");
+    assert!(cell.to_string().contains("time"), "{cell:#}");
+}
+
+#[test]
+fn a_server_that_is_not_installed_is_an_outcome() {
+    let _machine = machine();
+    let folder = folder();
+    for name in ["networks", "pages"] {
+        std::os::unix::fs::symlink(repository().join(name), folder.path().join(name)).unwrap();
+    }
+    let server = folder.path().join("servers/bad");
+    std::fs::create_dir_all(&server).unwrap();
+    std::fs::write(server.join("server.toml"), ADAPTER.replace("\"python3\"", "\"no-such-program\""))
+        .unwrap();
+    std::fs::write(server.join("server.py"), "").unwrap();
+    std::fs::write(folder.path().join("study.toml"), STUDY.replace("SERVER", "bad")).unwrap();
+    let ended = run(folder.path()).expect(3);
+    let summary = summary(&folder.path().join("out"));
+    assert_eq!(cell(&summary, &["origin"])["runs_ok"], 1, "{}", ended.stderr);
+    assert!(reasons(cell(&summary, &["bad"])).contains("no-such-program"), "{summary:#}");
+}

@@ -1,0 +1,132 @@
+//! Ctrl-C, `kill -9` and `--resume`: what was measured stays, nothing else does.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::tool::{Ended, H123, folder, h123, machine, processes_with, repository, summary};
+
+fn start(out: &Path) -> Child {
+    Command::new(H123)
+        .args([
+            "run",
+            "quick",
+            "--runs",
+            "2",
+            "--variant",
+            "h1s",
+            "--variant",
+            "h3",
+            "--network",
+            "lan",
+            "--out",
+        ])
+        .arg(out)
+        .current_dir(repository())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// Waits until so many runs are stored.
+fn wait_for_runs(out: &Path, runs: usize) {
+    let begin = Instant::now();
+    loop {
+        let stored = std::fs::read_dir(out.join("samples")).map_or(0, |entries| {
+            entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with("run-")).count()
+        });
+        if stored >= runs {
+            return;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(60), "{stored} of {runs} runs after a minute");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn signal(child: &Child, signal: Signal) {
+    let pid = Pid::from_child(child);
+    kill_process(pid, signal).unwrap();
+}
+
+/// Network namespaces of processes, by inode.
+fn namespaces() -> std::collections::BTreeSet<String> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    entries
+        .filter_map(|entry| std::fs::read_link(entry.path().join("ns/net")).ok())
+        .map(|link| link.to_string_lossy().into_owned())
+        .collect()
+}
+
+/// Fails unless every process of the result and every new namespace is gone within a few seconds.
+fn expect_nothing_left(out: &Path, before: &std::collections::BTreeSet<String>) {
+    let begin = Instant::now();
+    loop {
+        let processes = processes_with(out.to_str().unwrap());
+        let clients = processes_with("load --assignment");
+        let new: Vec<_> = namespaces().difference(before).cloned().collect();
+        if processes.is_empty() && clients.is_empty() && new.is_empty() {
+            return;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(10), "left behind: {processes:?} {clients:?} {new:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn an_interrupted_study_is_stored_and_can_be_continued() {
+    let _machine = machine();
+    let folder = folder();
+    let out = folder.path().join("out");
+    let before = namespaces();
+    let child = start(&out);
+    wait_for_runs(&out, 2);
+    signal(&child, Signal::INT);
+    let ended = Ended::of(child.wait_with_output().unwrap()).expect(130);
+    assert!(ended.stderr.contains("--resume"), "{}", ended.stderr);
+    expect_nothing_left(&out, &before);
+    let stored = summary(&out)["runs_stored"].as_u64().unwrap();
+    assert!((2..8).contains(&stored), "{stored} runs");
+    assert!(out.join("report.html").exists(), "what there is, is reported");
+
+    let resumed = h123(["run", "--resume", out.to_str().unwrap()]);
+    assert!(matches!(resumed.code, 0 | 3), "{}", resumed.stderr);
+    assert_eq!(summary(&out)["runs_stored"], 8);
+    expect_nothing_left(&out, &before);
+}
+
+#[test]
+fn a_killed_tool_leaves_nothing_and_its_runs_count() {
+    let _machine = machine();
+    let folder = folder();
+    let before = namespaces();
+    // At different moments of a run: while a lab comes up, while servers start, while clients work, while rows are written.
+    for (index, wait_ms) in [0, 20, 45, 70, 110].into_iter().enumerate() {
+        let out = folder.path().join(format!("out{index}"));
+        let mut child = start(&out);
+        wait_for_runs(&out, 1);
+        std::thread::sleep(Duration::from_millis(wait_ms));
+        signal(&child, Signal::KILL);
+        child.wait().unwrap();
+        expect_nothing_left(&out, &before);
+    }
+    let out = folder.path().join("out4");
+    let resumed = h123(["run", "--resume", out.to_str().unwrap()]);
+    assert!(matches!(resumed.code, 0 | 3), "{}", resumed.stderr);
+    assert_eq!(summary(&out)["runs_stored"], 8);
+}
+
+#[test]
+fn a_study_that_is_whole_has_nothing_to_resume_and_says_its_result_again() {
+    let _machine = machine();
+    let folder = folder();
+    let out = folder.path().join("out");
+    let done = Ended::of(start(&out).wait_with_output().unwrap());
+    assert!(matches!(done.code, 0 | 3), "{}", done.stderr);
+    let before = std::fs::read(out.join("summary.json")).unwrap();
+    let again = h123(["run", "--resume", out.to_str().unwrap()]);
+    assert_eq!(again.code, done.code, "{}", again.stderr);
+    assert!(std::fs::read(out.join("summary.json")).unwrap() == before);
+}

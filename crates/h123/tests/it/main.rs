@@ -1,0 +1,15 @@
+//! The tool as its users meet it: the real binary, real namespaces, real servers, a real browser.
+//!
+//! Studies share one machine: each takes [`tool::machine`] for its time, so that no two measure at once.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod bad_input;
+mod bad_servers;
+mod browser;
+mod generator;
+mod interrupted;
+mod nginx;
+mod permissions;
+mod quick;
+mod tool;

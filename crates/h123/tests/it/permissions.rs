@@ -1,0 +1,112 @@
+//! As an ordinary user: emulated in a user namespace; and where that is forbidden too: said, and invalid.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::tool::{Ended, H123, cell, check, folder, machine, repository, summary};
+
+/// The user `nobody` of every Linux.
+const NOBODY: &str = "65534";
+
+/// Calls the tool as an ordinary user; where the tests run as one already, as that.
+fn as_user(args: &[&str], directory: &Path) -> Ended {
+    let is_root = rustix::process::geteuid().is_root();
+    let mut command = if is_root {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", "--", H123]);
+        command
+    } else {
+        Command::new(H123)
+    };
+    Ended::of(command.args(args).current_dir(directory).output().unwrap())
+}
+
+#[test]
+fn an_ordinary_user_gets_valid_cells_on_north_carolina() {
+    let _machine = machine();
+    let folder = folder();
+    let out = folder.path().join("out");
+    let args = [
+        "run",
+        "quick",
+        "--runs",
+        "2",
+        "--network",
+        "north-carolina",
+        "--workload",
+        "large",
+        "--variant",
+        "h1s",
+        "--variant",
+        "h2",
+        "--variant",
+        "h3",
+        "--out",
+    ];
+    let args: Vec<&str> = args.into_iter().chain([out.to_str().unwrap()]).collect();
+    // The repository may be closed to this user; the binary carries its data files.
+    let ended = as_user(&args, folder.path());
+    assert_eq!(ended.code, 0, "stdout:\n{}\nstderr:\n{}", ended.stdout, ended.stderr);
+    let summary = summary(&out);
+    for variant in ["h1s", "h2", "h3"] {
+        let cell = cell(&summary, &[variant]);
+        assert_eq!(cell["runs_ok"], 2);
+        assert!(cell["status"] == "valid" || cell["status"] == "doubt", "{cell:#}");
+        assert_eq!(check(cell, "emulation")["result"], "pass");
+        assert_eq!(check(cell, "calibration")["result"], "pass", "{cell:#}");
+    }
+}
+
+/// A user namespace in which no further one may be made and from which every capability is gone.
+const FORBID: &str = "echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-all --inh-caps=-all \
+                      --no-new-privs \"$@\"";
+
+#[test]
+fn without_any_namespace_the_study_runs_over_loopback_and_every_cell_is_invalid() {
+    let _machine = machine();
+    let folder = folder();
+    let out = folder.path().join("out");
+    let forbidden = |args: &[&str]| {
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "sh", "-c", FORBID, "sh", H123]).args(args);
+        Ended::of(command.current_dir(repository()).output().unwrap())
+    };
+    let ended = forbidden(&[
+        "run",
+        "quick",
+        "--runs",
+        "2",
+        "--network",
+        "lan",
+        "--variant",
+        "h1s",
+        "--variant",
+        "h3",
+        "--out",
+        out.to_str().unwrap(),
+    ])
+    .expect(3);
+    assert!(ended.stderr.contains("no network is emulated"), "{}", ended.stderr);
+    let summary = summary(&out);
+    for cell in summary["cells"].as_array().unwrap() {
+        assert_eq!(cell["runs_ok"], 2, "{cell:#}");
+        assert_eq!(cell["status"], "invalid", "{cell:#}");
+        let emulation = check(cell, "emulation");
+        assert_eq!(emulation["result"], "invalid");
+        assert!(emulation.to_string().contains("not emulated"), "{emulation}");
+    }
+    for comparison in summary["comparisons"].as_array().unwrap() {
+        assert_eq!(comparison["verdict"]["verdict"], "invalid");
+    }
+    let doctor = forbidden(&["doctor"]).expect(3);
+    assert!(doctor.stdout.contains("max_user_namespaces"), "{}", doctor.stdout);
+}
+
+#[test]
+fn doctor_says_what_this_machine_can_do() {
+    let doctor =
+        Ended::of(Command::new(H123).arg("doctor").current_dir(repository()).output().unwrap()).expect(0);
+    for text in ["namespaces", "packet sockets", "real-time priority", "origin", "nginx"] {
+        assert!(doctor.stdout.contains(text), "{text} in:\n{}", doctor.stdout);
+    }
+}

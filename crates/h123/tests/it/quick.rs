@@ -1,0 +1,223 @@
+//! The study `quick` in short form, as whoever runs the tests: everything that the tool promises of it.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use analysis::predict_page_load_ns;
+use model::plan::Plan;
+use model::{Page, Variant};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::tool::{cell, check, folder, h123, machine, median, processes_with, summary};
+
+/// Runs of each cell: enough for intervals, few enough for a test.
+const RUNS: &str = "3";
+
+/// A result of `quick` with three runs of each cell, measured once for all tests.
+pub(crate) fn result() -> &'static Path {
+    static RESULT: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
+    let (_, path) = RESULT.get_or_init(|| {
+        let folder = folder();
+        let path = folder.path().join("quick");
+        let _machine = machine();
+        let ended = h123(["run", "quick", "--runs", RUNS, "--out", path.to_str().unwrap()]);
+        assert!(matches!(ended.code, 0 | 3), "stdout:\n{}\nstderr:\n{}", ended.stdout, ended.stderr);
+        assert!(ended.stdout.contains("report: "), "{}", ended.stdout);
+        assert!(ended.stdout.contains("north-carolina"), "{}", ended.stdout);
+        (folder, path)
+    });
+    path
+}
+
+fn plan() -> Plan {
+    serde_json::from_slice(&std::fs::read(result().join("plan.json")).unwrap()).unwrap()
+}
+
+#[test]
+fn every_run_is_stored_and_every_cell_has_its_numbers() {
+    let summary = summary(result());
+    assert_eq!(summary["runs_planned"], 60);
+    assert_eq!(summary["runs_stored"], 60);
+    let cells = summary["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 20);
+    for cell in cells {
+        assert_eq!(cell["runs_ok"], 3, "{cell:#}");
+        for metric in ["page_load_time", "time_to_first_byte", "handshake_time"] {
+            assert!(median(cell, metric) > 0.0);
+            let interval = &cell["metrics"][metric]["median"];
+            assert!(interval["low"].as_f64() <= interval["value"].as_f64());
+            assert!(interval["high"].as_f64() >= interval["value"].as_f64());
+        }
+        for sound in
+            ["version", "status", "body_length", "failed_requests", "all_requested", "emulator_drops"]
+        {
+            assert_eq!(check(cell, sound)["result"], "pass", "{cell:#}");
+        }
+    }
+}
+
+#[test]
+fn requests_connections_and_bytes_are_what_the_pages_say() {
+    let summary = summary(result());
+    for variant in Variant::ALL {
+        for (page, requests, bytes) in [("small", 3.0, 20_000.0), ("large", 55.0, 1_600_000.0)] {
+            for network in ["lan", "north-carolina"] {
+                let cell = cell(&summary, &[variant.name(), page, network]);
+                assert_eq!(median(cell, "requests"), requests);
+                assert_eq!(median(cell, "body_bytes_received"), bytes);
+                // Headers, handshakes and acknowledgements come on top; nothing is compressed.
+                let wire = median(cell, "wire_bytes_down");
+                assert!(wire > bytes && wire < bytes * 1.15 + 20_000.0, "{variant} {page}: {wire}");
+                assert!(median(cell, "packets_up") > 3.0);
+            }
+        }
+        let large = cell(&summary, &[variant.name(), "large", "north-carolina"]);
+        let connections = if matches!(variant, Variant::H1 | Variant::H1s) { 6.0 } else { 1.0 };
+        assert_eq!(median(large, "connections"), connections, "{variant}");
+        let compressed =
+            median(large, "request_header_wire_bytes") / median(large, "request_header_raw_bytes");
+        match variant {
+            Variant::H1 | Variant::H1s => assert!(compressed > 1.0, "{variant}: {compressed}"),
+            // HPACK refers back to what it has sent; QPACK here has its static table alone.
+            Variant::H2c | Variant::H2 => assert!(compressed < 0.5, "{variant}: {compressed}"),
+            Variant::H3 => assert!(compressed < 1.0, "{variant}: {compressed}"),
+        }
+    }
+}
+
+/// The prediction, per variant, on north-carolina (RTT 150 ms, 50 Mbit/s), in round trips:
+///
+/// | variant | small page | large page |
+/// |---|---|---|
+/// | h1  | TCP 1 + document 1 + second connection 1 + resource 1 = 4 | 6 connections in slow start each |
+/// | h1s | TCP 1 + TLS 1 + document 1 + two resources in turn 2 = 5 | the same, one round trip more per connection |
+/// | h2c | TCP 1 + document 1 + both resources 1 = 3 | slow start of one connection |
+/// | h2  | h2c + TLS 1 = 4 | h2c + TLS 1 |
+/// | h3  | QUIC 1 + document 1 + both resources 1 = 3 | slow start of one connection, paced |
+///
+/// `analysis::predict` adds serialisation at the link's rate; measured times lie within 10 % of it.
+#[test]
+fn load_times_are_what_round_trips_and_rate_predict() {
+    let plan = plan();
+    let summary = summary(result());
+    let network = plan.networks.iter().find(|network| network.name == "north-carolina").unwrap();
+    let pages: Vec<Page> = plan.pages();
+    let mut lines = Vec::new();
+    let mut off = 0;
+    for variant in Variant::ALL {
+        for page in &pages {
+            #[expect(clippy::cast_precision_loss, reason = "compared within per cents")]
+            let predicted = predict_page_load_ns(page, network, variant, &plan.pins) as f64;
+            let cell = cell(&summary, &[variant.name(), &page.name, "north-carolina"]);
+            let measured = median(cell, "page_load_time");
+            let ratio = measured / predicted;
+            lines
+                .push(format!("{variant} {}: predicted {predicted:.0} ns, measured × {ratio:.3}", page.name));
+            off += usize::from(!(0.9..1.1).contains(&ratio));
+        }
+    }
+    assert_eq!(off, 0, "{}", lines.join("\n"));
+}
+
+#[test]
+fn round_trips_tell_the_variants_apart() {
+    const RTT_NS: f64 = 150e6;
+    let summary = summary(result());
+    let time = |variant: &str, page: &str, metric: &str| {
+        median(cell(&summary, &[variant, page, "north-carolina"]), metric) / RTT_NS
+    };
+    for (variant, handshake) in [("h1", 1.0), ("h1s", 2.0), ("h2c", 1.0), ("h2", 2.0), ("h3", 1.0)] {
+        let measured = time(variant, "small", "handshake_time");
+        assert!((measured - handshake).abs() < 0.1, "{variant}: {measured} round trips");
+        let first_byte = time(variant, "small", "time_to_first_byte");
+        assert!((first_byte - handshake - 1.0).abs() < 0.15, "{variant}: {first_byte} round trips");
+    }
+    // Cold h3 saves a round trip against h2; the large page needs fewer on h2 and h3 than on h1s.
+    let saved = time("h2", "small", "page_load_time") - time("h3", "small", "page_load_time");
+    assert!((saved - 1.0).abs() < 0.2, "{saved} round trips");
+    for variant in ["h2", "h3"] {
+        assert!(time(variant, "large", "page_load_time") < 0.8 * time("h1s", "large", "page_load_time"));
+    }
+}
+
+#[test]
+fn north_carolina_is_valid_but_for_the_few_runs_and_its_large_page_has_verdicts() {
+    let summary = summary(result());
+    for variant in Variant::ALL {
+        for page in ["small", "large"] {
+            let cell = cell(&summary, &[variant.name(), page, "north-carolina"]);
+            assert!(cell["status"] == "valid" || cell["status"] == "doubt", "{cell:#}");
+            assert_eq!(check(cell, "emulation")["result"], "pass");
+            assert_eq!(check(cell, "calibration")["result"], "pass", "{cell:#}");
+        }
+    }
+    let comparisons: Vec<&Value> = summary["comparisons"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|comparison| comparison["primary"] == true)
+        .filter(|comparison| {
+            let levels = comparison["context"].as_array().unwrap();
+            ["north-carolina", "large"]
+                .iter()
+                .all(|wanted| levels.iter().any(|level| level["value"] == *wanted))
+        })
+        .collect();
+    assert_eq!(comparisons.len(), 4);
+    for comparison in comparisons {
+        assert_eq!(comparison["verdict"]["verdict"], "better", "{comparison:#}");
+    }
+}
+
+#[test]
+fn the_result_folder_is_complete_and_can_be_reported_again() {
+    let result = result();
+    for file in [
+        "plan.json",
+        "environment.json",
+        "summary.json",
+        "report.html",
+        "samples/requests.parquet",
+        "samples/connections.parquet",
+        "samples/runs.parquet",
+        "tables/cells.csv",
+        "tables/comparisons.csv",
+        "tables/validity.csv",
+    ] {
+        let length = std::fs::metadata(result.join(file)).unwrap_or_else(|e| panic!("{file}: {e}")).len();
+        assert!(length > 100, "{file} has {length} bytes");
+    }
+    let figures = std::fs::read_dir(result.join("figures")).unwrap().count();
+    assert!(figures >= 8, "{figures} figures");
+    let before = std::fs::read(result.join("summary.json")).unwrap();
+    std::fs::remove_file(result.join("report.html")).unwrap();
+    let ended = h123(["report", result.to_str().unwrap()]);
+    assert!(matches!(ended.code, 0 | 3), "{}", ended.stderr);
+    assert!(result.join("report.html").exists());
+    assert!(
+        std::fs::read(result.join("summary.json")).unwrap() == before,
+        "the same samples, the same analysis"
+    );
+}
+
+#[test]
+fn nothing_is_left_behind() {
+    let result = result();
+    let left = processes_with(result.to_str().unwrap());
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn the_plan_is_shown_without_running_anything() {
+    let ended = h123(["plan", "quick"]).expect(0);
+    for text in ["20 cells", "north-carolina", "baseline", "expected", "Order"] {
+        assert!(ended.stdout.contains(text), "{text} in:\n{}", ended.stdout);
+    }
+    let json: Plan = serde_json::from_str(&h123(["plan", "quick", "--json"]).expect(0).stdout).unwrap();
+    assert_eq!(json.runs.len(), 100);
+    let narrowed =
+        h123(["plan", "quick", "--json", "--network", "lan", "--variant", "h1s", "--variant", "h3"]);
+    let json: Plan = serde_json::from_str(&narrowed.expect(0).stdout).unwrap();
+    assert_eq!(json.runs.len(), 20);
+}
