@@ -36,6 +36,7 @@ const TESTS: &[Test] = &[
     ("network::a_batch_arrives_as_single_datagrams", network::a_batch_arrives_as_single_datagrams),
     ("network::all_can_be_lost", network::all_can_be_lost),
     ("network::the_seed_decides_what_is_lost", network::the_seed_decides_what_is_lost),
+    ("network::a_flood_is_accounted_for", network::a_flood_is_accounted_for),
     ("network::an_offload_left_on_is_an_error", network::an_offload_left_on_is_an_error),
     ("processes::input_output_and_exit", processes::input_output_and_exit),
     ("processes::stop_and_timeout", processes::stop_and_timeout),
