@@ -36,10 +36,18 @@ impl Work {
     pub fn new(workload: &assignment::Workload, now: u64) -> Self {
         match workload {
             assignment::Workload::Page { page } => Work::Page(PageLoader::new(page.clone(), now)),
-            assignment::Workload::Closed { paths, connections, streams, requests, duration_ns, warmup_ns } => {
+            assignment::Workload::Closed {
+                paths,
+                connections,
+                streams,
+                requests,
+                duration_ns,
+                warmup_ns,
+            } => {
                 let limits = closed::Limits {
                     requests: *requests,
-                    ends_ns: duration_ns.map(|duration| now.saturating_add(*warmup_ns).saturating_add(duration)),
+                    ends_ns: duration_ns
+                        .map(|duration| now.saturating_add(*warmup_ns).saturating_add(duration)),
                     warmup_ends_ns: now.saturating_add(*warmup_ns),
                 };
                 Work::Closed(ClosedLoop::new(paths.clone(), *connections, *streams, limits))
