@@ -21,8 +21,10 @@ mod emulator_late;
 mod failed_requests;
 mod failed_runs;
 mod runs;
+mod server_waited;
 mod status;
 mod version;
+mod waiting;
 
 /// Every check, in the order in which reports show them.
 pub const CHECKS: &[Check] = &[
@@ -40,6 +42,7 @@ pub const CHECKS: &[Check] = &[
     emulator_drops::CHECK,
     client_cpu::CHECK,
     client_waited::CHECK,
+    server_waited::CHECK,
 ];
 
 /// One check.

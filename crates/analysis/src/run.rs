@@ -28,6 +28,8 @@ pub struct RunSummary {
     pub groups: Vec<GroupFacts>,
     /// What the emulator did; empty where there was none.
     pub links: Vec<LinkReport>,
+    /// Time that the servers' threads were runnable but did not run.
+    pub server_run_queue_ns: u64,
     /// The known-answer round trips; `None` where nothing was emulated.
     pub calibration: Option<Calibration>,
 }
@@ -112,6 +114,7 @@ impl RunSummary {
             metrics,
             groups,
             links: record.links.clone(),
+            server_run_queue_ns: record.servers.iter().map(|server| server.run_queue_ns).sum(),
             calibration: record.calibration.clone(),
         }
     }

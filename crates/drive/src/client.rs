@@ -28,12 +28,14 @@ const END_LIMIT: Duration = Duration::from_secs(2);
 const STOP_POLL: Duration = Duration::from_millis(50);
 
 /// What a client process may use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// From its start to its last message; later it is killed and the outcome is a timeout.
     pub time: Duration,
     /// All bytes that it may say.
     pub bytes: u64,
+    /// The CPUs that it may run on; all where empty.
+    pub cpus: Vec<usize>,
 }
 
 /// What a client process brought back: all rows that arrived whole, even where it failed afterwards.
@@ -80,11 +82,12 @@ pub fn run_until(
 ) -> Result<ClientOutcome> {
     let text = serde_json::to_vec(assignment).context("cannot write the assignment as JSON")?;
     let stderr = log::open(log).with_context(|| format!("cannot open {}", log.display()))?;
-    let program = Program::new(program)
+    let mut program = Program::new(program)
         .args(["load", "--assignment", "-"])
         .stdin(Input::Bytes(text))
         .stdout(Output::Pipe)
         .stderr(Output::File(stderr));
+    program.cpus.clone_from(&limits.cpus);
     let started = Instant::now();
     let mut process = match node.spawn(program) {
         Ok(process) => process,
@@ -95,9 +98,10 @@ pub fn run_until(
         }
     };
     let stdout = process.take_stdout().context("the client has no standard output")?;
+    let time = limits.time;
     let mut conversation = Conversation::new(limits, log);
     let portions = read_in_thread(stdout)?;
-    let end = conversation.listen(&portions, started + limits.time, stop);
+    let end = conversation.listen(&portions, started + time, stop);
     // The reader ends with the pipe, and the pipe with the process: nothing is left behind.
     drop(portions);
     conversation.outcome.outcome = conversation.judge(end, &process);

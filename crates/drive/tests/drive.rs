@@ -76,6 +76,7 @@ impl Place {
             identity: &self.identity,
             server_name: "server.h123.test",
             threads: 1,
+            cpus: &[],
             seed: 1,
         }
     }
@@ -93,7 +94,7 @@ impl Place {
     }
 }
 
-const LIMITS: Limits = Limits { time: Duration::from_secs(30), bytes: 1 << 20 };
+const LIMITS: Limits = Limits { time: Duration::from_secs(30), bytes: 1 << 20, cpus: Vec::new() };
 
 fn assignment() -> Assignment {
     Assignment {
@@ -225,7 +226,8 @@ fn nginx_serves_the_client_node_of_a_lab() {
     drive::write_content(&content, &place.pages).unwrap();
     let text = "title = 'x'\nsource = 'y'\nrtt = '1ms'\n";
     let network = Network::parse("n", Source { file: "n.toml", text }).unwrap();
-    let lab = Lab::pair(PairSpec { network: &network, pins: &place.pins, seed: 1 }).unwrap();
+    let lab =
+        Lab::pair(PairSpec { network: &network, pins: &place.pins, seed: 1, emulator_cpu: None }).unwrap();
     let variants = [Variant::H1, Variant::H1s, Variant::H2c, Variant::H2];
     let server = nginx.start(lab.server(), &place.spec(&run, &content, &variants)).unwrap();
     let target = server.target(Variant::H1).unwrap();

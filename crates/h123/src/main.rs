@@ -1,6 +1,7 @@
 //! h123: a laboratory for HTTP/1.1, HTTP/2 and HTTP/3.
 
 mod commands;
+mod cores;
 mod exit;
 mod library;
 mod load_summary;

@@ -23,6 +23,7 @@ use model::sample::{FailureKind, Outcome};
 use model::{Cell, Page, Plan, PlannedRun, RunRecord, Variant};
 use store::ResultFolder;
 
+use crate::cores::Cores;
 use crate::progress::Progress;
 
 /// Known-answer round trips before each run: few, because a run at 150 ms RTT has no more than 0.3 s to spare.
@@ -46,6 +47,8 @@ pub(crate) struct Study<'a> {
     pub(crate) authority: Authority,
     /// Whether networks can be emulated here; otherwise everything runs over the loopback.
     pub(crate) emulated: bool,
+    /// Where client and server run.
+    pub(crate) cores: Cores,
     /// This program, which is also the client and the origin.
     pub(crate) program: PathBuf,
     /// The pages of the plan's workloads.
@@ -151,7 +154,12 @@ impl Study<'_> {
             return Lab::loopback();
         }
         let network = self.plan.network_of(cell);
-        Lab::pair(PairSpec { network, pins: &self.plan.pins, seed: planned.seed })
+        Lab::pair(PairSpec {
+            network,
+            pins: &self.plan.pins,
+            seed: planned.seed,
+            emulator_cpu: self.cores.emulator,
+        })
     }
 
     fn start_server<'n>(
@@ -182,6 +190,7 @@ impl Study<'_> {
             identity: &identity.map_err(|error| tool_failed(FailureKind::Server, &error))?,
             server_name: SERVER_NAME,
             threads: SERVER_THREADS,
+            cpus: &self.cores.server,
             seed,
         };
         adapter.start(lab.server(), &spec)
@@ -211,8 +220,11 @@ impl Study<'_> {
             seed: seed ^ u64::from(group.group),
             deadline_ns: cell.run_limit_ns,
         };
-        let limits =
-            Limits { time: Duration::from_nanos(cell.run_limit_ns) + CLIENT_GRACE, bytes: CLIENT_BYTES };
+        let limits = Limits {
+            time: Duration::from_nanos(cell.run_limit_ns) + CLIENT_GRACE,
+            bytes: CLIENT_BYTES,
+            cpus: self.cores.client.clone(),
+        };
         drive::client::run_until(
             lab.client(),
             &self.program,

@@ -17,6 +17,7 @@ pub(crate) use clock::{monotonic_ns, nanoseconds};
 use engine::{Command, Engine};
 use port::Port;
 
+use crate::affinity;
 use crate::error::{LabError, Step};
 use crate::link::{self, End};
 use crate::worker::{Pending, Worker};
@@ -75,14 +76,22 @@ pub(crate) struct Connected {
 }
 
 impl Connected {
-    /// Starts the loop.
-    pub(crate) fn start(self, directions: [Direction; 2], seeds: [u64; 2]) -> Result<Emulator, LabError> {
+    /// Starts the loop, on one CPU where that is given.
+    pub(crate) fn start(
+        self,
+        directions: [Direction; 2],
+        seeds: [u64; 2],
+        cpu: Option<usize>,
+    ) -> Result<Emulator, LabError> {
         let Connected { worker, ports, mtu_bytes } = self;
         let (commands, receiver) = mpsc::channel();
         let what = || "starting the emulator's loop".to_owned();
         let flags = rustix::event::EventfdFlags::CLOEXEC | rustix::event::EventfdFlags::NONBLOCK;
         let bell = rustix::event::eventfd(0, flags).step(what)?;
         let loop_bell = bell.try_clone().step(what)?;
+        worker.run(move || {
+            affinity::keep_to(cpu.as_slice()).step(|| format!("keeping the emulator to CPU {cpu:?}"))
+        })?;
         drop(
             worker
                 .begin(move || Engine::new(ports, mtu_bytes, receiver, loop_bell, &directions, seeds).run()),

@@ -7,6 +7,7 @@
 //! Every call that makes the process something else ([`enter`]) or starts threads is explicit; packets and processes
 //! are all that this crate knows.
 
+mod affinity;
 pub mod capability;
 mod emulator;
 mod error;
@@ -54,6 +55,8 @@ pub struct PairSpec<'a> {
     pub pins: &'a Pins,
     /// Decides which packets are lost.
     pub seed: u64,
+    /// The CPU that the emulator runs on; any where `None`.
+    pub emulator_cpu: Option<usize>,
 }
 
 #[derive(Debug)]
@@ -70,7 +73,7 @@ impl Lab {
     /// The rights are missing ([`LabError::Missing`]; see [`enter`]) or the kernel refuses a step.
     pub fn pair(spec: PairSpec<'_>) -> Result<Lab, LabError> {
         capability::require()?;
-        let PairSpec { network, pins, seed } = spec;
+        let PairSpec { network, pins, seed, emulator_cpu } = spec;
         let emulator = emulator::Beginning::new(pins.mtu_bytes)?;
         let nodes = [End::Client, End::Server].map(|end| node::Beginning::new(end, pins));
         let [client, server] = nodes;
@@ -78,7 +81,7 @@ impl Lab {
         let emulator = emulator.connect([nodes[0].network()?, nodes[1].network()?])?;
         let configured = nodes.each_ref().map(|node| node.begin_configuring(pins));
         let directions = [network.up.clone(), network.down.clone()];
-        let emulator = emulator.start(directions, seeds(seed))?;
+        let emulator = emulator.start(directions, seeds(seed), emulator_cpu)?;
         for pending in configured {
             pending.wait()??;
         }

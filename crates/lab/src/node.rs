@@ -166,6 +166,14 @@ impl Node {
         usage
     }
 
+    /// Time that the threads of the node's running processes were runnable without running, so far; 0 where nothing is
+    /// emulated, because nothing is measured there.
+    pub fn run_queue_ns(&self) -> u64 {
+        let Some(isolation) = &self.isolation else { return 0 };
+        let init = isolation.init.pid().as_raw_nonzero().get();
+        processes_of(init).filter(|pid| *pid != init).map(process::run_queue_of_running_ns).sum()
+    }
+
     /// Configures the node's end of its link, which must exist.
     pub(crate) fn begin_configuring(&self, pins: &Pins) -> Pending<Result<(), LabError>> {
         let (end, pins) = (self.end, pins.clone());

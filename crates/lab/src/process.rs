@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal};
 
+use crate::affinity;
 use crate::error::{LabError, Step};
 
 /// What to start.
@@ -163,7 +164,7 @@ impl Program {
         if dies_with_thread {
             die_with_parent(&mut command);
         }
-        let mut child = with_affinity(&self.cpus, || command.spawn()).step(what)?;
+        let mut child = affinity::with(&self.cpus, || command.spawn()).step(what)?;
         let streams = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let child = Child::new(child.id(), !self.is_foreground).step(what)?;
         Ok(Process { child: Arc::new(child), stdin: streams.0, stdout: streams.1, stderr: streams.2 })
@@ -357,29 +358,6 @@ fn die_with_parent(command: &mut std::process::Command) {
     unsafe { command.pre_exec(arm) };
 }
 
-/// Runs `spawn` with the calling thread, and so the child, on these CPUs only.
-fn with_affinity<T>(cpus: &[usize], spawn: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-    if cpus.is_empty() {
-        return spawn();
-    }
-    let before = sched_getaffinity(None)?;
-    let mut wanted = CpuSet::new();
-    for cpu in cpus {
-        if *cpu >= CpuSet::MAX_CPU {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!("found CPU {cpu}, expected less"),
-            ));
-        }
-        wanted.set(*cpu);
-    }
-    sched_setaffinity(None, &wanted)?;
-    let result = spawn();
-    sched_setaffinity(None, &before)?;
-    result
-}
-
 fn wait4(pid: Pid) -> io::Result<Option<Exit>> {
     let mut status = 0;
     // SAFETY: all zeros is a valid `rusage`, which holds integers.
@@ -427,6 +405,15 @@ pub(crate) fn cpu_of_running_ns(pid: i32) -> (u64, u64) {
         }
     };
     (user_ns + children_user * tick_ns, total_ns - user_ns + children_system * tick_ns)
+}
+
+/// Time that the threads of a running process were runnable without running, so far (second field of schedstat).
+pub(crate) fn run_queue_of_running_ns(pid: i32) -> u64 {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let waited = |folder: PathBuf| -> Option<u64> {
+        std::fs::read_to_string(folder.join("schedstat")).ok()?.split_whitespace().nth(1)?.parse().ok()
+    };
+    threads.filter_map(|thread| waited(thread.path())).sum()
 }
 
 fn process_clock_ns(pid: i32) -> Option<u64> {

@@ -47,6 +47,9 @@ pub struct ServerReport {
     pub cpu_user_ns: u64,
     /// CPU time in the kernel.
     pub cpu_system_ns: u64,
+    /// Time that its threads were runnable but did not run, over the run.
+    #[serde(default)]
+    pub run_queue_ns: u64,
 }
 
 /// What the emulator did on one link during one run.

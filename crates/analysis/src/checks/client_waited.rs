@@ -1,10 +1,7 @@
 //! The client ran when it could have run.
 
-use model::units::NANOS_PER_MS;
-
-use super::{Check, Context, Finding, percent};
-use crate::number;
-use crate::run::GroupFacts;
+use super::{Check, Context, Finding, percent, waiting};
+use crate::run::RunSummary;
 
 pub(super) const CHECK: Check = Check {
     name: "client_waited",
@@ -13,25 +10,14 @@ pub(super) const CHECK: Check = Check {
     judge,
 };
 
-/// One slice of the scheduler: so long a process may wait where server, emulator and client share two cores.
-const SLICE_NS: f64 = 3.0 * NANOS_PER_MS as f64;
-/// A client that waited for a quarter of the time does not measure, slice or not.
-const SLICE_SHARE: f64 = 0.25;
 /// Beyond this share, waiting is what was measured.
 const INVALID_SHARE: f64 = 0.5;
 
-/// Time runnable but not running, as a share of the client's time in the median run: up to the margin of interest,
-/// or one slice of the scheduler (at most a quarter of the time) where that is more.
-///
-/// A slice is allowed because a load of a few milliseconds cannot be had without it on two cores, and because it
-/// meets all arms alike: what it adds in some runs stands in the intervals.
+/// Time runnable but not running, as a share of the client's time in the median run: up to [`waiting::allowed_share`].
 fn judge(context: &Context<'_>) -> Option<Finding> {
-    let busy = |facts: &GroupFacts| (facts.busy_ns > 0).then(|| number::float(facts.busy_ns));
-    let share = |facts: &GroupFacts| Some(number::float(facts.run_queue_ns) / busy(facts)?);
-    let worst = |run: &crate::run::RunSummary| run.groups.iter().filter_map(share).reduce(f64::max);
-    let shortest = |run: &crate::run::RunSummary| run.groups.iter().filter_map(busy).reduce(f64::min);
-    let (share, busy_ns) = (context.own.median(worst)?, context.own.median(shortest)?);
-    let allowed = context.plan.margin_share.max((SLICE_NS / busy_ns).min(SLICE_SHARE));
+    let worst = |run: &RunSummary| run.groups.iter().filter_map(waiting::client_share).reduce(f64::max);
+    let share = context.own.median(worst)?;
+    let allowed = waiting::allowed_share(context)?;
     let threshold = format!("{}; invalid beyond {}", percent(allowed), percent(INVALID_SHARE));
     let measured = format!("{} of the client's time", percent(share));
     Some(Finding::graded(share, allowed, INVALID_SHARE, measured, threshold))

@@ -50,6 +50,8 @@ pub struct StartSpec<'a> {
     pub server_name: &'a str,
     /// Worker threads or processes.
     pub threads: usize,
+    /// The CPUs that it may use; all where empty.
+    pub cpus: &'a [usize],
     /// Seed of all randomness.
     pub seed: u64,
 }
@@ -70,6 +72,8 @@ pub struct RunningServer<'n> {
     ready_after: Duration,
     /// CPU time of the node when the server was ready: user space, kernel.
     cpu_before_ns: (u64, u64),
+    /// What its threads had waited for a CPU when the server was ready.
+    run_queue_before_ns: u64,
 }
 
 /// What a server left behind.
@@ -121,7 +125,7 @@ impl Adapter {
             command.splice(0..0, as_nobody());
         }
         let started = Instant::now();
-        let process = spawn(node, &command, &folder)?;
+        let process = spawn(node, &command, &folder, spec.cpus)?;
         let mut server = RunningServer {
             node,
             process,
@@ -135,10 +139,12 @@ impl Adapter {
             folder,
             ready_after: Duration::ZERO,
             cpu_before_ns: (0, 0),
+            run_queue_before_ns: 0,
         };
         server.wait_until_ready(started)?;
         server.ready_after = started.elapsed();
         server.cpu_before_ns = server.cpu_ns();
+        server.run_queue_before_ns = node.run_queue_ns();
         Ok(server)
     }
 
@@ -223,6 +229,7 @@ impl RunningServer<'_> {
     pub fn stop(self) -> Result<Stopped> {
         let died = self.process.wait_timeout(Duration::ZERO)?;
         let cpu_running_ns = self.cpu_ns();
+        let run_queue_ns = self.node.run_queue_ns();
         if died.is_none() {
             self.signal();
             if self.process.wait_timeout(self.adapter.start.stop_within)?.is_none() {
@@ -243,6 +250,7 @@ impl RunningServer<'_> {
                 ready_after_ns: u64::try_from(self.ready_after.as_nanos()).unwrap_or(u64::MAX),
                 cpu_user_ns: cpu_ns.0.saturating_sub(self.cpu_before_ns.0),
                 cpu_system_ns: cpu_ns.1.saturating_sub(self.cpu_before_ns.1),
+                run_queue_ns: run_queue_ns.saturating_sub(self.run_queue_before_ns),
             },
             died: died.map(|exit| {
                 format!("the server {} ended early ({}){log_tail}", self.adapter.name, exit.status)
@@ -301,16 +309,17 @@ impl RunningServer<'_> {
 const STDOUT_LOG: &str = "stdout.log";
 const STDERR_LOG: &str = "stderr.log";
 
-fn spawn(node: &Node, command: &[String], folder: &Path) -> Result<Process> {
+fn spawn(node: &Node, command: &[String], folder: &Path, cpus: &[usize]) -> Result<Process> {
     let (program, args) = command.split_first().context("found an empty start command")?;
     let open = |name: &str| {
         let path = folder.join(name);
         log::open(&path).with_context(|| format!("cannot open {}", path.display()))
     };
-    let program = Program::new(program)
+    let mut program = Program::new(program)
         .args(args.iter().map(OsString::from))
         .stdout(Output::File(open(STDOUT_LOG)?))
         .stderr(Output::File(open(STDERR_LOG)?));
+    program.cpus = cpus.to_vec();
     Ok(node.spawn(program)?)
 }
 

@@ -13,6 +13,7 @@ use model::Plan;
 use store::{Environment, ResultFolder};
 
 use crate::commands::plan::Narrow;
+use crate::cores::Cores;
 use crate::exit::{Exit, UsageError};
 use crate::library::plan_of;
 use crate::progress::{Progress, in_words};
@@ -82,6 +83,7 @@ pub(crate) fn run(args: &RunArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
         pages,
         authority: Authority::new()?,
         emulated: emulation.is_ok(),
+        cores: Cores::of_this_process(),
         program: std::env::current_exe().context("this program's own path is not known")?,
         content,
         servers,
@@ -183,6 +185,7 @@ fn environment(study: &Study<'_>, missing: Option<&lab::Missing>) -> Environment
     }
     let emulation =
         missing.map_or("packets over veth, AF_PACKET, user space".to_owned(), ToString::to_string);
+    environment.notes.insert("CPUs".to_owned(), study.cores.describe());
     environment.notes.insert("emulation".to_owned(), emulation);
     environment
 }

@@ -22,7 +22,7 @@ pub(crate) fn network(rtt_ns: u64, rate_bits_per_s: Option<u64>, loss_share: f64
 }
 
 pub(crate) fn pair(network: &Network) -> Lab {
-    Lab::pair(PairSpec { network, pins: &Pins::default(), seed: 7 }).unwrap()
+    Lab::pair(PairSpec { network, pins: &Pins::default(), seed: 7, emulator_cpu: None }).unwrap()
 }
 
 /// Waits until it holds; a test fails that waits longer than any machine needs.

@@ -16,7 +16,7 @@ pub(crate) fn measure() {
     for network in [&lan, &far] {
         for _ in 0..10 {
             let began = Instant::now();
-            let lab = Lab::pair(PairSpec { network, pins: &pins, seed: 1 }).unwrap();
+            let lab = Lab::pair(PairSpec { network, pins: &pins, seed: 1, emulator_cpu: None }).unwrap();
             let up = began.elapsed();
             let began = Instant::now();
             let calibration = lab.calibrate(8).unwrap().unwrap();
@@ -35,12 +35,16 @@ pub(crate) fn measure() {
             );
         }
     }
-    let lab = Lab::pair(PairSpec { network: &lan, pins: &pins, seed: 1 }).unwrap();
+    let lab = Lab::pair(PairSpec { network: &lan, pins: &pins, seed: 1, emulator_cpu: None }).unwrap();
     steady(&lab);
     flow(&lab, 200_000_000);
-    let lab =
-        Lab::pair(PairSpec { network: &network(20_000_000, Some(50_000_000), 0.0), pins: &pins, seed: 1 })
-            .unwrap();
+    let lab = Lab::pair(PairSpec {
+        network: &network(20_000_000, Some(50_000_000), 0.0),
+        pins: &pins,
+        seed: 1,
+        emulator_cpu: None,
+    })
+    .unwrap();
     steady(&lab);
     flow(&lab, 20_000_000);
 }

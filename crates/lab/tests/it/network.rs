@@ -79,7 +79,7 @@ pub(crate) fn tcp_takes_what_the_rate_demands() {
 pub(crate) fn tcp_is_as_pinned() {
     let network = network(2 * MS, None, 0.0);
     let pins = Pins { initial_window_packets: 17, mtu_bytes: 1400, ..Pins::default() };
-    let lab = Lab::pair(PairSpec { network: &network, pins: &pins, seed: 1 }).unwrap();
+    let lab = Lab::pair(PairSpec { network: &network, pins: &pins, seed: 1, emulator_cpu: None }).unwrap();
     let (client, server) = connect(&lab);
     for stream in [&client, &server] {
         let name = SockRef::from(stream).tcp_congestion().unwrap();
@@ -153,7 +153,8 @@ pub(crate) fn all_can_be_lost() {
 pub(crate) fn the_seed_decides_what_is_lost() {
     let network = network(2 * MS, None, 0.3);
     let survivors = |seed: u64, calibrates: bool| -> BTreeSet<u8> {
-        let lab = Lab::pair(PairSpec { network: &network, pins: &Pins::default(), seed }).unwrap();
+        let lab = Lab::pair(PairSpec { network: &network, pins: &Pins::default(), seed, emulator_cpu: None })
+            .unwrap();
         if calibrates {
             lab.calibrate(5).unwrap();
         }

@@ -22,7 +22,8 @@ pub(crate) fn without_capabilities_there_is_a_typed_error() {
     let network = network(MS, None, 0.0);
     let result = std::thread::spawn(move || {
         drop_capabilities_of_this_thread();
-        Lab::pair(PairSpec { network: &network, pins: &Pins::default(), seed: 1 }).map(|_| ())
+        Lab::pair(PairSpec { network: &network, pins: &Pins::default(), seed: 1, emulator_cpu: None })
+            .map(|_| ())
     });
     match result.join().unwrap() {
         Err(LabError::Missing(missing)) => assert!(missing.remedy.contains("root"), "{missing}"),

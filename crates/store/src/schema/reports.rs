@@ -118,6 +118,13 @@ impl Row for Server {
                 |r: &Server| r.is.cpu_system_ns.into(),
                 |r, v| v.to(&mut r.is.cpu_system_ns),
             ),
+            integer(
+                "run_queue_ns",
+                "ns",
+                "time that its threads were runnable but did not run, over the run",
+                |r: &Server| r.is.run_queue_ns.into(),
+                |r, v| v.to(&mut r.is.run_queue_ns),
+            ),
         ]);
         columns
     }

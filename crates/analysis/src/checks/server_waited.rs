@@ -1,0 +1,57 @@
+//! The server ran when it could have run.
+
+use super::{Check, Context, Finding, percent, waiting};
+use crate::number;
+use crate::run::RunSummary;
+
+pub(super) const CHECK: Check = Check {
+    name: "server_waited",
+    why: "Time that the server waits for a core counts as its own or the network's.",
+    remedy: "Use a machine with a core for each of client, server and emulator, or a network with a lower rate.",
+    judge,
+};
+
+/// Time that the server's threads were runnable but not running, as a share of the client's time in the median run: up
+/// to [`waiting::allowed_share`].
+///
+/// More is a doubt and never condemns: it bounds what the waiting can have added, but while the link has a backlog
+/// the server's next bytes would have waited all the same.
+fn judge(context: &Context<'_>) -> Option<Finding> {
+    let share = |run: &RunSummary| Some(number::float(run.server_run_queue_ns) / waiting::shortest_ns(run)?);
+    let share = context.own.median(share)?;
+    let allowed = waiting::allowed_share(context)?;
+    let measured = format!("{} of the client's time", percent(share));
+    Some(Finding::graded(share, allowed, f64::INFINITY, measured, percent(allowed)))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::variant::Variant;
+
+    use crate::fixtures::{Bench, doubts, passes};
+
+    fn with_waiting(run_queue_ns: u64) -> Bench {
+        let mut bench = Bench::page(&[Variant::H2]);
+        for record in &mut bench.records {
+            for client in &mut record.clients {
+                client.started_ns = 1_000;
+                client.finished_ns = 1_000 + 100_000_000;
+            }
+            for server in &mut record.servers {
+                server.run_queue_ns = run_queue_ns;
+            }
+        }
+        bench
+    }
+
+    #[test]
+    fn waiting_for_a_slice_passes() {
+        passes("server_waited", &with_waiting(2_900_000));
+    }
+
+    #[test]
+    fn more_is_doubted_and_never_condemned() {
+        doubts(&with_waiting(4_000_000), &["server_waited"]);
+        doubts(&with_waiting(90_000_000), &["server_waited"]);
+    }
+}

@@ -1,0 +1,61 @@
+//! Which CPUs the parts of a run get, so that where the scheduler puts them is no part of the result.
+
+use rustix::thread::{CpuSet, sched_getaffinity};
+
+/// The CPUs of one run's processes; empty where there is no choice.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Cores {
+    /// The server's.
+    pub(crate) server: Vec<usize>,
+    /// The client's.
+    pub(crate) client: Vec<usize>,
+    /// The emulator's.
+    pub(crate) emulator: Option<usize>,
+}
+
+impl Cores {
+    /// Shares out the CPUs that this process may use.
+    pub(crate) fn of_this_process() -> Cores {
+        let available = sched_getaffinity(None)
+            .map(|set| (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect::<Vec<_>>());
+        Cores::share(&available.unwrap_or_default())
+    }
+
+    /// The server gets the first CPU, the client the last and the emulator the second, which it has for itself where
+    /// there are three. Of two it shares the server's: it is the client that measures, and while the emulator has packets
+    /// to send, the server's next ones have to wait in any case.
+    fn share(available: &[usize]) -> Cores {
+        match available {
+            [first, .., last] => {
+                let emulator = if available.len() > 2 { available[1] } else { *first };
+                Cores { server: vec![*first], client: vec![*last], emulator: Some(emulator) }
+            }
+            _ => Cores::default(),
+        }
+    }
+
+    /// For `environment.json`.
+    pub(crate) fn describe(&self) -> String {
+        if self.server.is_empty() {
+            return "client and server share one".to_owned();
+        }
+        format!("server {:?}, client {:?}, emulator {:?}", self.server, self.client, self.emulator.as_slice())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn client_and_server_never_share_a_core_where_there_are_two() {
+        assert_eq!(Cores::share(&[3]), Cores::default());
+        for available in [&[0, 1][..], &[2, 5, 7], &[0, 1, 2, 3]] {
+            let cores = Cores::share(available);
+            assert_eq!(cores.server, [available[0]]);
+            assert_eq!(cores.client, [available[available.len() - 1]]);
+            assert_ne!(cores.emulator, Some(cores.client[0]));
+            assert_eq!(cores.emulator == Some(cores.server[0]), available.len() == 2);
+        }
+    }
+}
