@@ -100,13 +100,14 @@ fn client() -> impl Strategy<Value = ClientReport> {
 }
 
 fn server() -> impl Strategy<Value = ServerReport> {
-    (".{0,8}", ".{0,8}", number(), number(), number()).prop_map(
-        |(name, version, ready_after_ns, cpu_user_ns, cpu_system_ns)| ServerReport {
+    (".{0,8}", ".{0,8}", number(), number(), number(), number()).prop_map(
+        |(name, version, ready_after_ns, cpu_user_ns, cpu_system_ns, run_queue_ns)| ServerReport {
             name,
             version,
             ready_after_ns,
             cpu_user_ns,
             cpu_system_ns,
+            run_queue_ns,
         },
     )
 }
