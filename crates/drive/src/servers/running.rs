@@ -403,6 +403,7 @@ mod tests {
             identity: &identity,
             server_name: "server.h123.test",
             threads: 2,
+            cpus: &[],
             seed: 7,
         };
         let folder = Path::new("/run/of/one");
