@@ -31,7 +31,7 @@ for need in "${needs[@]}"; do
 done
 
 if ! command -v cargo >/dev/null; then
-    echo "cargo is missing: install Rust 1.95 or later from https://rustup.rs" >&2
+    echo "cargo is missing: install Rust 1.95 or later (rustup)" >&2
     exit 1
 fi
 for component in fmt clippy; do
