@@ -13,9 +13,10 @@ use crate::contract::{Connection, HeaderBytes, Input, NotNow, Request, RequestId
 use crate::h1::{self, Http1};
 use crate::h2::{self, Http2};
 use crate::h3::Http3;
+use crate::options::Options;
 use crate::quic::{QuicConfig, QuicConfigError};
 use crate::tcp::TcpConnection;
-use crate::tls::{Tls, TlsConfigError, tls_config};
+use crate::tls::{self, Tls, TlsConfigError, tls_config};
 
 /// What all connections of a client group share; cheap to clone.
 #[derive(Clone)]
@@ -74,6 +75,22 @@ impl ClientConfig {
         Ok(ClientConfig { variant, server_name: parsed, pins: pins.clone(), tls, quic })
     }
 
+    /// The same with `options`, and with a store of sessions of its own.
+    ///
+    /// # Errors
+    /// [`ClientConfigError`] where the options contradict the pins.
+    pub fn with_options(mut self, options: &Options) -> Result<ClientConfig, ClientConfigError> {
+        if let Some(tls) = &self.tls {
+            let tls = Arc::new(tls::with_options(tls, &self.pins, options)?);
+            self.tls = Some(Arc::clone(&tls));
+            if self.quic.is_some() {
+                let quic = QuicConfig::new(&self.pins, tls)?.with_options(options);
+                self.quic = Some(Arc::new(quic));
+            }
+        }
+        Ok(self)
+    }
+
     /// The variant that its clients speak.
     pub fn variant(&self) -> Variant {
         self.variant
@@ -127,6 +144,18 @@ impl Client {
                 kind: FailureKind::Client,
                 reason: "found no QUIC settings for h3, expected those that ClientConfig::new makes".into(),
             }),
+        }
+    }
+}
+
+impl Client {
+    /// The driver bound a new socket: a QUIC connection moves to it (RFC 9000, section 9); others cannot move.
+    ///
+    /// Drain `poll_transmit` afterwards: a packet leaves from the new address at once. `false` where nothing moved.
+    pub fn local_address_changed(&mut self, _now: u64) -> bool {
+        match self {
+            Client::Http3(connection) => connection.local_address_changed(),
+            Client::Http1(_) | Client::Http2(_) => false,
         }
     }
 }

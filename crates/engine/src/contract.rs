@@ -20,6 +20,10 @@ pub type Sink<'s> = dyn FnMut(Event<'_>) + 's;
 /// A client's side of one connection: HTTP and whatever lies below it down to TCP or UDP.
 pub trait Connection {
     /// How many more requests may be sent now: 0 before [`Event::Ready`], after GOAWAY, or at the peer's limit.
+    ///
+    /// One exception: where early data is on and a ticket allows it, requests are taken right after
+    /// `handle_connected`. Safe methods leave as early data, others wait for the handshake; what the server rejects
+    /// is sent again by the engine, and no event tells of it but [`Handshake::early_data`].
     fn available_requests(&self) -> usize;
 
     /// The TCP connection is established, or the UDP socket is there: begins the handshakes. A cleartext connection
@@ -143,6 +147,25 @@ pub struct Handshake {
     pub key_exchange: Option<String>,
     /// Whether a session was resumed.
     pub resumed: bool,
+    /// What became of early data.
+    pub early_data: EarlyData,
+}
+
+/// What became of early data (RFC 8446, section 4.2.10).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EarlyData {
+    /// None was offered: it is off, or there was no ticket that allows it.
+    #[default]
+    NotTried,
+    /// It was offered, and the server took it.
+    Accepted,
+    /// It was offered, and the server refused: what had been sent was sent again.
+    Rejected,
+}
+
+/// Whether a request may leave as early data: only one that is safe to be repeated (RFC 8470, section 2.2).
+pub(crate) fn is_safe(request: &Request) -> bool {
+    matches!(request.method.as_str(), "GET" | "HEAD" | "OPTIONS" | "TRACE") && request.body.is_empty()
 }
 
 /// The head of a final response.

@@ -6,6 +6,7 @@ pub mod h1;
 pub mod h2;
 pub mod h3;
 pub mod huffman;
+pub mod options;
 pub mod prefix_integer;
 pub mod protocol;
 pub mod quic;
@@ -14,6 +15,8 @@ pub mod tls;
 
 pub use client::{Client, ClientConfig, ClientConfigError};
 pub use contract::{
-    Connection, Event, Handshake, Head, HeaderBytes, Input, NotNow, Request, RequestId, Sink, Transmit,
+    Connection, EarlyData, Event, Handshake, Head, HeaderBytes, Input, NotNow, Request, RequestId, Sink,
+    Transmit,
 };
+pub use options::Options;
 pub use protocol::Protocol;

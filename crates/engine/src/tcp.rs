@@ -4,7 +4,8 @@ use model::sample::{Failure, FailureKind};
 use model::{Outcome, Variant};
 
 use crate::contract::{
-    Connection, Event, Handshake, HeaderBytes, Input, NotNow, Request, RequestId, Sink, Transmit,
+    Connection, EarlyData, Event, Handshake, HeaderBytes, Input, NotNow, Request, RequestId, Sink, Transmit,
+    is_safe,
 };
 use crate::protocol::Protocol;
 use crate::tls::{Tls, TlsEvent};
@@ -19,12 +20,29 @@ pub struct TcpConnection<P> {
     closed_said: bool,
     /// Cleartext on its way to encryption; kept for its memory.
     cleartext: Vec<u8>,
+    early: Early,
 }
+
+/// Early data and what it left behind; all empty in the usual case.
+#[derive(Debug, Default)]
+struct Early {
+    /// What went as early data, kept until the server has accepted it.
+    sent: Vec<u8>,
+    /// What the ticket did not allow, or the server rejected: sent first when the handshake is done.
+    waiting: Vec<u8>,
+    /// A request came that must not be early: the rest stays with the protocol.
+    is_held: bool,
+}
+
+/// Early data beyond this waits, whatever a ticket allows, since a copy is kept.
+const EARLY_LIMIT_BYTES: usize = 64 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// Before TCP is established, or while TLS shakes hands.
     Opening,
+    /// TLS shakes hands, and requests leave as early data.
+    Early,
     /// Requests and responses, until the protocol says that it is closed.
     Open,
     /// The peer sends no more: what is queued still leaves, then close_notify.
@@ -36,8 +54,15 @@ enum State {
 impl<P: Protocol> TcpConnection<P> {
     /// A connection that speaks `protocol` as `variant`; encrypted where `tls` is given.
     pub fn new(variant: Variant, protocol: P, tls: Option<Tls>) -> Self {
-        let state = State::Opening;
-        TcpConnection { protocol, tls, variant, state, closed_said: false, cleartext: Vec::new() }
+        TcpConnection {
+            protocol,
+            tls,
+            variant,
+            state: State::Opening,
+            closed_said: false,
+            cleartext: Vec::new(),
+            early: Early::default(),
+        }
     }
 
     fn open(&mut self, handshake: Handshake, sink: &mut Sink<'_>) {
@@ -75,16 +100,18 @@ impl<P: Protocol> TcpConnection<P> {
             Some(tls) => {
                 let mut ended = false;
                 let (protocol, state, variant) = (&mut self.protocol, &mut self.state, self.variant);
-                let closed_said = &mut self.closed_said;
+                let (closed_said, early) = (&mut self.closed_said, &mut self.early);
                 tls.handle_input(bytes, &mut |event| {
                     match event {
                         TlsEvent::Established(handshake) => {
                             check_alpn(variant, &handshake)?;
-                            if *state == State::Opening {
-                                *state = State::Open;
-                                protocol.start();
-                                sink(Event::Ready(handshake));
+                            match *state {
+                                State::Opening => protocol.start(),
+                                State::Early => early.answered(handshake.early_data),
+                                State::Open | State::Closing | State::Over => return Ok(()),
                             }
+                            *state = State::Open;
+                            sink(Event::Ready(handshake));
                         }
                         TlsEvent::Plaintext(plaintext) => {
                             protocol.handle_bytes(plaintext, &mut watched(closed_said, sink));
@@ -107,7 +134,7 @@ impl<P: Protocol> TcpConnection<P> {
     fn handle_end(&mut self, is_whole: bool, sink: &mut Sink<'_>) {
         match self.state {
             State::Closing | State::Over => {}
-            State::Opening => {
+            State::Opening | State::Early => {
                 let reason = "the server closed the connection before it was ready".into();
                 self.fail(Failure { kind: FailureKind::Closed, reason }, sink);
             }
@@ -147,11 +174,47 @@ impl<P: Protocol> TcpConnection<P> {
     /// Fills `out` with records that hold what the protocol has to send.
     fn seal(&mut self, out: &mut Vec<u8>) -> Result<(), Failure> {
         let Some(tls) = &mut self.tls else { return Ok(()) };
+        if !self.early.waiting.is_empty() {
+            tls.encrypt(&std::mem::take(&mut self.early.waiting), out)?;
+        }
         self.cleartext.clear();
         if self.protocol.poll_output(&mut self.cleartext) {
             tls.encrypt(&self.cleartext, out)?;
         }
         Ok(())
+    }
+}
+
+impl<P: Protocol> TcpConnection<P> {
+    /// Fills `out` with what may leave before the server answers.
+    fn seal_early(&mut self, out: &mut Vec<u8>) -> Result<(), Failure> {
+        let Some(tls) = &mut self.tls else { return Ok(()) };
+        let early = &mut self.early;
+        if !early.is_held {
+            while early.waiting.len() < EARLY_LIMIT_BYTES && self.protocol.poll_output(&mut early.waiting) {}
+        }
+        let room = EARLY_LIMIT_BYTES.saturating_sub(early.sent.len()).min(early.waiting.len());
+        let taken = tls.encrypt_early(&early.waiting[..room], out)?;
+        early.sent.extend(early.waiting.drain(..taken));
+        Ok(())
+    }
+
+    /// What the protocol has so far may still be early, what comes from now on may not.
+    fn hold_early(&mut self) {
+        if !std::mem::replace(&mut self.early.is_held, true) {
+            while self.protocol.poll_output(&mut self.early.waiting) {}
+        }
+    }
+}
+
+impl Early {
+    /// The server has answered; what it rejected is sent again, before what has waited.
+    fn answered(&mut self, fate: EarlyData) {
+        let mut sent = std::mem::take(&mut self.sent);
+        if fate != EarlyData::Accepted {
+            sent.append(&mut self.waiting);
+            self.waiting = sent;
+        }
     }
 }
 
@@ -181,7 +244,10 @@ fn check_alpn(variant: Variant, handshake: &Handshake) -> Result<(), Failure> {
 
 impl<P: Protocol> Connection for TcpConnection<P> {
     fn available_requests(&self) -> usize {
-        if self.state == State::Open { self.protocol.available_requests() } else { 0 }
+        match self.state {
+            State::Open | State::Early => self.protocol.available_requests(),
+            State::Opening | State::Closing | State::Over => 0,
+        }
     }
 
     fn handle_connected(&mut self, _now: u64, sink: &mut Sink<'_>) {
@@ -190,16 +256,28 @@ impl<P: Protocol> Connection for TcpConnection<P> {
         }
         match &mut self.tls {
             None => self.open(Handshake::default(), sink),
-            Some(tls) => {
-                if let Err(failure) = tls.start() {
-                    self.fail(failure, sink);
+            Some(tls) => match tls.start() {
+                Err(failure) => self.fail(failure, sink),
+                Ok(()) if tls.takes_early_data() => {
+                    self.state = State::Early;
+                    self.protocol.start();
                 }
-            }
+                Ok(()) => {}
+            },
         }
     }
 
     fn send_request(&mut self, _now: u64, id: RequestId, request: &Request) -> Result<HeaderBytes, NotNow> {
-        if self.state == State::Open { self.protocol.send_request(id, request) } else { Err(NotNow) }
+        match self.state {
+            State::Open => self.protocol.send_request(id, request),
+            State::Early => {
+                if !is_safe(request) {
+                    self.hold_early();
+                }
+                self.protocol.send_request(id, request)
+            }
+            State::Opening | State::Closing | State::Over => Err(NotNow),
+        }
     }
 
     fn handle_input(&mut self, _now: u64, input: Input<'_>, sink: &mut Sink<'_>) {
@@ -220,7 +298,7 @@ impl<P: Protocol> Connection for TcpConnection<P> {
     fn close(&mut self, _now: u64) {
         match self.state {
             State::Open => self.protocol.close(),
-            State::Opening => self.state = State::Over,
+            State::Opening | State::Early => self.state = State::Over,
             State::Closing | State::Over => {}
         }
     }
@@ -229,6 +307,10 @@ impl<P: Protocol> Connection for TcpConnection<P> {
         let before = out.len();
         if let Some(tls) = &mut self.tls {
             tls.poll_output(out);
+        }
+        if self.state == State::Early && self.seal_early(out).is_err() {
+            // The requests fail when the driver reports the connection's end.
+            self.state = State::Over;
         }
         if matches!(self.state, State::Open | State::Closing) {
             let sealed_from = out.len();

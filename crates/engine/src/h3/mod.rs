@@ -19,11 +19,13 @@ use model::Outcome;
 use model::sample::{Failure, FailureKind};
 use quinn_proto::{Dir, ReadError, StreamEvent, StreamId};
 
-use crate::contract::{Connection, Event, HeaderBytes, Input, NotNow, Request, RequestId, Sink, Transmit};
+use crate::contract::{
+    Connection, EarlyData, Event, HeaderBytes, Input, NotNow, Request, RequestId, Sink, Transmit, is_safe,
+};
 use crate::quic::{self, Quic, QuicConfig};
 use error::{Code, Fault, Violation};
 use peer_streams::{PeerStreams, Verdict};
-use request::Templates;
+use request::{Encoded, Templates};
 use response::{FIELD_SECTION_LIMIT_BYTES, Fields};
 use settings::Settings;
 use table::{Exchange, Table};
@@ -43,8 +45,18 @@ pub struct Http3 {
     exchanges: Table,
     /// Request streams that are open and unused, lowest first.
     stock: VecDeque<StreamId>,
+    early: Early,
     /// Whether all that is to be sent after the end has been sent.
     is_quiet: bool,
+}
+
+/// Requests around early data; both lists are empty in the usual case.
+#[derive(Debug, Default)]
+struct Early {
+    /// Sent before the handshake is done, in that order: sent again where the server rejects early data.
+    sent: VecDeque<(RequestId, Encoded)>,
+    /// Taken, and to be sent when the handshake is done and a stream is there.
+    waiting: VecDeque<(RequestId, Encoded)>,
 }
 
 struct Plan {
@@ -59,6 +71,8 @@ struct Plan {
 enum State {
     /// Before the handshake is done.
     Opening,
+    /// Before the handshake is done, and requests leave as early data.
+    Early,
     /// Takes requests.
     Open,
     /// The server said GOAWAY: what is in flight is finished.
@@ -87,7 +101,21 @@ impl Http3 {
             templates: Templates::default(),
             exchanges: Table::default(),
             stock: VecDeque::new(),
+            early: Early::default(),
             is_quiet: false,
+        }
+    }
+
+    /// See [`crate::Client::local_address_changed`].
+    pub fn local_address_changed(&mut self) -> bool {
+        // Before the handshake is confirmed a client must stay where it is (RFC 9000, section 9).
+        let may_move = matches!(self.state, State::Open | State::Draining);
+        match self.quic.as_mut().filter(|_| may_move) {
+            Some(quic) => {
+                quic.local_address_changed();
+                true
+            }
+            None => false,
         }
     }
 
@@ -121,7 +149,19 @@ impl Http3 {
             self.end(now, Code::H3_NO_ERROR, "");
             return self.say_failed(Failure { kind: FailureKind::WrongVersion, reason }, sink);
         }
-        if !open_own_streams(quic) {
+        let was_early = self.state == State::Early;
+        let is_rejected = was_early && handshake.early_data != EarlyData::Accepted;
+        if is_rejected {
+            // QUIC forgot the streams as if they had never been (RFC 9001, section 4.6.2).
+            self.stock.clear();
+            while let Some((id, _)) = self.exchanges.last_from(0) {
+                self.exchanges.remove(id);
+            }
+            self.early.sent.append(&mut self.early.waiting);
+            self.early.waiting = std::mem::take(&mut self.early.sent);
+        }
+        self.early.sent.clear();
+        if (!was_early || is_rejected) && !open_own_streams(quic) {
             let reason = "the server allows no control stream, expected room for at least 3 streams";
             let violation = Violation::new(Code::H3_GENERAL_PROTOCOL_ERROR, reason);
             return self.abort(now, &violation, sink);
@@ -133,7 +173,8 @@ impl Http3 {
 
     fn handle_loss(&mut self, reason: &quinn_proto::ConnectionError, sink: &mut Sink<'_>) {
         let (failure, orderly) = quic::connection_failure(reason);
-        let was_idle = self.state != State::Opening && self.exchanges.is_empty();
+        let was_open = !matches!(self.state, State::Opening | State::Early);
+        let was_idle = was_open && self.exchanges.is_empty() && self.early.waiting.is_empty();
         self.state = State::Over;
         if orderly && was_idle {
             sink(Event::Closed(Outcome::Ok));
@@ -300,13 +341,48 @@ impl Http3 {
 
     /// Opens streams in advance: their number is what `available_requests` tells.
     fn refill(&mut self) {
-        let Some(quic) = self.quic.as_mut().filter(|_| self.state == State::Open) else { return };
+        let takes_requests = matches!(self.state, State::Open | State::Early);
+        let Some(quic) = self.quic.as_mut().filter(|_| takes_requests) else { return };
         let mut streams = quic.connection.streams();
         while self.stock.len() < STOCK_LIMIT
             && let Some(id) = streams.open(Dir::Bi)
         {
             self.stock.push_back(id);
         }
+        while self.state == State::Open
+            && !self.early.waiting.is_empty()
+            && let Some(stream) = self.stock.pop_front()
+            && let Some((id, encoded)) = self.early.waiting.pop_front()
+        {
+            self.begin(stream, id, encoded);
+        }
+    }
+
+    /// Sends a request on a stream that is open.
+    #[inline]
+    fn begin(&mut self, stream: StreamId, id: RequestId, encoded: Encoded) {
+        let Some(quic) = &mut self.quic else { return };
+        let exchange = self.exchanges.insert(stream, id);
+        exchange.response.reset(encoded.is_head);
+        exchange.unsent = [encoded.head, encoded.body];
+        write(quic, stream, exchange);
+    }
+
+    /// Takes a request before the handshake is done: a safe one leaves at once.
+    fn begin_early(&mut self, id: RequestId, request: &Request) -> Result<HeaderBytes, NotNow> {
+        if self.available_requests() == 0 {
+            return Err(NotNow);
+        }
+        let encoded = self.templates.encoded(request);
+        let size = encoded.header_bytes;
+        match self.stock.pop_front().filter(|_| is_safe(request)) {
+            Some(stream) => {
+                self.early.sent.push_back((id, encoded.clone()));
+                self.begin(stream, id, encoded);
+            }
+            None => self.early.waiting.push_back((id, encoded)),
+        }
+        Ok(size)
     }
 
     /// A connection error of the peer's.
@@ -329,6 +405,9 @@ impl Http3 {
         self.stock.clear();
         while let Some((id, request)) = self.exchanges.last_from(0) {
             self.exchanges.remove(id);
+            sink(Event::Failed { request, failure: failure.clone() });
+        }
+        for (request, _) in self.early.waiting.drain(..) {
             sink(Event::Failed { request, failure: failure.clone() });
         }
         sink(Event::Closed(Outcome::Failed(failure)));
@@ -380,7 +459,7 @@ fn failure_of(violation: &Violation) -> Failure {
 
 impl Connection for Http3 {
     fn available_requests(&self) -> usize {
-        self.stock.len()
+        self.stock.len().saturating_sub(self.early.waiting.len())
     }
 
     fn handle_connected(&mut self, now: u64, sink: &mut Sink<'_>) {
@@ -389,24 +468,31 @@ impl Connection for Http3 {
         }
         let plan = &self.plan;
         match Quic::connect(&plan.config, &plan.server_name, plan.remote, plan.base, now, plan.seed) {
-            Ok(quic) => self.quic = Some(quic),
+            Ok(mut quic) => {
+                // A ticket that allows early data brings the limits that the server had.
+                if quic.connection.has_0rtt() && open_own_streams(&mut quic) {
+                    self.state = State::Early;
+                }
+                self.quic = Some(quic);
+                self.refill();
+            }
             Err(failure) => self.say_failed(failure, sink),
         }
         self.drain_events(now, sink);
     }
 
     fn send_request(&mut self, _now: u64, id: RequestId, request: &Request) -> Result<HeaderBytes, NotNow> {
-        let Http3 { quic: Some(quic), stock, exchanges, templates, .. } = self else { return Err(NotNow) };
-        let stream = stock.pop_front().ok_or(NotNow)?;
-        let encoded = templates.encoded(request);
-        let exchange = exchanges.insert(stream, id);
-        exchange.response.reset(encoded.is_head);
-        exchange.unsent = [encoded.head, encoded.body];
-        write(quic, stream, exchange);
-        if stock.is_empty() {
+        if self.state == State::Early {
+            return self.begin_early(id, request);
+        }
+        let stream = self.stock.pop_front().ok_or(NotNow)?;
+        let encoded = self.templates.encoded(request);
+        let size = encoded.header_bytes;
+        self.begin(stream, id, encoded);
+        if self.stock.is_empty() {
             self.refill();
         }
-        Ok(encoded.header_bytes)
+        Ok(size)
     }
 
     fn handle_input(&mut self, now: u64, input: Input<'_>, sink: &mut Sink<'_>) {
@@ -440,6 +526,8 @@ impl Connection for Http3 {
             self.give_up(stream, Code::H3_REQUEST_CANCELLED);
             self.exchanges.remove(stream);
         }
+        self.early.sent.retain(|(request, _)| *request != id);
+        self.early.waiting.retain(|(request, _)| *request != id);
         if self.state == State::Draining && self.exchanges.is_empty() {
             self.end(now, Code::H3_NO_ERROR, "");
         }

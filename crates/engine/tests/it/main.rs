@@ -4,6 +4,7 @@
 
 mod authority;
 mod client;
+mod early_data;
 mod quic;
 mod quic_peer;
 mod stream;

@@ -23,7 +23,8 @@ use crate::authority::{Authority, NAME};
 
 pub(crate) const MS: u64 = 1_000_000;
 const STEPS: u64 = 200_000;
-const CLIENT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 50_000);
+pub(crate) const CLIENT: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 50_000);
 const SERVER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2)), 443);
 
 /// Any instant will do as the zero of the virtual clock.
@@ -55,6 +56,8 @@ pub(crate) struct Browser {
     pub(crate) datagrams: Vec<(u64, usize)>,
     outgoing: Outgoing,
     connected: bool,
+    /// Requests that were taken before the handshake was done.
+    pub(crate) early: u64,
     /// Gives this request up as soon as its head is there.
     pub(crate) cancels: Option<RequestId>,
 }
@@ -107,6 +110,7 @@ impl Browser {
         while self.engine.available_requests() > 0
             && let Some(request) = self.wanted.pop_front()
         {
+            self.early += u64::from(!self.seen.iter().any(|(_, seen)| matches!(seen, Seen::Ready(_))));
             self.wire_bytes += self.engine.send_request(now, self.sent, &request).unwrap().wire;
             self.sent += 1;
         }
@@ -253,11 +257,14 @@ pub(crate) struct Peer {
     outgoing: Outgoing,
     responses: VecDeque<Vec<u8>>,
     timeout_ns: Option<u64>,
+    /// Where the client's datagrams come from.
+    pub(crate) client: SocketAddr,
+    /// Where datagrams were sent, in order and without repetition.
+    pub(crate) destinations: Vec<SocketAddr>,
 }
 
 impl Peer {
-    fn new(base: Instant, authority: &Authority, script: Script, swap_every: u64) -> Peer {
-        let tls = authority.server_config(&[script.alpn]);
+    fn new(base: Instant, tls: rustls::ServerConfig, script: Script, swap_every: u64) -> Peer {
         let crypto = QuicServerConfig::try_from(tls).unwrap();
         let mut server = quinn_proto::ServerConfig::with_crypto(Arc::new(crypto));
         let mut transport = quinn_proto::TransportConfig::default();
@@ -289,7 +296,14 @@ impl Peer {
             outgoing: Outgoing { swap_every, ..Outgoing::default() },
             responses: VecDeque::new(),
             timeout_ns: None,
+            client: CLIENT,
+            destinations: Vec::new(),
         }
+    }
+
+    /// Where the server believes the client to be.
+    pub(crate) fn remote(&self) -> SocketAddr {
+        self.connection.as_ref().unwrap().1.remote_address()
     }
 
     fn drain(&mut self) {
@@ -421,7 +435,7 @@ impl Endpoint for Peer {
     fn handle_datagram(&mut self, now: u64, datagram: Vec<u8>) {
         let now = self.base + Duration::from_nanos(now);
         let mut buffer = Vec::new();
-        match self.endpoint.handle(now, CLIENT, None, None, BytesMut::from(&datagram[..]), &mut buffer) {
+        match self.endpoint.handle(now, self.client, None, None, BytesMut::from(&datagram[..]), &mut buffer) {
             Some(DatagramEvent::ConnectionEvent(_, event)) => self.connection().handle_event(event),
             Some(DatagramEvent::NewConnection(incoming)) => {
                 match self.endpoint.accept(incoming, now, &mut buffer, None) {
@@ -450,6 +464,9 @@ impl Endpoint for Peer {
             && let Some((_, connection)) = &mut self.connection
         {
             while let Some(transmit) = connection.poll_transmit(instant, 10, &mut out) {
+                if self.destinations.last() != Some(&transmit.destination) {
+                    self.destinations.push(transmit.destination);
+                }
                 for datagram in out.chunks(transmit.segment_size.unwrap_or(transmit.size)) {
                     self.outgoing.push(datagram.to_vec());
                 }
@@ -517,9 +534,21 @@ pub(crate) fn join_trusting(
     authority: &Authority,
     trusted: &Authority,
 ) -> Run {
-    let base = base();
     let tls = tls_config(pins, b"h3", &Trust::Authority(trusted.pem()), &[]).unwrap();
     let config = Arc::new(QuicConfig::new(pins, Arc::new(tls)).unwrap());
+    let server = authority.server_config(&[script.alpn]);
+    join_configured(net, config, server, script, requests)
+}
+
+/// The same with settings that may have seen connections before.
+pub(crate) fn join_configured(
+    net: &Net,
+    config: Arc<QuicConfig>,
+    server: rustls::ServerConfig,
+    script: Script,
+    requests: Vec<Request>,
+) -> Run {
+    let base = base();
     let browser = Browser {
         engine: Http3::new(config, NAME.into(), SERVER, base, net.seed),
         wanted: requests.into(),
@@ -527,12 +556,13 @@ pub(crate) fn join_trusting(
         seen: Vec::new(),
         bodies: BTreeMap::new(),
         wire_bytes: 0,
+        early: 0,
         datagrams: Vec::new(),
         outgoing: Outgoing { swap_every: net.swap_every, ..Outgoing::default() },
         connected: false,
         cancels: None,
     };
-    let peer = Peer::new(base, authority, script, net.swap_every);
+    let peer = Peer::new(base, server, script, net.swap_every);
     Simulation::new(browser, peer, net.path(net.seed), net.path(net.seed + 1000))
 }
 

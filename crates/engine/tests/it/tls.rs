@@ -51,11 +51,13 @@ fn client_tls(authority: &Authority, pins: &Pins, alpn: &[u8]) -> Tls {
 pub(crate) struct Server {
     pub(crate) tls: ServerConnection,
     pub(crate) plaintext: Vec<u8>,
+    /// What came as early data.
+    pub(crate) early: Vec<u8>,
 }
 
 pub(crate) fn server(authority: &Authority, alpn: &[&[u8]]) -> Server {
     let tls = ServerConnection::new(Arc::new(authority.server_config(alpn))).unwrap();
-    Server { tls, plaintext: Vec::new() }
+    Server { tls, plaintext: Vec::new(), early: Vec::new() }
 }
 
 /// Gives `bytes` to the server; what it says in return.
@@ -64,6 +66,9 @@ pub(crate) fn serve(server: &mut Server, mut bytes: &[u8]) -> Vec<u8> {
         server.tls.read_tls(&mut bytes).unwrap();
         if server.tls.process_new_packets().is_err() {
             break;
+        }
+        if let Some(mut early) = server.tls.early_data() {
+            early.read_to_end(&mut server.early).unwrap();
         }
         // The end of what there is, which is no error here.
         let _ = server.tls.reader().read_to_end(&mut server.plaintext);
@@ -361,7 +366,7 @@ fn a_certificate_of_several_records_passes_however_it_is_cut() {
     for mut cut in [Cut::Whole, Cut::Bytes(1), Cut::Bytes(16_000), Cut::Random(3, 5_000)] {
         let mut tls = client_tls(&authority, &Pins::default(), b"h2");
         let tls_server = ServerConnection::new(Arc::clone(&config)).unwrap();
-        let mut server = Server { tls: tls_server, plaintext: Vec::new() };
+        let mut server = Server { tls: tls_server, plaintext: Vec::new(), early: Vec::new() };
         tls.start().unwrap();
         let mut out = Vec::new();
         tls.poll_output(&mut out);

@@ -3,21 +3,21 @@
 //! It stands on rustls' unbuffered interface: records are decrypted where the transport put them, and only what is
 //! incomplete is kept. rustls itself draws key randomness and reads the time of day (certificate validity).
 
+mod config;
+mod sessions;
+
 use std::sync::Arc;
 
-use model::assignment::Trust;
-use model::pins::{CipherSuite, KeyExchange, Pins, TlsVersion};
 use model::sample::{Failure, FailureKind};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{Resumption, UnbufferedClientConnection};
-use rustls::crypto::{CryptoProvider, SupportedKxGroup, WebPkiSupportedAlgorithms, ring};
+use rustls::client::{EarlyDataError, UnbufferedClientConnection};
 use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus};
-use rustls::{AlertDescription, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
-use rustls::{HandshakeKind, SupportedCipherSuite};
-use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{AlertDescription, ClientConfig, HandshakeKind, SupportedCipherSuite};
+use rustls_pki_types::ServerName;
 
-use crate::contract::Handshake;
+pub use config::{TlsConfigError, tls_config, with_options};
+pub use sessions::SessionStore;
+
+use crate::contract::{EarlyData, Handshake};
 
 /// Largest amount of undecrypted bytes that is kept: one handshake message (64 kB) and one record.
 const INCOMPLETE_LIMIT_BYTES: usize = 128 * 1024;
@@ -26,6 +26,10 @@ const RECORD_BYTES: usize = 16 * 1024;
 /// What a record adds at most in the versions and suites offered here: header, explicit nonce, type, tag.
 const RECORD_OVERHEAD_BYTES: usize = 5 + 8 + 1 + 16;
 const RECORD_HEADER_BYTES: usize = 5;
+/// What a TLS 1.3 record has behind its header beside the content: type and tag.
+const INNER_OVERHEAD_BYTES: usize = 1 + 16;
+/// The one handshake message of TLS 1.3 without a body, the only one of this length that a client sends.
+const END_OF_EARLY_DATA_BYTES: usize = 4;
 
 /// The client's side of one TLS connection.
 pub struct Tls {
@@ -35,6 +39,9 @@ pub struct Tls {
     /// Records to be sent.
     output: Vec<u8>,
     established: bool,
+    /// Once offered it counts as rejected until EndOfEarlyData is sent, which a client does only if the server
+    /// accepted (RFC 8446, section 4.5); rustls' unbuffered interface has no other sign of it.
+    early_data: EarlyData,
     /// Nothing more is encrypted: after close_notify, or an error.
     ended: bool,
 }
@@ -60,7 +67,14 @@ impl Tls {
     /// Where rustls finds the configuration unusable.
     pub fn new(config: Arc<ClientConfig>, name: ServerName<'static>) -> Result<Tls, Failure> {
         let connection = UnbufferedClientConnection::new(config, name).map_err(|error| failure(&error))?;
-        Ok(Tls { connection, incomplete: Vec::new(), output: Vec::new(), established: false, ended: false })
+        Ok(Tls {
+            connection,
+            incomplete: Vec::new(),
+            output: Vec::new(),
+            established: false,
+            early_data: EarlyData::NotTried,
+            ended: false,
+        })
     }
 
     /// Queues the ClientHello.
@@ -98,6 +112,39 @@ impl Tls {
     /// Whether plaintext may be sent.
     pub fn is_established(&self) -> bool {
         self.established
+    }
+
+    /// Whether early data may be sent: there is a ticket for it, and the server has not answered yet.
+    pub fn takes_early_data(&self) -> bool {
+        self.early_data == EarlyData::Rejected && !self.established && !self.ended
+    }
+
+    /// Appends as much of `plaintext` as early data as the ticket allows; how many bytes that are.
+    ///
+    /// Early data can be replayed by an attacker (RFC 8446, section 8): give it safe requests only.
+    ///
+    /// # Errors
+    /// Where rustls cannot make a record.
+    pub fn encrypt_early(&mut self, plaintext: &[u8], out: &mut Vec<u8>) -> Result<usize, Failure> {
+        if plaintext.is_empty() || !self.takes_early_data() {
+            return Ok(0);
+        }
+        self.poll_output(out);
+        // rustls may hold a position within the incomplete bytes, so these are what it must be shown.
+        let UnbufferedStatus { discard, state } = self.connection.process_tls_records(&mut self.incomplete);
+        let before = out.len();
+        if let Ok(ConnectionState::TransmitTlsData(mut message)) = state
+            && let Some(mut early) = message.may_encrypt_early_data()
+        {
+            append(out, sealed_bytes(plaintext.len()), |space| match early.encrypt(plaintext, space) {
+                Ok(written) => Ok(written),
+                Err(EarlyDataError::ExceededAllowedEarlyData) => Ok(0),
+                Err(EarlyDataError::Encrypt(error)) => Err(encrypt_shortage(error)),
+            })?;
+        }
+        self.incomplete.drain(..discard);
+        // rustls takes what the ticket allows and does not say how much that was; the records do.
+        Ok(records(&out[before..]).map(|record| record.len().saturating_sub(INNER_OVERHEAD_BYTES)).sum())
     }
 
     /// Moves handshake records and alerts that are to be sent to the end of `out`; whether there were any.
@@ -154,9 +201,24 @@ impl Tls {
                     }
                 }
                 Ok(ConnectionState::EncodeTlsData(mut message)) => {
+                    let before = self.output.len();
                     append(&mut self.output, 0, |space| message.encode(space).map_err(encode_shortage))?;
+                    if self.early_data == EarlyData::Rejected
+                        && records(&self.output[before..])
+                            .any(|record| record.len() == END_OF_EARLY_DATA_BYTES + INNER_OVERHEAD_BYTES)
+                    {
+                        self.early_data = EarlyData::Accepted;
+                    }
                 }
-                Ok(ConnectionState::TransmitTlsData(message)) => message.done(),
+                Ok(ConnectionState::TransmitTlsData(mut message)) => {
+                    // While rustls takes early data it waits here; it goes on by itself when the server answers.
+                    if message.may_encrypt_early_data().is_some() {
+                        self.early_data = EarlyData::Rejected;
+                        waits = true;
+                    } else {
+                        message.done();
+                    }
+                }
                 Ok(ConnectionState::PeerClosed) => sink(TlsEvent::End)?,
                 Ok(_) => waits = true,
                 Err(error) => {
@@ -240,6 +302,7 @@ impl Tls {
                 .negotiated_key_exchange_group()
                 .map(|group| format!("{:?}", group.name()).to_ascii_lowercase()),
             resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
+            early_data: self.early_data,
         }
     }
 }
@@ -254,6 +317,22 @@ fn missing_bytes(incomplete: &[u8]) -> usize {
         0 => usize::MAX,
         missing => missing,
     }
+}
+
+/// The encrypted records in `bytes`, without their headers.
+fn records(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    const APPLICATION_DATA: u8 = 23;
+    std::iter::from_fn(move || {
+        while let Some((&[kind, _, _, high, low], rest)) = bytes.split_first_chunk::<RECORD_HEADER_BYTES>() {
+            let length = usize::from(u16::from_be_bytes([high, low])).min(rest.len());
+            let (record, rest) = rest.split_at(length);
+            bytes = rest;
+            if kind == APPLICATION_DATA {
+                return Some(record);
+            }
+        }
+        None
+    })
 }
 
 /// An upper bound of what `plaintext_bytes` take when sealed, a key update included.
@@ -320,151 +399,4 @@ fn failure(error: &rustls::Error) -> Failure {
 /// The suite's name in the registry: rustls marks those of TLS 1.3 with `TLS13_`.
 fn registered_name(suite: SupportedCipherSuite) -> String {
     format!("{:?}", suite.suite()).replacen("TLS13_", "TLS_", 1)
-}
-
-/// Why no TLS configuration could be made.
-#[derive(Debug, thiserror::Error)]
-pub enum TlsConfigError {
-    /// The authority's certificate is not what was expected.
-    #[error("found an unreadable certificate authority ({0}), expected one or more PEM certificates")]
-    Authority(String),
-    /// No root certificate was given.
-    #[error(
-        "found no root certificates, expected those of the system; install ca-certificates or name an authority"
-    )]
-    NoRoots,
-    /// Pins that contradict each other.
-    #[error("{0}")]
-    Pins(String),
-    /// rustls refused the configuration.
-    #[error("rustls refused the pinned TLS settings: {0}")]
-    Rustls(#[from] rustls::Error),
-}
-
-/// A client's TLS configuration: exactly the pinned version, cipher suite and group, and one protocol in ALPN.
-///
-/// `roots` are trusted where `trust` is [`Trust::System`]; this crate opens no files, so the caller brings them.
-///
-/// # Errors
-/// The authority cannot be read, there are no roots, or rustls refuses the pins.
-pub fn tls_config(
-    pins: &Pins,
-    alpn: &[u8],
-    trust: &Trust,
-    roots: &[CertificateDer<'static>],
-) -> Result<ClientConfig, TlsConfigError> {
-    let provider = Arc::new(CryptoProvider {
-        cipher_suites: cipher_suites(pins),
-        kx_groups: vec![key_exchange(pins.key_exchange)],
-        ..ring::default_provider()
-    });
-    let version = match pins.tls_version {
-        TlsVersion::V12 => &rustls::version::TLS12,
-        TlsVersion::V13 => &rustls::version::TLS13,
-    };
-    let algorithms = provider.signature_verification_algorithms;
-    let builder = ClientConfig::builder_with_provider(provider).with_protocol_versions(&[version])?;
-    let mut config = match trust {
-        Trust::Authority(pem) => builder.with_root_certificates(authority(pem)?).with_no_client_auth(),
-        Trust::System => {
-            let mut store = RootCertStore::empty();
-            store.add_parsable_certificates(roots.iter().cloned());
-            if store.is_empty() {
-                return Err(TlsConfigError::NoRoots);
-            }
-            builder.with_root_certificates(store).with_no_client_auth()
-        }
-        Trust::Anyone => builder
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(TrustAnyone { algorithms }))
-            .with_no_client_auth(),
-    };
-    config.alpn_protocols = vec![alpn.to_vec()];
-    if !pins.resumption {
-        config.resumption = Resumption::disabled();
-    }
-    Ok(config)
-}
-
-fn authority(pem: &str) -> Result<RootCertStore, TlsConfigError> {
-    let mut store = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
-        let certificate = certificate.map_err(|error| TlsConfigError::Authority(error.to_string()))?;
-        store.add(certificate).map_err(|error| TlsConfigError::Authority(error.to_string()))?;
-    }
-    if store.is_empty() {
-        return Err(TlsConfigError::Authority("no certificate in it".into()));
-    }
-    Ok(store)
-}
-
-/// The pinned suite; for TLS 1.2 the ECDHE suites with the same cipher and hash.
-fn cipher_suites(pins: &Pins) -> Vec<SupportedCipherSuite> {
-    use ring::cipher_suite as suite;
-    match (pins.tls_version, pins.cipher_suite) {
-        (TlsVersion::V13, CipherSuite::TLS_AES_128_GCM_SHA256) => vec![suite::TLS13_AES_128_GCM_SHA256],
-        (TlsVersion::V13, CipherSuite::TLS_AES_256_GCM_SHA384) => vec![suite::TLS13_AES_256_GCM_SHA384],
-        (TlsVersion::V13, CipherSuite::TLS_CHACHA20_POLY1305_SHA256) => {
-            vec![suite::TLS13_CHACHA20_POLY1305_SHA256]
-        }
-        (TlsVersion::V12, CipherSuite::TLS_AES_128_GCM_SHA256) => {
-            vec![suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256]
-        }
-        (TlsVersion::V12, CipherSuite::TLS_AES_256_GCM_SHA384) => {
-            vec![suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, suite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384]
-        }
-        (TlsVersion::V12, CipherSuite::TLS_CHACHA20_POLY1305_SHA256) => vec![
-            suite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
-            suite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
-        ],
-    }
-}
-
-fn key_exchange(pinned: KeyExchange) -> &'static dyn SupportedKxGroup {
-    match pinned {
-        KeyExchange::X25519 => ring::kx_group::X25519,
-        KeyExchange::Secp256r1 => ring::kx_group::SECP256R1,
-        KeyExchange::Secp384r1 => ring::kx_group::SECP384R1,
-    }
-}
-
-/// Accepts every certificate, and still checks that the peer holds its key.
-#[derive(Debug)]
-struct TrustAnyone {
-    algorithms: WebPkiSupportedAlgorithms,
-}
-
-impl ServerCertVerifier for TrustAnyone {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls12_signature(message, certificate, signature, &self.algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls13_signature(message, certificate, signature, &self.algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.algorithms.supported_schemes()
-    }
 }

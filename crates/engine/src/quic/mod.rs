@@ -8,6 +8,8 @@
 //! Randomness: packet number skips and the first destination connection id follow the seed; our own connection ids
 //! are empty, as a browser's. Exempt: keys within TLS, and with them the lengths of signatures.
 
+mod session;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,8 +25,10 @@ use quinn_proto::{
 };
 use rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
 
-use crate::contract::{Handshake, Transmit};
+use crate::contract::{EarlyData, Handshake, Transmit};
 use crate::h3::error::Code;
+use crate::options::Options;
+use session::{Negotiated, WatchedConfig};
 
 /// What `poll_transmit` gives at most in one call.
 const TRANSMIT_BYTES: usize = 64_000;
@@ -51,6 +55,8 @@ pub struct QuicConfig {
     /// The only outcome that the offered settings allow; quinn-proto does not tell the real one.
     handshake: Handshake,
     max_datagrams: usize,
+    /// QPACK's table, in bytes, and how many streams may wait for it; HTTP/3 announces both.
+    pub(crate) qpack: (u32, u16),
 }
 
 /// Pins that QUIC cannot follow.
@@ -86,13 +92,24 @@ impl QuicConfig {
         let initial = TLS13_AES_128_GCM_SHA256.tls13().and_then(rustls::Tls13CipherSuite::quic_suite);
         let crypto = QuicClientConfig::with_initial(tls, initial.ok_or(QuicConfigError::InitialSuite)?)
             .map_err(|_| QuicConfigError::InitialSuite)?;
-        let mut client = quinn_proto::ClientConfig::new(Arc::new(crypto));
+        let mut client = quinn_proto::ClientConfig::new(Arc::new(WatchedConfig(Arc::new(crypto))));
         client.transport_config(Arc::new(transport(pins)));
         if !pins.resumption {
             client.token_store(Arc::new(NoneTokenStore));
         }
         let max_datagrams = (TRANSMIT_BYTES / usize::from(datagram_bytes)).clamp(1, TRANSMIT_DATAGRAMS);
-        Ok(QuicConfig { endpoint: Arc::new(endpoint), client, handshake, max_datagrams })
+        let qpack = (pins.http3.qpack_table_bytes, Options::default().qpack_blocked_streams);
+        Ok(QuicConfig { endpoint: Arc::new(endpoint), client, handshake, max_datagrams, qpack })
+    }
+
+    /// The same with the options that concern QUIC and HTTP/3.
+    #[must_use]
+    pub fn with_options(mut self, options: &Options) -> QuicConfig {
+        if !options.segmentation_offload {
+            self.max_datagrams = 1;
+        }
+        self.qpack.1 = options.qpack_blocked_streams;
+        self
     }
 }
 
@@ -149,7 +166,7 @@ fn handshake(pins: &Pins, tls: &rustls::ClientConfig) -> Handshake {
             .first()
             .filter(|_| provider.kx_groups.len() == 1)
             .map(|group| format!("{:?}", group.name()).to_ascii_lowercase()),
-        resumed: false,
+        ..Handshake::default()
     }
 }
 
@@ -274,15 +291,28 @@ impl Quic {
         self.connection.close(now, varint(code), bytes::Bytes::copy_from_slice(reason.as_bytes()));
     }
 
-    /// What the handshake agreed on.
+    /// What the handshake agreed on, once it is done.
     pub(crate) fn handshake(&self) -> Handshake {
         let data = self.connection.crypto_session().handshake_data();
-        let data = data.and_then(|data| data.downcast::<quinn_proto::crypto::rustls::HandshakeData>().ok());
-        let alpn = data.and_then(|data| data.protocol);
+        let data = data.and_then(|data| data.downcast::<Negotiated>().ok());
+        let resumed = data.as_ref().is_some_and(|data| data.resumed);
+        let alpn = data.and_then(|data| data.alpn);
+        let early_data = match (self.connection.has_0rtt(), self.connection.accepted_0rtt()) {
+            (false, _) => EarlyData::NotTried,
+            (true, true) => EarlyData::Accepted,
+            (true, false) => EarlyData::Rejected,
+        };
         Handshake {
             alpn: alpn.map(|name| String::from_utf8_lossy(&name).into_owned()),
+            resumed,
+            early_data,
             ..self.handshake.clone()
         }
+    }
+
+    /// The local address changed: new packets validate the path from there (RFC 9000, section 9.2).
+    pub(crate) fn local_address_changed(&mut self) {
+        self.connection.local_address_changed();
     }
 
     fn instant(&self, now: u64) -> Instant {

@@ -1,0 +1,195 @@
+//! A client's TLS settings, made of pins and options.
+//!
+//! Groups: *ring* has X25519 and two NIST curves. The hybrid X25519MLKEM768 that browsers prefer needs another
+//! provider (aws-lc), so it cannot be pinned here.
+
+use std::sync::Arc;
+
+use model::assignment::Trust;
+use model::pins::{CipherSuite, KeyExchange, Pins, TlsVersion};
+use rustls::client::Resumption;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, SupportedKxGroup, WebPkiSupportedAlgorithms, ring};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme, SupportedCipherSuite};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+
+use super::SessionStore;
+use crate::options::{Options, SESSION_LIMIT};
+
+/// Why no TLS configuration could be made.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsConfigError {
+    /// The authority's certificate is not what was expected.
+    #[error("found an unreadable certificate authority ({0}), expected one or more PEM certificates")]
+    Authority(String),
+    /// No root certificate was given.
+    #[error(
+        "found no root certificates, expected those of the system; install ca-certificates or name an authority"
+    )]
+    NoRoots,
+    /// Pins that contradict each other.
+    #[error("{0}")]
+    Pins(String),
+    /// Early data without what it needs.
+    #[error(
+        "found early data, expected it only with resumption and TLS 1.3: it is keyed by a ticket (RFC 8446, section 2.3)"
+    )]
+    EarlyData,
+    /// rustls refused the configuration.
+    #[error("rustls refused the pinned TLS settings: {0}")]
+    Rustls(#[from] rustls::Error),
+}
+
+/// A client's TLS configuration: exactly the pinned version, cipher suite and group, and one protocol in ALPN.
+///
+/// `roots` are trusted where `trust` is [`Trust::System`]; this crate opens no files, so the caller brings them.
+///
+/// # Errors
+/// The authority cannot be read, there are no roots, or rustls refuses the pins.
+pub fn tls_config(
+    pins: &Pins,
+    alpn: &[u8],
+    trust: &Trust,
+    roots: &[CertificateDer<'static>],
+) -> Result<ClientConfig, TlsConfigError> {
+    let provider = Arc::new(CryptoProvider {
+        cipher_suites: cipher_suites(pins),
+        kx_groups: vec![key_exchange(pins.key_exchange)],
+        ..ring::default_provider()
+    });
+    let version = match pins.tls_version {
+        TlsVersion::V12 => &rustls::version::TLS12,
+        TlsVersion::V13 => &rustls::version::TLS13,
+    };
+    let algorithms = provider.signature_verification_algorithms;
+    let builder = ClientConfig::builder_with_provider(provider).with_protocol_versions(&[version])?;
+    let mut config = match trust {
+        Trust::Authority(pem) => builder.with_root_certificates(authority(pem)?).with_no_client_auth(),
+        Trust::System => {
+            let mut store = RootCertStore::empty();
+            store.add_parsable_certificates(roots.iter().cloned());
+            if store.is_empty() {
+                return Err(TlsConfigError::NoRoots);
+            }
+            builder.with_root_certificates(store).with_no_client_auth()
+        }
+        Trust::Anyone => builder
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(TrustAnyone { algorithms }))
+            .with_no_client_auth(),
+    };
+    config.alpn_protocols = vec![alpn.to_vec()];
+    config.resumption = if pins.resumption {
+        Resumption::store(Arc::new(SessionStore::new(SESSION_LIMIT)))
+    } else {
+        Resumption::disabled()
+    };
+    Ok(config)
+}
+
+/// `config` with the options that concern TLS; connections made of it share one store of sessions.
+///
+/// # Errors
+/// [`TlsConfigError::EarlyData`] where early data is wanted and the pins forbid it.
+pub fn with_options(
+    config: &ClientConfig,
+    pins: &Pins,
+    options: &Options,
+) -> Result<ClientConfig, TlsConfigError> {
+    if options.early_data && (!pins.resumption || pins.tls_version != TlsVersion::V13) {
+        return Err(TlsConfigError::EarlyData);
+    }
+    let mut config = config.clone();
+    config.enable_early_data = options.early_data;
+    if pins.resumption {
+        config.resumption = Resumption::store(Arc::new(SessionStore::new(options.session_limit)));
+    }
+    if let Some(key_log) = &options.key_log {
+        config.key_log = Arc::clone(key_log);
+    }
+    Ok(config)
+}
+
+fn authority(pem: &str) -> Result<RootCertStore, TlsConfigError> {
+    let mut store = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
+        let certificate = certificate.map_err(|error| TlsConfigError::Authority(error.to_string()))?;
+        store.add(certificate).map_err(|error| TlsConfigError::Authority(error.to_string()))?;
+    }
+    if store.is_empty() {
+        return Err(TlsConfigError::Authority("no certificate in it".into()));
+    }
+    Ok(store)
+}
+
+/// The pinned suite; for TLS 1.2 the ECDHE suites with the same cipher and hash.
+fn cipher_suites(pins: &Pins) -> Vec<SupportedCipherSuite> {
+    use ring::cipher_suite as suite;
+    match (pins.tls_version, pins.cipher_suite) {
+        (TlsVersion::V13, CipherSuite::TLS_AES_128_GCM_SHA256) => vec![suite::TLS13_AES_128_GCM_SHA256],
+        (TlsVersion::V13, CipherSuite::TLS_AES_256_GCM_SHA384) => vec![suite::TLS13_AES_256_GCM_SHA384],
+        (TlsVersion::V13, CipherSuite::TLS_CHACHA20_POLY1305_SHA256) => {
+            vec![suite::TLS13_CHACHA20_POLY1305_SHA256]
+        }
+        (TlsVersion::V12, CipherSuite::TLS_AES_128_GCM_SHA256) => {
+            vec![suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256]
+        }
+        (TlsVersion::V12, CipherSuite::TLS_AES_256_GCM_SHA384) => {
+            vec![suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, suite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384]
+        }
+        (TlsVersion::V12, CipherSuite::TLS_CHACHA20_POLY1305_SHA256) => vec![
+            suite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+            suite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+        ],
+    }
+}
+
+fn key_exchange(pinned: KeyExchange) -> &'static dyn SupportedKxGroup {
+    match pinned {
+        KeyExchange::X25519 => ring::kx_group::X25519,
+        KeyExchange::Secp256r1 => ring::kx_group::SECP256R1,
+        KeyExchange::Secp384r1 => ring::kx_group::SECP384R1,
+    }
+}
+
+/// Accepts every certificate, and still checks that the peer holds its key.
+#[derive(Debug)]
+struct TrustAnyone {
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl ServerCertVerifier for TrustAnyone {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        rustls::crypto::verify_tls12_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        rustls::crypto::verify_tls13_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
