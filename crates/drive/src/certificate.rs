@@ -12,6 +12,8 @@ use rcgen::{
     KeyUsagePurpose, PKCS_ECDSA_P256_SHA256,
 };
 
+/// The private key's file within a server's folder.
+pub(crate) const KEY_FILE: &str = "server.key";
 /// Owner alone may read.
 const SECRET_MODE: u32 = 0o600;
 
@@ -96,7 +98,7 @@ impl Identity {
         fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let files = IdentityFiles {
             certificate: folder.join("server.pem"),
-            key: folder.join("server.key"),
+            key: folder.join(KEY_FILE),
             authority: folder.join("authority.pem"),
         };
         write_secret(&files.certificate, &self.certificate_pem)?;

@@ -3,9 +3,11 @@
 use std::fs;
 use std::path::Path;
 
+use analysis::metrics::{Better, Metric};
 use anyhow::Result;
 use include_dir::{Dir, include_dir};
 use model::Plan;
+use model::assignment::Workload;
 use model::error::Source;
 use model::study::{DataFile, Library, Overrides, Study};
 
@@ -33,6 +35,19 @@ impl Library for DataFiles {
 
     fn metrics(&self) -> Vec<String> {
         analysis::metrics::METRICS.iter().map(|metric| metric.name.to_owned()).collect()
+    }
+
+    fn check_metric(&self, metric: &str, workload: &Workload) -> Result<(), String> {
+        let answers = |metric: &Metric| metric.is_about(workload) && metric.better != Better::Neither;
+        if analysis::metrics::find(metric).is_some_and(answers) {
+            return Ok(());
+        }
+        let known: Vec<&str> =
+            analysis::METRICS.iter().filter(|metric| answers(metric)).map(|metric| metric.name).collect();
+        Err(format!(
+            "found `{metric}`, expected one that it has and that can be better or worse: {}",
+            known.join(", ")
+        ))
     }
 
     fn network(&self, name: &str) -> Result<DataFile, String> {

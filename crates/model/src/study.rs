@@ -4,6 +4,7 @@
 //! every value with its place. [`Study::resolve`] looks up what the names mean, refuses contradictions and
 //! multiplies the matrix out. Both stop at the first fault and say where it is, what was found and what is expected.
 
+use crate::assignment::Workload;
 use crate::error::{InputError, Place, Source};
 use crate::plan::Plan;
 
@@ -53,6 +54,11 @@ pub trait Library {
     fn servers(&self) -> Vec<String>;
     /// The names of the metrics that the analysis computes.
     fn metrics(&self) -> Vec<String>;
+    /// Whether a metric in [`Library::metrics`] can answer for a workload.
+    ///
+    /// # Errors
+    /// Why not, as `found …, expected …`.
+    fn check_metric(&self, metric: &str, workload: &Workload) -> Result<(), String>;
     /// The file of a network in [`Library::networks`].
     ///
     /// # Errors

@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 
+use model::assignment::Workload;
 use model::error::Source;
 use model::study::{DataFile, Library, Overrides, Study};
 use model::{Network, Page};
@@ -28,6 +29,10 @@ impl Library for Folders {
 
     fn metrics(&self) -> Vec<String> {
         vec![self.metric.clone()]
+    }
+
+    fn check_metric(&self, _: &str, _: &Workload) -> Result<(), String> {
+        Ok(())
     }
 
     fn network(&self, name: &str) -> Result<DataFile, String> {

@@ -21,7 +21,7 @@ use super::leftover::kill_group;
 use super::probe::{Found, Support};
 use super::ready::{free_ports, silent_ports};
 use super::template::{Variables, render};
-use crate::certificate::{Identity, IdentityFiles};
+use crate::certificate::{Identity, IdentityFiles, KEY_FILE};
 use crate::log;
 
 /// How often a starting server is asked whether it is ready.
@@ -242,6 +242,9 @@ impl RunningServer<'_> {
         // On this machine's own network the node sees the server's children only once they have ended; inside a
         // lab the reading before the end is the better one, since it leaves out the work of ending.
         let cpu_ns = if self.address.is_loopback() { self.cpu_ns() } else { cpu_running_ns };
+        // The key has done its work; a result that is passed on should hold none. What cannot be removed is readable by
+        // its owner alone.
+        let _ = fs::remove_file(self.folder.join(KEY_FILE));
         let log_tail = self.last_words();
         Ok(Stopped {
             report: ServerReport {

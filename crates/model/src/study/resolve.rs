@@ -40,6 +40,11 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         networks: resolve_networks(levels(study, FactorKind::Network), library)?,
         workloads: resolve_workloads(study, library)?,
     };
+    for (named, _) in &matrix.workloads {
+        library.check_metric(&study.metric.value, &named.workload).map_err(|problem| {
+            study.metric.error(format!("`metric`: workload `{}`: {problem}", named.name))
+        })?;
+    }
     let baseline = resolve_baseline(study)?;
     let cold = matrix.workloads.iter().find(|(named, _)| matches!(named.workload, Workload::Page { .. }));
     study.hold.check(&matrix.variants, cold.map(|(named, _)| named.name.as_str()))?;

@@ -53,6 +53,11 @@ impl Library for TestLibrary {
         vec!["page_load_time".into(), "time_to_first_byte".into()]
     }
 
+    fn check_metric(&self, metric: &str, workload: &Workload) -> Result<(), String> {
+        let is_page = matches!(workload, Workload::Page { .. });
+        if is_page || metric != "time_to_first_byte" { Ok(()) } else { Err("found no page".into()) }
+    }
+
     fn network(&self, name: &str) -> Result<DataFile, String> {
         if name == "unreadable" {
             return Err("found networks/unreadable.toml, but may not read it".into());
@@ -129,7 +134,7 @@ fn quick_states_the_defaults() {
     assert!(plan.expected_ns() < 120_000_000_000, "{} ns", plan.expected_ns());
     let page = |index: usize| match &plan.workloads[index].workload {
         Workload::Page { page } => (page.name.clone(), page.total_bytes(), page.resources.len()),
-        Workload::Closed { .. } => panic!("not a page"),
+        Workload::Closed { .. } | Workload::Open { .. } => panic!("not a page"),
     };
     assert_eq!(page(0), ("small".into(), 20_000, 3));
     assert_eq!(page(1), ("large".into(), 1_600_000, 55));
@@ -302,6 +307,15 @@ fn faults_of_workloads() {
     assert!(error("paths = [\"/\"]\nduration = \"1 lightyear\"").contains("`duration`: found `1 lightyear`"));
     let plan = parse(&text("paths = [\"/\"]\nduration = \"2s\"\nconnections = 10\nstreams = 10")).unwrap();
     assert!(plan.cells[0].expected_run_ns > 2_000_000_000);
+}
+
+#[test]
+fn a_metric_that_the_workload_has_not_is_refused() {
+    let closed = "kind = \"closed\"\npaths = [\"/\"]\nduration = \"1s\"";
+    let text = SHORT
+        .replace("kind = \"page\"\npage = \"small\"", closed)
+        .replace("page_load_time", "time_to_first_byte");
+    assert_eq!(parse(&text).unwrap_err(), "s.toml:2:10: `metric`: workload `small`: found no page");
 }
 
 #[test]
