@@ -220,7 +220,7 @@ fn record(plan: &Plan, run: &PlannedRun) -> RunRecord {
                 .collect::<Vec<_>>();
             (rows, ends[2])
         }
-        Workload::Closed { .. } => {
+        Workload::Closed { .. } | Workload::Open { .. } => {
             let end = |request: u64| handshake_ns + (request + 1) * round_trip_ns;
             let rows = (0..CLOSED_REQUESTS)
                 .map(|request| row(variant, request, 0, end(request) - round_trip_ns, end(request), 128))

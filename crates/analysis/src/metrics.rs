@@ -117,7 +117,7 @@ impl Metric {
     pub fn is_about(&self, workload: &Workload) -> bool {
         self.of.contains(&match workload {
             Workload::Page { .. } => Kind::Page,
-            Workload::Closed { .. } => Kind::Closed,
+            Workload::Closed { .. } | Workload::Open { .. } => Kind::Closed,
         })
     }
 }

@@ -129,7 +129,7 @@ impl RunSummary {
 pub(crate) fn page_of<'a>(plan: &'a Plan, group: &ClientGroup) -> Option<&'a model::Page> {
     match &plan.workload_of(group).workload {
         Workload::Page { page } => Some(page),
-        Workload::Closed { .. } => None,
+        Workload::Closed { .. } | Workload::Open { .. } => None,
     }
 }
 

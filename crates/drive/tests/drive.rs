@@ -98,6 +98,7 @@ const LIMITS: Limits = Limits { time: Duration::from_secs(30), bytes: 1 << 20, c
 
 fn assignment() -> Assignment {
     Assignment {
+        options: model::options::Options::default(),
         version: ASSIGNMENT_VERSION,
         group: 0,
         node: "client".into(),

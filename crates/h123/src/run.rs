@@ -210,6 +210,7 @@ impl Study<'_> {
             return Err(Outcome::failed(FailureKind::Server, reason));
         };
         let assignment = Assignment {
+            options: model::options::Options::default(),
             version: ASSIGNMENT_VERSION,
             group: group.group,
             node: group.node.clone(),

@@ -1,10 +1,12 @@
 //! One connection: a socket, an engine and the row that they fill.
 
+use std::collections::VecDeque;
+
 use engine::client::Client;
 use engine::{Connection as _, Input, Transmit};
-use model::sample::{ConnectionRow, Failure, Outcome};
+use model::sample::{ConnectionRow, Failure, FailureKind, Outcome};
 
-use crate::session::{Effect, Session};
+use crate::session::{Effect, Opened, Session};
 use crate::transport::{Received, Socket, failure_of};
 
 /// One connection of a worker.
@@ -13,6 +15,20 @@ pub(crate) struct Conn {
     pub(crate) socket: Socket,
     pub(crate) row: ConnectionRow,
     pub(crate) in_flight: u32,
+    /// Which host it belongs to.
+    pub(crate) host: usize,
+    /// Requests begun on it.
+    pub(crate) begun: u64,
+    /// Requests that have ended since the worker last looked.
+    pub(crate) ended: u32,
+    /// Whether its host has it on the list of connections that may take a request.
+    pub(crate) is_listed: bool,
+    /// When its streams that think are done.
+    pub(crate) thinking: Vec<u64>,
+    /// When its requests' time is over, in the order of sending; empty where there is no limit.
+    pub(crate) deadlines: VecDeque<(u64, Opened)>,
+    /// When it must be ready.
+    pub(crate) connect_deadline_ns: Option<u64>,
     /// Bytes that the engine gave and the kernel has not taken yet.
     out: Vec<u8>,
     taken: usize,
@@ -28,7 +44,13 @@ pub(crate) struct Conn {
 }
 
 impl Conn {
-    pub(crate) fn new(engine: Client, socket: Socket, group: u16, number: u32, now: u64) -> Self {
+    pub(crate) fn new(
+        engine: Client,
+        socket: Socket,
+        (group, host): (u16, usize),
+        number: u32,
+        now: u64,
+    ) -> Self {
         let row = ConnectionRow {
             group,
             connection: number,
@@ -50,6 +72,13 @@ impl Conn {
             socket,
             row,
             in_flight: 0,
+            host,
+            begun: 0,
+            ended: 0,
+            is_listed: false,
+            thinking: Vec::new(),
+            deadlines: VecDeque::new(),
+            connect_deadline_ns: None,
             out: Vec::new(),
             taken: 0,
             transmit: None,
@@ -65,14 +94,18 @@ impl Conn {
         if !self.socket.is_udp() {
             self.row.connected_ns = Some(now);
         }
-        let Conn { engine, row, in_flight, .. } = self;
-        engine.handle_connected(now, &mut |event| apply(session, event, row, in_flight, now));
+        let Conn { engine, row, in_flight, ended, .. } = self;
+        engine.handle_connected(now, &mut |event| {
+            apply(session, event, row, (&mut *in_flight, &mut *ended), now)
+        });
     }
 
     /// Hands one input to the engine.
     pub(crate) fn input(&mut self, session: &mut Session, input: Input<'_>, now: u64) {
-        let Conn { engine, row, in_flight, .. } = self;
-        engine.handle_input(now, input, &mut |event| apply(session, event, row, in_flight, now));
+        let Conn { engine, row, in_flight, ended, .. } = self;
+        engine.handle_input(now, input, &mut |event| {
+            apply(session, event, row, (&mut *in_flight, &mut *ended), now)
+        });
     }
 
     /// Reads once. Whether there may be more to read.
@@ -101,10 +134,61 @@ impl Conn {
         }
     }
 
+    /// Whether it may take another request: streams that think are taken, and it may serve only so many.
+    pub(crate) fn has_room(&self, streams: u32, requests_each: u64) -> bool {
+        let taken = self.in_flight.saturating_add(u32::try_from(self.thinking.len()).unwrap_or(u32::MAX));
+        taken < streams && self.begun < requests_each && self.engine.available_requests() > 0
+    }
+
+    /// Watches the time of a request; those that have ended are forgotten before they become many.
+    pub(crate) fn watch(&mut self, opened: Opened, deadline_ns: u64, session: &Session) {
+        while self.deadlines.pop_front_if(|(_, first)| !session.is_open(*first)).is_some() {}
+        if self.deadlines.len() > 16 + 4 * self.in_flight as usize {
+            self.deadlines.retain(|(_, other)| session.is_open(*other));
+        }
+        self.deadlines.push_back((deadline_ns, opened));
+    }
+
+    /// Whether it has served as many requests as it may, and nobody waits for anything from it.
+    pub(crate) fn is_spent(&self, requests_each: u64) -> bool {
+        self.begun >= requests_each && self.in_flight == 0 && self.thinking.is_empty()
+    }
+
+    /// When it wants to be looked at by itself.
+    pub(crate) fn deadline_ns(&self) -> Option<u64> {
+        let opening = self.connect_deadline_ns.filter(|_| !self.was_ready);
+        let request = self.deadlines.front().map(|(deadline_ns, _)| *deadline_ns);
+        let thought = self.thinking.iter().min().copied();
+        [self.engine.poll_timeout(), opening, request, thought].into_iter().flatten().min()
+    }
+
+    /// Does what was due by `now`: the engine's timer, limits of time, the end of thinking.
+    pub(crate) fn handle_time(&mut self, session: &mut Session, limit_ns: u64, now: u64) {
+        if self.engine.poll_timeout().is_some_and(|deadline| deadline <= now) {
+            self.timeout(session, now);
+        }
+        if !self.was_ready && self.connect_deadline_ns.is_some_and(|deadline| deadline <= now) {
+            let waited_ms = now.saturating_sub(self.row.opened_ns) / 1_000_000;
+            let reason = format!("not connected after {waited_ms} ms");
+            self.connect_deadline_ns = None;
+            self.broken(session, Failure { kind: FailureKind::Timeout, reason }, now);
+        }
+        while let Some((_, opened)) = self.deadlines.pop_front_if(|(deadline, _)| *deadline <= now) {
+            if session.expire(opened, limit_ns, now) {
+                self.engine.cancel(now, opened.id);
+                self.in_flight = self.in_flight.saturating_sub(1);
+                self.ended += 1;
+            }
+        }
+        self.thinking.retain(|until| *until > now);
+    }
+
     /// The engine's timer is due, or nearly.
-    pub(crate) fn timeout(&mut self, session: &mut Session, now: u64) {
-        let Conn { engine, row, in_flight, .. } = self;
-        engine.handle_timeout(now, &mut |event| apply(session, event, row, in_flight, now));
+    fn timeout(&mut self, session: &mut Session, now: u64) {
+        let Conn { engine, row, in_flight, ended, .. } = self;
+        engine.handle_timeout(now, &mut |event| {
+            apply(session, event, row, (&mut *in_flight, &mut *ended), now)
+        });
     }
 
     /// The transport failed.
@@ -166,10 +250,11 @@ fn apply(
     session: &mut Session,
     event: engine::Event<'_>,
     row: &mut ConnectionRow,
-    in_flight: &mut u32,
+    (in_flight, ended): (&mut u32, &mut u32),
     now: u64,
 ) {
     if session.handle(event, row, now) == Effect::RequestEnded {
         *in_flight = in_flight.saturating_sub(1);
+        *ended += 1;
     }
 }

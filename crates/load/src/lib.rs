@@ -5,13 +5,17 @@
 
 mod clock;
 mod connection;
+mod host;
+mod opening;
 mod request;
 mod seam;
 mod session;
 mod system;
+mod tally;
 mod timers;
 mod transport;
 mod trust;
+mod wait;
 mod worker;
 
 pub use clock::Clock;

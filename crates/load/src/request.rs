@@ -1,28 +1,103 @@
 //! Requests as templates: one per URL, encoded once by the engine.
 
+use anyhow::{Context, Result};
+use bytes::Bytes;
 use engine::Request;
-use model::assignment::{Assignment, Workload};
+use model::assignment::{Assignment, Target, Workload};
+use model::options::Body;
 use model::page::ResourceKind;
+use workload::urls::Pattern;
 
 /// The name that our clients give themselves.
 const USER_AGENT: &str = concat!("h123/", env!("CARGO_PKG_VERSION"));
+/// The number of requests that differ every time: beyond what any engine keeps.
+const NO_TEMPLATE: u32 = u32::MAX;
 
-/// One template per path of the workload, in the same order.
-pub(crate) fn templates(assignment: &Assignment, paths: &[&str]) -> Vec<Request> {
-    paths
-        .iter()
-        .enumerate()
-        .map(|(index, path)| Request {
-            #[expect(clippy::cast_possible_truncation, reason = "URL numbers are u32 everywhere")]
-            template: index as u32,
-            method: "GET".to_owned(),
-            scheme: assignment.target.variant.scheme().to_owned(),
-            authority: assignment.target.authority.clone(),
-            path: (*path).to_owned(),
-            fields: fields(&assignment.workload, index),
-            body: bytes::Bytes::new(),
-        })
-        .collect()
+/// The requests of an assignment, by URL number.
+pub(crate) struct Requests {
+    templates: Vec<Request>,
+    /// Empty where no path has parts that are drawn anew.
+    patterns: Vec<Option<Pattern>>,
+    labels: Vec<String>,
+    seed: u64,
+}
+
+impl Requests {
+    /// One template per path of the workload, in the same order.
+    ///
+    /// # Errors
+    /// A body's file that cannot be read, or a path whose random part is none.
+    pub(crate) fn new(assignment: &Assignment, paths: &[&str]) -> Result<Self> {
+        let options = &assignment.options.requests;
+        let bodies = options.bodies.iter().map(read).collect::<Result<Vec<Bytes>>>()?;
+        let mut templates = Vec::with_capacity(paths.len());
+        let mut labels = Vec::with_capacity(paths.len());
+        let mut patterns = Vec::new();
+        for (index, path) in paths.iter().enumerate() {
+            let own = options.paths.get(index).cloned().unwrap_or_default();
+            let target = target(assignment, usize::from(own.target));
+            let body = own.body.or(options.body).and_then(|body| bodies.get(body as usize)).cloned();
+            let method = own.method.or_else(|| options.method.clone());
+            let method = method.unwrap_or_else(|| if body.is_some() { "POST" } else { "GET" }.to_owned());
+            let scheme = target.variant.scheme().to_owned();
+            labels.push(match own.target {
+                0 => (*path).to_owned(),
+                _ => format!("{scheme}://{}{path}", target.authority),
+            });
+            if options.random_parts {
+                patterns.push(Pattern::parse(path)?);
+            }
+            let is_drawn = patterns.get(index).is_some_and(Option::is_some);
+            templates.push(Request {
+                #[expect(clippy::cast_possible_truncation, reason = "URL numbers are u32 everywhere")]
+                template: if is_drawn { NO_TEMPLATE } else { index as u32 },
+                method,
+                scheme,
+                authority: target.authority.clone(),
+                path: (*path).to_owned(),
+                fields: merge(fields(&assignment.workload, index), &options.fields),
+                body: body.unwrap_or_default(),
+            });
+        }
+        Ok(Requests { templates, patterns, labels, seed: assignment.seed })
+    }
+
+    /// The request to a URL; `number` is the request's own.
+    pub(crate) fn of(&mut self, url: u32, number: u64) -> Option<&Request> {
+        let index = url as usize;
+        let template = self.templates.get_mut(index)?;
+        if let Some(Some(pattern)) = self.patterns.get(index) {
+            pattern.fill(self.seed, number, &mut template.path);
+        }
+        Some(template)
+    }
+
+    /// The URLs as rows name them.
+    pub(crate) fn into_labels(self) -> Vec<String> {
+        self.labels
+    }
+}
+
+/// A host of an assignment by its number.
+pub(crate) fn target(assignment: &Assignment, number: usize) -> &Target {
+    let further = &assignment.options.requests.further_targets;
+    number.checked_sub(1).and_then(|index| further.get(index)).unwrap_or(&assignment.target)
+}
+
+fn read(body: &Body) -> Result<Bytes> {
+    match body {
+        Body::Text(text) => Ok(Bytes::from(text.clone())),
+        Body::File(path) => {
+            Ok(std::fs::read(path).with_context(|| format!("reading the body {path}"))?.into())
+        }
+    }
+}
+
+/// The client's own fields, those that were asked for in their place or behind them.
+fn merge(mut own: Vec<(String, String)>, asked: &[(String, String)]) -> Vec<(String, String)> {
+    own.retain(|(name, _)| asked.iter().all(|(other, _)| other != name));
+    own.extend(asked.iter().cloned());
+    own
 }
 
 /// The fields that a browser sends (in kind and length), so that header compression has real work to do.
@@ -48,6 +123,8 @@ fn fields(workload: &Workload, index: usize) -> Vec<(String, String)> {
                 field("sec-fetch-site", if index == 0 { "none" } else { "same-origin" }),
             ]
         }
-        Workload::Closed { .. } => vec![field("user-agent", USER_AGENT), field("accept", "*/*")],
+        Workload::Closed { .. } | Workload::Open { .. } => {
+            vec![field("user-agent", USER_AGENT), field("accept", "*/*")]
+        }
     }
 }

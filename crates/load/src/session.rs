@@ -1,9 +1,15 @@
 //! What all connections of a worker share: the workload, the requests in flight and the finished rows.
 
+use std::fmt::Write as _;
+
+use anyhow::Result;
 use engine::{Event, Head, RequestId};
+use model::options::{LEAST_ENDED, Options};
 use model::sample::{ConnectionRow, Failure, FailureKind, Outcome, Sample};
 use model::{HttpVersion, Variant};
 use workload::{Due, Work};
+
+use crate::tally::{Tallies, Times};
 
 /// The shared state of a worker's connections.
 pub(crate) struct Session {
@@ -13,6 +19,23 @@ pub(crate) struct Session {
     expected_version: HttpVersion,
     open: Slots,
     begun: u64,
+    /// Requests beyond so many are counted, not kept.
+    most_rows: usize,
+    pub(crate) tallies: Tallies,
+    /// sent − intended of an open loop.
+    pub(crate) lag: Times,
+    ended: u64,
+    failed: u64,
+    stop_at_failed_ppm: Option<u32>,
+    /// Why the work ends before it is done.
+    pub(crate) stopped: Option<String>,
+}
+
+/// A request by its slot and its number: slots are used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Opened {
+    pub(crate) id: RequestId,
+    pub(crate) number: u64,
 }
 
 /// What handling one event changed for its connection.
@@ -27,28 +50,44 @@ pub(crate) enum Effect {
 }
 
 impl Session {
-    pub(crate) fn new(work: Work, group: u16, variant: Variant) -> Self {
-        Session {
+    /// # Errors
+    /// Histograms that cannot be made.
+    pub(crate) fn new(work: Work, group: u16, variant: Variant, options: &Options) -> Result<Self> {
+        Ok(Session {
             work,
             samples: Vec::with_capacity(1024),
             group,
             expected_version: variant.http(),
             open: Slots::default(),
             begun: 0,
-        }
+            most_rows: options
+                .most_rows
+                .map_or(usize::MAX, |rows| usize::try_from(rows).unwrap_or(usize::MAX)),
+            tallies: Tallies::new()?,
+            lag: Times::new()?,
+            ended: 0,
+            failed: 0,
+            stop_at_failed_ppm: options.stop_at_failed_ppm,
+            stopped: None,
+        })
     }
 
     /// Opens a row for a due request; its number is the engine's name for the request.
-    pub(crate) fn open(&mut self, due: Due, connection: u32, now: u64) -> RequestId {
+    pub(crate) fn open(&mut self, due: Due, connection: u32, now: u64) -> Opened {
         let mut sample = self.row(due);
         sample.connection = Some(connection);
         sample.sent_ns = Some(now);
-        self.open.insert(sample)
+        if matches!(self.work, Work::Open(_)) {
+            self.lag.record(now.saturating_sub(due.intended_ns));
+        }
+        let number = sample.request;
+        Opened { id: self.open.insert(sample), number }
     }
 
     /// Completes a row with what sending the request showed.
-    pub(crate) fn sent(&mut self, request: RequestId, bytes: engine::HeaderBytes) {
+    pub(crate) fn sent(&mut self, request: RequestId, bytes: engine::HeaderBytes, body_bytes: u64) {
         if let Some(sample) = self.open.get_mut(request) {
+            sample.request_body_bytes = body_bytes;
             sample.request_header_raw_bytes = bytes.raw;
             sample.request_header_wire_bytes = bytes.wire;
         }
@@ -60,6 +99,23 @@ impl Session {
         sample.done_ns = Some(now);
         sample.outcome = Outcome::Failed(failure);
         self.finish(sample);
+    }
+
+    /// Whether a request has not ended yet.
+    pub(crate) fn is_open(&self, opened: Opened) -> bool {
+        self.open.get(opened.id).is_some_and(|sample| sample.request == opened.number)
+    }
+
+    /// A request's time is over; whether it was still open.
+    pub(crate) fn expire(&mut self, opened: Opened, limit_ns: u64, now: u64) -> bool {
+        let is_open = self.is_open(opened);
+        if is_open {
+            let mut reason = String::from("no whole answer within ");
+            // Writing to a String cannot fail.
+            let _ = write!(reason, "{} ms", limit_ns / 1_000_000);
+            self.end(opened.id, Some(Failure { kind: FailureKind::Timeout, reason }), now);
+        }
+        is_open
     }
 
     /// Every open request fails, in the order of sending.
@@ -125,7 +181,28 @@ impl Session {
 
     fn finish(&mut self, sample: Sample) {
         self.work.handle_done(sample.url);
-        self.samples.push(sample);
+        self.ended += 1;
+        if !sample.outcome.is_ok() {
+            self.failed += 1;
+            self.judge_failures();
+        }
+        if self.samples.len() < self.most_rows {
+            self.samples.push(sample);
+        } else {
+            self.tallies.record(&sample);
+        }
+    }
+
+    /// Ends the work where too many requests fail.
+    fn judge_failures(&mut self) {
+        let Some(limit_ppm) = self.stop_at_failed_ppm.filter(|_| self.ended >= LEAST_ENDED) else { return };
+        if self.stopped.is_none() && self.failed * 1_000_000 > u64::from(limit_ppm) * self.ended {
+            let (failed, ended) = (self.failed, self.ended);
+            self.stopped = Some(format!(
+                "{failed} of {ended} requests had failed, more than the limit of {} %",
+                f64::from(limit_ppm) / 10_000.0
+            ));
+        }
     }
 
     fn row(&mut self, due: Due) -> Sample {
@@ -194,6 +271,10 @@ impl Slots {
 
     fn get_mut(&mut self, request: RequestId) -> Option<&mut Sample> {
         self.rows.get_mut(usize::try_from(request).ok()?)?.as_mut()
+    }
+
+    fn get(&self, request: RequestId) -> Option<&Sample> {
+        self.rows.get(usize::try_from(request).ok()?)?.as_ref()
     }
 
     fn remove(&mut self, request: RequestId) -> Option<Sample> {

@@ -1,6 +1,8 @@
-//! What the kernel says of this process: CPU time, waiting time, memory. `unsafe` for `getrusage` lives here.
+//! What the kernel says of this process (CPU time, waiting time, memory) and what it is asked that libraries do not
+//! offer. `unsafe` for `getrusage` and `setsockopt` lives here.
 
-use std::fs;
+use std::os::fd::{AsRawFd, RawFd};
+use std::{fs, io};
 
 /// CPU time and waiting time so far.
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,6 +37,20 @@ impl Usage {
             run_queue_ns: self.run_queue_ns.saturating_sub(earlier.run_queue_ns),
         }
     }
+}
+
+/// Lets a socket be bound to an address while its port is chosen at `connect`, so that a port may serve several
+/// destinations (ip(7), IP_BIND_ADDRESS_NO_PORT).
+pub(crate) fn bind_without_port(socket: &impl AsRawFd) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    let fd: RawFd = socket.as_raw_fd();
+    #[expect(clippy::cast_possible_truncation, reason = "four bytes")]
+    let length = size_of_val(&on) as libc::socklen_t;
+    // SAFETY: `on` is a valid int of the given length for the duration of the call; `fd` is open.
+    let result = unsafe {
+        libc::setsockopt(fd, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, (&raw const on).cast(), length)
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 fn rusage(who: libc::c_int) -> libc::rusage {

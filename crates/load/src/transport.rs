@@ -1,12 +1,15 @@
 //! Sockets: non-blocking TCP and UDP, and how a failure of theirs is named.
 
 use std::io::{self, IoSliceMut, Read, Write};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 
+use model::options::ConnectionOptions;
 use model::sample::{Failure, FailureKind};
 use quinn_udp::{EcnCodepoint, RecvMeta, UdpSockRef, UdpSocketState};
 use socket2::{Domain, Protocol, SockRef, Socket as RawSocket, Type};
+
+use crate::system;
 
 /// What one read takes: enough for a full GRO batch of datagrams (64 kB) and for large TCP reads.
 pub(crate) const READ_BYTES: usize = 128 * 1024;
@@ -44,15 +47,38 @@ pub(crate) enum Received {
 }
 
 impl Socket {
-    /// Begins to connect; a TCP socket becomes writable when it is connected.
-    pub(crate) fn connect(remote: SocketAddr, quic: bool) -> io::Result<Socket> {
-        if quic { Self::connect_udp(remote) } else { Self::connect_tcp(remote) }
+    /// Begins to connect connection `number`; a TCP socket becomes writable when it is connected.
+    pub(crate) fn connect(
+        remote: SocketAddr,
+        quic: bool,
+        options: &ConnectionOptions,
+        number: u32,
+    ) -> io::Result<Socket> {
+        let (kind, protocol) =
+            if quic { (Type::DGRAM, Protocol::UDP) } else { (Type::STREAM, Protocol::TCP) };
+        let socket = RawSocket::new(Domain::for_address(remote), kind.nonblocking(), Some(protocol))?;
+        if let Some(bytes) = options.send_buffer_bytes {
+            socket.set_send_buffer_size(bytes as usize)?;
+        }
+        if let Some(bytes) = options.receive_buffer_bytes {
+            socket.set_recv_buffer_size(bytes as usize)?;
+        }
+        if let Some(source) = source_of(remote, &options.sources, number) {
+            system::bind_without_port(&socket)?;
+            socket.bind(&SocketAddr::new(source, 0).into())?;
+        }
+        if quic {
+            Self::connect_udp(socket, remote, options)
+        } else {
+            Self::connect_tcp(socket, remote, options)
+        }
     }
 
-    fn connect_tcp(remote: SocketAddr) -> io::Result<Socket> {
-        let socket =
-            RawSocket::new(Domain::for_address(remote), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
-        socket.set_tcp_nodelay(true)?;
+    fn connect_tcp(socket: RawSocket, remote: SocketAddr, options: &ConnectionOptions) -> io::Result<Socket> {
+        socket.set_tcp_nodelay(!options.nagle)?;
+        if let Some(name) = &options.tcp_congestion {
+            socket.set_tcp_congestion(name.as_bytes())?;
+        }
         match socket.connect(&remote.into()) {
             Ok(()) => Ok(Socket::Tcp(socket)),
             Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(Socket::Tcp(socket)),
@@ -60,14 +86,16 @@ impl Socket {
         }
     }
 
-    fn connect_udp(remote: SocketAddr) -> io::Result<Socket> {
-        let socket =
-            RawSocket::new(Domain::for_address(remote), Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
+    fn connect_udp(socket: RawSocket, remote: SocketAddr, options: &ConnectionOptions) -> io::Result<Socket> {
         socket.connect(&remote.into())?;
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
         // A smaller grant is not an error: overflow shows as loss, and the run's UDP drops are counted.
-        let _ = socket.set_recv_buffer_size(UDP_BUFFER_BYTES);
-        let _ = socket.set_send_buffer_size(UDP_BUFFER_BYTES);
+        if options.receive_buffer_bytes.is_none() {
+            let _ = socket.set_recv_buffer_size(UDP_BUFFER_BYTES);
+        }
+        if options.send_buffer_bytes.is_none() {
+            let _ = socket.set_send_buffer_size(UDP_BUFFER_BYTES);
+        }
         Ok(Socket::Udp { socket, state, remote })
     }
 
@@ -155,6 +183,13 @@ impl AsFd for Socket {
     }
 }
 
+/// The local address of connection `number`: those of the server's family in turn.
+fn source_of(remote: SocketAddr, sources: &[IpAddr], number: u32) -> Option<IpAddr> {
+    let fits = |source: &&IpAddr| source.is_ipv4() == remote.is_ipv4();
+    let count = sources.iter().filter(fits).count();
+    sources.iter().filter(fits).nth((number as usize).checked_rem(count)?).copied()
+}
+
 /// The named failure of a socket's error.
 pub(crate) fn failure_of(error: &io::Error, doing: &str) -> Failure {
     let kind = match error.kind() {
@@ -165,5 +200,10 @@ pub(crate) fn failure_of(error: &io::Error, doing: &str) -> Failure {
         io::ErrorKind::TimedOut => FailureKind::Timeout,
         _ => FailureKind::System,
     };
-    Failure { kind, reason: format!("{doing}: {error}") }
+    let advice = match error.raw_os_error() {
+        Some(libc::EADDRNOTAVAIL) => " (no local port is free: give several --source addresses)",
+        Some(libc::EMFILE) => " (raise the limit of open files: ulimit -n)",
+        _ => "",
+    };
+    Failure { kind, reason: format!("{doing}: {error}{advice}") }
 }

@@ -3,36 +3,34 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
-use engine::client::{Client, ClientConfig};
-use engine::{Connection as _, Request};
-use model::assignment::{Assignment, ClientReport};
+use engine::Connection as _;
+use model::assignment::{Assignment, ClientReport, ConnectionSums};
 use model::sample::{ConnectionRow, Failure, FailureKind, Sample};
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
-use rustix::time::Timespec;
 use workload::{Connections, Work};
 
 use crate::clock::Clock;
 use crate::connection::Conn;
+use crate::host::Host;
+use crate::request::Requests;
 use crate::session::Session;
 use crate::system::{self, Usage};
 use crate::timers::Timers;
-use crate::transport::{READ_BYTES, Socket, failure_of};
-use crate::{request, trust};
+use crate::transport::READ_BYTES;
+use crate::wait;
 
-/// After a connection that never became ready, the next attempt waits so long: a refusing server is not stormed.
-const REOPEN_AFTER_NS: u64 = 50_000_000;
 /// A worker looks at the stop flag at least this often.
 const LONGEST_WAIT_NS: u64 = 100_000_000;
-/// At most so many requests are begun on one connection before others get their turn.
+/// At most so many sockets are looked at before timers are.
 const EVENTS_PER_WAIT: usize = 256;
 
 /// What a worker leaves behind.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// One row per request that ended.
+    /// One row per request that ended, up to the assignment's limit of rows.
     pub samples: Vec<Sample>,
-    /// One row per connection.
+    /// One row per connection, up to the same limit.
     pub connections: Vec<ConnectionRow>,
     /// What it took.
     pub client: ClientReport,
@@ -41,69 +39,72 @@ pub struct Report {
 /// Does what an assignment says, on this thread, until it is done, its deadline passes or `stop` is set.
 ///
 /// # Errors
-/// Only what keeps the work from beginning: a TLS configuration or an epoll instance that cannot be made. What
-/// fails later is a row with its outcome.
+/// Only what keeps the work from beginning: a TLS configuration or an epoll instance that cannot be made, a body's
+/// file that cannot be read. What fails later is a row with its outcome.
 pub fn run(assignment: &Assignment, stop: &AtomicBool) -> Result<Report> {
     let mut worker = Worker::new(assignment)?;
     let before = system::thread_usage();
     let started_ns = worker.clock.now_ns();
     worker.run(stop)?;
     let usage = system::thread_usage().since(before);
-    Ok(worker.into_report(started_ns, usage))
+    worker.into_report(started_ns, usage)
 }
 
-struct Worker<'a> {
-    assignment: &'a Assignment,
-    clock: Clock,
-    config: ClientConfig,
-    requests: Vec<Request>,
-    policy: Connections,
-    epoll: OwnedFd,
-    conns: Vec<Option<Conn>>,
-    free: Vec<usize>,
-    open: u32,
-    connecting: u32,
-    opened: u32,
-    timers: Timers,
-    session: Session,
+pub(crate) struct Worker<'a> {
+    pub(crate) assignment: &'a Assignment,
+    pub(crate) clock: Clock,
+    pub(crate) hosts: Vec<Host<'a>>,
+    requests: Requests,
+    pub(crate) policy: Connections,
+    /// A connection is closed after so many requests.
+    requests_each: u64,
+    pub(crate) epoll: OwnedFd,
+    pub(crate) conns: Vec<Option<Conn>>,
+    pub(crate) free: Vec<usize>,
+    pub(crate) opened: u32,
+    pub(crate) timers: Timers,
+    pub(crate) session: Session,
     rows: Vec<ConnectionRow>,
-    /// No connection is opened before this time.
-    reopen_ns: u64,
+    /// Connections beyond the limit of rows.
+    further_connections: ConnectionSums,
     buffer: Vec<u8>,
     finished_ns: u64,
+    never_sent: u64,
 }
 
 impl<'a> Worker<'a> {
     fn new(assignment: &'a Assignment) -> Result<Self> {
         let clock = Clock::new(&assignment.clock);
-        let work = Work::new(&assignment.workload, clock.now_ns());
-        let requests = request::templates(assignment, &work.paths());
+        let options = &assignment.options;
         let variant = assignment.target.variant;
         let limit =
             if variant.http() == model::HttpVersion::Http11 { assignment.pins.http1_connections } else { 1 };
-        let target = &assignment.target;
-        let roots = trust::roots(&target.trust);
-        let config =
-            ClientConfig::new(variant, &target.server_name, &assignment.pins, &target.trust, &roots)?;
+        // All that takes time is done before the workload's time begins.
+        let paths = Work::new(&assignment.workload, options, assignment.seed, 0);
+        let requests = Requests::new(assignment, &paths.paths())?;
+        let hosts = Host::all(assignment, paths.targets())?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).context("no epoll instance could be made")?;
+        let buffer = vec![0; READ_BYTES];
+        wait::be_punctual();
+        let work = Work::new(&assignment.workload, options, assignment.seed, clock.now_ns());
         Ok(Worker {
             assignment,
             clock,
-            config,
+            hosts,
             requests,
             policy: work.connections(limit),
+            requests_each: options.connections.requests_each.unwrap_or(u64::MAX),
             epoll,
             conns: Vec::new(),
             free: Vec::new(),
-            open: 0,
-            connecting: 0,
             opened: 0,
             timers: Timers::default(),
-            session: Session::new(work, assignment.group, variant),
+            session: Session::new(work, assignment.group, variant, options)?,
             rows: Vec::new(),
-            reopen_ns: 0,
-            buffer: vec![0; READ_BYTES],
+            further_connections: ConnectionSums::default(),
+            buffer,
             finished_ns: 0,
+            never_sent: 0,
         })
     }
 
@@ -116,183 +117,152 @@ impl<'a> Worker<'a> {
                 self.session.fail_open(&Failure { kind: FailureKind::Timeout, reason }, now);
                 break;
             }
-            if self.session.work.is_finished(now) || stop.load(Ordering::Relaxed) {
+            let is_over = |session: &Session| session.work.is_finished(now) || session.stopped.is_some();
+            if is_over(&self.session) || stop.load(Ordering::Relaxed) {
                 break;
             }
             self.dispatch(now);
-            if self.session.work.is_finished(now) {
+            if is_over(&self.session) {
                 break;
             }
             self.wait(&mut events)?;
             for event in events.drain(..) {
                 self.ready(event);
+                self.keep_pace();
             }
             self.fire_timers();
         }
         self.finished_ns = self.clock.now_ns();
+        self.never_sent = self.session.work.give_up();
         self.close_all();
         Ok(())
     }
 
-    /// Opens the connections that are wanted and gives waiting requests to connections that can take them.
-    fn dispatch(&mut self, now: u64) {
-        if self.session.work.waiting() > 0 {
-            for key in 0..self.conns.len() {
-                self.serve(key, now);
+    /// Sends what has become due while sockets were looked at, so that no request waits for all of them.
+    fn keep_pace(&mut self) {
+        if let Work::Open(_) = self.session.work {
+            let now = self.clock.now_ns();
+            if self.session.work.next_ns().is_some_and(|due| due <= now) {
+                self.session.work.handle_time(now);
+                (0..self.hosts.len()).for_each(|host| self.hand_out(host));
             }
         }
-        let waiting = u32::try_from(self.session.work.waiting()).unwrap_or(u32::MAX);
-        let wanted =
-            self.policy.at_once.max(self.open.saturating_add(waiting.saturating_sub(self.connecting)));
-        while now >= self.reopen_ns && self.open < wanted.min(self.policy.limit) {
-            if !self.open_connection(now) {
-                break;
+    }
+
+    /// Gives waiting requests to connections that can take them and opens the connections that are wanted.
+    fn dispatch(&mut self, now: u64) {
+        self.session.work.handle_time(now);
+        let (at_once, _) = self.session.work.opened_by(now);
+        for host in 0..self.hosts.len() {
+            self.hand_out(host);
+            let waiting = u32::try_from(self.session.work.waiting(host)).unwrap_or(u32::MAX);
+            let Host { open, connecting, .. } = self.hosts[host];
+            let wanted = at_once.max(open.saturating_add(waiting.saturating_sub(connecting)));
+            while now >= self.hosts[host].reopen_ns && self.hosts[host].open < wanted.min(self.policy.limit) {
+                if !self.open_connection(host, now) {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Gives a host's waiting requests to its idle connections: the longest idle first, so that all are used alike;
+    /// for a page the last used first, as browsers do.
+    fn hand_out(&mut self, host: usize) {
+        while self.session.work.waiting(host) > 0 {
+            let idle = &mut self.hosts[host].idle;
+            let next = match self.session.work {
+                Work::Page(_) => idle.pop_back(),
+                Work::Open(_) | Work::Closed(_) => idle.pop_front(),
+            };
+            let Some(key) = next else { return };
+            if let Some(conn) = self.conns.get_mut(key).and_then(Option::as_mut)
+                && std::mem::take(&mut conn.is_listed)
+            {
+                let now = self.clock.now_ns();
+                self.serve(key, now);
             }
         }
     }
 
     /// Fills a connection with due requests and sends what its engine says.
-    fn serve(&mut self, key: usize, now: u64) {
+    pub(crate) fn serve(&mut self, key: usize, now: u64) {
+        self.begin_thinking(key, now);
+        let request_limit_ns = self.assignment.options.connections.request_timeout_ns;
         let Some(conn) = self.conns.get_mut(key).and_then(Option::as_mut) else { return };
-        while conn.in_flight < self.policy.streams && conn.engine.available_requests() > 0 {
-            let Some(due) = self.session.work.poll_request(now) else { break };
-            let id = self.session.open(due, conn.row.connection, now);
-            match conn.engine.send_request(now, id, &self.requests[due.url as usize]) {
+        while conn.has_room(self.policy.streams, self.requests_each) {
+            let Some(mut due) = self.session.work.poll_request(conn.host, now) else { break };
+            // A closed loop that opens a connection for each request wants its answer from then on.
+            if self.requests_each == 1 && !self.session.work.has_queue() {
+                due.intended_ns = conn.row.opened_ns;
+            }
+            let opened = self.session.open(due, conn.row.connection, now);
+            let Some(request) = self.requests.of(due.url, opened.number) else { break };
+            conn.begun += 1;
+            match conn.engine.send_request(now, opened.id, request) {
                 Ok(bytes) => {
-                    self.session.sent(id, bytes);
+                    self.session.sent(opened.id, bytes, request.body.len() as u64);
                     conn.in_flight += 1;
+                    if let Some(limit_ns) = request_limit_ns {
+                        conn.watch(opened, now.saturating_add(limit_ns), &self.session);
+                    }
                 }
                 Err(error) => {
                     let failure = Failure { kind: FailureKind::Client, reason: error.to_string() };
-                    self.session.handle(engine::Event::Failed { request: id, failure }, &mut conn.row, now);
+                    let failed = engine::Event::Failed { request: opened.id, failure };
+                    self.session.handle(failed, &mut conn.row, now);
                     break;
                 }
             }
+        }
+        if conn.is_spent(self.requests_each) {
+            conn.engine.close(now);
         }
         conn.flush(&mut self.session, now);
         self.settle(key, now);
     }
 
-    /// After any change of a connection: its timer, its interest, its end.
-    fn settle(&mut self, key: usize, now: u64) {
+    /// Streams whose request has ended think before their next one, where the workload wants it.
+    fn begin_thinking(&mut self, key: usize, now: u64) {
+        let Some(conn) = self.conns.get_mut(key).and_then(Option::as_mut) else { return };
+        for _ in 0..std::mem::take(&mut conn.ended) {
+            let think_ns = self.session.work.think_ns();
+            if think_ns > 0 {
+                conn.thinking.push(now.saturating_add(think_ns));
+            }
+        }
+    }
+
+    /// After any change of a connection: its timer, its interest, its place among the idle, its end.
+    pub(crate) fn settle(&mut self, key: usize, now: u64) {
         let Some(conn) = self.conns.get_mut(key).and_then(Option::as_mut) else { return };
         if conn.engine.is_closed() {
             self.retire(key, now);
             return;
         }
-        self.timers.set(key, conn.engine.poll_timeout());
-        if conn.socket.is_udp() {
+        self.timers.set(key, conn.deadline_ns());
+        if self.session.work.has_queue()
+            && !conn.is_listed
+            && conn.has_room(self.policy.streams, self.requests_each)
+        {
+            conn.is_listed = true;
+            self.hosts[conn.host].idle.push_back(key);
+        }
+        if conn.socket.is_udp() && conn.blocked != conn.watched_for_writing {
             let mut interest = epoll::EventFlags::IN;
             interest.set(epoll::EventFlags::OUT, conn.blocked);
-            let data = epoll::EventData::new_u64(key as u64);
-            if conn.blocked != conn.watched_for_writing {
-                conn.watched_for_writing = conn.blocked;
-                // Modifying a registered descriptor cannot fail for lack of anything.
-                let _ = epoll::modify(&self.epoll, &conn.socket, data, interest);
-            }
+            conn.watched_for_writing = conn.blocked;
+            // Modifying a registered descriptor cannot fail for lack of anything.
+            let _ = epoll::modify(&self.epoll, &conn.socket, epoll::EventData::new_u64(key as u64), interest);
         }
-    }
-
-    fn open_connection(&mut self, now: u64) -> bool {
-        let quic = self.config.variant().is_quic();
-        let remote = self.assignment.target.address;
-        let number = self.opened;
-        let socket = match Socket::connect(remote, quic) {
-            Ok(socket) => socket,
-            Err(error) => {
-                self.fail_attempt(failure_of(&error, &format!("connecting to {remote}")), now);
-                return false;
-            }
-        };
-        let seed = self.assignment.seed ^ u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let engine = match Client::new(&self.config, remote, self.clock.base(), seed) {
-            Ok(engine) => engine,
-            Err(failure) => {
-                self.fail_attempt(failure, now);
-                return false;
-            }
-        };
-        let key = self.free.pop().unwrap_or_else(|| {
-            self.conns.push(None);
-            self.conns.len() - 1
-        });
-        let flags = if quic {
-            epoll::EventFlags::IN
-        } else {
-            epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::RDHUP | epoll::EventFlags::ET
-        };
-        if let Err(error) = epoll::add(&self.epoll, &socket, epoll::EventData::new_u64(key as u64), flags) {
-            self.free.push(key);
-            self.fail_attempt(failure_of(&error.into(), "watching a socket"), now);
-            return false;
-        }
-        self.conns[key] = Some(Conn::new(engine, socket, self.assignment.group, number, now));
-        self.open += 1;
-        self.connecting += 1;
-        self.opened += 1;
-        if quic {
-            self.connected(key, now);
-        }
-        true
-    }
-
-    /// A connection that never came to be costs the next due request, as it would a browser.
-    fn fail_attempt(&mut self, failure: Failure, now: u64) {
-        if let Some(due) = self.session.work.poll_request(now) {
-            self.session.fail_unsent(due, failure, now);
-        }
-        self.reopen_ns = now + REOPEN_AFTER_NS;
-    }
-
-    fn connected(&mut self, key: usize, now: u64) {
-        let Some(conn) = self.conns[key].as_mut() else { return };
-        conn.is_connected = true;
-        conn.connected(&mut self.session, now);
-        self.note_ready(key);
-        self.serve(key, now);
-    }
-
-    /// Counts a connection out of those that are still connecting, once.
-    fn note_ready(&mut self, key: usize) {
-        if let Some(conn) = self.conns[key].as_mut()
-            && !conn.was_ready
-            && conn.row.ready_ns.is_some()
-        {
-            conn.was_ready = true;
-            self.connecting -= 1;
-        }
-    }
-
-    fn retire(&mut self, key: usize, now: u64) {
-        let Some(mut conn) = self.conns[key].take() else { return };
-        self.free.push(key);
-        self.open -= 1;
-        if !conn.was_ready {
-            self.connecting -= 1;
-        }
-        conn.row.closed_ns.get_or_insert(now);
-        if let (false, model::Outcome::Failed(failure)) = (conn.was_ready, &conn.row.outcome) {
-            self.fail_attempt(failure.clone(), now);
-        }
-        self.rows.push(conn.row);
     }
 
     fn ready(&mut self, event: epoll::Event) {
         let Ok(key) = usize::try_from(event.data.u64()) else { return };
         let Some(conn) = self.conns.get_mut(key).and_then(Option::as_mut) else { return };
         let flags = event.flags;
-        if !conn.is_connected {
-            let now = self.clock.now_ns();
-            match conn.socket.take_error() {
-                Some(error) => {
-                    conn.is_connected = true;
-                    conn.broken(&mut self.session, failure_of(&error, "connecting"), now);
-                    self.settle(key, now);
-                    return;
-                }
-                None if flags.contains(epoll::EventFlags::OUT) => self.connected(key, now),
-                None => return,
-            }
+        if !conn.is_connected && !self.finish_connecting(key, flags) {
+            return;
         }
         if flags.intersects(
             epoll::EventFlags::IN
@@ -329,39 +299,37 @@ impl<'a> Worker<'a> {
 
     fn fire_timers(&mut self) {
         let now = self.clock.now_ns();
+        let limit_ns = self.assignment.options.connections.request_timeout_ns.unwrap_or(u64::MAX);
         while let Some(key) = self.timers.pop(now) {
             let Some(conn) = self.conns.get_mut(key).and_then(Option::as_mut) else { continue };
-            if conn.engine.poll_timeout().is_some_and(|deadline| deadline <= now) {
-                conn.timeout(&mut self.session, now);
+            if conn.deadline_ns().is_some_and(|deadline| deadline <= now) {
+                conn.handle_time(&mut self.session, limit_ns, now);
                 self.note_ready(key);
                 self.serve(key, now);
             } else {
-                self.timers.set(key, conn.engine.poll_timeout());
+                self.timers.set(key, conn.deadline_ns());
             }
         }
     }
 
     fn wait(&mut self, events: &mut Vec<epoll::Event>) -> Result<()> {
         let now = self.clock.now_ns();
-        let mut until = now + LONGEST_WAIT_NS;
-        until = until.min(self.assignment.deadline_ns);
-        if let Some(timer) = self.timers.next() {
-            until = until.min(timer);
+        let (at_once, next_opening) = self.session.work.opened_by(now);
+        let mut until = (now + LONGEST_WAIT_NS).min(self.assignment.deadline_ns);
+        for wish in [self.timers.next(), self.session.work.next_ns(), next_opening].into_iter().flatten() {
+            until = until.min(wish);
         }
-        if let Some(end) = self.session.work.ends_ns() {
-            until = until.min(end);
+        for host in &self.hosts {
+            if host.open == 0 || host.open < at_once {
+                until = until.min(host.reopen_ns.max(now));
+            }
         }
-        if self.open == 0 {
-            until = until.min(self.reopen_ns.max(now));
+        wait::for_events(&self.epoll, &self.clock, until, events)?;
+        let coalesce_ns = self.assignment.options.connections.coalesce_ns;
+        if coalesce_ns > 0 && !events.is_empty() {
+            wait::sleep_ns(coalesce_ns);
         }
-        let wait_ns = until.saturating_sub(now);
-        #[expect(clippy::cast_possible_wrap, reason = "at most LONGEST_WAIT_NS")]
-        let timeout =
-            Timespec { tv_sec: (wait_ns / 1_000_000_000) as i64, tv_nsec: (wait_ns % 1_000_000_000) as i64 };
-        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(error) => Err(error).context("waiting for sockets"),
-        }
+        Ok(())
     }
 
     /// Ends every connection in good order; what the kernel does not take at once is not waited for.
@@ -375,24 +343,42 @@ impl<'a> Worker<'a> {
             conn.engine.close(now);
             conn.flush(&mut self.session, now);
             conn.row.closed_ns.get_or_insert(now);
-            self.rows.push(conn.row);
+            self.keep_row(conn.row);
         }
     }
 
-    fn into_report(self, started_ns: u64, usage: Usage) -> Report {
+    /// Keeps a connection's row, or adds it to the sums where there are rows enough.
+    pub(crate) fn keep_row(&mut self, row: ConnectionRow) {
+        if self.assignment.options.most_rows.is_none_or(|most| (self.rows.len() as u64) < most) {
+            self.rows.push(row);
+            return;
+        }
+        let sums = &mut self.further_connections;
+        sums.connections += 1;
+        sums.failed += u64::from(!row.outcome.is_ok());
+        sums.sent_bytes += row.sent_bytes;
+        sums.received_bytes += row.received_bytes;
+    }
+
+    fn into_report(self, started_ns: u64, usage: Usage) -> Result<Report> {
         let mut connections = self.rows;
         connections.sort_by_key(|row| row.connection);
         let mut samples = self.session.samples;
         samples.sort_by_key(|sample| sample.request);
         let client = ClientReport {
-            urls: self.requests.iter().map(|request| request.path.clone()).collect(),
+            urls: self.requests.into_labels(),
             started_ns,
             finished_ns: self.finished_ns,
             cpu_user_ns: usage.cpu_user_ns,
             cpu_system_ns: usage.cpu_system_ns,
             run_queue_ns: usage.run_queue_ns,
             max_resident_bytes: system::max_resident_bytes(),
+            lag: self.session.lag.lag(),
+            never_sent: self.never_sent,
+            stopped: self.session.stopped,
+            tallies: self.session.tallies.finish()?,
+            further_connections: self.further_connections,
         };
-        Report { samples, connections, client }
+        Ok(Report { samples, connections, client })
     }
 }

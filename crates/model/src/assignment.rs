@@ -7,13 +7,16 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::options::Options;
 use crate::page::Page;
 use crate::pins::Pins;
 use crate::sample::{ConnectionRow, Failure, Sample};
+use crate::schedule::Schedule;
+use crate::tally::Tally;
 use crate::variant::Variant;
 
 /// The version of this seam; a client refuses any other.
-pub const ASSIGNMENT_VERSION: u32 = 1;
+pub const ASSIGNMENT_VERSION: u32 = 2;
 
 /// All that a client process has to know.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,6 +39,9 @@ pub struct Assignment {
     pub seed: u64,
     /// When to give up, in nanoseconds since the run's start.
     pub deadline_ns: u64,
+    /// How requests, connections and rows are handled; what is left out has its default.
+    #[serde(default, skip_serializing_if = "Options::is_default")]
+    pub options: Options,
 }
 
 /// A node's monotonic clock and the reading at which the run began.
@@ -98,6 +104,23 @@ pub enum Workload {
         /// Requests that begin before this time belong to the warm-up.
         warmup_ns: u64,
     },
+    /// Open loop: requests are due at the times of a schedule, whether or not the server keeps up.
+    Open {
+        /// Paths to request.
+        paths: Vec<String>,
+        /// When requests are due.
+        schedule: Schedule,
+        /// Connections held open to each host; at most so many, opened when needed, where each serves one request.
+        connections: u32,
+        /// Requests in flight on each connection; HTTP/1.1 has one.
+        streams: u32,
+        /// Stop after so many requests of the whole schedule.
+        requests: Option<u64>,
+        /// Requests intended before this time belong to the warm-up, which runs at the schedule's first rate.
+        warmup_ns: u64,
+        /// At most so many due requests wait for a connection; further ones are counted as never sent.
+        queue_limit: u32,
+    },
 }
 
 /// What a client says on standard output, in this order: `Hello`, any rows, then `Done` or `Fault`.
@@ -137,4 +160,38 @@ pub struct ClientReport {
     pub run_queue_ns: u64,
     /// Peak resident memory.
     pub max_resident_bytes: u64,
+    /// How much later than intended requests were sent.
+    pub lag: Lag,
+    /// Requests that were due and never sent: the queue was full, or the end came first.
+    pub never_sent: u64,
+    /// Why the client stopped before its workload was done, where it did.
+    pub stopped: Option<String>,
+    /// Requests that have no row of their own, summed up.
+    pub tallies: Vec<Tally>,
+    /// Connections that have no row of their own, summed up.
+    pub further_connections: ConnectionSums,
+}
+
+/// Connections without rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConnectionSums {
+    /// How many.
+    pub connections: u64,
+    /// Of these, those that ended in failure.
+    pub failed: u64,
+    /// Bytes handed to the transport.
+    pub sent_bytes: u64,
+    /// Bytes received from the transport.
+    pub received_bytes: u64,
+}
+
+/// How much later than intended requests were sent: sent − intended, in nanoseconds, warm-up included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lag {
+    /// Median.
+    pub p50_ns: u64,
+    /// 99th percentile.
+    pub p99_ns: u64,
+    /// Largest.
+    pub max_ns: u64,
 }

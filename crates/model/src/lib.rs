@@ -7,6 +7,7 @@ pub mod assignment;
 pub mod error;
 pub mod frame;
 pub mod network;
+pub mod options;
 pub mod page;
 pub mod pins;
 pub mod plan;
@@ -14,8 +15,10 @@ pub mod plan_text;
 pub mod predict;
 pub mod record;
 pub mod sample;
+pub mod schedule;
 pub mod shuffle;
 pub mod study;
+pub mod tally;
 pub mod units;
 pub mod variant;
 

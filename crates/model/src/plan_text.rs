@@ -219,6 +219,12 @@ fn describe(workload: &Workload) -> String {
                 count(paths.len(), "path")
             )
         }
+        Workload::Open { paths, schedule, connections, .. } => format!(
+            "open loop over {}: {}, at most {}",
+            count(paths.len(), "path"),
+            schedule.describe(),
+            count(*connections as usize, "connection")
+        ),
     }
 }
 

@@ -59,6 +59,10 @@ pub fn predict(workload: &Workload, variant: Variant, network: &Network, pins: &
                 (0, handshake_ns(variant, network, pins).saturating_add(rounds.saturating_mul(round_ns)))
             }
         },
+        Workload::Open { schedule, requests, warmup_ns, .. } => {
+            let lasts_ns = warmup_ns.saturating_add(schedule.lasts_ns(*requests).unwrap_or(0));
+            (lasts_ns, handshake_ns(variant, network, pins).saturating_add(network.rtt_ns()))
+        }
     };
     let governed_ns = LAB_NS.saturating_add(governed_ns);
     Prediction {

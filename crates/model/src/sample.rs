@@ -52,7 +52,7 @@ pub struct Sample {
 }
 
 /// The part of a run to which a row belongs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
     /// Before the steady state; stored, not analysed.

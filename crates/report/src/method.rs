@@ -72,6 +72,10 @@ pub(crate) fn workloads(plan: &Plan) -> Vec<Described> {
                         text::count(paths.len(), "path", "paths")
                     ),
                 ),
+                Workload::Open { paths, schedule, .. } => (
+                    "Open loop".to_owned(),
+                    format!("{}, {}", schedule.describe(), text::count(paths.len(), "path", "paths")),
+                ),
             };
             Described { name: clean_line(&named.name), title, what, source: String::new() }
         })

@@ -152,7 +152,7 @@ impl<'a> Row<'a> {
         let group = self.planned?.clients.first()?;
         match &plan.workloads.get(group.workload)?.workload {
             Workload::Page { page } => Some(page.total_bytes()),
-            Workload::Closed { .. } => None,
+            Workload::Closed { .. } | Workload::Open { .. } => None,
         }
     }
 }
@@ -199,6 +199,7 @@ fn context_note(plan: &Plan, cell: &Cell) -> String {
             Workload::Closed { connections, streams, .. } => {
                 format!("{connections} connections × {streams} streams")
             }
+            Workload::Open { schedule, .. } => schedule.describe(),
         });
     }
     parts.join("; ")

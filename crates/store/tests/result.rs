@@ -95,6 +95,7 @@ fn client() -> impl Strategy<Value = ClientReport> {
             cpu_system_ns: n[3],
             run_queue_ns: n[4],
             max_resident_bytes: n[5],
+            ..ClientReport::default()
         }
     })
 }

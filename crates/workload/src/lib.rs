@@ -5,12 +5,20 @@
 
 pub mod closed;
 pub mod content;
+pub mod formats;
+pub mod open;
+pub mod pacer;
 pub mod page;
+pub mod urls;
 
 use model::assignment;
+use model::options::Options;
 use model::sample::Phase;
+use model::shuffle::SplitMix64;
 
 pub use closed::ClosedLoop;
+pub use open::OpenLoop;
+pub use pacer::Pacer;
 pub use page::PageLoader;
 
 /// A request that is due.
@@ -29,11 +37,20 @@ pub enum Work {
     Page(PageLoader),
     /// Closed loop.
     Closed(ClosedLoop),
+    /// Open loop.
+    Open(OpenLoop),
 }
+
+/// Streams of random numbers that are drawn from one seed and must not depend on each other.
+const ORDER: u64 = 1;
+const THINKING: u64 = 2;
+const ARRIVALS: u64 = 3;
 
 impl Work {
     /// The workload of an assignment, beginning at `now` (nanoseconds since the run's start).
-    pub fn new(workload: &assignment::Workload, now: u64) -> Self {
+    pub fn new(workload: &assignment::Workload, options: &Options, seed: u64, now: u64) -> Self {
+        let seed_of = |stream: u64| SplitMix64::new(seed ^ stream.rotate_left(32)).next_u64();
+        let urls_of = |paths: &[String]| urls::Urls::new(paths.len(), &options.requests, seed_of(ORDER));
         match workload {
             assignment::Workload::Page { page } => Work::Page(PageLoader::new(page.clone(), now)),
             assignment::Workload::Closed {
@@ -50,7 +67,42 @@ impl Work {
                         .map(|duration| now.saturating_add(*warmup_ns).saturating_add(duration)),
                     warmup_ends_ns: now.saturating_add(*warmup_ns),
                 };
-                Work::Closed(ClosedLoop::new(paths.clone(), *connections, *streams, limits))
+                let pauses = closed::Pauses {
+                    think: options.think,
+                    random: SplitMix64::new(seed_of(THINKING)),
+                    began_ns: now,
+                    ramp_up_ns: options.connections.ramp_up_ns,
+                };
+                let urls = urls_of(paths);
+                Work::Closed(ClosedLoop::new(paths.clone(), urls, *connections, *streams, limits, pauses))
+            }
+            assignment::Workload::Open {
+                paths,
+                schedule,
+                connections,
+                streams,
+                requests,
+                warmup_ns,
+                queue_limit,
+            } => {
+                // All clients of one schedule draw the same arrivals and deal them out: the run's seed is theirs.
+                let pacer = Pacer::new(schedule, *requests, *warmup_ns, seed_of(ARRIVALS));
+                let setup = open::Setup {
+                    now,
+                    warmup_ns: *warmup_ns,
+                    lasts_ns: match requests {
+                        None => schedule.lasts_ns(None).map(|lasts| lasts.saturating_add(*warmup_ns)),
+                        Some(_) => None,
+                    },
+                    queue_limit: *queue_limit as usize,
+                    connections: Connections {
+                        // A connection that serves one request is part of that request: none is opened ahead.
+                        at_once: if options.connections.requests_each == Some(1) { 0 } else { *connections },
+                        limit: *connections,
+                        streams: *streams,
+                    },
+                };
+                Work::Open(OpenLoop::new(paths.clone(), urls_of(paths), pacer, &setup))
             }
         }
     }
@@ -60,6 +112,7 @@ impl Work {
         match self {
             Work::Page(page) => page.paths(),
             Work::Closed(closed) => closed.paths(),
+            Work::Open(open) => open.paths(),
         }
     }
 
@@ -67,24 +120,47 @@ impl Work {
     pub fn expected_body_bytes(&self, url: u32) -> Option<u64> {
         match self {
             Work::Page(page) => page.expected_body_bytes(url),
-            Work::Closed(_) => None,
+            Work::Closed(_) | Work::Open(_) => None,
         }
     }
 
-    /// The next request, if one is due at `now`; the caller sends it at once.
-    pub fn poll_request(&mut self, now: u64) -> Option<Due> {
+    /// How many hosts it has requests for.
+    pub fn targets(&self) -> usize {
+        match self {
+            Work::Page(_) => 1,
+            Work::Closed(closed) => closed.targets(),
+            Work::Open(open) => open.targets(),
+        }
+    }
+
+    /// It is `now`: what has become due waits from now on.
+    pub fn handle_time(&mut self, now: u64) {
+        if let Work::Open(open) = self {
+            open.handle_time(now);
+        }
+    }
+
+    /// The next request to a host, if one is due at `now`; the caller sends it at once.
+    pub fn poll_request(&mut self, target: usize, now: u64) -> Option<Due> {
         match self {
             Work::Page(page) => page.poll_request(),
-            Work::Closed(closed) => closed.poll_request(now),
+            Work::Closed(closed) => closed.poll_request(target, now),
+            Work::Open(open) => open.poll_request(target),
         }
     }
 
-    /// How many requests are due and wait for *any* connection; a closed loop's wait for their own.
-    pub fn waiting(&self) -> usize {
+    /// How many requests to a host are due and wait for *any* connection; a closed loop's wait for their own.
+    pub fn waiting(&self, target: usize) -> usize {
         match self {
             Work::Page(page) => page.waiting(),
             Work::Closed(_) => 0,
+            Work::Open(open) => open.waiting(target),
         }
+    }
+
+    /// Whether requests can wait for any connection at all.
+    pub fn has_queue(&self) -> bool {
+        !matches!(self, Work::Closed(_))
     }
 
     /// `received_bytes` of the body of `url` have arrived in all.
@@ -99,6 +175,7 @@ impl Work {
         match self {
             Work::Page(page) => page.handle_done(),
             Work::Closed(closed) => closed.handle_done(),
+            Work::Open(open) => open.handle_done(),
         }
     }
 
@@ -107,14 +184,27 @@ impl Work {
         match self {
             Work::Page(page) => page.is_finished(),
             Work::Closed(closed) => closed.is_finished(now),
+            Work::Open(open) => open.is_finished(),
         }
     }
 
-    /// When the workload ends by itself, if time ends it.
-    pub fn ends_ns(&self) -> Option<u64> {
+    /// When the workload wants to be asked again by itself: a request becomes due, or time ends it.
+    pub fn next_ns(&self) -> Option<u64> {
         match self {
             Work::Page(_) => None,
             Work::Closed(closed) => closed.ends_ns(),
+            Work::Open(open) => open.next_ns(),
+        }
+    }
+
+    /// The end has come from outside: how many requests were due and never sent.
+    pub fn give_up(&mut self) -> u64 {
+        match self {
+            Work::Page(_) | Work::Closed(_) => 0,
+            Work::Open(open) => {
+                open.give_up();
+                open.never_sent()
+            }
         }
     }
 
@@ -123,11 +213,19 @@ impl Work {
         match self {
             Work::Page(_) => Phase::Measure,
             Work::Closed(closed) => closed.phase(intended_ns),
+            Work::Open(open) => open.phase(intended_ns),
         }
     }
 
-    /// How connections are opened, where one connection takes `per_connection` requests at a time and the
-    /// assignment allows `limit` connections to one host.
+    /// How long a stream waits between an answer and its next request.
+    pub fn think_ns(&mut self) -> u64 {
+        match self {
+            Work::Closed(closed) => closed.think_ns(),
+            Work::Page(_) | Work::Open(_) => 0,
+        }
+    }
+
+    /// How connections are opened, where the assignment allows `limit` connections to one host.
     pub fn connections(&self, limit: u32) -> Connections {
         match self {
             Work::Page(_) => Connections { at_once: 0, limit, streams: u32::MAX },
@@ -136,6 +234,16 @@ impl Work {
                 limit: closed.connections(),
                 streams: closed.streams(),
             },
+            Work::Open(open) => open.connections(),
+        }
+    }
+
+    /// Of the connections that are opened at once: how many are by `now`, and when there will be more.
+    pub fn opened_by(&self, now: u64) -> (u32, Option<u64>) {
+        match self {
+            Work::Page(_) => (0, None),
+            Work::Closed(closed) => closed.opened_by(now),
+            Work::Open(open) => (open.connections().at_once, None),
         }
     }
 }
@@ -143,9 +251,9 @@ impl Work {
 /// How a workload wants its connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connections {
-    /// So many are opened at the start and kept open; further ones when requests wait.
+    /// So many to each host are opened at the start and kept open; further ones when requests wait.
     pub at_once: u32,
-    /// At most so many are open.
+    /// At most so many to each host are open.
     pub limit: u32,
     /// At most so many requests are in flight on each.
     pub streams: u32,

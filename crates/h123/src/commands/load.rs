@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, Result};
 use clap::Args;
 use model::assignment::{ASSIGNMENT_VERSION, Assignment, Workload};
+use model::schedule::{Arrivals, Rate, Schedule, Share, Stage};
 use model::{Pins, Variant, units};
 
 use crate::exit::{Exit, UsageError};
@@ -19,6 +20,8 @@ const DEFAULT_DURATION_NS: u64 = 10 * units::NANOS_PER_S;
 /// After the last request was begun, this long is waited for its answer.
 const GRACE_NS: u64 = 30 * units::NANOS_PER_S;
 const MOST_CONNECTIONS: u32 = 60_000;
+/// At most so many due requests of each thread wait for a connection.
+const QUEUE_LIMIT: u32 = 1_000_000;
 const MOST_STREAMS: u32 = 10_000;
 
 /// Load one URL, closed loop: each stream of each connection sends its next request when its last is answered
@@ -46,6 +49,9 @@ pub(crate) struct LoadArgs {
     /// Stop after so long, such as 10s (default 10s where no number is given)
     #[arg(short, long, value_parser = units::parse_duration_ns)]
     duration: Option<u64>,
+    /// Open loop: so many requests a second, whether or not the server keeps up
+    #[arg(short, long, value_name = "PER_SECOND")]
+    rate: Option<Rate>,
     /// Requests that begin in this time are not counted
     #[arg(long, value_parser = units::parse_duration_ns, default_value = "0s")]
     warmup: u64,
@@ -112,17 +118,11 @@ fn assignments(args: &LoadArgs) -> Result<Vec<Assignment>> {
             node: "local".to_owned(),
             clock: clock.clone(),
             target: url.target(variant, address, trust.clone()),
-            workload: Workload::Closed {
-                paths: vec![url.path.clone()],
-                #[expect(clippy::cast_possible_truncation, reason = "a share of a u32")]
-                connections: share(u64::from(args.connections), index) as u32,
-                streams: args.streams,
-                requests: args.requests.map(|requests| share(requests, index)),
-                duration_ns,
-                warmup_ns: args.warmup,
-            },
+            #[expect(clippy::cast_possible_truncation, reason = "a share of a u32")]
+            workload: workload(args, &url, index, share(u64::from(args.connections), index) as u32),
+            options: model::options::Options::default(),
             pins: Pins::default(),
-            seed: u64::from(index),
+            seed: 0,
             deadline_ns: duration_ns
                 .map_or(u64::MAX, |duration| duration.saturating_add(args.warmup).saturating_add(GRACE_NS)),
         })
@@ -139,4 +139,37 @@ fn drive_threads(assignments: &[Assignment], stop: &Arc<AtomicBool>) -> Result<V
             .collect::<Result<Vec<_>>>()
     })
     .context("the load test could not run")
+}
+
+fn workload(args: &LoadArgs, url: &Url, index: u32, connections: u32) -> Workload {
+    let paths = vec![url.path.clone()];
+    let duration_ns = args.duration.or(args.requests.is_none().then_some(DEFAULT_DURATION_NS));
+    let (streams, warmup_ns) = (args.streams, args.warmup);
+    match args.rate {
+        Some(rate) => Workload::Open {
+            paths,
+            schedule: Schedule::Rates {
+                stages: vec![Stage { from: rate, to: rate, duration_ns }],
+                arrivals: Arrivals::Even,
+                share: Share { index, of: args.threads },
+            },
+            connections,
+            streams,
+            requests: args.requests,
+            warmup_ns,
+            queue_limit: QUEUE_LIMIT,
+        },
+        None => {
+            let threads = u64::from(args.threads);
+            let share = |total: u64| total / threads + u64::from(u64::from(index) < total % threads);
+            Workload::Closed {
+                paths,
+                connections,
+                streams,
+                requests: args.requests.map(share),
+                duration_ns,
+                warmup_ns,
+            }
+        }
+    }
 }

@@ -58,6 +58,7 @@ pub(crate) fn run(args: &TraceArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
     let mut traces = Vec::new();
     for variant in variants {
         let assignment = Assignment {
+            options: model::options::Options::default(),
             version: ASSIGNMENT_VERSION,
             group: 0,
             node: "local".to_owned(),

@@ -13,6 +13,7 @@ use load::{Clock, Report};
 use model::assignment::{ASSIGNMENT_VERSION, Assignment, ClientMessage, Target, Trust, Workload};
 use model::error::Source;
 use model::sample::{FailureKind, Outcome};
+use model::schedule::{Arrivals, Rate, Schedule, Share, Stage};
 use model::{HttpVersion, Page, Pins, Variant};
 use origin::{Config, Identity};
 
@@ -62,6 +63,7 @@ impl Origin {
             pins: Pins::default(),
             seed: 1,
             deadline_ns: 20_000_000_000,
+            options: model::options::Options::default(),
         }
     }
 }
@@ -215,6 +217,65 @@ fn nobody_listening_is_refused_and_a_wrong_authority_is_a_tls_failure() {
     }
 }
 
+fn open(path: &str, per_second: u64, connections: u32, requests: u64) -> Workload {
+    let rate = Rate(per_second * 1000);
+    Workload::Open {
+        paths: vec![path.to_owned()],
+        schedule: Schedule::Rates {
+            stages: vec![Stage { from: rate, to: rate, duration_ns: None }],
+            arrivals: Arrivals::Even,
+            share: Share::WHOLE,
+        },
+        connections,
+        streams: 10,
+        requests: Some(requests),
+        warmup_ns: 0,
+        queue_limit: 1000,
+    }
+}
+
+#[test]
+fn an_open_loop_keeps_its_schedule_on_every_variant() {
+    let origin = Origin::start(Vec::new());
+    for variant in Variant::ALL {
+        let report = run(&origin.assignment(variant, open("/bytes/128", 1000, 3, 300)));
+        assert!(failures(&report).is_empty(), "{variant}: {:?}", failures(&report));
+        assert_eq!(report.samples.len(), 300, "{variant}");
+        let first = report.samples.iter().map(|sample| sample.intended_ns).min().unwrap();
+        let mut intended: Vec<u64> = report.samples.iter().map(|sample| sample.intended_ns - first).collect();
+        intended.sort_unstable();
+        let planned: Vec<u64> = (0..300).map(|number| number * 1_000_000).collect();
+        assert_eq!(intended, planned, "{variant}: to the nanosecond, whatever happened");
+        assert!(report.samples.iter().all(|sample| sample.sent_ns.unwrap() >= sample.intended_ns));
+        assert!(report.client.lag.max_ns > 0 && report.client.lag.p50_ns <= report.client.lag.p99_ns);
+        assert_eq!(report.client.never_sent, 0);
+        assert_eq!(report.connections.len(), 3);
+    }
+}
+
+#[test]
+fn a_slow_server_lengthens_the_latency_of_all_who_wait_for_it() {
+    let origin = Origin::start(Vec::new());
+    let mut assignment = origin.assignment(Variant::H1, open("/delay/50", 100, 1, 10));
+    // One connection answers 20 requests a second; 100 are due: request number k waits for 50 − 10 ms more than k − 1.
+    let report = run(&assignment);
+    assert!(failures(&report).is_empty(), "{:?}", failures(&report));
+    for (number, sample) in (1..).zip(&report.samples) {
+        let least = 50_000_000 * number - 10_000_000 * (number - 1);
+        assert!(sample.done_ns.unwrap() - sample.intended_ns >= least, "{sample:?}");
+    }
+    if let Workload::Open { queue_limit, .. } = &mut assignment.workload {
+        *queue_limit = 2;
+    }
+    let report = run(&assignment);
+    assert!(report.client.never_sent > 0);
+    assert_eq!(
+        report.client.never_sent + report.samples.len() as u64,
+        10,
+        "none is lost without being counted"
+    );
+}
+
 #[test]
 fn the_seam_carries_every_row() {
     let origin = Origin::start(Vec::new());
@@ -247,5 +308,5 @@ fn an_assignment_of_another_version_is_refused() {
     assignment.version = 99;
     let text = serde_json::to_vec(&assignment).unwrap();
     let error = load::serve_assignment(text.as_slice(), Vec::new(), &AtomicBool::new(false)).unwrap_err();
-    assert_eq!(error.to_string(), "found an assignment of version 99, expected 1");
+    assert_eq!(error.to_string(), "found an assignment of version 99, expected 2");
 }

@@ -1,0 +1,53 @@
+//! What a worker keeps for each host: its settings and which of its connections may take a request.
+
+use std::collections::VecDeque;
+
+use anyhow::Result;
+use engine::client::ClientConfig;
+use model::assignment::{Assignment, Target};
+
+use crate::{request, trust};
+
+/// One host of a worker.
+pub(crate) struct Host<'a> {
+    pub(crate) target: &'a Target,
+    pub(crate) config: ClientConfig,
+    /// Connections that are open or being opened.
+    pub(crate) open: u32,
+    /// Of these, those that are not ready yet.
+    pub(crate) connecting: u32,
+    /// Connections that could take a request when last looked at, each once.
+    pub(crate) idle: VecDeque<usize>,
+    /// No connection is opened before this time.
+    pub(crate) reopen_ns: u64,
+}
+
+impl Host<'_> {
+    /// The hosts of an assignment, its target first.
+    ///
+    /// # Errors
+    /// Settings of TLS that cannot be used.
+    pub(crate) fn all(assignment: &Assignment, count: usize) -> Result<Vec<Host<'_>>> {
+        let roots = trust::roots(&assignment.target.trust);
+        let mut hosts: Vec<Host<'_>> = Vec::with_capacity(count);
+        for number in 0..count {
+            let target = request::target(assignment, number);
+            let alike = hosts.iter().find(|host| {
+                host.target.server_name == target.server_name && host.target.trust == target.trust
+            });
+            let config = match alike {
+                Some(host) => host.config.clone(),
+                None => ClientConfig::new(
+                    target.variant,
+                    &target.server_name,
+                    &assignment.pins,
+                    &target.trust,
+                    &roots,
+                )?,
+            };
+            let idle = VecDeque::new();
+            hosts.push(Host { target, config, open: 0, connecting: 0, idle, reopen_ns: 0 });
+        }
+        Ok(hosts)
+    }
+}

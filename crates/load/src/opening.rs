@@ -1,0 +1,128 @@
+//! The worker's connections: opened, made ready, retired.
+
+use engine::client::Client;
+use model::sample::Failure;
+use rustix::event::epoll;
+
+use crate::connection::Conn;
+use crate::transport::{Socket, failure_of};
+use crate::worker::Worker;
+
+/// After a connection that never became ready, the next attempt waits so long: a refusing server is not stormed.
+const REOPEN_AFTER_NS: u64 = 50_000_000;
+
+impl Worker<'_> {
+    /// Begins to open a connection to a host; whether there is one now.
+    pub(crate) fn open_connection(&mut self, host: usize, now: u64) -> bool {
+        let (target, config) = (self.hosts[host].target, &self.hosts[host].config);
+        let quic = target.variant.is_quic();
+        let remote = target.address;
+        let number = self.opened;
+        let options = &self.assignment.options.connections;
+        let socket = match Socket::connect(remote, quic, options, number) {
+            Ok(socket) => socket,
+            Err(error) => {
+                self.fail_attempt(host, failure_of(&error, &format!("connecting to {remote}")), now);
+                return false;
+            }
+        };
+        let seed = self.assignment.seed ^ u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let engine = match Client::new(config, remote, self.clock.base(), seed) {
+            Ok(engine) => engine,
+            Err(failure) => {
+                self.fail_attempt(host, failure, now);
+                return false;
+            }
+        };
+        let key = self.free.pop().unwrap_or_else(|| {
+            self.conns.push(None);
+            self.conns.len() - 1
+        });
+        let flags = if quic {
+            epoll::EventFlags::IN
+        } else {
+            epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::RDHUP | epoll::EventFlags::ET
+        };
+        if let Err(error) = epoll::add(&self.epoll, &socket, epoll::EventData::new_u64(key as u64), flags) {
+            self.free.push(key);
+            self.fail_attempt(host, failure_of(&error.into(), "watching a socket"), now);
+            return false;
+        }
+        let mut conn = Conn::new(engine, socket, (self.assignment.group, host), number, now);
+        conn.connect_deadline_ns = options.connect_timeout_ns.map(|limit| now.saturating_add(limit));
+        self.timers.set(key, conn.connect_deadline_ns);
+        self.conns[key] = Some(conn);
+        self.hosts[host].open += 1;
+        self.hosts[host].connecting += 1;
+        self.opened += 1;
+        if quic {
+            self.connected(key, now);
+        }
+        true
+    }
+
+    /// A connection that never came to be costs the next due request, as it would a browser.
+    fn fail_attempt(&mut self, host: usize, failure: Failure, now: u64) {
+        if let Some(due) = self.session.work.poll_request(host, now) {
+            self.session.fail_unsent(due, failure, now);
+        }
+        self.hosts[host].reopen_ns = now + REOPEN_AFTER_NS;
+    }
+
+    /// A socket that connects has something to say; whether the connection may be used.
+    pub(crate) fn finish_connecting(&mut self, key: usize, flags: epoll::EventFlags) -> bool {
+        let now = self.clock.now_ns();
+        let Some(conn) = self.conns[key].as_mut() else { return false };
+        match conn.socket.take_error() {
+            Some(error) => {
+                conn.is_connected = true;
+                conn.broken(&mut self.session, failure_of(&error, "connecting"), now);
+                self.settle(key, now);
+                false
+            }
+            None if flags.contains(epoll::EventFlags::OUT) => {
+                self.connected(key, now);
+                self.conns[key].is_some()
+            }
+            None => false,
+        }
+    }
+
+    fn connected(&mut self, key: usize, now: u64) {
+        let Some(conn) = self.conns[key].as_mut() else { return };
+        conn.is_connected = true;
+        conn.connected(&mut self.session, now);
+        self.note_ready(key);
+        self.serve(key, now);
+    }
+
+    /// Counts a connection out of those that are still connecting, once.
+    pub(crate) fn note_ready(&mut self, key: usize) {
+        if let Some(conn) = self.conns[key].as_mut()
+            && !conn.was_ready
+            && conn.row.ready_ns.is_some()
+        {
+            conn.was_ready = true;
+            self.hosts[conn.host].connecting -= 1;
+        }
+    }
+
+    /// A connection is over.
+    pub(crate) fn retire(&mut self, key: usize, now: u64) {
+        let Some(mut conn) = self.conns[key].take() else { return };
+        self.free.push(key);
+        let host = &mut self.hosts[conn.host];
+        host.open -= 1;
+        if !conn.was_ready {
+            host.connecting -= 1;
+        }
+        if conn.is_listed {
+            host.idle.retain(|listed| *listed != key);
+        }
+        conn.row.closed_ns.get_or_insert(now);
+        if let (false, model::Outcome::Failed(failure)) = (conn.was_ready, &conn.row.outcome) {
+            self.fail_attempt(conn.host, failure.clone(), now);
+        }
+        self.keep_row(conn.row);
+    }
+}

@@ -1,0 +1,142 @@
+//! How a client handles requests, connections and rows, apart from its workload.
+
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::assignment::Target;
+
+/// Settings of the generator; each has a default, which a study's clients use.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Options {
+    /// What is asked for.
+    #[serde(skip_serializing_if = "is_default")]
+    pub requests: RequestOptions,
+    /// How connections are opened and used.
+    #[serde(skip_serializing_if = "is_default")]
+    pub connections: ConnectionOptions,
+    /// How long a stream of a closed loop waits between an answer and its next request.
+    #[serde(skip_serializing_if = "is_default")]
+    pub think: Think,
+    /// Stop when more than so many of a million requests have failed, once [`LEAST_ENDED`] have ended.
+    #[serde(skip_serializing_if = "is_default")]
+    pub stop_at_failed_ppm: Option<u32>,
+    /// So many requests have rows; further ones are summed up. All, where `None`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub most_rows: Option<u64>,
+}
+
+/// So many requests must have ended before their share of failures ends a run.
+pub const LEAST_ENDED: u64 = 100;
+
+/// What is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RequestOptions {
+    /// Further hosts beside the assignment's target, which is number 0.
+    #[serde(skip_serializing_if = "is_default")]
+    pub further_targets: Vec<Target>,
+    /// What differs from the defaults for single paths, by their index; paths beyond the end have the defaults.
+    #[serde(skip_serializing_if = "is_default")]
+    pub paths: Vec<PathOptions>,
+    /// The method; GET where `None`, or POST where there is a body.
+    #[serde(skip_serializing_if = "is_default")]
+    pub method: Option<String>,
+    /// Fields sent with every request, names in lower case; they take the place of the client's own.
+    #[serde(skip_serializing_if = "is_default")]
+    pub fields: Vec<(String, String)>,
+    /// The bodies that requests may have.
+    #[serde(skip_serializing_if = "is_default")]
+    pub bodies: Vec<Body>,
+    /// The body of requests that name no other.
+    #[serde(skip_serializing_if = "is_default")]
+    pub body: Option<u32>,
+    /// Paths are drawn at random, in place of one after the other.
+    #[serde(skip_serializing_if = "is_default")]
+    pub random_order: bool,
+    /// `{random:1-7000}` in a path stands for a number drawn anew for every request.
+    #[serde(skip_serializing_if = "is_default")]
+    pub random_parts: bool,
+}
+
+/// What differs from the defaults for one path.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PathOptions {
+    /// The host: 0 is the assignment's target, others count [`RequestOptions::further_targets`] from 1.
+    #[serde(skip_serializing_if = "is_default")]
+    pub target: u16,
+    /// The method.
+    #[serde(skip_serializing_if = "is_default")]
+    pub method: Option<String>,
+    /// The body: an index into [`RequestOptions::bodies`].
+    #[serde(skip_serializing_if = "is_default")]
+    pub body: Option<u32>,
+}
+
+/// A request's body.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Body {
+    /// These characters.
+    Text(String),
+    /// A file's content, read once at the start.
+    File(String),
+}
+
+/// How connections are opened and used.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ConnectionOptions {
+    /// A connection is closed after so many requests.
+    #[serde(skip_serializing_if = "is_default")]
+    pub requests_each: Option<u64>,
+    /// A connection that is not ready after so long has failed.
+    #[serde(skip_serializing_if = "is_default")]
+    pub connect_timeout_ns: Option<u64>,
+    /// A request that is not answered whole so long after it was sent has failed.
+    #[serde(skip_serializing_if = "is_default")]
+    pub request_timeout_ns: Option<u64>,
+    /// The connections that a closed loop holds open are opened over so long, at equal distances.
+    #[serde(skip_serializing_if = "is_default")]
+    pub ramp_up_ns: u64,
+    /// Local addresses, used in turn.
+    #[serde(skip_serializing_if = "is_default")]
+    pub sources: Vec<IpAddr>,
+    /// TCP congestion control by the kernel's name; the system's where `None`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub tcp_congestion: Option<String>,
+    /// Leaves Nagle's algorithm on (RFC 896).
+    #[serde(skip_serializing_if = "is_default")]
+    pub nagle: bool,
+    /// Send buffer asked of the kernel.
+    #[serde(skip_serializing_if = "is_default")]
+    pub send_buffer_bytes: Option<u32>,
+    /// Receive buffer asked of the kernel.
+    #[serde(skip_serializing_if = "is_default")]
+    pub receive_buffer_bytes: Option<u32>,
+    /// After waking, reads wait so long for more to arrive: fewer reads, later answers.
+    #[serde(skip_serializing_if = "is_default")]
+    pub coalesce_ns: u64,
+}
+
+/// A time between `least_ns` and `most_ns`, each equally likely.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Think {
+    /// The shortest.
+    pub least_ns: u64,
+    /// The longest.
+    pub most_ns: u64,
+}
+
+impl Options {
+    /// Whether nothing was asked for.
+    pub fn is_default(&self) -> bool {
+        is_default(self)
+    }
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

@@ -1,0 +1,176 @@
+//! When the requests of an open loop are due, as written in an assignment.
+
+use serde::{Deserialize, Serialize};
+
+/// When requests are due.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Schedule {
+    /// Rates, one stage after the other.
+    Rates {
+        /// The stages; the last may be without end.
+        stages: Vec<Stage>,
+        /// How requests are spread at a given rate.
+        arrivals: Arrivals,
+        /// Which part of the requests is this client's.
+        #[serde(default, skip_serializing_if = "Share::is_whole")]
+        share: Share,
+    },
+    /// Times of a script, in rising order.
+    Script {
+        /// Each request's time and path.
+        entries: Vec<ScriptEntry>,
+        /// Which part of the requests is this client's.
+        #[serde(default, skip_serializing_if = "Share::is_whole")]
+        share: Share,
+    },
+}
+
+/// A stretch of time with a rate that is constant or changes linearly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stage {
+    /// The rate at its beginning.
+    pub from: Rate,
+    /// The rate at its end.
+    pub to: Rate,
+    /// How long it lasts; without end where `None`, and then `from` and `to` are equal.
+    pub duration_ns: Option<u64>,
+}
+
+/// A rate in requests per 1000 seconds, so that slow rates are whole numbers too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Rate(pub u64);
+
+/// How requests are spread at a given rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Arrivals {
+    /// At equal distances.
+    #[default]
+    Even,
+    /// As a Poisson process: independent, exponentially distributed distances.
+    Poisson,
+}
+
+/// One request of a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScriptEntry {
+    /// When it is due, in nanoseconds since the beginning.
+    pub at_ns: u64,
+    /// Which path.
+    pub url: u32,
+}
+
+/// A client's part of a schedule that several clients share: every `of`-th request, beginning with number `index`.
+///
+/// The clients' requests together are the schedule, whatever their number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Share {
+    /// This client's number.
+    pub index: u32,
+    /// How many clients there are; at least 1.
+    pub of: u32,
+}
+
+impl Share {
+    /// All of it.
+    pub const WHOLE: Share = Share { index: 0, of: 1 };
+
+    fn is_whole(&self) -> bool {
+        *self == Share::WHOLE
+    }
+}
+
+impl Default for Share {
+    fn default() -> Self {
+        Share::WHOLE
+    }
+}
+
+impl Schedule {
+    /// How long it lasts, `requests` at most; `None` where it has no end.
+    pub fn lasts_ns(&self, requests: Option<u64>) -> Option<u64> {
+        match self {
+            Schedule::Script { entries, .. } => Some(entries.last().map_or(0, |entry| entry.at_ns)),
+            Schedule::Rates { stages, .. } => {
+                let whole: Option<u64> =
+                    stages.iter().try_fold(0_u64, |sum, stage| Some(sum.saturating_add(stage.duration_ns?)));
+                let slowest = stages.iter().flat_map(|stage| [stage.from, stage.to]).min();
+                let by_number = requests.zip(slowest.filter(|rate| rate.0 > 0)).map(|(requests, rate)| {
+                    let ns = u128::from(requests) * 1_000_000_000_000 / u128::from(rate.0);
+                    u64::try_from(ns).unwrap_or(u64::MAX)
+                });
+                [whole, by_number].into_iter().flatten().min()
+            }
+        }
+    }
+
+    /// The schedule in words.
+    pub fn describe(&self) -> String {
+        match self {
+            Schedule::Script { entries, .. } => format!("a script of {} requests", entries.len()),
+            Schedule::Rates { stages, arrivals, .. } => {
+                let stage = |stage: &Stage| match stage.from == stage.to {
+                    true => format!("{}", stage.from.per_second()),
+                    false => format!("{} to {}", stage.from.per_second(), stage.to.per_second()),
+                };
+                let spread = match arrivals {
+                    Arrivals::Even => "evenly spread",
+                    Arrivals::Poisson => "as a Poisson process",
+                };
+                let rates: Vec<String> = stages.iter().map(stage).collect();
+                format!("{} requests/s {spread}", rates.join(", then "))
+            }
+        }
+    }
+}
+
+impl Rate {
+    /// Requests per second.
+    #[expect(clippy::cast_precision_loss, reason = "rates stay far below 2^53")]
+    pub fn per_second(self) -> f64 {
+        self.0 as f64 / 1000.0
+    }
+}
+
+impl std::str::FromStr for Rate {
+    type Err = String;
+
+    /// Reads requests per second, such as `1000`, `0.5` or `20k`.
+    fn from_str(text: &str) -> Result<Rate, String> {
+        let fault =
+            || format!("found rate `{text}`, expected requests per second such as `1000`, `0.5` or `20k`");
+        let (number, factor) = match text.strip_suffix(['k', 'K']) {
+            Some(number) => (number, 1_000_000.0),
+            None => (text.strip_suffix("/s").unwrap_or(text), 1000.0),
+        };
+        let value: f64 = number.trim().parse().map_err(|_| fault())?;
+        let scaled = (value * factor).round();
+        if !(1.0..=MOST_PER_1000_S).contains(&scaled) {
+            return Err(format!("found rate `{text}`, expected from 0.001 to 100000k requests per second"));
+        }
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "inside the range above")]
+        let rate = Rate(scaled as u64);
+        Ok(rate)
+    }
+}
+
+/// 100 million requests per second: more than any machine sends.
+const MOST_PER_1000_S: f64 = 1e11;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_read() {
+        assert_eq!("1000".parse(), Ok(Rate(1_000_000)));
+        assert_eq!("0.5/s".parse(), Ok(Rate(500)));
+        assert_eq!("20k".parse(), Ok(Rate(20_000_000)));
+        for text in ["", "0", "-1", "x", "1e30", "nan", "k"] {
+            let error = text.parse::<Rate>().unwrap_err();
+            assert!(error.starts_with(&format!("found rate `{text}`, expected")), "{error}");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Timing scripts of h2load: one request a line, `<milliseconds>\t<URL>`.
+//!
+//! Source: h2load's manual, option `--timing-script-file`. Times count from the beginning; equal times are allowed.
+//! h2load's clients each replay the whole script; here the script is replayed once, over all connections.
+
+/// One line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line<'a> {
+    /// When it is due, in nanoseconds since the beginning.
+    pub at_ns: u64,
+    /// The URL, or a path.
+    pub url: &'a str,
+}
+
+/// What a line is not.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: found `{found}`, expected {expected}")]
+pub struct ScriptError {
+    line: usize,
+    found: String,
+    expected: &'static str,
+}
+
+const FORM: &str = "`<milliseconds><tab><URL>` such as `12.5\thttps://example.org/`";
+const NANOS_PER_MS: f64 = 1e6;
+/// A script may last so long: 100 days.
+const LONGEST_MS: f64 = 8.64e9;
+
+/// Reads a script; empty lines and lines that begin with `#` are skipped.
+///
+/// # Errors
+/// The first line that is none, or whose time lies before that of the line above.
+pub fn parse(text: &str) -> Result<Vec<Line<'_>>, ScriptError> {
+    let mut lines: Vec<Line<'_>> = Vec::new();
+    for (index, written) in text.lines().enumerate() {
+        let written = written.trim_end();
+        if written.is_empty() || written.starts_with('#') {
+            continue;
+        }
+        let fault = |expected| ScriptError { line: index + 1, found: written.to_owned(), expected };
+        let (time, url) = written.split_once('\t').ok_or_else(|| fault(FORM))?;
+        let ms: f64 = time.trim().parse().map_err(|_| fault(FORM))?;
+        if !(0.0..=LONGEST_MS).contains(&ms) {
+            return Err(fault("a time from 0 ms to 100 days"));
+        }
+        let url = url.trim();
+        if url.is_empty() || url.contains(char::is_whitespace) {
+            return Err(fault(FORM));
+        }
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "inside the range above")]
+        let at_ns = (ms * NANOS_PER_MS).round() as u64;
+        if lines.last().is_some_and(|last| last.at_ns > at_ns) {
+            return Err(fault("a time that is not before that of the line above"));
+        }
+        lines.push(Line { at_ns, url });
+    }
+    Ok(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_is_read() {
+        let lines = parse("0\thttps://a/\n# later\n\n12.5\t/b?c\r\n12.5\t/d\n").unwrap();
+        let found: Vec<(u64, &str)> = lines.iter().map(|line| (line.at_ns, line.url)).collect();
+        assert_eq!(found, [(0, "https://a/"), (12_500_000, "/b?c"), (12_500_000, "/d")]);
+        assert_eq!(parse(""), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn faults_name_their_line() {
+        for (text, expected) in [
+            ("0\t/\n5 /a", "line 2: found `5 /a`, expected `<milliseconds>"),
+            ("x\t/", "line 1: found `x\t/`, expected `<milliseconds>"),
+            ("-1\t/", "line 1: found `-1\t/`, expected a time from 0"),
+            ("nan\t/", "line 1: found `nan\t/`, expected a time from 0"),
+            ("5\t/\n4\t/", "line 2: found `4\t/`, expected a time that is not before"),
+            ("5\t", "line 1: found `5`, expected `<milliseconds>"),
+            ("5\t/a b", "line 1: found `5\t/a b`, expected `<milliseconds>"),
+        ] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}");
+        }
+    }
+}

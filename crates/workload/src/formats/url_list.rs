@@ -1,0 +1,93 @@
+//! Lists of URLs in siege's form: one a line, `URL`, `URL METHOD` or `URL METHOD BODY`.
+//!
+//! Source: siege's manual, "URL format". A body that begins with `<` or `@` names a file.
+
+/// One line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// The URL, or a path.
+    pub url: &'a str,
+    /// The method, where the line names one.
+    pub method: Option<&'a str>,
+    /// The body, where the line has one.
+    pub body: Option<Body<'a>>,
+}
+
+/// A body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Body<'a> {
+    /// These characters.
+    Text(&'a str),
+    /// The content of this file.
+    File(&'a str),
+}
+
+/// What a line is not.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "line {line}: found `{found}`, expected `URL`, `URL METHOD` or `URL METHOD BODY`, the method in capitals"
+)]
+pub struct UrlListError {
+    line: usize,
+    found: String,
+}
+
+/// Reads a list; empty lines and lines that begin with `#` are skipped.
+///
+/// # Errors
+/// The first line that is none.
+pub fn parse(text: &str) -> Result<Vec<Entry<'_>>, UrlListError> {
+    let mut entries = Vec::new();
+    for (index, written) in text.lines().enumerate() {
+        let written = written.trim();
+        if written.is_empty() || written.starts_with('#') {
+            continue;
+        }
+        let fault = || UrlListError { line: index + 1, found: written.to_owned() };
+        let (url, rest) = written.split_once(char::is_whitespace).unwrap_or((written, ""));
+        let (method, body) =
+            rest.trim_start().split_once(char::is_whitespace).unwrap_or((rest.trim_start(), ""));
+        if !method.chars().all(|c| c.is_ascii_uppercase() || c == '-') {
+            return Err(fault());
+        }
+        entries.push(Entry { url, method: (!method.is_empty()).then_some(method), body: body_of(body) });
+    }
+    Ok(entries)
+}
+
+fn body_of(text: &str) -> Option<Body<'_>> {
+    let text = text.trim_start();
+    match text.strip_prefix(['<', '@']) {
+        Some(file) => Some(Body::File(file.trim_start())),
+        None => (!text.is_empty()).then_some(Body::Text(text)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_read() {
+        let entries =
+            parse("# all\nhttp://a/\n\n  /b PUT\nhttp://c/ POST a=b c=d\n/d POST <./file\n/e PUT @f\n")
+                .unwrap();
+        let entry = |url, method, body| Entry { url, method, body };
+        assert_eq!(
+            entries,
+            [
+                entry("http://a/", None, None),
+                entry("/b", Some("PUT"), None),
+                entry("http://c/", Some("POST"), Some(Body::Text("a=b c=d"))),
+                entry("/d", Some("POST"), Some(Body::File("./file"))),
+                entry("/e", Some("PUT"), Some(Body::File("f"))),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_method_in_small_letters_is_no_line() {
+        let error = parse("/\n/a b\n").unwrap_err().to_string();
+        assert!(error.starts_with("line 2: found `/a b`, expected `URL`"), "{error}");
+    }
+}

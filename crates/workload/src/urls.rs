@@ -1,0 +1,219 @@
+//! Which URL is next, and the parts of URLs that are drawn anew for every request.
+
+use std::fmt::Write as _;
+
+use model::options::RequestOptions;
+use model::shuffle::SplitMix64;
+
+/// Chooses among the URLs of each host.
+#[derive(Clone, Debug)]
+pub struct Urls {
+    targets: Vec<OfTarget>,
+    /// The host of each URL.
+    target_of: Vec<u16>,
+    random: Option<SplitMix64>,
+    begun: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct OfTarget {
+    urls: Vec<u32>,
+    begun: usize,
+}
+
+impl Urls {
+    /// A choice among `count` URLs as the options say.
+    pub fn new(count: usize, options: &RequestOptions, seed: u64) -> Self {
+        let mut targets = vec![OfTarget::default(); options.further_targets.len() + 1];
+        let mut target_of = Vec::with_capacity(count);
+        for index in 0..count {
+            let target = options.paths.get(index).map_or(0, |path| path.target);
+            let known = usize::from(target).min(targets.len() - 1);
+            #[expect(clippy::cast_possible_truncation, reason = "URL numbers are u32 everywhere")]
+            targets[known].urls.push(index as u32);
+            #[expect(clippy::cast_possible_truncation, reason = "counted by a u16 to begin with")]
+            target_of.push(known as u16);
+        }
+        let random = options.random_order.then(|| SplitMix64::new(seed));
+        Urls { targets, target_of, random, begun: 0 }
+    }
+
+    /// How many hosts there are.
+    pub fn targets(&self) -> usize {
+        self.targets.len()
+    }
+
+    /// The host of a URL.
+    pub fn target_of(&self, url: u32) -> usize {
+        self.target_of.get(url as usize).map_or(0, |target| usize::from(*target))
+    }
+
+    /// The next URL of all.
+    pub fn next_url(&mut self) -> Option<u32> {
+        let count = self.target_of.len() as u64;
+        if count == 0 {
+            return None;
+        }
+        let index = match &mut self.random {
+            Some(random) => random.next_below(count),
+            None => self.begun % count,
+        };
+        self.begun += 1;
+        u32::try_from(index).ok()
+    }
+
+    /// The next URL of one host.
+    pub fn next_of(&mut self, target: usize) -> Option<u32> {
+        let of = self.targets.get_mut(target)?;
+        let count = of.urls.len();
+        let index = match &mut self.random {
+            Some(random) => usize::try_from(random.next_below(count as u64)).ok()?,
+            None if of.begun < count => of.begun,
+            None => 0,
+        };
+        of.begun = index + 1;
+        of.urls.get(index).copied()
+    }
+}
+
+/// A path with parts that are drawn anew for every request: `{random:1-7000}`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    /// Text, and the range of the number that follows it.
+    parts: Vec<(String, u64, u64)>,
+    tail: String,
+}
+
+/// Why a path is no pattern.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("found `{found}`, expected a range such as `{{random:1-7000}}`")]
+pub struct PatternError {
+    found: String,
+}
+
+const OPENING: &str = "{random:";
+
+impl Pattern {
+    /// Reads a path; `None` where it has no such part.
+    ///
+    /// # Errors
+    /// A part that is not closed, or whose range is not two rising numbers.
+    pub fn parse(path: &str) -> Result<Option<Pattern>, PatternError> {
+        let mut parts = Vec::new();
+        let mut rest = path;
+        while let Some((text, after)) = rest.split_once(OPENING) {
+            let fault = || PatternError { found: rest[text.len()..].to_owned() };
+            let (range, tail) = after.split_once('}').ok_or_else(fault)?;
+            let (least, most) = range.split_once('-').ok_or_else(fault)?;
+            let (Ok(least), Ok(most)) = (least.parse::<u64>(), most.parse::<u64>()) else {
+                return Err(fault());
+            };
+            if least > most {
+                return Err(fault());
+            }
+            parts.push((text.to_owned(), least, most));
+            rest = tail;
+        }
+        Ok((!parts.is_empty()).then(|| Pattern { parts, tail: rest.to_owned() }))
+    }
+
+    /// Writes the path of request `number` into `path`, in place of what it held.
+    pub fn fill(&self, seed: u64, number: u64, path: &mut String) {
+        // The generator's first number mixes its seed thoroughly, so neighbouring numbers are unrelated.
+        let mut random = SplitMix64::new(SplitMix64::new(seed).next_u64() ^ number);
+        path.clear();
+        for (text, least, most) in &self.parts {
+            path.push_str(text);
+            let span = (most - least).saturating_add(1);
+            // Writing to a String cannot fail.
+            let _ = write!(path, "{}", least + random.next_below(span));
+        }
+        path.push_str(&self.tail);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::options::PathOptions;
+
+    fn options(targets: &[u16], random_order: bool) -> RequestOptions {
+        let target = |_| model::assignment::Target {
+            variant: model::Variant::H1,
+            address: ([127, 0, 0, 1], 1).into(),
+            authority: "a".into(),
+            server_name: "a".into(),
+            trust: model::assignment::Trust::Anyone,
+        };
+        let further = targets.iter().copied().max().unwrap_or(0);
+        RequestOptions {
+            further_targets: (0..further).map(target).collect(),
+            paths: targets.iter().map(|&target| PathOptions { target, ..PathOptions::default() }).collect(),
+            random_order,
+            ..RequestOptions::default()
+        }
+    }
+
+    #[test]
+    fn each_host_has_its_urls_in_turn() {
+        let mut urls = Urls::new(5, &options(&[0, 1, 0, 1, 1], false), 0);
+        assert_eq!(urls.targets(), 2);
+        let mut of = |target| [(); 4].map(|()| urls.next_of(target).unwrap());
+        assert_eq!(of(0), [0, 2, 0, 2]);
+        assert_eq!(of(1), [1, 3, 4, 1]);
+        assert_eq!([(); 6].map(|()| urls.next_url().unwrap()), [0, 1, 2, 3, 4, 0]);
+        assert_eq!(urls.target_of(4), 1);
+        assert_eq!(urls.next_of(2), None);
+        assert_eq!(Urls::new(0, &options(&[], false), 0).next_url(), None);
+    }
+
+    #[test]
+    fn random_order_reaches_all_and_follows_the_seed() {
+        let draw = |seed| {
+            let mut urls = Urls::new(4, &options(&[0, 0, 0, 0], true), seed);
+            (0..4000).map(|_| urls.next_of(0).unwrap()).collect::<Vec<u32>>()
+        };
+        let drawn = draw(3);
+        for url in 0..4 {
+            let count = drawn.iter().filter(|&&found| found == url).count();
+            // 1000 expected; 6 standard deviations are 164.
+            assert!((836..=1164).contains(&count), "seed 3: {url} {count}");
+        }
+        assert_eq!(drawn, draw(3));
+        assert_ne!(drawn, draw(4));
+    }
+
+    #[test]
+    fn patterns_are_filled_from_seed_and_number() {
+        let pattern = Pattern::parse("/a/{random:1-7000}.ts?x={random:5-5}&y").unwrap().unwrap();
+        let mut path = "old".to_owned();
+        let mut seen = std::collections::BTreeSet::new();
+        for number in 0..1000 {
+            pattern.fill(1, number, &mut path);
+            let drawn = path.strip_prefix("/a/").unwrap().strip_suffix(".ts?x=5&y").unwrap();
+            let drawn: u64 = drawn.parse().unwrap();
+            assert!((1..=7000).contains(&drawn));
+            seen.insert(drawn);
+        }
+        assert!(seen.len() > 900, "{}", seen.len());
+        let first = |seed| {
+            let mut path = String::new();
+            pattern.fill(seed, 7, &mut path);
+            path
+        };
+        assert_eq!(first(1), first(1));
+        assert_ne!(first(1), first(2));
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_refused() {
+        assert_eq!(Pattern::parse("/a{b}"), Ok(None));
+        for path in ["/{random:1-", "/{random:7}", "/{random:9-1}", "/{random:a-b}", "/{random:}"] {
+            let error = Pattern::parse(path).unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                format!("found `{}`, expected a range such as `{{random:1-7000}}`", &path[1..])
+            );
+        }
+    }
+}
