@@ -40,9 +40,6 @@ pub enum ClientConfigError {
     /// The QUIC settings.
     #[error(transparent)]
     Quic(#[from] QuicConfigError),
-    /// A dynamic table, which this version has not.
-    #[error("found http3.qpack_table_bytes = {0}, expected 0: QPACK's dynamic table is not supported")]
-    QpackTable(u32),
 }
 
 impl ClientConfig {
@@ -66,9 +63,6 @@ impl ClientConfig {
             None => None,
         };
         let quic = match &tls {
-            Some(_) if variant.is_quic() && pins.http3.qpack_table_bytes != 0 => {
-                return Err(ClientConfigError::QpackTable(pins.http3.qpack_table_bytes));
-            }
             Some(tls) if variant.is_quic() => Some(Arc::new(QuicConfig::new(pins, Arc::clone(tls))?)),
             _ => None,
         };

@@ -2,6 +2,7 @@
 
 pub mod client;
 pub mod contract;
+pub mod dynamic_table;
 pub mod h1;
 pub mod h2;
 pub mod h3;

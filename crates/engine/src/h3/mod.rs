@@ -1,9 +1,12 @@
 //! HTTP/3 for a client (RFC 9114) over [`crate::quic`].
 
+mod early;
 pub mod error;
 pub mod frame;
+mod own_streams;
 mod peer_streams;
 pub mod qpack;
+mod reading;
 mod request;
 mod response;
 pub mod settings;
@@ -17,17 +20,19 @@ use std::time::Instant;
 use bytes::{Buf, Bytes};
 use model::Outcome;
 use model::sample::{Failure, FailureKind};
-use quinn_proto::{Dir, ReadError, StreamEvent, StreamId};
+use quinn_proto::{Dir, StreamEvent, StreamId};
 
 use crate::contract::{
-    Connection, EarlyData, Event, HeaderBytes, Input, NotNow, Request, RequestId, Sink, Transmit, is_safe,
+    Connection, EarlyData, Event, HeaderBytes, Input, NotNow, Request, RequestId, Sink, Transmit,
 };
 use crate::quic::{self, Quic, QuicConfig};
-use error::{Code, Fault, Violation};
-use peer_streams::{PeerStreams, Verdict};
+use early::Early;
+use error::{Code, Violation};
+use own_streams::OwnStreams;
+use peer_streams::PeerStreams;
+use qpack::{Decoder, Encoder};
 use request::{Encoded, Templates};
-use response::{FIELD_SECTION_LIMIT_BYTES, Fields};
-use settings::Settings;
+use response::Fields;
 use table::{Exchange, Table};
 
 /// Streams opened in advance within the server's limit; more requests than this are never in flight.
@@ -46,17 +51,9 @@ pub struct Http3 {
     /// Request streams that are open and unused, lowest first.
     stock: VecDeque<StreamId>,
     early: Early,
+    own: OwnStreams,
     /// Whether all that is to be sent after the end has been sent.
     is_quiet: bool,
-}
-
-/// Requests around early data; both lists are empty in the usual case.
-#[derive(Debug, Default)]
-struct Early {
-    /// Sent before the handshake is done, in that order: sent again where the server rejects early data.
-    sent: VecDeque<(RequestId, Encoded)>,
-    /// Taken, and to be sent when the handshake is done and a stream is there.
-    waiting: VecDeque<(RequestId, Encoded)>,
 }
 
 struct Plan {
@@ -92,16 +89,18 @@ impl Http3 {
         base: Instant,
         seed: u64,
     ) -> Http3 {
+        let (table_bytes, blocked_streams) = config.qpack;
         Http3 {
             plan: Plan { config, server_name, remote, base, seed },
             quic: None,
             state: State::Opening,
             peer: PeerStreams::default(),
-            fields: Fields::default(),
-            templates: Templates::default(),
+            fields: Fields::new(Decoder::new(table_bytes as usize, usize::from(blocked_streams))),
+            templates: Templates::new(Encoder::new(table_bytes as usize, 0)),
             exchanges: Table::default(),
             stock: VecDeque::new(),
             early: Early::default(),
+            own: OwnStreams::default(),
             is_quiet: false,
         }
     }
@@ -121,6 +120,11 @@ impl Http3 {
 
     /// Handles all that QUIC reports.
     fn drain_events(&mut self, now: u64, sink: &mut Sink<'_>) {
+        self.handle_events(now, sink);
+        self.flush_own_streams();
+    }
+
+    fn handle_events(&mut self, now: u64, sink: &mut Sink<'_>) {
         while let Some(event) = self.quic.as_mut().and_then(Quic::poll) {
             if self.state == State::Over {
                 continue;
@@ -149,19 +153,12 @@ impl Http3 {
             self.end(now, Code::H3_NO_ERROR, "");
             return self.say_failed(Failure { kind: FailureKind::WrongVersion, reason }, sink);
         }
-        let was_early = self.state == State::Early;
-        let is_rejected = was_early && handshake.early_data != EarlyData::Accepted;
-        if is_rejected {
-            // QUIC forgot the streams as if they had never been (RFC 9001, section 4.6.2).
-            self.stock.clear();
-            while let Some((id, _)) = self.exchanges.last_from(0) {
-                self.exchanges.remove(id);
-            }
-            self.early.sent.append(&mut self.early.waiting);
-            self.early.waiting = std::mem::take(&mut self.early.sent);
+        let was_accepted = self.state == State::Early && handshake.early_data == EarlyData::Accepted;
+        if self.state == State::Early {
+            self.settle_early(was_accepted);
         }
-        self.early.sent.clear();
-        if (!was_early || is_rejected) && !open_own_streams(quic) {
+        let Http3 { quic: Some(quic), own, .. } = self else { return };
+        if !was_accepted && !own.open(quic, self.plan.config.qpack) {
             let reason = "the server allows no control stream, expected room for at least 3 streams";
             let violation = Violation::new(Code::H3_GENERAL_PROTOCOL_ERROR, reason);
             return self.abort(now, &violation, sink);
@@ -195,113 +192,13 @@ impl Http3 {
                     self.read_peer_stream(now, id, sink);
                 }
             }
+            StreamEvent::Writable { id } if id.dir() == Dir::Uni => self.flush_own_streams(),
             StreamEvent::Writable { id } => self.write_rest(id),
             StreamEvent::Stopped { id, error_code } => self.handle_stopped(now, id, error_code, sink),
             StreamEvent::Available { dir: Dir::Bi } => self.refill(),
             StreamEvent::Opened { dir: Dir::Bi }
             | StreamEvent::Available { dir: Dir::Uni }
             | StreamEvent::Finished { .. } => {}
-        }
-    }
-
-    /// Reads what a request stream brought.
-    fn read_response(&mut self, now: u64, id: StreamId, sink: &mut Sink<'_>) {
-        let Http3 { quic: Some(quic), exchanges, fields, .. } = self else { return };
-        let Some(exchange) = exchanges.get(id) else { return };
-        let mut stream = quic.connection.recv_stream(id);
-        let Ok(mut chunks) = stream.read(true) else { return };
-        let fault = loop {
-            match chunks.next(usize::MAX) {
-                Ok(Some(chunk)) => {
-                    if let Err(fault) = exchange.response.take(exchange.request, &chunk.bytes, fields, sink) {
-                        break Some(fault);
-                    }
-                }
-                Ok(None) => match exchange.response.finish(exchange.request, sink) {
-                    Ok(()) => {
-                        drop(chunks);
-                        if exchange.is_sending() {
-                            // The answer is whole, the rest of the body is of no use to anybody. A stream that is
-                            // gone already needs no reset.
-                            let code = quic::varint(Code::H3_NO_ERROR);
-                            let _ = quic.connection.send_stream(id).reset(code);
-                        }
-                        exchanges.remove(id);
-                        return;
-                    }
-                    Err(fault) => break Some(fault),
-                },
-                Err(ReadError::Blocked) => break None,
-                Err(ReadError::Reset(code)) => {
-                    drop(chunks);
-                    return self.handle_reset(id, Code(code.into()), sink);
-                }
-            }
-        };
-        drop(chunks);
-        match fault {
-            None => {}
-            Some(Fault::Connection(violation)) => self.abort(now, &violation, sink),
-            Some(Fault::Stream(violation)) => {
-                self.give_up(id, violation.code);
-                if let Some(request) = self.exchanges.remove(id) {
-                    sink(Event::Failed { request, failure: failure_of(&violation) });
-                }
-            }
-        }
-    }
-
-    /// The server gave a response up.
-    fn handle_reset(&mut self, id: StreamId, code: Code, sink: &mut Sink<'_>) {
-        self.give_up(id, Code::H3_REQUEST_CANCELLED);
-        if let Some(request) = self.exchanges.remove(id) {
-            let reason = format!("the server reset the stream with {code}");
-            sink(Event::Failed { request, failure: Failure { kind: FailureKind::Reset, reason } });
-        }
-    }
-
-    /// Reads what a stream of the server's brought.
-    fn read_peer_stream(&mut self, now: u64, id: StreamId, sink: &mut Sink<'_>) {
-        let Http3 { quic: Some(quic), peer, fields, .. } = self else { return };
-        let number = u64::from(id);
-        if !peer.contains(number) {
-            return;
-        }
-        let mut stream = quic.connection.recv_stream(id);
-        let Ok(mut chunks) = stream.read(true) else { return };
-        let result = loop {
-            match chunks.next(usize::MAX) {
-                Ok(Some(chunk)) => match peer.take(number, &chunk.bytes, fields.decoder()) {
-                    Ok(Verdict::Read) => {}
-                    other => break other,
-                },
-                Ok(None) | Err(ReadError::Reset(_)) => break peer.ended(number).map(|()| Verdict::Read),
-                Err(ReadError::Blocked) => break Ok(Verdict::Read),
-            }
-        };
-        drop(chunks);
-        match result {
-            Ok(Verdict::Read) => self.check_goaway(sink),
-            Ok(Verdict::Stop) => {
-                // A stream that ended meanwhile needs no stop.
-                let _ = stream.stop(quic::varint(Code::H3_STREAM_CREATION_ERROR));
-            }
-            Err(violation) => self.abort(now, &violation, sink),
-        }
-    }
-
-    /// Fails what the server says that it will not process (RFC 9114, section 5.2).
-    fn check_goaway(&mut self, sink: &mut Sink<'_>) {
-        let Some(first_refused) = self.peer.goaway() else { return };
-        if self.state == State::Open {
-            self.state = State::Draining;
-            self.stock.clear();
-        }
-        while let Some((id, request)) = self.exchanges.last_from(first_refused) {
-            self.give_up(id, Code::H3_REQUEST_CANCELLED);
-            self.exchanges.remove(id);
-            let reason = "the server said GOAWAY before it took the request; it may be sent again".into();
-            sink(Event::Failed { request, failure: Failure { kind: FailureKind::Closed, reason } });
         }
     }
 
@@ -330,8 +227,19 @@ impl Http3 {
         }
     }
 
+    /// Says what QPACK has to say.
+    #[inline]
+    fn flush_own_streams(&mut self) {
+        if let Some(quic) = &mut self.quic
+            && self.plan.config.qpack.0 > 0
+        {
+            self.own.flush(quic, self.fields.decoder(), self.templates.encoder());
+        }
+    }
+
     /// Ends both directions of a stream.
     fn give_up(&mut self, id: StreamId, code: Code) {
+        self.fields.decoder().cancel(u64::from(id));
         let Some(quic) = &mut self.quic else { return };
         let code = quic::varint(code);
         // A direction that is closed already needs no end.
@@ -368,23 +276,6 @@ impl Http3 {
         write(quic, stream, exchange);
     }
 
-    /// Takes a request before the handshake is done: a safe one leaves at once.
-    fn begin_early(&mut self, id: RequestId, request: &Request) -> Result<HeaderBytes, NotNow> {
-        if self.available_requests() == 0 {
-            return Err(NotNow);
-        }
-        let encoded = self.templates.encoded(request);
-        let size = encoded.header_bytes;
-        match self.stock.pop_front().filter(|_| is_safe(request)) {
-            Some(stream) => {
-                self.early.sent.push_back((id, encoded.clone()));
-                self.begin(stream, id, encoded);
-            }
-            None => self.early.waiting.push_back((id, encoded)),
-        }
-        Ok(size)
-    }
-
     /// A connection error of the peer's.
     fn abort(&mut self, now: u64, violation: &Violation, sink: &mut Sink<'_>) {
         self.end(now, violation.code, &violation.reason);
@@ -412,29 +303,6 @@ impl Http3 {
         }
         sink(Event::Closed(Outcome::Failed(failure)));
     }
-}
-
-/// Opens control and QPACK streams; whether the server's limit had room for the control stream.
-fn open_own_streams(quic: &mut Quic) -> bool {
-    let mut control = vec![0x00];
-    let settings = Settings {
-        qpack_table_bytes: 0,
-        qpack_blocked_streams: 0,
-        max_field_section_bytes: Some(FIELD_SECTION_LIMIT_BYTES as u64),
-    };
-    settings.encode(&mut control);
-    // QPACK streams are idle without a dynamic table; RFC 9204, section 4.2 leaves them out where there is no room.
-    let openings: [&[u8]; 3] = [&control, &[0x02], &[0x03]];
-    let mut opened = 0;
-    for bytes in openings {
-        let Some(id) = quic.connection.streams().open(Dir::Uni) else { break };
-        // A window too small for these bytes is no window for HTTP/3.
-        if quic.connection.send_stream(id).write(bytes).ok() != Some(bytes.len()) {
-            break;
-        }
-        opened += 1;
-    }
-    opened > 0
 }
 
 /// Writes what flow control allows; ends the stream with the last byte.
@@ -470,7 +338,7 @@ impl Connection for Http3 {
         match Quic::connect(&plan.config, &plan.server_name, plan.remote, plan.base, now, plan.seed) {
             Ok(mut quic) => {
                 // A ticket that allows early data brings the limits that the server had.
-                if quic.connection.has_0rtt() && open_own_streams(&mut quic) {
+                if quic.connection.has_0rtt() && self.own.open(&mut quic, plan.config.qpack) {
                     self.state = State::Early;
                 }
                 self.quic = Some(quic);
@@ -486,9 +354,10 @@ impl Connection for Http3 {
             return self.begin_early(id, request);
         }
         let stream = self.stock.pop_front().ok_or(NotNow)?;
-        let encoded = self.templates.encoded(request);
+        let encoded = self.templates.encoded(u64::from(stream), request);
         let size = encoded.header_bytes;
         self.begin(stream, id, encoded);
+        self.flush_own_streams();
         if self.stock.is_empty() {
             self.refill();
         }

@@ -2,7 +2,7 @@
 
 use super::error::{Code, Violation};
 use super::frame::{self, FrameReader, Piece, decode_integer};
-use super::qpack::{Decoder, DecoderFeedback};
+use super::qpack::{Decoder, Encoder};
 use super::settings::Settings;
 
 const CONTROL: u64 = 0x00;
@@ -19,7 +19,6 @@ pub(super) struct PeerStreams {
     /// Streams that are read, by their id. Three at most are of a known kind, the others are stopped.
     open: Vec<(u64, Kind)>,
     control: Control,
-    feedback: DecoderFeedback,
 }
 
 /// What a unidirectional stream is for.
@@ -68,6 +67,7 @@ impl PeerStreams {
         id: u64,
         mut input: &[u8],
         decoder: &mut Decoder,
+        encoder: &mut Encoder,
     ) -> Result<Verdict, Violation> {
         let Some(at) = self.open.iter().position(|(open, _)| *open == id) else {
             return Ok(Verdict::Read);
@@ -85,13 +85,17 @@ impl PeerStreams {
         }
         match self.open[at].1 {
             Kind::Unknown { .. } => {}
-            Kind::Control => self.control.take(input)?,
+            Kind::Control => {
+                self.control.take(input)?;
+                if let Some(settings) = &self.control.settings {
+                    encoder.set_peer_limits(settings.qpack_table_bytes, settings.qpack_blocked_streams);
+                }
+            }
             Kind::QpackEncoder => decoder
                 .handle_instructions(input)
                 .map_err(|error| Violation::new(Code::QPACK_ENCODER_STREAM_ERROR, error.to_string()))?,
-            Kind::QpackDecoder => self
-                .feedback
-                .handle_instructions(input)
+            Kind::QpackDecoder => encoder
+                .handle_feedback(input)
                 .map_err(|error| Violation::new(Code::QPACK_DECODER_STREAM_ERROR, error.to_string()))?,
             Kind::Ignored => {
                 self.open.swap_remove(at);

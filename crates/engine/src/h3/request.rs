@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 
-use super::{frame, qpack};
+use super::frame;
+use super::qpack::{Encoder, Indexing, References};
 use crate::contract::{HeaderBytes, Request};
 
 /// Templates above this number are encoded anew each time.
@@ -19,23 +20,53 @@ pub(super) struct Encoded {
     pub(super) header_bytes: HeaderBytes,
     /// Whether the response has no body whatever its fields say (RFC 9110, section 9.3.2).
     pub(super) is_head: bool,
+    /// What of the dynamic table it refers to, and the encoder's generation in which it is right.
+    references: Option<References>,
+    generation: u64,
 }
 
 /// What was encoded, by template number.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Templates {
+    encoder: Encoder,
     encoded: Vec<Option<Encoded>>,
 }
 
 impl Templates {
-    /// The encoding of `request`, remembered.
+    /// Nothing encoded yet; `encoder` is the connection's.
+    pub(super) fn new(encoder: Encoder) -> Self {
+        Templates { encoder, encoded: Vec::new() }
+    }
+
+    /// What the peer's decoder speaks to.
+    pub(super) fn encoder(&mut self) -> &mut Encoder {
+        &mut self.encoder
+    }
+
+    /// The encoding of `request` for a stream, remembered.
     #[inline]
-    pub(super) fn encoded(&mut self, request: &Request) -> Encoded {
+    pub(super) fn encoded(&mut self, stream: u64, request: &Request) -> Encoded {
         let template = usize::try_from(request.template).unwrap_or(usize::MAX);
-        if let Some(Some(known)) = self.encoded.get(template) {
-            return known.clone();
+        if let Some(Some(known)) = self.encoded.get(template)
+            && known.generation == self.encoder.generation()
+        {
+            match known.references {
+                None => return known.clone(),
+                Some(references) if self.encoder.may_refer() => {
+                    self.encoder.track(stream, references);
+                    return known.clone();
+                }
+                Some(_) => {}
+            }
         }
-        let encoded = encode(request);
+        self.encode_anew(template, stream, request)
+    }
+
+    fn encode_anew(&mut self, template: usize, stream: u64, request: &Request) -> Encoded {
+        let encoded = encode(request, stream, &mut self.encoder);
+        if let Some(references) = encoded.references {
+            self.encoder.track(stream, references);
+        }
         if template < TEMPLATE_LIMIT {
             if self.encoded.len() <= template {
                 self.encoded.resize(template + 1, None);
@@ -46,24 +77,23 @@ impl Templates {
     }
 }
 
-fn encode(request: &Request) -> Encoded {
+fn encode(request: &Request, stream: u64, encoder: &mut Encoder) -> Encoded {
+    let length = request.body.len().to_string();
+    let announced =
+        (!request.body.is_empty()).then_some(("content-length", length.as_str(), Indexing::Without));
+    let fields = [
+        (":method", request.method.as_str(), Indexing::Insert),
+        (":scheme", &request.scheme, Indexing::Insert),
+        (":authority", &request.authority, Indexing::Insert),
+        (":path", &request.path, Indexing::Without),
+    ];
+    let further =
+        request.fields.iter().map(|(name, value)| (name.as_str(), value.as_str(), Indexing::Insert));
+    let fields = fields.into_iter().chain(announced).chain(further);
+    let raw: usize = fields.clone().map(|(name, value, _)| name.len() + value.len()).sum();
     let mut section = Vec::with_capacity(256);
-    let mut raw = 0;
-    qpack::encode_prefix(&mut section);
-    let mut field = |name: &str, value: &str| {
-        raw += name.len() + value.len();
-        qpack::encode_field(name.as_bytes(), value.as_bytes(), &mut section);
-    };
-    field(":method", &request.method);
-    field(":scheme", &request.scheme);
-    field(":authority", &request.authority);
-    field(":path", &request.path);
-    if !request.body.is_empty() {
-        field("content-length", &request.body.len().to_string());
-    }
-    for (name, value) in &request.fields {
-        field(name, value);
-    }
+    let lines = fields.map(|(name, value, indexing)| (name.as_bytes(), value.as_bytes(), indexing));
+    let references = encoder.encode(stream, lines, &mut section);
     let mut head = Vec::with_capacity(section.len() + 24);
     frame::encode_header(frame::HEADERS, section.len() as u64, &mut head);
     head.extend_from_slice(&section);
@@ -72,7 +102,9 @@ fn encode(request: &Request) -> Encoded {
         frame::encode_header(frame::DATA, request.body.len() as u64, &mut head);
     }
     let is_head = request.method == "HEAD";
-    Encoded { head: head.into(), body: request.body.clone(), header_bytes, is_head }
+    let generation = encoder.generation();
+    let body = request.body.clone();
+    Encoded { head: head.into(), body, header_bytes, is_head, references, generation }
 }
 
 /// As a `u32`; sizes beyond 4 GB do not pass the limits anyway.

@@ -4,7 +4,7 @@ use model::HttpVersion;
 
 use super::error::{Code, Fault, Violation};
 use super::frame::{self, FrameReader, Piece};
-use super::qpack::Decoder;
+use super::qpack::{Decoder, QpackError, Section};
 use super::request::saturated;
 use crate::contract::{Event, Head, HeaderBytes, RequestId, Sink};
 
@@ -22,9 +22,19 @@ pub(super) struct Response {
     stage: Stage,
     /// A field section that arrives in parts.
     section: Vec<u8>,
+    /// What came behind a section that waits for QPACK's dynamic table.
+    held: Vec<u8>,
+    is_blocked: bool,
     is_head: bool,
     expected_bytes: Option<u64>,
     received_bytes: u64,
+}
+
+/// Where a response belongs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct At {
+    pub(super) stream: u64,
+    pub(super) request: RequestId,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,13 +52,20 @@ impl Response {
     /// Makes it ready for the next request, keeping its memory.
     pub(super) fn reset(&mut self, is_head: bool) {
         self.section.clear();
-        *self = Response { section: std::mem::take(&mut self.section), is_head, ..Response::default() };
+        self.held.clear();
+        let (section, held) = (std::mem::take(&mut self.section), std::mem::take(&mut self.held));
+        *self = Response { section, held, is_head, ..Response::default() };
+    }
+
+    /// Whether a field section waits for QPACK's dynamic table: nothing is taken until [`Response::resume`].
+    pub(super) fn is_blocked(&self) -> bool {
+        self.is_blocked
     }
 
     /// Takes what the stream brought.
     pub(super) fn take(
         &mut self,
-        request: RequestId,
+        at: At,
         mut input: &[u8],
         fields: &mut Fields,
         sink: &mut Sink<'_>,
@@ -58,12 +75,29 @@ impl Response {
                 self.check_sequence(piece.kind)?;
             }
             match piece.kind {
-                frame::DATA => self.take_data(request, &piece, sink)?,
-                frame::HEADERS => self.take_headers(request, &piece, fields, sink)?,
+                frame::DATA => self.take_data(at.request, &piece, sink)?,
+                frame::HEADERS => self.take_headers(at, &piece, fields, sink)?,
                 _ => {}
+            }
+            if self.is_blocked {
+                self.held.extend_from_slice(input);
+                break;
             }
         }
         Ok(())
+    }
+
+    /// Goes on after the table has what the section needs.
+    pub(super) fn resume(&mut self, at: At, fields: &mut Fields, sink: &mut Sink<'_>) -> Result<(), Fault> {
+        self.is_blocked = false;
+        let section = std::mem::take(&mut self.section);
+        self.take_section(at, &section, fields, sink)?;
+        if self.is_blocked {
+            self.section = section;
+            return Ok(());
+        }
+        let held = std::mem::take(&mut self.held);
+        self.take(at, &held, fields, sink)
     }
 
     /// The stream ended.
@@ -128,7 +162,7 @@ impl Response {
 
     fn take_headers(
         &mut self,
-        request: RequestId,
+        at: At,
         piece: &Piece<'_>,
         fields: &mut Fields,
         sink: &mut Sink<'_>,
@@ -141,14 +175,20 @@ impl Response {
             return Err(Fault::Stream(Violation::limit(reason)));
         }
         if piece.begins && piece.ends {
-            return self.take_section(request, piece.bytes, fields, sink);
+            self.take_section(at, piece.bytes, fields, sink)?;
+            if self.is_blocked {
+                self.section.extend_from_slice(piece.bytes);
+            }
+            return Ok(());
         }
         self.section.extend_from_slice(piece.bytes);
         if piece.ends {
             let section = std::mem::take(&mut self.section);
-            let result = self.take_section(request, &section, fields, sink);
+            let result = self.take_section(at, &section, fields, sink);
             self.section = section;
-            self.section.clear();
+            if !self.is_blocked {
+                self.section.clear();
+            }
             result?;
         }
         Ok(())
@@ -156,17 +196,23 @@ impl Response {
 
     fn take_section(
         &mut self,
-        request: RequestId,
+        at: At,
         section: &[u8],
         fields: &mut Fields,
         sink: &mut Sink<'_>,
     ) -> Result<(), Fault> {
+        let At { stream, request } = at;
         if self.stage == Stage::Body {
-            fields.trailers(section)?;
-            self.stage = Stage::Trailers;
+            match fields.trailers(stream, section)? {
+                Some(()) => self.stage = Stage::Trailers,
+                None => self.is_blocked = true,
+            }
             return Ok(());
         }
-        let parsed = fields.head(section)?;
+        let Some(parsed) = fields.head(stream, section)? else {
+            self.is_blocked = true;
+            return Ok(());
+        };
         if parsed.status == 101 {
             let reason = "found status 101, which HTTP/3 does not have (RFC 9114, section 4.5)";
             return Err(Fault::stream(Code::H3_MESSAGE_ERROR, reason));
@@ -194,11 +240,14 @@ impl Response {
 }
 
 /// Reads field sections; remembers the last head, since a server under load says the same again and again.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Fields {
     decoder: Decoder,
     last_section: Vec<u8>,
     last_head: ParsedHead,
+    /// What the last section needed of the dynamic table, and how many insertions the table had seen.
+    last_required: u64,
+    last_inserts: u64,
 }
 
 /// What a response's head says.
@@ -210,35 +259,55 @@ struct ParsedHead {
 }
 
 impl Fields {
+    /// A reader with this decoder.
+    pub(super) fn new(decoder: Decoder) -> Self {
+        Fields {
+            decoder,
+            last_section: Vec::new(),
+            last_head: ParsedHead::default(),
+            last_required: 0,
+            last_inserts: 0,
+        }
+    }
+
     /// What the peer's encoder speaks to.
     pub(super) fn decoder(&mut self) -> &mut Decoder {
         &mut self.decoder
     }
 
-    fn head(&mut self, section: &[u8]) -> Result<ParsedHead, Fault> {
-        // A section refers to the static table alone, so equal bytes mean equal fields.
-        if !section.is_empty() && self.last_section == section {
-            return Ok(self.last_head);
+    /// What a head says; `None` where it is blocked.
+    fn head(&mut self, stream: u64, section: &[u8]) -> Result<Option<ParsedHead>, Fault> {
+        // Equal bytes mean equal fields, as long as the dynamic table that they refer to is the same.
+        let is_same_table = self.last_required == 0 || self.last_inserts == self.decoder.inserts();
+        if !section.is_empty() && is_same_table && self.last_section == section {
+            self.decoder.acknowledge(stream, self.last_required).map_err(decompression)?;
+            return Ok(Some(self.last_head));
         }
         let mut reader = HeadReader::default();
-        self.decoder.section(section, |name, value| reader.field(name, value)).map_err(decompression)?;
+        let read = self.decoder.section(stream, section, |name, value| reader.field(name, value));
+        let Section::Whole { required_inserts } = read.map_err(decompression)? else { return Ok(None) };
         let head = reader.finish()?;
         if section.len() <= REMEMBERED_BYTES {
             self.last_section.clear();
             self.last_section.extend_from_slice(section);
             self.last_head = head;
+            self.last_required = required_inserts;
+            self.last_inserts = self.decoder.inserts();
         }
-        Ok(head)
+        Ok(Some(head))
     }
 
-    fn trailers(&mut self, section: &[u8]) -> Result<(), Fault> {
+    fn trailers(&mut self, stream: u64, section: &[u8]) -> Result<Option<()>, Fault> {
         let mut reader = HeadReader { pseudo_fields_over: true, ..HeadReader::default() };
-        self.decoder.section(section, |name, value| reader.field(name, value)).map_err(decompression)?;
-        reader.check()
+        let read = self.decoder.section(stream, section, |name, value| reader.field(name, value));
+        match read.map_err(decompression)? {
+            Section::Whole { .. } => reader.check().map(Some),
+            Section::Blocked => Ok(None),
+        }
     }
 }
 
-fn decompression(error: super::qpack::QpackError) -> Fault {
+fn decompression(error: QpackError) -> Fault {
     Fault::connection(Code::QPACK_DECOMPRESSION_FAILED, error.to_string())
 }
 

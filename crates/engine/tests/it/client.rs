@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use engine::{Client, ClientConfig, ClientConfigError, Connection, Event, Input, Transmit};
 use model::assignment::Trust;
-use model::pins::{Http3Pins, TlsVersion};
+use model::pins::TlsVersion;
 use model::{HttpVersion, Pins, Variant};
 
 use crate::authority::{Authority, NAME};
@@ -118,9 +118,6 @@ fn pins_that_contradict_the_variant_are_refused() {
     assert!(made(Variant::H2, NAME, &old).is_none());
     let small = Pins { quic_datagram_bytes: 1000, ..Pins::default() };
     assert!(matches!(made(Variant::H3, NAME, &small), Some(ClientConfigError::Quic(_))));
-    let table = Http3Pins { qpack_table_bytes: 4096, ..Http3Pins::default() };
-    let table = Pins { http3: table, ..Pins::default() };
-    assert!(matches!(made(Variant::H3, NAME, &table), Some(ClientConfigError::QpackTable(4096))));
     assert!(matches!(
         made(Variant::H1, "not a name", &Pins::default()),
         Some(ClientConfigError::ServerName(_))

@@ -5,6 +5,7 @@
 mod authority;
 mod client;
 mod early_data;
+mod qpack;
 mod quic;
 mod quic_peer;
 mod stream;

@@ -182,6 +182,8 @@ pub(crate) enum Reply {
     Stop(u64, Vec<u8>),
     /// Bytes on the control stream, then a whole reply.
     Control(Vec<u8>, Vec<u8>),
+    /// Bytes on the QPACK encoder stream, then a whole reply.
+    Instructions(Vec<u8>, Vec<u8>),
     /// CONNECTION_CLOSE of the application.
     Close(u64),
     /// A whole reply, and CONNECTION_CLOSE with H3_NO_ERROR as soon as it is acknowledged.
@@ -246,6 +248,8 @@ pub(crate) struct Peer {
     own: Vec<StreamId>,
     pub(crate) requests: BTreeMap<StreamId, Vec<u8>>,
     pub(crate) uploads: Vec<Vec<u8>>,
+    /// What the client said on its own streams: control, QPACK encoder, QPACK decoder.
+    pub(crate) said: BTreeMap<u64, Vec<u8>>,
     unsent: BTreeMap<StreamId, (Vec<u8>, usize, bool)>,
     answered: usize,
     /// The stream whose acknowledged end is followed by CONNECTION_CLOSE.
@@ -288,6 +292,7 @@ impl Peer {
             own: Vec::new(),
             requests: BTreeMap::new(),
             uploads: Vec::new(),
+            said: BTreeMap::new(),
             unsent: BTreeMap::new(),
             answered: 0,
             leaves_after: None,
@@ -299,6 +304,12 @@ impl Peer {
             client: CLIENT,
             destinations: Vec::new(),
         }
+    }
+
+    /// Says more on one of the script's streams.
+    pub(crate) fn say(&mut self, stream: usize, bytes: Vec<u8>) {
+        let id = self.own[stream];
+        self.send(id, bytes, false);
     }
 
     /// Where the server believes the client to be.
@@ -327,6 +338,12 @@ impl Peer {
                 quinn_proto::Event::Stream(StreamEvent::Readable { id }) if id.dir() == Dir::Bi => {
                     self.read(id)
                 }
+                quinn_proto::Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => {
+                    while let Some(id) = self.connection().streams().accept(Dir::Uni) {
+                        self.read_uni(id);
+                    }
+                }
+                quinn_proto::Event::Stream(StreamEvent::Readable { id }) => self.read_uni(id),
                 quinn_proto::Event::Stream(StreamEvent::Writable { id }) => self.write(id),
                 quinn_proto::Event::Stream(StreamEvent::Finished { id }) if self.leaves_after == Some(id) => {
                     let now = self.base;
@@ -385,6 +402,17 @@ impl Peer {
         }
     }
 
+    fn read_uni(&mut self, id: StreamId) {
+        let (_, connection) = self.connection.as_mut().unwrap();
+        let mut stream = connection.recv_stream(id);
+        let Ok(mut chunks) = stream.read(true) else { return };
+        let said = self.said.entry(id.index()).or_default();
+        while let Ok(Some(chunk)) = chunks.next(usize::MAX) {
+            said.extend_from_slice(&chunk.bytes);
+        }
+        drop(chunks);
+    }
+
     fn answer(&mut self, id: StreamId, reply: Reply) {
         match reply {
             Reply::Whole(bytes) | Reply::Stop(_, bytes) => self.send(id, bytes, true),
@@ -395,6 +423,11 @@ impl Peer {
             Reply::Control(control, bytes) => {
                 let own = self.own[0];
                 self.send(own, control, false);
+                self.send(id, bytes, true);
+            }
+            Reply::Instructions(instructions, bytes) => {
+                let own = self.own[1];
+                self.send(own, instructions, false);
                 self.send(id, bytes, true);
             }
             Reply::Close(code) => {

@@ -1,8 +1,8 @@
 //! Decoding header blocks (RFC 7541, sections 3 and 6).
 
 use super::HpackError;
-use super::dynamic_table::DynamicTable;
 use super::static_table::STATIC_TABLE;
+use crate::dynamic_table::DynamicTable;
 use crate::h2::field::{Meaning, Name, classify_name, classify_value};
 use crate::huffman;
 use crate::prefix_integer;

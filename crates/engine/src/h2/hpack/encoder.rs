@@ -1,7 +1,7 @@
 //! Encoding header blocks (RFC 7541, sections 4.2 and 6).
 
-use super::dynamic_table::{DynamicTable, ENTRY_OVERHEAD_BYTES};
 use super::static_table;
+use crate::dynamic_table::{DynamicTable, ENTRY_OVERHEAD_BYTES, Hashes};
 use crate::huffman;
 use crate::prefix_integer;
 
@@ -25,12 +25,6 @@ pub struct Encoder {
     pending_size: Option<(usize, usize)>,
     generation: u64,
     huffman: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Hashes {
-    name: u64,
-    field: u64,
 }
 
 /// The largest table that the encoder uses, whatever the peer would allow.
@@ -80,8 +74,10 @@ impl Encoder {
         if let Some((index, true)) = in_static {
             return prefix_integer::encode(index as u64, 7, 0x80, output);
         }
-        let hashes = Hashes { name: hash(HASH_SEED, name), field: hash(hash(HASH_SEED, name), value) };
-        let in_dynamic = self.find(name, value, hashes);
+        let hashes = Hashes::of(name, value);
+        let behind_static =
+            |(position, is_exact)| (position + 1 + static_table::STATIC_TABLE.len(), is_exact);
+        let in_dynamic = self.table.find(name, value, hashes).map(behind_static);
         if let Some((index, true)) = in_dynamic
             && indexing != Indexing::Never
         {
@@ -106,25 +102,6 @@ impl Encoder {
         }
     }
 
-    fn find(&self, name: &[u8], value: &[u8], hashes: Hashes) -> Option<(usize, bool)> {
-        let mut by_name = None;
-        for (position, tag) in self.table.tags().enumerate() {
-            if tag.name != hashes.name {
-                continue;
-            }
-            let Some((entry_name, entry_value, _)) = self.table.get(position) else { continue };
-            if entry_name != name {
-                continue;
-            }
-            let index = position + 1 + static_table::STATIC_TABLE.len();
-            if tag.field == hashes.field && entry_value == value {
-                return Some((index, true));
-            }
-            by_name = by_name.or(Some((index, false)));
-        }
-        by_name
-    }
-
     fn string(&self, string: &[u8], output: &mut Vec<u8>) {
         let coded_length = huffman::encoded_len(string);
         if self.huffman && coded_length <= string.len() {
@@ -135,11 +112,4 @@ impl Encoder {
             output.extend_from_slice(string);
         }
     }
-}
-
-const HASH_SEED: u64 = 0xcbf2_9ce4_8422_2325;
-
-/// FNV-1a, 64 bits: good enough to skip entries that differ; equality is always checked.
-fn hash(seed: u64, bytes: &[u8]) -> u64 {
-    bytes.iter().fold(seed, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -4,7 +4,6 @@
 //! field means to a client, which is worked out once per table entry and not once per use.
 
 pub mod decoder;
-pub mod dynamic_table;
 pub mod encoder;
 pub mod static_table;
 

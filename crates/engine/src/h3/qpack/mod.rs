@@ -1,14 +1,20 @@
-//! QPACK (RFC 9204): field sections to bytes and back.
+//! QPACK (RFC 9204): field sections to bytes and back, with the dynamic tables of both directions.
 //!
-//! The dynamic table's capacity is 0 in both directions, as the SETTINGS say: every section refers to the static
-//! table alone, no section can block, and the instruction streams carry next to nothing.
+//! A table of capacity 0, as the SETTINGS may say, is the plain case: every section refers to the static table alone,
+//! none can block, and the instruction streams carry next to nothing.
 
 mod decoder;
 mod encoder;
+mod instruction;
+mod prefix;
 mod static_table;
+#[cfg(test)]
+mod tests;
 
-pub use decoder::Decoder;
-pub use encoder::{DecoderFeedback, encode_field, encode_prefix};
+pub use decoder::{Decoder, Section};
+pub use encoder::{Encoder, Indexing, References, encode_field, encode_prefix};
+pub use instruction::{DecoderInstruction, EncoderInstruction, Text};
+pub use prefix::Prefix;
 
 use crate::huffman::HuffmanError;
 use crate::prefix_integer::PrefixIntegerError;
@@ -30,106 +36,78 @@ pub enum QpackError {
         /// Bytes announced.
         expected: u64,
     },
+    /// A string that fits no entry.
+    #[error("found an insertion with a string of {found} bytes, expected at most {limit}")]
+    LongString {
+        /// Bytes announced.
+        found: u64,
+        /// The limit.
+        limit: u64,
+    },
     /// An index beyond the static table.
     #[error("found static index {0}, expected at most 98")]
     StaticIndex(u64),
-    /// A reference to the dynamic table, whose capacity is 0.
-    #[error("found a reference to the dynamic table, expected none: its capacity is 0")]
-    DynamicReference,
-    /// An instruction that changes the dynamic table, whose capacity is 0.
+    /// A reference to an entry that is not, or is no longer, in the dynamic table, or that the section did not
+    /// announce to need.
     #[error(
-        "found the instruction byte {0:#04x}, expected none that needs a dynamic table: its capacity is 0"
+        "found a reference to an entry that the dynamic table does not have or the section does not require"
     )]
-    Instruction(u8),
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    type Fields = Vec<(Vec<u8>, Vec<u8>)>;
-
-    fn decode(section: &[u8]) -> Result<Fields, QpackError> {
-        let mut fields = Fields::new();
-        Decoder::default().section(section, |name, value| fields.push((name.to_vec(), value.to_vec())))?;
-        Ok(fields)
-    }
-
-    fn field(name: &str, value: &str) -> (Vec<u8>, Vec<u8>) {
-        (name.as_bytes().to_vec(), value.as_bytes().to_vec())
-    }
-
-    #[test]
-    fn reads_the_literal_with_a_static_name_of_appendix_b_1() {
-        let section =
-            [0x00, 0x00, 0x51, 0x0b, 0x2f, 0x69, 0x6e, 0x64, 0x65, 0x78, 0x2e, 0x68, 0x74, 0x6d, 0x6c];
-        assert_eq!(decode(&section), Ok(vec![field(":path", "/index.html")]));
-    }
-
-    #[test]
-    fn writes_what_the_tables_allow_shortest() {
-        let mut section = Vec::new();
-        encode_prefix(&mut section);
-        encode_field(b":method", b"GET", &mut section);
-        assert_eq!(section, [0, 0, 0xc0 | 17]);
-        encode_field(b"x-frame-options", b"sameorigin", &mut section);
-        assert_eq!(section[3..], [0xff, 98 - 63]);
-        section.truncate(2);
-        encode_field(b":path", b"/1", &mut section);
-        assert_eq!(section[2], 0x51, "the name comes from the static table");
-    }
-
-    #[test]
-    fn refuses_what_the_static_table_cannot_give() {
-        let cases: [(&[u8], QpackError); 9] = [
-            (&[0x00, 0x00, 0xff, 0x24], QpackError::StaticIndex(99)),
-            (&[0x00, 0x00, 0x80], QpackError::DynamicReference),
-            (&[0x00, 0x00, 0x40, 0x00], QpackError::DynamicReference),
-            (&[0x00, 0x00, 0x10], QpackError::DynamicReference),
-            (&[0x00, 0x00, 0x00, 0x00], QpackError::DynamicReference),
-            (&[0x02, 0x00, 0xd1], QpackError::DynamicReference),
-            (&[0x00, 0x80, 0xd1], QpackError::DynamicReference),
-            (&[0x00], QpackError::Integer(PrefixIntegerError::Incomplete)),
-            (&[0x00, 0x00, 0x51, 0x0b, 0x2f], QpackError::ShortString { found: 1, expected: 11 }),
-        ];
-        for (section, error) in cases {
-            assert_eq!(decode(section), Err(error), "{section:02x?}");
-        }
-    }
-
-    #[test]
-    fn instruction_streams_carry_only_what_capacity_0_allows() {
-        let mut decoder = Decoder::default();
-        assert_eq!(decoder.handle_instructions(&[0x20, 0x20]), Ok(()));
-        assert_eq!(decoder.handle_instructions(&[0x3f]), Err(QpackError::Instruction(0x3f)));
-        let mut feedback = DecoderFeedback::default();
-        assert_eq!(feedback.handle_instructions(&[0x44, 0x7f]), Ok(()));
-        assert_eq!(feedback.handle_instructions(&[0x80]), Ok(()), "continues a stream cancellation");
-        assert_eq!(feedback.handle_instructions(&[0x01, 0x45]), Ok(()));
-        assert_eq!(feedback.handle_instructions(&[0x80]), Err(QpackError::Instruction(0x80)));
-        assert_eq!(feedback.handle_instructions(&[0x01]), Err(QpackError::Instruction(0x01)));
-    }
-
-    proptest! {
-        #[test]
-        fn fields_survive_the_way_there_and_back(
-            fields in prop::collection::vec(("[a-z:][a-z0-9-]{0,20}", prop::collection::vec(any::<u8>(), 0..300)), 0..20)
-        ) {
-            let fields: Fields = fields.into_iter().map(|(name, value)| (name.into_bytes(), value)).collect();
-            let mut section = Vec::new();
-            encode_prefix(&mut section);
-            for (name, value) in &fields {
-                encode_field(name, value, &mut section);
-            }
-            prop_assert_eq!(decode(&section), Ok(fields));
-        }
-
-        #[test]
-        fn any_bytes_are_read_or_refused(section in prop::collection::vec(any::<u8>(), 0..200)) {
-            let mut total = 0;
-            let _ = Decoder::default().section(&section, |name, value| total += name.len() + value.len());
-            prop_assert!(total <= section.len() * 64, "a byte gives at most one entry of the static table");
-        }
-    }
+    DynamicReference,
+    /// A Required Insert Count that no table of this capacity can have.
+    #[error("found the encoded Required Insert Count {0}, which the dynamic table's capacity does not allow")]
+    RequiredInserts(u64),
+    /// A Base below 0.
+    #[error("found a section whose Base is below 0")]
+    Base,
+    /// An instruction that refers to an entry that is not there.
+    #[error(
+        "found an instruction that refers to entry {index}, expected one of the {entries} that there are"
+    )]
+    RelativeIndex {
+        /// Relative to the newest.
+        index: u64,
+        /// How many there are.
+        entries: usize,
+    },
+    /// An entry larger than the table.
+    #[error("found an entry of {found} bytes, expected at most the dynamic table's capacity of {capacity}")]
+    LargeEntry {
+        /// Its size.
+        found: usize,
+        /// The capacity.
+        capacity: usize,
+    },
+    /// A capacity above what the SETTINGS allow.
+    #[error("found a dynamic table capacity of {found} bytes, expected at most {limit} as the SETTINGS say")]
+    Capacity {
+        /// The capacity.
+        found: u64,
+        /// The limit.
+        limit: usize,
+    },
+    /// More streams wait than the SETTINGS allow.
+    #[error(
+        "found more than {limit} streams that wait for the dynamic table, which is what the SETTINGS allow"
+    )]
+    TooManyBlocked {
+        /// The limit.
+        limit: usize,
+    },
+    /// An acknowledgement of nothing.
+    #[error("found an acknowledgement of stream {0}, expected one whose section refers to the dynamic table")]
+    Acknowledgment(u64),
+    /// An increment beyond what was inserted, or of nothing.
+    #[error("found an Insert Count Increment of {found}, expected 1 to {limit}")]
+    Increment {
+        /// The increment.
+        found: u64,
+        /// What is unacknowledged.
+        limit: u64,
+    },
+    /// The peer makes us say more than it takes.
+    #[error("found more than {limit} bytes of acknowledgements that the peer does not let us send")]
+    Feedback {
+        /// The limit.
+        limit: usize,
+    },
 }

@@ -1,4 +1,5 @@
-//! The dynamic table (RFC 7541, section 2.3.2): what both sides remember of earlier blocks.
+//! The dynamic table of HPACK (RFC 7541, section 2.3.2) and of QPACK (RFC 9204, section 3.2): what both sides
+//! remember of earlier fields.
 //!
 //! Names and values lie end to end in one buffer, so a field is always one slice for the name and one for the value.
 //! New entries are appended; when the buffer has grown to twice the table's size the dead bytes in front are dropped,
@@ -153,6 +154,49 @@ impl<T: Copy> DynamicTable<T> {
             }
         }
     }
+}
+
+/// An encoder's tag: hashes of name and of the field, which make a search cheap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hashes {
+    name: u64,
+    field: u64,
+}
+
+impl Hashes {
+    /// Those of a field.
+    pub fn of(name: &[u8], value: &[u8]) -> Self {
+        let name = hash(HASH_SEED, name);
+        Hashes { name, field: hash(name, value) }
+    }
+}
+
+impl DynamicTable<Hashes> {
+    /// The newest entry with this name and value, or else the newest with this name; whether the value is the same.
+    pub fn find(&self, name: &[u8], value: &[u8], hashes: Hashes) -> Option<(usize, bool)> {
+        let mut by_name = None;
+        for (position, tag) in self.tags().enumerate() {
+            if tag.name != hashes.name {
+                continue;
+            }
+            let Some((entry_name, entry_value, _)) = self.get(position) else { continue };
+            if entry_name != name {
+                continue;
+            }
+            if tag.field == hashes.field && entry_value == value {
+                return Some((position, true));
+            }
+            by_name = by_name.or(Some((position, false)));
+        }
+        by_name
+    }
+}
+
+const HASH_SEED: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// FNV-1a, 64 bits: good enough to skip entries that differ; equality is always checked.
+fn hash(seed: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(seed, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 #[cfg(test)]
