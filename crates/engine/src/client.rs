@@ -24,6 +24,8 @@ pub struct ClientConfig {
     variant: Variant,
     server_name: ServerName<'static>,
     pins: Pins,
+    /// How many responses an HTTP/2 server may push at a time.
+    pushes: u32,
     tls: Option<Arc<rustls::ClientConfig>>,
     quic: Option<Arc<QuicConfig>>,
 }
@@ -66,7 +68,7 @@ impl ClientConfig {
             Some(tls) if variant.is_quic() => Some(Arc::new(QuicConfig::new(pins, Arc::clone(tls))?)),
             _ => None,
         };
-        Ok(ClientConfig { variant, server_name: parsed, pins: pins.clone(), tls, quic })
+        Ok(ClientConfig { variant, server_name: parsed, pins: pins.clone(), pushes: 0, tls, quic })
     }
 
     /// The same with `options`, and with a store of sessions of its own.
@@ -74,6 +76,7 @@ impl ClientConfig {
     /// # Errors
     /// [`ClientConfigError`] where the options contradict the pins.
     pub fn with_options(mut self, options: &Options) -> Result<ClientConfig, ClientConfigError> {
+        self.pushes = if options.accept_push { h2::PUSHES } else { 0 };
         if let Some(tls) = &self.tls {
             let tls = Arc::new(tls::with_options(tls, &self.pins, options)?);
             self.tls = Some(Arc::clone(&tls));
@@ -127,7 +130,10 @@ impl Client {
                 Ok(Client::Http1(TcpConnection::new(variant, http, config.tls()?)))
             }
             (Variant::H2c | Variant::H2, _) => {
-                let http = Http2::new(&config.pins.http2, h2::Limits::default());
+                let http = Http2::new(
+                    &config.pins.http2,
+                    h2::Limits { pushes: config.pushes, ..h2::Limits::default() },
+                );
                 Ok(Client::Http2(TcpConnection::new(variant, http, config.tls()?)))
             }
             (Variant::H3, Some(quic)) => {

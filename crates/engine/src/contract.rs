@@ -130,8 +130,23 @@ pub enum Event<'a> {
         /// Why.
         failure: Failure,
     },
+    /// A response that nobody asked for has come, or will not come any more; its body was thrown away.
+    Pushed(Pushed),
     /// The connection is over; unanswered requests have had their `Failed` before.
     Closed(Outcome),
+}
+
+/// What an HTTP/2 server pushed (RFC 9113, section 8.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pushed {
+    /// The request with whose response it was promised.
+    pub request: RequestId,
+    /// The status code, where the head came.
+    pub status: Option<u16>,
+    /// Body bytes received.
+    pub body_bytes: u64,
+    /// Whether it came whole.
+    pub is_whole: bool,
 }
 
 /// What the handshakes agreed on; all `None` for cleartext.

@@ -16,8 +16,8 @@ pub mod tls;
 
 pub use client::{Client, ClientConfig, ClientConfigError};
 pub use contract::{
-    Connection, EarlyData, Event, Handshake, Head, HeaderBytes, Input, NotNow, Request, RequestId, Sink,
-    Transmit,
+    Connection, EarlyData, Event, Handshake, Head, HeaderBytes, Input, NotNow, Pushed, Request, RequestId,
+    Sink, Transmit,
 };
 pub use options::Options;
 pub use protocol::Protocol;

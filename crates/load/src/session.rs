@@ -139,7 +139,7 @@ impl Session {
                 row.key_exchange = handshake.key_exchange;
                 row.resumed = handshake.resumed;
             }
-            Event::Informational { .. } => {}
+            Event::Informational { .. } | Event::Pushed(_) => {}
             Event::Head { request, head } => self.head(request, head, now),
             Event::Data { request, bytes } => self.data(request, bytes.len() as u64, now),
             Event::End { request } => return self.end(request, None, now),

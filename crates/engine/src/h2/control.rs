@@ -159,6 +159,7 @@ impl Http2 {
             return Err(wrong_size("RST_STREAM", payload.len(), "4"));
         };
         let code = ErrorCode(u32::from_be_bytes(bytes));
+        self.pushes.finish(header.stream, false, sink);
         let Some(stream) = self.streams.remove(header.stream) else { return Ok(()) };
         if stream.phase != Phase::Answered {
             let again = match code {
@@ -186,7 +187,7 @@ impl Http2 {
 
     /// Refuses frames of streams that we have not begun (RFC 9113, section 5.1, "idle").
     pub(super) fn check_begun(&self, stream: u32, frame: &str) -> Result<(), ConnectionError> {
-        if self.streams.was_begun(stream) {
+        if self.streams.was_begun(stream) || self.pushes.was_promised(stream) {
             return Ok(());
         }
         Err(ConnectionError::protocol(format!("{frame} on stream {stream}, which was not begun")))

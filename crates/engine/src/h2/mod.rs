@@ -15,6 +15,7 @@ pub mod stream;
 
 mod control;
 mod output;
+mod push;
 mod receive;
 mod response;
 mod send;
@@ -32,6 +33,7 @@ use flow::{LARGEST_WINDOW, ReceiveWindow, SendWindow};
 use frame::ErrorCode;
 use hpack::Decoder;
 use output::Output;
+use push::Pushes;
 use receive::Reader;
 use request::RequestEncoder;
 use response::Block;
@@ -55,11 +57,16 @@ pub struct Limits {
     pub reply_bytes: usize,
     /// The most requests in flight, whatever the peer would allow.
     pub concurrent_streams: u32,
+    /// The most responses that the server may push at a time; 0 refuses push.
+    pub pushes: u32,
 }
+
+/// How many responses a server may push at a time where push is accepted.
+pub const PUSHES: u32 = 100;
 
 impl Default for Limits {
     /// 256 kB of header list and block (as Chromium), 1024 frames a block, 32 informational responses, 10 000 idle
-    /// frames, 64 kB of replies, 4096 streams.
+    /// frames, 64 kB of replies, 4096 streams, no push.
     fn default() -> Self {
         Limits {
             header_list_bytes: 256 << 10,
@@ -69,6 +76,7 @@ impl Default for Limits {
             idle_frames: 10_000,
             reply_bytes: 64 << 10,
             concurrent_streams: 4096,
+            pushes: 0,
         }
     }
 }
@@ -89,6 +97,7 @@ pub struct Http2 {
     goaway: Option<Goaway>,
     said_closed: bool,
     streams: Streams,
+    pushes: Pushes,
     /// Up to this stream, frames may come for streams that we have reset.
     highest_reset: u32,
     reader: Reader,
@@ -129,6 +138,7 @@ impl Http2 {
             stream_window_bytes: pins.stream_window_bytes,
             max_frame_bytes: pins.max_frame_bytes,
             header_list_bytes: limits.header_list_bytes,
+            pushes: limits.pushes,
         };
         // Until our SETTINGS are acknowledged the peer may use what holds by default.
         let table = pins.header_table_bytes.max(4096) as usize;
@@ -143,6 +153,7 @@ impl Http2 {
             goaway: None,
             said_closed: false,
             streams: Streams::new(),
+            pushes: Pushes::default(),
             highest_reset: 0,
             reader: Reader::default(),
             block: None,
@@ -172,6 +183,7 @@ impl Http2 {
         self.life = Life::Closed;
         self.sending.clear();
         self.block = None;
+        self.pushes.finish_all(sink);
         let streams = self.streams.take_where(|_| true);
         if let Outcome::Failed(failure) = &outcome {
             for stream in streams.iter().filter(|stream| stream.phase != Phase::Answered) {
@@ -206,12 +218,21 @@ impl Http2 {
         error: &StreamError,
         sink: &mut Sink<'_>,
     ) -> Result<(), ConnectionError> {
+        if id.is_multiple_of(2) {
+            return self.fail_push(id, error, sink);
+        }
         let Some(stream) = self.streams.remove(id) else { return Ok(()) };
         self.reset(id, error.code);
         if stream.phase != Phase::Answered {
             sink(Event::Failed { request: stream.request, failure: error.failure() });
         }
         self.count_reply(13)
+    }
+
+    /// Finds a stream, ours or a pushed one.
+    #[inline]
+    fn stream_mut(&mut self, id: u32) -> Option<&mut stream::Stream> {
+        if id.is_multiple_of(2) { self.pushes.get_mut(id) } else { self.streams.get_mut(id) }
     }
 
     /// Queues RST_STREAM and remembers that frames may still come.

@@ -153,9 +153,7 @@ impl Http2 {
             kind::PRIORITY => self.handle_priority(header),
             kind::RST_STREAM => self.handle_reset(header, payload, sink),
             kind::SETTINGS => self.handle_settings(header, payload),
-            kind::PUSH_PROMISE => {
-                Err(ConnectionError::protocol("PUSH_PROMISE although SETTINGS_ENABLE_PUSH is 0".to_owned()))
-            }
+            kind::PUSH_PROMISE => self.handle_push_promise(header, payload, sink),
             kind::PING => self.handle_ping(header, payload),
             kind::GOAWAY => self.handle_goaway(header, payload, sink),
             kind::WINDOW_UPDATE => self.handle_window_update(header, payload, sink),

@@ -15,6 +15,8 @@ use crate::contract::{Event, Sink};
 #[derive(Debug)]
 pub(super) struct Block {
     stream: u32,
+    /// The stream that PUSH_PROMISE announces.
+    promised: Option<u32>,
     end_stream: bool,
     wire: u32,
     frames: u32,
@@ -49,14 +51,29 @@ impl Http2 {
     ) -> Result<(), ConnectionError> {
         self.check_begun(header.stream, "HEADERS")?;
         let fragment = fragment(header, payload)?;
-        let wire = header.wire_bytes();
+        self.begin_block(header, None, fragment, header.wire_bytes(), sink)
+    }
+
+    /// A header block begins, and ends where the frame says so.
+    pub(super) fn begin_block(
+        &mut self,
+        header: FrameHeader,
+        promised: Option<u32>,
+        fragment: &[u8],
+        wire: u32,
+        sink: &mut Sink<'_>,
+    ) -> Result<(), ConnectionError> {
+        let stream = header.stream;
         let end_stream = header.has(flag::END_STREAM);
-        if header.has(flag::END_HEADERS) {
-            return self.handle_block(header.stream, end_stream, fragment, wire, sink);
+        match (header.has(flag::END_HEADERS), promised) {
+            (true, None) => self.handle_block(stream, end_stream, fragment, wire, sink),
+            (true, Some(promised)) => self.handle_promise(stream, promised, fragment),
+            (false, _) => {
+                let bytes = fragment.to_vec();
+                self.block = Some(Block { stream, promised, end_stream, wire, frames: 1, bytes });
+                Ok(())
+            }
         }
-        let block = Block { stream: header.stream, end_stream, wire, frames: 1, bytes: fragment.to_vec() };
-        self.block = Some(block);
-        Ok(())
     }
 
     pub(super) fn handle_continuation(
@@ -84,6 +101,9 @@ impl Http2 {
             return Ok(());
         }
         match self.block.take() {
+            Some(Block { stream, promised: Some(promised), bytes, .. }) => {
+                self.handle_promise(stream, promised, &bytes)
+            }
             Some(block) => self.handle_block(block.stream, block.end_stream, &block.bytes, block.wire, sink),
             None => Ok(()),
         }
@@ -102,6 +122,9 @@ impl Http2 {
         self.decoder
             .decode(block, |field| fields.add(&field))
             .map_err(|error| ConnectionError::new(ErrorCode::COMPRESSION_ERROR, error.to_string()))?;
+        if id.is_multiple_of(2) {
+            return self.handle_pushed_fields(id, end_stream, &fields, wire, sink);
+        }
         let Some(stream) = self.streams.get_mut(id) else {
             self.check_forgotten(id, "HEADERS")?;
             return self.count_idle();
@@ -136,6 +159,9 @@ impl Http2 {
 
     /// The response is whole, or says so.
     fn finish(&mut self, id: u32, sink: &mut Sink<'_>) -> Result<(), ConnectionError> {
+        if id.is_multiple_of(2) {
+            return self.finish_push(id, sink);
+        }
         let Some(stream) = self.streams.get_mut(id) else { return Ok(()) };
         if let Err(error) = stream.take_end() {
             return self.fail_stream(id, &error, sink);
@@ -172,7 +198,7 @@ impl Http2 {
             return Err(wrong_size("padded DATA", 0, "at least 1"));
         }
         let window = self.stream_window();
-        let Some(stream) = self.streams.get_mut(header.stream) else {
+        let Some(stream) = self.stream_mut(header.stream) else {
             self.check_forgotten(header.stream, "DATA")?;
             self.skip(header.length);
             return self.count_idle();
@@ -246,7 +272,9 @@ impl Http2 {
         let taken = bytes.len().min(frame.left as usize);
         let (piece, rest) = bytes.split_at(taken);
         frame.left -= u32::try_from(taken).unwrap_or(frame.left);
-        if !piece.is_empty()
+        if frame.stream.is_multiple_of(2) {
+            self.pushes.take_body(frame.stream, piece.len());
+        } else if !piece.is_empty()
             && let Some(stream) = self.streams.get_mut(frame.stream)
         {
             sink(Event::Data { request: stream.request, bytes: piece });
@@ -268,7 +296,7 @@ impl Http2 {
             return self.finish(frame.stream, sink);
         }
         let window = self.local.stream_window_bytes;
-        if let Some(stream) = self.streams.get_mut(frame.stream)
+        if let Some(stream) = self.stream_mut(frame.stream)
             && let Some(increment) = stream.received.replenish(window)
         {
             super::frame::write_window_update(frame.stream, increment, self.output.frames());
@@ -285,14 +313,18 @@ impl Http2 {
     }
 
     /// Allows frames for streams that we have reset and refuses them for those that the peer has ended.
-    fn check_forgotten(&self, id: u32, frame: &str) -> Result<(), ConnectionError> {
-        if id <= self.highest_reset { Ok(()) } else { Err(after_end(id, frame)) }
+    pub(super) fn check_forgotten(&self, id: u32, frame: &str) -> Result<(), ConnectionError> {
+        let may_linger = match id.is_multiple_of(2) {
+            true => self.pushes.may_linger(id),
+            false => id <= self.highest_reset,
+        };
+        if may_linger { Ok(()) } else { Err(after_end(id, frame)) }
     }
 }
 
 /// Accounts for `length` bytes of body; a stream that was given up meanwhile takes anything.
 fn stream_data(connection: &mut Http2, id: u32, length: u64) -> Result<(), StreamError> {
-    connection.streams.get_mut(id).map_or(Ok(()), |stream| stream.take_data(length))
+    connection.stream_mut(id).map_or(Ok(()), |stream| stream.take_data(length))
 }
 
 fn after_end(id: u32, frame: &str) -> ConnectionError {

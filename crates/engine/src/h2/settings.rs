@@ -32,6 +32,8 @@ pub struct LocalSettings {
     pub max_frame_bytes: u32,
     /// SETTINGS_MAX_HEADER_LIST_SIZE.
     pub header_list_bytes: u32,
+    /// How many streams the server may push at a time (SETTINGS_MAX_CONCURRENT_STREAMS); 0 refuses push.
+    pub pushes: u32,
 }
 
 /// What the peer announced, or what holds until it does.
@@ -57,16 +59,19 @@ impl LocalSettings {
         }
     }
 
-    /// Appends the SETTINGS frame; push is refused.
+    /// Appends the SETTINGS frame.
     pub fn write(&self, out: &mut Vec<u8>) {
+        let pushes = (self.pushes > 0).then_some((id::MAX_CONCURRENT_STREAMS, self.pushes));
         let settings = [
             (id::HEADER_TABLE_SIZE, self.header_table_bytes),
-            (id::ENABLE_PUSH, 0),
+            (id::ENABLE_PUSH, u32::from(self.pushes > 0)),
             (id::INITIAL_WINDOW_SIZE, self.stream_window_bytes),
             (id::MAX_FRAME_SIZE, self.max_frame_bytes),
             (id::MAX_HEADER_LIST_SIZE, self.header_list_bytes),
         ];
-        FrameHeader { length: 6 * 5, kind: kind::SETTINGS, flags: 0, stream: 0 }.write(out);
+        let settings = settings.into_iter().chain(pushes);
+        let length = if self.pushes > 0 { 6 * 6 } else { 6 * 5 };
+        FrameHeader { length, kind: kind::SETTINGS, flags: 0, stream: 0 }.write(out);
         for (id, value) in settings {
             out.extend_from_slice(&id.to_be_bytes());
             out.extend_from_slice(&value.to_be_bytes());

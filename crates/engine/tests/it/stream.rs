@@ -1,12 +1,13 @@
 //! HTTP/1.1 and HTTP/2 over an ordered stream of bytes, against scripted peers and a real one.
 
 use bytes::Bytes;
-use engine::{Event, Head, Protocol, Request, RequestId};
+use engine::{Event, Head, Protocol, Pushed, Request, RequestId};
 use model::Outcome;
 use model::sample::{Failure, FailureKind};
 
 mod h1;
 mod h2;
+mod push;
 mod real_h2;
 
 /// An event with its own memory; pieces of one body are joined, since their cuts are those of the input.
@@ -17,6 +18,7 @@ pub(crate) enum Seen {
     Data(RequestId, Vec<u8>),
     End(RequestId),
     Failed(RequestId, FailureKind, String),
+    Pushed(Pushed),
     Closed(Outcome),
 }
 
@@ -41,6 +43,7 @@ impl Log {
             }
             Event::End { request } => Seen::End(request),
             Event::Failed { request, failure } => Seen::Failed(request, failure.kind, failure.reason),
+            Event::Pushed(pushed) => Seen::Pushed(pushed),
             Event::Closed(outcome) => Seen::Closed(outcome),
         };
         self.0.push(seen);

@@ -12,38 +12,38 @@ use proptest::prelude::*;
 use super::{Log, Seen, broken, deliver, get, output, request};
 
 /// What a scripted server says, as bytes.
-struct Script {
-    bytes: Vec<u8>,
+pub(super) struct Script {
+    pub(super) bytes: Vec<u8>,
     hpack: Encoder,
 }
 
-const OK: &[(&str, &str)] = &[(":status", "200")];
+pub(super) const OK: &[(&str, &str)] = &[(":status", "200")];
 
 impl Script {
     /// Nothing yet.
-    fn bare() -> Self {
+    pub(super) fn bare() -> Self {
         Script { bytes: Vec::new(), hpack: Encoder::new(4096) }
     }
 
     /// SETTINGS and the acknowledgement of the client's.
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Script::bare().settings(&[]).frame(kind::SETTINGS, flag::ACK, 0, &[])
     }
 
-    fn frame(mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Self {
+    pub(super) fn frame(mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Self {
         let length = u32::try_from(payload.len()).unwrap();
         FrameHeader { length, kind, flags, stream }.write(&mut self.bytes);
         self.bytes.extend_from_slice(payload);
         self
     }
 
-    fn settings(self, settings: &[(u16, u32)]) -> Self {
+    pub(super) fn settings(self, settings: &[(u16, u32)]) -> Self {
         let entry = |&(id, value): &(u16, u32)| [&id.to_be_bytes()[..], &value.to_be_bytes()].concat();
         let payload: Vec<u8> = settings.iter().flat_map(entry).collect();
         self.frame(kind::SETTINGS, 0, 0, &payload)
     }
 
-    fn block(&mut self, fields: &[(&str, &str)]) -> Vec<u8> {
+    pub(super) fn block(&mut self, fields: &[(&str, &str)]) -> Vec<u8> {
         let mut block = Vec::new();
         self.hpack.begin(&mut block);
         for (name, value) in fields {
@@ -52,12 +52,12 @@ impl Script {
         block
     }
 
-    fn headers(mut self, stream: u32, end: bool, fields: &[(&str, &str)]) -> Self {
+    pub(super) fn headers(mut self, stream: u32, end: bool, fields: &[(&str, &str)]) -> Self {
         let block = self.block(fields);
         self.frame(kind::HEADERS, flag::END_HEADERS | u8::from(end), stream, &block)
     }
 
-    fn data(self, stream: u32, end: bool, bytes: &[u8]) -> Self {
+    pub(super) fn data(self, stream: u32, end: bool, bytes: &[u8]) -> Self {
         self.frame(kind::DATA, u8::from(end), stream, bytes)
     }
 
@@ -65,7 +65,7 @@ impl Script {
         self.frame(kind::WINDOW_UPDATE, 0, stream, &increment.to_be_bytes())
     }
 
-    fn reset(self, stream: u32, code: ErrorCode) -> Self {
+    pub(super) fn reset(self, stream: u32, code: ErrorCode) -> Self {
         self.frame(kind::RST_STREAM, 0, stream, &code.0.to_be_bytes())
     }
 
@@ -89,7 +89,7 @@ fn frames(bytes: &[u8]) -> Vec<(FrameHeader, Vec<u8>)> {
     frames
 }
 
-fn frames_of(kind: u8, bytes: &[u8]) -> Vec<(FrameHeader, Vec<u8>)> {
+pub(super) fn frames_of(kind: u8, bytes: &[u8]) -> Vec<(FrameHeader, Vec<u8>)> {
     frames(bytes).into_iter().filter(|(header, _)| header.kind == kind).collect()
 }
 

@@ -1,0 +1,264 @@
+//! Server push (RFC 9113, sections 6.6 and 8.4): promises are decoded, what is pushed is counted and thrown away.
+
+use model::sample::FailureKind;
+
+use super::Http2;
+use super::control::wrong_size;
+use super::error::{ConnectionError, StreamError};
+use super::field::{Malformation, Meaning};
+use super::flow::{LARGEST_WINDOW, ReceiveWindow, SendWindow};
+use super::frame::{ErrorCode, FrameHeader, flag};
+use super::hpack::Field;
+use super::stream::{Fields, Phase, Section, Stream};
+use crate::contract::{Event, Pushed, RequestId, Sink};
+
+/// What the server pushes.
+#[derive(Debug, Default)]
+pub(super) struct Pushes {
+    /// Promised and under way; at most `Limits::pushes`.
+    streams: Vec<PushedStream>,
+    highest_promised: u32,
+    /// Up to this stream, frames may come for pushes that we have refused.
+    highest_reset: u32,
+}
+
+#[derive(Debug)]
+struct PushedStream {
+    /// Its `request` is the one with which the promise came.
+    stream: Stream,
+    status: Option<u16>,
+    body_bytes: u64,
+}
+
+impl PushedStream {
+    fn report(&self, is_whole: bool) -> Event<'static> {
+        Event::Pushed(Pushed {
+            request: self.stream.request,
+            status: self.status,
+            body_bytes: self.body_bytes,
+            is_whole,
+        })
+    }
+}
+
+impl Pushes {
+    /// Finds a stream.
+    pub(super) fn get_mut(&mut self, id: u32) -> Option<&mut Stream> {
+        self.streams.iter_mut().map(|pushed| &mut pushed.stream).find(|stream| stream.id == id)
+    }
+
+    /// Whether the server may speak of `id`.
+    pub(super) fn was_promised(&self, id: u32) -> bool {
+        id != 0 && id.is_multiple_of(2) && id <= self.highest_promised
+    }
+
+    /// Whether frames of a stream that is gone may still come.
+    pub(super) fn may_linger(&self, id: u32) -> bool {
+        id <= self.highest_reset
+    }
+
+    /// Takes a piece of a body.
+    pub(super) fn take_body(&mut self, id: u32, bytes: usize) {
+        if let Some(pushed) = self.streams.iter_mut().find(|pushed| pushed.stream.id == id) {
+            pushed.body_bytes += bytes as u64;
+        }
+    }
+
+    /// A stream is over; what was received is reported.
+    pub(super) fn finish(&mut self, id: u32, is_whole: bool, sink: &mut Sink<'_>) {
+        if let Some(at) = self.streams.iter().position(|pushed| pushed.stream.id == id) {
+            sink(self.streams.swap_remove(at).report(is_whole));
+        }
+    }
+
+    /// The connection is over.
+    pub(super) fn finish_all(&mut self, sink: &mut Sink<'_>) {
+        self.streams.drain(..).for_each(|pushed| sink(pushed.report(false)));
+    }
+}
+
+/// A promised request, as it is decoded.
+#[derive(Debug, Default)]
+struct Promise {
+    is_head: bool,
+    is_safe: bool,
+    has_authority: bool,
+    is_malformed: bool,
+    list_bytes: usize,
+}
+
+impl Promise {
+    fn add(&mut self, field: &Field<'_>) {
+        self.list_bytes += field.name.len() + field.value.len() + 32;
+        match field.name {
+            b":method" => {
+                self.is_head = field.value == b"HEAD";
+                self.is_safe = self.is_head || field.value == b"GET";
+            }
+            b":authority" => self.has_authority = !field.value.is_empty(),
+            b":scheme" | b":path" => {}
+            _ => {
+                let is_pseudo = matches!(field.meaning, Meaning::Malformed(Malformation::Pseudo));
+                let is_status = matches!(field.meaning, Meaning::Status(_));
+                let is_malformed = matches!(field.meaning, Meaning::Malformed(_));
+                self.is_malformed |= is_pseudo || is_status || is_malformed;
+                // A promised request has no content (RFC 9113, section 8.4).
+                self.is_malformed |= matches!(field.meaning, Meaning::ContentLength(1..));
+            }
+        }
+    }
+}
+
+impl Http2 {
+    /// Whether the server has learnt that it may not push.
+    fn push_is_forbidden(&self) -> bool {
+        self.limits.pushes == 0 && self.settings_acknowledged
+    }
+
+    pub(super) fn handle_push_promise(
+        &mut self,
+        header: FrameHeader,
+        payload: &[u8],
+        sink: &mut Sink<'_>,
+    ) -> Result<(), ConnectionError> {
+        if self.push_is_forbidden() {
+            return Err(ConnectionError::protocol(
+                "PUSH_PROMISE although SETTINGS_ENABLE_PUSH is 0".to_owned(),
+            ));
+        }
+        if !self.streams.was_begun(header.stream) {
+            let reason = format!("PUSH_PROMISE on stream {}, which was not begun", header.stream);
+            return Err(ConnectionError::protocol(reason));
+        }
+        let (promised, fragment) = promised(header, payload)?;
+        if !promised.is_multiple_of(2) || promised <= self.pushes.highest_promised {
+            return Err(ConnectionError::protocol(format!(
+                "PUSH_PROMISE of stream {promised}, expected an even one above {}",
+                self.pushes.highest_promised
+            )));
+        }
+        self.pushes.highest_promised = promised;
+        self.count_idle()?;
+        let wire = header.wire_bytes();
+        self.begin_block(header, Some(promised), fragment, wire, sink)
+    }
+
+    /// Acts on a promise's whole header block. It is decoded even where push is refused: the table must follow.
+    pub(super) fn handle_promise(
+        &mut self,
+        parent: u32,
+        promised: u32,
+        block: &[u8],
+    ) -> Result<(), ConnectionError> {
+        let mut promise = Promise::default();
+        self.decoder
+            .decode(block, |field| promise.add(&field))
+            .map_err(|error| ConnectionError::new(ErrorCode::COMPRESSION_ERROR, error.to_string()))?;
+        let request = self.streams.get_mut(parent).map(|stream| stream.request);
+        if request.is_none() {
+            self.check_forgotten(parent, "PUSH_PROMISE")?;
+        }
+        let is_malformed = promise.is_malformed || !promise.is_safe || !promise.has_authority;
+        let is_full = self.pushes.streams.len() >= self.limits.pushes as usize
+            || promise.list_bytes > self.limits.header_list_bytes as usize;
+        let Some(request) = request.filter(|_| !is_malformed && !is_full) else {
+            let code = match (is_malformed, request) {
+                (true, _) => ErrorCode::PROTOCOL_ERROR,
+                (false, None) => ErrorCode::CANCEL,
+                (false, Some(_)) => ErrorCode::REFUSED_STREAM,
+            };
+            return self.refuse_push(promised, code);
+        };
+        self.pushes.streams.push(PushedStream {
+            stream: pushed_stream(promised, request, promise.is_head),
+            status: None,
+            body_bytes: 0,
+        });
+        Ok(())
+    }
+
+    fn refuse_push(&mut self, id: u32, code: ErrorCode) -> Result<(), ConnectionError> {
+        super::frame::write_reset(id, code, self.output.frames());
+        self.pushes.highest_reset = self.pushes.highest_reset.max(id);
+        self.count_reply(13)
+    }
+
+    /// Acts on a header block of a pushed response, which has been decoded.
+    pub(super) fn handle_pushed_fields(
+        &mut self,
+        id: u32,
+        end_stream: bool,
+        fields: &Fields,
+        wire: u32,
+        sink: &mut Sink<'_>,
+    ) -> Result<(), ConnectionError> {
+        self.count_idle()?;
+        let limit = self.limits.header_list_bytes as usize;
+        let Some(pushed) = self.pushes.streams.iter_mut().find(|pushed| pushed.stream.id == id) else {
+            return self.check_forgotten(id, "HEADERS");
+        };
+        match pushed.stream.take_fields(fields, end_stream, wire, limit) {
+            Err(error) => return self.fail_push(id, &error, sink),
+            Ok(Section::Head(head)) => pushed.status = Some(head.status),
+            Ok(Section::Informational(_)) if pushed.stream.informational > self.limits.informational => {
+                let reason = format!("more than {} informational responses", self.limits.informational);
+                let code = ErrorCode::ENHANCE_YOUR_CALM;
+                return self.fail_push(id, &StreamError { code, kind: FailureKind::Limit, reason }, sink);
+            }
+            Ok(Section::Informational(_) | Section::Trailers) => {}
+        }
+        if end_stream { self.finish_push(id, sink) } else { Ok(()) }
+    }
+
+    /// A pushed response is whole, or says so.
+    pub(super) fn finish_push(&mut self, id: u32, sink: &mut Sink<'_>) -> Result<(), ConnectionError> {
+        match self.pushes.get_mut(id).map(|stream| stream.take_end()) {
+            Some(Err(error)) => return self.fail_push(id, &error, sink),
+            Some(Ok(())) => self.pushes.finish(id, true, sink),
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Ends one pushed stream because of `error`.
+    pub(super) fn fail_push(
+        &mut self,
+        id: u32,
+        error: &StreamError,
+        sink: &mut Sink<'_>,
+    ) -> Result<(), ConnectionError> {
+        self.pushes.finish(id, false, sink);
+        self.refuse_push(id, error.code)
+    }
+}
+
+fn pushed_stream(id: u32, request: RequestId, is_head: bool) -> Stream {
+    Stream {
+        id,
+        request,
+        phase: Phase::Head,
+        is_head,
+        informational: 0,
+        body_left: None,
+        received: ReceiveWindow::default(),
+        send_window: SendWindow::new(0),
+        body: bytes::Bytes::new(),
+    }
+}
+
+/// The promised stream and the part of the payload that is the header block (RFC 9113, section 6.6).
+fn promised(header: FrameHeader, payload: &[u8]) -> Result<(u32, &[u8]), ConnectionError> {
+    let too_short = || wrong_size("PUSH_PROMISE", payload.len(), "more");
+    let mut rest = payload;
+    let mut padding = 0;
+    if header.has(flag::PADDED) {
+        let (&length, behind) = rest.split_first().ok_or_else(too_short)?;
+        padding = usize::from(length);
+        rest = behind;
+    }
+    let (id, rest) = rest.split_first_chunk::<4>().ok_or_else(too_short)?;
+    let length = rest.len().checked_sub(padding).ok_or_else(|| {
+        ConnectionError::protocol("PUSH_PROMISE with padding as long as its payload or longer".to_owned())
+    })?;
+    Ok((u32::from_be_bytes(*id) & LARGEST_WINDOW, &rest[..length]))
+}
