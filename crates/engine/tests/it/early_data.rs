@@ -355,6 +355,20 @@ fn what_may_not_be_repeated_waits_for_the_handshake_of_quic() {
 }
 
 #[test]
+fn without_gso_each_datagram_leaves_alone() {
+    let authority = Authority::new();
+    for segmentation_offload in [true, false] {
+        let (config, server) = quic(&authority);
+        let options = Options { segmentation_offload, ..Options::default() };
+        let config = Arc::new(QuicConfig::clone(&config).with_options(&options));
+        let upload = Request { method: "POST".into(), body: vec![0; 200_000].into(), ..get("/") };
+        let mut run = join_configured(&Net::CLEAN, config, server, answering(), vec![upload]);
+        run_until_finished(&mut run, 1);
+        assert_eq!(run.client.largest_batch > 1, segmentation_offload, "{}", run.client.largest_batch);
+    }
+}
+
+#[test]
 fn a_connection_moves_to_a_new_local_address() {
     let authority = Authority::new();
     let (config, server) = quic(&authority);

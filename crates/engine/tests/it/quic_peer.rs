@@ -56,6 +56,8 @@ pub(crate) struct Browser {
     pub(crate) datagrams: Vec<(u64, usize)>,
     outgoing: Outgoing,
     connected: bool,
+    /// The most datagrams that left in one call.
+    pub(crate) largest_batch: usize,
     /// Requests that were taken before the handshake was done.
     pub(crate) early: u64,
     /// Gives this request up as soon as its head is there.
@@ -154,6 +156,7 @@ impl Endpoint for Browser {
             while let Some(Transmit::Datagrams { segment_bytes, .. }) =
                 self.engine.poll_transmit(now, &mut out)
             {
+                self.largest_batch = self.largest_batch.max(out.len().div_ceil(segment_bytes));
                 assert!(out.len() <= 65_000, "{} bytes in one call", out.len());
                 for datagram in out.chunks(segment_bytes) {
                     self.datagrams.push((now, datagram.len()));
@@ -590,6 +593,7 @@ pub(crate) fn join_configured(
         seen: Vec::new(),
         bodies: BTreeMap::new(),
         wire_bytes: 0,
+        largest_batch: 0,
         early: 0,
         datagrams: Vec::new(),
         outgoing: Outgoing { swap_every: net.swap_every, ..Outgoing::default() },

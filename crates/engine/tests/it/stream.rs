@@ -7,6 +7,7 @@ use model::sample::{Failure, FailureKind};
 
 mod h1;
 mod h2;
+mod pins;
 mod push;
 mod real_h2;
 
