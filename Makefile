@@ -1,10 +1,10 @@
 # Two targets do everything: `make run` and `make test`.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test needs fmt lint deny
+.PHONY: help run test needs fmt lint deny bench-peers
 
 help: ## what there is to make
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## build, run the study quick (about two minutes), print the report's path
 	@./scripts/run-quick.sh
@@ -27,3 +27,9 @@ lint: ## clippy, with every warning an error
 
 deny: ## licences, bans and sources of the dependencies
 	@./scripts/check-dependencies.sh
+
+# Options of the harness go through ARGS: make bench-peers ARGS='--only h1s --pairs 20'.
+bench-peers: ## client CPU per request beside wrk, h2load, siege and ab (about 20 minutes on a quiet machine)
+	@./scripts/install-bench-needs.sh
+	cargo build --release --locked -p h123 -p bench-peers
+	./target/release/bench-peers $(ARGS)

@@ -1,0 +1,313 @@
+//! From pairs to rows: medians of pairwise ratios with their intervals, and what they say about the targets.
+
+use analysis::statistics::{CONFIDENCE, order_interval};
+use serde::Serialize;
+
+use crate::measure::{Pair, Reading};
+use crate::works::Work;
+
+/// A median with its interval from order statistics, which is absent where there are fewer than 6 values.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct Median {
+    pub(crate) median: f64,
+    /// Both ends of the 95 % interval.
+    pub(crate) interval: Option<(f64, f64)>,
+}
+
+/// What a figure says about its target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Verdict {
+    /// The whole interval is on the good side.
+    Met,
+    /// The median is on the good side, but the interval reaches over.
+    MetWithDoubt,
+    /// The median is on the bad side, but the interval reaches over.
+    MissedWithDoubt,
+    /// The whole interval is on the bad side.
+    Missed,
+}
+
+/// The medians of one generator's runs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct Cost {
+    /// CPU per request in user space, microseconds.
+    pub(crate) user_us: f64,
+    /// CPU per request in the kernel, microseconds.
+    pub(crate) system_us: f64,
+    /// CPU per request, both, microseconds.
+    pub(crate) total_us: f64,
+    /// The server's CPU per request meanwhile, microseconds.
+    pub(crate) server_us: f64,
+    pub(crate) requests_per_second: f64,
+}
+
+/// A target and what became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct Target {
+    pub(crate) target: f64,
+    pub(crate) verdict: Verdict,
+}
+
+/// One work against one peer.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Row {
+    pub(crate) work: &'static str,
+    pub(crate) server: &'static str,
+    pub(crate) peer: &'static str,
+    /// Whether ours ran with `--coalesce`.
+    pub(crate) coalesce: bool,
+    pub(crate) connections: u32,
+    pub(crate) streams: u32,
+    pub(crate) body_bytes: u32,
+    pub(crate) pairs: usize,
+    /// Our CPU per request over the peer's.
+    pub(crate) cpu_ratio: Median,
+    /// Our requests/s over the peer's.
+    pub(crate) throughput_ratio: Median,
+    pub(crate) ours: Cost,
+    pub(crate) peers: Cost,
+    /// For the CPU ratio; with `--coalesce`, which is for throughput, there is none.
+    pub(crate) cpu_target: Option<Target>,
+    /// For the requests/s ratio, with `--coalesce` only.
+    pub(crate) throughput_target: Option<Target>,
+    /// For our user-space CPU per request, microseconds.
+    pub(crate) user_us_target: Option<Target>,
+    /// Whether no other peer measured did this work for less CPU: targets are against the best.
+    pub(crate) best_peer: bool,
+    /// CPUs that other processes took, median over all runs.
+    pub(crate) others_cpus: f64,
+    /// CPUs that other machines on the host took, median over all runs.
+    pub(crate) stolen_cpus: f64,
+    /// Share of runs that were disturbed by more than is harmless.
+    pub(crate) disturbed_share: f64,
+    /// Every pairwise CPU ratio, in the order of measuring.
+    pub(crate) cpu_ratios: Vec<f64>,
+}
+
+/// With coalescing, our requests/s over the best peer's: at least this.
+const THROUGHPUT_TARGET: f64 = 1.0;
+
+impl Row {
+    /// The row of a work's pairs; absent where there are none.
+    pub(crate) fn of(work: &Work, peer: &'static str, coalesce: bool, pairs: &[Pair]) -> Option<Row> {
+        let cpu_ratios: Vec<f64> =
+            pairs.iter().map(|pair| pair.ours.total_us() / pair.peer.total_us()).collect();
+        let throughput: Vec<f64> =
+            pairs.iter().map(|pair| pair.ours.per_second / pair.peer.per_second).collect();
+        let (cpu_ratio, throughput_ratio) = (Median::of(&cpu_ratios)?, Median::of(&throughput)?);
+        let user_us: Vec<f64> = pairs.iter().map(|pair| pair.ours.user_us()).collect();
+        let runs = || pairs.iter().flat_map(|pair| [pair.ours, pair.peer]);
+        let disturbance =
+            |part: fn(&Reading) -> f64| middle(&runs().map(|run| part(&run)).collect::<Vec<_>>());
+        let disturbed = runs().filter(|run| run.disturbance.is_much()).count();
+        let user_us_target = match work.user_us_target.filter(|_| !coalesce) {
+            Some(target) => Some(Target { target, verdict: Median::of(&user_us)?.at_most(target) }),
+            None => None,
+        };
+        Some(Row {
+            work: work.name,
+            server: work.server.name(),
+            peer,
+            coalesce,
+            connections: work.connections,
+            streams: work.streams,
+            body_bytes: work.body_bytes,
+            pairs: pairs.len(),
+            cpu_ratio,
+            throughput_ratio,
+            ours: Cost::of(pairs.iter().map(|pair| pair.ours))?,
+            peers: Cost::of(pairs.iter().map(|pair| pair.peer))?,
+            cpu_target: (!coalesce).then(|| Target {
+                target: work.cpu_ratio_target,
+                verdict: cpu_ratio.at_most(work.cpu_ratio_target),
+            }),
+            throughput_target: coalesce.then(|| Target {
+                target: THROUGHPUT_TARGET,
+                verdict: throughput_ratio.at_least(THROUGHPUT_TARGET),
+            }),
+            user_us_target,
+            best_peer: false,
+            others_cpus: disturbance(|run| run.disturbance.others)?,
+            stolen_cpus: disturbance(|run| run.disturbance.stolen)?,
+            disturbed_share: disturbed as f64 / (2 * pairs.len()) as f64,
+            cpu_ratios,
+        })
+    }
+}
+
+/// Marks in every work the peer that no other undercuts: by CPU per request, with coalescing by requests/s.
+///
+/// Decided by the pairwise ratios and not by the peers' own figures, whose runs are minutes apart.
+pub(crate) fn mark_best(rows: &mut [Row]) {
+    // The better a peer, the larger our CPU over its, and the smaller our requests/s over its.
+    let strength = |row: &Row| if row.coalesce { -row.throughput_ratio.median } else { row.cpu_ratio.median };
+    let best: Vec<bool> = rows
+        .iter()
+        .map(|row| {
+            rows.iter()
+                .filter(|other| other.work == row.work && other.coalesce == row.coalesce)
+                .all(|other| strength(other) <= strength(row))
+        })
+        .collect();
+    for (row, best) in rows.iter_mut().zip(best) {
+        row.best_peer = best;
+    }
+}
+
+impl Median {
+    /// The median of at least one value.
+    pub(crate) fn of(values: &[f64]) -> Option<Median> {
+        let median = middle(values)?;
+        let sorted = sorted(values);
+        let interval = match order_interval(sorted.len(), 0.5, CONFIDENCE) {
+            (Some(low), Some(high)) => Some((*sorted.get(low)?, *sorted.get(high)?)),
+            _ => None,
+        };
+        Some(Median { median, interval })
+    }
+
+    fn at_most(self, target: f64) -> Verdict {
+        let (low, high) = self.interval.unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
+        match self.median <= target {
+            true if high <= target => Verdict::Met,
+            true => Verdict::MetWithDoubt,
+            false if low > target => Verdict::Missed,
+            false => Verdict::MissedWithDoubt,
+        }
+    }
+
+    fn at_least(self, target: f64) -> Verdict {
+        let turned =
+            Median { median: -self.median, interval: self.interval.map(|(low, high)| (-high, -low)) };
+        turned.at_most(-target)
+    }
+}
+
+impl Verdict {
+    /// One word for a table; a question mark where the interval reaches over the target.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Verdict::Met => "met",
+            Verdict::MetWithDoubt => "met?",
+            Verdict::MissedWithDoubt => "missed?",
+            Verdict::Missed => "missed",
+        }
+    }
+}
+
+impl Cost {
+    fn of(runs: impl Iterator<Item = Reading> + Clone) -> Option<Cost> {
+        let median =
+            |part: fn(&Reading) -> f64| middle(&runs.clone().map(|run| part(&run)).collect::<Vec<_>>());
+        Some(Cost {
+            user_us: median(Reading::user_us)?,
+            system_us: median(Reading::system_us)?,
+            total_us: median(Reading::total_us)?,
+            server_us: median(Reading::server_us)?,
+            requests_per_second: median(|run| run.per_second)?,
+        })
+    }
+}
+
+fn sorted(values: &[f64]) -> Vec<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted
+}
+
+fn middle(values: &[f64]) -> Option<f64> {
+    let sorted = sorted(values);
+    let half = sorted.len() / 2;
+    let upper = *sorted.get(half)?;
+    Some(if sorted.len() % 2 == 1 { upper } else { f64::midpoint(upper, *sorted.get(half - 1)?) })
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::machine::Disturbance;
+    use crate::works::find;
+
+    pub(crate) fn reading(user_us: u64, system_us: u64, per_second: f64) -> Reading {
+        Reading {
+            requests: 1_000,
+            per_second,
+            user_ns: user_us * 1_000_000,
+            system_ns: system_us * 1_000_000,
+            server_ns: 14_000_000,
+            disturbance: Disturbance { others: 0.02, stolen: 0.0 },
+        }
+    }
+
+    /// So many pairs in which ours costs 1 + 8 µs and the peer's 2 + 8 µs, a little more in every second one.
+    pub(crate) fn pairs(count: u64) -> Vec<Pair> {
+        (0..count)
+            .map(|index| Pair { ours: reading(1, 8, 60_000.0), peer: reading(2 + index % 2, 8, 66_000.0) })
+            .collect()
+    }
+
+    #[test]
+    fn a_median_has_an_interval_from_six_values_on() {
+        assert_eq!(Median::of(&[]), None);
+        assert_eq!(Median::of(&[3.0, 1.0]), Some(Median { median: 2.0, interval: None }));
+        assert_eq!(Median::of(&[5.0, 1.0, 4.0, 2.0, 3.0]).and_then(|found| found.interval), None);
+        let six = Median::of(&[6.0, 1.0, 5.0, 2.0, 4.0, 3.0]).unwrap();
+        assert_eq!(six, Median { median: 3.5, interval: Some((1.0, 6.0)) });
+        // Ten values: the second and the ninth (97.9 %).
+        let ten: Vec<f64> = (1..=10).map(f64::from).collect();
+        assert_eq!(Median::of(&ten).unwrap().interval, Some((2.0, 9.0)));
+    }
+
+    #[test]
+    fn verdicts_tell_sure_from_doubtful() {
+        let figure = |median, low, high| Median { median, interval: Some((low, high)) };
+        assert_eq!(figure(0.8, 0.7, 0.9).at_most(0.9), Verdict::Met);
+        assert_eq!(figure(0.8, 0.7, 0.9).at_most(0.85), Verdict::MetWithDoubt);
+        assert_eq!(figure(0.8, 0.7, 0.9).at_most(0.75), Verdict::MissedWithDoubt);
+        assert_eq!(figure(0.8, 0.7, 0.9).at_most(0.6), Verdict::Missed);
+        assert_eq!(figure(1.1, 1.0, 1.2).at_least(1.0), Verdict::Met);
+        assert_eq!(figure(0.9, 0.8, 0.95).at_least(1.0), Verdict::Missed);
+        assert_eq!(Median { median: 0.1, interval: None }.at_most(0.9), Verdict::MetWithDoubt);
+    }
+
+    #[test]
+    fn a_row_holds_ratios_of_pairs_and_medians_of_costs() {
+        let work = find("h1-c10").unwrap();
+        let row = Row::of(work, "wrk", false, &pairs(8)).unwrap();
+        assert!((row.cpu_ratio.median - f64::midpoint(0.9, 9.0 / 11.0)).abs() < 1e-12);
+        assert_eq!(row.cpu_ratio.interval, Some((9.0 / 11.0, 0.9)));
+        assert_eq!(row.cpu_target.map(|target| target.verdict), Some(Verdict::Met));
+        assert_eq!(row.user_us_target.map(|target| target.verdict), Some(Verdict::Missed));
+        assert_eq!((row.ours.user_us, row.ours.system_us, row.ours.total_us), (1.0, 8.0, 9.0));
+        assert_eq!((row.peers.user_us, row.peers.server_us), (2.5, 14.0));
+        assert_eq!((row.throughput_target, row.disturbed_share), (None, 0.0));
+        assert!(Row::of(work, "wrk", false, &[]).is_none());
+    }
+
+    #[test]
+    fn coalescing_is_judged_by_requests_per_second() {
+        let work = find("h1-c10").unwrap();
+        let row = Row::of(work, "wrk", true, &pairs(8)).unwrap();
+        assert_eq!((row.cpu_target, row.user_us_target), (None, None));
+        assert_eq!(row.throughput_target.map(|target| target.verdict), Some(Verdict::Missed));
+    }
+
+    #[test]
+    fn the_best_peer_is_the_one_we_beat_least() {
+        let work = find("h1-c10").unwrap();
+        let dear: Vec<Pair> =
+            pairs(8).iter().map(|pair| Pair { ours: pair.ours, peer: reading(9, 9, 90_000.0) }).collect();
+        let mut rows: Vec<Row> = [
+            ("wrk", false, pairs(8)),
+            ("ab", false, dear.clone()),
+            ("wrk", true, pairs(8)),
+            ("ab", true, dear),
+        ]
+        .into_iter()
+        .filter_map(|(peer, coalesce, pairs)| Row::of(work, peer, coalesce, &pairs))
+        .collect();
+        mark_best(&mut rows);
+        assert_eq!(rows.iter().map(|row| row.best_peer).collect::<Vec<_>>(), [true, false, false, true]);
+    }
+}

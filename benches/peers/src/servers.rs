@@ -1,0 +1,290 @@
+//! The servers, each started on loopback for one work and gone after it.
+
+use std::fs::{self, Permissions};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use drive::Authority;
+
+use crate::child::Running;
+use crate::machine;
+use crate::works::{LARGE_BYTES, SMALL_BYTES, ServerKind, Variant, Work};
+
+/// A server has to listen after so long.
+const START_LIMIT: Duration = Duration::from_secs(10);
+const POLL: Duration = Duration::from_millis(20);
+/// Ports are sought from here up to where clients' own ports begin.
+const PORTS: std::ops::Range<u16> = 21_000..32_000;
+/// One port per variant, for the origin: h1, h1s, h2c, h2, h3 in this order. Others use some of them.
+const PORTS_EACH: u16 = 5;
+
+/// Everything that servers and clients read, in memory.
+#[derive(Debug)]
+pub(crate) struct Bench {
+    /// The folder for files, configurations and outputs; removed when this is dropped.
+    pub(crate) folder: tempfile::TempDir,
+    /// The binary under test, which is also the origin.
+    pub(crate) h123: PathBuf,
+    /// The servers' CPU.
+    pub(crate) server_cpu: usize,
+    /// The generators' CPU.
+    pub(crate) client_cpu: usize,
+}
+
+/// A server that listens.
+#[derive(Debug)]
+pub(crate) struct Server {
+    running: Running,
+    /// What every generator requests.
+    pub(crate) url: String,
+    /// The authority that signed its certificate.
+    pub(crate) authority: PathBuf,
+}
+
+impl Bench {
+    /// Puts files and certificates into memory.
+    ///
+    /// # Errors
+    /// No two CPUs, or no place to write.
+    pub(crate) fn prepare(h123: PathBuf) -> Result<Self> {
+        let cpus = machine::cpus()?;
+        let [server_cpu, client_cpu, ..] = *cpus.as_slice() else {
+            bail!("found {} usable CPU, expected two: one for the server, one for the generator", cpus.len());
+        };
+        let memory = Path::new("/dev/shm");
+        let place = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+        remove_leftovers(&place);
+        let folder = tempfile::Builder::new()
+            .prefix(&format!("{PREFIX}{}-", std::process::id()))
+            .tempdir_in(&place)
+            .with_context(|| format!("cannot make a folder in {}", place.display()))?;
+        let bench = Bench { folder, h123, server_cpu, client_cpu };
+        // A server that gives up root must still find the files.
+        fs::set_permissions(bench.folder.path(), Permissions::from_mode(0o755))?;
+        for bytes in [SMALL_BYTES, LARGE_BYTES] {
+            bench.write(&format!("bytes/{bytes}"), &vec![b'x'; usize::try_from(bytes)?])?;
+        }
+        let authority = Authority::new()?;
+        let identity = authority.issue(&["localhost"], &[Ipv4Addr::LOCALHOST.into()])?;
+        bench.write("ca.pem", identity.authority_pem.as_bytes())?;
+        bench.write("server.pem", identity.certificate_pem.as_bytes())?;
+        bench.write("server.key", identity.key_pem.as_bytes())?;
+        bench.write("openssl.cnf", OPENSSL.as_bytes())?;
+        Ok(bench)
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, content: &[u8]) -> Result<()> {
+        let path = self.path(name);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
+        }
+        fs::write(&path, content).with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+impl Server {
+    /// Starts the work's server and waits until it listens.
+    ///
+    /// # Errors
+    /// It is not installed, ends at once, or does not listen in time.
+    pub(crate) fn start(bench: &Bench, work: &Work, stop: &AtomicBool) -> Result<Self> {
+        let first = free_ports()?;
+        let port = first + offset(work.variant);
+        let command = match work.server {
+            ServerKind::Nginx => nginx(bench, first)?,
+            ServerKind::Nghttpd => nghttpd(bench, work.variant, port),
+            ServerKind::Origin => origin(bench, first),
+        };
+        let running = Running::start("server", command, bench.server_cpu, bench.folder.path())?;
+        let authority =
+            bench.path(if work.server == ServerKind::Origin { "origin-ca.pem" } else { "ca.pem" });
+        let url = format!("{}://127.0.0.1:{port}/bytes/{}", work.variant.scheme(), work.body_bytes);
+        let mut server = Server { running, url, authority };
+        server.wait_until_ready(work, port, stop)?;
+        Ok(server)
+    }
+
+    /// What it has cost so far.
+    pub(crate) fn cpu(&self) -> Result<machine::Cpu> {
+        machine::process(self.running.pid())
+    }
+
+    fn wait_until_ready(&mut self, work: &Work, port: u16, stop: &AtomicBool) -> Result<()> {
+        let began = Instant::now();
+        let name = work.server.name();
+        loop {
+            // The origin says when it listens; a connection cannot show it for UDP.
+            let ready = match work.variant {
+                Variant::H3 => self.running.stdout()?.lines().any(|line| line.starts_with("h3 ")),
+                _ => TcpStream::connect_timeout(&address(port), POLL).is_ok(),
+            };
+            if let Some(ended) = self.running.poll()? {
+                bail!("{name} ended with {} before it listened: {}", ended.status, self.running.last_words());
+            }
+            if ready {
+                return Ok(());
+            }
+            if stop.load(Ordering::Relaxed) {
+                bail!("interrupted");
+            }
+            if began.elapsed() > START_LIMIT {
+                bail!("{name} does not listen at {} after {} s", address(port), START_LIMIT.as_secs());
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+}
+
+/// All folders of this harness begin so, followed by its process id.
+const PREFIX: &str = "h123-bench-";
+
+/// One cipher and one key exchange for servers that read OpenSSL's configuration: those of `h123 load`'s pins.
+const OPENSSL: &str = "\
+openssl_conf = all
+[all]
+ssl_conf = ssl
+[ssl]
+system_default = tls
+[tls]
+Ciphersuites = TLS_AES_128_GCM_SHA256
+Groups = X25519
+MinProtocol = TLSv1.3
+";
+
+/// Removes the folders of harnesses that were killed.
+fn remove_leftovers(place: &Path) {
+    let Ok(entries) = fs::read_dir(place) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let owner =
+            name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse::<u32>().ok());
+        if owner.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            // It may belong to another user: then it stays.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+fn address(port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+}
+
+fn offset(variant: Variant) -> u16 {
+    match variant {
+        Variant::H1 => 0,
+        Variant::H1s => 1,
+        Variant::H2c => 2,
+        Variant::H2 => 3,
+        Variant::H3 => 4,
+    }
+}
+
+/// The first of five neighbouring ports that are free for TCP and UDP.
+fn free_ports() -> Result<u16> {
+    let free =
+        |port: &u16| TcpListener::bind(address(*port)).is_ok() && UdpSocket::bind(address(*port)).is_ok();
+    PORTS
+        .step_by(usize::from(PORTS_EACH))
+        .find(|first| (*first..*first + PORTS_EACH).all(|port| free(&port)))
+        .with_context(|| format!("found no {PORTS_EACH} neighbouring free ports in {PORTS:?}"))
+}
+
+fn nginx(bench: &Bench, first: u16) -> Result<Command> {
+    let text = nginx_configuration(bench.folder.path(), first);
+    bench.write("nginx.conf", text.as_bytes())?;
+    let program =
+        ["/usr/sbin/nginx", "/usr/local/sbin/nginx"].into_iter().find(|path| Path::new(path).exists());
+    let mut command = Command::new(program.unwrap_or("nginx"));
+    command.arg("-p").arg(bench.folder.path()).arg("-c").arg(bench.path("nginx.conf")).args(["-e", "stderr"]);
+    Ok(command)
+}
+
+/// One process without a master, so that its cost is one process's and nothing stays when it is killed.
+///
+/// Small files are read and written with their header in one piece; `sendfile` is for large ones in cleartext.
+fn nginx_configuration(folder: &Path, first: u16) -> String {
+    let (h1, h1s, h2c, h2) = (first, first + 1, first + 2, first + 3);
+    let folder = folder.display();
+    format!(
+        "daemon off; master_process off; worker_processes 1; pid {folder}/nginx.pid; error_log stderr crit;
+events {{ worker_connections 4096; }}
+http {{
+  access_log off; server_tokens off; default_type application/octet-stream;
+  client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
+  uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
+  keepalive_requests 1000000000; keepalive_timeout 300s; tcp_nodelay on;
+  open_file_cache max=16 inactive=1h; open_file_cache_valid 1h;
+  ssl_certificate {folder}/server.pem; ssl_certificate_key {folder}/server.key; ssl_protocols TLSv1.3;
+  ssl_conf_command Ciphersuites TLS_AES_128_GCM_SHA256; ssl_ecdh_curve X25519;
+  server {{
+    listen 127.0.0.1:{h1}; listen 127.0.0.1:{h1s} ssl;
+    listen 127.0.0.1:{h2c} http2; listen 127.0.0.1:{h2} ssl http2;
+    root {folder};
+    location = /bytes/{SMALL_BYTES} {{ sendfile off; }}
+    location = /bytes/{LARGE_BYTES} {{ sendfile on; tcp_nopush on; }}
+  }}
+}}
+"
+    )
+}
+
+fn nghttpd(bench: &Bench, variant: Variant, port: u16) -> Command {
+    let mut command = Command::new("nghttpd");
+    command.env("OPENSSL_CONF", bench.path("openssl.cnf"));
+    command.args(["-n1", "-a", "127.0.0.1", "-d"]).arg(bench.folder.path());
+    if variant == Variant::H2c {
+        command.arg("--no-tls").arg(port.to_string());
+    } else {
+        command.arg(port.to_string()).arg(bench.path("server.key")).arg(bench.path("server.pem"));
+    }
+    command
+}
+
+fn origin(bench: &Bench, first: u16) -> Command {
+    let mut command = Command::new(&bench.h123);
+    command.current_dir(bench.folder.path());
+    command.args(["serve", "--bind", "127.0.0.1", "--threads", "1", "--port"]).arg(first.to_string());
+    command.arg("--ca").arg(bench.path("origin-ca.pem"));
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_variant_has_its_port_in_nginx() {
+        let text = nginx_configuration(Path::new("/x"), 100);
+        for line in
+            ["127.0.0.1:100;", "127.0.0.1:101 ssl;", "127.0.0.1:102 http2;", "127.0.0.1:103 ssl http2;"]
+        {
+            assert!(text.contains(line), "{line} is not in {text}");
+        }
+        assert_eq!(text.matches('{').count(), text.matches('}').count());
+    }
+
+    #[test]
+    fn folders_of_dead_harnesses_are_removed_and_others_kept() {
+        let place = tempfile::tempdir().unwrap();
+        let alive = format!("{PREFIX}{}-a", std::process::id());
+        // Process ids end at 2^22 on Linux.
+        let dead = format!("{PREFIX}{}-b", 1 << 23);
+        for name in [alive.as_str(), dead.as_str(), "h123-bench-x", "other"] {
+            fs::create_dir(place.path().join(name)).unwrap();
+        }
+        remove_leftovers(place.path());
+        assert!(!place.path().join(&dead).exists());
+        for name in [alive.as_str(), "h123-bench-x", "other"] {
+            assert!(place.path().join(name).exists(), "{name}");
+        }
+    }
+}

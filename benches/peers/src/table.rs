@@ -1,0 +1,211 @@
+//! The rows as a table for people and as JSON.
+
+use std::fmt::Write;
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use serde::Serialize;
+
+use crate::row::{Cost, Median, Row, Target};
+
+/// The version of the JSON.
+const FORMAT: u32 = 1;
+
+/// A row that could not be measured.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Failure {
+    pub(crate) work: &'static str,
+    pub(crate) peer: &'static str,
+    pub(crate) reason: String,
+}
+
+/// Everything that a benchmark found.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Outcome {
+    pub(crate) format: u32,
+    /// When it began, UTC.
+    pub(crate) began: String,
+    pub(crate) cpu: String,
+    pub(crate) kernel: String,
+    pub(crate) pairs: u32,
+    pub(crate) seconds: u32,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) failures: Vec<Failure>,
+    /// What the reader must know.
+    pub(crate) notes: Vec<String>,
+}
+
+impl Outcome {
+    pub(crate) fn new(began: String, (cpu, kernel): (String, String), pairs: u32, seconds: u32) -> Self {
+        let (rows, failures, notes) = (Vec::new(), Vec::new(), Vec::new());
+        Outcome { format: FORMAT, began, cpu, kernel, pairs, seconds, rows, failures, notes }
+    }
+
+    /// Says which rows were measured on a machine that did other things too.
+    pub(crate) fn note_disturbances(&mut self) {
+        for row in self.rows.iter().filter(|row| row.disturbed_share > 0.0) {
+            self.notes.push(format!(
+                "busy machine: {} of the runs of {} against {} were disturbed (median: other processes {:.2} CPU, \
+                 stolen {:.2} CPU)",
+                share(row.disturbed_share),
+                title(row),
+                row.peer,
+                row.others_cpus,
+                row.stolen_cpus
+            ));
+        }
+    }
+}
+
+/// The table, and below it failures and notes.
+pub(crate) fn text(outcome: &Outcome) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::ASCII_MARKDOWN).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header([
+        "work",
+        "peer",
+        "CPU ratio [95 %]",
+        "target",
+        "verdict",
+        "our µs u + s",
+        "peer µs u + s",
+        "server µs ours / peer",
+        "1000 req/s ours / peer",
+        "user µs target",
+    ]);
+    for row in &outcome.rows {
+        table.add_row(cells(row));
+    }
+    for index in 5..=8 {
+        if let Some(column) = table.column_mut(index) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let mut text = format!(
+        "{} pairs of {} s · client CPU per request, ours / peer's: median of the pairwise ratios · * the best peer\n{table}\n",
+        outcome.pairs, outcome.seconds
+    );
+    for failure in &outcome.failures {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "not measured: {} against {}: {}", failure.work, failure.peer, failure.reason);
+    }
+    for note in &outcome.notes {
+        let _ = writeln!(text, "{note}");
+    }
+    text
+}
+
+fn cells(row: &Row) -> [String; 10] {
+    let (target, verdict) = match (row.cpu_target, row.throughput_target) {
+        (Some(target), _) => (format!("≤ {:.2}", target.target), target.verdict.word().to_owned()),
+        (None, Some(target)) => {
+            let found = ratio(&row.throughput_ratio);
+            (format!("req/s ≥ {:.2}", target.target), format!("{} ({found})", target.verdict.word()))
+        }
+        (None, None) => (String::new(), String::new()),
+    };
+    let cost = |cost: &Cost| format!("{:.2} + {:.2}", cost.user_us, cost.system_us);
+    [
+        title(row),
+        format!("{}{}", row.peer, if row.best_peer { " *" } else { "" }),
+        ratio(&row.cpu_ratio),
+        target,
+        verdict,
+        cost(&row.ours),
+        cost(&row.peers),
+        format!("{:.1} / {:.1}", row.ours.server_us, row.peers.server_us),
+        format!("{} / {}", thousands(&row.ours), thousands(&row.peers)),
+        row.user_us_target.map_or_else(String::new, |Target { target, verdict }| {
+            format!("≤ {target:.1} {}", verdict.word())
+        }),
+    ]
+}
+
+fn title(row: &Row) -> String {
+    format!("{}{}", row.work, if row.coalesce { " --coalesce" } else { "" })
+}
+
+fn ratio(found: &Median) -> String {
+    match found.interval {
+        Some((low, high)) => format!("{:.3} [{low:.3}, {high:.3}]", found.median),
+        None => format!("{:.3} [too few pairs]", found.median),
+    }
+}
+
+fn thousands(cost: &Cost) -> String {
+    format!("{:.1}", cost.requests_per_second / 1e3)
+}
+
+fn share(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row::mark_best;
+    use crate::row::tests::{pairs, reading};
+    use crate::works::find;
+
+    fn outcome() -> Outcome {
+        let mut outcome = Outcome::new("2026-01-01T00:00:00Z".into(), ("CPU".into(), "6.1".into()), 8, 2);
+        let work = find("h1-c10").unwrap();
+        outcome.rows.extend(Row::of(work, "wrk", false, &pairs(8)));
+        outcome.rows.extend(Row::of(work, "wrk", true, &pairs(8)));
+        mark_best(&mut outcome.rows);
+        outcome
+    }
+
+    #[test]
+    fn the_table_shows_every_figure() {
+        let shown = text(&outcome());
+        let lines: Vec<Vec<&str>> = shown
+            .lines()
+            .filter(|line| line.starts_with("| h1"))
+            .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
+            .collect();
+        let plain = [
+            "h1-c10",
+            "wrk *",
+            "0.859 [0.818, 0.900]",
+            "≤ 0.90",
+            "met",
+            "1.00 + 8.00",
+            "2.50 + 8.00",
+            "14.0 / 14.0",
+            "60.0 / 66.0",
+            "≤ 0.6 missed",
+        ];
+        assert_eq!(lines[0], plain);
+        assert_eq!(lines[1][0], "h1-c10 --coalesce");
+        assert_eq!(lines[1][3..5], ["req/s ≥ 1.00", "missed (0.909 [0.909, 0.909])"]);
+        assert_eq!(lines.len(), 2);
+    }
+
+    #[test]
+    fn what_was_not_measured_and_a_busy_machine_are_said() {
+        let mut outcome = outcome();
+        outcome.failures.push(Failure { work: "h3", peer: "h3-peer", reason: "it ended with 1".into() });
+        outcome.note_disturbances();
+        assert!(outcome.notes.is_empty());
+        let mut noisy = pairs(8);
+        noisy[0].ours = reading(1, 8, 60_000.0);
+        noisy[0].ours.disturbance.others = 0.7;
+        outcome.rows.extend(Row::of(find("h1s").unwrap(), "wrk", false, &noisy));
+        outcome.note_disturbances();
+        let shown = text(&outcome);
+        assert!(shown.contains("not measured: h3 against h3-peer: it ended with 1"), "{shown}");
+        assert!(shown.contains("busy machine: 6 % of the runs of h1s against wrk"), "{shown}");
+    }
+
+    #[test]
+    fn the_json_keeps_units_in_names_and_intervals_as_pairs() {
+        let json = serde_json::to_value(outcome()).unwrap();
+        let row = &json["rows"][0];
+        assert_eq!(json["format"], 1);
+        assert_eq!(row["cpu_target"]["verdict"], "met");
+        assert_eq!(row["cpu_ratio"]["interval"][1], 0.9);
+        assert_eq!(row["ours"]["user_us"], 1.0);
+        assert_eq!(row["peers"]["requests_per_second"], 66_000.0);
+        assert_eq!(row["cpu_ratios"].as_array().unwrap().len(), 8);
+    }
+}

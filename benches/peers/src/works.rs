@@ -1,0 +1,204 @@
+//! What is measured: the works, their peers and their targets.
+
+/// A server that the harness starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ServerKind {
+    /// nginx, one process, files from memory: h1, h1s, h2c, h2.
+    Nginx,
+    /// nghttpd, one thread: h2c, h2. It is cheaper than nginx, so it shows a generator's ceiling.
+    Nghttpd,
+    /// Our own origin, one thread: h3.
+    Origin,
+}
+
+impl ServerKind {
+    /// The name that people know.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            ServerKind::Nginx => "nginx",
+            ServerKind::Nghttpd => "nghttpd",
+            ServerKind::Origin => "h123 serve",
+        }
+    }
+}
+
+/// An HTTP version and its transport, as `h123 load --variant` names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Variant {
+    H1,
+    H1s,
+    H2c,
+    H2,
+    H3,
+}
+
+impl Variant {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Variant::H1 => "h1",
+            Variant::H1s => "h1s",
+            Variant::H2c => "h2c",
+            Variant::H2 => "h2",
+            Variant::H3 => "h3",
+        }
+    }
+
+    pub(crate) const fn scheme(self) -> &'static str {
+        match self {
+            Variant::H1 | Variant::H2c => "http",
+            Variant::H1s | Variant::H2 | Variant::H3 => "https",
+        }
+    }
+}
+
+/// Somebody else's generator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Peer {
+    Wrk,
+    H2load,
+    Siege,
+    Ab,
+    /// The quinn + h3 client beside this harness.
+    Quinn,
+    Oha,
+}
+
+impl Peer {
+    /// All of them, in the order of tables.
+    pub(crate) const ALL: [Peer; 6] =
+        [Peer::Wrk, Peer::H2load, Peer::Siege, Peer::Ab, Peer::Quinn, Peer::Oha];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Peer::Wrk => "wrk",
+            Peer::H2load => "h2load",
+            Peer::Siege => "siege",
+            Peer::Ab => "ab",
+            Peer::Quinn => "h3-peer",
+            Peer::Oha => "oha",
+        }
+    }
+
+    /// Whether this peer can do the work.
+    pub(crate) const fn can(self, variant: Variant) -> bool {
+        match self {
+            Peer::Wrk | Peer::Siege | Peer::Ab => matches!(variant, Variant::H1 | Variant::H1s),
+            Peer::H2load => !matches!(variant, Variant::H3),
+            Peer::Quinn => matches!(variant, Variant::H3),
+            Peer::Oha => true,
+        }
+    }
+}
+
+/// One kind of load on one server.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Work {
+    /// Its name on the command line and in tables.
+    pub(crate) name: &'static str,
+    pub(crate) variant: Variant,
+    pub(crate) server: ServerKind,
+    /// The response's body.
+    pub(crate) body_bytes: u32,
+    pub(crate) connections: u32,
+    /// Requests in flight on each connection.
+    pub(crate) streams: u32,
+    /// Our CPU per request over the best peer's: at most this.
+    pub(crate) cpu_ratio_target: f64,
+    /// Our user-space CPU per request, in microseconds: at most this.
+    pub(crate) user_us_target: Option<f64>,
+}
+
+/// The length of a small body.
+pub(crate) const SMALL_BYTES: u32 = 128;
+/// The length of a large body.
+pub(crate) const LARGE_BYTES: u32 = 1 << 20;
+
+/// Everything that is measured, in the order of the table.
+pub(crate) const WORKS: &[Work] = &[
+    small("h1-c10", Variant::H1, ServerKind::Nginx, 10, 1, 0.90, Some(0.6)),
+    small("h1-c100", Variant::H1, ServerKind::Nginx, 100, 1, 0.90, Some(0.6)),
+    small("h1s", Variant::H1s, ServerKind::Nginx, 10, 1, 0.75, None),
+    small("h2c", Variant::H2c, ServerKind::Nginx, 10, 10, 0.70, Some(1.5)),
+    small("h2c-nghttpd", Variant::H2c, ServerKind::Nghttpd, 10, 10, 0.70, Some(1.5)),
+    small("h2", Variant::H2, ServerKind::Nginx, 10, 10, 0.70, Some(1.5)),
+    small("h2-nghttpd", Variant::H2, ServerKind::Nghttpd, 10, 10, 0.70, Some(1.5)),
+    small("h3", Variant::H3, ServerKind::Origin, 10, 10, 0.65, Some(3.0)),
+    large("h1-1m", Variant::H1, ServerKind::Nginx, 0.70),
+    large("h1s-1m", Variant::H1s, ServerKind::Nginx, 0.80),
+    large("h3-1m", Variant::H3, ServerKind::Origin, 0.90),
+];
+
+/// The work of that name.
+pub(crate) fn find(name: &str) -> Option<&'static Work> {
+    WORKS.iter().find(|work| work.name == name)
+}
+
+/// The names of all works, for messages.
+pub(crate) fn names() -> String {
+    WORKS.iter().map(|work| work.name).collect::<Vec<_>>().join(", ")
+}
+
+const fn small(
+    name: &'static str,
+    variant: Variant,
+    server: ServerKind,
+    connections: u32,
+    streams: u32,
+    cpu_ratio_target: f64,
+    user_us_target: Option<f64>,
+) -> Work {
+    Work {
+        name,
+        variant,
+        server,
+        body_bytes: SMALL_BYTES,
+        connections,
+        streams,
+        cpu_ratio_target,
+        user_us_target,
+    }
+}
+
+const fn large(name: &'static str, variant: Variant, server: ServerKind, cpu_ratio_target: f64) -> Work {
+    Work {
+        name,
+        variant,
+        server,
+        body_bytes: LARGE_BYTES,
+        connections: 10,
+        streams: 1,
+        cpu_ratio_target,
+        user_us_target: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_found() {
+        for work in WORKS {
+            assert_eq!(WORKS.iter().filter(|other| other.name == work.name).count(), 1, "{}", work.name);
+            assert!(find(work.name).is_some_and(|found| found.variant == work.variant));
+        }
+        assert!(find("h4").is_none());
+    }
+
+    #[test]
+    fn every_work_has_a_peer_besides_oha_and_a_server_that_speaks_it() {
+        for work in WORKS {
+            assert!(
+                Peer::ALL.iter().any(|peer| *peer != Peer::Oha && peer.can(work.variant)),
+                "{} has no peer",
+                work.name
+            );
+            let speaks = match work.server {
+                ServerKind::Nginx => work.variant != Variant::H3,
+                ServerKind::Nghttpd => matches!(work.variant, Variant::H2c | Variant::H2),
+                ServerKind::Origin => true,
+            };
+            assert!(speaks, "{}: {} does not speak it", work.name, work.server.name());
+        }
+    }
+}
