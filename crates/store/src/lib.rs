@@ -21,4 +21,4 @@ mod write;
 pub use environment::Environment;
 pub use folder::ResultFolder;
 pub use read::{Damage, Records, StoredRuns};
-pub use write::Compaction;
+pub use write::{Compaction, write_requests};

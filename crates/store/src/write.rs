@@ -106,6 +106,24 @@ impl ResultFolder {
     }
 }
 
+/// Writes requests as a table of their own, outside of any result: the columns are those of a result's
+/// `requests.parquet`, run and cell are 0. `clients` are the reports of the samples' groups, in their order.
+///
+/// # Errors
+/// The file exists, a number does not fit, or the disk refuses.
+pub fn write_requests(
+    path: &Path,
+    clients: &[ClientReport],
+    samples: impl IntoIterator<Item = Sample>,
+) -> Result<()> {
+    let paths = Paths::new(clients);
+    let mut table = TableWriter::<RequestRow>::create(path)?;
+    for sample in samples {
+        table.push(RequestRow { run: 0, cell: 0, path: paths.of(&sample), sample })?;
+    }
+    table.finish()
+}
+
 /// Whether a compaction was interrupted after its tables were whole.
 pub(crate) fn is_interrupted(samples: &Path) -> bool {
     samples.join(GROWN).exists()

@@ -1,0 +1,282 @@
+//! The display while a load test runs: one block on a terminal, plain lines in a pipe, on standard error.
+
+use std::fmt::Write as _;
+use std::io::{IsTerminal, Write as _, stderr};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use load::{Live, Snapshot};
+use model::assignment::{Assignment, Workload};
+use model::units::{format_bytes, format_duration_ns, three_digits};
+
+use super::summary::as_f64;
+
+/// A terminal's block changes this often.
+const BLOCK_EVERY: Duration = Duration::from_millis(200);
+/// In a pipe, a line is written this often.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+/// The current rate is that of so long before now.
+const RATE_OVER: Duration = Duration::from_secs(1);
+const BAR: usize = 30;
+
+/// When a test will be over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Goal {
+    /// By the clock, warm-up included.
+    lasts_ns: Option<u64>,
+    /// By requests.
+    requests: Option<u64>,
+}
+
+impl Goal {
+    /// What the assignments of all threads aim at.
+    pub(crate) fn of(assignments: &[Assignment]) -> Self {
+        let mut goal = Goal::default();
+        for assignment in assignments {
+            match &assignment.workload {
+                Workload::Closed { requests, duration_ns, warmup_ns, .. } => {
+                    goal.lasts_ns = duration_ns.map(|lasts| lasts.saturating_add(*warmup_ns));
+                    goal.requests = requests.map(|own| goal.requests.unwrap_or(0).saturating_add(own));
+                }
+                // A schedule's number of requests is that of all threads together.
+                Workload::Open { schedule, requests, warmup_ns, .. } => {
+                    goal.lasts_ns =
+                        schedule.lasts_ns(*requests).map(|lasts| lasts.saturating_add(*warmup_ns));
+                    goal.requests = *requests;
+                }
+                Workload::Page { .. } => {}
+            }
+        }
+        goal
+    }
+
+    /// The share that is done and the time that is left, as far as they are known.
+    fn progress(self, elapsed: Duration, ended: u64) -> Option<(f64, Duration)> {
+        let elapsed_s = elapsed.as_secs_f64();
+        let by_time = self.lasts_ns.filter(|ns| *ns > 0).map(|ns| elapsed_s * 1e9 / as_f64(ns));
+        let by_number = self.requests.filter(|all| *all > 0).map(|all| as_f64(ended) / as_f64(all));
+        let share = [by_time, by_number]
+            .into_iter()
+            .flatten()
+            .fold(None, |most: Option<f64>, share| Some(most.map_or(share, |most| most.max(share))))?;
+        let share = share.clamp(0.0, 1.0);
+        let left_s = if share > 0.0 { elapsed_s * (1.0 - share) / share } else { 0.0 };
+        Some((share, Duration::try_from_secs_f64(left_s).unwrap_or(Duration::MAX)))
+    }
+}
+
+/// What is shown at one moment.
+#[derive(Clone, Debug)]
+struct View {
+    goal: Goal,
+    elapsed: Duration,
+    now: Snapshot,
+    /// Requests that ended per second, lately.
+    rate: f64,
+}
+
+/// Shows how far the workers are until the sender of `done` is gone.
+pub(crate) fn show(lives: &[Arc<Live>], goal: Goal, done: &Receiver<()>) {
+    let is_terminal = stderr().is_terminal();
+    let every = if is_terminal { BLOCK_EVERY } else { LINE_EVERY };
+    let began = Instant::now();
+    let mut earlier = vec![(Duration::ZERO, 0)];
+    let mut shown = 0;
+    while done.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+        let now = lives.iter().fold(Snapshot::default(), |sum, live| sum.and(&live.snapshot()));
+        let elapsed = began.elapsed();
+        let ended = ended(&now);
+        let rate = rate(&mut earlier, elapsed, ended);
+        let view = View { goal, elapsed, now, rate };
+        let text = if is_terminal {
+            let width = rustix::termios::tcgetwinsize(stderr()).map_or(80, |size| usize::from(size.ws_col));
+            let lines = block(&view, width.max(20));
+            let text = redraw(shown, &lines);
+            shown = lines.len();
+            text
+        } else {
+            format!("{}\n", line(&view))
+        };
+        // Nobody is left to tell when standard error is gone.
+        let _ = stderr().lock().write_all(text.as_bytes());
+    }
+    // The summary takes the block's place.
+    let _ = stderr().lock().write_all(redraw(shown, &[]).as_bytes());
+}
+
+fn ended(now: &Snapshot) -> u64 {
+    now.completed + failed(now)
+}
+
+fn failed(now: &Snapshot) -> u64 {
+    now.failed.iter().map(|(_, count)| count).sum()
+}
+
+/// Requests per second since the oldest reading that is kept.
+fn rate(earlier: &mut Vec<(Duration, u64)>, elapsed: Duration, ended: u64) -> f64 {
+    let since = earlier.first().copied().unwrap_or_default();
+    let seconds = elapsed.saturating_sub(since.0).as_secs_f64();
+    earlier.push((elapsed, ended));
+    let old = earlier.iter().filter(|(at, _)| elapsed.saturating_sub(*at) >= RATE_OVER).count();
+    earlier.drain(..old.saturating_sub(1));
+    if seconds > 0.0 { as_f64(ended.saturating_sub(since.1)) / seconds } else { 0.0 }
+}
+
+/// The block in the place of the one that is there.
+fn redraw(shown: usize, lines: &[String]) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    if shown > 0 {
+        let _ = write!(text, "\r\x1b[{shown}A\x1b[J");
+    }
+    lines.iter().for_each(|line| text.extend([line.as_str(), "\n"]));
+    text
+}
+
+/// The block; no line is wider than the terminal, or the next block would not meet it.
+fn block(view: &View, width: usize) -> Vec<String> {
+    let now = &view.now;
+    let time = |ns: u64| format_duration_ns(as_f64(ns));
+    let progress = match view.goal.progress(view.elapsed, ended(now)) {
+        None => clock(view.elapsed),
+        Some((share, left)) => {
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of the bar")]
+            let full = (share * as_f64(BAR as u64)).round() as usize;
+            let bar = "█".repeat(full) + &"░".repeat(BAR - full.min(BAR));
+            format!("{bar} {:3.0} % · {} · {} left", share * 100.0, clock(view.elapsed), clock(left))
+        }
+    };
+    let mut lines = vec![
+        progress,
+        format!(
+            "requests  {}/s · {} completed · {} of bodies",
+            three_digits(view.rate.round()),
+            now.completed,
+            format_bytes(as_f64(now.body_bytes))
+        ),
+    ];
+    let quantiles: Vec<String> = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)]
+        .into_iter()
+        .filter_map(|(name, share)| Some(format!("{name} {}", time(now.latency_ns(share)?))))
+        .collect();
+    let latency = if quantiles.is_empty() {
+        if now.measured == 0 { "warming up".to_owned() } else { "–".to_owned() }
+    } else {
+        quantiles.join(" · ")
+    };
+    lines.push(format!("latency   {latency}"));
+    lines.push(format!(
+        "errors    {} · {} connections, {} requests in flight",
+        errors(now),
+        now.connections,
+        now.in_flight
+    ));
+    lines.iter().map(|line| line.chars().take(width - 1).collect()).collect()
+}
+
+/// The same in one line.
+fn line(view: &View) -> String {
+    let now = &view.now;
+    let progress = match view.goal.progress(view.elapsed, ended(now)) {
+        None => String::new(),
+        Some((share, left)) => format!(" · {:.0} %, {} left", share * 100.0, clock(left)),
+    };
+    let p99 = now.latency_ns(0.99).map_or("–".to_owned(), |ns| format_duration_ns(as_f64(ns)));
+    format!(
+        "{}{progress} · {} requests/s · p99 {p99} · errors: {}",
+        clock(view.elapsed),
+        three_digits(view.rate.round()),
+        errors(now)
+    )
+}
+
+fn errors(now: &Snapshot) -> String {
+    match failed(now) {
+        0 => "none".to_owned(),
+        failed => {
+            let kinds: Vec<String> =
+                now.failed.iter().map(|(kind, count)| format!("{count} {}", kind.name())).collect();
+            format!("{failed} ({})", kinds.join(", "))
+        }
+    }
+}
+
+/// A time of a clock on the wall: `12 s`, `3 min 05 s`, `2 h 03 min`.
+fn clock(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds @ 60..3600 => format!("{} min {:02} s", seconds / 60, seconds % 60),
+        seconds => format!("{} h {:02} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::sample::FailureKind;
+
+    use super::*;
+
+    fn view() -> View {
+        let mut now = Snapshot::default();
+        now.completed = 24_000;
+        now.connections = 10;
+        now.in_flight = 9;
+        now.body_bytes = 3_072_000;
+        now.failed = vec![(FailureKind::Timeout, 3), (FailureKind::WrongStatus, 1)];
+        let goal = Goal { lasts_ns: Some(10_000_000_000), requests: None };
+        View { goal, elapsed: Duration::from_secs(2), now, rate: 12_002.0 }
+    }
+
+    #[test]
+    fn the_block_says_it_all_and_never_wraps() {
+        let lines = block(&view(), 120);
+        assert_eq!(lines[0], format!("{}{}  20 % · 2 s · 8 s left", "█".repeat(6), "░".repeat(24)));
+        assert_eq!(lines[1], "requests  12002/s · 24000 completed · 3.07 MB of bodies");
+        assert_eq!(lines[2], "latency   warming up");
+        assert_eq!(
+            lines[3],
+            "errors    4 (3 timeout, 1 wrong_status) · 10 connections, 9 requests in flight"
+        );
+        assert!(block(&view(), 20).iter().all(|line| line.chars().count() < 20));
+        assert_eq!(
+            line(&view()),
+            "2 s · 20 %, 8 s left · 12002 requests/s · p99 – · errors: 4 (3 timeout, 1 wrong_status)"
+        );
+    }
+
+    #[test]
+    fn the_next_block_takes_the_place_of_the_last() {
+        assert_eq!(redraw(0, &["a".into(), "b".into()]), "a\nb\n");
+        assert_eq!(redraw(2, &["c".into()]), "\r\x1b[2A\x1b[Jc\n");
+        assert_eq!(redraw(0, &[]), "", "where nothing was shown, nothing is removed");
+    }
+
+    #[test]
+    fn progress_is_by_what_ends_the_test_first() {
+        let at = |goal: Goal, seconds, ended| goal.progress(Duration::from_secs(seconds), ended);
+        assert_eq!(at(Goal::default(), 5, 5), None);
+        let both = Goal { lasts_ns: Some(100_000_000_000), requests: Some(1000) };
+        assert_eq!(at(both, 10, 500), Some((0.5, Duration::from_secs(10))));
+        assert_eq!(at(both, 50, 100), Some((0.5, Duration::from_secs(50))));
+        assert_eq!(at(both, 200, 100).unwrap().0, 1.0);
+        assert_eq!(at(both, 0, 0).unwrap().0, 0.0);
+    }
+
+    #[test]
+    fn the_rate_is_that_of_the_last_second() {
+        let mut earlier = vec![(Duration::ZERO, 0)];
+        for step in 1..=10 {
+            rate(&mut earlier, Duration::from_millis(200 * step), 100 * step);
+        }
+        assert!(earlier.len() <= 7, "{earlier:?}");
+        let now = rate(&mut earlier, Duration::from_millis(2200), 3000);
+        assert!(now > 1000.0, "2000 requests in the last second: {now}");
+    }
+
+    #[test]
+    fn times_are_those_of_a_wall_clock() {
+        let of = |seconds| clock(Duration::from_secs(seconds));
+        assert_eq!([of(9), of(185), of(7400)], ["9 s", "3 min 05 s", "2 h 03 min"]);
+    }
+}

@@ -1,0 +1,157 @@
+//! The output side of `h123 load`: the display while it runs, and its numbers in every form.
+
+mod csv;
+mod hgrm;
+mod json;
+mod live;
+mod summary;
+mod sums;
+#[cfg(test)]
+mod tests;
+mod text;
+mod thresholds;
+mod times;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, mpsc};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use load::{Live, Report};
+use model::assignment::Assignment;
+
+pub(crate) use summary::{Asked, Summary};
+
+use self::text::Look;
+use self::thresholds::{Judged, Threshold};
+use crate::exit::{Exit, UsageError};
+use crate::terminal::{colours, note, print};
+
+/// Nanoseconds in the unit of `.hgrm` files.
+const HGRM_UNIT_NS: f64 = 1e6;
+/// Tables are made for terminals of this width at least and at most.
+const WIDTHS: std::ops::RangeInclusive<u16> = 80..=120;
+const WIDTH_IN_A_PIPE: u16 = 100;
+
+/// Where the numbers go.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct OutputArgs {
+    /// Print the result as JSON (docs/load.md has the keys)
+    #[arg(long)]
+    json: bool,
+    /// Show nothing while the test runs
+    #[arg(short, long)]
+    quiet: bool,
+    /// Write the numbers as a table
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Write the distribution of latencies in HdrHistogram's text form, in milliseconds
+    #[arg(long, value_name = "FILE")]
+    hgrm: Option<PathBuf>,
+    /// Exit with status 4 where this holds, such as 'p99>50ms' or 'availability<99.9%' (repeatable)
+    #[arg(long, value_name = "EXPRESSION")]
+    fail_if: Vec<Threshold>,
+}
+
+impl OutputArgs {
+    /// Refuses, before the test, files that cannot be written after it.
+    ///
+    /// # Errors
+    /// A folder that is not there, or a file that may not be written, or one for rows that exists.
+    pub(crate) fn check(&self, rows: Option<&Path>) -> Result<()> {
+        if let Some(path) = rows {
+            let fault = |error| UsageError(format!("--samples {}: {error}", path.display()));
+            fs::File::create_new(path).and_then(|_| fs::remove_file(path)).map_err(fault)?;
+        }
+        for (option, path) in [("--csv", &self.csv), ("--hgrm", &self.hgrm)] {
+            if let Some(path) = path {
+                writable(path)
+                    .map_err(|error| UsageError(format!("{option} {}: {error}", path.display())))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the assignments, one thread each, and shows how far they are.
+    ///
+    /// # Errors
+    /// What keeps a worker from beginning.
+    pub(crate) fn drive(&self, assignments: &[Assignment], stop: &Arc<AtomicBool>) -> Result<Vec<Report>> {
+        let lives: Vec<Arc<Live>> = assignments.iter().map(|_| Arc::default()).collect();
+        std::thread::scope(|scope| {
+            let (running, done) = mpsc::channel();
+            if !self.quiet {
+                let (lives, goal) = (&lives, live::Goal::of(assignments));
+                scope.spawn(move || live::show(lives, goal, &done));
+            }
+            let live = |index: usize| (!self.quiet).then(|| lives[index].clone());
+            let threads: Vec<_> = assignments
+                .iter()
+                .enumerate()
+                .map(|(index, assignment)| {
+                    let live = live(index);
+                    scope.spawn(move || load::run_shown(assignment, stop, live))
+                })
+                .collect();
+            let reports = threads
+                .into_iter()
+                .map(|thread| thread.join().map_err(|_| anyhow::anyhow!("a worker thread panicked"))?)
+                .collect::<Result<Vec<_>>>();
+            drop(running);
+            reports
+        })
+        .context("the load test could not run")
+    }
+
+    /// Writes the numbers wherever they were wanted; how the test ended.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub(crate) fn write(&self, summary: &Summary) -> Result<Exit> {
+        let judged: Vec<Judged> = self.fail_if.iter().map(|threshold| threshold.judge(summary)).collect();
+        if let Some(path) = &self.csv {
+            write(path, &csv::format(summary))?;
+        }
+        if let Some(path) = &self.hgrm {
+            write(path, &hgrm::format(&summary.phases.latency, HGRM_UNIT_NS))?;
+        }
+        if self.json {
+            print(&serde_json::to_string_pretty(&json::format(summary, &judged))?)?;
+            for warning in summary.warnings() {
+                note(false, &format!("warning: {warning}"));
+            }
+        } else {
+            print(&text::format(summary, &judged, look()))?;
+        }
+        if summary.failed > 0 || summary.is_cut_short() {
+            return Ok(Exit::Invalid);
+        }
+        Ok(if judged.iter().any(|judged| judged.is_failed) { Exit::Threshold } else { Exit::Done })
+    }
+}
+
+/// Writes one row for each request, with the columns of a result's `requests.parquet`.
+///
+/// # Errors
+/// A file that cannot be written.
+pub(crate) fn write_rows(path: &Path, reports: Vec<Report>) -> Result<()> {
+    let (clients, samples): (Vec<_>, Vec<_>) =
+        reports.into_iter().map(|report| (report.client, report.samples)).unzip();
+    store::write_requests(path, &clients, samples.into_iter().flatten())
+}
+
+fn writable(path: &Path) -> std::io::Result<()> {
+    fs::OpenOptions::new().create(true).append(true).open(path).map(drop)
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn look() -> Look {
+    let width = rustix::termios::tcgetwinsize(std::io::stdout()).map_or(WIDTH_IN_A_PIPE, |size| size.ws_col);
+    Look { width: width.clamp(*WIDTHS.start(), *WIDTHS.end()), colour: colours() }
+}

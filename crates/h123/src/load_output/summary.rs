@@ -1,0 +1,281 @@
+//! What a load test came to: rows and tallies of all threads, summed up. Warm-up is left out unless a name says so.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use load::Report;
+use model::assignment::{Assignment, Lag, Workload};
+use model::sample::FailureKind;
+use model::units::format_duration_ns;
+
+use super::sums::Sums;
+use super::times::Times;
+
+/// A thread that computed for this share of its time was the bottleneck, or nearly.
+const BUSY: f64 = 0.85;
+/// A thread that waited for a core for this share of its time measured its own waiting.
+const STARVED: f64 = 0.10;
+/// Requests sent later than this (p99) missed their schedule.
+const LATE_NS: u64 = 1_000_000;
+
+/// What was asked for, for the summary's first lines.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Asked {
+    /// The URL, or the list's name.
+    pub(crate) url: String,
+    pub(crate) variant: String,
+    /// The load in words.
+    pub(crate) load: String,
+    pub(crate) is_open: bool,
+    /// How long each look-up of a name took.
+    pub(crate) dns_ns: Vec<u64>,
+}
+
+impl Asked {
+    /// What the assignments of all threads say.
+    pub(crate) fn of(url: &str, assignments: &[Assignment], dns_ns: Vec<u64>) -> Self {
+        let Some(first) = assignments.first() else { return Asked::default() };
+        let connections: u64 = assignments.iter().map(|one| u64::from(connections(&one.workload))).sum();
+        let (load, streams) = match &first.workload {
+            Workload::Open { schedule, streams, .. } => {
+                (format!("open loop: {}", schedule.describe()), *streams)
+            }
+            Workload::Closed { streams, .. } => ("closed loop".to_owned(), *streams),
+            Workload::Page { .. } => ("a page".to_owned(), 1),
+        };
+        let each = if streams > 1 { format!(" × {streams}") } else { String::new() };
+        let plural = |count: usize| if count == 1 { "" } else { "s" };
+        Asked {
+            url: url.to_owned(),
+            variant: first.target.variant.name().to_owned(),
+            load: format!(
+                "{load} · {connections}{each} connection{} · {} thread{}",
+                plural(usize::try_from(connections).unwrap_or(2)),
+                assignments.len(),
+                plural(assignments.len())
+            ),
+            is_open: matches!(first.workload, Workload::Open { .. }),
+            dns_ns,
+        }
+    }
+}
+
+fn connections(workload: &Workload) -> u32 {
+    match workload {
+        Workload::Open { connections, .. } | Workload::Closed { connections, .. } => *connections,
+        Workload::Page { .. } => 1,
+    }
+}
+
+/// Requests that have something in common.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    pub(crate) requests: u64,
+    pub(crate) failed: u64,
+    pub(crate) body_bytes: u64,
+    /// By URL: of successes. By status and by failure: of all that had it.
+    pub(crate) latency: Times,
+    /// The first reason of failure.
+    pub(crate) reason: Option<String>,
+}
+
+/// Header bytes of successes in one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct HeaderBytes {
+    /// Names and values before compression.
+    pub(crate) raw: u64,
+    /// What was sent for them.
+    pub(crate) wire: u64,
+}
+
+impl HeaderBytes {
+    /// Bytes on the wire for each byte before compression.
+    pub(crate) fn ratio(self) -> Option<f64> {
+        (self.raw > 0).then(|| as_f64(self.wire) / as_f64(self.raw))
+    }
+}
+
+/// The parts of a request's time, and of a connection's beginning.
+#[derive(Clone, Debug)]
+pub(crate) struct Phases {
+    /// done − intended.
+    pub(crate) latency: Times,
+    /// done − sent.
+    pub(crate) service: Times,
+    /// first byte − sent.
+    pub(crate) wait: Times,
+    /// done − first byte; of requests with rows.
+    pub(crate) transfer: Times,
+    pub(crate) dns: Times,
+    pub(crate) connect: Times,
+    /// TLS, or QUIC, from scratch.
+    pub(crate) handshake: Times,
+    /// TLS, or QUIC, with a session from before.
+    pub(crate) resumed: Times,
+}
+
+impl Phases {
+    /// Each with the name that it has in JSON and CSV.
+    pub(crate) fn named(&self) -> [(&'static str, &Times); 8] {
+        [
+            ("latency", &self.latency),
+            ("service", &self.service),
+            ("wait", &self.wait),
+            ("transfer", &self.transfer),
+            ("dns", &self.dns),
+            ("connect", &self.connect),
+            ("handshake", &self.handshake),
+            ("resumed_handshake", &self.resumed),
+        ]
+    }
+}
+
+/// What connections had, each.
+#[derive(Clone, Debug)]
+pub(crate) struct PerConnection {
+    /// Requests that ended on it; of requests with rows.
+    pub(crate) requests: Times,
+    /// Mean latency of its successes; of requests with rows.
+    pub(crate) mean_latency_ns: Times,
+    pub(crate) received_bytes: Times,
+    /// From opening to closing.
+    pub(crate) lifetime_ns: Times,
+}
+
+/// What the generator itself cost, warm-up included.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct OwnCpu {
+    pub(crate) user_ns: u64,
+    pub(crate) system_ns: u64,
+    /// All requests that ended, warm-up included.
+    pub(crate) requests: u64,
+    pub(crate) threads: u64,
+    /// Of all threads together.
+    pub(crate) share: f64,
+    /// Of the busiest thread.
+    pub(crate) busiest_share: f64,
+    /// Time that the thread that waited most spent waiting for a core.
+    pub(crate) waiting_share: f64,
+    pub(crate) max_resident_bytes: u64,
+}
+
+impl OwnCpu {
+    /// Whether the generator was the bottleneck, or nearly.
+    pub(crate) fn is_bottleneck(&self) -> bool {
+        self.busiest_share >= BUSY
+    }
+}
+
+/// A load test's numbers.
+#[derive(Clone, Debug)]
+pub(crate) struct Summary {
+    pub(crate) asked: Asked,
+    /// Requests that ended well.
+    pub(crate) completed: u64,
+    /// Requests that failed.
+    pub(crate) failed: u64,
+    /// Requests that were on their way when time was up: nobody knows how they would have ended.
+    pub(crate) unfinished: u64,
+    pub(crate) never_sent: u64,
+    /// sent − intended of an open loop, warm-up included: of the thread with the highest p99.
+    pub(crate) lag: Lag,
+    pub(crate) stopped: Option<String>,
+    pub(crate) duration_ns: u64,
+    pub(crate) failures: BTreeMap<FailureKind, Group>,
+    pub(crate) statuses: BTreeMap<u16, Group>,
+    pub(crate) versions: BTreeMap<&'static str, u64>,
+    pub(crate) urls: Vec<(String, Group)>,
+    /// Requests to URLs that are not shown apart.
+    pub(crate) further_urls: Option<Group>,
+    pub(crate) phases: Phases,
+    pub(crate) per_connection: PerConnection,
+    pub(crate) connections: u64,
+    pub(crate) failed_connections: u64,
+    pub(crate) body_bytes: u64,
+    pub(crate) request_body_bytes: u64,
+    /// On all connections, warm-up included.
+    pub(crate) sent_bytes: u64,
+    /// On all connections, warm-up included.
+    pub(crate) received_bytes: u64,
+    pub(crate) request_headers: HeaderBytes,
+    pub(crate) response_headers: HeaderBytes,
+    pub(crate) cpu: OwnCpu,
+}
+
+impl Summary {
+    /// The summary of the reports of all threads.
+    ///
+    /// # Errors
+    /// A histogram that cannot be made.
+    pub(crate) fn of(asked: Asked, reports: &[Report]) -> Result<Self> {
+        let mut sums = Sums::new(asked)?;
+        for report in reports {
+            sums.labels(&report.client.urls);
+            report.samples.iter().for_each(|sample| sums.sample(sample));
+            report.client.tallies.iter().for_each(|tally| sums.tally(tally));
+            report.connections.iter().for_each(|row| sums.connection(row));
+            sums.client(report);
+        }
+        Ok(sums.finish(reports))
+    }
+
+    /// Requests that ended well per second.
+    pub(crate) fn per_second(&self) -> f64 {
+        if self.duration_ns == 0 { 0.0 } else { as_f64(self.completed) * 1e9 / as_f64(self.duration_ns) }
+    }
+
+    /// The share of ended requests that were answered well, as siege has it; `None` where none ended.
+    pub(crate) fn availability(&self) -> Option<f64> {
+        let ended = self.completed + self.failed;
+        (ended > 0).then(|| as_f64(self.completed) / as_f64(ended))
+    }
+
+    /// Whether the test is not what was asked for: it was stopped, or requests were never sent.
+    pub(crate) fn is_cut_short(&self) -> bool {
+        self.stopped.is_some() || self.never_sent > 0
+    }
+
+    /// What a reader has to know before believing the numbers.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let time = |ns: u64| format_duration_ns(as_f64(ns));
+        if self.never_sent > 0 {
+            warnings.push(format!(
+                "the schedule was missed: {} requests were due and never sent, since no connection was free",
+                self.never_sent
+            ));
+        }
+        if self.lag.p99_ns > LATE_NS {
+            warnings.push(format!(
+                "the schedule was missed: requests were sent later than intended by {} (p50), {} (p99), {} (max); \
+                 latency counts from the intended time",
+                time(self.lag.p50_ns),
+                time(self.lag.p99_ns),
+                time(self.lag.max_ns)
+            ));
+        }
+        if self.cpu.is_bottleneck() {
+            warnings.push(format!(
+                "the generator was the bottleneck: a thread computed for {:.0} % of its time; use more --threads, \
+                 or a lower load",
+                self.cpu.busiest_share * 100.0
+            ));
+        }
+        if self.cpu.waiting_share >= STARVED {
+            warnings.push(format!(
+                "the generator waited for a core for {:.0} % of its time, which counts as the server's; give it a \
+                 core of its own",
+                self.cpu.waiting_share * 100.0
+            ));
+        }
+        if let Some(reason) = &self.stopped {
+            warnings.push(format!("stopped early: {reason}"));
+        }
+        warnings
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
+pub(crate) fn as_f64(value: u64) -> f64 {
+    value as f64
+}

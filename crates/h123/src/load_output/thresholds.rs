@@ -1,0 +1,236 @@
+//! `--fail-if 'p99>50ms'`: what a test must not come to, for CI.
+
+use std::str::FromStr;
+
+use model::units::{self, format_duration_ns, three_digits};
+use serde_json::{Value, json};
+
+use super::summary::{Summary, as_f64};
+
+/// A metric, a comparison and a value; the test fails where it holds.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Threshold {
+    text: String,
+    metric: Metric,
+    comparison: Comparison,
+    /// Nanoseconds, requests, requests per second, or a share from 0 to 1.
+    value: f64,
+    unit: Unit,
+}
+
+/// What a threshold came to.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Judged {
+    /// The expression as written.
+    pub(crate) text: String,
+    /// What was measured, in the metric's unit; `None` where nothing was.
+    measured: Option<f64>,
+    unit: Unit,
+    /// Whether the test failed by it.
+    pub(crate) is_failed: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Metric {
+    /// Of the latencies of successes.
+    Quantile(f64),
+    Mean,
+    Min,
+    Max,
+    Failed,
+    Availability,
+    Rate,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Comparison {
+    Above,
+    AtLeast,
+    Below,
+    AtMost,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unit {
+    Ns,
+    Requests,
+    Share,
+    PerSecond,
+}
+
+/// What can be compared, and examples, for messages.
+const EXPECTED: &str = "a metric (p50 to p99.99, mean, min, max, failed, availability, rate), \
+     one of > >= < <=, and a value with its unit, such as `p99>50ms`, `failed>1%`, `availability<99.9%`, `rate<1000/s`";
+
+impl FromStr for Threshold {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let fault = |why: &str| format!("found `{text}`{why}, expected {EXPECTED}");
+        let at = text.find(['<', '>']).ok_or_else(|| fault(" without a comparison"))?;
+        let (name, rest) = text.split_at(at);
+        let (comparison, value) = match (rest.as_bytes()[0], rest.as_bytes().get(1)) {
+            (b'>', Some(b'=')) => (Comparison::AtLeast, &rest[2..]),
+            (b'>', _) => (Comparison::Above, &rest[1..]),
+            (_, Some(b'=')) => (Comparison::AtMost, &rest[2..]),
+            _ => (Comparison::Below, &rest[1..]),
+        };
+        let metric = Metric::parse(name.trim())
+            .ok_or_else(|| fault(&format!(" with the unknown metric `{}`", name.trim())))?;
+        let (value, unit) = metric.value(value.trim()).map_err(|why| fault(&format!(" ({why})")))?;
+        Ok(Threshold { text: text.to_owned(), metric, comparison, value, unit })
+    }
+}
+
+impl Metric {
+    fn parse(name: &str) -> Option<Metric> {
+        Some(match name {
+            "mean" => Metric::Mean,
+            "min" => Metric::Min,
+            "max" => Metric::Max,
+            "failed" => Metric::Failed,
+            "availability" => Metric::Availability,
+            "rate" => Metric::Rate,
+            _ => {
+                let digits = name.strip_prefix('p')?;
+                let is_number = digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+                let percent: f64 = digits.parse().ok().filter(|_| is_number)?;
+                return (percent > 0.0 && percent < 100.0).then_some(Metric::Quantile(percent / 100.0));
+            }
+        })
+    }
+
+    /// Reads a value in a unit that fits.
+    fn value(self, text: &str) -> Result<(f64, Unit), String> {
+        let number = |text: &str| -> Result<f64, String> {
+            let value: Option<f64> = text.trim().parse().ok();
+            value.filter(|value| value.is_finite() && *value >= 0.0).ok_or(format!("`{text}` is no number"))
+        };
+        match self {
+            Metric::Quantile(_) | Metric::Mean | Metric::Min | Metric::Max => {
+                let ns = units::parse_duration_ns(text);
+                Ok((as_f64(ns.map_err(|_| format!("`{text}` is no duration such as `50ms`"))?), Unit::Ns))
+            }
+            Metric::Failed if text.ends_with('%') => Ok((units::parse_share(text)?, Unit::Share)),
+            Metric::Failed => Ok((number(text)?, Unit::Requests)),
+            Metric::Availability => Ok((units::parse_share(text)?, Unit::Share)),
+            Metric::Rate => Ok((number(text.strip_suffix("/s").unwrap_or(text))?, Unit::PerSecond)),
+        }
+    }
+}
+
+impl Threshold {
+    /// What it came to. Where nothing was measured, nothing shows that it was kept: it failed.
+    pub(crate) fn judge(&self, summary: &Summary) -> Judged {
+        let latency = &summary.phases.latency;
+        let measured = match (self.metric, self.unit) {
+            (Metric::Quantile(share), _) => latency.quantile(share).map(as_f64),
+            (Metric::Mean, _) => latency.mean(),
+            (Metric::Min, _) => latency.min().map(as_f64),
+            (Metric::Max, _) => latency.max().map(as_f64),
+            (Metric::Failed, Unit::Share) => summary.availability().map(|share| 1.0 - share),
+            (Metric::Failed, _) => Some(as_f64(summary.failed)),
+            (Metric::Availability, _) => summary.availability(),
+            (Metric::Rate, _) => Some(summary.per_second()),
+        };
+        let is_failed = measured.is_none_or(|measured| match self.comparison {
+            Comparison::Above => measured > self.value,
+            Comparison::AtLeast => measured >= self.value,
+            Comparison::Below => measured < self.value,
+            Comparison::AtMost => measured <= self.value,
+        });
+        Judged { text: self.text.clone(), measured, unit: self.unit, is_failed }
+    }
+}
+
+impl Judged {
+    /// What was measured, in words.
+    pub(crate) fn measured(&self) -> String {
+        match (self.measured, self.unit) {
+            (None, _) => "nothing measured".to_owned(),
+            (Some(ns), Unit::Ns) => format_duration_ns(ns),
+            (Some(count), Unit::Requests) => format!("{count}"),
+            (Some(share), Unit::Share) => format!("{} %", percent(share)),
+            (Some(rate), Unit::PerSecond) => format!("{}/s", three_digits(rate)),
+        }
+    }
+
+    /// As JSON.
+    pub(crate) fn to_json(&self) -> Value {
+        let unit = match self.unit {
+            Unit::Ns => "ns",
+            Unit::Requests => "requests",
+            Unit::Share => "share",
+            Unit::PerSecond => "requests/s",
+        };
+        json!({ "expression": self.text, "measured": self.measured, "unit": unit, "failed": self.is_failed })
+    }
+}
+
+/// A share in per cent; near 100 % as many nines as it takes, never rounded up to it.
+pub(crate) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent > 99.0 && percent < 100.0 {
+        format!("{}", (percent * 10_000.0).floor() / 10_000.0)
+    } else {
+        three_digits(percent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expressions_are_read() {
+        let read = |text: &str| {
+            let threshold: Threshold = text.parse().unwrap();
+            (threshold.metric, threshold.comparison, threshold.value, threshold.unit)
+        };
+        assert_eq!(read("p99>50ms"), (Metric::Quantile(0.99), Comparison::Above, 50e6, Unit::Ns));
+        assert_eq!(
+            read(" p99.99 >= 1.5 s "),
+            (Metric::Quantile(0.9999), Comparison::AtLeast, 1.5e9, Unit::Ns)
+        );
+        assert_eq!(read("failed>0"), (Metric::Failed, Comparison::Above, 0.0, Unit::Requests));
+        assert_eq!(read("failed>1%"), (Metric::Failed, Comparison::Above, 0.01, Unit::Share));
+        assert_eq!(read("availability<99.9%"), (Metric::Availability, Comparison::Below, 0.999, Unit::Share));
+        assert_eq!(read("rate<=1000/s"), (Metric::Rate, Comparison::AtMost, 1000.0, Unit::PerSecond));
+        assert_eq!(read("rate<1000"), (Metric::Rate, Comparison::Below, 1000.0, Unit::PerSecond));
+        assert_eq!(read("max>1s").0, Metric::Max);
+    }
+
+    #[test]
+    fn faults_say_what_is_expected() {
+        for (text, why) in [
+            ("", "without a comparison"),
+            ("p99=50ms", "without a comparison"),
+            ("p99>", "is no duration"),
+            ("p99>50", "is no duration"),
+            ("p100>1ms", "unknown metric `p100`"),
+            ("p0>1ms", "unknown metric"),
+            ("p-1>1ms", "unknown metric"),
+            ("pinf>1ms", "unknown metric"),
+            ("q99>1ms", "unknown metric `q99`"),
+            ("failed>x", "is no number"),
+            ("failed>-1", "is no number"),
+            ("availability<99", "expected a share"),
+            ("availability<101%", "expected a share"),
+            ("rate<nan", "is no number"),
+            ("rate>1ms", "is no number"),
+        ] {
+            let fault = text.parse::<Threshold>().unwrap_err();
+            assert!(fault.starts_with(&format!("found `{text}`")), "{fault}");
+            assert!(fault.contains(why) && fault.ends_with(EXPECTED), "{text}: {fault}");
+        }
+    }
+
+    #[test]
+    fn shares_near_all_keep_their_nines() {
+        assert_eq!(percent(1.0), "100");
+        assert_eq!(percent(0.99999), "99.999");
+        assert_eq!(percent(0.999_999_99), "99.9999");
+        assert_eq!(percent(0.5), "50");
+        assert_eq!(percent(0.0), "0");
+    }
+}
