@@ -3,6 +3,7 @@
 pub mod client;
 pub mod contract;
 pub mod dynamic_table;
+pub mod fuzz_targets;
 pub mod h1;
 pub mod h2;
 pub mod h3;

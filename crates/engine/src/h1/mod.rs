@@ -15,7 +15,7 @@ use crate::contract::{Event, Head, HeaderBytes, NotNow, Request, RequestId, Sink
 use crate::protocol::Protocol;
 use body::{Body, Framing, Piece};
 use encode::{Encoder, Pending};
-use head::{Parsed, ResponseHead};
+use head::{KnownHead, Parsed, ResponseHead};
 
 /// What the engine accepts from a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +44,7 @@ pub struct Http1 {
     state: State,
     /// The head, or the part of it, that the input's end cut.
     partial: Vec<u8>,
+    known: KnownHead,
     exchange: Option<Exchange>,
     /// No further request: the peer said so, or `close` was called.
     closing: bool,
@@ -84,6 +85,7 @@ impl Http1 {
             pending: Pending::default(),
             state: State::New,
             partial: Vec::new(),
+            known: KnownHead::default(),
             exchange: None,
             closing: false,
             said_closed: false,
@@ -122,8 +124,13 @@ impl Http1 {
             exchange.answered = true;
         }
         if self.partial.is_empty() {
+            if let Some(head) = self.known.find(bytes) {
+                self.take_head(&head, sink)?;
+                return Ok(head.length);
+            }
             return match head::parse(bytes, &self.limits)? {
                 Parsed::Whole(head) => {
+                    self.known.remember(&bytes[..head.length], head);
                     self.take_head(&head, sink)?;
                     Ok(head.length)
                 }

@@ -36,7 +36,7 @@ use output::Output;
 use push::Pushes;
 use receive::Reader;
 use request::RequestEncoder;
-use response::Block;
+use response::{Block, KnownBlock};
 use settings::{DEFAULT_WINDOW, LocalSettings, PeerSettings};
 use stream::{Phase, Streams};
 
@@ -102,6 +102,7 @@ pub struct Http2 {
     highest_reset: u32,
     reader: Reader,
     block: Option<Block>,
+    known: KnownBlock,
     decoder: Decoder,
     encoder: RequestEncoder,
     received: ReceiveWindow,
@@ -157,6 +158,7 @@ impl Http2 {
             highest_reset: 0,
             reader: Reader::default(),
             block: None,
+            known: KnownBlock::default(),
             decoder: Decoder::new(table),
             encoder: RequestEncoder::new(),
             received: ReceiveWindow::default(),

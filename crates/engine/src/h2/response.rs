@@ -23,6 +23,18 @@ pub(super) struct Block {
     bytes: Vec<u8>,
 }
 
+/// The last header block that left the table as it was.
+#[derive(Debug, Default)]
+pub(super) struct KnownBlock {
+    /// The decoder's, in which it means this.
+    generation: Option<u64>,
+    block: Vec<u8>,
+    fields: Fields,
+}
+
+/// Blocks that are remembered are no longer than this.
+const KNOWN_BYTES: usize = 1024;
+
 impl Block {
     pub(super) fn stream(&self) -> u32 {
         self.stream
@@ -118,10 +130,7 @@ impl Http2 {
         wire: u32,
         sink: &mut Sink<'_>,
     ) -> Result<(), ConnectionError> {
-        let mut fields = Fields::default();
-        self.decoder
-            .decode(block, |field| fields.add(&field))
-            .map_err(|error| ConnectionError::new(ErrorCode::COMPRESSION_ERROR, error.to_string()))?;
+        let fields = self.decode_block(block)?;
         if id.is_multiple_of(2) {
             return self.handle_pushed_fields(id, end_stream, &fields, wire, sink);
         }
@@ -155,6 +164,27 @@ impl Http2 {
             Ok(Section::Trailers) => {}
         }
         if end_stream { self.finish(id, sink) } else { Ok(()) }
+    }
+
+    /// What a block says; the last one is remembered, since a server under load says the same again and again.
+    #[inline]
+    fn decode_block(&mut self, block: &[u8]) -> Result<Fields, ConnectionError> {
+        let generation = self.decoder.generation();
+        if self.known.generation == Some(generation) && self.known.block == block {
+            return Ok(self.known.fields);
+        }
+        let mut fields = Fields::default();
+        self.decoder
+            .decode(block, |field| fields.add(&field))
+            .map_err(|error| ConnectionError::new(ErrorCode::COMPRESSION_ERROR, error.to_string()))?;
+        // One that changed the table would have to change it again.
+        if self.decoder.generation() == generation && block.len() <= KNOWN_BYTES {
+            self.known.generation = Some(generation);
+            self.known.block.clear();
+            self.known.block.extend_from_slice(block);
+            self.known.fields = fields;
+        }
+        Ok(fields)
     }
 
     /// The response is whole, or says so.

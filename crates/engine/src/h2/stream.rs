@@ -57,7 +57,7 @@ pub enum Section {
 }
 
 /// A field section as it is decoded.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Fields {
     status: Option<u16>,
     content_length: Option<u64>,

@@ -1,5 +1,6 @@
 //! HTTP/3 for a client (RFC 9114) over [`crate::quic`].
 
+pub(crate) mod any_bytes;
 mod early;
 pub mod error;
 pub mod frame;

@@ -5,6 +5,7 @@
 mod authority;
 mod client;
 mod early_data;
+mod fuzz_smoke;
 mod qpack;
 mod quic;
 mod quic_peer;

@@ -26,6 +26,8 @@ pub struct Decoder {
     limit: usize,
     /// The limit fell below the table's size: the next block must begin with an update.
     update_due: bool,
+    /// Changes with the table, so that a block means the same as long as this is the same.
+    generation: u64,
     name: Vec<u8>,
     value: Vec<u8>,
 }
@@ -61,6 +63,7 @@ impl Decoder {
             table: DynamicTable::new(DEFAULT_TABLE_BYTES.min(limit)),
             limit,
             update_due: false,
+            generation: 0,
             name: Vec::new(),
             value: Vec::new(),
         }
@@ -70,6 +73,13 @@ impl Decoder {
     pub fn set_limit(&mut self, limit: usize) {
         self.limit = limit;
         self.update_due = limit < self.table.capacity();
+        self.generation += 1;
+    }
+
+    /// A number that changes whenever a block that was decoded before could mean something else.
+    #[inline]
+    pub fn generation(&self) -> u64 {
+        self.generation
     }
 
     /// The dynamic table's size in bytes.
@@ -111,6 +121,7 @@ impl Decoder {
         match usize::try_from(size) {
             Ok(capacity) if capacity <= self.limit => {
                 self.table.set_capacity(capacity);
+                self.generation += 1;
                 self.update_due = false;
                 Ok(())
             }
@@ -205,6 +216,7 @@ impl Decoder {
         source: &NameSource,
         value: &StringAt,
     ) -> Result<Field<'a>, HpackError> {
+        self.generation += 1;
         let value = value.bytes(block, &self.value);
         let (name, kind) = match source {
             NameSource::Static(position) => {
