@@ -804,6 +804,24 @@ fn requests_are_compressed_and_repeated_blocks_copied() {
 }
 
 #[test]
+fn equal_blocks_mean_what_the_table_says_now() {
+    let requests: Vec<Request> = (0..5).map(|_| get("/a")).collect();
+    // `content-length` enters the table as 3, later as 5; 0xbe is its newest entry.
+    let (first, again, other) = (&b"\x88\x5c\x013"[..], &b"\x88\xbe"[..], &b"\x88\x5c\x015"[..]);
+    let mut script = Script::new();
+    for (stream, block, body) in
+        [(1, first, "abc"), (3, again, "abc"), (5, again, "abc"), (7, other, "abcde"), (9, again, "abcde")]
+    {
+        script =
+            script.frame(kind::HEADERS, flag::END_HEADERS, stream, block).data(stream, true, body.as_bytes());
+    }
+    let (_, log, _) = run(&requests, &script.bytes, &[usize::MAX]);
+    let lengths: Vec<Option<u64>> = (1..=5).map(|id| log.head_of(id).content_length).collect();
+    assert_eq!(lengths, [Some(3), Some(3), Some(3), Some(5), Some(5)]);
+    assert!((1..=5).all(|id| log.has_ended(id)), "{:?}", log.0);
+}
+
+#[test]
 fn long_requests_are_continued() {
     let mut long = get("/long");
     long.fields.push(("x-long".to_owned(), "\u{1}".repeat(20_000)));
