@@ -11,6 +11,8 @@ pub(crate) enum Exit {
     Usage,
     /// Done, but at least one cell failed or is invalid.
     Invalid,
+    /// Done, and a threshold that was asked for did not hold.
+    Threshold,
     /// Interrupted; what was measured is stored.
     Interrupted,
 }
@@ -23,6 +25,7 @@ impl Exit {
             Exit::ToolFailed => 1,
             Exit::Usage => 2,
             Exit::Invalid => 3,
+            Exit::Threshold => 4,
             Exit::Interrupted => 130,
         }
     }

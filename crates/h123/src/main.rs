@@ -4,7 +4,10 @@ mod commands;
 mod cores;
 mod exit;
 mod library;
-mod load_summary;
+mod load_options;
+mod load_output;
+mod load_plan;
+mod places;
 mod progress;
 mod result;
 mod run;
@@ -33,7 +36,7 @@ struct Cli {
 enum Command {
     Run(commands::run::RunArgs),
     Plan(commands::plan::PlanArgs),
-    Load(commands::load::LoadArgs),
+    Load(Box<commands::load::LoadArgs>),
     Trace(commands::trace::TraceArgs),
     Serve(commands::serve::ServeArgs),
     Report(commands::report::ReportArgs),

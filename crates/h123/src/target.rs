@@ -14,6 +14,7 @@ use crate::exit::UsageError;
 
 /// Whom to trust: options that several commands share.
 #[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "TLS")]
 pub(crate) struct TrustOptions {
     /// Accept any certificate
     #[arg(short = 'k', long, conflicts_with = "cacert")]

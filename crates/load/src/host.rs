@@ -18,6 +18,8 @@ pub(crate) struct Host<'a> {
     pub(crate) connecting: u32,
     /// Connections that could take a request when last looked at, each once.
     pub(crate) idle: VecDeque<usize>,
+    /// Whether there were fewer connections than wanted when last looked at.
+    pub(crate) wants_more: bool,
     /// No connection is opened before this time.
     pub(crate) reopen_ns: u64,
 }
@@ -46,7 +48,15 @@ impl Host<'_> {
                 )?,
             };
             let idle = VecDeque::new();
-            hosts.push(Host { target, config, open: 0, connecting: 0, idle, reopen_ns: 0 });
+            hosts.push(Host {
+                target,
+                config,
+                open: 0,
+                connecting: 0,
+                idle,
+                wants_more: false,
+                reopen_ns: 0,
+            });
         }
         Ok(hosts)
     }

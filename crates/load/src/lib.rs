@@ -5,7 +5,9 @@
 
 mod clock;
 mod connection;
+mod ending;
 mod host;
+mod live;
 mod opening;
 mod request;
 mod seam;
@@ -19,5 +21,7 @@ mod wait;
 mod worker;
 
 pub use clock::Clock;
+pub use live::{Live, Snapshot};
 pub use seam::serve_assignment;
-pub use worker::{Report, run};
+pub use tally::recorded;
+pub use worker::{Report, run, run_shown};

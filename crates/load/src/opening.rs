@@ -26,7 +26,7 @@ impl Worker<'_> {
                 return false;
             }
         };
-        let seed = self.assignment.seed ^ u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let seed = self.seed ^ u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let engine = match Client::new(config, remote, self.clock.base(), seed) {
             Ok(engine) => engine,
             Err(failure) => {
@@ -103,6 +103,8 @@ impl Worker<'_> {
             && conn.row.ready_ns.is_some()
         {
             conn.was_ready = true;
+            // The engine's own share of the handshake (verifying, deriving keys) is part of it.
+            conn.row.ready_ns = Some(self.clock.now_ns());
             self.hosts[conn.host].connecting -= 1;
         }
     }

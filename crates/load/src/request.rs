@@ -6,6 +6,7 @@ use engine::Request;
 use model::assignment::{Assignment, Target, Workload};
 use model::options::Body;
 use model::page::ResourceKind;
+use workload::Seeds;
 use workload::urls::Pattern;
 
 /// The name that our clients give themselves.
@@ -59,7 +60,7 @@ impl Requests {
                 body: body.unwrap_or_default(),
             });
         }
-        Ok(Requests { templates, patterns, labels, seed: assignment.seed })
+        Ok(Requests { templates, patterns, labels, seed: Seeds::new(assignment.seed, assignment.group).own })
     }
 
     /// The request to a URL; `number` is the request's own.

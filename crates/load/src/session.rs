@@ -1,6 +1,7 @@
 //! What all connections of a worker share: the workload, the requests in flight and the finished rows.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use anyhow::Result;
 use engine::{Event, Head, RequestId};
@@ -9,6 +10,7 @@ use model::sample::{ConnectionRow, Failure, FailureKind, Outcome, Sample};
 use model::{HttpVersion, Variant};
 use workload::{Due, Work};
 
+use crate::live::Live;
 use crate::tally::{Tallies, Times};
 
 /// The shared state of a worker's connections.
@@ -29,6 +31,8 @@ pub(crate) struct Session {
     stop_at_failed_ppm: Option<u32>,
     /// Why the work ends before it is done.
     pub(crate) stopped: Option<String>,
+    /// Where it is shown how far the work is.
+    pub(crate) live: Option<Arc<Live>>,
 }
 
 /// A request by its slot and its number: slots are used again.
@@ -69,6 +73,7 @@ impl Session {
             failed: 0,
             stop_at_failed_ppm: options.stop_at_failed_ppm,
             stopped: None,
+            live: None,
         })
     }
 
@@ -119,14 +124,19 @@ impl Session {
     }
 
     /// Every open request fails, in the order of sending.
-    pub(crate) fn fail_open(&mut self, failure: &Failure, now: u64) {
+    pub(crate) fn fail_open(&mut self, failure: impl Fn(&Sample) -> Failure, now: u64) {
         let mut rows: Vec<Sample> = self.open.drain().collect();
         rows.sort_by_key(|sample| sample.request);
         for mut sample in rows {
             sample.done_ns = Some(now);
-            sample.outcome = Outcome::Failed(failure.clone());
+            sample.outcome = Outcome::Failed(failure(&sample));
             self.finish(sample);
         }
+    }
+
+    /// How many requests are in flight.
+    pub(crate) fn open_requests(&self) -> usize {
+        self.open.rows.len() - self.open.free.len()
     }
 
     pub(crate) fn handle(&mut self, event: Event<'_>, row: &mut ConnectionRow, now: u64) -> Effect {
@@ -181,6 +191,9 @@ impl Session {
 
     fn finish(&mut self, sample: Sample) {
         self.work.handle_done(sample.url);
+        if let Some(live) = &self.live {
+            live.ended(&sample);
+        }
         self.ended += 1;
         if !sample.outcome.is_ok() {
             self.failed += 1;

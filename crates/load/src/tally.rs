@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Serializer, V2Serializer};
+use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 use model::assignment::Lag;
 use model::sample::{Outcome, Sample};
 use model::tally::{Tally, TallyKey};
@@ -142,6 +142,14 @@ impl Tallies {
         };
         self.kept.into_iter().map(whole).collect()
     }
+}
+
+/// The values of a tally's histogram, each with how many times it was recorded; none of bytes that are no histogram.
+pub fn recorded(histogram: &[u8]) -> Vec<(u64, u64)> {
+    let mut bytes = histogram;
+    let Ok(histogram) = Deserializer::new().deserialize::<u32, _>(&mut bytes) else { return Vec::new() };
+    let values = histogram.iter_recorded();
+    values.map(|value| (value.value_iterated_to(), u64::from(value.count_at_value()))).collect()
 }
 
 fn blank(key: TallyKey) -> Tally {

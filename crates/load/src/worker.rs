@@ -1,5 +1,6 @@
 //! The loop: pacer, workload, engine, transport and recorder are values in it, never copies of it.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
@@ -8,11 +9,12 @@ use model::assignment::{Assignment, ClientReport, ConnectionSums};
 use model::sample::{ConnectionRow, Failure, FailureKind, Sample};
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
-use workload::{Connections, Work};
+use workload::{Connections, Seeds, Work};
 
 use crate::clock::Clock;
 use crate::connection::Conn;
 use crate::host::Host;
+use crate::live::Live;
 use crate::request::Requests;
 use crate::session::Session;
 use crate::system::{self, Usage};
@@ -42,7 +44,16 @@ pub struct Report {
 /// Only what keeps the work from beginning: a TLS configuration or an epoll instance that cannot be made, a body's
 /// file that cannot be read. What fails later is a row with its outcome.
 pub fn run(assignment: &Assignment, stop: &AtomicBool) -> Result<Report> {
+    run_shown(assignment, stop, None)
+}
+
+/// As [`run`], and `live` shows how far the work is.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_shown(assignment: &Assignment, stop: &AtomicBool, live: Option<Arc<Live>>) -> Result<Report> {
     let mut worker = Worker::new(assignment)?;
+    worker.session.live = live;
     let before = system::thread_usage();
     let started_ns = worker.clock.now_ns();
     worker.run(stop)?;
@@ -53,6 +64,8 @@ pub fn run(assignment: &Assignment, stop: &AtomicBool) -> Result<Report> {
 pub(crate) struct Worker<'a> {
     pub(crate) assignment: &'a Assignment,
     pub(crate) clock: Clock,
+    /// What connections draw from.
+    pub(crate) seed: u64,
     pub(crate) hosts: Vec<Host<'a>>,
     requests: Requests,
     pub(crate) policy: Connections,
@@ -70,6 +83,7 @@ pub(crate) struct Worker<'a> {
     buffer: Vec<u8>,
     finished_ns: u64,
     never_sent: u64,
+    unfinished: u64,
 }
 
 impl<'a> Worker<'a> {
@@ -80,16 +94,18 @@ impl<'a> Worker<'a> {
         let limit =
             if variant.http() == model::HttpVersion::Http11 { assignment.pins.http1_connections } else { 1 };
         // All that takes time is done before the workload's time begins.
-        let paths = Work::new(&assignment.workload, options, assignment.seed, 0);
+        let seeds = Seeds::new(assignment.seed, assignment.group);
+        let paths = Work::new(&assignment.workload, options, seeds, 0);
         let requests = Requests::new(assignment, &paths.paths())?;
         let hosts = Host::all(assignment, paths.targets())?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).context("no epoll instance could be made")?;
         let buffer = vec![0; READ_BYTES];
         wait::be_punctual();
-        let work = Work::new(&assignment.workload, options, assignment.seed, clock.now_ns());
+        let work = Work::new(&assignment.workload, options, seeds, clock.now_ns());
         Ok(Worker {
             assignment,
             clock,
+            seed: seeds.own,
             hosts,
             requests,
             policy: work.connections(limit),
@@ -105,6 +121,7 @@ impl<'a> Worker<'a> {
             buffer,
             finished_ns: 0,
             never_sent: 0,
+            unfinished: 0,
         })
     }
 
@@ -113,8 +130,7 @@ impl<'a> Worker<'a> {
         loop {
             let now = self.clock.now_ns();
             if now >= self.assignment.deadline_ns {
-                let reason = "the time limit passed".to_owned();
-                self.session.fail_open(&Failure { kind: FailureKind::Timeout, reason }, now);
+                self.time_out(now);
                 break;
             }
             let is_over = |session: &Session| session.work.is_finished(now) || session.stopped.is_some();
@@ -125,6 +141,9 @@ impl<'a> Worker<'a> {
             if is_over(&self.session) {
                 break;
             }
+            if let Some(live) = &self.session.live {
+                live.holds(self.conns.len() - self.free.len(), self.session.open_requests());
+            }
             self.wait(&mut events)?;
             for event in events.drain(..) {
                 self.ready(event);
@@ -133,6 +152,7 @@ impl<'a> Worker<'a> {
             self.fire_timers();
         }
         self.finished_ns = self.clock.now_ns();
+        self.unfinished = self.unfinished();
         self.never_sent = self.session.work.give_up();
         self.close_all();
         Ok(())
@@ -153,16 +173,21 @@ impl<'a> Worker<'a> {
     fn dispatch(&mut self, now: u64) {
         self.session.work.handle_time(now);
         let (at_once, _) = self.session.work.opened_by(now);
+        let left = u32::try_from(self.session.work.left()).unwrap_or(u32::MAX);
         for host in 0..self.hosts.len() {
             self.hand_out(host);
             let waiting = u32::try_from(self.session.work.waiting(host)).unwrap_or(u32::MAX);
             let Host { open, connecting, .. } = self.hosts[host];
+            // A connection that no request is left for is not opened.
+            let at_once = at_once.min((open - connecting).saturating_add(left));
             let wanted = at_once.max(open.saturating_add(waiting.saturating_sub(connecting)));
-            while now >= self.hosts[host].reopen_ns && self.hosts[host].open < wanted.min(self.policy.limit) {
+            let wanted = wanted.min(self.policy.limit);
+            while now >= self.hosts[host].reopen_ns && self.hosts[host].open < wanted {
                 if !self.open_connection(host, now) {
                     break;
                 }
             }
+            self.hosts[host].wants_more = self.hosts[host].open < wanted;
         }
     }
 
@@ -314,14 +339,14 @@ impl<'a> Worker<'a> {
 
     fn wait(&mut self, events: &mut Vec<epoll::Event>) -> Result<()> {
         let now = self.clock.now_ns();
-        let (at_once, next_opening) = self.session.work.opened_by(now);
+        let (_, next_opening) = self.session.work.opened_by(now);
         let mut until = (now + LONGEST_WAIT_NS).min(self.assignment.deadline_ns);
         for wish in [self.timers.next(), self.session.work.next_ns(), next_opening].into_iter().flatten() {
             until = until.min(wish);
         }
         for host in &self.hosts {
-            if host.open == 0 || host.open < at_once {
-                until = until.min(host.reopen_ns.max(now));
+            if host.wants_more && host.reopen_ns > now {
+                until = until.min(host.reopen_ns);
             }
         }
         wait::for_events(&self.epoll, &self.clock, until, events)?;
@@ -375,6 +400,7 @@ impl<'a> Worker<'a> {
             max_resident_bytes: system::max_resident_bytes(),
             lag: self.session.lag.lag(),
             never_sent: self.never_sent,
+            unfinished: self.unfinished,
             stopped: self.session.stopped,
             tallies: self.session.tallies.finish()?,
             further_connections: self.further_connections,

@@ -164,6 +164,10 @@ pub struct ClientReport {
     pub lag: Lag,
     /// Requests that were due and never sent: the queue was full, or the end came first.
     pub never_sent: u64,
+    /// Requests in flight, or waiting for a connection that never became ready, when time ended the workload. They have
+    /// no row: nobody knows how they would have ended.
+    #[serde(default)]
+    pub unfinished: u64,
     /// Why the client stopped before its workload was done, where it did.
     pub stopped: Option<String>,
     /// Requests that have no row of their own, summed up.

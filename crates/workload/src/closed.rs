@@ -93,6 +93,10 @@ impl ClosedLoop {
         self.urls.targets()
     }
 
+    pub(crate) fn left(&self) -> u64 {
+        self.limits.requests.map_or(u64::MAX, |limit| limit.saturating_sub(self.begun))
+    }
+
     pub(crate) fn connections(&self) -> u32 {
         self.connections
     }

@@ -44,12 +44,27 @@ pub enum Work {
 /// Streams of random numbers that are drawn from one seed and must not depend on each other.
 const ORDER: u64 = 1;
 const THINKING: u64 = 2;
-const ARRIVALS: u64 = 3;
+
+/// What a client draws its random numbers from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seeds {
+    /// Of what all clients of one workload must draw alike: the arrivals that they deal out among them.
+    pub shared: u64,
+    /// Of all else.
+    pub own: u64,
+}
+
+impl Seeds {
+    /// The seeds of client group number `group` where `seed` is the run's.
+    pub fn new(seed: u64, group: u16) -> Self {
+        Seeds { shared: seed, own: SplitMix64::new(seed ^ (u64::from(group) << 48)).next_u64() }
+    }
+}
 
 impl Work {
     /// The workload of an assignment, beginning at `now` (nanoseconds since the run's start).
-    pub fn new(workload: &assignment::Workload, options: &Options, seed: u64, now: u64) -> Self {
-        let seed_of = |stream: u64| SplitMix64::new(seed ^ stream.rotate_left(32)).next_u64();
+    pub fn new(workload: &assignment::Workload, options: &Options, seeds: Seeds, now: u64) -> Self {
+        let seed_of = |stream: u64| SplitMix64::new(seeds.own ^ stream.rotate_left(32)).next_u64();
         let urls_of = |paths: &[String]| urls::Urls::new(paths.len(), &options.requests, seed_of(ORDER));
         match workload {
             assignment::Workload::Page { page } => Work::Page(PageLoader::new(page.clone(), now)),
@@ -85,8 +100,8 @@ impl Work {
                 warmup_ns,
                 queue_limit,
             } => {
-                // All clients of one schedule draw the same arrivals and deal them out: the run's seed is theirs.
-                let pacer = Pacer::new(schedule, *requests, *warmup_ns, seed_of(ARRIVALS));
+                let pacer =
+                    Pacer::new(schedule, *requests, *warmup_ns, SplitMix64::new(seeds.shared).next_u64());
                 let setup = open::Setup {
                     now,
                     warmup_ns: *warmup_ns,
@@ -205,6 +220,14 @@ impl Work {
                 open.give_up();
                 open.never_sent()
             }
+        }
+    }
+
+    /// How many requests are still to be begun at most.
+    pub fn left(&self) -> u64 {
+        match self {
+            Work::Page(_) | Work::Open(_) => u64::MAX,
+            Work::Closed(closed) => closed.left(),
         }
     }
 

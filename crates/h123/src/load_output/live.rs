@@ -90,8 +90,7 @@ pub(crate) fn show(lives: &[Arc<Live>], goal: Goal, done: &Receiver<()>) {
         let rate = rate(&mut earlier, elapsed, ended);
         let view = View { goal, elapsed, now, rate };
         let text = if is_terminal {
-            let width = rustix::termios::tcgetwinsize(stderr()).map_or(80, |size| usize::from(size.ws_col));
-            let lines = block(&view, width.max(20));
+            let lines = block(&view, width());
             let text = redraw(shown, &lines);
             shown = lines.len();
             text
@@ -103,6 +102,15 @@ pub(crate) fn show(lives: &[Arc<Live>], goal: Goal, done: &Receiver<()>) {
     }
     // The summary takes the block's place.
     let _ = stderr().lock().write_all(redraw(shown, &[]).as_bytes());
+}
+
+/// How wide the terminal is now.
+fn width() -> usize {
+    const UNKNOWN: usize = 80;
+    match rustix::termios::tcgetwinsize(stderr()) {
+        Ok(size) if size.ws_col > 0 => usize::from(size.ws_col).max(20),
+        _ => UNKNOWN,
+    }
 }
 
 fn ended(now: &Snapshot) -> u64 {

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::tool::{Ended, H123, cell, folder, machine, repository, summary};
+use crate::tool::{Ended, H123, cell, check, folder, machine, repository, summary};
 
 const STUDY: &str = r#"
 question = "Does the study go on?"
@@ -66,6 +66,10 @@ while True:
 
 /// Runs a study with a good server and a bad one; gives the bad one's cell and what was said.
 fn study_with(script: &str) -> (Value, Ended) {
+    study_of("h1", script)
+}
+
+fn study_of(variant: &str, script: &str) -> (Value, Ended) {
     let _machine = machine();
     let folder = folder();
     for name in ["networks", "pages"] {
@@ -73,9 +77,12 @@ fn study_with(script: &str) -> (Value, Ended) {
     }
     let server = folder.path().join("servers/bad");
     std::fs::create_dir_all(&server).unwrap();
-    std::fs::write(server.join("server.toml"), ADAPTER).unwrap();
+    let speaking = |text: &str| {
+        text.replace("\"h1\"", &format!("\"{variant}\"")).replace("ports.h1", &format!("ports.{variant}"))
+    };
+    std::fs::write(server.join("server.toml"), speaking(ADAPTER)).unwrap();
     std::fs::write(server.join("server.py"), script).unwrap();
-    std::fs::write(folder.path().join("study.toml"), STUDY.replace("SERVER", "bad")).unwrap();
+    std::fs::write(folder.path().join("study.toml"), speaking(STUDY).replace("SERVER", "bad")).unwrap();
     let ended = run(folder.path());
     let summary = summary(&folder.path().join("out"));
     assert_eq!(cell(&summary, &["origin"])["runs_ok"], 1, "the good server's run: {summary:#}");
@@ -117,34 +124,56 @@ fn a_server_that_dies_in_the_middle_fails() {
     assert!(reasons.contains("died") && reasons.contains("I die") && reasons.contains('7'), "{reasons}");
 }
 
+/// The named check condemned the cell, and said this.
+fn expect_condemned(cell: &Value, name: &str, measured: &str) {
+    assert_eq!(cell["status"], "invalid", "{cell:#}");
+    let check = check(cell, name);
+    assert_eq!(check["result"], "invalid", "{check:#}");
+    assert!(check["measured"].as_str().unwrap().contains(measured), "{measured} in {check:#}");
+}
+
 #[test]
 fn wrong_answers_are_counted_and_condemn_the_cell() {
     let body = "\n    peer.sendall(b'HTTP/1.1 200 OK\\r\\ncontent-length: 3\\r\\n\\r\\nabc')\n";
     let (cell, _) = study_with(&format!("{SERVE}{body}"));
-    assert_ne!(cell["status"], "valid", "{cell:#}");
-    assert!(cell.to_string().contains("body_length") || reasons(&cell).contains("body"), "{cell:#}");
+    expect_condemned(&cell, "body_length", "1 of 1");
+    expect_condemned(&cell, "failed_requests", "wrong_length");
     let status = "\n    peer.sendall(b'HTTP/1.1 503 No\\r\\ncontent-length: 0\\r\\n\\r\\n')\n";
     let (cell, _) = study_with(&format!("{SERVE}{status}"));
-    assert_ne!(cell["status"], "valid", "{cell:#}");
-    assert!(cell.to_string().contains("503"), "{cell:#}");
+    expect_condemned(&cell, "status", "503");
     let garbage = "\n    peer.sendall(b'\\x00\\x01\\x02 what is HTTP?\\r\\n\\r\\n')\n";
     let (cell, _) = study_with(&format!("{SERVE}{garbage}"));
-    assert_ne!(cell["status"], "valid", "{cell:#}");
+    expect_condemned(&cell, "failed_requests", "protocol");
 }
 
 #[test]
 fn resets_are_counted() {
     let (cell, _) = study_with(&format!("{SERVE}\n    reset(peer)\n"));
-    assert_ne!(cell["status"], "valid", "{cell:#}");
-    assert!(cell.to_string().contains("reset"), "{cell:#}");
+    expect_condemned(&cell, "failed_requests", "1 reset");
 }
 
 #[test]
-fn a_stalled_server_is_a_timeout() {
-    let (cell, _) =
-        study_with(&format!("{SERVE}\n    peers = globals().setdefault('peers', []); peers.append(peer)\n"));
-    assert_ne!(cell["status"], "valid", "{cell:#}");
-    assert!(cell.to_string().contains("time"), "{cell:#}");
+fn a_server_that_stalls_before_its_answer_is_a_timeout() {
+    let keep = "\n    peers = globals().setdefault('peers', []); peers.append(peer)\n";
+    let (cell, _) = study_with(&format!("{SERVE}{keep}"));
+    expect_condemned(&cell, "failed_requests", "1 timeout");
+}
+
+/// Listens at one TCP and one UDP port and never says a word.
+const SILENCE: &str = "
+import socket, sys, time
+listener = socket.create_server((sys.argv[1], int(sys.argv[2])))
+datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+datagrams.bind((sys.argv[1], int(sys.argv[2])))
+time.sleep(60)
+";
+
+#[test]
+fn a_server_that_stalls_in_a_handshake_is_a_timeout_too() {
+    for variant in ["h1s", "h2", "h3"] {
+        let (cell, _) = study_of(variant, SILENCE);
+        expect_condemned(&cell, "failed_requests", "1 timeout");
+    }
 }
 
 #[test]

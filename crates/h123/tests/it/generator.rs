@@ -10,14 +10,14 @@ use tempfile::TempDir;
 use crate::tool::{H123, folder, h123, machine, repository};
 
 /// The origin on ports of its own; ends when dropped.
-struct Serving {
+pub(crate) struct Serving {
     child: Child,
-    folder: TempDir,
-    port: u16,
+    pub(crate) folder: TempDir,
+    pub(crate) port: u16,
 }
 
 impl Serving {
-    fn start() -> Serving {
+    pub(crate) fn start() -> Serving {
         let folder = folder();
         let port = five_free_ports();
         let mut child = Command::new(H123)
@@ -34,12 +34,12 @@ impl Serving {
         Serving { child, folder, port }
     }
 
-    fn url(&self, offset: u16, path: &str) -> String {
+    pub(crate) fn url(&self, offset: u16, path: &str) -> String {
         let scheme = if matches!(offset, 0 | 2) { "http" } else { "https" };
         format!("{scheme}://127.0.0.1:{}{path}", self.port + offset)
     }
 
-    fn ca(&self) -> String {
+    pub(crate) fn ca(&self) -> String {
         self.folder.path().join("ca.pem").to_str().unwrap().to_owned()
     }
 }

@@ -9,6 +9,8 @@ mod bad_servers;
 mod browser;
 mod generator;
 mod interrupted;
+mod load_options;
+mod load_output;
 mod nginx;
 mod permissions;
 mod quick;

@@ -1,0 +1,435 @@
+//! From the options of `h123 load` to assignments: what contradicts itself is refused in one line.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{Result, bail};
+use model::assignment::{ASSIGNMENT_VERSION, Assignment, Target, Trust, Workload};
+use model::options::{Body, ConnectionOptions, Options, PathOptions, RequestOptions};
+use model::pins::CongestionControl;
+use model::schedule::{Arrivals, Schedule, ScriptEntry, Share, Stage};
+use model::{Pins, Variant, units};
+use workload::formats::{timing_script, url_list};
+use workload::urls::Pattern;
+
+use crate::commands::load::LoadArgs;
+use crate::exit::UsageError;
+use crate::places::Places;
+use crate::target::{Url, variant_for};
+
+/// A load test that nothing ends, ends after this long.
+const DEFAULT_DURATION_NS: u64 = 10 * units::NANOS_PER_S;
+/// After the last request was begun, this long is waited for its answer.
+const GRACE_NS: u64 = 30 * units::NANOS_PER_S;
+/// Hosts in one list.
+const MOST_HOSTS: usize = 1000;
+
+/// One assignment per thread, and how long each look-up of a name took, in nanoseconds.
+///
+/// # Errors
+/// Options that contradict each other, files that cannot be read, names that do not resolve.
+pub(crate) fn assignments(args: &LoadArgs) -> Result<(Vec<Assignment>, Vec<u64>)> {
+    check(args)?;
+    let listed = Listed::of(args)?;
+    let variant = variant_for(&listed.urls[0], args.variant)?;
+    let trust = args.trust.resolve()?;
+    let (targets, target_of, dns_ns) = targets(args, &listed.urls, variant, &trust)?;
+    let options = options(args, &listed, targets[1..].to_vec(), &target_of)?;
+    let mut pins = Pins::default();
+    if let Some(name) = &args.connecting.congestion_control {
+        pins.congestion_control = congestion_control(name)?;
+    }
+    let clock = load::Clock::begin();
+    let lasts_ns = lasts_ns(args, &listed);
+    let assignments = (0..args.load.threads)
+        .map(|index| {
+            let share = |total: u64| share(total, index, args.load.threads);
+            Assignment {
+                version: ASSIGNMENT_VERSION,
+                #[expect(clippy::cast_possible_truncation, reason = "at most 256 threads")]
+                group: index as u16,
+                node: "local".to_owned(),
+                clock: clock.clone(),
+                target: targets[0].clone(),
+                workload: workload(args, &listed, index),
+                pins: pins.clone(),
+                seed: args.load.seed,
+                deadline_ns: lasts_ns.map_or(u64::MAX, |lasts| {
+                    lasts.saturating_add(args.load.warmup).saturating_add(GRACE_NS)
+                }),
+                options: Options { most_rows: options.most_rows.map(share), ..options.clone() },
+            }
+        })
+        .collect();
+    Ok((assignments, dns_ns))
+}
+
+/// Thread `index`'s part of a number that all threads share.
+fn share(total: u64, index: u32, threads: u32) -> u64 {
+    let threads = u64::from(threads);
+    total / threads + u64::from(u64::from(index) < total % threads)
+}
+
+/// Refuses what contradicts itself.
+fn check(args: &LoadArgs) -> Result<()> {
+    let faults = schedule_faults(args).into_iter().chain(other_faults(args));
+    match faults.into_iter().find(|(is_fault, _)| *is_fault) {
+        Some((_, fault)) => Err(UsageError(fault).into()),
+        None => Ok(()),
+    }
+}
+
+/// What may be wrong about open and closed loops; each with whether it is.
+fn schedule_faults(args: &LoadArgs) -> Vec<(bool, String)> {
+    let load = &args.load;
+    let schedules = [
+        ("--rate", load.rate.is_some()),
+        ("--stages", !load.stages.is_empty()),
+        ("--script", load.script.is_some()),
+    ];
+    let open: Vec<&str> = schedules.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
+    let name = open.first().copied().unwrap_or("a closed loop");
+    let is_open = !open.is_empty();
+    let together = |one: bool, other: bool, what: &str| (one && other, format!("found {what}"));
+    let script = load.script.is_some();
+    let closed = "expected it with a closed loop";
+    vec![
+        (open.len() > 1, format!("found {} together, expected one of them", open.join(" and "))),
+        together(load.poisson, script || !is_open, "--poisson, expected it with --rate or --stages"),
+        together(is_open, load.think.is_some(), &format!("--think with {name}, {closed}")),
+        together(
+            is_open,
+            load.ramp_up.is_some(),
+            &format!("--ramp-up with {name}, {closed} (a rate ramps with --stages)"),
+        ),
+        together(
+            is_open,
+            args.connecting.coalesce.is_some(),
+            &format!("--coalesce with {name}, expected no --coalesce where latency is measured"),
+        ),
+        together(
+            load.duration.is_some(),
+            !load.stages.is_empty(),
+            "--duration with --stages, expected the stages' own durations",
+        ),
+        together(
+            load.duration.is_some(),
+            script,
+            "--duration with --script, expected the script's own times",
+        ),
+        together(script, args.requesting.urls.is_some(), "--script with --urls, expected one of them"),
+        together(script, load.warmup > 0, "--warmup with --script, expected the script alone"),
+        together(
+            !load.stages.is_empty(),
+            load.stages.iter().all(|stage| stage.from.0 + stage.to.0 == 0),
+            "stages without any request, expected a rate above 0",
+        ),
+    ]
+}
+
+/// What may be wrong about the rest; each with whether it is.
+fn other_faults(args: &LoadArgs) -> Vec<(bool, String)> {
+    let (load, requesting, connecting) = (&args.load, &args.requesting, &args.connecting);
+    let nothing = args.url.is_none() && requesting.urls.is_none() && load.script.is_none();
+    let no_time = [connecting.timeout, connecting.connect_timeout].contains(&Some(0));
+    vec![
+        (nothing, "found no URL, expected one, or --urls or --script".into()),
+        (requesting.random && requesting.urls.is_none(), "found --random, expected it with --urls".into()),
+        (connecting.ipv4 && connecting.ipv6, "found --ipv4 and --ipv6 together, expected one of them".into()),
+        (
+            load.threads > load.connections,
+            format!(
+                "found {} threads for {} connections, expected at most one thread per connection",
+                load.threads, load.connections
+            ),
+        ),
+        (load.queue == 0, "found --queue 0, expected at least 1".into()),
+        (no_time, "found a timeout of 0, expected more than 0".into()),
+    ]
+}
+
+/// The URLs of a test, from the command line or from a file.
+struct Listed {
+    urls: Vec<Url>,
+    methods: Vec<Option<String>>,
+    bodies: Vec<Option<Body>>,
+    script: Vec<ScriptEntry>,
+}
+
+impl Listed {
+    fn of(args: &LoadArgs) -> Result<Listed> {
+        let base = args.url.as_deref().map(Url::parse).transpose()?;
+        let mut listed =
+            Listed { urls: Vec::new(), methods: Vec::new(), bodies: Vec::new(), script: Vec::new() };
+        if let Some(path) = &args.load.script {
+            listed.read_script(path, base.as_ref())?;
+        } else if let Some(path) = &args.requesting.urls {
+            let text = read(path, "--urls")?;
+            let at = |error: String| UsageError(format!("--urls {}: {error}", path.display()));
+            for entry in url_list::parse(&text).map_err(|error| at(error.to_string()))? {
+                listed.urls.push(absolute(entry.url, base.as_ref()).map_err(|error| at(format!("{error}")))?);
+                listed.methods.push(entry.method.map(str::to_owned));
+                listed.bodies.push(entry.body.map(|body| match body {
+                    url_list::Body::Text(text) => Body::Text(text.to_owned()),
+                    url_list::Body::File(file) => Body::File(file.to_owned()),
+                }));
+            }
+        } else if let Some(base) = base {
+            listed.urls.push(base);
+        }
+        if listed.urls.is_empty() {
+            return Err(UsageError("found a file without any URL, expected at least one line".into()).into());
+        }
+        for url in &listed.urls {
+            Pattern::parse(&url.path).map_err(|error| UsageError(error.to_string()))?;
+        }
+        Ok(listed)
+    }
+
+    fn read_script(&mut self, path: &Path, base: Option<&Url>) -> Result<()> {
+        let text = read(path, "--script")?;
+        let at = |error: String| UsageError(format!("--script {}: {error}", path.display()));
+        let mut known: HashMap<&str, u32> = HashMap::new();
+        for line in timing_script::parse(&text).map_err(|error| at(error.to_string()))? {
+            let url = match known.get(line.url) {
+                Some(url) => *url,
+                None => {
+                    self.urls.push(absolute(line.url, base).map_err(|error| at(format!("{error}")))?);
+                    let url = u32::try_from(self.urls.len() - 1)?;
+                    known.insert(line.url, url);
+                    url
+                }
+            };
+            self.script.push(ScriptEntry { at_ns: line.at_ns, url });
+        }
+        Ok(())
+    }
+}
+
+fn read(path: &Path, option: &str) -> Result<String> {
+    let text = std::fs::read_to_string(path);
+    Ok(text.map_err(|error| UsageError(format!("{option} {}: {error}", path.display())))?)
+}
+
+/// A URL of a list; a path alone belongs to the URL of the command line.
+fn absolute(text: &str, base: Option<&Url>) -> Result<Url> {
+    match base {
+        Some(base) if text.starts_with('/') => {
+            let scheme = if base.encrypted { "https" } else { "http" };
+            Url::parse(&format!("{scheme}://{}{text}", base.authority))
+        }
+        None if text.starts_with('/') => {
+            bail!(UsageError(format!(
+                "found the path `{text}`, expected a URL before it on the command line"
+            )))
+        }
+        _ => Url::parse(text),
+    }
+}
+
+/// The hosts of all URLs, each once, which host each URL has, and how long each look-up took.
+fn targets(
+    args: &LoadArgs,
+    urls: &[Url],
+    variant: Variant,
+    trust: &Trust,
+) -> Result<(Vec<Target>, Vec<u16>, Vec<u64>)> {
+    let places = Places::of(&args.connecting)?;
+    let mut known: HashMap<String, u16> = HashMap::new();
+    let mut targets: Vec<Target> = Vec::new();
+    let mut target_of = Vec::with_capacity(urls.len());
+    let mut dns_ns = Vec::new();
+    for url in urls {
+        if url.encrypted != variant.is_encrypted() {
+            let fault = "found http and https URLs together, expected one scheme in a test";
+            return Err(UsageError(fault.into()).into());
+        }
+        let key = url.authority.to_ascii_lowercase();
+        if let Some(number) = known.get(&key) {
+            target_of.push(*number);
+            continue;
+        }
+        if targets.len() >= MOST_HOSTS {
+            return Err(UsageError(format!("found more than {MOST_HOSTS} hosts, expected fewer")).into());
+        }
+        let began = Instant::now();
+        let address: SocketAddr = places.address(url)?;
+        if url.host.parse::<IpAddr>().is_err() {
+            dns_ns.push(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        }
+        let mut target = url.target(variant, address, trust.clone());
+        if let Some(name) = &args.connecting.sni {
+            target.server_name.clone_from(name);
+        }
+        if let Some(host) = header(args, "host") {
+            target.authority = host;
+        }
+        let number = u16::try_from(targets.len())?;
+        known.insert(key, number);
+        targets.push(target);
+        target_of.push(number);
+    }
+    Ok((targets, target_of, dns_ns))
+}
+
+fn header(args: &LoadArgs, wanted: &str) -> Option<String> {
+    args.requesting.headers.iter().find_map(|header| {
+        let (name, value) = header.split_once(':')?;
+        name.trim().eq_ignore_ascii_case(wanted).then(|| value.trim().to_owned())
+    })
+}
+
+fn options(
+    args: &LoadArgs,
+    listed: &Listed,
+    further_targets: Vec<Target>,
+    target_of: &[u16],
+) -> Result<Options> {
+    let (load, connecting) = (&args.load, &args.connecting);
+    let mut bodies = Vec::new();
+    let mut add = |body: &Body| -> Result<u32> {
+        if let Body::File(path) = body {
+            let opened = std::fs::File::open(path);
+            opened.map_err(|error| UsageError(format!("found body file {path}: {error}")))?;
+        }
+        bodies.push(body.clone());
+        Ok(u32::try_from(bodies.len() - 1)?)
+    };
+    let data = args.requesting.data.as_deref().map(|data| match data.strip_prefix('@') {
+        Some(path) => Body::File(path.to_owned()),
+        None => Body::Text(data.to_owned()),
+    });
+    let body = data.as_ref().map(&mut add).transpose()?;
+    let mut paths = Vec::with_capacity(target_of.len());
+    for (index, target) in target_of.iter().enumerate() {
+        let own = listed.bodies.get(index).and_then(Option::as_ref).map(&mut add).transpose()?;
+        let method = listed.methods.get(index).cloned().flatten();
+        paths.push(PathOptions { target: *target, method, body: own });
+    }
+    let requests = RequestOptions {
+        further_targets,
+        paths: if paths.iter().all(|path| *path == PathOptions::default()) { Vec::new() } else { paths },
+        method: args.requesting.method.as_deref().map(method).transpose()?,
+        fields: fields(&args.requesting.headers)?,
+        bodies,
+        body,
+        random_order: args.requesting.random,
+        random_parts: listed.urls.iter().any(|url| matches!(Pattern::parse(&url.path), Ok(Some(_)))),
+    };
+    let connections = ConnectionOptions {
+        requests_each: connecting.requests_per_connection,
+        connect_timeout_ns: connecting.connect_timeout,
+        request_timeout_ns: connecting.timeout,
+        ramp_up_ns: load.ramp_up.unwrap_or(0),
+        sources: connecting.source.clone(),
+        tcp_congestion: connecting.congestion_control.clone(),
+        nagle: connecting.nagle,
+        send_buffer_bytes: connecting.send_buffer,
+        receive_buffer_bytes: connecting.receive_buffer,
+        coalesce_ns: connecting.coalesce.unwrap_or(0),
+    };
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share from 0 to 1")]
+    let stop_at_failed_ppm = load.stop_at_failed.map(|share| (share * 1e6).round() as u32);
+    let think = load.think.unwrap_or_default();
+    Ok(Options { requests, connections, think, stop_at_failed_ppm, most_rows: load.samples.0 })
+}
+
+fn method(text: &str) -> Result<String> {
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-') {
+        return Ok(text.to_owned());
+    }
+    Err(UsageError(format!("found method `{text}`, expected letters such as `PUT`")).into())
+}
+
+/// The fields of `--header`, names in lower case; the authority is not among them.
+fn fields(headers: &[String]) -> Result<Vec<(String, String)>> {
+    /// What the connection or the body decides (RFC 9113, section 8.2.2).
+    const NOT_YOURS: &[&str] = &[
+        "connection",
+        "content-length",
+        "transfer-encoding",
+        "upgrade",
+        "keep-alive",
+        "proxy-connection",
+        "te",
+    ];
+    let mut fields = Vec::new();
+    for header in headers {
+        let fault = |why: &str| UsageError(format!("found header `{header}`, expected `Name: value`{why}"));
+        let (name, value) = header.split_once(':').ok_or_else(|| fault(""))?;
+        let name = name.trim().to_ascii_lowercase();
+        http::HeaderName::try_from(&name).map_err(|_| fault(" with a name of letters, digits and -"))?;
+        http::HeaderValue::try_from(value.trim()).map_err(|_| fault(" with a printable value"))?;
+        if NOT_YOURS.contains(&name.as_str()) {
+            return Err(fault(", not a field that the connection or the body decides").into());
+        }
+        if name != "host" {
+            fields.push((name, value.trim().to_owned()));
+        }
+    }
+    Ok(fields)
+}
+
+fn congestion_control(name: &str) -> Result<CongestionControl> {
+    let all = [CongestionControl::Cubic, CongestionControl::Reno, CongestionControl::Bbr];
+    let found = all.into_iter().find(|control| control.name() == name);
+    let fault = || UsageError(format!("found congestion control `{name}`, expected cubic, reno or bbr"));
+    Ok(found.ok_or_else(fault)?)
+}
+
+fn duration_ns(args: &LoadArgs) -> Option<u64> {
+    args.load.duration.or(args.load.requests.is_none().then_some(DEFAULT_DURATION_NS))
+}
+
+fn schedule(args: &LoadArgs, listed: &Listed, index: u32) -> Option<Schedule> {
+    let load = &args.load;
+    let share = Share { index, of: load.threads };
+    if load.script.is_some() {
+        return Some(Schedule::Script { entries: listed.script.clone(), share });
+    }
+    let stages = match load.rate {
+        Some(rate) => vec![Stage { from: rate, to: rate, duration_ns: duration_ns(args) }],
+        None if load.stages.is_empty() => return None,
+        None => load.stages.clone(),
+    };
+    let arrivals = if load.poisson { Arrivals::Poisson } else { Arrivals::Even };
+    Some(Schedule::Rates { stages, arrivals, share })
+}
+
+/// How long the test lasts by the clock, where the clock ends it.
+fn lasts_ns(args: &LoadArgs, listed: &Listed) -> Option<u64> {
+    match schedule(args, listed, 0) {
+        Some(schedule) => schedule.lasts_ns(args.load.requests),
+        None => duration_ns(args),
+    }
+}
+
+fn workload(args: &LoadArgs, listed: &Listed, index: u32) -> Workload {
+    let load = &args.load;
+    let share = |total: u64| share(total, index, load.threads);
+    let paths = listed.urls.iter().map(|url| url.path.clone()).collect();
+    #[expect(clippy::cast_possible_truncation, reason = "a share of a u32")]
+    let connections = share(u64::from(load.connections)) as u32;
+    let (streams, warmup_ns) = (load.streams, load.warmup);
+    match schedule(args, listed, index) {
+        Some(schedule) => Workload::Open {
+            paths,
+            schedule,
+            connections,
+            streams,
+            requests: load.requests,
+            warmup_ns,
+            queue_limit: load.queue.div_ceil(load.threads),
+        },
+        None => Workload::Closed {
+            paths,
+            connections,
+            streams,
+            requests: load.requests.map(share),
+            duration_ns: duration_ns(args),
+            warmup_ns,
+        },
+    }
+}

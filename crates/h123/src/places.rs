@@ -1,0 +1,140 @@
+//! Where a host is: looked up, or as `--connect-to` and `--resolve` say, in curl's forms.
+
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+
+use anyhow::{Context, Result};
+
+use crate::exit::UsageError;
+use crate::load_options::ConnectionArgs;
+use crate::target::Url;
+
+/// What the command line says about the places of hosts.
+pub(crate) struct Places {
+    /// Host and port, each any where `None`, and what takes their place, each as before where `None`.
+    redirected: Vec<[Option<String>; 4]>,
+    known: Vec<(String, u16, IpAddr)>,
+    /// Whether only IPv4, or only IPv6, will do.
+    only_ipv4: Option<bool>,
+}
+
+impl Places {
+    /// # Errors
+    /// An option that is not of the form.
+    pub(crate) fn of(args: &ConnectionArgs) -> Result<Places> {
+        let only_ipv4 = if args.ipv4 || args.ipv6 { Some(args.ipv4) } else { None };
+        let redirected = args.connect_to.iter().map(|text| redirection(text)).collect::<Result<Vec<_>>>()?;
+        let known = args.resolve.iter().map(|text| known_address(text)).collect::<Result<Vec<_>>>()?;
+        Ok(Places { redirected, known, only_ipv4 })
+    }
+
+    /// The address to connect to for a URL.
+    ///
+    /// # Errors
+    /// A name that does not resolve, or not to an address of the wanted family.
+    pub(crate) fn address(&self, url: &Url) -> Result<SocketAddr> {
+        let matching = self.redirected.iter().find(|[host, port, ..]| {
+            host.as_deref().is_none_or(|host| host.eq_ignore_ascii_case(&url.host))
+                && port.as_deref().is_none_or(|port| port == url.port.to_string())
+        });
+        let (mut host, mut port) = (url.host.clone(), url.port);
+        if let Some([_, _, to_host, to_port]) = matching {
+            host = to_host.clone().unwrap_or(host);
+            port = to_port.as_ref().and_then(|port| port.parse().ok()).unwrap_or(port);
+        }
+        let known = self.known.iter().find(|(name, at, _)| name.eq_ignore_ascii_case(&host) && *at == port);
+        if let Some((_, _, address)) = known {
+            return Ok(SocketAddr::new(*address, port));
+        }
+        let found =
+            (host.as_str(), port).to_socket_addrs().with_context(|| format!("looking up `{host}`"))?;
+        let mut fitting = found.filter(|address| self.only_ipv4.is_none_or(|ipv4| address.is_ipv4() == ipv4));
+        fitting.next().with_context(|| match self.only_ipv4 {
+            Some(true) => format!("`{host}` has no IPv4 address"),
+            Some(false) => format!("`{host}` has no IPv6 address"),
+            None => format!("`{host}` has no address"),
+        })
+    }
+}
+
+/// `HOST:PORT:TO_HOST:TO_PORT`, IPv6 addresses in brackets, parts possibly empty.
+fn redirection(text: &str) -> Result<[Option<String>; 4]> {
+    let fault = || {
+        UsageError(format!("found --connect-to `{text}`, expected `HOST:PORT:TO_HOST:TO_PORT` as in curl"))
+    };
+    let parts = split(text);
+    let parts: [String; 4] = parts.try_into().map_err(|_| fault())?;
+    for port in [&parts[1], &parts[3]] {
+        if !port.is_empty() && port.parse::<u16>().is_err() {
+            return Err(fault().into());
+        }
+    }
+    Ok(parts.map(|part| (!part.is_empty()).then_some(part)))
+}
+
+/// `HOST:PORT:IP`.
+fn known_address(text: &str) -> Result<(String, u16, IpAddr)> {
+    let fault = || UsageError(format!("found --resolve `{text}`, expected `HOST:PORT:IP` as in curl"));
+    let (host, rest) = text.split_once(':').ok_or_else(fault)?;
+    let (port, address) = rest.split_once(':').ok_or_else(fault)?;
+    let address = address.trim_start_matches('[').trim_end_matches(']');
+    Ok((host.to_owned(), port.parse().map_err(|_| fault())?, address.parse().map_err(|_| fault())?))
+}
+
+/// Splits at colons outside of brackets, and drops the brackets.
+fn split(text: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut bracketed = false;
+    for c in text.chars() {
+        match c {
+            '[' => bracketed = true,
+            ']' => bracketed = false,
+            ':' if !bracketed => parts.push(String::new()),
+            c => {
+                if let Some(part) = parts.last_mut() {
+                    part.push(c);
+                }
+            }
+        }
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(connect_to: &[&str], resolve: &[&str], only_ipv4: Option<bool>) -> Places {
+        Places {
+            redirected: connect_to.iter().map(|text| redirection(text).unwrap()).collect(),
+            known: resolve.iter().map(|text| known_address(text).unwrap()).collect(),
+            only_ipv4,
+        }
+    }
+
+    fn address(places: &Places, url: &str) -> String {
+        places.address(&Url::parse(url).unwrap()).unwrap().to_string()
+    }
+
+    #[test]
+    fn hosts_are_where_the_options_say() {
+        let both = places(&["a.test:80:b.test:8080", "::[::1]:"], &["b.test:8080:192.0.2.1"], None);
+        assert_eq!(address(&both, "http://a.test/"), "192.0.2.1:8080");
+        assert_eq!(address(&both, "http://A.test:81/"), "[::1]:81");
+        let six = places(&[], &["c.test:443:[2001:db8::1]"], None);
+        assert_eq!(address(&six, "https://c.test/"), "[2001:db8::1]:443");
+        let four = places(&[], &[], Some(true));
+        assert!(
+            four.address(&Url::parse("http://[::1]/").unwrap()).unwrap_err().to_string().contains("no IPv4")
+        );
+    }
+
+    #[test]
+    fn other_forms_are_refused() {
+        for text in ["", "a", "a:b:c:d", "a:1:b", "a:1:b:2:c"] {
+            assert!(redirection(text).unwrap_err().to_string().starts_with("found --connect-to `"), "{text}");
+        }
+        for text in ["", "a", "a:80", "a:x:127.0.0.1", "a:80:b"] {
+            assert!(known_address(text).unwrap_err().to_string().starts_with("found --resolve `"), "{text}");
+        }
+    }
+}
