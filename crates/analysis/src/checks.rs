@@ -163,10 +163,11 @@ impl Finding {
         Finding { result, measured, threshold }
     }
 
-    /// None of so many things may be wrong.
-    fn none_of(wrong: u64, all: u64, things: &str, detail: &str) -> Finding {
+    /// None of so many things may be wrong; where there are none, there is nothing to judge.
+    fn none_of(wrong: u64, all: u64, things: &str, detail: &str) -> Option<Finding> {
         let result = if wrong == 0 { CheckOutcome::Pass } else { CheckOutcome::Invalid };
-        Finding { result, measured: format!("{wrong} of {all} {things}{detail}"), threshold: "0".to_owned() }
+        let measured = format!("{wrong} of {all} {things}{detail}");
+        (all > 0).then(|| Finding { result, measured, threshold: "0".to_owned() })
     }
 }
 

@@ -64,7 +64,7 @@ pub const METRICS: &[Metric] = &[
     },
     Metric {
         start: "first connection opened",
-        end: "first byte of the document's response",
+        end: "head of the document's response read",
         ..duration("time_to_first_byte", "Time to first byte", PAGE, time_to_first_byte)
     },
     Metric {

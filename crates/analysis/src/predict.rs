@@ -467,8 +467,8 @@ mod tests {
         assert_eq!(predict(small, far), [601, 753, 452, 603, 452]);
         assert_eq!(predict(large, far), [2200, 2624, 1316, 1474, 1340]);
         let near = include_str!("../../../networks/lan.toml");
-        assert_eq!(predict(small, near), [1, 1, 1, 1, 1]);
-        assert_eq!(predict(large, near), [14, 14, 14, 14, 14]);
+        assert_eq!(predict(small, near), [2, 3, 2, 2, 2]);
+        assert_eq!(predict(large, near), [134, 134, 134, 134, 135]);
     }
 
     #[test]

@@ -74,6 +74,9 @@ pub(crate) fn plan_of(study: &str, overrides: &Overrides) -> Result<Plan> {
 
 fn find_study(study: &str) -> Result<DataFile> {
     if study.ends_with(".toml") || study.contains('/') {
+        if Path::new(study).exists() && !Path::new(study).is_file() {
+            return Err(UsageError(format!("found {study}, which is no file, expected a .toml file")).into());
+        }
         let text = fs::read_to_string(study).map_err(|error| {
             UsageError(format!(
                 "found no study at `{study}`: {error}; expected a .toml file, or one of {}",

@@ -63,6 +63,20 @@ fn main() -> ExitCode {
 }
 
 fn dispatch(command: &Command) -> Result<Exit> {
+    match command {
+        Command::Run(args) => commands::run::run(args, &watch_signals()?),
+        Command::Load(args) => commands::load::run(args, &watch_signals()?),
+        Command::Trace(args) => commands::trace::run(args, &watch_signals()?),
+        Command::Serve(args) => commands::serve::run(args, &watch_signals()?),
+        Command::Plan(args) => commands::plan::run(args),
+        Command::Report(args) => commands::report::run(args),
+        Command::Servers(args) => commands::servers::run(args),
+        Command::Doctor(args) => commands::doctor::run(args),
+    }
+}
+
+/// A flag that Ctrl-C and SIGTERM set, for commands that look at it; all others end at once.
+fn watch_signals() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         // A second Ctrl-C ends the tool at once: the kernel takes the lab down with it.
@@ -74,14 +88,5 @@ fn dispatch(command: &Command) -> Result<Exit> {
         .context("cannot watch for signals")?;
         signal_hook::flag::register(signal, stop.clone()).context("cannot watch for signals")?;
     }
-    match command {
-        Command::Run(args) => commands::run::run(args, &stop),
-        Command::Plan(args) => commands::plan::run(args),
-        Command::Load(args) => commands::load::run(args, &stop),
-        Command::Trace(args) => commands::trace::run(args, &stop),
-        Command::Serve(args) => commands::serve::run(args, &stop),
-        Command::Report(args) => commands::report::run(args),
-        Command::Servers(args) => commands::servers::run(args),
-        Command::Doctor(args) => commands::doctor::run(args),
-    }
+    Ok(stop)
 }

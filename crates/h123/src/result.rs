@@ -8,6 +8,7 @@ use model::{Plan, RunRecord};
 use report::{RunTrace, representative_run};
 use store::ResultFolder;
 
+use crate::commands::run::COMMAND_NOTE;
 use crate::terminal::{self, note};
 
 /// What a result came to.
@@ -37,7 +38,9 @@ pub(crate) fn finish(folder: &ResultFolder, plan: &Plan) -> Result<Finished> {
     let summary = analysis::analyse(plan, &runs);
     let environment: serde_json::Value = folder.read_json("environment.json").unwrap_or_default();
     let traces = rows.traces(&summary);
-    let command = format!("h123 run {}", plan.study);
+    let command = environment["notes"][COMMAND_NOTE]
+        .as_str()
+        .map_or_else(|| format!("h123 run {}", plan.study), ToOwned::to_owned);
     let input = report::Input {
         plan,
         summary: &summary,

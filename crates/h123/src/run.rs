@@ -34,6 +34,8 @@ const SERVER_NAME: &str = "server.h123.test";
 const SERVER_THREADS: usize = 1;
 /// A client ends itself at the run's limit; it is killed so much later.
 const CLIENT_GRACE: Duration = Duration::from_secs(2);
+/// A server whose clients met failures gets so long to turn out dead.
+const DYING: Duration = Duration::from_millis(300);
 /// A client that says more than this is out of its mind.
 const CLIENT_BYTES: u64 = 8 << 30;
 
@@ -109,9 +111,10 @@ impl Study<'_> {
                 || Err(Outcome::failed(FailureKind::Server, "starting it panicked: a fault of h123"));
             (starting.join().unwrap_or_else(|_| crashed()), calibration)
         });
-        let server = server?;
+        let mut server = server?;
         record.calibration = calibration.map_err(|error| lab_failed(&error))?;
         lab.begin_measuring().map_err(|error| lab_failed(&error))?;
+        server.begin_measuring();
         let mut outcome = Ok(());
         for group in &cell.clients {
             let client = self.drive_clients(&lab, cell, group, &server, planned.seed, logs)?;
@@ -123,6 +126,9 @@ impl Study<'_> {
             }
         }
         record.links = lab.reports().map_err(|error| lab_failed(&error))?;
+        if record.samples.iter().any(|sample| !sample.outcome.is_ok()) {
+            server.wait_for_end(DYING).map_err(|error| tool_failed(FailureKind::Server, &error))?;
+        }
         let stopped = server.stop().map_err(|error| tool_failed(FailureKind::Server, &error))?;
         record.servers.push(stopped.report);
         match stopped.died {

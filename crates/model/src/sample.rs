@@ -24,7 +24,7 @@ pub struct Sample {
     pub intended_ns: u64,
     /// When its first byte was handed to the transport.
     pub sent_ns: Option<u64>,
-    /// When the first byte of the final response head was read.
+    /// When the final response's head was read: its last byte, which nearly always comes with its first.
     pub first_byte_ns: Option<u64>,
     /// When the last byte of the response was read, or when it failed.
     pub done_ns: Option<u64>,

@@ -129,8 +129,12 @@ impl ResultFolder {
         write_whole(&path, content).with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Makes this process the only writer and cleans up after one that was killed.
-    pub(crate) fn lock(&mut self) -> Result<()> {
+    /// Makes this process the only writer until it ends, and cleans up after one that was killed. Writing locks by itself;
+    /// call it before work whose result is to be written.
+    ///
+    /// # Errors
+    /// Another process is writing to the folder, or the disk refuses.
+    pub fn lock(&mut self) -> Result<()> {
         if self.lock.is_some() {
             return Ok(());
         }

@@ -17,7 +17,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let all = context.own.ok().count() as u64;
     let without = context.own.ok().filter(|run| run.calibration.is_none()).count() as u64;
     let detail = if without > 0 { ": network not emulated" } else { "" };
-    Some(Finding::none_of(without, all, "runs without it", detail))
+    Finding::none_of(without, all, "runs without it", detail)
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
         }
     }
     let emulated = context.own.ok().any(|run| !run.links.is_empty());
-    emulated.then(|| Finding::none_of(lost, all, "frames", ""))
+    if emulated { Finding::none_of(lost, all, "frames", "") } else { None }
 }
 
 #[cfg(test)]

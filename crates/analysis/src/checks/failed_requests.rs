@@ -26,7 +26,10 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
             *kinds.entry(kind.name()).or_default() += count;
         }
     }
-    let share = number::float(failed) / number::float(all.max(1));
+    if all == 0 {
+        return None;
+    }
+    let share = number::float(failed) / number::float(all);
     let names: Vec<String> = kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     let detail = if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) };
     let measured = format!("{failed} of {all} requests{detail}");

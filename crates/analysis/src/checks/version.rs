@@ -29,7 +29,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
         }
     }
     let detail = if seen.is_empty() { String::new() } else { format!(" used {}", seen.join(", ")) };
-    Some(Finding::none_of(wrong, all, "responses", &detail))
+    Finding::none_of(wrong, all, "responses", &detail)
 }
 
 #[cfg(test)]

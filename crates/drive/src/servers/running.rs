@@ -70,9 +70,9 @@ pub struct RunningServer<'n> {
     authority_pem: String,
     folder: PathBuf,
     ready_after: Duration,
-    /// CPU time of the node when the server was ready: user space, kernel.
+    /// CPU time of the node when measuring began: user space, kernel.
     cpu_before_ns: (u64, u64),
-    /// What its threads had waited for a CPU when the server was ready.
+    /// What its threads had waited for a CPU when measuring began.
     run_queue_before_ns: u64,
 }
 
@@ -143,8 +143,7 @@ impl Adapter {
         };
         server.wait_until_ready(started)?;
         server.ready_after = started.elapsed();
-        server.cpu_before_ns = server.cpu_ns();
-        server.run_queue_before_ns = node.run_queue_ns();
+        server.begin_measuring();
         Ok(server)
     }
 
@@ -200,6 +199,21 @@ impl Adapter {
 }
 
 impl RunningServer<'_> {
+    /// Waits a little for a server that is dying: its connections break before its process has ended.
+    ///
+    /// # Errors
+    /// The process cannot be watched.
+    pub fn wait_for_end(&self, limit: Duration) -> Result<()> {
+        self.process.wait_timeout(limit)?;
+        Ok(())
+    }
+
+    /// What it costs counts from now on: called when it is ready, and again when the clients are about to begin.
+    pub fn begin_measuring(&mut self) {
+        self.cpu_before_ns = self.cpu_ns();
+        self.run_queue_before_ns = self.node.run_queue_ns();
+    }
+
     /// Where clients find a variant; `None` where it was not asked for.
     pub fn target(&self, variant: Variant) -> Option<Target> {
         let (_, port) = self.ports.iter().find(|(known, _)| *known == variant)?;

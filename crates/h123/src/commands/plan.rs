@@ -32,6 +32,22 @@ pub(crate) struct Narrow {
 }
 
 impl Narrow {
+    /// The options as they would be typed, each with a space in front.
+    pub(crate) fn as_options(&self) -> String {
+        let lists = [
+            ("server", &self.server),
+            ("variant", &self.variant),
+            ("network", &self.network),
+            ("workload", &self.workload),
+        ];
+        let named = lists
+            .iter()
+            .flat_map(|(option, names)| names.iter().map(move |name| format!(" --{option} {name}")));
+        let runs = self.runs.map(|runs| format!(" --runs {runs}"));
+        let seed = self.seed.map(|seed| format!(" --seed {seed}"));
+        named.chain(runs).chain(seed).collect()
+    }
+
     /// What the command line says instead of the study.
     pub(crate) fn overrides(&self) -> Overrides {
         let list = |names: &[String]| (!names.is_empty()).then(|| names.to_vec());

@@ -21,6 +21,8 @@ use crate::result::{Finished, finish};
 use crate::run::Study;
 use crate::terminal::{note, print};
 
+/// The note in `environment.json` that holds the command to measure all this again.
+pub(crate) const COMMAND_NOTE: &str = "measure again with";
 /// Free space asked for: each run's rows and logs, generously.
 const BYTES_PER_RUN: u64 = 1 << 20;
 
@@ -72,6 +74,7 @@ pub(crate) fn run(args: &RunArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
         (None, Some(out)) => create(out, &plan)?,
         (None, None) => create(&default_out(&plan), &plan)?,
     };
+    folder.lock()?;
     // From here on a user without privileges is root in a namespace of its own, where no other thread may exist yet.
     let emulation = lab::probe().emulation().and_then(|_| lab::enter());
     announce(&plan, &folder, emulation.as_ref().err(), args.quiet);
@@ -91,7 +94,8 @@ pub(crate) fn run(args: &RunArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
     };
     if args.resume.is_none() {
         folder.write_json("plan.json", &plan)?;
-        folder.write_json("environment.json", &environment(&study, emulation.as_ref().err()))?;
+        let environment = environment(&study, args, emulation.as_ref().err());
+        folder.write_json("environment.json", &environment)?;
     }
     let outcome = drive_runs(&study, &mut folder, args.quiet)?;
     let finished = finish(&folder, &plan)?;
@@ -175,8 +179,13 @@ fn announce(plan: &Plan, folder: &ResultFolder, missing: Option<&lab::Missing>, 
     }
 }
 
-fn environment(study: &Study<'_>, missing: Option<&lab::Missing>) -> Environment {
+/// Facts about this machine, and the command that measures the same again.
+fn environment(study: &Study<'_>, args: &RunArgs, missing: Option<&lab::Missing>) -> Environment {
     let mut environment = Environment::collect(env!("CARGO_PKG_VERSION"), std::env::args().collect());
+    let study_name = args.study.as_deref().unwrap_or(&study.plan.study);
+    environment
+        .notes
+        .insert(COMMAND_NOTE.to_owned(), format!("h123 run {study_name}{}", args.narrow.as_options()));
     for (name, adapter) in &study.servers {
         let version = adapter
             .probe(&study.program)

@@ -1,7 +1,7 @@
 //! `h123 trace`: one request per variant, and where its time went.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -77,6 +77,9 @@ pub(crate) fn run(args: &TraceArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
             deadline_ns: args.timeout,
         };
         let report = load::run(&assignment, stop)?;
+        if stop.load(Ordering::Relaxed) {
+            return Ok(Exit::Interrupted);
+        }
         traces.push(Trace::of(variant, dns, &report));
     }
     if args.json {

@@ -86,7 +86,7 @@ fn requests_connections_and_bytes_are_what_the_pages_say() {
     }
 }
 
-/// The prediction, per variant, on north-carolina (RTT 150 ms, 50 Mbit/s), in round trips:
+/// The prediction, per variant; on north-carolina (RTT 150 ms, 50 Mbit/s), in round trips:
 ///
 /// | variant | small page | large page |
 /// |---|---|---|
@@ -96,20 +96,22 @@ fn requests_connections_and_bytes_are_what_the_pages_say() {
 /// | h2  | h2c + TLS 1 = 4 | h2c + TLS 1 |
 /// | h3  | QUIC 1 + document 1 + both resources 1 = 3 | slow start of one connection, paced |
 ///
-/// `analysis::predict` adds serialisation at the link's rate; measured times lie within 10 % of it.
+/// On the LAN the large page takes its serialisation (134 ms at 100 Mbit/s) whatever the variant. `analysis::predict` has
+/// both; measured times lie within 10 % of it.
 #[test]
 fn load_times_are_what_round_trips_and_rate_predict() {
     let plan = plan();
     let summary = summary(result());
-    let network = plan.networks.iter().find(|network| network.name == "north-carolina").unwrap();
     let pages: Vec<Page> = plan.pages();
     let mut lines = Vec::new();
     let mut off = 0;
-    for variant in Variant::ALL {
-        for page in &pages {
+    let both = plan.networks.iter().flat_map(|network| pages.iter().map(move |page| (network, page)));
+    // A small page from next door takes 3 ms, a third of it computing, which no round trip predicts.
+    for (network, page) in both.filter(|(network, page)| network.name != "lan" || page.name != "small") {
+        for variant in Variant::ALL {
             #[expect(clippy::cast_precision_loss, reason = "compared within per cents")]
             let predicted = predict_page_load_ns(page, network, variant, &plan.pins) as f64;
-            let cell = cell(&summary, &[variant.name(), &page.name, "north-carolina"]);
+            let cell = cell(&summary, &[variant.name(), &page.name, &network.name]);
             let measured = median(cell, "page_load_time");
             let ratio = measured / predicted;
             lines
@@ -166,7 +168,11 @@ fn north_carolina_is_valid_but_for_the_few_runs_and_its_large_page_has_verdicts(
         .collect();
     assert_eq!(comparisons.len(), 4);
     for comparison in comparisons {
-        assert_eq!(comparison["verdict"]["verdict"], "better", "{comparison:#}");
+        assert!(comparison["ratio"]["value"].as_f64().unwrap() < 0.95, "{comparison:#}");
+        // Three runs are few: one disturbed run hides a ratio of 0.83, but not one of 0.5.
+        let is_near = comparison["level"]["value"] == "h1";
+        let verdict = comparison["verdict"]["verdict"].as_str().unwrap();
+        assert!(verdict == "better" || (is_near && verdict == "no_difference_shown"), "{comparison:#}");
     }
 }
 

@@ -155,7 +155,7 @@ fn large_page_has_two_levels_below_the_document() {
 fn networks_are_what_the_studies_say() {
     let plan = quick();
     let describe = |index: usize| crate::network::describe(&plan.networks[index]);
-    assert_eq!(describe(0), "RTT 300 µs, 1 Gbit/s, queue 1000 packets");
+    assert_eq!(describe(0), "RTT 300 µs, 100 Mbit/s, queue 1000 packets");
     assert_eq!(describe(1), "RTT 150 ms, 50 Mbit/s, queue 938 kB");
 }
 
