@@ -43,13 +43,13 @@ impl Asked {
             Workload::Closed { streams, .. } => ("closed loop".to_owned(), *streams),
             Workload::Page { .. } => ("a page".to_owned(), 1),
         };
-        let each = if streams > 1 { format!(" × {streams}") } else { String::new() };
+        let each = if streams > 1 { format!(" × {streams} streams") } else { String::new() };
         let plural = |count: usize| if count == 1 { "" } else { "s" };
         Asked {
             url: url.to_owned(),
             variant: first.target.variant.name().to_owned(),
             load: format!(
-                "{load} · {connections}{each} connection{} · {} thread{}",
+                "{load} · {connections} connection{}{each} · {} thread{}",
                 plural(usize::try_from(connections).unwrap_or(2)),
                 assignments.len(),
                 plural(assignments.len())

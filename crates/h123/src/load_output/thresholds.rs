@@ -95,7 +95,8 @@ impl Metric {
                 let digits = name.strip_prefix('p')?;
                 let is_number = digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
                 let percent: f64 = digits.parse().ok().filter(|_| is_number)?;
-                return (percent > 0.0 && percent < 100.0).then_some(Metric::Quantile(percent / 100.0));
+                return (percent > 0.0 && percent < 100.0)
+                    .then_some(Metric::Quantile((percent * 1e4).round() / 1e6));
             }
         })
     }
@@ -111,12 +112,17 @@ impl Metric {
                 let ns = units::parse_duration_ns(text);
                 Ok((as_f64(ns.map_err(|_| format!("`{text}` is no duration such as `50ms`"))?), Unit::Ns))
             }
-            Metric::Failed if text.ends_with('%') => Ok((units::parse_share(text)?, Unit::Share)),
+            Metric::Failed if text.ends_with('%') => Ok((share(text)?, Unit::Share)),
             Metric::Failed => Ok((number(text)?, Unit::Requests)),
-            Metric::Availability => Ok((units::parse_share(text)?, Unit::Share)),
+            Metric::Availability => Ok((share(text)?, Unit::Share)),
             Metric::Rate => Ok((number(text.strip_suffix("/s").unwrap_or(text))?, Unit::PerSecond)),
         }
     }
+}
+
+/// A share as it was written: 99.9 % is 0.999 and no rounding above it, so that a test at the limit is judged right.
+fn share(text: &str) -> Result<f64, String> {
+    Ok((units::parse_share(text)? * 1e9).round() / 1e9)
 }
 
 impl Threshold {
@@ -128,7 +134,10 @@ impl Threshold {
             (Metric::Mean, _) => latency.mean(),
             (Metric::Min, _) => latency.min().map(as_f64),
             (Metric::Max, _) => latency.max().map(as_f64),
-            (Metric::Failed, Unit::Share) => summary.availability().map(|share| 1.0 - share),
+            (Metric::Failed, Unit::Share) => {
+                let ended = summary.completed + summary.failed;
+                (ended > 0).then(|| as_f64(summary.failed) / as_f64(ended))
+            }
             (Metric::Failed, _) => Some(as_f64(summary.failed)),
             (Metric::Availability, _) => summary.availability(),
             (Metric::Rate, _) => Some(summary.per_second()),
