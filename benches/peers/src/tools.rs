@@ -12,6 +12,9 @@ use crate::works::{Peer, Variant, Work};
 /// ApacheBench stores 32 bytes per possible request: more than any server answers, and still small.
 const AB_REQUESTS_PER_SECOND: u32 = 500_000;
 
+/// siege's clock ticks in whole seconds from an unknown beginning: with one second it may do nothing at all.
+const SIEGE_LEAST_SECONDS: u32 = 2;
+
 /// Read-coalescing as the table shows it.
 pub(crate) const COALESCE: &str = "30us";
 
@@ -119,7 +122,8 @@ fn siege(bench: &Bench, server: &Server, work: &Work, seconds: u32) -> Result<Co
     bench.write("siegerc", file.as_bytes())?;
     let mut command = Command::new("siege");
     command.env("HOME", bench.folder.path()).arg("-R").arg(bench.path("siegerc"));
-    command.args(["-b", "-c", &work.connections.to_string(), "-t", &format!("{seconds}S")]).arg(&server.url);
+    let time = format!("{}S", seconds.max(SIEGE_LEAST_SECONDS));
+    command.args(["-b", "-c", &work.connections.to_string(), "-t", &time]).arg(&server.url);
     Ok(command)
 }
 
