@@ -26,7 +26,9 @@ impl Worker<'_> {
                 return false;
             }
         };
-        let seed = self.seed ^ u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        // Two processes with the same seed must not choose the same QUIC connection ids for one server.
+        let process = self.assignment.clock.run_start_ns.rotate_left(32);
+        let seed = self.seed ^ process ^ u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let engine = match Client::new(config, remote, self.clock.base(), seed) {
             Ok(engine) => engine,
             Err(failure) => {
