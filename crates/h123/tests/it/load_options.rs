@@ -174,12 +174,17 @@ fn urls_come_from_a_list_in_order_or_at_random() {
     let list = folder.path().join("urls.txt");
     std::fs::write(&list, format!("{one}/a\n{two}/x POST k=v\n/b PUT\n# none\n{one}/c\n")).unwrap();
     let list = list.to_str().unwrap();
-    let json = loaded(&["--urls", list, &one, "-n", "8"]);
-    assert_eq!(completed(&json), 8);
+    let json = loaded(&["--urls", list, &one, "-n", "200"]);
+    assert_eq!(completed(&json), 200);
     let (of_one, of_two) = (first_lines(&seen_one), first_lines(&seen_two));
-    assert_eq!(of_one[..3], ["GET /a HTTP/1.1", "PUT /b HTTP/1.1", "GET /c HTTP/1.1"]);
+    // Each host's connection takes its own URLs in turn; how many each does is a matter of speed.
+    let turn = ["GET /a HTTP/1.1", "PUT /b HTTP/1.1", "GET /c HTTP/1.1"];
+    assert!(
+        !of_one.is_empty() && of_one.iter().zip(turn.iter().cycle()).all(|(line, wanted)| line == wanted),
+        "{of_one:?}"
+    );
     assert!(!of_two.is_empty() && of_two.iter().all(|line| line == "POST /x HTTP/1.1"), "{of_two:?}");
-    assert_eq!(of_one.len() + of_two.len(), 8);
+    assert_eq!(of_one.len() + of_two.len(), 200);
     assert_eq!(json["connections"], 2, "one to each host");
     let drawn = |seed: &str| {
         loaded(&["--urls", list, &one, "-n", "30", "--random", "--rate", "3000", "--seed", seed]);
