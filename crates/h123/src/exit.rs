@@ -36,8 +36,48 @@ impl Exit {
 #[error("{0}")]
 pub(crate) struct UsageError(pub String);
 
+/// What clap says about wrong usage, as one line: what is wrong, its tips, and where the help is.
+pub(crate) fn one_line(text: &str) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let mut help = "h123 --help".to_owned();
+    for paragraph in text.trim().split("\n\n") {
+        let line = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+        if let Some(usage) = line.strip_prefix("Usage: ") {
+            let words: Vec<&str> = usage
+                .split(' ')
+                .take_while(|word| word.starts_with(|c: char| c.is_ascii_lowercase()))
+                .collect();
+            help = format!("{} --help", words.join(" "));
+        } else if !line.starts_with("For more information") {
+            parts.push(line.trim_start_matches("error: ").trim_start_matches("tip: ").to_owned());
+        }
+    }
+    format!("{} (see `{help}`)", parts.join("; "))
+}
+
 /// The exit status of an error.
 pub(crate) fn of_error(error: &anyhow::Error) -> Exit {
     let is_usage = error.chain().any(|cause| cause.is::<UsageError>() || cause.is::<model::InputError>());
     if is_usage { Exit::Usage } else { Exit::ToolFailed }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrong_usage_is_one_line() {
+        let clap = "error: unexpected argument '--connection' found\n\n  tip: a similar argument exists: \
+                    '--connections'\n\nUsage: h123 load --connections <CONNECTIONS> <URL>\n\nFor more information, try \
+                    '--help'.\n";
+        assert_eq!(
+            one_line(clap),
+            "unexpected argument '--connection' found; a similar argument exists: '--connections' (see `h123 load --help`)"
+        );
+        let missing = "error: the following required arguments were not provided:\n  <STUDY>\n\nUsage: h123 run <STUDY>";
+        assert_eq!(
+            one_line(missing),
+            "the following required arguments were not provided: <STUDY> (see `h123 run --help`)"
+        );
+    }
 }

@@ -28,7 +28,7 @@ pub(crate) struct LoadOptions {
     #[arg(short = 'n', long, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) requests: Option<u64>,
     /// Stop after so long, such as 10s (default 10s where nothing else ends the test)
-    #[arg(short, long, value_parser = units::parse_duration_ns)]
+    #[arg(short, long, value_parser = parse_some_time)]
     pub(crate) duration: Option<u64>,
     /// Requests that begin in this time are not counted
     #[arg(long, value_parser = units::parse_duration_ns, default_value = "0s")]
@@ -94,12 +94,12 @@ pub(crate) struct ConnectionArgs {
     /// Close a connection after so many requests; 1 opens one for every request
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) requests_per_connection: Option<u64>,
-    /// A connection that is not ready after so long has failed
-    #[arg(long, value_name = "TIME", value_parser = units::parse_duration_ns)]
-    pub(crate) connect_timeout: Option<u64>,
-    /// A request that is not answered whole after so long has failed
-    #[arg(long, value_name = "TIME", value_parser = units::parse_duration_ns)]
-    pub(crate) timeout: Option<u64>,
+    /// A connection that is not ready after so long, TLS or QUIC included, has failed; none: the system's limit alone
+    #[arg(long, value_name = "TIME|none", value_parser = parse_limit, default_value = "10s")]
+    pub(crate) connect_timeout: Limit,
+    /// A request that is not answered whole so long after it was sent has failed; none: wait as long as the test lasts
+    #[arg(long, value_name = "TIME|none", value_parser = parse_limit, default_value = "60s")]
+    pub(crate) timeout: Limit,
     /// Connect from these local addresses in turn (28 000 connections to one port need a second)
     #[arg(long, value_name = "IP,…", value_delimiter = ',')]
     pub(crate) source: Vec<IpAddr>,
@@ -135,6 +135,10 @@ pub(crate) struct ConnectionArgs {
     pub(crate) sni: Option<String>,
 }
 
+/// A limit of time in nanoseconds; `None` where there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Limit(pub(crate) Option<u64>);
+
 /// How many rows are kept, all where `None`, and the file that they go to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rows(pub(crate) Option<u64>, pub(crate) Option<PathBuf>);
@@ -148,6 +152,24 @@ fn parse_rows(text: &str) -> Result<Rows, String> {
             .parse()
             .map(|rows| Rows(Some(rows), None))
             .map_err(|_| format!("found `{text}`, expected `all`, `none`, a number or a FILE.parquet")),
+    }
+}
+
+fn parse_limit(text: &str) -> Result<Limit, String> {
+    match text {
+        "none" => Ok(Limit(None)),
+        _ => match units::parse_duration_ns(text)? {
+            0 => Err(format!("found `{text}`, expected more than 0, or `none`")),
+            limit_ns => Ok(Limit(Some(limit_ns))),
+        },
+    }
+}
+
+/// A duration that something can happen in.
+fn parse_some_time(text: &str) -> Result<u64, String> {
+    match units::parse_duration_ns(text)? {
+        0 => Err(format!("found `{text}`, expected more than 0")),
+        ns => Ok(ns),
     }
 }
 
@@ -166,7 +188,7 @@ fn parse_stage(text: &str) -> Result<Stage, String> {
     let (time, rates) = text.split_once('@').ok_or_else(fault)?;
     let (from, to) = rates.split_once('-').unwrap_or((rates, rates));
     let rate = |text: &str| if text.trim() == "0" { Ok(Rate(0)) } else { text.trim().parse() };
-    Ok(Stage { from: rate(from)?, to: rate(to)?, duration_ns: Some(units::parse_duration_ns(time)?) })
+    Ok(Stage { from: rate(from)?, to: rate(to)?, duration_ns: Some(parse_some_time(time)?) })
 }
 
 fn parse_buffer(text: &str) -> Result<u32, String> {
@@ -197,5 +219,9 @@ mod tests {
         assert_eq!(parse_buffer("256KiB"), Ok(262_144));
         assert!(parse_think("2s-1s").is_err() && parse_stage("10s").is_err() && parse_buffer("9GB").is_err());
         assert!(parse_rows("some").is_err());
+        assert_eq!(parse_limit("none"), Ok(Limit(None)));
+        assert_eq!(parse_limit("2s"), Ok(Limit(Some(2_000_000_000))));
+        assert_eq!(parse_limit("0s"), Err("found `0s`, expected more than 0, or `none`".into()));
+        assert!(parse_some_time("0ms").is_err() && parse_stage("0s@5").is_err());
     }
 }

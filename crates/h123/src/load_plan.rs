@@ -133,7 +133,6 @@ fn schedule_faults(args: &LoadArgs) -> Vec<(bool, String)> {
 fn other_faults(args: &LoadArgs) -> Vec<(bool, String)> {
     let (load, requesting, connecting) = (&args.load, &args.requesting, &args.connecting);
     let nothing = args.url.is_none() && requesting.urls.is_none() && load.script.is_none();
-    let no_time = [connecting.timeout, connecting.connect_timeout].contains(&Some(0));
     vec![
         (nothing, "found no URL, expected one, or --urls or --script".into()),
         (requesting.random && requesting.urls.is_none(), "found --random, expected it with --urls".into()),
@@ -146,7 +145,6 @@ fn other_faults(args: &LoadArgs) -> Vec<(bool, String)> {
             ),
         ),
         (load.queue == 0, "found --queue 0, expected at least 1".into()),
-        (no_time, "found a timeout of 0, expected more than 0".into()),
     ]
 }
 
@@ -320,8 +318,8 @@ fn options(
     };
     let connections = ConnectionOptions {
         requests_each: connecting.requests_per_connection,
-        connect_timeout_ns: connecting.connect_timeout,
-        request_timeout_ns: connecting.timeout,
+        connect_timeout_ns: connecting.connect_timeout.0,
+        request_timeout_ns: connecting.timeout.0,
         ramp_up_ns: load.ramp_up.unwrap_or(0),
         sources: connecting.source.clone(),
         tcp_congestion: connecting.congestion_control.clone(),

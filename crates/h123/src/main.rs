@@ -1,9 +1,11 @@
 //! h123: a laboratory for HTTP/1.1, HTTP/2 and HTTP/3.
 
+mod advice;
 mod commands;
 mod cores;
 mod exit;
 mod library;
+mod load_limits;
 mod load_options;
 mod load_output;
 mod load_plan;
@@ -19,6 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
+use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
 use clap::{Parser, Subcommand};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -47,10 +50,14 @@ enum Command {
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => {
-            // Help and version are no errors; clap knows which stream each belongs to.
+        // Help and version are no errors; clap knows which stream each belongs to.
+        Err(error) if !error.use_stderr() || error.kind() == DisplayHelpOnMissingArgumentOrSubcommand => {
             let _ = error.print();
             return ExitCode::from(if error.use_stderr() { Exit::Usage.code() } else { Exit::Done.code() });
+        }
+        Err(error) => {
+            terminal::note(false, &format!("h123: {}", exit::one_line(&error.to_string())));
+            return ExitCode::from(Exit::Usage.code());
         }
     };
     match dispatch(&cli.command) {

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use crate::exit::UsageError;
 use crate::load_options::ConnectionArgs;
@@ -45,14 +45,25 @@ impl Places {
         if let Some((_, _, address)) = known {
             return Ok(SocketAddr::new(*address, port));
         }
-        let found =
-            (host.as_str(), port).to_socket_addrs().with_context(|| format!("looking up `{host}`"))?;
-        let mut fitting = found.filter(|address| self.only_ipv4.is_none_or(|ipv4| address.is_ipv4() == ipv4));
-        fitting.next().with_context(|| match self.only_ipv4 {
-            Some(true) => format!("`{host}` has no IPv4 address"),
-            Some(false) => format!("`{host}` has no IPv6 address"),
-            None => format!("`{host}` has no address"),
+        let found = look_up(&host, port)?;
+        let fits = |address: &SocketAddr| self.only_ipv4.is_none_or(|ipv4| address.is_ipv4() == ipv4);
+        found.into_iter().find(fits).ok_or_else(|| {
+            let family = if self.only_ipv4 == Some(true) { "IPv4" } else { "IPv6" };
+            UsageError(format!("`{host}` has no {family} address")).into()
         })
+    }
+}
+
+/// The addresses of a host, one at least.
+///
+/// # Errors
+/// A [`UsageError`] where the name does not resolve.
+pub(crate) fn look_up(host: &str, port: u16) -> Result<Vec<SocketAddr>> {
+    let found = (host, port).to_socket_addrs().map(Vec::from_iter);
+    match found {
+        Ok(addresses) if !addresses.is_empty() => Ok(addresses),
+        Ok(_) => Err(UsageError(format!("`{host}` has no address")).into()),
+        Err(error) => Err(UsageError(format!("looking up `{host}`: {error}")).into()),
     }
 }
 

@@ -1,16 +1,17 @@
 //! A URL from the command line, resolved into what a client needs.
 
 use std::fs;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use model::Variant;
 use model::assignment::{Target, Trust};
 
 use crate::exit::UsageError;
+use crate::places;
 
 /// Whom to trust: options that several commands share.
 #[derive(Args, Clone, Debug, Default)]
@@ -98,12 +99,8 @@ impl Url {
     /// A name that does not resolve.
     pub(crate) fn resolve(&self) -> Result<(SocketAddr, Duration)> {
         let start = Instant::now();
-        let address = (self.host.as_str(), self.port)
-            .to_socket_addrs()
-            .with_context(|| format!("looking up `{}`", self.host))?
-            .next()
-            .with_context(|| format!("`{}` has no address", self.host))?;
-        Ok((address, start.elapsed()))
+        let addresses = places::look_up(&self.host, self.port)?;
+        Ok((addresses[0], start.elapsed()))
     }
 
     /// What a client needs to speak `variant` with the host at `address`.

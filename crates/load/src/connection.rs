@@ -1,10 +1,12 @@
 //! One connection: a socket, an engine and the row that they fill.
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 
 use engine::client::Client;
 use engine::{Connection as _, Input, Transmit};
-use model::sample::{ConnectionRow, Failure, FailureKind, Outcome};
+use model::sample::{ConnectionRow, Failure, FailureKind, Outcome, Sample};
+use model::units::format_duration_ns;
 
 use crate::session::{Effect, Opened, Session};
 use crate::transport::{Received, Socket, failure_of};
@@ -13,6 +15,8 @@ use crate::transport::{Received, Socket, failure_of};
 pub(crate) struct Conn {
     pub(crate) engine: Client,
     pub(crate) socket: Socket,
+    /// The server.
+    pub(crate) remote: SocketAddr,
     pub(crate) row: ConnectionRow,
     pub(crate) in_flight: u32,
     /// Which host it belongs to.
@@ -46,7 +50,7 @@ pub(crate) struct Conn {
 impl Conn {
     pub(crate) fn new(
         engine: Client,
-        socket: Socket,
+        (socket, remote): (Socket, SocketAddr),
         (group, host): (u16, usize),
         number: u32,
         now: u64,
@@ -70,6 +74,7 @@ impl Conn {
         Conn {
             engine,
             socket,
+            remote,
             row,
             in_flight: 0,
             host,
@@ -128,7 +133,8 @@ impl Conn {
             }
             Ok(Received::Nothing) => false,
             Err(error) => {
-                self.broken(session, failure_of(&error, "reading"), now());
+                let doing = format!("reading from {}", self.remote);
+                self.broken(session, failure_of(&error, &doing), now());
                 false
             }
         }
@@ -167,20 +173,35 @@ impl Conn {
         if self.engine.poll_timeout().is_some_and(|deadline| deadline <= now) {
             self.timeout(session, now);
         }
-        if !self.was_ready && self.connect_deadline_ns.is_some_and(|deadline| deadline <= now) {
-            let waited_ms = now.saturating_sub(self.row.opened_ns) / 1_000_000;
-            let reason = format!("not connected after {waited_ms} ms");
+        if let Some(deadline) =
+            self.connect_deadline_ns.filter(|deadline| !self.was_ready && *deadline <= now)
+        {
+            let reason = format!(
+                "connecting to {}: the time limit of {} passed {}",
+                self.remote,
+                shown(deadline.saturating_sub(self.row.opened_ns)),
+                self.phase()
+            );
             self.connect_deadline_ns = None;
             self.broken(session, Failure { kind: FailureKind::Timeout, reason }, now);
         }
         while let Some((_, opened)) = self.deadlines.pop_front_if(|(deadline, _)| *deadline <= now) {
-            if session.expire(opened, limit_ns, now) {
+            if session.expire(opened, |sample| overdue(sample, self.remote, limit_ns), now) {
                 self.engine.cancel(now, opened.id);
                 self.in_flight = self.in_flight.saturating_sub(1);
                 self.ended += 1;
             }
         }
         self.thinking.retain(|until| *until > now);
+    }
+
+    /// What it is busy with before it is ready.
+    pub(crate) fn phase(&self) -> &'static str {
+        match (self.socket.is_udp(), self.is_connected) {
+            (true, _) => "in the QUIC handshake",
+            (false, false) => "before TCP was connected",
+            (false, true) => "in the TLS handshake",
+        }
     }
 
     /// The engine's timer is due, or nearly.
@@ -209,7 +230,8 @@ impl Conn {
                     Err(error) => {
                         self.out.clear();
                         self.taken = 0;
-                        self.broken(session, failure_of(&error, "sending"), now);
+                        let doing = format!("sending to {}", self.remote);
+                        self.broken(session, failure_of(&error, &doing), now);
                         return;
                     }
                 }
@@ -244,6 +266,22 @@ impl Conn {
         }
         Ok(self.taken == self.out.len())
     }
+}
+
+/// A request that was not answered whole in time.
+pub(crate) fn overdue(sample: &Sample, remote: SocketAddr, limit_ns: u64) -> Failure {
+    let part = match sample.first_byte_ns {
+        None => "no answer".to_owned(),
+        Some(_) => format!("only {} bytes of the body", sample.response_body_bytes),
+    };
+    let reason = format!("waiting for {remote}: {part} within {}", shown(limit_ns));
+    Failure { kind: FailureKind::Timeout, reason }
+}
+
+fn shown(ns: u64) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
+    let ns = ns as f64;
+    format_duration_ns(ns)
 }
 
 fn apply(

@@ -1,29 +1,37 @@
 //! How a worker's time ends: what was asked for and is not answered has failed, in the phase that it was in.
 
+use std::net::SocketAddr;
+
 use model::Outcome;
 use model::sample::{Failure, FailureKind, Sample};
 use workload::Work;
 
-use crate::connection::Conn;
+use crate::request;
 use crate::worker::Worker;
 
 impl Worker<'_> {
     /// The time limit passed. Requests in flight fail; so does one request for each connection that never became
     /// ready, and a page's requests that waited for it.
     pub(crate) fn time_out(&mut self, now: u64) {
-        self.session.fail_open(waiting, now);
+        let assignment = self.assignment;
+        let remote = |url: u32| {
+            let own = assignment.options.requests.paths.get(url as usize);
+            request::target(assignment, own.map_or(0, |path| usize::from(path.target))).address
+        };
+        self.session.fail_open(|sample| waiting(sample, remote(sample.url)), now);
         for key in 0..self.conns.len() {
             let Some(conn) = self.conns[key].as_mut().filter(|conn| !conn.was_ready) else { continue };
-            let failure = timed_out(phase(conn));
-            let host = conn.host;
+            let failure = timed_out(&format!("connecting to {}", conn.remote), conn.phase());
+            let (host, opened_ns) = (conn.host, conn.row.opened_ns);
             conn.row.outcome = Outcome::Failed(failure.clone());
             conn.row.closed_ns = Some(now);
-            self.fail_due(host, &failure, now);
+            self.fail_due(host, &failure, opened_ns, now);
         }
         if let Work::Page(_) = self.session.work {
             for host in 0..self.hosts.len() {
+                let doing = format!("waiting for a connection to {}", self.hosts[host].target.address);
                 while self.session.work.waiting(host) > 0 {
-                    self.fail_due(host, &timed_out("before it could be sent"), now);
+                    self.fail_due(host, &timed_out(&doing, "before it could be sent"), now, now);
                 }
             }
         }
@@ -35,29 +43,26 @@ impl Worker<'_> {
         (self.session.open_requests() + waiting) as u64
     }
 
-    fn fail_due(&mut self, host: usize, failure: &Failure, now: u64) {
-        if let Some(due) = self.session.work.poll_request(host, now) {
+    /// The next due request fails with its connection. A closed loop's was wanted as long as the connection.
+    pub(crate) fn fail_due(&mut self, host: usize, failure: &Failure, began_ns: u64, now: u64) {
+        if let Some(mut due) = self.session.work.poll_request(host, now) {
+            if !self.session.work.has_queue() {
+                due.intended_ns = began_ns;
+            }
             self.session.fail_unsent(due, failure.clone(), now);
         }
     }
 }
 
-fn timed_out(doing: &str) -> Failure {
-    Failure { kind: FailureKind::Timeout, reason: format!("the time limit passed {doing}") }
+fn timed_out(doing: &str, when: &str) -> Failure {
+    let reason = format!("{doing}: the whole test's time limit passed {when}");
+    Failure { kind: FailureKind::Timeout, reason }
 }
 
-/// What a connection that never became ready was busy with.
-fn phase(conn: &Conn) -> &'static str {
-    match (conn.socket.is_udp(), conn.is_connected) {
-        (true, _) => "in the QUIC handshake",
-        (false, false) => "while connecting",
-        (false, true) => "in the TLS handshake",
-    }
-}
-
-fn waiting(sample: &Sample) -> Failure {
+fn waiting(sample: &Sample, remote: SocketAddr) -> Failure {
+    let doing = format!("waiting for {remote}");
     match sample.first_byte_ns {
-        None => timed_out("while waiting for the response"),
-        Some(_) => timed_out(&format!("after {} bytes of the body", sample.response_body_bytes)),
+        None => timed_out(&doing, "before the response"),
+        Some(_) => timed_out(&doing, &format!("after {} bytes of the body", sample.response_body_bytes)),
     }
 }

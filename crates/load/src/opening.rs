@@ -22,7 +22,7 @@ impl Worker<'_> {
         let socket = match Socket::connect(remote, quic, options, number) {
             Ok(socket) => socket,
             Err(error) => {
-                self.fail_attempt(host, failure_of(&error, &format!("connecting to {remote}")), now);
+                self.fail_attempt(host, failure_of(&error, &format!("connecting to {remote}")), (now, now));
                 return false;
             }
         };
@@ -32,7 +32,7 @@ impl Worker<'_> {
         let engine = match Client::new(config, remote, self.clock.base(), seed) {
             Ok(engine) => engine,
             Err(failure) => {
-                self.fail_attempt(host, failure, now);
+                self.fail_attempt(host, failure, (now, now));
                 return false;
             }
         };
@@ -47,10 +47,10 @@ impl Worker<'_> {
         };
         if let Err(error) = epoll::add(&self.epoll, &socket, epoll::EventData::new_u64(key as u64), flags) {
             self.free.push(key);
-            self.fail_attempt(host, failure_of(&error.into(), "watching a socket"), now);
+            self.fail_attempt(host, failure_of(&error.into(), "watching a socket"), (now, now));
             return false;
         }
-        let mut conn = Conn::new(engine, socket, (self.assignment.group, host), number, now);
+        let mut conn = Conn::new(engine, (socket, remote), (self.assignment.group, host), number, now);
         conn.connect_deadline_ns = options.connect_timeout_ns.map(|limit| now.saturating_add(limit));
         self.timers.set(key, conn.connect_deadline_ns);
         self.conns[key] = Some(conn);
@@ -64,10 +64,8 @@ impl Worker<'_> {
     }
 
     /// A connection that never came to be costs the next due request, as it would a browser.
-    fn fail_attempt(&mut self, host: usize, failure: Failure, now: u64) {
-        if let Some(due) = self.session.work.poll_request(host, now) {
-            self.session.fail_unsent(due, failure, now);
-        }
+    fn fail_attempt(&mut self, host: usize, failure: Failure, (began_ns, now): (u64, u64)) {
+        self.fail_due(host, &failure, began_ns, now);
         self.hosts[host].reopen_ns = now + REOPEN_AFTER_NS;
     }
 
@@ -78,7 +76,8 @@ impl Worker<'_> {
         match conn.socket.take_error() {
             Some(error) => {
                 conn.is_connected = true;
-                conn.broken(&mut self.session, failure_of(&error, "connecting"), now);
+                let doing = format!("connecting to {}", conn.remote);
+                conn.broken(&mut self.session, failure_of(&error, &doing), now);
                 self.settle(key, now);
                 false
             }
@@ -125,7 +124,7 @@ impl Worker<'_> {
         }
         conn.row.closed_ns.get_or_insert(now);
         if let (false, model::Outcome::Failed(failure)) = (conn.was_ready, &conn.row.outcome) {
-            self.fail_attempt(conn.host, failure.clone(), now);
+            self.fail_attempt(conn.host, failure.clone(), (conn.row.opened_ns, now));
         }
         self.keep_row(conn.row);
     }

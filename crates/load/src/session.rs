@@ -1,6 +1,5 @@
 //! What all connections of a worker share: the workload, the requests in flight and the finished rows.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -112,15 +111,14 @@ impl Session {
     }
 
     /// A request's time is over; whether it was still open.
-    pub(crate) fn expire(&mut self, opened: Opened, limit_ns: u64, now: u64) -> bool {
-        let is_open = self.is_open(opened);
-        if is_open {
-            let mut reason = String::from("no whole answer within ");
-            // Writing to a String cannot fail.
-            let _ = write!(reason, "{} ms", limit_ns / 1_000_000);
-            self.end(opened.id, Some(Failure { kind: FailureKind::Timeout, reason }), now);
+    pub(crate) fn expire(&mut self, opened: Opened, why: impl Fn(&Sample) -> Failure, now: u64) -> bool {
+        let open = self.open.get(opened.id).filter(|sample| sample.request == opened.number);
+        let failure = open.map(why);
+        let was_open = failure.is_some();
+        if was_open {
+            self.end(opened.id, failure, now);
         }
-        is_open
+        was_open
     }
 
     /// Every open request fails, in the order of sending.

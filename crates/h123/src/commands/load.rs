@@ -11,8 +11,8 @@ use model::Variant;
 use crate::exit::Exit;
 use crate::load_options::{ConnectionArgs, LoadOptions, RequestArgs};
 use crate::load_output::{self, Asked, OutputArgs, Summary};
-use crate::load_plan;
 use crate::target::TrustOptions;
+use crate::{load_limits, load_plan};
 
 /// Load a server: closed loop (each stream sends its next request when its last is answered), or open loop
 /// (--rate, --stages, --script: requests are due at their times, and latency counts from then)
@@ -32,7 +32,8 @@ use crate::target::TrustOptions;
   h123 load http://127.0.0.1:8080/ -c 100 --requests-per-connection 1 --source 127.0.0.2,127.0.0.3
 
 {random:1-7000} in a URL stands for a number drawn anew for every request.
-Exit status: 0 all answered, 2 wrong usage, 3 something failed, 4 --fail-if held, 130 interrupted.")]
+Exit status: 0 all answered, 2 wrong usage, 3 something failed or nothing was answered, 4 --fail-if held,
+130 interrupted.")]
 pub(crate) struct LoadArgs {
     /// The URL; with --urls or --script the host of lines that are only a path
     #[arg(required_unless_present_any = ["assignment", "urls", "script"])]
@@ -65,8 +66,9 @@ pub(crate) fn run(args: &LoadArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let rows = args.load.samples.1.as_deref();
-    args.output.check(rows)?;
     let (assignments, dns_ns) = load_plan::assignments(args)?;
+    load_limits::prepare(&assignments)?;
+    args.output.check(rows)?;
     let reports = args.output.drive(&assignments, stop)?;
     let summary = Summary::of(Asked::of(&name(args), &assignments, dns_ns), &reports)?;
     if let Some(path) = rows {

@@ -14,6 +14,7 @@ use model::units::{self, format_duration_ns};
 use model::{Pins, Variant};
 use serde_json::{Value, json};
 
+use crate::advice;
 use crate::exit::{Exit, UsageError};
 use crate::target::{TrustOptions, Url, variant_for};
 use crate::terminal::print;
@@ -157,7 +158,10 @@ impl Trace {
 fn reason(sample: Option<&Sample>, row: Option<&ConnectionRow>) -> Option<String> {
     let of = |outcome: &Outcome| match outcome {
         Outcome::Ok => None,
-        Outcome::Failed(failure) => Some(failure.reason.clone()),
+        Outcome::Failed(failure) => {
+            let advice = advice::on(failure.kind, &failure.reason).map(|advice| format!("; {advice}"));
+            Some(failure.reason.clone() + advice.as_deref().unwrap_or(""))
+        }
         Outcome::Unsupported(reason) => Some(reason.clone()),
     };
     match sample {

@@ -1,10 +1,12 @@
 //! A load test's numbers for programs: durations in nanoseconds, sizes in bytes. docs/load.md describes the keys.
 
+use model::sample::FailureKind;
 use serde_json::{Map, Value, json};
 
 use super::summary::{Group, HeaderBytes, Summary};
 use super::thresholds::Judged;
 use super::times::{QUANTILES, Times};
+use crate::advice;
 
 /// The version of the keys: it changes when one changes its meaning or goes; new ones may come without.
 const VERSION: u32 = 1;
@@ -46,6 +48,7 @@ pub(crate) fn format(summary: &Summary, thresholds: &[Judged]) -> Value {
         "headers": { "request": headers(summary.request_headers), "response": headers(summary.response_headers) },
         "connections": summary.connections,
         "failed_connections": summary.failed_connections,
+        "connection_errors": connection_errors(summary),
         "per_connection": {
             "requests": times(&per_connection.requests),
             "mean_latency_ns": times(&per_connection.mean_latency_ns),
@@ -79,12 +82,18 @@ fn requests(summary: &Summary) -> Value {
 }
 
 fn errors(summary: &Summary) -> Vec<Value> {
-    let error = |(kind, is): (&model::sample::FailureKind, &Group)| {
+    let error = |(kind, is): (&FailureKind, &Group)| {
         json!({
             "kind": kind.name(), "count": is.requests, "first_reason": is.reason, "time_ns": times(&is.latency),
+            "advice": is.reason.as_deref().and_then(|reason| advice::on(*kind, reason)),
         })
     };
     summary.failures.iter().map(error).collect()
+}
+
+fn connection_errors(summary: &Summary) -> Vec<Value> {
+    let error = |(kind, (count, reason)): (&FailureKind, &(u64, String))| json!({ "kind": kind.name(), "count": count, "first_reason": reason });
+    summary.connection_failures.iter().map(error).collect()
 }
 
 fn urls(summary: &Summary) -> Vec<Value> {

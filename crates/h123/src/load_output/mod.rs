@@ -126,7 +126,7 @@ impl OutputArgs {
         } else {
             print(&text::format(summary, &judged, look()))?;
         }
-        if summary.failed > 0 || summary.is_cut_short() {
+        if summary.is_invalid() {
             return Ok(Exit::Invalid);
         }
         Ok(if judged.iter().any(|judged| judged.is_failed) { Exit::Threshold } else { Exit::Done })
@@ -144,7 +144,10 @@ pub(crate) fn write_rows(path: &Path, reports: Vec<Report>) -> Result<()> {
 }
 
 fn writable(path: &Path) -> std::io::Result<()> {
-    fs::OpenOptions::new().create(true).append(true).open(path).map(drop)
+    if path.exists() {
+        return fs::OpenOptions::new().append(true).open(path).map(drop);
+    }
+    fs::File::create_new(path).and_then(|_| fs::remove_file(path))
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {

@@ -191,6 +191,8 @@ pub(crate) struct Summary {
     pub(crate) per_connection: PerConnection,
     pub(crate) connections: u64,
     pub(crate) failed_connections: u64,
+    /// How many of them failed in each way, with the first reason; of connections with rows.
+    pub(crate) connection_failures: BTreeMap<FailureKind, (u64, String)>,
     pub(crate) body_bytes: u64,
     pub(crate) request_body_bytes: u64,
     /// On all connections, warm-up included.
@@ -230,15 +232,19 @@ impl Summary {
         (ended > 0).then(|| as_f64(self.completed) / as_f64(ended))
     }
 
-    /// Whether the test is not what was asked for: it was stopped, or requests were never sent.
-    pub(crate) fn is_cut_short(&self) -> bool {
-        self.stopped.is_some() || self.never_sent > 0
+    /// Whether the test is not what was asked for: a request failed or was never sent, it was stopped, or nothing was
+    /// answered. Requests that are in flight when a test's time is up belong to every such test.
+    pub(crate) fn is_invalid(&self) -> bool {
+        self.failed > 0 || self.stopped.is_some() || self.never_sent > 0 || self.completed == 0
     }
 
     /// What a reader has to know before believing the numbers.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         let time = |ns: u64| format_duration_ns(as_f64(ns));
+        if self.completed == 0 {
+            warnings.push("nothing was measured: no request was answered well".to_owned());
+        }
         if self.never_sent > 0 {
             warnings.push(format!(
                 "the schedule was missed: {} requests were due and never sent, since no connection was free",

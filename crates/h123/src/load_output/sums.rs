@@ -67,6 +67,7 @@ impl Sums {
             per_connection,
             connections: 0,
             failed_connections: 0,
+            connection_failures: BTreeMap::new(),
             body_bytes: 0,
             request_body_bytes: 0,
             sent_bytes: 0,
@@ -216,7 +217,11 @@ impl Sums {
     pub(super) fn connection(&mut self, row: &ConnectionRow) {
         let is = &mut self.is;
         is.connections += 1;
-        is.failed_connections += u64::from(!row.outcome.is_ok());
+        if let Outcome::Failed(failure) = &row.outcome {
+            is.failed_connections += 1;
+            let known = is.connection_failures.entry(failure.kind);
+            known.or_insert_with(|| (0, failure.reason.clone())).0 += 1;
+        }
         is.sent_bytes += row.sent_bytes;
         is.received_bytes += row.received_bytes;
         is.per_connection.received_bytes.record(row.received_bytes, 1);

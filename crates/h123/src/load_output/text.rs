@@ -2,11 +2,13 @@
 
 use std::fmt::Write;
 
+use model::sample::FailureKind;
 use model::units::{format_bytes, format_duration_ns, three_digits};
 
 use super::summary::{Group, HeaderBytes, Summary, as_f64};
 use super::thresholds::{Judged, percent};
 use super::times::Times;
+use crate::advice;
 
 /// So many URLs have a line.
 const URLS: usize = 10;
@@ -54,7 +56,15 @@ pub(crate) fn format(summary: &Summary, thresholds: &[Judged], look: Look) -> St
     out.cpu(summary);
     for (kind, group) in &summary.failures {
         let reason = group.reason.as_deref().unwrap_or("");
-        out.paint(RED, &format!("failed       {} × {}: {reason}", group.requests, kind.name()));
+        let advice = advice::on(*kind, reason).map_or(String::new(), |advice| format!("; {advice}"));
+        let quantile = |ns: Option<u64>| ns.map_or("–".to_owned(), |ns| time(as_f64(ns)));
+        let (p50, max) = (quantile(group.latency.quantile(0.5)), quantile(group.latency.max()));
+        let count = group.requests;
+        let text = format!(
+            "failed       {count} × {}: {reason}{advice} · after {p50} (p50), {max} (max)",
+            kind.name()
+        );
+        out.paint(RED, &text);
     }
     for judged in thresholds {
         let (colour, word) = if judged.is_failed { (RED, "failed") } else { (PLAIN, "kept") };
@@ -186,7 +196,12 @@ impl Out {
         };
         let failed = match summary.failed_connections {
             0 => String::new(),
-            failed => format!(" ({failed} failed)"),
+            failed => {
+                let kind =
+                    |(kind, (count, _)): (&FailureKind, &(u64, String))| format!("{count} × {}", kind.name());
+                let kinds: Vec<String> = summary.connection_failures.iter().map(kind).collect();
+                format!(" ({failed} failed: {})", kinds.join(", "))
+            }
         };
         self.line(&format!(
             "bytes        {} of bodies{rate} · {} sent, {} received on {} connections{failed}",

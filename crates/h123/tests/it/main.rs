@@ -9,6 +9,7 @@ mod bad_servers;
 mod browser;
 mod generator;
 mod interrupted;
+mod load_limits;
 mod load_options;
 mod load_output;
 mod nginx;
