@@ -1,7 +1,7 @@
 # Two targets do everything: `make run` and `make test`.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test needs fmt lint deny bench-peers
+.PHONY: help run test needs fmt lint deny bench-peers bench-load
 
 help: ## what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,3 +33,8 @@ bench-peers: ## client CPU per request beside wrk, h2load, siege and ab (about 2
 	@./scripts/install-bench-needs.sh
 	cargo build --release --locked -p h123 -p bench-peers
 	./target/release/bench-peers $(ARGS)
+
+bench-load: ## h123 load on its own: schedule, memory, threads (about 5 minutes on a quiet machine)
+	@./scripts/install-bench-needs.sh
+	cargo build --release --locked -p h123 -p bench-peers
+	./target/release/bench-peers alone $(ARGS)

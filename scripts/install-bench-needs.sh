@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the servers and generators that `make bench-peers` measures beside h123: with apt where this is root on
+# Installs the servers and generators that `make bench-peers` and `make bench-load` need beside h123: with apt where this is root on
 # Debian or Ubuntu, else it says what is missing, with the command that gets it, and fails.
 set -euo pipefail
 
@@ -11,6 +11,7 @@ needs=(
     "h2load|nghttp2-client"
     "siege|siege"
     "ab|apache2-utils"
+    "strace|strace"
 )
 
 has() {

@@ -1,4 +1,4 @@
-//! Child processes: pinned to a CPU, accounted for, bounded in time, and gone when their owner goes.
+//! Child processes: pinned to CPUs, accounted for, bounded in time, and gone when their owner goes.
 //!
 //! The one file with `unsafe`: the hook between `fork` and `exec`, and `wait4`, which the standard library lacks.
 
@@ -38,26 +38,28 @@ pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
     pub(crate) user_ns: u64,
     pub(crate) system_ns: u64,
+    /// The most memory that it held at any time.
+    pub(crate) peak_resident_bytes: u64,
 }
 
 impl Running {
-    /// Starts a command on one CPU; its output goes to two files in `folder`.
+    /// Starts a command on these CPUs; its output goes to two files in `folder`.
     ///
     /// # Errors
     /// The program is not there, or cannot be started.
-    pub(crate) fn start(name: &str, mut command: Command, cpu: usize, folder: &Path) -> Result<Self> {
+    pub(crate) fn start(name: &str, mut command: Command, cpus: &[usize], folder: &Path) -> Result<Self> {
         let (stdout, stderr) = (folder.join(format!("{name}.out")), folder.join(format!("{name}.err")));
         let create =
             |path: &Path| File::create(path).with_context(|| format!("cannot create {}", path.display()));
         command.stdin(Stdio::null()).stdout(create(&stdout)?).stderr(create(&stderr)?).process_group(0);
-        let mut cpus = CpuSet::new();
-        cpus.set(cpu);
+        let mut set = CpuSet::new();
+        cpus.iter().for_each(|cpu| set.set(*cpu));
         let parent = rustix::process::getpid();
         // SAFETY: between fork and exec only async-signal-safe calls are made: three system calls on values that
         // were prepared before, without allocation or locks.
         unsafe {
             command.pre_exec(move || {
-                sched_setaffinity(None, &cpus)?;
+                sched_setaffinity(None, &set)?;
                 if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
                     return Err(std::io::Error::last_os_error());
                 }
@@ -166,6 +168,8 @@ fn wait4_now(pid: Pid) -> std::io::Result<Option<Ended>> {
             status: ExitStatus::from_raw(status),
             user_ns: nanoseconds(usage.ru_utime),
             system_ns: nanoseconds(usage.ru_stime),
+            // Linux counts in kibibytes (getrusage(2)).
+            peak_resident_bytes: u64::try_from(usage.ru_maxrss).unwrap_or(0).saturating_mul(1024),
         })),
     }
 }
@@ -185,7 +189,7 @@ mod tests {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
         let cpu = crate::machine::cpus().unwrap()[0];
-        let running = Running::start("sh", command, cpu, folder.path()).unwrap();
+        let running = Running::start("sh", command, &[cpu], folder.path()).unwrap();
         (folder, running)
     }
 
@@ -197,6 +201,7 @@ mod tests {
         let ended = child.wait(Duration::from_secs(60), &stop).unwrap();
         assert_eq!(ended.status.code(), Some(3));
         assert!(ended.user_ns > 1_000_000, "{ended:?}");
+        assert!(ended.peak_resident_bytes > 100_000, "{ended:?}");
         assert_eq!(child.stdout().unwrap(), "done\n");
         assert_eq!(child.last_words(), "why");
     }
@@ -225,7 +230,8 @@ mod tests {
     fn a_program_that_is_not_there_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let cpu = crate::machine::cpus().unwrap()[0];
-        let error = Running::start("none", Command::new("/no/such/program"), cpu, folder.path()).unwrap_err();
+        let error =
+            Running::start("none", Command::new("/no/such/program"), &[cpu], folder.path()).unwrap_err();
         assert!(error.to_string().contains("/no/such/program"), "{error}");
     }
 }

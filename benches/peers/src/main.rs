@@ -2,8 +2,10 @@
 //! quinn + h3 client.
 //!
 //! One server on one CPU, the generators on another, short runs of ours and the peer's in turn. The figure is the
-//! median of the pairwise ratios with its interval. See docs/benchmarks.md.
+//! median of the pairwise ratios with its interval. `make bench-load` is a mode of the same program: the schedule,
+//! memory and threads of `h123 load` on its own. See docs/benchmarks.md.
 
+mod alone;
 mod child;
 mod machine;
 mod measure;
@@ -16,13 +18,12 @@ mod works;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use anyhow::{Context, Result};
-use clap::Parser;
+use clap::{Args, Parser, Subcommand};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::measure::Extent;
@@ -30,7 +31,7 @@ use crate::row::Row;
 use crate::servers::{Bench, Server};
 use crate::table::{Failure, Outcome};
 use crate::tools::Tool;
-use crate::works::{Peer, WORKS, Work};
+use crate::works::{Goal, Peer, WORKS, Work};
 
 /// The tool failed, or a row could not be measured.
 const FAILED: u8 = 1;
@@ -38,16 +39,29 @@ const FAILED: u8 = 1;
 const USAGE: u8 = 2;
 /// Ctrl-C.
 const INTERRUPTED: u8 = 130;
-/// `h123 load --help` answers within this.
-const HELP_LIMIT: Duration = Duration::from_secs(10);
-
 /// Client CPU per request of `h123 load` against its peers, in interleaved pairs of runs
 #[derive(Parser, Debug)]
 #[command(
+    args_conflicts_with_subcommands = true,
     after_help = "Exit status: 0 all rows measured (targets may be missed), 1 a row could not be measured, \
 2 wrong usage, 130 interrupted"
 )]
 struct Cli {
+    #[command(subcommand)]
+    mode: Option<Mode>,
+    #[command(flatten)]
+    compare: Compare,
+}
+
+#[derive(Subcommand, Debug)]
+enum Mode {
+    /// `h123 load` on its own: accuracy of the schedule, memory per connection and over time, two threads
+    Alone(alone::Alone),
+}
+
+/// What is compared, and how often.
+#[derive(Args, Debug)]
+struct Compare {
     /// Pairs of runs for each row; 6 are needed for an interval
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pairs: u32,
@@ -76,16 +90,23 @@ struct Cli {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    if cli.list {
+    if cli.mode.is_none() && cli.compare.list {
         print!("{}", list());
         return ExitCode::SUCCESS;
     }
-    if let Err(error) = check(&cli) {
+    let checked = match &cli.mode {
+        None => check(&cli.compare),
+        Some(Mode::Alone(asked)) => check_h123(asked.h123.as_deref()),
+    };
+    if let Err(error) = checked {
         eprintln!("bench-peers: {error}");
         return ExitCode::from(USAGE);
     }
     let stop = Arc::new(AtomicBool::new(false));
-    let result = watch_signals(&stop).and_then(|()| run(&cli, &stop));
+    let result = watch_signals(&stop).and_then(|()| match &cli.mode {
+        None => run(&cli.compare, &stop),
+        Some(Mode::Alone(asked)) => alone::run(asked, &stop),
+    });
     if stop.load(Ordering::Relaxed) {
         eprintln!("bench-peers: interrupted; all servers are stopped");
         return ExitCode::from(INTERRUPTED);
@@ -101,21 +122,16 @@ fn main() -> ExitCode {
 }
 
 /// Measures, prints and stores; whether all that was asked could be measured.
-fn run(cli: &Cli, stop: &AtomicBool) -> Result<bool> {
-    let h123 = h123(cli)?;
-    let bench = Bench::prepare(h123)?;
+fn run(cli: &Compare, stop: &AtomicBool) -> Result<bool> {
+    let bench = Bench::prepare(h123(cli.h123.as_deref())?)?;
     let now = jiff::Timestamp::now();
     let mut outcome = Outcome::new(now.to_string(), machine::description(), cli.pairs, cli.seconds);
-    let coalesce = knows_coalesce(&bench, stop)?;
-    if !coalesce {
-        outcome.notes.push("this h123 has no --coalesce: no rows for read-coalescing".to_owned());
-    }
     let works: Vec<&Work> = WORKS
         .iter()
         .filter(|work| cli.only.is_empty() || cli.only.iter().any(|only| only.name == work.name))
         .collect();
     for work in works {
-        measure_work(cli, &bench, work, coalesce, &mut outcome, stop);
+        measure_work(cli, &bench, work, &mut outcome, stop);
         if stop.load(Ordering::Relaxed) {
             break;
         }
@@ -123,7 +139,7 @@ fn run(cli: &Cli, stop: &AtomicBool) -> Result<bool> {
     row::mark_best(&mut outcome.rows);
     outcome.note_disturbances();
     let json = serde_json::to_string_pretty(&outcome)?;
-    let file = store(&cli.out, &now.strftime("%Y%m%dT%H%M%SZ").to_string(), &json)?;
+    let file = store(&cli.out, "bench-peers", now, &json)?;
     if cli.json {
         println!("{json}");
     } else {
@@ -134,14 +150,7 @@ fn run(cli: &Cli, stop: &AtomicBool) -> Result<bool> {
 }
 
 /// Starts the work's server and measures against every peer; what fails is kept with its reason.
-fn measure_work(
-    cli: &Cli,
-    bench: &Bench,
-    work: &'static Work,
-    coalesce: bool,
-    outcome: &mut Outcome,
-    stop: &AtomicBool,
-) {
+fn measure_work(cli: &Compare, bench: &Bench, work: &'static Work, outcome: &mut Outcome, stop: &AtomicBool) {
     let peers = peers_of(cli, work, &mut outcome.failures);
     let server = match Server::start(bench, work, stop) {
         Ok(server) => server,
@@ -153,18 +162,11 @@ fn measure_work(
         }
     };
     let extent = Extent { pairs: cli.pairs, seconds: cli.seconds };
-    // Against a saturated server only, and against the peers that come near.
-    let modes = |peer: Peer| {
-        let near = !matches!(peer, Peer::Siege | Peer::Ab);
-        [false, true]
-            .into_iter()
-            .filter(move |mode| !mode || (coalesce && near && work.body_bytes == works::SMALL_BYTES))
-    };
-    for (peer, mode) in peers.into_iter().flat_map(|peer| modes(peer).map(move |mode| (peer, mode))) {
-        eprintln!("{} against {}{} …", work.name, peer.name(), if mode { ", coalescing" } else { "" });
-        let tools = (Tool::Ours { coalesce: mode }, Tool::Peer(peer));
+    for peer in peers {
+        eprintln!("{} against {} …", work.name, peer.name());
+        let tools = (Tool::Ours, Tool::Peer(peer));
         match measure::pairs(bench, &server, work, tools, extent, stop) {
-            Ok(pairs) => outcome.rows.extend(Row::of(work, peer.name(), mode, &pairs)),
+            Ok(pairs) => outcome.rows.extend(Row::of(work, peer.name(), &pairs)),
             Err(error) => {
                 let reason = format!("{error:#}");
                 outcome.failures.push(Failure { work: work.name, peer: peer.name(), reason });
@@ -177,10 +179,10 @@ fn measure_work(
 }
 
 /// The peers that can do the work. One that is missing is a failure, but for oha, which is no Debian package.
-fn peers_of(cli: &Cli, work: &'static Work, failures: &mut Vec<Failure>) -> Vec<Peer> {
+fn peers_of(cli: &Compare, work: &'static Work, failures: &mut Vec<Failure>) -> Vec<Peer> {
     let asked = |peer: &Peer| cli.peer.is_empty() || cli.peer.contains(peer);
     let mut there = Vec::new();
-    for peer in Peer::ALL.into_iter().filter(|peer| peer.can(work.variant)).filter(asked) {
+    for peer in work.peers().filter(asked) {
         if tools::find_peer(peer).is_some() {
             there.push(peer);
         } else if peer != Peer::Oha || cli.peer.contains(&peer) {
@@ -192,10 +194,10 @@ fn peers_of(cli: &Cli, work: &'static Work, failures: &mut Vec<Failure>) -> Vec<
 }
 
 /// What the parser alone cannot see.
-fn check(cli: &Cli) -> Result<(), String> {
+fn check(cli: &Compare) -> Result<(), String> {
     let all: Vec<&Work> = if cli.only.is_empty() { WORKS.iter().collect() } else { cli.only.clone() };
     for peer in &cli.peer {
-        if !all.iter().any(|work| peer.can(work.variant)) {
+        if !all.iter().any(|work| work.peers().any(|can| can == *peer)) {
             let names: Vec<&str> = all.iter().map(|work| work.name).collect();
             return Err(format!(
                 "--peer {}: it can do none of {}; see --list",
@@ -204,17 +206,21 @@ fn check(cli: &Cli) -> Result<(), String> {
             ));
         }
     }
-    if let Some(file) = cli.h123.as_ref().filter(|file| !file.is_file()) {
-        return Err(format!("--h123 {}: found no such file, expected the binary to measure", file.display()));
-    }
-    Ok(())
+    check_h123(cli.h123.as_deref())
 }
 
-fn h123(cli: &Cli) -> Result<PathBuf> {
-    let file = match &cli.h123 {
-        Some(file) => file.clone(),
-        None => tools::sibling("h123")?,
-    };
+fn check_h123(file: Option<&Path>) -> Result<(), String> {
+    match file.filter(|file| !file.is_file()) {
+        Some(file) => {
+            Err(format!("--h123 {}: found no such file, expected the binary to measure", file.display()))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The binary to measure: the given one, or the one beside this program.
+fn h123(given: Option<&Path>) -> Result<PathBuf> {
+    let file = given.map_or_else(|| tools::sibling("h123"), |file| Ok(file.to_owned()))?;
     fs::canonicalize(&file).with_context(|| {
         format!(
             "found no {}: build it first (cargo build --release -p h123), or say --h123 FILE",
@@ -223,16 +229,9 @@ fn h123(cli: &Cli) -> Result<PathBuf> {
     })
 }
 
-fn knows_coalesce(bench: &Bench, stop: &AtomicBool) -> Result<bool> {
-    let mut command = Command::new(&bench.h123);
-    command.args(["load", "--help"]);
-    let mut running = child::Running::start("help", command, bench.client_cpu, bench.folder.path())?;
-    running.wait(HELP_LIMIT, stop)?;
-    Ok(running.stdout()?.contains("--coalesce"))
-}
-
-fn store(folder: &Path, time: &str, json: &str) -> Result<PathBuf> {
-    let file = folder.join(format!("bench-peers-{time}.json"));
+/// Writes a file named after what was measured and when.
+fn store(folder: &Path, what: &str, began: jiff::Timestamp, json: &str) -> Result<PathBuf> {
+    let file = folder.join(format!("{what}-{}.json", began.strftime("%Y%m%dT%H%M%SZ")));
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     fs::write(&file, json).with_context(|| format!("cannot write {}", file.display()))?;
     Ok(file)
@@ -247,17 +246,19 @@ fn watch_signals(stop: &Arc<AtomicBool>) -> Result<()> {
 
 fn list() -> String {
     let line = |work: &Work| {
-        let peers: Vec<&str> =
-            Peer::ALL.into_iter().filter(|peer| peer.can(work.variant)).map(Peer::name).collect();
+        let peers: Vec<&str> = work.peers().map(Peer::name).collect();
+        let goal = match work.goal {
+            Goal::Cpu { ratio, .. } => format!("CPU ≤ {ratio:.2}"),
+            Goal::Throughput { ratio } => format!("req/s ≥ {ratio:.2}"),
+        };
         format!(
-            "{:<12} {:<4} {:>7} B, {:>3} connections × {:>2}, {:<10} CPU ratio ≤ {:.2}, against {}\n",
+            "{:<12} {:<4} {:>7} B, {:>3} connections × {:>2}, {:<10} {goal:<12} against {}\n",
             work.name,
             work.variant.name(),
             work.body_bytes,
             work.connections,
             work.streams,
             work.server.name(),
-            work.cpu_ratio_target,
             peers.join(", ")
         )
     };
@@ -296,10 +297,16 @@ mod tests {
             assert_eq!(error.exit_code(), i32::from(USAGE));
         }
         let mixed = parse(&["--only", "h3", "--peer", "wrk"]).unwrap();
-        assert!(check(&mixed).unwrap_err().contains("none of h3"));
+        assert!(check(&mixed.compare).unwrap_err().contains("none of h3"));
         let absent = parse(&["--h123", "/no/such/file"]).unwrap();
-        assert!(check(&absent).unwrap_err().contains("/no/such/file"));
-        assert!(check(&parse(&["--only", "h1s", "--peer", "wrk"]).unwrap()).is_ok());
+        assert!(check(&absent.compare).unwrap_err().contains("/no/such/file"));
+        assert!(check(&parse(&["--only", "h1s", "--peer", "wrk"]).unwrap().compare).is_ok());
+        // ab and siege are too far away for a comparison of requests/s.
+        let far = parse(&["--only", "h1-coalesce", "--peer", "ab"]).unwrap();
+        assert!(check(&far.compare).unwrap_err().contains("none of h1-coalesce"));
+        assert!(parse(&["--pairs", "3", "alone"]).is_err());
+        assert!(parse(&["alone", "--only", "speed"]).is_err());
+        assert!(parse(&["alone", "--only", "memory", "--full"]).is_ok());
     }
 
     #[test]

@@ -83,7 +83,8 @@ pub(crate) fn pairs(
             .with_context(|| format!("{} at {}", tool.name(), server.url))
     };
     let (ours, peer) = tools;
-    (0..extent.pairs)
+    let most = if let Tool::Peer(peer) = peer { peer.most_pairs() } else { u32::MAX };
+    (0..extent.pairs.min(most))
         .map(|index| {
             if index % 2 == 0 {
                 let ours = run(ours)?;
@@ -106,7 +107,7 @@ fn reading(
 ) -> Result<Reading> {
     let command = tool.command(bench, server, work, seconds)?;
     let (machine_before, server_before, began) = (machine::total()?, server.cpu()?, Instant::now());
-    let mut running = Running::start(tool.name(), command, bench.client_cpu, bench.folder.path())?;
+    let mut running = Running::start(tool.name(), command, &[bench.client_cpu], bench.folder.path())?;
     let ended = running.wait(Duration::from_secs(u64::from(seconds)) + GRACE, stop)?;
     let (machine_after, server_after, elapsed) = (machine::total()?, server.cpu()?, began.elapsed());
     let output = running.stdout()?;

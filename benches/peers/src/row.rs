@@ -4,7 +4,7 @@ use analysis::statistics::{CONFIDENCE, order_interval};
 use serde::Serialize;
 
 use crate::measure::{Pair, Reading};
-use crate::works::Work;
+use crate::works::{Goal, Work};
 
 /// A median with its interval from order statistics, which is absent where there are fewer than 6 values.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -85,12 +85,9 @@ pub(crate) struct Row {
     pub(crate) cpu_ratios: Vec<f64>,
 }
 
-/// With coalescing, our requests/s over the best peer's: at least this.
-const THROUGHPUT_TARGET: f64 = 1.0;
-
 impl Row {
     /// The row of a work's pairs; absent where there are none.
-    pub(crate) fn of(work: &Work, peer: &'static str, coalesce: bool, pairs: &[Pair]) -> Option<Row> {
+    pub(crate) fn of(work: &Work, peer: &'static str, pairs: &[Pair]) -> Option<Row> {
         let cpu_ratios: Vec<f64> =
             pairs.iter().map(|pair| pair.ours.total_us() / pair.peer.total_us()).collect();
         let throughput: Vec<f64> =
@@ -101,15 +98,21 @@ impl Row {
         let disturbance =
             |part: fn(&Reading) -> f64| middle(&runs().map(|run| part(&run)).collect::<Vec<_>>());
         let disturbed = runs().filter(|run| run.disturbance.is_much()).count();
-        let user_us_target = match work.user_us_target.filter(|_| !coalesce) {
-            Some(target) => Some(Target { target, verdict: Median::of(&user_us)?.at_most(target) }),
-            None => None,
+        let user = Median::of(&user_us)?;
+        let at_most = |figure: &Median, target| Target { target, verdict: figure.at_most(target) };
+        let (cpu_target, user_us_target, throughput_target) = match work.goal {
+            Goal::Cpu { ratio, user_us } => {
+                (Some(at_most(&cpu_ratio, ratio)), user_us.map(|target| at_most(&user, target)), None)
+            }
+            Goal::Throughput { ratio: target } => {
+                (None, None, Some(Target { target, verdict: throughput_ratio.at_least(target) }))
+            }
         };
         Some(Row {
             work: work.name,
             server: work.server.name(),
             peer,
-            coalesce,
+            coalesce: work.coalesces(),
             connections: work.connections,
             streams: work.streams,
             body_bytes: work.body_bytes,
@@ -118,14 +121,8 @@ impl Row {
             throughput_ratio,
             ours: Cost::of(pairs.iter().map(|pair| pair.ours))?,
             peers: Cost::of(pairs.iter().map(|pair| pair.peer))?,
-            cpu_target: (!coalesce).then(|| Target {
-                target: work.cpu_ratio_target,
-                verdict: cpu_ratio.at_most(work.cpu_ratio_target),
-            }),
-            throughput_target: coalesce.then(|| Target {
-                target: THROUGHPUT_TARGET,
-                verdict: throughput_ratio.at_least(THROUGHPUT_TARGET),
-            }),
+            cpu_target,
+            throughput_target,
             user_us_target,
             best_peer: false,
             others_cpus: disturbance(|run| run.disturbance.others)?,
@@ -145,9 +142,7 @@ pub(crate) fn mark_best(rows: &mut [Row]) {
     let best: Vec<bool> = rows
         .iter()
         .map(|row| {
-            rows.iter()
-                .filter(|other| other.work == row.work && other.coalesce == row.coalesce)
-                .all(|other| strength(other) <= strength(row))
+            rows.iter().filter(|other| other.work == row.work).all(|other| strength(other) <= strength(row))
         })
         .collect();
     for (row, best) in rows.iter_mut().zip(best) {
@@ -274,7 +269,7 @@ pub(crate) mod tests {
     #[test]
     fn a_row_holds_ratios_of_pairs_and_medians_of_costs() {
         let work = find("h1-c10").unwrap();
-        let row = Row::of(work, "wrk", false, &pairs(8)).unwrap();
+        let row = Row::of(work, "wrk", &pairs(8)).unwrap();
         assert!((row.cpu_ratio.median - f64::midpoint(0.9, 9.0 / 11.0)).abs() < 1e-12);
         assert_eq!(row.cpu_ratio.interval, Some((9.0 / 11.0, 0.9)));
         assert_eq!(row.cpu_target.map(|target| target.verdict), Some(Verdict::Met));
@@ -282,30 +277,31 @@ pub(crate) mod tests {
         assert_eq!((row.ours.user_us, row.ours.system_us, row.ours.total_us), (1.0, 8.0, 9.0));
         assert_eq!((row.peers.user_us, row.peers.server_us), (2.5, 14.0));
         assert_eq!((row.throughput_target, row.disturbed_share), (None, 0.0));
-        assert!(Row::of(work, "wrk", false, &[]).is_none());
+        assert!(Row::of(work, "wrk", &[]).is_none());
     }
 
     #[test]
     fn coalescing_is_judged_by_requests_per_second() {
-        let work = find("h1-c10").unwrap();
-        let row = Row::of(work, "wrk", true, &pairs(8)).unwrap();
+        let work = find("h1-coalesce").unwrap();
+        let row = Row::of(work, "wrk", &pairs(8)).unwrap();
+        assert!(row.coalesce);
         assert_eq!((row.cpu_target, row.user_us_target), (None, None));
         assert_eq!(row.throughput_target.map(|target| target.verdict), Some(Verdict::Missed));
     }
 
     #[test]
     fn the_best_peer_is_the_one_we_beat_least() {
-        let work = find("h1-c10").unwrap();
+        let (plain, coalescing) = (find("h1-c10").unwrap(), find("h1-coalesce").unwrap());
         let dear: Vec<Pair> =
             pairs(8).iter().map(|pair| Pair { ours: pair.ours, peer: reading(9, 9, 90_000.0) }).collect();
         let mut rows: Vec<Row> = [
-            ("wrk", false, pairs(8)),
-            ("ab", false, dear.clone()),
-            ("wrk", true, pairs(8)),
-            ("ab", true, dear),
+            (plain, "wrk", pairs(8)),
+            (plain, "ab", dear.clone()),
+            (coalescing, "wrk", pairs(8)),
+            (coalescing, "ab", dear),
         ]
         .into_iter()
-        .filter_map(|(peer, coalesce, pairs)| Row::of(work, peer, coalesce, &pairs))
+        .filter_map(|(work, peer, pairs)| Row::of(work, peer, &pairs))
         .collect();
         mark_best(&mut rows);
         assert_eq!(rows.iter().map(|row| row.best_peer).collect::<Vec<_>>(), [true, false, false, true]);

@@ -100,11 +100,11 @@ impl Server {
         let first = free_ports()?;
         let port = first + offset(work.variant);
         let command = match work.server {
-            ServerKind::Nginx => nginx(bench, first)?,
+            ServerKind::Nginx => nginx(bench, first, work.connections)?,
             ServerKind::Nghttpd => nghttpd(bench, work.variant, port),
             ServerKind::Origin => origin(bench, first),
         };
-        let running = Running::start("server", command, bench.server_cpu, bench.folder.path())?;
+        let running = Running::start("server", command, &[bench.server_cpu], bench.folder.path())?;
         let authority =
             bench.path(if work.server == ServerKind::Origin { "origin-ca.pem" } else { "ca.pem" });
         let url = format!("{}://127.0.0.1:{port}/bytes/{}", work.variant.scheme(), work.body_bytes);
@@ -143,6 +143,12 @@ impl Server {
         }
     }
 }
+
+/// nginx gets room for so many connections at least.
+const LEAST_CONNECTIONS: u32 = 4096;
+const SPARE_CONNECTIONS: u32 = 64;
+/// So many connections may wait to be accepted.
+const BACKLOG: u32 = 4096;
 
 /// All folders of this harness begin so, followed by its process id.
 const PREFIX: &str = "h123-bench-";
@@ -198,8 +204,8 @@ fn free_ports() -> Result<u16> {
         .with_context(|| format!("found no {PORTS_EACH} neighbouring free ports in {PORTS:?}"))
 }
 
-fn nginx(bench: &Bench, first: u16) -> Result<Command> {
-    let text = nginx_configuration(bench.folder.path(), first);
+fn nginx(bench: &Bench, first: u16, connections: u32) -> Result<Command> {
+    let text = nginx_configuration(bench.folder.path(), first, connections);
     bench.write("nginx.conf", text.as_bytes())?;
     let program =
         ["/usr/sbin/nginx", "/usr/local/sbin/nginx"].into_iter().find(|path| Path::new(path).exists());
@@ -211,12 +217,14 @@ fn nginx(bench: &Bench, first: u16) -> Result<Command> {
 /// One process without a master, so that its cost is one process's and nothing stays when it is killed.
 ///
 /// Small files are read and written with their header in one piece; `sendfile` is for large ones in cleartext.
-fn nginx_configuration(folder: &Path, first: u16) -> String {
+fn nginx_configuration(folder: &Path, first: u16, connections: u32) -> String {
     let (h1, h1s, h2c, h2) = (first, first + 1, first + 2, first + 3);
+    // Its own files and listeners count too.
+    let most = connections.saturating_add(SPARE_CONNECTIONS).max(LEAST_CONNECTIONS);
     let folder = folder.display();
     format!(
         "daemon off; master_process off; worker_processes 1; pid {folder}/nginx.pid; error_log stderr crit;
-events {{ worker_connections 4096; }}
+events {{ worker_connections {most}; }}
 http {{
   access_log off; server_tokens off; default_type application/octet-stream;
   client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
@@ -226,7 +234,7 @@ http {{
   ssl_certificate {folder}/server.pem; ssl_certificate_key {folder}/server.key; ssl_protocols TLSv1.3;
   ssl_conf_command Ciphersuites TLS_AES_128_GCM_SHA256; ssl_ecdh_curve X25519;
   server {{
-    listen 127.0.0.1:{h1}; listen 127.0.0.1:{h1s} ssl;
+    listen 127.0.0.1:{h1} backlog={BACKLOG}; listen 127.0.0.1:{h1s} ssl backlog={BACKLOG};
     listen 127.0.0.1:{h2c} http2; listen 127.0.0.1:{h2} ssl http2;
     root {folder};
     location = /bytes/{SMALL_BYTES} {{ sendfile off; }}
@@ -263,10 +271,14 @@ mod tests {
 
     #[test]
     fn every_variant_has_its_port_in_nginx() {
-        let text = nginx_configuration(Path::new("/x"), 100);
-        for line in
-            ["127.0.0.1:100;", "127.0.0.1:101 ssl;", "127.0.0.1:102 http2;", "127.0.0.1:103 ssl http2;"]
-        {
+        let text = nginx_configuration(Path::new("/x"), 100, 15_000);
+        for line in [
+            "127.0.0.1:100 ",
+            "127.0.0.1:101 ssl ",
+            "worker_connections 15064;",
+            "127.0.0.1:102 http2;",
+            "127.0.0.1:103 ssl http2;",
+        ] {
             assert!(text.contains(line), "{line} is not in {text}");
         }
         assert_eq!(text.matches('{').count(), text.matches('}').count());

@@ -6,9 +6,10 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde::Serialize;
 
 use crate::row::{Cost, Median, Row, Target};
+use crate::works::Peer;
 
 /// The version of the JSON.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// A row that could not be measured.
 #[derive(Clone, Debug, Serialize)]
@@ -47,7 +48,7 @@ impl Outcome {
                 "busy machine: {} of the runs of {} against {} were disturbed (median: other processes {:.2} CPU, \
                  stolen {:.2} CPU)",
                 share(row.disturbed_share),
-                title(row),
+                row.work,
                 row.peer,
                 row.others_cpus,
                 row.stolen_cpus
@@ -63,7 +64,7 @@ pub(crate) fn text(outcome: &Outcome) -> String {
     table.set_header([
         "work",
         "peer",
-        "CPU ratio [95 %]",
+        "ratio [95 %]",
         "target",
         "verdict",
         "our µs u + s",
@@ -81,8 +82,12 @@ pub(crate) fn text(outcome: &Outcome) -> String {
         }
     }
     let mut text = format!(
-        "{} pairs of {} s · client CPU per request, ours / peer's: median of the pairwise ratios · * the best peer\n{table}\n",
-        outcome.pairs, outcome.seconds
+        "{} pairs of {} s (siege {}, ab {} at most) · ours / peer's: client CPU per request, with --coalesce \
+         requests/s; median of the pairwise ratios · * the best peer\n{table}\n",
+        outcome.pairs,
+        outcome.seconds,
+        Peer::Siege.most_pairs(),
+        Peer::Ab.most_pairs()
     );
     for failure in &outcome.failures {
         // Writing to a String cannot fail.
@@ -95,21 +100,22 @@ pub(crate) fn text(outcome: &Outcome) -> String {
 }
 
 fn cells(row: &Row) -> [String; 10] {
-    let (target, verdict) = match (row.cpu_target, row.throughput_target) {
-        (Some(target), _) => (format!("≤ {:.2}", target.target), target.verdict.word().to_owned()),
-        (None, Some(target)) => {
-            let found = ratio(&row.throughput_ratio);
-            (format!("req/s ≥ {:.2}", target.target), format!("{} ({found})", target.verdict.word()))
+    let (judged, target, verdict) = match (row.cpu_target, row.throughput_target) {
+        (None, Some(Target { target, verdict })) => {
+            (&row.throughput_ratio, format!("req/s ≥ {target:.2}"), verdict.word())
         }
-        (None, None) => (String::new(), String::new()),
+        (Some(Target { target, verdict }), _) => {
+            (&row.cpu_ratio, format!("CPU ≤ {target:.2}"), verdict.word())
+        }
+        (None, None) => (&row.cpu_ratio, String::new(), ""),
     };
     let cost = |cost: &Cost| format!("{:.2} + {:.2}", cost.user_us, cost.system_us);
     [
-        title(row),
+        row.work.to_owned(),
         format!("{}{}", row.peer, if row.best_peer { " *" } else { "" }),
-        ratio(&row.cpu_ratio),
+        ratio(judged, row.pairs),
         target,
-        verdict,
+        verdict.to_owned(),
         cost(&row.ours),
         cost(&row.peers),
         format!("{:.1} / {:.1}", row.ours.server_us, row.peers.server_us),
@@ -120,14 +126,10 @@ fn cells(row: &Row) -> [String; 10] {
     ]
 }
 
-fn title(row: &Row) -> String {
-    format!("{}{}", row.work, if row.coalesce { " --coalesce" } else { "" })
-}
-
-fn ratio(found: &Median) -> String {
+fn ratio(found: &Median, pairs: usize) -> String {
     match found.interval {
         Some((low, high)) => format!("{:.3} [{low:.3}, {high:.3}]", found.median),
-        None => format!("{:.3} [too few pairs]", found.median),
+        None => format!("{:.3} [{pairs} pairs]", found.median),
     }
 }
 
@@ -149,8 +151,8 @@ mod tests {
     fn outcome() -> Outcome {
         let mut outcome = Outcome::new("2026-01-01T00:00:00Z".into(), ("CPU".into(), "6.1".into()), 8, 2);
         let work = find("h1-c10").unwrap();
-        outcome.rows.extend(Row::of(work, "wrk", false, &pairs(8)));
-        outcome.rows.extend(Row::of(work, "wrk", true, &pairs(8)));
+        outcome.rows.extend(Row::of(work, "wrk", &pairs(8)));
+        outcome.rows.extend(Row::of(find("h1-coalesce").unwrap(), "wrk", &pairs(3)));
         mark_best(&mut outcome.rows);
         outcome
     }
@@ -167,7 +169,7 @@ mod tests {
             "h1-c10",
             "wrk *",
             "0.859 [0.818, 0.900]",
-            "≤ 0.90",
+            "CPU ≤ 0.90",
             "met",
             "1.00 + 8.00",
             "2.50 + 8.00",
@@ -176,8 +178,8 @@ mod tests {
             "≤ 0.6 missed",
         ];
         assert_eq!(lines[0], plain);
-        assert_eq!(lines[1][0], "h1-c10 --coalesce");
-        assert_eq!(lines[1][3..5], ["req/s ≥ 1.00", "missed (0.909 [0.909, 0.909])"]);
+        assert_eq!(lines[1][0], "h1-coalesce");
+        assert_eq!(lines[1][2..5], ["0.909 [3 pairs]", "req/s ≥ 1.00", "missed?"]);
         assert_eq!(lines.len(), 2);
     }
 
@@ -190,7 +192,7 @@ mod tests {
         let mut noisy = pairs(8);
         noisy[0].ours = reading(1, 8, 60_000.0);
         noisy[0].ours.disturbance.others = 0.7;
-        outcome.rows.extend(Row::of(find("h1s").unwrap(), "wrk", false, &noisy));
+        outcome.rows.extend(Row::of(find("h1s").unwrap(), "wrk", &noisy));
         outcome.note_disturbances();
         let shown = text(&outcome);
         assert!(shown.contains("not measured: h3 against h3-peer: it ended with 1"), "{shown}");
@@ -201,7 +203,7 @@ mod tests {
     fn the_json_keeps_units_in_names_and_intervals_as_pairs() {
         let json = serde_json::to_value(outcome()).unwrap();
         let row = &json["rows"][0];
-        assert_eq!(json["format"], 1);
+        assert_eq!(json["format"], 2);
         assert_eq!(row["cpu_target"]["verdict"], "met");
         assert_eq!(row["cpu_ratio"]["interval"][1], 0.9);
         assert_eq!(row["ours"]["user_us"], 1.0);

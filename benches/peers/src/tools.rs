@@ -22,17 +22,14 @@ pub(crate) const COALESCE: &str = "30us";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tool {
     /// `h123 load` as a user runs it: everything recorded, certificates verified.
-    Ours {
-        /// With `--coalesce`, an explicit throughput mode.
-        coalesce: bool,
-    },
+    Ours,
     Peer(Peer),
 }
 
 impl Tool {
     pub(crate) const fn name(self) -> &'static str {
         match self {
-            Tool::Ours { .. } => "h123",
+            Tool::Ours => "h123",
             Tool::Peer(peer) => peer.name(),
         }
     }
@@ -46,7 +43,7 @@ impl Tool {
         seconds: u32,
     ) -> Result<Command> {
         match self {
-            Tool::Ours { coalesce } => Ok(ours(bench, server, work, seconds, coalesce)),
+            Tool::Ours => Ok(ours(bench, server, work, seconds)),
             Tool::Peer(Peer::Wrk) => Ok(wrk(server, work, seconds)),
             Tool::Peer(Peer::H2load) => Ok(h2load(server, work, seconds)),
             Tool::Peer(Peer::Siege) => siege(bench, server, work, seconds),
@@ -59,7 +56,7 @@ impl Tool {
     /// What its output says.
     pub(crate) fn parse(self, text: &str) -> Result<Answer> {
         match self {
-            Tool::Ours { .. } | Tool::Peer(Peer::Quinn) => parse::h123(text),
+            Tool::Ours | Tool::Peer(Peer::Quinn) => parse::h123(text),
             Tool::Peer(Peer::Wrk) => parse::wrk(text),
             Tool::Peer(Peer::H2load) => parse::h2load(text),
             Tool::Peer(Peer::Siege) => parse::siege(text),
@@ -85,7 +82,7 @@ pub(crate) fn sibling(name: &str) -> Result<PathBuf> {
     Ok(own.parent().unwrap_or(Path::new(".")).join(name))
 }
 
-fn ours(bench: &Bench, server: &Server, work: &Work, seconds: u32, coalesce: bool) -> Command {
+fn ours(bench: &Bench, server: &Server, work: &Work, seconds: u32) -> Command {
     let mut command = Command::new(&bench.h123);
     command.arg("load").arg(&server.url).args(["--variant", work.variant.name(), "--json", "-t", "1"]);
     command.args(["-c", &work.connections.to_string(), "-m", &work.streams.to_string()]);
@@ -93,7 +90,7 @@ fn ours(bench: &Bench, server: &Server, work: &Work, seconds: u32, coalesce: boo
     if work.variant.scheme() == "https" {
         command.arg("--cacert").arg(&server.authority);
     }
-    if coalesce {
+    if work.coalesces() {
         command.args(["--coalesce", COALESCE]);
     }
     command

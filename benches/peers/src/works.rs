@@ -88,6 +88,21 @@ impl Peer {
             Peer::Oha => true,
         }
     }
+
+    /// More pairs than this tell nothing more: siege costs twenty times what the others do, and the target of ab's
+    /// rows needs no more than an interval.
+    pub(crate) const fn most_pairs(self) -> u32 {
+        match self {
+            Peer::Siege => 3,
+            Peer::Ab => 6,
+            Peer::Wrk | Peer::H2load | Peer::Quinn | Peer::Oha => u32::MAX,
+        }
+    }
+
+    /// Whether it comes near enough for a comparison of requests/s.
+    const fn is_near(self) -> bool {
+        !matches!(self, Peer::Siege | Peer::Ab)
+    }
 }
 
 /// One kind of load on one server.
@@ -102,10 +117,36 @@ pub(crate) struct Work {
     pub(crate) connections: u32,
     /// Requests in flight on each connection.
     pub(crate) streams: u32,
-    /// Our CPU per request over the best peer's: at most this.
-    pub(crate) cpu_ratio_target: f64,
-    /// Our user-space CPU per request, in microseconds: at most this.
-    pub(crate) user_us_target: Option<f64>,
+    pub(crate) goal: Goal,
+}
+
+/// What a work is judged by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Goal {
+    /// CPU per request, as users run it.
+    Cpu {
+        /// Ours over the best peer's: at most this.
+        ratio: f64,
+        /// Ours in user space, in microseconds: at most this.
+        user_us: Option<f64>,
+    },
+    /// Requests/s against a saturated server with `--coalesce`, an explicit throughput mode: over the best peer's at
+    /// least this.
+    Throughput { ratio: f64 },
+}
+
+impl Work {
+    /// The peers that can do it.
+    pub(crate) fn peers(&self) -> impl Iterator<Item = Peer> {
+        let coalesce = self.coalesces();
+        let variant = self.variant;
+        Peer::ALL.into_iter().filter(move |peer| peer.can(variant) && (!coalesce || peer.is_near()))
+    }
+
+    /// Whether ours runs with `--coalesce`.
+    pub(crate) const fn coalesces(&self) -> bool {
+        matches!(self.goal, Goal::Throughput { .. })
+    }
 }
 
 /// The length of a small body.
@@ -126,6 +167,11 @@ pub(crate) const WORKS: &[Work] = &[
     large("h1-1m", Variant::H1, ServerKind::Nginx, 0.70),
     large("h1s-1m", Variant::H1s, ServerKind::Nginx, 0.80),
     large("h3-1m", Variant::H3, ServerKind::Origin, 0.90),
+    saturating("h1-coalesce", Variant::H1, ServerKind::Nginx, 100, 1),
+    saturating("h1s-coalesce", Variant::H1s, ServerKind::Nginx, 100, 1),
+    saturating("h2c-coalesce", Variant::H2c, ServerKind::Nginx, 10, 10),
+    saturating("h2-coalesce", Variant::H2, ServerKind::Nginx, 10, 10),
+    saturating("h3-coalesce", Variant::H3, ServerKind::Origin, 10, 10),
 ];
 
 /// The work of that name.
@@ -144,32 +190,28 @@ const fn small(
     server: ServerKind,
     connections: u32,
     streams: u32,
-    cpu_ratio_target: f64,
-    user_us_target: Option<f64>,
+    ratio: f64,
+    user_us: Option<f64>,
 ) -> Work {
-    Work {
-        name,
-        variant,
-        server,
-        body_bytes: SMALL_BYTES,
-        connections,
-        streams,
-        cpu_ratio_target,
-        user_us_target,
-    }
+    let goal = Goal::Cpu { ratio, user_us };
+    Work { name, variant, server, body_bytes: SMALL_BYTES, connections, streams, goal }
 }
 
-const fn large(name: &'static str, variant: Variant, server: ServerKind, cpu_ratio_target: f64) -> Work {
-    Work {
-        name,
-        variant,
-        server,
-        body_bytes: LARGE_BYTES,
-        connections: 10,
-        streams: 1,
-        cpu_ratio_target,
-        user_us_target: None,
-    }
+const fn large(name: &'static str, variant: Variant, server: ServerKind, ratio: f64) -> Work {
+    let goal = Goal::Cpu { ratio, user_us: None };
+    Work { name, variant, server, body_bytes: LARGE_BYTES, connections: 10, streams: 1, goal }
+}
+
+/// A hundred requests in flight: with fewer, the server has nothing to do while ours waits for more answers.
+const fn saturating(
+    name: &'static str,
+    variant: Variant,
+    server: ServerKind,
+    connections: u32,
+    streams: u32,
+) -> Work {
+    let goal = Goal::Throughput { ratio: 1.0 };
+    Work { name, variant, server, body_bytes: SMALL_BYTES, connections, streams, goal }
 }
 
 #[cfg(test)]
@@ -188,9 +230,10 @@ mod tests {
     #[test]
     fn every_work_has_a_peer_besides_oha_and_a_server_that_speaks_it() {
         for work in WORKS {
+            assert!(work.peers().any(|peer| peer != Peer::Oha), "{} has no peer", work.name);
             assert!(
-                Peer::ALL.iter().any(|peer| *peer != Peer::Oha && peer.can(work.variant)),
-                "{} has no peer",
+                !work.coalesces() || work.connections * work.streams >= 100,
+                "{} cannot saturate",
                 work.name
             );
             let speaks = match work.server {

@@ -1,0 +1,169 @@
+//! What was found: figures with their targets, as a table for people and as JSON.
+
+use std::fmt::Write;
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use serde::Serialize;
+
+/// The version of the JSON.
+const FORMAT: u32 = 1;
+
+/// One number, what it should be at most, and what stands behind it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Figure {
+    pub(crate) test: &'static str,
+    pub(crate) what: String,
+    pub(crate) value: f64,
+    pub(crate) unit: &'static str,
+    /// At most this; absent where the number is for information.
+    pub(crate) target: Option<f64>,
+    /// Whether the target is met.
+    pub(crate) met: Option<bool>,
+    /// In words.
+    pub(crate) beside: String,
+}
+
+/// A test that could not be made.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Failure {
+    pub(crate) test: &'static str,
+    pub(crate) reason: String,
+}
+
+/// Everything that was found.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Outcome {
+    pub(crate) format: u32,
+    /// When it began, UTC.
+    pub(crate) began: String,
+    pub(crate) cpu: String,
+    pub(crate) kernel: String,
+    pub(crate) figures: Vec<Figure>,
+    pub(crate) failures: Vec<Failure>,
+    /// What the reader must know.
+    pub(crate) notes: Vec<String>,
+}
+
+impl Figure {
+    /// A number with a target: it should be at most this.
+    pub(crate) fn at_most(
+        test: &'static str,
+        what: impl Into<String>,
+        value: f64,
+        target: f64,
+        unit: &'static str,
+        beside: String,
+    ) -> Self {
+        let met = Some(value <= target);
+        Figure { test, what: what.into(), value, unit, target: Some(target), met, beside }
+    }
+
+    /// A number for information.
+    pub(crate) fn plain(
+        test: &'static str,
+        what: impl Into<String>,
+        value: f64,
+        unit: &'static str,
+        beside: String,
+    ) -> Self {
+        Figure { test, what: what.into(), value, unit, target: None, met: None, beside }
+    }
+}
+
+impl Outcome {
+    pub(crate) fn new(began: String, (cpu, kernel): (String, String)) -> Self {
+        let (figures, failures, notes) = (Vec::new(), Vec::new(), Vec::new());
+        Outcome { format: FORMAT, began, cpu, kernel, figures, failures, notes }
+    }
+}
+
+/// The table, and below it failures and notes.
+pub(crate) fn text(outcome: &Outcome) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::ASCII_MARKDOWN).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(["test", "figure", "measured", "target", "verdict", "beside it"]);
+    for figure in &outcome.figures {
+        table.add_row([
+            figure.test.to_owned(),
+            figure.what.clone(),
+            with_unit(figure.value, figure.unit),
+            figure.target.map_or_else(String::new, |target| format!("≤ {}", with_unit(target, figure.unit))),
+            figure.met.map_or("", |met| if met { "met" } else { "missed" }).to_owned(),
+            figure.beside.clone(),
+        ]);
+    }
+    for index in [2, 3] {
+        if let Some(column) = table.column_mut(index) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let mut text = format!("{table}\n");
+    for failure in &outcome.failures {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "not measured: {}: {}", failure.test, failure.reason);
+    }
+    for note in &outcome.notes {
+        let _ = writeln!(text, "{note}");
+    }
+    text
+}
+
+/// Three significant digits, without digits behind the point that say nothing.
+fn with_unit(value: f64, unit: &str) -> String {
+    let digits = match value.abs() {
+        0.0 => 0,
+        large if large >= 100.0 => 0,
+        middle if middle >= 10.0 => 1,
+        small if small >= 1.0 => 2,
+        _ => 3,
+    };
+    let number = format!("{value:.digits$}");
+    let number =
+        if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { &number };
+    format!("{number} {unit}").trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_as_many_digits_as_they_deserve() {
+        for (value, shown) in [
+            (0.0, "0 µs"),
+            (0.0314, "0.031 µs"),
+            (4.5, "4.5 µs"),
+            (5.0, "5 µs"),
+            (33.33, "33.3 µs"),
+            (1234.5, "1234 µs"),
+        ] {
+            assert_eq!(with_unit(value, "µs"), shown);
+        }
+        assert_eq!(with_unit(1.05, ""), "1.05");
+    }
+
+    #[test]
+    fn the_table_shows_figures_failures_and_notes() {
+        let mut outcome = Outcome::new("2026-01-01T00:00:00Z".into(), ("CPU".into(), "6.1".into()));
+        outcome.figures = vec![
+            Figure::at_most("memory", "h1", 9.4, 5.0, "kB", "two runs".into()),
+            Figure::at_most("memory", "h1s", 11.0, 25.0, "kB", String::new()),
+            Figure::plain("threads", "one thread", 120_000.0, "requests/s", String::new()),
+        ];
+        outcome.failures.push(Failure { test: "long", reason: "it ended with 3".into() });
+        outcome.notes.push("busy machine: all of it".into());
+        let shown = text(&outcome);
+        let lines: Vec<Vec<&str>> = shown
+            .lines()
+            .filter(|line| line.starts_with("| memory") || line.starts_with("| threads"))
+            .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
+            .collect();
+        assert_eq!(lines[0], ["memory", "h1", "9.4 kB", "≤ 5 kB", "missed", "two runs"]);
+        assert_eq!(lines[1], ["memory", "h1s", "11 kB", "≤ 25 kB", "met", ""]);
+        assert_eq!(lines[2], ["threads", "one thread", "120000 requests/s", "", "", ""]);
+        assert!(shown.contains("not measured: long: it ended with 3"), "{shown}");
+        assert!(shown.contains("busy machine"), "{shown}");
+        let json = serde_json::to_value(&outcome).unwrap();
+        assert_eq!((json["figures"][0]["met"].as_bool(), json["format"].as_u64()), (Some(false), Some(1)));
+    }
+}

@@ -1,0 +1,110 @@
+//! Memory of `h123 load`: of each open connection, and of few and many requests.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use rustix::process::{Resource, getrlimit};
+
+use super::figure::Figure;
+use super::run::{command, note, start};
+use crate::servers::{Bench, Server};
+use crate::works::{Work, find};
+
+/// The works, and how many kilobytes a connection of each may hold.
+const OPEN: [(&str, f64); 2] = [("h1-c10", 5.0), ("h1s", 25.0)];
+/// Two numbers of connections: the difference of their peaks is the connections', without the program itself.
+const FEW: u32 = 1_000;
+const MANY: u32 = 15_000;
+/// Both processes need files beside their connections.
+const SPARE_FILES: u64 = 200;
+/// An address has about 28 000 ports towards one place, and a minute goes by until they are free again.
+const SOURCES: &str = "127.0.0.2,127.0.0.3,127.0.0.4,127.0.0.5";
+const OPEN_SECONDS: u64 = 8;
+
+/// The peaks of memory of few and many requests may differ by so much, in megabytes.
+const GROWTH_MB: f64 = 4.0;
+const FEW_REQUESTS: u64 = 100_000;
+const MANY_REQUESTS: u64 = 10_000_000;
+const FULL_REQUESTS: u64 = 100_000_000;
+/// As by default, where the first 100 000 requests have rows.
+const DEFAULT_REQUESTS: u64 = 2_000_000;
+/// No server is as slow as this.
+const LEAST_PER_SECOND: u64 = 5_000;
+
+pub(super) fn per_connection(
+    bench: &Bench,
+    stop: &AtomicBool,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Figure>> {
+    let most = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
+    ensure!(
+        most >= u64::from(MANY) + SPARE_FILES,
+        "found a limit of {most} open files, expected {} (ulimit -Hn)",
+        u64::from(MANY) + SPARE_FILES
+    );
+    OPEN.iter()
+        .map(|(name, target)| {
+            let work = find(name).context("a work that is not in the list")?;
+            let mut peak = |connections| held(bench, &Work { connections, ..*work }, stop, notes);
+            let (few, many) = (peak(FEW)?, peak(MANY)?);
+            let each = (many - few) / f64::from(MANY - FEW) / 1e3;
+            let beside = format!(
+                "peak {:.1} MB with {MANY} connections, {:.1} MB with {FEW}, each with a request in flight",
+                many / 1e6,
+                few / 1e6
+            );
+            let what = format!("{}: of an open connection", work.variant.name());
+            Ok(Figure::at_most("memory", what, each, *target, "kB", beside))
+        })
+        .collect()
+}
+
+/// The peak of memory with so many connections open, in bytes.
+fn held(bench: &Bench, work: &Work, stop: &AtomicBool, notes: &mut Vec<String>) -> Result<f64> {
+    let server = Server::start(bench, work, stop)?;
+    let mut command = command(bench, &server, work);
+    command.args(["-d", &format!("{OPEN_SECONDS}s"), "--ramp-up", "3s", "--samples", "none"]);
+    command.args(["--source", SOURCES]);
+    let what = format!("{} with {} connections", work.variant.name(), work.connections);
+    let ran = start(bench, &server, "h123", command, &[bench.client_cpu])?
+        .finish(&server, Duration::from_secs(OPEN_SECONDS), stop)
+        .with_context(|| what.clone())?;
+    let opened = ran.number("/connections")?;
+    ensure!(opened == f64::from(work.connections), "{what}: found {opened} opened");
+    note(notes, &format!("memory {what}"), &ran);
+    Ok(ran.ended.peak_resident_bytes as f64)
+}
+
+pub(super) fn over_time(
+    bench: &Bench,
+    full: bool,
+    stop: &AtomicBool,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Figure>> {
+    let work = find("h1-c10").context("a work that is not in the list")?;
+    let server = Server::start(bench, work, stop)?;
+    let mut peak_mb = |requests: u64, samples: &[&str]| -> Result<f64> {
+        let mut command = command(bench, &server, work);
+        command.args(["-n", &requests.to_string()]).args(samples);
+        let ran = start(bench, &server, "h123", command, &[bench.client_cpu])?
+            .finish(&server, Duration::from_secs(requests / LEAST_PER_SECOND), stop)
+            .with_context(|| format!("{requests} requests"))?;
+        let completed = ran.number("/requests/completed")?;
+        ensure!(completed == requests as f64, "{requests} requests: found {completed} completed");
+        note(notes, &format!("{requests} requests"), &ran);
+        Ok(ran.ended.peak_resident_bytes as f64 / 1e6)
+    };
+    let many = if full { FULL_REQUESTS } else { MANY_REQUESTS };
+    let modes: [(&str, &[&str], u64); 2] =
+        [("--samples none", &["--samples", "none"], many), ("by default", &[], DEFAULT_REQUESTS)];
+    modes
+        .into_iter()
+        .map(|(name, samples, many)| {
+            let (short, long) = (peak_mb(FEW_REQUESTS, samples)?, peak_mb(many, samples)?);
+            let beside = format!("peak {short:.1} MB with {FEW_REQUESTS} requests, {long:.1} MB with {many}");
+            let what = format!("growth with requests, {name}");
+            Ok(Figure::at_most("long", what, long - short, GROWTH_MB, "MB", beside))
+        })
+        .collect()
+}

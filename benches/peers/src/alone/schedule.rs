@@ -1,0 +1,142 @@
+//! Open loop at half the ceiling: how late requests are sent, and how well the rate is held.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use super::figure::Figure;
+use super::run::{Ran, command, note, start};
+use crate::servers::{Bench, Server};
+use crate::works::{Work, find};
+
+/// Sent − intended, p99, microseconds: at most this.
+const LATE_US: f64 = 100.0;
+/// Rate − asked rate, per cent: at most this.
+const RATE_PER_CENT: f64 = 0.1;
+/// The works: small bodies, one thread, as in the comparison with peers.
+const WORKS: [&str; 3] = ["h1-c10", "h2c", "h3"];
+const CEILING_SECONDS: u64 = 2;
+const SECONDS: u64 = 4;
+/// The median of so many runs is judged.
+const RUNS: usize = 5;
+
+/// What one open loop said.
+#[derive(Clone, Copy, Debug)]
+struct Lag {
+    p50_us: f64,
+    p99_us: f64,
+    max_us: f64,
+    /// How far the rate was from the asked one, in per cent.
+    off_per_cent: f64,
+}
+
+pub(super) fn measure(bench: &Bench, stop: &AtomicBool, notes: &mut Vec<String>) -> Result<Vec<Figure>> {
+    let mut figures = Vec::new();
+    for name in WORKS {
+        let work = find(name).context("a work that is not in the list")?;
+        figures.extend(of_work(bench, work, stop, notes).context(name)?);
+    }
+    Ok(figures)
+}
+
+fn of_work(bench: &Bench, work: &Work, stop: &AtomicBool, notes: &mut Vec<String>) -> Result<[Figure; 2]> {
+    let server = Server::start(bench, work, stop)?;
+    let mut load = |seconds: u64, rate: Option<u64>| -> Result<Ran> {
+        let mut command = command(bench, &server, work);
+        command.args(["-d", &format!("{seconds}s")]);
+        if let Some(rate) = rate {
+            command.args(["--rate", &rate.to_string()]);
+        }
+        let ran = start(bench, &server, "h123", command, &[bench.client_cpu])?.finish(
+            &server,
+            Duration::from_secs(seconds),
+            stop,
+        )?;
+        note(notes, &format!("schedule {}", work.variant.name()), &ran);
+        Ok(ran)
+    };
+    let ceiling = load(CEILING_SECONDS, None)?.number("/requests/per_second")?;
+    let rate = half(ceiling)?;
+    let lags = (0..RUNS).map(|_| Lag::of(&load(SECONDS, Some(rate))?, rate)).collect::<Result<Vec<_>>>()?;
+    Ok(figures(work, ceiling, rate, &lags))
+}
+
+impl Lag {
+    fn of(ran: &Ran, rate: u64) -> Result<Lag> {
+        let us = |name: &str| -> Result<f64> {
+            Ok(ran.number(&format!("/schedule/sent_after_intended_ns/{name}"))? / 1e3)
+        };
+        ensure!(ran.number("/requests/never_sent")? == 0.0, "found requests that were never sent");
+        let asked = rate as f64;
+        let off_per_cent = (ran.number("/requests/per_second")? / asked - 1.0).abs() * 100.0;
+        Ok(Lag { p50_us: us("p50")?, p99_us: us("p99")?, max_us: us("max")?, off_per_cent })
+    }
+}
+
+fn figures(work: &Work, ceiling: f64, rate: u64, lags: &[Lag]) -> [Figure; 2] {
+    let variant = work.variant.name();
+    let sorted = |part: fn(&Lag) -> f64| {
+        let mut all: Vec<f64> = lags.iter().map(part).collect();
+        all.sort_by(f64::total_cmp);
+        all
+    };
+    let middle = |part| sorted(part).get(lags.len() / 2).copied().unwrap_or(f64::NAN);
+    let worst = |part| sorted(part).last().copied().unwrap_or(f64::NAN);
+    let late = format!(
+        "{rate} requests/s, half of {ceiling:.0}; median of {} runs of {SECONDS} s; p50 {:.1} µs, max {:.0} µs; worst \
+         run: p99 {:.0} µs, max {:.0} µs",
+        lags.len(),
+        middle(|lag: &Lag| lag.p50_us),
+        middle(|lag: &Lag| lag.max_us),
+        worst(|lag: &Lag| lag.p99_us),
+        worst(|lag: &Lag| lag.max_us),
+    );
+    let off = "the worst run; requests completed by second against the asked rate".to_owned();
+    [
+        Figure::at_most(
+            "schedule",
+            format!("{variant}: sent − intended, p99"),
+            middle(|lag: &Lag| lag.p99_us),
+            LATE_US,
+            "µs",
+            late,
+        ),
+        Figure::at_most(
+            "schedule",
+            format!("{variant}: rate off by"),
+            worst(|lag: &Lag| lag.off_per_cent),
+            RATE_PER_CENT,
+            "%",
+            off,
+        ),
+    ]
+}
+
+/// Half a rate as a whole number of requests a second.
+fn half(ceiling: f64) -> Result<u64> {
+    ensure!(ceiling.is_finite() && ceiling >= 2.0, "found a ceiling of {ceiling} requests/s, expected more");
+    format!("{:.0}", ceiling / 2.0).parse().context("a rate that is no whole number")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_run_is_judged_for_lateness_and_the_worst_for_the_rate() {
+        let lag = |p99_us, off_per_cent| Lag { p50_us: 5.0, p99_us, max_us: 900.0, off_per_cent };
+        let lags = [lag(90.0, 0.01), lag(400.0, 0.2), lag(80.0, 0.02)];
+        let [late, off] = figures(find("h2c").unwrap(), 50_000.0, 25_000, &lags);
+        assert_eq!((late.value, late.met), (90.0, Some(true)));
+        assert_eq!((off.value, off.met), (0.2, Some(false)));
+        assert!(late.beside.contains("worst run: p99 400 µs"), "{}", late.beside);
+    }
+
+    #[test]
+    fn half_a_ceiling_is_a_whole_rate() {
+        assert_eq!(half(100_001.0).unwrap(), 50_000);
+        assert!(half(f64::NAN).is_err());
+        assert!(half(0.0).is_err());
+    }
+}
