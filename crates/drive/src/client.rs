@@ -205,7 +205,7 @@ impl<'a> Conversation<'a> {
             (true, ClientMessage::Samples(rows)) => self.outcome.samples.extend(rows),
             (true, ClientMessage::Connections(rows)) => self.outcome.connections.extend(rows),
             (true, ClientMessage::Done(report)) => {
-                self.outcome.report = report;
+                self.outcome.report = *report;
                 return Some(End::Done);
             }
             (true, ClientMessage::Hello { .. }) => {

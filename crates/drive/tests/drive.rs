@@ -339,7 +339,8 @@ fn hello() -> ClientMessage {
 fn a_client_gets_its_assignment_and_is_heard() {
     let place = Place::new();
     let report = ClientReport { urls: vec!["/".into()], finished_ns: 7, ..ClientReport::default() };
-    let messages = [hello(), ClientMessage::Samples(Vec::new()), ClientMessage::Done(report.clone())];
+    let messages =
+        [hello(), ClientMessage::Samples(Vec::new()), ClientMessage::Done(Box::new(report.clone()))];
     let said = speech(&place, &messages);
     let copy = place.path("assignment.json");
     let script = format!("[ \"$*\" = 'load --assignment -' ] || exit 9\ncat > {}\n{said}", copy.display());
@@ -363,7 +364,7 @@ fn a_client_that_dies_has_last_words() {
 #[test]
 fn a_client_that_ends_badly_after_its_work_has_failed() {
     let place = Place::new();
-    let said = speech(&place, &[hello(), ClientMessage::Done(ClientReport::default())]);
+    let said = speech(&place, &[hello(), ClientMessage::Done(Box::default())]);
     let heard = place.run_client(&format!("{said}; exit 4"), LIMITS);
     let reason = reason(&heard.outcome, FailureKind::Client);
     assert!(reason.contains("ended after it was done (exit status: 4)"), "{reason}");

@@ -60,9 +60,9 @@ pub(crate) struct LoadOptions {
     /// What all randomness is drawn from
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
-    /// Rows to keep: all, none, or so many; further requests are summed up in histograms. Or a new file: all rows go
-    /// there (Parquet, the columns of a result's requests.parquet)
-    #[arg(long, value_name = "all|none|N|FILE.parquet", value_parser = parse_rows, default_value = "100000")]
+    /// Write a row for every request to a new file while the test runs (Parquet, the columns of a result's
+    /// requests.parquet); the numbers are the same with and without
+    #[arg(long, value_name = "none|FILE.parquet", value_parser = parse_rows, default_value = "none")]
     pub(crate) samples: Rows,
 }
 
@@ -139,19 +139,15 @@ pub(crate) struct ConnectionArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limit(pub(crate) Option<u64>);
 
-/// How many rows are kept, all where `None`, and the file that they go to.
+/// The file that rows go to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Rows(pub(crate) Option<u64>, pub(crate) Option<PathBuf>);
+pub(crate) struct Rows(pub(crate) Option<PathBuf>);
 
 fn parse_rows(text: &str) -> Result<Rows, String> {
     match text {
-        "all" => Ok(Rows(None, None)),
-        "none" => Ok(Rows(Some(0), None)),
-        file if file.ends_with(".parquet") => Ok(Rows(None, Some(file.into()))),
-        number => number
-            .parse()
-            .map(|rows| Rows(Some(rows), None))
-            .map_err(|_| format!("found `{text}`, expected `all`, `none`, a number or a FILE.parquet")),
+        "none" => Ok(Rows(None)),
+        file if file.ends_with(".parquet") => Ok(Rows(Some(file.into()))),
+        other => Err(format!("found `{other}`, expected `none` or a new FILE.parquet")),
     }
 }
 
@@ -206,9 +202,8 @@ mod tests {
 
     #[test]
     fn values_are_read() {
-        assert_eq!(parse_rows("none"), Ok(Rows(Some(0), None)));
-        assert_eq!(parse_rows("all"), Ok(Rows(None, None)));
-        assert_eq!(parse_rows("a.parquet"), Ok(Rows(None, Some("a.parquet".into()))));
+        assert_eq!(parse_rows("none"), Ok(Rows(None)));
+        assert_eq!(parse_rows("a.parquet"), Ok(Rows(Some("a.parquet".into()))));
         assert_eq!(parse_think("0s-2ms"), Ok(Think { least_ns: 0, most_ns: 2_000_000 }));
         assert_eq!(parse_think("1ms"), Ok(Think { least_ns: 1_000_000, most_ns: 1_000_000 }));
         let stage = parse_stage("10s@0-1000").unwrap();

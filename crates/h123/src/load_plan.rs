@@ -44,23 +44,19 @@ pub(crate) fn assignments(args: &LoadArgs) -> Result<(Vec<Assignment>, Vec<u64>)
     let clock = load::Clock::begin();
     let lasts_ns = lasts_ns(args, &listed);
     let assignments = (0..args.load.threads)
-        .map(|index| {
-            let share = |total: u64| share(total, index, args.load.threads);
-            Assignment {
-                version: ASSIGNMENT_VERSION,
-                #[expect(clippy::cast_possible_truncation, reason = "at most 256 threads")]
-                group: index as u16,
-                node: "local".to_owned(),
-                clock: clock.clone(),
-                target: targets[0].clone(),
-                workload: workload(args, &listed, index),
-                pins: pins.clone(),
-                seed: args.load.seed,
-                deadline_ns: lasts_ns.map_or(u64::MAX, |lasts| {
-                    lasts.saturating_add(args.load.warmup).saturating_add(GRACE_NS)
-                }),
-                options: Options { most_rows: options.most_rows.map(share), ..options.clone() },
-            }
+        .map(|index| Assignment {
+            version: ASSIGNMENT_VERSION,
+            #[expect(clippy::cast_possible_truncation, reason = "at most 256 threads")]
+            group: index as u16,
+            node: "local".to_owned(),
+            clock: clock.clone(),
+            target: targets[0].clone(),
+            workload: workload(args, &listed, index),
+            pins: pins.clone(),
+            seed: args.load.seed,
+            deadline_ns: lasts_ns
+                .map_or(u64::MAX, |lasts| lasts.saturating_add(args.load.warmup).saturating_add(GRACE_NS)),
+            options: options.clone(),
         })
         .collect();
     Ok((assignments, dns_ns))
@@ -331,7 +327,8 @@ fn options(
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share from 0 to 1")]
     let stop_at_failed_ppm = load.stop_at_failed.map(|share| (share * 1e6).round() as u32);
     let think = load.think.unwrap_or_default();
-    Ok(Options { requests, connections, think, stop_at_failed_ppm, most_rows: load.samples.0 })
+    // Everything is summed up while it happens: memory does not grow with the test.
+    Ok(Options { requests, connections, think, stop_at_failed_ppm, most_rows: Some(0) })
 }
 
 fn method(text: &str) -> Result<String> {

@@ -9,6 +9,7 @@ use model::sample::{ConnectionRow, Failure, FailureKind, Outcome, Sample};
 use model::units::format_duration_ns;
 
 use crate::session::{Effect, Opened, Session};
+use crate::tally::Carried;
 use crate::transport::{Received, Socket, failure_of};
 
 /// One connection of a worker.
@@ -23,6 +24,8 @@ pub(crate) struct Conn {
     pub(crate) host: usize,
     /// Requests begun on it.
     pub(crate) begun: u64,
+    /// What its measured requests came to.
+    pub(crate) carried: Carried,
     /// Requests that have ended since the worker last looked.
     pub(crate) ended: u32,
     /// Whether its host has it on the list of connections that may take a request.
@@ -79,6 +82,7 @@ impl Conn {
             in_flight: 0,
             host,
             begun: 0,
+            carried: Carried::default(),
             ended: 0,
             is_listed: false,
             thinking: Vec::new(),
@@ -99,17 +103,17 @@ impl Conn {
         if !self.socket.is_udp() {
             self.row.connected_ns = Some(now);
         }
-        let Conn { engine, row, in_flight, ended, .. } = self;
+        let Conn { engine, row, in_flight, ended, carried, .. } = self;
         engine.handle_connected(now, &mut |event| {
-            apply(session, event, row, (&mut *in_flight, &mut *ended), now)
+            apply(session, event, row, (&mut *in_flight, &mut *ended, &mut *carried), now)
         });
     }
 
     /// Hands one input to the engine.
     pub(crate) fn input(&mut self, session: &mut Session, input: Input<'_>, now: u64) {
-        let Conn { engine, row, in_flight, ended, .. } = self;
+        let Conn { engine, row, in_flight, ended, carried, .. } = self;
         engine.handle_input(now, input, &mut |event| {
-            apply(session, event, row, (&mut *in_flight, &mut *ended), now)
+            apply(session, event, row, (&mut *in_flight, &mut *ended, &mut *carried), now)
         });
     }
 
@@ -186,7 +190,9 @@ impl Conn {
             self.broken(session, Failure { kind: FailureKind::Timeout, reason }, now);
         }
         while let Some((_, opened)) = self.deadlines.pop_front_if(|(deadline, _)| *deadline <= now) {
-            if session.expire(opened, |sample| overdue(sample, self.remote, limit_ns), now) {
+            let over = session.expire(opened, |sample| overdue(sample, self.remote, limit_ns), now);
+            if let Effect::RequestEnded(request) = over {
+                request.add_to(&mut self.carried);
                 self.engine.cancel(now, opened.id);
                 self.in_flight = self.in_flight.saturating_sub(1);
                 self.ended += 1;
@@ -206,9 +212,9 @@ impl Conn {
 
     /// The engine's timer is due, or nearly.
     fn timeout(&mut self, session: &mut Session, now: u64) {
-        let Conn { engine, row, in_flight, ended, .. } = self;
+        let Conn { engine, row, in_flight, ended, carried, .. } = self;
         engine.handle_timeout(now, &mut |event| {
-            apply(session, event, row, (&mut *in_flight, &mut *ended), now)
+            apply(session, event, row, (&mut *in_flight, &mut *ended, &mut *carried), now)
         });
     }
 
@@ -288,11 +294,12 @@ fn apply(
     session: &mut Session,
     event: engine::Event<'_>,
     row: &mut ConnectionRow,
-    (in_flight, ended): (&mut u32, &mut u32),
+    (in_flight, ended, carried): (&mut u32, &mut u32, &mut Carried),
     now: u64,
 ) {
-    if session.handle(event, row, now) == Effect::RequestEnded {
+    if let Effect::RequestEnded(request) = session.handle(event, row, now) {
         *in_flight = in_flight.saturating_sub(1);
         *ended += 1;
+        request.add_to(carried);
     }
 }

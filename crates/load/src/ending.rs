@@ -1,11 +1,13 @@
 //! How a worker's time ends: what was asked for and is not answered has failed, in the phase that it was in.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 
 use model::Outcome;
 use model::sample::{Failure, FailureKind, Sample};
 use workload::Work;
 
+use crate::connection::Conn;
 use crate::request;
 use crate::worker::Worker;
 
@@ -18,7 +20,14 @@ impl Worker<'_> {
             let own = assignment.options.requests.paths.get(url as usize);
             request::target(assignment, own.map_or(0, |path| usize::from(path.target))).address
         };
-        self.session.fail_open(|sample| waiting(sample, remote(sample.url)), now);
+        let ended = self.session.fail_open(|sample| waiting(sample, remote(sample.url)), now);
+        let mut conns: HashMap<u32, &mut Conn> =
+            self.conns.iter_mut().flatten().map(|conn| (conn.row.connection, conn)).collect();
+        for (connection, request) in ended {
+            if let Some(conn) = conns.get_mut(&connection) {
+                request.add_to(&mut conn.carried);
+            }
+        }
         for key in 0..self.conns.len() {
             let Some(conn) = self.conns[key].as_mut().filter(|conn| !conn.was_ready) else { continue };
             let failure = timed_out(&format!("connecting to {}", conn.remote), conn.phase());

@@ -10,6 +10,7 @@ mod host;
 mod live;
 mod opening;
 mod request;
+mod rows;
 mod seam;
 mod session;
 mod system;
@@ -22,6 +23,7 @@ mod worker;
 
 pub use clock::Clock;
 pub use live::{Live, Snapshot};
+pub use rows::{Handed, RowReceiver, RowSender, row_queue};
 pub use seam::serve_assignment;
-pub use tally::recorded;
-pub use worker::{Report, run, run_shown};
+pub use tally::{Carried, ConnectionTallies, Tallies, recorded};
+pub use worker::{Report, Watched, run, run_watched};

@@ -126,6 +126,6 @@ impl Worker<'_> {
         if let (false, model::Outcome::Failed(failure)) = (conn.was_ready, &conn.row.outcome) {
             self.fail_attempt(conn.host, failure.clone(), (conn.row.opened_ns, now));
         }
-        self.keep_row(conn.row);
+        self.keep_row(conn.row, conn.carried);
     }
 }

@@ -74,6 +74,11 @@ impl Requests {
     }
 
     /// The URLs as rows name them.
+    pub(crate) fn labels(&self) -> &[String] {
+        &self.labels
+    }
+
+    /// The URLs as rows name them.
     pub(crate) fn into_labels(self) -> Vec<String> {
         self.labels
     }

@@ -39,7 +39,7 @@ pub fn serve_assignment(mut input: impl Read, mut output: impl Write, stop: &Ato
             for rows in report.connections.chunks(ROWS_PER_MESSAGE) {
                 send(&ClientMessage::Connections(rows.to_vec()))?;
             }
-            send(&ClientMessage::Done(report.client))?;
+            send(&ClientMessage::Done(Box::new(report.client)))?;
         }
         Err(error) => {
             let reason = format!("{error:#}");

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use anyhow::Result;
 use engine::{Event, Head, RequestId};
 use model::options::{LEAST_ENDED, Options};
-use model::sample::{ConnectionRow, Failure, FailureKind, Outcome, Sample};
+use model::sample::{ConnectionRow, Failure, FailureKind, Outcome, Phase, Sample};
 use model::{HttpVersion, Variant};
 use workload::{Due, Work};
 
 use crate::live::Live;
-use crate::tally::{Tallies, Times};
+use crate::rows::RowSender;
+use crate::tally::{Carried, Tallies, Times};
 
 /// The shared state of a worker's connections.
 pub(crate) struct Session {
@@ -32,6 +33,8 @@ pub(crate) struct Session {
     pub(crate) stopped: Option<String>,
     /// Where it is shown how far the work is.
     pub(crate) live: Option<Arc<Live>>,
+    /// Where rows go that are not kept.
+    pub(crate) rows: Option<RowSender>,
 }
 
 /// A request by its slot and its number: slots are used again.
@@ -47,9 +50,35 @@ pub(crate) enum Effect {
     /// Nothing that the worker has to act on.
     None,
     /// A request of this connection is over.
-    RequestEnded,
+    RequestEnded(Ended),
     /// The connection is over.
     Closed,
+}
+
+/// What a request that is over adds to its connection's numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ended {
+    is_measured: bool,
+    /// Of a success.
+    latency_ns: Option<u64>,
+}
+
+impl Ended {
+    fn of(sample: &Sample) -> Ended {
+        let done_ns = sample.done_ns.filter(|_| sample.outcome.is_ok());
+        Ended {
+            is_measured: sample.phase == Phase::Measure,
+            latency_ns: done_ns.map(|done_ns| done_ns.saturating_sub(sample.intended_ns)),
+        }
+    }
+
+    pub(crate) fn add_to(self, carried: &mut Carried) {
+        if self.is_measured {
+            carried.requests += 1;
+            carried.completed += u64::from(self.latency_ns.is_some());
+            carried.latency_ns = carried.latency_ns.saturating_add(self.latency_ns.unwrap_or(0));
+        }
+    }
 }
 
 impl Session {
@@ -73,6 +102,7 @@ impl Session {
             stop_at_failed_ppm: options.stop_at_failed_ppm,
             stopped: None,
             live: None,
+            rows: None,
         })
     }
 
@@ -81,7 +111,7 @@ impl Session {
         let mut sample = self.row(due);
         sample.connection = Some(connection);
         sample.sent_ns = Some(now);
-        if matches!(self.work, Work::Open(_)) {
+        if matches!(self.work, Work::Open(_)) && sample.phase == Phase::Measure {
             self.lag.record(now.saturating_sub(due.intended_ns));
         }
         let number = sample.request;
@@ -110,26 +140,27 @@ impl Session {
         self.open.get(opened.id).is_some_and(|sample| sample.request == opened.number)
     }
 
-    /// A request's time is over; whether it was still open.
-    pub(crate) fn expire(&mut self, opened: Opened, why: impl Fn(&Sample) -> Failure, now: u64) -> bool {
+    /// A request's time is over: it ends, if it was still open.
+    pub(crate) fn expire(&mut self, opened: Opened, why: impl Fn(&Sample) -> Failure, now: u64) -> Effect {
         let open = self.open.get(opened.id).filter(|sample| sample.request == opened.number);
-        let failure = open.map(why);
-        let was_open = failure.is_some();
-        if was_open {
-            self.end(opened.id, failure, now);
+        match open.map(why) {
+            Some(failure) => self.end(opened.id, Some(failure), now),
+            None => Effect::None,
         }
-        was_open
     }
 
-    /// Every open request fails, in the order of sending.
-    pub(crate) fn fail_open(&mut self, failure: impl Fn(&Sample) -> Failure, now: u64) {
+    /// Every open request fails, in the order of sending; what each adds to its connection's numbers.
+    pub(crate) fn fail_open(&mut self, failure: impl Fn(&Sample) -> Failure, now: u64) -> Vec<(u32, Ended)> {
         let mut rows: Vec<Sample> = self.open.drain().collect();
         rows.sort_by_key(|sample| sample.request);
+        let mut ended = Vec::with_capacity(rows.len());
         for mut sample in rows {
             sample.done_ns = Some(now);
             sample.outcome = Outcome::Failed(failure(&sample));
+            ended.extend(sample.connection.map(|connection| (connection, Ended::of(&sample))));
             self.finish(sample);
         }
+        ended
     }
 
     /// How many requests are in flight.
@@ -183,8 +214,9 @@ impl Session {
             Some(failure) => Outcome::Failed(failure),
             None => judge(&sample, self.expected_version),
         };
+        let ended = Ended::of(&sample);
         self.finish(sample);
-        Effect::RequestEnded
+        Effect::RequestEnded(ended)
     }
 
     fn finish(&mut self, sample: Sample) {
@@ -199,8 +231,11 @@ impl Session {
         }
         if self.samples.len() < self.most_rows {
             self.samples.push(sample);
-        } else {
-            self.tallies.record(&sample);
+            return;
+        }
+        self.tallies.record(&sample);
+        if let Some(rows) = &mut self.rows {
+            rows.push(sample);
         }
     }
 

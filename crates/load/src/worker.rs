@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
 use engine::Connection as _;
-use model::assignment::{Assignment, ClientReport, ConnectionSums};
+use model::assignment::{Assignment, ClientReport, WarmupCost, Workload};
 use model::sample::{ConnectionRow, Failure, FailureKind, Sample};
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
@@ -16,8 +16,10 @@ use crate::connection::Conn;
 use crate::host::Host;
 use crate::live::Live;
 use crate::request::Requests;
+use crate::rows::RowSender;
 use crate::session::Session;
 use crate::system::{self, Usage};
+use crate::tally::{Carried, ConnectionTallies};
 use crate::timers::Timers;
 use crate::transport::READ_BYTES;
 use crate::wait;
@@ -36,6 +38,17 @@ pub struct Report {
     pub connections: Vec<ConnectionRow>,
     /// What it took.
     pub client: ClientReport,
+    /// How long it waited for whoever reads its rows ([`Watched::rows`]): so long, it did nothing else.
+    pub rows_waited_ns: u64,
+}
+
+/// Who watches a worker while it runs.
+#[derive(Debug, Default)]
+pub struct Watched {
+    /// Where it shows how far the work is.
+    pub live: Option<Arc<Live>>,
+    /// Where rows beyond the assignment's limit go; these requests are summed up nonetheless.
+    pub rows: Option<RowSender>,
 }
 
 /// Does what an assignment says, on this thread, until it is done, its deadline passes or `stop` is set.
@@ -44,20 +57,24 @@ pub struct Report {
 /// Only what keeps the work from beginning: a TLS configuration or an epoll instance that cannot be made, a body's
 /// file that cannot be read. What fails later is a row with its outcome.
 pub fn run(assignment: &Assignment, stop: &AtomicBool) -> Result<Report> {
-    run_shown(assignment, stop, None)
+    run_watched(assignment, stop, Watched::default())
 }
 
-/// As [`run`], and `live` shows how far the work is.
+/// As [`run`], and shows what it does while it does it.
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_shown(assignment: &Assignment, stop: &AtomicBool, live: Option<Arc<Live>>) -> Result<Report> {
+pub fn run_watched(assignment: &Assignment, stop: &AtomicBool, watched: Watched) -> Result<Report> {
     let mut worker = Worker::new(assignment)?;
-    worker.session.live = live;
-    let before = system::thread_usage();
+    if let Some(rows) = &watched.rows {
+        rows.begin(assignment.group, worker.requests.labels());
+    }
+    worker.session.live = watched.live;
+    worker.session.rows = watched.rows;
+    worker.usage_before = system::thread_usage();
     let started_ns = worker.clock.now_ns();
     worker.run(stop)?;
-    let usage = system::thread_usage().since(before);
+    let usage = system::thread_usage().since(worker.usage_before);
     worker.into_report(started_ns, usage)
 }
 
@@ -79,7 +96,11 @@ pub(crate) struct Worker<'a> {
     pub(crate) session: Session,
     rows: Vec<ConnectionRow>,
     /// Connections beyond the limit of rows.
-    further_connections: ConnectionSums,
+    further_connections: Option<Box<ConnectionTallies>>,
+    usage_before: Usage,
+    /// When the warm-up ends; never, once it has.
+    warmup_ends_ns: u64,
+    warmup: Option<WarmupCost>,
     buffer: Vec<u8>,
     finished_ns: u64,
     never_sent: u64,
@@ -102,6 +123,12 @@ impl<'a> Worker<'a> {
         let buffer = vec![0; READ_BYTES];
         wait::be_punctual();
         let work = Work::new(&assignment.workload, options, seeds, clock.now_ns());
+        let warmup_ends_ns = match &assignment.workload {
+            Workload::Closed { warmup_ns: 0, .. }
+            | Workload::Open { warmup_ns: 0, .. }
+            | Workload::Page { .. } => u64::MAX,
+            Workload::Closed { .. } | Workload::Open { .. } => work.warmup_ends_ns(),
+        };
         Ok(Worker {
             assignment,
             clock,
@@ -117,7 +144,13 @@ impl<'a> Worker<'a> {
             timers: Timers::default(),
             session: Session::new(work, assignment.group, variant, options)?,
             rows: Vec::new(),
-            further_connections: ConnectionSums::default(),
+            further_connections: match options.most_rows {
+                None => None,
+                Some(_) => Some(Box::new(ConnectionTallies::new()?)),
+            },
+            usage_before: Usage::default(),
+            warmup_ends_ns,
+            warmup: None,
             buffer,
             finished_ns: 0,
             never_sent: 0,
@@ -129,6 +162,9 @@ impl<'a> Worker<'a> {
         let mut events = Vec::with_capacity(EVENTS_PER_WAIT);
         loop {
             let now = self.clock.now_ns();
+            if now >= self.warmup_ends_ns {
+                self.end_warmup(now);
+            }
             if now >= self.assignment.deadline_ns {
                 self.time_out(now);
                 break;
@@ -340,7 +376,7 @@ impl<'a> Worker<'a> {
     fn wait(&mut self, events: &mut Vec<epoll::Event>) -> Result<()> {
         let now = self.clock.now_ns();
         let (_, next_opening) = self.session.work.opened_by(now);
-        let mut until = (now + LONGEST_WAIT_NS).min(self.assignment.deadline_ns);
+        let mut until = (now + LONGEST_WAIT_NS).min(self.assignment.deadline_ns).min(self.warmup_ends_ns);
         for wish in [self.timers.next(), self.session.work.next_ns(), next_opening].into_iter().flatten() {
             until = until.min(wish);
         }
@@ -368,21 +404,39 @@ impl<'a> Worker<'a> {
             conn.engine.close(now);
             conn.flush(&mut self.session, now);
             conn.row.closed_ns.get_or_insert(now);
-            self.keep_row(conn.row);
+            self.keep_row(conn.row, conn.carried);
         }
     }
 
-    /// Keeps a connection's row, or adds it to the sums where there are rows enough.
-    pub(crate) fn keep_row(&mut self, row: ConnectionRow) {
-        if self.assignment.options.most_rows.is_none_or(|most| (self.rows.len() as u64) < most) {
-            self.rows.push(row);
-            return;
+    /// Notes what the warm-up took: what is counted begins now.
+    fn end_warmup(&mut self, now: u64) {
+        self.warmup_ends_ns = u64::MAX;
+        let usage = system::thread_usage().since(self.usage_before);
+        let (mut sent_bytes, mut received_bytes) =
+            self.further_connections.as_ref().map_or((0, 0), |further| further.bytes());
+        for row in self.rows.iter().chain(self.conns.iter().flatten().map(|conn| &conn.row)) {
+            sent_bytes += row.sent_bytes;
+            received_bytes += row.received_bytes;
         }
-        let sums = &mut self.further_connections;
-        sums.connections += 1;
-        sums.failed += u64::from(!row.outcome.is_ok());
-        sums.sent_bytes += row.sent_bytes;
-        sums.received_bytes += row.received_bytes;
+        self.warmup = Some(WarmupCost {
+            ended_ns: now,
+            cpu_user_ns: usage.cpu_user_ns,
+            cpu_system_ns: usage.cpu_system_ns,
+            run_queue_ns: usage.run_queue_ns,
+            sent_bytes,
+            received_bytes,
+        });
+    }
+
+    /// Keeps a connection's row, or adds it to the tally where there are rows enough.
+    pub(crate) fn keep_row(&mut self, row: ConnectionRow, carried: Carried) {
+        let most = self.assignment.options.most_rows;
+        match &mut self.further_connections {
+            Some(further) if most.is_some_and(|most| self.rows.len() as u64 >= most) => {
+                further.record(&row, carried);
+            }
+            _ => self.rows.push(row),
+        }
     }
 
     fn into_report(self, started_ns: u64, usage: Usage) -> Result<Report> {
@@ -390,6 +444,9 @@ impl<'a> Worker<'a> {
         connections.sort_by_key(|row| row.connection);
         let mut samples = self.session.samples;
         samples.sort_by_key(|sample| sample.request);
+        let rows_waited_ns = self.session.rows.map_or(0, RowSender::finish);
+        let (tallies, times) = self.session.tallies.finish()?;
+        let further = self.further_connections.map(|further| further.finish()).transpose()?;
         let client = ClientReport {
             urls: self.requests.into_labels(),
             started_ns,
@@ -402,9 +459,11 @@ impl<'a> Worker<'a> {
             never_sent: self.never_sent,
             unfinished: self.unfinished,
             stopped: self.session.stopped,
-            tallies: self.session.tallies.finish()?,
-            further_connections: self.further_connections,
+            tallies,
+            times,
+            further_connections: further.unwrap_or_default(),
+            warmup: self.warmup,
         };
-        Ok(Report { samples, connections, client })
+        Ok(Report { samples, connections, client, rows_waited_ns })
     }
 }

@@ -12,7 +12,7 @@ use crate::page::Page;
 use crate::pins::Pins;
 use crate::sample::{ConnectionRow, Failure, Sample};
 use crate::schedule::Schedule;
-use crate::tally::Tally;
+use crate::tally::{ConnectionTally, RequestTimes, Tally};
 use crate::variant::Variant;
 
 /// The version of this seam; a client refuses any other.
@@ -138,7 +138,7 @@ pub enum ClientMessage {
     /// Rows of connections.
     Connections(Vec<ConnectionRow>),
     /// All done; what it took.
-    Done(ClientReport),
+    Done(Box<ClientReport>),
     /// The client could not do its work at all.
     Fault(Failure),
 }
@@ -172,24 +172,32 @@ pub struct ClientReport {
     pub stopped: Option<String>,
     /// Requests that have no row of their own, summed up.
     pub tallies: Vec<Tally>,
+    /// The times of measured successes that have no row of their own.
+    pub times: RequestTimes,
     /// Connections that have no row of their own, summed up.
-    pub further_connections: ConnectionSums,
+    pub further_connections: ConnectionTally,
+    /// What the warm-up took, where there was one: what is counted began when it ended.
+    pub warmup: Option<WarmupCost>,
 }
 
-/// Connections without rows.
+/// What had been spent when the warm-up ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ConnectionSums {
-    /// How many.
-    pub connections: u64,
-    /// Of these, those that ended in failure.
-    pub failed: u64,
-    /// Bytes handed to the transport.
+pub struct WarmupCost {
+    /// When it ended, in nanoseconds since the run's start.
+    pub ended_ns: u64,
+    /// CPU time in user space until then.
+    pub cpu_user_ns: u64,
+    /// CPU time in the kernel until then.
+    pub cpu_system_ns: u64,
+    /// Time spent runnable but not running until then.
+    pub run_queue_ns: u64,
+    /// Bytes handed to the transport until then, on all connections.
     pub sent_bytes: u64,
-    /// Bytes received from the transport.
+    /// Bytes received from the transport until then.
     pub received_bytes: u64,
 }
 
-/// How much later than intended requests were sent: sent − intended, in nanoseconds, warm-up included.
+/// How much later than intended requests were sent: sent − intended, in nanoseconds, of measured requests of an open loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lag {
     /// Median.

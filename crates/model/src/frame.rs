@@ -116,7 +116,10 @@ mod tests {
             ClientMessage::Hello { version: 1 },
             ClientMessage::Samples(Vec::new()),
             ClientMessage::Fault(Failure { kind: FailureKind::Tls, reason: "expired".into() }),
-            ClientMessage::Done(ClientReport { urls: vec!["/a".into()], ..ClientReport::default() }),
+            ClientMessage::Done(Box::new(ClientReport {
+                urls: vec!["/a".into()],
+                ..ClientReport::default()
+            })),
         ]
     }
 

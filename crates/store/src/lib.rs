@@ -14,6 +14,7 @@
 pub mod environment;
 mod folder;
 mod read;
+mod requests_file;
 pub mod schema;
 mod table;
 mod write;
@@ -21,4 +22,5 @@ mod write;
 pub use environment::Environment;
 pub use folder::ResultFolder;
 pub use read::{Damage, Records, StoredRuns};
-pub use write::{Compaction, write_requests};
+pub use requests_file::RequestsFile;
+pub use write::Compaction;

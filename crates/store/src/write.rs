@@ -5,16 +5,16 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use model::assignment::ClientReport;
 use model::record::{LinkReport, ServerReport};
-use model::{ConnectionRow, RunRecord, Sample};
+use model::{ConnectionRow, RunRecord};
 
 use crate::ResultFolder;
 use crate::folder::{sync_folder, write_whole};
 use crate::read::{Damage, RunAt, TableFolder, file_name, run_folder, sources};
+use crate::requests_file::Paths;
 use crate::schema::{Counts, Of, RequestRow, Row, RunRow};
 use crate::table::TableWriter;
 use crate::table::checksum::{CHECKSUMS_FILE, Checksums, FileChecksums};
@@ -104,24 +104,6 @@ impl ResultFolder {
             .and_then(|()| sync_folder(&samples))
             .with_context(|| format!("cannot make {}", target.display()))
     }
-}
-
-/// Writes requests as a table of their own, outside of any result: the columns are those of a result's
-/// `requests.parquet`, run and cell are 0. `clients` are the reports of the samples' groups, in their order.
-///
-/// # Errors
-/// The file exists, a number does not fit, or the disk refuses.
-pub fn write_requests(
-    path: &Path,
-    clients: &[ClientReport],
-    samples: impl IntoIterator<Item = Sample>,
-) -> Result<()> {
-    let paths = Paths::new(clients);
-    let mut table = TableWriter::<RequestRow>::create(path)?;
-    for sample in samples {
-        table.push(RequestRow { run: 0, cell: 0, path: paths.of(&sample), sample })?;
-    }
-    table.finish()
 }
 
 /// Whether a compaction was interrupted after its tables were whole.
@@ -314,21 +296,5 @@ impl<R: Row> NewTable<R> {
             None => TableWriter::create(&self.path)?,
         };
         Ok(self.writer.insert(writer))
-    }
-}
-
-/// The URLs of a run's client groups, shared by the rows that name them.
-struct Paths(Vec<Vec<Arc<str>>>);
-
-impl Paths {
-    fn new(clients: &[ClientReport]) -> Self {
-        Paths(
-            clients.iter().map(|client| client.urls.iter().map(|url| Arc::from(&**url)).collect()).collect(),
-        )
-    }
-
-    fn of(&self, sample: &Sample) -> Option<Arc<str>> {
-        let urls = self.0.get(usize::from(sample.group))?;
-        urls.get(usize::try_from(sample.url).ok()?).cloned()
     }
 }

@@ -89,6 +89,10 @@ impl ClosedLoop {
         if intended_ns < self.limits.warmup_ends_ns { Phase::Warmup } else { Phase::Measure }
     }
 
+    pub(crate) fn warmup_ends_ns(&self) -> u64 {
+        self.limits.warmup_ends_ns
+    }
+
     pub(crate) fn targets(&self) -> usize {
         self.urls.targets()
     }

@@ -240,6 +240,15 @@ impl Work {
         }
     }
 
+    /// When the warm-up ends; the beginning where there is none.
+    pub fn warmup_ends_ns(&self) -> u64 {
+        match self {
+            Work::Page(_) => 0,
+            Work::Closed(closed) => closed.warmup_ends_ns(),
+            Work::Open(open) => open.warmup_ends_ns(),
+        }
+    }
+
     /// How long a stream waits between an answer and its next request.
     pub fn think_ns(&mut self) -> u64 {
         match self {

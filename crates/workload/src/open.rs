@@ -145,6 +145,10 @@ impl OpenLoop {
         self.never_sent
     }
 
+    pub(crate) fn warmup_ends_ns(&self) -> u64 {
+        self.warmup_ends_ns
+    }
+
     pub(crate) fn phase(&self, intended_ns: u64) -> Phase {
         if intended_ns < self.warmup_ends_ns { Phase::Warmup } else { Phase::Measure }
     }

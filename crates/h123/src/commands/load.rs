@@ -10,7 +10,7 @@ use model::Variant;
 
 use crate::exit::Exit;
 use crate::load_options::{ConnectionArgs, LoadOptions, RequestArgs};
-use crate::load_output::{self, Asked, OutputArgs, Summary};
+use crate::load_output::{Asked, OutputArgs, RowFile, Summary};
 use crate::target::TrustOptions;
 use crate::{load_limits, load_plan};
 
@@ -65,16 +65,16 @@ pub(crate) fn run(args: &LoadArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
         load::serve_assignment(stdin().lock(), stdout().lock(), stop)?;
         return Ok(Exit::Done);
     }
-    let rows = args.load.samples.1.as_deref();
     let (assignments, dns_ns) = load_plan::assignments(args)?;
     load_limits::prepare(&assignments)?;
-    args.output.check(rows)?;
-    let reports = args.output.drive(&assignments, stop)?;
-    let summary = Summary::of(Asked::of(&name(args), &assignments, dns_ns), &reports)?;
-    if let Some(path) = rows {
-        load_output::write_rows(path, reports)?;
-    }
+    args.output.check()?;
+    let file = args.load.samples.0.as_deref().map(RowFile::create).transpose()?;
+    let (reports, rows) = args.output.drive(&assignments, stop, file)?;
+    let summary = Summary::of(Asked::of(&name(args), &assignments, dns_ns), &reports, rows)?;
     let exit = args.output.write(&summary)?;
+    if let Some(rows) = &summary.rows {
+        rows.check()?;
+    }
     Ok(if stop.load(Ordering::Relaxed) { Exit::Interrupted } else { exit })
 }
 

@@ -62,6 +62,10 @@ pub(crate) fn format(summary: &Summary, thresholds: &[Judged]) -> Value {
             "waiting_share": cpu.waiting_share, "is_bottleneck": cpu.is_bottleneck(),
             "max_resident_bytes": cpu.max_resident_bytes,
         },
+        "rows": summary.rows.as_ref().map(|rows| json!({
+            "file": rows.path, "written": rows.rows, "cpu_ns": rows.cpu_ns, "waited_ns": rows.waited_ns,
+            "fault": rows.fault,
+        })),
         "thresholds": thresholds.iter().map(Judged::to_json).collect::<Vec<_>>(),
         "warnings": summary.warnings(),
     });

@@ -4,6 +4,7 @@ mod csv;
 mod hgrm;
 mod json;
 mod live;
+mod rows;
 mod summary;
 mod sums;
 #[cfg(test)]
@@ -19,9 +20,10 @@ use std::sync::{Arc, mpsc};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use load::{Live, Report};
+use load::{Live, Report, RowSender, Watched};
 use model::assignment::Assignment;
 
+pub(crate) use rows::{RowFile, WrittenRows};
 pub(crate) use summary::{Asked, Summary};
 
 use self::text::Look;
@@ -60,12 +62,8 @@ impl OutputArgs {
     /// Refuses, before the test, files that cannot be written after it.
     ///
     /// # Errors
-    /// A folder that is not there, or a file that may not be written, or one for rows that exists.
-    pub(crate) fn check(&self, rows: Option<&Path>) -> Result<()> {
-        if let Some(path) = rows {
-            let fault = |error| UsageError(format!("--samples {}: {error}", path.display()));
-            fs::File::create_new(path).and_then(|_| fs::remove_file(path)).map_err(fault)?;
-        }
+    /// A folder that is not there, or a file that may not be written.
+    pub(crate) fn check(&self) -> Result<()> {
         for (option, path) in [("--csv", &self.csv), ("--hgrm", &self.hgrm)] {
             if let Some(path) = path {
                 writable(path)
@@ -75,11 +73,16 @@ impl OutputArgs {
         Ok(())
     }
 
-    /// Runs the assignments, one thread each, and shows how far they are.
+    /// Runs the assignments, one thread each, shows how far they are, and writes their rows where they are wanted.
     ///
     /// # Errors
     /// What keeps a worker from beginning.
-    pub(crate) fn drive(&self, assignments: &[Assignment], stop: &Arc<AtomicBool>) -> Result<Vec<Report>> {
+    pub(crate) fn drive(
+        &self,
+        assignments: &[Assignment],
+        stop: &Arc<AtomicBool>,
+        file: Option<RowFile>,
+    ) -> Result<(Vec<Report>, Option<WrittenRows>)> {
         let lives: Vec<Arc<Live>> = assignments.iter().map(|_| Arc::default()).collect();
         std::thread::scope(|scope| {
             let (running, done) = mpsc::channel();
@@ -87,13 +90,21 @@ impl OutputArgs {
                 let (lives, goal) = (&lives, live::Goal::of(assignments));
                 scope.spawn(move || live::show(lives, goal, &done));
             }
-            let live = |index: usize| (!self.quiet).then(|| lives[index].clone());
+            let (mut senders, writer) = match file {
+                None => (Vec::new(), None),
+                Some(file) => {
+                    let (senders, receiver) = load::row_queue(assignments.len());
+                    let senders: Vec<Option<RowSender>> = senders.into_iter().map(Some).collect();
+                    (senders, Some(scope.spawn(move || file.write(receiver))))
+                }
+            };
             let threads: Vec<_> = assignments
                 .iter()
                 .enumerate()
                 .map(|(index, assignment)| {
-                    let live = live(index);
-                    scope.spawn(move || load::run_shown(assignment, stop, live))
+                    let rows = senders.get_mut(index).and_then(Option::take);
+                    let watched = Watched { live: (!self.quiet).then(|| lives[index].clone()), rows };
+                    scope.spawn(move || load::run_watched(assignment, stop, watched))
                 })
                 .collect();
             let reports = threads
@@ -101,7 +112,12 @@ impl OutputArgs {
                 .map(|thread| thread.join().map_err(|_| anyhow::anyhow!("a worker thread panicked"))?)
                 .collect::<Result<Vec<_>>>();
             drop(running);
-            reports
+            let written = writer.map(|writer| {
+                writer.join().map_err(|_| anyhow::anyhow!("the thread that writes rows panicked"))
+            });
+            let (reports, written) = (reports?, written.transpose()?);
+            let written = written.map(|written| written.with_waits(&reports));
+            anyhow::Ok((reports, written))
         })
         .context("the load test could not run")
     }
@@ -131,16 +147,6 @@ impl OutputArgs {
         }
         Ok(if judged.iter().any(|judged| judged.is_failed) { Exit::Threshold } else { Exit::Done })
     }
-}
-
-/// Writes one row for each request, with the columns of a result's `requests.parquet`.
-///
-/// # Errors
-/// A file that cannot be written.
-pub(crate) fn write_rows(path: &Path, reports: Vec<Report>) -> Result<()> {
-    let (clients, samples): (Vec<_>, Vec<_>) =
-        reports.into_iter().map(|report| (report.client, report.samples)).unzip();
-    store::write_requests(path, &clients, samples.into_iter().flatten())
 }
 
 fn writable(path: &Path) -> std::io::Result<()> {

@@ -8,6 +8,7 @@ use model::assignment::{Assignment, Lag, Workload};
 use model::sample::FailureKind;
 use model::units::format_duration_ns;
 
+use super::rows::WrittenRows;
 use super::sums::Sums;
 use super::times::Times;
 
@@ -104,7 +105,7 @@ pub(crate) struct Phases {
     pub(crate) service: Times,
     /// first byte − sent.
     pub(crate) wait: Times,
-    /// done − first byte; of requests with rows.
+    /// done − first byte.
     pub(crate) transfer: Times,
     pub(crate) dns: Times,
     pub(crate) connect: Times,
@@ -130,24 +131,24 @@ impl Phases {
     }
 }
 
-/// What connections had, each.
+/// What connections had, each; of requests, those that are counted, and of the rest all since it was opened.
 #[derive(Clone, Debug)]
 pub(crate) struct PerConnection {
-    /// Requests that ended on it; of requests with rows.
+    /// Requests that ended on it.
     pub(crate) requests: Times,
-    /// Mean latency of its successes; of requests with rows.
+    /// Mean latency of its successes.
     pub(crate) mean_latency_ns: Times,
     pub(crate) received_bytes: Times,
     /// From opening to closing.
     pub(crate) lifetime_ns: Times,
 }
 
-/// What the generator itself cost, warm-up included.
+/// What the generator itself cost in the time of the requests that are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct OwnCpu {
     pub(crate) user_ns: u64,
     pub(crate) system_ns: u64,
-    /// All requests that ended, warm-up included.
+    /// The requests that it was spent on.
     pub(crate) requests: u64,
     pub(crate) threads: u64,
     /// Of all threads together.
@@ -177,7 +178,7 @@ pub(crate) struct Summary {
     /// Requests that were on their way when time was up: nobody knows how they would have ended.
     pub(crate) unfinished: u64,
     pub(crate) never_sent: u64,
-    /// sent − intended of an open loop, warm-up included: of the thread with the highest p99.
+    /// sent − intended of an open loop: of the thread with the highest p99.
     pub(crate) lag: Lag,
     pub(crate) stopped: Option<String>,
     pub(crate) duration_ns: u64,
@@ -191,34 +192,33 @@ pub(crate) struct Summary {
     pub(crate) per_connection: PerConnection,
     pub(crate) connections: u64,
     pub(crate) failed_connections: u64,
-    /// How many of them failed in each way, with the first reason; of connections with rows.
+    /// How many of them failed in each way, with the first reason.
     pub(crate) connection_failures: BTreeMap<FailureKind, (u64, String)>,
     pub(crate) body_bytes: u64,
     pub(crate) request_body_bytes: u64,
-    /// On all connections, warm-up included.
+    /// On all connections, since the warm-up.
     pub(crate) sent_bytes: u64,
-    /// On all connections, warm-up included.
+    /// On all connections, since the warm-up.
     pub(crate) received_bytes: u64,
     pub(crate) request_headers: HeaderBytes,
     pub(crate) response_headers: HeaderBytes,
     pub(crate) cpu: OwnCpu,
+    pub(crate) rows: Option<WrittenRows>,
 }
 
 impl Summary {
-    /// The summary of the reports of all threads.
+    /// The summary of the reports of all threads, whose requests are all in tallies, and of the rows' file.
     ///
     /// # Errors
     /// A histogram that cannot be made.
-    pub(crate) fn of(asked: Asked, reports: &[Report]) -> Result<Self> {
+    pub(crate) fn of(asked: Asked, reports: &[Report], rows: Option<WrittenRows>) -> Result<Self> {
         let mut sums = Sums::new(asked)?;
         for report in reports {
             sums.labels(&report.client.urls);
-            report.samples.iter().for_each(|sample| sums.sample(sample));
             report.client.tallies.iter().for_each(|tally| sums.tally(tally));
-            report.connections.iter().for_each(|row| sums.connection(row));
             sums.client(report);
         }
-        Ok(sums.finish(reports))
+        Ok(Summary { rows, ..sums.finish(reports) })
     }
 
     /// Requests that ended well per second.
@@ -273,6 +273,9 @@ impl Summary {
                  core of its own",
                 self.cpu.waiting_share * 100.0
             ));
+        }
+        if let Some(rows) = &self.rows {
+            warnings.extend(rows.warning());
         }
         if let Some(reason) = &self.stopped {
             warnings.push(format!("stopped early: {reason}"));

@@ -1,11 +1,11 @@
-//! Rows and tallies become a summary, one after the other.
+//! Tallies become a summary, one after the other.
 
 use std::collections::{BTreeMap, HashMap};
 
 use anyhow::Result;
 use load::Report;
 use model::assignment::Lag;
-use model::sample::{ConnectionRow, Outcome, Phase, Sample};
+use model::sample::Phase;
 use model::tally::{Tally, TallyKey};
 
 use super::summary::{Asked, Group, HeaderBytes, OwnCpu, PerConnection, Phases, Summary, as_f64};
@@ -23,8 +23,6 @@ pub(super) struct Sums {
     /// The place of each URL of the current report; `None` where it is not shown apart.
     places: Vec<Option<usize>>,
     first_intended_ns: u64,
-    /// Requests, successes and the sum of their latencies, by connection.
-    connections: HashMap<(u16, u32), (u64, u64, u64)>,
 }
 
 impl Sums {
@@ -75,9 +73,9 @@ impl Sums {
             request_headers: HeaderBytes::default(),
             response_headers: HeaderBytes::default(),
             cpu: OwnCpu::default(),
+            rows: None,
         };
-        let (known, connections) = (HashMap::new(), HashMap::new());
-        Ok(Sums { is, empty, known, places: Vec::new(), first_intended_ns: u64::MAX, connections })
+        Ok(Sums { is, empty, known: HashMap::new(), places: Vec::new(), first_intended_ns: u64::MAX })
     }
 
     /// From here on, URLs are counted by these labels.
@@ -97,53 +95,11 @@ impl Sums {
         }
     }
 
-    pub(super) fn sample(&mut self, sample: &Sample) {
-        self.is.cpu.requests += 1;
-        if sample.phase != Phase::Measure {
-            return;
-        }
-        let (failure, reason) = match &sample.outcome {
-            Outcome::Ok | Outcome::Unsupported(_) => (None, None),
-            Outcome::Failed(failure) => (Some(failure.kind), Some(failure.reason.as_str())),
-        };
-        let Sample { phase, status, version, intended_ns, .. } = *sample;
-        let key = TallyKey { phase, url: Some(sample.url), status, version, failure };
-        let latency_ns = sample.done_ns.unwrap_or(intended_ns).saturating_sub(intended_ns);
-        let once = |ns: u64| std::iter::once((ns, 1));
-        self.count(key, 1, reason, sample.response_body_bytes, once(latency_ns));
-        self.first_intended_ns = self.first_intended_ns.min(intended_ns);
-        if let Some(connection) = sample.connection {
-            let sums = self.connections.entry((sample.group, connection)).or_default();
-            sums.0 += 1;
-            if failure.is_none() {
-                sums.1 += 1;
-                sums.2 = sums.2.saturating_add(latency_ns);
-            }
-        }
-        if failure.is_some() {
-            return;
-        }
-        let phases = &mut self.is.phases;
-        if let (Some(sent_ns), Some(done_ns)) = (sample.sent_ns, sample.done_ns) {
-            phases.service.record(done_ns.saturating_sub(sent_ns), 1);
-            if let Some(first_ns) = sample.first_byte_ns {
-                phases.wait.record(first_ns.saturating_sub(sent_ns), 1);
-                phases.transfer.record(done_ns.saturating_sub(first_ns), 1);
-            }
-        }
-        self.headers(
-            (sample.request_header_raw_bytes.into(), sample.request_header_wire_bytes.into()),
-            (sample.response_header_raw_bytes.into(), sample.response_header_wire_bytes.into()),
-        );
-        self.is.body_bytes += sample.response_body_bytes;
-        self.is.request_body_bytes += sample.request_body_bytes;
-    }
-
     pub(super) fn tally(&mut self, tally: &Tally) {
-        self.is.cpu.requests += tally.requests;
         if tally.key.phase != Phase::Measure {
             return;
         }
+        self.is.cpu.requests += tally.requests;
         let latency = load::recorded(&tally.latency);
         let (bytes, reason) = (tally.response_body_bytes, tally.reason.as_deref());
         self.count(tally.key, tally.requests, reason, bytes, latency.into_iter());
@@ -151,8 +107,6 @@ impl Sums {
         if tally.key.failure.is_some() {
             return;
         }
-        self.is.phases.service.record_all(load::recorded(&tally.service));
-        self.is.phases.wait.record_all(load::recorded(&tally.wait));
         self.headers(
             (tally.request_header_raw_bytes, tally.request_header_wire_bytes),
             (tally.response_header_raw_bytes, tally.response_header_wire_bytes),
@@ -214,31 +168,7 @@ impl Sums {
         }
     }
 
-    pub(super) fn connection(&mut self, row: &ConnectionRow) {
-        let is = &mut self.is;
-        is.connections += 1;
-        if let Outcome::Failed(failure) = &row.outcome {
-            is.failed_connections += 1;
-            let known = is.connection_failures.entry(failure.kind);
-            known.or_insert_with(|| (0, failure.reason.clone())).0 += 1;
-        }
-        is.sent_bytes += row.sent_bytes;
-        is.received_bytes += row.received_bytes;
-        is.per_connection.received_bytes.record(row.received_bytes, 1);
-        if let Some(closed_ns) = row.closed_ns {
-            is.per_connection.lifetime_ns.record(closed_ns.saturating_sub(row.opened_ns), 1);
-        }
-        if let Some(connected_ns) = row.connected_ns {
-            is.phases.connect.record(connected_ns.saturating_sub(row.opened_ns), 1);
-        }
-        // QUIC has no connect of its own; cleartext has no handshake.
-        let is_encrypted = row.tls_version.is_some() || row.connected_ns.is_none();
-        if let Some(ready_ns) = row.ready_ns.filter(|_| is_encrypted) {
-            let times = if row.resumed { &mut is.phases.resumed } else { &mut is.phases.handshake };
-            times.record(ready_ns.saturating_sub(row.connected_ns.unwrap_or(row.opened_ns)), 1);
-        }
-    }
-
+    /// Adds what a client said of itself and of its connections.
     pub(super) fn client(&mut self, report: &Report) {
         let (is, client) = (&mut self.is, &report.client);
         is.unfinished += client.unfinished;
@@ -249,21 +179,46 @@ impl Sums {
         if is.stopped.is_none() {
             is.stopped.clone_from(&client.stopped);
         }
-        let further = client.further_connections;
-        is.connections += further.connections;
-        is.failed_connections += further.failed;
-        is.sent_bytes += further.sent_bytes;
-        is.received_bytes += further.received_bytes;
-        let lasted_ns = client.finished_ns.saturating_sub(client.started_ns);
+        let (times, phases) = (&client.times, &mut is.phases);
+        let connections = &client.further_connections;
+        let per = &mut is.per_connection;
+        for (all, own) in [
+            (&mut phases.service, &times.service),
+            (&mut phases.wait, &times.wait),
+            (&mut phases.transfer, &times.transfer),
+            (&mut phases.connect, &connections.connect),
+            (&mut phases.handshake, &connections.handshake),
+            (&mut phases.resumed, &connections.resumed_handshake),
+            (&mut per.requests, &connections.requests),
+            (&mut per.mean_latency_ns, &connections.mean_latency),
+            (&mut per.received_bytes, &connections.received),
+            (&mut per.lifetime_ns, &connections.lifetime),
+        ] {
+            all.record_all(load::recorded(own));
+        }
+        is.connections += connections.connections;
+        is.failed_connections += connections.failed;
+        for failures in &connections.failures {
+            let known = is.connection_failures.entry(failures.kind);
+            known.or_insert_with(|| (0, failures.first_reason.clone())).0 += failures.connections;
+        }
+        // What the warm-up took was not taken by what is counted.
+        let warmup = client.warmup.unwrap_or_default();
+        is.sent_bytes += connections.sent_bytes.saturating_sub(warmup.sent_bytes);
+        is.received_bytes += connections.received_bytes.saturating_sub(warmup.received_bytes);
+        let began_ns = client.warmup.map_or(client.started_ns, |warmup| warmup.ended_ns);
+        let lasted_ns = client.finished_ns.saturating_sub(began_ns);
         let share = |ns: u64| if lasted_ns == 0 { 0.0 } else { as_f64(ns) / as_f64(lasted_ns) };
         let cpu = &mut is.cpu;
-        let own_ns = client.cpu_user_ns + client.cpu_system_ns;
-        cpu.user_ns += client.cpu_user_ns;
-        cpu.system_ns += client.cpu_system_ns;
+        let user_ns = client.cpu_user_ns.saturating_sub(warmup.cpu_user_ns);
+        let system_ns = client.cpu_system_ns.saturating_sub(warmup.cpu_system_ns);
+        cpu.user_ns += user_ns;
+        cpu.system_ns += system_ns;
         cpu.threads += 1;
-        cpu.share += (share(own_ns) - cpu.share) / as_f64(cpu.threads);
-        cpu.busiest_share = cpu.busiest_share.max(share(own_ns));
-        cpu.waiting_share = cpu.waiting_share.max(share(client.run_queue_ns));
+        cpu.share += (share(user_ns + system_ns) - cpu.share) / as_f64(cpu.threads);
+        cpu.busiest_share = cpu.busiest_share.max(share(user_ns + system_ns));
+        let waited_ns = client.run_queue_ns.saturating_sub(warmup.run_queue_ns);
+        cpu.waiting_share = cpu.waiting_share.max(share(waited_ns));
         cpu.max_resident_bytes = cpu.max_resident_bytes.max(client.max_resident_bytes);
     }
 
@@ -271,18 +226,6 @@ impl Sums {
         let mut is = self.is;
         let ended = reports.iter().map(|report| report.client.finished_ns).max().unwrap_or(0);
         is.duration_ns = ended.saturating_sub(self.first_intended_ns);
-        // With some rows missing, what connections did is not known.
-        let has_tallies = reports.iter().any(|report| !report.client.tallies.is_empty());
-        if has_tallies {
-            is.phases.transfer = self.empty;
-        } else {
-            for (requests, ok, sum_ns) in self.connections.into_values() {
-                is.per_connection.requests.record(requests, 1);
-                if let Some(mean_ns) = sum_ns.checked_div(ok) {
-                    is.per_connection.mean_latency_ns.record(mean_ns, 1);
-                }
-            }
-        }
         is
     }
 }

@@ -1,11 +1,11 @@
 //! The forms of a fabricated report.
 
-use load::Report;
+use load::{Carried, ConnectionTallies, Report, Tallies};
 use model::HttpVersion;
-use model::assignment::{ClientReport, ConnectionSums, Lag};
+use model::assignment::{ClientReport, Lag, WarmupCost};
 use model::sample::{ConnectionRow, FailureKind, Outcome, Phase, Sample};
-use model::tally::{Tally, TallyKey};
 
+use super::rows::WrittenRows;
 use super::summary::{Asked, Summary};
 use super::text::Look;
 use super::thresholds::{Judged, Threshold};
@@ -58,7 +58,7 @@ fn connection(number: u32, resumed: bool) -> ConnectionRow {
 }
 
 /// 1000 good answers of 1 to 2 ms on two connections, 3 wrong ones that are fast, 10 of the warm-up.
-fn report() -> Report {
+fn samples() -> Vec<Sample> {
     let mut samples: Vec<Sample> =
         (0..1000).map(|number| sample(number, u32::from(number % 4 == 0), MS + number * 1000)).collect();
     for number in 1000..1003 {
@@ -70,9 +70,30 @@ fn report() -> Report {
     for number in 1003..1013 {
         samples.push(Sample { phase: Phase::Warmup, ..sample(number, 0, 500 * MS) });
     }
+    samples
+}
+
+/// A worker's report, which has everything in sums.
+fn report_of(samples: &[Sample], connections: &[ConnectionRow]) -> Report {
+    let (mut requests, mut summed) = (Tallies::new().unwrap(), ConnectionTallies::new().unwrap());
+    samples.iter().for_each(|sample| requests.record(sample));
+    for row in connections {
+        let mut carried = Carried::default();
+        for sample in samples.iter().filter(|sample| sample.connection == Some(row.connection)) {
+            let is_ok = sample.outcome.is_ok();
+            if sample.phase == Phase::Measure {
+                carried.requests += 1;
+                carried.completed += u64::from(is_ok);
+                carried.latency_ns += if is_ok { sample.done_ns.unwrap() - sample.intended_ns } else { 0 };
+            }
+        }
+        summed.record(row, carried);
+    }
+    let (tallies, times) = requests.finish().unwrap();
     Report {
-        samples,
-        connections: vec![connection(0, false), connection(1, true)],
+        samples: Vec::new(),
+        connections: Vec::new(),
+        rows_waited_ns: 0,
         client: ClientReport {
             urls: vec!["https://a.test/one".into(), "https://a.test/two, \"quoted\"".into()],
             started_ns: 0,
@@ -81,9 +102,16 @@ fn report() -> Report {
             cpu_system_ns: 100 * MS,
             max_resident_bytes: 12_000_000,
             unfinished: 2,
+            tallies,
+            times,
+            further_connections: summed.finish().unwrap(),
             ..ClientReport::default()
         },
     }
+}
+
+fn report() -> Report {
+    report_of(&samples(), &[connection(0, false), connection(1, true)])
 }
 
 fn asked() -> Asked {
@@ -97,7 +125,7 @@ fn asked() -> Asked {
 }
 
 fn summary() -> Summary {
-    Summary::of(asked(), &[report()]).unwrap()
+    Summary::of(asked(), &[report()], None).unwrap()
 }
 
 fn judge(text: &str, summary: &Summary) -> Judged {
@@ -144,7 +172,7 @@ fn failed_answers_and_warm_up_stay_out_of_the_latencies() {
     assert!(summary.phases.latency.min().unwrap() >= 999_000, "a failed answer is never a fast answer");
     assert!(summary.phases.latency.max().unwrap() < 3 * MS, "nor is warm-up counted");
     assert_eq!(summary.statuses[&503].requests, 3);
-    assert_eq!(summary.cpu.requests, 1013, "its cost is that of all requests");
+    assert_eq!(summary.cpu.requests, 1003, "its cost is that of the requests that are counted");
     assert!((summary.availability().unwrap() - 1000.0 / 1003.0).abs() < 1e-12);
     assert_eq!(summary.per_connection.requests.count(), 2);
     assert_eq!((summary.phases.handshake.count(), summary.phases.resumed.count()), (1, 1));
@@ -152,63 +180,97 @@ fn failed_answers_and_warm_up_stay_out_of_the_latencies() {
 }
 
 #[test]
-fn tallies_count_as_rows_do() {
-    let mut report = report();
-    let rows = Summary::of(asked(), &[report.clone()]).unwrap();
-    let mut latency = hdrhistogram::Histogram::<u32>::new_with_bounds(1, 3_600_000_000_000, 3).unwrap();
-    let (mut service, mut wait) = (latency.clone(), latency.clone());
-    for sample in
-        report.samples.iter().filter(|sample| sample.phase == Phase::Measure && sample.outcome.is_ok())
-    {
-        let (sent, done) = (sample.sent_ns.unwrap(), sample.done_ns.unwrap());
-        latency.record(done - sample.intended_ns).unwrap();
-        service.record(done - sent).unwrap();
-        wait.record(sample.first_byte_ns.unwrap() - sent).unwrap();
-    }
-    let encode = |histogram: &hdrhistogram::Histogram<u32>| {
-        use hdrhistogram::serialization::{Serializer, V2Serializer};
-        let mut bytes = Vec::new();
-        V2Serializer::new().serialize(histogram, &mut bytes).unwrap();
-        bytes
+fn sums_say_what_rows_would() {
+    let (samples, summary) = (samples(), summary());
+    let counted: Vec<&Sample> = samples.iter().filter(|sample| sample.phase == Phase::Measure).collect();
+    let good: Vec<&Sample> = counted.iter().copied().filter(|sample| sample.outcome.is_ok()).collect();
+    let part = |part: fn(&Sample) -> u64| {
+        let mut values: Vec<u64> = good.iter().map(|sample| part(sample)).collect();
+        values.sort_unstable();
+        values
     };
-    report.samples.retain(|sample| sample.phase != Phase::Measure || !sample.outcome.is_ok());
-    report.client.tallies = vec![Tally {
-        key: TallyKey {
-            phase: Phase::Measure,
-            url: None,
-            status: Some(200),
-            version: Some(HttpVersion::Http2),
-            failure: None,
-        },
-        requests: 1000,
-        reason: None,
-        first_intended_ns: 0,
-        last_done_ns: 1003 * MS,
-        latency: encode(&latency),
-        service: encode(&service),
-        wait: encode(&wait),
-        request_header_raw_bytes: 100_000,
-        request_header_wire_bytes: 20_000,
-        response_header_raw_bytes: 200_000,
-        response_header_wire_bytes: 50_000,
-        request_body_bytes: 0,
-        response_body_bytes: 128_000,
-    }];
-    report.client.further_connections =
-        ConnectionSums { connections: 5, failed: 1, sent_bytes: 10, received_bytes: 20 };
-    let tallied = Summary::of(asked(), &[report]).unwrap();
-    for (name, one) in rows.phases.named() {
-        let (_, other) = tallied.phases.named().into_iter().find(|(other, _)| *other == name).unwrap();
-        if name != "transfer" {
-            assert_eq!((one.count(), one.quantile(0.99)), (other.count(), other.quantile(0.99)), "{name}");
+    let done = |sample: &Sample| sample.done_ns.unwrap();
+    let parts = [
+        ("latency", part(|sample| sample.done_ns.unwrap() - sample.intended_ns)),
+        ("service", part(|sample| sample.done_ns.unwrap() - sample.sent_ns.unwrap())),
+        ("wait", part(|sample| sample.first_byte_ns.unwrap() - sample.sent_ns.unwrap())),
+        ("transfer", part(|sample| sample.done_ns.unwrap() - sample.first_byte_ns.unwrap())),
+    ];
+    for (name, values) in parts {
+        let (_, times) = summary.phases.named().into_iter().find(|(other, _)| *other == name).unwrap();
+        assert_eq!(times.count(), values.len() as u64, "{name}");
+        for (share, index) in [(0.5, 499), (0.9, 899), (0.99, 989), (0.999, 998)] {
+            let (found, exact) = (times.quantile(share).unwrap(), values[index]);
+            assert!(found.abs_diff(exact) * 1000 <= exact, "{name} {share}: {found}, exactly {exact}");
         }
+        let mean = values.iter().sum::<u64>() as f64 / values.len() as f64;
+        assert!((times.mean().unwrap() / mean - 1.0).abs() < 1e-3, "{name}");
     }
-    assert_eq!(tallied.phases.transfer.count(), 0, "a part of the requests would be shown for all");
-    assert_eq!(tallied.completed, rows.completed);
-    assert_eq!(tallied.response_headers, rows.response_headers);
-    assert_eq!(tallied.body_bytes, rows.body_bytes);
-    assert_eq!((tallied.connections, tallied.failed_connections), (7, 1));
-    assert_eq!(tallied.further_urls.unwrap().requests, 1000);
+    let sum = |field: fn(&Sample) -> u64| good.iter().map(|sample| field(sample)).sum::<u64>();
+    assert_eq!(summary.body_bytes, sum(|sample| sample.response_body_bytes));
+    assert_eq!(summary.response_headers.wire, sum(|sample| sample.response_header_wire_bytes.into()));
+    assert_eq!(summary.request_headers.raw, sum(|sample| sample.request_header_raw_bytes.into()));
+    assert_eq!(summary.duration_ns, 2000 * MS - counted.iter().map(|s| s.intended_ns).min().unwrap());
+    let on_first = counted.iter().filter(|sample| sample.connection == Some(0)).count() as u64;
+    assert_eq!(summary.per_connection.requests.max(), Some(on_first.max(counted.len() as u64 - on_first)));
+    assert!(good.iter().all(|sample| done(sample) > sample.intended_ns));
+}
+
+#[test]
+fn two_threads_are_the_sum_of_both() {
+    let samples = samples();
+    let (one, other) = samples.split_at(400);
+    let connections = [connection(0, false), connection(1, true)];
+    let halves = Summary::of(asked(), &[report_of(one, &connections), report_of(other, &[])], None).unwrap();
+    let whole = summary();
+    for ((name, half), (_, all)) in halves.phases.named().into_iter().zip(whole.phases.named()) {
+        assert_eq!(
+            (half.count(), half.quantile(0.99), half.max()),
+            (all.count(), all.quantile(0.99), all.max()),
+            "{name}"
+        );
+    }
+    assert_eq!((halves.completed, halves.failed), (whole.completed, whole.failed));
+    assert_eq!(halves.urls[1].1.requests, whole.urls[1].1.requests);
+    assert_eq!(halves.cpu.user_ns, 2 * whole.cpu.user_ns);
+}
+
+#[test]
+fn what_the_warm_up_took_is_left_out() {
+    let mut report = report();
+    report.client.warmup = Some(WarmupCost {
+        ended_ns: 1000 * MS,
+        cpu_user_ns: 300 * MS,
+        cpu_system_ns: 50 * MS,
+        run_queue_ns: 0,
+        sent_bytes: 500,
+        received_bytes: 50_000,
+    });
+    let summary = Summary::of(asked(), &[report], None).unwrap();
+    assert_eq!((summary.cpu.user_ns, summary.cpu.system_ns), (100 * MS, 50 * MS));
+    assert!(
+        (summary.cpu.share - 0.15).abs() < 1e-12,
+        "of the second after the warm-up: {}",
+        summary.cpu.share
+    );
+    assert_eq!((summary.sent_bytes, summary.received_bytes), (1500, 150_000));
+    assert_eq!(summary.cpu.requests, 1003);
+}
+
+#[test]
+fn what_became_of_the_rows_is_said() {
+    let written = |rows: WrittenRows| Summary::of(asked(), &[report()], Some(rows)).unwrap();
+    let good = WrittenRows { path: "a.parquet".into(), rows: 1013, cpu_ns: 3 * MS, ..WrittenRows::default() };
+    let summary = written(good.clone());
+    let text = text::format(&summary, &[], PLAIN);
+    assert!(text.contains("rows         1013 in a.parquet · writing them took 3 ms of CPU"), "{text}");
+    assert_eq!(json::format(&summary, &[])["rows"]["written"], 1013);
+    assert!(summary.warnings().is_empty());
+    let slow = written(WrittenRows { waited_ns: 7 * MS, ..good.clone() });
+    assert!(slow.warnings()[0].contains("held up for 7 ms"), "{:?}", slow.warnings());
+    let full = written(WrittenRows { fault: Some("no space left".into()), ..good });
+    assert!(full.warnings()[0].contains("there is no file of rows: no space left"), "{:?}", full.warnings());
+    assert!(full.rows.unwrap().check().is_err());
 }
 
 #[test]
@@ -220,7 +282,7 @@ fn what_spoils_the_numbers_is_said() {
     report.client.never_sent = 7;
     report.client.lag = Lag { p50_ns: 1000, p99_ns: 2 * MS, max_ns: 9 * MS };
     report.client.stopped = Some("too many failures".into());
-    let summary = Summary::of(asked(), &[report]).unwrap();
+    let summary = Summary::of(asked(), &[report], None).unwrap();
     let warnings = summary.warnings().join("\n");
     for part in
         ["7 requests were due and never sent", "2 ms (p99)", "88 % of its time", "15 %", "too many failures"]
@@ -239,7 +301,7 @@ fn thresholds_hold_or_not() {
     assert!(failed("availability<99.9%") && !failed("availability<99%"));
     assert!(failed("rate<=500/s") && !failed("rate<500/s"), "{}", summary.per_second());
     assert!(failed("mean>1ms") && failed("max>=1.9ms"));
-    let nothing = Summary::of(asked(), &[]).unwrap();
+    let nothing = Summary::of(asked(), &[], None).unwrap();
     let judged = judge("p99>1h", &nothing);
     assert!(judged.is_failed, "what was not measured was not kept");
     assert_eq!(judged.measured(), "nothing measured");
@@ -247,7 +309,7 @@ fn thresholds_hold_or_not() {
 
 #[test]
 fn a_test_without_any_answer_has_a_summary() {
-    let summary = Summary::of(asked(), &[]).unwrap();
+    let summary = Summary::of(asked(), &[], None).unwrap();
     let text = text::format(&summary, &[], PLAIN);
     assert!(text.contains("0 completed, 0 failed") && text.contains("availability –"), "{text}");
     let json = json::format(&summary, &[]);

@@ -54,6 +54,7 @@ pub(crate) fn format(summary: &Summary, thresholds: &[Judged], look: Look) -> St
     out.groups(summary);
     out.sizes(summary);
     out.cpu(summary);
+    out.rows(summary);
     for (kind, group) in &summary.failures {
         let reason = group.reason.as_deref().unwrap_or("");
         let advice = advice::on(*kind, reason).map_or(String::new(), |advice| format!("; {advice}"));
@@ -265,6 +266,17 @@ impl Out {
             cpu.share * 100.0,
             format_bytes(as_f64(cpu.max_resident_bytes))
         ));
+    }
+
+    fn rows(&mut self, summary: &Summary) {
+        if let Some(rows) = summary.rows.as_ref().filter(|rows| rows.fault.is_none()) {
+            self.line(&format!(
+                "rows         {} in {} · writing them took {} of CPU beside the above",
+                rows.rows,
+                rows.path.display(),
+                time(as_f64(rows.cpu_ns))
+            ));
+        }
     }
 
     fn header(&mut self, name: &str, count: &str) {

@@ -314,36 +314,6 @@ fn hosts_are_where_the_options_say() {
 }
 
 #[test]
-fn sums_say_the_same_as_rows() {
-    let _machine = machine();
-    let serving = Serving::start();
-    let url = serving.url(0, "/bytes/100");
-    let counted = |samples: &str| {
-        let json = loaded(&[&url, "-n", "500", "-c", "2", "-t", "2", "--samples", samples]);
-        let latency = &json["latency_ns"];
-        assert!(latency["min"].as_u64() <= latency["p50"].as_u64(), "{json:#}");
-        assert!(latency["p50"].as_u64() <= latency["max"].as_u64() && latency["mean"].as_f64() > Some(0.0));
-        assert!(json["bytes"]["received"].as_u64().unwrap() > 50_000, "{json:#}");
-        let headers = json["bytes"]["response_header_wire"].clone();
-        (
-            completed(&json),
-            json["bytes"]["body"].clone(),
-            json["statuses"].clone(),
-            json["connections"].clone(),
-            headers,
-        )
-    };
-    let rows = counted("all");
-    assert_eq!(rows.0, 500);
-    assert_eq!(rows, counted("none"));
-    assert_eq!(rows, counted("100"));
-    let failing = serving.url(0, "/no-such");
-    let (json, _) = load(&[&failing, "-n", "5", "--samples", "none"], 3);
-    assert_eq!(json["requests"]["failures"]["wrong_status"], 5);
-    assert_eq!(json["latency_ns"]["count"], 0, "a failed answer is never a fast answer");
-}
-
-#[test]
 fn contradictions_are_one_line() {
     let folder = folder();
     let list = folder.path().join("list");

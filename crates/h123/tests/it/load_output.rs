@@ -44,26 +44,6 @@ fn the_numbers_are_written_in_every_form() {
 }
 
 #[test]
-fn every_request_is_a_row_of_parquet() {
-    let _machine = machine();
-    let serving = Serving::start();
-    let folder = folder();
-    let file = folder.path().join("rows.parquet");
-    let rows = file.to_str().unwrap();
-    let load =
-        || h123(["load", &serving.url(0, "/bytes/1"), "-n", "50", "-c", "2", "-t", "2", "--samples", rows]);
-    load().expect(0);
-    let bytes = std::fs::read(&file).unwrap();
-    assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
-    let text = String::from_utf8_lossy(&bytes);
-    for part in ["intended_ns", "first_byte_ns", "h123.schema_version", "/bytes/1"] {
-        assert!(text.contains(part), "{part}");
-    }
-    let again = load().expect(2);
-    assert!(again.stderr.contains("--samples") && again.stderr.contains("exists"), "{}", again.stderr);
-}
-
-#[test]
 fn thresholds_decide_the_exit_status() {
     let _machine = machine();
     let serving = Serving::start();

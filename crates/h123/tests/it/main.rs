@@ -12,6 +12,7 @@ mod interrupted;
 mod load_limits;
 mod load_options;
 mod load_output;
+mod load_rows;
 mod nginx;
 mod permissions;
 mod quick;
