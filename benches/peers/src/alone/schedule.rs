@@ -18,6 +18,7 @@ const RATE_PER_CENT: f64 = 0.1;
 const WORKS: [&str; 3] = ["h1-c10", "h2c", "h3"];
 const CEILING_SECONDS: u64 = 2;
 const SECONDS: u64 = 4;
+const WARMUP_SECONDS: u64 = 1;
 /// The median of so many runs is judged.
 const RUNS: usize = 5;
 
@@ -46,7 +47,8 @@ fn of_work(bench: &Bench, work: &Work, stop: &AtomicBool, notes: &mut Vec<String
         let mut command = command(bench, &server, work);
         command.args(["-d", &format!("{seconds}s")]);
         if let Some(rate) = rate {
-            command.args(["--rate", &rate.to_string()]);
+            // Connections that are still being opened are not the schedule's.
+            command.args(["--rate", &rate.to_string(), "--warmup", &format!("{WARMUP_SECONDS}s")]);
         }
         let ran = start(bench, &server, "h123", command, &[bench.client_cpu])?.finish(
             &server,
@@ -84,7 +86,7 @@ fn figures(work: &Work, ceiling: f64, rate: u64, lags: &[Lag]) -> [Figure; 2] {
     let middle = |part| sorted(part).get(lags.len() / 2).copied().unwrap_or(f64::NAN);
     let worst = |part| sorted(part).last().copied().unwrap_or(f64::NAN);
     let late = format!(
-        "{rate} requests/s, half of {ceiling:.0}; median of {} runs of {SECONDS} s; p50 {:.1} µs, max {:.0} µs; worst \
+        "{rate} requests/s, half of {ceiling:.0}; median of {} runs of {SECONDS} s, the first {WARMUP_SECONDS} s aside; p50 {:.1} µs, max {:.0} µs; worst \
          run: p99 {:.0} µs, max {:.0} µs",
         lags.len(),
         middle(|lag: &Lag| lag.p50_us),

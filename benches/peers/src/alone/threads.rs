@@ -197,14 +197,11 @@ fn profile(
     append(&mut recorded, &timed(bench, server, work, 2));
     run_tool(bench, "perf", recorded, cpus, stop)?;
     let mut reported = Command::new("perf");
-    reported.args(["report", "--stdio", "--no-children", "--sort", "symbol", "-i"]).arg(&data);
+    reported.args(["report", "--stdio", "--no-children", "--fields", "overhead,sym", "-i"]).arg(&data);
     let text = run_tool(bench, "perf-report", reported, cpus, stop)?;
     let symbols = parse_symbols(&text);
     ensure!(!symbols.is_empty(), "found no symbols in what perf reported");
-    let locks: Vec<&(f64, String)> = symbols
-        .iter()
-        .filter(|(_, name)| LOCKS.iter().any(|lock| name.to_lowercase().contains(lock)))
-        .collect();
+    let locks: Vec<&(f64, String)> = symbols.iter().filter(|(_, name)| is_lock(name)).collect();
     let share = locks.iter().map(|(share, _)| share).sum();
     let beside = match locks.first() {
         Some((share, name)) => format!("most: {name} {share:.2} %; perf, two threads"),
@@ -218,6 +215,16 @@ fn profile(
         .collect();
     let top = format!("threads: first in user space: {}", own.join(", "));
     Ok((Figure::at_most("threads", "time in locks and futexes", share, LOCKS_PER_CENT, "%", beside), top))
+}
+
+/// Whether a symbol is a lock of the program, or the kernel's part of one: its other locks are its own affair.
+fn is_lock(symbol: &str) -> bool {
+    let name = symbol.to_lowercase();
+    if name.starts_with("[k]") {
+        name.contains("futex")
+    } else {
+        LOCKS.iter().any(|lock| name.contains(lock))
+    }
 }
 
 fn counted(bench: &Bench, server: &Server, work: &Work, requests: u64) -> Command {
@@ -293,5 +300,15 @@ mod tests {
             [(12.5, "[k] tcp_sendmsg".to_owned()), (1.25, "[.] load::worker::run".to_owned())]
         );
         assert!(parse_symbols("").is_empty());
+    }
+
+    #[test]
+    fn locks_are_the_programs_or_futexes() {
+        for lock in ["[k] futex_wait_queue", "[.] std::sys::sync::mutex::futex::Mutex::lock_contended"] {
+            assert!(is_lock(lock), "{lock}");
+        }
+        for other in ["[k] mutex_lock", "[.] h2::handle_block", "[.] load::worker::run"] {
+            assert!(!is_lock(other), "{other}");
+        }
     }
 }
