@@ -128,6 +128,7 @@ fn schedule_faults(args: &LoadArgs) -> Vec<(bool, String)> {
 /// What may be wrong about the rest; each with whether it is.
 fn other_faults(args: &LoadArgs) -> Vec<(bool, String)> {
     let (load, requesting, connecting) = (&args.load, &args.requesting, &args.connecting);
+    let latency = args.output.asks_for_latency();
     let nothing = args.url.is_none() && requesting.urls.is_none() && load.script.is_none();
     vec![
         (nothing, "found no URL, expected one, or --urls or --script".into()),
@@ -138,6 +139,13 @@ fn other_faults(args: &LoadArgs) -> Vec<(bool, String)> {
             format!(
                 "found {} threads for {} connections, expected at most one thread per connection",
                 load.threads, load.connections
+            ),
+        ),
+        (
+            connecting.coalesce.is_some() && latency.is_some(),
+            format!(
+                "found --coalesce with {}, expected no --coalesce where latency is measured",
+                latency.unwrap_or_default()
             ),
         ),
         (load.queue == 0, "found --queue 0, expected at least 1".into()),

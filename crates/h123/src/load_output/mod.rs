@@ -73,6 +73,13 @@ impl OutputArgs {
         Ok(())
     }
 
+    /// The option that asks for exact latencies, if any.
+    pub(crate) fn asks_for_latency(&self) -> Option<String> {
+        let threshold = self.fail_if.iter().find_map(Threshold::about_latency);
+        let threshold = threshold.map(|text| format!("--fail-if '{text}'"));
+        threshold.or_else(|| self.hgrm.as_ref().map(|_| "--hgrm".to_owned()))
+    }
+
     /// Runs the assignments, one thread each, shows how far they are, and writes their rows where they are wanted.
     ///
     /// # Errors

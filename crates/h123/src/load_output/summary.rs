@@ -28,6 +28,8 @@ pub(crate) struct Asked {
     /// The load in words.
     pub(crate) load: String,
     pub(crate) is_open: bool,
+    /// How long every read waited for more, in nanoseconds.
+    pub(crate) coalesce_ns: u64,
     /// How long each look-up of a name took.
     pub(crate) dns_ns: Vec<u64>,
 }
@@ -56,6 +58,7 @@ impl Asked {
                 plural(assignments.len())
             ),
             is_open: matches!(first.workload, Workload::Open { .. }),
+            coalesce_ns: first.options.connections.coalesce_ns,
             dns_ns,
         }
     }
@@ -258,6 +261,12 @@ impl Summary {
                 time(self.lag.p50_ns),
                 time(self.lag.p99_ns),
                 time(self.lag.max_ns)
+            ));
+        }
+        if self.asked.coalesce_ns > 0 {
+            warnings.push(format!(
+                "latencies are not the server's: every read waited {} for more (--coalesce), for throughput alone",
+                time(self.asked.coalesce_ns)
             ));
         }
         if self.cpu.is_bottleneck() {

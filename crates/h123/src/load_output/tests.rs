@@ -120,6 +120,7 @@ fn asked() -> Asked {
         variant: "h2".into(),
         load: "closed loop · 2 connections · 1 thread".into(),
         is_open: false,
+        coalesce_ns: 0,
         dns_ns: vec![300_000],
     }
 }

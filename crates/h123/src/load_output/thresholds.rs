@@ -126,6 +126,11 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 impl Threshold {
+    /// As it was written, where it is about latency.
+    pub(crate) fn about_latency(&self) -> Option<&str> {
+        (self.unit == Unit::Ns).then_some(self.text.as_str())
+    }
+
     /// What it came to. Where nothing was measured, nothing shows that it was kept: it failed.
     pub(crate) fn judge(&self, summary: &Summary) -> Judged {
         let latency = &summary.phases.latency;

@@ -289,7 +289,9 @@ fn sockets_are_set_as_asked() {
     let settings =
         ["--nagle", "--send-buffer", "64KiB", "--receive-buffer", "64KiB", "--congestion-control", "reno"];
     assert_eq!(completed(&loaded(&[&[url.as_str(), "-n", "5"], &settings[..]].concat())), 5);
-    assert_eq!(completed(&loaded(&[&url, "-n", "50", "-c", "5", "--coalesce", "30us"])), 50);
+    let coalesced = loaded(&[&url, "-n", "50", "-c", "5", "--coalesce", "30us", "--fail-if", "failed>0"]);
+    assert_eq!(completed(&coalesced), 50);
+    assert!(coalesced["warnings"].to_string().contains("every read waited 30 µs"), "{coalesced}");
 }
 
 #[test]
@@ -325,6 +327,8 @@ fn contradictions_are_one_line() {
     for (args, expected) in [
         (&[url, "--rate", "10", "--stages", "1s@5"][..], "found --rate and --stages together"),
         (&[url, "--rate", "10", "--coalesce", "30us"], "found --coalesce with --rate"),
+        (&[url, "--fail-if", "p99>5ms", "--coalesce", "30us"], "found --coalesce with --fail-if 'p99>5ms'"),
+        (&[url, "--hgrm", "out.hgrm", "--coalesce", "30us"], "found --coalesce with --hgrm"),
         (&[url, "--rate", "10", "--think", "1s"], "found --think with --rate"),
         (&[url, "--stages", "1s@5", "--ramp-up", "1s"], "found --ramp-up with --stages"),
         (&[url, "--stages", "1s@5", "-d", "1s"], "found --duration with --stages"),
