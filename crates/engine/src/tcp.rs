@@ -13,7 +13,7 @@ use crate::tls::{Tls, TlsEvent};
 /// One TCP connection with an HTTP version on it.
 pub struct TcpConnection<P> {
     protocol: P,
-    tls: Option<Tls>,
+    tls: Option<Box<Tls>>,
     variant: Variant,
     state: State,
     /// Whether the sink has been given [`Event::Closed`].
@@ -56,7 +56,7 @@ impl<P: Protocol> TcpConnection<P> {
     pub fn new(variant: Variant, protocol: P, tls: Option<Tls>) -> Self {
         TcpConnection {
             protocol,
-            tls,
+            tls: tls.map(Box::new),
             variant,
             state: State::Opening,
             closed_said: false,

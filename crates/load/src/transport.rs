@@ -1,12 +1,17 @@
 //! Sockets: non-blocking TCP and UDP, and how a failure of theirs is named.
+//!
+//! Streams are read and written by rustix's system calls: libc's are cancellation points, which cost a few percent of
+//! a small request in a process of several threads.
 
-use std::io::{self, IoSliceMut, Read, Write};
+use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use model::options::ConnectionOptions;
 use model::sample::{Failure, FailureKind};
 use quinn_udp::{EcnCodepoint, RecvMeta, UdpSockRef, UdpSocketState};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
 use socket2::{Domain, Protocol, SockRef, Socket as RawSocket, Type};
 
 use crate::system;
@@ -108,10 +113,11 @@ impl Socket {
     /// Reads once into `buffer`.
     pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
         let result = match self {
-            Socket::Tcp(socket) => (&*socket).read(buffer).map(|length| match length {
-                0 => Received::End,
-                _ => Received::Stream(length),
-            }),
+            Socket::Tcp(socket) => match rustix::net::recv(socket, buffer, RecvFlags::empty()) {
+                Ok((0, _)) => Ok(Received::End),
+                Ok((length, _)) => Ok(Received::Stream(length)),
+                Err(error) => Err(error.into()),
+            },
             Socket::Udp { socket, state, .. } => {
                 let mut meta = [RecvMeta::default()];
                 state.recv(UdpSockRef::from(socket), &mut [IoSliceMut::new(buffer)], &mut meta).map(|_| {
@@ -134,10 +140,10 @@ impl Socket {
     /// Writes what the kernel takes of a stream; 0 where it takes nothing now.
     pub(crate) fn send_stream(&self, bytes: &[u8]) -> io::Result<usize> {
         let (Socket::Tcp(socket) | Socket::Udp { socket, .. }) = self;
-        match (&*socket).write(bytes) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
-            other => other,
+        match rustix::net::send(socket, bytes, SendFlags::NOSIGNAL) {
+            Ok(length) => Ok(length),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+            Err(error) => Err(error.into()),
         }
     }
 

@@ -20,17 +20,21 @@ pub(crate) fn be_punctual() {
     let _ = set_current_timer_slack(NonZeroU64::new(1));
 }
 
-/// Waits for sockets until a time at most.
+/// A wait that ends within this time is measured from a fresh look at the clock.
+const SOON_NS: u64 = 1_000_000;
+
+/// Waits for sockets until a time at most; `now` is when the caller last looked at the clock.
 ///
 /// # Errors
 /// The kernel's, where it cannot wait at all.
 pub(crate) fn for_events(
     epoll: &OwnedFd,
     clock: &Clock,
-    until_ns: u64,
+    (now, until_ns): (u64, u64),
     events: &mut Vec<epoll::Event>,
 ) -> Result<()> {
-    let timeout = timespec(until_ns.saturating_sub(clock.now_ns()));
+    let is_soon = until_ns.saturating_sub(now) < SOON_NS;
+    let timeout = timespec(until_ns.saturating_sub(if is_soon { clock.now_ns() } else { now }));
     match epoll::wait(epoll, rustix::buffer::spare_capacity(events), Some(&timeout)) {
         Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(error) => Err(error).context("waiting for sockets"),

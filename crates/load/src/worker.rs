@@ -26,6 +26,8 @@ use crate::wait;
 
 /// A worker looks at the stop flag at least this often.
 const LONGEST_WAIT_NS: u64 = 100_000_000;
+/// So many bytes are handled within a microsecond or two.
+const FEW_BYTES: u64 = 4096;
 /// At most so many sockets are looked at before timers are.
 const EVENTS_PER_WAIT: usize = 256;
 
@@ -160,8 +162,8 @@ impl<'a> Worker<'a> {
 
     fn run(&mut self, stop: &AtomicBool) -> Result<()> {
         let mut events = Vec::with_capacity(EVENTS_PER_WAIT);
+        let mut now = self.clock.now_ns();
         loop {
-            let now = self.clock.now_ns();
             if now >= self.warmup_ends_ns {
                 self.end_warmup(now);
             }
@@ -180,12 +182,13 @@ impl<'a> Worker<'a> {
             if let Some(live) = &self.session.live {
                 live.holds(self.conns.len() - self.free.len(), self.session.open_requests());
             }
-            self.wait(&mut events)?;
+            self.wait(&mut events, now)?;
             for event in events.drain(..) {
                 self.ready(event);
                 self.keep_pace();
             }
-            self.fire_timers();
+            now = self.clock.now_ns();
+            self.fire_timers(now);
         }
         self.finished_ns = self.clock.now_ns();
         self.unfinished = self.unfinished();
@@ -325,31 +328,36 @@ impl<'a> Worker<'a> {
         if !conn.is_connected && !self.finish_connecting(key, flags) {
             return;
         }
+        let mut read_ns = None;
         if flags.intersects(
             epoll::EventFlags::IN
                 | epoll::EventFlags::RDHUP
                 | epoll::EventFlags::HUP
                 | epoll::EventFlags::ERR,
         ) {
-            self.read(key, flags);
+            read_ns = self.read(key, flags);
         }
         self.note_ready(key);
-        let now = self.clock.now_ns();
+        let now = read_ns.unwrap_or_else(|| self.clock.now_ns());
         self.serve(key, now);
     }
 
-    /// Reads until a read falls short; with RDHUP, until the end.
-    fn read(&mut self, key: usize, flags: epoll::EventFlags) {
+    /// Reads until a read falls short; with RDHUP, until the end. When it read, where that is also the time of what is
+    /// sent in answer: after few bytes another look at the clock would find it within a microsecond.
+    fn read(&mut self, key: usize, flags: epoll::EventFlags) -> Option<u64> {
         let ending =
             flags.intersects(epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR);
         let clock = self.clock;
+        let mut read_ns = None;
+        let mut read_bytes = 0;
         loop {
-            let Some(conn) = self.conns[key].as_mut() else { return };
+            let Some(conn) = self.conns[key].as_mut() else { return None };
             let before = conn.row.received_bytes;
-            let more = conn.read(&mut self.session, &mut self.buffer, || clock.now_ns());
-            let progressed = conn.row.received_bytes > before;
-            if conn.engine.is_closed() || !(more || (ending && progressed)) {
-                return;
+            let more = conn.read(&mut self.session, &mut self.buffer, || *read_ns.insert(clock.now_ns()));
+            let progress = conn.row.received_bytes - before;
+            read_bytes += progress;
+            if conn.engine.is_closed() || !(more || (ending && progress > 0)) {
+                return read_ns.filter(|_| read_bytes <= FEW_BYTES);
             }
             // What arrived may name the next request: it leaves before the next read.
             if conn.socket.is_udp() {
@@ -358,8 +366,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn fire_timers(&mut self) {
-        let now = self.clock.now_ns();
+    fn fire_timers(&mut self, now: u64) {
         let limit_ns = self.assignment.options.connections.request_timeout_ns.unwrap_or(u64::MAX);
         while let Some(key) = self.timers.pop(now) {
             let Some(conn) = self.conns.get_mut(key).and_then(Option::as_mut) else { continue };
@@ -373,8 +380,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn wait(&mut self, events: &mut Vec<epoll::Event>) -> Result<()> {
-        let now = self.clock.now_ns();
+    fn wait(&mut self, events: &mut Vec<epoll::Event>, now: u64) -> Result<()> {
         let (_, next_opening) = self.session.work.opened_by(now);
         let mut until = (now + LONGEST_WAIT_NS).min(self.assignment.deadline_ns).min(self.warmup_ends_ns);
         for wish in [self.timers.next(), self.session.work.next_ns(), next_opening].into_iter().flatten() {
@@ -385,7 +391,7 @@ impl<'a> Worker<'a> {
                 until = until.min(host.reopen_ns);
             }
         }
-        wait::for_events(&self.epoll, &self.clock, until, events)?;
+        wait::for_events(&self.epoll, &self.clock, (now, until), events)?;
         let coalesce_ns = self.assignment.options.connections.coalesce_ns;
         if coalesce_ns > 0 && !events.is_empty() {
             wait::sleep_ns(coalesce_ns);

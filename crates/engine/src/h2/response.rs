@@ -23,13 +23,24 @@ pub(super) struct Block {
     bytes: Vec<u8>,
 }
 
-/// The last header block that left the table as it was.
+/// The last header block, where an equal one means the same.
 #[derive(Debug, Default)]
 pub(super) struct KnownBlock {
-    /// The decoder's, in which it means this.
-    generation: Option<u64>,
+    holds: Holds,
     block: Vec<u8>,
     fields: Fields,
+}
+
+/// As long as what a block means the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Holds {
+    /// It has to be decoded each time.
+    #[default]
+    Never,
+    /// As long as the table is as it was: the decoder's generation.
+    While(u64),
+    /// As long as the decoder can repeat what it did to the table: the block's number.
+    Repeatable(u64),
 }
 
 /// Blocks that are remembered are no longer than this.
@@ -170,19 +181,30 @@ impl Http2 {
     #[inline]
     fn decode_block(&mut self, block: &[u8]) -> Result<Fields, ConnectionError> {
         let generation = self.decoder.generation();
-        if self.known.generation == Some(generation) && self.known.block == block {
-            return Ok(self.known.fields);
+        if self.known.block == block {
+            let holds = match self.known.holds {
+                Holds::Never => false,
+                Holds::While(then) => then == generation,
+                Holds::Repeatable(number) => self.decoder.repeat(number),
+            };
+            if holds {
+                return Ok(self.known.fields);
+            }
         }
         let mut fields = Fields::default();
+        self.known.holds = Holds::Never;
         self.decoder
             .decode(block, |field| fields.add(&field))
             .map_err(|error| ConnectionError::new(ErrorCode::COMPRESSION_ERROR, error.to_string()))?;
-        // One that changed the table would have to change it again.
-        if self.decoder.generation() == generation && block.len() <= KNOWN_BYTES {
-            self.known.generation = Some(generation);
+        if block.len() <= KNOWN_BYTES {
             self.known.block.clear();
             self.known.block.extend_from_slice(block);
             self.known.fields = fields;
+            self.known.holds = match self.decoder.repeatable() {
+                Some(number) => Holds::Repeatable(number),
+                None if self.decoder.generation() == generation => Holds::While(generation),
+                None => Holds::Never,
+            };
         }
         Ok(fields)
     }

@@ -28,8 +28,42 @@ pub struct Decoder {
     update_due: bool,
     /// Changes with the table, so that a block means the same as long as this is the same.
     generation: u64,
+    last: LastBlock,
     name: Vec<u8>,
     value: Vec<u8>,
+}
+
+/// What the last block did to the table.
+#[derive(Debug, Default)]
+struct LastBlock {
+    number: u64,
+    /// The block refers to nothing in the dynamic table and leaves its size alone: it means and does the same again,
+    /// whatever the table holds.
+    is_repeatable: bool,
+    /// The entries it inserted: lengths of name and value in `bytes`, where they lie end to end.
+    inserted: Vec<(usize, usize, Known)>,
+    bytes: Vec<u8>,
+}
+
+/// Blocks whose insertions are longer are not repeatable.
+const REPEATABLE_BYTES: usize = 2048;
+
+impl LastBlock {
+    fn begin(&mut self) {
+        self.number += 1;
+        self.is_repeatable = true;
+        self.inserted.clear();
+        self.bytes.clear();
+    }
+
+    fn insert(&mut self, name: &[u8], value: &[u8], known: Known) {
+        self.is_repeatable &= self.bytes.len() + name.len() + value.len() <= REPEATABLE_BYTES;
+        if self.is_repeatable {
+            self.bytes.extend_from_slice(name);
+            self.bytes.extend_from_slice(value);
+            self.inserted.push((name.len(), value.len(), known));
+        }
+    }
 }
 
 /// What is known about an entry, so that it is worked out once.
@@ -64,6 +98,7 @@ impl Decoder {
             limit,
             update_due: false,
             generation: 0,
+            last: LastBlock::default(),
             name: Vec::new(),
             value: Vec::new(),
         }
@@ -82,6 +117,32 @@ impl Decoder {
         self.generation
     }
 
+    /// The number of the last block, where one equal to it may be passed to [`Decoder::repeat`] instead of being
+    /// decoded, until another block is.
+    #[inline]
+    pub fn repeatable(&self) -> Option<u64> {
+        self.last.is_repeatable.then_some(self.last.number)
+    }
+
+    /// Does again what block `number` did to the table; `false`, and nothing is done, where that is not known any more.
+    ///
+    /// Servers that compress without looking at what the table holds already (nginx) send the same literals, to be
+    /// inserted, with each response.
+    pub fn repeat(&mut self, number: u64) -> bool {
+        if self.repeatable() != Some(number) || self.update_due {
+            return false;
+        }
+        let mut bytes = self.last.bytes.as_slice();
+        for (name_length, value_length, known) in &self.last.inserted {
+            let (name, rest) = bytes.split_at(*name_length);
+            let (value, rest) = rest.split_at(*value_length);
+            self.table.insert(name, value, *known);
+            self.generation += 1;
+            bytes = rest;
+        }
+        true
+    }
+
     /// The dynamic table's size in bytes.
     pub fn table_size(&self) -> usize {
         self.table.size()
@@ -93,9 +154,11 @@ impl Decoder {
     /// [`HpackError`]; the connection cannot be used any more, because both sides' tables differ now.
     pub fn decode(&mut self, block: &[u8], mut each: impl FnMut(Field<'_>)) -> Result<(), HpackError> {
         let mut position = 0;
+        self.last.begin();
         while let Some(&byte) = block.get(position)
             && byte & 0xe0 == 0x20
         {
+            self.last.is_repeatable = false;
             self.update_size(block, &mut position)?;
         }
         if self.update_due {
@@ -104,6 +167,7 @@ impl Decoder {
         while let Some(&byte) = block.get(position) {
             if byte & 0x80 != 0 {
                 let index = prefix_integer::decode(block, &mut position, 7)?;
+                self.last.is_repeatable &= index <= STATIC_TABLE.len() as u64;
                 each(self.indexed(index)?);
             } else if byte & 0x40 != 0 {
                 each(self.literal(block, &mut position, 6, true)?);
@@ -175,6 +239,7 @@ impl Decoder {
         insert: bool,
     ) -> Result<Field<'a>, HpackError> {
         let index = prefix_integer::decode(block, position, prefix_bits)?;
+        self.last.is_repeatable &= index <= STATIC_TABLE.len() as u64;
         let source = if index == 0 {
             NameSource::Literal(read_string(block, position, &mut self.name)?)
         } else {
@@ -240,7 +305,9 @@ impl Decoder {
             }
         };
         let meaning = classify_value(kind, value);
-        self.table.insert(name, value, Known { name: kind, meaning });
+        let known = Known { name: kind, meaning };
+        self.last.insert(name, value, known);
+        self.table.insert(name, value, known);
         Ok(Field { name, value, meaning })
     }
 }
@@ -273,4 +340,60 @@ fn read_string(block: &[u8], position: &mut usize, scratch: &mut Vec<u8>) -> Res
     scratch.clear();
     huffman::decode(&block[start..end], scratch)?;
     Ok(StringAt::Scratch)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As nginx writes a response: everything a literal to be inserted, with names of the static table.
+    const LITERALS: &[u8] = b"\x88\x76\x05nginx\x61\x03Mon\x5c\x03128\x40\x03x-a\x01b";
+
+    fn decoded(decoder: &mut Decoder, block: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let mut fields = Vec::new();
+        decoder.decode(block, |field| fields.push((field.name.to_vec(), field.value.to_vec()))).unwrap();
+        fields
+    }
+
+    /// The whole dynamic table, read through indices.
+    fn table(decoder: &mut Decoder) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let entries = decoder.table.len();
+        (0..entries)
+            .flat_map(|entry| decoded(decoder, &[0x80 | (62 + u8::try_from(entry).unwrap())]))
+            .collect()
+    }
+
+    #[test]
+    fn a_repeated_block_leaves_the_table_that_decoding_it_again_leaves() {
+        // Room for seven entries of about 42 bytes, so that repetitions evict.
+        let (mut plain, mut repeating) = (Decoder::new(300), Decoder::new(300));
+        decoded(&mut plain, LITERALS);
+        decoded(&mut repeating, LITERALS);
+        let number = repeating.repeatable().expect("it has literals alone");
+        for _ in 0..5 {
+            let before = repeating.generation();
+            decoded(&mut plain, LITERALS);
+            assert!(repeating.repeat(number));
+            assert_ne!(repeating.generation(), before, "what referred to the table must be decoded again");
+            assert_eq!(plain.table_size(), repeating.table_size());
+        }
+        assert_eq!(table(&mut plain), table(&mut repeating));
+        assert_eq!(plain.table.len(), 7);
+    }
+
+    #[test]
+    fn blocks_that_depend_on_the_table_are_not_repeatable() {
+        let mut decoder = Decoder::new(300);
+        decoded(&mut decoder, LITERALS);
+        let first = decoder.repeatable().unwrap();
+        for block in [b"\xbe".as_slice(), b"\x7e\x01c", b"\x0f\x2f\x01c", b"\x3f\x09\x88"] {
+            decoded(&mut decoder, block);
+            assert_eq!(decoder.repeatable(), None, "{block:x?}");
+        }
+        assert!(!decoder.repeat(first), "another block came in between");
+        decoded(&mut decoder, LITERALS);
+        assert!(decoder.repeatable().is_some_and(|number| number != first));
+        decoder.set_limit(39);
+        assert!(!decoder.repeat(decoder.repeatable().unwrap()), "the peer owes a size update");
+    }
 }
