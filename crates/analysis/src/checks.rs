@@ -20,6 +20,7 @@ mod emulator_drops;
 mod emulator_late;
 mod failed_requests;
 mod failed_runs;
+mod missed_schedule;
 mod runs;
 mod server_waited;
 mod status;
@@ -40,6 +41,7 @@ pub const CHECKS: &[Check] = &[
     calibration::CHECK,
     emulator_late::CHECK,
     emulator_drops::CHECK,
+    missed_schedule::CHECK,
     client_cpu::CHECK,
     client_waited::CHECK,
     server_waited::CHECK,

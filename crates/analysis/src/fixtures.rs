@@ -7,6 +7,7 @@ use model::pins::Pins;
 use model::plan::{Cell, ClientGroup, Level, NamedWorkload, PLAN_VERSION, Plan, PlannedRun, ServerChain};
 use model::record::{Calibration, DirectionReport, Lateness, LinkReport, RunRecord, ServerReport};
 use model::sample::{ConnectionRow, Outcome, Phase, Sample};
+use model::schedule::{Arrivals, Rate, Schedule, Share, Stage};
 use model::variant::Variant;
 
 use crate::predict::handshake_round_trips;
@@ -38,6 +39,25 @@ impl Bench {
             requests: Some(CLOSED_REQUESTS),
             duration_ns: None,
             warmup_ns: 0,
+        };
+        Bench::new(variants, workload, "request_time")
+    }
+
+    /// An open loop of 50 requests on the same network.
+    pub(crate) fn open(variants: &[Variant]) -> Bench {
+        let rate = Rate(1000);
+        let workload = Workload::Open {
+            paths: vec!["/a".to_owned()],
+            schedule: Schedule::Rates {
+                stages: vec![Stage { from: rate, to: rate, duration_ns: None }],
+                arrivals: Arrivals::Even,
+                share: Share::WHOLE,
+            },
+            connections: 1,
+            streams: 1,
+            requests: Some(CLOSED_REQUESTS),
+            warmup_ns: 0,
+            queue_limit: 10,
         };
         Bench::new(variants, workload, "request_time")
     }

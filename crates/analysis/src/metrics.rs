@@ -1,6 +1,6 @@
 //! The metrics: one entry each, with unit, direction, and the events at which it starts and ends.
 
-use model::assignment::Workload;
+use model::assignment::{ClientReport, Workload};
 use model::record::DirectionReport;
 use model::sample::{ConnectionRow, Outcome, Sample};
 
@@ -25,6 +25,8 @@ pub enum Kind {
     Page,
     /// Closed loops.
     Closed,
+    /// Open loops.
+    Open,
 }
 
 /// One metric.
@@ -50,8 +52,9 @@ pub struct Metric {
 }
 
 const PAGE: &[Kind] = &[Kind::Page];
-const CLOSED: &[Kind] = &[Kind::Closed];
-const ANY: &[Kind] = &[Kind::Page, Kind::Closed];
+const OPEN: &[Kind] = &[Kind::Open];
+const LOOPS: &[Kind] = &[Kind::Closed, Kind::Open];
+const ANY: &[Kind] = &[Kind::Page, Kind::Closed, Kind::Open];
 const RUN_START: &str = "start of the run";
 const RUN_END: &str = "end of the run";
 
@@ -82,13 +85,48 @@ pub const METRICS: &[Metric] = &[
         better: Better::Higher,
         start: "first counted request intended",
         end: "last counted response done",
-        ..quantity("requests_per_second", "Requests per second", CLOSED, requests_per_second)
+        ..quantity("requests_per_second", "Requests per second", LOOPS, requests_per_second)
     },
     Metric {
         unit: "1",
         better: Better::Higher,
         ceiling: Some(1.0),
-        ..quantity("availability", "Share of requests that ended well", CLOSED, availability)
+        ..quantity("availability", "Share of requests that ended well", LOOPS, availability)
+    },
+    Metric {
+        start: "request sent",
+        end: "last byte of its response; only requests that ended well",
+        ..duration("service_time", "Service time", LOOPS, service_time)
+    },
+    Metric {
+        start: "request sent",
+        end: "head of its response read; only requests that ended well",
+        ..duration("wait_time", "Time until the response's head", LOOPS, wait_time)
+    },
+    Metric {
+        start: "head of the response read",
+        end: "its last byte; only requests that ended well",
+        ..duration("transfer_time", "Transfer time", LOOPS, transfer_time)
+    },
+    Metric {
+        better: Better::Neither,
+        start: "request intended",
+        end: "request sent",
+        ..duration("schedule_lag", "Sent after the intended time", OPEN, schedule_lag)
+    },
+    Metric {
+        unit: "1",
+        better: Better::Neither,
+        ..quantity("never_sent", "Requests due and never sent", OPEN, never_sent)
+    },
+    Metric {
+        unit: "1",
+        better: Better::Neither,
+        ..quantity("unfinished", "Requests cut off by the end", LOOPS, unfinished)
+    },
+    Metric {
+        start: "end of the warm-up",
+        ..duration("client_cpu_per_request", "Client CPU per request", LOOPS, client_cpu_per_request)
     },
     Metric { unit: "1", better: Better::Neither, ..quantity("connections", "Connections", ANY, connections) },
     Metric { unit: "1", better: Better::Neither, ..quantity("requests", "Requests", ANY, requests) },
@@ -117,7 +155,8 @@ impl Metric {
     pub fn is_about(&self, workload: &Workload) -> bool {
         self.of.contains(&match workload {
             Workload::Page { .. } => Kind::Page,
-            Workload::Closed { .. } | Workload::Open { .. } => Kind::Closed,
+            Workload::Closed { .. } => Kind::Closed,
+            Workload::Open { .. } => Kind::Open,
         })
     }
 }
@@ -153,11 +192,7 @@ fn handshake_time(view: &View<'_>) -> Vec<f64> {
 }
 
 fn request_time(view: &View<'_>) -> Vec<f64> {
-    let time = |sample: &Sample| {
-        let done_ns = sample.done_ns.filter(|_| sample.outcome.is_ok())?;
-        done_ns.checked_sub(sample.intended_ns).map(number::float)
-    };
-    view.samples().filter_map(time).collect()
+    times(view, |sample| Some((sample.intended_ns, sample.done_ns?)))
 }
 
 fn requests_per_second(view: &View<'_>) -> Vec<f64> {
@@ -176,6 +211,52 @@ fn availability(view: &View<'_>) -> Vec<f64> {
     let all = view.samples().count();
     let ok = view.samples().filter(|sample| sample.outcome == Outcome::Ok).count();
     if all == 0 { Vec::new() } else { vec![number::count(ok) / number::count(all)] }
+}
+
+/// Of each request that ended well, the time between two of its stamps.
+fn times(view: &View<'_>, between: fn(&Sample) -> Option<(u64, u64)>) -> Vec<f64> {
+    let time = |sample: &Sample| {
+        let (from_ns, to_ns) = between(sample).filter(|_| sample.outcome.is_ok())?;
+        to_ns.checked_sub(from_ns).map(number::float)
+    };
+    view.samples().filter_map(time).collect()
+}
+
+fn service_time(view: &View<'_>) -> Vec<f64> {
+    times(view, |sample| sample.sent_ns.zip(sample.done_ns))
+}
+
+fn wait_time(view: &View<'_>) -> Vec<f64> {
+    times(view, |sample| sample.sent_ns.zip(sample.first_byte_ns))
+}
+
+fn transfer_time(view: &View<'_>) -> Vec<f64> {
+    times(view, |sample| sample.first_byte_ns.zip(sample.done_ns))
+}
+
+/// Whatever came of the requests.
+fn schedule_lag(view: &View<'_>) -> Vec<f64> {
+    let lag = |sample: &Sample| sample.sent_ns?.checked_sub(sample.intended_ns).map(number::float);
+    view.samples().filter_map(lag).collect()
+}
+
+fn never_sent(view: &View<'_>) -> Vec<f64> {
+    vec![number::float(view.clients().map(|client| client.never_sent).sum())]
+}
+
+fn unfinished(view: &View<'_>) -> Vec<f64> {
+    vec![number::float(view.clients().map(|client| client.unfinished).sum())]
+}
+
+/// User and kernel, over the requests that count; of a client with a warm-up, since its end.
+fn client_cpu_per_request(view: &View<'_>) -> Vec<f64> {
+    let spent = |client: &ClientReport| {
+        let warmup = client.warmup.unwrap_or_default();
+        let all_ns = client.cpu_user_ns.saturating_add(client.cpu_system_ns);
+        all_ns.saturating_sub(warmup.cpu_user_ns).saturating_sub(warmup.cpu_system_ns)
+    };
+    let (cpu_ns, requests) = (view.clients().map(spent).sum(), view.samples().count());
+    if requests == 0 { Vec::new() } else { vec![number::float(cpu_ns) / number::count(requests)] }
 }
 
 fn connections(view: &View<'_>) -> Vec<f64> {
@@ -253,6 +334,7 @@ fn sum_links(view: &View<'_>, field: fn(&DirectionReport, &DirectionReport) -> u
 
 #[cfg(test)]
 mod tests {
+    use model::assignment::WarmupCost;
     use model::sample::{FailureKind, Phase};
     use model::variant::Variant;
 
@@ -333,6 +415,31 @@ mod tests {
         assert!((rate - 39.0 / 6.4).abs() < 1e-9, "{rate}");
         assert_eq!(run.value("page_load_time"), None);
         assert_eq!((run.groups[0].rows, run.groups[0].requests), (50, 40));
+    }
+
+    #[test]
+    fn an_open_loop_says_how_late_it_was_and_what_it_did_not_send() {
+        let mut bench = Bench::open(&[Variant::H1]);
+        let record = &mut bench.records[0];
+        for (number, sample) in (0..).zip(&mut record.samples) {
+            sample.sent_ns = Some(sample.intended_ns + number * 1000);
+        }
+        record.samples[49].outcome = Outcome::failed(FailureKind::Timeout, "too late");
+        record.clients[0].never_sent = 7;
+        record.clients[0].unfinished = 2;
+        record.clients[0].warmup =
+            Some(WarmupCost { cpu_user_ns: 4_000_000, cpu_system_ns: 1_000_000, ..WarmupCost::default() });
+        let run = first(&bench);
+        assert_eq!(run.metrics["schedule_lag"].count(), 50, "failed ones were sent too");
+        assert_eq!(run.value("schedule_lag"), Some(24_500.0));
+        assert_eq!((run.value("never_sent"), run.value("unfinished")), (Some(7.0), Some(2.0)));
+        // 10 ms in all, 5 of them of the warm-up, over 50 requests.
+        assert_eq!(run.value("client_cpu_per_request"), Some(100_000.0));
+        let part = |name: &str| run.metrics[name].quantile(0.0).unwrap();
+        assert_eq!(run.metrics["service_time"].count(), 49);
+        assert!(part("service_time") < part("request_time") + 1.0);
+        assert_eq!(part("transfer_time"), 1000.0);
+        assert_eq!(first(&Bench::closed(&[Variant::H1])).value("schedule_lag"), None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::assignment::Workload;
+use model::assignment::{ClientReport, Workload};
 use model::plan::{Cell, ClientGroup, Plan};
 use model::record::{Calibration, LinkReport, RunRecord};
 use model::sample::{ConnectionRow, FailureKind, Outcome, Phase, Sample};
@@ -65,6 +65,12 @@ pub struct GroupFacts {
     pub cpu_ns: u64,
     /// Time that the client process was runnable but did not run.
     pub run_queue_ns: u64,
+    /// Whether its requests were due at the times of a schedule.
+    pub is_open: bool,
+    /// sent − intended of the requests that count, 99th percentile.
+    pub lag_p99_ns: u64,
+    /// Requests that were due and never sent.
+    pub never_sent: u64,
 }
 
 /// The rows of a run that one metric is about.
@@ -88,6 +94,12 @@ impl<'a> View<'a> {
         record.connections.iter().filter(|connection| self.has(connection.group))
     }
 
+    /// What the client processes of these groups said of themselves.
+    pub fn clients(&self) -> impl Iterator<Item = &'a ClientReport> + '_ {
+        let record = self.record;
+        (0_u16..).zip(&record.clients).filter(|(group, _)| self.has(*group)).map(|(_, client)| client)
+    }
+
     fn has(&self, group: u16) -> bool {
         self.groups.iter().any(|candidate| candidate.group == group)
     }
@@ -103,8 +115,12 @@ impl RunSummary {
             if record.outcome.is_ok() {
                 metrics = extract_all(plan, cell, record);
             }
-            groups =
-                cell.clients.iter().enumerate().map(|(place, group)| facts(record, group, place)).collect();
+            groups = cell
+                .clients
+                .iter()
+                .enumerate()
+                .map(|(place, group)| facts(plan, record, group, place))
+                .collect();
         }
         RunSummary {
             run: record.run,
@@ -149,8 +165,9 @@ fn extract_all(plan: &Plan, cell: &Cell, record: &RunRecord) -> BTreeMap<&'stati
     metrics
 }
 
-fn facts(record: &RunRecord, group: &ClientGroup, place: usize) -> GroupFacts {
-    let mut facts = GroupFacts { group: group.group, ..GroupFacts::default() };
+fn facts(plan: &Plan, record: &RunRecord, group: &ClientGroup, place: usize) -> GroupFacts {
+    let is_open = matches!(plan.workload_of(group).workload, Workload::Open { .. });
+    let mut facts = GroupFacts { group: group.group, is_open, ..GroupFacts::default() };
     let mut urls = BTreeSet::new();
     for sample in record.samples.iter().filter(|sample| sample.group == group.group) {
         facts.rows += 1;
@@ -169,6 +186,8 @@ fn facts(record: &RunRecord, group: &ClientGroup, place: usize) -> GroupFacts {
         facts.busy_ns = client.finished_ns.saturating_sub(client.started_ns);
         facts.cpu_ns = client.cpu_user_ns.saturating_add(client.cpu_system_ns);
         facts.run_queue_ns = client.run_queue_ns;
+        facts.lag_p99_ns = client.lag.p99_ns;
+        facts.never_sent = client.never_sent;
     }
     facts
 }

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use model::assignment::ClientReport;
+use model::assignment::{ClientReport, Lag, WarmupCost};
 use model::record::{Calibration, DirectionReport, Lateness, LinkReport, ServerReport};
 use model::sample::{Failure, FailureKind, Phase};
 use model::{ConnectionRow, HttpVersion, Outcome, RunRecord, Sample};
@@ -86,9 +86,23 @@ prop_compose! {
 }
 
 fn client() -> impl Strategy<Value = ClientReport> {
-    (prop::collection::vec("/.{0,10}", 0..4), prop::collection::vec(number(), 6)).prop_map(|(urls, n)| {
+    let texts = (prop::collection::vec("/.{0,10}", 0..4), option::of(".{0,8}"));
+    (texts, prop::collection::vec(number(), 17), any::<bool>()).prop_map(|((urls, stopped), n, warm)| {
+        let warmup = WarmupCost {
+            ended_ns: n[11],
+            cpu_user_ns: n[12],
+            cpu_system_ns: n[13],
+            run_queue_ns: n[14],
+            sent_bytes: n[15],
+            received_bytes: n[16],
+        };
         ClientReport {
             urls,
+            stopped,
+            lag: Lag { p50_ns: n[6], p99_ns: n[7], max_ns: n[8] },
+            never_sent: n[9],
+            unfinished: n[10],
+            warmup: warm.then_some(warmup),
             started_ns: n[0],
             finished_ns: n[1],
             cpu_user_ns: n[2],

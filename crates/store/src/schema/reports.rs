@@ -1,10 +1,10 @@
 //! The columns of the tables `clients`, `servers` and `links`.
 
-use model::assignment::ClientReport;
+use model::assignment::{ClientReport, WarmupCost};
 use model::record::{DirectionReport, LinkReport, ServerReport};
 
 use super::{Of, Row, of_columns};
-use crate::table::value::{Column, Value, flag, integer, text, texts};
+use crate::table::value::{Column, Value, flag, integer, maybe_integer, maybe_text, text, texts};
 
 type Client = Of<ClientReport>;
 type Server = Of<ServerReport>;
@@ -66,6 +66,8 @@ impl Row for Client {
                 |r, v| v.to(&mut r.is.max_resident_bytes),
             ),
         ]);
+        columns.extend(schedule_columns());
+        columns.extend(warmup_columns());
         columns
     }
 
@@ -76,6 +78,70 @@ impl Row for Client {
     fn run(&self) -> u32 {
         self.run
     }
+}
+
+/// What became of an open loop's schedule, and of the requests that have no row.
+fn schedule_columns() -> Vec<Column<Client>> {
+    type Number = (&'static str, &'static str, &'static str, fn(&mut ClientReport) -> &mut u64);
+    const NUMBERS: &[Number] = &[
+        ("lag_p50_ns", "ns", "sent − intended of an open loop's measured requests: median", |c| {
+            &mut c.lag.p50_ns
+        }),
+        ("lag_p99_ns", "ns", "sent − intended: 99th percentile", |c| &mut c.lag.p99_ns),
+        ("lag_max_ns", "ns", "sent − intended: largest", |c| &mut c.lag.max_ns),
+        ("never_sent_count", "1", "requests that were due and never sent; they have no row", |c| {
+            &mut c.never_sent
+        }),
+        ("unfinished_count", "1", "requests that the end cut off; they have no row", |c| &mut c.unfinished),
+    ];
+    let column = |&(name, unit, meaning, field): &Number| {
+        integer(
+            name,
+            unit,
+            meaning,
+            move |r: &Client| (*field(&mut r.is.clone())).into(),
+            move |r, v| v.to(field(&mut r.is)),
+        )
+    };
+    let mut columns: Vec<_> = NUMBERS.iter().map(column).collect();
+    columns.push(maybe_text(
+        "stopped",
+        "why the client stopped before its workload was done; null where it did not",
+        |r: &Client| r.is.stopped.as_deref().into(),
+        |r, v| v.to_maybe_text(&mut r.is.stopped),
+    ));
+    columns
+}
+
+/// What the warm-up took; all null where there was none. The first column makes it.
+fn warmup_columns() -> Vec<Column<Client>> {
+    type Number = (&'static str, &'static str, &'static str, fn(&mut WarmupCost) -> &mut u64);
+    const NUMBERS: &[Number] = &[
+        ("warmup_ended_ns", "ns", "when the warm-up ended; null where there was none", |w| &mut w.ended_ns),
+        ("warmup_cpu_user_ns", "ns", "of `cpu_user_ns`, what the warm-up took", |w| &mut w.cpu_user_ns),
+        ("warmup_cpu_system_ns", "ns", "of `cpu_system_ns`, what the warm-up took", |w| &mut w.cpu_system_ns),
+        ("warmup_run_queue_ns", "ns", "of `run_queue_ns`, what the warm-up took", |w| &mut w.run_queue_ns),
+        ("warmup_sent_bytes", "B", "bytes handed to the transport until then", |w| &mut w.sent_bytes),
+        ("warmup_received_bytes", "B", "bytes received from the transport until then", |w| {
+            &mut w.received_bytes
+        }),
+    ];
+    let column = |&(name, unit, meaning, field): &Number| {
+        maybe_integer(
+            name,
+            unit,
+            meaning,
+            move |r: &Client| r.is.warmup.map(|mut warmup| *field(&mut warmup)).into(),
+            move |r, v| match v.maybe_u64()? {
+                Some(number) => {
+                    *field(r.is.warmup.get_or_insert_default()) = number;
+                    Ok(())
+                }
+                None => Ok(()),
+            },
+        )
+    };
+    NUMBERS.iter().map(column).collect()
 }
 
 impl Row for Server {

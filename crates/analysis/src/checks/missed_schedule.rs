@@ -1,0 +1,141 @@
+//! The requests of an open loop were sent when they were due.
+//!
+//! Latency counts from the intended time, so a request that was sent late is not a fast one in disguise (G. Tene's
+//! "coordinated omission"). But what it waited in the client, for the client itself or for a connection that was free,
+//! is then part of the number. Two figures say how much:
+//!
+//! - *sent − intended*, 99th percentile of the median run, against the 99th percentile of the request time, in which
+//!   it is contained. Within the study's margin it cannot change an answer; nor do 100 µs, the accuracy that the
+//!   generator promises on a core of its own, where requests are so short that their margin is less. Up to a half,
+//!   the tail is still mostly the server's and the network's; beyond, it is mostly the queue before them, whose length
+//!   depends on how long the run lasted.
+//! - *never sent*: the queue was full or the end came first. A rate counts as held within 0.1 %; beyond 1 % the load
+//!   was another than the study asked for.
+
+use model::units::NANOS_PER_US;
+
+use super::{Check, Context, Finding, Side, percent, time};
+use crate::number;
+use crate::run::{GroupFacts, RunSummary};
+
+pub(super) const CHECK: Check = Check {
+    name: "missed_schedule",
+    why: "Requests that are sent late, or never, are another load than the study asked for, and their wait for being \
+          sent is part of their latency.",
+    remedy: "Ask for a lower rate or a longer warm-up, allow more connections or streams, or give the client a core of \
+             its own.",
+    judge,
+};
+
+/// The accuracy that the generator promises: it passes whatever the request time.
+const PROMISED_NS: f64 = 100.0 * NANOS_PER_US as f64;
+/// Of the request time's 99th percentile: beyond, the tail is mostly the queue in the client.
+const INVALID_LAG_SHARE: f64 = 0.5;
+/// Of all requests that were due.
+const PASS_UNSENT_SHARE: f64 = 0.001;
+const INVALID_UNSENT_SHARE: f64 = 0.01;
+
+/// Judged where a client group keeps an open loop.
+fn judge(context: &Context<'_>) -> Option<Finding> {
+    let lag = |run: &RunSummary| open(run).map(|facts| facts.lag_p99_ns).max().map(number::float);
+    let lag_ns = context.own.median(lag)?;
+    let unsent = context.own.median(unsent_share)?;
+    let allowed = context.plan.margin_share;
+    let graded = |value: f64, pass: f64, doubt: f64| {
+        Finding::graded(value, pass, doubt, String::new(), String::new()).result
+    };
+    let mut result = graded(unsent, PASS_UNSENT_SHARE, INVALID_UNSENT_SHARE);
+    let mut of_latency = String::new();
+    match request_p99_ns(&context.own).map(|p99_ns| lag_ns / p99_ns) {
+        Some(share) => {
+            of_latency = format!(", {} of the request time's", percent(share));
+            if lag_ns > PROMISED_NS {
+                result = result.max(graded(share, allowed, INVALID_LAG_SHARE));
+            }
+        }
+        // Without any request that ended well, other checks condemn.
+        None if lag_ns > PROMISED_NS => result = result.max(super::CheckOutcome::Doubt),
+        None => {}
+    }
+    Some(Finding {
+        result,
+        measured: format!("sent {} late (p99{of_latency}), {} never sent", time(lag_ns), percent(unsent)),
+        threshold: format!(
+            "{} or {} late, {} never sent; invalid beyond {} and {}",
+            time(PROMISED_NS),
+            percent(allowed),
+            percent(PASS_UNSENT_SHARE),
+            percent(INVALID_LAG_SHARE),
+            percent(INVALID_UNSENT_SHARE)
+        ),
+    })
+}
+
+fn open(run: &RunSummary) -> impl Iterator<Item = &GroupFacts> {
+    run.groups.iter().filter(|facts| facts.is_open)
+}
+
+fn unsent_share(run: &RunSummary) -> Option<f64> {
+    let (mut unsent, mut due) = (0, 0);
+    for facts in open(run) {
+        unsent += facts.never_sent;
+        due += facts.never_sent + facts.rows;
+    }
+    (due > 0).then(|| number::float(unsent) / number::float(due))
+}
+
+fn request_p99_ns(side: &Side<'_>) -> Option<f64> {
+    Some(side.summary.metrics.get("request_time")?.p99.value).filter(|ns| *ns > 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::assignment::Lag;
+    use model::variant::Variant;
+
+    use crate::fixtures::{Bench, doubts, fails, passes, silent};
+
+    /// Requests take 160 ms, a margin of that is 4.8 ms.
+    fn with(p99_ns: u64, never_sent: u64) -> Bench {
+        let mut bench = Bench::open(&[Variant::H2]);
+        for client in bench.records.iter_mut().flat_map(|record| &mut record.clients) {
+            client.lag = Lag { p50_ns: p99_ns / 2, p99_ns, max_ns: 2 * p99_ns };
+            client.never_sent = never_sent;
+        }
+        bench
+    }
+
+    #[test]
+    fn a_schedule_that_was_kept_passes() {
+        passes("missed_schedule", &with(50_000, 0));
+        passes("missed_schedule", &with(4_000_000, 0));
+    }
+
+    #[test]
+    fn lateness_beyond_the_margin_is_doubted_then_condemned() {
+        doubts(&with(10_000_000, 0), &["missed_schedule"]);
+        let found = fails("missed_schedule", &with(100_000_000, 0));
+        assert!(found.measured.starts_with("sent 100 ms late (p99, 6"), "{}", found.measured);
+    }
+
+    #[test]
+    fn short_requests_bear_the_generators_own_accuracy() {
+        let mut bench = with(90_000, 0);
+        bench.on_lan();
+        passes("missed_schedule", &bench);
+    }
+
+    #[test]
+    fn requests_that_were_never_sent_condemn() {
+        // Fifty were sent.
+        let found = fails("missed_schedule", &with(0, 50));
+        assert!(found.measured.ends_with("50% never sent"), "{}", found.measured);
+        fails("missed_schedule", &with(0, 1));
+    }
+
+    #[test]
+    fn a_closed_loop_has_no_schedule() {
+        silent("missed_schedule", &Bench::closed(&[Variant::H2]));
+        silent("missed_schedule", &Bench::page(&[Variant::H2]));
+    }
+}
