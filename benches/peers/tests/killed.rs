@@ -2,6 +2,8 @@
 //!
 //! A script stands in for `h123`: a server that says that it listens, and a generator that never ends.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

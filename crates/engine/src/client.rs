@@ -102,6 +102,10 @@ impl ClientConfig {
 /// One connection of any variant.
 ///
 /// What is large and not of every variant is boxed: thousands of HTTP/1.1 connections do not pay for QUIC's state.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "what is beside QUIC is read with every request: no pointer between"
+)]
 pub enum Client {
     /// HTTP/1.1, in cleartext or over TLS.
     Http1(TcpConnection<Http1>),

@@ -351,7 +351,7 @@ impl<'a> Worker<'a> {
         let mut read_ns = None;
         let mut read_bytes = 0;
         loop {
-            let Some(conn) = self.conns[key].as_mut() else { return None };
+            let conn = self.conns[key].as_mut()?;
             let before = conn.row.received_bytes;
             let more = conn.read(&mut self.session, &mut self.buffer, || *read_ns.insert(clock.now_ns()));
             let progress = conn.row.received_bytes - before;
