@@ -193,6 +193,10 @@ impl Connection for Client {
         each!(self, connection => connection.handle_input(now, input, sink));
     }
 
+    fn skippable_bytes(&self) -> u64 {
+        each!(self, connection => connection.skippable_bytes())
+    }
+
     fn handle_timeout(&mut self, now: u64, sink: &mut Sink<'_>) {
         each!(self, connection => connection.handle_timeout(now, sink));
     }

@@ -36,6 +36,12 @@ pub trait Connection {
     /// [`NotNow`] where `available_requests` is 0; nothing was sent then.
     fn send_request(&mut self, now: u64, id: RequestId, request: &Request) -> Result<HeaderBytes, NotNow>;
 
+    /// How many of the next bytes of the stream are body that is only counted: the driver may throw away so many, or
+    /// fewer, without reading them, and say [`Input::Skipped`]. 0 where every byte must be seen, as with TLS.
+    fn skippable_bytes(&self) -> u64 {
+        0
+    }
+
     /// Takes what the transport read. All of it is consumed; what is incomplete is kept inside, within a limit.
     fn handle_input(&mut self, now: u64, input: Input<'_>, sink: &mut Sink<'_>);
 
@@ -63,6 +69,8 @@ pub trait Connection {
 pub enum Input<'a> {
     /// Bytes of a TCP stream; the engine may decrypt them in place.
     Stream(&'a mut [u8]),
+    /// So many bytes of a TCP stream were thrown away, at most [`Connection::skippable_bytes`].
+    Skipped(u64),
     /// The TCP stream's end (FIN).
     End,
     /// The transport failed: refused, reset, unreachable.
@@ -92,7 +100,7 @@ pub enum Transmit {
     },
 }
 
-/// What happened. Per request: any number of `Informational`, then `Head`, `Data`…, `End`; or `Failed` at any point.
+/// What happened. Per request: any number of `Informational`, then `Head`, `Data` or `Skipped`…, `End`; or `Failed` at any point.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// The connection takes requests from now on.
@@ -117,6 +125,13 @@ pub enum Event<'a> {
         request: RequestId,
         /// The piece.
         bytes: &'a [u8],
+    },
+    /// So many bytes of the response's body were thrown away unread.
+    Skipped {
+        /// The request that it answers.
+        request: RequestId,
+        /// How many.
+        length: u64,
     },
     /// The response is whole.
     End {

@@ -70,7 +70,7 @@ fn respond(protocol: &mut impl Protocol, bytes: &[u8], length: usize, requests: 
         Event::End { .. } => seen[2] += 1,
         Event::Failed { .. } => seen[3] += 1,
         Event::Pushed(pushed) => seen[4] += 1 + pushed.body_bytes,
-        Event::Ready(_) | Event::Closed(_) => {}
+        Event::Skipped { .. } | Event::Ready(_) | Event::Closed(_) => {}
     };
     for piece in bytes.chunks(length) {
         protocol.handle_bytes(piece, &mut sink);

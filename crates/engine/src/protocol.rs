@@ -25,6 +25,14 @@ pub trait Protocol {
     /// Takes bytes of the stream; all of them are consumed.
     fn handle_bytes(&mut self, bytes: &[u8], sink: &mut Sink<'_>);
 
+    /// See [`crate::Connection::skippable_bytes`].
+    fn skippable_bytes(&self) -> u64 {
+        0
+    }
+
+    /// So many bytes were thrown away, at most `skippable_bytes`.
+    fn handle_skipped(&mut self, _length: u64, _sink: &mut Sink<'_>) {}
+
     /// The stream ended in good order: completes a body that runs until the end, fails what is unanswered.
     fn handle_end(&mut self, sink: &mut Sink<'_>);
 

@@ -280,9 +280,20 @@ impl<P: Protocol> Connection for TcpConnection<P> {
         }
     }
 
+    fn skippable_bytes(&self) -> u64 {
+        match (self.state, &self.tls) {
+            (State::Open, None) => self.protocol.skippable_bytes(),
+            _ => 0,
+        }
+    }
+
     fn handle_input(&mut self, _now: u64, input: Input<'_>, sink: &mut Sink<'_>) {
         match input {
             Input::Stream(bytes) => self.handle_stream(bytes, sink),
+            Input::Skipped(length) => {
+                self.protocol.handle_skipped(length, &mut watched(&mut self.closed_said, sink));
+                self.after_protocol(sink);
+            }
             Input::End => self.handle_end(self.tls.is_none(), sink),
             Input::Broken(failure) => self.fail(failure, sink),
             Input::Datagrams { .. } => {}

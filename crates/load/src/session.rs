@@ -181,6 +181,7 @@ impl Session {
             Event::Informational { .. } | Event::Pushed(_) => {}
             Event::Head { request, head } => self.head(request, head, now),
             Event::Data { request, bytes } => self.data(request, bytes.len() as u64, now),
+            Event::Skipped { request, length } => self.data(request, length, now),
             Event::End { request } => return self.end(request, None, now),
             Event::Failed { request, failure } => return self.end(request, Some(failure), now),
             Event::Closed(outcome) => {

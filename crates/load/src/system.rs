@@ -1,5 +1,5 @@
 //! What the kernel says of this process (CPU time, waiting time, memory) and what it is asked that libraries do not
-//! offer. `unsafe` for `getrusage` and `setsockopt` lives here.
+//! offer. `unsafe` for `getrusage`, `setsockopt` and `recv` without a buffer lives here.
 
 use std::os::fd::{AsRawFd, RawFd};
 use std::{fs, io};
@@ -51,6 +51,14 @@ pub(crate) fn bind_without_port(socket: &impl AsRawFd) -> io::Result<()> {
         libc::setsockopt(fd, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, (&raw const on).cast(), length)
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Throws away what a TCP socket has received, at most `most` bytes; how many they were (tcp(7), MSG_TRUNC).
+pub(crate) fn discard(socket: &impl AsRawFd, most: usize) -> io::Result<usize> {
+    let fd: RawFd = socket.as_raw_fd();
+    // SAFETY: with MSG_TRUNC a TCP socket writes nothing to the buffer, which may be null; `fd` is open.
+    let result = unsafe { libc::recv(fd, std::ptr::null_mut(), most, libc::MSG_TRUNC) };
+    usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
 fn rusage(who: libc::c_int) -> libc::rusage {

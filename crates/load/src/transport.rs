@@ -18,6 +18,8 @@ use crate::system;
 
 /// What one read takes: enough for a full GRO batch of datagrams (64 kB) and for large TCP reads.
 pub(crate) const READ_BYTES: usize = 128 * 1024;
+/// What one call throws away at most, so that none keeps other connections waiting for long.
+pub(crate) const DISCARD_BYTES: u64 = 4 << 20;
 /// Receive buffer asked of the kernel for a QUIC socket: one bandwidth-delay product of 200 Mbit/s × 150 ms; the
 /// kernel grants what `net.core.rmem_max` allows.
 const UDP_BUFFER_BYTES: usize = 4 << 20;
@@ -43,6 +45,8 @@ pub(crate) enum Socket {
 pub(crate) enum Received {
     /// So many bytes of a stream.
     Stream(usize),
+    /// So many bytes of a stream, thrown away.
+    Discarded(usize),
     /// Datagrams: length of all, length of each, ECN bits.
     Datagrams { length: usize, segment_bytes: usize, ecn: u8 },
     /// The stream's end.
@@ -134,6 +138,19 @@ impl Socket {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Received::Nothing),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(Received::Nothing),
             other => other,
+        }
+    }
+
+    /// Throws away at most `most` bytes of a stream: the kernel frees them without copying.
+    pub(crate) fn discard(&self, most: u64) -> io::Result<Received> {
+        let (Socket::Tcp(socket) | Socket::Udp { socket, .. }) = self;
+        match system::discard(socket, usize::try_from(most.min(DISCARD_BYTES)).unwrap_or(0)) {
+            Ok(0) => Ok(Received::End),
+            Ok(length) => Ok(Received::Discarded(length)),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                Ok(Received::Nothing)
+            }
+            Err(error) => Err(error),
         }
     }
 

@@ -67,6 +67,34 @@ impl Body {
         Some(Body { part, received: 0, line: Vec::new() })
     }
 
+    /// How many of the next bytes are body and nothing else.
+    pub fn skippable_bytes(&self) -> u64 {
+        match self.part {
+            Part::Length { left } | Part::ChunkData { left } => left,
+            Part::UntilClose => u64::MAX,
+            Part::ChunkSize | Part::ChunkEnd | Part::Trailers { .. } => 0,
+        }
+    }
+
+    /// `length` bytes, at most [`Body::skippable_bytes`], were thrown away; whether these were the last.
+    pub fn skip(&mut self, length: u64) -> bool {
+        self.received += length;
+        match &mut self.part {
+            Part::Length { left } => {
+                *left = left.saturating_sub(length);
+                *left == 0
+            }
+            Part::ChunkData { left } => {
+                *left = left.saturating_sub(length);
+                if *left == 0 {
+                    self.part = Part::ChunkEnd;
+                }
+                false
+            }
+            Part::UntilClose | Part::ChunkSize | Part::ChunkEnd | Part::Trailers { .. } => false,
+        }
+    }
+
     /// Whether the stream's end is the body's end.
     pub fn ends_with_the_stream(&self) -> bool {
         self.part == Part::UntilClose

@@ -273,6 +273,22 @@ impl Protocol for Http1 {
         }
     }
 
+    fn skippable_bytes(&self) -> u64 {
+        match &self.state {
+            State::Body(body) => body.skippable_bytes(),
+            State::New | State::Idle | State::Head | State::Closed => 0,
+        }
+    }
+
+    fn handle_skipped(&mut self, length: u64, sink: &mut Sink<'_>) {
+        let (State::Body(body), Some(exchange)) = (&mut self.state, self.exchange) else { return };
+        let is_whole = body.skip(length);
+        sink(Event::Skipped { request: exchange.id, length });
+        if is_whole {
+            self.finish(sink);
+        }
+    }
+
     fn handle_end(&mut self, sink: &mut Sink<'_>) {
         if let State::Body(body) = &self.state
             && body.ends_with_the_stream()

@@ -380,7 +380,7 @@ impl Connection for Http3 {
                 }
             }
             // A UDP socket has neither.
-            Input::Stream(_) | Input::End => {}
+            Input::Stream(_) | Input::Skipped(_) | Input::End => {}
         }
     }
 

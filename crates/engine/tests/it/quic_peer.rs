@@ -98,7 +98,7 @@ impl Browser {
                     }
                     Event::End { request } => Seen::End(request),
                     Event::Failed { request, failure } => Seen::Failed(request, failure),
-                    Event::Pushed(pushed) => panic!("{pushed:?} over HTTP/3"),
+                    other @ (Event::Pushed(_) | Event::Skipped { .. }) => panic!("{other:?} over HTTP/3"),
                     Event::Closed(outcome) => Seen::Closed(outcome),
                 },
             ));

@@ -17,6 +17,7 @@ pub(crate) enum Seen {
     Informational(RequestId, u16),
     Head(RequestId, Head),
     Data(RequestId, Vec<u8>),
+    Skipped(RequestId, u64),
     End(RequestId),
     Failed(RequestId, FailureKind, String),
     Pushed(Pushed),
@@ -42,6 +43,7 @@ impl Log {
                 }
                 Seen::Data(request, bytes.to_vec())
             }
+            Event::Skipped { request, length } => Seen::Skipped(request, length),
             Event::End { request } => Seen::End(request),
             Event::Failed { request, failure } => Seen::Failed(request, failure.kind, failure.reason),
             Event::Pushed(pushed) => Seen::Pushed(pushed),

@@ -347,3 +347,51 @@ fn body_pieces_are_slices_of_the_input() {
     });
     assert_eq!(pieces, 2);
 }
+
+#[test]
+fn bodies_may_be_thrown_away_unread() {
+    let mut log = Log::default();
+    let mut http = Http1::new(Limits::default());
+    http.start();
+    http.send_request(1, &get("/")).unwrap();
+    assert_eq!(http.skippable_bytes(), 0, "no head has come");
+    http.handle_bytes(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nabc", &mut |event| log.take(event));
+    assert_eq!(http.skippable_bytes(), 997);
+    http.handle_skipped(900, &mut |event| log.take(event));
+    http.handle_bytes(b"defg", &mut |event| log.take(event));
+    assert_eq!(http.skippable_bytes(), 93);
+    http.handle_skipped(93, &mut |event| log.take(event));
+    let data = |bytes: &[u8]| Seen::Data(1, bytes.to_vec());
+    let said = [data(b"abc"), Seen::Skipped(1, 900), data(b"defg"), Seen::Skipped(1, 93), Seen::End(1)];
+    assert_eq!(log.0[1..], said);
+    assert_eq!(http.skippable_bytes(), 0);
+    assert_eq!(http.available_requests(), 1);
+}
+
+#[test]
+fn of_chunks_only_the_data_may_be_thrown_away() {
+    let mut log = Log::default();
+    let mut http = Http1::new(Limits::default());
+    http.start();
+    http.send_request(1, &get("/")).unwrap();
+    http.handle_bytes(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", &mut |event| log.take(event));
+    assert_eq!(http.skippable_bytes(), 0, "a chunk's size must be read");
+    http.handle_bytes(b"ff\r\n", &mut |event| log.take(event));
+    assert_eq!(http.skippable_bytes(), 255);
+    http.handle_skipped(255, &mut |event| log.take(event));
+    assert_eq!(http.skippable_bytes(), 0);
+    http.handle_bytes(b"\r\n0\r\n\r\n", &mut |event| log.take(event));
+    assert_eq!(log.0[1..], [Seen::Skipped(1, 255), Seen::End(1)]);
+}
+
+#[test]
+fn a_stream_that_ends_behind_thrown_away_bytes_leaves_the_body_too_short() {
+    let mut log = Log::default();
+    let mut http = Http1::new(Limits::default());
+    http.start();
+    http.send_request(1, &get("/")).unwrap();
+    http.handle_bytes(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n", &mut |event| log.take(event));
+    http.handle_skipped(999, &mut |event| log.take(event));
+    http.handle_end(&mut |event| log.take(event));
+    assert!(log.failure_of(1).1.contains("after 999 of 1000 body bytes"), "{:?}", log.0);
+}
