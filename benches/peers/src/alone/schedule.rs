@@ -86,7 +86,7 @@ fn figures(work: &Work, ceiling: f64, rate: u64, lags: &[Lag]) -> [Figure; 2] {
     let middle = |part| sorted(part).get(lags.len() / 2).copied().unwrap_or(f64::NAN);
     let worst = |part| sorted(part).last().copied().unwrap_or(f64::NAN);
     let late = format!(
-        "{rate} requests/s, half of {ceiling:.0}; median of {} runs of {SECONDS} s, the first {WARMUP_SECONDS} s aside; p50 {:.1} µs, max {:.0} µs; worst \
+        "{rate} requests/s, half of {ceiling:.0}; median of {} runs of {SECONDS} s after {WARMUP_SECONDS} s of warm-up; p50 {:.1} µs, max {:.0} µs; worst \
          run: p99 {:.0} µs, max {:.0} µs",
         lags.len(),
         middle(|lag: &Lag| lag.p50_us),

@@ -14,6 +14,7 @@ mod load_options;
 mod load_output;
 mod load_rows;
 mod nginx;
+mod other_tools;
 mod permissions;
 mod quick;
 mod tool;
