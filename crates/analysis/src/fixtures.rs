@@ -6,7 +6,7 @@ use model::page::{Page, Resource, ResourceKind};
 use model::pins::Pins;
 use model::plan::{Cell, ClientGroup, Level, NamedWorkload, PLAN_VERSION, Plan, PlannedRun, ServerChain};
 use model::record::{Calibration, DirectionReport, Lateness, LinkReport, RunRecord, ServerReport};
-use model::sample::{ConnectionRow, Outcome, Phase, Sample};
+use model::sample::{ConnectionRow, EarlyData, Outcome, Phase, Pushes, Sample};
 use model::schedule::{Arrivals, Rate, Schedule, Share, Stage};
 use model::variant::Variant;
 
@@ -326,6 +326,10 @@ fn connection(ready_ns: u64) -> ConnectionRow {
         cipher_suite: None,
         key_exchange: None,
         resumed: false,
+        early_data: EarlyData::NotTried,
+        early_requests: 0,
+        pushed: Pushes::default(),
+        moved: None,
         sent_bytes: 0,
         received_bytes: 0,
         outcome: Outcome::Ok,

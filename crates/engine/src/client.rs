@@ -5,18 +5,21 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use model::assignment::Trust;
+use model::pins::TlsVersion;
 use model::sample::{Failure, FailureKind};
+use model::tls::{TlsOffer, TlsOptions};
 use model::{Pins, Variant};
+use rustls::client::Resumption;
 use rustls_pki_types::{CertificateDer, ServerName};
 
 use crate::contract::{Connection, HeaderBytes, Input, NotNow, Request, RequestId, Sink, Transmit};
 use crate::h1::{self, Http1};
 use crate::h2::{self, Http2};
 use crate::h3::Http3;
-use crate::options::Options;
+use crate::options::{Options, SESSION_LIMIT};
 use crate::quic::{QuicConfig, QuicConfigError};
 use crate::tcp::TcpConnection;
-use crate::tls::{self, Tls, TlsConfigError, tls_config};
+use crate::tls::{self, Tls, TlsConfigError, offered_config};
 
 /// What all connections of a client group share; cheap to clone.
 #[derive(Clone)]
@@ -27,6 +30,8 @@ pub struct ClientConfig {
     /// How many responses an HTTP/2 server may push at a time.
     pushes: u32,
     tls: Option<Arc<rustls::ClientConfig>>,
+    /// The versions of TLS that are offered.
+    versions: Vec<TlsVersion>,
     quic: Option<Arc<QuicConfig>>,
 }
 
@@ -58,17 +63,47 @@ impl ClientConfig {
         trust: &Trust,
         roots: &[CertificateDer<'static>],
     ) -> Result<ClientConfig, ClientConfigError> {
+        Self::offering(variant, server_name, pins, &TlsOptions::default(), trust, roots)
+    }
+
+    /// The same, with the offer and the client certificate of `options`; QUIC takes of the offer what is TLS 1.3.
+    ///
+    /// # Errors
+    /// As [`ClientConfig::new`]; and a client certificate that cannot be used.
+    pub fn offering(
+        variant: Variant,
+        server_name: &str,
+        pins: &Pins,
+        options: &TlsOptions,
+        trust: &Trust,
+        roots: &[CertificateDer<'static>],
+    ) -> Result<ClientConfig, ClientConfigError> {
+        let mut offer = options.offer.clone().unwrap_or_else(|| TlsOffer::pinned(pins));
+        if variant.is_quic() {
+            offer = offer.only(&[TlsVersion::V13]);
+            if offer.suites.is_empty() {
+                return Err(QuicConfigError::TlsVersion.into());
+            }
+        }
         let parsed = ServerName::try_from(server_name.to_owned())
             .map_err(|_| ClientConfigError::ServerName(server_name.to_owned()))?;
         let tls = match variant.alpn() {
-            Some(alpn) => Some(Arc::new(tls_config(pins, alpn, trust, roots)?)),
+            Some(alpn) => {
+                let certificate = options.client_certificate.as_ref();
+                let mut tls = offered_config(&offer, certificate, alpn, trust, roots)?;
+                if pins.resumption {
+                    tls.resumption = Resumption::store(Arc::new(tls::SessionStore::new(SESSION_LIMIT)));
+                }
+                Some(Arc::new(tls))
+            }
             None => None,
         };
         let quic = match &tls {
             Some(tls) if variant.is_quic() => Some(Arc::new(QuicConfig::new(pins, Arc::clone(tls))?)),
             _ => None,
         };
-        Ok(ClientConfig { variant, server_name: parsed, pins: pins.clone(), pushes: 0, tls, quic })
+        let versions = offer.versions;
+        Ok(ClientConfig { variant, server_name: parsed, pins: pins.clone(), pushes: 0, tls, versions, quic })
     }
 
     /// The same with `options`, and with a store of sessions of its own.
@@ -78,6 +113,10 @@ impl ClientConfig {
     pub fn with_options(mut self, options: &Options) -> Result<ClientConfig, ClientConfigError> {
         self.pushes = if options.accept_push { h2::PUSHES } else { 0 };
         if let Some(tls) = &self.tls {
+            // A server that chose another version would take early data for an error (RFC 8446, section 4.2.10).
+            if options.early_data && self.versions != [TlsVersion::V13] {
+                return Err(TlsConfigError::EarlyData.into());
+            }
             let tls = Arc::new(tls::with_options(tls, &self.pins, options)?);
             self.tls = Some(Arc::clone(&tls));
             if self.quic.is_some() {

@@ -8,6 +8,7 @@
 //!
 //! `now` is nanoseconds on any monotonic clock that does not change during a connection's life.
 
+pub use model::sample::EarlyData;
 use model::sample::Failure;
 use model::{HttpVersion, Outcome};
 
@@ -181,20 +182,8 @@ pub struct Handshake {
     pub early_data: EarlyData,
 }
 
-/// What became of early data (RFC 8446, section 4.2.10).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum EarlyData {
-    /// None was offered: it is off, or there was no ticket that allows it.
-    #[default]
-    NotTried,
-    /// It was offered, and the server took it.
-    Accepted,
-    /// It was offered, and the server refused: what had been sent was sent again.
-    Rejected,
-}
-
 /// Whether a request may leave as early data: only one that is safe to be repeated (RFC 8470, section 2.2).
-pub(crate) fn is_safe(request: &Request) -> bool {
+pub fn is_safe(request: &Request) -> bool {
     matches!(request.method.as_str(), "GET" | "HEAD" | "OPTIONS" | "TRACE") && request.body.is_empty()
 }
 

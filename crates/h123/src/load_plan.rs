@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use model::assignment::{ASSIGNMENT_VERSION, Assignment, Target, Trust, Workload};
-use model::options::{Body, ConnectionOptions, Options, PathOptions, RequestOptions};
+use model::options::{Body, ConnectionOptions, Options, PathOptions, ProtocolOptions, RequestOptions};
 use model::pins::CongestionControl;
 use model::schedule::{Arrivals, Schedule, ScriptEntry, Share, Stage};
 use model::{Pins, Variant, units};
@@ -36,14 +36,19 @@ pub(crate) fn assignments(args: &LoadArgs) -> Result<(Vec<Assignment>, Vec<u64>)
     let variant = variant_for(&listed.urls[0], args.variant)?;
     let trust = args.trust.resolve()?;
     let (targets, target_of, dns_ns) = targets(args, &listed.urls, variant, &trust)?;
-    let options = options(args, &listed, targets[1..].to_vec(), &target_of)?;
+    let lasts_ns = lasts_ns(args, &listed);
+    let whole_ns = lasts_ns.map(|lasts_ns| lasts_ns.saturating_add(args.load.warmup));
+    args.protocols.check(variant, whole_ns)?;
+    let tls = args.tls.resolve(&[variant], args.protocols.early_data)?;
+    let mut options = options(args, &listed, targets[1..].to_vec(), &target_of)?;
+    options.protocols = args.protocols.options(tls);
     let mut pins = Pins::default();
+    args.protocols.pin(&mut pins);
     if let Some(name) = &args.connecting.congestion_control {
         pins.congestion_control = congestion_control(name)?;
     }
     let clock = load::Clock::begin();
-    let lasts_ns = lasts_ns(args, &listed);
-    let assignments = (0..args.load.threads)
+    let assignments: Vec<Assignment> = (0..args.load.threads)
         .map(|index| Assignment {
             version: ASSIGNMENT_VERSION,
             #[expect(clippy::cast_possible_truncation, reason = "at most 256 threads")]
@@ -54,11 +59,13 @@ pub(crate) fn assignments(args: &LoadArgs) -> Result<(Vec<Assignment>, Vec<u64>)
             workload: workload(args, &listed, index),
             pins: pins.clone(),
             seed: args.load.seed,
-            deadline_ns: lasts_ns
-                .map_or(u64::MAX, |lasts| lasts.saturating_add(args.load.warmup).saturating_add(GRACE_NS)),
+            deadline_ns: whole_ns.map_or(u64::MAX, |lasts| lasts.saturating_add(GRACE_NS)),
             options: options.clone(),
         })
         .collect();
+    if let Some(first) = assignments.first() {
+        load::check(first).map_err(|error| UsageError(format!("{error:#}")))?;
+    }
     Ok((assignments, dns_ns))
 }
 
@@ -336,7 +343,8 @@ fn options(
     let stop_at_failed_ppm = load.stop_at_failed.map(|share| (share * 1e6).round() as u32);
     let think = load.think.unwrap_or_default();
     // Everything is summed up while it happens: memory does not grow with the test.
-    Ok(Options { requests, connections, think, stop_at_failed_ppm, most_rows: Some(0) })
+    let (protocols, most_rows) = (ProtocolOptions::default(), Some(0));
+    Ok(Options { requests, connections, think, protocols, stop_at_failed_ppm, most_rows })
 }
 
 fn method(text: &str) -> Result<String> {

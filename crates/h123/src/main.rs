@@ -11,10 +11,12 @@ mod load_output;
 mod load_plan;
 mod places;
 mod progress;
+mod protocol_options;
 mod result;
 mod run;
 mod target;
 mod terminal;
+mod tls_options;
 
 use std::process::ExitCode;
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use engine::client::Client;
 use engine::{Connection as _, Input, Transmit};
-use model::sample::{ConnectionRow, Failure, FailureKind, Outcome, Sample};
+use model::sample::{ConnectionRow, EarlyData, Failure, FailureKind, Outcome, Pushes, Sample};
 use model::units::format_duration_ns;
 
 use crate::session::{Effect, Opened, Session};
@@ -77,6 +77,10 @@ impl Conn {
             cipher_suite: None,
             key_exchange: None,
             resumed: false,
+            early_data: EarlyData::NotTried,
+            early_requests: 0,
+            pushed: Pushes::default(),
+            moved: None,
             sent_bytes: 0,
             received_bytes: 0,
             outcome: Outcome::Ok,
@@ -151,7 +155,11 @@ impl Conn {
             Ok(Received::Datagrams { length, segment_bytes, ecn }) => {
                 self.row.received_bytes += length as u64;
                 let bytes = &mut buffer[..length];
-                self.input(session, Input::Datagrams { bytes, segment_bytes, ecn }, now());
+                let now = now();
+                if let Some(moved) = &mut self.row.moved {
+                    moved.answered_ns.get_or_insert(now);
+                }
+                self.input(session, Input::Datagrams { bytes, segment_bytes, ecn }, now);
                 true
             }
             other => self.read_nothing(session, other, now),

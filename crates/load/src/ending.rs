@@ -31,10 +31,13 @@ impl Worker<'_> {
         for key in 0..self.conns.len() {
             let Some(conn) = self.conns[key].as_mut().filter(|conn| !conn.was_ready) else { continue };
             let failure = timed_out(&format!("connecting to {}", conn.remote), conn.phase());
-            let (host, opened_ns) = (conn.host, conn.row.opened_ns);
+            let (host, opened_ns, begun) = (conn.host, conn.row.opened_ns, conn.begun);
             conn.row.outcome = Outcome::Failed(failure.clone());
             conn.row.closed_ns = Some(now);
-            self.fail_due(host, &failure, opened_ns, now);
+            // Requests that left as early data have failed above.
+            if begun == 0 {
+                self.fail_due(host, &failure, opened_ns, now);
+            }
         }
         if let Work::Page(_) = self.session.work {
             for host in 0..self.hosts.len() {
@@ -48,7 +51,7 @@ impl Worker<'_> {
 
     /// Requests that were begun, or wait for a connection that never became ready.
     pub(crate) fn unfinished(&self) -> u64 {
-        let waiting = self.conns.iter().flatten().filter(|conn| !conn.was_ready).count();
+        let waiting = self.conns.iter().flatten().filter(|conn| !conn.was_ready && conn.begun == 0).count();
         (self.session.open_requests() + waiting) as u64
     }
 

@@ -1,11 +1,14 @@
 //! What a worker keeps for each host: its settings and which of its connections may take a request.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use anyhow::Result;
+use engine::Options;
 use engine::client::ClientConfig;
 use model::assignment::{Assignment, Target};
 
+use crate::key_log::KeyLogFile;
 use crate::{request, trust};
 
 /// One host of a worker.
@@ -31,6 +34,8 @@ impl Host<'_> {
     /// Settings of TLS that cannot be used.
     pub(crate) fn all(assignment: &Assignment, count: usize) -> Result<Vec<Host<'_>>> {
         let roots = trust::roots(&assignment.target.trust);
+        let tls = &assignment.options.protocols.tls;
+        let options = engine_options(assignment)?;
         let mut hosts: Vec<Host<'_>> = Vec::with_capacity(count);
         for number in 0..count {
             let target = request::target(assignment, number);
@@ -39,13 +44,12 @@ impl Host<'_> {
             });
             let config = match alike {
                 Some(host) => host.config.clone(),
-                None => ClientConfig::new(
-                    target.variant,
-                    &target.server_name,
-                    &assignment.pins,
-                    &target.trust,
-                    &roots,
-                )?,
+                None => {
+                    let (pins, trust) = (&assignment.pins, &target.trust);
+                    let name = &target.server_name;
+                    ClientConfig::offering(target.variant, name, pins, tls, trust, &roots)?
+                        .with_options(&options)?
+                }
             };
             let idle = VecDeque::new();
             hosts.push(Host {
@@ -60,4 +64,25 @@ impl Host<'_> {
         }
         Ok(hosts)
     }
+}
+
+/// What an assignment asks of its engines beyond the pins.
+///
+/// # Errors
+/// A key log that cannot be opened.
+fn engine_options(assignment: &Assignment) -> Result<Options> {
+    let protocols = &assignment.options.protocols;
+    let mut options = Options {
+        early_data: protocols.tls.early_data,
+        accept_push: protocols.accept_push,
+        segmentation_offload: !protocols.single_datagrams,
+        ..Options::default()
+    };
+    if let Some(streams) = protocols.qpack_blocked_streams {
+        options.qpack_blocked_streams = streams;
+    }
+    if let Some(path) = &protocols.tls.key_log {
+        options.key_log = Some(Arc::new(KeyLogFile::open(path)?));
+    }
+    Ok(options)
 }

@@ -19,7 +19,7 @@ impl Worker<'_> {
         let remote = target.address;
         let number = self.opened;
         let options = &self.assignment.options.connections;
-        let socket = match Socket::connect(remote, quic, options, number) {
+        let socket = match Socket::connect(remote, quic, options, &self.sources, number) {
             Ok(socket) => socket,
             Err(error) => {
                 self.fail_attempt(host, failure_of(&error, &format!("connecting to {remote}")), (now, now));
@@ -124,7 +124,12 @@ impl Worker<'_> {
         }
         conn.row.closed_ns.get_or_insert(now);
         if let (false, model::Outcome::Failed(failure)) = (conn.was_ready, &conn.row.outcome) {
-            self.fail_attempt(conn.host, failure.clone(), (conn.row.opened_ns, now));
+            // Requests that left as early data have failed with it.
+            if conn.begun == 0 {
+                self.fail_attempt(conn.host, failure.clone(), (conn.row.opened_ns, now));
+            } else {
+                self.hosts[conn.host].reopen_ns = now + REOPEN_AFTER_NS;
+            }
         }
         self.keep_row(conn.row, conn.carried);
     }

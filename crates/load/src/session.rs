@@ -177,8 +177,14 @@ impl Session {
                 row.cipher_suite = handshake.cipher_suite;
                 row.key_exchange = handshake.key_exchange;
                 row.resumed = handshake.resumed;
+                row.early_data = handshake.early_data;
             }
-            Event::Informational { .. } | Event::Pushed(_) => {}
+            Event::Informational { .. } => {}
+            Event::Pushed(pushed) => {
+                row.pushed.whole += u32::from(pushed.is_whole);
+                row.pushed.broken += u32::from(!pushed.is_whole);
+                row.pushed.body_bytes += pushed.body_bytes;
+            }
             Event::Head { request, head } => self.head(request, head, now),
             Event::Data { request, bytes } => self.data(request, bytes.len() as u64, now),
             Event::Skipped { request, length } => self.data(request, length, now),

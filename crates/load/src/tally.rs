@@ -4,8 +4,10 @@ use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 use model::assignment::Lag;
-use model::sample::{ConnectionRow, Outcome, Phase, Sample};
-use model::tally::{ConnectionFailures, ConnectionTally, RequestTimes, Tally, TallyKey};
+use model::sample::{ConnectionRow, HandshakeKind, Outcome, Phase, Sample};
+use model::tally::{
+    ConnectionFailures, ConnectionTally, ProtocolCounts, RequestTimes, Security, Tally, TallyKey,
+};
 
 /// Three significant digits, as HDR histograms usually have.
 const DIGITS: u8 = 3;
@@ -16,6 +18,9 @@ const MOST_URLS: usize = 64;
 /// So many keys are counted apart; requests with further keys are counted without their URL, and beyond twice as
 /// many all together. A histogram of 130 kB bounds what a key takes.
 const MOST_KEYS: usize = 128;
+
+/// So many outcomes of handshakes are told apart; further ones are counted with the last.
+const MOST_SECURITIES: usize = 16;
 
 /// A histogram of nanoseconds; recording into it allocates nothing.
 #[derive(Clone, Debug)]
@@ -45,7 +50,7 @@ impl Times {
         }
     }
 
-    fn encode(&self) -> Result<Vec<u8>> {
+    pub(crate) fn encode(&self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         if self.0.is_empty() {
             return Ok(bytes);
@@ -186,6 +191,7 @@ pub struct ConnectionTallies {
     connect: Times,
     handshake: Times,
     resumed_handshake: Times,
+    early_handshake: Times,
     lifetime: Times,
     requests: Times,
     mean_latency: Times,
@@ -203,6 +209,7 @@ impl ConnectionTallies {
             connect: times(),
             handshake: times(),
             resumed_handshake: times(),
+            early_handshake: times(),
             lifetime: times(),
             requests: times(),
             mean_latency: times(),
@@ -234,11 +241,17 @@ impl ConnectionTallies {
         if let Some(connected_ns) = row.connected_ns {
             self.connect.record(connected_ns.saturating_sub(row.opened_ns));
         }
-        // QUIC has no connect of its own; cleartext has no handshake.
-        let is_encrypted = row.tls_version.is_some() || row.connected_ns.is_none();
-        if let Some(ready_ns) = row.ready_ns.filter(|_| is_encrypted) {
-            let times = if row.resumed { &mut self.resumed_handshake } else { &mut self.handshake };
-            times.record(ready_ns.saturating_sub(row.connected_ns.unwrap_or(row.opened_ns)));
+        if let Some((kind, ns)) = row.handshake() {
+            let times = match kind {
+                HandshakeKind::Cold => &mut self.handshake,
+                HandshakeKind::Resumed => &mut self.resumed_handshake,
+                HandshakeKind::Early => &mut self.early_handshake,
+            };
+            times.record(ns);
+        }
+        sums.protocols.add(ProtocolCounts::of(row));
+        if row.tls_version.is_some() {
+            secured(&mut sums.security, row);
         }
         if carried.requests > 0 {
             self.requests.record(carried.requests);
@@ -262,12 +275,34 @@ impl ConnectionTallies {
             connect: self.connect.encode()?,
             handshake: self.handshake.encode()?,
             resumed_handshake: self.resumed_handshake.encode()?,
+            early_handshake: self.early_handshake.encode()?,
             lifetime: self.lifetime.encode()?,
             requests: self.requests.encode()?,
             mean_latency: self.mean_latency.encode()?,
             received: self.received.encode()?,
             ..self.sums
         })
+    }
+}
+
+/// Counts what a handshake agreed on.
+fn secured(known: &mut Vec<Security>, row: &ConnectionRow) {
+    let is = |known: &&mut Security| {
+        known.cipher_suite == row.cipher_suite
+            && known.key_exchange == row.key_exchange
+            && known.tls_version == row.tls_version
+    };
+    if let Some(known) = known.iter_mut().find(is) {
+        known.connections += 1;
+    } else if known.len() < MOST_SECURITIES {
+        known.push(Security {
+            tls_version: row.tls_version.clone(),
+            cipher_suite: row.cipher_suite.clone(),
+            key_exchange: row.key_exchange.clone(),
+            connections: 1,
+        });
+    } else if let Some(last) = known.last_mut() {
+        last.connections += 1;
     }
 }
 

@@ -56,11 +56,12 @@ pub(crate) enum Received {
 }
 
 impl Socket {
-    /// Begins to connect connection `number`; a TCP socket becomes writable when it is connected.
+    /// Begins to connect connection `number` from one of these local addresses; a TCP socket becomes writable when it is connected.
     pub(crate) fn connect(
         remote: SocketAddr,
         quic: bool,
         options: &ConnectionOptions,
+        sources: &[IpAddr],
         number: u32,
     ) -> io::Result<Socket> {
         let (kind, protocol) =
@@ -72,7 +73,7 @@ impl Socket {
         if let Some(bytes) = options.receive_buffer_bytes {
             socket.set_recv_buffer_size(bytes as usize)?;
         }
-        if let Some(source) = source_of(remote, &options.sources, number) {
+        if let Some(source) = source_of(remote, sources, number) {
             system::bind_without_port(&socket)?;
             socket.bind(&SocketAddr::new(source, 0).into())?;
         }

@@ -1,12 +1,14 @@
 //! The loop: pacer, workload, engine, transport and recorder are values in it, never copies of it.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use engine::Connection as _;
 use model::assignment::{Assignment, ClientReport, WarmupCost, Workload};
 use model::sample::{ConnectionRow, Failure, FailureKind, Sample};
+use model::tally::Unmoved;
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 use workload::{Connections, Seeds, Work};
@@ -14,6 +16,7 @@ use workload::{Connections, Seeds, Work};
 use crate::clock::Clock;
 use crate::connection::Conn;
 use crate::host::Host;
+use crate::key_log::KeyLogFile;
 use crate::live::Live;
 use crate::request::Requests;
 use crate::rows::RowSender;
@@ -21,7 +24,7 @@ use crate::session::Session;
 use crate::system::{self, Usage};
 use crate::tally::{Carried, ConnectionTallies};
 use crate::timers::Timers;
-use crate::transport::READ_BYTES;
+use crate::transport::{READ_BYTES, Socket};
 use crate::wait;
 
 /// A worker looks at the stop flag at least this often.
@@ -51,6 +54,33 @@ pub struct Watched {
     pub live: Option<Arc<Live>>,
     /// Where rows beyond the assignment's limit go; these requests are summed up nonetheless.
     pub rows: Option<RowSender>,
+}
+
+/// Whether an assignment could begin: refuses settings of TLS and QUIC that cannot be used, and files and addresses
+/// that are not there. Sends nothing.
+///
+/// # Errors
+/// The first fault, with what was found and expected.
+pub fn check(assignment: &Assignment) -> Result<()> {
+    let options = &assignment.options;
+    if assignment.target.variant.is_encrypted() {
+        Host::all(assignment, 1 + options.requests.further_targets.len())?;
+    }
+    if let Some(path) = &options.protocols.tls.key_log {
+        KeyLogFile::open(path)?;
+    }
+    if let Some(to) = options.protocols.migration.and_then(|migration| migration.to) {
+        let targets = std::iter::once(&assignment.target).chain(&options.requests.further_targets);
+        for target in targets {
+            let remote = target.address;
+            if to.is_ipv4() != remote.is_ipv4() {
+                bail!("found {to} for the server {remote}, expected an address of the same family");
+            }
+            Socket::connect(remote, true, &options.connections, &[to], 0)
+                .with_context(|| format!("found {to}, expected an address of this machine"))?;
+        }
+    }
+    Ok(())
 }
 
 /// Does what an assignment says, on this thread, until it is done, its deadline passes or `stop` is set.
@@ -103,6 +133,12 @@ pub(crate) struct Worker<'a> {
     /// When the warm-up ends; never, once it has.
     warmup_ends_ns: u64,
     warmup: Option<WarmupCost>,
+    /// Local addresses of new connections, in turn.
+    pub(crate) sources: Vec<IpAddr>,
+    /// When QUIC connections move; never is [`u64::MAX`].
+    pub(crate) migrate_at_ns: u64,
+    /// Connections that were to move and stayed.
+    pub(crate) unmoved: Vec<Unmoved>,
     buffer: Vec<u8>,
     finished_ns: u64,
     never_sent: u64,
@@ -124,7 +160,11 @@ impl<'a> Worker<'a> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).context("no epoll instance could be made")?;
         let buffer = vec![0; READ_BYTES];
         wait::be_punctual();
-        let work = Work::new(&assignment.workload, options, seeds, clock.now_ns());
+        let begins_ns = clock.now_ns();
+        let work = Work::new(&assignment.workload, options, seeds, begins_ns);
+        let migration = options.protocols.migration.filter(|_| variant.is_quic());
+        let migrate_at_ns =
+            migration.map_or(u64::MAX, |migration| begins_ns.saturating_add(migration.after_ns));
         let warmup_ends_ns = match &assignment.workload {
             Workload::Closed { warmup_ns: 0, .. }
             | Workload::Open { warmup_ns: 0, .. }
@@ -153,6 +193,9 @@ impl<'a> Worker<'a> {
             usage_before: Usage::default(),
             warmup_ends_ns,
             warmup: None,
+            sources: options.connections.sources.clone(),
+            migrate_at_ns,
+            unmoved: Vec::new(),
             buffer,
             finished_ns: 0,
             never_sent: 0,
@@ -174,6 +217,9 @@ impl<'a> Worker<'a> {
             let is_over = |session: &Session| session.work.is_finished(now) || session.stopped.is_some();
             if is_over(&self.session) || stop.load(Ordering::Relaxed) {
                 break;
+            }
+            if now >= self.migrate_at_ns {
+                self.migrate(now);
             }
             self.dispatch(now);
             if is_over(&self.session) {
@@ -267,6 +313,9 @@ impl<'a> Worker<'a> {
                 Ok(bytes) => {
                     self.session.sent(opened.id, bytes, request.body.len() as u64);
                     conn.in_flight += 1;
+                    if conn.row.ready_ns.is_none() {
+                        conn.row.early_requests += u32::from(engine::contract::is_safe(request));
+                    }
                     if let Some(limit_ns) = request_limit_ns {
                         conn.watch(opened, now.saturating_add(limit_ns), &self.session);
                     }
@@ -383,6 +432,7 @@ impl<'a> Worker<'a> {
     fn wait(&mut self, events: &mut Vec<epoll::Event>, now: u64) -> Result<()> {
         let (_, next_opening) = self.session.work.opened_by(now);
         let mut until = (now + LONGEST_WAIT_NS).min(self.assignment.deadline_ns).min(self.warmup_ends_ns);
+        until = until.min(self.migrate_at_ns);
         for wish in [self.timers.next(), self.session.work.next_ns(), next_opening].into_iter().flatten() {
             until = until.min(wish);
         }
@@ -468,6 +518,7 @@ impl<'a> Worker<'a> {
             tallies,
             times,
             further_connections: further.unwrap_or_default(),
+            unmoved: self.unmoved,
             warmup: self.warmup,
         };
         Ok(Report { samples, connections, client, rows_waited_ns })

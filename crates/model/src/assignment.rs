@@ -12,11 +12,11 @@ use crate::page::Page;
 use crate::pins::Pins;
 use crate::sample::{ConnectionRow, Failure, Sample};
 use crate::schedule::Schedule;
-use crate::tally::{ConnectionTally, RequestTimes, Tally};
+use crate::tally::{ConnectionTally, RequestTimes, Tally, Unmoved};
 use crate::variant::Variant;
 
 /// The version of this seam; a client refuses any other.
-pub const ASSIGNMENT_VERSION: u32 = 2;
+pub const ASSIGNMENT_VERSION: u32 = 3;
 
 /// All that a client process has to know.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -176,6 +176,8 @@ pub struct ClientReport {
     pub times: RequestTimes,
     /// Connections that have no row of their own, summed up.
     pub further_connections: ConnectionTally,
+    /// Connections that were to move to a new local address and could not, by reason.
+    pub unmoved: Vec<Unmoved>,
     /// What the warm-up took, where there was one: what is counted began when it ended.
     pub warmup: Option<WarmupCost>,
 }

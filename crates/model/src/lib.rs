@@ -19,6 +19,7 @@ pub mod schedule;
 pub mod shuffle;
 pub mod study;
 pub mod tally;
+pub mod tls;
 pub mod units;
 pub mod variant;
 

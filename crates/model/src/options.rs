@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::assignment::Target;
+use crate::tls::TlsOptions;
 
 /// Settings of the generator; each has a default, which a study's clients use.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +20,9 @@ pub struct Options {
     /// How long a stream of a closed loop waits between an answer and its next request.
     #[serde(skip_serializing_if = "is_default")]
     pub think: Think,
+    /// What the protocols do beyond the pins.
+    #[serde(skip_serializing_if = "is_default")]
+    pub protocols: ProtocolOptions,
     /// Stop when more than so many of a million requests have failed, once [`LEAST_ENDED`] have ended.
     #[serde(skip_serializing_if = "is_default")]
     pub stop_at_failed_ppm: Option<u32>,
@@ -119,6 +123,36 @@ pub struct ConnectionOptions {
     /// After waking, reads wait so long for more to arrive: fewer reads, later answers.
     #[serde(skip_serializing_if = "is_default")]
     pub coalesce_ns: u64,
+}
+
+/// What TLS, HTTP/2, HTTP/3 and QUIC do beyond the pins.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProtocolOptions {
+    /// TLS.
+    #[serde(skip_serializing_if = "is_default")]
+    pub tls: TlsOptions,
+    /// An HTTP/2 server may push (RFC 9113, section 8.4).
+    #[serde(skip_serializing_if = "is_default")]
+    pub accept_push: bool,
+    /// How many HTTP/3 responses may wait for QPACK's table (RFC 9204, section 2.1.2); the engine's default where `None`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub qpack_blocked_streams: Option<u16>,
+    /// Each UDP datagram is sent by a call of its own (no GSO).
+    #[serde(skip_serializing_if = "is_default")]
+    pub single_datagrams: bool,
+    /// QUIC connections move to a new local address.
+    #[serde(skip_serializing_if = "is_default")]
+    pub migration: Option<Migration>,
+}
+
+/// A client's move: every QUIC connection continues from a new socket (RFC 9000, section 9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Migration {
+    /// When, in nanoseconds since the client began to work, warm-up included.
+    pub after_ns: u64,
+    /// The new local address; a new port of the old one where `None`.
+    pub to: Option<IpAddr>,
 }
 
 /// A time between `least_ns` and `most_ns`, each equally likely.

@@ -134,6 +134,34 @@ impl Default for Http3Pins {
     }
 }
 
+impl TlsVersion {
+    /// The version's number, as studies and options write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            TlsVersion::V12 => "1.2",
+            TlsVersion::V13 => "1.3",
+        }
+    }
+}
+
+/// Bounds of the pins, for studies and the command line alike.
+pub mod bounds {
+    /// QUIC's smallest largest datagram (RFC 9000, section 14).
+    pub const LEAST_DATAGRAM_BYTES: u64 = 1200;
+    /// What Ethernet devices call a jumbo frame.
+    pub const MOST_MTU_BYTES: u64 = 9000;
+    /// The largest window of a stream or a connection (RFC 9113, section 6.9.1).
+    pub const MOST_WINDOW_BYTES: u64 = (1 << 31) - 1;
+    /// An HTTP/2 connection's window begins here and can only grow (RFC 9113, section 6.9.2).
+    pub const LEAST_CONNECTION_WINDOW_BYTES: u64 = 65_535;
+    /// The least SETTINGS_MAX_FRAME_SIZE (RFC 9113, section 6.5.2).
+    pub const LEAST_FRAME_BYTES: u64 = 1 << 14;
+    /// The largest SETTINGS_MAX_FRAME_SIZE (RFC 9113, section 6.5.2).
+    pub const MOST_FRAME_BYTES: u64 = (1 << 24) - 1;
+    /// A header table larger than this serves no purpose and would only cost memory.
+    pub const MOST_TABLE_BYTES: u64 = 16 << 20;
+}
+
 impl CongestionControl {
     /// The name that Linux and studies use.
     pub const fn name(self) -> &'static str {

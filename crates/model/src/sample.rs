@@ -178,10 +178,89 @@ pub struct ConnectionRow {
     pub key_exchange: Option<String>,
     /// Whether a session was resumed.
     pub resumed: bool,
+    /// What became of early data.
+    pub early_data: EarlyData,
+    /// Requests that left as early data; where it was rejected they were sent again.
+    pub early_requests: u32,
+    /// What an HTTP/2 server pushed.
+    pub pushed: Pushes,
+    /// Whether and when a QUIC connection moved to a new local address.
+    pub moved: Option<Moved>,
     /// Bytes handed to the transport: TCP payload or UDP payload.
     pub sent_bytes: u64,
     /// Bytes received from the transport.
     pub received_bytes: u64,
     /// How it ended; `Ok` where it was closed in good order.
     pub outcome: Outcome,
+}
+
+/// What became of early data (RFC 8446, section 4.2.10).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EarlyData {
+    /// None was offered: it is off, or there was no ticket that allows it.
+    #[default]
+    NotTried,
+    /// It was offered, and the server took it.
+    Accepted,
+    /// It was offered, and the server refused: what had been sent was sent again.
+    Rejected,
+}
+
+impl EarlyData {
+    /// The name used in tables and files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            EarlyData::NotTried => "not_tried",
+            EarlyData::Accepted => "accepted",
+            EarlyData::Rejected => "rejected",
+        }
+    }
+}
+
+/// Responses that nobody asked for (RFC 9113, section 8.4); their bodies were thrown away.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pushes {
+    /// Those that came whole.
+    pub whole: u32,
+    /// Those that were promised and did not come whole.
+    pub broken: u32,
+    /// Body bytes of all.
+    pub body_bytes: u64,
+}
+
+/// A connection's move to a new local address (RFC 9000, section 9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moved {
+    /// When its first packet left from there.
+    pub at_ns: u64,
+    /// When the server's first packet arrived there; `None` where none ever did.
+    pub answered_ns: Option<u64>,
+}
+
+/// The kinds of handshake that are counted apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum HandshakeKind {
+    /// From scratch.
+    Cold,
+    /// With a session from before.
+    Resumed,
+    /// With a session from before, and the server took early data.
+    Early,
+}
+
+impl ConnectionRow {
+    /// How the handshake of TLS or QUIC went and how long it took, in nanoseconds; `None` for cleartext, and where it
+    /// was never done.
+    pub fn handshake(&self) -> Option<(HandshakeKind, u64)> {
+        // QUIC has no connect of its own.
+        let is_encrypted = self.tls_version.is_some() || self.connected_ns.is_none();
+        let ready_ns = self.ready_ns.filter(|_| is_encrypted)?;
+        let kind = match (self.early_data, self.resumed) {
+            (EarlyData::Accepted, _) => HandshakeKind::Early,
+            (EarlyData::NotTried | EarlyData::Rejected, true) => HandshakeKind::Resumed,
+            (EarlyData::NotTried | EarlyData::Rejected, false) => HandshakeKind::Cold,
+        };
+        Some((kind, ready_ns.saturating_sub(self.connected_ns.unwrap_or(self.opened_ns))))
+    }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::sample::{FailureKind, Phase};
+use crate::sample::{ConnectionRow, EarlyData, FailureKind, Phase};
 use crate::variant::HttpVersion;
 
 /// An HDR histogram in its V2 form: of nanoseconds, unless said otherwise. Empty where nothing was recorded.
@@ -82,6 +82,12 @@ pub struct ConnectionTally {
     pub handshake: Histogram,
     /// The same of handshakes that resumed a session.
     pub resumed_handshake: Histogram,
+    /// The same of those whose early data the server took.
+    pub early_handshake: Histogram,
+    /// What handshakes agreed on; only so many kinds are told apart.
+    pub security: Vec<Security>,
+    /// What protocols did beyond requests.
+    pub protocols: ProtocolCounts,
     /// Closed − opened.
     pub lifetime: Histogram,
     /// Measured requests that ended on each, in numbers.
@@ -90,6 +96,78 @@ pub struct ConnectionTally {
     pub mean_latency: Histogram,
     /// Bytes received on each, in bytes.
     pub received: Histogram,
+}
+
+/// What handshakes agreed on, and how often.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Security {
+    /// TLS version as the library names it.
+    pub tls_version: Option<String>,
+    /// Cipher suite as registered.
+    pub cipher_suite: Option<String>,
+    /// Key exchange group as registered.
+    pub key_exchange: Option<String>,
+    /// Connections.
+    pub connections: u64,
+}
+
+/// What protocols did beyond requests, on all connections of a tally.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProtocolCounts {
+    /// Connections whose early data was taken.
+    pub early_accepted: u64,
+    /// Connections whose early data was refused.
+    pub early_rejected: u64,
+    /// Requests that left as early data.
+    pub early_requests: u64,
+    /// Pushed responses that came whole.
+    pub pushed: u64,
+    /// Pushed responses that did not.
+    pub pushed_broken: u64,
+    /// Body bytes of pushed responses.
+    pub pushed_bytes: u64,
+    /// Connections that moved to a new local address.
+    pub moved: u64,
+    /// Of these, those that heard from the server there.
+    pub moved_answered: u64,
+}
+
+impl ProtocolCounts {
+    /// What one connection did.
+    pub fn of(row: &ConnectionRow) -> Self {
+        let is = u64::from;
+        ProtocolCounts {
+            early_accepted: is(row.early_data == EarlyData::Accepted),
+            early_rejected: is(row.early_data == EarlyData::Rejected),
+            early_requests: row.early_requests.into(),
+            pushed: row.pushed.whole.into(),
+            pushed_broken: row.pushed.broken.into(),
+            pushed_bytes: row.pushed.body_bytes,
+            moved: is(row.moved.is_some()),
+            moved_answered: is(row.moved.is_some_and(|moved| moved.answered_ns.is_some())),
+        }
+    }
+
+    /// Adds what other connections did.
+    pub fn add(&mut self, other: ProtocolCounts) {
+        self.early_accepted += other.early_accepted;
+        self.early_rejected += other.early_rejected;
+        self.early_requests += other.early_requests;
+        self.pushed += other.pushed;
+        self.pushed_broken += other.pushed_broken;
+        self.pushed_bytes += other.pushed_bytes;
+        self.moved += other.moved;
+        self.moved_answered += other.moved_answered;
+    }
+}
+
+/// Connections that were to move and stayed, for the same reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unmoved {
+    /// Why.
+    pub reason: String,
+    /// How many.
+    pub connections: u64,
 }
 
 /// Connections that failed in the same way.

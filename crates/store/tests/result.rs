@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use model::assignment::{ClientReport, Lag, WarmupCost};
 use model::record::{Calibration, DirectionReport, Lateness, LinkReport, ServerReport};
-use model::sample::{Failure, FailureKind, Phase};
+use model::sample::{EarlyData, Failure, FailureKind, Moved, Phase, Pushes};
 use model::{ConnectionRow, HttpVersion, Outcome, RunRecord, Sample};
 use proptest::option;
 use proptest::prelude::*;
@@ -61,7 +61,11 @@ prop_compose! {
         (group, connection, opened_ns) in (any::<u16>(), any::<u32>(), number()),
         stamps in [option::of(number()), option::of(number()), option::of(number())],
         texts in prop::collection::vec(option::of(".{0,8}"), 4),
-        resumed in any::<bool>(),
+        (resumed, early_data) in (any::<bool>(), prop::sample::select(vec![
+            EarlyData::NotTried, EarlyData::Accepted, EarlyData::Rejected,
+        ])),
+        (early_requests, whole, broken, body_bytes) in (any::<u32>(), any::<u32>(), any::<u32>(), number()),
+        moved in option::of((number(), option::of(number()))),
         (sent_bytes, received_bytes) in (number(), number()),
         outcome in outcome(),
     ) -> ConnectionRow {
@@ -70,7 +74,10 @@ prop_compose! {
             connected_ns: stamps[0], ready_ns: stamps[1], closed_ns: stamps[2],
             alpn: texts[0].clone(), tls_version: texts[1].clone(),
             cipher_suite: texts[2].clone(), key_exchange: texts[3].clone(),
-            resumed, sent_bytes, received_bytes, outcome,
+            resumed, early_data, early_requests,
+            pushed: Pushes { whole, broken, body_bytes },
+            moved: moved.map(|(at_ns, answered_ns)| Moved { at_ns, answered_ns }),
+            sent_bytes, received_bytes, outcome,
         }
     }
 }

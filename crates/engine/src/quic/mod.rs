@@ -52,8 +52,6 @@ const CONNECTION_REFUSED: u64 = 0x02;
 pub struct QuicConfig {
     endpoint: Arc<EndpointConfig>,
     client: quinn_proto::ClientConfig,
-    /// The only outcome that the offered settings allow; quinn-proto does not tell the real one.
-    handshake: Handshake,
     max_datagrams: usize,
     /// QPACK's table, in bytes, and how many streams may wait for it; HTTP/3 announces both.
     pub(crate) qpack: (u32, u16),
@@ -88,7 +86,6 @@ impl QuicConfig {
         endpoint
             .max_udp_payload_size(datagram_bytes)
             .map_err(|_| QuicConfigError::Datagram(datagram_bytes))?;
-        let handshake = handshake(pins, &tls);
         let initial = TLS13_AES_128_GCM_SHA256.tls13().and_then(rustls::Tls13CipherSuite::quic_suite);
         let crypto = QuicClientConfig::with_initial(tls, initial.ok_or(QuicConfigError::InitialSuite)?)
             .map_err(|_| QuicConfigError::InitialSuite)?;
@@ -99,7 +96,7 @@ impl QuicConfig {
         }
         let max_datagrams = (TRANSMIT_BYTES / usize::from(datagram_bytes)).clamp(1, TRANSMIT_DATAGRAMS);
         let qpack = (pins.http3.qpack_table_bytes, Options::default().qpack_blocked_streams);
-        Ok(QuicConfig { endpoint: Arc::new(endpoint), client, handshake, max_datagrams, qpack })
+        Ok(QuicConfig { endpoint: Arc::new(endpoint), client, max_datagrams, qpack })
     }
 
     /// The same with the options that concern QUIC and HTTP/3.
@@ -154,22 +151,6 @@ fn congestion_control(pins: &Pins) -> Arc<dyn ControllerFactory + Send + Sync> {
     }
 }
 
-/// The handshake's facts: with one version, one suite and one group on offer nothing else can have been agreed on.
-fn handshake(pins: &Pins, tls: &rustls::ClientConfig) -> Handshake {
-    let provider = tls.crypto_provider();
-    Handshake {
-        alpn: None,
-        tls_version: Some("TLSv1_3".into()),
-        cipher_suite: Some(format!("{:?}", pins.cipher_suite)),
-        key_exchange: provider
-            .kx_groups
-            .first()
-            .filter(|_| provider.kx_groups.len() == 1)
-            .map(|group| format!("{:?}", group.name()).to_ascii_lowercase()),
-        ..Handshake::default()
-    }
-}
-
 /// One QUIC connection over a UDP socket of its own.
 pub(crate) struct Quic {
     base: Instant,
@@ -184,7 +165,6 @@ pub(crate) struct Quic {
     scratch: Vec<u8>,
     timeout: Option<u64>,
     max_datagrams: usize,
-    handshake: Handshake,
 }
 
 impl Quic {
@@ -224,7 +204,6 @@ impl Quic {
             scratch: Vec::new(),
             timeout: None,
             max_datagrams: config.max_datagrams,
-            handshake: config.handshake.clone(),
         })
     }
 
@@ -295,18 +274,21 @@ impl Quic {
     pub(crate) fn handshake(&self) -> Handshake {
         let data = self.connection.crypto_session().handshake_data();
         let data = data.and_then(|data| data.downcast::<Negotiated>().ok());
-        let resumed = data.as_ref().is_some_and(|data| data.resumed);
-        let alpn = data.and_then(|data| data.alpn);
         let early_data = match (self.connection.has_0rtt(), self.connection.accepted_0rtt()) {
             (false, _) => EarlyData::NotTried,
             (true, true) => EarlyData::Accepted,
             (true, false) => EarlyData::Rejected,
         };
         Handshake {
-            alpn: alpn.map(|name| String::from_utf8_lossy(&name).into_owned()),
-            resumed,
+            alpn: data
+                .as_ref()
+                .and_then(|data| data.alpn.as_deref())
+                .map(|name| String::from_utf8_lossy(name).into_owned()),
+            tls_version: Some("TLSv1_3".into()),
+            cipher_suite: data.as_ref().and_then(|data| data.cipher_suite.clone()),
+            key_exchange: data.as_ref().and_then(|data| data.key_exchange.clone()),
+            resumed: data.is_some_and(|data| data.resumed),
             early_data,
-            ..self.handshake.clone()
         }
     }
 

@@ -1,4 +1,5 @@
-//! A TLS session that watches its own handshake: quinn-proto does not tell whether a session was resumed.
+//! A TLS session that watches its own handshake: quinn-proto does not tell which cipher suite and group were agreed
+//! on, nor whether a session was resumed.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -9,6 +10,9 @@ use quinn_proto::crypto::{
 };
 use quinn_proto::transport_parameters::TransportParameters;
 use quinn_proto::{ConnectError, ConnectionId, Side, TransportError};
+use rustls::{CipherSuite, NamedGroup};
+
+use crate::tls::{registered_group, registered_suite};
 
 /// quinn-proto's TLS configuration, whose sessions are watched.
 pub(super) struct WatchedConfig(pub(super) Arc<QuicClientConfig>);
@@ -29,6 +33,10 @@ impl ClientConfig for WatchedConfig {
 #[derive(Clone, Debug)]
 pub(super) struct Negotiated {
     pub(super) alpn: Option<Vec<u8>>,
+    /// As registered.
+    pub(super) cipher_suite: Option<String>,
+    /// As registered.
+    pub(super) key_exchange: Option<String>,
     pub(super) resumed: bool,
 }
 
@@ -43,19 +51,29 @@ struct Messages {
     header: [u8; HEADER_BYTES],
     header_length: usize,
     body_left: usize,
+    /// The body of the last ServerHello; any HelloRetryRequest comes before it.
+    server_hello: Vec<u8>,
     certificate_seen: bool,
     finished_seen: bool,
 }
 
 const HEADER_BYTES: usize = 4;
+const SERVER_HELLO: u8 = 2;
 const CERTIFICATE: u8 = 11;
 const FINISHED: u8 = 20;
+/// A ServerHello has three extensions here, the longest a key share of about 100 bytes; beyond this it is cut off.
+const SERVER_HELLO_LIMIT_BYTES: usize = 512;
+const KEY_SHARE: u16 = 51;
 
 impl Messages {
     fn take(&mut self, mut bytes: &[u8]) {
         while !self.finished_seen {
             let body = self.body_left.min(bytes.len());
             self.body_left -= body;
+            if self.header[0] == SERVER_HELLO {
+                let room = SERVER_HELLO_LIMIT_BYTES.saturating_sub(self.server_hello.len());
+                self.server_hello.extend_from_slice(&bytes[..body.min(room)]);
+            }
             bytes = &bytes[body..];
             let Some((byte, rest)) = bytes.split_first() else { return };
             self.header[self.header_length] = *byte;
@@ -66,6 +84,9 @@ impl Messages {
                 self.header_length = 0;
                 self.body_left = usize::from(high) << 16 | usize::from(middle) << 8 | usize::from(low);
                 self.certificate_seen |= kind == CERTIFICATE;
+                if kind == SERVER_HELLO {
+                    self.server_hello.clear();
+                }
                 self.finished_seen = kind == FINISHED;
             }
         }
@@ -76,6 +97,47 @@ impl Messages {
     fn resumed(&self) -> bool {
         self.finished_seen && !self.certificate_seen
     }
+
+    /// Cipher suite and group of the ServerHello (RFC 8446, section 4.1.3), as far as it is there.
+    fn agreed(&self) -> (Option<u16>, Option<u16>) {
+        let mut rest = Reader(&self.server_hello);
+        let suite = rest.skip(2 + 32).and_then(|()| rest.vector8()).and_then(|_| rest.number());
+        let _ = suite.and_then(|_| rest.skip(1 + 2));
+        let mut group = None;
+        while let (Some(kind), Some(length)) = (rest.number(), rest.number()) {
+            let Some(body) = rest.bytes(usize::from(length)) else { break };
+            if kind == KEY_SHARE {
+                group = Reader(body).number();
+            }
+        }
+        (suite, group)
+    }
+}
+
+/// Big-endian numbers from a slice that may end too early.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn bytes(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (bytes, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(bytes)
+    }
+
+    fn skip(&mut self, length: usize) -> Option<()> {
+        self.bytes(length).map(|_| ())
+    }
+
+    fn vector8(&mut self) -> Option<&'a [u8]> {
+        let length = *self.bytes(1)?.first()?;
+        self.bytes(usize::from(length))
+    }
+
+    fn number(&mut self) -> Option<u16> {
+        let (bytes, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(u16::from_be_bytes(*bytes))
+    }
 }
 
 impl Session for WatchedSession {
@@ -85,7 +147,13 @@ impl Session for WatchedSession {
 
     fn handshake_data(&self) -> Option<Box<dyn Any>> {
         let data = self.inner.handshake_data()?.downcast::<HandshakeData>().ok()?;
-        Some(Box::new(Negotiated { alpn: data.protocol, resumed: self.server.resumed() }))
+        let (suite, group) = self.server.agreed();
+        Some(Box::new(Negotiated {
+            alpn: data.protocol,
+            cipher_suite: suite.map(|suite| registered_suite(CipherSuite::from(suite))),
+            key_exchange: group.map(|group| registered_group(NamedGroup::from(group))),
+            resumed: self.server.resumed(),
+        }))
     }
 
     fn peer_identity(&self) -> Option<Box<dyn Any>> {
@@ -155,5 +223,35 @@ mod tests {
             assert!(!seen(&[&server_hello[..], &certificate, &finished].concat(), piece).resumed());
             assert!(!seen(&server_hello, piece).resumed(), "not before it is done");
         }
+    }
+
+    /// A ServerHello with a session id of three bytes, `suite`, and a key share for `group` behind another extension.
+    fn server_hello(suite: u16, group: u16, share: &[u8]) -> Vec<u8> {
+        let mut body = [&[3, 3][..], &[7; 32], &[3, 1, 2, 3], &suite.to_be_bytes(), &[0]].concat();
+        let share = [&group.to_be_bytes()[..], share].concat();
+        let extensions =
+            [&[0, 43, 0, 2, 3, 4, 0, 51, 0, u8::try_from(share.len()).unwrap()][..], &share].concat();
+        body.extend(u16::try_from(extensions.len()).unwrap().to_be_bytes());
+        body.extend(extensions);
+        [&[SERVER_HELLO, 0, 0, u8::try_from(body.len()).unwrap()][..], &body].concat()
+    }
+
+    #[test]
+    fn the_server_hello_tells_suite_and_group() {
+        let retry = server_hello(0x1301, 23, &[]);
+        let hello = server_hello(0x1302, 24, &[0, 4, 1, 2, 3, 4]);
+        for piece in 1..100 {
+            let both = seen(&[&retry[..], &hello].concat(), piece);
+            assert_eq!(both.agreed(), (Some(0x1302), Some(24)), "the last one counts");
+            assert_eq!(seen(&retry, piece).agreed(), (Some(0x1301), Some(23)));
+        }
+        for length in 0..hello.len() {
+            let (suite, group) = seen(&hello[..length], usize::MAX).agreed();
+            assert!(suite.is_none_or(|suite| suite == 0x1302) && group.is_none(), "cut at {length}");
+        }
+        assert_eq!(registered_suite(CipherSuite::from(0x1302)), "TLS_AES_256_GCM_SHA384");
+        assert_eq!(registered_group(NamedGroup::from(24)), "secp384r1");
+        let endless = [&[SERVER_HELLO, 1, 0, 0][..], &vec![0; 1 << 16]].concat();
+        assert_eq!(seen(&endless, 1000).server_hello.len(), SERVER_HELLO_LIMIT_BYTES);
     }
 }

@@ -1,4 +1,4 @@
-//! A client's TLS settings, made of pins and options.
+//! A client's TLS settings, made of pins, offers and options.
 //!
 //! Groups: *ring* has X25519 and two NIST curves. The hybrid X25519MLKEM768 that browsers prefer needs another
 //! provider (aws-lc), so it cannot be pinned here.
@@ -6,13 +6,17 @@
 use std::sync::Arc;
 
 use model::assignment::Trust;
-use model::pins::{CipherSuite, KeyExchange, Pins, TlsVersion};
+use model::pins::{KeyExchange, Pins, TlsVersion};
+use model::tls::{ClientCertificate, OfferedSuite, TlsOffer};
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup, WebPkiSupportedAlgorithms, ring};
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme, SupportedCipherSuite};
+use rustls::{
+    ClientConfig, DigitallySignedStruct, InconsistentKeys, RootCertStore, SignatureScheme,
+    SupportedCipherSuite,
+};
 use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 
 use super::SessionStore;
 use crate::options::{Options, SESSION_LIMIT};
@@ -28,9 +32,15 @@ pub enum TlsConfigError {
         "found no root certificates, expected those of the system; install ca-certificates or name an authority"
     )]
     NoRoots,
-    /// Pins that contradict each other.
-    #[error("{0}")]
-    Pins(String),
+    /// The client's certificate is not what was expected.
+    #[error("found no readable client certificate ({0}), expected one or more PEM certificates")]
+    ClientCertificate(String),
+    /// The client's private key is not what was expected.
+    #[error("found no readable private key ({0}), expected one in PEM without a pass phrase")]
+    ClientKey(String),
+    /// The client's certificate and key are not of the same pair.
+    #[error("found a client certificate and a private key that do not belong together, expected a pair")]
+    ClientPair,
     /// Early data without what it needs.
     #[error(
         "found early data, expected it only with resumption and TLS 1.3: it is keyed by a ticket (RFC 8446, section 2.3)"
@@ -53,38 +63,63 @@ pub fn tls_config(
     trust: &Trust,
     roots: &[CertificateDer<'static>],
 ) -> Result<ClientConfig, TlsConfigError> {
+    let mut config = offered_config(&TlsOffer::pinned(pins), None, alpn, trust, roots)?;
+    if pins.resumption {
+        config.resumption = Resumption::store(Arc::new(SessionStore::new(SESSION_LIMIT)));
+    }
+    Ok(config)
+}
+
+/// A client's TLS configuration that offers more than one choice, without resumption.
+///
+/// # Errors
+/// As [`tls_config`]; and a client certificate that cannot be used.
+pub fn offered_config(
+    offer: &TlsOffer,
+    certificate: Option<&ClientCertificate>,
+    alpn: &[u8],
+    trust: &Trust,
+    roots: &[CertificateDer<'static>],
+) -> Result<ClientConfig, TlsConfigError> {
     let provider = Arc::new(CryptoProvider {
-        cipher_suites: cipher_suites(pins),
-        kx_groups: vec![key_exchange(pins.key_exchange)],
+        cipher_suites: offer.suites.iter().map(|suite| cipher_suite(*suite)).collect(),
+        kx_groups: offer.groups.iter().map(|group| key_exchange(*group)).collect(),
         ..ring::default_provider()
     });
-    let version = match pins.tls_version {
+    let version = |version: &TlsVersion| match version {
         TlsVersion::V12 => &rustls::version::TLS12,
         TlsVersion::V13 => &rustls::version::TLS13,
     };
+    let versions: Vec<_> = offer.versions.iter().map(version).collect();
     let algorithms = provider.signature_verification_algorithms;
-    let builder = ClientConfig::builder_with_provider(provider).with_protocol_versions(&[version])?;
-    let mut config = match trust {
-        Trust::Authority(pem) => builder.with_root_certificates(authority(pem)?).with_no_client_auth(),
+    let builder = ClientConfig::builder_with_provider(provider).with_protocol_versions(&versions)?;
+    let builder = match trust {
+        Trust::Authority(pem) => builder.with_root_certificates(authority(pem)?),
         Trust::System => {
             let mut store = RootCertStore::empty();
             store.add_parsable_certificates(roots.iter().cloned());
             if store.is_empty() {
                 return Err(TlsConfigError::NoRoots);
             }
-            builder.with_root_certificates(store).with_no_client_auth()
+            builder.with_root_certificates(store)
         }
-        Trust::Anyone => builder
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(TrustAnyone { algorithms }))
-            .with_no_client_auth(),
+        Trust::Anyone => {
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(TrustAnyone { algorithms }))
+        }
+    };
+    let mut config = match certificate {
+        None => builder.with_no_client_auth(),
+        Some(certificate) => {
+            let (chain, key) = client_certificate(certificate)?;
+            builder.with_client_auth_cert(chain, key).map_err(|error| match error {
+                rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => TlsConfigError::ClientPair,
+                rustls::Error::InvalidCertificate(_) => TlsConfigError::ClientCertificate(error.to_string()),
+                other => TlsConfigError::ClientKey(other.to_string()),
+            })?
+        }
     };
     config.alpn_protocols = vec![alpn.to_vec()];
-    config.resumption = if pins.resumption {
-        Resumption::store(Arc::new(SessionStore::new(SESSION_LIMIT)))
-    } else {
-        Resumption::disabled()
-    };
+    config.resumption = Resumption::disabled();
     Ok(config)
 }
 
@@ -123,30 +158,43 @@ fn authority(pem: &str) -> Result<RootCertStore, TlsConfigError> {
     Ok(store)
 }
 
-/// The pinned suite; for TLS 1.2 the ECDHE suites with the same cipher and hash.
-fn cipher_suites(pins: &Pins) -> Vec<SupportedCipherSuite> {
+fn client_certificate(
+    certificate: &ClientCertificate,
+) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TlsConfigError> {
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate.chain_pem.as_bytes()).collect();
+    let chain = chain.map_err(|error| TlsConfigError::ClientCertificate(error.to_string()))?;
+    if chain.is_empty() {
+        return Err(TlsConfigError::ClientCertificate("no certificate in it".into()));
+    }
+    let key = PrivateKeyDer::from_pem_slice(certificate.key_pem.as_bytes());
+    Ok((chain, key.map_err(|error| TlsConfigError::ClientKey(error.to_string()))?))
+}
+
+fn cipher_suite(offered: OfferedSuite) -> SupportedCipherSuite {
     use ring::cipher_suite as suite;
-    match (pins.tls_version, pins.cipher_suite) {
-        (TlsVersion::V13, CipherSuite::TLS_AES_128_GCM_SHA256) => vec![suite::TLS13_AES_128_GCM_SHA256],
-        (TlsVersion::V13, CipherSuite::TLS_AES_256_GCM_SHA384) => vec![suite::TLS13_AES_256_GCM_SHA384],
-        (TlsVersion::V13, CipherSuite::TLS_CHACHA20_POLY1305_SHA256) => {
-            vec![suite::TLS13_CHACHA20_POLY1305_SHA256]
+    match offered {
+        OfferedSuite::TLS_AES_128_GCM_SHA256 => suite::TLS13_AES_128_GCM_SHA256,
+        OfferedSuite::TLS_AES_256_GCM_SHA384 => suite::TLS13_AES_256_GCM_SHA384,
+        OfferedSuite::TLS_CHACHA20_POLY1305_SHA256 => suite::TLS13_CHACHA20_POLY1305_SHA256,
+        OfferedSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 => {
+            suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256
         }
-        (TlsVersion::V12, CipherSuite::TLS_AES_128_GCM_SHA256) => {
-            vec![suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256]
+        OfferedSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 => suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+        OfferedSuite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384 => {
+            suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384
         }
-        (TlsVersion::V12, CipherSuite::TLS_AES_256_GCM_SHA384) => {
-            vec![suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, suite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384]
+        OfferedSuite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384 => suite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+        OfferedSuite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256 => {
+            suite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256
         }
-        (TlsVersion::V12, CipherSuite::TLS_CHACHA20_POLY1305_SHA256) => vec![
-            suite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
-            suite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
-        ],
+        OfferedSuite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256 => {
+            suite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256
+        }
     }
 }
 
-fn key_exchange(pinned: KeyExchange) -> &'static dyn SupportedKxGroup {
-    match pinned {
+fn key_exchange(offered: KeyExchange) -> &'static dyn SupportedKxGroup {
+    match offered {
         KeyExchange::X25519 => ring::kx_group::X25519,
         KeyExchange::Secp256r1 => ring::kx_group::SECP256R1,
         KeyExchange::Secp384r1 => ring::kx_group::SECP384R1,

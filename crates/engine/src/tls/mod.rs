@@ -11,10 +11,10 @@ use std::sync::Arc;
 use model::sample::{Failure, FailureKind};
 use rustls::client::{EarlyDataError, UnbufferedClientConnection};
 use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus};
-use rustls::{AlertDescription, ClientConfig, HandshakeKind, SupportedCipherSuite};
+use rustls::{AlertDescription, CipherSuite, ClientConfig, HandshakeKind, NamedGroup};
 use rustls_pki_types::ServerName;
 
-pub use config::{TlsConfigError, tls_config, with_options};
+pub use config::{TlsConfigError, offered_config, tls_config, with_options};
 pub use sessions::SessionStore;
 
 use crate::contract::{EarlyData, Handshake};
@@ -185,10 +185,7 @@ impl Tls {
     fn process(&mut self, buffer: &mut [u8], sink: &mut TlsSink<'_>) -> Result<usize, Failure> {
         let mut done_bytes = 0;
         loop {
-            if !self.established && !self.connection.is_handshaking() {
-                self.established = true;
-                sink(TlsEvent::Established(self.facts()))?;
-            }
+            self.note_established(sink)?;
             let UnbufferedStatus { mut discard, state } =
                 self.connection.process_tls_records(&mut buffer[done_bytes..]);
             let mut waits = false;
@@ -229,9 +226,20 @@ impl Tls {
             }
             done_bytes += discard;
             if waits {
+                // In TLS 1.2 the server's last message ends the handshake: there is nothing left to send.
+                self.note_established(sink)?;
                 return Ok(done_bytes);
             }
         }
+    }
+
+    /// Says once that the handshake is done.
+    fn note_established(&mut self, sink: &mut TlsSink<'_>) -> Result<(), Failure> {
+        if self.established || self.connection.is_handshaking() {
+            return Ok(());
+        }
+        self.established = true;
+        sink(TlsEvent::Established(self.facts()))
     }
 
     fn write(&mut self, plaintext: Option<&[u8]>, out: &mut Vec<u8>) -> Result<(), Failure> {
@@ -297,10 +305,10 @@ impl Tls {
         Handshake {
             alpn: connection.alpn_protocol().map(|name| String::from_utf8_lossy(name).into_owned()),
             tls_version: connection.protocol_version().map(|version| format!("{version:?}")),
-            cipher_suite: connection.negotiated_cipher_suite().map(registered_name),
+            cipher_suite: connection.negotiated_cipher_suite().map(|suite| registered_suite(suite.suite())),
             key_exchange: connection
                 .negotiated_key_exchange_group()
-                .map(|group| format!("{:?}", group.name()).to_ascii_lowercase()),
+                .map(|group| registered_group(group.name())),
             resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
             early_data: self.early_data,
         }
@@ -397,6 +405,11 @@ fn failure(error: &rustls::Error) -> Failure {
 }
 
 /// The suite's name in the registry: rustls marks those of TLS 1.3 with `TLS13_`.
-fn registered_name(suite: SupportedCipherSuite) -> String {
-    format!("{:?}", suite.suite()).replacen("TLS13_", "TLS_", 1)
+pub(crate) fn registered_suite(suite: CipherSuite) -> String {
+    format!("{suite:?}").replacen("TLS13_", "TLS_", 1)
+}
+
+/// The group's name in the registry.
+pub(crate) fn registered_group(group: NamedGroup) -> String {
+    format!("{group:?}").to_ascii_lowercase()
 }

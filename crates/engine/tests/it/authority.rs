@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use model::pins::TlsVersion;
+use model::tls::TlsOffer;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use rustls::crypto::ring;
+use rustls::crypto::{CryptoProvider, ring};
 use rustls_pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
 /// The name that every test server has.
@@ -41,6 +43,34 @@ impl Authority {
             .with_single_cert(vec![certificate.der().clone()], key)
             .unwrap();
         config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
+        config
+    }
+
+    /// A configuration for [`NAME`] and `h2` with the suites and groups of `provider` and the versions of `offer`.
+    pub(crate) fn server_config_with(
+        &self,
+        provider: Arc<CryptoProvider>,
+        offer: &TlsOffer,
+    ) -> rustls::ServerConfig {
+        let key = KeyPair::generate().unwrap();
+        let certificate =
+            CertificateParams::new(vec![NAME.to_owned()]).unwrap().signed_by(&key, &self.issuer).unwrap();
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let versions: Vec<_> = rustls::ALL_VERSIONS
+            .iter()
+            .copied()
+            .filter(|version| {
+                let is_old = version.version == rustls::ProtocolVersion::TLSv1_2;
+                offer.versions.contains(if is_old { &TlsVersion::V12 } else { &TlsVersion::V13 })
+            })
+            .collect();
+        let mut config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&versions)
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.der().clone()], key)
+            .unwrap();
+        config.alpn_protocols = vec![b"h2".to_vec()];
         config
     }
 }

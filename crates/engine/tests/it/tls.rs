@@ -4,15 +4,17 @@ use std::io::{Read, Write};
 use std::sync::Arc;
 
 use engine::tcp::TcpConnection;
-use engine::tls::{Tls, TlsConfigError, TlsEvent, tls_config};
+use engine::tls::{Tls, TlsConfigError, TlsEvent, offered_config, tls_config};
 use engine::{
     Connection, Event, Handshake, HeaderBytes, Input, NotNow, Protocol, Request, RequestId, Sink, Transmit,
 };
 use model::assignment::Trust;
 use model::pins::{CipherSuite, KeyExchange, TlsVersion};
 use model::sample::{Failure, FailureKind};
+use model::tls::{ClientCertificate, TlsOffer};
 use model::{Outcome, Pins, Variant};
 use proptest::prelude::*;
+use rcgen::{CertificateParams, KeyPair};
 use rustls::ServerConnection;
 use rustls_pki_types::ServerName;
 
@@ -143,6 +145,68 @@ fn records_pass_however_they_are_cut() {
     }
 }
 
+/// What a client that offers `offer` agrees on with a server that has one version, one suite and one group.
+fn agreed(offer: &TlsOffer, server: &TlsOffer, certificate: Option<&ClientCertificate>) -> Handshake {
+    let authority = Authority::new();
+    let trust = Trust::Authority(authority.pem());
+    let config = offered_config(offer, certificate, b"h2", &trust, &[]).unwrap();
+    let mut tls = Tls::new(Arc::new(config), ServerName::try_from(NAME).unwrap()).unwrap();
+    let mut server = self::server_offering(&authority, server);
+    tls.start().unwrap();
+    let (mut out, mut facts) = (Vec::new(), None);
+    for _ in 0..4 {
+        tls.poll_output(&mut out);
+        let mut answer = serve(&mut server, &out);
+        out.clear();
+        facts = facts.or(receive(&mut tls, &mut answer, &mut Cut::Whole).unwrap().0);
+    }
+    facts.unwrap()
+}
+
+fn server_offering(authority: &Authority, offer: &TlsOffer) -> Server {
+    // A client's settings have the same provider as a server with this offer.
+    let provider = offered_config(offer, None, b"h2", &Trust::Authority(authority.pem()), &[]).unwrap();
+    let config = authority.server_config_with(Arc::clone(provider.crypto_provider()), offer);
+    Server { tls: ServerConnection::new(Arc::new(config)).unwrap(), plaintext: Vec::new(), early: Vec::new() }
+}
+
+#[test]
+fn an_offer_of_all_finds_what_a_server_has() {
+    let all = TlsOffer::any();
+    for version in [TlsVersion::V12, TlsVersion::V13] {
+        for suite in all.clone().only(&[version]).suites {
+            // The test's certificate has an ECDSA key.
+            if suite.names().0.contains("_RSA_") {
+                continue;
+            }
+            for group in all.groups.clone() {
+                let server = TlsOffer { versions: vec![version], suites: vec![suite], groups: vec![group] };
+                let facts = agreed(&all, &server, None);
+                assert_eq!(facts.cipher_suite.as_deref(), Some(suite.names().0), "{server:?}");
+                assert_eq!(facts.key_exchange, Some(format!("{group:?}").to_lowercase()), "{server:?}");
+                let name = format!("TLSv{}", version.name().replace('.', "_"));
+                assert_eq!(facts.tls_version, Some(name), "{server:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_client_certificate_that_cannot_be_used_is_refused() {
+    let (one, other) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+    let chain_pem = CertificateParams::new(vec![NAME.to_owned()]).unwrap().self_signed(&one).unwrap().pem();
+    let trust = Trust::Authority(Authority::new().pem());
+    let made = |chain_pem: &str, key_pem: &str| {
+        let certificate = ClientCertificate { chain_pem: chain_pem.into(), key_pem: key_pem.into() };
+        offered_config(&TlsOffer::any(), Some(&certificate), b"h2", &trust, &[]).map(|_| ())
+    };
+    let key_pem = one.serialize_pem();
+    assert!(made(&chain_pem, &key_pem).is_ok());
+    assert!(matches!(made(&chain_pem, &other.serialize_pem()), Err(TlsConfigError::ClientPair)));
+    assert!(matches!(made(&key_pem, &key_pem), Err(TlsConfigError::ClientCertificate(_))));
+    assert!(matches!(made(&chain_pem, &chain_pem), Err(TlsConfigError::ClientKey(_))));
+}
+
 #[test]
 fn exactly_what_is_pinned_is_negotiated() {
     let suites = [
@@ -162,7 +226,10 @@ fn exactly_what_is_pinned_is_negotiated() {
         assert_eq!(facts.key_exchange.as_deref(), Some(group));
         assert_eq!(facts.tls_version.as_deref(), Some("TLSv1_3"));
     }
-    let old = exchange(&Pins { tls_version: TlsVersion::V12, ..Pins::default() }, Cut::Bytes(1));
+    let old_pins = Pins { tls_version: TlsVersion::V12, ..Pins::default() };
+    // The server's last flight ends the handshake, also where it comes in one piece.
+    assert_eq!(exchange(&old_pins, Cut::Whole), exchange(&old_pins, Cut::Bytes(1)));
+    let old = exchange(&old_pins, Cut::Bytes(1));
     assert_eq!(old.tls_version.as_deref(), Some("TLSv1_2"));
     assert_eq!(old.cipher_suite.as_deref(), Some("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"));
 }

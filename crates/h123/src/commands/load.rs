@@ -11,7 +11,9 @@ use model::Variant;
 use crate::exit::Exit;
 use crate::load_options::{ConnectionArgs, LoadOptions, RequestArgs};
 use crate::load_output::{Asked, OutputArgs, RowFile, Summary};
+use crate::protocol_options::ProtocolArgs;
 use crate::target::TrustOptions;
+use crate::tls_options::TlsArgs;
 use crate::{load_limits, load_plan};
 
 /// Load a server: closed loop (each stream sends its next request when its last is answered), or open loop
@@ -49,6 +51,10 @@ pub(crate) struct LoadArgs {
     pub(crate) connecting: ConnectionArgs,
     #[command(flatten)]
     pub(crate) trust: TrustOptions,
+    #[command(flatten)]
+    pub(crate) tls: TlsArgs,
+    #[command(flatten)]
+    pub(crate) protocols: ProtocolArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
     /// Read an assignment (JSON) from standard input and write framed rows: how the lab drives its clients

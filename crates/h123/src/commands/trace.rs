@@ -9,6 +9,7 @@ use clap::Args;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{CellAlignment, Table};
 use model::assignment::{ASSIGNMENT_VERSION, Assignment, Workload};
+use model::options::{Options, ProtocolOptions};
 use model::sample::{ConnectionRow, Outcome, Sample};
 use model::units::{self, format_duration_ns};
 use model::{Pins, Variant};
@@ -18,6 +19,7 @@ use crate::advice;
 use crate::exit::{Exit, UsageError};
 use crate::target::{TrustOptions, Url, variant_for};
 use crate::terminal::print;
+use crate::tls_options::TlsArgs;
 
 /// One request per variant, cold, one after the other: where did the time go?
 #[derive(Args, Debug)]
@@ -36,6 +38,8 @@ pub(crate) struct TraceArgs {
     timeout: u64,
     #[command(flatten)]
     trust: TrustOptions,
+    #[command(flatten)]
+    tls: TlsArgs,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
@@ -54,12 +58,16 @@ pub(crate) fn run(args: &TraceArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
         return Err(UsageError("found `--timeout 0`, expected more than 0".into()).into());
     }
     let trust = args.trust.resolve()?;
-    let (address, dns) = url.resolve()?;
     let variants = if args.variant.is_empty() { url.variants() } else { args.variant.clone() };
+    let tls = args.tls.resolve(&variants, false)?;
+    let (address, dns) = url.resolve()?;
     let mut traces = Vec::new();
     for variant in variants {
         let assignment = Assignment {
-            options: model::options::Options::default(),
+            options: Options {
+                protocols: ProtocolOptions { tls: tls.clone(), ..ProtocolOptions::default() },
+                ..Options::default()
+            },
             version: ASSIGNMENT_VERSION,
             group: 0,
             node: "local".to_owned(),
@@ -77,6 +85,7 @@ pub(crate) fn run(args: &TraceArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
             seed: 0,
             deadline_ns: args.timeout,
         };
+        load::check(&assignment).map_err(|error| UsageError(format!("{error:#}")))?;
         let report = load::run(&assignment, stop)?;
         if stop.load(Ordering::Relaxed) {
             return Ok(Exit::Interrupted);

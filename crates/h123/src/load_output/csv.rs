@@ -41,6 +41,9 @@ pub(crate) fn format(summary: &Summary) -> String {
     ] {
         Line::new("per_connection", name, Some(times)).write(&mut text);
     }
+    for (name, count) in summary.protocols.counts() {
+        Line { count: Some(count), ..Line::new("connections", name, None) }.write(&mut text);
+    }
     let never_sent = Line { requests: Some(summary.never_sent), ..Line::new("never_sent", "", None) };
     never_sent.write(&mut text);
     text
@@ -52,13 +55,15 @@ struct Line<'a> {
     requests: Option<u64>,
     failed: Option<u64>,
     body_bytes: Option<u64>,
+    /// What is counted where there are no times.
+    count: Option<u64>,
     times: Option<&'a Times>,
     reason: &'a str,
 }
 
 impl<'a> Line<'a> {
     fn new(scope: &'static str, name: &'a str, times: Option<&'a Times>) -> Self {
-        Line { scope, name, requests: None, failed: None, body_bytes: None, times, reason: "" }
+        Line { scope, name, requests: None, failed: None, body_bytes: None, count: None, times, reason: "" }
     }
 
     fn of(scope: &'static str, name: &'a str, group: &'a Group) -> Self {
@@ -81,7 +86,7 @@ impl<'a> Line<'a> {
             number(self.failed),
             number(self.body_bytes),
         ];
-        fields.push(number(self.times.map(Times::count)));
+        fields.push(number(self.times.map(Times::count).or(self.count)));
         fields.push(number(self.times.and_then(Times::min)));
         fields.push(decimal(self.times.and_then(Times::mean)));
         fields.push(decimal(self.times.and_then(Times::sd)));

@@ -69,6 +69,10 @@ pub(crate) fn format(summary: &Summary, thresholds: &[Judged]) -> Value {
         "thresholds": thresholds.iter().map(Judged::to_json).collect::<Vec<_>>(),
         "warnings": summary.warnings(),
     });
+    for (key, is) in summary.protocols.json(&summary.phases) {
+        json[key] = is;
+    }
+    json["key_log"] = json!(summary.asked.key_log);
     // The two that every reader wants stand at the top too.
     for (key, is) in [("latency_ns", &summary.phases.latency), ("service_ns", &summary.phases.service)] {
         json[key] = times(is);

@@ -4,6 +4,7 @@ mod csv;
 mod hgrm;
 mod json;
 mod live;
+mod protocols;
 mod rows;
 mod summary;
 mod sums;

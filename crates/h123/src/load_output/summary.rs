@@ -8,6 +8,7 @@ use model::assignment::{Assignment, Lag, Workload};
 use model::sample::FailureKind;
 use model::units::format_duration_ns;
 
+use super::protocols::Protocols;
 use super::rows::WrittenRows;
 use super::sums::Sums;
 use super::times::Times;
@@ -32,6 +33,10 @@ pub(crate) struct Asked {
     pub(crate) coalesce_ns: u64,
     /// How long each look-up of a name took.
     pub(crate) dns_ns: Vec<u64>,
+    /// The file that has the secrets of TLS and QUIC.
+    pub(crate) key_log: Option<String>,
+    /// Whether connections were to move.
+    pub(crate) migrates: bool,
 }
 
 impl Asked {
@@ -60,6 +65,8 @@ impl Asked {
             is_open: matches!(first.workload, Workload::Open { .. }),
             coalesce_ns: first.options.connections.coalesce_ns,
             dns_ns,
+            key_log: first.options.protocols.tls.key_log.clone(),
+            migrates: first.options.protocols.migration.is_some(),
         }
     }
 }
@@ -116,11 +123,13 @@ pub(crate) struct Phases {
     pub(crate) handshake: Times,
     /// TLS, or QUIC, with a session from before.
     pub(crate) resumed: Times,
+    /// TLS, or QUIC, with a session from before whose early data was taken.
+    pub(crate) early: Times,
 }
 
 impl Phases {
     /// Each with the name that it has in JSON and CSV.
-    pub(crate) fn named(&self) -> [(&'static str, &Times); 8] {
+    pub(crate) fn named(&self) -> [(&'static str, &Times); 9] {
         [
             ("latency", &self.latency),
             ("service", &self.service),
@@ -130,6 +139,7 @@ impl Phases {
             ("connect", &self.connect),
             ("handshake", &self.handshake),
             ("resumed_handshake", &self.resumed),
+            ("early_handshake", &self.early),
         ]
     }
 }
@@ -197,6 +207,8 @@ pub(crate) struct Summary {
     pub(crate) failed_connections: u64,
     /// How many of them failed in each way, with the first reason.
     pub(crate) connection_failures: BTreeMap<FailureKind, (u64, String)>,
+    /// Of all connections, warm-up included.
+    pub(crate) protocols: Protocols,
     pub(crate) body_bytes: u64,
     pub(crate) request_body_bytes: u64,
     /// On all connections, since the warm-up.
@@ -286,6 +298,7 @@ impl Summary {
         if let Some(rows) = &self.rows {
             warnings.extend(rows.warning());
         }
+        warnings.extend(self.protocols.warnings(self.asked.migrates));
         if let Some(reason) = &self.stopped {
             warnings.push(format!("stopped early: {reason}"));
         }

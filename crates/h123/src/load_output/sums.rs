@@ -8,6 +8,7 @@ use model::assignment::Lag;
 use model::sample::Phase;
 use model::tally::{Tally, TallyKey};
 
+use super::protocols::Protocols;
 use super::summary::{Asked, Group, HeaderBytes, OwnCpu, PerConnection, Phases, Summary, as_f64};
 use super::times::Times;
 
@@ -40,6 +41,7 @@ impl Sums {
             connect: times(),
             handshake: times(),
             resumed: times(),
+            early: times(),
         };
         let per_connection = PerConnection {
             requests: times(),
@@ -66,6 +68,7 @@ impl Sums {
             connections: 0,
             failed_connections: 0,
             connection_failures: BTreeMap::new(),
+            protocols: Protocols::default(),
             body_bytes: 0,
             request_body_bytes: 0,
             sent_bytes: 0,
@@ -189,6 +192,7 @@ impl Sums {
             (&mut phases.connect, &connections.connect),
             (&mut phases.handshake, &connections.handshake),
             (&mut phases.resumed, &connections.resumed_handshake),
+            (&mut phases.early, &connections.early_handshake),
             (&mut per.requests, &connections.requests),
             (&mut per.mean_latency_ns, &connections.mean_latency),
             (&mut per.received_bytes, &connections.received),
@@ -196,6 +200,7 @@ impl Sums {
         ] {
             all.record_all(load::recorded(own));
         }
+        is.protocols.client(client);
         is.connections += connections.connections;
         is.failed_connections += connections.failed;
         for failures in &connections.failures {

@@ -3,12 +3,14 @@
 use load::{Carried, ConnectionTallies, Report, Tallies};
 use model::HttpVersion;
 use model::assignment::{ClientReport, Lag, WarmupCost};
-use model::sample::{ConnectionRow, FailureKind, Outcome, Phase, Sample};
+use model::sample::{ConnectionRow, EarlyData, FailureKind, Moved, Outcome, Phase, Pushes, Sample};
+use model::tally::{Security, Unmoved};
 
 use super::rows::WrittenRows;
 use super::summary::{Asked, Summary};
 use super::text::Look;
 use super::thresholds::{Judged, Threshold};
+use super::times::Times;
 use super::{csv, json, text};
 
 const MS: u64 = 1_000_000;
@@ -51,6 +53,10 @@ fn connection(number: u32, resumed: bool) -> ConnectionRow {
         cipher_suite: None,
         key_exchange: None,
         resumed,
+        early_data: EarlyData::NotTried,
+        early_requests: 0,
+        pushed: Pushes::default(),
+        moved: None,
         sent_bytes: 1000,
         received_bytes: 100_000,
         outcome: Outcome::Ok,
@@ -122,6 +128,8 @@ fn asked() -> Asked {
         is_open: false,
         coalesce_ns: 0,
         dns_ns: vec![300_000],
+        key_log: None,
+        migrates: false,
     }
 }
 
@@ -272,6 +280,55 @@ fn what_became_of_the_rows_is_said() {
     let full = written(WrittenRows { fault: Some("no space left".into()), ..good });
     assert!(full.warnings()[0].contains("there is no file of rows: no space left"), "{:?}", full.warnings());
     assert!(full.rows.unwrap().check().is_err());
+}
+
+/// A cold connection, a resumed one, one whose early data was taken, two whose was not; the latter three moved, and
+/// two of these heard from the server there.
+fn busy_report() -> Report {
+    let early = |number, early_data, resumed| ConnectionRow {
+        early_data,
+        early_requests: 3,
+        pushed: Pushes { whole: 2, broken: number % 2, body_bytes: 1_000_000 },
+        moved: Some(Moved { at_ns: MS, answered_ns: (number < 4).then_some(2 * MS) }),
+        tls_version: Some("TLSv1_3".into()),
+        cipher_suite: Some("TLS_AES_128_GCM_SHA256".into()),
+        key_exchange: (number < 4).then(|| "x25519".into()),
+        ..connection(number, resumed)
+    };
+    let rows = [
+        connection(0, false),
+        connection(1, true),
+        early(2, EarlyData::Accepted, true),
+        early(3, EarlyData::Rejected, true),
+        early(4, EarlyData::Rejected, false),
+    ];
+    let mut report = report_of(&samples(), &rows);
+    report.client.unmoved = vec![Unmoved { reason: "its handshake was not done".into(), connections: 2 }];
+    report
+}
+
+#[test]
+fn what_protocols_did_is_counted_apart() {
+    let asked = Asked { key_log: Some("/tmp/keys".into()), migrates: true, ..asked() };
+    let summary = Summary::of(asked, &[busy_report(), busy_report()], None).unwrap();
+    let counts = [&summary.phases.handshake, &summary.phases.resumed, &summary.phases.early];
+    assert_eq!(counts.map(Times::count), [4, 4, 2], "rejected early data is no handshake with early data");
+    insta::assert_snapshot!(text::format(&summary, &[], PLAIN));
+    let json = json::format(&summary, &[]);
+    for (key, expected) in [
+        ("handshakes", serde_json::json!({ "cold": 4, "resumed": 4, "early": 2 })),
+        ("early_data", serde_json::json!({ "requests": 18, "accepted": 2, "rejected": 4 })),
+        ("push", serde_json::json!({ "responses": 12, "broken": 2, "body_bytes": 6_000_000 })),
+        ("key_log", serde_json::json!("/tmp/keys")),
+    ] {
+        assert_eq!(json[key], expected, "{key}");
+    }
+    assert_eq!((&json["migration"]["moved"], &json["migration"]["answered"]), (&6.into(), &4.into()));
+    assert_eq!(json["migration"]["unmoved"][0]["connections"], 4);
+    let security: &[Security] = &summary.protocols.security;
+    assert_eq!(security.iter().map(|is| is.connections).collect::<Vec<_>>(), [4, 4, 2], "threads add up");
+    let csv = csv::format(&summary);
+    assert!(csv.contains("\nconnections,early_rejected,,,,4,"), "{csv}");
 }
 
 #[test]

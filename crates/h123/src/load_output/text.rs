@@ -53,6 +53,7 @@ pub(crate) fn format(summary: &Summary, thresholds: &[Judged], look: Look) -> St
     out.times(summary);
     out.groups(summary);
     out.sizes(summary);
+    out.protocols(summary);
     out.cpu(summary);
     out.rows(summary);
     for (kind, group) in &summary.failures {
@@ -154,6 +155,7 @@ impl Out {
             ("connect", &phases.connect),
             ("handshake", &phases.handshake),
             ("… resumed", &phases.resumed),
+            ("… early data", &phases.early),
         ] {
             if times.count() > 0 {
                 self.row(name, times.count(), times);
@@ -246,6 +248,15 @@ impl Out {
             self.line(&format!(
                 "schedule     sent {p50} (p50), {p99} (p99), {max} (max) after the intended time"
             ));
+        }
+    }
+
+    fn protocols(&mut self, summary: &Summary) {
+        for (name, text) in summary.protocols.lines() {
+            self.line(&format!("{name:<NAME$}{text}"));
+        }
+        if let Some(path) = &summary.asked.key_log {
+            self.line(&format!("{:<NAME$}secrets of TLS and QUIC in {path} (SSLKEYLOGFILE)", "key log"));
         }
     }
 

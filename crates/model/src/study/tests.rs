@@ -346,9 +346,11 @@ fn faults_of_what_is_held() {
     assert!(window.contains("found `10kB`, expected a size from 65535B to 2147483647B"), "{window}");
     assert!(fault(15, "[hold.http2]\nstream_windw = \"1MiB\"").contains("a key of [hold.http2]"));
     assert!(
-        fault(15, "[hold.http3]\nqpack_table = \"4KiB\"")
-            .contains("the dynamic table of QPACK is not supported")
+        fault(15, "[hold.http3]\nqpack_table = \"17MiB\"")
+            .contains("`qpack_table`: found `17MiB`, expected a size from 0B to 16777216B")
     );
+    let with_table = SHORT.replace("mtu = \"1500B\"", "[hold.http3]\nqpack_table = \"4KiB\"");
+    assert_eq!(parse(&with_table).unwrap().pins.http3.qpack_table_bytes, 4096);
     let small_mtu = parse(&SHORT.replace("1500B", "1280B")).unwrap();
     assert_eq!(small_mtu.pins.quic_datagram_bytes, 1232);
 }

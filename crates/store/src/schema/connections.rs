@@ -1,9 +1,9 @@
 //! The columns of the table `connections`.
 
-use model::sample::{ConnectionRow, Outcome};
+use model::sample::{ConnectionRow, EarlyData, Moved, Outcome, Pushes};
 
 use super::{Of, Row, of_columns, outcome_columns};
-use crate::table::value::{Column, Value, flag, integer, maybe_integer, maybe_text};
+use crate::table::value::{Column, Value, flag, integer, maybe_integer, maybe_text, text};
 
 type Connection = Of<ConnectionRow>;
 
@@ -15,6 +15,7 @@ impl Row for Connection {
         let mut columns = of_columns();
         columns.extend(connection_time_columns());
         columns.extend(connection_protocol_columns());
+        columns.extend(connection_count_columns());
         columns.extend(outcome_columns(|r: &Self| &r.is.outcome, |r| &mut r.is.outcome));
         columns
     }
@@ -32,6 +33,10 @@ impl Row for Connection {
             cipher_suite: None,
             key_exchange: None,
             resumed: false,
+            early_data: EarlyData::NotTried,
+            early_requests: 0,
+            pushed: Pushes::default(),
+            moved: None,
             sent_bytes: 0,
             received_bytes: 0,
             outcome: Outcome::Ok,
@@ -122,6 +127,62 @@ fn connection_protocol_columns() -> Vec<Column<Connection>> {
             "whether a session was resumed",
             |r: &Connection| Value::Flag(r.is.resumed),
             |r, v| v.to_flag(&mut r.is.resumed),
+        ),
+        text(
+            "early_data",
+            "`not_tried`, `accepted` or `rejected`; what was rejected was sent again",
+            |r: &Connection| Value::Text(r.is.early_data.name()),
+            |r, v| v.to_named(&mut r.is.early_data),
+        ),
+        integer(
+            "early_requests_count",
+            "1",
+            "requests that left as early data",
+            |r: &Connection| r.is.early_requests.into(),
+            |r, v| v.to(&mut r.is.early_requests),
+        ),
+        maybe_integer(
+            "moved_ns",
+            "ns",
+            "when it moved to a new local address (QUIC); null where it did not",
+            |r: &Connection| r.is.moved.map(|moved| moved.at_ns).into(),
+            |r, v| {
+                r.is.moved = v.maybe_u64()?.map(|at_ns| Moved { at_ns, answered_ns: None });
+                Ok(())
+            },
+        ),
+        maybe_integer(
+            "moved_answered_ns",
+            "ns",
+            "when the server's first packet arrived there; null where none did",
+            |r: &Connection| r.is.moved.and_then(|moved| moved.answered_ns).into(),
+            |r, v| r.is.moved.as_mut().map_or(Ok(()), |moved| v.to_maybe(&mut moved.answered_ns)),
+        ),
+    ]
+}
+
+fn connection_count_columns() -> Vec<Column<Connection>> {
+    vec![
+        integer(
+            "pushed_count",
+            "1",
+            "responses that the server pushed whole (HTTP/2)",
+            |r: &Connection| r.is.pushed.whole.into(),
+            |r, v| v.to(&mut r.is.pushed.whole),
+        ),
+        integer(
+            "pushed_broken_count",
+            "1",
+            "responses that the server promised and that did not come whole",
+            |r: &Connection| r.is.pushed.broken.into(),
+            |r, v| v.to(&mut r.is.pushed.broken),
+        ),
+        integer(
+            "pushed_bytes",
+            "B",
+            "body bytes of pushed responses",
+            |r: &Connection| r.is.pushed.body_bytes.into(),
+            |r, v| v.to(&mut r.is.pushed.body_bytes),
         ),
         integer(
             "sent_bytes",

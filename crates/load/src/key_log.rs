@@ -1,0 +1,40 @@
+//! Secrets of TLS and QUIC in a file, for programs that decrypt captures.
+
+use std::fmt::Write as _;
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::{Context, Result};
+use rustls::KeyLog;
+
+/// Appends one line per secret, in the format of NSS (draft-ietf-tls-keylogfile). It is locked while a handshake is
+/// made, and only where it was asked for.
+#[derive(Debug)]
+pub(crate) struct KeyLogFile(Mutex<File>);
+
+impl KeyLogFile {
+    /// # Errors
+    /// A file that cannot be written.
+    pub(crate) fn open(path: &str) -> Result<Self> {
+        let file = OpenOptions::new().create(true).append(true).open(path);
+        Ok(KeyLogFile(Mutex::new(file.with_context(|| format!("opening the key log {path}"))?)))
+    }
+}
+
+impl KeyLog for KeyLogFile {
+    fn log(&self, label: &str, client_random: &[u8], secret: &[u8]) {
+        let mut line = String::from(label);
+        for bytes in [client_random, secret] {
+            line.push(' ');
+            for byte in bytes {
+                // Writing to a String cannot fail.
+                let _ = write!(line, "{byte:02x}");
+            }
+        }
+        line.push('\n');
+        // A line in one call, so that lines of several threads do not mix; the file was writable at the start, and a
+        // disk that is full by now is no reason to end a connection.
+        let _ = self.0.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes());
+    }
+}
