@@ -39,8 +39,8 @@ pub(crate) struct Conn {
     pub(crate) thinking: Vec<u64>,
     /// When its requests' time is over, in the order of sending; empty where there is no limit.
     pub(crate) deadlines: VecDeque<(u64, Opened)>,
-    /// When it must be ready.
-    pub(crate) connect_deadline_ns: Option<u64>,
+    /// When it must be ready; once it is, when it must take a request while the server allows none.
+    pub(crate) use_deadline_ns: Option<u64>,
     /// Bytes that the engine gave and the kernel has not taken yet.
     out: Vec<u8>,
     taken: usize,
@@ -98,7 +98,7 @@ impl Conn {
             is_listed: false,
             thinking: Vec::new(),
             deadlines: VecDeque::new(),
-            connect_deadline_ns: None,
+            use_deadline_ns: None,
             out: Vec::new(),
             taken: 0,
             transmit: None,
@@ -218,12 +218,27 @@ impl Conn {
         self.begun >= requests_each && self.in_flight == 0 && self.thinking.is_empty()
     }
 
+    /// Notes since when the server allows no request although none is in flight: SETTINGS_MAX_CONCURRENT_STREAMS or
+    /// MAX_STREAMS of 0.
+    pub(crate) fn note_refusal(&mut self, requests_each: u64, limit_ns: Option<u64>, now: u64) {
+        if !self.was_ready {
+            return;
+        }
+        let wants_more = self.in_flight == 0 && self.begun < requests_each;
+        if wants_more && self.engine.available_requests() == 0 {
+            let deadline_ns = limit_ns.map(|limit| now.saturating_add(limit));
+            self.use_deadline_ns = self.use_deadline_ns.or(deadline_ns);
+        } else {
+            self.use_deadline_ns = None;
+        }
+    }
+
     /// When it wants to be looked at by itself.
     ///
     /// Asked after every request: written so that the usual answer, never, costs four comparisons.
     pub(crate) fn deadline_ns(&self) -> Option<u64> {
         let mut earliest = self.engine.poll_timeout().unwrap_or(u64::MAX);
-        if let Some(deadline_ns) = self.connect_deadline_ns.filter(|_| !self.was_ready) {
+        if let Some(deadline_ns) = self.use_deadline_ns {
             earliest = earliest.min(deadline_ns);
         }
         if let Some((deadline_ns, _)) = self.deadlines.front() {
@@ -240,16 +255,15 @@ impl Conn {
         if self.engine.poll_timeout().is_some_and(|deadline| deadline <= now) {
             self.timeout(session, now);
         }
-        if let Some(deadline) =
-            self.connect_deadline_ns.filter(|deadline| !self.was_ready && *deadline <= now)
-        {
-            let reason = format!(
-                "connecting to {}: the time limit of {} passed {}",
-                self.remote,
-                shown(deadline.saturating_sub(self.row.opened_ns)),
-                self.phase()
-            );
-            self.connect_deadline_ns = None;
+        if let Some(deadline) = self.use_deadline_ns.filter(|deadline| *deadline <= now) {
+            self.use_deadline_ns = None;
+            let reason = if self.was_ready {
+                format!("{} allowed no request within {}", self.remote, shown(limit_ns))
+            } else {
+                let limit_ns = deadline.saturating_sub(self.row.opened_ns);
+                let (limit, phase) = (shown(limit_ns), self.phase());
+                format!("connecting to {}: the time limit of {limit} passed {phase}", self.remote)
+            };
             self.broken(session, Failure { kind: FailureKind::Timeout, reason }, now);
         }
         while let Some((_, opened)) = self.deadlines.pop_front_if(|(deadline, _)| *deadline <= now) {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
+use engine::Connection as _;
 use model::Outcome;
 use model::sample::{Failure, FailureKind, Sample};
 use workload::Work;
@@ -46,6 +47,21 @@ impl Worker<'_> {
                     self.fail_due(host, &timed_out(&doing, "before it could be sent"), now, now);
                 }
             }
+        }
+    }
+
+    /// Ends every connection in good order; what the kernel does not take at once is not waited for.
+    pub(crate) fn close_all(&mut self) {
+        let now = self.clock.now_ns();
+        for key in 0..self.conns.len() {
+            let Some(mut conn) = self.conns[key].take() else { continue };
+            if conn.in_flight > 0 {
+                conn.socket.abort_on_close();
+            }
+            conn.engine.close(now);
+            conn.flush(&mut self.session, now);
+            conn.row.closed_ns.get_or_insert(now);
+            self.keep_row(conn.row, conn.carried);
         }
     }
 

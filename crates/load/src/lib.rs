@@ -11,6 +11,7 @@ mod key_log;
 mod live;
 mod migration;
 mod opening;
+mod reading;
 mod request;
 mod rows;
 mod seam;

@@ -1,7 +1,8 @@
 //! The worker's connections: opened, made ready, retired.
 
 use engine::client::Client;
-use model::sample::Failure;
+use model::Outcome;
+use model::sample::{Failure, FailureKind};
 use rustix::event::epoll;
 
 use crate::connection::Conn;
@@ -51,8 +52,8 @@ impl Worker<'_> {
             return false;
         }
         let mut conn = Conn::new(engine, (socket, remote), (self.assignment.group, host), number, now);
-        conn.connect_deadline_ns = options.connect_timeout_ns.map(|limit| now.saturating_add(limit));
-        self.timers.set(key, conn.connect_deadline_ns);
+        conn.use_deadline_ns = options.connect_timeout_ns.map(|limit| now.saturating_add(limit));
+        self.timers.set(key, conn.use_deadline_ns);
         self.conns[key] = Some(conn);
         self.hosts[host].open += 1;
         self.hosts[host].connecting += 1;
@@ -104,6 +105,7 @@ impl Worker<'_> {
             && conn.row.ready_ns.is_some()
         {
             conn.was_ready = true;
+            conn.use_deadline_ns = None;
             // The engine's own share of the handshake (verifying, deriving keys) is part of it.
             conn.row.ready_ns = Some(self.clock.now_ns());
             self.hosts[conn.host].connecting -= 1;
@@ -123,13 +125,18 @@ impl Worker<'_> {
             host.idle.retain(|listed| *listed != key);
         }
         conn.row.closed_ns.get_or_insert(now);
-        if let (false, model::Outcome::Failed(failure)) = (conn.was_ready, &conn.row.outcome) {
+        if conn.begun == 0 {
+            let failure = match &conn.row.outcome {
+                Outcome::Failed(failure) => failure.clone(),
+                Outcome::Ok | Outcome::Unsupported(_) => Failure {
+                    kind: FailureKind::Closed,
+                    reason: format!("{} closed the connection before any request could be sent", conn.remote),
+                },
+            };
+            self.fail_attempt(conn.host, failure, (conn.row.opened_ns, now));
+        } else if !conn.was_ready && !conn.row.outcome.is_ok() {
             // Requests that left as early data have failed with it.
-            if conn.begun == 0 {
-                self.fail_attempt(conn.host, failure.clone(), (conn.row.opened_ns, now));
-            } else {
-                self.hosts[conn.host].reopen_ns = now + REOPEN_AFTER_NS;
-            }
+            self.hosts[conn.host].reopen_ns = now + REOPEN_AFTER_NS;
         }
         self.keep_row(conn.row, conn.carried);
     }

@@ -29,8 +29,6 @@ use crate::wait;
 
 /// A worker looks at the stop flag at least this often.
 const LONGEST_WAIT_NS: u64 = 100_000_000;
-/// So many bytes are handled within a microsecond or two.
-const FEW_BYTES: u64 = 4096;
 /// At most so many sockets are looked at before timers are.
 const EVENTS_PER_WAIT: usize = 256;
 
@@ -139,7 +137,9 @@ pub(crate) struct Worker<'a> {
     pub(crate) migrate_at_ns: u64,
     /// Connections that were to move and stayed.
     pub(crate) unmoved: Vec<Unmoved>,
-    buffer: Vec<u8>,
+    pub(crate) buffer: Vec<u8>,
+    /// Connections that were left while there was more to read; the kernel tells of new bytes only.
+    pub(crate) unread: Vec<usize>,
     finished_ns: u64,
     never_sent: u64,
     unfinished: u64,
@@ -197,6 +197,7 @@ impl<'a> Worker<'a> {
             migrate_at_ns,
             unmoved: Vec::new(),
             buffer,
+            unread: Vec::new(),
             finished_ns: 0,
             never_sent: 0,
             unfinished: 0,
@@ -229,10 +230,12 @@ impl<'a> Worker<'a> {
                 live.holds(self.conns.len() - self.free.len(), self.session.open_requests());
             }
             self.wait(&mut events, now)?;
+            let unread = self.unread.len();
             for event in events.drain(..) {
                 self.ready(event);
                 self.keep_pace();
             }
+            self.read_on(unread);
             now = self.clock.now_ns();
             self.fire_timers(now);
         }
@@ -353,6 +356,8 @@ impl<'a> Worker<'a> {
             self.retire(key, now);
             return;
         }
+        let request_limit_ns = self.assignment.options.connections.request_timeout_ns;
+        conn.note_refusal(self.requests_each, request_limit_ns, now);
         self.timers.set(key, conn.deadline_ns());
         if self.session.work.has_queue()
             && !conn.is_listed
@@ -391,30 +396,6 @@ impl<'a> Worker<'a> {
         self.serve(key, now);
     }
 
-    /// Reads until a read falls short; with RDHUP, until the end. When it read, where that is also the time of what is
-    /// sent in answer: after few bytes another look at the clock would find it within a microsecond.
-    fn read(&mut self, key: usize, flags: epoll::EventFlags) -> Option<u64> {
-        let ending =
-            flags.intersects(epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR);
-        let clock = self.clock;
-        let mut read_ns = None;
-        let mut read_bytes = 0;
-        loop {
-            let conn = self.conns[key].as_mut()?;
-            let before = conn.row.received_bytes;
-            let more = conn.read(&mut self.session, &mut self.buffer, || *read_ns.insert(clock.now_ns()));
-            let progress = conn.row.received_bytes - before;
-            read_bytes += progress;
-            if conn.engine.is_closed() || !(more || (ending && progress > 0)) {
-                return read_ns.filter(|_| read_bytes <= FEW_BYTES);
-            }
-            // What arrived may name the next request: it leaves before the next read.
-            if conn.socket.is_udp() {
-                conn.flush(&mut self.session, clock.now_ns());
-            }
-        }
-    }
-
     fn fire_timers(&mut self, now: u64) {
         let limit_ns = self.assignment.options.connections.request_timeout_ns.unwrap_or(u64::MAX);
         while let Some(key) = self.timers.pop(now) {
@@ -441,27 +422,15 @@ impl<'a> Worker<'a> {
                 until = until.min(host.reopen_ns);
             }
         }
+        if !self.unread.is_empty() {
+            until = now;
+        }
         wait::for_events(&self.epoll, &self.clock, (now, until), events)?;
         let coalesce_ns = self.assignment.options.connections.coalesce_ns;
         if coalesce_ns > 0 && !events.is_empty() {
             wait::sleep_ns(coalesce_ns);
         }
         Ok(())
-    }
-
-    /// Ends every connection in good order; what the kernel does not take at once is not waited for.
-    fn close_all(&mut self) {
-        let now = self.clock.now_ns();
-        for key in 0..self.conns.len() {
-            let Some(mut conn) = self.conns[key].take() else { continue };
-            if conn.in_flight > 0 {
-                conn.socket.abort_on_close();
-            }
-            conn.engine.close(now);
-            conn.flush(&mut self.session, now);
-            conn.row.closed_ns.get_or_insert(now);
-            self.keep_row(conn.row, conn.carried);
-        }
     }
 
     /// Notes what the warm-up took: what is counted begins now.

@@ -6,6 +6,7 @@
 pub mod closed;
 pub mod content;
 pub mod formats;
+pub mod fuzz_targets;
 pub mod open;
 pub mod pacer;
 pub mod page;

@@ -102,7 +102,7 @@ impl Pattern {
         let mut parts = Vec::new();
         let mut rest = path;
         while let Some((text, after)) = rest.split_once(OPENING) {
-            let fault = || PatternError { found: rest[text.len()..].to_owned() };
+            let fault = || PatternError { found: crate::formats::shown(&rest[text.len()..]) };
             let (range, tail) = after.split_once('}').ok_or_else(fault)?;
             let (least, most) = range.split_once('-').ok_or_else(fault)?;
             let (Ok(least), Ok(most)) = (least.parse::<u64>(), most.parse::<u64>()) else {

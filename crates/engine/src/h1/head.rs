@@ -171,17 +171,59 @@ fn line(bytes: &[u8], start: usize) -> Option<Line<'_>> {
 }
 
 fn partial(bytes: &[u8], limits: &Limits) -> Result<Parsed, Failure> {
+    check_beginning(bytes)?;
     if bytes.len() > limits.head_bytes { Err(too_large(limits)) } else { Ok(Parsed::Partial) }
+}
+
+/// The first characters of every response; enough to tell HTTP/1 from anything else.
+const BEGINNING: &[u8] = b"HTTP/1.";
+
+/// Refuses what another protocol begins with, before a line is whole: such a peer may wait now, or close.
+///
+/// # Errors
+/// A failure that says what the peer speaks.
+pub fn check_beginning(bytes: &[u8]) -> Result<(), Failure> {
+    if is_other_protocol(bytes) { Err(not_http1(bytes)) } else { Ok(()) }
+}
+
+/// Why the stream may not end inside a head that begins with `bytes`, where these are no head at all.
+pub fn refused_at_end(bytes: &[u8]) -> Option<Failure> {
+    let length = bytes.len().min(BEGINNING.len());
+    (bytes[..length] != BEGINNING[..length]).then(|| not_http1(bytes))
+}
+
+fn is_other_protocol(bytes: &[u8]) -> bool {
+    matches!(bytes, [0, 0, _, SETTINGS, ..] | [TLS_ALERT | TLS_HANDSHAKE, 3, ..])
+}
+
+const SETTINGS: u8 = 4;
+const TLS_ALERT: u8 = 0x15;
+const TLS_HANDSHAKE: u8 = 0x16;
+
+/// What `bytes`, which are no HTTP/1 head, are instead.
+fn not_http1(bytes: &[u8]) -> Failure {
+    let other = match bytes {
+        [0, 0, _, SETTINGS, ..] => Some("in HTTP/2"),
+        [TLS_ALERT | TLS_HANDSHAKE, 3, ..] => Some("in TLS"),
+        _ => None,
+    };
+    match other {
+        Some(other) => Failure {
+            kind: FailureKind::WrongVersion,
+            reason: format!("the server answers {other} where HTTP/1.1 in cleartext was asked for"),
+        },
+        None => {
+            let shown = bytes[..bytes.len().min(40)].escape_ascii();
+            protocol(format!(
+                "the response begins with \"{shown}\" and not with HTTP/1.1 and a status from 100 to 599"
+            ))
+        }
+    }
 }
 
 /// RFC 9112, section 4; the space before an empty reason may be missing, as many servers leave it out.
 fn parse_status_line(text: &[u8]) -> Result<(HttpVersion, u16), Failure> {
-    let bad = || {
-        let shown = text[..text.len().min(40)].escape_ascii();
-        protocol(format!(
-            "the response begins with \"{shown}\" and not with HTTP/1.1 and a status from 100 to 599"
-        ))
-    };
+    let bad = || not_http1(text);
     let (version, rest) = match text {
         [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'1', b' ', rest @ ..] => (HttpVersion::Http11, rest),
         [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'0', b' ', rest @ ..] => (HttpVersion::Http10, rest),

@@ -144,6 +144,7 @@ impl Http1 {
         let room = (self.limits.head_bytes + 1).saturating_sub(before);
         let taken = bytes.len().min(room);
         self.partial.extend_from_slice(&bytes[..taken]);
+        head::check_beginning(&self.partial)?;
         let Some(length) = head::find_end(&self.partial, before.saturating_sub(3)) else {
             if self.partial.len() > self.limits.head_bytes {
                 return Err(head::too_large(&self.limits));
@@ -229,6 +230,9 @@ impl Http1 {
 
     /// Why a stream that ended now leaves the request unanswered.
     fn cut_short(&self, exchange: Exchange) -> Failure {
+        if let Some(failure) = head::refused_at_end(&self.partial) {
+            return failure;
+        }
         let reason = match &self.state {
             State::Body(body) => format!("the server closed the connection {}", body.position()),
             _ if exchange.answered => {

@@ -51,6 +51,11 @@ impl ConnectionError {
 }
 
 impl StreamError {
+    /// A body that is not as long as announced, which makes a response malformed too.
+    pub fn wrong_length(reason: String) -> Self {
+        StreamError { kind: FailureKind::WrongLength, ..StreamError::malformed(reason) }
+    }
+
     /// A malformed response (RFC 9113, section 8.1.1).
     pub fn malformed(reason: String) -> Self {
         StreamError { code: ErrorCode::PROTOCOL_ERROR, kind: FailureKind::Protocol, reason }

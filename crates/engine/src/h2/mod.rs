@@ -310,6 +310,11 @@ impl Protocol for Http2 {
             Some(goaway) => {
                 format!("{} and closed the connection before the response was whole", goaway.reason())
             }
+            None if !self.settings_seen => {
+                "the server closed the connection before its SETTINGS: it may not \
+                                            speak HTTP/2 here"
+                    .to_owned()
+            }
             None => {
                 "the server closed the connection before the response was whole, without GOAWAY".to_owned()
             }

@@ -171,7 +171,8 @@ impl Stream {
             match left.checked_sub(length) {
                 Some(less) => *left = less,
                 None => {
-                    return Err(malformed("DATA is longer than the response's content-length or than none"));
+                    let reason = "DATA is longer than the response's content-length or than none";
+                    return Err(StreamError::wrong_length(reason.to_owned()));
                 }
             }
         }
@@ -185,9 +186,9 @@ impl Stream {
     pub fn take_end(&self) -> Result<(), StreamError> {
         match (self.phase, self.body_left) {
             (Phase::Head, _) => Err(malformed("the stream ends before the response's HEADERS")),
-            (_, Some(left)) if left > 0 => {
-                Err(StreamError::malformed(format!("the body ends {left} bytes short of its content-length")))
-            }
+            (_, Some(left)) if left > 0 => Err(StreamError::wrong_length(format!(
+                "the body ends {left} bytes short of its content-length"
+            ))),
             _ => Ok(()),
         }
     }

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use model::sample::FailureKind;
+
 /// An error code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Code(pub u64);
@@ -63,19 +65,24 @@ pub struct Violation {
     pub code: Code,
     /// What was found, what was expected.
     pub reason: Cow<'static, str>,
-    /// Whether a limit of ours was hit, rather than a rule broken.
-    pub is_limit: bool,
+    /// How it is counted.
+    pub kind: FailureKind,
 }
 
 impl Violation {
     /// A rule broken.
     pub fn new(code: Code, reason: impl Into<Cow<'static, str>>) -> Self {
-        Violation { code, reason: reason.into(), is_limit: false }
+        Violation { code, reason: reason.into(), kind: FailureKind::Protocol }
     }
 
     /// A limit of ours hit.
     pub fn limit(reason: impl Into<Cow<'static, str>>) -> Self {
-        Violation { code: Code::H3_EXCESSIVE_LOAD, reason: reason.into(), is_limit: true }
+        Violation { code: Code::H3_EXCESSIVE_LOAD, reason: reason.into(), kind: FailureKind::Limit }
+    }
+
+    /// A body that is not as long as announced (RFC 9114, section 4.1.2).
+    pub fn wrong_length(reason: impl Into<Cow<'static, str>>) -> Self {
+        Violation { code: Code::H3_MESSAGE_ERROR, reason: reason.into(), kind: FailureKind::WrongLength }
     }
 }
 

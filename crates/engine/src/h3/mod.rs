@@ -322,8 +322,7 @@ fn write(quic: &mut Quic, id: StreamId, exchange: &mut Exchange) {
 }
 
 fn failure_of(violation: &Violation) -> Failure {
-    let kind = if violation.is_limit { FailureKind::Limit } else { FailureKind::Protocol };
-    Failure { kind, reason: violation.to_string() }
+    Failure { kind: violation.kind, reason: violation.to_string() }
 }
 
 impl Connection for Http3 {

@@ -10,6 +10,8 @@ use crate::contract::{Event, Head, HeaderBytes, RequestId, Sink};
 
 /// Largest field section accepted, encoded and decoded; announced in SETTINGS. Chromium's value.
 pub(super) const FIELD_SECTION_LIMIT_BYTES: usize = 256 * 1024;
+/// The most 1xx responses before a final one.
+const INFORMATIONAL_LIMIT: u32 = 32;
 /// What each field counts beyond its name and value (RFC 9114, section 4.2.2).
 const FIELD_OVERHEAD_BYTES: usize = 32;
 /// Sections that are remembered are no longer than this.
@@ -26,6 +28,8 @@ pub(super) struct Response {
     held: Vec<u8>,
     is_blocked: bool,
     is_head: bool,
+    /// 1xx responses so far.
+    informational: u32,
     expected_bytes: Option<u64>,
     received_bytes: u64,
 }
@@ -157,7 +161,7 @@ impl Response {
 
     fn wrong_length(&self, expected: u64) -> Fault {
         let found = self.received_bytes;
-        Fault::stream(Code::H3_MESSAGE_ERROR, format!("found {found} bytes of content, expected {expected}"))
+        Fault::Stream(Violation::wrong_length(format!("found {found} bytes of content, expected {expected}")))
     }
 
     fn take_headers(
@@ -218,6 +222,11 @@ impl Response {
             return Err(Fault::stream(Code::H3_MESSAGE_ERROR, reason));
         }
         if parsed.status < 200 {
+            self.informational += 1;
+            if self.informational > INFORMATIONAL_LIMIT {
+                let reason = format!("found more than {INFORMATIONAL_LIMIT} informational (1xx) responses");
+                return Err(Fault::Stream(Violation::limit(reason)));
+            }
             sink(Event::Informational { request, status: parsed.status });
             return Ok(());
         }

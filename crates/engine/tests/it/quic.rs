@@ -370,7 +370,7 @@ fn hostile_request_streams_end_the_connection_by_name() {
 fn malformed_responses_fail_their_request_alone() {
     let with = |more: (&str, &str)| headers(&[(":status", "200"), more]);
     let long_value = "x".repeat(300_000);
-    let cases: [(FailureKind, &str, Vec<u8>); 14] = [
+    let cases: [(FailureKind, &str, Vec<u8>); 15] = [
         (FailureKind::Protocol, "head of a final response", Vec::new()),
         (FailureKind::Protocol, "without :status", headers(&[("a", "b")])),
         (FailureKind::Protocol, ":status twice", headers(&[(":status", "200"), (":status", "200")])),
@@ -382,9 +382,14 @@ fn malformed_responses_fail_their_request_alone() {
         (FailureKind::Protocol, "control character", with(("a", "b\r\nc: d"))),
         (FailureKind::Protocol, "one number", with(("content-length", "+5"))),
         (FailureKind::Protocol, "status 101", headers(&[(":status", "101")])),
-        (FailureKind::Protocol, "expected 5", [with(("content-length", "5")), frame(0, b"1234")].concat()),
-        (FailureKind::Protocol, "expected 5", [with(("content-length", "5")), frame(0, b"123456")].concat()),
+        (FailureKind::WrongLength, "expected 5", [with(("content-length", "5")), frame(0, b"1234")].concat()),
+        (
+            FailureKind::WrongLength,
+            "expected 5",
+            [with(("content-length", "5")), frame(0, b"123456")].concat(),
+        ),
         (FailureKind::Limit, "H3_EXCESSIVE_LOAD", with(("a", &long_value))),
+        (FailureKind::Limit, "more than 32 informational", headers(&[(":status", "103")]).repeat(33)),
     ];
     for (kind, part, bytes) in cases {
         let script = Script::replying(vec![Reply::Whole(bytes), Reply::Whole(response(b"fine"))]);

@@ -1,6 +1,8 @@
 //! The generator against the real origin on loopback: all five variants, pages and closed loops.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod hostile;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

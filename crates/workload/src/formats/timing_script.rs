@@ -37,7 +37,7 @@ pub fn parse(text: &str) -> Result<Vec<Line<'_>>, ScriptError> {
         if written.is_empty() || written.starts_with('#') {
             continue;
         }
-        let fault = |expected| ScriptError { line: index + 1, found: written.to_owned(), expected };
+        let fault = |expected| ScriptError { line: index + 1, found: super::shown(written), expected };
         let (time, url) = written.split_once('\t').ok_or_else(|| fault(FORM))?;
         let ms: f64 = time.trim().parse().map_err(|_| fault(FORM))?;
         if !(0.0..=LONGEST_MS).contains(&ms) {

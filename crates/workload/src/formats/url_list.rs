@@ -43,7 +43,7 @@ pub fn parse(text: &str) -> Result<Vec<Entry<'_>>, UrlListError> {
         if written.is_empty() || written.starts_with('#') {
             continue;
         }
-        let fault = || UrlListError { line: index + 1, found: written.to_owned() };
+        let fault = || UrlListError { line: index + 1, found: super::shown(written) };
         let (url, rest) = written.split_once(char::is_whitespace).unwrap_or((written, ""));
         let (method, body) =
             rest.trim_start().split_once(char::is_whitespace).unwrap_or((rest.trim_start(), ""));

@@ -69,9 +69,12 @@ fn good_responses_in_any_pieces() {
 }
 
 /// Inputs that break the protocol or a limit: kind and a part of the reason.
-const BAD: [(&str, &[u8], FailureKind, &str); 29] = [
+const BAD: [(&str, &[u8], FailureKind, &str); 32] = [
     ("other protocol", b"SSH-2.0-OpenSSH_9.2\r\n\r\n", FailureKind::Protocol, "SSH-2.0"),
     ("HTTP/2 in text", b"HTTP/2 200 OK\r\n\r\n", FailureKind::Protocol, "HTTP/2 200"),
+    ("HTTP/2", b"\0\0\x12\x04\0\0\0\0\0\0\x03\0\0", FailureKind::WrongVersion, "in HTTP/2"),
+    ("a TLS alert", b"\x15\x03\x03\0\x02\x02\x32", FailureKind::WrongVersion, "in TLS"),
+    ("a TLS handshake", b"\x16\x03\x01\0\x0a\n\n", FailureKind::WrongVersion, "in TLS"),
     ("status 600", b"HTTP/1.1 600 X\r\n\r\n", FailureKind::Protocol, "100 to 599"),
     ("status of two digits", b"HTTP/1.1 20 OK\r\n\r\n", FailureKind::Protocol, "100 to 599"),
     ("status of four digits", b"HTTP/1.1 2000 OK\r\n\r\n", FailureKind::Protocol, "100 to 599"),
@@ -184,6 +187,16 @@ fn an_end_too_early_says_how_far_it_came() {
         let (kind, reason) = log.failure_of(1);
         assert_eq!(kind, FailureKind::Closed);
         assert!(reason.contains(part), "{reason}");
+    }
+}
+
+#[test]
+fn garbage_without_a_line_is_named_when_the_stream_ends() {
+    for input in [b"\0".as_slice(), b"220 mail", b"\x15\x02\x03\0\x02", b"\0\0\x12\x05"] {
+        let log = answered("GET", input, true);
+        let (kind, reason) = log.failure_of(1);
+        assert_eq!(kind, FailureKind::Protocol, "{reason}");
+        assert!(reason.contains(&format!("begins with \"{}\"", input.escape_ascii())), "{reason}");
     }
 }
 

@@ -213,13 +213,13 @@ fn head_204_and_304_have_no_body_whatever_they_announce() {
     assert!(log.has_ended(1) && log.has_ended(2), "{:?}", log.0);
     let script = Script::new().headers(1, false, &[(":status", "200")]).data(1, true, b"x");
     let (_, log, _) = run(&[request("HEAD", "/", b"")], &script.bytes, &[usize::MAX]);
-    assert_eq!(log.failure_of(1).0, FailureKind::Protocol);
+    assert_eq!(log.failure_of(1).0, FailureKind::WrongLength);
 }
 
 /// Scripts that make stream 1 fail and nothing else: kind, part of the reason, code of the reset that is sent.
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn stream_failures() -> Vec<(&'static str, Script, FailureKind, &'static str, Option<ErrorCode>)> {
-    use FailureKind::{Limit, Protocol, Reset};
+    use FailureKind::{Limit, Protocol, Reset, WrongLength};
     let error = Some(ErrorCode::PROTOCOL_ERROR);
     let bad = |fields: &[(&str, &str)]| Script::new().headers(1, false, fields);
     let large = "x".repeat(1500);
@@ -271,21 +271,21 @@ fn stream_failures() -> Vec<(&'static str, Script, FailureKind, &'static str, Op
         (
             "body too long",
             bad(&[(":status", "200"), ("content-length", "1")]).data(1, false, b"ab"),
-            Protocol,
+            WrongLength,
             "longer",
             error,
         ),
         (
             "body too short",
             bad(&[(":status", "200"), ("content-length", "3")]).data(1, true, b"ab"),
-            Protocol,
+            WrongLength,
             "1 bytes short",
             error,
         ),
         (
             "no body at all",
             Script::new().headers(1, true, &[(":status", "200"), ("content-length", "3")]),
-            Protocol,
+            WrongLength,
             "3 bytes short",
             error,
         ),

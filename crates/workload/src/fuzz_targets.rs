@@ -1,0 +1,95 @@
+//! Plain functions that give any bytes to a parser of what users write: what `cargo fuzz` runs, and a smoke test on
+//! stable Rust. None may panic, and what is refused is refused in one line that is not long.
+
+use crate::formats::{timing_script, url_list};
+use crate::urls::Pattern;
+
+/// A function that takes any bytes.
+pub type Target = fn(&[u8]);
+
+/// All targets by name.
+pub const TARGETS: &[(&str, Target)] =
+    &[("url_list", url_list), ("timing_script", timing_script), ("url_pattern", url_pattern)];
+
+/// A list of URLs.
+pub fn url_list(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    match url_list::parse(text) {
+        Ok(entries) => {
+            assert!(entries.len() <= text.lines().count());
+            assert!(entries.iter().all(|entry| !entry.url.is_empty()));
+        }
+        Err(error) => assert_one_line(&error.to_string()),
+    }
+}
+
+/// A timing script of h2load.
+pub fn timing_script(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    match timing_script::parse(text) {
+        Ok(lines) => {
+            assert!(lines.is_sorted_by_key(|line| line.at_ns));
+            assert!(lines.iter().all(|line| !line.url.is_empty()));
+        }
+        Err(error) => assert_one_line(&error.to_string()),
+    }
+}
+
+/// A path with parts that are drawn anew, and what is drawn.
+pub fn url_pattern(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    match Pattern::parse(text) {
+        Ok(Some(pattern)) => {
+            let (mut first, mut again) = (String::new(), String::new());
+            pattern.fill(1, 2, &mut first);
+            pattern.fill(1, 2, &mut again);
+            assert_eq!(first, again, "the seed decides");
+            assert!(!first.contains("{random:"), "{first}");
+        }
+        Ok(None) => assert!(!text.contains("{random:")),
+        Err(error) => assert_one_line(&error.to_string()),
+    }
+}
+
+fn assert_one_line(error: &str) {
+    assert!(!error.contains('\n') && error.chars().count() < 300, "{error}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::shuffle::SplitMix64;
+
+    /// Beginnings that a parser takes, so that mutations reach deep.
+    const SEEDS: &[&[u8]] = &[
+        b"# comment\nhttps://a.test/\n/b GET\n/c POST name=value\n/d PUT <file\n/e POST @file\n",
+        b"0\thttps://a.test/\n# later\n\n12.5\t/b?c\r\n12.5\t/d\n",
+        b"/a/{random:1-7000}/{random:0-18446744073709551615}.ts",
+        b"\xef\xbb\xbf/\xc3\xa4 \xe2\x80\xa8\n1e3\t/\n",
+    ];
+    const PIECES: &[&[u8]] =
+        &[b"{random:", b"}", b"\t", b"\n", b" ", b"nan", b"-1", b"9e999", b"\xe2\x80\xa8", b"\r"];
+    const MUTATIONS: u64 = 3000;
+
+    #[test]
+    fn no_parser_panics_on_a_small_corpus() {
+        let mut random = SplitMix64::new(1);
+        let mut below = |limit: usize| usize::try_from(random.next_below(limit.max(1) as u64)).unwrap();
+        for round in 0..MUTATIONS {
+            let mut bytes = SEEDS[below(SEEDS.len())].to_vec();
+            for _ in 0..below(6) {
+                let at = below(bytes.len());
+                match below(4) {
+                    0 if !bytes.is_empty() => bytes[at] = u8::try_from(below(256)).unwrap(),
+                    1 => bytes.truncate(at),
+                    2 => bytes.extend_from_slice(&SEEDS[below(SEEDS.len())].repeat(below(20))),
+                    _ => drop(bytes.splice(at..at, PIECES[below(PIECES.len())].iter().copied())),
+                }
+            }
+            for (name, target) in TARGETS {
+                let result = std::panic::catch_unwind(|| target(&bytes));
+                assert!(result.is_ok(), "target {name}, round {round}: {}", bytes.escape_ascii());
+            }
+        }
+    }
+}
