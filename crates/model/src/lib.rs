@@ -6,6 +6,7 @@
 pub mod assignment;
 pub mod error;
 pub mod frame;
+mod nearest;
 pub mod network;
 pub mod options;
 pub mod page;
@@ -13,6 +14,7 @@ pub mod pins;
 pub mod plan;
 pub mod plan_text;
 pub mod predict;
+mod reader;
 pub mod record;
 pub mod sample;
 pub mod schedule;

@@ -7,16 +7,14 @@
 use crate::assignment::Workload;
 use crate::error::{InputError, Place, Source};
 use crate::plan::Plan;
+use crate::reader::Placed;
 
 mod hold;
-mod nearest;
-mod reader;
 mod resolve;
 #[cfg(test)]
 mod tests;
 mod written;
 
-use reader::Placed;
 use written::{Baseline, NamedEntry};
 
 pub use written::FactorKind;

@@ -1,13 +1,13 @@
 //! `[hold]`: what is held alike in every cell. Each key is optional; its default is that of [`Pins`].
 
-use super::nearest::unknown;
-use super::reader::{Placed, Table};
 use crate::error::InputError;
+use crate::nearest::unknown;
 use crate::pins::bounds::{
     LEAST_CONNECTION_WINDOW_BYTES, LEAST_DATAGRAM_BYTES, LEAST_FRAME_BYTES, MOST_FRAME_BYTES, MOST_MTU_BYTES,
     MOST_TABLE_BYTES, MOST_WINDOW_BYTES,
 };
 use crate::pins::{CipherSuite, CongestionControl, Http2Pins, Http3Pins, KeyExchange, Pins, TlsVersion};
+use crate::reader::{Placed, Table};
 use crate::units;
 use crate::variant::Variant;
 

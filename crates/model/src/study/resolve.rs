@@ -1,15 +1,15 @@
 //! From the study as written to the plan: names looked up, contradictions refused, the matrix multiplied out.
 
-use super::nearest::unknown;
-use super::reader::Placed;
 use super::written::{Entry, NamedEntry};
 use super::{DataFile, Factor, FactorKind, Library, Study};
 use crate::assignment::Workload;
 use crate::error::{InputError, Source};
+use crate::nearest::unknown;
 use crate::network::Network;
 use crate::page::Page;
 use crate::plan::{Cell, ClientGroup, Level, NamedWorkload, PLAN_VERSION, Plan, PlannedRun, ServerChain};
 use crate::predict::{Prediction, predict};
+use crate::reader::Placed;
 use crate::shuffle::SplitMix64;
 use crate::variant::Variant;
 

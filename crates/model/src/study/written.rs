@@ -5,10 +5,10 @@ use std::ops::RangeInclusive;
 use toml::de::DeTable;
 
 use super::hold;
-use super::nearest::unknown;
-use super::reader::{MOST_ENTRIES, Placed, Table};
 use super::{Factor, Study};
 use crate::error::{InputError, Source};
+use crate::nearest::unknown;
+use crate::reader::{MOST_ENTRIES, Placed, Table};
 use crate::units;
 
 /// Runs of each cell.
@@ -96,7 +96,7 @@ pub(super) fn read(name: &str, source: Source<'_>) -> Result<Study, InputError> 
         return Err(source.error(0..0, problem));
     }
     let document = DeTable::parse(source.text).map_err(|error| source.toml_error(&error))?;
-    let root = Table::root(source, document.get_ref(), STUDY_KEYS)?;
+    let root = Table::root(source, document.get_ref(), "the study", STUDY_KEYS)?;
     let question = root.string("question", "Which version loads this page soonest?")?;
     let question = question.ok_or_else(|| root.missing("question", "question = \"Which version …?\""))?;
     if question.value.trim().is_empty() {

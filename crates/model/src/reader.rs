@@ -5,21 +5,21 @@ use std::ops::RangeInclusive;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::nearest::unknown;
 use crate::error::{InputError, Place, Source};
+use crate::nearest::unknown;
 
-/// A list in a study has at most so many entries.
-pub(super) const MOST_ENTRIES: usize = 1000;
+/// A list has at most so many entries.
+pub(crate) const MOST_ENTRIES: usize = 1000;
 
 /// A value with the place where a person wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Placed<T> {
-    pub(super) value: T,
-    pub(super) place: Place,
+pub(crate) struct Placed<T> {
+    pub(crate) value: T,
+    pub(crate) place: Place,
 }
 
 impl<T> Placed<T> {
-    pub(super) fn error(&self, problem: impl Into<String>) -> InputError {
+    pub(crate) fn error(&self, problem: impl Into<String>) -> InputError {
         InputError { place: self.place.clone(), problem: problem.into() }
     }
 
@@ -32,9 +32,9 @@ impl<T> Placed<T> {
 }
 
 /// A table whose keys are all known.
-pub(super) struct Table<'a> {
+pub(crate) struct Table<'a> {
     source: Source<'a>,
-    /// As it stands in the file: `[matrix]`, or `the study` for the root.
+    /// As it stands in the file: `[matrix]`, or for the root what the file is, such as `the study`.
     title: String,
     place: Place,
     entries: &'a DeTable<'a>,
@@ -42,17 +42,18 @@ pub(super) struct Table<'a> {
 
 impl<'a> Table<'a> {
     /// The root of a file.
-    pub(super) fn root(
+    pub(crate) fn root(
         source: Source<'a>,
         entries: &'a DeTable<'a>,
+        title: &str,
         keys: &[&str],
     ) -> Result<Table<'a>, InputError> {
-        let table = Table { source, title: "the study".into(), place: source.place(0), entries };
+        let table = Table { source, title: title.into(), place: source.place(0), entries };
         table.with_keys(keys)
     }
 
     /// The same table, if it has no key but these.
-    pub(super) fn with_keys(self, keys: &[&str]) -> Result<Table<'a>, InputError> {
+    pub(crate) fn with_keys(self, keys: &[&str]) -> Result<Table<'a>, InputError> {
         for key in self.entries.keys() {
             if !keys.contains(&key.get_ref().as_ref()) {
                 let problem = unknown(key.get_ref(), &format!("a key of {}", self.title), keys);
@@ -62,26 +63,26 @@ impl<'a> Table<'a> {
         Ok(self)
     }
 
-    pub(super) fn error(&self, problem: impl Into<String>) -> InputError {
+    pub(crate) fn error(&self, problem: impl Into<String>) -> InputError {
         InputError { place: self.place.clone(), problem: problem.into() }
     }
 
     /// Every key with its place, in the order of the file.
-    pub(super) fn keys(&self) -> impl Iterator<Item = Placed<String>> + '_ {
+    pub(crate) fn keys(&self) -> impl Iterator<Item = Placed<String>> + '_ {
         self.entries.keys().map(|key| self.placed(key.get_ref().to_string(), key.span().start))
     }
 
     /// The error of a key that is not there.
-    pub(super) fn missing(&self, key: &str, example: &str) -> InputError {
+    pub(crate) fn missing(&self, key: &str, example: &str) -> InputError {
         self.error(format!("found no `{key}` in {}, expected one such as `{example}`", self.title))
     }
 
-    pub(super) fn string(&self, key: &str, example: &str) -> Result<Option<Placed<String>>, InputError> {
+    pub(crate) fn string(&self, key: &str, example: &str) -> Result<Option<Placed<String>>, InputError> {
         self.get(key).map(|value| self.text(key, value, example)).transpose()
     }
 
     /// A string that is read further by `parse`: a quantity with its unit, or a name from a list.
-    pub(super) fn parsed<T>(
+    pub(crate) fn parsed<T>(
         &self,
         key: &str,
         example: &str,
@@ -91,7 +92,7 @@ impl<'a> Table<'a> {
         text.map(|text| parse(&text).map_err(|problem| format!("`{key}`: {problem}"))).map(Some)
     }
 
-    pub(super) fn integer(
+    pub(crate) fn integer(
         &self,
         key: &str,
         range: RangeInclusive<u64>,
@@ -109,7 +110,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    pub(super) fn boolean(&self, key: &str) -> Result<Option<Placed<bool>>, InputError> {
+    pub(crate) fn boolean(&self, key: &str) -> Result<Option<Placed<bool>>, InputError> {
         let Some(value) = self.get(key) else { return Ok(None) };
         match value.get_ref() {
             DeValue::Boolean(truth) => Ok(Some(self.placed(*truth, value.span().start))),
@@ -118,7 +119,7 @@ impl<'a> Table<'a> {
     }
 
     /// A list of strings; the list itself is placed at its bracket.
-    pub(super) fn strings(
+    pub(crate) fn strings(
         &self,
         key: &str,
         example: &str,
@@ -143,7 +144,7 @@ impl<'a> Table<'a> {
         Ok(Some(self.placed(texts?, value.span().start)))
     }
 
-    pub(super) fn table(&self, key: &str) -> Result<Option<Table<'a>>, InputError> {
+    pub(crate) fn table(&self, key: &str) -> Result<Option<Table<'a>>, InputError> {
         let Some(value) = self.get(key) else { return Ok(None) };
         let title = if self.title.starts_with('[') {
             self.title.replace(']', &format!(".{key}]"))
