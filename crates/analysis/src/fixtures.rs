@@ -1,7 +1,7 @@
 //! A study whose runs are all well, for tests to break.
 
 use model::assignment::{ClientReport, Workload};
-use model::network::{Direction, Network, Queue};
+use model::network::{Direction, Network, Rate};
 use model::page::{Page, Resource, ResourceKind};
 use model::pins::Pins;
 use model::plan::{Cell, ClientGroup, Level, NamedWorkload, PLAN_VERSION, Plan, PlannedRun, ServerChain};
@@ -79,7 +79,7 @@ impl Bench {
         let network = &mut self.plan.networks[0];
         for direction in [&mut network.up, &mut network.down] {
             direction.delay_ns = 150_000;
-            direction.rate_bits_per_s = None;
+            direction.rate = Rate::Unlimited;
         }
         for record in &mut self.records {
             for sample in &mut record.samples {
@@ -160,14 +160,15 @@ pub(crate) fn page() -> Page {
 }
 
 pub(crate) fn network(rtt_ns: u64, rate_bits_per_s: Option<u64>) -> Network {
-    let direction =
-        Direction { delay_ns: rtt_ns / 2, rate_bits_per_s, queue: Queue::Packets(1000), loss_share: 0.0 };
+    let rate = rate_bits_per_s.map_or(Rate::Unlimited, |bits_per_s| Rate::Constant { bits_per_s });
+    let direction = Direction { delay_ns: rtt_ns / 2, rate, ..Direction::default() };
     Network {
         name: "n".to_owned(),
         title: "n".to_owned(),
         source: "test".to_owned(),
         up: direction.clone(),
         down: direction,
+        timeline: Vec::new(),
     }
 }
 

@@ -49,9 +49,33 @@ const BURST_NS: f64 = 2.0 * NANOS_PER_MS as f64;
 /// A QUIC sender's rate, in windows per round trip (RFC 9002, section 7.7).
 const PACING_GAIN: f64 = 1.25;
 
+/// Why a load time cannot be predicted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no load time can be predicted: {0}")]
+pub struct Unpredictable(&'static str);
+
 /// The load time of a page from cold, from the first connection opened to the last byte of the last resource, in
 /// nanoseconds.
-pub fn predict_page_load_ns(page: &Page, network: &Network, variant: Variant, pins: &Pins) -> u64 {
+///
+/// # Errors
+/// The network leaves something to chance or changes with time, so that round trips and a rate do not say it all.
+pub fn predict_page_load_ns(
+    page: &Page,
+    network: &Network,
+    variant: Variant,
+    pins: &Pins,
+) -> Result<u64, Unpredictable> {
+    if !network.timeline.is_empty() {
+        return Err(Unpredictable("the network changes during the run"));
+    }
+    if [&network.up, &network.down].into_iter().any(|direction| *direction != direction.certain()) {
+        return Err(Unpredictable("the network has loss, jitter, outages or a varying rate"));
+    }
+    Ok(certain_page_load_ns(page, network, variant, pins))
+}
+
+/// The load time over the certain part of a network: delays and constant rates.
+pub(crate) fn certain_page_load_ns(page: &Page, network: &Network, variant: Variant, pins: &Pins) -> u64 {
     Simulation::new(page, network, variant, pins).run()
 }
 
@@ -281,7 +305,7 @@ impl<'a> Simulation<'a> {
     }
 
     fn serialisation_ns(&self, bytes: u64) -> u64 {
-        self.network.down.rate_bits_per_s.map_or(0, |rate| bytes * 8 * NANOS_PER_S / rate.max(1))
+        self.network.down.rate.constant_bits_per_s().map_or(0, |rate| bytes * 8 * NANOS_PER_S / rate.max(1))
     }
 }
 
@@ -365,7 +389,23 @@ mod tests {
 
     /// The load time in milliseconds on a round trip of 100 ms without a rate.
     fn load_ms(page: &Page, variant: Variant) -> u64 {
-        predict_page_load_ns(page, &fixtures::network(100 * MS, None), variant, &Pins::default()) / MS
+        certain_page_load_ns(page, &fixtures::network(100 * MS, None), variant, &Pins::default()) / MS
+    }
+
+    #[test]
+    fn chance_and_change_cannot_be_predicted() {
+        use model::network::{Change, Loss};
+        let plain = fixtures::network(100 * MS, Some(10_000_000));
+        let predict =
+            |network: &Network| predict_page_load_ns(&page(100, &[]), network, Variant::H1, &Pins::default());
+        assert!(predict(&plain).is_ok());
+        let mut lossy = plain.clone();
+        lossy.up.loss = Loss::Independent { share: 0.01 };
+        assert!(predict(&lossy).unwrap_err().to_string().contains("the network has loss"));
+        let (up, down) = (plain.up.clone(), plain.down.clone());
+        let timeline = vec![Change { at_ns: 5, up, down, handover: false }];
+        let changing = Network { timeline, ..plain };
+        assert!(predict(&changing).unwrap_err().to_string().contains("changes during the run"));
     }
 
     #[test]
@@ -374,7 +414,7 @@ mod tests {
         assert_eq!(loads, [200, 300, 200, 300, 200]);
         let pins = Pins { tls_version: TlsVersion::V12, ..Pins::default() };
         let network = fixtures::network(100 * MS, None);
-        assert_eq!(predict_page_load_ns(&page(100, &[]), &network, Variant::H2, &pins), 400 * MS);
+        assert_eq!(predict_page_load_ns(&page(100, &[]), &network, Variant::H2, &pins), Ok(400 * MS));
         assert_eq!(load_ms(&page(0, &[]), Variant::H2), 300, "an empty body still has a response");
     }
 
@@ -388,7 +428,7 @@ mod tests {
     fn a_packet_takes_its_frame_at_the_rate() {
         // 1434 B of content + 66 B of headers = 12 000 bits; at 12 Mbit/s 1 ms.
         let network = fixtures::network(100 * MS, Some(12_000_000));
-        let load = predict_page_load_ns(&page(1434, &[]), &network, Variant::H1, &Pins::default());
+        let load = certain_page_load_ns(&page(1434, &[]), &network, Variant::H1, &Pins::default());
         assert_eq!(load, 201 * MS);
     }
 
@@ -397,7 +437,7 @@ mod tests {
         // At 10 Mbit/s and 10 ms the initial window exceeds the bandwidth-delay product: nothing but serialisation
         // after two round trips. 691 packets.
         let network = fixtures::network(10 * MS, Some(10_000_000));
-        let load = predict_page_load_ns(&page(1_000_000, &[]), &network, Variant::H2c, &Pins::default());
+        let load = certain_page_load_ns(&page(1_000_000, &[]), &network, Variant::H2c, &Pins::default());
         let expected = 20 * MS + (1_000_000 + 691 * 66) * 8 * 100;
         assert!(load.abs_diff(expected) < 691, "{load} != {expected} (each packet rounded down)");
     }
@@ -459,7 +499,7 @@ mod tests {
         let predict = |page: &str, network: &str| {
             let page = Page::parse("page", Source { file: "page", text: page }).unwrap();
             let network = Network::parse("network", Source { file: "network", text: network }).unwrap();
-            Variant::ALL.map(|variant| predict_page_load_ns(&page, &network, variant, &Pins::default()) / MS)
+            Variant::ALL.map(|variant| certain_page_load_ns(&page, &network, variant, &Pins::default()) / MS)
         };
         let (small, large) =
             (include_str!("../../../pages/small.toml"), include_str!("../../../pages/large.toml"));
@@ -476,7 +516,7 @@ mod tests {
         let page = page(30_000, &[(20_000, 0, 384), (100_000, 0, 512), (5_000, 1, 384)]);
         for variant in Variant::ALL {
             let load = |rtt_ns, rate| {
-                predict_page_load_ns(&page, &fixtures::network(rtt_ns, rate), variant, &Pins::default())
+                certain_page_load_ns(&page, &fixtures::network(rtt_ns, rate), variant, &Pins::default())
             };
             let fast = load(20 * MS, Some(50_000_000));
             assert!(load(30 * MS, Some(50_000_000)) > fast, "{variant}");

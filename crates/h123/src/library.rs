@@ -54,6 +54,14 @@ impl Library for DataFiles {
         read("networks", &NETWORKS, name)
     }
 
+    fn trace(&self, file: &str) -> Result<DataFile, String> {
+        let file = format!("networks/{file}");
+        match fs::read_to_string(&file) {
+            Ok(text) => Ok(DataFile { file, text }),
+            Err(error) => Err(format!("the trace {file} cannot be read: {error}")),
+        }
+    }
+
     fn page(&self, name: &str) -> Result<DataFile, String> {
         read("pages", &PAGES, name)
     }

@@ -10,11 +10,12 @@ mod spin;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc;
 
-use model::network::Direction;
+use model::Network;
 use model::record::LinkReport;
 
 pub(crate) use clock::{monotonic_ns, nanoseconds};
 use engine::{Command, Engine};
+use path::Seeds;
 use port::Port;
 
 use crate::affinity;
@@ -79,8 +80,8 @@ impl Connected {
     /// Starts the loop, on one CPU where that is given.
     pub(crate) fn start(
         self,
-        directions: [Direction; 2],
-        seeds: [u64; 2],
+        network: Network,
+        seeds: [Seeds; 2],
         cpu: Option<usize>,
     ) -> Result<Emulator, LabError> {
         let Connected { worker, ports, mtu_bytes } = self;
@@ -92,19 +93,17 @@ impl Connected {
         worker.run(move || {
             affinity::keep_to(cpu.as_slice()).step(|| format!("keeping the emulator to CPU {cpu:?}"))
         })?;
-        drop(
-            worker
-                .begin(move || Engine::new(ports, mtu_bytes, receiver, loop_bell, &directions, seeds).run()),
-        );
+        drop(worker.begin(move || Engine::new(ports, mtu_bytes, receiver, loop_bell, &network, seeds).run()));
         Ok(Emulator { commands, bell, worker })
     }
 }
 
 impl Emulator {
-    /// Begins anew with these directions and seeds; all counters become zero, what is on the way is dropped.
-    pub(crate) fn restart(&self, directions: [Direction; 2], seeds: [u64; 2]) -> Result<(), LabError> {
+    /// Begins anew with this network, at the start of its timeline, and seeds (up, down); all counters become zero, what is
+    /// on the way is dropped.
+    pub(crate) fn restart(&self, network: Network, seeds: [Seeds; 2]) -> Result<(), LabError> {
         let (done, answer) = mpsc::sync_channel(1);
-        self.send(Command::Restart { directions, seeds, done });
+        self.send(Command::Restart { network: Box::new(network), seeds, done });
         answer.recv().map_err(|_| LabError::ThreadEnded { thread: THREAD })
     }
 

@@ -22,9 +22,9 @@ mod stamp;
 mod sysctl;
 mod worker;
 
-use model::network::Direction;
 use model::record::{Calibration, LinkReport};
 use model::{Network, Pins};
+use path::{Seeds, Way};
 
 pub use capability::{Access, Capability, Missing, enter, probe};
 use emulator::Emulator;
@@ -32,9 +32,6 @@ pub use error::LabError;
 use link::End;
 pub use node::{Addresses, CpuUsage, Node};
 pub use process::{Exit, Input, Output, Process, Program};
-
-/// The odd number nearest to 2^64 divided by the golden ratio: keeps the seeds of the two directions apart.
-const SEED_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Two nodes and the network between them.
 ///
@@ -74,14 +71,16 @@ impl Lab {
     pub fn pair(spec: PairSpec<'_>) -> Result<Lab, LabError> {
         capability::require()?;
         let PairSpec { network, pins, seed, emulator_cpu } = spec;
+        if network.timeline.iter().any(|change| change.handover) {
+            return Err(LabError::Unsupported { network: network.name.clone(), what: "a handover" });
+        }
         let emulator = emulator::Beginning::new(pins.mtu_bytes)?;
         let nodes = [End::Client, End::Server].map(|end| node::Beginning::new(end, pins));
         let [client, server] = nodes;
         let nodes = [client?.finish()?, server?.finish()?];
         let emulator = emulator.connect([nodes[0].network()?, nodes[1].network()?])?;
         let configured = nodes.each_ref().map(|node| node.begin_configuring(pins));
-        let directions = [network.up.clone(), network.down.clone()];
-        let emulator = emulator.start(directions, seeds(seed), emulator_cpu)?;
+        let emulator = emulator.start(network.clone(), run_seeds(seed), emulator_cpu)?;
         for pending in configured {
             pending.wait()??;
         }
@@ -114,30 +113,29 @@ impl Lab {
         &self.server
     }
 
-    /// Measures round trips on the empty path, without the loss that the network is to have; `None` where nothing is
-    /// emulated. It uses up none of the run's randomness.
+    /// Measures round trips on the empty path, over the part of the network that leaves nothing to chance (delay and
+    /// constant rate); `None` where nothing is emulated. It uses up none of the run's randomness.
     ///
     /// # Errors
     /// The emulator or a probe's socket failed.
     pub fn calibrate(&self, probes: u32) -> Result<Option<Calibration>, LabError> {
         let Some(link) = &self.link else { return Ok(None) };
-        let lossless = |direction: &Direction| Direction { loss_share: 0.0, ..direction.clone() };
-        link.emulator
-            .restart([lossless(&link.network.up), lossless(&link.network.down)], seeds(link.seed))?;
-        let calibration = probe::round_trips(&self.client, &self.server, &link.network, probes)?;
+        let certain = link.network.certain();
+        let seeds = [Way::Up, Way::Down].map(|way| Seeds::calibration(link.seed, way));
+        link.emulator.restart(certain.clone(), seeds)?;
+        let calibration = probe::round_trips(&self.client, &self.server, &certain, probes)?;
         self.begin_measuring()?;
         Ok(Some(calibration))
     }
 
-    /// Counters begin at zero, and the network's randomness at its seed.
+    /// Counters begin at zero, the network's timeline at its start and its randomness at its seed.
     ///
     /// # Errors
     /// The emulator ended.
     pub fn begin_measuring(&self) -> Result<(), LabError> {
-        self.link.as_ref().map_or(Ok(()), |link| {
-            let directions = [link.network.up.clone(), link.network.down.clone()];
-            link.emulator.restart(directions, seeds(link.seed))
-        })
+        self.link
+            .as_ref()
+            .map_or(Ok(()), |link| link.emulator.restart(link.network.clone(), run_seeds(link.seed)))
     }
 
     /// What each link did since [`Lab::begin_measuring`]; empty where nothing is emulated.
@@ -150,6 +148,6 @@ impl Lab {
 }
 
 /// The seeds of the two directions.
-const fn seeds(seed: u64) -> [u64; 2] {
-    [seed, seed.wrapping_add(SEED_STEP)]
+fn run_seeds(seed: u64) -> [Seeds; 2] {
+    [Way::Up, Way::Down].map(|way| Seeds::run(seed, way))
 }

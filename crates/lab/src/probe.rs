@@ -30,7 +30,7 @@ const WARM_UPS: u32 = 1;
 /// How long to wait for the last answer beyond twice the expected time.
 const PATIENCE_NS: u64 = 200_000_000;
 
-/// Sends probes from the client to the server and back.
+/// Sends probes from the client to the server and back, over a network that leaves nothing to chance.
 pub(crate) fn round_trips(
     client: &Node,
     server: &Node,
@@ -60,7 +60,7 @@ fn expected_ns(direction: &Direction) -> u64 {
 }
 
 fn serialisation_ns(direction: &Direction) -> u64 {
-    direction.rate_bits_per_s.map_or(0, |rate| FRAME_BYTES * 8 * 1_000_000_000 / rate.max(1))
+    direction.rate.constant_bits_per_s().map_or(0, |rate| FRAME_BYTES * 8 * 1_000_000_000 / rate.max(1))
 }
 
 /// Sends probes back, with the time at which each came and left, until the other end of the pipe is closed.

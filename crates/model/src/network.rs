@@ -1,12 +1,27 @@
-//! Networks: what the way between two nodes does to packets, per direction.
+//! Networks: what the way between two nodes does to packets, per direction and over time.
+//!
+//! The file (`networks/NAME.toml`) is read in two stages: `written` knows its keys and units, `resolve` refuses what
+//! contradicts itself and computes the rest. What stands here is resolved: every value is in one unit, and a change on
+//! the timeline is the whole direction as it is from then on.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{InputError, Source};
-use crate::units;
+use crate::study::DataFile;
+
+mod resolve;
+pub mod trace;
+mod words;
+mod written;
+
+pub use trace::{Opportunities, RateSteps};
+pub use words::{describe, describe_direction};
+
+/// A whole Ethernet frame without checksum at the usual MTU: what one delivery opportunity carries.
+pub const FULL_FRAME_BYTES: u64 = 1514;
 
 /// A network, resolved: what each direction does to a packet.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Network {
     /// The name that studies use.
     pub name: String,
@@ -18,217 +33,387 @@ pub struct Network {
     pub up: Direction,
     /// From the server to the client.
     pub down: Direction,
+    /// What changes during a run, in order of time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub timeline: Vec<Change>,
 }
 
-/// What one direction does to a packet, in this order: loss, queue and rate, delay.
+/// Both directions as they are from an instant on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// Counted from the run's start.
+    pub at_ns: u64,
+    /// From the client to the server.
+    pub up: Direction,
+    /// From the server to the client.
+    pub down: Direction,
+    /// Whether the client's address changes at this instant, as when it leaves Wi-Fi for a mobile network.
+    pub handover: bool,
+}
+
+/// What one direction does to a packet, in this order: outage, loss, duplication, queue and rate, delay.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Direction {
+    /// When nothing comes through.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outages: Option<Outages>,
+    /// Loss by chance.
+    #[serde(default)]
+    pub loss: Loss,
+    /// Packets that are lost by their number (from 1, as they arrive in a run): first and last of each stretch, in
+    /// order, without overlap.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost_packets: Vec<(u64, u64)>,
+    /// Share of packets that come twice, from 0 to 1.
+    #[serde(default)]
+    pub duplicate_share: f64,
+    /// Waiting room before the rate.
+    pub queue: Queue,
+    /// Rate of the link, counted over whole Ethernet frames without checksum (as netem counts).
+    pub rate: Rate,
     /// Propagation delay.
     pub delay_ns: u64,
-    /// Rate of the link, counted over whole Ethernet frames without checksum (as netem counts); `None` is
-    /// unlimited.
-    pub rate_bits_per_s: Option<u64>,
-    /// Waiting room before the rate; a packet that finds it full is dropped.
-    pub queue: Queue,
-    /// Share of packets lost independently, from 0 to 1.
-    pub loss_share: f64,
+    /// Steps that the delay makes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_steps: Option<DelaySteps>,
+    /// By how much the delay varies besides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<Jitter>,
+    /// Packets that skip the delay and so overtake others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reorder: Option<Reorder>,
 }
 
-/// The waiting room of a direction, drop-tail.
+/// Loss by chance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Loss {
+    /// Nothing is lost.
+    #[default]
+    None,
+    /// Each packet is lost with the same probability.
+    Independent {
+        /// From 0 to 1.
+        share: f64,
+    },
+    /// Two states, good and bad, between which the link moves with every packet (Gilbert 1960, Elliott 1963); the names
+    /// are those of the literature and of netem's `loss gemodel`.
+    GilbertElliott {
+        /// Probability of going from good to bad.
+        p: f64,
+        /// Probability of going from bad to good.
+        r: f64,
+        /// Probability that a packet comes through in the bad state.
+        h: f64,
+        /// Probability that a packet comes through in the good state.
+        k: f64,
+    },
+}
+
+impl Loss {
+    /// The share of packets that is lost in the long run, from 0 to 1.
+    pub fn mean_share(self) -> f64 {
+        match self {
+            Loss::None => 0.0,
+            Loss::Independent { share } => share,
+            Loss::GilbertElliott { p, r, h, k } => {
+                let bad = if p + r > 0.0 { p / (p + r) } else { 0.0 };
+                bad * (1.0 - h) + (1.0 - bad) * (1.0 - k)
+            }
+        }
+    }
+}
+
+/// Times at which nothing comes through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outages {
+    /// What becomes of packets meanwhile.
+    pub packets: OutagePackets,
+    /// When.
+    pub times: OutageTimes,
+}
+
+/// What an outage does to packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Queue {
+pub enum OutagePackets {
+    /// Those that arrive during the outage are lost.
+    Lost,
+    /// They wait in the queue, as far as it holds them, until the outage is over.
+    Wait,
+}
+
+/// When outages are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutageTimes {
+    /// All the time, as the timeline says during a stretch.
+    Always,
+    /// Once in every so long.
+    Every {
+        /// From one period's start to the next.
+        every_ns: u64,
+        /// The outage's length, less than the period.
+        lasts_ns: u64,
+        /// At a random instant of each period, not at its start.
+        at_random: bool,
+    },
+}
+
+/// The waiting room before the rate, and who is dropped from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Queue {
+    /// How much it holds.
+    pub limit: QueueLimit,
+    /// Who is dropped, and when.
+    pub discipline: Discipline,
+}
+
+impl Queue {
+    /// A drop-tail queue of so many packets, the one in transmission included.
+    pub const fn packets(packets: u64) -> Queue {
+        Queue { limit: QueueLimit::Packets(packets), discipline: Discipline::DropTail }
+    }
+
+    /// A drop-tail queue of so many bytes, the packet in transmission included.
+    pub const fn bytes(bytes: u64) -> Queue {
+        Queue { limit: QueueLimit::Bytes(bytes), discipline: Discipline::DropTail }
+    }
+}
+
+impl Default for Queue {
+    /// The length of a Linux network device's own queue.
+    fn default() -> Queue {
+        Queue::packets(1000)
+    }
+}
+
+/// How much a queue holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QueueLimit {
     /// At most so many packets, the one in transmission included.
     Packets(u64),
     /// At most so many bytes, the packet in transmission included.
     Bytes(u64),
 }
 
+/// How a queue decides whom to drop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Discipline {
+    /// The packet that finds no room.
+    DropTail,
+    /// Controlled delay (RFC 8289), besides the packet that finds no room.
+    Codel(Codel),
+    /// A queue for each flow, served in turn, each under CoDel (RFC 8290); where there is no room, the head of the
+    /// longest.
+    FqCodel {
+        /// The control of each flow's queue.
+        codel: Codel,
+        /// How many queues the flows are hashed to.
+        flows: u32,
+        /// What a flow may send in one turn.
+        quantum_bytes: u32,
+    },
+}
+
+/// CoDel's settings (RFC 8289, section 4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Codel {
+    /// A standing queue of less than this is well.
+    pub target_ns: u64,
+    /// How long the queue may stand above the target: about the longest usual round trip.
+    pub interval_ns: u64,
+    /// Packets that can carry the mark (ECT) are marked (CE) and not dropped.
+    pub ecn: bool,
+}
+
+impl Default for Codel {
+    /// RFC 8289, sections 4.2 and 4.3: 5 ms and 100 ms.
+    fn default() -> Codel {
+        Codel { target_ns: 5_000_000, interval_ns: 100_000_000, ecn: false }
+    }
+}
+
+/// How fast the link sends.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rate {
+    /// A packet takes no time.
+    #[default]
+    Unlimited,
+    /// The same at all times.
+    Constant {
+        /// Above 0.
+        bits_per_s: u64,
+    },
+    /// Log-normal about a mean, from the run's seed.
+    Varying {
+        /// Its mean over time.
+        mean_bits_per_s: u64,
+        /// Held for a while, then another.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        steps: Option<Variation>,
+        /// Changing all the time.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        drift: Option<Variation>,
+    },
+    /// As a table of times says.
+    Steps(RateSteps),
+    /// As a Mahimahi trace says.
+    Opportunities(Opportunities),
+}
+
+impl Rate {
+    /// The rate where it is the same at all times.
+    pub const fn constant_bits_per_s(&self) -> Option<u64> {
+        match self {
+            Rate::Constant { bits_per_s } => Some(*bits_per_s),
+            _ => None,
+        }
+    }
+
+    /// The mean over time; `None` where it is unlimited.
+    pub fn mean_bits_per_s(&self) -> Option<u64> {
+        match self {
+            Rate::Unlimited => None,
+            Rate::Constant { bits_per_s } => Some(*bits_per_s),
+            Rate::Varying { mean_bits_per_s, .. } => Some(*mean_bits_per_s),
+            Rate::Steps(steps) => Some(steps.mean_bits_per_s()),
+            Rate::Opportunities(opportunities) => Some(opportunities.mean_bits_per_s()),
+        }
+    }
+}
+
+/// By how much a rate varies, and how fast.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Variation {
+    /// Standard deviation as a share of the mean.
+    pub spread_share: f64,
+    /// How long a step is held; for a drift, after how long the rate has forgotten what it was.
+    pub every_ns: u64,
+}
+
+/// A delay that takes another value every so long, uniform about its mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DelaySteps {
+    /// How long each value is held.
+    pub every_ns: u64,
+    /// The furthest that it lies from the delay, at most the delay itself.
+    pub spread_ns: u64,
+}
+
+/// By how much the delay varies.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Jitter {
+    /// Standard deviation; for the uniform distribution the furthest from the mean.
+    pub spread_ns: u64,
+    /// Its form.
+    pub distribution: Distribution,
+    /// Whether packets stay in order.
+    pub order: Order,
+}
+
+/// The form of a jitter, about the delay as its mean. What would be less than no delay is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Distribution {
+    /// Gauss.
+    Normal,
+    /// All values alike likely.
+    Uniform,
+    /// Many small, few large: shape 3 as in netem, cut at its 99.99 % quantile.
+    Pareto,
+}
+
+/// Whether jitter keeps packets in order.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// The delay is a smooth function of time: no packet overtakes another.
+    Kept {
+        /// After so long the delay has forgotten what it was.
+        correlation_ns: u64,
+    },
+    /// Each packet draws its own delay, as netem does, and may overtake others.
+    Free {
+        /// Correlation of a packet's draw with the one before, from 0 to less than 1.
+        correlation: f64,
+    },
+}
+
+/// Packets that skip the delay, as netem's `reorder` says.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reorder {
+    /// Probability that a candidate is chosen, from 0 to 1.
+    pub share: f64,
+    /// At least so many packets less one that are not chosen come before the next candidate; 1 makes every packet one.
+    pub gap: u64,
+}
+
+impl Direction {
+    /// Whether it does anything beyond handing packets over.
+    pub fn is_impaired(&self) -> bool {
+        *self != Direction { queue: self.queue, ..Direction::default() }
+    }
+
+    /// The part whose outcome is certain: delay, queue and a constant rate. What is left to chance or to time is left out.
+    pub fn certain(&self) -> Direction {
+        let rate = match &self.rate {
+            Rate::Constant { bits_per_s } => Rate::Constant { bits_per_s: *bits_per_s },
+            _ => Rate::Unlimited,
+        };
+        Direction { delay_ns: self.delay_ns, rate, queue: self.queue, ..Direction::default() }
+    }
+
+    /// Whether its packets may overtake each other on the way.
+    pub fn may_reorder(&self) -> bool {
+        let is_free = self.jitter.is_some_and(|jitter| matches!(jitter.order, Order::Free { .. }));
+        is_free || self.reorder.is_some()
+    }
+}
+
 impl Network {
-    /// Sum of both propagation delays, in nanoseconds.
+    /// Sum of both propagation delays at the run's start, in nanoseconds.
     pub const fn rtt_ns(&self) -> u64 {
         self.up.delay_ns + self.down.delay_ns
     }
 
     /// Whether it changes anything beyond handing packets over.
     pub fn is_impaired(&self) -> bool {
-        [&self.up, &self.down].into_iter().any(|direction| {
-            direction.delay_ns > 0 || direction.rate_bits_per_s.is_some() || direction.loss_share > 0.0
-        })
+        let changes = self.timeline.iter().flat_map(|change| [&change.up, &change.down]);
+        [&self.up, &self.down].into_iter().chain(changes).any(Direction::is_impaired)
+            || self.timeline.iter().any(|change| change.handover)
     }
 
-    /// Reads and resolves a network file (`networks/NAME.toml`).
+    /// The part whose outcome is certain, as it is at the run's start: what known answers are computed from.
+    pub fn certain(&self) -> Network {
+        let (up, down) = (self.up.certain(), self.down.certain());
+        Network { up, down, timeline: Vec::new(), ..self.clone() }
+    }
+
+    /// Reads and resolves a network file (`networks/NAME.toml`) that names no other file.
     ///
     /// # Errors
     /// File, line and column of an unknown key, a bad unit or a contradiction.
     pub fn parse(name: &str, source: Source<'_>) -> Result<Network, InputError> {
-        let written: written::Network = toml::from_str(source.text).map_err(|e| source.toml_error(&e))?;
-        written.resolve(name, source)
-    }
-}
-
-/// One line such as `RTT 150 ms, 50 Mbit/s, queue 937500 B`, for tables and reports.
-pub fn describe(network: &Network) -> String {
-    let mut parts = vec![format!("RTT {}", units::format_duration_ns(as_f64(network.rtt_ns())))];
-    let rate = |direction: &Direction| {
-        direction.rate_bits_per_s.map_or("no rate limit".to_owned(), |r| units::format_rate(as_f64(r)))
-    };
-    parts.push(if network.up.rate_bits_per_s == network.down.rate_bits_per_s {
-        rate(&network.down)
-    } else {
-        format!("{} down, {} up", rate(&network.down), rate(&network.up))
-    });
-    if network.down.rate_bits_per_s.is_some() {
-        parts.push(match network.down.queue {
-            Queue::Packets(packets) => format!("queue {packets} packets"),
-            Queue::Bytes(bytes) => format!("queue {}", units::format_bytes(as_f64(bytes))),
-        });
-    }
-    for (direction, word) in [(&network.up, "up"), (&network.down, "down")] {
-        if direction.loss_share > 0.0 {
-            parts.push(format!("{}% loss {word}", units::three_digits(direction.loss_share * 100.0)));
-        }
-    }
-    parts.join(", ")
-}
-
-#[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
-fn as_f64(value: u64) -> f64 {
-    value as f64
-}
-
-/// The file as written.
-mod written {
-    use super::{Direction, InputError, Queue, Source};
-    use crate::units;
-    use serde::Deserialize;
-    use toml::Spanned;
-
-    const DEFAULT_QUEUE_PACKETS: u64 = 1000;
-    const BITS_PER_BYTE: u128 = 8;
-
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    pub(super) struct Network {
-        title: String,
-        source: String,
-        rtt: Option<Spanned<String>>,
-        rate: Option<Spanned<String>>,
-        queue: Option<Spanned<String>>,
-        loss: Option<Spanned<String>>,
-        #[serde(default)]
-        up: OneWay,
-        #[serde(default)]
-        down: OneWay,
+        let no_files = |file: &str| Err(format!("found the trace `{file}`, but there are no files here"));
+        Network::parse_with(name, source, &no_files)
     }
 
-    #[derive(Default, Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct OneWay {
-        delay: Option<Spanned<String>>,
-        rate: Option<Spanned<String>>,
-        queue: Option<Spanned<String>>,
-        loss: Option<Spanned<String>>,
-    }
-
-    impl Network {
-        pub(super) fn resolve(self, name: &str, source: Source<'_>) -> Result<super::Network, InputError> {
-            let delay = |one_way: &OneWay, way: &str| match (&one_way.delay, &self.rtt) {
-                (Some(delay), Some(_)) => Err(source.error(
-                    delay.span(),
-                    format!("found both `rtt` and `{way}.delay`, expected one: `rtt` is split evenly"),
-                )),
-                (Some(delay), None) => read(source, delay, units::parse_duration_ns),
-                (None, Some(rtt)) => Ok(read(source, rtt, units::parse_duration_ns)? / 2),
-                (None, None) => Ok(0),
-            };
-            let (up_delay_ns, down_delay_ns) = (delay(&self.up, "up")?, delay(&self.down, "down")?);
-            let rtt_ns = up_delay_ns + down_delay_ns;
-            let direction = |one_way: &OneWay, delay_ns: u64| -> Result<Direction, InputError> {
-                let rate = one_way.rate.as_ref().or(self.rate.as_ref());
-                let rate_bits_per_s =
-                    rate.map(|text| read(source, text, units::parse_rate_bits_per_s)).transpose()?;
-                if let (Some(text), Some(0)) = (rate, rate_bits_per_s) {
-                    return Err(source.error(text.span(), "found a rate of 0, expected more than 0"));
-                }
-                let queue = match one_way.queue.as_ref().or(self.queue.as_ref()) {
-                    Some(text) => {
-                        let parse = |text: &str| parse_queue(text, rtt_ns, rate_bits_per_s);
-                        read(source, text, parse)?
-                    }
-                    None => Queue::Packets(DEFAULT_QUEUE_PACKETS),
-                };
-                let loss = one_way.loss.as_ref().or(self.loss.as_ref());
-                let loss_share =
-                    loss.map(|text| read(source, text, units::parse_share)).transpose()?.unwrap_or(0.0);
-                Ok(Direction { delay_ns, rate_bits_per_s, queue, loss_share })
-            };
-            let (up, down) = (direction(&self.up, up_delay_ns)?, direction(&self.down, down_delay_ns)?);
-            Ok(super::Network { name: name.to_owned(), title: self.title, source: self.source, up, down })
-        }
-    }
-
-    fn read<T>(
+    /// Reads and resolves a network file; `trace` gives the text of a trace that it names.
+    ///
+    /// # Errors
+    /// File, line and column of an unknown key, a bad unit or a contradiction, in the network's file or in the trace's.
+    pub fn parse_with(
+        name: &str,
         source: Source<'_>,
-        text: &Spanned<String>,
-        parse: impl Fn(&str) -> Result<T, String>,
-    ) -> Result<T, InputError> {
-        parse(text.get_ref()).map_err(|problem| source.error(text.span(), problem))
-    }
-
-    /// `100 packets`, `64kB`, or `1bdp` (bandwidth-delay product of this direction's rate and the whole RTT).
-    fn parse_queue(text: &str, rtt_ns: u64, rate_bits_per_s: Option<u64>) -> Result<Queue, String> {
-        let fault = || format!("found `{text}`, expected a queue such as `100 packets`, `64kB` or `1bdp`");
-        if let Some(number) = text.strip_suffix("packets") {
-            let packets: u64 = number.trim().parse().map_err(|_| fault())?;
-            return if packets > 0 { Ok(Queue::Packets(packets)) } else { Err(fault()) };
-        }
-        if let Some(number) = text.strip_suffix("bdp") {
-            let factor: f64 = number.trim().parse().map_err(|_| fault())?;
-            let rate = rate_bits_per_s
-                .ok_or_else(|| format!("found `{text}` without a `rate`, expected a rate or another unit"))?;
-            let bdp_bytes =
-                u128::from(rate) * u128::from(rtt_ns) / u128::from(units::NANOS_PER_S) / BITS_PER_BYTE;
-            #[expect(clippy::cast_precision_loss, reason = "a queue's size needs no more than 53 bits")]
-            #[expect(
-                clippy::cast_possible_truncation,
-                reason = "saturates, and a queue so large is no limit"
-            )]
-            #[expect(clippy::cast_sign_loss, reason = "checked to be positive below")]
-            let bytes = (bdp_bytes as f64 * factor) as u64;
-            return if factor > 0.0 { Ok(Queue::Bytes(bytes.max(1514))) } else { Err(fault()) };
-        }
-        units::parse_size_bytes(text).map(Queue::Bytes).map_err(|_| fault())
+        trace: &dyn Fn(&str) -> Result<DataFile, String>,
+    ) -> Result<Network, InputError> {
+        resolve::resolve(name, &written::read(source)?, trace)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parse(text: &str) -> Result<Network, String> {
-        Network::parse("n", Source { file: "n.toml", text }).map_err(|e| e.to_string())
-    }
-
-    #[test]
-    fn rtt_is_split_and_bdp_resolved() {
-        let network =
-            parse("title = 'x'\nsource = 'y'\nrtt = '150ms'\nrate = '50Mbit/s'\nqueue = '1bdp'\n").unwrap();
-        assert_eq!(network.rtt_ns(), 150_000_000);
-        assert_eq!(network.up.delay_ns, 75_000_000);
-        assert_eq!(network.down.queue, Queue::Bytes(937_500));
-        assert_eq!(describe(&network), "RTT 150 ms, 50 Mbit/s, queue 938 kB");
-    }
-
-    #[test]
-    fn faults_name_the_place() {
-        let head = "title = 'x'\nsource = 'y'\n";
-        let fault = |line: &str| parse(&format!("{head}{line}\n")).unwrap_err();
-        assert!(fault("rtt = '150'").starts_with("n.toml:3:7: found `150`, expected a duration"));
-        assert!(fault("queue = '1bdp'").contains("without a `rate`"));
-        assert!(fault("speed = 1").starts_with("n.toml:3:1: unknown field `speed`"));
-        assert!(fault("rtt = '1ms'\n[up]\ndelay = '1ms'").contains("both `rtt` and `up.delay`"));
-        assert!(fault("rate = '0Mbit/s'").contains("expected more than 0"));
-        assert!(fault("loss = '120%'").contains("expected a share"));
-    }
-}
+mod tests;

@@ -9,7 +9,7 @@ use crate::pins::Pins;
 use crate::variant::Variant;
 
 /// The version of `plan.json`.
-pub const PLAN_VERSION: u32 = 1;
+pub const PLAN_VERSION: u32 = 2;
 
 /// A study fully resolved: every cell, the order of the runs, their seeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

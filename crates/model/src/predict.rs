@@ -140,7 +140,7 @@ fn initial_window_bytes(pins: &Pins) -> u64 {
 }
 
 fn serialisation_ns(bytes: u64, network: &Network) -> u64 {
-    let Some(rate_bits_per_s) = network.down.rate_bits_per_s else { return 0 };
+    let Some(rate_bits_per_s) = network.down.rate.mean_bits_per_s() else { return 0 };
     let ns = u128::from(bytes) * 8 * u128::from(NANOS_PER_S) / u128::from(rate_bits_per_s.max(1));
     u64::try_from(ns).unwrap_or(u64::MAX)
 }

@@ -23,12 +23,19 @@ impl<T> Placed<T> {
         InputError { place: self.place.clone(), problem: problem.into() }
     }
 
-    fn map<U>(self, change: impl FnOnce(T) -> Result<U, String>) -> Result<Placed<U>, InputError> {
+    /// The same place with what `change` makes of the value.
+    pub(crate) fn map<U>(self, change: impl FnOnce(T) -> Result<U, String>) -> Result<Placed<U>, InputError> {
         match change(self.value) {
             Ok(value) => Ok(Placed { value, place: self.place }),
             Err(problem) => Err(InputError { place: self.place, problem }),
         }
     }
+}
+
+/// What may be written in short or in full.
+pub(crate) enum Form<'a> {
+    Text(Placed<String>),
+    Table(Table<'a>),
 }
 
 /// A table whose keys are all known.
@@ -65,6 +72,11 @@ impl<'a> Table<'a> {
 
     pub(crate) fn error(&self, problem: impl Into<String>) -> InputError {
         InputError { place: self.place.clone(), problem: problem.into() }
+    }
+
+    /// A value at the table's own place.
+    pub(crate) fn here<T>(&self, value: T) -> Placed<T> {
+        Placed { value, place: self.place.clone() }
     }
 
     /// Every key with its place, in the order of the file.
@@ -158,6 +170,35 @@ impl<'a> Table<'a> {
             }
             _ => Err(self.wrong_type(key, value, &format!("expected a table `{title}`"))),
         }
+    }
+
+    /// A string in short, or a table in full.
+    pub(crate) fn form(&self, key: &str, example: &str) -> Result<Option<Form<'a>>, InputError> {
+        match self.get(key).map(Spanned::get_ref) {
+            Some(DeValue::Table(_)) => Ok(self.table(key)?.map(Form::Table)),
+            _ => Ok(self.string(key, example)?.map(Form::Text)),
+        }
+    }
+
+    /// The tables `[[key]]`, in the order of the file.
+    pub(crate) fn tables(&self, key: &str) -> Result<Vec<Table<'a>>, InputError> {
+        let Some(value) = self.get(key) else { return Ok(Vec::new()) };
+        let expected = format!("expected tables `[[{key}]]`");
+        let DeValue::Array(items) = value.get_ref() else {
+            return Err(self.wrong_type(key, value, &expected));
+        };
+        if items.len() > MOST_ENTRIES {
+            let problem = format!("`{key}`: found {} entries, expected at most {MOST_ENTRIES}", items.len());
+            return Err(self.source.error(value.span(), problem));
+        }
+        let table = |item: &'a Spanned<DeValue<'a>>| match item.get_ref() {
+            DeValue::Table(entries) => {
+                let place = self.source.place(item.span().start);
+                Ok(Table { source: self.source, title: format!("[[{key}]]"), place, entries })
+            }
+            _ => Err(self.wrong_type(key, item, &expected)),
+        };
+        items.iter().map(table).collect()
     }
 
     fn text(

@@ -80,10 +80,25 @@ pub struct DirectionReport {
     pub bytes_out: u64,
     /// Frames dropped because the study asked for loss.
     pub lost_configured: u64,
+    /// Frames dropped because they arrived during an outage.
+    #[serde(default)]
+    pub lost_outage: u64,
     /// Frames dropped because the queue was full.
     pub lost_queue: u64,
+    /// Frames dropped by CoDel.
+    #[serde(default)]
+    pub lost_codel: u64,
     /// Frames dropped because the emulator could not keep up (ring full, send refused). A fault.
     pub lost_overload: u64,
+    /// Frames that CoDel marked (CE) and did not drop.
+    #[serde(default)]
+    pub marked: u64,
+    /// Copies of frames that the network was asked to make.
+    #[serde(default)]
+    pub duplicated: u64,
+    /// Frames that left after one that had passed the link behind them.
+    #[serde(default)]
+    pub reordered: u64,
     /// How late frames left, against their due time.
     pub lateness: Lateness,
 }

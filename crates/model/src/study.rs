@@ -62,6 +62,11 @@ pub trait Library {
     /// # Errors
     /// Why the file cannot be read, in one sentence.
     fn network(&self, name: &str) -> Result<DataFile, String>;
+    /// A trace that a network names (`networks/FILE`).
+    ///
+    /// # Errors
+    /// Why the file cannot be read, in one sentence.
+    fn trace(&self, file: &str) -> Result<DataFile, String>;
     /// The file of a page in [`Library::pages`].
     ///
     /// # Errors

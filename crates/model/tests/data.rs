@@ -39,6 +39,10 @@ impl Library for Folders {
         Ok(DataFile { file: format!("networks/{name}.toml"), text: text("networks", name) })
     }
 
+    fn trace(&self, file: &str) -> Result<DataFile, String> {
+        Err(format!("found the trace `{file}`, but none is shipped"))
+    }
+
     fn page(&self, name: &str) -> Result<DataFile, String> {
         Ok(DataFile { file: format!("pages/{name}.toml"), text: text("pages", name) })
     }

@@ -1,43 +1,103 @@
-//! Propagation delay: a line that packets leave in the order in which they entered.
+//! Delay: what a packet that left the link takes to the other end.
 
-use std::collections::VecDeque;
+use model::network::{DelaySteps, Direction};
 
-/// Packets in flight, each with the time at which it is due.
+use crate::jitter::Jitter;
+use crate::stream::{Impairment, Seeds, Stream};
+
+/// The delay of one direction: its mean, the steps that it makes, and jitter.
 #[derive(Debug)]
-pub(crate) struct DelayLine<P> {
-    delay_ns: u64,
-    in_flight: VecDeque<(u64, P)>,
+pub(crate) struct Delay {
+    mean_ns: u64,
+    steps: Option<DelaySteps>,
+    step_stream: Stream,
+    seeds: Seeds,
+    jitter: Jitter,
+    has_jitter: bool,
 }
 
-impl<P> DelayLine<P> {
-    pub(crate) fn new(delay_ns: u64) -> Self {
-        DelayLine { delay_ns, in_flight: VecDeque::new() }
+impl Delay {
+    pub(crate) fn new(direction: &Direction, seeds: Seeds) -> Self {
+        Delay {
+            mean_ns: direction.delay_ns,
+            steps: direction.delay_steps,
+            step_stream: seeds.stream(Impairment::DelaySteps),
+            seeds,
+            jitter: Jitter::new(direction.jitter, seeds),
+            has_jitter: direction.jitter.is_some(),
+        }
     }
 
-    /// Takes a packet that left the link at `departure_ns`.
-    pub(crate) fn push(&mut self, departure_ns: u64, packet: P) {
-        self.in_flight.push_back((self.due_ns(departure_ns), packet));
+    pub(crate) fn change(&mut self, before: &Direction, direction: &Direction) {
+        self.mean_ns = direction.delay_ns;
+        self.steps = direction.delay_steps;
+        self.has_jitter = direction.jitter.is_some();
+        if before.jitter != direction.jitter {
+            self.jitter.change(direction.jitter);
+        }
     }
 
-    /// When a packet that leaves the link at `departure_ns` is due.
-    pub(crate) const fn due_ns(&self, departure_ns: u64) -> u64 {
-        departure_ns.saturating_add(self.delay_ns)
+    /// What the packet of this number draws for itself.
+    pub(crate) fn draw(&mut self, number: u64) -> f64 {
+        self.jitter.draw(number)
     }
 
-    /// The latest departure whose packet may be due by `now_ns`, if any.
-    pub(crate) const fn latest_departure_ns(&self, now_ns: u64) -> Option<u64> {
-        now_ns.checked_sub(self.delay_ns)
+    /// The delay of a packet that leaves the link now.
+    pub(crate) fn of_packet_ns(&mut self, now_ns: u64, drawn: f64) -> u64 {
+        let mean_ns = match self.steps {
+            None => self.mean_ns,
+            Some(DelaySteps { every_ns, spread_ns }) => {
+                let step = now_ns.saturating_add(self.seeds.phase_ns(every_ns)) / every_ns.max(1);
+                // Uniform from `mean - spread` to `mean + spread`.
+                let width_ns = spread_ns.saturating_mul(2).saturating_add(1);
+                (self.mean_ns + self.step_stream.number(step) % width_ns).saturating_sub(spread_ns)
+            }
+        };
+        if !self.has_jitter {
+            return mean_ns;
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a delay to 53 bits")]
+        let delay_ns = mean_ns as f64 + self.jitter.offset_ns(now_ns, drawn);
+        #[expect(clippy::cast_possible_truncation, reason = "a delay of centuries saturates")]
+        #[expect(clippy::cast_sign_loss, reason = "at least 0")]
+        let delay_ns = delay_ns.max(0.0) as u64;
+        delay_ns
     }
+}
 
-    pub(crate) fn next_due_ns(&self) -> Option<u64> {
-        self.in_flight.front().map(|(due_ns, _)| *due_ns)
+/// The least that a direction as described may delay a packet.
+pub(crate) fn least_ns(direction: &Direction) -> u64 {
+    if direction.jitter.is_some() || direction.reorder.is_some() {
+        return 0;
     }
+    direction.delay_ns.saturating_sub(direction.delay_steps.map_or(0, |steps| steps.spread_ns))
+}
 
-    pub(crate) fn pop_due(&mut self, now_ns: u64) -> Option<(u64, P)> {
-        if self.next_due_ns()? <= now_ns { self.in_flight.pop_front() } else { None }
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statistics::{KS_999, kolmogorov_smirnov};
+    use crate::stream::Way;
 
-    pub(crate) fn len(&self) -> usize {
-        self.in_flight.len()
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn steps_are_held_and_uniform() {
+        let steps = DelaySteps { every_ns: 15_000 * MS, spread_ns: 8 * MS };
+        let direction = Direction { delay_ns: 20 * MS, delay_steps: Some(steps), ..Direction::default() };
+        let mut delay = Delay::new(&direction, Seeds::run(1, Way::Up));
+        let mut held = Vec::new();
+        for second in 0..150_000 {
+            let now_ns = delay.of_packet_ns(second * 1000 * MS, 0.0);
+            if held.last() != Some(&now_ns) {
+                held.push(now_ns);
+            }
+        }
+        assert!((10_000..=10_001).contains(&held.len()), "{} values in 10 000 periods", held.len());
+        assert!(held.iter().all(|ns| (12 * MS..=28 * MS).contains(ns)));
+        let values = held.into_iter().map(|ns| ns as f64).collect();
+        let distance = kolmogorov_smirnov(values, |ns| (ns / MS as f64 - 12.0) / 16.0);
+        assert!(distance < KS_999, "{distance}");
+        assert_eq!(least_ns(&direction), 12 * MS);
     }
 }

@@ -153,9 +153,10 @@ fn transmit<E: Endpoint>(
 
 #[cfg(test)]
 mod tests {
-    use model::network::{Direction, Queue};
+    use model::network::{Direction, Loss};
 
     use super::*;
+    use crate::{Seeds, Way};
 
     const MS: u64 = 1_000_000;
 
@@ -206,10 +207,13 @@ mod tests {
     }
 
     fn simulate(loss_share: f64, seed: u64, limit: u64) -> (Result<(), SimulationError>, u64) {
-        let direction =
-            Direction { delay_ns: 10 * MS, rate_bits_per_s: None, queue: Queue::Packets(10), loss_share };
+        let loss = Loss::Independent { share: loss_share };
+        let direction = Direction { delay_ns: 10 * MS, loss, ..Direction::default() };
         let sender = Sender { next: 0, last: 20, resend_at_ns: 0, done_ns: 0 };
-        let (up, down) = (Path::new(&direction, seed), Path::new(&direction, seed + 1));
+        let (up, down) = (
+            Path::new(&direction, Seeds::run(seed, Way::Up)),
+            Path::new(&direction, Seeds::run(seed, Way::Down)),
+        );
         let mut simulation = Simulation::new(sender, Echo::default(), up, down);
         let result = simulation.run_until(limit, |client, _| client.next == client.last);
         (result, simulation.client.done_ns)
@@ -236,14 +240,9 @@ mod tests {
 
     #[test]
     fn silence_is_an_error() {
-        let direction =
-            Direction { delay_ns: 0, rate_bits_per_s: None, queue: Queue::Packets(1), loss_share: 0.0 };
-        let mut simulation = Simulation::new(
-            Echo::default(),
-            Echo::default(),
-            Path::new(&direction, 1),
-            Path::new(&direction, 2),
-        );
+        let path = |way| Path::new(&Direction::default(), Seeds::run(1, way));
+        let mut simulation =
+            Simulation::new(Echo::default(), Echo::default(), path(Way::Up), path(Way::Down));
         let result = simulation.run_until(10, |_, _| false);
         assert_eq!(result, Err(SimulationError::Silent { now_ns: 0, events: 0 }));
     }

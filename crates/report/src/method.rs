@@ -2,9 +2,8 @@
 //! environment as it is stored.
 
 use model::assignment::Workload;
-use model::network::{Direction, Network, Queue};
+use model::network::{Network, describe_direction};
 use model::plan::Plan;
-use model::units;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -121,7 +120,7 @@ fn draw_network(network: &Network, servers: &[String]) -> Panel {
         let inner = if to > from { to - 7.0 } else { to + 7.0 };
         canvas.line(at(from, y), at(to, y), "wire");
         canvas.path(&[at(inner, y - 4.0), at(to, y), at(inner, y + 4.0)], "wire");
-        let (first, second) = direction_words(direction);
+        let (first, second) = describe_direction(direction);
         let room = right - left - 4.0;
         canvas.text(
             at(WIDTH / 2.0, y - 6.0),
@@ -140,21 +139,6 @@ fn draw_network(network: &Network, servers: &[String]) -> Panel {
         height: HEIGHT,
         body: canvas.finish(),
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
-fn direction_words(direction: &Direction) -> (String, String) {
-    let rate =
-        direction.rate_bits_per_s.map_or("no rate limit".to_owned(), |rate| units::format_rate(rate as f64));
-    let queue = match direction.queue {
-        Queue::Packets(packets) => format!("queue {packets} packets"),
-        Queue::Bytes(bytes) => format!("queue {}", units::format_bytes(bytes as f64)),
-    };
-    let loss = match direction.loss_share {
-        share if share > 0.0 => format!("{} loss, ", text::percent(share)),
-        _ => String::new(),
-    };
-    (format!("{} · {rate}", text::duration(direction.delay_ns)), format!("{loss}{queue}"))
 }
 
 /// What was held alike in every cell.

@@ -83,11 +83,12 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn direction()(n in prop::collection::vec(number(), 10)) -> DirectionReport {
+    fn direction()(n in prop::collection::vec(number(), 15)) -> DirectionReport {
         DirectionReport {
             packets_in: n[0], bytes_in: n[1], packets_out: n[2], bytes_out: n[3],
             lost_configured: n[4], lost_queue: n[5], lost_overload: n[6],
             lateness: Lateness { p50_ns: n[7], p99_ns: n[8], max_ns: n[9] },
+            lost_outage: n[10], lost_codel: n[11], marked: n[12], duplicated: n[13], reordered: n[14],
         }
     }
 }

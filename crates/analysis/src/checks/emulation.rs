@@ -22,6 +22,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
+    use model::network::Rate;
     use model::variant::Variant;
 
     use crate::fixtures::{Bench, fails, passes, silent};
@@ -32,8 +33,8 @@ mod tests {
         passes("emulation", &bench);
         bench.plan.networks[0].up.delay_ns = 0;
         bench.plan.networks[0].down.delay_ns = 0;
-        bench.plan.networks[0].down.rate_bits_per_s = None;
-        bench.plan.networks[0].up.rate_bits_per_s = None;
+        bench.plan.networks[0].down.rate = Rate::Unlimited;
+        bench.plan.networks[0].up.rate = Rate::Unlimited;
         silent("emulation", &bench);
     }
 

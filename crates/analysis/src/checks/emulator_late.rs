@@ -124,13 +124,14 @@ fn lengthening_ns(context: &Context<'_>, cell: &Cell, up_ns: f64, down_ns: f64) 
             ("handshake_time", _) => handshake * round_trip_ns,
             ("time_to_first_byte", _) => (handshake + 1.0) * round_trip_ns,
             ("page_load_time", Some(page)) => {
-                let network = context.plan.network_of(cell);
+                // A difference, so that what the network leaves to chance hardly matters.
+                let network = context.plan.network_of(cell).certain();
                 let mut late = network.clone();
                 late.up.delay_ns += number::nearest(up_ns);
                 late.down.delay_ns += number::nearest(down_ns);
                 let predict =
-                    |network| predict::predict_page_load_ns(page, network, group.variant, &context.plan.pins);
-                number::float(predict(&late).saturating_sub(predict(network)))
+                    |network| predict::certain_page_load_ns(page, network, group.variant, &context.plan.pins);
+                number::float(predict(&late).saturating_sub(predict(&network)))
             }
             _ => round_trip_ns,
         }

@@ -11,11 +11,11 @@ use engine::quic::QuicConfig;
 use engine::tls::tls_config;
 use engine::{Connection, Event, Handshake, Head, Input, Request, RequestId, Transmit};
 use model::assignment::Trust;
-use model::network::{Direction, Queue};
+use model::network::{Direction, Loss, Queue};
 use model::sample::{Failure, FailureKind};
 use model::{Outcome, Pins};
-use path::path::Path;
 use path::sim::{Endpoint, Simulation};
+use path::{Path, Seeds, Way};
 use quinn_proto::crypto::rustls::QuicServerConfig;
 use quinn_proto::{ConnectionHandle, DatagramEvent, Dir, StreamEvent, StreamId, VarInt};
 
@@ -534,11 +534,11 @@ impl Net {
     fn path(&self, seed: u64) -> Path<Vec<u8>> {
         let direction = Direction {
             delay_ns: self.rtt_ms * MS / 2,
-            rate_bits_per_s: None,
-            queue: Queue::Packets(100_000),
-            loss_share: self.loss_share,
+            queue: Queue::packets(100_000),
+            loss: Loss::Independent { share: self.loss_share },
+            ..Direction::default()
         };
-        Path::new(&direction, seed)
+        Path::new(&direction, Seeds::run(seed, Way::Up))
     }
 }
 

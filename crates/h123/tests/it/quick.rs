@@ -110,7 +110,7 @@ fn load_times_are_what_round_trips_and_rate_predict() {
     for (network, page) in both.filter(|(network, page)| network.name != "lan" || page.name != "small") {
         for variant in Variant::ALL {
             #[expect(clippy::cast_precision_loss, reason = "compared within per cents")]
-            let predicted = predict_page_load_ns(page, network, variant, &plan.pins) as f64;
+            let predicted = predict_page_load_ns(page, network, variant, &plan.pins).unwrap() as f64;
             let cell = cell(&summary, &[variant.name(), &page.name, &network.name]);
             let measured = median(cell, "page_load_time");
             let ratio = measured / predicted;

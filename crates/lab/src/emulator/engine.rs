@@ -3,9 +3,9 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc;
 
-use model::network::Direction;
+use model::Network;
 use model::record::{DirectionReport, Lateness, LinkReport};
-use path::{Cause, Fate, Path};
+use path::{Fate, Frame, Path, Seeds, Way};
 use rustix::event::{PollFd, PollFlags};
 use rustix::time::Timespec;
 
@@ -25,8 +25,8 @@ const ETHERNET_HEADER_BYTES: usize = 14;
 
 /// What the rest of the lab asks of the loop.
 pub(super) enum Command {
-    /// Begin anew with these directions (up, down) and seeds; all counters become zero.
-    Restart { directions: [Direction; 2], seeds: [u64; 2], done: mpsc::SyncSender<()> },
+    /// Begin anew with this network and seeds (up, down); all counters become zero.
+    Restart { network: Box<Network>, seeds: [Seeds; 2], done: mpsc::SyncSender<()> },
     /// Say what happened since the last restart.
     Report { answer: mpsc::SyncSender<Result<LinkReport, LabError>> },
     /// End.
@@ -53,9 +53,8 @@ pub(super) struct Engine {
 
 /// One direction: in at one port, out at the other.
 struct Line {
-    path: Path<Vec<u8>>,
-    delay_ns: u64,
-    batch: Vec<(u64, Vec<u8>)>,
+    path: Path<Frame>,
+    batch: Vec<(u64, Frame)>,
     bytes_out: u64,
     packets_out: u64,
     lost_overload: u64,
@@ -71,11 +70,11 @@ impl Engine {
         mtu_bytes: u32,
         commands: mpsc::Receiver<Command>,
         bell: OwnedFd,
-        directions: &[Direction; 2],
-        seeds: [u64; 2],
+        network: &Network,
+        seeds: [Seeds; 2],
     ) -> Engine {
         Engine {
-            lines: [Line::new(&directions[0], seeds[0]), Line::new(&directions[1], seeds[1])],
+            lines: Line::pair(network, seeds),
             ports,
             commands,
             bell,
@@ -111,12 +110,12 @@ impl Engine {
         let _: Result<_, _> = rustix::io::read(&self.bell, &mut [0; 8]);
         loop {
             match self.commands.try_recv() {
-                Ok(Command::Restart { directions, seeds, done }) => {
-                    for (side, (direction, seed)) in directions.iter().zip(seeds).enumerate() {
-                        while self.ports[side].receive(|_| ()) {}
-                        self.ports[side].take_ring_losses();
-                        self.lines[side] = Line::new(direction, seed);
+                Ok(Command::Restart { network, seeds, done }) => {
+                    for port in &mut self.ports {
+                        while port.receive(|_| ()) {}
+                        port.take_ring_losses();
                     }
+                    self.lines = Line::pair(&network, seeds);
                     self.cpu_at_restart_ns = thread_cpu_ns();
                     let _: Result<_, _> = done.send(());
                 }
@@ -169,7 +168,10 @@ impl Engine {
                 let arrival_ns = wall_clock
                     .to_monotonic_ns(frame.seconds, frame.nanoseconds)
                     .clamp(line.emptied_ns.min(now_ns), monotonic_ns());
-                line.handle_frame(arrival_ns, bytes);
+                line.handle_frame(arrival_ns, Frame(bytes));
+                while let Some(lost) = line.path.poll_lost() {
+                    keep(spare, lost.packet);
+                }
             });
             if !was_readable {
                 line.emptied_ns = now_ns;
@@ -193,14 +195,12 @@ impl Engine {
             if line.batch.is_empty() {
                 return;
             }
-            let sent = port.send(line.batch.iter().map(|(_, frame)| frame.as_slice()));
+            let sent = port.send(line.batch.iter().map(|(_, frame)| frame.0.as_slice()));
             let sent_ns = monotonic_ns();
             line.record(sent, sent_ns);
             self.lead.handle_sent(line.batch.len(), sent_ns - now_ns);
             for (_, frame) in line.batch.drain(..) {
-                if self.spare.len() < SPARE_FRAMES {
-                    self.spare.push(frame);
-                }
+                keep(&mut self.spare, frame);
             }
         }
     }
@@ -215,7 +215,7 @@ impl Engine {
         let (sleep_ns, spin_ns) = self.spin.plan(now_ns, due_ns);
         if sleep_ns > 0 {
             // Nothing that comes in from now on is due before the shortest delay has passed.
-            let quiet_ns = self.lines[0].delay_ns.min(self.lines[1].delay_ns) / 2;
+            let quiet_ns = self.lines.iter().map(|line| line.path.least_delay_ns()).min().unwrap_or(0) / 2;
             let is_by_time = was_busy && quiet_ns > 0;
             let slept_ns = if is_by_time { sleep_ns.min(quiet_ns).min(BUSY_SLEEP_NS) } else { sleep_ns };
             let is_rung = self.poll(Some(slept_ns), !is_by_time);
@@ -252,33 +252,43 @@ impl Engine {
     }
 }
 
+/// Keeps a spent buffer for a frame to come.
+fn keep(spare: &mut Vec<Vec<u8>>, frame: Frame) {
+    if spare.len() < SPARE_FRAMES {
+        spare.push(frame.0);
+    }
+}
+
 impl Line {
-    fn new(direction: &Direction, seed: u64) -> Line {
+    /// Up and down, from now on.
+    fn pair(network: &Network, seeds: [Seeds; 2]) -> [Line; 2] {
+        let start_ns = monotonic_ns();
+        [Line::new(network, Way::Up, seeds[0], start_ns), Line::new(network, Way::Down, seeds[1], start_ns)]
+    }
+
+    fn new(network: &Network, way: Way, seeds: Seeds, start_ns: u64) -> Line {
         Line {
-            path: Path::new(direction, seed),
-            delay_ns: direction.delay_ns,
+            path: Path::of_network(network, way, seeds, start_ns),
             batch: Vec::with_capacity(BATCH),
             bytes_out: 0,
             packets_out: 0,
             lost_overload: 0,
             lateness: Histogram::new(),
-            emptied_ns: monotonic_ns(),
+            emptied_ns: start_ns,
         }
     }
 
-    fn handle_frame(&mut self, arrival_ns: u64, frame: Vec<u8>) {
-        let length_bytes = frame.len() as u64;
-        match self.path.handle_packet(arrival_ns, length_bytes, frame) {
-            Fate::Lost(Cause::Capacity) => self.lost_overload += 1,
-            Fate::Queued | Fate::Lost(Cause::Configured | Cause::Queue) => {}
-        }
+    fn handle_frame(&mut self, arrival_ns: u64, frame: Frame) {
+        let length_bytes = frame.0.len() as u64;
+        // What becomes of it is counted by the path.
+        let _: Fate = self.path.handle_packet(arrival_ns, length_bytes, frame);
     }
 
     /// Accounts for a batch of which the kernel took the first `sent` frames.
     fn record(&mut self, sent: usize, now_ns: u64) {
         for (due_ns, frame) in &self.batch[..sent] {
             self.lateness.record(now_ns.saturating_sub(*due_ns));
-            self.bytes_out += frame.len() as u64;
+            self.bytes_out += frame.0.len() as u64;
         }
         self.packets_out += sent as u64;
         self.lost_overload += (self.batch.len() - sent) as u64;
@@ -292,8 +302,13 @@ impl Line {
             packets_out: self.packets_out,
             bytes_out: self.bytes_out,
             lost_configured: counters.lost_configured,
+            lost_outage: counters.lost_outage,
             lost_queue: counters.lost_queue,
-            lost_overload: self.lost_overload,
+            lost_codel: counters.lost_codel,
+            lost_overload: self.lost_overload + counters.lost_capacity,
+            marked: counters.marked,
+            duplicated: counters.duplicated,
+            reordered: counters.reordered,
             lateness: Lateness {
                 p50_ns: self.lateness.quantile(500),
                 p99_ns: self.lateness.quantile(990),

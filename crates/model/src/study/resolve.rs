@@ -121,7 +121,9 @@ fn resolve_networks(levels: &[Placed<String>], library: &impl Library) -> Result
             check_name(level, "", "a network", &known)?;
             let DataFile { file, text } =
                 library.network(&level.value).map_err(|problem| level.error(problem))?;
-            Network::parse(&level.value, Source { file: &file, text: &text })
+            Network::parse_with(&level.value, Source { file: &file, text: &text }, &|trace| {
+                library.trace(trace)
+            })
         })
         .collect()
 }

@@ -65,6 +65,10 @@ impl Library for TestLibrary {
         file("networks", NETWORKS, name)
     }
 
+    fn trace(&self, file: &str) -> Result<DataFile, String> {
+        Err(format!("found no trace `{file}`"))
+    }
+
     fn page(&self, name: &str) -> Result<DataFile, String> {
         file("pages", PAGES, name)
     }
@@ -357,7 +361,7 @@ fn faults_of_what_is_held() {
 
 #[test]
 fn a_fault_in_a_data_file_names_that_file() {
-    assert!(fault(9, "network = [\"broken\"]").starts_with("networks/broken.toml:3:7: found `150`"));
+    assert!(fault(9, "network = [\"broken\"]").starts_with("networks/broken.toml:3:7: `rtt`: found `150`"));
     assert!(fault(13, "page = \"broken\"").starts_with("pages/broken.toml:3:8: found `x`"));
     assert_fault(
         9,

@@ -260,9 +260,20 @@ fn direction_columns(
         ("lost_configured_count", "1", "frames dropped because the study asked for loss", |d| {
             &mut d.lost_configured
         }),
+        ("lost_outage_count", "1", "frames dropped because they arrived during an outage", |d| {
+            &mut d.lost_outage
+        }),
         ("lost_queue_count", "1", "frames dropped because the queue was full", |d| &mut d.lost_queue),
+        ("lost_codel_count", "1", "frames dropped by CoDel", |d| &mut d.lost_codel),
         ("lost_overload_count", "1", "frames dropped because the emulator could not keep up: a fault", |d| {
             &mut d.lost_overload
+        }),
+        ("marked_count", "1", "frames that CoDel marked (CE) and did not drop", |d| &mut d.marked),
+        ("duplicated_count", "1", "copies of frames that the network was asked to make", |d| {
+            &mut d.duplicated
+        }),
+        ("reordered_count", "1", "frames that left after one that had passed the link behind them", |d| {
+            &mut d.reordered
         }),
         ("late_p50_ns", "ns", "how late frames left against their due time: median", |d| {
             &mut d.lateness.p50_ns

@@ -1,0 +1,238 @@
+//! From what the file says to what holds: defaults, products, the timeline; contradictions are refused.
+
+use super::written::{self, Entry, Layer, Limit, Ways, Written};
+use super::{
+    Change, Direction, Discipline, Distribution, FULL_FRAME_BYTES, Jitter, Loss, Network, Order,
+    OutagePackets, Queue, QueueLimit, Rate, trace,
+};
+use crate::error::{InputError, Source};
+use crate::reader::Placed;
+use crate::study::DataFile;
+use crate::units::{self, NANOS_PER_MS, NANOS_PER_S};
+
+/// A jitter that keeps the order changes no faster than this, whatever its spread.
+const LEAST_DEFAULT_CORRELATION_NS: u64 = 50 * NANOS_PER_MS;
+const BITS_PER_BYTE: u128 = 8;
+
+type Traces<'a> = &'a dyn Fn(&str) -> Result<DataFile, String>;
+
+pub(super) fn resolve(name: &str, written: &Written, traces: Traces<'_>) -> Result<Network, InputError> {
+    let base = layers(&written.base);
+    refuse_idle_queue(written, &base)?;
+    let [up, down] = directions(&base, traces)?;
+    let network = Network {
+        name: name.to_owned(),
+        title: written.title.clone(),
+        source: written.source.clone(),
+        up,
+        down,
+        timeline: Vec::new(),
+    };
+    let timeline = timeline(&network, &base, &written.timeline, traces)?;
+    Ok(Network { timeline, ..network })
+}
+
+/// Up and down: what is said of one direction upon what is said of both.
+fn layers(ways: &Ways) -> [Layer; 2] {
+    let mut common = ways.common.clone();
+    if let Some(rtt) = &ways.rtt {
+        common.delay = Some(Placed { value: rtt.value / 2, place: rtt.place.clone() });
+    }
+    [ways.up.upon(&common), ways.down.upon(&common)]
+}
+
+/// The whole of both directions at every instant at which something changes.
+fn timeline(
+    network: &Network,
+    base: &[Layer; 2],
+    entries: &[Entry],
+    traces: Traces<'_>,
+) -> Result<Vec<Change>, InputError> {
+    let end_ns = |entry: &Entry| entry.lasts.as_ref().map(|lasts| entry.at.value.saturating_add(lasts.value));
+    let mut instants: Vec<u64> =
+        entries.iter().flat_map(|entry| [Some(entry.at.value), end_ns(entry)]).flatten().collect();
+    instants.sort_unstable();
+    instants.dedup();
+    let mut changes = Vec::new();
+    for at_ns in instants {
+        let holds =
+            |entry: &&Entry| entry.at.value <= at_ns && end_ns(entry).is_none_or(|end_ns| at_ns < end_ns);
+        let mut now = base.clone();
+        for entry in entries.iter().filter(holds) {
+            let [up, down] = layers(&entry.ways);
+            now = [up.upon(&now[0]), down.upon(&now[1])];
+        }
+        let [up, down] = directions(&now, traces)?;
+        for ((direction, before), layer) in [(&up, &network.up), (&down, &network.down)].into_iter().zip(&now)
+        {
+            if kind(direction) != kind(before)
+                && let Some(queue) = &layer.queue
+            {
+                return Err(
+                    queue.error("found another `discipline` on the timeline, expected one for the whole run")
+                );
+            }
+        }
+        let handover = entries.iter().any(|entry| entry.handover && entry.at.value == at_ns);
+        changes.push(Change { at_ns, up, down, handover });
+    }
+    Ok(changes)
+}
+
+fn kind(direction: &Direction) -> std::mem::Discriminant<Discipline> {
+    std::mem::discriminant(&direction.queue.discipline)
+}
+
+fn directions(layers: &[Layer; 2], traces: Traces<'_>) -> Result<[Direction; 2], InputError> {
+    let delay_ns = |layer: &Layer| layer.delay.as_ref().map_or(0, |delay| delay.value);
+    let rtt_ns = delay_ns(&layers[0]).saturating_add(delay_ns(&layers[1]));
+    Ok([direction(&layers[0], rtt_ns, traces)?, direction(&layers[1], rtt_ns, traces)?])
+}
+
+fn direction(layer: &Layer, rtt_ns: u64, traces: Traces<'_>) -> Result<Direction, InputError> {
+    let delay_ns = layer.delay.as_ref().map_or(0, |delay| delay.value);
+    let rate = layer.rate.as_ref().map_or(Ok(Rate::Unlimited), |rate| resolve_rate(rate, traces))?;
+    let queue = match &layer.queue {
+        Some(queue) => resolve_queue(queue, rtt_ns, rate.mean_bits_per_s())?,
+        None => Queue::default(),
+    };
+    if let Some(steps) = layer.delay_steps.as_ref().filter(|steps| steps.value.spread_ns > delay_ns) {
+        return Err(
+            steps.error("found a `spread` beyond the `delay`, expected at most the delay of this direction")
+        );
+    }
+    let reorder = layer.reorder.as_ref().filter(|reorder| reorder.value.share > 0.0);
+    if let Some(reorder) = reorder.filter(|_| delay_ns == 0) {
+        return Err(reorder.error(
+            "found `reorder` without a `delay`, expected one: a reordered packet is one that skips the delay",
+        ));
+    }
+    Ok(Direction {
+        outages: layer.outages.as_ref().map(|outages| outages.value),
+        loss: layer.loss.as_ref().map_or(Loss::None, |loss| loss.value),
+        lost_packets: layer.lose.as_ref().map_or(Vec::new(), |lose| lose.value.clone()),
+        duplicate_share: layer.duplicate.as_ref().map_or(0.0, |share| share.value),
+        queue,
+        rate,
+        delay_ns,
+        delay_steps: layer.delay_steps.as_ref().map(|steps| steps.value),
+        jitter: layer.jitter.as_ref().map_or(Ok(None), |jitter| resolve_jitter(jitter, delay_ns))?,
+        reorder: reorder.map(|reorder| reorder.value),
+    })
+}
+
+fn resolve_jitter(written: &Placed<written::Jitter>, delay_ns: u64) -> Result<Option<Jitter>, InputError> {
+    let written::Jitter { spread_ns, distribution, order } = written.value.clone();
+    if spread_ns == 0 {
+        return Ok(None);
+    }
+    if spread_ns > delay_ns {
+        return Err(written.error(format!(
+            "found a jitter of {} about a delay of {}, expected at most the delay of this direction",
+            duration(spread_ns),
+            duration(delay_ns)
+        )));
+    }
+    // So much longer than the spread has the correlation to be that the delay practically never falls faster than time
+    // goes by: once in ten million packets, and for the heavy tail of Pareto's in a hundred thousand.
+    let (least, usual) = match distribution {
+        Distribution::Normal | Distribution::Uniform => (8_u64, 10_u64),
+        Distribution::Pareto => (80, 100),
+    };
+    let order = match order {
+        written::Order::Free { correlation } => Order::Free { correlation },
+        written::Order::Kept { correlation: None } => {
+            Order::Kept { correlation_ns: usual.saturating_mul(spread_ns).max(LEAST_DEFAULT_CORRELATION_NS) }
+        }
+        written::Order::Kept { correlation: Some(correlation) }
+            if correlation.value < spread_ns.saturating_mul(least) =>
+        {
+            return Err(correlation.error(format!(
+                "found a correlation of {}, expected at least {least} times the spread, {}, so that packets stay in \
+                 order; or `order = \"free\"`",
+                duration(correlation.value),
+                duration(spread_ns.saturating_mul(least))
+            )));
+        }
+        written::Order::Kept { correlation: Some(correlation) } => {
+            Order::Kept { correlation_ns: correlation.value }
+        }
+    };
+    Ok(Some(Jitter { spread_ns, distribution, order }))
+}
+
+fn resolve_rate(written: &Placed<written::Rate>, traces: Traces<'_>) -> Result<Rate, InputError> {
+    let read = |file: &str| traces(file).map_err(|problem| written.error(format!("`rate`: {problem}")));
+    Ok(match &written.value {
+        written::Rate::Unlimited => Rate::Unlimited,
+        written::Rate::Constant(bits_per_s) => Rate::Constant { bits_per_s: *bits_per_s },
+        written::Rate::Varying { mean_bits_per_s, steps, drift } => {
+            Rate::Varying { mean_bits_per_s: *mean_bits_per_s, steps: *steps, drift: *drift }
+        }
+        written::Rate::Mahimahi(file) => {
+            let DataFile { file, text } = read(file)?;
+            Rate::Opportunities(trace::parse_mahimahi(Source { file: &file, text: &text })?)
+        }
+        written::Rate::Csv { file, repeat_ns } => {
+            let DataFile { file, text } = read(file)?;
+            Rate::Steps(trace::parse_csv(Source { file: &file, text: &text }, *repeat_ns)?)
+        }
+    })
+}
+
+fn resolve_queue(
+    queue: &Placed<written::Queue>,
+    rtt_ns: u64,
+    rate_bits_per_s: Option<u64>,
+) -> Result<Queue, InputError> {
+    let discipline = queue.value.discipline.unwrap_or(Discipline::DropTail);
+    let Some(limit) = &queue.value.limit else {
+        let limit = match discipline {
+            // RFC 8290, section 5.2.1: the reference implementation's limit.
+            Discipline::FqCodel { .. } => QueueLimit::Packets(10_240),
+            Discipline::DropTail | Discipline::Codel(_) => Queue::default().limit,
+        };
+        return Ok(Queue { limit, discipline });
+    };
+    let limit = match limit.value {
+        Limit::Packets(packets) => QueueLimit::Packets(packets),
+        Limit::Bytes(bytes) => QueueLimit::Bytes(bytes),
+        Limit::Product(factor) => {
+            let rate = rate_bits_per_s.ok_or_else(|| {
+                limit.error("found a queue in `bdp` without a `rate`, expected a rate or another unit")
+            })?;
+            let product = u128::from(rate) * u128::from(rtt_ns) / u128::from(NANOS_PER_S) / BITS_PER_BYTE;
+            #[expect(clippy::cast_precision_loss, reason = "a queue's size needs no more than 53 bits")]
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "saturates, and a queue so large is no limit"
+            )]
+            #[expect(clippy::cast_sign_loss, reason = "the factor is above 0")]
+            let bytes = (product as f64 * factor) as u64;
+            QueueLimit::Bytes(bytes.max(FULL_FRAME_BYTES))
+        }
+    };
+    Ok(Queue { limit, discipline })
+}
+
+/// A queue before a link that is never busy is a mistake.
+fn refuse_idle_queue(written: &Written, base: &[Layer; 2]) -> Result<(), InputError> {
+    let fills = |layer: &Layer| {
+        let is_limited =
+            layer.rate.as_ref().is_some_and(|rate| !matches!(rate.value, written::Rate::Unlimited));
+        let waits = |outages: &Placed<super::Outages>| outages.value.packets == OutagePackets::Wait;
+        is_limited || layer.outages.as_ref().is_some_and(waits)
+    };
+    let queue = base.iter().find_map(|layer| layer.queue.as_ref());
+    match queue {
+        Some(queue) if written.timeline.is_empty() && !base.iter().any(fills) => {
+            Err(queue.error("found a `queue` without a `rate`, expected a rate: nothing would ever wait"))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
+fn duration(ns: u64) -> String {
+    units::format_duration_ns(ns as f64)
+}

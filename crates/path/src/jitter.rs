@@ -1,0 +1,211 @@
+//! Jitter: by how much a packet's delay differs from its mean.
+
+use model::network::{self, Distribution, Order};
+use statrs::function::erf::erfc;
+
+use crate::stream::{Impairment, Seeds, Stream};
+use crate::wave::Wave;
+
+/// Pareto's shape, as in netem's table.
+const SHAPE: f64 = 3.0;
+/// What is beyond this quantile is cut off: the tail has no end.
+const CUT: f64 = 0.9999;
+
+/// The jitter of one direction.
+#[derive(Debug)]
+pub(crate) struct Jitter {
+    stream: Stream,
+    seeds: Seeds,
+    form: Option<Form>,
+}
+
+#[derive(Debug)]
+struct Form {
+    spread_ns: f64,
+    distribution: Distribution,
+    source: Source,
+}
+
+#[derive(Debug)]
+enum Source {
+    /// A function of time.
+    Wave(Wave),
+    /// A number for each packet, each correlated with the one before.
+    Packets { correlation: f64, last: f64 },
+}
+
+impl Jitter {
+    pub(crate) fn new(jitter: Option<network::Jitter>, seeds: Seeds) -> Self {
+        let mut new = Jitter { stream: seeds.stream(Impairment::Jitter), seeds, form: None };
+        new.change(jitter);
+        new
+    }
+
+    pub(crate) fn change(&mut self, jitter: Option<network::Jitter>) {
+        self.form = jitter.map(|jitter| Form {
+            spread_ns: float(jitter.spread_ns),
+            distribution: jitter.distribution,
+            source: match jitter.order {
+                Order::Kept { correlation_ns } => {
+                    Source::Wave(Wave::new(self.seeds.stream(Impairment::Jitter), correlation_ns))
+                }
+                Order::Free { correlation } => Source::Packets { correlation, last: self.stream.normal(0) },
+            },
+        });
+    }
+
+    /// What the packet of this number draws for itself, as a standard normal number; 0 where jitter is a function of
+    /// time.
+    pub(crate) fn draw(&mut self, number: u64) -> f64 {
+        let Some(Form { source: Source::Packets { correlation, last }, .. }) = &mut self.form else {
+            return 0.0;
+        };
+        let fresh = self.stream.normal(number);
+        // An autoregressive process of order 1 whose values are all standard normal.
+        *last = *correlation * *last + (1.0 - *correlation * *correlation).sqrt() * fresh;
+        *last
+    }
+
+    /// By how much the delay of a packet that enters the delay line now differs from the mean; `drawn` is what
+    /// [`Jitter::draw`] gave it.
+    pub(crate) fn offset_ns(&mut self, now_ns: u64, drawn: f64) -> f64 {
+        let Some(form) = &mut self.form else { return 0.0 };
+        let normal = match &mut form.source {
+            Source::Wave(wave) => wave.at(now_ns),
+            Source::Packets { .. } => drawn,
+        };
+        form.spread_ns * value(form.distribution, normal)
+    }
+}
+
+/// A standard normal number as one of the distribution, of mean 0, in units of the spread.
+fn value(distribution: Distribution, normal: f64) -> f64 {
+    match distribution {
+        Distribution::Normal => normal,
+        Distribution::Uniform => 1.0 - erfc(normal / std::f64::consts::SQRT_2),
+        Distribution::Pareto => {
+            let above = 1.0 - CUT * 0.5 * erfc(-normal / std::f64::consts::SQRT_2);
+            (above.powf(-1.0 / SHAPE) - PARETO_MEAN) / PARETO_DEVIATION
+        }
+    }
+}
+
+/// Mean and standard deviation of Pareto's distribution of shape 3 and scale 1, cut at `CUT`: with the largest value
+/// m = (1 - CUT)^(-1/3) its moments are E[x^n] = 3 / (3 - n) · (1 - m^(n - 3)) / (1 - m^-3). A test derives them again.
+const PARETO_MEAN: f64 = 1.496_918_039_768_929;
+const PARETO_DEVIATION: f64 = 0.787_575_279_608_147;
+
+#[expect(clippy::cast_precision_loss, reason = "a delay to 53 bits")]
+fn float(ns: u64) -> f64 {
+    ns as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statistics::{KS_999, kolmogorov_smirnov, standard_normal};
+    use crate::stream::Way;
+
+    const MS: u64 = 1_000_000;
+    const SPREAD_NS: u64 = 5 * MS;
+    const ALL: [Distribution; 3] = [Distribution::Normal, Distribution::Uniform, Distribution::Pareto];
+
+    fn jitter(distribution: Distribution, order: Order, seed: u64) -> Jitter {
+        Jitter::new(
+            Some(network::Jitter { spread_ns: SPREAD_NS, distribution, order }),
+            Seeds::run(seed, Way::Up),
+        )
+    }
+
+    /// The distribution function, in units of the spread.
+    fn distribution_function(distribution: Distribution) -> impl Fn(f64) -> f64 {
+        move |ns| {
+            let x = ns / SPREAD_NS as f64;
+            match distribution {
+                Distribution::Normal => standard_normal(x),
+                Distribution::Uniform => ((x + 1.0) / 2.0).clamp(0.0, 1.0),
+                Distribution::Pareto => (1.0 - (x * PARETO_DEVIATION + PARETO_MEAN).powf(-SHAPE)) / CUT,
+            }
+        }
+    }
+
+    #[test]
+    fn paretos_moments_are_right() {
+        let largest = (1.0 - CUT).powf(-1.0 / SHAPE);
+        let moment =
+            |n: f64| SHAPE / (SHAPE - n) * (1.0 - largest.powf(n - SHAPE)) / (1.0 - largest.powf(-SHAPE));
+        let deviation = (moment(2.0) - moment(1.0).powi(2)).sqrt();
+        assert!((moment(1.0) - PARETO_MEAN).abs() < 1e-9, "{}", moment(1.0));
+        assert!((deviation - PARETO_DEVIATION).abs() < 1e-9, "{deviation}");
+    }
+
+    #[test]
+    fn the_wave_passes_kolmogorov_smirnov() {
+        let order = Order::Kept { correlation_ns: 100 * MS };
+        for (distribution, seed) in ALL.into_iter().zip(1..) {
+            let mut jitter = jitter(distribution, order, seed);
+            let values = (0..20_000).map(|k| jitter.offset_ns(k * 237 * MS, 0.0)).collect();
+            let distance = kolmogorov_smirnov(values, distribution_function(distribution));
+            assert!(distance < KS_999, "{distribution:?}, seed {seed}: {distance}");
+        }
+    }
+
+    #[test]
+    fn packets_for_themselves_pass_kolmogorov_smirnov() {
+        for (distribution, seed) in ALL.into_iter().zip(4..) {
+            let mut jitter = jitter(distribution, Order::Free { correlation: 0.0 }, seed);
+            let values = (1..=20_000)
+                .map(|number| {
+                    let drawn = jitter.draw(number);
+                    jitter.offset_ns(0, drawn)
+                })
+                .collect();
+            let distance = kolmogorov_smirnov(values, distribution_function(distribution));
+            assert!(distance < KS_999, "{distribution:?}, seed {seed}: {distance}");
+        }
+    }
+
+    #[test]
+    fn correlated_packets_keep_the_distribution() {
+        const PACKETS: u64 = 400_000;
+        let mut jitter = jitter(Distribution::Normal, Order::Free { correlation: 0.25 }, 7);
+        let drawn: Vec<f64> = (1..=PACKETS).map(|number| jitter.draw(number)).collect();
+        let correlation = drawn.windows(2).map(|pair| pair[0] * pair[1]).sum::<f64>()
+            / drawn.iter().map(|x| x * x).sum::<f64>();
+        assert!((correlation - 0.25).abs() < 0.006, "{correlation}");
+        // Every eighth is independent of the others for all that matters.
+        let values = drawn.into_iter().step_by(8).collect();
+        let distance = kolmogorov_smirnov(values, standard_normal);
+        assert!(distance < KS_999, "{distance}");
+    }
+
+    /// With the least correlation that a description may ask for, no delay falls faster than time goes by.
+    #[test]
+    fn the_wave_keeps_the_order() {
+        for (distribution, least, most_share) in [
+            (Distribution::Normal, 8, 1e-5),
+            (Distribution::Uniform, 8, 1e-7),
+            (Distribution::Pareto, 80, 1e-4),
+        ] {
+            let mut jitter = jitter(distribution, Order::Kept { correlation_ns: least * SPREAD_NS }, 11);
+            const STEP_NS: u64 = 10_000;
+            const STEPS: u64 = 2_000_000;
+            let mut last = f64::MIN;
+            let mut falls = 0;
+            for step in 0..STEPS {
+                let arrival = (step * STEP_NS) as f64 + jitter.offset_ns(step * STEP_NS, 0.0);
+                falls += u64::from(arrival < last);
+                last = arrival;
+            }
+            let share = falls as f64 / STEPS as f64;
+            assert!(share <= most_share, "{distribution:?}: {share}");
+        }
+    }
+
+    #[test]
+    fn none_is_none() {
+        let mut none = Jitter::new(None, Seeds::run(1, Way::Up));
+        let drawn = none.draw(1);
+        assert!(drawn == 0.0 && none.offset_ns(5, drawn) == 0.0);
+    }
+}

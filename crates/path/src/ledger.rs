@@ -1,0 +1,104 @@
+//! What happened to packets: counts, and those that were lost.
+
+use std::collections::VecDeque;
+
+/// So many lost packets wait to be fetched; beyond that they are dropped unseen (and counted all the same).
+const MOST_KEPT: usize = 1024;
+
+/// Why a packet was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The network was asked to lose a share of its packets, or this one.
+    Configured,
+    /// It arrived during an outage.
+    Outage,
+    /// The waiting room before the link was full.
+    Queue,
+    /// CoDel shortened a queue that had stood too long.
+    Codel,
+    /// The direction held [`crate::path::CAPACITY_PACKETS`] already: a limit of this program, not of the network.
+    Capacity,
+}
+
+/// A packet that was lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lost<P> {
+    /// When.
+    pub at_ns: u64,
+    /// Why.
+    pub cause: Cause,
+    /// Its number in this direction, from 1.
+    pub number: u64,
+    /// The packet.
+    pub packet: P,
+}
+
+/// What happened so far. Every packet in, and every copy, is in exactly one of out, lost and inside.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets handed in.
+    pub packets_in: u64,
+    /// Their bytes.
+    pub bytes_in: u64,
+    /// Packets released, copies included.
+    pub packets_out: u64,
+    /// Their bytes.
+    pub bytes_out: u64,
+    /// Packets lost because the network was asked to.
+    pub lost_configured: u64,
+    /// Packets lost in an outage.
+    pub lost_outage: u64,
+    /// Packets lost because the queue was full.
+    pub lost_queue: u64,
+    /// Packets lost to CoDel.
+    pub lost_codel: u64,
+    /// Packets lost because of [`crate::path::CAPACITY_PACKETS`].
+    pub lost_capacity: u64,
+    /// Packets that CoDel marked and did not drop.
+    pub marked: u64,
+    /// Copies made.
+    pub duplicated: u64,
+    /// Packets released after one that left the link behind them (RFC 4737, section 3.3).
+    pub reordered: u64,
+    /// Packets that waited for the one ahead of them, because jitter that keeps the order fell faster than time went by:
+    /// next to none, or the jitter is not what was asked for.
+    pub held_back: u64,
+}
+
+impl Counters {
+    /// Packets lost, whatever the cause.
+    pub const fn lost(&self) -> u64 {
+        self.lost_configured + self.lost_outage + self.lost_queue + self.lost_codel + self.lost_capacity
+    }
+}
+
+/// The counters, and the lost packets until somebody fetches them.
+#[derive(Debug)]
+pub(crate) struct Ledger<P> {
+    pub(crate) counters: Counters,
+    lost: VecDeque<Lost<P>>,
+}
+
+impl<P> Ledger<P> {
+    pub(crate) fn new() -> Self {
+        Ledger { counters: Counters::default(), lost: VecDeque::new() }
+    }
+
+    pub(crate) fn lose(&mut self, at_ns: u64, cause: Cause, number: u64, packet: P) {
+        let counters = &mut self.counters;
+        *match cause {
+            Cause::Configured => &mut counters.lost_configured,
+            Cause::Outage => &mut counters.lost_outage,
+            Cause::Queue => &mut counters.lost_queue,
+            Cause::Codel => &mut counters.lost_codel,
+            Cause::Capacity => &mut counters.lost_capacity,
+        } += 1;
+        if self.lost.len() < MOST_KEPT {
+            self.lost.push_back(Lost { at_ns, cause, number, packet });
+        }
+    }
+
+    pub(crate) fn poll_lost(&mut self) -> Option<Lost<P>> {
+        self.lost.pop_front()
+    }
+}
