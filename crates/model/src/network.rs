@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{InputError, Source};
 use crate::study::DataFile;
 
+mod forms;
 mod resolve;
 pub mod trace;
 mod words;

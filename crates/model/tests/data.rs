@@ -114,3 +114,17 @@ fn every_study_becomes_a_plan() {
         assert!(!plan.runs.is_empty(), "{file}");
     }
 }
+
+/// The TOML in the documentation of networks that begins with a title is a network.
+#[test]
+fn the_networks_in_the_documentation_can_be_read() {
+    #[expect(clippy::disallowed_methods, reason = "only this test reads files, the crate does not")]
+    let text = std::fs::read_to_string(folder("docs").join("networks.md")).unwrap();
+    let blocks = text.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let networks: Vec<&str> = blocks.filter(|block| block.starts_with("title")).collect();
+    assert_eq!(networks.len(), 3);
+    for text in networks {
+        Network::parse("n", Source { file: "docs/networks.md", text })
+            .unwrap_or_else(|error| panic!("{error}\n{text}"));
+    }
+}

@@ -10,6 +10,7 @@
 
 mod delay;
 mod duplicate;
+pub mod fuzz_targets;
 pub mod ip;
 mod jitter;
 mod ledger;

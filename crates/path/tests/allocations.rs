@@ -1,8 +1,6 @@
 //! A path that has warmed up allocates nothing, whatever it does to packets. (Copies of duplicated packets are the
 //! exception: whoever hands packets in owns their buffers, so a copy needs one of its own.)
 
-#![expect(clippy::unwrap_used, reason = "a test may fail loudly, in its helpers too")]
-
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 

@@ -398,7 +398,7 @@ proptest! {
         let plain = run(&Direction { jitter: None, reorder: None, delay_steps: None, ..unlimited.clone() });
         prop_assert!(plain.keys().eq(all.keys()));
         // With copies too.
-        let twice = run(&Direction { duplicate_share: 0.5, ..unlimited.clone() });
+        let twice = run(&Direction { duplicate_share: 0.5, ..unlimited });
         prop_assert!(twice.keys().eq(all.keys()));
     }
 }

@@ -1,0 +1,172 @@
+//! What a fuzzer calls: descriptions, traces and frames made of any bytes. Nothing may panic, hang or lose count, and what is
+//! refused is refused with a sentence. `tests` runs each on mutations of a small corpus from a fixed seed.
+
+use model::Network;
+use model::error::Source;
+use model::network::{Direction, OutagePackets, Rate, trace};
+use model::study::DataFile;
+
+use crate::{Fate, Frame, Packet, Path, Seeds, Way};
+
+const PACKETS: u64 = 64;
+
+/// A network file; where it can be read, packets go through it.
+pub fn network(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let traces = |file: &str| match file {
+        "a.trace" => Ok(DataFile { file: file.to_owned(), text: "1\n2\n2\n".to_owned() }),
+        "a.csv" => {
+            Ok(DataFile { file: file.to_owned(), text: "0s,1Mbit/s\n1s,0bit/s\n2s,9Mbit/s\n".to_owned() })
+        }
+        _ => Err(format!("there is no {file}")),
+    };
+    match Network::parse_with("n", Source { file: "n.toml", text }, &traces) {
+        Ok(network) => [Way::Up, Way::Down].into_iter().for_each(|way| run(&network, way)),
+        Err(error) => {
+            assert!(error.to_string().contains("n.toml") || error.to_string().contains("a."), "{error}")
+        }
+    }
+}
+
+/// A Mahimahi trace and a table of times and rates.
+pub fn trace(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let source = Source { file: "t", text };
+    let mut rates = Vec::new();
+    rates.extend(trace::parse_mahimahi(source).map(Rate::Opportunities));
+    for repeat_ns in [None, Some(1_000_000_000)] {
+        rates.extend(trace::parse_csv(source, repeat_ns).map(Rate::Steps));
+    }
+    for rate in rates {
+        let down = Direction { rate, ..Direction::default() };
+        run(&Network { down, ..Network::default() }, Way::Down);
+    }
+}
+
+/// A frame that a router marks and sorts into a flow.
+pub fn frame(data: &[u8]) {
+    let mut frame = Frame(data.to_vec());
+    let flow = frame.flow(1);
+    let is_marked = frame.mark_congestion();
+    assert_eq!(frame.0.len(), data.len(), "a mark changes no length");
+    assert!(is_marked || frame.0 == data, "what is not marked stays as it is");
+    assert_eq!(frame.flow(1), flow, "a mark changes no flow");
+    assert_eq!(frame.mark_congestion(), is_marked, "marked twice is marked");
+}
+
+fn run(network: &Network, way: Way) {
+    let mut path = Path::of_network(network, way, Seeds::run(1, way), 5);
+    let mut queued = 0;
+    for packet in 0..PACKETS {
+        let arrival_ns = packet * 700_000;
+        queued += u64::from(path.handle_packet(arrival_ns, 60 + packet * 20, packet) == Fate::Queued);
+        while path.poll_release(arrival_ns).is_some() {}
+    }
+    // So many polls as there can be things to happen, with room; a link that never sends asks for none.
+    for _ in 0..100 * PACKETS {
+        let Some(next_ns) = path.next_release_ns() else { break };
+        while path.poll_release(next_ns).is_some() {}
+    }
+    let counters = path.counters();
+    let waits_for_ever = path.held_packets() as u64;
+    assert!(queued <= PACKETS, "each packet has one fate");
+    assert_eq!(
+        counters.packets_in + counters.duplicated,
+        counters.packets_out + counters.lost() + waits_for_ever,
+        "every packet is in one place"
+    );
+    let may_stop = network
+        .timeline
+        .iter()
+        .flat_map(|change| [&change.up, &change.down])
+        .any(|direction| direction.outages.is_some_and(|outages| outages.packets == OutagePackets::Wait));
+    assert!(waits_for_ever == 0 || may_stop, "{waits_for_ever} packets never come out");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stream::{Impairment, Stream};
+
+    const NETWORKS: &[&str] = &[
+        "title='x'\nsource='y'\nrtt='40ms'\njitter={spread='2ms',distribution='pareto'}\nrate='5Mbit/s'\nqueue='1bdp'\n",
+        "title='x'\nsource='y'\ndelay='9ms'\nloss={share='2%',burst='4 packets'}\nlose=['3','9-12']\nreorder={share='25%',gap=5}\n\
+         [[timeline]]\nat='12ms'\nfor='3ms'\noutage='wait'\n[[timeline]]\nat='20ms'\nhandover=true\n",
+        "title='x'\nsource='y'\nrate={mean='2Mbit/s',steps={every='15ms',spread='30%'},drift={over='9ms',spread='40%'}}\n\
+         queue={limit='20 packets',discipline='fq-codel',ecn=true}\nduplicate='10%'\n",
+        "title='x'\nsource='y'\nrate={mahimahi='a.trace'}\noutages={every='20ms',lasts='5ms',at_random=true}\n\
+         [up]\nrate={csv='a.csv',repeat='3s'}\nloss={p='1%',r='9%',h='50%',k='90%'}\n",
+    ];
+    const TRACES: &[&str] =
+        &["0\n1\n1\n5 # x\n", "0s,10Mbit/s\n1.5s,250kbit/s\n", "time_ms,rate_kbit_s\n0,10\n3,0\n9,2\n"];
+    const MUTATIONS: u64 = 3000;
+
+    struct Random(Stream, u64);
+
+    impl Random {
+        fn below(&mut self, limit: usize) -> usize {
+            self.1 += 1;
+            usize::try_from(self.0.number(self.1) >> 33).unwrap() % limit.max(1)
+        }
+
+        /// One of the corpus with some bytes changed, cut, repeated, or put in from another.
+        fn mutated(&mut self, corpus: &[&[u8]]) -> Vec<u8> {
+            let mut bytes = corpus[self.below(corpus.len())].to_vec();
+            for _ in 0..self.below(5) {
+                let at = self.below(bytes.len());
+                let other = corpus[self.below(corpus.len())];
+                match self.below(5) {
+                    0 if !bytes.is_empty() => bytes[at] = b"0123456789.-'={}[]\n%"[self.below(20)],
+                    1 => bytes.truncate(at),
+                    2 => {
+                        let end = (at + self.below(12)).min(bytes.len());
+                        bytes.drain(at..end);
+                    }
+                    3 => bytes.extend_from_slice(&other[self.below(other.len())..]),
+                    _ => bytes.insert(at, b"0123456789smMk,#"[self.below(16)]),
+                }
+            }
+            bytes
+        }
+    }
+
+    fn random(seed: u64) -> Random {
+        Random(Seeds::run(seed, Way::Up).stream(Impairment::Loss), 0)
+    }
+
+    fn bytes<'a>(corpus: &[&'a str]) -> Vec<&'a [u8]> {
+        corpus.iter().map(|text| text.as_bytes()).collect()
+    }
+
+    #[test]
+    fn the_corpus_itself_is_read() {
+        for text in &NETWORKS[..3] {
+            Network::parse("n", Source { file: "n.toml", text }).unwrap();
+        }
+        assert!(trace::parse_mahimahi(Source { file: "t", text: TRACES[0] }).is_ok());
+        assert!(trace::parse_csv(Source { file: "t", text: TRACES[1] }, None).is_ok());
+    }
+
+    #[test]
+    fn networks_and_traces_of_any_bytes() {
+        let mut random = random(1);
+        let (networks, traces) = (bytes(NETWORKS), bytes(TRACES));
+        for _ in 0..MUTATIONS {
+            network(&random.mutated(&networks));
+            trace(&random.mutated(&traces));
+        }
+    }
+
+    #[test]
+    fn frames_of_any_bytes() {
+        let mut random = random(2);
+        for _ in 0..MUTATIONS {
+            let mut bytes: Vec<u8> =
+                (0..random.below(80)).map(|_| u8::try_from(random.below(256)).unwrap()).collect();
+            if let Some(kind) = bytes.get_mut(12..15) {
+                kind.copy_from_slice(if random.below(2) == 0 { &[8, 0, 0x45] } else { &[0x86, 0xdd, 0x6e] });
+            }
+            frame(&bytes);
+        }
+    }
+}
