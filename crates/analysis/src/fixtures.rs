@@ -1,7 +1,7 @@
 //! A study whose runs are all well, for tests to break.
 
 use model::assignment::{ClientReport, Workload};
-use model::network::{Direction, Network, Rate};
+use model::network::{Direction, LinkRate, Network};
 use model::page::{Page, Resource, ResourceKind};
 use model::pins::Pins;
 use model::plan::{Cell, ClientGroup, Level, NamedWorkload, PLAN_VERSION, Plan, PlannedRun, ServerChain};
@@ -79,7 +79,7 @@ impl Bench {
         let network = &mut self.plan.networks[0];
         for direction in [&mut network.up, &mut network.down] {
             direction.delay_ns = 150_000;
-            direction.rate = Rate::Unlimited;
+            direction.rate = LinkRate::Unlimited;
         }
         for record in &mut self.records {
             for sample in &mut record.samples {
@@ -160,7 +160,7 @@ pub(crate) fn page() -> Page {
 }
 
 pub(crate) fn network(rtt_ns: u64, rate_bits_per_s: Option<u64>) -> Network {
-    let rate = rate_bits_per_s.map_or(Rate::Unlimited, |bits_per_s| Rate::Constant { bits_per_s });
+    let rate = rate_bits_per_s.map_or(LinkRate::Unlimited, |bits_per_s| LinkRate::Constant { bits_per_s });
     let direction = Direction { delay_ns: rtt_ns / 2, rate, ..Direction::default() };
     Network {
         name: "n".to_owned(),

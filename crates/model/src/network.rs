@@ -71,7 +71,7 @@ pub struct Direction {
     /// Waiting room before the rate.
     pub queue: Queue,
     /// Rate of the link, counted over whole Ethernet frames without checksum (as netem counts).
-    pub rate: Rate,
+    pub rate: LinkRate,
     /// Propagation delay.
     pub delay_ns: u64,
     /// Steps that the delay makes.
@@ -240,7 +240,7 @@ impl Default for Codel {
 /// How fast the link sends.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Rate {
+pub enum LinkRate {
     /// A packet takes no time.
     #[default]
     Unlimited,
@@ -266,11 +266,11 @@ pub enum Rate {
     Opportunities(Opportunities),
 }
 
-impl Rate {
+impl LinkRate {
     /// The rate where it is the same at all times.
     pub const fn constant_bits_per_s(&self) -> Option<u64> {
         match self {
-            Rate::Constant { bits_per_s } => Some(*bits_per_s),
+            LinkRate::Constant { bits_per_s } => Some(*bits_per_s),
             _ => None,
         }
     }
@@ -278,11 +278,11 @@ impl Rate {
     /// The mean over time; `None` where it is unlimited.
     pub fn mean_bits_per_s(&self) -> Option<u64> {
         match self {
-            Rate::Unlimited => None,
-            Rate::Constant { bits_per_s } => Some(*bits_per_s),
-            Rate::Varying { mean_bits_per_s, .. } => Some(*mean_bits_per_s),
-            Rate::Steps(steps) => Some(steps.mean_bits_per_s()),
-            Rate::Opportunities(opportunities) => Some(opportunities.mean_bits_per_s()),
+            LinkRate::Unlimited => None,
+            LinkRate::Constant { bits_per_s } => Some(*bits_per_s),
+            LinkRate::Varying { mean_bits_per_s, .. } => Some(*mean_bits_per_s),
+            LinkRate::Steps(steps) => Some(steps.mean_bits_per_s()),
+            LinkRate::Opportunities(opportunities) => Some(opportunities.mean_bits_per_s()),
         }
     }
 }
@@ -362,8 +362,8 @@ impl Direction {
     /// The part whose outcome is certain: delay, queue and a constant rate. What is left to chance or to time is left out.
     pub fn certain(&self) -> Direction {
         let rate = match &self.rate {
-            Rate::Constant { bits_per_s } => Rate::Constant { bits_per_s: *bits_per_s },
-            _ => Rate::Unlimited,
+            LinkRate::Constant { bits_per_s } => LinkRate::Constant { bits_per_s: *bits_per_s },
+            _ => LinkRate::Unlimited,
         };
         Direction { delay_ns: self.delay_ns, rate, queue: self.queue, ..Direction::default() }
     }

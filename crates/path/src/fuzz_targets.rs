@@ -3,7 +3,7 @@
 
 use model::Network;
 use model::error::Source;
-use model::network::{Direction, OutagePackets, Rate, trace};
+use model::network::{Direction, LinkRate, OutagePackets, trace};
 use model::study::DataFile;
 
 use crate::{Fate, Frame, Packet, Path, Seeds, Way};
@@ -33,9 +33,9 @@ pub fn trace(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let source = Source { file: "t", text };
     let mut rates = Vec::new();
-    rates.extend(trace::parse_mahimahi(source).map(Rate::Opportunities));
+    rates.extend(trace::parse_mahimahi(source).map(LinkRate::Opportunities));
     for repeat_ns in [None, Some(1_000_000_000)] {
-        rates.extend(trace::parse_csv(source, repeat_ns).map(Rate::Steps));
+        rates.extend(trace::parse_csv(source, repeat_ns).map(LinkRate::Steps));
     }
     for rate in rates {
         let down = Direction { rate, ..Direction::default() };

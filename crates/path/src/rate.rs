@@ -1,6 +1,6 @@
 //! The link: one packet at a time, at a rate that may vary, exact to a fraction of a nanosecond.
 
-use model::network::{Direction, Rate};
+use model::network::{Direction, LinkRate};
 
 use crate::opportunities::Opportunities;
 use crate::outage::Outage;
@@ -166,15 +166,17 @@ impl Link {
 }
 
 impl Capacity {
-    fn new(rate: &Rate, seeds: Seeds) -> Capacity {
+    fn new(rate: &LinkRate, seeds: Seeds) -> Capacity {
         match rate {
-            Rate::Unlimited => Capacity::Unlimited,
-            Rate::Constant { bits_per_s } => Capacity::Constant(*bits_per_s),
-            Rate::Varying { mean_bits_per_s, steps, drift } => {
+            LinkRate::Unlimited => Capacity::Unlimited,
+            LinkRate::Constant { bits_per_s } => Capacity::Constant(*bits_per_s),
+            LinkRate::Varying { mean_bits_per_s, steps, drift } => {
                 Capacity::Varying(Varying::new(*mean_bits_per_s, *steps, *drift, seeds))
             }
-            Rate::Steps(steps) => Capacity::Steps(Steps(steps.clone())),
-            Rate::Opportunities(opportunities) => Capacity::Opportunities(Opportunities::new(opportunities)),
+            LinkRate::Steps(steps) => Capacity::Steps(Steps(steps.clone())),
+            LinkRate::Opportunities(opportunities) => {
+                Capacity::Opportunities(Opportunities::new(opportunities))
+            }
         }
     }
 
@@ -219,7 +221,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn link(rate: Rate) -> Link {
+    fn link(rate: LinkRate) -> Link {
         Link::new(&Direction { rate, ..Direction::default() }, Seeds::run(1, Way::Up))
     }
 
@@ -230,7 +232,7 @@ mod tests {
 
     #[test]
     fn serialisation_time_is_exact() {
-        let mut link = link(Rate::Constant { bits_per_s: 50_000_000 });
+        let mut link = link(LinkRate::Constant { bits_per_s: 50_000_000 });
         assert_eq!(send(&mut link, 0, 1514), 242_240);
         assert_eq!(send(&mut link, 0, 1514), 484_480, "a busy link queues");
         assert_eq!(send(&mut link, MS, 1514), 1_242_240, "an idle link starts at the arrival");
@@ -240,7 +242,7 @@ mod tests {
     fn a_busy_link_does_not_drift() {
         const PACKETS: u64 = 1_000_000;
         for bits_per_s in [3, 9_999_991, 49_999_999, 1_000_000_007] {
-            let mut link = link(Rate::Constant { bits_per_s });
+            let mut link = link(LinkRate::Constant { bits_per_s });
             let mut bits = 0_u128;
             let mut departure_ns = 0;
             for packet in 0..PACKETS {
@@ -257,7 +259,7 @@ mod tests {
     fn a_table_is_followed_to_the_bit() {
         // 1 Mbit/s for 10 ms, nothing for 10 ms, 2 Mbit/s for 10 ms, then anew: 30 000 bits each 30 ms.
         let steps = vec![(0, 1_000_000), (10 * MS, 0), (20 * MS, 2_000_000)];
-        let mut link = link(Rate::Steps(RateSteps { steps, repeat_ns: Some(30 * MS) }));
+        let mut link = link(LinkRate::Steps(RateSteps { steps, repeat_ns: Some(30 * MS) }));
         // 10 000 bits until 10 ms, the rest of 12 000 from 20 ms on.
         assert_eq!(send(&mut link, 0, 1500), 21 * MS);
         assert_eq!(send(&mut link, 0, 1500), 27 * MS);
@@ -275,7 +277,7 @@ mod tests {
     #[test]
     fn the_last_rate_holds_for_ever() {
         let steps = RateSteps { steps: vec![(0, 8_000), (1000 * MS, 8_000_000)], repeat_ns: None };
-        let mut link = link(Rate::Steps(steps));
+        let mut link = link(LinkRate::Steps(steps));
         assert_eq!(send(&mut link, 0, 500), 500 * MS);
         assert_eq!(send(&mut link, 0, 1000), 1000 * MS + MS / 2, "half at the old rate, half at the new");
         assert_eq!(send(&mut link, 10_000 * MS, 1000), 10_001 * MS);
@@ -287,19 +289,19 @@ mod tests {
             packets: OutagePackets::Wait,
             times: OutageTimes::Every { every_ns: 100 * MS, lasts_ns: 20 * MS, at_random: false },
         };
-        for rate in [Rate::Unlimited, Rate::Constant { bits_per_s: 8_000_000 }] {
+        for rate in [LinkRate::Unlimited, LinkRate::Constant { bits_per_s: 8_000_000 }] {
             let direction = Direction { rate, outages: Some(outages), ..Direction::default() };
             let seeds = Seeds::run(1, Way::Up);
             let mut link = Link::new(&direction, seeds);
             let begins_ns = 100 * MS - seeds.phase_ns(100 * MS);
-            let took_ns = if direction.rate == Rate::Unlimited { 0 } else { MS };
+            let took_ns = if direction.rate == LinkRate::Unlimited { 0 } else { MS };
             assert_eq!(send(&mut link, begins_ns + 5 * MS, 1000), begins_ns + 20 * MS + took_ns);
         }
     }
 
     #[test]
     fn a_link_that_never_sends_says_so() {
-        assert_eq!(send(&mut link(Rate::Constant { bits_per_s: 0 }), 5, 100), u64::MAX);
+        assert_eq!(send(&mut link(LinkRate::Constant { bits_per_s: 0 }), 5, 100), u64::MAX);
         let outages = Outages { packets: OutagePackets::Wait, times: OutageTimes::Always };
         let direction = Direction { outages: Some(outages), ..Direction::default() };
         assert_eq!(Link::new(&direction, Seeds::run(1, Way::Up)).start_ns(7), u64::MAX);

@@ -22,7 +22,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use model::network::Rate;
+    use model::network::LinkRate;
     use model::variant::Variant;
 
     use crate::fixtures::{Bench, fails, passes, silent};
@@ -33,8 +33,8 @@ mod tests {
         passes("emulation", &bench);
         bench.plan.networks[0].up.delay_ns = 0;
         bench.plan.networks[0].down.delay_ns = 0;
-        bench.plan.networks[0].down.rate = Rate::Unlimited;
-        bench.plan.networks[0].up.rate = Rate::Unlimited;
+        bench.plan.networks[0].down.rate = LinkRate::Unlimited;
+        bench.plan.networks[0].up.rate = LinkRate::Unlimited;
         silent("emulation", &bench);
     }
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use lab::{Lab, PairSpec};
-use model::network::{Direction, Loss, Queue, Rate};
+use model::network::{Direction, LinkRate, Loss, Queue};
 use model::{Network, Pins};
 
 pub(crate) const MS: u64 = 1_000_000;
@@ -11,7 +11,7 @@ pub(crate) const MS: u64 = 1_000_000;
 pub(crate) fn network(rtt_ns: u64, rate_bits_per_s: Option<u64>, loss_share: f64) -> Network {
     let product = u128::from(rate_bits_per_s.unwrap_or(0)) * u128::from(rtt_ns) / 8_000_000_000;
     let queue = Queue::bytes(u64::try_from(product).unwrap().max(100_000));
-    let rate = rate_bits_per_s.map_or(Rate::Unlimited, |bits_per_s| Rate::Constant { bits_per_s });
+    let rate = rate_bits_per_s.map_or(LinkRate::Unlimited, |bits_per_s| LinkRate::Constant { bits_per_s });
     let loss = Loss::Independent { share: loss_share };
     let direction = Direction { delay_ns: rtt_ns / 2, rate, queue, loss, ..Direction::default() };
     Network {

@@ -2,8 +2,8 @@
 
 use super::written::{self, Entry, Layer, Limit, Ways, Written};
 use super::{
-    Change, Direction, Discipline, Distribution, FULL_FRAME_BYTES, Jitter, Loss, Network, Order,
-    OutagePackets, Queue, QueueLimit, Rate, trace,
+    Change, Direction, Discipline, Distribution, FULL_FRAME_BYTES, Jitter, LinkRate, Loss, Network, Order,
+    OutagePackets, Queue, QueueLimit, trace,
 };
 use crate::error::{InputError, Source};
 use crate::reader::Placed;
@@ -91,7 +91,7 @@ fn directions(layers: &[Layer; 2], traces: Traces<'_>) -> Result<[Direction; 2],
 
 fn direction(layer: &Layer, rtt_ns: u64, traces: Traces<'_>) -> Result<Direction, InputError> {
     let delay_ns = layer.delay.as_ref().map_or(0, |delay| delay.value);
-    let rate = layer.rate.as_ref().map_or(Ok(Rate::Unlimited), |rate| resolve_rate(rate, traces))?;
+    let rate = layer.rate.as_ref().map_or(Ok(LinkRate::Unlimited), |rate| resolve_rate(rate, traces))?;
     let queue = match &layer.queue {
         Some(queue) => resolve_queue(queue, rtt_ns, rate.mean_bits_per_s())?,
         None => Queue::default(),
@@ -161,21 +161,21 @@ fn resolve_jitter(written: &Placed<written::Jitter>, delay_ns: u64) -> Result<Op
     Ok(Some(Jitter { spread_ns, distribution, order }))
 }
 
-fn resolve_rate(written: &Placed<written::Rate>, traces: Traces<'_>) -> Result<Rate, InputError> {
+fn resolve_rate(written: &Placed<written::Rate>, traces: Traces<'_>) -> Result<LinkRate, InputError> {
     let read = |file: &str| traces(file).map_err(|problem| written.error(format!("`rate`: {problem}")));
     Ok(match &written.value {
-        written::Rate::Unlimited => Rate::Unlimited,
-        written::Rate::Constant(bits_per_s) => Rate::Constant { bits_per_s: *bits_per_s },
+        written::Rate::Unlimited => LinkRate::Unlimited,
+        written::Rate::Constant(bits_per_s) => LinkRate::Constant { bits_per_s: *bits_per_s },
         written::Rate::Varying { mean_bits_per_s, steps, drift } => {
-            Rate::Varying { mean_bits_per_s: *mean_bits_per_s, steps: *steps, drift: *drift }
+            LinkRate::Varying { mean_bits_per_s: *mean_bits_per_s, steps: *steps, drift: *drift }
         }
         written::Rate::Mahimahi(file) => {
             let DataFile { file, text } = read(file)?;
-            Rate::Opportunities(trace::parse_mahimahi(Source { file: &file, text: &text })?)
+            LinkRate::Opportunities(trace::parse_mahimahi(Source { file: &file, text: &text })?)
         }
         written::Rate::Csv { file, repeat_ns } => {
             let DataFile { file, text } = read(file)?;
-            Rate::Steps(trace::parse_csv(Source { file: &file, text: &text }, *repeat_ns)?)
+            LinkRate::Steps(trace::parse_csv(Source { file: &file, text: &text }, *repeat_ns)?)
         }
     })
 }

@@ -45,7 +45,7 @@ fn a_direction_overrides_what_is_common() {
         parse("delay = '9ms'\nrate = '50Mbit/s'\nloss = '1%'\n[up]\nrate = '5Mbit/s'\ndelay = '11ms'")
             .unwrap();
     assert_eq!((network.up.delay_ns, network.down.delay_ns), (11 * MS, 9 * MS));
-    assert_eq!(network.up.rate, Rate::Constant { bits_per_s: 5_000_000 });
+    assert_eq!(network.up.rate, LinkRate::Constant { bits_per_s: 5_000_000 });
     assert_eq!(network.up.loss, Loss::Independent { share: 0.01 });
     assert_eq!(describe(&network), "RTT 20 ms, 50 Mbit/s down, 5 Mbit/s up, queue 1000 packets, 1% loss");
 }
@@ -172,9 +172,9 @@ fn queues_and_their_disciplines() {
 
 #[test]
 fn rates_constant_varying_and_from_files() {
-    assert_eq!(down("rate = 'unlimited'").rate, Rate::Unlimited);
+    assert_eq!(down("rate = 'unlimited'").rate, LinkRate::Unlimited);
     let varying = "rate = { mean = '20Mbit/s', steps = { every = '15s', spread = '30%' }, drift = { over = '1s', spread = '40%' } }";
-    let Rate::Varying { mean_bits_per_s: 20_000_000, steps: Some(steps), drift: Some(drift) } =
+    let LinkRate::Varying { mean_bits_per_s: 20_000_000, steps: Some(steps), drift: Some(drift) } =
         down(varying).rate
     else {
         panic!("expected steps and drift about 20 Mbit/s");
@@ -182,7 +182,7 @@ fn rates_constant_varying_and_from_files() {
     assert_eq!((steps.every_ns, drift.every_ns), (15_000 * MS, 1000 * MS));
     assert_eq!(
         down("rate = { mahimahi = 'a.trace' }").rate,
-        Rate::Opportunities(Opportunities { at_ms: vec![(0, 1), (1, 1), (2, 1)] })
+        LinkRate::Opportunities(Opportunities { at_ms: vec![(0, 1), (1, 1), (2, 1)] })
     );
     let steps = down("rate = { csv = 'a.csv', repeat = '2s' }").rate;
     assert_eq!(steps.mean_bits_per_s(), Some(6_000_000));
@@ -229,7 +229,7 @@ fn the_timeline_holds_whole_directions() {
     .unwrap();
     let seconds: Vec<f64> = network.timeline.iter().map(|change| change.at_ns as f64 / 1e9).collect();
     assert_eq!(seconds, [12.0, 20.0, 21.0, 21.5, 22.0, 30.0]);
-    let slow = Rate::Constant { bits_per_s: 1_000_000 };
+    let slow = LinkRate::Constant { bits_per_s: 1_000_000 };
     assert!(network.timeline.iter().all(|change| change.up.rate == slow && change.down.rate == slow));
     let loss: Vec<f64> = network.timeline.iter().map(|change| change.down.loss.mean_share()).collect();
     assert_eq!(loss, [0.0, 0.3, 0.3, 0.3, 0.0, 0.0]);
@@ -283,7 +283,7 @@ fn what_is_certain_leaves_chance_out() {
         "delay = '9ms'\nrate = '1Mbit/s'\nloss = '1%'\njitter = '1ms'\nreorder = '1%'\nduplicate = '1%'";
     let expected = Direction {
         delay_ns: 9 * MS,
-        rate: Rate::Constant { bits_per_s: 1_000_000 },
+        rate: LinkRate::Constant { bits_per_s: 1_000_000 },
         ..Direction::default()
     };
     assert_eq!(down(lines).certain(), expected);

@@ -1,8 +1,8 @@
 //! Networks in a line, for plans, tables and reports.
 
 use super::{
-    Direction, Discipline, Distribution, Jitter, Loss, Network, Order, OutagePackets, OutageTimes,
-    QueueLimit, Rate,
+    Direction, Discipline, Distribution, Jitter, LinkRate, Loss, Network, Order, OutagePackets, OutageTimes,
+    QueueLimit,
 };
 use crate::units;
 
@@ -12,7 +12,7 @@ pub fn describe(network: &Network) -> String {
     let (up, down) = (&network.up, &network.down);
     let (rate_up, rate_down) = (rate(&up.rate), rate(&down.rate));
     parts.push(if rate_up == rate_down { rate_down } else { format!("{rate_down} down, {rate_up} up") });
-    if down.rate != Rate::Unlimited {
+    if down.rate != LinkRate::Unlimited {
         parts.push(queue(down));
     }
     let (more_up, more_down) = (chances(up), chances(down));
@@ -38,13 +38,15 @@ pub fn describe_direction(direction: &Direction) -> (String, String) {
     (first, rest.join(", "))
 }
 
-fn rate(rate: &Rate) -> String {
+fn rate(rate: &LinkRate) -> String {
     let mean = rate.mean_bits_per_s().map(|bits_per_s| units::format_rate(as_f64(bits_per_s)));
     match (rate, mean) {
-        (Rate::Unlimited, _) | (_, None) => "no rate limit".to_owned(),
-        (Rate::Constant { .. }, Some(rate)) => rate,
-        (Rate::Varying { .. }, Some(mean)) => format!("varying about {mean}"),
-        (Rate::Steps(_) | Rate::Opportunities(_), Some(mean)) => format!("{mean} on average by a trace"),
+        (LinkRate::Unlimited, _) | (_, None) => "no rate limit".to_owned(),
+        (LinkRate::Constant { .. }, Some(rate)) => rate,
+        (LinkRate::Varying { .. }, Some(mean)) => format!("varying about {mean}"),
+        (LinkRate::Steps(_) | LinkRate::Opportunities(_), Some(mean)) => {
+            format!("{mean} on average by a trace")
+        }
     }
 }
 

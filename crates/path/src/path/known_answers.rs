@@ -1,7 +1,7 @@
 //! Paths whose answer is known: from theory, from an RFC, from arithmetic.
 
 use model::network::{
-    Codel, Discipline, Distribution, Jitter, Opportunities, Order, Queue, QueueLimit, Rate, Variation,
+    Codel, Discipline, Distribution, Jitter, LinkRate, Opportunities, Order, Queue, QueueLimit, Variation,
 };
 
 use super::*;
@@ -40,10 +40,10 @@ fn a_busy_link_has_its_rate_within_a_hundredth() {
     let steps = Some(Variation { spread_share: 0.3, every_ns: 15 * S });
     let trace = Opportunities { at_ms: (1..=1000).map(|ms| (ms, 1 + ms % 3)).collect() };
     for (rate, lasts_ns) in [
-        (Rate::Constant { bits_per_s: mean_bits_per_s }, 10 * S),
-        (Rate::Varying { mean_bits_per_s, steps: None, drift }, 20_000 * S),
-        (Rate::Varying { mean_bits_per_s, steps, drift: None }, 50_000 * S),
-        (Rate::Opportunities(trace), 100 * S),
+        (LinkRate::Constant { bits_per_s: mean_bits_per_s }, 10 * S),
+        (LinkRate::Varying { mean_bits_per_s, steps: None, drift }, 20_000 * S),
+        (LinkRate::Varying { mean_bits_per_s, steps, drift: None }, 50_000 * S),
+        (LinkRate::Opportunities(trace), 100 * S),
     ] {
         let expected = rate.mean_bits_per_s().unwrap() as f64;
         // Long packets, so that hours pass quickly.
@@ -70,7 +70,7 @@ fn a_full_queue_delays_by_its_length() {
     // Twice the link's rate fills the queue of 100 packets; then each packet waits for those before it.
     let bits_per_s = 10_000_000;
     let took_ns = FRAME_BYTES * 8 * S / bits_per_s;
-    let rate = Rate::Constant { bits_per_s };
+    let rate = LinkRate::Constant { bits_per_s };
     for queue in [Queue::packets(100), Queue::bytes(100 * FRAME_BYTES)] {
         let direction = Direction { rate: rate.clone(), queue, ..Direction::default() };
         let (released, path) = flood(&direction, took_ns / 2, 10 * S);
@@ -99,7 +99,7 @@ fn chained_paths_give_the_sum_of_their_delays() {
     let first = Direction { delay_ns: 30 * MS, jitter: Some(jitter), ..Direction::default() };
     let second = Direction {
         delay_ns: 12 * MS,
-        rate: Rate::Constant { bits_per_s: 1_000_000_000 },
+        rate: LinkRate::Constant { bits_per_s: 1_000_000_000 },
         ..Direction::default()
     };
     let (mut one, mut two) = (path(&first), path(&second));
@@ -179,7 +179,7 @@ fn codel(ecn: bool) -> Queue {
 /// (RFC 8289, section 3.3 and appendix A.2).
 #[test]
 fn codel_follows_its_control_law() {
-    let rate = Rate::Constant { bits_per_s: 12_112_000 };
+    let rate = LinkRate::Constant { bits_per_s: 12_112_000 };
     let direction = Direction { rate, queue: codel(false), ..Direction::default() };
     // A packet takes 1 ms.
     let (released, mut path) = flood(&direction, MS / 2, 10 * S);
@@ -204,7 +204,7 @@ fn codel_follows_its_control_law() {
 #[test]
 fn codel_holds_the_queue_near_its_target() {
     let direction = Direction {
-        rate: Rate::Constant { bits_per_s: 12_112_000 },
+        rate: LinkRate::Constant { bits_per_s: 12_112_000 },
         queue: codel(false),
         ..Direction::default()
     };
@@ -260,7 +260,7 @@ fn frame(port: u16, ect: u8) -> Frame {
 #[test]
 fn ecn_marks_where_it_would_have_dropped() {
     let direction = Direction {
-        rate: Rate::Constant { bits_per_s: 12_112_000 },
+        rate: LinkRate::Constant { bits_per_s: 12_112_000 },
         queue: codel(true),
         ..Direction::default()
     };
@@ -290,7 +290,7 @@ fn fq_codel_keeps_flows_apart() {
     let discipline = Discipline::FqCodel { codel: Codel::default(), flows: 1024, quantum_bytes: 1514 };
     let queue = Queue { limit: QueueLimit::Packets(200), discipline };
     let direction =
-        Direction { rate: Rate::Constant { bits_per_s: 12_112_000 }, queue, ..Direction::default() };
+        Direction { rate: LinkRate::Constant { bits_per_s: 12_112_000 }, queue, ..Direction::default() };
     let mut path = path(&direction);
     let (mut longest_ns, mut out, mut lost_sparse) = (0, [0_u64; 2], 0);
     let mut sent = std::collections::VecDeque::new();

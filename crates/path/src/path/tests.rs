@@ -1,8 +1,8 @@
 //! What the order of events has to keep to, whatever the description.
 
 use model::network::{
-    Change, Codel, DelaySteps, Discipline, Distribution, Jitter, Loss, Opportunities, Order, OutagePackets,
-    OutageTimes, Outages, Queue, QueueLimit, Rate, RateSteps, Reorder, Variation,
+    Change, Codel, DelaySteps, Discipline, Distribution, Jitter, LinkRate, Loss, Opportunities, Order,
+    OutagePackets, OutageTimes, Outages, Queue, QueueLimit, RateSteps, Reorder, Variation,
 };
 use proptest::prelude::*;
 
@@ -15,7 +15,7 @@ fn path<P: Packet>(direction: &Direction) -> Path<P> {
 }
 
 fn limited(delay_ns: u64, bits_per_s: u64, queue: Queue) -> Direction {
-    Direction { delay_ns, rate: Rate::Constant { bits_per_s }, queue, ..Direction::default() }
+    Direction { delay_ns, rate: LinkRate::Constant { bits_per_s }, queue, ..Direction::default() }
 }
 
 fn drain<P: Packet>(path: &mut Path<P>) -> Vec<Release<P>> {
@@ -205,18 +205,18 @@ fn the_timeline_changes_the_path() {
 /// Directions of every kind, each of their parts there or not.
 fn any_direction() -> impl Strategy<Value = Direction> {
     let rate = prop_oneof![
-        Just(Rate::Unlimited),
-        (1_000_u64..10_000_000_000).prop_map(|bits_per_s| Rate::Constant { bits_per_s }),
+        Just(LinkRate::Unlimited),
+        (1_000_u64..10_000_000_000).prop_map(|bits_per_s| LinkRate::Constant { bits_per_s }),
         (1_000_000_u64..100_000_000, any::<bool>()).prop_map(|(mean_bits_per_s, drifts)| {
             let variation = Some(Variation { spread_share: 0.5, every_ns: 30 * MS });
             let (steps, drift) = if drifts { (None, variation) } else { (variation, None) };
-            Rate::Varying { mean_bits_per_s, steps, drift }
+            LinkRate::Varying { mean_bits_per_s, steps, drift }
         }),
-        prop::collection::vec(1..4_u32, 1..20).prop_map(|frames| Rate::Opportunities(Opportunities {
+        prop::collection::vec(1..4_u32, 1..20).prop_map(|frames| LinkRate::Opportunities(Opportunities {
             at_ms: (1..).map(|k| 3 * k).zip(frames).collect()
         })),
         (1_000_u64..10_000_000, 0..10_000_000_u64).prop_map(|(first, second)| {
-            Rate::Steps(RateSteps { steps: vec![(0, first), (7 * MS, second)], repeat_ns: Some(20 * MS) })
+            LinkRate::Steps(RateSteps { steps: vec![(0, first), (7 * MS, second)], repeat_ns: Some(20 * MS) })
         }),
     ];
     let limit = prop_oneof![
@@ -373,7 +373,7 @@ proptest! {
         seed in any::<u64>(),
         packets in any_packets(),
     ) {
-        let unlimited = Direction { rate: Rate::Unlimited, outages: None, duplicate_share: 0.0, ..direction };
+        let unlimited = Direction { rate: LinkRate::Unlimited, outages: None, duplicate_share: 0.0, ..direction };
         let run = |direction: &Direction| {
             let mut path = Path::new(direction, Seeds::run(seed, Way::Down));
             let mut now_ns = 0;
