@@ -72,10 +72,12 @@ pub fn check(assignment: &Assignment) -> Result<()> {
         for target in targets {
             let remote = target.address;
             if to.is_ipv4() != remote.is_ipv4() {
-                bail!("found {to} for the server {remote}, expected an address of the same family");
+                bail!(
+                    "found {to} to move to from a connection to {remote}, expected an address of the same family"
+                );
             }
             Socket::connect(remote, true, &options.connections, &[to], 0)
-                .with_context(|| format!("found {to}, expected an address of this machine"))?;
+                .with_context(|| format!("found {to} to move to, expected an address of this machine"))?;
         }
     }
     Ok(())

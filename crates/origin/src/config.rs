@@ -42,6 +42,9 @@ pub struct Config {
     /// Congestion control, datagram size, TLS version, cipher and key exchange as the plan pins them. TLS 1.2 does
     /// not apply to `h3`: QUIC has only TLS 1.3 (RFC 9001, section 4.2).
     pub pins: Pins,
+    /// Whether HTTP/3 takes early data (RFC 9001, section 4.6) and answers it before the handshake is done; needs
+    /// resumption among the pins.
+    pub early_data: bool,
     /// Whether TCP listeners are set to the pinned congestion control too; otherwise the system's stays.
     pub pin_tcp_congestion_control: bool,
     /// What a client may send ahead on one stream, in bytes (HTTP/2 and HTTP/3).
@@ -73,6 +76,7 @@ impl Config {
             access_log: None,
             threads: 1,
             pins: Pins::default(),
+            early_data: false,
             pin_tcp_congestion_control: false,
             stream_window_bytes: 1 << 20,
             connection_window_bytes: 4 << 20,
@@ -112,6 +116,10 @@ impl Config {
             (1200..=65_527).contains(&self.pins.quic_datagram_bytes),
             "found QUIC datagrams of {} bytes, expected 1200 to 65527",
             self.pins.quic_datagram_bytes
+        );
+        ensure!(
+            !self.early_data || self.pins.resumption,
+            "found early data without resumption, expected both: it is keyed by a ticket (RFC 8446, section 2.3)"
         );
         for page in &self.pages {
             workload::content::check(page)?;

@@ -28,7 +28,16 @@ type Stream = RequestStream<h3_quinn::BidiStream<Chunk>, Chunk>;
 
 /// Serves one connection until either side ends it.
 pub(crate) async fn connection(incoming: quinn::Incoming, link: Link) -> anyhow::Result<()> {
-    let quic = incoming.await.context("the QUIC handshake failed")?;
+    let failed = "the QUIC handshake failed";
+    let quic = if link.server.early_data {
+        // A server can always answer before the handshake is done.
+        match incoming.accept().context(failed)?.into_0rtt() {
+            Ok((quic, _)) => quic,
+            Err(connecting) => connecting.await.context(failed)?,
+        }
+    } else {
+        incoming.await.context(failed)?
+    };
     let mut connection: Connection = h3::server::builder()
         .send_grease(false)
         .max_field_section_size(LONGEST_HEAD_BYTES)

@@ -31,8 +31,8 @@ impl Listener {
         let identity = || config.identity.as_ref().context("an encrypted variant needs a certificate");
         let cannot = || format!("cannot listen at {address} for {variant}: choose another address or port 0");
         if variant.is_quic() {
-            let mut server =
-                quinn::ServerConfig::with_crypto(Arc::new(tls::quic_config(identity()?, &config.pins)?));
+            let crypto = tls::quic_config(identity()?, &config.pins, config.early_data)?;
+            let mut server = quinn::ServerConfig::with_crypto(Arc::new(crypto));
             server.transport_config(Arc::new(http3::transport(config)?));
             let mut endpoint = quinn::EndpointConfig::default();
             endpoint.max_udp_payload_size(config.pins.quic_datagram_bytes.max(1_472))?;

@@ -48,6 +48,8 @@ pub struct Served {
 pub(crate) struct Context {
     pub(crate) catalogue: Catalogue,
     pub(crate) log: Option<Arc<AccessLog>>,
+    /// Whether HTTP/3 answers before the handshake is done.
+    pub(crate) early_data: bool,
     pub(crate) head_timeout: Duration,
     pub(crate) idle_timeout: Duration,
     pub(crate) stream_window_bytes: u32,
@@ -171,6 +173,7 @@ impl Context {
         Context {
             catalogue,
             log,
+            early_data: config.early_data,
             head_timeout: config.head_timeout,
             idle_timeout: config.idle_timeout,
             stream_window_bytes: config.stream_window_bytes,

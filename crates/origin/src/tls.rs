@@ -56,8 +56,13 @@ pub(crate) fn server_config(
 pub(crate) fn quic_config(
     identity: &Identity,
     pins: &Pins,
+    early_data: bool,
 ) -> anyhow::Result<quinn::crypto::rustls::QuicServerConfig> {
-    let config = server_config(Variant::H3, identity, pins)?;
+    let mut config = server_config(Variant::H3, identity, pins)?;
+    if early_data {
+        // QUIC's own flow control is the limit (RFC 9001, section 4.6.1).
+        config.max_early_data_size = u32::MAX;
+    }
     let initial = suites::TLS13_AES_128_GCM_SHA256
         .tls13()
         .and_then(rustls::Tls13CipherSuite::quic_suite)

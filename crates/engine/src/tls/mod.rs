@@ -184,12 +184,15 @@ impl Tls {
     /// Runs rustls over `buffer`; how many bytes of it are done with.
     fn process(&mut self, buffer: &mut [u8], sink: &mut TlsSink<'_>) -> Result<usize, Failure> {
         let mut done_bytes = 0;
+        let mut put_off = false;
         loop {
             self.note_established(sink)?;
             let UnbufferedStatus { mut discard, state } =
                 self.connection.process_tls_records(&mut buffer[done_bytes..]);
             let mut waits = false;
             match state {
+                // In TLS 1.2 plaintext may come right behind the message that ends the handshake: that is said first.
+                Ok(ConnectionState::ReadTraffic(_)) if !self.established && !put_off => put_off = true,
                 Ok(ConnectionState::ReadTraffic(mut records)) => {
                     while let Some(record) = records.next_record() {
                         let record = record.map_err(|error| failure(&error))?;

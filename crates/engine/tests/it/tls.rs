@@ -208,6 +208,34 @@ fn a_client_certificate_that_cannot_be_used_is_refused() {
 }
 
 #[test]
+fn plaintext_right_behind_the_handshake_comes_after_it() {
+    for tls_version in [TlsVersion::V12, TlsVersion::V13] {
+        let authority = Authority::new();
+        let pins = Pins { tls_version, ..Pins::default() };
+        let (mut tls, mut server) = (client_tls(&authority, &pins, b"h2"), server(&authority, &[b"h2"]));
+        // The server speaks as soon as it may: in TLS 1.2 in the same flight as its last message.
+        server.tls.writer().write_all(b"first").unwrap();
+        tls.start().unwrap();
+        let (mut out, mut said) = (Vec::new(), Vec::new());
+        for _ in 0..4 {
+            tls.poll_output(&mut out);
+            let mut answer = serve(&mut server, &out);
+            out.clear();
+            tls.handle_input(&mut answer, &mut |event| {
+                said.push(match event {
+                    TlsEvent::Established(_) => "established".to_owned(),
+                    TlsEvent::Plaintext(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+                    TlsEvent::End => "end".to_owned(),
+                });
+                Ok(())
+            })
+            .unwrap();
+        }
+        assert_eq!(said, ["established", "first"], "{tls_version:?}");
+    }
+}
+
+#[test]
 fn exactly_what_is_pinned_is_negotiated() {
     let suites = [
         (CipherSuite::TLS_AES_128_GCM_SHA256, "TLS_AES_128_GCM_SHA256"),

@@ -49,6 +49,12 @@ pub(crate) struct ServeArgs {
     /// Worker threads
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: u16,
+    /// Let clients resume TLS and QUIC sessions
+    #[arg(long)]
+    resume: bool,
+    /// Take early data (0-RTT) over HTTP/3, where it can be replayed
+    #[arg(long, requires = "resume")]
+    early_data: bool,
     /// Where to write the certificate authority that clients may trust
     #[arg(long, value_name = "FILE", default_value = "h123-ca.pem")]
     ca: PathBuf,
@@ -120,6 +126,8 @@ fn people_config(args: &ServeArgs) -> Result<Config> {
     config.root = args.root.clone();
     config.access_log = args.access_log.clone();
     config.threads = usize::from(args.threads);
+    config.pins.resumption = args.resume;
+    config.early_data = args.early_data;
     Ok(config)
 }
 

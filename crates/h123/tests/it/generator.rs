@@ -18,11 +18,17 @@ pub(crate) struct Serving {
 
 impl Serving {
     pub(crate) fn start() -> Serving {
+        Serving::start_with(&[])
+    }
+
+    /// The same with further options.
+    pub(crate) fn start_with(options: &[&str]) -> Serving {
         let folder = folder();
         let port = five_free_ports();
         let mut child = Command::new(H123)
             .args(["serve", "--port", &port.to_string(), "--ca"])
             .arg(folder.path().join("ca.pem"))
+            .args(options)
             .current_dir(repository())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
