@@ -260,6 +260,14 @@ impl Summary {
         if self.completed == 0 {
             warnings.push("nothing was measured: no request was answered well".to_owned());
         }
+        if let (0, Some((kind, (_, reason)))) = (self.failed, self.connection_failures.first_key_value()) {
+            warnings.push(format!(
+                "{} connection{} failed although no request did: {}: {reason}",
+                self.failed_connections,
+                if self.failed_connections == 1 { "" } else { "s" },
+                kind.name()
+            ));
+        }
         if self.never_sent > 0 {
             warnings.push(format!(
                 "the schedule was missed: {} requests were due and never sent, since no connection was free",

@@ -267,6 +267,24 @@ fn what_the_warm_up_took_is_left_out() {
 }
 
 #[test]
+fn connections_that_broke_without_a_request_are_said() {
+    let mut good = samples();
+    good.retain(|sample| sample.outcome.is_ok());
+    let mut broken = connection(1, false);
+    broken.outcome = Outcome::failed(FailureKind::Protocol, "3 bytes came where no response is due");
+    let summary = Summary::of(asked(), &[report_of(&good, &[connection(0, false), broken])], None).unwrap();
+    assert_eq!(
+        summary.warnings(),
+        ["1 connection failed although no request did: protocol: 3 bytes came where no response is due"]
+    );
+    let text = text::format(&summary, &[], PLAIN).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("on 2 connections (1 failed: 1 × protocol)"), "{text}");
+    let errors = &json::format(&summary, &[])["connection_errors"];
+    assert_eq!((&errors[0]["kind"], &errors[0]["count"]), (&"protocol".into(), &1.into()), "{errors}");
+    assert!(!summary.is_invalid());
+}
+
+#[test]
 fn what_became_of_the_rows_is_said() {
     let written = |rows: WrittenRows| Summary::of(asked(), &[report()], Some(rows)).unwrap();
     let good = WrittenRows { path: "a.parquet".into(), rows: 1013, cpu_ns: 3 * MS, ..WrittenRows::default() };

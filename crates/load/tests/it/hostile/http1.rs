@@ -7,7 +7,8 @@ use model::sample::FailureKind::{self, Closed, Limit, Protocol, Reset, Timeout, 
 
 use super::Ending::{self, Close, Hold, Repeat};
 use super::{
-    Hostile, assert_connection_failed, assert_failed, assert_ok, assignment, run, say, take_something,
+    Hostile, assert_connection_failed, assert_failed, assert_ok, assignment, expecting, run, say,
+    take_something,
 };
 
 /// What a server says to each request and how it ends; the kind of failure and what its reason names.
@@ -170,7 +171,7 @@ fn each_is_a_failure_of_its_kind() {
             take_something(&mut stream);
             say(&mut stream, &pieces, *ending);
         });
-        let report = run(name, &assignment(Variant::H1, server.address, 2));
+        let report = run(name, &expecting(*kind, assignment(Variant::H1, server.address, 2)));
         assert_failed(name, &report, *kind, part);
     }
 }
@@ -183,7 +184,7 @@ fn floods_end_at_a_limit_and_fill_no_memory() {
             take_something(&mut stream);
             say(&mut stream, &pieces, Repeat);
         });
-        let report = run(name, &assignment(Variant::H1, server.address, 2));
+        let report = run(name, &expecting(*kind, assignment(Variant::H1, server.address, 2)));
         assert_failed(name, &report, *kind, part);
     }
 }

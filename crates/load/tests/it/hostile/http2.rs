@@ -7,7 +7,7 @@ use model::Variant;
 use model::sample::FailureKind::{self, Closed, Limit, Protocol, Reset, Timeout, WrongLength, WrongVersion};
 
 use super::Ending::{self, Close, Hold, Repeat};
-use super::{Hostile, assert_connection_failed, assert_failed, assert_ok, assignment, run, say};
+use super::{Hostile, assert_connection_failed, assert_failed, assert_ok, assignment, expecting, run, say};
 
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
@@ -335,7 +335,7 @@ fn suffer(cases: Vec<Case>) {
                 say(&mut stream, &pieces, ending);
             }
         });
-        let mut assignment = assignment(Variant::H2c, server.address, 2);
+        let mut assignment = expecting(kind, assignment(Variant::H2c, server.address, 2));
         assignment.pins.http2.stream_window_bytes = 10_000;
         assignment.options.connections.requests_each = Some(1);
         let report = run(name, &assignment);
@@ -377,7 +377,12 @@ fn another_language_is_named() {
                 say(&mut stream, &[answer.as_bytes().to_vec()], ending);
             }
         });
-        assert_failed(name, &run(name, &assignment(Variant::H2c, server.address, 2)), kind, part);
+        assert_failed(
+            name,
+            &run(name, &expecting(kind, assignment(Variant::H2c, server.address, 2))),
+            kind,
+            part,
+        );
     }
 }
 

@@ -6,6 +6,7 @@
 mod counting;
 mod http1;
 mod http2;
+mod http3;
 mod tls;
 
 use std::io::{ErrorKind, Read, Write};
@@ -139,7 +140,7 @@ pub(super) fn say(stream: &mut TcpStream, pieces: &[Vec<u8>], ending: Ending) {
 /// What a client is told to do: so many requests, one after the other, within short limits of time.
 pub(super) fn assignment(variant: Variant, address: SocketAddr, requests: u64) -> Assignment {
     let connections = ConnectionOptions {
-        connect_timeout_ns: Some(400 * MS),
+        connect_timeout_ns: Some(DEADLINE_NS / 2),
         request_timeout_ns: Some(400 * MS),
         ..ConnectionOptions::default()
     };
@@ -168,6 +169,22 @@ pub(super) fn assignment(variant: Variant, address: SocketAddr, requests: u64) -
         deadline_ns: DEADLINE_NS,
         options: Options { connections, ..Options::default() },
     }
+}
+
+/// The same for a failure of this kind: only where time is to pass does it pass soon, however busy the machine is.
+pub(super) fn expecting(kind: FailureKind, mut assignment: Assignment) -> Assignment {
+    if kind != FailureKind::Timeout {
+        assignment.options.connections.request_timeout_ns = Some(DEADLINE_NS / 2);
+    }
+    assignment
+}
+
+/// The same where it is connecting that takes too long.
+pub(super) fn never_connecting(kind: FailureKind, mut assignment: Assignment) -> Assignment {
+    if kind == FailureKind::Timeout {
+        assignment.options.connections.connect_timeout_ns = Some(400 * MS);
+    }
+    expecting(kind, assignment)
 }
 
 /// Runs an assignment; the worker has ended by itself, has held little, and every request has one outcome.

@@ -12,7 +12,10 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use super::Ending::{self, Close, Hold, Repeat};
-use super::{Hostile, assert_failed, assert_ok, assignment, outlast, run, say, take_something};
+use super::{
+    Hostile, assert_failed, assert_ok, assignment, expecting, never_connecting, outlast, run, say,
+    take_something,
+};
 
 /// An authority that clients trust, and what it makes.
 pub(super) struct Authority {
@@ -92,7 +95,7 @@ fn certificates_that_nobody_should_trust() {
                 let _ = stream.flush();
                 while stream.conn.complete_io(&mut stream.sock).is_ok_and(|(read, _)| read > 0) {}
             });
-            let mut assignment = assignment(variant, server.address, 2);
+            let mut assignment = expecting(Tls, assignment(variant, server.address, 2));
             assignment.target.trust = authority.trust();
             assert_failed(name, &run(name, &assignment), Tls, part);
         }
@@ -128,7 +131,8 @@ fn handshakes_that_are_none() {
             say(&mut stream, &pieces, *ending);
         });
         for variant in [Variant::H1s, Variant::H2] {
-            assert_failed(name, &run(name, &assignment(variant, server.address, 2)), *kind, part);
+            let assignment = never_connecting(*kind, assignment(variant, server.address, 2));
+            assert_failed(name, &run(name, &assignment), *kind, part);
         }
     }
 }
@@ -188,7 +192,8 @@ fn what_comes_within_tls() {
         ("silence", b"", Hold, false, Timeout, "no answer within 400 ms"),
     ] {
         let server = secured(&["http/1.1"], answer, ending, notify);
-        assert_failed(name, &run(name, &assignment(Variant::H1s, server.address, 2)), kind, part);
+        let assignment = expecting(kind, assignment(Variant::H1s, server.address, 2));
+        assert_failed(name, &run(name, &assignment), kind, part);
     }
     let server = secured(&["http/1.1"], until_close, Close, true);
     assert_ok("until the end", &run("until the end", &assignment(Variant::H1s, server.address, 2)));
