@@ -37,14 +37,17 @@ pub(crate) struct LoadOptions {
     #[arg(short, long, value_name = "PER_SECOND")]
     pub(crate) rate: Option<Rate>,
     /// Open loop in steps and ramps: 10s@100 holds a rate, 10s@100-1000 changes it linearly
-    #[arg(long, value_name = "TIME@RATE,…", value_delimiter = ',', value_parser = parse_stage)]
+    #[arg(long, value_name = "TIME@RATE,…", value_delimiter = ',')]
     pub(crate) stages: Vec<Stage>,
     /// Spread the requests of an open loop as a Poisson process instead of evenly
     #[arg(long)]
     pub(crate) poisson: bool,
-    /// Open loop: replay a timing script of h2load once, lines of `<milliseconds>⇥<URL>`
+    /// Open loop: replay a timing script of h2load once, over all connections: lines of `<milliseconds>⇥<URL>`
     #[arg(long, visible_alias = "timing-script-file", value_name = "FILE")]
     pub(crate) script: Option<PathBuf>,
+    /// With --script: each connection replays the whole script, as h2load's clients do, in place of all together
+    #[arg(long)]
+    pub(crate) script_each: bool,
     /// Open loop: so many due requests wait for a connection; further ones are counted as never sent
     #[arg(long, default_value_t = 1_000_000, value_name = "N")]
     pub(crate) queue: u32,
@@ -179,14 +182,6 @@ fn parse_think(text: &str) -> Result<Think, String> {
     Ok(think)
 }
 
-fn parse_stage(text: &str) -> Result<Stage, String> {
-    let fault = || format!("found stage `{text}`, expected `10s@100` or `10s@100-1000`");
-    let (time, rates) = text.split_once('@').ok_or_else(fault)?;
-    let (from, to) = rates.split_once('-').unwrap_or((rates, rates));
-    let rate = |text: &str| if text.trim() == "0" { Ok(Rate(0)) } else { text.trim().parse() };
-    Ok(Stage { from: rate(from)?, to: rate(to)?, duration_ns: Some(parse_some_time(time)?) })
-}
-
 fn parse_buffer(text: &str) -> Result<u32, String> {
     const MOST_BYTES: u32 = 1 << 30;
     let bytes = units::parse_size_bytes(text)?;
@@ -206,17 +201,17 @@ mod tests {
         assert_eq!(parse_rows("a.parquet"), Ok(Rows(Some("a.parquet".into()))));
         assert_eq!(parse_think("0s-2ms"), Ok(Think { least_ns: 0, most_ns: 2_000_000 }));
         assert_eq!(parse_think("1ms"), Ok(Think { least_ns: 1_000_000, most_ns: 1_000_000 }));
-        let stage = parse_stage("10s@0-1000").unwrap();
+        let stage: Stage = "10s@0-1000".parse().unwrap();
         assert_eq!(
             (stage.from, stage.to, stage.duration_ns),
             (Rate(0), Rate(1_000_000), Some(10_000_000_000))
         );
         assert_eq!(parse_buffer("256KiB"), Ok(262_144));
-        assert!(parse_think("2s-1s").is_err() && parse_stage("10s").is_err() && parse_buffer("9GB").is_err());
+        assert!(parse_think("2s-1s").is_err() && parse_buffer("9GB").is_err());
         assert!(parse_rows("some").is_err());
         assert_eq!(parse_limit("none"), Ok(Limit(None)));
         assert_eq!(parse_limit("2s"), Ok(Limit(Some(2_000_000_000))));
         assert_eq!(parse_limit("0s"), Err("found `0s`, expected more than 0, or `none`".into()));
-        assert!(parse_some_time("0ms").is_err() && parse_stage("0s@5").is_err());
+        assert!(parse_some_time("0ms").is_err());
     }
 }

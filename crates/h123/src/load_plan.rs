@@ -123,6 +123,12 @@ fn schedule_faults(args: &LoadArgs) -> Vec<(bool, String)> {
             "--duration with --script, expected the script's own times",
         ),
         together(script, args.requesting.urls.is_some(), "--script with --urls, expected one of them"),
+        together(load.script_each, !script, "--script-each, expected it with --script"),
+        together(
+            load.script_each,
+            load.requests.is_some(),
+            "--requests with --script-each, expected the whole script",
+        ),
         together(script, load.warmup > 0, "--warmup with --script, expected the script alone"),
         together(
             !load.stages.is_empty(),
@@ -398,7 +404,13 @@ fn schedule(args: &LoadArgs, listed: &Listed, index: u32) -> Option<Schedule> {
     let load = &args.load;
     let share = Share { index, of: load.threads };
     if load.script.is_some() {
-        return Some(Schedule::Script { entries: listed.script.clone(), share });
+        let entries = listed.script.clone();
+        #[expect(clippy::cast_possible_truncation, reason = "a share of a u32")]
+        let clients = self::share(u64::from(load.connections), index, load.threads) as u32;
+        return Some(match load.script_each {
+            false => Schedule::Script { entries, share, clients: 1 },
+            true => Schedule::Script { entries, share: Share::WHOLE, clients },
+        });
     }
     let stages = match load.rate {
         Some(rate) => vec![Stage { from: rate, to: rate, duration_ns: duration_ns(args) }],

@@ -28,7 +28,7 @@ pub(crate) struct Host<'a> {
 }
 
 impl Host<'_> {
-    /// The hosts of an assignment, its target first.
+    /// The hosts of an assignment, its target first; all of them again for each client that has its own.
     ///
     /// # Errors
     /// Settings of TLS that cannot be used.
@@ -37,8 +37,9 @@ impl Host<'_> {
         let tls = &assignment.options.protocols.tls;
         let options = engine_options(assignment)?;
         let mut hosts: Vec<Host<'_>> = Vec::with_capacity(count);
+        let distinct = assignment.options.requests.further_targets.len() + 1;
         for number in 0..count {
-            let target = request::target(assignment, number);
+            let target = request::target(assignment, number % distinct);
             let alike = hosts.iter().find(|host| {
                 host.target.server_name == target.server_name && host.target.trust == target.trust
             });

@@ -206,26 +206,43 @@ fn size(bytes: u32) -> String {
 fn describe(workload: &Workload) -> String {
     match workload {
         Workload::Page { page } => format!("cold load of page {}: {}", page.name, page::describe(page)),
-        Workload::Closed { paths, connections, streams, requests, duration_ns, .. } => {
-            #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
+        Workload::Closed { paths, connections, streams, requests, duration_ns, warmup_ns } => {
             let end = match (requests, duration_ns) {
-                (_, Some(ns)) => format!("for {}", format_duration_ns(*ns as f64)),
+                (_, Some(ns)) => format!("for {}", time(*ns)),
                 (Some(requests), None) => format!("{requests} requests"),
                 (None, None) => "without end".to_owned(),
             };
             let connections = count(*connections as usize, "connection");
             format!(
-                "closed loop over {}: {connections} × {streams} in flight, {end}",
-                count(paths.len(), "path")
+                "closed loop over {}: {connections} × {streams} in flight, {end}{}",
+                count(paths.len(), "path"),
+                warmup(*warmup_ns)
             )
         }
-        Workload::Open { paths, schedule, connections, .. } => format!(
-            "open loop over {}: {}, at most {}",
-            count(paths.len(), "path"),
-            schedule.describe(),
-            count(*connections as usize, "connection")
-        ),
+        Workload::Open { paths, schedule, connections, streams, requests, warmup_ns, .. } => {
+            let end = match (requests, schedule.lasts_ns(None)) {
+                (Some(requests), _) => format!("{requests} requests"),
+                (None, Some(ns)) => format!("for {}", time(ns)),
+                (None, None) => "without end".to_owned(),
+            };
+            format!(
+                "open loop over {}: {} on {} × {streams}, {end}{}",
+                count(paths.len(), "path"),
+                schedule.describe(),
+                count(*connections as usize, "connection"),
+                warmup(*warmup_ns)
+            )
+        }
     }
+}
+
+fn warmup(ns: u64) -> String {
+    if ns == 0 { String::new() } else { format!(" after {} of warm-up", time(ns)) }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
+fn time(ns: u64) -> String {
+    format_duration_ns(ns as f64)
 }
 
 /// The levels of a factor, in the order of the matrix.

@@ -48,17 +48,20 @@ pub struct Prediction {
 pub fn predict(workload: &Workload, variant: Variant, network: &Network, pins: &Pins) -> Prediction {
     let (set_ns, governed_ns) = match workload {
         Workload::Page { page } => (0, page_ns(page, variant, network, pins)),
-        Workload::Closed { connections, streams, requests, duration_ns, .. } => match (duration_ns, requests)
-        {
-            (Some(duration_ns), _) => (*duration_ns, handshake_ns(variant, network, pins)),
-            (None, requests) => {
-                let streams = if variant.http() == HttpVersion::Http11 { 1 } else { *streams };
-                let at_once = u64::from(connections.saturating_mul(streams)).max(1);
-                let rounds = requests.unwrap_or(1).div_ceil(at_once);
-                let round_ns = network.rtt_ns().max(REQUEST_NS.saturating_mul(at_once));
-                (0, handshake_ns(variant, network, pins).saturating_add(rounds.saturating_mul(round_ns)))
+        Workload::Closed { connections, streams, requests, duration_ns, warmup_ns, .. } => {
+            match (duration_ns, requests) {
+                (Some(duration_ns), _) => {
+                    (warmup_ns.saturating_add(*duration_ns), handshake_ns(variant, network, pins))
+                }
+                (None, requests) => {
+                    let streams = if variant.http() == HttpVersion::Http11 { 1 } else { *streams };
+                    let at_once = u64::from(connections.saturating_mul(streams)).max(1);
+                    let rounds = requests.unwrap_or(1).div_ceil(at_once);
+                    let round_ns = network.rtt_ns().max(REQUEST_NS.saturating_mul(at_once));
+                    (0, handshake_ns(variant, network, pins).saturating_add(rounds.saturating_mul(round_ns)))
+                }
             }
-        },
+        }
         Workload::Open { schedule, requests, warmup_ns, .. } => {
             let lasts_ns = warmup_ns.saturating_add(schedule.lasts_ns(*requests).unwrap_or(0));
             (lasts_ns, handshake_ns(variant, network, pins).saturating_add(network.rtt_ns()))

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::units;
+
 /// When requests are due.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
@@ -20,6 +22,10 @@ pub enum Schedule {
     Script {
         /// Each request's time and path.
         entries: Vec<ScriptEntry>,
+        /// So many clients replay it, each the whole of it and on a connection of its own. Where there is one, all
+        /// connections replay it together.
+        #[serde(default = "one", skip_serializing_if = "is_one")]
+        clients: u32,
         /// Which part of the requests is this client's.
         #[serde(default, skip_serializing_if = "Share::is_whole")]
         share: Share,
@@ -88,7 +94,24 @@ impl Default for Share {
     }
 }
 
+fn one() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde wants it")]
+fn is_one(number: &u32) -> bool {
+    *number == 1
+}
+
 impl Schedule {
+    /// How many clients replay it, each the whole of it.
+    pub fn clients(&self) -> u32 {
+        match self {
+            Schedule::Script { clients, .. } => (*clients).max(1),
+            Schedule::Rates { .. } => 1,
+        }
+    }
+
     /// How long it lasts, `requests` at most; `None` where it has no end.
     pub fn lasts_ns(&self, requests: Option<u64>) -> Option<u64> {
         match self {
@@ -109,7 +132,10 @@ impl Schedule {
     /// The schedule in words.
     pub fn describe(&self) -> String {
         match self {
-            Schedule::Script { entries, .. } => format!("a script of {} requests", entries.len()),
+            Schedule::Script { entries, clients, .. } => {
+                let each = if *clients > 1 { ", all of it on each connection" } else { "" };
+                format!("a script of {} requests{each}", entries.len())
+            }
             Schedule::Rates { stages, arrivals, .. } => {
                 let stage = |stage: &Stage| match stage.from == stage.to {
                     true => format!("{}", stage.from.per_second()),
@@ -156,12 +182,41 @@ impl std::str::FromStr for Rate {
     }
 }
 
+impl std::str::FromStr for Stage {
+    type Err = String;
+
+    /// Reads a stage such as `10s@100`, which holds a rate, or `10s@100-1000`, which changes it.
+    fn from_str(text: &str) -> Result<Stage, String> {
+        let fault = || format!("found stage `{text}`, expected `10s@100` or `10s@100-1000`");
+        let (time, rates) = text.split_once('@').ok_or_else(fault)?;
+        let (from, to) = rates.split_once('-').unwrap_or((rates, rates));
+        let rate = |text: &str| if text.trim() == "0" { Ok(Rate(0)) } else { text.trim().parse() };
+        let duration_ns = units::parse_duration_ns(time)?;
+        if duration_ns == 0 {
+            return Err(format!("found `{time}`, expected more than 0"));
+        }
+        Ok(Stage { from: rate(from)?, to: rate(to)?, duration_ns: Some(duration_ns) })
+    }
+}
+
 /// 100 million requests per second: more than any machine sends.
 const MOST_PER_1000_S: f64 = 1e11;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stages_are_read() {
+        let stage =
+            |from, to, s: u64| Stage { from: Rate(from), to: Rate(to), duration_ns: Some(s * 1_000_000_000) };
+        assert_eq!("10s@0-1000".parse(), Ok(stage(0, 1_000_000, 10)));
+        assert_eq!("1min@0.5".parse(), Ok(stage(500, 500, 60)));
+        for text in ["10s", "@5", "0s@5", "10s@x", "10s@5-"] {
+            let error = text.parse::<Stage>().unwrap_err();
+            assert!(error.starts_with("found ") && error.contains("expected"), "{error}");
+        }
+    }
 
     #[test]
     fn rates_are_read() {

@@ -10,6 +10,7 @@ use crate::plan::Plan;
 use crate::reader::Placed;
 
 mod hold;
+mod loops;
 mod resolve;
 #[cfg(test)]
 mod tests;

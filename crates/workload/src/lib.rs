@@ -103,7 +103,11 @@ impl Work {
             } => {
                 let pacer =
                     Pacer::new(schedule, *requests, *warmup_ns, SplitMix64::new(seeds.shared).next_u64());
+                let clients = schedule.clients();
+                // Clients that replay a script for themselves have a connection each.
+                let connections = if clients > 1 { 1 } else { *connections };
                 let setup = open::Setup {
+                    clients,
                     now,
                     warmup_ns: *warmup_ns,
                     lasts_ns: match requests {
@@ -113,8 +117,8 @@ impl Work {
                     queue_limit: *queue_limit as usize,
                     connections: Connections {
                         // A connection that serves one request is part of that request: none is opened ahead.
-                        at_once: if options.connections.requests_each == Some(1) { 0 } else { *connections },
-                        limit: *connections,
+                        at_once: if options.connections.requests_each == Some(1) { 0 } else { connections },
+                        limit: connections,
                         streams: *streams,
                     },
                 };
@@ -140,7 +144,8 @@ impl Work {
         }
     }
 
-    /// How many hosts it has requests for.
+    /// How many hosts it has requests for; clients that replay a script for themselves count each of them again, in
+    /// the same order.
     pub fn targets(&self) -> usize {
         match self {
             Work::Page(_) => 1,

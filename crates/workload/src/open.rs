@@ -15,6 +15,7 @@ use crate::{Connections, Due};
 const DRAIN_NS: u64 = 1_000_000_000;
 /// Room for waiting requests that is made at the start.
 const QUEUE_ROOM: usize = 1024;
+const CLIENT_QUEUE_ROOM: usize = 16;
 
 /// An open loop.
 #[derive(Clone, Debug)]
@@ -24,7 +25,7 @@ pub struct OpenLoop {
     pacer: Pacer,
     began_ns: u64,
     warmup_ends_ns: u64,
-    /// Due requests that wait, by host.
+    /// Due requests that wait, by host; where several clients replay a script, by client and host.
     queues: Vec<VecDeque<Due>>,
     waiting: usize,
     queue_limit: usize,
@@ -49,12 +50,17 @@ pub struct Setup {
     pub queue_limit: usize,
     /// How connections are opened.
     pub connections: Connections,
+    /// How many clients replay a script, each for itself.
+    pub clients: u32,
 }
 
 impl OpenLoop {
     /// A loop over `paths` at the times of `pacer`.
     pub fn new(paths: Vec<String>, urls: Urls, pacer: Pacer, setup: &Setup) -> Self {
-        let queues = (0..urls.targets()).map(|_| VecDeque::with_capacity(QUEUE_ROOM)).collect();
+        let room = if setup.clients > 1 { CLIENT_QUEUE_ROOM } else { QUEUE_ROOM };
+        let queues = (0..urls.targets() * setup.clients.max(1) as usize)
+            .map(|_| VecDeque::with_capacity(room))
+            .collect();
         OpenLoop {
             paths,
             urls,
@@ -76,8 +82,9 @@ impl OpenLoop {
         self.paths.iter().map(String::as_str).collect()
     }
 
+    /// Hosts; each client that replays a script for itself has its own.
     pub(crate) fn targets(&self) -> usize {
-        self.urls.targets()
+        self.queues.len()
     }
 
     /// Queues what is due by `now`; what the queue has no room for is counted.
@@ -89,7 +96,7 @@ impl OpenLoop {
             }
             self.pacer.advance();
             let Some(url) = planned.url.or_else(|| self.urls.next_url()) else { break };
-            let target = self.urls.target_of(url);
+            let target = self.urls.target_of(url) + planned.client as usize * self.urls.targets();
             if self.waiting < self.queue_limit
                 && let Some(queue) = self.queues.get_mut(target)
             {
@@ -162,7 +169,7 @@ impl OpenLoop {
 mod tests {
     use super::*;
     use model::options::RequestOptions;
-    use model::schedule::{Arrivals, Rate, Schedule, Share, Stage};
+    use model::schedule::{Arrivals, Rate, Schedule, ScriptEntry, Share, Stage};
 
     const S: u64 = 1_000_000_000;
 
@@ -177,6 +184,7 @@ mod tests {
             lasts_ns: Some(2 * S),
             queue_limit,
             connections: Connections { at_once: 0, limit: 1, streams: 1 },
+            clients: 1,
         };
         let urls = Urls::new(2, &RequestOptions::default(), 0);
         OpenLoop::new(paths, urls, Pacer::new(&schedule, None, 0, 0), &setup)
@@ -196,6 +204,30 @@ mod tests {
         let times: Vec<u64> = taken.iter().map(|due| due.intended_ns).collect();
         assert_eq!(times, [1, 2, 3, 4, 5].map(|tenth| 5 * S + tenth * S / 10));
         assert_eq!(taken[0].url, 1);
+    }
+
+    #[test]
+    fn clients_that_replay_a_script_have_a_queue_each() {
+        let entries = vec![ScriptEntry { at_ns: 0, url: 1 }, ScriptEntry { at_ns: 0, url: 0 }];
+        let schedule = Schedule::Script { entries, share: Share::WHOLE, clients: 3 };
+        let setup = Setup {
+            now: 0,
+            warmup_ns: 0,
+            lasts_ns: None,
+            queue_limit: 100,
+            connections: Connections { at_once: 1, limit: 1, streams: 1 },
+            clients: 3,
+        };
+        let paths = vec!["/a".to_owned(), "/b".to_owned()];
+        let urls = Urls::new(2, &RequestOptions::default(), 0);
+        let mut open = OpenLoop::new(paths, urls, Pacer::new(&schedule, None, 0, 0), &setup);
+        open.handle_time(0);
+        assert_eq!(open.targets(), 3);
+        for client in 0..3 {
+            let taken: Vec<u32> =
+                std::iter::from_fn(|| open.poll_request(client)).map(|due| due.url).collect();
+            assert_eq!(taken, [1, 0], "client {client}");
+        }
     }
 
     #[test]

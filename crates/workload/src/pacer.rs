@@ -34,12 +34,14 @@ pub struct Planned {
     pub at_ns: u64,
     /// Which URL, where the schedule says so.
     pub url: Option<u32>,
+    /// Whose it is, where several clients replay a script.
+    pub client: u32,
 }
 
 #[derive(Clone, Debug)]
 enum Times {
     Rates { course: Course, arrivals: Arrivals, random: SplitMix64, place: u64 },
-    Script(Vec<ScriptEntry>),
+    Script { entries: Vec<ScriptEntry>, clients: u32 },
 }
 
 impl Pacer {
@@ -51,7 +53,9 @@ impl Pacer {
                 let random = SplitMix64::new(seed);
                 (Times::Rates { course, arrivals: *arrivals, random, place: 0 }, *share)
             }
-            Schedule::Script { entries, share } => (Times::Script(entries.clone()), *share),
+            Schedule::Script { entries, share, .. } => {
+                (Times::Script { entries: entries.clone(), clients: schedule.clients() }, *share)
+            }
         };
         let limit = requests.unwrap_or(u64::MAX);
         let mut pacer = Pacer { times, share, number: 0, limit, next: None };
@@ -69,19 +73,19 @@ impl Pacer {
         self.next = loop {
             let number = self.number;
             self.number += 1;
-            let Some((at_ns, url)) = self.times.of(number).filter(|_| number < self.limit) else {
+            let Some((at_ns, url, client)) = self.times.of(number).filter(|_| number < self.limit) else {
                 break None;
             };
             if number % u64::from(self.share.of.max(1)) == u64::from(self.share.index) {
-                break Some(Planned { number, at_ns, url });
+                break Some(Planned { number, at_ns, url, client });
             }
         };
     }
 }
 
 impl Times {
-    /// Time and URL of request `number`; called once for each number, in turn.
-    fn of(&mut self, number: u64) -> Option<(u64, Option<u32>)> {
+    /// Time, URL and client of request `number`; called once for each number, in turn.
+    fn of(&mut self, number: u64) -> Option<(u64, Option<u32>, u32)> {
         match self {
             Times::Rates { course, arrivals, random, place } => {
                 let at = match arrivals {
@@ -91,11 +95,12 @@ impl Times {
                         *place
                     }
                 };
-                course.time_of(at).map(|at_ns| (at_ns, None))
+                course.time_of(at).map(|at_ns| (at_ns, None, 0))
             }
-            Times::Script(entries) => {
-                let entry = entries.get(usize::try_from(number).ok()?)?;
-                Some((entry.at_ns, Some(entry.url)))
+            Times::Script { entries, clients } => {
+                let entry = entries.get(usize::try_from(number / u64::from(*clients)).ok()?)?;
+                let client = u32::try_from(number % u64::from(*clients)).ok()?;
+                Some((entry.at_ns, Some(entry.url), client))
             }
         }
     }
@@ -298,9 +303,23 @@ mod tests {
     #[test]
     fn a_script_is_kept_to_the_letter() {
         let entries = [(0, 1), (5, 0), (5, 1)].map(|(at_ns, url)| ScriptEntry { at_ns, url }).to_vec();
-        let schedule = Schedule::Script { entries, share: Share { index: 1, of: 2 } };
+        let schedule =
+            Schedule::Script { entries: entries.clone(), share: Share { index: 1, of: 2 }, clients: 1 };
         let pacer = Pacer::new(&schedule, None, 0, 0);
-        assert_eq!(pacer.next(), Some(Planned { number: 1, at_ns: 5, url: Some(0) }));
+        assert_eq!(pacer.next(), Some(Planned { number: 1, at_ns: 5, url: Some(0), client: 0 }));
+        let each = Schedule::Script { entries, share: Share::WHOLE, clients: 2 };
+        let mut pacer = Pacer::new(&each, None, 0, 0);
+        let mut planned = Vec::new();
+        while let Some(next) = pacer.next() {
+            planned.push((next.at_ns, next.url, next.client));
+            pacer.advance();
+        }
+        let (first, second) = (Some(1), Some(0));
+        assert_eq!(
+            planned,
+            [(0, first, 0), (0, first, 1), (5, second, 0), (5, second, 1), (5, first, 0), (5, first, 1)],
+            "every client replays every line"
+        );
     }
 
     #[test]

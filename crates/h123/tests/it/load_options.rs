@@ -121,6 +121,38 @@ fn a_timing_script_is_replayed() {
 }
 
 #[test]
+fn each_connection_replays_a_script_as_h2loads_clients_do() {
+    let _machine = machine();
+    let serving = Serving::start();
+    let script = folder();
+    let path = script.path().join("script.tsv");
+    std::fs::write(&path, "0\t/bytes/10\n0\t/delay/80\n30\t/bytes/20\n").unwrap();
+    let path = path.to_str().unwrap();
+    for (variant, offset, more) in [
+        ("h1", 0, &["-t", "2"][..]),
+        ("h2c", 2, &["-m", "10"]),
+        ("h1", 0, &["--requests-per-connection", "1"]),
+    ] {
+        let url = serving.url(offset, "/");
+        let args = ["--variant", variant, "--script", path, "--script-each", "-c", "5"];
+        let json = loaded(&[&[url.as_str()], &args[..], more].concat());
+        assert_eq!(completed(&json), 15, "{variant}: five clients, three lines");
+        let by_url = json["by_url"].as_array().unwrap();
+        assert!(by_url.len() == 3 && by_url.iter().all(|url| url["requests"] == 5), "{json:#}");
+        if more[0] == "--requests-per-connection" {
+            continue;
+        }
+        assert_eq!(json["connections"], 5);
+        let per = &json["per_connection"]["requests"];
+        assert_eq!((&per["min"], &per["max"]), (&3.into(), &3.into()), "{variant}: each the whole of it");
+        // On HTTP/1.1 the third request waits behind the slow one, and that is said.
+        let late_ns = json["schedule"]["sent_after_intended_ns"]["max"].as_u64().unwrap();
+        assert!(variant != "h1" || late_ns >= 45_000_000, "{late_ns}");
+        assert!(json["load"].as_str().unwrap().contains("all of it on each connection"), "{json:#}");
+    }
+}
+
+#[test]
 fn requests_are_what_was_asked_for() {
     let _machine = machine();
     let (url, seen) = recorder();
@@ -335,6 +367,8 @@ fn contradictions_are_one_line() {
         (&[url, "--stages", "1s@0"], "found stages without any request"),
         (&[url, "--script", list, "-d", "1s"], "found --duration with --script"),
         (&[url, "--script", list, "--urls", list], "found --script with --urls"),
+        (&[url, "--script-each"], "found --script-each, expected it with --script"),
+        (&[url, "--script", list, "--script-each", "-n", "5"], "found --requests with --script-each"),
         (&[url, "--script", list], "line 1: found `/a`, expected `<milliseconds>"),
         (&["--urls", list], "found the path `/a`, expected a URL before it"),
         (&[url, "--urls", empty.to_str().unwrap()], "found a file without any URL"),

@@ -15,6 +15,7 @@ mod load_output;
 mod load_protocols;
 mod load_rows;
 mod load_tls;
+mod loops;
 mod nginx;
 mod other_tools;
 mod permissions;

@@ -1,5 +1,6 @@
 //! From the study as written to the plan: names looked up, contradictions refused, the matrix multiplied out.
 
+use super::loops::{Closed, Open};
 use super::written::{Entry, NamedEntry};
 use super::{DataFile, Factor, FactorKind, Library, Study};
 use crate::assignment::Workload;
@@ -10,6 +11,7 @@ use crate::page::Page;
 use crate::plan::{Cell, ClientGroup, Level, NamedWorkload, PLAN_VERSION, Plan, PlannedRun, ServerChain};
 use crate::predict::{Prediction, predict};
 use crate::reader::Placed;
+use crate::schedule::{Schedule, Share};
 use crate::shuffle::SplitMix64;
 use crate::variant::Variant;
 
@@ -128,7 +130,7 @@ fn resolve_networks(levels: &[Placed<String>], library: &impl Library) -> Result
         .collect()
 }
 
-/// Every workload that the study defines has to be right; only those in the matrix come into the plan.
+/// Every workload that the study defines has to be right; only those that are run come into the plan.
 fn resolve_workloads(study: &Study, library: &impl Library) -> Result<Vec<(NamedWorkload, u32)>, InputError> {
     let pages = library.pages();
     let mut defined = Vec::new();
@@ -158,13 +160,22 @@ fn resolve_workload(
             let DataFile { file, text } = library.page(&name.value).map_err(|problem| name.error(problem))?;
             Workload::Page { page: Page::parse(&name.value, Source { file: &file, text: &text })? }
         }
-        Entry::Closed(closed) => Workload::Closed {
-            paths: closed.paths.clone(),
-            connections: closed.connections,
-            streams: closed.streams,
-            requests: closed.requests,
-            duration_ns: closed.duration_ns,
-            warmup_ns: closed.warmup_ns,
+        Entry::Closed(Closed { common, requests, duration_ns }) => Workload::Closed {
+            paths: common.paths.clone(),
+            connections: common.connections,
+            streams: common.streams,
+            requests: *requests,
+            duration_ns: *duration_ns,
+            warmup_ns: common.warmup_ns,
+        },
+        Entry::Open(Open { common, stages, arrivals, requests, queue_limit }) => Workload::Open {
+            paths: common.paths.clone(),
+            schedule: Schedule::Rates { stages: stages.clone(), arrivals: *arrivals, share: Share::WHOLE },
+            connections: common.connections,
+            streams: common.streams,
+            requests: *requests,
+            warmup_ns: common.warmup_ns,
+            queue_limit: *queue_limit,
         },
     };
     Ok(NamedWorkload { name: entry.name.value.clone(), workload })

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::assignment::Workload;
 use crate::plan_text::plan_text;
+use crate::schedule::{Arrivals, Rate, Schedule, Share, Stage};
 use crate::variant::Variant;
 
 const QUICK: &str = include_str!("../../../../studies/quick.toml");
@@ -288,7 +289,7 @@ fn faults_of_workloads() {
     assert_fault(
         12,
         "kind = \"pages\"",
-        "12:8: `kind`: found `pages`, expected a kind of workload: page, closed; did you mean `page`?",
+        "12:8: `kind`: found `pages`, expected a kind of workload: page, closed, open; did you mean `page`?",
     );
     assert_fault(12, "", "11:1: found no `kind` in [workload.small], expected one such as `kind = \"page\"`");
     assert!(
@@ -306,11 +307,107 @@ fn faults_of_workloads() {
     assert!(error("paths = [\"/\"]").contains("found neither `duration` nor `requests`"));
     let both = error("paths = [\"/\"]\nrequests = 5\nduration = \"1s\"");
     assert!(both.starts_with("s.toml:14:12: found both `requests` and `duration`"), "{both}");
-    let warmup = error("paths = [\"/\"]\nduration = \"1s\"\nwarmup = \"1s\"");
-    assert!(warmup.starts_with("s.toml:15:10: `warmup`: found as long as"), "{warmup}");
     assert!(error("paths = [\"/\"]\nduration = \"1 lightyear\"").contains("`duration`: found `1 lightyear`"));
-    let plan = parse(&text("paths = [\"/\"]\nduration = \"2s\"\nconnections = 10\nstreams = 10")).unwrap();
-    assert!(plan.cells[0].expected_run_ns > 2_000_000_000);
+    let plan = parse(&text("paths = [\"/\"]\nduration = \"2s\"\nwarmup = \"3s\"\nconnections = 10")).unwrap();
+    assert!(plan.cells[0].expected_run_ns > 5_000_000_000, "the warm-up comes before the duration");
+}
+
+fn open_study(lines: &str) -> String {
+    SHORT.replace("kind = \"page\"\npage = \"small\"", &format!("kind = \"open\"\npaths = [\"/a\"]\n{lines}"))
+}
+
+#[test]
+fn an_open_loop_is_resolved_and_planned() {
+    let plan = parse(&open_study(
+        "rate = \"2k\"\narrivals = \"poisson\"\nduration = \"4s\"\nwarmup = \"1s\"\nconnections = 6\nstreams = 3\nqueue = 50",
+    ))
+    .unwrap();
+    let rate = Rate(2_000_000);
+    let schedule = Schedule::Rates {
+        stages: vec![Stage { from: rate, to: rate, duration_ns: Some(4_000_000_000) }],
+        arrivals: Arrivals::Poisson,
+        share: Share::WHOLE,
+    };
+    let expected = Workload::Open {
+        paths: vec!["/a".into()],
+        schedule,
+        connections: 6,
+        streams: 3,
+        requests: None,
+        warmup_ns: 1_000_000_000,
+        queue_limit: 50,
+    };
+    assert_eq!(plan.workloads[0].workload, expected);
+    assert!(plan.cells[0].expected_run_ns > 5_000_000_000);
+    let text = plan_text(&plan);
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let described = "open loop over 1 path: 2000 requests/s as a Poisson process on 6 connections × 3, for 4 s after 1 s of warm-up";
+    assert!(words.contains(described), "{text}");
+    let stages = parse(&open_study("stages = [\"5s@100\", \"10s@100-400\"]")).unwrap();
+    assert!(stages.cells[0].expected_run_ns > 15_000_000_000);
+    let counted = parse(&open_study("rate = \"100\"\nrequests = 500")).unwrap();
+    assert!(counted.cells[0].expected_run_ns > 5_000_000_000);
+}
+
+#[test]
+fn faults_of_open_loops() {
+    for (lines, expected) in [
+        ("", "11:1: found neither `rate` nor `stages`, expected one: when are requests due?"),
+        (
+            "rate = \"10\"",
+            "11:1: found neither `duration` nor `requests`, expected one: something has to end the run",
+        ),
+        (
+            "rate = \"0\"\nduration = \"1s\"",
+            "14:8: `rate`: found rate `0`, expected from 0.001 to 100000k requests per second",
+        ),
+        (
+            "rate = 10\nduration = \"1s\"",
+            "14:8: `rate`: found the number 10, expected a string such as `rate = \"200/s\"`",
+        ),
+        ("rate = \"10\"\nduration = \"0s\"", "15:12: `duration`: found 0, expected more, such as `10s`"),
+        (
+            "rate = \"10\"\nstages = [\"1s@5\"]",
+            "15:10: found both `rate` and `stages`, expected one: each says when requests are due",
+        ),
+        (
+            "stages = [\"1s@5\"]\nduration = \"1s\"",
+            "15:12: found `duration` beside `stages`, expected the stages' own durations",
+        ),
+        (
+            "stages = [\"1s@5\", \"1s\"]",
+            "14:19: `stages`: found stage `1s`, expected `10s@100` or `10s@100-1000`",
+        ),
+        (
+            "stages = [\"1s@0\"]",
+            "14:10: `stages`: found none with a rate above 0, expected such as `[\"5s@100\", \"10s@100-400\"]`",
+        ),
+        (
+            "rate = \"1000k\"\nduration = \"1min\"",
+            "14:8: found 60000000 requests in each run, expected at most 5000000: each has a row",
+        ),
+        (
+            "rate = \"10\"\nduration = \"1s\"\narrivals = \"poison\"",
+            "16:12: `arrivals`: found `poison`, expected a way to spread requests: even, poisson; did you mean `poisson`?",
+        ),
+        (
+            "rate = \"10\"\nduration = \"1s\"\nrates = 5",
+            "16:1: found `rates`, expected a key of [workload.small]: kind, paths, rate, stages, arrivals, connections, \
+             streams, requests, duration, warmup, queue, clients; did you mean `rate`?",
+        ),
+    ] {
+        assert_eq!(parse(&open_study(lines)).unwrap_err(), format!("s.toml:{expected}"), "with `{lines}`");
+    }
+}
+
+#[test]
+fn a_workload_that_the_matrix_does_not_name_is_a_fault() {
+    assert_fault(
+        14,
+        "[workload.other]\nkind = \"page\"\npage = \"large\"\n[hold]",
+        "14:11: found `[workload.other]`, which `workload` in `[matrix]` does not name (small), expected it there or no \
+         such table",
+    );
 }
 
 #[test]
@@ -410,7 +507,8 @@ fn a_matrix_too_large_is_refused() {
             .map(|name| format!("[workload.{name}]\nkind = \"page\"\npage = \"small\"\n"))
             .collect();
         let text = SHORT.replace("[\"small\"]", &format!("[{}]", names.join(", ")));
-        text.replace("runs = 2", "runs = 10000").replace("[hold]", &format!("{}[hold]", tables.concat()))
+        let small = "[workload.small]\nkind = \"page\"\npage = \"small\"\n";
+        text.replace("runs = 2", "runs = 10000").replace(small, &tables.concat())
     };
     assert_eq!(parse(&study(1)).unwrap().runs.len(), 20_000);
     assert_eq!(

@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use toml::de::DeTable;
 
 use super::hold;
+use super::loops::{self, Closed, Open};
 use super::{Factor, Study};
 use crate::error::{InputError, Source};
 use crate::nearest::unknown;
@@ -17,17 +18,12 @@ pub(super) const RUNS: RangeInclusive<u64> = 1..=10_000;
 const STUDY_KEYS: &[&str] =
     &["question", "metric", "baseline", "margin", "runs", "seed", "matrix", "workload", "hold"];
 const PAGE_KEYS: &[&str] = &["kind", "page", "clients"];
-const CLOSED_KEYS: &[&str] =
-    &["kind", "paths", "connections", "streams", "requests", "duration", "warmup", "clients"];
-const WORKLOAD_KINDS: &[&str] = &["page", "closed"];
+const WORKLOAD_KINDS: &[&str] = &["page", "closed", "open"];
 
 const MOST_TEXT_BYTES: usize = 256 << 10;
 const DEFAULT_SEED: u64 = 1;
 const MOST_SEED: u64 = i64::MAX as u64; // TOML's own limit of a whole number
 const MOST_CLIENTS: u64 = 1; // one client process a group, until the runner starts more
-const MOST_CONNECTIONS: u64 = 100_000;
-const MOST_STREAMS: u64 = 10_000;
-const MOST_REQUESTS: u64 = 1_000_000_000_000;
 
 /// A factor of the matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,17 +73,7 @@ pub(super) struct NamedEntry {
 pub(super) enum Entry {
     Page(Placed<String>),
     Closed(Closed),
-}
-
-/// A closed loop, as written.
-#[derive(Clone, Debug)]
-pub(super) struct Closed {
-    pub(super) paths: Vec<String>,
-    pub(super) connections: u32,
-    pub(super) streams: u32,
-    pub(super) requests: Option<u64>,
-    pub(super) duration_ns: Option<u64>,
-    pub(super) warmup_ns: u64,
+    Open(Open),
 }
 
 pub(super) fn read(name: &str, source: Source<'_>) -> Result<Study, InputError> {
@@ -112,6 +98,9 @@ pub(super) fn read(name: &str, source: Source<'_>) -> Result<Study, InputError> 
         return Err(margin.error(problem));
     }
     let runs = root.integer("runs", RUNS)?.ok_or_else(|| root.missing("runs", "runs = 5"))?;
+    let matrix = read_matrix(&root)?;
+    let workloads = read_workloads(&root)?;
+    check_used(&matrix.value, &workloads)?;
     let seed = root.integer("seed", 0..=MOST_SEED)?.map_or(DEFAULT_SEED, |seed| seed.value);
     Ok(Study {
         name: name.to_owned(),
@@ -122,8 +111,8 @@ pub(super) fn read(name: &str, source: Source<'_>) -> Result<Study, InputError> 
         margin_share: margin.value,
         runs: to_u32(runs.value),
         seed,
-        matrix: read_matrix(&root)?,
-        workloads: read_workloads(&root)?,
+        matrix,
+        workloads,
         hold: hold::read(&root)?,
     })
 }
@@ -191,6 +180,26 @@ fn read_workloads(root: &Table<'_>) -> Result<Vec<NamedEntry>, InputError> {
     Ok(workloads)
 }
 
+/// A workload that the matrix does not name is mostly a name that was changed in one place alone.
+fn check_used(matrix: &[Factor], workloads: &[NamedEntry]) -> Result<(), InputError> {
+    let levels = matrix.iter().filter(|factor| factor.kind == FactorKind::Workload);
+    let named: Vec<&str> =
+        levels.flat_map(|factor| &factor.levels.value).map(|level| level.value.as_str()).collect();
+    // A level without its table is the better message: it says which name was meant.
+    if named.iter().any(|name| workloads.iter().all(|entry| entry.name.value != *name)) {
+        return Ok(());
+    }
+    match workloads.iter().find(|entry| !named.contains(&entry.name.value.as_str())) {
+        None => Ok(()),
+        Some(unused) => Err(unused.name.error(format!(
+            "found `[workload.{}]`, which `workload` in `[matrix]` does not name ({}), expected it there or no such \
+             table",
+            unused.name.value,
+            named.join(", ")
+        ))),
+    }
+}
+
 fn read_workload(name: Placed<String>, table: Table<'_>) -> Result<NamedEntry, InputError> {
     let kind = table.string("kind", "page")?.ok_or_else(|| table.missing("kind", "kind = \"page\""))?;
     let (table, what) = match kind.value.as_str() {
@@ -201,9 +210,14 @@ fn read_workload(name: Placed<String>, table: Table<'_>) -> Result<NamedEntry, I
             (table, Entry::Page(page))
         }
         "closed" => {
-            let table = table.with_keys(CLOSED_KEYS)?;
-            let closed = read_closed(&table)?;
+            let table = table.with_keys(loops::CLOSED_KEYS)?;
+            let closed = loops::read_closed(&table)?;
             (table, Entry::Closed(closed))
+        }
+        "open" => {
+            let table = table.with_keys(loops::OPEN_KEYS)?;
+            let open = loops::read_open(&table)?;
+            (table, Entry::Open(open))
         }
         _ => {
             let problem = unknown(&kind.value, "a kind of workload", WORKLOAD_KINDS);
@@ -214,57 +228,7 @@ fn read_workload(name: Placed<String>, table: Table<'_>) -> Result<NamedEntry, I
     Ok(NamedEntry { name, clients, what })
 }
 
-fn read_closed(table: &Table<'_>) -> Result<Closed, InputError> {
-    let example = r#"["/bytes/1000"]"#;
-    let paths = table.strings("paths", example)?;
-    let paths = paths.ok_or_else(|| table.missing("paths", &format!("paths = {example}")))?;
-    if paths.value.is_empty() {
-        return Err(paths.error(format!("`paths`: found an empty list, expected one such as `{example}`")));
-    }
-    if let Some(path) = paths.value.iter().find(|path| !path.value.starts_with('/')) {
-        return Err(
-            path.error(format!("`paths`: found `{}`, expected a path that begins with `/`", path.value))
-        );
-    }
-    let connections = table.integer("connections", 1..=MOST_CONNECTIONS)?;
-    let streams = table.integer("streams", 1..=MOST_STREAMS)?;
-    let requests = table.integer("requests", 1..=MOST_REQUESTS)?;
-    let duration = table.parsed("duration", "10s", units::parse_duration_ns)?;
-    let warmup = table.parsed("warmup", "1s", units::parse_duration_ns)?;
-    match (&requests, &duration) {
-        (None, None) => {
-            let problem =
-                "found neither `duration` nor `requests`, expected one: something has to end the run";
-            return Err(table.error(problem));
-        }
-        (Some(requests), Some(_)) => {
-            return Err(
-                requests.error("found both `requests` and `duration`, expected one: each ends the run")
-            );
-        }
-        (None, Some(duration)) if duration.value == 0 => {
-            return Err(duration.error("`duration`: found 0, expected more, such as `10s`"));
-        }
-        _ => {}
-    }
-    if let (Some(warmup), Some(duration)) = (&warmup, &duration)
-        && warmup.value >= duration.value
-    {
-        let problem =
-            "`warmup`: found as long as `duration` or longer, expected less: nothing would be measured";
-        return Err(warmup.error(problem));
-    }
-    Ok(Closed {
-        paths: paths.value.into_iter().map(|path| path.value).collect(),
-        connections: connections.map_or(1, |number| to_u32(number.value)),
-        streams: streams.map_or(1, |number| to_u32(number.value)),
-        requests: requests.map(|number| number.value),
-        duration_ns: duration.map(|duration| duration.value),
-        warmup_ns: warmup.map_or(0, |warmup| warmup.value),
-    })
-}
-
 /// A number that was read within a range far below this limit.
-fn to_u32(number: u64) -> u32 {
+pub(super) fn to_u32(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }

@@ -1,7 +1,8 @@
 //! Timing scripts of h2load: one request a line, `<milliseconds>\t<URL>`.
 //!
 //! Source: h2load's manual, option `--timing-script-file`. Times count from the beginning; equal times are allowed.
-//! h2load's clients each replay the whole script; here the script is replayed once, over all connections.
+//! h2load's clients each replay the whole script; here connections do so where they are asked to, and otherwise replay
+//! it once, all together.
 
 /// One line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
