@@ -7,7 +7,7 @@ use super::times::{QUANTILES, Times};
 
 /// The table, with a line of names. What does not apply is empty; times are nanoseconds.
 pub(crate) fn format(summary: &Summary) -> String {
-    let mut text = String::from("scope,name,requests,failed,body_bytes,count,min,mean,sd");
+    let mut text = String::from("scope,name,value,requests,failed,body_bytes,count,min,mean,sd");
     QUANTILES.iter().for_each(|(name, _)| text.extend([",", name]));
     text.push_str(",max,reason\n");
     let total = Line {
@@ -42,28 +42,67 @@ pub(crate) fn format(summary: &Summary) -> String {
         Line::new("per_connection", name, Some(times)).write(&mut text);
     }
     for (name, count) in summary.protocols.counts() {
-        Line { count: Some(count), ..Line::new("connections", name, None) }.write(&mut text);
+        Line { value: Some(count.to_string()), ..Line::new("connections", name, None) }.write(&mut text);
     }
-    let never_sent = Line { requests: Some(summary.never_sent), ..Line::new("never_sent", "", None) };
-    never_sent.write(&mut text);
+    for (name, value) in figures(summary) {
+        Line { value, ..Line::new("figure", name, None) }.write(&mut text);
+    }
     text
+}
+
+/// Single numbers: durations in nanoseconds, sizes in bytes, shares from 0 to 1.
+fn figures(summary: &Summary) -> Vec<(&'static str, Option<String>)> {
+    let whole = |value: u64| Some(value.to_string());
+    let (request, response, cpu) = (summary.request_headers, summary.response_headers, &summary.cpu);
+    let mut figures = vec![
+        ("duration_ns", whole(summary.duration_ns)),
+        ("requests_per_second", Some(summary.per_second().to_string())),
+        ("availability", summary.availability().map(|share| share.to_string())),
+        ("unfinished", whole(summary.unfinished)),
+        ("never_sent", whole(summary.never_sent)),
+    ];
+    if summary.asked.is_open {
+        figures.extend([
+            ("sent_after_intended_p50_ns", whole(summary.lag.p50_ns)),
+            ("sent_after_intended_p99_ns", whole(summary.lag.p99_ns)),
+            ("sent_after_intended_max_ns", whole(summary.lag.max_ns)),
+        ]);
+    }
+    figures.extend([
+        ("connections", whole(summary.connections)),
+        ("failed_connections", whole(summary.failed_connections)),
+        ("sent_bytes", whole(summary.sent_bytes)),
+        ("received_bytes", whole(summary.received_bytes)),
+        ("request_body_bytes", whole(summary.request_body_bytes)),
+        ("request_header_raw_bytes", whole(request.raw)),
+        ("request_header_wire_bytes", whole(request.wire)),
+        ("response_header_raw_bytes", whole(response.raw)),
+        ("response_header_wire_bytes", whole(response.wire)),
+        ("cpu_user_ns", whole(cpu.user_ns)),
+        ("cpu_system_ns", whole(cpu.system_ns)),
+        ("cpu_share_of_threads", Some(cpu.share.to_string())),
+        ("cpu_busiest_share", Some(cpu.busiest_share.to_string())),
+        ("cpu_waiting_share", Some(cpu.waiting_share.to_string())),
+        ("cpu_is_bottleneck", Some(u8::from(cpu.is_bottleneck()).to_string())),
+        ("max_resident_bytes", whole(cpu.max_resident_bytes)),
+    ]);
+    figures
 }
 
 struct Line<'a> {
     scope: &'static str,
     name: &'a str,
+    value: Option<String>,
     requests: Option<u64>,
     failed: Option<u64>,
     body_bytes: Option<u64>,
-    /// What is counted where there are no times.
-    count: Option<u64>,
     times: Option<&'a Times>,
     reason: &'a str,
 }
 
 impl<'a> Line<'a> {
     fn new(scope: &'static str, name: &'a str, times: Option<&'a Times>) -> Self {
-        Line { scope, name, requests: None, failed: None, body_bytes: None, count: None, times, reason: "" }
+        Line { scope, name, value: None, requests: None, failed: None, body_bytes: None, times, reason: "" }
     }
 
     fn of(scope: &'static str, name: &'a str, group: &'a Group) -> Self {
@@ -82,16 +121,18 @@ impl<'a> Line<'a> {
         let mut fields = vec![
             self.scope.to_owned(),
             quoted(self.name),
+            self.value.clone().unwrap_or_default(),
             number(self.requests),
             number(self.failed),
             number(self.body_bytes),
         ];
-        fields.push(number(self.times.map(Times::count).or(self.count)));
+        fields.push(number(self.times.map(Times::count)));
         fields.push(number(self.times.and_then(Times::min)));
         fields.push(decimal(self.times.and_then(Times::mean)));
         fields.push(decimal(self.times.and_then(Times::sd)));
-        fields
-            .extend(QUANTILES.iter().map(|(_, share)| number(self.times.and_then(|is| is.quantile(*share)))));
+        // With none beyond it, a quantile would only be the maximum again.
+        let quantile = |share: f64| self.times.filter(|is| is.beyond(share) > 0)?.quantile(share);
+        fields.extend(QUANTILES.iter().map(|(_, share)| number(quantile(*share))));
         fields.push(number(self.times.and_then(Times::max)));
         fields.push(quoted(self.reason));
         // Writing to a String cannot fail.

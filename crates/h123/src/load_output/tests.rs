@@ -346,7 +346,7 @@ fn what_protocols_did_is_counted_apart() {
     let security: &[Security] = &summary.protocols.security;
     assert_eq!(security.iter().map(|is| is.connections).collect::<Vec<_>>(), [4, 4, 2], "threads add up");
     let csv = csv::format(&summary);
-    assert!(csv.contains("\nconnections,early_rejected,,,,4,"), "{csv}");
+    assert!(csv.contains("\nconnections,early_rejected,4,"), "{csv}");
 }
 
 #[test]
