@@ -161,9 +161,11 @@ impl<'a> Worker<'a> {
         let hosts = Host::all(assignment, paths.targets())?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).context("no epoll instance could be made")?;
         let buffer = vec![0; READ_BYTES];
+        let mut session = Session::new(paths, assignment.group, variant, options)?;
+        let further = options.most_rows.map(|_| ConnectionTallies::new().map(Box::new)).transpose()?;
         wait::be_punctual();
         let begins_ns = clock.now_ns();
-        let work = Work::new(&assignment.workload, options, seeds, begins_ns);
+        session.work = Work::new(&assignment.workload, options, seeds, begins_ns);
         let migration = options.protocols.migration.filter(|_| variant.is_quic());
         let migrate_at_ns =
             migration.map_or(u64::MAX, |migration| begins_ns.saturating_add(migration.after_ns));
@@ -171,7 +173,7 @@ impl<'a> Worker<'a> {
             Workload::Closed { warmup_ns: 0, .. }
             | Workload::Open { warmup_ns: 0, .. }
             | Workload::Page { .. } => u64::MAX,
-            Workload::Closed { .. } | Workload::Open { .. } => work.warmup_ends_ns(),
+            Workload::Closed { .. } | Workload::Open { .. } => session.work.warmup_ends_ns(),
         };
         Ok(Worker {
             assignment,
@@ -179,19 +181,16 @@ impl<'a> Worker<'a> {
             seed: seeds.own,
             hosts,
             requests,
-            policy: work.connections(limit),
+            policy: session.work.connections(limit),
             requests_each: options.connections.requests_each.unwrap_or(u64::MAX),
             epoll,
             conns: Vec::new(),
             free: Vec::new(),
             opened: 0,
             timers: Timers::default(),
-            session: Session::new(work, assignment.group, variant, options)?,
+            session,
             rows: Vec::new(),
-            further_connections: match options.most_rows {
-                None => None,
-                Some(_) => Some(Box::new(ConnectionTallies::new()?)),
-            },
+            further_connections: further,
             usage_before: Usage::default(),
             warmup_ends_ns,
             warmup: None,
