@@ -250,7 +250,8 @@ impl<P: Packet> Path<P> {
         match &self.in_transmission {
             Some(Transmission { due_ns: Some(due_ns), .. }) if self.line.is_ordered() => Some(*due_ns),
             Some(transmission) => Some(transmission.departure_ns),
-            None => self.next_start_ns,
+            // Who waits for a link that stands still is freed by a change of the description.
+            None => self.next_start_ns.map(|start_ns| start_ns.min(self.schedule.next_ns())),
         }
     }
 

@@ -7,6 +7,7 @@
 #![expect(clippy::cast_possible_truncation, reason = "lengths of small things")]
 
 mod help;
+mod impairments;
 mod measure;
 mod network;
 mod processes;
@@ -38,6 +39,26 @@ const TESTS: &[Test] = &[
     ("network::the_seed_decides_what_is_lost", network::the_seed_decides_what_is_lost),
     ("network::a_flood_is_accounted_for", network::a_flood_is_accounted_for),
     ("network::an_offload_left_on_is_an_error", network::an_offload_left_on_is_an_error),
+    ("impairments::chosen_packets_are_lost_by_number", impairments::chosen_packets_are_lost_by_number),
+    (
+        "impairments::fate_is_the_same_live_and_on_the_virtual_clock",
+        impairments::fate_is_the_same_live_and_on_the_virtual_clock,
+    ),
+    ("impairments::every_packet_can_come_twice", impairments::every_packet_can_come_twice),
+    ("impairments::chosen_packets_overtake", impairments::chosen_packets_overtake),
+    ("impairments::jitter_keeps_the_order_unless_asked", impairments::jitter_keeps_the_order_unless_asked),
+    ("impairments::a_queue_holds_what_it_says", impairments::a_queue_holds_what_it_says),
+    ("impairments::an_outage_loses_or_keeps", impairments::an_outage_loses_or_keeps),
+    (
+        "impairments::the_timeline_counts_from_the_runs_start",
+        impairments::the_timeline_counts_from_the_runs_start,
+    ),
+    (
+        "impairments::codel_marks_who_can_be_marked_and_drops_others",
+        impairments::codel_marks_who_can_be_marked_and_drops_others,
+    ),
+    ("impairments::fq_codel_serves_flows_in_turn", impairments::fq_codel_serves_flows_in_turn),
+    ("impairments::traces_are_followed", impairments::traces_are_followed),
     ("processes::input_output_and_exit", processes::input_output_and_exit),
     ("processes::stop_and_timeout", processes::stop_and_timeout),
     ("processes::cpu_time_is_counted", processes::cpu_time_is_counted),

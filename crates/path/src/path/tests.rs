@@ -55,6 +55,19 @@ fn rate_serialises_and_delay_follows() {
     assert_eq!(due, [21 * MS, 22 * MS, 23 * MS, 31 * MS]);
 }
 
+/// Whoever waits for the next release learns of the end of a standstill, though nothing else arrives.
+#[test]
+fn a_change_frees_who_waits_for_a_link_that_stands_still() {
+    let outages = Some(Outages { packets: OutagePackets::Wait, times: OutageTimes::Always });
+    let still = Direction { outages, ..Direction::default() };
+    let over = Change { at_ns: 400 * MS, up: still.clone(), down: Direction::default(), handover: false };
+    let network = Network { down: still, timeline: vec![over], ..Network::default() };
+    let mut path: Path<u64> = Path::of_network(&network, Way::Down, Seeds::run(1, Way::Down), 0);
+    path.handle_packet(MS, 1514, 1);
+    assert_eq!(path.next_release_ns(), Some(400 * MS));
+    assert_eq!(drain(&mut path), [Release { due_ns: 400 * MS, packet: 1 }]);
+}
+
 #[test]
 fn a_late_poll_changes_no_due_time() {
     let mut path = path(&limited(5 * MS, 10_000_000, Queue::packets(100)));
