@@ -32,10 +32,14 @@ impl Host<'_> {
     ///
     /// # Errors
     /// Settings of TLS that cannot be used.
-    pub(crate) fn all(assignment: &Assignment, count: usize) -> Result<Vec<Host<'_>>> {
+    pub(crate) fn all(
+        assignment: &Assignment,
+        count: usize,
+        key_log: Option<KeyLogFile>,
+    ) -> Result<Vec<Host<'_>>> {
         let roots = trust::roots(&assignment.target.trust);
         let tls = &assignment.options.protocols.tls;
-        let options = engine_options(assignment)?;
+        let options = engine_options(assignment, key_log);
         let mut hosts: Vec<Host<'_>> = Vec::with_capacity(count);
         let distinct = assignment.options.requests.further_targets.len() + 1;
         for number in 0..count {
@@ -68,10 +72,7 @@ impl Host<'_> {
 }
 
 /// What an assignment asks of its engines beyond the pins.
-///
-/// # Errors
-/// A key log that cannot be opened.
-fn engine_options(assignment: &Assignment) -> Result<Options> {
+fn engine_options(assignment: &Assignment, key_log: Option<KeyLogFile>) -> Options {
     let protocols = &assignment.options.protocols;
     let mut options = Options {
         early_data: protocols.tls.early_data,
@@ -82,8 +83,8 @@ fn engine_options(assignment: &Assignment) -> Result<Options> {
     if let Some(streams) = protocols.qpack_blocked_streams {
         options.qpack_blocked_streams = streams;
     }
-    if let Some(path) = &protocols.tls.key_log {
-        options.key_log = Some(Arc::new(KeyLogFile::open(path)?));
+    if let Some(key_log) = key_log {
+        options.key_log = Some(Arc::new(key_log));
     }
-    Ok(options)
+    options
 }

@@ -1,8 +1,9 @@
 //! Secrets of TLS and QUIC in a file, for programs that decrypt captures.
 
 use std::fmt::Write as _;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result};
@@ -19,6 +20,19 @@ impl KeyLogFile {
     pub(crate) fn open(path: &str) -> Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(path);
         Ok(KeyLogFile(Mutex::new(file.with_context(|| format!("opening the key log {path}"))?)))
+    }
+
+    /// Whether [`KeyLogFile::open`] would succeed; leaves no file behind that was not there.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub(crate) fn check(path: &str) -> Result<()> {
+        let was_there = Path::new(path).exists();
+        Self::open(path)?;
+        if !was_there {
+            fs::remove_file(path).with_context(|| format!("removing the empty key log {path}"))?;
+        }
+        Ok(())
     }
 }
 

@@ -3,6 +3,7 @@
 //! Pacer and workload say *when* and *what* (crate `workload`), the engine *which bytes* (crate `engine`), the
 //! transport moves them, the recorder appends a row. This crate knows no namespaces: it runs wherever it is started.
 
+mod check;
 mod clock;
 mod connection;
 mod ending;
@@ -24,9 +25,10 @@ mod trust;
 mod wait;
 mod worker;
 
+pub use check::check;
 pub use clock::Clock;
 pub use live::{Live, Snapshot};
 pub use rows::{Handed, RowReceiver, RowSender, row_queue};
 pub use seam::serve_assignment;
 pub use tally::{Carried, ConnectionTallies, Tallies, recorded};
-pub use worker::{Report, Watched, check, run, run_watched};
+pub use worker::{Report, Watched, run, run_watched};

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use engine::Connection as _;
 use model::assignment::{Assignment, ClientReport, WarmupCost, Workload};
 use model::sample::{ConnectionRow, Failure, FailureKind, Sample};
@@ -24,7 +24,7 @@ use crate::session::Session;
 use crate::system::{self, Usage};
 use crate::tally::{Carried, ConnectionTallies};
 use crate::timers::Timers;
-use crate::transport::{READ_BYTES, Socket};
+use crate::transport::READ_BYTES;
 use crate::wait;
 
 /// A worker looks at the stop flag at least this often.
@@ -52,35 +52,6 @@ pub struct Watched {
     pub live: Option<Arc<Live>>,
     /// Where rows beyond the assignment's limit go; these requests are summed up nonetheless.
     pub rows: Option<RowSender>,
-}
-
-/// Whether an assignment could begin: refuses settings of TLS and QUIC that cannot be used, and files and addresses
-/// that are not there. Sends nothing.
-///
-/// # Errors
-/// The first fault, with what was found and expected.
-pub fn check(assignment: &Assignment) -> Result<()> {
-    let options = &assignment.options;
-    if assignment.target.variant.is_encrypted() {
-        Host::all(assignment, 1 + options.requests.further_targets.len())?;
-    }
-    if let Some(path) = &options.protocols.tls.key_log {
-        KeyLogFile::open(path)?;
-    }
-    if let Some(to) = options.protocols.migration.and_then(|migration| migration.to) {
-        let targets = std::iter::once(&assignment.target).chain(&options.requests.further_targets);
-        for target in targets {
-            let remote = target.address;
-            if to.is_ipv4() != remote.is_ipv4() {
-                bail!(
-                    "found {to} to move to from a connection to {remote}, expected an address of the same family"
-                );
-            }
-            Socket::connect(remote, true, &options.connections, &[to], 0)
-                .with_context(|| format!("found {to} to move to, expected an address of this machine"))?;
-        }
-    }
-    Ok(())
 }
 
 /// Does what an assignment says, on this thread, until it is done, its deadline passes or `stop` is set.
@@ -158,7 +129,8 @@ impl<'a> Worker<'a> {
         let seeds = Seeds::new(assignment.seed, assignment.group);
         let paths = Work::new(&assignment.workload, options, seeds, 0);
         let requests = Requests::new(assignment, &paths.paths())?;
-        let hosts = Host::all(assignment, paths.targets())?;
+        let key_log = options.protocols.tls.key_log.as_deref().map(KeyLogFile::open).transpose()?;
+        let hosts = Host::all(assignment, paths.targets(), key_log)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).context("no epoll instance could be made")?;
         let buffer = vec![0; READ_BYTES];
         let mut session = Session::new(paths, assignment.group, variant, options)?;

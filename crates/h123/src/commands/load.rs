@@ -32,8 +32,13 @@ use crate::{load_limits, load_plan};
   h123 load https://127.0.0.1:8443/ --script requests.tsv -c 10 -k
   h123 load http://127.0.0.1:8080/ -n 10000 --fail-if 'p99>50ms' --csv load.csv --hgrm load.hgrm --quiet
   h123 load http://127.0.0.1:8080/ -c 100 --requests-per-connection 1 --source 127.0.0.2,127.0.0.3
+  h123 load https://127.0.0.1:8443/ --tls 1.3 --groups secp256r1 --cert client.pem --key client.key
+  h123 load https://127.0.0.1:8443/ --variant h3 --requests-per-connection 10 --resume --early-data
+  h123 load https://127.0.0.1:8443/ --variant h2 --push --stream-window 64KiB
+  h123 load https://127.0.0.1:8443/ --variant h3 -d 10s --migrate-at 5s --migrate-to 192.0.2.7
 
 {random:1-7000} in a URL stands for a number drawn anew for every request.
+SSLKEYLOGFILE in the environment names a file that the secrets of TLS and QUIC are appended to.
 Exit status: 0 all answered, 2 wrong usage, 3 something failed or nothing was answered, 4 --fail-if held,
 130 interrupted.")]
 pub(crate) struct LoadArgs {

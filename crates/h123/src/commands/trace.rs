@@ -26,6 +26,7 @@ use crate::tls_options::TlsArgs;
 #[command(after_help = "Examples:
   h123 trace https://127.0.0.1:8443/ -k
   h123 trace https://example.org/ --variant h2 --variant h3
+  h123 trace https://127.0.0.1:8443/ --tls 1.2 --groups secp256r1 --cert client.pem --key client.key
   h123 trace http://127.0.0.1:8080/ --json")]
 pub(crate) struct TraceArgs {
     /// The URL

@@ -396,9 +396,19 @@ fn contradictions_are_one_line() {
 #[test]
 fn the_help_is_grouped_and_has_examples() {
     let help = h123(["load", "--help"]).expect(0).stdout;
-    for part in
-        ["Load:", "Requests:", "Connections:", "TLS:", "Output:", "Examples:", "--stages", "{random:1-7000}"]
-    {
+    for part in [
+        "Load:",
+        "Requests:",
+        "Connections:",
+        "TLS:",
+        "HTTP/2 and HTTP/3:",
+        "HTTP/3 and QUIC:",
+        "SSLKEYLOGFILE",
+        "Output:",
+        "Examples:",
+        "--stages",
+        "{random:1-7000}",
+    ] {
         assert!(help.contains(part), "no {part} in:\n{help}");
     }
 }
