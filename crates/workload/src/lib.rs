@@ -15,6 +15,7 @@ pub mod urls;
 use model::assignment;
 use model::options::Options;
 use model::sample::Phase;
+use model::schedule::Schedule;
 use model::shuffle::SplitMix64;
 
 pub use closed::ClosedLoop;
@@ -110,10 +111,9 @@ impl Work {
                     clients,
                     now,
                     warmup_ns: *warmup_ns,
-                    lasts_ns: match requests {
-                        None => schedule.lasts_ns(None).map(|lasts| lasts.saturating_add(*warmup_ns)),
-                        Some(_) => None,
-                    },
+                    lasts_ns: schedule.lasts_ns(None).map(|lasts| lasts.saturating_add(*warmup_ns)),
+                    // A script has no time of its own to end at: its last answers are waited for.
+                    cuts_answers: matches!(schedule, Schedule::Rates { .. }),
                     queue_limit: *queue_limit as usize,
                     connections: Connections {
                         // A connection that serves one request is part of that request: none is opened ahead.
@@ -205,7 +205,7 @@ impl Work {
         match self {
             Work::Page(page) => page.is_finished(),
             Work::Closed(closed) => closed.is_finished(now),
-            Work::Open(open) => open.is_finished(),
+            Work::Open(open) => open.is_finished(now),
         }
     }
 

@@ -11,7 +11,8 @@ use crate::pacer::Pacer;
 use crate::urls::Urls;
 use crate::{Connections, Due};
 
-/// After the schedule's end, requests that still wait are sent for so long; then they count as never sent.
+/// After the schedule's end, requests that still wait are sent for so long, and answers are waited for: then the
+/// former count as never sent, the latter as unfinished.
 const DRAIN_NS: u64 = 1_000_000_000;
 /// Room for waiting requests that is made at the start.
 const QUEUE_ROOM: usize = 1024;
@@ -34,6 +35,7 @@ pub struct OpenLoop {
     never_sent: u64,
     /// When the schedule ends, where time ends it.
     ends_ns: Option<u64>,
+    cuts_answers: bool,
     stopped: bool,
 }
 
@@ -46,6 +48,8 @@ pub struct Setup {
     pub warmup_ns: u64,
     /// How long warm-up and schedule last, where they have an end.
     pub lasts_ns: Option<u64>,
+    /// Whether that end also cuts off what is in flight, after a short while.
+    pub cuts_answers: bool,
     /// At most so many requests wait.
     pub queue_limit: usize,
     /// How connections are opened.
@@ -74,6 +78,7 @@ impl OpenLoop {
             in_flight: 0,
             never_sent: 0,
             ends_ns: setup.lasts_ns.map(|lasts| setup.now.saturating_add(lasts)),
+            cuts_answers: setup.cuts_answers,
             stopped: false,
         }
     }
@@ -106,7 +111,7 @@ impl OpenLoop {
                 self.never_sent += 1;
             }
         }
-        if self.waiting > 0 && self.ends_ns.is_some_and(|end| now >= end.saturating_add(DRAIN_NS)) {
+        if self.waiting > 0 && self.drained_ns().is_some_and(|drained| now >= drained) {
             self.give_up();
         }
     }
@@ -134,17 +139,25 @@ impl OpenLoop {
         self.stopped = true;
     }
 
-    pub(crate) fn is_finished(&self) -> bool {
-        self.waiting == 0 && self.in_flight == 0 && (self.stopped || self.pacer.next().is_none())
+    pub(crate) fn is_finished(&self, now: u64) -> bool {
+        let cut = self.cuts_answers && self.drained_ns().is_some_and(|drained| now >= drained);
+        let done = self.waiting == 0 && self.in_flight == 0;
+        cut || (done && (self.stopped || self.pacer.next().is_none()))
     }
 
-    /// When the next request is due, or when those that wait are given up.
+    /// When nothing is waited for any longer.
+    fn drained_ns(&self) -> Option<u64> {
+        self.ends_ns.map(|end| end.saturating_add(DRAIN_NS))
+    }
+
+    /// When the next request is due, or when those that wait and those in flight are given up.
     pub(crate) fn next_ns(&self) -> Option<u64> {
         if self.stopped {
             return None;
         }
+        let pending = self.waiting > 0 || (self.cuts_answers && self.in_flight > 0);
         let due = self.pacer.next().map(|planned| self.began_ns.saturating_add(planned.at_ns));
-        let drained = self.ends_ns.filter(|_| self.waiting > 0).map(|end| end.saturating_add(DRAIN_NS));
+        let drained = self.drained_ns().filter(|_| pending);
         [due, drained].into_iter().flatten().min()
     }
 
@@ -182,6 +195,7 @@ mod tests {
             now: 5 * S,
             warmup_ns: 0,
             lasts_ns: Some(2 * S),
+            cuts_answers: false,
             queue_limit,
             connections: Connections { at_once: 0, limit: 1, streams: 1 },
             clients: 1,
@@ -214,6 +228,7 @@ mod tests {
             now: 0,
             warmup_ns: 0,
             lasts_ns: None,
+            cuts_answers: false,
             queue_limit: 100,
             connections: Connections { at_once: 1, limit: 1, streams: 1 },
             clients: 3,
@@ -247,8 +262,19 @@ mod tests {
         assert_eq!(open.next_ns(), Some(8 * S), "when those that wait are given up");
         open.handle_time(8 * S);
         assert_eq!((open.waiting(0), open.never_sent()), (0, 19));
-        assert!(!open.is_finished(), "one is still to be answered");
+        assert!(!open.is_finished(8 * S), "one is still to be answered");
         open.handle_done();
-        assert!(open.is_finished());
+        assert!(open.is_finished(8 * S));
+    }
+
+    #[test]
+    fn an_end_that_cuts_answers_waits_a_second_for_them() {
+        let mut open = OpenLoop { cuts_answers: true, ..open(100) };
+        open.handle_time(7 * S);
+        while open.poll_request(0).is_some() {}
+        assert_eq!(open.next_ns(), Some(8 * S), "nothing waits, and the loop still wakes");
+        assert!(!open.is_finished(8 * S - 1));
+        assert!(open.is_finished(8 * S));
+        assert_eq!(open.never_sent(), 0, "what was sent is unfinished, not unsent");
     }
 }

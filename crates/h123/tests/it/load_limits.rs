@@ -53,6 +53,10 @@ fn requests_and_connections_have_a_limit_unless_it_is_taken_away() {
         (Some(0), Some(3))
     );
     assert!(ended.stderr.contains("warning: nothing was measured"), "{}", ended.stderr);
+    // So it is with an open loop: two are in flight when its time is up, and the rest found no connection.
+    let (json, _) = failing(&[&url, "--rate", "20", "-d", "200ms", "-c", "2", "--timeout", "none"]);
+    let count = |key: &str| json["requests"][key].as_u64();
+    assert_eq!((count("failed"), count("unfinished"), count("never_sent")), (Some(0), Some(2), Some(2)));
     drop(listener);
 }
 
