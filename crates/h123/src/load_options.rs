@@ -24,7 +24,7 @@ pub(crate) struct LoadOptions {
     /// Threads; connections are shared out among them
     #[arg(short, long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) threads: u32,
-    /// Stop after so many requests
+    /// Stop after so many requests, those of --warmup not counted
     #[arg(short = 'n', long, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) requests: Option<u64>,
     /// Stop after so long, such as 10s (default 10s where nothing else ends the test)

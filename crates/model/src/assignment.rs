@@ -97,7 +97,7 @@ pub enum Workload {
         connections: u32,
         /// Requests in flight on each connection; HTTP/1.1 has one.
         streams: u32,
-        /// Stop after so many requests.
+        /// Stop after so many requests, those of the warm-up not counted.
         requests: Option<u64>,
         /// Stop after so long.
         duration_ns: Option<u64>,
@@ -114,7 +114,7 @@ pub enum Workload {
         connections: u32,
         /// Requests in flight on each connection; HTTP/1.1 has one.
         streams: u32,
-        /// Stop after so many requests of the whole schedule.
+        /// Stop after so many requests of the whole schedule, those of the warm-up not counted.
         requests: Option<u64>,
         /// Requests intended before this time belong to the warm-up, which runs at the schedule's first rate.
         warmup_ns: u64,

@@ -10,7 +10,7 @@ use crate::urls::Urls;
 /// When a closed loop ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// After so many requests.
+    /// After so many requests, those of the warm-up not counted.
     pub requests: Option<u64>,
     /// At this time.
     pub ends_ns: Option<u64>,
@@ -27,6 +27,7 @@ pub struct ClosedLoop {
     streams: u32,
     limits: Limits,
     pauses: Pauses,
+    /// Requests since the warm-up.
     begun: u64,
     in_flight: u64,
 }
@@ -66,7 +67,7 @@ impl ClosedLoop {
             return None;
         }
         let url = self.urls.next_of(target)?;
-        self.begun += 1;
+        self.begun += u64::from(self.phase(now) == Phase::Measure);
         self.in_flight += 1;
         Some(Due { url, intended_ns: now })
     }
@@ -160,13 +161,21 @@ mod tests {
     #[test]
     fn paths_are_taken_in_turn_until_the_number_is_reached() {
         let mut closed = closed(Some(3), None);
-        let urls: Vec<u32> = std::iter::from_fn(|| closed.poll_request(0, 0)).map(|due| due.url).collect();
+        let urls: Vec<u32> = std::iter::from_fn(|| closed.poll_request(0, 10)).map(|due| due.url).collect();
         assert_eq!(urls, [0, 1, 0]);
         assert!(!closed.is_finished(0));
         for _ in 0..3 {
             closed.handle_done();
         }
         assert!(closed.is_finished(0));
+    }
+
+    #[test]
+    fn requests_of_the_warm_up_do_not_count_towards_the_number() {
+        let mut closed = closed(Some(3), None);
+        assert_eq!(std::iter::from_fn(|| closed.poll_request(0, 9)).take(100).count(), 100);
+        assert!(!closed.is_finished(9));
+        assert_eq!(std::iter::from_fn(|| closed.poll_request(0, 10)).take(100).count(), 3);
     }
 
     #[test]

@@ -20,8 +20,11 @@ pub struct Pacer {
     share: Share,
     /// The number of the next request of the whole schedule.
     number: u64,
-    /// No request of this number or above is due.
+    /// So many requests are due after the warm-up, at most.
     limit: u64,
+    warmup_ns: u64,
+    /// How many requests of the whole schedule belong to the warm-up, of those that were looked at.
+    warmed: u64,
     next: Option<Planned>,
 }
 
@@ -45,7 +48,7 @@ enum Times {
 }
 
 impl Pacer {
-    /// The pacer of a schedule that a warm-up at its first rate precedes, `requests` in all at most.
+    /// The pacer of a schedule that a warm-up at its first rate precedes, `requests` at most after that.
     pub fn new(schedule: &Schedule, requests: Option<u64>, warmup_ns: u64, seed: u64) -> Self {
         let (times, share) = match schedule {
             Schedule::Rates { stages, arrivals, share } => {
@@ -58,7 +61,7 @@ impl Pacer {
             }
         };
         let limit = requests.unwrap_or(u64::MAX);
-        let mut pacer = Pacer { times, share, number: 0, limit, next: None };
+        let mut pacer = Pacer { times, share, number: 0, limit, warmup_ns, warmed: 0, next: None };
         pacer.advance();
         pacer
     }
@@ -73,9 +76,11 @@ impl Pacer {
         self.next = loop {
             let number = self.number;
             self.number += 1;
-            let Some((at_ns, url, client)) = self.times.of(number).filter(|_| number < self.limit) else {
+            let Some((at_ns, url, client)) = self.times.of(number) else { break None };
+            self.warmed += u64::from(at_ns < self.warmup_ns);
+            if number >= self.limit.saturating_add(self.warmed) {
                 break None;
-            };
+            }
             if number % u64::from(self.share.of.max(1)) == u64::from(self.share.index) {
                 break Some(Planned { number, at_ns, url, client });
             }
@@ -298,6 +303,19 @@ mod tests {
         let times = times(&schedule, None, 2 * S, 0);
         assert_eq!(times.iter().filter(|&&at| at < 2 * S).count(), 20);
         assert_eq!(times.len(), 75);
+    }
+
+    #[test]
+    fn the_warm_up_does_not_count_towards_a_number() {
+        for (arrivals, seed) in [(Arrivals::Even, 0), (Arrivals::Poisson, 3)] {
+            let schedule = |share| rates(&[stage(10, 10, None)], arrivals, share);
+            let whole = times(&schedule(Share::WHOLE), Some(15), 2 * S, seed);
+            assert_eq!(whole.iter().filter(|&&at| at >= 2 * S).count(), 15, "{arrivals:?}");
+            let part = |index| times(&schedule(Share { index, of: 2 }), Some(15), 2 * S, seed);
+            let mut dealt: Vec<u64> = (0..2).flat_map(part).collect();
+            dealt.sort_unstable();
+            assert_eq!(dealt, whole, "{arrivals:?}: threads agree on how many the warm-up has");
+        }
     }
 
     #[test]

@@ -77,6 +77,11 @@ fn an_open_loop_sends_what_its_schedule_says() {
     assert_eq!(json["schedule"]["never_sent"], 0);
     assert!(json["schedule"]["sent_after_intended_ns"]["p99"].as_u64().is_some());
     assert_eq!(completed(&loaded(&[&url, "--rate", "1k", "-n", "50"])), 50);
+    for rate in [&["--rate", "500"][..], &[]] {
+        let args = ["-n", "50", "--warmup", "200ms", "-c", "2", "-t", "2"];
+        let json = loaded(&[&[url.as_str()], rate, &args].concat());
+        assert_eq!(completed(&json), 50, "{rate:?}: the number is that of what is counted");
+    }
     let stages = ["--stages", "200ms@100,200ms@100-500,100ms@500", "-c", "3"];
     assert_eq!(completed(&loaded(&[&[url.as_str()], &stages[..]].concat())), 20 + 60 + 50);
     let poisson = |seed: &str| {
