@@ -17,6 +17,8 @@ use super::times::Times;
 const BUSY: f64 = 0.85;
 /// A thread that waited for a core for this share of its time measured its own waiting.
 const STARVED: f64 = 0.10;
+/// In less measured time than this, shares of it say nothing: setting up costs more than the requests.
+const LEAST_MEASURED_NS: u64 = 100_000_000;
 /// Requests sent later than this (p99) missed their schedule.
 const LATE_NS: u64 = 1_000_000;
 
@@ -164,6 +166,8 @@ pub(crate) struct OwnCpu {
     /// The requests that it was spent on.
     pub(crate) requests: u64,
     pub(crate) threads: u64,
+    /// How long the thread that measured longest did.
+    pub(crate) measured_ns: u64,
     /// Of all threads together.
     pub(crate) share: f64,
     /// Of the busiest thread.
@@ -176,7 +180,12 @@ pub(crate) struct OwnCpu {
 impl OwnCpu {
     /// Whether the generator was the bottleneck, or nearly.
     pub(crate) fn is_bottleneck(&self) -> bool {
-        self.busiest_share >= BUSY
+        self.busiest_share >= BUSY && self.measured_ns >= LEAST_MEASURED_NS
+    }
+
+    /// Whether the generator measured its own waiting for a core.
+    pub(crate) fn is_starved(&self) -> bool {
+        self.waiting_share >= STARVED && self.measured_ns >= LEAST_MEASURED_NS
     }
 }
 
@@ -296,7 +305,7 @@ impl Summary {
                 self.cpu.busiest_share * 100.0
             ));
         }
-        if self.cpu.waiting_share >= STARVED {
+        if self.cpu.is_starved() {
             warnings.push(format!(
                 "the generator waited for a core for {:.0} % of its time, which counts as the server's; give it a \
                  core of its own",

@@ -213,8 +213,10 @@ impl Sums {
         is.received_bytes += connections.received_bytes.saturating_sub(warmup.received_bytes);
         let began_ns = client.warmup.map_or(client.started_ns, |warmup| warmup.ended_ns);
         let lasted_ns = client.finished_ns.saturating_sub(began_ns);
-        let share = |ns: u64| if lasted_ns == 0 { 0.0 } else { as_f64(ns) / as_f64(lasted_ns) };
+        // The kernel's clocks of CPU and of time are not read at once, which shows where little was measured.
+        let share = |ns: u64| if lasted_ns == 0 { 0.0 } else { (as_f64(ns) / as_f64(lasted_ns)).min(1.0) };
         let cpu = &mut is.cpu;
+        cpu.measured_ns = cpu.measured_ns.max(lasted_ns);
         let user_ns = client.cpu_user_ns.saturating_sub(warmup.cpu_user_ns);
         let system_ns = client.cpu_system_ns.saturating_sub(warmup.cpu_system_ns);
         cpu.user_ns += user_ns;

@@ -369,6 +369,25 @@ fn what_spoils_the_numbers_is_said() {
 }
 
 #[test]
+fn a_very_short_test_has_no_verdict_about_the_generator() {
+    let after = |lasted_ns: u64| {
+        let mut report = report();
+        report.client.finished_ns = lasted_ns;
+        report.client.run_queue_ns = lasted_ns / 2;
+        Summary::of(asked(), &[report], None).unwrap()
+    };
+    // The 500 ms of CPU are more than either lasted.
+    let (short, long) = (after(99 * MS), after(100 * MS));
+    for summary in [&short, &long] {
+        assert!(summary.cpu.share <= 1.0 && summary.cpu.busiest_share <= 1.0, "no more than all of it");
+    }
+    assert!(!short.cpu.is_bottleneck() && short.warnings().is_empty(), "{:?}", short.warnings());
+    let warnings = long.warnings().join("\n");
+    assert!(long.cpu.is_bottleneck() && warnings.contains("bottleneck: a thread computed for 100 %"));
+    assert!(warnings.contains("waited for a core for 50 %"), "{warnings}");
+}
+
+#[test]
 fn thresholds_hold_or_not() {
     let summary = summary();
     let failed = |text: &str| judge(text, &summary).is_failed;
