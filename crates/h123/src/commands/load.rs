@@ -81,7 +81,12 @@ pub(crate) fn run(args: &LoadArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
     args.output.check()?;
     let file = args.load.samples.0.as_deref().map(RowFile::create).transpose()?;
     let (reports, rows) = args.output.drive(&assignments, stop, file)?;
-    let summary = Summary::of(Asked::of(&name(args), &assignments, dns_ns), &reports, rows)?;
+    let mut asked = Asked::of(&name(args), &assignments, dns_ns);
+    if stop.load(Ordering::Relaxed) {
+        // The schedule was cut: what was seen of it counts.
+        asked.schedule_ns = None;
+    }
+    let summary = Summary::of(asked, &reports, rows)?;
     let exit = args.output.write(&summary)?;
     if let Some(rows) = &summary.rows {
         rows.check()?;

@@ -6,6 +6,7 @@ use anyhow::Result;
 use load::Report;
 use model::assignment::{Assignment, Lag, Workload};
 use model::sample::FailureKind;
+use model::schedule::{Arrivals, Schedule};
 use model::units::format_duration_ns;
 
 use super::protocols::Protocols;
@@ -31,6 +32,8 @@ pub(crate) struct Asked {
     /// The load in words.
     pub(crate) load: String,
     pub(crate) is_open: bool,
+    /// How long an open loop's schedule is without its warm-up, where that is known.
+    pub(crate) schedule_ns: Option<u64>,
     /// How long every read waited for more, in nanoseconds.
     pub(crate) coalesce_ns: u64,
     /// How long each look-up of a name took.
@@ -65,11 +68,27 @@ impl Asked {
                 plural(assignments.len())
             ),
             is_open: matches!(first.workload, Workload::Open { .. }),
+            schedule_ns: schedule_ns(&first.workload),
             coalesce_ns: first.options.connections.coalesce_ns,
             dns_ns,
             key_log: first.options.protocols.tls.key_log.clone(),
             migrates: first.options.protocols.migration.is_some(),
         }
+    }
+}
+
+/// How long a schedule of rates is. A number ends it at a known time only where requests are evenly spread at one
+/// rate; a script says when its last request is due, not how long it lasts.
+fn schedule_ns(workload: &Workload) -> Option<u64> {
+    match workload {
+        Workload::Open {
+            schedule: schedule @ Schedule::Rates { stages, arrivals, .. }, requests, ..
+        } => {
+            let is_even = *arrivals == Arrivals::Even && stages.iter().all(|stage| stage.from == stage.to);
+            let is_known = requests.is_none() || (is_even && stages.len() == 1);
+            schedule.lasts_ns(*requests).filter(|_| is_known)
+        }
+        _ => None,
     }
 }
 
@@ -203,6 +222,7 @@ pub(crate) struct Summary {
     /// sent − intended of an open loop: of the thread with the highest p99.
     pub(crate) lag: Lag,
     pub(crate) stopped: Option<String>,
+    /// Of an open loop that was kept to, the schedule's; else from the first intended time to the end.
     pub(crate) duration_ns: u64,
     pub(crate) failures: BTreeMap<FailureKind, Group>,
     pub(crate) statuses: BTreeMap<u16, Group>,
@@ -283,7 +303,7 @@ impl Summary {
                 self.never_sent
             ));
         }
-        if self.lag.p99_ns > LATE_NS {
+        if is_late(self.lag) {
             warnings.push(format!(
                 "the schedule was missed: requests were sent later than intended by {} (p50), {} (p99), {} (max); \
                  latency counts from the intended time",
@@ -321,6 +341,11 @@ impl Summary {
         }
         warnings
     }
+}
+
+/// Whether requests were sent so late that the schedule was missed.
+pub(super) fn is_late(lag: Lag) -> bool {
+    lag.p99_ns > LATE_NS
 }
 
 #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]

@@ -9,7 +9,7 @@ use model::sample::Phase;
 use model::tally::{Tally, TallyKey};
 
 use super::protocols::Protocols;
-use super::summary::{Asked, Group, HeaderBytes, OwnCpu, PerConnection, Phases, Summary, as_f64};
+use super::summary::{Asked, Group, HeaderBytes, OwnCpu, PerConnection, Phases, Summary, as_f64, is_late};
 use super::times::Times;
 
 /// So many URLs are shown apart; the rest is shown together.
@@ -213,7 +213,7 @@ impl Sums {
         is.received_bytes += connections.received_bytes.saturating_sub(warmup.received_bytes);
         let began_ns = client.warmup.map_or(client.started_ns, |warmup| warmup.ended_ns);
         let lasted_ns = client.finished_ns.saturating_sub(began_ns);
-        // The kernel's clocks of CPU and of time are not read at once, which shows where little was measured.
+        // CPU is read when connections are closed, time before that, which shows where little was measured.
         let share = |ns: u64| if lasted_ns == 0 { 0.0 } else { (as_f64(ns) / as_f64(lasted_ns)).min(1.0) };
         let cpu = &mut is.cpu;
         cpu.measured_ns = cpu.measured_ns.max(lasted_ns);
@@ -232,7 +232,14 @@ impl Sums {
     pub(super) fn finish(self, reports: &[Report]) -> Summary {
         let mut is = self.is;
         let ended = reports.iter().map(|report| report.client.finished_ns).max().unwrap_or(0);
-        is.duration_ns = ended.saturating_sub(self.first_intended_ns);
+        let lasted_ns = ended.saturating_sub(self.first_intended_ns);
+        is.duration_ns = match is.asked.schedule_ns {
+            None => lasted_ns,
+            Some(schedule_ns) if is.stopped.is_some() => lasted_ns.min(schedule_ns),
+            // What a backlog was answered in after the schedule's end is time of the server's too.
+            Some(schedule_ns) if is.never_sent > 0 || is_late(is.lag) => lasted_ns.max(schedule_ns),
+            Some(schedule_ns) => schedule_ns,
+        };
         is
     }
 }

@@ -126,6 +126,7 @@ fn asked() -> Asked {
         variant: "h2".into(),
         load: "closed loop · 2 connections · 1 thread".into(),
         is_open: false,
+        schedule_ns: None,
         coalesce_ns: 0,
         dns_ns: vec![300_000],
         key_log: None,
@@ -385,6 +386,28 @@ fn a_very_short_test_has_no_verdict_about_the_generator() {
     let warnings = long.warnings().join("\n");
     assert!(long.cpu.is_bottleneck() && warnings.contains("bottleneck: a thread computed for 100 %"));
     assert!(warnings.contains("waited for a core for 50 %"), "{warnings}");
+}
+
+#[test]
+fn an_open_loop_lasts_as_long_as_its_schedule() {
+    // 10 requests/s for 1 s: the last is due at 900 ms, and answered 1 ms later.
+    let tenths: Vec<Sample> = (0..10).map(|tenth| sample(tenth * 100, 0, MS)).collect();
+    let mut report = report_of(&tenths, &[connection(0, false)]);
+    report.client.finished_ns = 901 * MS;
+    let of = |report: &Report, schedule_ns| {
+        Summary::of(Asked { schedule_ns, ..asked() }, std::slice::from_ref(report), None).unwrap()
+    };
+    let summary = of(&report, Some(1000 * MS));
+    assert_eq!(summary.duration_ns, 1000 * MS);
+    assert!((summary.per_second() - 10.0).abs() < 1e-9);
+    assert_eq!(of(&report, None).duration_ns, 901 * MS, "a closed loop, or a schedule that was interrupted");
+    report.client.stopped = Some("too many failures".into());
+    assert_eq!(of(&report, Some(5000 * MS)).duration_ns, 901 * MS, "what was cut does not count");
+    report.client.stopped = None;
+    report.client.finished_ns = 2000 * MS;
+    assert_eq!(of(&report, Some(1000 * MS)).duration_ns, 1000 * MS, "a late answer is not a lower rate");
+    report.client.lag = Lag { p50_ns: 500 * MS, p99_ns: 900 * MS, max_ns: 900 * MS };
+    assert_eq!(of(&report, Some(1000 * MS)).duration_ns, 2000 * MS, "a backlog is");
 }
 
 #[test]

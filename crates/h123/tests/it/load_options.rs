@@ -77,6 +77,11 @@ fn an_open_loop_sends_what_its_schedule_says() {
     assert_eq!(json["schedule"]["never_sent"], 0);
     assert!(json["schedule"]["sent_after_intended_ns"]["p99"].as_u64().is_some());
     assert_eq!(completed(&loaded(&[&url, "--rate", "1k", "-n", "50"])), 50);
+    let few = loaded(&[&url, "--rate", "10", "-n", "4", "--warmup", "100ms"]);
+    assert!(
+        few["duration_ns"].as_u64() >= Some(400_000_000),
+        "the schedule's time, not until the last: {few:#}"
+    );
     for rate in [&["--rate", "500"][..], &[]] {
         let args = ["-n", "50", "--warmup", "200ms", "-c", "2", "-t", "2"];
         let json = loaded(&[&[url.as_str()], rate, &args].concat());
