@@ -31,9 +31,22 @@ const ADVICE: &[(FailureKind, &str, &str)] = &[
         "give the server a certificate that is valid today, or accept any certificate with -k",
     ),
     (FailureKind::Tls, "InvalidContentType", "the server may speak no TLS at this port: use an http:// URL"),
-    (FailureKind::WrongVersion, "HTTP/2", "use --variant h2c or h2"),
-    (FailureKind::WrongVersion, "HTTP/1", "use --variant h1 or h1s"),
-    (FailureKind::WrongVersion, "TLS", "use an https:// URL"),
+    (
+        FailureKind::WrongVersion,
+        "the server answers in HTTP/2 where",
+        "use --variant h2c (http://) or h2 (https://)",
+    ),
+    (
+        FailureKind::WrongVersion,
+        "the server answers in HTTP/1 where",
+        "use --variant h1 (http://) or h1s (https://)",
+    ),
+    (FailureKind::WrongVersion, "the server answers in TLS where", "use an https:// URL"),
+    (FailureKind::WrongVersion, "expected h3", NO_HTTP3),
+    (FailureKind::WrongVersion, "alert 120", NO_HTTP3),
+    (FailureKind::WrongVersion, "QUIC version 1", NO_HTTP3),
+    (FailureKind::WrongVersion, "ALPN chose", OTHER_VERSION),
+    (FailureKind::WrongVersion, "NoApplicationProtocol", OTHER_VERSION),
     (
         FailureKind::Timeout,
         "QUIC handshake",
@@ -41,15 +54,91 @@ const ADVICE: &[(FailureKind, &str, &str)] = &[
     ),
 ];
 
+const NO_HTTP3: &str = "the server speaks no HTTP/3 (RFC 9114) at this port: use --variant h1s or h2";
+const OTHER_VERSION: &str =
+    "the server speaks another version of HTTP at this port: use another --variant (h1s or h2)";
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use FailureKind::{Protocol, Reset, Timeout, Tls, WrongVersion};
+
+    /// Reasons as rustls and the engines give them, and what the advice says.
+    const REASONS: &[(FailureKind, &str, &str)] = &[
+        (
+            Tls,
+            "TLS: invalid peer certificate: UnknownIssuer",
+            "--cacert FILE, or accept any certificate with -k",
+        ),
+        (Tls, "TLS: invalid peer certificate: Other(OtherError(CaUsedAsEndEntity))", "its own authority"),
+        (
+            Tls,
+            "TLS: invalid peer certificate: certificate not valid for name \"a.test\"; certificate is only valid for \
+             DnsName(\"localhost\")",
+            "--sni",
+        ),
+        (
+            Tls,
+            "TLS: invalid peer certificate: certificate expired: verification time 1792540800 (UNIX), but certificate is \
+             not valid after 1700000000 (92540800 seconds ago)",
+            "valid today",
+        ),
+        (Tls, "TLS: received corrupt message of type InvalidContentType", "use an http:// URL"),
+        (
+            WrongVersion,
+            "the server answers in HTTP/2 where HTTP/1.1 in cleartext was asked for",
+            "use --variant h2c (http://) or h2 (https://)",
+        ),
+        (
+            WrongVersion,
+            "the server answers in HTTP/1 where HTTP/2 was asked for",
+            "use --variant h1 (http://) or h1s (https://)",
+        ),
+        (
+            WrongVersion,
+            "the server answers in TLS where HTTP/1.1 in cleartext was asked for",
+            "use an https:// URL",
+        ),
+        (WrongVersion, "ALPN chose no protocol, expected h3", "no HTTP/3"),
+        (
+            WrongVersion,
+            "TLS: the server sent alert 120: the cryptographic handshake failed: error 120: peer doesn't support any \
+             known protocol",
+            "no HTTP/3",
+        ),
+        (WrongVersion, "the server does not speak QUIC version 1", "no HTTP/3"),
+        (WrongVersion, "ALPN chose no protocol, expected h2", "another --variant (h1s or h2)"),
+        (WrongVersion, "TLS: received fatal alert: NoApplicationProtocol", "another --variant (h1s or h2)"),
+        (Timeout, "400 ms passed in the QUIC handshake", "may not listen on UDP"),
+    ];
 
     #[test]
-    fn unknown_issuers_have_a_remedy_and_what_cannot_be_helped_has_none() {
-        let advice = on(FailureKind::Tls, "TLS: invalid peer certificate: UnknownIssuer").unwrap();
-        assert!(advice.contains("--cacert") && advice.contains("-k"), "{advice}");
-        assert_eq!(on(FailureKind::Reset, "TLS: invalid peer certificate: UnknownIssuer"), None);
-        assert_eq!(on(FailureKind::Tls, "TLS: received fatal alert: HandshakeFailure"), None);
+    fn every_reason_has_its_own_advice_and_every_advice_a_reason() {
+        for (kind, reason, part) in REASONS {
+            let advice = on(*kind, reason).unwrap_or_default();
+            assert!(advice.contains(part), "{reason}: {advice}");
+        }
+        let taken = |entry: &(FailureKind, &str, &str)| {
+            let first =
+                |reason: &str| ADVICE.iter().find(|(of, part, _)| *of == entry.0 && reason.contains(part));
+            REASONS.iter().any(|(kind, reason, _)| {
+                *kind == entry.0 && first(reason).is_some_and(|found| found.1 == entry.1)
+            })
+        };
+        for entry in ADVICE {
+            assert!(taken(entry), "no reason takes {entry:?}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_helped_has_no_advice() {
+        for (kind, reason) in [
+            (Reset, "TLS: invalid peer certificate: UnknownIssuer"),
+            (Tls, "TLS: received fatal alert: HandshakeFailure"),
+            (WrongVersion, "the response came in HTTP/1.0, expected HTTP/1.1"),
+            (Protocol, "the server's first frame has type 72 and is not its SETTINGS"),
+        ] {
+            assert_eq!(on(kind, reason), None, "{reason}");
+        }
     }
 }
