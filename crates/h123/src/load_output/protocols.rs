@@ -5,7 +5,7 @@ use model::tally::{ProtocolCounts, Security, Unmoved};
 use model::units::format_bytes;
 use serde_json::{Value, json};
 
-use super::summary::{Phases, as_f64};
+use super::summary::{Asked, Phases, as_f64};
 
 /// The numbers of all connections, warm-up included.
 #[derive(Clone, Debug, Default)]
@@ -84,7 +84,7 @@ impl Protocols {
     }
 
     /// What a reader has to know before believing the numbers.
-    pub(crate) fn warnings(&self, wants_to_move: bool) -> Vec<String> {
+    pub(crate) fn warnings(&self, asked: &Asked, phases: &Phases) -> Vec<String> {
         let silent = self.sums.moved.saturating_sub(self.sums.moved_answered);
         let mut warnings = Vec::new();
         if silent > 0 {
@@ -94,9 +94,21 @@ impl Protocols {
                 self.sums.moved
             ));
         }
-        if wants_to_move && self.sums.moved == 0 {
+        if asked.migrates && self.sums.moved == 0 {
             warnings
                 .push("no connection moved: none was open at --migrate-at, or the test had ended".to_owned());
+        }
+        if asked.resumes && phases.resumed.count() + phases.early.count() == 0 {
+            warnings.push(
+                "no session was resumed: no connection came after another (see --requests-per-connection), or the \
+                 server gave no ticket or took none"
+                    .to_owned(),
+            );
+        } else if asked.early_data && self.sums.early_accepted == 0 {
+            warnings.push(
+                "no early data was accepted: the server does not allow it, or no request could be sent so"
+                    .to_owned(),
+            );
         }
         warnings
     }

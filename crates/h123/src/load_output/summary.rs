@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use load::Report;
+use model::HttpVersion;
 use model::assignment::{Assignment, Lag, Workload};
 use model::sample::FailureKind;
 use model::schedule::{Arrivals, Schedule};
@@ -42,6 +43,10 @@ pub(crate) struct Asked {
     pub(crate) key_log: Option<String>,
     /// Whether connections were to move.
     pub(crate) migrates: bool,
+    /// Whether sessions were to be resumed.
+    pub(crate) resumes: bool,
+    /// Whether requests were to be early data.
+    pub(crate) early_data: bool,
 }
 
 impl Asked {
@@ -56,7 +61,11 @@ impl Asked {
             Workload::Closed { streams, .. } => ("closed loop".to_owned(), *streams),
             Workload::Page { .. } => ("a page".to_owned(), 1),
         };
-        let each = if streams > 1 { format!(" × {streams} streams") } else { String::new() };
+        let each = match (streams, first.target.variant.http()) {
+            (..=1, _) => String::new(),
+            (_, HttpVersion::Http11) => format!(" × {streams} streams, of which HTTP/1.1 uses 1"),
+            _ => format!(" × {streams} streams"),
+        };
         let plural = |count: usize| if count == 1 { "" } else { "s" };
         Asked {
             url: url.to_owned(),
@@ -73,6 +82,8 @@ impl Asked {
             dns_ns,
             key_log: first.options.protocols.tls.key_log.clone(),
             migrates: first.options.protocols.migration.is_some(),
+            resumes: first.pins.resumption,
+            early_data: first.options.protocols.tls.early_data,
         }
     }
 }
@@ -335,7 +346,7 @@ impl Summary {
         if let Some(rows) = &self.rows {
             warnings.extend(rows.warning());
         }
-        warnings.extend(self.protocols.warnings(self.asked.migrates));
+        warnings.extend(self.protocols.warnings(&self.asked, &self.phases));
         if let Some(reason) = &self.stopped {
             warnings.push(format!("stopped early: {reason}"));
         }

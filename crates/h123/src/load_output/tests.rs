@@ -131,6 +131,8 @@ fn asked() -> Asked {
         dns_ns: vec![300_000],
         key_log: None,
         migrates: false,
+        resumes: false,
+        early_data: false,
     }
 }
 
@@ -408,6 +410,22 @@ fn an_open_loop_lasts_as_long_as_its_schedule() {
     assert_eq!(of(&report, Some(1000 * MS)).duration_ns, 1000 * MS, "a late answer is not a lower rate");
     report.client.lag = Lag { p50_ns: 500 * MS, p99_ns: 900 * MS, max_ns: 900 * MS };
     assert_eq!(of(&report, Some(1000 * MS)).duration_ns, 2000 * MS, "a backlog is");
+}
+
+#[test]
+fn resumption_and_early_data_that_never_happened_are_said() {
+    let warnings = |resumes: bool, early_data: bool, report: Report| {
+        let asked = Asked { resumes, early_data, ..asked() };
+        Summary::of(asked, &[report], None).unwrap().warnings().join("\n")
+    };
+    let cold = || report_of(&samples(), &[connection(0, false)]);
+    assert_eq!(warnings(false, false, cold()), "");
+    assert!(warnings(true, false, cold()).contains("no session was resumed"));
+    assert!(warnings(true, true, cold()).contains("no session was resumed"));
+    let resumed = || report_of(&samples(), &[connection(0, false), connection(1, true)]);
+    assert_eq!(warnings(true, false, resumed()), "");
+    assert!(warnings(true, true, resumed()).contains("no early data was accepted"));
+    assert!(!warnings(true, true, busy_report()).contains("no early data"));
 }
 
 #[test]
