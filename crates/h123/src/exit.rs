@@ -36,10 +36,11 @@ impl Exit {
 #[error("{0}")]
 pub(crate) struct UsageError(pub String);
 
-/// What clap says about wrong usage, as one line: what is wrong, its tips, and where the help is.
-pub(crate) fn one_line(text: &str) -> String {
+/// What clap says about wrong usage, as one line: what is wrong, its tips, and where the help is: of the usage that
+/// clap shows, or else of the subcommand that was given.
+pub(crate) fn one_line(text: &str, subcommand: Option<&str>) -> String {
     let mut parts: Vec<String> = Vec::new();
-    let mut help = "h123 --help".to_owned();
+    let mut help = subcommand.map_or("h123 --help".to_owned(), |name| format!("h123 {name} --help"));
     for paragraph in text.trim().split("\n\n") {
         let line = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
         if let Some(usage) = line.strip_prefix("Usage: ") {
@@ -71,13 +72,16 @@ mod tests {
                     '--connections'\n\nUsage: h123 load --connections <CONNECTIONS> <URL>\n\nFor more information, try \
                     '--help'.\n";
         assert_eq!(
-            one_line(clap),
+            one_line(clap, None),
             "unexpected argument '--connection' found; a similar argument exists: '--connections' (see `h123 load --help`)"
         );
         let missing = "error: the following required arguments were not provided:\n  <STUDY>\n\nUsage: h123 run <STUDY>";
         assert_eq!(
-            one_line(missing),
+            one_line(missing, Some("run")),
             "the following required arguments were not provided: <STUDY> (see `h123 run --help`)"
         );
+        let value = "error: invalid value 'x' for '-c'\n\nFor more information, try '--help'.\n";
+        assert_eq!(one_line(value, Some("load")), "invalid value 'x' for '-c' (see `h123 load --help`)");
+        assert_eq!(one_line(value, None), "invalid value 'x' for '-c' (see `h123 --help`)");
     }
 }

@@ -195,7 +195,12 @@ impl Listed {
             listed.urls.push(base);
         }
         if listed.urls.is_empty() {
-            return Err(UsageError("found a file without any URL, expected at least one line".into()).into());
+            let (option, path) = match (&args.load.script, &args.requesting.urls) {
+                (Some(path), _) => ("--script", path.display().to_string()),
+                (None, path) => ("--urls", path.as_deref().unwrap_or(Path::new("")).display().to_string()),
+            };
+            let fault = format!("{option} {path}: found no URL in it, expected at least one line");
+            return Err(UsageError(fault).into());
         }
         for url in &listed.urls {
             Pattern::parse(&url.path).map_err(|error| UsageError(error.to_string()))?;
@@ -357,7 +362,8 @@ fn method(text: &str) -> Result<String> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-') {
         return Ok(text.to_owned());
     }
-    Err(UsageError(format!("found method `{text}`, expected letters such as `PUT`")).into())
+    let shown = text.escape_debug();
+    Err(UsageError(format!("found method `{shown}`, expected letters such as `PUT`")).into())
 }
 
 /// The fields of `--header`, names in lower case; the authority is not among them.
@@ -374,13 +380,17 @@ fn fields(headers: &[String]) -> Result<Vec<(String, String)>> {
     ];
     let mut fields = Vec::new();
     for header in headers {
-        let fault = |why: &str| UsageError(format!("found header `{header}`, expected `Name: value`{why}"));
+        // One line, whatever stands in it.
+        let found = |expected: &str| {
+            UsageError(format!("found header `{}`, expected {expected}", header.escape_debug()))
+        };
+        let fault = |why: &str| found(&format!("`Name: value`{why}"));
         let (name, value) = header.split_once(':').ok_or_else(|| fault(""))?;
         let name = name.trim().to_ascii_lowercase();
         http::HeaderName::try_from(&name).map_err(|_| fault(" with a name of letters, digits and -"))?;
         http::HeaderValue::try_from(value.trim()).map_err(|_| fault(" with a printable value"))?;
         if NOT_YOURS.contains(&name.as_str()) {
-            return Err(fault(", not a field that the connection or the body decides").into());
+            return Err(found("none that the connection or the body decides").into());
         }
         if name != "host" {
             fields.push((name, value.trim().to_owned()));

@@ -24,7 +24,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
 use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::exit::Exit;
@@ -58,7 +58,10 @@ fn main() -> ExitCode {
             return ExitCode::from(if error.use_stderr() { Exit::Usage.code() } else { Exit::Done.code() });
         }
         Err(error) => {
-            terminal::note(false, &format!("h123: {}", exit::one_line(&error.to_string())));
+            terminal::note(
+                false,
+                &format!("h123: {}", exit::one_line(&error.to_string(), subcommand().as_deref())),
+            );
             return ExitCode::from(Exit::Usage.code());
         }
     };
@@ -69,6 +72,12 @@ fn main() -> ExitCode {
             ExitCode::from(exit::of_error(&error).code())
         }
     }
+}
+
+/// The subcommand on the command line, where it has one.
+fn subcommand() -> Option<String> {
+    let given = std::env::args().nth(1)?;
+    Cli::command().find_subcommand(&given).map(|command| command.get_name().to_owned())
 }
 
 fn dispatch(command: &Command) -> Result<Exit> {

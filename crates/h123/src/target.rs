@@ -27,12 +27,14 @@ pub(crate) struct TrustOptions {
 
 impl TrustOptions {
     /// # Errors
-    /// A file that cannot be read.
+    /// A file that cannot be read or has no certificates.
     pub(crate) fn resolve(&self) -> Result<Trust> {
         match (&self.cacert, self.insecure) {
             (_, true) => Ok(Trust::Anyone),
             (Some(path), _) => {
                 let pem = fs::read_to_string(path)
+                    .map_err(|error| UsageError(format!("--cacert {}: {error}", path.display())))?;
+                load::check_authority(&pem)
                     .map_err(|error| UsageError(format!("--cacert {}: {error}", path.display())))?;
                 Ok(Trust::Authority(pem))
             }
@@ -63,7 +65,8 @@ impl Url {
     /// A [`UsageError`] that says what was found and what is expected.
     pub(crate) fn parse(text: &str) -> Result<Url> {
         let fault = |why: &str| {
-            UsageError(format!("found `{text}`, expected a URL such as `https://example.org/`: {why}"))
+            let shown = text.escape_debug();
+            UsageError(format!("found `{shown}`, expected a URL such as `https://example.org/`: {why}"))
         };
         let whole = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
         let uri: http::Uri = whole.parse().map_err(|error| fault(&format!("{error}")))?;

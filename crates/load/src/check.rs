@@ -7,6 +7,14 @@ use crate::host::Host;
 use crate::key_log::KeyLogFile;
 use crate::transport::Socket;
 
+/// Whether a client could trust what `pem` has: one or more certificates of authorities.
+///
+/// # Errors
+/// What was found and expected.
+pub fn check_authority(pem: &str) -> Result<()> {
+    Ok(engine::tls::check_authority(pem)?)
+}
+
 /// Whether an assignment could begin: refuses settings of TLS and QUIC that cannot be used, and files and addresses
 /// that are not there. Sends nothing.
 ///

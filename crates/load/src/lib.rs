@@ -25,7 +25,7 @@ mod trust;
 mod wait;
 mod worker;
 
-pub use check::check;
+pub use check::{check, check_authority};
 pub use clock::Clock;
 pub use live::{Live, Snapshot};
 pub use rows::{Handed, RowReceiver, RowSender, row_queue};

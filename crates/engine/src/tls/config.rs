@@ -146,6 +146,14 @@ pub fn with_options(
     Ok(config)
 }
 
+/// Whether an authority's certificates can be used.
+///
+/// # Errors
+/// [`TlsConfigError::Authority`]: no certificate, or one that cannot be read.
+pub fn check_authority(pem: &str) -> Result<(), TlsConfigError> {
+    authority(pem).map(drop)
+}
+
 fn authority(pem: &str) -> Result<RootCertStore, TlsConfigError> {
     let mut store = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {

@@ -14,7 +14,7 @@ use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedS
 use rustls::{AlertDescription, CipherSuite, ClientConfig, HandshakeKind, NamedGroup};
 use rustls_pki_types::ServerName;
 
-pub use config::{TlsConfigError, offered_config, tls_config, with_options};
+pub use config::{TlsConfigError, check_authority, offered_config, tls_config, with_options};
 pub use sessions::SessionStore;
 
 use crate::contract::{EarlyData, Handshake};

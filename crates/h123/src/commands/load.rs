@@ -30,12 +30,19 @@ use crate::{load_limits, load_plan};
   h123 load 'http://127.0.0.1:8080/segment/{random:1-7000}.ts' -c 20 --seed 7
   h123 load http://127.0.0.1:8080/upload -X PUT --data @file.bin -H 'Content-Type: video/mp4' -n 100
   h123 load https://127.0.0.1:8443/ --script requests.tsv -c 10 -k
+  h123 load https://127.0.0.1:8443/ --script requests.tsv --script-each -c 10 -k
+  h123 load http://127.0.0.1:8080/ -n 10000 --samples rows.parquet
+  h123 load http://127.0.0.1:8080/ -c 10 -d 5s --coalesce 30us
+  h123 load https://example.test/ --resolve example.test:443:127.0.0.1 --cacert ca.pem -n 100
+  h123 load https://example.test/ --connect-to example.test:443:127.0.0.1:8443 --cacert ca.pem -n 100
+  h123 load https://127.0.0.1:8443/ --sni www.example.test --cacert ca.pem -n 100
   h123 load http://127.0.0.1:8080/ -n 10000 --fail-if 'p99>50ms' --csv load.csv --hgrm load.hgrm --quiet
   h123 load http://127.0.0.1:8080/ -c 100 --requests-per-connection 1 --source 127.0.0.2,127.0.0.3
   h123 load https://127.0.0.1:8443/ --tls 1.3 --groups secp256r1 --cert client.pem --key client.key
   h123 load https://127.0.0.1:8443/ --variant h3 --requests-per-connection 10 --resume --early-data
   h123 load https://127.0.0.1:8443/ --variant h2 --push --stream-window 64KiB
   h123 load https://127.0.0.1:8443/ --variant h3 -d 10s --migrate-at 5s --migrate-to 192.0.2.7
+  SSLKEYLOGFILE=keys.txt h123 load https://127.0.0.1:8443/ -n 100 -k
 
 {random:1-7000} in a URL stands for a number drawn anew for every request.
 SSLKEYLOGFILE in the environment names a file that the secrets of TLS and QUIC are appended to.

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use serde_json::Value;
 
 use crate::generator::Serving;
-use crate::tool::{Ended, folder, h123, machine};
+use crate::tool::{Ended, folder, h123, machine, repository};
 
 /// `h123 load … --json`, its exit status, and what it printed.
 fn load(args: &[&str], code: i32) -> (Value, Ended) {
@@ -381,14 +381,23 @@ fn contradictions_are_one_line() {
         (&[url, "--script", list, "--script-each", "-n", "5"], "found --requests with --script-each"),
         (&[url, "--script", list], "line 1: found `/a`, expected `<milliseconds>"),
         (&["--urls", list], "found the path `/a`, expected a URL before it"),
-        (&[url, "--urls", empty.to_str().unwrap()], "found a file without any URL"),
+        (
+            &[url, "--urls", empty.to_str().unwrap()],
+            &format!("--urls {}: found no URL in it", empty.display()),
+        ),
+        (&[url, "--cacert", empty.to_str().unwrap()], &format!("--cacert {}: found", empty.display())),
+        (&[url, "--cacert", "/no/such/ca"], "--cacert /no/such/ca: "),
+        (&[url, "-c", "none"], "(see `h123 load --help`)"),
+        (&[url, "-H", "X: a\r\nEvil: 1"], "found header `X: a\\r\\nEvil: 1`"),
+        (&[url, "-X", "GET\nPUT"], "found method `GET\\nPUT`"),
+        (&[url, "-H", "Content-Length: 9"], "found header `Content-Length: 9`, expected none that"),
         (&[url, "--urls", "/no/such/list"], "--urls /no/such/list: "),
         (&[url, "--poisson"], "found --poisson, expected it with"),
         (&[url, "--random"], "found --random, expected it with --urls"),
         (&[url, "-4", "-6"], "found --ipv4 and --ipv6 together"),
         (&[url, "-t", "2"], "found 2 threads for 1 connections"),
         (&[url, "-H", "nonsense"], "found header `nonsense`, expected `Name: value`"),
-        (&[url, "-H", "Connection: close"], "not a field that the connection or the body decides"),
+        (&[url, "-H", "Connection: close"], "expected none that the connection or the body decides"),
         (&[url, "-X", "GE T"], "found method `GE T`"),
         (&[url, "--data", "@/no/such/file"], "found body file /no/such/file: "),
         (&[url, "--connect-to", "a:b"], "found --connect-to `a:b`"),
@@ -403,22 +412,55 @@ fn contradictions_are_one_line() {
     }
 }
 
+/// The options that a help text lists by their long names; descriptions stand further to the right.
+fn options_of(help: &str) -> Vec<&str> {
+    let is_option = |line: &&str| line.trim_start().starts_with('-') && line.find('-') < Some(8);
+    help.lines()
+        .filter(is_option)
+        .filter_map(|line| line.split([' ', ',', '[', '=']).find(|word| word.starts_with("--")))
+        .collect()
+}
+
+/// Whether `option` stands in `text` as a word of its own, and not as the beginning of another option.
+fn has_option(text: &str, option: &str) -> bool {
+    text.match_indices(option).any(|(at, _)| {
+        let after = text[at + option.len()..].chars().next();
+        !after.is_some_and(|next| next.is_ascii_alphanumeric() || next == '-')
+    })
+}
+
 #[test]
-fn the_help_is_grouped_and_has_examples() {
+fn every_option_of_the_help_is_documented_and_the_rarer_ones_have_examples() {
     let help = h123(["load", "--help"]).expect(0).stdout;
-    for part in [
-        "Load:",
-        "Requests:",
-        "Connections:",
-        "TLS:",
-        "HTTP/2 and HTTP/3:",
-        "HTTP/3 and QUIC:",
-        "SSLKEYLOGFILE",
-        "Output:",
-        "Examples:",
+    let (listed, examples) = help.split_once("Examples:").unwrap();
+    let options = options_of(listed);
+    assert!(options.len() > 60 && options.contains(&"--connections"), "{options:?}");
+    let docs = std::fs::read_to_string(repository().join("docs/load.md")).unwrap();
+    let missing: Vec<_> =
+        options.iter().filter(|option| **option != "--help" && !has_option(&docs, option)).collect();
+    assert!(missing.is_empty(), "not in docs/load.md: {missing:?}");
+    for option in [
+        "--resume",
+        "--early-data",
+        "--migrate-at",
+        "--push",
+        "--tls",
+        "--cert",
+        "--samples",
+        "--coalesce",
+        "--resolve",
+        "--connect-to",
+        "--sni",
+        "--script-each",
         "--stages",
-        "{random:1-7000}",
     ] {
-        assert!(help.contains(part), "no {part} in:\n{help}");
+        assert!(options.contains(&option) && has_option(examples, option), "no {option} in:\n{examples}");
     }
+    for line in examples.lines().filter(|line| line.starts_with("  ")) {
+        let used = line.split_whitespace().filter(|word| word.starts_with("--"));
+        for option in used {
+            assert!(options.contains(&option), "{option} of an example is no option: {line}");
+        }
+    }
+    assert!(examples.contains("SSLKEYLOGFILE=") && help.contains("{random:1-7000}"));
 }
