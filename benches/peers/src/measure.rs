@@ -7,6 +7,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::child::Running;
 use crate::machine::{self, Disturbance};
+use crate::parse;
 use crate::servers::{Bench, Server};
 use crate::tools::Tool;
 use crate::works::Work;
@@ -115,7 +116,9 @@ fn reading(
         ended.status.success(),
         "it ended with {}: {}",
         ended.status,
-        Some(running.last_words()).filter(|words| words != "no message").unwrap_or_else(|| shorten(&output))
+        parse::h123_failure(&output)
+            .or_else(|| Some(running.last_words()).filter(|words| words != "no message"))
+            .unwrap_or_else(|| shorten(&output))
     );
     let answer = tool.parse(&output).with_context(|| format!("output: {}", shorten(&output)))?;
     let server_ns = (server_after.user_ns + server_after.system_ns)

@@ -34,6 +34,13 @@ pub(crate) fn h123(text: &str) -> Result<Answer> {
     )
 }
 
+/// The first reason of failures in the JSON of `h123 load --json`, if it is one.
+pub(crate) fn h123_failure(text: &str) -> Option<String> {
+    let json: Value = serde_json::from_str(text).ok()?;
+    let error = json["errors"].get(0)?;
+    Some(format!("{}: {}", error["kind"].as_str()?, error["first_reason"].as_str()?))
+}
+
 /// wrk 4's summary. It prints lines about errors only where there were some.
 pub(crate) fn wrk(text: &str) -> Result<Answer> {
     for line in text.lines().map(str::trim) {

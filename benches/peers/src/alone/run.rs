@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::child::{Ended, Running};
 use crate::machine;
+use crate::parse;
 use crate::servers::{Bench, Server};
 use crate::works::Work;
 
@@ -66,9 +67,14 @@ impl Started {
         let ended = self.running.wait(expected + GRACE, stop)?;
         let elapsed_ns = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let (machine, now) = (machine::total()?, server.cpu()?);
-        ensure!(ended.status.success(), "h123 ended with {}: {}", ended.status, self.running.last_words());
-        let json: Value =
-            serde_json::from_str(&self.running.stdout()?).context("the output of h123 is no JSON")?;
+        let output = self.running.stdout()?;
+        ensure!(
+            ended.status.success(),
+            "h123 ended with {}: {}",
+            ended.status,
+            parse::h123_failure(&output).unwrap_or_else(|| self.running.last_words())
+        );
+        let json: Value = serde_json::from_str(&output).context("the output of h123 is no JSON")?;
         ensure!(number(&json, "/requests/failed")? == 0.0, "found failed requests, expected none");
         ensure!(number(&json, "/requests/completed")? > 0.0, "found no completed request");
         let known_ns = ended.user_ns + ended.system_ns + (now.user_ns + now.system_ns)

@@ -123,6 +123,15 @@ fn failures_are_errors() {
 }
 
 #[test]
+fn the_reason_of_a_failed_test_is_found() {
+    let failed = r#"{"errors": [{"kind": "tls", "count": 3, "first_reason": "alert 40"}]}"#;
+    assert_eq!(h123_failure(failed).as_deref(), Some("tls: alert 40"));
+    for none in [H123, WRK, "", r#"{"errors": []}"#] {
+        assert_eq!(h123_failure(none), None);
+    }
+}
+
+#[test]
 fn no_request_is_an_error_and_never_a_zero() {
     assert!(error(wrk, &WRK.replace("131522 requests", "0 requests")).contains("no completed request"));
     assert!(
