@@ -60,8 +60,8 @@ pub struct Counters {
     pub duplicated: u64,
     /// Packets released after one that left the link behind them (RFC 4737, section 3.3).
     pub reordered: u64,
-    /// Packets that waited for the one ahead of them, because jitter that keeps the order fell faster than time went by:
-    /// next to none, or the jitter is not what was asked for.
+    /// Packets that waited for the one ahead of them, because the delay fell faster than time went by: at a step or a change of
+    /// the delay, and next to never because of jitter, which would not be what was asked for.
     pub held_back: u64,
 }
 

@@ -22,8 +22,9 @@ const DOUBT_FACTOR: f64 = 3.0;
 /// Less than this share of the promised round trip cannot come from an emulated path.
 const LEAST_SHARE: f64 = 0.95;
 
-/// What the network leaves to chance, loss included, is spared to calibration: no probe may be lost. The median over runs of the median probe exceeds the promised round trip by no more than the margin of interest,
-/// or by 200 µs where that is more (what probes cost on an empty path).
+/// The median over runs of the median probe exceeds the promised round trip by no more than the margin of interest,
+/// or by 200 µs where that is more (what probes cost on an empty path). No probe may be lost: calibration is spared what
+/// the network leaves to chance.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let calibrations: Vec<&Calibration> =
         context.own.ok().filter_map(|run| run.calibration.as_ref()).collect();

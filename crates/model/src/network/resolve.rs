@@ -13,6 +13,8 @@ use crate::units::{self, NANOS_PER_MS, NANOS_PER_S};
 /// A jitter that keeps the order changes no faster than this, whatever its spread.
 const LEAST_DEFAULT_CORRELATION_NS: u64 = 50 * NANOS_PER_MS;
 const BITS_PER_BYTE: u128 = 8;
+/// Every change on the timeline holds the whole of both directions; all their traces together have at most so many steps.
+const MOST_STEPS_IN_ALL: usize = 4_000_000;
 
 type Traces<'a> = &'a dyn Fn(&str) -> Result<DataFile, String>;
 
@@ -54,6 +56,7 @@ fn timeline(
     instants.sort_unstable();
     instants.dedup();
     let mut changes = Vec::new();
+    let mut steps_in_all = 0;
     for at_ns in instants {
         let holds =
             |entry: &&Entry| entry.at.value <= at_ns && end_ns(entry).is_none_or(|end_ns| at_ns < end_ns);
@@ -73,10 +76,28 @@ fn timeline(
                 );
             }
         }
+        steps_in_all += steps(&up.rate) + steps(&down.rate);
+        if steps_in_all > MOST_STEPS_IN_ALL
+            && let Some(entry) = entries.iter().rfind(|entry| entry.at.value <= at_ns)
+        {
+            return Err(entry.at.error(format!(
+                "found traces of {steps_in_all} steps in the changes up to this one, expected at most \
+                 {MOST_STEPS_IN_ALL}: fewer changes, or shorter traces"
+            )));
+        }
         let handover = entries.iter().any(|entry| entry.handover && entry.at.value == at_ns);
         changes.push(Change { at_ns, up, down, handover });
     }
     Ok(changes)
+}
+
+/// How long a rate's table is.
+const fn steps(rate: &LinkRate) -> usize {
+    match rate {
+        LinkRate::Steps(table) => table.steps.len(),
+        LinkRate::Opportunities(trace) => trace.at_ms.len(),
+        LinkRate::Unlimited | LinkRate::Constant { .. } | LinkRate::Varying { .. } => 0,
+    }
 }
 
 fn kind(direction: &Direction) -> std::mem::Discriminant<Discipline> {

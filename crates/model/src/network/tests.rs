@@ -264,6 +264,23 @@ fn timeline_faults() {
 }
 
 #[test]
+fn a_timeline_repeats_no_trace_without_end() {
+    let long: String = (0..300_000).map(|ms| format!("{ms}\n")).collect();
+    let trace = |file: &str| Ok(DataFile { file: file.to_owned(), text: long.clone() });
+    let entries: String =
+        (1..=8).map(|second| format!("[[timeline]]\nat = '{second}s'\nloss = '{second}%'\n")).collect();
+    let parse = |entries: &str| {
+        let text = format!("{HEAD}rate = {{ mahimahi = 'long.trace' }}\n{entries}");
+        Network::parse_with("n", Source { file: "n.toml", text: &text }, &trace)
+            .map_err(|error| error.to_string())
+    };
+    // Two directions of 300 000 steps: six changes are 3.6 million, the seventh is too much.
+    assert_eq!(parse(&entries[..entries.len() / 8 * 6]).unwrap().timeline.len(), 6);
+    let fault = parse(&entries).unwrap_err();
+    assert!(fault.starts_with("n.toml:23:6: found traces of 4200000 steps"), "{fault}");
+}
+
+#[test]
 fn faults_name_the_place() {
     assert_fault("rtt = '150'", "n.toml:3:7: `rtt`: found `150`, expected a duration");
     assert_fault("rate = '1Mbit/s'\nqueue = 7", "n.toml:4:9: `queue`: found the number 7, expected a string");
