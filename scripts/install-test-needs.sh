@@ -8,6 +8,8 @@ needs=(
     "cc|gcc libc6-dev|the build (ring)"
     "nginx|nginx|the tests against a real server"
     "chromium|chromium|the test that opens the report in a browser"
+    "ping|iputils-ping|the tests of commands inside a lab"
+    "curl|curl|the tests of commands inside a lab"
     "setpriv|util-linux|the test that runs as an unprivileged user"
 )
 

@@ -15,6 +15,8 @@ pub(crate) enum Exit {
     Threshold,
     /// Interrupted; what was measured is stored.
     Interrupted,
+    /// A command that was run for the user ended so.
+    Command(u8),
 }
 
 impl Exit {
@@ -27,6 +29,7 @@ impl Exit {
             Exit::Invalid => 3,
             Exit::Threshold => 4,
             Exit::Interrupted => 130,
+            Exit::Command(code) => code,
         }
     }
 }

@@ -6,10 +6,11 @@ use std::path::Path;
 use analysis::metrics::{Better, Metric};
 use anyhow::Result;
 use include_dir::{Dir, include_dir};
-use model::Plan;
 use model::assignment::Workload;
 use model::error::Source;
+use model::nearest::unknown;
 use model::study::{DataFile, Library, Overrides, Study};
+use model::{Network, Plan};
 
 use crate::exit::UsageError;
 
@@ -78,6 +79,20 @@ pub(crate) fn plan_of(study: &str, overrides: &Overrides) -> Result<Plan> {
         .map_or(study.to_owned(), |stem| stem.to_string_lossy().into_owned());
     let source = Source { file: &file.file, text: &file.text };
     Ok(Study::parse(&name, source, overrides, &DataFiles)?)
+}
+
+/// Finds a network by its name and resolves it.
+///
+/// # Errors
+/// A [`UsageError`] with the nearest name where there is no such network; a [`model::InputError`] where it is wrong.
+pub(crate) fn network_of(name: &str) -> Result<Network> {
+    let known = DataFiles.networks();
+    if !known.iter().any(|network| network == name) {
+        return Err(UsageError(unknown(name, "a network", &known)).into());
+    }
+    let file = DataFiles.network(name).map_err(UsageError)?;
+    let source = Source { file: &file.file, text: &file.text };
+    Ok(Network::parse_with(name, source, &|trace| DataFiles.trace(trace))?)
 }
 
 fn find_study(study: &str) -> Result<DataFile> {

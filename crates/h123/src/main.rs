@@ -4,6 +4,7 @@ mod advice;
 mod commands;
 mod cores;
 mod exit;
+mod lab_servers;
 mod library;
 mod load_limits;
 mod load_options;
@@ -43,6 +44,7 @@ enum Command {
     Plan(commands::plan::PlanArgs),
     Load(Box<commands::load::LoadArgs>),
     Trace(commands::trace::TraceArgs),
+    Lab(commands::lab::LabArgs),
     Serve(commands::serve::ServeArgs),
     Report(commands::report::ReportArgs),
     Servers(commands::servers::ServersArgs),
@@ -86,6 +88,7 @@ fn dispatch(command: &Command) -> Result<Exit> {
         Command::Load(args) => commands::load::run(args, &watch_signals()?),
         Command::Trace(args) => commands::trace::run(args, &watch_signals()?),
         Command::Serve(args) => commands::serve::run(args, &watch_signals()?),
+        Command::Lab(args) => commands::lab::run(args),
         Command::Plan(args) => commands::plan::run(args),
         Command::Report(args) => commands::report::run(args),
         Command::Servers(args) => commands::servers::run(args),

@@ -12,14 +12,17 @@ pub mod capability;
 mod emulator;
 mod error;
 mod link;
+mod mounts;
 mod netlink;
 mod netns;
 mod node;
 mod offload;
 mod probe;
 pub mod process;
+pub mod registry;
 mod stamp;
 mod sysctl;
+mod terminal;
 mod worker;
 
 use model::record::{Calibration, LinkReport};
@@ -30,8 +33,10 @@ pub use capability::{Access, Capability, Missing, enter, probe};
 use emulator::Emulator;
 pub use error::LabError;
 use link::End;
+pub use mounts::OwnFile;
 pub use node::{Addresses, CpuUsage, Node};
 pub use process::{Exit, Input, Output, Process, Program};
+pub use terminal::Terminal;
 
 /// Two nodes and the network between them.
 ///
@@ -111,6 +116,16 @@ impl Lab {
     /// The node of the servers.
     pub const fn server(&self) -> &Node {
         &self.server
+    }
+
+    /// Every node.
+    pub fn nodes(&self) -> impl Iterator<Item = &Node> {
+        [&self.client, &self.server].into_iter()
+    }
+
+    /// The node of this name.
+    pub fn node(&self, name: &str) -> Option<&Node> {
+        self.nodes().find(|node| node.name() == name)
     }
 
     /// Measures round trips on the empty path, over the part of the network that leaves nothing to chance (delay and

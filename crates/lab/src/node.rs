@@ -9,6 +9,7 @@ use model::Pins;
 
 use crate::error::{LabError, Step};
 use crate::link::{self, End};
+use crate::mounts::{self, OwnFile};
 use crate::netns::{self, Init};
 use crate::process::{self, Child, Process, Program};
 use crate::stamp::StampedSocket;
@@ -148,6 +149,16 @@ impl Node {
             let thread = std::thread::Builder::new().spawn_scoped(scope, inside).step(what)?;
             thread.join().map_err(|_| LabError::ThreadEnded { thread: self.name() })?
         })
+    }
+
+    /// Puts files of the node's own in the place of the machine's, for every process that is started in it from now on.
+    ///
+    /// # Errors
+    /// The node is this machine, whose files are left alone; a file is not there; or the kernel refuses.
+    pub fn cover_files(&self, files: Vec<OwnFile>) -> Result<(), LabError> {
+        let what = || format!("covering files of the node `{}`, which is this machine", self.name());
+        self.isolation.as_ref().ok_or(std::io::ErrorKind::Unsupported).step(what)?;
+        self.worker.run(move || mounts::cover(&files))
     }
 
     /// CPU time of every process of the node since it was started: those that run, with the children that they waited

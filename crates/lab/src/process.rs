@@ -241,6 +241,11 @@ impl Process {
         self.child.wait(Some(timeout)).step(|| format!("waiting for process {}", self.pid()))
     }
 
+    /// Sends it a signal; nothing happens where it has ended.
+    pub fn signal(&self, signal: Signal) {
+        self.child.signal(signal);
+    }
+
     /// Asks it to end (SIGTERM) and kills it with its process group where it has not ended after `grace`.
     ///
     /// # Errors

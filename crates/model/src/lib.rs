@@ -6,7 +6,7 @@
 pub mod assignment;
 pub mod error;
 pub mod frame;
-mod nearest;
+pub mod nearest;
 pub mod network;
 pub mod options;
 pub mod page;

@@ -6,7 +6,7 @@ const MOST_LISTED: usize = 16;
 const SHORTEST_BEGINNING: usize = 3;
 
 /// A sentence such as ``found `lann`, expected a network: lan, tokyo; did you mean `lan`?``.
-pub(crate) fn unknown<S: AsRef<str>>(found: &str, noun: &str, known: &[S]) -> String {
+pub fn unknown<S: AsRef<str>>(found: &str, noun: &str, known: &[S]) -> String {
     let names: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
     if names.is_empty() {
         return format!("found `{found}`, expected {noun}, but there is none");

@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub(crate) mod doctor;
+pub(crate) mod lab;
 pub(crate) mod load;
 pub(crate) mod plan;
 pub(crate) mod report;

@@ -131,7 +131,11 @@ fn people_config(args: &ServeArgs) -> Result<Config> {
     Ok(config)
 }
 
-fn all_pages() -> Result<Vec<Page>> {
+/// Every page that this process can see.
+///
+/// # Errors
+/// A page whose file is wrong.
+pub(crate) fn all_pages() -> Result<Vec<Page>> {
     let parse = |name: &String| -> Result<Page> {
         let file = DataFiles.page(name).map_err(UsageError)?;
         Ok(Page::parse(name, Source { file: &file.file, text: &file.text })?)

@@ -9,6 +9,7 @@ mod bad_servers;
 mod browser;
 mod generator;
 mod interrupted;
+mod lab;
 mod load_limits;
 mod load_options;
 mod load_output;

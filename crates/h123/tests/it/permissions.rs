@@ -10,15 +10,18 @@ const NOBODY: &str = "65534";
 
 /// Calls the tool as an ordinary user; where the tests run as one already, as that.
 fn as_user(args: &[&str], directory: &Path) -> Ended {
-    let is_root = rustix::process::geteuid().is_root();
-    let mut command = if is_root {
+    Ended::of(user_command().args(args).current_dir(directory).output().unwrap())
+}
+
+/// The tool as a command of an ordinary user.
+pub(crate) fn user_command() -> Command {
+    if rustix::process::geteuid().is_root() {
         let mut command = Command::new("setpriv");
         command.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", "--", H123]);
         command
     } else {
         Command::new(H123)
-    };
-    Ended::of(command.args(args).current_dir(directory).output().unwrap())
+    }
 }
 
 #[test]

@@ -1,0 +1,328 @@
+//! `h123 lab`: any command inside an emulated network.
+
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use drive::Adapter;
+use lab::registry::{self, Listed, Registration};
+use lab::{Input, Lab, LabError, Node, OwnFile, PairSpec, Process, Program, Terminal};
+use model::record::{DirectionReport, LinkReport};
+use model::{Network, Pins, units};
+use rustix::event::{PollFd, PollFlags};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+
+use crate::exit::{Exit, UsageError};
+use crate::lab_servers::{Kitchen, V6_SUFFIX, Wanted, addresses_of};
+use crate::library::network_of;
+use crate::terminal::{note, print};
+
+/// The exit statuses of shells for a command that is not there, and for one that cannot be executed.
+const NOT_FOUND: u8 = 127;
+const NOT_EXECUTABLE: u8 = 126;
+/// A command that was told to end gets so long.
+const GRACE: Duration = Duration::from_secs(5);
+/// What shells add to a signal's number.
+const SIGNALLED: i32 = 128;
+
+/// Run any command inside an emulated network
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Inside, /etc/hosts names every node: `client`, `server` (IPv4) and `client-v6`, `server-v6` (IPv6).
+The command's environment has H123_LAB (the lab), H123_NODE (its node) and, with --serve, H123_CA (the file of the
+authority that signed the servers' certificates). Ctrl-C goes to the command.
+
+Examples:
+  h123 lab north-carolina -- ping -c 3 server
+  h123 lab north-carolina --serve -- sh -c 'curl --cacert $H123_CA https://server:8442/small/'
+  h123 lab dsl --serve nginx -- bash
+  h123 lab tokyo --node server -- ip address
+  h123 lab lan --describe
+
+Exit status: the command's own; 128 and the signal's number where a signal ended it; 127 where it is not there, 126
+where it cannot be executed; 1 where the lab failed, 2 for wrong usage"
+)]
+pub(crate) struct LabArgs {
+    /// A network from networks/
+    #[arg(required_unless_present_any = ["list", "clean"])]
+    name: Option<String>,
+    /// The command and its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+    /// The node that the command runs in
+    #[arg(long, default_value = "client")]
+    node: String,
+    /// Start a server from servers/ in the node `server`, or in another as NODE=SERVER; without a value the origin
+    #[arg(long, value_name = "[NODE=]SERVER", num_args = 0..=1, default_missing_value = "origin")]
+    serve: Vec<String>,
+    /// Decides which packets are lost
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Say what the network does, and run nothing
+    #[arg(long, conflicts_with_all = ["command", "serve"])]
+    describe: bool,
+    /// Say nothing but what the command says
+    #[arg(long, short)]
+    quiet: bool,
+    /// List the labs that run, and what killed ones left
+    #[arg(long, conflicts_with_all = ["name", "command", "serve", "describe", "clean"])]
+    list: bool,
+    /// Remove what killed labs left
+    #[arg(long, conflicts_with_all = ["name", "command", "serve", "describe"])]
+    clean: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Wrong usage, missing rights, or a kernel that refuses a step of building the lab.
+pub(crate) fn run(args: &LabArgs) -> Result<Exit> {
+    let Some(name) = &args.name else {
+        return if args.clean { clean() } else { list() };
+    };
+    let network = network_of(name)?;
+    let servers = args.serve.iter().map(|text| Wanted::read(text)).collect::<Result<Vec<_>>>()?;
+    for node in [&args.node].into_iter().chain(servers.iter().map(|(wanted, _)| &wanted.node)) {
+        check_node(node, &["client", "server"])?;
+    }
+    if args.describe {
+        print(&describe(&network))?;
+        return Ok(Exit::Done);
+    }
+    let Some((program, command_args)) = args.command.split_first() else {
+        return Err(
+            UsageError(format!("found no command, expected one as in `h123 lab {name} -- bash`")).into()
+        );
+    };
+    let registration = Registration::new(name)?;
+    // From here on a user without privileges is root in a namespace of its own, where no other thread may exist yet.
+    lab::probe().emulation().and_then(|_| lab::enter())?;
+    let pins = Pins::default();
+    let lab = Lab::pair(PairSpec { network: &network, pins: &pins, seed: args.seed, emulator_cpu: None })?;
+    let table = hosts(&lab);
+    for node in lab.nodes() {
+        node.cover_files(vec![OwnFile { path: "/etc/hosts".into(), text: table.clone() }])?;
+    }
+    let kitchen = match servers.is_empty() {
+        true => None,
+        false => Some(Kitchen::new(registration.folder(), &pins, args.seed)?),
+    };
+    let running = start_servers(&lab, kitchen.as_ref(), &servers, args.quiet)?;
+    lab.begin_measuring()?;
+    let mut command = Program::new(program).args(command_args.iter().cloned()).stdin(Input::Inherit);
+    command.is_foreground = true;
+    command.env = vec![("H123_LAB".into(), name.into()), ("H123_NODE".into(), (&args.node).into())];
+    command.env.extend(kitchen.map(|kitchen| ("H123_CA".into(), kitchen.authority_file.into())));
+    let exit = run_command(node_of(&lab, &args.node)?, command)?;
+    for report in lab.reports()? {
+        note(args.quiet, &link_in_words(&report));
+    }
+    for server in running {
+        if let Some(died) = server.stop()?.died {
+            note(args.quiet, &format!("h123: {died}"));
+        }
+    }
+    Ok(exit)
+}
+
+fn check_node(found: &str, known: &[&str]) -> Result<()> {
+    if known.contains(&found) {
+        return Ok(());
+    }
+    Err(UsageError(model::nearest::unknown(found, "a node of this lab", known)).into())
+}
+
+fn node_of<'l>(lab: &'l Lab, name: &str) -> Result<&'l Node> {
+    lab.node(name).with_context(|| format!("the lab was built without its node `{name}`"))
+}
+
+/// What the network does, one line per direction.
+fn describe(network: &Network) -> String {
+    let mut text = format!("{}: {}\n", network.name, network.title);
+    let _ = writeln!(text, "{}", model::network::describe(network));
+    for (way, direction) in [("client → server", &network.up), ("server → client", &network.down)] {
+        let (first, rest) = model::network::describe_direction(direction);
+        let _ = writeln!(text, "  {way}: {first}; {rest}");
+    }
+    let _ = write!(text, "source: {}", network.source);
+    text
+}
+
+/// The lab's /etc/hosts.
+fn hosts(lab: &Lab) -> String {
+    let mut text = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n".to_owned();
+    for node in lab.nodes() {
+        let (name, addresses) = (node.name(), node.addresses());
+        let _ = writeln!(text, "{} {name}", addresses.v4);
+        if let Some(v6) = addresses.v6 {
+            let _ = writeln!(text, "{v6} {name}{V6_SUFFIX}");
+        }
+    }
+    text
+}
+
+fn start_servers<'l>(
+    lab: &'l Lab,
+    kitchen: Option<&Kitchen>,
+    servers: &[(Wanted, Adapter)],
+    quiet: bool,
+) -> Result<Vec<drive::RunningServer<'l>>> {
+    let Some(kitchen) = kitchen else { return Ok(Vec::new()) };
+    let mut running = Vec::new();
+    for (wanted, adapter) in servers {
+        let server = kitchen.start(node_of(lab, &wanted.node)?, adapter)?;
+        note(quiet, &format!("{} in the node {}:", wanted.server, wanted.node));
+        addresses_of(&server).iter().for_each(|line| note(quiet, line));
+        running.push(server);
+    }
+    note(quiet, &format!("clients may trust {} (--cacert $H123_CA)", kitchen.authority_file.display()));
+    Ok(running)
+}
+
+/// Runs the command to its end with the terminal's signals its own.
+fn run_command(node: &Node, command: Program) -> Result<Exit> {
+    let name = command.program.to_string_lossy().into_owned();
+    let mut told = Told::watch()?;
+    let _terminal = Terminal::remember();
+    let process = match node.spawn(command) {
+        Ok(process) => process,
+        Err(LabError::System { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+            note(false, &format!("h123: found no command `{name}`, expected a program in PATH or a path"));
+            return Ok(Exit::Command(NOT_FOUND));
+        }
+        Err(LabError::System { source, .. }) if source.kind() == std::io::ErrorKind::PermissionDenied => {
+            note(false, &format!("h123: `{name}` cannot be executed ({source})"));
+            return Ok(Exit::Command(NOT_EXECUTABLE));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let status = told.wait_for(&process)?.status;
+    let code = status.code().unwrap_or_else(|| SIGNALLED + status.signal().unwrap_or(0));
+    Ok(Exit::Command(u8::try_from(code).unwrap_or(u8::MAX)))
+}
+
+/// The signals that end this tool while a command runs.
+///
+/// What the terminal sends reaches the command by itself, and is the command's to take or leave; the others are handed on.
+struct Told {
+    streams: [UnixStream; 2],
+}
+
+impl Told {
+    fn watch() -> Result<Told> {
+        let context = "cannot watch for signals";
+        for signal in [SIGINT, SIGQUIT] {
+            // A handler, unlike a signal that is ignored, is not inherited by the command.
+            signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false))).context(context)?;
+        }
+        let stream = |signal| -> Result<UnixStream> {
+            let (stream, inside) = UnixStream::pair().context(context)?;
+            signal_hook::low_level::pipe::register(signal, inside).context(context)?;
+            Ok(stream)
+        };
+        Ok(Told { streams: [stream(SIGTERM)?, stream(SIGHUP)?] })
+    }
+
+    fn wait_for(&mut self, process: &Process) -> Result<lab::Exit> {
+        let mut deadline: Option<Instant> = None;
+        loop {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            let left = left.and_then(|left| rustix::time::Timespec::try_from(left).ok());
+            let mut watched = [process.as_fd(), self.streams[0].as_fd(), self.streams[1].as_fd()]
+                .map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN));
+            match rustix::event::poll(&mut watched, left.as_ref()) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error).context("waiting for the command"),
+            }
+            let is_told = [1, 2].map(|index| !watched[index].revents().is_empty());
+            if let Some(exit) = process.wait_timeout(Duration::ZERO)? {
+                return Ok(exit);
+            }
+            if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                return Ok(process.kill()?);
+            }
+            for (index, signal) in
+                [rustix::process::Signal::TERM, rustix::process::Signal::HUP].into_iter().enumerate()
+            {
+                if is_told[index] {
+                    // One byte or more, one for each time.
+                    let _ = std::io::Read::read(&mut self.streams[index], &mut [0; 64]);
+                    process.signal(signal);
+                    deadline.get_or_insert(Instant::now() + GRACE);
+                }
+            }
+        }
+    }
+}
+
+/// What a link did, in a line.
+fn link_in_words(report: &LinkReport) -> String {
+    let direction = |way: &str, direction: &DirectionReport| {
+        let mut text = format!("{way} {} packets", direction.packets_in);
+        let lost = [
+            (direction.lost_configured, "lost"),
+            (direction.lost_outage, "lost in outages"),
+            (direction.lost_queue, "dropped by the full queue"),
+            (direction.lost_codel, "dropped by CoDel"),
+            (direction.lost_overload, "lost by an emulator that could not keep up"),
+        ];
+        for (packets, why) in lost.into_iter().filter(|(packets, _)| *packets > 0) {
+            let _ = write!(text, ", {packets} {why}");
+        }
+        text
+    };
+    let late_ns = report.up.lateness.p99_ns.max(report.down.lateness.p99_ns);
+    #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
+    let late = units::format_duration_ns(late_ns as f64);
+    format!(
+        "{}: {}; {}; 99 of 100 packets at most {late} late",
+        report.link,
+        direction("up", &report.up),
+        direction("down", &report.down)
+    )
+}
+
+fn list() -> Result<Exit> {
+    let labs = registry::list()?;
+    if labs.is_empty() {
+        print("no lab runs, and killed ones left nothing")?;
+    }
+    for lab in &labs {
+        let state = if lab.is_running {
+            format!("running for {}", ago(lab))
+        } else {
+            "killed; `h123 lab --clean` or the next lab removes its files".to_owned()
+        };
+        print(&format!("{:>7}  {}  {state}  {}", lab.pid, lab.what, lab.folder.display()))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn clean() -> Result<Exit> {
+    let left = registry::clean()?;
+    if left.is_empty() {
+        print("killed labs left nothing")?;
+    }
+    for lab in &left {
+        print(&format!(
+            "removed {}, which the lab {} of process {} left",
+            lab.folder.display(),
+            lab.what,
+            lab.pid
+        ))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn ago(lab: &Listed) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let seconds = now.as_secs().saturating_sub(lab.began.as_secs());
+    format!("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
+}

@@ -1,0 +1,149 @@
+//! Servers in the nodes of a lab that somebody uses by hand.
+
+use std::fs;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use drive::{Adapter, Authority, RunningServer, Servers, StartSpec, Support};
+use lab::Node;
+use model::{Outcome, Page, Pins, Variant};
+
+use crate::commands::serve::all_pages;
+use crate::exit::UsageError;
+
+/// The name of a node's IPv6 address is the node's with this at its end.
+pub(crate) const V6_SUFFIX: &str = "-v6";
+
+/// What a server was asked for: `--serve [NODE=]SERVER`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    /// The node that it runs in.
+    pub(crate) node: String,
+    /// Its description's name.
+    pub(crate) server: String,
+}
+
+/// All that the servers of a lab share.
+pub(crate) struct Kitchen {
+    authority: Authority,
+    /// The authority's certificate, for clients.
+    pub(crate) authority_file: PathBuf,
+    pages: Vec<Page>,
+    content: PathBuf,
+    folder: PathBuf,
+    tool: PathBuf,
+    pins: Pins,
+    seed: u64,
+}
+
+impl Wanted {
+    /// Reads `SERVER` or `NODE=SERVER` and finds the description.
+    ///
+    /// # Errors
+    /// There is no such server, or its description is wrong.
+    pub(crate) fn read(text: &str) -> Result<(Wanted, Adapter)> {
+        let (node, server) = text.split_once('=').unwrap_or(("server", text));
+        let adapter = Servers::find(server).map_err(|error| match error {
+            drive::AdapterError::Unknown { name, known } => anyhow::Error::from(UsageError(format!(
+                "--serve: {}",
+                model::nearest::unknown(&name, "a server", &known)
+            ))),
+            other => other.into(),
+        })?;
+        Ok((Wanted { node: node.to_owned(), server: server.to_owned() }, adapter))
+    }
+}
+
+impl Kitchen {
+    /// Writes pages and the authority's certificate into the lab's folder.
+    ///
+    /// # Errors
+    /// The disk refuses, or a page's file is wrong.
+    pub(crate) fn new(folder: &Path, pins: &Pins, seed: u64) -> Result<Kitchen> {
+        let (authority, pages) = (Authority::new()?, all_pages()?);
+        let content = folder.join("content");
+        drive::write_content(&content, &pages)?;
+        let authority_file = folder.join("ca.pem");
+        fs::write(&authority_file, authority.pem())
+            .with_context(|| format!("cannot write {}", authority_file.display()))?;
+        Ok(Kitchen {
+            authority,
+            authority_file,
+            pages,
+            content,
+            folder: folder.to_owned(),
+            tool: std::env::current_exe().context("this program's own path is not known")?,
+            pins: pins.clone(),
+            seed,
+        })
+    }
+
+    /// Starts a server in a node with every variant that it has here, and waits until it is ready.
+    ///
+    /// # Errors
+    /// The program is missing, or it does not come up: its last words.
+    pub(crate) fn start<'n>(&self, node: &'n Node, adapter: &Adapter) -> Result<RunningServer<'n>> {
+        let found = adapter.probe(&self.tool)?;
+        let variants: Vec<Variant> = Variant::ALL
+            .into_iter()
+            .filter(|variant| matches!(found.support(*variant), Support::Supported))
+            .collect();
+        let v6_name = format!("{}{V6_SUFFIX}", node.name());
+        let addresses = node.addresses();
+        let all: Vec<IpAddr> =
+            [IpAddr::from(addresses.v4)].into_iter().chain(addresses.v6.map(IpAddr::from)).collect();
+        let identity = self.authority.issue(&[node.name(), &v6_name, "localhost"], &all)?;
+        let spec = StartSpec {
+            folder: &self.folder.join(node.name()),
+            tool: &self.tool,
+            variants: &variants,
+            pins: &self.pins,
+            pages: &self.pages,
+            content: &self.content,
+            identity: &identity,
+            server_name: node.name(),
+            threads: 1,
+            cpus: &[],
+            seed: self.seed,
+        };
+        match adapter.start(node, &spec) {
+            Ok(server) => Ok(server),
+            Err(Outcome::Failed(failure)) => bail!("{}", failure.reason),
+            Err(Outcome::Unsupported(reason)) => bail!("{reason}"),
+            Err(Outcome::Ok) => bail!("the server did not start"),
+        }
+    }
+}
+
+/// Where the server's variants are, one line each.
+pub(crate) fn addresses_of(server: &RunningServer<'_>) -> Vec<String> {
+    Variant::ALL
+        .into_iter()
+        .filter_map(|variant| {
+            let target = server.target(variant)?;
+            Some(format!(
+                "  {:<4} {}://{}/  ({})",
+                variant.name(),
+                variant.scheme(),
+                target.authority,
+                target.address
+            ))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_named_with_or_without_its_node() {
+        let read = |text: &str| Wanted::read(text).map(|(wanted, _)| (wanted.node, wanted.server));
+        assert_eq!(read("origin").unwrap(), ("server".to_owned(), "origin".to_owned()));
+        assert_eq!(read("proxy=nginx").unwrap(), ("proxy".to_owned(), "nginx".to_owned()));
+        let error = read("orign").unwrap_err();
+        assert!(error.is::<UsageError>(), "{error}");
+        assert!(error.to_string().contains("did you mean `origin`?"), "{error}");
+    }
+}

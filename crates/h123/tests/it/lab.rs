@@ -1,0 +1,198 @@
+//! `h123 lab`: commands inside emulated networks, as root and as an ordinary user; and what is left of killed labs.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use crate::permissions::user_command;
+use crate::tool::{Ended, H123, folder, h123, machine, processes_with, repository};
+
+/// Runs `h123 lab` with its files in a folder of the test's own.
+fn lab(files: &TempDir, args: &[&str]) -> Ended {
+    Ended::of(command(files, args).output().unwrap())
+}
+
+fn command(files: &TempDir, args: &[&str]) -> Command {
+    let mut command = Command::new(H123);
+    command.arg("lab").args(args).env("TMPDIR", files.path()).current_dir(repository());
+    command
+}
+
+/// The round trips that ping prints, in milliseconds.
+fn round_trips_ms(ping: &str) -> Vec<f64> {
+    let times = ping.lines().filter_map(|line| line.split_once("time=")?.1.split(' ').next()?.parse().ok());
+    times.collect()
+}
+
+/// Starts a lab whose command says `ready` and then sleeps; returns once it did.
+fn sleeping(files: &TempDir, marker: &str) -> Child {
+    let script = format!("echo ready; exec sleep {marker}");
+    let mut child =
+        command(files, &["lan", "--", "sh", "-c", &script]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    child
+}
+
+fn wait_until_gone(text: &str) {
+    let began = Instant::now();
+    while !processes_with(text).is_empty() {
+        assert!(began.elapsed() < Duration::from_secs(20), "left behind: {:?}", processes_with(text));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// What the labs' folder holds besides its lock.
+fn labs_left(files: &Path) -> Vec<String> {
+    let bases = std::fs::read_dir(files).unwrap().flatten();
+    let names = bases.flat_map(|base| std::fs::read_dir(base.path()).unwrap().flatten());
+    names
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(|name| name != "gate")
+        .collect()
+}
+
+#[test]
+fn a_ping_takes_the_networks_time() {
+    let _machine = machine();
+    let files = folder();
+    let ended = lab(&files, &["north-carolina", "--", "ping", "-n", "-c", "2", "server"]).expect(0);
+    let found = round_trips_ms(&ended.stdout);
+    assert_eq!(found.len(), 2, "{}", ended.stdout);
+    assert!(found.iter().all(|ms| *ms >= 150.0), "faster than the network: {found:?}");
+    assert!(found.iter().any(|ms| *ms < 200.0), "slower than the network by far: {found:?}");
+    assert!(ended.stderr.contains("client-server: up 2 packets; down 2 packets;"), "{}", ended.stderr);
+    if Path::new("/proc/sys/net/ipv6").exists() {
+        let six = lab(&files, &["lan", "-q", "--", "ping", "-n", "-c", "1", "server-v6"]).expect(0);
+        assert_eq!((round_trips_ms(&six.stdout).len(), six.stderr.as_str()), (1, ""), "{}", six.stdout);
+    }
+    assert_eq!(labs_left(files.path()), [""; 0]);
+}
+
+#[test]
+fn an_ordinary_user_has_the_same() {
+    let _machine = machine();
+    let files = folder();
+    let mut command = user_command();
+    command.args(["lab", "lan", "--serve", "--", "sh", "-c"]);
+    command.arg(
+        "ping -n -c 1 server && curl --silent --fail --cacert $H123_CA https://server:8441/bytes/9 | wc -c",
+    );
+    let ended = Ended::of(command.env("TMPDIR", files.path()).current_dir("/").output().unwrap());
+    let ended = ended.expect(0);
+    assert!(ended.stderr.contains("h1s  https://server:8441/"), "{}", ended.stderr);
+    assert_eq!(round_trips_ms(&ended.stdout).len(), 1, "{}", ended.stdout);
+    assert_eq!(ended.stdout.lines().last(), Some("9"), "{}", ended.stdout);
+}
+
+#[test]
+fn the_command_has_the_terminals_place() {
+    let _machine = machine();
+    let files = folder();
+    // Standard input, output, environment, working directory and exit status are the command's.
+    let script = "read line; echo \"$line $H123_LAB $H123_NODE\"; pwd; exit 7";
+    let mut child = command(&files, &["lan", "-q", "--node", "server", "--", "sh", "-c", script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"spoken\n").unwrap();
+    let ended = Ended::of(child.wait_with_output().unwrap()).expect(7);
+    assert_eq!(ended.stdout, format!("spoken lan server\n{}\n", repository().display()));
+    assert_eq!(lab(&files, &["lan", "-q", "--", "sh", "-c", "kill -KILL $$"]).code, 128 + 9);
+    let absent = lab(&files, &["lan", "-q", "--", "no-such-command"]).expect(127);
+    assert!(absent.stderr.contains("found no command `no-such-command`"), "{}", absent.stderr);
+    let data = lab(&files, &["lan", "-q", "--", "/etc/passwd"]).expect(126);
+    assert!(data.stderr.contains("/etc/passwd"), "{}", data.stderr);
+}
+
+#[test]
+fn signals_reach_the_command_and_its_answer_counts() {
+    let _machine = machine();
+    for (signal, name) in [(Signal::TERM, "TERM"), (Signal::HUP, "HUP")] {
+        let files = folder();
+        let script = format!("trap 'echo told; exit 3' {name}; echo ready; while :; do sleep 0.05; done");
+        let mut child = command(&files, &["lan", "-q", "--", "sh", "-c", &script])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert_eq!(lines.next().unwrap().unwrap(), "ready");
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        assert_eq!(lines.next().unwrap().unwrap(), "told");
+        assert_eq!(child.wait().unwrap().code(), Some(3));
+    }
+    // Ctrl-C of a terminal reaches both; the tool leaves it to the command.
+    let files = folder();
+    let mut child = sleeping(&files, "86401.5");
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(child.try_wait().unwrap().is_none(), "the command goes on, so the lab does");
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(128 + 15));
+}
+
+#[test]
+fn a_killed_lab_leaves_what_the_next_start_and_clean_remove() {
+    let _machine = machine();
+    let files = folder();
+    for (round, removed_by) in ["clean", "start"].into_iter().enumerate() {
+        let marker = format!("8640{}.25", round + 2);
+        let mut child = sleeping(&files, &marker);
+        let pid = child.id().to_string();
+        let listed = lab(&files, &["--list"]).expect(0);
+        assert!(listed.stdout.contains(&pid) && listed.stdout.contains("running"), "{}", listed.stdout);
+        kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(9));
+        wait_until_gone(&format!("sleep {marker}"));
+        let listed = lab(&files, &["--list"]).expect(0);
+        assert!(listed.stdout.contains(&pid) && listed.stdout.contains("killed"), "{}", listed.stdout);
+        if removed_by == "clean" {
+            let cleaned = lab(&files, &["--clean"]).expect(0);
+            assert!(cleaned.stdout.contains(&pid), "{}", cleaned.stdout);
+        } else {
+            lab(&files, &["lan", "-q", "--", "true"]).expect(0);
+        }
+        assert_eq!(labs_left(files.path()), [""; 0], "after {removed_by}");
+        let listed = lab(&files, &["--list"]).expect(0);
+        assert!(listed.stdout.contains("no lab runs"), "{}", listed.stdout);
+    }
+}
+
+#[test]
+fn wrong_usage_is_one_line_and_starts_nothing() {
+    for (args, expected) in [
+        (&["lann", "--", "true"][..], "found `lann`, expected a network: "),
+        (&["north-carolna", "--", "true"], "did you mean `north-carolina`?"),
+        (&["lan"], "found no command, expected one as in `h123 lab lan -- bash`"),
+        (&["lan", "--node", "sever", "--", "true"], "did you mean `server`?"),
+        (&["lan", "--serve", "ngnx", "--", "true"], "--serve: found `ngnx`, expected a server"),
+        (&["lan", "--serve", "clint=origin", "--", "true"], "did you mean `client`?"),
+        (&["lan", "true"], "true"),
+        (&[], "<NAME>"),
+        (&["--list", "--clean"], "--clean"),
+        (&["lan", "--describe", "--", "true"], "--describe"),
+    ] {
+        let files = folder();
+        let ended = lab(&files, args).expect(2);
+        assert!(ended.stderr.contains(expected), "{args:?}: {}", ended.stderr);
+        assert_eq!(ended.stderr.trim_end().lines().count(), 1, "{}", ended.stderr);
+        assert_eq!(std::fs::read_dir(files.path()).unwrap().count(), 0);
+    }
+}
+
+#[test]
+fn a_network_is_described_in_words() {
+    let ended = h123(["lab", "north-carolina", "--describe"]).expect(0);
+    for text in ["North Carolina to Amsterdam", "RTT 150 ms, 50 Mbit/s", "client → server: 75 ms", "source: "]
+    {
+        assert!(ended.stdout.contains(text), "{text} in:\n{}", ended.stdout);
+    }
+}
