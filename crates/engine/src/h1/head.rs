@@ -178,12 +178,15 @@ fn partial(bytes: &[u8], limits: &Limits) -> Result<Parsed, Failure> {
 /// The first characters of every response; enough to tell HTTP/1 from anything else.
 const BEGINNING: &[u8] = b"HTTP/1.";
 
-/// Refuses what another protocol begins with, before a line is whole: such a peer may wait now, or close.
+/// Refuses what no response begins with, before a line is whole: such a peer may wait now, or never end its line.
 ///
 /// # Errors
 /// A failure that says what the peer speaks.
 pub fn check_beginning(bytes: &[u8]) -> Result<(), Failure> {
-    if is_other_protocol(bytes) { Err(not_http1(bytes)) } else { Ok(()) }
+    match refused_at_end(bytes) {
+        Some(failure) if !may_be_other_protocol(bytes) => Err(failure),
+        _ => Ok(()),
+    }
 }
 
 /// Why the stream may not end inside a head that begins with `bytes`, where these are no head at all.
@@ -192,8 +195,9 @@ pub fn refused_at_end(bytes: &[u8]) -> Option<Failure> {
     (bytes[..length] != BEGINNING[..length]).then(|| not_http1(bytes))
 }
 
-fn is_other_protocol(bytes: &[u8]) -> bool {
-    matches!(bytes, [0, 0, _, SETTINGS, ..] | [TLS_ALERT | TLS_HANDSHAKE, 3, ..])
+/// Whether more bytes may yet show which other protocol this is.
+fn may_be_other_protocol(bytes: &[u8]) -> bool {
+    matches!(bytes, [0] | [0, 0] | [0, 0, _] | [TLS_ALERT | TLS_HANDSHAKE])
 }
 
 const SETTINGS: u8 = 4;

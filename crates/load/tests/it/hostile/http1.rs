@@ -99,6 +99,9 @@ const CASES: &[Case] = &[
     // Another language.
     ("words", "220 mail.test ESMTP\r\n", Hold, Protocol, "220 mail.test"),
     ("bytes", "\x01\x02\x03", Close, Protocol, "\\x01\\x02\\x03"),
+    ("bytes, then silence", "\x01\x02\x03", Hold, Protocol, "\\x01\\x02\\x03"),
+    ("words without an end of line", "SSH-2.0-x", Hold, Protocol, "SSH-2.0-x"),
+    ("a version to come", "HTTP/7", Hold, Protocol, "HTTP/7"),
     ("HTTP/2", "\0\0\0\x04\0\0\0\0\0", Hold, WrongVersion, "in HTTP/2"),
     ("TLS", "\x15\x03\x03\0\x02\x02\x28", Hold, WrongVersion, "in TLS"),
     ("HTTP/1.0", "HTTP/1.0 200 OK\r\ncontent-length: 0\r\n\r\n", Close, WrongVersion, "HTTP/1.0"),
@@ -220,7 +223,8 @@ fn more_bytes_than_announced_break_the_connection() {
 fn a_drip_is_no_answer() {
     let server = Hostile::new(|mut stream| {
         take_something(&mut stream);
-        while stream.write_all(b"H").is_ok() {
+        let mut drip = b"HTTP/1.1 200 ".iter().chain(std::iter::repeat(&b'a'));
+        while drip.next().is_some_and(|byte| stream.write_all(&[*byte]).is_ok()) {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
     });
