@@ -29,7 +29,7 @@ use model::record::{Calibration, LinkReport};
 use model::{Network, Pins};
 use path::{Seeds, Way};
 
-pub use capability::{Access, Capability, Missing, enter, probe};
+pub use capability::{Access, Capability, Missing, enter, probe, several_users};
 use emulator::Emulator;
 pub use error::LabError;
 use link::End;

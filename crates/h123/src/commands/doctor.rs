@@ -22,9 +22,15 @@ pub(crate) fn run(_args: &DoctorArgs) -> Result<Exit> {
         Access::Direct => "as this user".to_owned(),
         Access::UserNamespace => "in a user namespace".to_owned(),
     });
+    line("kernel", capability.kernel.as_ref().map(|release| format!("Linux {release}")))?;
     line("namespaces", namespaces)?;
     line("packet sockets", capability.packet_sockets.as_ref().map(|()| "AF_PACKET".to_owned()))?;
     line("real-time priority", capability.realtime.as_ref().map(|()| "SCHED_FIFO".to_owned()))?;
+    match lab::several_users() {
+        Ok(()) => line("several users", Ok("programs inside a lab may change their user".to_owned()))?,
+        // Nothing of h123's own needs it: no fault.
+        Err(missing) => print(&format!("- several users: {}; {}", missing.why, missing.remedy))?,
+    }
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     print(&format!(
         "{} CPUs: {cpus}{}",
