@@ -89,11 +89,13 @@ impl Kitchen {
             .into_iter()
             .filter(|variant| matches!(found.support(*variant), Support::Supported))
             .collect();
-        let v6_name = format!("{}{V6_SUFFIX}", node.name());
         let addresses = node.addresses();
+        // This machine's own /etc/hosts, which stays as it is, knows no names of nodes.
+        let name = if addresses.v4.is_loopback() { "localhost" } else { node.name() };
+        let v6_name = format!("{name}{V6_SUFFIX}");
         let all: Vec<IpAddr> =
             [IpAddr::from(addresses.v4)].into_iter().chain(addresses.v6.map(IpAddr::from)).collect();
-        let identity = self.authority.issue(&[node.name(), &v6_name, "localhost"], &all)?;
+        let identity = self.authority.issue(&[name, &v6_name, "localhost"], &all)?;
         let spec = StartSpec {
             folder: &self.folder.join(node.name()),
             tool: &self.tool,
@@ -102,7 +104,7 @@ impl Kitchen {
             pages: &self.pages,
             content: &self.content,
             identity: &identity,
-            server_name: node.name(),
+            server_name: name,
             threads: 1,
             cpus: &[],
             seed: self.seed,

@@ -10,12 +10,16 @@ use model::assignment::Workload;
 use model::error::Source;
 use model::nearest::unknown;
 use model::study::{DataFile, Library, Overrides, Study};
-use model::{Network, Plan};
+use model::{Network, Plan, Topology};
 
 use crate::exit::UsageError;
 
+/// The topology that needs no file: this machine and its loopback.
+pub(crate) const DIRECT: &str = "direct";
+
 static STUDIES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../studies");
 static NETWORKS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../networks");
+static TOPOLOGIES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../topologies");
 static PAGES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../pages");
 
 /// All data files that this process can see.
@@ -93,6 +97,37 @@ pub(crate) fn network_of(name: &str) -> Result<Network> {
     let file = DataFiles.network(name).map_err(UsageError)?;
     let source = Source { file: &file.file, text: &file.text };
     Ok(Network::parse_with(name, source, &|trace| DataFiles.trace(trace))?)
+}
+
+/// Finds a topology: by its name, by the path of its `.toml` file, or as a pair with the network of this name.
+///
+/// # Errors
+/// A [`UsageError`] with the nearest name where there is none; a [`model::InputError`] where its file is wrong.
+pub(crate) fn topology_of(name: &str) -> Result<Topology> {
+    let (known, networks) = (names("topologies", &TOPOLOGIES), DataFiles.networks());
+    let file = if name.ends_with(".toml") || name.contains('/') {
+        let text = fs::read_to_string(name).map_err(|error| {
+            UsageError(format!("found no topology at `{name}`: {error}; expected a .toml file"))
+        })?;
+        DataFile { file: name.to_owned(), text }
+    } else if known.iter().any(|topology| topology == name) {
+        read("topologies", &TOPOLOGIES, name).map_err(UsageError)?
+    } else if networks.iter().any(|network| network == name) {
+        return Ok(Topology::pair(&network_of(name)?));
+    } else {
+        let all: Vec<String> = known.into_iter().chain([DIRECT.to_owned()]).chain(networks).collect();
+        return Err(UsageError(unknown(name, "a topology or a network", &all)).into());
+    };
+    let name = stem(Path::new(&file.file)).unwrap_or_else(|| name.to_owned());
+    // The file of a network that is wrong is an error of its own; what else goes wrong is told in its words.
+    let network = |network: &str| {
+        let file = DataFiles
+            .network(network)
+            .map_err(|problem| model::InputError { place: model::error::Place::command_line(), problem })?;
+        let source = Source { file: &file.file, text: &file.text };
+        Network::parse_with(network, source, &|trace| DataFiles.trace(trace))
+    };
+    Ok(Topology::parse(&name, Source { file: &file.file, text: &file.text }, &networks, &network)?)
 }
 
 fn find_study(study: &str) -> Result<DataFile> {

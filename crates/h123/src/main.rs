@@ -60,10 +60,9 @@ fn main() -> ExitCode {
             return ExitCode::from(if error.use_stderr() { Exit::Usage.code() } else { Exit::Done.code() });
         }
         Err(error) => {
-            terminal::note(
-                false,
-                &format!("h123: {}", exit::one_line(&error.to_string(), subcommand().as_deref())),
-            );
+            let hint = commands::lab::hint(&error, subcommand().as_deref());
+            let text = exit::one_line(&error.to_string(), subcommand().as_deref());
+            terminal::note(false, &format!("h123: {text}{hint}"));
             return ExitCode::from(Exit::Usage.code());
         }
     };

@@ -7,7 +7,7 @@ mod port;
 pub(crate) mod priority;
 mod spin;
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::mpsc;
 
 use model::Network;
@@ -20,11 +20,13 @@ use port::Port;
 
 use crate::affinity;
 use crate::error::{LabError, Step};
-use crate::link::{self, End};
+use crate::link::{self, LinkEnd};
 use crate::worker::{Pending, Worker};
 use crate::{netns, sysctl};
 
 const THREAD: &str = "emulator";
+/// The emulator's interfaces, in a namespace of its own.
+const SIDES: [&str; 2] = ["first", "second"];
 
 /// A running emulator; dropping it stops the loop.
 #[derive(Debug)]
@@ -48,20 +50,20 @@ impl Beginning {
         let worker = Worker::new(THREAD)?;
         let ports = worker.begin(move || {
             netns::unshare_network()?;
-            sysctl::apply_emulator()?;
+            sysctl::apply_silent()?;
             Port::open_pair(mtu_bytes).step(|| "opening packet sockets with receive rings".to_owned())
         });
         Ok(Beginning { worker, ports, mtu_bytes })
     }
 
-    /// Creates the links (client's, server's) into the nodes' namespaces, and the loop's ports.
-    pub(crate) fn connect(self, nodes: [(End, OwnedFd); 2]) -> Result<Connected, LabError> {
+    /// Creates the links into the namespaces of the nodes that *up* leads from and to, and the loop's ports.
+    pub(crate) fn connect(self, ends: [LinkEnd; 2]) -> Result<Connected, LabError> {
         let Beginning { worker, ports, mtu_bytes } = self;
         let ports = ports.wait()??;
         let ports = worker.run(move || {
-            for (port, (end, node)) in ports.iter().zip(&nodes) {
-                let interface = link::create(*end, node.as_fd(), mtu_bytes)?;
-                port.bind(interface).step(|| format!("listening to the node `{}`", end.name()))?;
+            for ((port, end), side) in ports.iter().zip(&ends).zip(SIDES) {
+                let interface = link::create(side, end, mtu_bytes)?;
+                port.bind(interface).step(|| format!("listening to the node `{}`", end.node))?;
             }
             Ok(ports)
         })?;
@@ -104,14 +106,14 @@ impl Emulator {
     pub(crate) fn restart(&self, network: Network, seeds: [Seeds; 2]) -> Result<(), LabError> {
         let (done, answer) = mpsc::sync_channel(1);
         self.send(Command::Restart { network: Box::new(network), seeds, done });
-        answer.recv().map_err(|_| LabError::ThreadEnded { thread: THREAD })
+        answer.recv().map_err(|_| LabError::ThreadEnded { thread: THREAD.to_owned() })
     }
 
     /// What happened since the last restart.
     pub(crate) fn report(&self) -> Result<LinkReport, LabError> {
         let (answer, receiver) = mpsc::sync_channel(1);
         self.send(Command::Report { answer });
-        receiver.recv().map_err(|_| LabError::ThreadEnded { thread: THREAD })?
+        receiver.recv().map_err(|_| LabError::ThreadEnded { thread: THREAD.to_owned() })?
     }
 
     fn send(&self, command: Command) {

@@ -29,7 +29,7 @@ pub enum LabError {
     #[error("the lab's thread `{thread}` ended before its work was done: look for its panic message above")]
     ThreadEnded {
         /// The thread's name.
-        thread: &'static str,
+        thread: String,
     },
     /// A frame was longer than the link allows.
     #[error(

@@ -1,6 +1,6 @@
 //! The laboratory: hosts made of namespaces, an emulated network between them, processes inside them.
 //!
-//! A [`Lab`] is two [`Node`]s and the emulator between. All of it vanishes when it is dropped, and when the tool ends in
+//! A [`Lab`] is [`Node`]s and the emulated links between. All of it vanishes when it is dropped, and when the tool ends in
 //! any other way: namespaces have no name in the file system, and every process in a node dies with that node's process
 //! 1, which dies with the tool.
 //!
@@ -26,26 +26,39 @@ mod terminal;
 mod worker;
 
 use model::record::{Calibration, LinkReport};
-use model::{Network, Pins};
+use model::{Network, Pins, Topology};
 use path::{Seeds, Way};
 
 pub use capability::{Access, Capability, Missing, enter, probe, several_users};
 use emulator::Emulator;
 pub use error::LabError;
-use link::End;
 pub use mounts::OwnFile;
 pub use node::{Addresses, CpuUsage, Node};
 pub use process::{Exit, Input, Output, Process, Program};
 pub use terminal::Terminal;
 
-/// Two nodes and the network between them.
+/// Nodes and the networks between them.
 ///
-/// The fields are in the order of their end: first the processes, then the link, then its namespace.
+/// The fields are in the order of their end: first the processes, then the links, then their namespaces.
 #[derive(Debug)]
 pub struct Lab {
-    client: Node,
-    server: Node,
-    link: Option<Link>,
+    nodes: Vec<Node>,
+    links: Vec<Link>,
+    client: usize,
+    server: usize,
+}
+
+/// What a lab is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct LabSpec<'a> {
+    /// The nodes and what joins them.
+    pub topology: &'a Topology,
+    /// MTU, congestion control and initial window.
+    pub pins: &'a Pins,
+    /// Decides which packets are lost.
+    pub seed: u64,
+    /// The CPU that the emulators run on; any where `None`.
+    pub emulator_cpu: Option<usize>,
 }
 
 /// What a pair is made of.
@@ -61,8 +74,10 @@ pub struct PairSpec<'a> {
     pub emulator_cpu: Option<usize>,
 }
 
+/// An emulated link.
 #[derive(Debug)]
 struct Link {
+    name: String,
     network: Network,
     seed: u64,
     emulator: Emulator,
@@ -72,25 +87,62 @@ impl Lab {
     /// Builds two nodes, `client` and `server`, joined by an emulated network.
     ///
     /// # Errors
-    /// The rights are missing ([`LabError::Missing`]; see [`enter`]) or the kernel refuses a step.
+    /// As [`Lab::build`].
     pub fn pair(spec: PairSpec<'_>) -> Result<Lab, LabError> {
-        capability::require()?;
         let PairSpec { network, pins, seed, emulator_cpu } = spec;
-        if network.timeline.iter().any(|change| change.handover) {
-            return Err(LabError::Unsupported { network: network.name.clone(), what: "a handover" });
+        Lab::build(LabSpec { topology: &Topology::pair(network), pins, seed, emulator_cpu })
+    }
+
+    /// Builds every node and link of a topology; each emulated link has a thread of its own.
+    ///
+    /// # Errors
+    /// The rights are missing ([`LabError::Missing`]; see [`enter`]), a network asks for what cannot be had here, or the
+    /// kernel refuses a step.
+    pub fn build(spec: LabSpec<'_>) -> Result<Lab, LabError> {
+        capability::require()?;
+        let LabSpec { topology, pins, seed, emulator_cpu } = spec;
+        for network in topology.links.iter().filter_map(|link| link.network.as_ref()) {
+            if network.timeline.iter().any(|change| change.handover) {
+                return Err(LabError::Unsupported { network: network.name.clone(), what: "a handover" });
+            }
         }
-        let emulator = emulator::Beginning::new(pins.mtu_bytes)?;
-        let nodes = [End::Client, End::Server].map(|end| node::Beginning::new(end, pins));
-        let [client, server] = nodes;
-        let nodes = [client?.finish()?, server?.finish()?];
-        let emulator = emulator.connect([nodes[0].network()?, nodes[1].network()?])?;
-        let configured = nodes.each_ref().map(|node| node.begin_configuring(pins));
-        let emulator = emulator.start(network.clone(), run_seeds(seed), emulator_cpu)?;
+        // All at once: most of the time is the kernel's.
+        let emulators = topology
+            .links
+            .iter()
+            .map(|link| link.network.as_ref().map(|_| emulator::Beginning::new(pins.mtu_bytes)).transpose());
+        let emulators: Vec<_> = emulators.collect::<Result<_, _>>()?;
+        let nodes: Vec<_> =
+            topology.nodes.iter().map(|node| node::Beginning::new(node, pins)).collect::<Result<_, _>>()?;
+        let nodes: Vec<Node> = nodes.into_iter().map(node::Beginning::finish).collect::<Result<_, _>>()?;
+        let mut connected = Vec::new();
+        for (index, (link, emulator)) in topology.links.iter().zip(emulators).enumerate() {
+            let [first, second] = link
+                .ends
+                .map(|(node, interface)| nodes[node].end(&topology.nodes[node].interfaces[interface]));
+            let ends = [first?, second?];
+            match emulator.zip(link.network.as_ref()) {
+                Some((emulator, network)) => connected.push((index, link, network, emulator.connect(ends)?)),
+                None => nodes[link.ends[0].0].begin_wiring(ends, pins.mtu_bytes).wait()??,
+            }
+        }
+        let configured: Vec<_> = nodes
+            .iter()
+            .zip(&topology.nodes)
+            .map(|(node, spec)| node.begin_configuring(spec, pins))
+            .collect();
+        let mut links = Vec::new();
+        for (index, link, network, emulator) in connected {
+            let seed = link_seed(seed, index);
+            let emulator = emulator.start(network.clone(), run_seeds(seed), emulator_cpu)?;
+            links.push(Link { name: link.name.clone(), network: network.clone(), seed, emulator });
+        }
         for pending in configured {
             pending.wait()??;
         }
-        let [client, server] = nodes;
-        Ok(Lab { client, server, link: Some(Link { network: network.clone(), seed, emulator }) })
+        let client = topology.position("client").unwrap_or(0);
+        let server = topology.position("server").unwrap_or(nodes.len() - 1);
+        Ok(Lab { nodes, links, client, server })
     }
 
     /// Both nodes are this machine, joined by its loopback: nothing is emulated, there are no reports and there is no
@@ -99,46 +151,46 @@ impl Lab {
     /// # Errors
     /// No thread can be started.
     pub fn loopback() -> Result<Lab, LabError> {
-        let (client, server) = (Node::direct(End::Client)?, Node::direct(End::Server)?);
-        Ok(Lab { client, server, link: None })
+        let nodes = vec![Node::direct("client")?, Node::direct("server")?];
+        Ok(Lab { nodes, links: Vec::new(), client: 0, server: 1 })
     }
 
-    /// Whether there is an emulated network between the nodes.
+    /// Whether there is an emulated network between nodes.
     pub const fn is_emulated(&self) -> bool {
-        self.link.is_some()
+        !self.links.is_empty()
     }
 
-    /// The node of the clients.
-    pub const fn client(&self) -> &Node {
-        &self.client
+    /// The node of the clients: the one of this name, or the first.
+    pub fn client(&self) -> &Node {
+        &self.nodes[self.client]
     }
 
-    /// The node of the servers.
-    pub const fn server(&self) -> &Node {
-        &self.server
+    /// The node of the servers: the one of this name, or the last.
+    pub fn server(&self) -> &Node {
+        &self.nodes[self.server]
     }
 
-    /// Every node.
+    /// Every node, in the topology's order.
     pub fn nodes(&self) -> impl Iterator<Item = &Node> {
-        [&self.client, &self.server].into_iter()
+        self.nodes.iter()
     }
 
     /// The node of this name.
     pub fn node(&self, name: &str) -> Option<&Node> {
-        self.nodes().find(|node| node.name() == name)
+        self.nodes.iter().find(|node| node.name() == name)
     }
 
     /// Measures round trips on the empty path, over the part of the network that leaves nothing to chance (delay and
-    /// constant rate); `None` where nothing is emulated. It uses up none of the run's randomness.
+    /// constant rate); `None` where nothing is emulated, or by several links. It uses up none of the run's randomness.
     ///
     /// # Errors
     /// The emulator or a probe's socket failed.
     pub fn calibrate(&self, probes: u32) -> Result<Option<Calibration>, LabError> {
-        let Some(link) = &self.link else { return Ok(None) };
+        let [link] = self.links.as_slice() else { return Ok(None) };
         let certain = link.network.certain();
         let seeds = [Way::Up, Way::Down].map(|way| Seeds::calibration(link.seed, way));
         link.emulator.restart(certain.clone(), seeds)?;
-        let calibration = probe::round_trips(&self.client, &self.server, &certain, probes)?;
+        let calibration = probe::round_trips(self.client(), self.server(), &certain, probes)?;
         self.begin_measuring()?;
         Ok(Some(calibration))
     }
@@ -148,9 +200,9 @@ impl Lab {
     /// # Errors
     /// The emulator ended.
     pub fn begin_measuring(&self) -> Result<(), LabError> {
-        self.link
-            .as_ref()
-            .map_or(Ok(()), |link| link.emulator.restart(link.network.clone(), run_seeds(link.seed)))
+        self.links
+            .iter()
+            .try_for_each(|link| link.emulator.restart(link.network.clone(), run_seeds(link.seed)))
     }
 
     /// What each link did since [`Lab::begin_measuring`]; empty where nothing is emulated.
@@ -158,8 +210,15 @@ impl Lab {
     /// # Errors
     /// The emulator ended, or saw a frame longer than the link allows.
     pub fn reports(&self) -> Result<Vec<LinkReport>, LabError> {
-        self.link.iter().map(|link| link.emulator.report()).collect()
+        let report = |link: &Link| Ok(LinkReport { link: link.name.clone(), ..link.emulator.report()? });
+        self.links.iter().map(report).collect()
     }
+}
+
+/// The seed of a topology's link; the first has the lab's own.
+const fn link_seed(seed: u64, index: usize) -> u64 {
+    // An odd constant (the golden ratio's bits, as in SplitMix64) keeps the seeds of neighbours apart.
+    seed ^ (index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// The seeds of the two directions.

@@ -1,84 +1,64 @@
-//! The link between two nodes: interfaces, addresses, neighbours, routes.
+//! The links between nodes: interfaces, addresses, neighbours, routes; and bridges, which join links.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::fd::BorrowedFd;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, OwnedFd};
 
 use model::Pins;
+use model::topology::{Role, TopologyNode};
 
 use crate::error::{LabError, Step};
 use crate::netlink::{Mac, Netlink, Route, Veth};
 use crate::{offload, sysctl};
 
-/// The node's end of the link.
-pub(crate) const NODE_INTERFACE: &str = "eth0";
+/// The bridge of a switch.
+const BRIDGE: &str = "bridge";
 
-const PREFIX_V4: u8 = 24;
-const PREFIX_V6: u8 = 64;
-const NETWORK_V4: Ipv4Addr = Ipv4Addr::new(10, 123, 0, 0);
-const NETWORK_V6: Ipv6Addr = Ipv6Addr::new(0xfd12, 0x3123, 0x123, 0, 0, 0, 0, 0);
-
-/// The two ends of a pair.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
-    Client,
-    Server,
+/// A node's end of a link.
+#[derive(Debug)]
+pub(crate) struct LinkEnd {
+    /// The node's name.
+    pub(crate) node: String,
+    /// The interface in the node.
+    pub(crate) interface: String,
+    /// Its Ethernet address.
+    pub(crate) mac: Mac,
+    /// The node's network namespace.
+    pub(crate) network: OwnedFd,
 }
 
-impl End {
-    /// The node's name, and the name of the emulator's interface that leads to it.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            End::Client => "client",
-            End::Server => "server",
-        }
-    }
-
-    const fn peer(self) -> End {
-        match self {
-            End::Client => End::Server,
-            End::Server => End::Client,
-        }
-    }
-
-    const fn number(self) -> u8 {
-        match self {
-            End::Client => 1,
-            End::Server => 2,
-        }
-    }
-
-    /// Locally administered, unicast.
-    const fn mac(self) -> Mac {
-        [2, 0, 0, 0x12, 0x30, self.number()]
-    }
-
-    pub(crate) const fn address_v4(self) -> Ipv4Addr {
-        let [a, b, c, _] = NETWORK_V4.octets();
-        Ipv4Addr::new(a, b, c, self.number())
-    }
-
-    pub(crate) const fn address_v6(self) -> Ipv6Addr {
-        Ipv6Addr::from_bits(NETWORK_V6.to_bits() | self.number() as u128)
-    }
-}
-
-/// Creates the link to one node, from the emulator's thread; returns the index of the emulator's interface.
-pub(crate) fn create(end: End, node: BorrowedFd<'_>, mtu_bytes: u32) -> Result<u32, LabError> {
-    let what = || format!("creating the link to the node `{}`", end.name());
+/// Creates an emulator's interface that leads to a node, from the emulator's thread; returns its index.
+pub(crate) fn create(side: &str, end: &LinkEnd, mtu_bytes: u32) -> Result<u32, LabError> {
+    let what = || format!("creating the link to the node `{}`", end.node);
     let mut netlink = Netlink::open().step(what)?;
     netlink
         .create_veth(&Veth {
-            name: end.name(),
-            peer_name: NODE_INTERFACE,
-            peer_mac: end.mac(),
-            peer_network: node,
+            name: side,
+            mac: None,
+            peer_name: &end.interface,
+            peer_mac: end.mac,
+            peer_network: end.network.as_fd(),
             mtu_bytes,
         })
         .step(what)?;
-    offload::switch_off(end.name()).step(|| format!("switching off offloads towards `{}`", end.name()))?;
-    let index = interface_index(end.name()).step(what)?;
+    offload::switch_off(side).step(|| format!("switching off offloads towards `{}`", end.node))?;
+    let index = interface_index(side).step(what)?;
     netlink.set_up(index).step(what)?;
     Ok(index)
+}
+
+/// Joins two nodes without an emulator, from the thread of the first.
+pub(crate) fn create_wire(ends: &[LinkEnd; 2], mtu_bytes: u32) -> Result<(), LabError> {
+    let [own, peer] = ends;
+    let what = || format!("creating the wire from the node `{}` to `{}`", own.node, peer.node);
+    let veth = Veth {
+        name: &own.interface,
+        mac: Some(own.mac),
+        peer_name: &peer.interface,
+        peer_mac: peer.mac,
+        peer_network: peer.network.as_fd(),
+        mtu_bytes,
+    };
+    Netlink::open().step(what)?.create_veth(&veth).step(what)
 }
 
 /// Configures a node's own loopback, from the node's thread.
@@ -88,46 +68,70 @@ pub(crate) fn configure_loopback() -> Result<(), LabError> {
     Netlink::open().step(what)?.set_up(index).step(what)
 }
 
-/// Configures a node's end of its link, from the node's thread.
-pub(crate) fn configure(end: End, pins: &Pins) -> Result<(), LabError> {
-    let what = || format!("configuring {NODE_INTERFACE} of the node `{}`", end.name());
-    offload::switch_off(NODE_INTERFACE)
-        .step(|| format!("switching off offloads of the node `{}`", end.name()))?;
-    let index = interface_index(NODE_INTERFACE).step(what)?;
+/// Configures a node's ends of its links, from the node's thread.
+pub(crate) fn configure(node: &TopologyNode, pins: &Pins) -> Result<(), LabError> {
+    let what = || format!("configuring the interfaces of the node `{}`", node.name);
     let mut netlink = Netlink::open().step(what)?;
-    netlink.set_up(index).step(what)?;
-    let peer = end.peer();
-    let v4 = (
-        IpAddr::from(end.address_v4()),
-        IpAddr::from(peer.address_v4()),
-        IpAddr::from(NETWORK_V4),
-        PREFIX_V4,
-    );
-    let v6 = (
-        IpAddr::from(end.address_v6()),
-        IpAddr::from(peer.address_v6()),
-        IpAddr::from(NETWORK_V6),
-        PREFIX_V6,
-    );
-    for (own, other, network, prefix) in [v4, v6] {
-        if own.is_ipv6() && !sysctl::has_ipv6() {
-            continue;
+    let bridge = match node.role {
+        Role::Switch => Some(create_bridge(&mut netlink, pins.mtu_bytes).step(what)?),
+        Role::Host | Role::Router => None,
+    };
+    let mut indices = Vec::new();
+    for interface in &node.interfaces {
+        offload::switch_off(&interface.name)
+            .step(|| format!("switching off offloads of the node `{}`", node.name))?;
+        let index = interface_index(&interface.name).step(what)?;
+        indices.push(index);
+        if let Some(bridge) = bridge {
+            netlink.put_under(index, bridge).step(what)?;
         }
-        netlink.add_address(index, own, prefix).step(what)?;
-        netlink.add_neighbour(index, other, peer.mac()).step(what)?;
+        netlink.set_up(index).step(what)?;
+        let v4 = interface.v4.map(|(address, prefix)| (IpAddr::from(address), prefix));
+        let v6 = interface.v6.map(|(address, prefix)| (IpAddr::from(address), prefix));
+        for (address, prefix) in v4.into_iter().chain(v6).filter(|(address, _)| is_known(address)) {
+            netlink.add_address(index, address, prefix).step(what)?;
+        }
+        for mac in &interface.beyond {
+            netlink.add_beyond(index, *mac).step(what)?;
+        }
+        for (address, mac) in interface.neighbours.iter().filter(|(address, _)| is_known(address)) {
+            netlink.add_neighbour(index, *address, *mac).step(what)?;
+        }
+    }
+    // Those of its own networks come first: a router must be known to be on one of them.
+    for route in node.routes.iter().filter(|route| is_known(&route.network)) {
         let congestion_control = pins.congestion_control.name();
-        let initial_window_packets = pins.initial_window_packets;
-        let route = Route { index, network, prefix, source: own, congestion_control, initial_window_packets };
+        let route = Route {
+            index: indices.get(route.interface).copied().ok_or(std::io::ErrorKind::NotFound).step(what)?,
+            network: route.network,
+            prefix: route.prefix,
+            via: route.via,
+            source: route.source,
+            congestion_control,
+            initial_window_packets: pins.initial_window_packets,
+        };
         netlink.add_route(&route).step(|| {
             format!(
                 "adding a route with the congestion control `{congestion_control}` in the node `{}` (this kernel has \
                  loaded: {}; `modprobe tcp_{congestion_control}` as root may add it)",
-                end.name(),
+                node.name,
                 sysctl::available_congestion_control()
             )
         })?;
     }
     Ok(())
+}
+
+/// Whether this kernel knows the address's family.
+fn is_known(address: &IpAddr) -> bool {
+    address.is_ipv4() || sysctl::has_ipv6()
+}
+
+fn create_bridge(netlink: &mut Netlink, mtu_bytes: u32) -> std::io::Result<u32> {
+    netlink.create_bridge(BRIDGE, mtu_bytes)?;
+    let index = interface_index(BRIDGE)?;
+    netlink.set_up(index)?;
+    Ok(index)
 }
 
 fn interface_index(name: &str) -> std::io::Result<u32> {

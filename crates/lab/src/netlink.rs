@@ -13,7 +13,7 @@ use netlink_packet_route::link::{
     InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
 };
 use netlink_packet_route::neighbour::{
-    NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
+    NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourMessage, NeighbourState,
 };
 use netlink_packet_route::route::{
     RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol, RouteScope, RouteType,
@@ -41,17 +41,21 @@ pub(crate) struct Netlink {
 /// Two joined interfaces, one of them in another namespace.
 pub(crate) struct Veth<'a> {
     pub(crate) name: &'a str,
+    /// One of the kernel's choice where `None`.
+    pub(crate) mac: Option<Mac>,
     pub(crate) peer_name: &'a str,
     pub(crate) peer_mac: Mac,
     pub(crate) peer_network: BorrowedFd<'a>,
     pub(crate) mtu_bytes: u32,
 }
 
-/// A route to a network that an interface is on.
+/// A route to a network that an interface is on, or that lies behind a router.
 pub(crate) struct Route<'a> {
     pub(crate) index: u32,
     pub(crate) network: IpAddr,
     pub(crate) prefix: u8,
+    /// The router; `None` where the network is the interface's own.
+    pub(crate) via: Option<IpAddr>,
     pub(crate) source: IpAddr,
     pub(crate) congestion_control: &'a str,
     pub(crate) initial_window_packets: u32,
@@ -82,7 +86,27 @@ impl Netlink {
                 LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer))),
             ]),
         ];
+        link.attributes.extend(veth.mac.map(|mac| LinkAttribute::Address(mac.to_vec())));
         self.request(RouteNetlinkMessage::NewLink(link), NLM_F_CREATE | NLM_F_EXCL)
+    }
+
+    /// A bridge without spanning tree: its ports forward from the start.
+    pub(crate) fn create_bridge(&mut self, name: &str, mtu_bytes: u32) -> io::Result<()> {
+        let mut link = LinkMessage::default();
+        link.attributes = vec![
+            LinkAttribute::IfName(name.to_owned()),
+            LinkAttribute::Mtu(mtu_bytes),
+            LinkAttribute::LinkInfo(vec![LinkInfo::Kind(InfoKind::Bridge)]),
+        ];
+        self.request(RouteNetlinkMessage::NewLink(link), NLM_F_CREATE | NLM_F_EXCL)
+    }
+
+    /// Makes an interface a port of a bridge.
+    pub(crate) fn put_under(&mut self, index: u32, bridge: u32) -> io::Result<()> {
+        let mut link = LinkMessage::default();
+        link.header.index = index;
+        link.attributes = vec![LinkAttribute::Controller(bridge)];
+        self.request(RouteNetlinkMessage::SetLink(link), 0)
     }
 
     pub(crate) fn set_up(&mut self, index: u32) -> io::Result<()> {
@@ -128,9 +152,22 @@ impl Netlink {
         self.request(RouteNetlinkMessage::NewNeighbour(message), NLM_F_CREATE | NLM_F_REPLACE)
     }
 
-    /// A route to the link's own network, with TCP's congestion control and initial window.
+    /// Whose frames leave a bridge at this port, which the bridge need not learn then.
+    pub(crate) fn add_beyond(&mut self, index: u32, mac: Mac) -> io::Result<()> {
+        let mut message = NeighbourMessage::default();
+        message.header.family = AddressFamily::Bridge;
+        message.header.ifindex = index;
+        // "Permanent" would be an address of the bridge itself.
+        message.header.state = NeighbourState::Noarp;
+        message.header.flags = NeighbourFlags::Controller;
+        message.attributes = vec![NeighbourAttribute::LinkLayerAddress(mac.to_vec())];
+        self.request(RouteNetlinkMessage::NewNeighbour(message), NLM_F_CREATE | NLM_F_REPLACE)
+    }
+
+    /// A route with TCP's congestion control and initial window.
     pub(crate) fn add_route(&mut self, route: &Route<'_>) -> io::Result<()> {
-        let Route { index, network, prefix, source, congestion_control, initial_window_packets } = *route;
+        let Route { index, network, prefix, via, source, congestion_control, initial_window_packets } =
+            *route;
         let mut algorithm = congestion_control.as_bytes().to_vec();
         algorithm.push(0);
         let mut message = RouteMessage::default();
@@ -138,7 +175,8 @@ impl Netlink {
         message.header.destination_prefix_length = prefix;
         message.header.table = RouteHeader::RT_TABLE_MAIN;
         message.header.protocol = RouteProtocol::Static;
-        message.header.scope = if network.is_ipv4() { RouteScope::Link } else { RouteScope::Universe };
+        let is_own = network.is_ipv4() && via.is_none();
+        message.header.scope = if is_own { RouteScope::Link } else { RouteScope::Universe };
         message.header.kind = RouteType::Unicast;
         message.attributes = vec![
             RouteAttribute::Destination(network.into()),
@@ -149,6 +187,7 @@ impl Netlink {
                 RouteMetric::Other(DefaultNla::new(RTAX_CC_ALGO, algorithm)),
             ]),
         ];
+        message.attributes.extend(via.map(|router| RouteAttribute::Gateway(router.into())));
         self.request(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_EXCL)
     }
 

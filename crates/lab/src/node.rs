@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use model::Pins;
+use model::topology::{Interface, Role, TopologyNode};
 
 use crate::error::{LabError, Step};
-use crate::link::{self, End};
+use crate::link::{self, LinkEnd};
 use crate::mounts::{self, OwnFile};
 use crate::netns::{self, Init};
 use crate::process::{self, Child, Process, Program};
@@ -19,7 +20,7 @@ use crate::worker::{Pending, Worker};
 /// A host: a network and a PID namespace of its own, or this machine where nothing is emulated.
 #[derive(Debug)]
 pub struct Node {
-    end: End,
+    name: String,
     addresses: Addresses,
     children: Mutex<Children>,
     /// `None` where the node is this machine.
@@ -62,32 +63,39 @@ struct Children {
 /// A node whose namespaces are being made.
 #[derive(Debug)]
 pub(crate) struct Beginning {
-    end: End,
+    name: String,
+    addresses: Addresses,
     worker: Worker,
     isolation: Pending<Result<Isolation, LabError>>,
 }
 
 impl Beginning {
-    pub(crate) fn new(end: End, pins: &Pins) -> Result<Beginning, LabError> {
-        let worker = Worker::new(end.name())?;
-        let pins = pins.clone();
+    pub(crate) fn new(node: &TopologyNode, pins: &Pins) -> Result<Beginning, LabError> {
+        let worker = Worker::new(&node.name)?;
+        let (pins, role) = (pins.clone(), node.role);
         let isolation = worker.begin(move || {
             let network = netns::unshare_node()?;
             let init = Init::fork()?;
-            sysctl::apply_node(&pins)?;
+            match role {
+                Role::Host => sysctl::apply_node(&pins)?,
+                Role::Router => sysctl::apply_node(&pins).and_then(|()| sysctl::apply_router())?,
+                Role::Switch => sysctl::apply_silent()?,
+            }
             link::configure_loopback()?;
             Ok(Isolation { init, network })
         });
-        Ok(Beginning { end, worker, isolation })
+        let addresses = Addresses {
+            v4: node.address_v4().unwrap_or(Ipv4Addr::UNSPECIFIED),
+            v6: node.address_v6().filter(|_| sysctl::has_ipv6()),
+        };
+        Ok(Beginning { name: node.name.clone(), addresses, worker, isolation })
     }
 
     pub(crate) fn finish(self) -> Result<Node, LabError> {
         let isolation = self.isolation.wait()??;
-        let addresses =
-            Addresses { v4: self.end.address_v4(), v6: sysctl::has_ipv6().then(|| self.end.address_v6()) };
         Ok(Node {
-            end: self.end,
-            addresses,
+            name: self.name,
+            addresses: self.addresses,
             children: Mutex::default(),
             isolation: Some(isolation),
             worker: self.worker,
@@ -97,25 +105,25 @@ impl Beginning {
 
 impl Node {
     /// A node that is this machine, reached over its loopback.
-    pub(crate) fn direct(end: End) -> Result<Node, LabError> {
+    pub(crate) fn direct(name: &str) -> Result<Node, LabError> {
         Ok(Node {
-            end,
+            name: name.to_owned(),
             addresses: Addresses {
                 v4: Ipv4Addr::LOCALHOST,
                 v6: sysctl::has_ipv6().then_some(Ipv6Addr::LOCALHOST),
             },
             children: Mutex::default(),
             isolation: None,
-            worker: Worker::new(end.name())?,
+            worker: Worker::new(name)?,
         })
     }
 
-    /// `client` or `server`.
-    pub const fn name(&self) -> &'static str {
-        self.end.name()
+    /// As the topology says; of a pair `client` or `server`.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
-    /// Where the node is reached from its peer.
+    /// Where the node is reached; a switch has no address, which is the unspecified one here.
     pub const fn addresses(&self) -> Addresses {
         self.addresses
     }
@@ -147,7 +155,7 @@ impl Node {
                 Ok(job())
             };
             let thread = std::thread::Builder::new().spawn_scoped(scope, inside).step(what)?;
-            thread.join().map_err(|_| LabError::ThreadEnded { thread: self.name() })?
+            thread.join().map_err(|_| LabError::ThreadEnded { thread: self.name.clone() })?
         })
     }
 
@@ -185,17 +193,31 @@ impl Node {
         processes_of(init).filter(|pid| *pid != init).map(process::run_queue_of_running_ns).sum()
     }
 
-    /// Configures the node's end of its link, which must exist.
-    pub(crate) fn begin_configuring(&self, pins: &Pins) -> Pending<Result<(), LabError>> {
-        let (end, pins) = (self.end, pins.clone());
-        self.worker.begin(move || link::configure(end, &pins))
+    /// Configures the node's ends of its links, which must exist.
+    pub(crate) fn begin_configuring(
+        &self,
+        node: &TopologyNode,
+        pins: &Pins,
+    ) -> Pending<Result<(), LabError>> {
+        let (node, pins) = (node.clone(), pins.clone());
+        self.worker.begin(move || link::configure(&node, &pins))
     }
 
-    /// Which end of the link it is, and its network namespace.
-    pub(crate) fn network(&self) -> Result<(End, OwnedFd), LabError> {
+    /// Joins the node to another without an emulator; the first end is the node's own.
+    pub(crate) fn begin_wiring(&self, ends: [LinkEnd; 2], mtu_bytes: u32) -> Pending<Result<(), LabError>> {
+        self.worker.begin(move || link::create_wire(&ends, mtu_bytes))
+    }
+
+    /// The end of a link at one of its interfaces.
+    pub(crate) fn end(&self, interface: &Interface) -> Result<LinkEnd, LabError> {
         let what = || format!("finding the network namespace of the node `{}`", self.name());
         let isolation = self.isolation.as_ref().ok_or(std::io::ErrorKind::NotFound).step(what)?;
-        Ok((self.end, isolation.network.try_clone().step(what)?))
+        Ok(LinkEnd {
+            node: self.name.clone(),
+            interface: interface.name.clone(),
+            mac: interface.mac,
+            network: isolation.network.try_clone().step(what)?,
+        })
     }
 
     /// A UDP socket of the node for known-answer round trips.

@@ -48,7 +48,7 @@ pub(crate) fn round_trips(
             std::thread::Builder::new().spawn_scoped(scope, || echo_until(&server, &end)).step(what)?;
         let rtt_ns = send_probes(&client, target, probes, spacing_ns, expected_rtt_ns).step(what);
         drop(lifeline);
-        echo.join().map_err(|_| LabError::ThreadEnded { thread: "echo" })?.step(what)?;
+        echo.join().map_err(|_| LabError::ThreadEnded { thread: "echo".to_owned() })?.step(what)?;
         rtt_ns
     })?;
     Ok(Calibration { expected_rtt_ns, rtt_ns, sent: probes })

@@ -22,7 +22,12 @@ const NODE: &[(&str, &str)] = &[
     ("ipv4/ip_unprivileged_port_start", "0"),
 ];
 
-/// No router, no duplicate address detection, no link-local address: the link carries client traffic only.
+/// What makes a router of a node.
+const ROUTER: &[(&str, &str)] = &[("ipv4/ip_forward", "1")];
+const ROUTER_IPV6: &[(&str, &str)] =
+    &[("ipv6/conf/all/forwarding", "1"), ("ipv6/conf/default/forwarding", "1")];
+
+/// No advertised router, no duplicate address detection, no link-local address: the link carries client traffic only.
 const NODE_IPV6: &[(&str, &str)] = &[
     ("ipv6/conf/default/disable_ipv6", "0"),
     ("ipv6/conf/default/accept_ra", "0"),
@@ -34,7 +39,8 @@ const NODE_IPV6: &[(&str, &str)] = &[
     ("ipv6/conf/lo/disable_ipv6", "0"),
 ];
 
-const EMULATOR_IPV6: &[(&str, &str)] =
+/// No address and no traffic of its own.
+const SILENT_IPV6: &[(&str, &str)] =
     &[("ipv6/conf/default/disable_ipv6", "1"), ("ipv6/conf/all/disable_ipv6", "1")];
 
 /// Whether this kernel has IPv6 at all.
@@ -61,9 +67,15 @@ pub(crate) fn available_congestion_control() -> String {
     std::fs::read_to_string(file).map_or_else(|_| "nothing".to_owned(), |text| text.trim().to_owned())
 }
 
-/// Settings of the namespace between the nodes, which takes no part in the traffic.
-pub(crate) fn apply_emulator() -> Result<(), LabError> {
-    if has_ipv6() { write_all(EMULATOR_IPV6) } else { Ok(()) }
+/// Settings of a router, before its links exist and after [`apply_node`].
+pub(crate) fn apply_router() -> Result<(), LabError> {
+    write_all(ROUTER)?;
+    if has_ipv6() { write_all(ROUTER_IPV6) } else { Ok(()) }
+}
+
+/// Settings of a namespace that passes frames on and takes no part in the traffic: an emulator's, a switch's.
+pub(crate) fn apply_silent() -> Result<(), LabError> {
+    if has_ipv6() { write_all(SILENT_IPV6) } else { Ok(()) }
 }
 
 fn write_all(settings: &[(&str, &str)]) -> Result<(), LabError> {

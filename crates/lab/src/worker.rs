@@ -10,7 +10,7 @@ type Job = Box<dyn FnOnce() + Send>;
 /// The thread; dropping this lets it finish its job and waits for its end.
 #[derive(Debug)]
 pub(crate) struct Worker {
-    name: &'static str,
+    name: String,
     jobs: Option<mpsc::Sender<Job>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -18,18 +18,18 @@ pub(crate) struct Worker {
 /// A job that was begun.
 #[derive(Debug)]
 pub(crate) struct Pending<T> {
-    thread: &'static str,
+    thread: String,
     answer: mpsc::Receiver<T>,
 }
 
 impl Worker {
-    pub(crate) fn new(name: &'static str) -> Result<Worker, LabError> {
+    pub(crate) fn new(name: &str) -> Result<Worker, LabError> {
         let (sender, receiver) = mpsc::channel::<Job>();
         let thread = std::thread::Builder::new()
             .name(name.to_owned())
             .spawn(move || receiver.into_iter().for_each(|job| job()))
             .step(|| format!("starting the thread `{name}`"))?;
-        Ok(Worker { name, jobs: Some(sender), thread: Some(thread) })
+        Ok(Worker { name: name.to_owned(), jobs: Some(sender), thread: Some(thread) })
     }
 
     /// Hands a job over without waiting for it.
@@ -41,7 +41,7 @@ impl Worker {
                 let _: Result<_, _> = sender.send(job());
             }));
         }
-        Pending { thread: self.name, answer }
+        Pending { thread: self.name.clone(), answer }
     }
 
     /// Runs a job and waits for its result.
@@ -61,7 +61,7 @@ impl Worker {
 
 impl<T> Pending<T> {
     pub(crate) fn wait(self) -> Result<T, LabError> {
-        self.answer.recv().map_err(|_| LabError::ThreadEnded { thread: self.thread })
+        self.answer.recv().map_err(|_| LabError::ThreadEnded { thread: self.thread.clone() })
     }
 }
 

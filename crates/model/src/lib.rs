@@ -22,6 +22,7 @@ pub mod shuffle;
 pub mod study;
 pub mod tally;
 pub mod tls;
+pub mod topology;
 pub mod units;
 pub mod variant;
 
@@ -33,4 +34,5 @@ pub use pins::Pins;
 pub use plan::{Cell, Plan, PlannedRun};
 pub use record::RunRecord;
 pub use sample::{ConnectionRow, Outcome, Sample};
+pub use topology::Topology;
 pub use variant::{HttpVersion, Variant};

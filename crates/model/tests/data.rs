@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use model::assignment::Workload;
 use model::error::Source;
 use model::study::{DataFile, Library, Overrides, Study};
-use model::{Network, Page};
+use model::{Network, Page, Topology};
 
 /// The repository's own folders. Any metric is known: the names belong to the analysis.
 struct Folders {
@@ -86,6 +86,33 @@ fn every_network_can_be_read_and_names_its_source() {
     }
 }
 
+fn topology(file: &str, text: &str) -> Topology {
+    let network = |name: &str| {
+        let file = format!("networks/{name}.toml");
+        Network::parse(name, Source { file: &file, text: &self::text("networks", name) })
+    };
+    Topology::parse("t", Source { file, text }, &names("networks"), &network)
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn every_topology_can_be_read_and_all_its_nodes_are_there() {
+    let topologies = names("topologies");
+    for (name, expected) in [
+        ("campus", "client router switch web-server video-server"),
+        ("pair", "client server"),
+        ("proxied", "client proxy server"),
+        ("shared", "client cross-client near far server cross-server"),
+        ("sites", "tokyo north-carolina frankfurt amsterdam exchange server"),
+    ] {
+        assert!(topologies.iter().any(|known| known == name), "{name}");
+        let found = topology(&format!("topologies/{name}.toml"), &text("topologies", name));
+        let nodes: Vec<&str> = found.nodes.iter().map(|node| node.name.as_str()).collect();
+        assert_eq!(nodes.join(" "), expected, "{name}");
+    }
+    assert_eq!(topologies.len(), 5);
+}
+
 #[test]
 fn every_page_can_be_read_and_stays_under_its_own_folder() {
     for name in names("pages") {
@@ -113,6 +140,17 @@ fn every_study_becomes_a_plan() {
             .unwrap_or_else(|error| panic!("{error}"));
         assert!(!plan.runs.is_empty(), "{file}");
     }
+}
+
+/// The TOML in the documentation of the lab that begins with a title is a topology.
+#[test]
+fn the_topology_in_the_documentation_can_be_read() {
+    #[expect(clippy::disallowed_methods, reason = "only this test reads files, the crate does not")]
+    let text = std::fs::read_to_string(folder("docs").join("lab.md")).unwrap();
+    let blocks = text.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let topologies: Vec<&str> = blocks.filter(|block| block.starts_with("title")).collect();
+    assert_eq!(topologies.len(), 1);
+    assert_eq!(topology("docs/lab.md", topologies[0]).nodes.len(), 3);
 }
 
 /// The TOML in the documentation of networks that begins with a title is a network.

@@ -1,10 +1,10 @@
 //! What a fuzzer calls: descriptions, traces and frames made of any bytes. Nothing may panic, hang or lose count, and what is
 //! refused is refused with a sentence. `tests` runs each on mutations of a small corpus from a fixed seed.
 
-use model::Network;
 use model::error::Source;
 use model::network::{Direction, LinkRate, OutagePackets, trace};
 use model::study::DataFile;
+use model::{Network, Topology};
 
 use crate::{Fate, Frame, Packet, Path, Seeds, Way};
 
@@ -24,6 +24,29 @@ pub fn network(data: &[u8]) {
         Ok(network) => [Way::Up, Way::Down].into_iter().for_each(|way| run(&network, way)),
         Err(error) => {
             assert!(error.to_string().contains("n.toml") || error.to_string().contains("a."), "{error}")
+        }
+    }
+}
+
+/// A topology file; where it can be read, whoever builds it finds every interface and neighbour that it is told of.
+pub fn topology(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let network = |name: &str| Ok(Network { name: name.to_owned(), ..Network::default() });
+    let found = Topology::parse("t", Source { file: "t.toml", text }, &["n".to_owned()], &network);
+    let topology = match found {
+        Ok(topology) => topology,
+        Err(error) => return assert!(error.to_string().contains("t.toml"), "{error}"),
+    };
+    let interfaces = || topology.nodes.iter().flat_map(|node| &node.interfaces);
+    for link in &topology.links {
+        assert!(link.ends.iter().all(|(node, port)| topology.nodes[*node].interfaces.get(*port).is_some()));
+    }
+    for node in &topology.nodes {
+        assert!(node.routes.iter().all(|route| route.interface < node.interfaces.len()));
+    }
+    for interface in interfaces() {
+        for mac in interface.neighbours.iter().map(|(_, mac)| mac).chain(&interface.beyond) {
+            assert!(interfaces().any(|other| other.mac == *mac), "nobody has {mac:?}");
         }
     }
 }
@@ -97,6 +120,12 @@ mod tests {
         "title='x'\nsource='y'\nrate={mahimahi='a.trace'}\noutages={every='20ms',lasts='5ms',at_random=true}\n\
          [up]\nrate={csv='a.csv',repeat='3s'}\nloss={p='1%',r='9%',h='50%',k='90%'}\n",
     ];
+    const TOPOLOGIES: &[&str] = &[
+        "title='x'\n[[node]]\nname='a'\n[[node]]\nname='b'\n[[link]]\nends=['a','b']\nnetwork='n'\n",
+        "title='x'\n[[node]]\nname='a'\n[[node]]\nname='r'\nrole='router'\n[[node]]\nname='s'\nrole='switch'\n[[node]]\n\
+         name='b'\n[[link]]\nends=['a 10.0.0.1/30 fd00::1/64','r 10.0.0.2/30 fd00::2/64']\n[[link]]\nends=['s','r']\n\
+         [[link]]\nends=['b','s']\nnetwork='n'\n",
+    ];
     const TRACES: &[&str] =
         &["0\n1\n1\n5 # x\n", "0s,10Mbit/s\n1.5s,250kbit/s\n", "time_ms,rate_kbit_s\n0,10\n3,0\n9,2\n"];
     const MUTATIONS: u64 = 3000;
@@ -143,16 +172,21 @@ mod tests {
         for text in &NETWORKS[..3] {
             Network::parse("n", Source { file: "n.toml", text }).unwrap();
         }
+        for text in TOPOLOGIES {
+            let network = |_: &str| Ok(Network::default());
+            Topology::parse("t", Source { file: "t.toml", text }, &["n".to_owned()], &network).unwrap();
+        }
         assert!(trace::parse_mahimahi(Source { file: "t", text: TRACES[0] }).is_ok());
         assert!(trace::parse_csv(Source { file: "t", text: TRACES[1] }, None).is_ok());
     }
 
     #[test]
-    fn networks_and_traces_of_any_bytes() {
+    fn networks_topologies_and_traces_of_any_bytes() {
         let mut random = random(1);
-        let (networks, traces) = (bytes(NETWORKS), bytes(TRACES));
+        let (networks, topologies, traces) = (bytes(NETWORKS), bytes(TOPOLOGIES), bytes(TRACES));
         for _ in 0..MUTATIONS {
             network(&random.mutated(&networks));
+            topology(&random.mutated(&topologies));
             trace(&random.mutated(&traces));
         }
     }

@@ -13,15 +13,16 @@ use anyhow::{Context, Result};
 use clap::Args;
 use drive::Adapter;
 use lab::registry::{self, Listed, Registration};
-use lab::{Input, Lab, LabError, Node, OwnFile, PairSpec, Process, Program, Terminal};
+use lab::{Input, Lab, LabError, LabSpec, Node, OwnFile, Process, Program, Terminal};
 use model::record::{DirectionReport, LinkReport};
-use model::{Network, Pins, units};
+use model::topology::Role;
+use model::{Pins, Topology, units};
 use rustix::event::{PollFd, PollFlags};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::exit::{Exit, UsageError};
 use crate::lab_servers::{Kitchen, V6_SUFFIX, Wanted, addresses_of};
-use crate::library::network_of;
+use crate::library::{DIRECT, network_of, topology_of};
 use crate::terminal::{note, print};
 
 /// The exit statuses of shells for a command that is not there, and for one that cannot be executed.
@@ -32,41 +33,53 @@ const GRACE: Duration = Duration::from_secs(5);
 /// What shells add to a signal's number.
 const SIGNALLED: i32 = 128;
 
-/// Run any command inside an emulated network
+/// Run any command inside an emulated network: two nodes and a network between them, or a whole topology
 #[derive(Args, Debug)]
 #[command(
     after_help = "Inside, /etc/hosts names every node: `client`, `server` (IPv4) and `client-v6`, `server-v6` (IPv6).
-The command's environment has H123_LAB (the lab), H123_NODE (its node) and, with --serve, H123_CA (the file of the
-authority that signed the servers' certificates). Ctrl-C goes to the command.
+The command's environment has H123_LAB (the lab), H123_NODE (its node), H123 (this program, for `$H123 load`) and, with
+--serve, H123_CA (the file of the authority that signed the servers' certificates). Ctrl-C goes to the command.
 
 Examples:
   h123 lab north-carolina -- ping -c 3 server
   h123 lab north-carolina --serve -- sh -c 'curl --cacert $H123_CA https://server:8442/small/'
   h123 lab dsl --serve nginx -- bash
+  h123 lab campus --node client -- ping -c 3 web-server
+  h123 lab proxied --network proxy-server=tokyo --serve -- bash
+  h123 lab shared --serve --serve cross-server=origin \\
+    --also 'cross-client=$H123 load -d 1h http://cross-server:8080/bytes/1000000000' \\
+    -- curl --output /dev/null http://server:8080/bytes/1000000
   h123 lab tokyo --node server -- ip address
-  h123 lab lan --describe
+  h123 lab sites --describe
 
 Exit status: the command's own; 128 and the signal's number where a signal ended it; 127 where it is not there, 126
 where it cannot be executed; 1 where the lab failed, 2 for wrong usage"
 )]
 pub(crate) struct LabArgs {
-    /// A network from networks/
+    /// A network from networks/, between the nodes `client` and `server`; a topology from topologies/, or the path of its
+    /// .toml file; or `direct`, which is this machine and its loopback
     #[arg(required_unless_present_any = ["list", "clean"])]
     name: Option<String>,
     /// The command and its arguments
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
-    /// The node that the command runs in
-    #[arg(long, default_value = "client")]
-    node: String,
+    /// The node that the command runs in (default: `client`, or the first)
+    #[arg(long)]
+    node: Option<String>,
+    /// Put another network in the place of a link's; the link may be left out where only one has a network
+    #[arg(long, value_name = "[LINK=]NETWORK")]
+    network: Vec<String>,
+    /// Run another command beside, by the shell `sh`, until COMMAND has ended: cross-traffic, a capture
+    #[arg(long, value_name = "NODE=SHELL_COMMAND")]
+    also: Vec<String>,
     /// Start a server from servers/ in the node `server`, or in another as NODE=SERVER; without a value the origin
     #[arg(long, value_name = "[NODE=]SERVER", num_args = 0..=1, default_missing_value = "origin")]
     serve: Vec<String>,
     /// Decides which packets are lost
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Say what the network does, and run nothing
-    #[arg(long, conflicts_with_all = ["command", "serve"])]
+    /// Say what nodes and links there are and what they do, and run nothing
+    #[arg(long, conflicts_with_all = ["command", "serve", "also"])]
     describe: bool,
     /// Say nothing but what the command says
     #[arg(long, short)]
@@ -87,13 +100,26 @@ pub(crate) fn run(args: &LabArgs) -> Result<Exit> {
     let Some(name) = &args.name else {
         return if args.clean { clean() } else { list() };
     };
-    let network = network_of(name)?;
+    let topology = match name.as_str() {
+        DIRECT => None,
+        name => Some(changed(topology_of(name)?, &args.network)?),
+    };
+    let known: Vec<&str> = match &topology {
+        Some(topology) => topology.nodes.iter().map(|node| node.name.as_str()).collect(),
+        None => vec!["client", "server"],
+    };
+    let node = args.node.clone().unwrap_or_else(|| default_node(&known).to_owned());
     let servers = args.serve.iter().map(|text| Wanted::read(text)).collect::<Result<Vec<_>>>()?;
-    for node in [&args.node].into_iter().chain(servers.iter().map(|(wanted, _)| &wanted.node)) {
-        check_node(node, &["client", "server"])?;
+    let beside = args.also.iter().map(|text| beside(text)).collect::<Result<Vec<_>>>()?;
+    for node in [node.as_str()]
+        .into_iter()
+        .chain(servers.iter().map(|(wanted, _)| wanted.node.as_str()))
+        .chain(beside.iter().map(|(node, _)| *node))
+    {
+        check_node(node, &known)?;
     }
     if args.describe {
-        print(&describe(&network))?;
+        print(&topology.as_ref().map_or(DIRECT_IN_WORDS.to_owned(), model::topology::describe))?;
         return Ok(Exit::Done);
     }
     let Some((program, command_args)) = args.command.split_first() else {
@@ -101,26 +127,90 @@ pub(crate) fn run(args: &LabArgs) -> Result<Exit> {
             UsageError(format!("found no command, expected one as in `h123 lab {name} -- bash`")).into()
         );
     };
+    let mut command = Program::new(program).args(command_args.iter().cloned()).stdin(Input::Inherit);
+    command.is_foreground = true;
+    run_inside(
+        args,
+        name,
+        topology.as_ref(),
+        Inside { node: &node, servers: &servers, beside: &beside, command },
+    )
+}
+
+/// What to add to the error of a command line whose command has no `--` before it.
+pub(crate) fn hint(error: &clap::Error, subcommand: Option<&str>) -> String {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    match (error.kind(), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(found)))
+            if subcommand == Some("lab") && !found.starts_with('-') =>
+        {
+            format!("; the command comes after `--`, as in `h123 lab lan -- {found} …`")
+        }
+        _ => String::new(),
+    }
+}
+
+/// What runs in a lab.
+struct Inside<'a> {
+    /// The command's node.
+    node: &'a str,
+    servers: &'a [(Wanted, Adapter)],
+    /// Nodes and shell commands.
+    beside: &'a [(&'a str, &'a str)],
+    command: Program,
+}
+
+fn run_inside(args: &LabArgs, name: &str, topology: Option<&Topology>, inside: Inside<'_>) -> Result<Exit> {
+    let Inside { node, servers, beside, mut command } = inside;
     let registration = Registration::new(name)?;
-    // From here on a user without privileges is root in a namespace of its own, where no other thread may exist yet.
-    lab::probe().emulation().and_then(|_| lab::enter())?;
     let pins = Pins::default();
-    let lab = Lab::pair(PairSpec { network: &network, pins: &pins, seed: args.seed, emulator_cpu: None })?;
-    let table = hosts(&lab);
-    for node in lab.nodes() {
-        node.cover_files(vec![OwnFile { path: "/etc/hosts".into(), text: table.clone() }])?;
+    let lab = match topology {
+        None => Lab::loopback()?,
+        Some(topology) => {
+            // From here on a user without privileges is root in a namespace of its own, where no other thread may exist yet.
+            lab::probe().emulation().and_then(|_| lab::enter())?;
+            Lab::build(LabSpec { topology, pins: &pins, seed: args.seed, emulator_cpu: None })?
+        }
+    };
+    if let Some(topology) = topology {
+        let table = hosts(topology);
+        for node in lab.nodes() {
+            node.cover_files(vec![OwnFile { path: "/etc/hosts".into(), text: table.clone() }])?;
+        }
     }
     let kitchen = match servers.is_empty() {
         true => None,
         false => Some(Kitchen::new(registration.folder(), &pins, args.seed)?),
     };
-    let running = start_servers(&lab, kitchen.as_ref(), &servers, args.quiet)?;
+    let running = start_servers(&lab, kitchen.as_ref(), servers, args.quiet)?;
     lab.begin_measuring()?;
-    let mut command = Program::new(program).args(command_args.iter().cloned()).stdin(Input::Inherit);
-    command.is_foreground = true;
-    command.env = vec![("H123_LAB".into(), name.into()), ("H123_NODE".into(), (&args.node).into())];
-    command.env.extend(kitchen.map(|kitchen| ("H123_CA".into(), kitchen.authority_file.into())));
-    let exit = run_command(node_of(&lab, &args.node)?, command)?;
+    let tool = std::env::current_exe().context("this program's own path is not known")?;
+    let environment = |node: &str| {
+        let mut environment = vec![
+            ("H123_LAB".into(), name.into()),
+            ("H123_NODE".into(), node.into()),
+            ("H123".into(), tool.clone().into_os_string()),
+        ];
+        let authority = kitchen.as_ref().map(|kitchen| ("H123_CA".into(), (&kitchen.authority_file).into()));
+        environment.extend(authority);
+        environment
+    };
+    let mut others = Vec::new();
+    for (node, shell_command) in beside {
+        let mut program = Program::new("sh").args(["-c", *shell_command]).stdout(lab::Output::Null);
+        program.env = environment(node);
+        others.push(node_of(&lab, node)?.spawn(program)?);
+    }
+    command.env = environment(node);
+    let exit = run_command(node_of(&lab, node)?, command)?;
+    for ((node, shell_command), process) in beside.iter().zip(&others) {
+        if let Some(failed) = process.wait_timeout(Duration::ZERO)?.filter(|exit| !exit.status.success()) {
+            let text =
+                format!("h123: --also {node}={shell_command}: ended before the command ({})", failed.status);
+            note(args.quiet, &text);
+        }
+    }
+    drop(others);
     for report in lab.reports()? {
         note(args.quiet, &link_in_words(&report));
     }
@@ -130,6 +220,37 @@ pub(crate) fn run(args: &LabArgs) -> Result<Exit> {
         }
     }
     Ok(exit)
+}
+
+/// What `direct` is.
+const DIRECT_IN_WORDS: &str =
+    "direct: this machine and its loopback; nothing is emulated, and there are no nodes' names";
+
+/// The topology with the networks of the command line.
+fn changed(mut topology: Topology, networks: &[String]) -> Result<Topology> {
+    for text in networks {
+        let (link, network) = match text.split_once('=') {
+            Some((link, network)) => (Some(link), network),
+            None => (None, text.as_str()),
+        };
+        let replaced = topology.replace_network(link, &network_of(network)?);
+        replaced.map_err(|problem| UsageError(format!("--network: {problem}")))?;
+    }
+    Ok(topology)
+}
+
+fn default_node<'n>(known: &[&'n str]) -> &'n str {
+    known.iter().copied().find(|node| *node == "client").or(known.first().copied()).unwrap_or("client")
+}
+
+/// `NODE=SHELL_COMMAND`.
+fn beside(text: &str) -> Result<(&str, &str)> {
+    let parts = text.split_once('=').filter(|(_, command)| !command.trim().is_empty());
+    Ok(parts.ok_or_else(|| {
+        UsageError(format!(
+            "--also: found `{text}`, expected NODE=SHELL_COMMAND such as `client=ping server`"
+        ))
+    })?)
 }
 
 fn check_node(found: &str, known: &[&str]) -> Result<()> {
@@ -143,26 +264,15 @@ fn node_of<'l>(lab: &'l Lab, name: &str) -> Result<&'l Node> {
     lab.node(name).with_context(|| format!("the lab was built without its node `{name}`"))
 }
 
-/// What the network does, one line per direction.
-fn describe(network: &Network) -> String {
-    let mut text = format!("{}: {}\n", network.name, network.title);
-    let _ = writeln!(text, "{}", model::network::describe(network));
-    for (way, direction) in [("client → server", &network.up), ("server → client", &network.down)] {
-        let (first, rest) = model::network::describe_direction(direction);
-        let _ = writeln!(text, "  {way}: {first}; {rest}");
-    }
-    let _ = write!(text, "source: {}", network.source);
-    text
-}
-
 /// The lab's /etc/hosts.
-fn hosts(lab: &Lab) -> String {
+fn hosts(topology: &Topology) -> String {
     let mut text = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n".to_owned();
-    for node in lab.nodes() {
-        let (name, addresses) = (node.name(), node.addresses());
-        let _ = writeln!(text, "{} {name}", addresses.v4);
-        if let Some(v6) = addresses.v6 {
-            let _ = writeln!(text, "{v6} {name}{V6_SUFFIX}");
+    for node in topology.nodes.iter().filter(|node| node.role != Role::Switch) {
+        if let Some(v4) = node.address_v4() {
+            let _ = writeln!(text, "{v4} {}", node.name);
+        }
+        if let Some(v6) = node.address_v6() {
+            let _ = writeln!(text, "{v6} {}{V6_SUFFIX}", node.name);
         }
     }
     text
@@ -278,6 +388,9 @@ fn link_in_words(report: &LinkReport) -> String {
         }
         text
     };
+    if report.up.packets_in + report.down.packets_in == 0 {
+        return format!("{}: no packets", report.link);
+    }
     let late_ns = report.up.lateness.p99_ns.max(report.down.lateness.p99_ns);
     #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
     let late = units::format_duration_ns(late_ns as f64);

@@ -169,13 +169,18 @@ fn a_killed_lab_leaves_what_the_next_start_and_clean_remove() {
 #[test]
 fn wrong_usage_is_one_line_and_starts_nothing() {
     for (args, expected) in [
-        (&["lann", "--", "true"][..], "found `lann`, expected a network: "),
+        (&["lann", "--", "true"][..], "found `lann`, expected a topology or a network: "),
         (&["north-carolna", "--", "true"], "did you mean `north-carolina`?"),
         (&["lan"], "found no command, expected one as in `h123 lab lan -- bash`"),
         (&["lan", "--node", "sever", "--", "true"], "did you mean `server`?"),
         (&["lan", "--serve", "ngnx", "--", "true"], "--serve: found `ngnx`, expected a server"),
         (&["lan", "--serve", "clint=origin", "--", "true"], "did you mean `client`?"),
-        (&["lan", "true"], "true"),
+        (&["lan", "--also", "client", "--", "true"], "--also: found `client`, expected NODE=SHELL_COMMAND"),
+        (&["campus", "--node", "web-sever", "--", "true"], "did you mean `web-server`?"),
+        (&["proxied", "--network", "lan", "--", "true"], "expected LINK=NETWORK"),
+        (&["proxied", "--network", "proxy-sever=lan", "--", "true"], "did you mean `proxy-server`?"),
+        (&["./no-such.toml", "--", "true"], "found no topology at `./no-such.toml`"),
+        (&["lan", "ping", "-c", "2"], "the command comes after `--`, as in `h123 lab lan -- ping …`"),
         (&[], "<NAME>"),
         (&["--list", "--clean"], "--clean"),
         (&["lan", "--describe", "--", "true"], "--describe"),
@@ -191,8 +196,144 @@ fn wrong_usage_is_one_line_and_starts_nothing() {
 #[test]
 fn a_network_is_described_in_words() {
     let ended = h123(["lab", "north-carolina", "--describe"]).expect(0);
-    for text in ["North Carolina to Amsterdam", "RTT 150 ms, 50 Mbit/s", "client → server: 75 ms", "source: "]
-    {
+    for text in [
+        "node server: 10.123.0.2/24, fd12:3123:123::2/64",
+        "link client-server: north-carolina, RTT 150 ms, 50 Mbit/s",
+        "client → server: 75 ms",
+        "source: ",
+    ] {
         assert!(ended.stdout.contains(text), "{text} in:\n{}", ended.stdout);
     }
+}
+
+#[test]
+fn a_campus_has_a_router_a_switch_and_two_servers() {
+    let _machine = machine();
+    let files = folder();
+    let args = ["campus", "--network", "client-router=north-carolina", "--node", "client", "--"];
+    let script = "ping -n -c 1 192.168.2.2 && ping -n -c 1 video-server && ip route get 192.168.2.3";
+    let ended = lab(&files, &[&args[..], &["sh", "-c", script]].concat()).expect(0);
+    let found = round_trips_ms(&ended.stdout);
+    assert!(found.len() == 2 && found.iter().all(|ms| *ms >= 150.0), "{}", ended.stdout);
+    assert!(ended.stdout.contains("ttl=63"), "one router on the way: {}", ended.stdout);
+    assert!(ended.stdout.contains("via 192.168.1.1"), "{}", ended.stdout);
+    let bridge = lab(
+        &files,
+        &["campus", "--node", "switch", "-q", "--", "ip", "-d", "link", "show", "master", "bridge"],
+    );
+    assert_eq!(bridge.expect(0).stdout.matches("bridge_slave").count(), 3, "a real bridge with three ports");
+}
+
+#[test]
+fn delays_of_chained_links_add_up() {
+    let _machine = machine();
+    let files = folder();
+    let text = "title = \"Two links\"\n[[node]]\nname = \"client\"\n[[node]]\nname = \"middle\"\nrole = \"router\"\n\
+                [[node]]\nname = \"server\"\n[[link]]\nends = [\"client\", \"middle\"]\nnetwork = \"north-carolina\"\n\
+                [[link]]\nends = [\"middle\", \"server\"]\nnetwork = \"frankfurt\"\n";
+    let file = files.path().join("chain.toml");
+    std::fs::write(&file, text).unwrap();
+    let file = file.to_str().unwrap();
+    for server in ["server", "server-v6"] {
+        let ended = lab(&files, &[file, "--", "ping", "-n", "-c", "3", server]).expect(0);
+        let found = round_trips_ms(&ended.stdout);
+        // 150 ms and 7 ms; a busy machine adds to some, no machine takes away.
+        assert!(found.len() == 3 && found.iter().all(|ms| *ms >= 157.0), "{server}: {found:?}");
+        assert!(found.iter().any(|ms| *ms < 180.0), "{server}: {found:?}");
+        for link in
+            ["client-middle: up 3 packets; down 3 packets", "middle-server: up 3 packets; down 3 packets"]
+        {
+            assert!(ended.stderr.contains(link), "{link} in {}", ended.stderr);
+        }
+    }
+    std::fs::write(file, text.replace("frankfurt", "frankfort")).unwrap();
+    let wrong = lab(&files, &[file, "--", "true"]).expect(2);
+    assert!(wrong.stderr.contains("chain.toml:14:11: found `frankfort`"), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("did you mean `frankfurt`?"), "{}", wrong.stderr);
+}
+
+#[test]
+fn every_site_has_its_own_distance_and_a_proxy_forwards_nothing() {
+    let _machine = machine();
+    let files = folder();
+    for (site, least_ms, most_ms) in
+        [("tokyo", 280.0, 320.0), ("frankfurt", 7.0, 40.0), ("amsterdam", 0.3, 30.0)]
+    {
+        let ended =
+            lab(&files, &["sites", "-q", "--node", site, "--", "ping", "-n", "-c", "2", "server"]).expect(0);
+        let found = round_trips_ms(&ended.stdout);
+        assert!(found.len() == 2 && found.iter().all(|ms| *ms >= least_ms), "{site}: {found:?}");
+        assert!(found.iter().any(|ms| *ms < most_ms), "{site}: {found:?}");
+    }
+    let script = "ping -n -c 1 proxy && ! ping -n -c 1 -W 1 server";
+    let ended = lab(&files, &["proxied", "-q", "--", "sh", "-c", script]).expect(0);
+    assert_eq!(round_trips_ms(&ended.stdout).len(), 1, "{}", ended.stdout);
+}
+
+/// What a line of a link's says that it was given in this direction, and that its full queue dropped.
+fn packets_and_drops(ended: &Ended, link: &str, direction: &str) -> (u64, u64) {
+    let line = ended.stderr.lines().find(|line| line.starts_with(&format!("{link}: "))).unwrap();
+    let part = line.split([':', ';']).find_map(|part| part.trim().strip_prefix(direction)).unwrap();
+    let number = |text: &str| text.trim().split(' ').next().unwrap().parse().unwrap();
+    let dropped = part.split(',').find(|part| part.ends_with("dropped by the full queue"));
+    (number(part), dropped.map_or(0, number))
+}
+
+#[test]
+fn cross_traffic_stands_in_the_same_queue() {
+    let _machine = machine();
+    let ping = ["ping", "-n", "-c", "8", "-i", "0.3", "server"];
+    let files = folder();
+    let alone = lab(&files, &[&["shared", "--"][..], &ping].concat()).expect(0);
+    assert_eq!(packets_and_drops(&alone, "near-far", "down"), (8, 0), "{}", alone.stderr);
+    let flows = [
+        "http://cross-server:8080/bytes/100000000",
+        "https://cross-server:8443/bytes/100000000 --variant h3 --cacert $H123_CA",
+    ];
+    for flow in flows {
+        let also = format!("cross-client=$H123 load -d 20s {flow}");
+        let args = ["shared", "--serve", "cross-server=origin", "--also", &also, "--"];
+        let ended = lab(&files, &[&args[..], &ping].concat()).expect(0);
+        let (packets, dropped) = packets_and_drops(&ended, "near-far", "down");
+        assert!(packets > 500 && dropped > 0, "the flow of others fills the queue: {}", ended.stderr);
+        // The queue holds 100 ms; what a flow leaves of it empty is its own affair.
+        let longest = round_trips_ms(&ended.stdout).into_iter().fold(0.0, f64::max);
+        assert!(longest > 60.0, "{flow}: a ping waited behind it: {}", ended.stdout);
+        assert!(!ended.stderr.contains("--also"), "{}", ended.stderr);
+    }
+    let failing = lab(&files, &["shared", "--also", "cross-client=exit 3", "--", "sleep", "0.3"]).expect(0);
+    assert!(
+        failing.stderr.contains("--also cross-client=exit 3: ended before the command (exit status: 3)"),
+        "{}",
+        failing.stderr
+    );
+}
+
+#[test]
+fn an_ordinary_user_has_routers_switches_and_cross_traffic_too() {
+    let _machine = machine();
+    let files = folder();
+    let as_user = |args: &[&str]| {
+        let mut command = user_command();
+        command.arg("lab").args(args).env("TMPDIR", files.path()).current_dir("/");
+        Ended::of(command.output().unwrap()).expect(0)
+    };
+    let campus = as_user(&["campus", "--node", "client", "--", "ping", "-n", "-c", "1", "192.168.2.2"]);
+    assert!(campus.stdout.contains("ttl=63"), "{}", campus.stdout);
+    let also = "cross-client=$H123 load -d 20s http://cross-server:8080/bytes/100000000";
+    let args = ["shared", "--serve", "cross-server=origin", "--also", also, "--", "sleep", "2"];
+    let shared = as_user(&args);
+    assert!(packets_and_drops(&shared, "near-far", "down").0 > 500, "{}", shared.stderr);
+}
+
+#[test]
+fn direct_is_this_machine() {
+    let _machine = machine();
+    let files = folder();
+    let script = r#"config=$(dirname "$H123_CA")/server/config.json
+        port=$(sed -n 's/.*"h1s": "127.0.0.1:\([0-9]*\)".*/\1/p' "$config")
+        curl --silent --fail --cacert "$H123_CA" "https://localhost:$port/bytes/9" | wc -c; readlink /proc/self/ns/net"#;
+    let ended = lab(&files, &["direct", "--serve", "--", "sh", "-c", script]).expect(0);
+    let own = std::fs::read_link("/proc/self/ns/net").unwrap();
+    assert_eq!(ended.stdout, format!("9\n{}\n", own.display()), "{}", ended.stderr);
 }

@@ -12,6 +12,7 @@ mod measure;
 mod network;
 mod processes;
 mod rights;
+mod topology;
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
@@ -59,6 +60,18 @@ const TESTS: &[Test] = &[
     ),
     ("impairments::fq_codel_serves_flows_in_turn", impairments::fq_codel_serves_flows_in_turn),
     ("impairments::traces_are_followed", impairments::traces_are_followed),
+    (
+        "topology::delays_chained_over_two_links_give_the_sum",
+        topology::delays_chained_over_two_links_give_the_sum,
+    ),
+    (
+        "topology::a_switch_is_no_hop_and_wires_are_at_once",
+        topology::a_switch_is_no_hop_and_wires_are_at_once,
+    ),
+    (
+        "topology::a_host_between_two_networks_forwards_nothing",
+        topology::a_host_between_two_networks_forwards_nothing,
+    ),
     ("processes::input_output_and_exit", processes::input_output_and_exit),
     ("processes::stop_and_timeout", processes::stop_and_timeout),
     ("processes::cpu_time_is_counted", processes::cpu_time_is_counted),

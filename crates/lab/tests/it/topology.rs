@@ -1,0 +1,110 @@
+//! Labs of more than two nodes: routers, switches, wires and several emulated links.
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use lab::{Lab, LabSpec};
+use model::error::Source;
+use model::{Pins, Topology};
+
+use crate::help::{MS, network};
+
+/// A client, a router, a switch with two servers; two emulated links on the way to each of these.
+const CAMPUS: &str = r#"title = "T"
+[[node]]
+name = "client"
+[[node]]
+name = "router"
+role = "router"
+[[node]]
+name = "switch"
+role = "switch"
+[[node]]
+name = "first"
+[[node]]
+name = "second"
+[[link]]
+ends = ["client 192.168.1.2/30", "router 192.168.1.1/30"]
+network = "20"
+[[link]]
+ends = ["router 192.168.2.1/29", "switch"]
+network = "30"
+[[link]]
+ends = ["first 192.168.2.2/29", "switch"]
+[[link]]
+ends = ["second 192.168.2.3/29", "switch"]
+"#;
+
+fn build(text: &str) -> Lab {
+    let known = ["20", "30"].map(str::to_owned);
+    let named = |name: &str| {
+        let mut network = network(name.parse::<u64>().unwrap() * MS, None, 0.0);
+        name.clone_into(&mut network.name);
+        Ok(network)
+    };
+    let topology = Topology::parse("test", Source { file: "t.toml", text }, &known, &named).unwrap();
+    Lab::build(LabSpec { topology: &topology, pins: &Pins::default(), seed: 7, emulator_cpu: None }).unwrap()
+}
+
+fn socket(lab: &Lab, node: &str, address: IpAddr) -> UdpSocket {
+    let node = lab.node(node).unwrap();
+    let socket = node.enter(|| UdpSocket::bind(SocketAddr::new(address, 0))).unwrap().unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    socket
+}
+
+/// The time of one datagram there and one back.
+fn round_trip(lab: &Lab, from: (&str, IpAddr), to: (&str, IpAddr)) -> Duration {
+    let (client, server) = (socket(lab, from.0, from.1), socket(lab, to.0, to.1));
+    let began = Instant::now();
+    client.send_to(b"there", server.local_addr().unwrap()).unwrap();
+    let mut buffer = [0; 100];
+    let (length, sender) = server.recv_from(&mut buffer).unwrap();
+    assert_eq!(sender, client.local_addr().unwrap(), "nobody translates addresses");
+    server.send_to(&buffer[..length], sender).unwrap();
+    assert_eq!(client.recv(&mut buffer).unwrap(), 5);
+    began.elapsed()
+}
+
+pub(crate) fn delays_chained_over_two_links_give_the_sum() {
+    let lab = build(CAMPUS);
+    let address = |node: &str| lab.node(node).unwrap().addresses();
+    lab.begin_measuring().unwrap();
+    let mut families = vec![(IpAddr::from(address("client").v4), IpAddr::from(address("second").v4))];
+    families.extend(address("client").v6.zip(address("second").v6).map(|(a, b)| (a.into(), b.into())));
+    for (client, server) in &families {
+        let tries: Vec<Duration> =
+            (0..3).map(|_| round_trip(&lab, ("client", *client), ("second", *server))).collect();
+        let best = tries.iter().min().unwrap();
+        assert!(*best >= Duration::from_millis(50), "{server}: faster than both links: {tries:?}");
+        assert!(*best < Duration::from_millis(90), "{server}: slower than both links by far: {tries:?}");
+    }
+    let packets = 3 * families.len() as u64;
+    let reports = lab.reports().unwrap();
+    let names: Vec<&str> = reports.iter().map(|report| report.link.as_str()).collect();
+    assert_eq!(names, ["client-router", "router-switch"], "a wire has no emulator");
+    for report in &reports {
+        assert_eq!((report.up.packets_in, report.down.packets_out), (packets, packets), "{report:?}");
+    }
+}
+
+pub(crate) fn a_switch_is_no_hop_and_wires_are_at_once() {
+    let lab = build(CAMPUS);
+    let address = |node: &str| IpAddr::from(lab.node(node).unwrap().addresses().v4);
+    lab.begin_measuring().unwrap();
+    let tries = (0..5).map(|_| round_trip(&lab, ("first", address("first")), ("second", address("second"))));
+    let best = tries.min().unwrap();
+    assert!(best < Duration::from_millis(20), "no emulated link is between them: {best:?}");
+    // Nobody asks for addresses and nothing is flooded: what two hosts say does not reach the others.
+    for report in lab.reports().unwrap() {
+        assert_eq!((report.up.packets_in, report.down.packets_in), (0, 0), "{report:?}");
+    }
+}
+
+pub(crate) fn a_host_between_two_networks_forwards_nothing() {
+    let lab = build(&CAMPUS.replace("role = \"router\"", "role = \"host\""));
+    let address = |node: &str| IpAddr::from(lab.node(node).unwrap().addresses().v4);
+    let client = socket(&lab, "client", address("client"));
+    let error = client.send_to(b"there", (address("first"), 9)).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::NetworkUnreachable, "{error}");
+}

@@ -1,0 +1,166 @@
+//! Topologies: which nodes a lab has, and which links with which networks join them.
+//!
+//! The file (`topologies/NAME.toml`) is read in two stages: `written` knows its keys, `resolve` looks up what they name,
+//! gives addresses, and computes neighbours and routes. What stands here is resolved: whoever builds it only follows.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{InputError, Source};
+use crate::network::Network;
+
+mod resolve;
+mod routes;
+#[cfg(test)]
+mod tests;
+mod words;
+mod written;
+
+pub use words::describe;
+
+/// Nodes and the links between them, resolved.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Topology {
+    /// The name that people use.
+    pub name: String,
+    /// One line for people.
+    pub title: String,
+    /// In the order of the file.
+    pub nodes: Vec<TopologyNode>,
+    /// In the order of the file.
+    pub links: Vec<TopologyLink>,
+}
+
+/// A host, router or switch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TopologyNode {
+    /// As it stands in the file; also its name inside the lab.
+    pub name: String,
+    /// What it does with packets of others.
+    pub role: Role,
+    /// One for each of its links, in the order of the file.
+    pub interfaces: Vec<Interface>,
+    /// To every network of the lab that can be reached, over the fewest routers; its own networks come first.
+    pub routes: Vec<Route>,
+}
+
+/// What a node does with packets that are not for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Nothing.
+    Host,
+    /// It forwards them between its networks.
+    Router,
+    /// It has no address and forwards frames between its links (a bridge).
+    Switch,
+}
+
+/// A node's end of a link.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interface {
+    /// `eth0`, `eth1` and so on.
+    pub name: String,
+    /// Locally administered, unicast.
+    pub mac: [u8; 6],
+    /// Its address and the length of its network's prefix; `None` at a switch.
+    pub v4: Option<(Ipv4Addr, u8)>,
+    /// The same for IPv6.
+    pub v6: Option<(Ipv6Addr, u8)>,
+    /// All others of its network, so that nobody has to ask; empty at a switch.
+    pub neighbours: Vec<(IpAddr, [u8; 6])>,
+    /// At a switch: whose frames leave here, so that none has to be flooded to find out; empty elsewhere.
+    pub beyond: Vec<[u8; 6]>,
+}
+
+/// How a node reaches a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Route {
+    /// The network's first address.
+    pub network: IpAddr,
+    /// The length of its prefix.
+    pub prefix: u8,
+    /// The router to go through; `None` where the network is the interface's own.
+    pub via: Option<IpAddr>,
+    /// The index of the interface.
+    pub interface: usize,
+    /// The address to speak from.
+    pub source: IpAddr,
+}
+
+/// What joins two nodes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TopologyLink {
+    /// Such as `client-server`.
+    pub name: String,
+    /// Indices of node and interface: first the end that *up* leads from.
+    pub ends: [(usize, usize); 2],
+    /// What it does to packets; `None` for a wire.
+    pub network: Option<Network>,
+}
+
+impl Topology {
+    /// Reads and resolves a topology; `network` gives a network that it names.
+    ///
+    /// # Errors
+    /// File, line and column of an unknown key or name, a bad address or a contradiction.
+    pub fn parse(
+        name: &str,
+        source: Source<'_>,
+        known_networks: &[String],
+        network: &dyn Fn(&str) -> Result<Network, InputError>,
+    ) -> Result<Topology, InputError> {
+        resolve::resolve(name, &written::read(source)?, known_networks, network)
+    }
+
+    /// Two hosts, `client` and `server`, with a network between them.
+    pub fn pair(network: &Network) -> Topology {
+        resolve::pair(network)
+    }
+
+    /// The index of the node of this name.
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.nodes.iter().position(|node| node.name == name)
+    }
+
+    /// Puts another network in the place of a link's.
+    ///
+    /// # Errors
+    /// There is no link of this name, or several could be meant where none is named.
+    pub fn replace_network(&mut self, link: Option<&str>, network: &Network) -> Result<(), String> {
+        let emulated = || self.links.iter().filter(|link| link.network.is_some());
+        let names: Vec<String> = match link {
+            Some(_) => self.links.iter().map(|link| link.name.clone()).collect(),
+            None => emulated().map(|link| link.name.clone()).collect(),
+        };
+        let wanted = match (link, names.as_slice()) {
+            (Some(link), names) if names.iter().any(|name| name == link) => link.to_owned(),
+            (Some(link), names) => return Err(crate::nearest::unknown(link, "a link", names)),
+            (None, [only]) => only.clone(),
+            (None, names) => {
+                return Err(format!(
+                    "found `{}` without a link, expected LINK=NETWORK with one of the links {}",
+                    network.name,
+                    names.join(", ")
+                ));
+            }
+        };
+        for link in self.links.iter_mut().filter(|link| link.name == wanted) {
+            link.network = Some(network.clone());
+        }
+        Ok(())
+    }
+}
+
+impl TopologyNode {
+    /// Where others reach it: the address of its first interface; `None` for a switch.
+    pub fn address_v4(&self) -> Option<Ipv4Addr> {
+        self.interfaces.iter().find_map(|interface| Some(interface.v4?.0))
+    }
+
+    /// The same for IPv6.
+    pub fn address_v6(&self) -> Option<Ipv6Addr> {
+        self.interfaces.iter().find_map(|interface| Some(interface.v6?.0))
+    }
+}

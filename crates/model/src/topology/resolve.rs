@@ -1,0 +1,367 @@
+//! From the topology as written to what is built: names looked up, networks of addresses found and numbered.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::written::{End, Link, Written};
+use super::{Interface, Role, Topology, TopologyLink, TopologyNode, routes};
+use crate::error::{InputError, Place};
+use crate::nearest::unknown;
+use crate::network::Network;
+use crate::reader::Placed;
+
+/// Where a file names no addresses: `10.123.SEGMENT.HOST/24` and `fd12:3123:123:SEGMENT::HOST/64`.
+const AUTOMATIC_V4: Ipv4Addr = Ipv4Addr::new(10, 123, 0, 0);
+const AUTOMATIC_V6: Ipv6Addr = Ipv6Addr::new(0xfd12, 0x3123, 0x123, 0, 0, 0, 0, 0);
+const PREFIX_V4: u8 = 24;
+const PREFIX_V6: u8 = 64;
+
+/// A label of a host name (RFC 1123, section 2.1).
+const LONGEST_NAME: usize = 63;
+
+/// Where an interface is: its node, and its index there.
+pub(super) type Port = (usize, usize);
+
+/// Interfaces that reach each other without a router: a link, or all links of joined switches.
+pub(super) struct Segment {
+    /// The interfaces that have addresses.
+    pub(super) ports: Vec<Port>,
+    /// What was written for each of these.
+    ends: Vec<Placed<End>>,
+}
+
+pub(super) fn resolve(
+    name: &str,
+    written: &Written,
+    known_networks: &[String],
+    network: &dyn Fn(&str) -> Result<Network, InputError>,
+) -> Result<Topology, InputError> {
+    let mut topology = Topology {
+        name: name.to_owned(),
+        title: written.title.clone(),
+        nodes: Vec::new(),
+        links: Vec::new(),
+    };
+    for node in &written.nodes {
+        check_name(&node.name)?;
+        if topology.position(&node.name.value).is_some() {
+            return Err(node
+                .name
+                .error(format!("found the node `{}` twice, expected it once", node.name.value)));
+        }
+        topology.nodes.push(TopologyNode {
+            name: node.name.value.clone(),
+            role: node.role,
+            interfaces: Vec::new(),
+            routes: Vec::new(),
+        });
+    }
+    for link in &written.links {
+        add_link(&mut topology, link, known_networks, network)?;
+    }
+    for (index, node) in topology.nodes.iter().enumerate() {
+        if node.interfaces.is_empty() {
+            let problem = format!("found no link to the node `{}`, expected one at least", node.name);
+            return Err(written.nodes[index].name.error(problem));
+        }
+    }
+    let segments = segments(&topology, written);
+    for (index, segment) in segments.iter().enumerate() {
+        number(&mut topology, segment, index)?;
+    }
+    check_distinct(&topology, &segments)?;
+    routes::join(&mut topology, &segments);
+    Ok(topology)
+}
+
+pub(super) fn pair(network: &Network) -> Topology {
+    let node = |name: &str| TopologyNode {
+        name: name.to_owned(),
+        role: Role::Host,
+        interfaces: Vec::new(),
+        routes: Vec::new(),
+    };
+    let mut topology = Topology {
+        name: "pair".to_owned(),
+        title: "A client and a server".to_owned(),
+        nodes: vec![node("client"), node("server")],
+        links: Vec::new(),
+    };
+    let ends = [0, 1].map(|node| add_interface(&mut topology, node));
+    topology.links.push(TopologyLink {
+        name: "client-server".to_owned(),
+        ends,
+        network: Some(network.clone()),
+    });
+    for (host, (node, interface)) in (1..).zip(ends) {
+        let interface = &mut topology.nodes[node].interfaces[interface];
+        interface.v4 = Some(automatic_v4(0, host));
+        interface.v6 = Some(automatic_v6(0, host));
+    }
+    routes::join(&mut topology, &[Segment { ports: ends.to_vec(), ends: Vec::new() }]);
+    topology
+}
+
+fn check_name(name: &Placed<String>) -> Result<(), InputError> {
+    let text = &name.value;
+    let is_letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let is_label = text.chars().all(|c| is_letter(c) || c == '-')
+        && text.starts_with(is_letter)
+        && text.ends_with(is_letter)
+        && text.len() <= LONGEST_NAME;
+    // The host name of a node's IPv6 address ends so.
+    if !is_label || text.ends_with("-v6") || text == "localhost" {
+        return Err(name.error(format!(
+            "found the name `{text}`, expected small letters, digits and hyphens such as `client` (not `localhost`, nor \
+             with `-v6` at its end)"
+        )));
+    }
+    Ok(())
+}
+
+fn add_link(
+    topology: &mut Topology,
+    link: &Link,
+    known_networks: &[String],
+    network: &dyn Fn(&str) -> Result<Network, InputError>,
+) -> Result<(), InputError> {
+    let nodes = link.ends.each_ref().map(|end| {
+        topology.position(&end.value.node).ok_or_else(|| {
+            let known: Vec<&str> = topology.nodes.iter().map(|node| node.name.as_str()).collect();
+            end.error(unknown(&end.value.node, "a node", &known))
+        })
+    });
+    let [first, second] = nodes;
+    let nodes = [first?, second?];
+    if nodes[0] == nodes[1] {
+        return Err(link.ends[1].error("found the same node at both ends, expected two nodes"));
+    }
+    for (end, node) in link.ends.iter().zip(nodes) {
+        if topology.nodes[node].role == Role::Switch && !end.value.addresses.is_empty() {
+            return Err(end.error("found an address at a switch, expected none: frames pass it as they are"));
+        }
+    }
+    let is_switch = |node: usize| topology.nodes[node].role == Role::Switch;
+    if nodes.iter().all(|node| is_switch(*node)) && are_joined(topology, nodes) {
+        return Err(link.ends[1]
+            .error("found a second way between two switches, expected one: frames would go round for ever"));
+    }
+    let network = match &link.network {
+        None => None,
+        Some(name) if known_networks.contains(&name.value) => Some(network(&name.value)?),
+        Some(name) => return Err(name.error(unknown(&name.value, "a network", known_networks))),
+    };
+    if let (Some(found), Some(name)) = (&network, &link.network)
+        && found.timeline.iter().any(|change| change.handover)
+    {
+        return Err(name.error(format!(
+            "found the network `{}`, which has a handover, expected one without: addresses of a topology stay",
+            found.name
+        )));
+    }
+    let names = nodes.map(|node| topology.nodes[node].name.clone());
+    let mut name = names.join("-");
+    let same = topology.links.iter().filter(|other| other.ends.map(|end| end.0) == nodes).count();
+    if same > 0 {
+        name = format!("{name}-{}", same + 1);
+    }
+    let ends = nodes.map(|node| add_interface(topology, node));
+    topology.links.push(TopologyLink { name, ends, network });
+    Ok(())
+}
+
+/// Whether there is a way over switches alone from one switch to another.
+fn are_joined(topology: &Topology, switches: [usize; 2]) -> bool {
+    let mut reached = BTreeSet::from([switches[0]]);
+    loop {
+        let ends = topology.links.iter().map(|link| link.ends.map(|end| end.0));
+        let between = ends.filter(|ends| ends.iter().all(|node| topology.nodes[*node].role == Role::Switch));
+        let further: Vec<usize> =
+            between.filter(|ends| ends.iter().any(|node| reached.contains(node))).flatten().collect();
+        let before = reached.len();
+        reached.extend(further);
+        if reached.len() == before {
+            return reached.contains(&switches[1]);
+        }
+    }
+}
+
+fn add_interface(topology: &mut Topology, node: usize) -> Port {
+    let number: usize = topology.nodes.iter().map(|node| node.interfaces.len()).sum::<usize>() + 1;
+    let [.., high, low] = number.to_be_bytes();
+    let interfaces = &mut topology.nodes[node].interfaces;
+    interfaces.push(Interface {
+        name: format!("eth{}", interfaces.len()),
+        mac: [2, 0, 0x12, 0x30, high, low],
+        v4: None,
+        v6: None,
+        neighbours: Vec::new(),
+        beyond: Vec::new(),
+    });
+    (node, interfaces.len() - 1)
+}
+
+/// The segments in the order of their first link.
+fn segments(topology: &Topology, written: &Written) -> Vec<Segment> {
+    let is_switch = |port: &Port| topology.nodes[port.0].role == Role::Switch;
+    let mut of_link: Vec<Option<usize>> = vec![None; topology.links.len()];
+    let mut segments = Vec::new();
+    for first in 0..topology.links.len() {
+        if of_link[first].is_some() {
+            continue;
+        }
+        let mut waiting = BTreeSet::from([first]);
+        let mut switches = BTreeSet::new();
+        while let Some(link) = waiting.pop_first() {
+            of_link[link] = Some(segments.len());
+            switches
+                .extend(topology.links[link].ends.iter().filter(|port| is_switch(port)).map(|port| port.0));
+            let joined =
+                |link: &usize| topology.links[*link].ends.iter().any(|port| switches.contains(&port.0));
+            waiting.extend((0..of_link.len()).filter(|link| of_link[*link].is_none()).filter(joined));
+        }
+        let mut segment = Segment { ports: Vec::new(), ends: Vec::new() };
+        for (link, written) in topology
+            .links
+            .iter()
+            .zip(&written.links)
+            .enumerate()
+            .filter_map(|(index, link)| (of_link[index] == Some(segments.len())).then_some(link))
+        {
+            for (port, end) in link.ends.iter().zip(&written.ends) {
+                if !is_switch(port) {
+                    segment.ports.push(*port);
+                    let value = End { node: end.value.node.clone(), addresses: end.value.addresses.clone() };
+                    segment.ends.push(Placed { value, place: end.place.clone() });
+                }
+            }
+        }
+        segments.push(segment);
+    }
+    segments
+}
+
+/// Gives every interface of a segment its addresses: those of the file, or automatic ones where it names none.
+fn number(topology: &mut Topology, segment: &Segment, index: usize) -> Result<(), InputError> {
+    for is_v4 in [true, false] {
+        let of_family = |end: &Placed<End>| -> Vec<(IpAddr, u8)> {
+            end.value.addresses.iter().copied().filter(|(address, _)| address.is_ipv4() == is_v4).collect()
+        };
+        let model = segment.ends.iter().flat_map(&of_family).next();
+        let mut taken: Vec<IpAddr> = Vec::new();
+        for (position, (port, end)) in segment.ports.iter().zip(&segment.ends).enumerate() {
+            let (address, prefix) = match (model, of_family(end).as_slice()) {
+                (None, _) => automatic(is_v4, index, position + 1),
+                (Some(model), [own]) => check_address(end, *own, model)?,
+                (Some((model, prefix)), []) => {
+                    return Err(end.error(format!(
+                        "found no address of the network of {model}/{prefix}, expected one: a network's addresses are \
+                         all written, or none"
+                    )));
+                }
+                (Some(_), _) => {
+                    return Err(end
+                        .error("found several addresses of a kind, expected one IPv4 and one IPv6 at most"));
+                }
+            };
+            if taken.contains(&address) {
+                return Err(end.error(format!("found the address {address} twice, expected it once")));
+            }
+            taken.push(address);
+            let interface = &mut topology.nodes[port.0].interfaces[port.1];
+            match address {
+                IpAddr::V4(address) => interface.v4 = Some((address, prefix)),
+                IpAddr::V6(address) => interface.v6 = Some((address, prefix)),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_address(
+    end: &Placed<End>,
+    (address, prefix): (IpAddr, u8),
+    model: (IpAddr, u8),
+) -> Result<(IpAddr, u8), InputError> {
+    if prefix != model.1 || first_of(address, prefix) != first_of(model.0, model.1) {
+        return Err(end.error(format!(
+            "found {address}/{prefix}, expected an address of the network of {}/{}, which this end is on",
+            model.0, model.1
+        )));
+    }
+    let is_last = match address {
+        IpAddr::V4(v4) => v4.to_bits() | (u32::MAX << (32 - u32::from(prefix))) == u32::MAX,
+        IpAddr::V6(_) => false,
+    };
+    if address == first_of(address, prefix) || is_last || address.is_loopback() || address.is_multicast() {
+        return Err(end.error(format!("found {address}/{prefix}, which no host may have, expected another")));
+    }
+    Ok((address, prefix))
+}
+
+/// Networks of different segments must not overlap: nobody could say which way to go.
+fn check_distinct(topology: &Topology, segments: &[Segment]) -> Result<(), InputError> {
+    let networks = |port: &Port| {
+        let interface = &topology.nodes[port.0].interfaces[port.1];
+        let v4 = interface.v4.map(|(address, prefix)| (IpAddr::from(address), prefix));
+        let v6 = interface.v6.map(|(address, prefix)| (IpAddr::from(address), prefix));
+        v4.into_iter().chain(v6).collect::<Vec<_>>()
+    };
+    let mut before: Vec<(IpAddr, u8)> = Vec::new();
+    for segment in segments {
+        let own = segment.ports.first().map(networks).unwrap_or_default();
+        for (address, prefix) in &own {
+            let overlaps = |(other, length): &&(IpAddr, u8)| {
+                let shorter = (*prefix).min(*length);
+                address.is_ipv4() == other.is_ipv4()
+                    && first_of(*address, shorter) == first_of(*other, shorter)
+            };
+            if let Some((other, length)) = before.iter().find(overlaps) {
+                let place = segment.ends.first().map_or_else(Place::command_line, |end| end.place.clone());
+                let problem = format!(
+                    "found the network of {address}/{prefix}, which overlaps that of {other}/{length}, expected \
+                     networks of their own on both sides of a router"
+                );
+                return Err(InputError { place, problem });
+            }
+        }
+        before.extend(own);
+    }
+    Ok(())
+}
+
+/// The first address of a network.
+pub(super) fn first_of(address: IpAddr, prefix: u8) -> IpAddr {
+    match address {
+        IpAddr::V4(address) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(prefix)).unwrap_or(0);
+            Ipv4Addr::from_bits(address.to_bits() & mask).into()
+        }
+        IpAddr::V6(address) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(prefix)).unwrap_or(0);
+            Ipv6Addr::from_bits(address.to_bits() & mask).into()
+        }
+    }
+}
+
+fn automatic(is_v4: bool, segment: usize, host: usize) -> (IpAddr, u8) {
+    // At most 64 links make at most 64 segments of at most 128 hosts.
+    let (segment, host) = (u8::try_from(segment).unwrap_or(u8::MAX), u8::try_from(host).unwrap_or(u8::MAX));
+    if is_v4 {
+        let (address, prefix) = automatic_v4(segment, host);
+        (address.into(), prefix)
+    } else {
+        let (address, prefix) = automatic_v6(segment, host);
+        (address.into(), prefix)
+    }
+}
+
+const fn automatic_v4(segment: u8, host: u8) -> (Ipv4Addr, u8) {
+    let bits = ((segment as u32) << 8) | host as u32;
+    (Ipv4Addr::from_bits(AUTOMATIC_V4.to_bits() | bits), PREFIX_V4)
+}
+
+const fn automatic_v6(segment: u8, host: u8) -> (Ipv6Addr, u8) {
+    let bits = ((segment as u128) << 64) | host as u128;
+    (Ipv6Addr::from_bits(AUTOMATIC_V6.to_bits() | bits), PREFIX_V6)
+}

@@ -1,0 +1,221 @@
+use super::*;
+
+fn parse(text: &str) -> Result<Topology, String> {
+    let known = ["lan".to_owned(), "tokyo".to_owned(), "roam".to_owned()];
+    let network = |name: &str| {
+        let handover = "[[timeline]]\nat = \"1s\"\nhandover = true\n";
+        let timeline = if name == "roam" { handover } else { "" };
+        let text = format!("title = \"T\"\nsource = \"S\"\nrtt = \"2ms\"\n{timeline}");
+        Network::parse(name, Source { file: "networks/x.toml", text: &text })
+    };
+    Topology::parse("test", Source { file: "t.toml", text }, &known, &network)
+        .map_err(|error| error.to_string())
+}
+
+const CAMPUS: &str = r#"title = "T"
+[[node]]
+name = "client"
+[[node]]
+name = "router"
+role = "router"
+[[node]]
+name = "switch"
+role = "switch"
+[[node]]
+name = "web-server"
+[[node]]
+name = "video-server"
+[[link]]
+ends = ["client 192.168.1.2/30", "router 192.168.1.1/30"]
+network = "tokyo"
+[[link]]
+ends = ["router 192.168.2.1/29", "switch"]
+[[link]]
+ends = ["web-server 192.168.2.2/29", "switch"]
+network = "lan"
+[[link]]
+ends = ["video-server 192.168.2.3/29", "switch"]
+"#;
+
+/// A node's routes as `network via router from source`.
+fn routes(topology: &Topology, name: &str) -> Vec<String> {
+    let node = &topology.nodes[topology.position(name).unwrap()];
+    let words = |route: &Route| {
+        let via = route.via.map_or(String::new(), |via| format!(" via {via}"));
+        format!("{}/{}{via} from {}", route.network, route.prefix, route.source)
+    };
+    node.routes.iter().map(words).collect()
+}
+
+#[test]
+fn a_pair_is_what_it_always_was() {
+    let network = Network { name: "x".to_owned(), ..Network::default() };
+    let pair = Topology::pair(&network);
+    assert_eq!(pair.nodes[0].address_v4(), Some(Ipv4Addr::new(10, 123, 0, 1)));
+    assert_eq!(pair.nodes[1].address_v6(), Some("fd12:3123:123::2".parse().unwrap()));
+    assert_eq!(
+        routes(&pair, "client"),
+        ["10.123.0.0/24 from 10.123.0.1", "fd12:3123:123::/64 from fd12:3123:123::1"]
+    );
+    let peer = &pair.nodes[1].interfaces[0];
+    assert_eq!(
+        pair.nodes[0].interfaces[0].neighbours,
+        [(peer.v4.unwrap().0.into(), peer.mac), (peer.v6.unwrap().0.into(), peer.mac)]
+    );
+    let file = "title = \"A client and a server\"\n[[node]]\nname = \"client\"\n[[node]]\nname = \"server\"\n\
+                [[link]]\nends = [\"client\", \"server\"]\nnetwork = \"lan\"\n";
+    let mut written = parse(file).unwrap();
+    written.replace_network(None, &network).unwrap();
+    written.name = "pair".to_owned();
+    assert_eq!(written, pair, "the file and the network alone mean the same");
+}
+
+#[test]
+fn a_campus_has_two_networks_and_a_router_between() {
+    let campus = parse(CAMPUS).unwrap();
+    assert_eq!(
+        routes(&campus, "client"),
+        [
+            "192.168.1.0/30 from 192.168.1.2",
+            "fd12:3123:123::/64 from fd12:3123:123::1",
+            "192.168.2.0/29 via 192.168.1.1 from 192.168.1.2",
+            "fd12:3123:123:1::/64 via fd12:3123:123::2 from fd12:3123:123::1",
+        ]
+    );
+    assert_eq!(routes(&campus, "video-server")[2], "192.168.1.0/30 via 192.168.2.1 from 192.168.2.3");
+    assert_eq!(routes(&campus, "router").len(), 4);
+    assert!(routes(&campus, "switch").is_empty());
+    let web = &campus.nodes[3].interfaces[0];
+    let neighbours: Vec<String> = web
+        .neighbours
+        .iter()
+        .filter(|(address, _)| address.is_ipv4())
+        .map(|(address, _)| address.to_string())
+        .collect();
+    assert_eq!(neighbours, ["192.168.2.1", "192.168.2.3"], "across the switch");
+    let mac = |node: usize, interface: usize| campus.nodes[node].interfaces[interface].mac;
+    let beyond: Vec<_> = campus.nodes[2].interfaces.iter().map(|port| port.beyond.clone()).collect();
+    assert_eq!(beyond, [[mac(1, 1)], [mac(3, 0)], [mac(4, 0)]], "the switch knows who is where");
+    let mut macs: Vec<_> =
+        campus.nodes.iter().flat_map(|node| &node.interfaces).map(|interface| interface.mac).collect();
+    macs.sort_unstable();
+    macs.dedup();
+    assert_eq!(macs.len(), 8, "every interface has its own");
+    assert!(describe(&campus).contains("link web-server-switch: lan"), "{}", describe(&campus));
+}
+
+#[test]
+fn a_host_between_two_networks_forwards_nothing() {
+    let text = CAMPUS.replace("role = \"router\"", "role = \"host\"");
+    let campus = parse(&text).unwrap();
+    assert_eq!(routes(&campus, "client").len(), 2, "its own network only");
+}
+
+#[test]
+fn the_shortest_way_is_taken_and_the_first_of_equals() {
+    let text = "title = \"T\"\n[[node]]\nname = \"a\"\n[[node]]\nname = \"r\"\nrole = \"router\"\n[[node]]\nname = \"s\"\n\
+                role = \"router\"\n[[node]]\nname = \"b\"\n[[link]]\nends = [\"a\", \"r\"]\n[[link]]\nends = [\"r\", \"s\"]\n\
+                [[link]]\nends = [\"s\", \"b\"]\n[[link]]\nends = [\"a\", \"s\"]\n";
+    let found = parse(text).unwrap();
+    let beyond: Vec<String> =
+        routes(&found, "a").into_iter().filter(|route| route.contains("via 10.")).collect();
+    assert_eq!(
+        beyond,
+        ["10.123.1.0/24 via 10.123.0.2 from 10.123.0.1", "10.123.2.0/24 via 10.123.3.2 from 10.123.3.1"]
+    );
+}
+
+const SWITCHES: &str = "title = \"T\"\n[[node]]\nname = \"a\"\n[[node]]\nname = \"s\"\nrole = \"switch\"\n[[node]]\nname = \"t\"\n\
+                        role = \"switch\"\n[[node]]\nname = \"b\"\n[[link]]\nends = [\"a\", \"s\"]\n[[link]]\nends = [\"s\", \"t\"]\n\
+                        [[link]]\nends = [\"t\", \"b\"]\n";
+
+#[test]
+fn joined_switches_are_one_network_without_loops() {
+    let found = parse(SWITCHES).unwrap();
+    let mac = |node: usize| found.nodes[node].interfaces[0].mac;
+    let beyond = |node: usize| found.nodes[node].interfaces.iter().map(|port| port.beyond.clone());
+    assert_eq!(beyond(1).collect::<Vec<_>>(), [[mac(0)], [mac(3)]]);
+    assert_eq!(beyond(2).collect::<Vec<_>>(), [[mac(0)], [mac(3)]]);
+    assert_eq!(
+        routes(&found, "a"),
+        ["10.123.0.0/24 from 10.123.0.1", "fd12:3123:123::/64 from fd12:3123:123::1"]
+    );
+    let looped = format!("{SWITCHES}[[link]]\nends = [\"t\", \"s\"]\n");
+    let error = parse(&looped).unwrap_err();
+    assert!(error.contains("t.toml:19:14: found a second way between two switches"), "{error}");
+}
+
+#[test]
+fn networks_are_replaced_by_link() {
+    let mut campus = parse(CAMPUS).unwrap();
+    let other = Network { name: "other".to_owned(), ..Network::default() };
+    campus.replace_network(Some("router-switch"), &other).unwrap();
+    assert_eq!(campus.links[1].network.as_ref().unwrap().name, "other");
+    let error = campus.replace_network(Some("router-swich"), &other).unwrap_err();
+    assert!(error.contains("did you mean `router-switch`?"), "{error}");
+    let error = campus.replace_network(None, &other).unwrap_err();
+    assert!(error.contains("LINK=NETWORK"), "{error}");
+}
+
+#[test]
+fn faults_name_the_place() {
+    for (found, instead, expected) in [
+        ("title = \"T\"", "titel = \"T\"", "t.toml:1:1: found `titel`, expected a key of the topology"),
+        ("title = \"T\"", "", "found no `title`"),
+        ("role = \"router\"", "role = \"ruter\"", "t.toml:6:8: `role`: found `ruter`, expected a role"),
+        ("name = \"router\"", "name = \"client\"", "t.toml:5:8: found the node `client` twice"),
+        (
+            "name = \"router\"",
+            "name = \"Router\"",
+            "t.toml:5:8: found the name `Router`, expected small letters",
+        ),
+        ("name = \"video-server\"", "name = \"video-v6\"", "found the name `video-v6`"),
+        ("\"client 192", "\"clint 192", "t.toml:15:9: found `clint`, expected a node: client"),
+        (
+            "192.168.1.2/30",
+            "192.168.1.2",
+            "t.toml:15:9: found `192.168.1.2`, expected an address with its prefix",
+        ),
+        ("192.168.1.2/30", "192.168.1.2/31", "found the prefix `/31`, expected one from /1 to /30"),
+        ("192.168.1.2/30", "192.168.1.3/30", "t.toml:15:9: found 192.168.1.3/30, which no host may have"),
+        ("192.168.1.1/30", "192.168.1.2/30", "t.toml:15:34: found the address 192.168.1.2 twice"),
+        (
+            "192.168.1.1/30",
+            "192.168.1.5/30",
+            "t.toml:15:34: found 192.168.1.5/30, expected an address of the network",
+        ),
+        (
+            "router 192.168.1.1/30",
+            "router",
+            "t.toml:15:34: found no address of the network of 192.168.1.2/30",
+        ),
+        ("192.168.1.2/30", "192.168.1.2/30 10.0.0.1/8 10.0.0.2/8", "found several addresses of a kind"),
+        (
+            "\"switch\"]\n[[link]]",
+            "\"switch 10.0.0.1/8\"]\n[[link]]",
+            "t.toml:18:34: found an address at a switch",
+        ),
+        ("network = \"lan\"", "network = \"lam\"", "t.toml:21:11: found `lam`, expected a network: lan"),
+        (
+            "network = \"lan\"",
+            "network = \"roam\"",
+            "t.toml:21:11: found the network `roam`, which has a handover",
+        ),
+        ("\"client 192.168.1.2/30\", ", "", "t.toml:15:8: `ends`: found 1, expected two"),
+        ("\"client 192.168.1.2/30\"", "\"router 192.168.1.2/30\"", "found the same node at both ends"),
+        (
+            "[[link]]\nends = [\"video-server 192.168.2.3/29\", \"switch\"]\n",
+            "",
+            "found no link to the node `video-server`",
+        ),
+        ("192.168.1.1/30", "192.168.1.1/16", "expected an address of the network"),
+    ] {
+        assert!(CAMPUS.contains(found), "{found}");
+        let error = parse(&CAMPUS.replacen(found, instead, 1)).unwrap_err();
+        assert!(error.contains(expected), "{error}\nshould say {expected}");
+    }
+    let both = CAMPUS.replace("192.168.1.2/30", "192.168.2.9/24").replace("192.168.1.1/30", "192.168.2.8/24");
+    let error = parse(&both).unwrap_err();
+    assert!(error.contains("which overlaps that of 192.168.2.9/24"), "{error}");
+    assert!(parse("title = \"T\"\n").unwrap_err().contains("found 0 nodes"));
+}
