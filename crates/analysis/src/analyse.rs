@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::plan::{Cell, Plan};
+use model::record::NetworkCalibration;
 use model::sample::Outcome;
 
 use crate::checks;
@@ -19,8 +20,9 @@ use crate::summary::{
 /// The figures of [`MetricSummary`], in this order.
 const FIGURES: [Figure; 4] = [Figure::MEDIAN, Figure::Iqr, Figure::Quantile(0.95), Figure::Quantile(0.99)];
 
-/// Estimates, checks, comparisons and verdicts of a study from the summaries of its runs, in any order.
-pub fn analyse(plan: &Plan, runs: &[RunSummary]) -> Summary {
+/// Estimates, checks, comparisons and verdicts of a study from the summaries of its runs, in any order, and the known
+/// answers of its networks.
+pub fn analyse(plan: &Plan, runs: &[RunSummary], networks: &[NetworkCalibration]) -> Summary {
     let mut ordered: Vec<&RunSummary> = runs.iter().collect();
     ordered.sort_by_key(|run| run.run);
     let of_cell = |cell: u32| ordered.iter().copied().filter(move |run| run.cell == cell);
@@ -36,7 +38,7 @@ pub fn analyse(plan: &Plan, runs: &[RunSummary]) -> Summary {
         .collect();
     for place in 0..cells.len() {
         if !matches!(cells[place].status, CellStatus::Failed | CellStatus::Unsupported) {
-            cells[place].validity = checks::judge_all(plan, &cells, &stored, place);
+            cells[place].validity = checks::judge_all(plan, networks, &cells, &stored, place);
         }
     }
     for cell in &mut cells {
@@ -64,6 +66,7 @@ pub fn analyse(plan: &Plan, runs: &[RunSummary]) -> Summary {
         margin_share: plan.margin_share,
         runs_planned: number::small(plan.runs.len()),
         runs_stored: number::small(runs.len()),
+        networks: networks.to_vec(),
         cells,
         comparisons,
     }

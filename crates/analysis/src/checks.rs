@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use model::plan::{Cell, ClientGroup, Plan};
+use model::record::{NetworkCalibration, StreamCalibration};
 
 use crate::comparison;
 use crate::distribution::Distribution;
@@ -21,6 +22,8 @@ mod emulator_late;
 mod failed_requests;
 mod failed_runs;
 mod missed_schedule;
+mod network_loss;
+mod network_rate;
 mod runs;
 mod server_waited;
 mod status;
@@ -39,6 +42,8 @@ pub const CHECKS: &[Check] = &[
     runs::CHECK,
     emulation::CHECK,
     calibration::CHECK,
+    network_rate::CHECK,
+    network_loss::CHECK,
     emulator_late::CHECK,
     emulator_drops::CHECK,
     missed_schedule::CHECK,
@@ -74,6 +79,8 @@ pub struct Side<'a> {
 pub struct Context<'a> {
     /// The plan.
     pub plan: &'a Plan,
+    /// The known answers of the cell's network, where it was calibrated.
+    pub network: Option<&'a NetworkCalibration>,
     /// The cell to judge.
     pub own: Side<'a>,
     /// The baseline's cell that is alike in all else; `None` for the baseline's own cells.
@@ -94,6 +101,7 @@ pub struct Finding {
 /// The results of every check that has something to judge on the cell at `place`; `stored` holds each cell's runs.
 pub fn judge_all(
     plan: &Plan,
+    networks: &[NetworkCalibration],
     cells: &[CellSummary],
     stored: &[Vec<&RunSummary>],
     place: usize,
@@ -106,7 +114,9 @@ pub fn judge_all(
     let baseline = comparison::baseline_of(plan, own.cell)
         .and_then(|cell| side(cell.cell as usize))
         .filter(|side| !matches!(side.summary.status, CellStatus::Failed | CellStatus::Unsupported));
-    let context = Context { plan, own, baseline };
+    let name = &plan.network_of(own.cell).name;
+    let network = networks.iter().find(|network| network.network == *name);
+    let context = Context { plan, network, own, baseline };
     CHECKS.iter().filter_map(|check| check.result(&context)).collect()
 }
 
@@ -176,6 +186,11 @@ impl Finding {
 /// A share such as `3%`.
 fn percent(share: f64) -> String {
     format!("{}%", model::units::three_digits(share * 100.0))
+}
+
+/// The two directions of a network's known answers.
+fn directions(network: &NetworkCalibration) -> [(&'static str, &StreamCalibration); 2] {
+    [("up", &network.up), ("down", &network.down)]
 }
 
 /// Nanoseconds for people.

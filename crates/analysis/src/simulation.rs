@@ -100,7 +100,7 @@ fn study(bench: &Bench, seed: u64, factor: f64, runs: u32) -> Summary {
             summary
         })
         .collect();
-    analyse(&bench.plan, &summaries)
+    analyse(&bench.plan, &summaries, &bench.networks)
 }
 
 fn is_decided(summary: &Summary) -> bool {

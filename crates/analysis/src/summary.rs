@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::plan::Level;
+use model::record::NetworkCalibration;
 use serde::{Deserialize, Serialize};
 
 /// The version of `summary.json`.
@@ -27,6 +28,9 @@ pub struct Summary {
     pub runs_planned: u32,
     /// Runs that are stored, whatever their outcome.
     pub runs_stored: u32,
+    /// The known answers of the networks that were calibrated.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub networks: Vec<NetworkCalibration>,
     /// One entry per cell, in the order of the plan.
     pub cells: Vec<CellSummary>,
     /// One entry per non-baseline cell and metric of the comparison family.

@@ -4,6 +4,7 @@ mod advice;
 mod commands;
 mod cores;
 mod exit;
+mod known_answers;
 mod lab_servers;
 mod library;
 mod load_limits;

@@ -9,6 +9,7 @@ use report::{RunTrace, representative_run};
 use store::ResultFolder;
 
 use crate::commands::run::COMMAND_NOTE;
+use crate::known_answers;
 use crate::terminal::{self, note};
 
 /// What a result came to.
@@ -35,7 +36,7 @@ pub(crate) fn finish(folder: &ResultFolder, plan: &Plan) -> Result<Finished> {
             Err(damage) => note(false, &format!("left out: {damage}")),
         }
     }
-    let summary = analysis::analyse(plan, &runs);
+    let summary = analysis::analyse(plan, &runs, &known_answers::stored(folder));
     let environment: serde_json::Value = folder.read_json("environment.json").unwrap_or_default();
     let traces = rows.traces(&summary);
     let command = environment["notes"][COMMAND_NOTE]

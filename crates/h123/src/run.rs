@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! for each run, in the plan's interleaved order:
+//!     [the network's first run: rate and loss against known answers, in a lab of their own]
 //!     lab up → calibrate the empty path (while the servers come up) → clients → store → lab down
 //! ```
 //!
@@ -24,6 +25,7 @@ use model::{Cell, Page, Plan, PlannedRun, RunRecord, Variant};
 use store::ResultFolder;
 
 use crate::cores::Cores;
+use crate::known_answers::KnownAnswers;
 use crate::progress::Progress;
 
 /// Known-answer round trips before each run: few, because a run at 150 ms RTT has no more than 0.3 s to spare.
@@ -68,9 +70,13 @@ impl Study<'_> {
     /// A fault of the tool or of the disk; what was measured is stored.
     pub(crate) fn run(&self, folder: &mut ResultFolder, progress: &mut Progress) -> Result<bool> {
         let stored = folder.stored_runs()?.whole;
+        let mut known = KnownAnswers::of(folder);
         for planned in self.plan.runs.iter().filter(|planned| !stored.contains(&planned.run)) {
             let cell = &self.plan.cells[planned.cell as usize];
             progress.begin(&cell.label());
+            if self.emulated {
+                known.measure(self.plan, cell.network, self.cores.emulator, folder)?;
+            }
             let record = self.run_once(planned, cell, &folder.logs());
             if self.stop.load(Ordering::Relaxed) {
                 return Ok(false);

@@ -8,6 +8,7 @@
 //! are all that this crate knows.
 
 mod affinity;
+mod calibration;
 pub mod capability;
 mod emulator;
 mod error;
@@ -21,11 +22,12 @@ mod probe;
 pub mod process;
 pub mod registry;
 mod stamp;
+mod streams;
 mod sysctl;
 mod terminal;
 mod worker;
 
-use model::record::{Calibration, LinkReport};
+use model::record::LinkReport;
 use model::{Network, Pins, Topology};
 use path::{Seeds, Way};
 
@@ -80,6 +82,7 @@ struct Link {
     name: String,
     network: Network,
     seed: u64,
+    mtu_bytes: u32,
     emulator: Emulator,
 }
 
@@ -135,7 +138,8 @@ impl Lab {
         for (index, link, network, emulator) in connected {
             let seed = link_seed(seed, index);
             let emulator = emulator.start(network.clone(), run_seeds(seed), emulator_cpu)?;
-            links.push(Link { name: link.name.clone(), network: network.clone(), seed, emulator });
+            let (name, network) = (link.name.clone(), network.clone());
+            links.push(Link { name, network, seed, mtu_bytes: pins.mtu_bytes, emulator });
         }
         for pending in configured {
             pending.wait()??;
@@ -178,21 +182,6 @@ impl Lab {
     /// The node of this name.
     pub fn node(&self, name: &str) -> Option<&Node> {
         self.nodes.iter().find(|node| node.name() == name)
-    }
-
-    /// Measures round trips on the empty path, over the part of the network that leaves nothing to chance (delay and
-    /// constant rate); `None` where nothing is emulated, or by several links. It uses up none of the run's randomness.
-    ///
-    /// # Errors
-    /// The emulator or a probe's socket failed.
-    pub fn calibrate(&self, probes: u32) -> Result<Option<Calibration>, LabError> {
-        let [link] = self.links.as_slice() else { return Ok(None) };
-        let certain = link.network.certain();
-        let seeds = [Way::Up, Way::Down].map(|way| Seeds::calibration(link.seed, way));
-        link.emulator.restart(certain.clone(), seeds)?;
-        let calibration = probe::round_trips(self.client(), self.server(), &certain, probes)?;
-        self.begin_measuring()?;
-        Ok(Some(calibration))
     }
 
     /// Counters begin at zero, the network's timeline at its start and its randomness at its seed.

@@ -39,6 +39,15 @@ impl StampedSocket {
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(StampedSocket { socket }) }
     }
 
+    /// Asks for room for datagrams that nobody has taken yet; where that is limited, for as much as is allowed.
+    pub(crate) fn make_room(&self, bytes: usize) {
+        use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
+        if set_socket_recv_buffer_size_force(&self.socket, bytes).is_err() {
+            // What does not fit is lost and seen as that.
+            let _: Result<_, _> = set_socket_recv_buffer_size(&self.socket, bytes);
+        }
+    }
+
     pub(crate) fn local_address(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }

@@ -10,11 +10,13 @@ use crate::error::{InputError, Source};
 use crate::study::DataFile;
 
 mod forms;
+mod known;
 mod resolve;
 pub mod trace;
 mod words;
 mod written;
 
+pub use known::ExpectedLoss;
 pub use trace::{Opportunities, RateSteps};
 pub use words::{describe, describe_direction};
 

@@ -124,3 +124,50 @@ pub struct Calibration {
     /// How many probes were sent.
     pub sent: u32,
 }
+
+/// What a network did to streams of the lab's own, beside what it promises: known answers of rate and loss, measured once
+/// per network and study, each impairment alone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NetworkCalibration {
+    /// The network's name in the plan.
+    pub network: String,
+    /// From the client's side to the server's.
+    pub up: StreamCalibration,
+    /// From the server's side to the client's.
+    pub down: StreamCalibration,
+}
+
+/// The known answers of one direction.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StreamCalibration {
+    /// The rate; `None` where the network has none or one that varies.
+    pub rate: Option<RateCalibration>,
+    /// The loss.
+    pub loss: LossCalibration,
+}
+
+/// How fast a link let full frames through that came faster than it can.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RateCalibration {
+    /// What the network promises, in bits per second of whole frames.
+    pub expected_bits_per_s: u64,
+    /// How fast the sender sent; below the promise, the sender was measured and not the link.
+    pub offered_bits_per_s: u64,
+    /// What came through, from the first frame's arrival to the last's.
+    pub measured_bits_per_s: u64,
+    /// Frames that came through.
+    pub packets: u64,
+}
+
+/// How many of so many packets a link lost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LossCalibration {
+    /// Packets sent.
+    pub sent: u64,
+    /// Those that never came.
+    pub lost: u64,
+    /// How many are lost on average.
+    pub expected: f64,
+    /// The standard deviation of that number.
+    pub deviation: f64,
+}

@@ -4,6 +4,8 @@
 use model::assignment::Workload;
 use model::network::{Network, describe_direction};
 use model::plan::Plan;
+use model::record::{NetworkCalibration, StreamCalibration};
+use model::units::format_rate;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -35,6 +37,8 @@ pub(crate) struct Described {
     pub(crate) title: String,
     pub(crate) what: String,
     pub(crate) source: String,
+    /// What was found of it; empty where nothing was.
+    pub(crate) measured: String,
 }
 
 /// The order of one block.
@@ -44,8 +48,8 @@ pub(crate) struct Block {
     pub(crate) cells: Vec<String>,
 }
 
-/// The networks of the plan.
-pub(crate) fn networks(plan: &Plan) -> Vec<Described> {
+/// The networks of the plan, with their known answers.
+pub(crate) fn networks(plan: &Plan, calibrations: &[NetworkCalibration]) -> Vec<Described> {
     plan.networks
         .iter()
         .map(|network| Described {
@@ -53,8 +57,27 @@ pub(crate) fn networks(plan: &Plan) -> Vec<Described> {
             title: clean_line(&network.title),
             what: clean_line(&model::network::describe(network)),
             source: clean_line(&network.source),
+            measured: calibrations
+                .iter()
+                .find(|calibration| calibration.network == network.name)
+                .map(known_answers)
+                .unwrap_or_default(),
         })
         .collect()
+}
+
+/// What a network did to streams of known answers, in a line.
+fn known_answers(found: &NetworkCalibration) -> String {
+    let stream = |way: &str, stream: &StreamCalibration| {
+        let rate = stream.rate.as_ref().map(|rate| {
+            #[expect(clippy::cast_precision_loss, reason = "rates below 2^53 are exact")]
+            let measured = rate.measured_bits_per_s as f64;
+            format!("{}, ", format_rate(measured))
+        });
+        let loss = &stream.loss;
+        format!("{way} {}{} of {} packets lost", rate.unwrap_or_default(), loss.lost, loss.sent)
+    };
+    format!("{}; {}", stream("up", &found.up), stream("down", &found.down))
 }
 
 /// The workloads of the plan.
@@ -76,7 +99,13 @@ pub(crate) fn workloads(plan: &Plan) -> Vec<Described> {
                     format!("{}, {}", schedule.describe(), text::count(paths.len(), "path", "paths")),
                 ),
             };
-            Described { name: clean_line(&named.name), title, what, source: String::new() }
+            Described {
+                name: clean_line(&named.name),
+                title,
+                what,
+                source: String::new(),
+                measured: String::new(),
+            }
         })
         .collect()
 }

@@ -178,7 +178,7 @@ fn page(view: &View<'_>, drawings: &[DrawnFigure], tables: &[Table]) -> Page {
         method: Method {
             topology: number_panels("topology", &method::topology(view)),
             servers: text::list(&plan.servers.iter().map(|server| clean_line(server)).collect::<Vec<_>>()),
-            networks: method::networks(plan),
+            networks: method::networks(plan, &summary.networks),
             workloads: method::workloads(plan),
             pins: method::pins(plan),
             order_words: method::order_words(plan),

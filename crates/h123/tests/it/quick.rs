@@ -195,7 +195,9 @@ fn north_carolina_is_valid_but_for_the_few_runs() {
     expect_undisturbed(|summaries| {
         let is_sound = |cell: &Value| {
             matches!(cell["status"].as_str(), Some("valid" | "doubt"))
-                && ["emulation", "calibration"].iter().all(|name| check(cell, name)["result"] == "pass")
+                && ["emulation", "calibration", "network_rate", "network_loss"]
+                    .iter()
+                    .all(|name| check(cell, name)["result"] == "pass")
         };
         let cells =
             Variant::ALL.iter().flat_map(|variant| ["small", "large"].map(|page| (variant.name(), page)));
@@ -249,6 +251,7 @@ fn the_result_folder_is_complete_and_can_be_reported_again() {
     for file in [
         "plan.json",
         "environment.json",
+        "calibrations.json",
         "summary.json",
         "report.html",
         "samples/requests.parquet",

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use lab::{Lab, LabError, Node, PairSpec};
 use model::Pins;
+use model::network::Loss;
 use socket2::SockRef;
 
 use crate::help::{MS, network, pair, wait_until};
@@ -29,6 +30,33 @@ pub(crate) fn round_trips_are_as_configured() {
         let report = lab.reports().unwrap().remove(0);
         assert_eq!((report.up.packets_in, report.down.packets_in), (0, 0), "calibration is counted apart");
     }
+}
+
+/// Loss is by number and so the same on any machine; a rate cannot be exceeded, and a busy machine falls short of it.
+pub(crate) fn rate_and_loss_have_known_answers() {
+    const RATE: u64 = 20_000_000;
+    let bursts = Loss::GilbertElliott { p: 0.02, r: 0.25, h: 0.1, k: 0.999 };
+    let mut network = network(20 * MS, Some(RATE), 0.03);
+    network.down.loss = bursts;
+    let lab = pair(&network);
+    let found = lab.calibrate_network().unwrap().unwrap();
+    assert_eq!(found.network, "test");
+    for (stream, share) in [(&found.up, 0.03), (&found.down, bursts.mean_share())] {
+        let loss = &stream.loss;
+        assert_eq!(loss.sent, 10_000);
+        assert!((loss.expected - 10_000.0 * share).abs() < 1e-6, "{loss:?}");
+        #[expect(clippy::cast_precision_loss, reason = "thousands")]
+        let off = (loss.lost as f64 - loss.expected).abs();
+        assert!(off <= 4.0 * loss.deviation, "{loss:?}");
+        let rate = stream.rate.as_ref().unwrap();
+        assert_eq!(rate.expected_bits_per_s, RATE);
+        assert!(rate.measured_bits_per_s <= RATE + RATE / 100, "{rate:?}: faster than the link");
+        assert!(rate.measured_bits_per_s >= RATE / 2, "{rate:?}: slower than the link by far");
+    }
+    let again = lab.calibrate_network().unwrap().unwrap();
+    assert_eq!((again.up.loss, again.down.loss), (found.up.loss, found.down.loss), "the same seed");
+    let report = lab.reports().unwrap().remove(0);
+    assert_eq!((report.up.packets_in, report.down.packets_in), (0, 0), "calibration is counted apart");
 }
 
 pub(crate) fn an_echo_over_both_families() {
@@ -157,6 +185,7 @@ pub(crate) fn the_seed_decides_what_is_lost() {
             .unwrap();
         if calibrates {
             lab.calibrate(5).unwrap();
+            lab.calibrate_network().unwrap();
         }
         let (client, server) = (socket(lab.client()), socket(lab.server()));
         for number in 0..200_u8 {

@@ -8,7 +8,9 @@ use analysis::summary::{
 };
 use model::assignment::Workload;
 use model::error::Source;
+use model::network::Direction;
 use model::plan::{Cell, ClientGroup, Level, NamedWorkload, Plan, PlannedRun, ServerChain};
+use model::record::{LossCalibration, NetworkCalibration, RateCalibration, StreamCalibration};
 use model::{Network, Page, Pins, Variant};
 use report::{ConnectionTrace, Input, RequestTrace, RunTrace, Terminal};
 use serde_json::{Value, json};
@@ -228,9 +230,24 @@ fn summary(plan: &Plan) -> Summary {
         margin_share: plan.margin_share,
         runs_planned: 100,
         runs_stored: 100,
+        networks: plan.networks.iter().map(calibrated).collect(),
         cells,
         comparisons,
     }
+}
+
+/// A network's known answers as they are: a little below the rate, and lost by chance.
+fn calibrated(network: &Network) -> NetworkCalibration {
+    let stream = |direction: &Direction| StreamCalibration {
+        rate: direction.rate.constant_bits_per_s().map(|rate| RateCalibration {
+            expected_bits_per_s: rate,
+            offered_bits_per_s: rate * 115 / 100,
+            measured_bits_per_s: rate / 1000 * 999,
+            packets: 1_000,
+        }),
+        loss: LossCalibration { sent: 10_000, lost: 97, expected: 100.0, deviation: 10.0 },
+    };
+    NetworkCalibration { network: network.name.clone(), up: stream(&network.up), down: stream(&network.down) }
 }
 
 fn cell_summary(plan: &Plan, cell: &Cell, random: &mut Random) -> CellSummary {

@@ -36,6 +36,9 @@ pub(crate) fn fabricated() -> Fabricated {
             spoil(index, text);
         }
     }
+    for (found, network) in summary.networks.iter_mut().zip(&plan.networks) {
+        found.network.clone_from(&network.name);
+    }
     for (index, workload) in plan.workloads.iter_mut().enumerate() {
         spoil(index, &mut workload.name);
     }

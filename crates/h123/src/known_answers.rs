@@ -1,0 +1,58 @@
+//! Every network of a study held against its known answers, once, before its first run.
+
+use anyhow::{Context, Result};
+use lab::{Lab, PairSpec};
+use model::Plan;
+use model::record::NetworkCalibration;
+use store::ResultFolder;
+
+use crate::terminal::note;
+
+/// The file of a result that holds them.
+const FILE: &str = "calibrations.json";
+
+/// The networks of a study that were measured so far.
+pub(crate) struct KnownAnswers {
+    found: Vec<NetworkCalibration>,
+    /// Networks that could not be measured; their runs fail and say why, so it is not tried again before each.
+    failed: Vec<usize>,
+}
+
+impl KnownAnswers {
+    /// Those that a result holds already.
+    pub(crate) fn of(folder: &ResultFolder) -> Self {
+        KnownAnswers { found: stored(folder), failed: Vec::new() }
+    }
+
+    /// Measures rate and loss of a network of the plan in a lab of its own, unless that was done before, and stores them.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub(crate) fn measure(
+        &mut self,
+        plan: &Plan,
+        index: usize,
+        emulator_cpu: Option<usize>,
+        folder: &ResultFolder,
+    ) -> Result<()> {
+        let network = &plan.networks[index];
+        if self.found.iter().any(|found| found.network == network.name) || self.failed.contains(&index) {
+            return Ok(());
+        }
+        let seed = plan.seed.wrapping_add(index as u64);
+        let lab = Lab::pair(PairSpec { network, pins: &plan.pins, seed, emulator_cpu });
+        match lab.and_then(|lab| lab.calibrate_network()) {
+            Ok(calibration) => self.found.extend(calibration),
+            Err(error) => {
+                self.failed.push(index);
+                note(false, &format!("the network `{}` was not calibrated: {error}", network.name));
+            }
+        }
+        folder.write_json(FILE, &self.found).context("the calibration could not be stored")
+    }
+}
+
+/// What a result holds of them; nothing where its networks were not emulated.
+pub(crate) fn stored(folder: &ResultFolder) -> Vec<NetworkCalibration> {
+    folder.read_json(FILE).unwrap_or_default()
+}

@@ -1,0 +1,73 @@
+//! Known answers of an emulated network: its round trip before each run, its rates and losses once.
+
+use model::Network;
+use model::network::Direction;
+use model::record::{Calibration, NetworkCalibration, StreamCalibration};
+use path::{Seeds, Way};
+
+use crate::error::LabError;
+use crate::node::Node;
+use crate::streams::Train;
+use crate::{Lab, Link, probe};
+
+impl Lab {
+    /// Measures round trips on the empty path, over the part of the network that leaves nothing to chance (delay and
+    /// constant rate); `None` where nothing is emulated, or by several links. It uses up none of the run's randomness.
+    ///
+    /// # Errors
+    /// The emulator or a probe's socket failed.
+    pub fn calibrate(&self, probes: u32) -> Result<Option<Calibration>, LabError> {
+        let [link] = self.links.as_slice() else { return Ok(None) };
+        let certain = link.network.certain();
+        link.emulator.restart(certain.clone(), seeds(link))?;
+        let calibration = probe::round_trips(self.client(), self.server(), &certain, probes)?;
+        self.begin_measuring()?;
+        Ok(Some(calibration))
+    }
+
+    /// Measures rate and loss against their known answers, each alone, in both directions; `None` where nothing is
+    /// emulated, or by several links. It takes up to some seconds and uses up none of the run's randomness.
+    ///
+    /// # Errors
+    /// The emulator or a socket failed.
+    pub fn calibrate_network(&self) -> Result<Option<NetworkCalibration>, LabError> {
+        let [link] = self.links.as_slice() else { return Ok(None) };
+        let network = &link.network;
+        let up = link.known_answers(&network.up, [self.client(), self.server()])?;
+        let down = link.known_answers(&network.down, [self.server(), self.client()])?;
+        self.begin_measuring()?;
+        Ok(Some(NetworkCalibration { network: network.name.clone(), up, down }))
+    }
+}
+
+impl Link {
+    fn known_answers(
+        &self,
+        direction: &Direction,
+        [from, to]: [&Node; 2],
+    ) -> Result<StreamCalibration, LabError> {
+        let alone = |direction: &Direction| {
+            let (up, down) = (direction.clone(), direction.clone());
+            self.emulator.restart(Network { up, down, ..Network::default() }, seeds(self))
+        };
+        let certain = direction.certain();
+        let rate = match Train::of_rate(&certain, self.mtu_bytes) {
+            Some(train) => {
+                alone(&certain)?;
+                train.rate(&certain, &train.send(from, to)?)
+            }
+            None => None,
+        };
+        let (loss, lost_packets) = (direction.loss, direction.lost_packets.clone());
+        let losing = Direction { loss, lost_packets, ..Direction::default() };
+        alone(&losing)?;
+        let train = Train::of_loss(&losing);
+        let loss = train.loss(&losing, &train.send(from, to)?);
+        Ok(StreamCalibration { rate, loss })
+    }
+}
+
+/// The calibration's own randomness.
+fn seeds(link: &Link) -> [Seeds; 2] {
+    [Way::Up, Way::Down].map(|way| Seeds::calibration(link.seed, way))
+}
