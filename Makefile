@@ -1,7 +1,7 @@
 # Two targets do everything: `make run` and `make test`.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test needs fmt lint deny bench-peers bench-load
+.PHONY: help run test needs fmt lint deny bench-peers bench-load bench-lab
 
 help: ## what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,3 +38,6 @@ bench-load: ## h123 load on its own: schedule, memory, threads (about 5 minutes 
 	@./scripts/install-bench-needs.sh
 	cargo build --release --locked -p h123 -p bench-peers
 	./target/release/bench-peers alone $(ARGS)
+
+bench-lab: ## the emulated link: its errors, its throughput, what a packet costs (about 2 minutes on a quiet machine)
+	cargo bench --locked -p lab --bench link

@@ -10,6 +10,8 @@ needs=(
     "chromium|chromium|the test that opens the report in a browser"
     "ping|iputils-ping|the tests of commands inside a lab"
     "curl|curl|the tests of commands inside a lab"
+    "ip|iproute2|the test of a handover inside a lab"
+    "tshark|tshark|the tests that read captures"
     "setpriv|util-linux|the test that runs as an unprivileged user"
 )
 

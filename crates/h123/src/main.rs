@@ -11,6 +11,7 @@ mod load_limits;
 mod load_options;
 mod load_output;
 mod load_plan;
+mod pcap;
 mod places;
 mod progress;
 mod protocol_options;

@@ -62,6 +62,10 @@ pub(crate) struct ProtocolArgs {
     /// Move to this local address
     #[arg(long, value_name = "IP", help_heading = HTTP3, requires = "migrate_at")]
     pub(crate) migrate_to: Option<IpAddr>,
+    /// Whenever a local address goes away, every connection moves to a new socket: for `h123 lab` on a network with
+    /// handovers, and for machines that change networks
+    #[arg(long, help_heading = HTTP3)]
+    pub(crate) follow_addresses: bool,
 }
 
 impl ProtocolArgs {
@@ -88,7 +92,8 @@ impl ProtocolArgs {
             ("--quic-datagram", self.quic_datagram.is_some()),
             ("--no-gso", self.no_gso),
         ];
-        let of_quic = [("--migrate-at", self.migrate_at.is_some())];
+        let of_quic =
+            [("--migrate-at", self.migrate_at.is_some()), ("--follow-addresses", self.follow_addresses)];
         for (options, fits, expected) in [
             (&of_tls[..], variant.is_encrypted(), "expected it with h1s, h2 or h3"),
             (&of_both, is_multiplexed, "expected it with h2c, h2 or h3: HTTP/1.1 has no windows of its own"),
@@ -156,6 +161,7 @@ impl ProtocolArgs {
             qpack_blocked_streams: self.qpack_blocked,
             single_datagrams: self.no_gso,
             migration: self.migrate_at.map(|after_ns| Migration { after_ns, to: self.migrate_to }),
+            follows_addresses: self.follow_addresses,
         }
     }
 }
@@ -220,6 +226,11 @@ mod tests {
             "found --migrate-at 5s in a test of 5s, expected a time before its end"
         );
         assert!(fault(&late, Variant::H2).ends_with("a TCP connection cannot move"));
+        let follow = ProtocolArgs { follow_addresses: true, ..none };
+        assert!(
+            fault(&follow, Variant::H1s)
+                .starts_with("found --follow-addresses with h1s, expected it with h3")
+        );
         let blocked = ProtocolArgs { qpack_blocked: Some(5), qpack_table: Some(0), ..none };
         assert!(fault(&blocked, Variant::H3).contains("without --qpack-table"));
     }

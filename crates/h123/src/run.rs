@@ -19,6 +19,7 @@ use drive::client::{ClientOutcome, Limits};
 use drive::{Adapter, Authority, RunningServer, StartSpec, Support};
 use lab::{Lab, LabError, PairSpec};
 use model::assignment::{ASSIGNMENT_VERSION, Assignment};
+use model::options::Options;
 use model::plan::ClientGroup;
 use model::sample::{FailureKind, Outcome};
 use model::{Cell, Page, Plan, PlannedRun, RunRecord, Variant};
@@ -34,6 +35,9 @@ const CALIBRATION_PROBES: u32 = 7;
 const SERVER_NAME: &str = "server.h123.test";
 /// Worker threads or processes of a server: the client and the emulator need the other core.
 const SERVER_THREADS: usize = 1;
+/// What was on the link, in the run's folder of logs, and beside it the keys that TLS and QUIC agreed on.
+const CAPTURE: &str = "client-server.pcapng";
+const KEYS: &str = "keys.log";
 /// A client ends itself at the run's limit; it is killed so much later.
 const CLIENT_GRACE: Duration = Duration::from_secs(2);
 /// A server whose clients met failures gets so long to turn out dead.
@@ -59,6 +63,8 @@ pub(crate) struct Study<'a> {
     pub(crate) pages: Vec<Page>,
     /// The same pages as files, for servers that serve a folder.
     pub(crate) content: PathBuf,
+    /// Whether what was on each run's link is kept, with the keys to read it.
+    pub(crate) pcap: bool,
     /// Set when the user wants to stop.
     pub(crate) stop: &'a AtomicBool,
 }
@@ -119,6 +125,9 @@ impl Study<'_> {
         });
         let mut server = server?;
         record.calibration = calibration.map_err(|error| lab_failed(&error))?;
+        if self.pcap {
+            lab.begin_capture(&logs.join(CAPTURE)).map_err(|error| lab_failed(&error))?;
+        }
         lab.begin_measuring().map_err(|error| lab_failed(&error))?;
         server.begin_measuring();
         let mut outcome = Ok(());
@@ -132,6 +141,7 @@ impl Study<'_> {
             }
         }
         record.links = lab.reports().map_err(|error| lab_failed(&error))?;
+        lab.end_capture().map_err(|error| lab_failed(&error))?;
         if record.samples.iter().any(|sample| !sample.outcome.is_ok()) {
             server.wait_for_end(DYING).map_err(|error| tool_failed(FailureKind::Server, &error))?;
         }
@@ -208,6 +218,18 @@ impl Study<'_> {
         adapter.start(lab.server(), &spec)
     }
 
+    /// What the network asks of the clients, to follow its handovers, and whoever wants to read what was on the link.
+    fn options_on(&self, cell: &Cell, logs: &Path) -> Options {
+        let mut options = Options::default();
+        let timeline = &self.plan.network_of(cell).timeline;
+        options.protocols.follows_addresses = self.emulated && timeline.iter().any(|change| change.handover);
+        options.protocols.tls.key_log = self.pcap.then(|| {
+            let keys = logs.join(KEYS);
+            std::path::absolute(&keys).unwrap_or(keys).to_string_lossy().into_owned()
+        });
+        options
+    }
+
     fn drive_clients(
         &self,
         lab: &Lab,
@@ -222,7 +244,7 @@ impl Study<'_> {
             return Err(Outcome::failed(FailureKind::Server, reason));
         };
         let assignment = Assignment {
-            options: model::options::Options::default(),
+            options: self.options_on(cell, logs),
             version: ASSIGNMENT_VERSION,
             group: group.group,
             node: group.node.clone(),

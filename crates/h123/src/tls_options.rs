@@ -13,7 +13,7 @@ use model::tls::{ClientCertificate, OfferedSuite, TlsOffer, TlsOptions};
 use crate::exit::UsageError;
 
 /// The variable that programs with TLS take the name of a file for their secrets from.
-const KEY_LOG_VARIABLE: &str = "SSLKEYLOGFILE";
+pub(crate) const KEY_LOG_VARIABLE: &str = "SSLKEYLOGFILE";
 
 /// Versions, suites, groups and the client's own certificate.
 #[derive(Args, Clone, Debug, Default)]

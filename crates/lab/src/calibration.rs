@@ -21,7 +21,7 @@ impl Lab {
         let certain = link.network.certain();
         link.emulator.restart(certain.clone(), seeds(link))?;
         let calibration = probe::round_trips(self.client(), self.server(), &certain, probes)?;
-        self.begin_measuring()?;
+        link.restart()?;
         Ok(Some(calibration))
     }
 
@@ -35,7 +35,7 @@ impl Lab {
         let network = &link.network;
         let up = link.known_answers(&network.up, [self.client(), self.server()])?;
         let down = link.known_answers(&network.down, [self.server(), self.client()])?;
-        self.begin_measuring()?;
+        link.restart()?;
         Ok(Some(NetworkCalibration { network: network.name.clone(), up, down }))
     }
 }

@@ -1,8 +1,10 @@
 //! The emulated link: a thread between two interfaces that forwards frames as [`path::Path`] says.
 
+pub(crate) mod capture;
 mod clock;
 mod engine;
 mod histogram;
+mod pcapng;
 mod port;
 pub(crate) mod priority;
 mod spin;
@@ -13,6 +15,7 @@ use std::sync::mpsc;
 use model::Network;
 use model::record::LinkReport;
 
+use capture::Tap;
 pub(crate) use clock::{monotonic_ns, nanoseconds};
 use engine::{Command, Engine};
 use path::Seeds;
@@ -102,8 +105,8 @@ impl Connected {
 
 impl Emulator {
     /// Begins anew with this network, at the start of its timeline, and seeds (up, down); all counters become zero, what is
-    /// on the way is dropped.
-    pub(crate) fn restart(&self, network: Network, seeds: [Seeds; 2]) -> Result<(), LabError> {
+    /// on the way is dropped. Returns when that start was, in nanoseconds of the monotonic clock.
+    pub(crate) fn restart(&self, network: Network, seeds: [Seeds; 2]) -> Result<u64, LabError> {
         let (done, answer) = mpsc::sync_channel(1);
         self.send(Command::Restart { network: Box::new(network), seeds, done });
         answer.recv().map_err(|_| LabError::ThreadEnded { thread: THREAD.to_owned() })
@@ -114,6 +117,11 @@ impl Emulator {
         let (answer, receiver) = mpsc::sync_channel(1);
         self.send(Command::Report { answer });
         receiver.recv().map_err(|_| LabError::ThreadEnded { thread: THREAD.to_owned() })?
+    }
+
+    /// From now on tells a capture of every frame, or nobody.
+    pub(crate) fn tap(&self, tap: Option<Tap>) {
+        self.send(Command::Capture { tap });
     }
 
     fn send(&self, command: Command) {

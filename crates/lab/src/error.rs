@@ -6,14 +6,9 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LabError {
-    /// The network asks for what this lab cannot do.
-    #[error("the network `{network}` has {what}, which this lab cannot do: expected a network without it")]
-    Unsupported {
-        /// The network's name.
-        network: String,
-        /// What it asks for.
-        what: &'static str,
-    },
+    /// The topology has no room for a network's handovers.
+    #[error("{0}")]
+    Moves(#[from] model::topology::MovesError),
     /// This machine or user may not build labs.
     #[error("{0}")]
     Missing(#[from] crate::capability::Missing),

@@ -12,6 +12,7 @@ mod calibration;
 pub mod capability;
 mod emulator;
 mod error;
+mod handover;
 mod link;
 mod mounts;
 mod netlink;
@@ -27,13 +28,17 @@ mod sysctl;
 mod terminal;
 mod worker;
 
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
 use model::record::LinkReport;
 use model::{Network, Pins, Topology};
 use path::{Seeds, Way};
 
 pub use capability::{Access, Capability, Missing, enter, probe, several_users};
-use emulator::Emulator;
+use emulator::{Emulator, capture};
 pub use error::LabError;
+use handover::Handovers;
 pub use mounts::OwnFile;
 pub use node::{Addresses, CpuUsage, Node};
 pub use process::{Exit, Input, Output, Process, Program};
@@ -48,6 +53,7 @@ pub struct Lab {
     links: Vec<Link>,
     client: usize,
     server: usize,
+    capture: Mutex<Option<capture::Writer>>,
 }
 
 /// What a lab is made of.
@@ -80,10 +86,13 @@ pub struct PairSpec<'a> {
 #[derive(Debug)]
 struct Link {
     name: String,
+    /// The nodes at its ends.
+    ends: [String; 2],
     network: Network,
     seed: u64,
     mtu_bytes: u32,
     emulator: Emulator,
+    handovers: Option<Handovers>,
 }
 
 impl Lab {
@@ -104,11 +113,9 @@ impl Lab {
     pub fn build(spec: LabSpec<'_>) -> Result<Lab, LabError> {
         capability::require()?;
         let LabSpec { topology, pins, seed, emulator_cpu } = spec;
-        for network in topology.links.iter().filter_map(|link| link.network.as_ref()) {
-            if network.timeline.iter().any(|change| change.handover) {
-                return Err(LabError::Unsupported { network: network.name.clone(), what: "a handover" });
-            }
-        }
+        let mut topology = topology.clone();
+        let moves = topology.moves()?;
+        topology.expect(&moves);
         // All at once: most of the time is the kernel's.
         let emulators = topology
             .links
@@ -138,15 +145,29 @@ impl Lab {
         for (index, link, network, emulator) in connected {
             let seed = link_seed(seed, index);
             let emulator = emulator.start(network.clone(), run_seeds(seed), emulator_cpu)?;
-            let (name, network) = (link.name.clone(), network.clone());
-            links.push(Link { name, network, seed, mtu_bytes: pins.mtu_bytes, emulator });
+            let moves = moves.iter().find(|moves| moves.link == index).cloned();
+            let handovers = moves
+                .map(|moves| {
+                    let node = moves.end.0;
+                    Handovers::new(&nodes[node], &topology.nodes[node], moves, pins)
+                })
+                .transpose()?;
+            links.push(Link {
+                name: link.name.clone(),
+                ends: link.ends.map(|(node, _)| topology.nodes[node].name.clone()),
+                network: network.clone(),
+                seed,
+                mtu_bytes: pins.mtu_bytes,
+                emulator,
+                handovers,
+            });
         }
         for pending in configured {
             pending.wait()??;
         }
         let client = topology.position("client").unwrap_or(0);
         let server = topology.position("server").unwrap_or(nodes.len() - 1);
-        Ok(Lab { nodes, links, client, server })
+        Ok(Lab { nodes, links, client, server, capture: Mutex::default() })
     }
 
     /// Both nodes are this machine, joined by its loopback: nothing is emulated, there are no reports and there is no
@@ -156,7 +177,7 @@ impl Lab {
     /// No thread can be started.
     pub fn loopback() -> Result<Lab, LabError> {
         let nodes = vec![Node::direct("client")?, Node::direct("server")?];
-        Ok(Lab { nodes, links: Vec::new(), client: 0, server: 1 })
+        Ok(Lab { nodes, links: Vec::new(), client: 0, server: 1, capture: Mutex::default() })
     }
 
     /// Whether there is an emulated network between nodes.
@@ -184,23 +205,74 @@ impl Lab {
         self.nodes.iter().find(|node| node.name() == name)
     }
 
-    /// Counters begin at zero, the network's timeline at its start and its randomness at its seed.
+    /// Counters begin at zero, the networks' timelines at their start and their randomness at its seed. Handovers happen from
+    /// then on, and only then.
     ///
     /// # Errors
-    /// The emulator ended.
+    /// An emulator ended, or a handover before failed.
     pub fn begin_measuring(&self) -> Result<(), LabError> {
-        self.links
-            .iter()
-            .try_for_each(|link| link.emulator.restart(link.network.clone(), run_seeds(link.seed)))
+        for link in &self.links {
+            let start_ns = link.restart()?;
+            if let Some(handovers) = &link.handovers {
+                handovers.begin(&link.network, start_ns)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes every frame of the emulated links to a pcapng file from now on: where it left a node, where it reached one, and
+    /// what was lost with the reason as a comment. Nothing is written where nothing is emulated.
+    ///
+    /// An interface of the file has its node's name, after the link's where there are several links.
+    ///
+    /// # Errors
+    /// The file cannot be made, or the one before could not be written.
+    pub fn begin_capture(&self, path: &Path) -> Result<(), LabError> {
+        self.end_capture()?;
+        if self.links.is_empty() {
+            return Ok(());
+        }
+        let is_alone = self.links.len() == 1;
+        let sides = |link: &Link| {
+            link.ends
+                .each_ref()
+                .map(|node| if is_alone { node.clone() } else { format!("{}:{node}", link.name) })
+        };
+        let sides: Vec<[String; 2]> = self.links.iter().map(sides).collect();
+        let (taps, writer) = capture::begin(path, &sides)?;
+        *self.capture.lock().unwrap_or_else(PoisonError::into_inner) = Some(writer);
+        self.links.iter().zip(taps).for_each(|(link, tap)| link.emulator.tap(Some(tap)));
+        Ok(())
+    }
+
+    /// Ends the file of [`Lab::begin_capture`]; without this it is ended with the lab.
+    ///
+    /// # Errors
+    /// The file could not be written.
+    pub fn end_capture(&self) -> Result<(), LabError> {
+        let writer = self.capture.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(writer) = writer else { return Ok(()) };
+        self.links.iter().for_each(|link| link.emulator.tap(None));
+        writer.finish()
     }
 
     /// What each link did since [`Lab::begin_measuring`]; empty where nothing is emulated.
     ///
     /// # Errors
-    /// The emulator ended, or saw a frame longer than the link allows.
+    /// The emulator ended, or saw a frame longer than the link allows, or a handover failed.
     pub fn reports(&self) -> Result<Vec<LinkReport>, LabError> {
-        let report = |link: &Link| Ok(LinkReport { link: link.name.clone(), ..link.emulator.report()? });
+        let report = |link: &Link| {
+            link.handovers.as_ref().map_or(Ok(()), Handovers::check)?;
+            Ok(LinkReport { link: link.name.clone(), ..link.emulator.report()? })
+        };
         self.links.iter().map(report).collect()
+    }
+}
+
+impl Link {
+    /// Begins anew as its network says; returns when that was, in nanoseconds of the monotonic clock.
+    fn restart(&self) -> Result<u64, LabError> {
+        self.emulator.restart(self.network.clone(), run_seeds(self.seed))
     }
 }
 

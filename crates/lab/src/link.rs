@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
 use model::Pins;
-use model::topology::{Role, TopologyNode};
+use model::topology::{self, Role, TopologyNode};
 
 use crate::error::{LabError, Step};
 use crate::netlink::{Mac, Netlink, Route, Veth};
@@ -100,26 +100,68 @@ pub(crate) fn configure(node: &TopologyNode, pins: &Pins) -> Result<(), LabError
     }
     // Those of its own networks come first: a router must be known to be on one of them.
     for route in node.routes.iter().filter(|route| is_known(&route.network)) {
-        let congestion_control = pins.congestion_control.name();
-        let route = Route {
-            index: indices.get(route.interface).copied().ok_or(std::io::ErrorKind::NotFound).step(what)?,
-            network: route.network,
-            prefix: route.prefix,
-            via: route.via,
-            source: route.source,
-            congestion_control,
-            initial_window_packets: pins.initial_window_packets,
-        };
-        netlink.add_route(&route).step(|| {
-            format!(
-                "adding a route with the congestion control `{congestion_control}` in the node `{}` (this kernel has \
-                 loaded: {}; `modprobe tcp_{congestion_control}` as root may add it)",
-                node.name,
-                sysctl::available_congestion_control()
-            )
-        })?;
+        let index = indices.get(route.interface).copied().ok_or(std::io::ErrorKind::NotFound).step(what)?;
+        set_route(&mut netlink, index, &node.name, route, pins)?;
     }
     Ok(())
+}
+
+/// A route with what is pinned of TCP; it takes the place of one to the same network.
+fn set_route(
+    netlink: &mut Netlink,
+    index: u32,
+    node: &str,
+    route: &topology::Route,
+    pins: &Pins,
+) -> Result<(), LabError> {
+    let congestion_control = pins.congestion_control.name();
+    let route = Route {
+        index,
+        network: route.network,
+        prefix: route.prefix,
+        via: route.via,
+        source: route.source,
+        congestion_control,
+        initial_window_packets: pins.initial_window_packets,
+    };
+    netlink.set_route(&route).step(|| {
+        format!(
+            "adding a route with the congestion control `{congestion_control}` in the node `{node}` (this kernel has \
+             loaded: {}; `modprobe tcp_{congestion_control}` as root may add it)",
+            sysctl::available_congestion_control()
+        )
+    })
+}
+
+/// What has to be known of a host's end of a link to change its address there.
+#[derive(Clone, Debug)]
+pub(crate) struct Mover {
+    /// The host's name.
+    pub(crate) node: String,
+    /// Its interface.
+    pub(crate) interface: String,
+    /// Its routes over that interface.
+    pub(crate) routes: Vec<topology::Route>,
+    /// Of TCP over those routes.
+    pub(crate) pins: Pins,
+}
+
+/// Changes one of a host's addresses, from a thread in it: the new one is there and routes lead from it before the old one
+/// goes. Addresses come with the lengths of their prefixes.
+pub(crate) fn change_address(mover: &Mover, old: (IpAddr, u8), new: (IpAddr, u8)) -> Result<(), LabError> {
+    if !is_known(&new.0) {
+        return Ok(());
+    }
+    let Mover { node, interface, routes, pins } = mover;
+    let what = || format!("moving the node `{node}` from {} to {}", old.0, new.0);
+    let index = interface_index(interface).step(what)?;
+    let mut netlink = Netlink::open().step(what)?;
+    netlink.add_address(index, new.0, new.1).step(what)?;
+    for route in routes.iter().filter(|route| route.network.is_ipv4() == new.0.is_ipv4()) {
+        let route = topology::Route { source: new.0, ..*route };
+        set_route(&mut netlink, index, node, &route, pins)?;
+    }
+    netlink.remove_address(index, old.0, old.1).step(what)
 }
 
 /// Whether this kernel knows the address's family.

@@ -119,19 +119,12 @@ impl Netlink {
 
     /// Adds an address without the route that the kernel would add with it.
     pub(crate) fn add_address(&mut self, index: u32, address: IpAddr, prefix: u8) -> io::Result<()> {
-        let mut message = AddressMessage::default();
-        message.header.family = family(address);
-        message.header.prefix_len = prefix;
-        message.header.scope = AddressScope::Universe;
-        message.header.index = index;
-        message.attributes = vec![
-            AddressAttribute::Local(address),
-            AddressAttribute::Address(address),
-            AddressAttribute::Flags(
-                AddressFlags::Noprefixroute | AddressFlags::Nodad | AddressFlags::Permanent,
-            ),
-        ];
+        let message = address_message(index, address, prefix);
         self.request(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL)
+    }
+
+    pub(crate) fn remove_address(&mut self, index: u32, address: IpAddr, prefix: u8) -> io::Result<()> {
+        self.request(RouteNetlinkMessage::DelAddress(address_message(index, address, prefix)), 0)
     }
 
     /// A neighbour that is never asked for.
@@ -164,8 +157,8 @@ impl Netlink {
         self.request(RouteNetlinkMessage::NewNeighbour(message), NLM_F_CREATE | NLM_F_REPLACE)
     }
 
-    /// A route with TCP's congestion control and initial window.
-    pub(crate) fn add_route(&mut self, route: &Route<'_>) -> io::Result<()> {
+    /// A route with TCP's congestion control and initial window; it takes the place of one to the same network.
+    pub(crate) fn set_route(&mut self, route: &Route<'_>) -> io::Result<()> {
         let Route { index, network, prefix, via, source, congestion_control, initial_window_packets } =
             *route;
         let mut algorithm = congestion_control.as_bytes().to_vec();
@@ -188,7 +181,7 @@ impl Netlink {
             ]),
         ];
         message.attributes.extend(via.map(|router| RouteAttribute::Gateway(router.into())));
-        self.request(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_EXCL)
+        self.request(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_REPLACE)
     }
 
     fn request(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
@@ -213,6 +206,20 @@ impl Netlink {
             )),
         }
     }
+}
+
+fn address_message(index: u32, address: IpAddr, prefix: u8) -> AddressMessage {
+    let mut message = AddressMessage::default();
+    message.header.family = family(address);
+    message.header.prefix_len = prefix;
+    message.header.scope = AddressScope::Universe;
+    message.header.index = index;
+    message.attributes = vec![
+        AddressAttribute::Local(address),
+        AddressAttribute::Address(address),
+        AddressAttribute::Flags(AddressFlags::Noprefixroute | AddressFlags::Nodad | AddressFlags::Permanent),
+    ];
+    message
 }
 
 const fn family(address: IpAddr) -> AddressFamily {

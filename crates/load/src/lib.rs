@@ -3,6 +3,7 @@
 //! Pacer and workload say *when* and *what* (crate `workload`), the engine *which bytes* (crate `engine`), the
 //! transport moves them, the recorder appends a row. This crate knows no namespaces: it runs wherever it is started.
 
+mod addresses;
 mod check;
 mod clock;
 mod connection;

@@ -1,24 +1,82 @@
 //! QUIC connections that move to a new local address in the middle of their work (RFC 9000, section 9).
 
+use std::os::fd::OwnedFd;
+
+use anyhow::{Context, Result};
+use model::options::ProtocolOptions;
 use model::sample::Moved;
 use model::tally::Unmoved;
+use model::variant::Variant;
 use rustix::event::epoll;
 
+use crate::addresses::AddressWatch;
 use crate::transport::{Socket, failure_of};
 use crate::worker::Worker;
 
+/// The watch's number among the sockets: no connection ever has it.
+pub(crate) const WATCH_KEY: u64 = u64::MAX;
 /// So many reasons for not moving are told apart; further ones are counted with the last.
 const MOST_REASONS: usize = 16;
 
+/// When QUIC connections move, and what came of it.
+pub(crate) struct Moves {
+    /// When they are to move by the clock; never is [`u64::MAX`].
+    pub(crate) at_ns: u64,
+    /// Tells of local addresses that are gone.
+    watch: Option<AddressWatch>,
+    /// Connections that were to move and stayed.
+    pub(crate) unmoved: Vec<Unmoved>,
+}
+
+impl Moves {
+    /// Those of a worker that begins now and waits for the sockets of `epoll`; only QUIC can move.
+    pub(crate) fn new(
+        options: &ProtocolOptions,
+        variant: Variant,
+        begins_ns: u64,
+        epoll: &OwnedFd,
+    ) -> Result<Moves> {
+        let mut moves = Moves { at_ns: u64::MAX, watch: None, unmoved: Vec::new() };
+        if !variant.is_quic() {
+            return Ok(moves);
+        }
+        if let Some(migration) = options.migration {
+            moves.at_ns = begins_ns.saturating_add(migration.after_ns);
+        }
+        if options.follows_addresses {
+            let what = "local addresses could not be watched";
+            let watch = AddressWatch::open().context(what)?;
+            let key = epoll::EventData::new_u64(WATCH_KEY);
+            epoll::add(epoll, &watch, key, epoll::EventFlags::IN).context(what)?;
+            moves.watch = Some(watch);
+        }
+        Ok(moves)
+    }
+}
+
 impl Worker<'_> {
-    /// Moves every QUIC connection to a socket of its own at the new address. The old sockets are closed, as when a
-    /// phone leaves a network: what is on its way to them is lost, and QUIC has to find out.
+    /// Local addresses changed: where one that connections may use has gone, they move.
+    pub(crate) fn follow(&mut self) {
+        let Some(watch) = &self.moves.watch else { return };
+        let lost = watch.lost();
+        if self.hosts.iter().any(|host| lost.has(host.target.address.ip())) {
+            self.move_all(self.clock.now_ns());
+        }
+    }
+
+    /// The move that was asked for by time.
     pub(crate) fn migrate(&mut self, now: u64) {
-        self.migrate_at_ns = u64::MAX;
+        self.moves.at_ns = u64::MAX;
         if let Some(to) = self.assignment.options.protocols.migration.and_then(|migration| migration.to) {
             // Connections that are opened from now on begin there.
             self.sources = vec![to];
         }
+        self.move_all(now);
+    }
+
+    /// Moves every QUIC connection to a socket of its own at the new address. The old sockets are closed, as when a
+    /// phone leaves a network: what is on its way to them is lost, and QUIC has to find out.
+    fn move_all(&mut self, now: u64) {
         for key in 0..self.conns.len() {
             if self.conns[key].is_none() {
                 continue;
@@ -31,11 +89,11 @@ impl Worker<'_> {
     }
 
     fn stayed(&mut self, reason: String) {
-        if let Some(known) = self.unmoved.iter_mut().find(|known| known.reason == reason) {
+        if let Some(known) = self.moves.unmoved.iter_mut().find(|known| known.reason == reason) {
             known.connections += 1;
-        } else if self.unmoved.len() < MOST_REASONS {
-            self.unmoved.push(Unmoved { reason, connections: 1 });
-        } else if let Some(last) = self.unmoved.last_mut() {
+        } else if self.moves.unmoved.len() < MOST_REASONS {
+            self.moves.unmoved.push(Unmoved { reason, connections: 1 });
+        } else if let Some(last) = self.moves.unmoved.last_mut() {
             last.connections += 1;
         }
     }

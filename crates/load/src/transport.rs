@@ -181,6 +181,8 @@ impl Socket {
             match state.try_send(UdpSockRef::from(socket), &transmit) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                // The local address is gone: lost like any other datagram, until the connection moves or gives up.
+                Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
                 Err(error) => return Err(error),
             }
         }

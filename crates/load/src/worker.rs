@@ -8,7 +8,6 @@ use anyhow::{Context, Result};
 use engine::Connection as _;
 use model::assignment::{Assignment, ClientReport, WarmupCost, Workload};
 use model::sample::{ConnectionRow, Failure, FailureKind, Sample};
-use model::tally::Unmoved;
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 use workload::{Connections, Seeds, Work};
@@ -18,6 +17,7 @@ use crate::connection::Conn;
 use crate::host::Host;
 use crate::key_log::KeyLogFile;
 use crate::live::Live;
+use crate::migration::{Moves, WATCH_KEY};
 use crate::request::Requests;
 use crate::rows::RowSender;
 use crate::session::Session;
@@ -106,10 +106,7 @@ pub(crate) struct Worker<'a> {
     warmup: Option<WarmupCost>,
     /// Local addresses of new connections, in turn.
     pub(crate) sources: Vec<IpAddr>,
-    /// When QUIC connections move; never is [`u64::MAX`].
-    pub(crate) migrate_at_ns: u64,
-    /// Connections that were to move and stayed.
-    pub(crate) unmoved: Vec<Unmoved>,
+    pub(crate) moves: Moves,
     pub(crate) buffer: Vec<u8>,
     /// Connections that were left while there was more to read; the kernel tells of new bytes only.
     pub(crate) unread: Vec<usize>,
@@ -138,9 +135,7 @@ impl<'a> Worker<'a> {
         wait::be_punctual();
         let begins_ns = clock.now_ns();
         session.work = Work::new(&assignment.workload, options, seeds, begins_ns);
-        let migration = options.protocols.migration.filter(|_| variant.is_quic());
-        let migrate_at_ns =
-            migration.map_or(u64::MAX, |migration| begins_ns.saturating_add(migration.after_ns));
+        let moves = Moves::new(&options.protocols, variant, begins_ns, &epoll)?;
         let warmup_ends_ns = match &assignment.workload {
             Workload::Closed { warmup_ns: 0, .. }
             | Workload::Open { warmup_ns: 0, .. }
@@ -167,8 +162,7 @@ impl<'a> Worker<'a> {
             warmup_ends_ns,
             warmup: None,
             sources: options.connections.sources.clone(),
-            migrate_at_ns,
-            unmoved: Vec::new(),
+            moves,
             buffer,
             unread: Vec::new(),
             finished_ns: 0,
@@ -192,7 +186,7 @@ impl<'a> Worker<'a> {
             if is_over(&self.session) || stop.load(Ordering::Relaxed) {
                 break;
             }
-            if now >= self.migrate_at_ns {
+            if now >= self.moves.at_ns {
                 self.migrate(now);
             }
             self.dispatch(now);
@@ -349,6 +343,9 @@ impl<'a> Worker<'a> {
     }
 
     fn ready(&mut self, event: epoll::Event) {
+        if event.data.u64() == WATCH_KEY {
+            return self.follow();
+        }
         let Ok(key) = usize::try_from(event.data.u64()) else { return };
         let Some(conn) = self.conns.get_mut(key).and_then(Option::as_mut) else { return };
         let flags = event.flags;
@@ -386,7 +383,7 @@ impl<'a> Worker<'a> {
     fn wait(&mut self, events: &mut Vec<epoll::Event>, now: u64) -> Result<()> {
         let (_, next_opening) = self.session.work.opened_by(now);
         let mut until = (now + LONGEST_WAIT_NS).min(self.assignment.deadline_ns).min(self.warmup_ends_ns);
-        until = until.min(self.migrate_at_ns);
+        until = until.min(self.moves.at_ns);
         for wish in [self.timers.next(), self.session.work.next_ns(), next_opening].into_iter().flatten() {
             until = until.min(wish);
         }
@@ -460,7 +457,7 @@ impl<'a> Worker<'a> {
             tallies,
             times,
             further_connections: further.unwrap_or_default(),
-            unmoved: self.unmoved,
+            unmoved: self.moves.unmoved,
             warmup: self.warmup,
         };
         Ok(Report { samples, connections, client, rows_waited_ns })

@@ -144,6 +144,10 @@ pub struct ProtocolOptions {
     /// QUIC connections move to a new local address.
     #[serde(skip_serializing_if = "is_default")]
     pub migration: Option<Migration>,
+    /// QUIC connections continue from a new socket whenever a local address goes away: how a client of a lab follows its
+    /// handovers.
+    #[serde(skip_serializing_if = "is_default")]
+    pub follows_addresses: bool,
 }
 
 /// A client's move: every QUIC connection continues from a new socket (RFC 9000, section 9).

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{InputError, Source};
 use crate::network::Network;
 
+mod moves;
 mod resolve;
 mod routes;
 #[cfg(test)]
@@ -17,6 +18,7 @@ mod tests;
 mod words;
 mod written;
 
+pub use moves::{Moves, MovesError};
 pub use words::describe;
 
 /// Nodes and the links between them, resolved.

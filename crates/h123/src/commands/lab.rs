@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -23,7 +24,9 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use crate::exit::{Exit, UsageError};
 use crate::lab_servers::{Kitchen, V6_SUFFIX, Wanted, addresses_of};
 use crate::library::{DIRECT, network_of, topology_of};
+use crate::pcap::Pcap;
 use crate::terminal::{note, print};
+use crate::tls_options::KEY_LOG_VARIABLE;
 
 /// The exit statuses of shells for a command that is not there, and for one that cannot be executed.
 const NOT_FOUND: u8 = 127;
@@ -37,8 +40,9 @@ const SIGNALLED: i32 = 128;
 #[derive(Args, Debug)]
 #[command(
     after_help = "Inside, /etc/hosts names every node: `client`, `server` (IPv4) and `client-v6`, `server-v6` (IPv6).
-The command's environment has H123_LAB (the lab), H123_NODE (its node), H123 (this program, for `$H123 load`) and, with
---serve, H123_CA (the file of the authority that signed the servers' certificates). Ctrl-C goes to the command.
+The command's environment has H123_LAB (the lab), H123_NODE (its node), H123 (this program, for `$H123 load`), with --serve
+H123_CA (the file of the authority that signed the servers' certificates), and with --pcap SSLKEYLOGFILE. Ctrl-C goes to
+the command.
 
 Examples:
   h123 lab north-carolina -- ping -c 3 server
@@ -50,6 +54,7 @@ Examples:
     --also 'cross-client=$H123 load -d 1h http://cross-server:8080/bytes/1000000000' \\
     -- curl --output /dev/null http://server:8080/bytes/1000000
   h123 lab tokyo --node server -- ip address
+  h123 lab dsl --serve --pcap dsl.pcapng -- sh -c 'curl --cacert $H123_CA https://server:8442/small/'
   h123 lab sites --describe
 
 Exit status: the command's own; 128 and the signal's number where a signal ended it; 127 where it is not there, 126
@@ -78,17 +83,21 @@ pub(crate) struct LabArgs {
     /// Decides which packets are lost
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Write what is on the emulated links to this file, for Wireshark, lost packets with the reason as a comment; the
+    /// secrets of TLS and QUIC go to FILE.keys, where the command heeds SSLKEYLOGFILE
+    #[arg(long, value_name = "FILE")]
+    pcap: Option<PathBuf>,
     /// Say what nodes and links there are and what they do, and run nothing
-    #[arg(long, conflicts_with_all = ["command", "serve", "also"])]
+    #[arg(long, conflicts_with_all = ["command", "serve", "also", "pcap"])]
     describe: bool,
     /// Say nothing but what the command says
     #[arg(long, short)]
     quiet: bool,
     /// List the labs that run, and what killed ones left
-    #[arg(long, conflicts_with_all = ["name", "command", "serve", "describe", "clean"])]
+    #[arg(long, conflicts_with_all = ["name", "command", "serve", "pcap", "describe", "clean"])]
     list: bool,
     /// Remove what killed labs left
-    #[arg(long, conflicts_with_all = ["name", "command", "serve", "describe"])]
+    #[arg(long, conflicts_with_all = ["name", "command", "serve", "pcap", "describe"])]
     clean: bool,
 }
 
@@ -162,6 +171,7 @@ struct Inside<'a> {
 
 fn run_inside(args: &LabArgs, name: &str, topology: Option<&Topology>, inside: Inside<'_>) -> Result<Exit> {
     let Inside { node, servers, beside, mut command } = inside;
+    let pcap = args.pcap.as_deref().map(|file| Pcap::new(file, topology)).transpose()?;
     let registration = Registration::new(name)?;
     let pins = Pins::default();
     let lab = match topology {
@@ -183,6 +193,9 @@ fn run_inside(args: &LabArgs, name: &str, topology: Option<&Topology>, inside: I
         false => Some(Kitchen::new(registration.folder(), &pins, args.seed)?),
     };
     let running = start_servers(&lab, kitchen.as_ref(), servers, args.quiet)?;
+    if let Some(pcap) = &pcap {
+        lab.begin_capture(&pcap.file)?;
+    }
     lab.begin_measuring()?;
     let tool = std::env::current_exe().context("this program's own path is not known")?;
     let environment = |node: &str| {
@@ -193,6 +206,7 @@ fn run_inside(args: &LabArgs, name: &str, topology: Option<&Topology>, inside: I
         ];
         let authority = kitchen.as_ref().map(|kitchen| ("H123_CA".into(), (&kitchen.authority_file).into()));
         environment.extend(authority);
+        environment.extend(pcap.as_ref().map(|pcap| (KEY_LOG_VARIABLE.into(), (&pcap.keys).into())));
         environment
     };
     let mut others = Vec::new();
@@ -211,8 +225,12 @@ fn run_inside(args: &LabArgs, name: &str, topology: Option<&Topology>, inside: I
         }
     }
     drop(others);
+    lab.end_capture()?;
     for report in lab.reports()? {
         note(args.quiet, &link_in_words(&report));
+    }
+    if let Some(pcap) = &pcap {
+        note(args.quiet, &pcap.in_words());
     }
     for server in running {
         if let Some(died) = server.stop()?.died {
@@ -236,6 +254,7 @@ fn changed(mut topology: Topology, networks: &[String]) -> Result<Topology> {
         let replaced = topology.replace_network(link, &network_of(network)?);
         replaced.map_err(|problem| UsageError(format!("--network: {problem}")))?;
     }
+    topology.moves().map_err(|error| UsageError(error.to_string()))?;
     Ok(topology)
 }
 

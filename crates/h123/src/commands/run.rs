@@ -48,6 +48,9 @@ pub(crate) struct RunArgs {
     /// Continue an interrupted study: its result folder
     #[arg(long, value_name = "DIR", conflicts_with_all = ["study", "server", "variant", "network", "workload", "runs", "seed"])]
     resume: Option<PathBuf>,
+    /// Keep what was on each run's link, as logs/run-N/client-server.pcapng, and the keys that decrypt it
+    #[arg(long)]
+    pcap: bool,
     /// Say nothing but the result
     #[arg(long, short)]
     quiet: bool,
@@ -77,7 +80,7 @@ pub(crate) fn run(args: &RunArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
     folder.lock()?;
     // From here on a user without privileges is root in a namespace of its own, where no other thread may exist yet.
     let emulation = lab::probe().emulation().and_then(|_| lab::enter());
-    announce(&plan, &folder, emulation.as_ref().err(), args.quiet);
+    announce(&plan, &folder, emulation.as_ref().err(), args);
     let pages = plan.pages();
     let content = folder.logs().join("content");
     drive::write_content(&content, &pages)?;
@@ -90,6 +93,7 @@ pub(crate) fn run(args: &RunArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
         program: std::env::current_exe().context("this program's own path is not known")?,
         content,
         servers,
+        pcap: args.pcap,
         stop,
     };
     if args.resume.is_none() {
@@ -161,7 +165,8 @@ fn default_out(plan: &Plan) -> PathBuf {
     PathBuf::from("results").join(format!("{}-{now}", plan.study))
 }
 
-fn announce(plan: &Plan, folder: &ResultFolder, missing: Option<&lab::Missing>, quiet: bool) {
+fn announce(plan: &Plan, folder: &ResultFolder, missing: Option<&lab::Missing>, args: &RunArgs) {
+    let RunArgs { quiet, pcap, .. } = *args;
     note(
         quiet,
         &format!(
@@ -176,6 +181,9 @@ fn announce(plan: &Plan, folder: &ResultFolder, missing: Option<&lab::Missing>, 
     );
     if let Some(missing) = missing {
         note(false, &format!("no network is emulated here, every cell will be invalid: {missing}"));
+        if pcap {
+            note(false, "--pcap keeps the secrets only: there is no emulated link to capture");
+        }
     }
 }
 

@@ -251,6 +251,7 @@ fn contradictions_are_one_line() {
         (&[sealed, "--variant", "h3", "--max-frame", "16KiB"], "found --max-frame with h3"),
         (&[sealed, "--variant", "h2", "--max-frame", "1KiB"], "expected a size from 16384B to 16777215B"),
         (&[sealed, "--variant", "h2", "--migrate-at", "1s"], "a TCP connection cannot move"),
+        (&[sealed, "--variant", "h2", "--follow-addresses"], "found --follow-addresses with h2"),
         (&[sealed, "--variant", "h3", "--migrate-at", "9s", "-d", "5s"], "in a test of 5s"),
         (&[sealed, "--variant", "h3", "--migrate-to", "127.0.0.2"], "--migrate-at <TIME>"),
         (&[sealed, "--variant", "h3", "--qpack-blocked", "3"], "without --qpack-table"),

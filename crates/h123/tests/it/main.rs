@@ -7,7 +7,9 @@
 mod bad_input;
 mod bad_servers;
 mod browser;
+mod capture;
 mod generator;
+mod handover;
 mod interrupted;
 mod lab;
 mod load_limits;

@@ -46,6 +46,11 @@ impl WallClock {
         }
     }
 
+    /// An instant of the monotonic clock as Unix time.
+    pub(crate) const fn to_unix_ns(&self, monotonic_ns: u64) -> u64 {
+        monotonic_ns.saturating_add_signed(self.offset_ns)
+    }
+
     /// A stamp of CLOCK_REALTIME on the monotonic clock.
     pub(crate) const fn to_monotonic_ns(&self, seconds: u32, nanoseconds: u32) -> u64 {
         (seconds as u64 * 1_000_000_000 + nanoseconds as u64).saturating_add_signed(-self.offset_ns)
@@ -70,6 +75,7 @@ mod tests {
     fn stamps_are_shifted_by_the_offset() {
         let clock = WallClock { offset_ns: 1_700_000_000_000_000_000 };
         assert_eq!(clock.to_monotonic_ns(1_700_000_005, 250), 5_000_000_250);
+        assert_eq!(clock.to_unix_ns(5_000_000_250), 1_700_000_005_000_000_250);
         assert_eq!(clock.to_monotonic_ns(0, 0), 0, "a stamp from before the clock's start is its start");
         let behind = WallClock { offset_ns: -3 };
         assert_eq!(behind.to_monotonic_ns(0, 4), 7);

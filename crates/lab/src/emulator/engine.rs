@@ -9,6 +9,7 @@ use path::{Fate, Frame, Path, Seeds, Way};
 use rustix::event::{PollFd, PollFlags};
 use rustix::time::Timespec;
 
+use super::capture::{Tap, comment_on};
 use super::clock::{WallClock, monotonic_ns, thread_cpu_ns};
 use super::histogram::Histogram;
 use super::port::{BATCH, Port};
@@ -25,10 +26,13 @@ const ETHERNET_HEADER_BYTES: usize = 14;
 
 /// What the rest of the lab asks of the loop.
 pub(super) enum Command {
-    /// Begin anew with this network and seeds (up, down); all counters become zero.
-    Restart { network: Box<Network>, seeds: [Seeds; 2], done: mpsc::SyncSender<()> },
+    /// Begin anew with this network and seeds (up, down); all counters become zero. The answer is when time 0 of the
+    /// network was.
+    Restart { network: Box<Network>, seeds: [Seeds; 2], done: mpsc::SyncSender<u64> },
     /// Say what happened since the last restart.
     Report { answer: mpsc::SyncSender<Result<LinkReport, LabError>> },
+    /// From now on tell this of every frame, or nobody.
+    Capture { tap: Option<Tap> },
     /// End.
     Stop,
 }
@@ -49,6 +53,7 @@ pub(super) struct Engine {
     too_long: Option<usize>,
     is_realtime: bool,
     cpu_at_restart_ns: u64,
+    tap: Option<Tap>,
 }
 
 /// One direction: in at one port, out at the other.
@@ -74,7 +79,7 @@ impl Engine {
         seeds: [Seeds; 2],
     ) -> Engine {
         Engine {
-            lines: Line::pair(network, seeds),
+            lines: Line::pair(network, seeds, monotonic_ns()),
             ports,
             commands,
             bell,
@@ -86,6 +91,7 @@ impl Engine {
             too_long: None,
             is_realtime: super::priority::raise(),
             cpu_at_restart_ns: 0,
+            tap: None,
         }
     }
 
@@ -115,13 +121,15 @@ impl Engine {
                         while port.receive(|_| ()) {}
                         port.take_ring_losses();
                     }
-                    self.lines = Line::pair(&network, seeds);
+                    let start_ns = monotonic_ns();
+                    self.lines = Line::pair(&network, seeds, start_ns);
                     self.cpu_at_restart_ns = thread_cpu_ns();
-                    let _: Result<_, _> = done.send(());
+                    let _: Result<_, _> = done.send(start_ns);
                 }
                 Ok(Command::Report { answer }) => {
                     let _: Result<_, _> = answer.send(self.report());
                 }
+                Ok(Command::Capture { tap }) => self.tap = tap,
                 Ok(Command::Stop) | Err(mpsc::TryRecvError::Disconnected) => return false,
                 Err(mpsc::TryRecvError::Empty) => return true,
             }
@@ -146,7 +154,7 @@ impl Engine {
 
     /// Takes what one side has sent; returns how many frames.
     fn receive(&mut self, side: usize) -> usize {
-        let Engine { lines, ports, wall_clock, spare, longest_frame_bytes, too_long, .. } = self;
+        let Engine { lines, ports, wall_clock, spare, longest_frame_bytes, too_long, tap, .. } = self;
         let (line, port) = (&mut lines[side], &mut ports[side]);
         let mut received = 0;
         let now_ns = monotonic_ns();
@@ -169,8 +177,20 @@ impl Engine {
                     .to_monotonic_ns(frame.seconds, frame.nanoseconds)
                     .clamp(line.emptied_ns.min(now_ns), monotonic_ns());
                 line.handle_frame(arrival_ns, Frame(bytes));
+                let mut comment = None;
+                let number = line.path.counters().packets_in;
                 while let Some(lost) = line.path.poll_lost() {
+                    if let Some(tap) = tap {
+                        if lost.number == number {
+                            comment = Some(comment_on(&lost));
+                        } else {
+                            tap.lost(side, &lost);
+                        }
+                    }
                     keep(spare, lost.packet);
+                }
+                if let Some(tap) = tap {
+                    tap.sent(side, arrival_ns, frame.bytes, comment);
                 }
             });
             if !was_readable {
@@ -199,6 +219,13 @@ impl Engine {
             let sent_ns = monotonic_ns();
             line.record(sent, sent_ns);
             self.lead.handle_sent(line.batch.len(), sent_ns - now_ns);
+            if let Some(tap) = &mut self.tap {
+                line.batch[..sent].iter().for_each(|(_, frame)| tap.received(1 - side, sent_ns, &frame.0));
+                while let Some(lost) = line.path.poll_lost() {
+                    tap.lost(side, &lost);
+                    keep(&mut self.spare, lost.packet);
+                }
+            }
             for (_, frame) in line.batch.drain(..) {
                 keep(&mut self.spare, frame);
             }
@@ -260,9 +287,8 @@ fn keep(spare: &mut Vec<Vec<u8>>, frame: Frame) {
 }
 
 impl Line {
-    /// Up and down, from now on.
-    fn pair(network: &Network, seeds: [Seeds; 2]) -> [Line; 2] {
-        let start_ns = monotonic_ns();
+    /// Up and down, from `start_ns` on.
+    fn pair(network: &Network, seeds: [Seeds; 2], start_ns: u64) -> [Line; 2] {
         [Line::new(network, Way::Up, seeds[0], start_ns), Line::new(network, Way::Down, seeds[1], start_ns)]
     }
 

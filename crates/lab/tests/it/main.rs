@@ -6,6 +6,8 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 #![expect(clippy::cast_possible_truncation, reason = "lengths of small things")]
 
+mod capture;
+mod handover;
 mod help;
 mod impairments;
 mod measure;
@@ -72,6 +74,16 @@ const TESTS: &[Test] = &[
     (
         "topology::a_host_between_two_networks_forwards_nothing",
         topology::a_host_between_two_networks_forwards_nothing,
+    ),
+    (
+        "handover::every_run_has_its_handovers_and_begins_at_the_first_address",
+        handover::every_run_has_its_handovers_and_begins_at_the_first_address,
+    ),
+    ("handover::a_handover_breaks_tcp", handover::a_handover_breaks_tcp),
+    ("handover::a_host_behind_a_switch_moves_too", handover::a_host_behind_a_switch_moves_too),
+    (
+        "capture::tshark_reads_every_frame_and_why_it_was_lost",
+        capture::tshark_reads_every_frame_and_why_it_was_lost,
     ),
     ("processes::input_output_and_exit", processes::input_output_and_exit),
     ("processes::stop_and_timeout", processes::stop_and_timeout),

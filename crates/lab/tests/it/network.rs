@@ -258,7 +258,7 @@ pub(crate) fn socket(node: &Node) -> UdpSocket {
     socket_at(node, SocketAddr::new(node.addresses().v4.into(), 0))
 }
 
-fn socket_at(node: &Node, address: SocketAddr) -> UdpSocket {
+pub(crate) fn socket_at(node: &Node, address: SocketAddr) -> UdpSocket {
     let socket = node.enter(|| UdpSocket::bind(address).unwrap()).unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     socket

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use super::moves::MovesError;
 use super::written::{End, Link, Written};
 use super::{Interface, Role, Topology, TopologyLink, TopologyNode, routes};
 use crate::error::{InputError, Place};
@@ -71,6 +72,11 @@ pub(super) fn resolve(
     }
     check_distinct(&topology, &segments)?;
     routes::join(&mut topology, &segments);
+    if let Err(MovesError { link, problem }) = topology.moves() {
+        let place =
+            written.links[link].network.as_ref().map_or_else(Place::command_line, |name| name.place.clone());
+        return Err(InputError { place, problem });
+    }
     Ok(topology)
 }
 
@@ -151,14 +157,6 @@ fn add_link(
         Some(name) if known_networks.contains(&name.value) => Some(network(&name.value)?),
         Some(name) => return Err(name.error(unknown(&name.value, "a network", known_networks))),
     };
-    if let (Some(found), Some(name)) = (&network, &link.network)
-        && found.timeline.iter().any(|change| change.handover)
-    {
-        return Err(name.error(format!(
-            "found the network `{}`, which has a handover, expected one without: addresses of a topology stay",
-            found.name
-        )));
-    }
     let names = nodes.map(|node| topology.nodes[node].name.clone());
     let mut name = names.join("-");
     let same = topology.links.iter().filter(|other| other.ends.map(|end| end.0) == nodes).count();

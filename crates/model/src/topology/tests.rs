@@ -197,9 +197,9 @@ fn faults_name_the_place() {
         ),
         ("network = \"lan\"", "network = \"lam\"", "t.toml:21:11: found `lam`, expected a network: lan"),
         (
-            "network = \"lan\"",
+            "network = \"tokyo\"",
             "network = \"roam\"",
-            "t.toml:21:11: found the network `roam`, which has a handover",
+            "t.toml:16:11: found 1 handover on the link `client-router`, whose network 192.168.1.0/30 has 0 other",
         ),
         ("\"client 192.168.1.2/30\", ", "", "t.toml:15:8: `ends`: found 1, expected two"),
         ("\"client 192.168.1.2/30\"", "\"router 192.168.1.2/30\"", "found the same node at both ends"),
@@ -218,4 +218,46 @@ fn faults_name_the_place() {
     let error = parse(&both).unwrap_err();
     assert!(error.contains("which overlaps that of 192.168.2.9/24"), "{error}");
     assert!(parse("title = \"T\"\n").unwrap_err().contains("found 0 nodes"));
+}
+
+#[test]
+fn a_host_that_moves_stays_in_its_network_and_is_expected_there() {
+    let mut campus = parse(&CAMPUS.replace("\"lan\"", "\"roam\"")).unwrap();
+    let moves = campus.moves().unwrap();
+    let web_server = campus.position("web-server").unwrap();
+    let prefix = |text: &str| (text.parse::<IpAddr>().unwrap(), if text.contains(".2.2") { 29 } else { 32 });
+    assert_eq!((moves[0].link, moves[0].end), (2, (web_server, 0)));
+    assert_eq!(moves[0].families[0], [prefix("192.168.2.2"), prefix("192.168.2.4")]);
+    campus.expect(&moves);
+    let mac = campus.nodes[web_server].interfaces[0].mac;
+    for (name, interface, knows) in [("router", 1, true), ("video-server", 0, true), ("router", 0, false)] {
+        let node = &campus.nodes[campus.position(name).unwrap()];
+        let has = node.interfaces[interface].neighbours.contains(&(prefix("192.168.2.4").0, mac));
+        assert_eq!(has, knows, "{name} {interface}");
+    }
+    let network = |count: u64| {
+        let change = |at_ns| crate::network::Change {
+            at_ns,
+            up: crate::network::Direction::default(),
+            down: crate::network::Direction::default(),
+            handover: true,
+        };
+        Network { name: "x".to_owned(), timeline: (1..=count).map(change).collect(), ..Network::default() }
+    };
+    let moves = Topology::pair(&network(3)).moves().unwrap().remove(0);
+    let addresses = |family: usize| -> Vec<String> {
+        moves.families[family].iter().map(|(address, prefix)| format!("{address}/{prefix}")).collect()
+    };
+    assert_eq!(addresses(0), ["10.123.0.1/24", "10.123.0.3/32", "10.123.0.4/32", "10.123.0.5/32"]);
+    assert_eq!(addresses(1)[..2], ["fd12:3123:123::1/64", "fd12:3123:123::3/128"]);
+    let error = |topology: Topology| topology.moves().unwrap_err().to_string();
+    assert!(error(Topology::pair(&network(201))).contains("expected at most 200"));
+    let turned =
+        CAMPUS.replace("\"client 192.168.1.2/30\", \"router 192.168.1.1/30\"", "\"router\", \"client\"");
+    let mut turned = parse(&turned).unwrap();
+    turned.replace_network(Some("router-client"), &network(1)).unwrap();
+    assert!(error(turned).contains("whose first end `router` is no host"));
+    let mut full = Topology::pair(&network(200));
+    full.replace_network(None, &network(0)).unwrap();
+    assert_eq!(full.moves(), Ok(Vec::new()));
 }

@@ -1,0 +1,174 @@
+//! Captures of the link: tshark reads them, decrypts them with the keys beside them, and says why packets were lost.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::permissions::user_command;
+use crate::tool::{Ended, H123, folder, h123, machine};
+
+const NETWORK: &str = r#"
+title = "One packet in twenty"
+source = "a test"
+rtt = "10ms"
+rate = "20Mbit/s"
+loss = "5%"
+"#;
+
+const STUDY: &str = r#"
+question = "What was on the link?"
+metric = "page_load_time"
+baseline = { variant = "h2" }
+margin = "3%"
+runs = 1
+seed = 3
+
+[matrix]
+variant = ["h2", "h3"]
+server = ["origin"]
+network = ["lossy"]
+workload = ["large"]
+
+[workload.large]
+kind = "page"
+page = "large"
+"#;
+
+/// The values of fields in the frames that pass a filter, one line per frame.
+fn tshark(capture: &Path, keys: &Path, filter: &str, fields: &[&str]) -> Vec<String> {
+    let mut command = Command::new("tshark");
+    command.arg("-r").arg(capture).args(["-Y", filter, "-T", "fields", "-E", "separator=|"]);
+    command.arg("-o").arg(format!("tls.keylog_file:{}", keys.display()));
+    command.args(fields.iter().flat_map(|field| ["-e", field]));
+    let home = folder();
+    let output = command.env("HOME", home.path()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_study_keeps_what_was_on_each_runs_link() {
+    let _machine = machine();
+    let folder = folder();
+    std::fs::create_dir_all(folder.path().join("networks")).unwrap();
+    std::fs::write(folder.path().join("networks/lossy.toml"), NETWORK).unwrap();
+    std::fs::write(folder.path().join("lossy.toml"), STUDY).unwrap();
+    let mut command = Command::new(H123);
+    command.args(["run", "lossy.toml", "--out", "out", "--pcap", "-q"]).current_dir(folder.path());
+    let ended = Ended::of(command.output().unwrap());
+    assert!([0, 3].contains(&ended.code), "{}", ended.stderr);
+    let mut protocols = Vec::new();
+    for run in ["run-000000", "run-000001"] {
+        let logs = folder.path().join("out/logs").join(run);
+        let (capture, keys) = (logs.join("client-server.pcapng"), logs.join("keys.log"));
+        let requests = tshark(&capture, &keys, "http2.headers.path", &["http2.headers.path"]);
+        if requests.is_empty() {
+            // This tshark reads HTTP/3's frames, and their fields only in later versions.
+            assert!(
+                !tshark(&capture, &keys, "http3", &["frame.number"]).is_empty(),
+                "{run}: nothing decrypted"
+            );
+            protocols.push("h3");
+        } else {
+            assert!(requests.iter().any(|paths| paths.contains("/large/")), "{requests:?}");
+            protocols.push("h2");
+        }
+        let nothing = folder.path().join("nothing");
+        std::fs::write(&nothing, "").unwrap();
+        assert_eq!(tshark(&capture, &nothing, "http2 or http3", &["frame.number"]), [""; 0], "sealed");
+        let lost = tshark(&capture, &keys, "frame.comment", &["frame.interface_name", "frame.comment"]);
+        let told = "was lost: the loss that the network was asked for";
+        assert!(lost.iter().all(|line| line.contains(told)), "{lost:?}");
+        // Whatever one node sent, less what was lost, reached the other.
+        for (node, peer, way) in [("client", "server", "10.123.0.1"), ("server", "client", "10.123.0.2")] {
+            let count = |interface: &str| {
+                let filter = format!("frame.interface_name == {interface} and ip.src == {way}");
+                tshark(&capture, &keys, &filter, &["frame.number"]).len()
+            };
+            let lost = lost.iter().filter(|line| line.starts_with(&format!("{node}|"))).count();
+            // What was still on its way when the run ended was neither lost nor received.
+            let on_its_way = count(node) - count(peer) - lost;
+            assert!(on_its_way < 20 && count(peer) > 50, "{node}: {} sent, {lost} lost", count(node));
+        }
+    }
+    protocols.sort_unstable();
+    assert_eq!(protocols, ["h2", "h3"]);
+}
+
+#[test]
+fn by_hand_the_commands_secrets_lie_beside_the_capture() {
+    let _machine = machine();
+    for mut command in [Command::new(H123), user_command()] {
+        let folder = folder();
+        let capture = folder.path().join("page.pcapng");
+        command.args(["lab", "lan", "--serve", "--pcap"]).arg(&capture).args(["--", "sh", "-c"]);
+        command.arg(format!(
+            "{H123} load https://server:8441/bytes/77 --variant h1s --cacert $H123_CA -n 1 -q; \
+             {H123} load https://server:8443/bytes/78 --variant h3 --cacert $H123_CA -n 1 -q"
+        ));
+        let ended = Ended::of(command.env("TMPDIR", folder.path()).current_dir("/").output().unwrap());
+        let ended = ended.expect(0);
+        let keys = folder.path().join("page.pcapng.keys");
+        let hint = format!("wireshark -o tls.keylog_file:{} -r {}", keys.display(), capture.display());
+        assert!(ended.stderr.contains(&hint), "{}", ended.stderr);
+        let paths =
+            tshark(&capture, &keys, "http.request and frame.interface_name == client", &["http.request.uri"]);
+        assert_eq!(paths, ["/bytes/77"]);
+        assert!(!tshark(&capture, &keys, "http3", &["frame.number"]).is_empty());
+    }
+}
+
+#[test]
+fn a_topology_has_all_its_links_in_one_file() {
+    let _machine = machine();
+    let folder = folder();
+    let capture = folder.path().join("proxied.pcapng");
+    let file = capture.to_string_lossy();
+    let ping = "ping -n -q -c 1 proxy";
+    h123(
+        [
+            "lab",
+            "proxied",
+            "-q",
+            "--pcap",
+            &file,
+            "--also",
+            "proxy=ping -n -c 1 server; sleep 9",
+            "--",
+            "sh",
+            "-c",
+        ]
+        .into_iter()
+        .chain([format!("sleep 0.5; {ping}").as_str()]),
+    )
+    .expect(0);
+    let none = folder.path().join("none");
+    let mut seen = tshark(&capture, &none, "icmp.type == 8", &["frame.interface_name", "ip.dst"]);
+    seen.sort_unstable();
+    let proxy = seen[0].split_once('|').unwrap().1.to_owned();
+    let server = seen[2].split_once('|').unwrap().1.to_owned();
+    let expected = [
+        format!("client-proxy:client|{proxy}"),
+        format!("client-proxy:proxy|{proxy}"),
+        format!("proxy-server:proxy|{server}"),
+        format!("proxy-server:server|{server}"),
+    ];
+    assert_eq!(seen, expected);
+    assert_ne!(proxy, server);
+}
+
+#[test]
+fn a_capture_without_a_place_is_wrong_usage() {
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    for (place, expected) in [
+        (path(""), "expected a file's name"),
+        (path("no/such.pcapng"), "expected a file in a folder that exists"),
+    ] {
+        let ended = h123(["lab", "lan", "--pcap", &place, "--", "true"]).expect(2);
+        assert!(ended.stderr.contains(expected), "{}", ended.stderr);
+        assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+    }
+    let ended = h123(["lab", "direct", "--pcap", &path("a"), "--", "true"]).expect(2);
+    assert!(ended.stderr.contains("found no emulated link"), "{}", ended.stderr);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}

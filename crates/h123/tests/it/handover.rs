@@ -1,0 +1,107 @@
+//! A handover in a study: the page over HTTP/3 goes on, the page over TCP does not.
+
+use tempfile::TempDir;
+
+use crate::permissions::user_command;
+use crate::tool::{Ended, H123, cell, folder, machine, summary};
+
+const NETWORK: &str = r#"
+title = "From one network to the next"
+source = "a test"
+rtt = "20ms"
+rate = "10Mbit/s"
+
+[[timeline]]
+at = "600ms"
+handover = true
+"#;
+
+const STUDY: &str = r#"
+question = "Who survives a handover?"
+metric = "page_load_time"
+baseline = { variant = "h3" }
+margin = "3%"
+runs = 1
+seed = 1
+
+[matrix]
+variant = ["h3", "h2"]
+server = ["origin"]
+network = ["leaving"]
+workload = ["large"]
+
+[workload.large]
+kind = "page"
+page = "large"
+"#;
+
+#[test]
+fn a_handover_breaks_tcp_and_not_our_quic() {
+    let _machine = machine();
+    let folder = folder();
+    for (name, text) in [("networks/leaving.toml", NETWORK), ("handover.toml", STUDY)] {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let mut command = std::process::Command::new(H123);
+    command.args(["run", "handover.toml", "--out", "out"]).current_dir(folder.path());
+    let ended = Ended::of(command.output().unwrap());
+    // The cells of TCP failed, which is an answer.
+    assert_eq!(ended.code, 3, "stdout:\n{}\nstderr:\n{}", ended.stdout, ended.stderr);
+    let summary = summary(&folder.path().join("out"));
+    let (quic, tcp) = (cell(&summary, &["h3"]), cell(&summary, &["h2"]));
+    assert_eq!(crate::tool::check(quic, "failed_requests")["result"], "pass", "{quic:#}");
+    // 1.6 MB at 10 Mbit/s: the handover was in the midst of it, however fast the machine.
+    let load_ns = crate::tool::median(quic, "page_load_time");
+    assert!(load_ns > 1.2e9, "{load_ns}: over before the handover, or not far behind it");
+    assert_eq!(crate::tool::check(tcp, "failed_requests")["result"], "invalid", "{tcp:#}");
+    assert!(tcp["metrics"].get("page_load_time").is_none(), "no page over TCP was loaded: {tcp:#}");
+}
+
+/// A folder whose `networks/` has one of this name with a handover after a second.
+fn folder_with_network() -> TempDir {
+    let folder = folder();
+    std::fs::create_dir_all(folder.path().join("networks")).unwrap();
+    let text = NETWORK.replace("600ms", "1s");
+    std::fs::write(folder.path().join("networks/leaving.toml"), text).unwrap();
+    folder
+}
+
+#[test]
+fn by_hand_the_address_changes_for_root_and_for_a_user() {
+    let _machine = machine();
+    let folder = folder_with_network();
+    for mut command in [std::process::Command::new(H123), user_command()] {
+        command.args(["lab", "leaving", "-q", "--serve", "--", "sh", "-c"]);
+        command.arg(format!(
+            "{H123} load https://server:8443/bytes/100000 --variant h3 --cacert $H123_CA --follow-addresses -d 3s \
+             --json -q"
+        ));
+        command.env("TMPDIR", folder.path()).current_dir(folder.path());
+        let ended = Ended::of(command.output().unwrap()).expect(0);
+        let json: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+        assert_eq!(json["requests"]["failed"], 0, "{json:#}");
+        assert_eq!(json["migration"]["moved"], 1, "{json:#}");
+        assert_eq!(json["migration"]["answered"], 1, "{json:#}");
+    }
+}
+
+#[test]
+fn by_hand_a_transfer_over_tcp_hangs() {
+    let _machine = machine();
+    let folder = folder_with_network();
+    let mut command = std::process::Command::new(H123);
+    // 4 s at 10 Mbit/s, were it not for the handover.
+    command.args(["lab", "leaving", "-q", "--serve", "--", "sh", "-c"]);
+    command.arg(
+        "curl --silent --output body --max-time 10 --cacert $H123_CA https://server:8442/bytes/5000000; echo $?; \
+         ip -4 -o address show dev eth0; curl --silent --cacert $H123_CA https://server:8442/bytes/3 | wc -c",
+    );
+    command.env("TMPDIR", folder.path()).current_dir(folder.path());
+    let ended = Ended::of(command.output().unwrap()).expect(0);
+    let lines: Vec<&str> = ended.stdout.lines().collect();
+    assert_eq!(lines[0], "28", "curl's own time ran out: {lines:?}");
+    assert!(lines[1].contains("10.123.0.3/32"), "{lines:?}");
+    assert_eq!(lines[2], "3", "a new connection works: {lines:?}");
+}

@@ -1,0 +1,233 @@
+//! `make bench-lab`: how late the emulator is, how much goes through, and what a packet costs it. See
+//! docs/benchmarks.md.
+
+#![expect(clippy::unwrap_used, reason = "a benchmark that cannot be measured ends with its reason")]
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use lab::{Lab, Node, PairSpec};
+use model::network::{Direction, LinkRate, Queue};
+use model::pins::CongestionControl;
+use model::record::DirectionReport;
+use model::{Network, Pins};
+use rustix::time::{ClockId, clock_gettime};
+
+const MS: u64 = 1_000_000;
+/// How long each figure is measured.
+const MEASURED: Duration = Duration::from_secs(4);
+/// A flow is given so long to find its rate.
+const WARM_UP: Duration = Duration::from_secs(4);
+/// Ethernet, IPv4 and UDP headers.
+const HEADERS: usize = 14 + 20 + 8;
+const DELAY_NS: u64 = 15 * MS;
+
+fn main() -> ExitCode {
+    if let Err(missing) = lab::enter() {
+        eprintln!("{missing}");
+        return ExitCode::FAILURE;
+    }
+    println!("kernel netem: {}", netem());
+    println!("{:<34} {:>12} {:>12}  besides", "figure", "found", "target");
+    for (packets_per_s, bytes) in [(1000, 200), (10_000, 200)] {
+        let what = format!("one-way error, {packets_per_s} packets/s");
+        one_way(&what, packets_per_s, bytes, [60_000, 250_000]);
+    }
+    one_way("one-way error, 100 Mbit/s", 8256, 1514, [u64::MAX, MS]);
+    for congestion_control in [CongestionControl::Cubic, CongestionControl::Bbr] {
+        for bits_per_s in [100_000_000, 1_000_000_000] {
+            flow(congestion_control, bits_per_s);
+        }
+    }
+    for packets_per_s in [50_000, 100_000, 150_000] {
+        packets(packets_per_s);
+    }
+    ExitCode::SUCCESS
+}
+
+fn pair(direction: Direction, pins: &Pins) -> Lab {
+    let (up, down) = (direction.clone(), direction);
+    let network = Network { name: "bench".to_owned(), up, down, ..Network::default() };
+    Lab::pair(PairSpec { network: &network, pins, seed: 1, emulator_cpu: None }).unwrap()
+}
+
+fn row(figure: &str, found: &str, target: &str, besides: &str) {
+    println!("{figure:<34} {found:>12} {target:>12}  {besides}");
+}
+
+/// Sends at a steady pace; the receiver's kernel stamps each arrival. The error is the distance from the delay.
+fn one_way(figure: &str, packets_per_s: u32, bytes: usize, targets_ns: [u64; 2]) {
+    let lab = pair(Direction { delay_ns: DELAY_NS, ..Direction::default() }, &Pins::default());
+    let (client, server) = (socket(lab.client()), socket(lab.server()));
+    stamp_arrivals(&server);
+    let target = server.local_addr().unwrap();
+    let count = packets_per_s * u32::try_from(MEASURED.as_secs()).unwrap();
+    lab.begin_measuring().unwrap();
+    let mut errors_ns: Vec<u64> = std::thread::scope(|scope| {
+        let receiver = scope.spawn(|| std::iter::from_fn(|| error_of_next(&server)).collect());
+        let mut payload = vec![0; bytes - HEADERS];
+        let began = Instant::now();
+        for number in 0..count {
+            let due = Duration::from_secs(1) * number / packets_per_s;
+            if let Some(left) = due.checked_sub(began.elapsed()) {
+                std::thread::sleep(left);
+            }
+            payload[..8].copy_from_slice(&wall_ns().to_ne_bytes());
+            client.send_to(&payload, target).unwrap();
+        }
+        receiver.join().unwrap()
+    });
+    errors_ns.sort_unstable();
+    let report = lab.reports().unwrap().remove(0);
+    let at = |permille: usize| errors_ns.get(errors_ns.len() * permille / 1000).copied().unwrap_or(u64::MAX);
+    let besides = format!(
+        "{} of {count} packets, CPU {} ns per packet, real-time: {}",
+        errors_ns.len(),
+        report.cpu_ns / u64::from(count),
+        report.realtime
+    );
+    for (name, permille, target_ns) in [("p50", 500, targets_ns[0]), ("p99", 990, targets_ns[1])] {
+        let target = if target_ns == u64::MAX { String::new() } else { format!("{} µs", target_ns / 1000) };
+        let found = format!("{:.1} µs", at(permille) as f64 / 1e3);
+        row(&format!("{figure}, {name}"), &found, &target, if name == "p50" { &besides } else { "" });
+    }
+}
+
+/// One flow downwards; what counts is what the link carried after the warm-up.
+fn flow(congestion_control: CongestionControl, bits_per_s: u64) {
+    let name = format!("{}, {} Mbit/s, 30 ms", congestion_control.name(), bits_per_s / 1_000_000);
+    let pins = Pins { congestion_control, ..Pins::default() };
+    let queue = Queue::bytes(bits_per_s * 30 / 8000);
+    let rate = LinkRate::Constant { bits_per_s };
+    let network = Direction { delay_ns: DELAY_NS, rate, queue, ..Direction::default() };
+    let lab = pair(network, &pins);
+    let server = lab.server().addresses().v4;
+    let listener = lab.server().enter(|| TcpListener::bind((server, 80)).unwrap()).unwrap();
+    let mut stream = lab.client().enter(|| std::net::TcpStream::connect((server, 80)).unwrap()).unwrap();
+    let (mut from, _) = listener.accept().unwrap();
+    lab.begin_measuring().unwrap();
+    let ends = Instant::now() + WARM_UP + MEASURED;
+    let (before, after, took) = std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let bytes = vec![0; 1 << 18];
+            while Instant::now() < ends && from.write_all(&bytes).is_ok() {}
+        });
+        scope.spawn(move || {
+            let mut buffer = vec![0; 1 << 18];
+            while stream.read(&mut buffer).is_ok_and(|length| length > 0) {}
+        });
+        std::thread::sleep(WARM_UP);
+        let (before, began) = (lab.reports().unwrap().remove(0), Instant::now());
+        std::thread::sleep(MEASURED - Duration::from_millis(200));
+        (before, lab.reports().unwrap().remove(0), began.elapsed())
+    });
+    let carried = (after.down.bytes_out - before.down.bytes_out) as f64 * 8.0;
+    let share = carried / took.as_secs_f64() / bits_per_s as f64;
+    let packets = |report: &DirectionReport| report.packets_in;
+    let all = packets(&after.up) + packets(&after.down) - packets(&before.up) - packets(&before.down);
+    let cpu_ns = after.cpu_ns - before.cpu_ns;
+    let besides = format!(
+        "CPU {:.0} %, {} ns per packet; lateness p99 {} µs; lost: queue {}, overload {}",
+        cpu_ns as f64 / took.as_nanos() as f64 * 100.0,
+        cpu_ns / all.max(1),
+        after.down.lateness.p99_ns / 1000,
+        after.down.lost_queue,
+        after.up.lost_overload + after.down.lost_overload
+    );
+    row(&name, &format!("{:.1} %", share * 100.0), "93 %", &besides);
+}
+
+/// Small packets, ten at a time.
+fn packets(packets_per_s: u32) {
+    const SEGMENT: usize = 64;
+    let lab = pair(Direction { delay_ns: DELAY_NS, ..Direction::default() }, &Pins::default());
+    let (client, server) = (socket(lab.client()), socket(lab.server()));
+    set_option(&client, libc::SOL_UDP, libc::UDP_SEGMENT, i32::try_from(SEGMENT).unwrap());
+    let target = server.local_addr().unwrap();
+    lab.begin_measuring().unwrap();
+    let began = Instant::now();
+    let mut sent = 0;
+    while began.elapsed() < MEASURED {
+        let due = u64::try_from(began.elapsed().as_micros()).unwrap() * u64::from(packets_per_s) / 1_000_000;
+        while sent < due {
+            client.send_to(&[1; 10 * SEGMENT], target).unwrap();
+            sent += 10;
+        }
+        std::thread::sleep(Duration::from_micros(50));
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    let report = lab.reports().unwrap().remove(0);
+    let besides = format!(
+        "{} of {sent} packets, CPU {} ns per packet, lateness p99 {} µs",
+        report.up.packets_out,
+        report.cpu_ns / sent.max(1),
+        report.up.lateness.p99_ns / 1000
+    );
+    let found = format!("{} lost", sent - report.up.packets_out);
+    row(&format!("{packets_per_s} packets/s"), &found, "0 lost", &besides);
+}
+
+fn socket(node: &Node) -> UdpSocket {
+    let address = node.addresses().v4;
+    let socket = node.enter(|| UdpSocket::bind((address, 0)).unwrap()).unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    socket
+}
+
+fn wall_ns() -> u64 {
+    let now = clock_gettime(ClockId::Realtime);
+    u64::try_from(now.tv_sec).unwrap() * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap()
+}
+
+fn stamp_arrivals(socket: &UdpSocket) {
+    set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1);
+}
+
+fn set_option(socket: &UdpSocket, level: libc::c_int, option: libc::c_int, value: libc::c_int) {
+    // SAFETY: the value outlives the call and has the length given.
+    let result = unsafe {
+        let length = libc::socklen_t::try_from(size_of_val(&value)).unwrap();
+        libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const value).cast(), length)
+    };
+    assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
+}
+
+/// The distance of the next packet's way from the delay; `None` where none comes any more.
+fn error_of_next(socket: &UdpSocket) -> Option<u64> {
+    let (mut payload, mut control) = ([0_u8; 2048], [0_u64; 16]);
+    let mut vector = libc::iovec { iov_base: payload.as_mut_ptr().cast(), iov_len: payload.len() };
+    // SAFETY: all zeros is a valid `msghdr`; the buffers outlive the call and have the lengths given; the control
+    // message is read where the kernel says that it is, and is the one that was asked for.
+    let arrival = unsafe {
+        let mut header: libc::msghdr = std::mem::zeroed();
+        header.msg_iov = &raw mut vector;
+        header.msg_iovlen = 1;
+        header.msg_control = control.as_mut_ptr().cast();
+        header.msg_controllen = size_of_val(&control);
+        if libc::recvmsg(socket.as_raw_fd(), &raw mut header, 0) < 8 {
+            return None;
+        }
+        let message = libc::CMSG_FIRSTHDR(&raw const header).as_ref()?;
+        libc::CMSG_DATA(message).cast::<libc::timespec>().read_unaligned()
+    };
+    let arrival_ns =
+        u64::try_from(arrival.tv_sec).ok()? * 1_000_000_000 + u64::try_from(arrival.tv_nsec).ok()?;
+    let sent_ns = u64::from_ne_bytes(payload[..8].try_into().ok()?);
+    Some(arrival_ns.checked_sub(sent_ns)?.abs_diff(DELAY_NS))
+}
+
+/// Whether this kernel has netem, tried on the loopback of a node of its own.
+fn netem() -> String {
+    let lab = pair(Direction::default(), &Pins::default());
+    let tried = lab.client().enter(|| {
+        Command::new("tc").args(["qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"]).output()
+    });
+    match tried.unwrap() {
+        Ok(output) if output.status.success() => "this kernel has it".to_owned(),
+        Ok(output) => format!("not here ({})", String::from_utf8_lossy(&output.stderr).trim()),
+        Err(error) => format!("not tried (tc: {error})"),
+    }
+}

@@ -1,0 +1,138 @@
+//! Handovers: which addresses a host has one after the other.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use super::resolve::first_of;
+use super::{Role, Topology};
+
+/// A link may have so many handovers.
+const MOST: usize = 200;
+
+/// The addresses of a host at one link, whose network hands it over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Moves {
+    /// The link's index.
+    pub link: usize,
+    /// Indices of the host and of its interface.
+    pub end: (usize, usize),
+    /// For each family that the interface has, its addresses with the lengths of their prefixes: first the one that it
+    /// begins with, then one for each handover.
+    pub families: Vec<Vec<(IpAddr, u8)>>,
+}
+
+/// Handovers that a topology has no room for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{problem}")]
+pub struct MovesError {
+    /// The link's index.
+    pub link: usize,
+    /// What was found and expected.
+    pub problem: String,
+}
+
+impl Topology {
+    /// The moves of every host at the first end of a link whose network has handovers. New addresses are of the host's
+    /// own network, which others have routes to already.
+    ///
+    /// # Errors
+    /// The first end is no host, or its network has too few addresses left.
+    pub fn moves(&self) -> Result<Vec<Moves>, MovesError> {
+        let mut taken: Vec<IpAddr> = self.addresses();
+        let mut found = Vec::new();
+        for (index, link) in self.links.iter().enumerate() {
+            let count = link.network.iter().flat_map(|network| &network.timeline);
+            let count = count.filter(|change| change.handover).count();
+            if count == 0 {
+                continue;
+            }
+            let (node, interface) = link.ends[0];
+            let name = &link.name;
+            let refuse = |problem: String| Err(MovesError { link: index, problem });
+            if count > MOST {
+                return refuse(format!(
+                    "found {count} handovers on the link `{name}`, expected at most {MOST}"
+                ));
+            }
+            let host = &self.nodes[node];
+            if host.role != Role::Host {
+                return refuse(format!(
+                    "found a handover on the link `{name}`, whose first end `{}` is no host, expected one: it is the \
+                     first end whose address changes",
+                    host.name
+                ));
+            }
+            let interface = &host.interfaces[interface];
+            let v4 = interface.v4.map(|(address, prefix)| (IpAddr::from(address), prefix));
+            let v6 = interface.v6.map(|(address, prefix)| (IpAddr::from(address), prefix));
+            let mut families = Vec::new();
+            for (address, prefix) in v4.into_iter().chain(v6) {
+                let new: Vec<IpAddr> =
+                    hosts_of(address, prefix).filter(|new| !taken.contains(new)).take(count).collect();
+                if new.len() < count {
+                    return refuse(format!(
+                        "found {count} handover{} on the link `{name}`, whose network {}/{prefix} has {} other \
+                         addresses, expected one for each handover: give the link a larger network",
+                        if count == 1 { "" } else { "s" },
+                        first_of(address, prefix),
+                        new.len()
+                    ));
+                }
+                taken.extend(&new);
+                // One that comes later stands alone: it would be its forerunner's secondary otherwise, and go with it.
+                let alone = if address.is_ipv4() { 32 } else { 128 };
+                let later = new.into_iter().map(|address| (address, alone));
+                families.push(std::iter::once((address, prefix)).chain(later).collect());
+            }
+            found.push(Moves { link: index, end: link.ends[0], families });
+        }
+        Ok(found)
+    }
+
+    /// Lets every neighbour know the addresses to come.
+    pub fn expect(&mut self, moves: &[Moves]) {
+        for moves in moves {
+            let mac = self.nodes[moves.end.0].interfaces[moves.end.1].mac;
+            for family in &moves.families {
+                let Some(((first, _), later)) = family.split_first() else { continue };
+                let interfaces = self.nodes.iter_mut().flat_map(|node| &mut node.interfaces);
+                for interface in interfaces.filter(|interface| interface.neighbours.contains(&(*first, mac)))
+                {
+                    interface.neighbours.extend(later.iter().map(|(address, _)| (*address, mac)));
+                }
+            }
+        }
+    }
+
+    fn addresses(&self) -> Vec<IpAddr> {
+        let interfaces = self.nodes.iter().flat_map(|node| &node.interfaces);
+        let both = interfaces.flat_map(|interface| {
+            let v4 = interface.v4.map(|(address, _)| IpAddr::from(address));
+            v4.into_iter().chain(interface.v6.map(|(address, _)| IpAddr::from(address)))
+        });
+        both.collect()
+    }
+}
+
+/// Every address of a network that a host may have, in order.
+fn hosts_of(address: IpAddr, prefix: u8) -> Box<dyn Iterator<Item = IpAddr>> {
+    match first_of(address, prefix) {
+        IpAddr::V4(first) => {
+            let size = 1_u64 << (32 - u32::from(prefix));
+            let first = u64::from(first.to_bits());
+            // The last address is the broadcast's.
+            let hosts = first + 1..(first + size).saturating_sub(1);
+            Box::new(
+                hosts
+                    .filter_map(|bits| u32::try_from(bits).ok())
+                    .map(|bits| Ipv4Addr::from_bits(bits).into()),
+            )
+        }
+        IpAddr::V6(first) => {
+            let first = first.to_bits();
+            let room = 128 - u32::from(prefix.min(128));
+            let last = 1_u128.checked_shl(room).map_or(u128::MAX, |size| first + (size - 1));
+            let hosts = first.saturating_add(1)..=last;
+            Box::new(hosts.map(|bits| std::net::Ipv6Addr::from_bits(bits).into()))
+        }
+    }
+}
