@@ -129,7 +129,7 @@ mod tests {
         assert!(["nginx", "origin"].iter().all(|name| names.contains(&(*name).to_owned())), "{names:?}");
         for name in names {
             let adapter = Servers::find(&name).unwrap();
-            assert!(adapter.variants.iter().any(|variant| variant.variant == Variant::H1), "{name}");
+            assert!(adapter.variants.iter().any(|variant| variant.variant == Variant::H2c), "{name}");
         }
     }
 
@@ -137,7 +137,10 @@ mod tests {
     fn an_unknown_server_is_told_what_there_is() {
         for name in ["apache9", "../servers/nginx", ""] {
             let error = Servers::find(name).unwrap_err().to_string();
-            assert!(error.contains("expected one of nginx, origin"), "{error}");
+            assert!(
+                error.contains("expected one of apache, caddy, lighttpd, nghttpd, nginx, origin"),
+                "{error}"
+            );
         }
     }
 }

@@ -74,6 +74,17 @@ pub enum KeyExchange {
     Secp384r1,
 }
 
+impl KeyExchange {
+    /// The name in files, IANA's.
+    pub const fn name(self) -> &'static str {
+        match self {
+            KeyExchange::X25519 => "x25519",
+            KeyExchange::Secp256r1 => "secp256r1",
+            KeyExchange::Secp384r1 => "secp384r1",
+        }
+    }
+}
+
 /// What an HTTP/2 client announces (RFC 9113, section 6.5.2).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Http2Pins {

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use model::error::Source;
-use model::{InputError, Variant};
+use model::pins::KeyExchange;
+use model::{InputError, Pins, Variant};
 use rustix::process::Signal;
 
 use super::{ADAPTER_FILE, Files};
@@ -23,6 +24,8 @@ pub struct Adapter {
     pub(crate) programs: Vec<String>,
     /// Whether the program changes its user when it is started as root.
     pub(crate) drops_privileges: bool,
+    /// Whether the program does not serve as root.
+    pub(crate) refuses_root: bool,
     pub(crate) version_command: Vec<String>,
     pub(crate) version_after: String,
     pub(crate) files: Vec<ConfigFile>,
@@ -40,6 +43,8 @@ pub struct AdapterVariant {
     pub port: u16,
     /// What the version command must say for the variant to exist.
     pub requires: Option<String>,
+    /// The key exchanges that it can be had with; all where empty.
+    pub key_exchanges: Vec<KeyExchange>,
 }
 
 /// A configuration file and the template that it is made from.
@@ -70,6 +75,19 @@ impl Adapter {
         written.resolve(name, &files, source)
     }
 
+    /// Why a variant cannot be had as the pins ask for it, if it cannot.
+    pub fn refuses(&self, variant: Variant, pins: &Pins) -> Option<String> {
+        let known = &self.variant(variant)?.key_exchanges;
+        (!known.is_empty() && !known.contains(&pins.key_exchange)).then(|| {
+            let known: Vec<&str> = known.iter().map(|exchange| exchange.name()).collect();
+            let (asked, known) = (pins.key_exchange.name(), known.join(", "));
+            format!(
+                "{} has {variant} with the key exchange {known} alone, and the study holds {asked}",
+                self.name
+            )
+        })
+    }
+
     /// The description of a variant, where the server has it.
     pub fn variant(&self, variant: Variant) -> Option<&AdapterVariant> {
         self.variants.iter().find(|entry| entry.variant == variant)
@@ -82,6 +100,7 @@ mod written {
     use std::time::Duration;
 
     use model::error::Source;
+    use model::pins::KeyExchange;
     use model::{InputError, Variant, units};
     use rustix::process::Signal;
     use serde::Deserialize;
@@ -102,6 +121,8 @@ mod written {
         install: Option<String>,
         #[serde(default)]
         drops_privileges: bool,
+        #[serde(default)]
+        refuses_root: bool,
         version: Version,
         start: Start,
         #[serde(default)]
@@ -139,6 +160,8 @@ mod written {
         name: Spanned<String>,
         port: Spanned<u16>,
         requires: Option<String>,
+        #[serde(default)]
+        key_exchange: Vec<KeyExchange>,
     }
 
     impl Adapter {
@@ -160,6 +183,7 @@ mod written {
                 install: self.install,
                 programs: words(&self.program, source, "a program")?,
                 drops_privileges: self.drops_privileges,
+                refuses_root: self.refuses_root,
                 version_command: words(&self.version.command, source, "a command")?,
                 version_after: after.into_inner(),
                 files: self
@@ -262,7 +286,12 @@ mod written {
                     format!("found port {port}, expected one that is not 0 and not another variant's");
                 return Err(source.error(entry.port.span(), problem));
             }
-            variants.push(AdapterVariant { variant, port, requires: entry.requires.clone() });
+            variants.push(AdapterVariant {
+                variant,
+                port,
+                requires: entry.requires.clone(),
+                key_exchanges: entry.key_exchange.clone(),
+            });
         }
         if variants.is_empty() {
             return Err(source.error(list.span(), "found no `[[variant]]`, expected at least one"));
@@ -293,6 +322,16 @@ template = "x.jinja"
         let texts = [(ADAPTER_FILE, text), ("x.jinja", template)];
         let texts = texts.into_iter().map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
         Adapter::parse("x", Files { folder: "servers/x".into(), texts }).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_key_exchange_that_the_server_lacks_is_named() {
+        let only = "port = 8080, key_exchange = [\"secp256r1\"]";
+        let adapter = parse(&GOOD.replace("port = 8080", only), "").unwrap();
+        let reason = adapter.refuses(Variant::H1, &Pins::default()).unwrap();
+        assert_eq!(reason, "x has h1 with the key exchange secp256r1 alone, and the study holds x25519");
+        let pins = Pins { key_exchange: KeyExchange::Secp256r1, ..Pins::default() };
+        assert_eq!(adapter.refuses(Variant::H1, &pins), None);
     }
 
     #[test]

@@ -100,6 +100,9 @@ impl Adapter {
             if let Support::Unsupported(reason) = found.support(*variant) {
                 return Err(Outcome::Unsupported(reason));
             }
+            if let Some(reason) = self.refuses(*variant, spec.pins) {
+                return Err(Outcome::Unsupported(reason));
+            }
         }
         self.launch(node, spec, &found).map_err(failed)
     }
@@ -121,7 +124,7 @@ impl Adapter {
         self.write_files(&folder, found, &variables)?;
 
         let mut command = self.fill(&self.start.command, &found.version, &found.build, &variables)?;
-        if self.drops_privileges && privileges == Privileges::RootOfUserNamespace {
+        if self.becomes_nobody(privileges) {
             command.splice(0..0, as_nobody());
         }
         let started = Instant::now();
@@ -145,6 +148,15 @@ impl Adapter {
         server.ready_after = started.elapsed();
         server.begin_measuring();
         Ok(server)
+    }
+
+    /// Whether it has to be started as somebody who is not root. To the files of root that is still root.
+    fn becomes_nobody(&self, privileges: Privileges) -> bool {
+        match privileges {
+            Privileges::Root => self.refuses_root,
+            Privileges::RootOfUserNamespace => self.refuses_root || self.drops_privileges,
+            Privileges::User => false,
+        }
     }
 
     #[expect(clippy::too_many_arguments, reason = "each is a variable of the template")]

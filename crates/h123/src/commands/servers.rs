@@ -5,7 +5,6 @@ use clap::Args;
 use comfy_table::Table;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use drive::{Servers, Support};
-use model::Variant;
 
 use crate::exit::Exit;
 use crate::terminal::print;
@@ -29,9 +28,9 @@ pub(crate) fn run(_args: &ServersArgs) -> Result<Exit> {
         match adapter.probe(&program) {
             Ok(found) => {
                 let mut variants = Vec::new();
-                for variant in Variant::ALL {
-                    match found.support(variant) {
-                        Support::Supported => variants.push(variant.name()),
+                for described in &adapter.variants {
+                    match found.support(described.variant) {
+                        Support::Supported => variants.push(described.variant.name()),
                         Support::Unsupported(reason) => reasons.push(format!("{name}: {reason}")),
                     }
                 }

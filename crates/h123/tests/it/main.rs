@@ -24,4 +24,5 @@ mod other_tools;
 mod permissions;
 mod quick;
 mod real_server;
+mod servers;
 mod tool;

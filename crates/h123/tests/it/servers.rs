@@ -1,0 +1,134 @@
+//! Every server that is described, in every variant that it speaks; and one that nobody described yet.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::permissions::user_command;
+use crate::tool::{Ended, H123, cell, check, folder, machine, median, repository, summary};
+
+const VARIANTS: [&str; 5] = ["h1", "h1s", "h2c", "h2", "h3"];
+/// What each server of `studies/servers.toml` speaks as Debian ships it.
+const SPOKEN: [(&str, &[&str]); 6] = [
+    ("origin", &VARIANTS),
+    ("nginx", &["h1", "h1s", "h2c", "h2"]),
+    ("apache", &["h1", "h1s", "h2c", "h2"]),
+    ("caddy", &VARIANTS),
+    ("lighttpd", &["h1", "h1s", "h2c", "h2"]),
+    ("nghttpd", &["h2c", "h2"]),
+];
+
+/// The right protocol, the right bytes, each run well.
+fn expect_sound(cell: &Value, requests: f64, bytes: f64) {
+    assert_eq!(cell["runs_ok"], 1, "{cell:#}");
+    assert_eq!(
+        (median(cell, "requests"), median(cell, "body_bytes_received")),
+        (requests, bytes),
+        "{cell:#}"
+    );
+    for sound in ["version", "status", "body_length", "failed_requests", "all_requested"] {
+        assert_eq!(check(cell, sound)["result"], "pass", "{cell:#}");
+    }
+}
+
+/// Runs `studies/servers.toml` once, over the small page.
+fn run_all(mut command: std::process::Command) -> Value {
+    let _machine = machine();
+    let folder = folder();
+    let out = folder.path().join("out");
+    command.args(["run", "servers", "--runs", "1", "--workload", "small", "--out"]).arg(&out);
+    let ended = Ended::of(command.current_dir(folder.path()).output().unwrap());
+    assert!(matches!(ended.code, 0 | 3), "stdout:\n{}\nstderr:\n{}", ended.stdout, ended.stderr);
+    summary(&out)
+}
+
+fn expect_all_speak(summary: &Value) {
+    for (server, spoken) in SPOKEN {
+        for variant in VARIANTS {
+            let cell = cell(summary, &[server, variant]);
+            // A newer nginx has HTTP/3 too.
+            if spoken.contains(&variant) || (server == "nginx" && cell["status"] != "unsupported") {
+                expect_sound(cell, 3.0, 20_000.0);
+            } else {
+                assert_eq!(cell["status"], "unsupported", "{cell:#}");
+                assert!(cell["reasons"].to_string().contains(variant), "{cell:#}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_server_speaks_every_variant_that_its_description_names() {
+    let known: BTreeSet<_> = std::fs::read_dir(repository().join("servers"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    let tested: BTreeSet<_> = SPOKEN.iter().map(|(server, _)| (*server).to_owned()).collect();
+    assert_eq!(known, tested, "a server that the study `servers` leaves out");
+    expect_all_speak(&run_all(std::process::Command::new(H123)));
+}
+
+#[test]
+fn every_server_serves_an_ordinary_user() {
+    expect_all_speak(&run_all(user_command()));
+}
+
+/// The code blocks of a page, in a language.
+fn code_blocks(page: &str, language: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(repository().join("docs").join(page)).unwrap();
+    let begin = format!("```{language}\n");
+    let blocks = text.split(&begin).skip(1);
+    blocks.map(|rest| rest.split_once("```").unwrap().0.to_owned()).collect()
+}
+
+/// `docs/servers.md` by the letter, as root (where the tests run as root) and as an ordinary user.
+#[test]
+fn a_server_that_nobody_knew_is_described_and_compared() {
+    let _machine = machine();
+    let place = folder();
+    let described = place.path().join("servers/h2o");
+    std::fs::create_dir_all(&described).unwrap();
+    let description = code_blocks("servers.md", "toml");
+    let template = code_blocks("servers.md", "jinja");
+    assert_eq!((description.len(), template.len()), (1, 1));
+    std::fs::write(described.join("server.toml"), &description[0]).unwrap();
+    std::fs::write(described.join("h2o.conf.jinja"), &template[0]).unwrap();
+    for (index, mut command) in [std::process::Command::new(H123), user_command()].into_iter().enumerate() {
+        let out: PathBuf = place.path().join(format!("out{index}"));
+        let args =
+            ["run", "quick", "--server", "h2o", "--network", "lan", "--workload", "large", "--runs", "1"];
+        command.args(args).arg("--out").arg(&out).current_dir(place.path());
+        let ended = Ended::of(command.output().unwrap());
+        assert!(matches!(ended.code, 0 | 3), "stdout:\n{}\nstderr:\n{}", ended.stdout, ended.stderr);
+        let summary = summary(&out);
+        for variant in ["h1", "h1s", "h2c", "h2"] {
+            expect_sound(cell(&summary, &[variant]), 55.0, 1_600_000.0);
+        }
+        assert_eq!(cell(&summary, &["h3"])["status"], "unsupported");
+    }
+    expect_last_words(place.path());
+}
+
+/// A configuration that the server refuses: its own words, and the study goes on.
+fn expect_last_words(place: &Path) {
+    let template = place.join("servers/h2o/h2o.conf.jinja");
+    let broken = std::fs::read_to_string(&template).unwrap().replace("num-threads", "nun-threads");
+    std::fs::write(&template, broken).unwrap();
+    let out = place.join("broken");
+    let args = ["run", "quick", "--server", "h2o", "--network", "lan", "--workload", "small", "--runs", "1"];
+    let ended = std::process::Command::new(H123)
+        .args(args)
+        .args(["--variant", "h1", "--variant", "h1s", "--out", out.to_str().unwrap()])
+        .current_dir(place)
+        .output()
+        .unwrap();
+    let ended = Ended::of(ended).expect(3);
+    assert!(ended.stdout.contains("nun-threads"), "{}", ended.stdout);
+    let summary = summary(&out);
+    for variant in ["h1", "h1s"] {
+        let cell = cell(&summary, &[variant]);
+        assert_eq!((&cell["status"], &cell["runs_failed"]), (&Value::from("failed"), &Value::from(1)));
+        assert!(cell["reasons"].to_string().contains("nun-threads"), "{cell:#}");
+    }
+}

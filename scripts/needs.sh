@@ -1,0 +1,64 @@
+# Sourced by the scripts that install what tests and benchmarks need beyond Rust.
+#
+# need COMMAND 'PACKAGE …' REASON   a command that has to be there, the Debian packages that bring it, what needs it
+# install_needs WHAT                installs what is missing for WHAT: with apt where this is root on Debian or Ubuntu,
+#                                   else it says what is missing, with the command that gets it, and fails
+
+commands=()
+packages_of=()
+reasons_of=()
+
+need() {
+    commands+=("$1")
+    packages_of+=("$2")
+    reasons_of+=("$3")
+}
+
+# A program, also where an ordinary user's PATH lacks it, or a file.
+has() {
+    case $1 in
+        chromium) command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null ;;
+        /*) [ -e "$1" ] ;;
+        *) command -v "$1" >/dev/null || [ -x "/usr/sbin/$1" ] ;;
+    esac
+}
+
+install_needs() {
+    local what=$1 packages=() index policy=/usr/sbin/policy-rc.d
+    for index in "${!commands[@]}"; do
+        if ! has "${commands[$index]}"; then
+            if [ ${#packages[@]} -eq 0 ]; then
+                echo "missing for $what:" >&2
+            fi
+            echo "  ${commands[$index]}: ${reasons_of[$index]}" >&2
+            read -ra more <<<"${packages_of[$index]}"
+            packages+=("${more[@]}")
+        fi
+    done
+    if [ ${#packages[@]} -eq 0 ]; then
+        return 0
+    fi
+    if ! command -v apt-get >/dev/null; then
+        echo "Install them with your system's package manager (Debian calls them: ${packages[*]})." >&2
+        return 1
+    fi
+    if [ "$(id -u)" -ne 0 ]; then
+        echo "Run: sudo apt-get update && sudo apt-get install --no-install-recommends ${packages[*]}" >&2
+        return 1
+    fi
+    # Wanted are the programs, not a web server on port 80: packages may start nothing meanwhile.
+    if [ ! -e "$policy" ]; then
+        trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+        printf '#!/bin/sh\nexit 101\n' >"$policy"
+        chmod 755 "$policy"
+    fi
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get update
+    apt-get install --yes --no-install-recommends "${packages[@]}"
+    for index in "${!commands[@]}"; do
+        if ! has "${commands[$index]}"; then
+            echo "${packages_of[$index]} was installed, but there is still no \`${commands[$index]}\`" >&2
+            return 1
+        fi
+    done
+}
