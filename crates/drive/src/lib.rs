@@ -13,6 +13,7 @@ pub use certificate::{Authority, Identity};
 pub use client::{ClientOutcome, Limits};
 pub use content::write_content;
 pub use servers::adapter::Adapter;
+pub use servers::installed;
 pub use servers::probe::{Found, Support};
 pub use servers::running::{RunningServer, StartSpec, Stopped};
 pub use servers::{AdapterError, Servers};

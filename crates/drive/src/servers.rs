@@ -1,6 +1,7 @@
 //! The servers that this tool can drive: folders `servers/NAME`, those of the current directory first.
 
 pub(crate) mod adapter;
+pub mod installed;
 mod leftover;
 pub(crate) mod probe;
 pub(crate) mod ready;

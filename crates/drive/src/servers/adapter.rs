@@ -28,6 +28,8 @@ pub struct Adapter {
     pub(crate) refuses_root: bool,
     pub(crate) version_command: Vec<String>,
     pub(crate) version_after: String,
+    /// What stands before the TLS library's name and version in what the version command says, or that name itself.
+    pub(crate) tls: Tls,
     pub(crate) files: Vec<ConfigFile>,
     pub(crate) start: Start,
     /// The folder, for errors.
@@ -45,6 +47,18 @@ pub struct AdapterVariant {
     pub requires: Option<String>,
     /// The key exchanges that it can be had with; all where empty.
     pub key_exchanges: Vec<KeyExchange>,
+}
+
+/// How a server's TLS library is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Tls {
+    /// It is not.
+    #[default]
+    Unknown,
+    /// By the description: the version command does not say it.
+    Named(String),
+    /// By two words behind this text, such as `OpenSSL 3.6.5`.
+    After(String),
 }
 
 /// A configuration file and the template that it is made from.
@@ -135,6 +149,8 @@ mod written {
     struct Version {
         command: Spanned<Vec<Spanned<String>>>,
         after: Spanned<String>,
+        tls: Option<String>,
+        tls_after: Option<Spanned<String>>,
     }
 
     #[derive(Deserialize)]
@@ -176,6 +192,15 @@ mod written {
                 return Err(source
                     .error(after.span(), "found an empty text, expected what stands before the version"));
             }
+            let tls = match (self.version.tls, self.version.tls_after) {
+                (Some(name), None) => super::Tls::Named(name),
+                (None, Some(after)) => super::Tls::After(after.into_inner()),
+                (None, None) => super::Tls::Unknown,
+                (Some(_), Some(after)) => {
+                    let problem = "found `tls` and `tls_after`, expected one of them";
+                    return Err(source.error(after.span(), problem));
+                }
+            };
             Ok(super::Adapter {
                 name: name.to_owned(),
                 title: self.title,
@@ -186,6 +211,7 @@ mod written {
                 refuses_root: self.refuses_root,
                 version_command: words(&self.version.command, source, "a command")?,
                 version_after: after.into_inner(),
+                tls,
                 files: self
                     .file
                     .iter()

@@ -2,30 +2,37 @@
 //!
 //! In a lab they end with their node's PID namespace. On this machine's own network nobody else ends them.
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::PathBuf;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Kills what is left of a dead server's process group: processes of the same program in the group that it led.
+/// The programs that run in a process group: what a server is made of, its shell or loader included.
+pub(crate) fn programs_of_group(leader: u32) -> BTreeSet<PathBuf> {
+    members(leader).filter_map(|(_, program)| program).collect()
+}
+
+/// Kills what is left of a dead server's process group: processes of its programs in the group that it led.
 ///
-/// The program is compared because the group's number may belong to somebody else once the group is empty.
-pub(crate) fn kill_group(leader: u32, program: &Path) {
-    let Ok(program) = program.canonicalize() else { return };
-    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else {
-            continue;
-        };
-        let is_same_program = fs::read_link(entry.path().join("exe")).is_ok_and(|exe| exe == program);
-        let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-        if is_same_program
-            && group_of(&stat) == Some(leader)
-            && let Some(pid) = Pid::from_raw(pid)
-        {
+/// The programs are compared because the group's number may belong to somebody else once the group is empty.
+pub(crate) fn kill_group(leader: u32, programs: &BTreeSet<PathBuf>) {
+    for (pid, program) in members(leader) {
+        if program.is_some_and(|program| programs.contains(&program)) {
             // It may end at this very moment, which is what is wanted.
             let _ = kill_process(pid, Signal::KILL);
         }
     }
+}
+
+/// The processes of a group, each with its program.
+fn members(leader: u32) -> impl Iterator<Item = (Pid, Option<PathBuf>)> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(move |entry| {
+        let pid = entry.file_name().to_str()?.parse().ok().and_then(Pid::from_raw)?;
+        let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        (group_of(&stat) == Some(leader)).then(|| (pid, fs::read_link(entry.path().join("exe")).ok()))
+    })
 }
 
 /// Field 5 of `/proc/PID/stat`; the name, in parentheses, may hold spaces (proc_pid_stat(5)).

@@ -12,7 +12,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use minijinja::value::Value;
 use model::Variant;
 
-use super::adapter::{Adapter, AdapterVariant};
+use super::adapter::{Adapter, AdapterVariant, Tls};
+use super::installed;
 use super::template::{Variables, render};
 
 /// Where programs are that an ordinary user's PATH lacks.
@@ -31,6 +32,8 @@ pub struct Found {
     pub program: PathBuf,
     /// The version that it says it is.
     pub version: String,
+    /// Its TLS library; `None` where nothing tells it.
+    pub tls: Option<String>,
     /// Every variant of the adapter, and whether it exists here.
     pub variants: Vec<(Variant, Support)>,
     /// All that the version command said.
@@ -105,7 +108,12 @@ impl Adapter {
             _ => Support::Supported,
         };
         let variants = self.variants.iter().map(|entry| (entry.variant, support(entry))).collect();
-        Ok(Found { program, version, variants, build })
+        let tls = match &self.tls {
+            Tls::Unknown => None,
+            Tls::Named(name) => Some(name.clone()),
+            Tls::After(text) => two_words_after(&build, text),
+        };
+        Ok(Found { program, version, tls, variants, build })
     }
 
     /// Fills in every word of a command.
@@ -120,7 +128,9 @@ impl Adapter {
             render(word, version, build, variables)
                 .map_err(|problem| anyhow!("{}/server.toml: `{word}`: {}", self.folder, problem.problem))
         };
-        words.iter().map(fill).collect()
+        let filled: Vec<String> = words.iter().map(fill).collect::<Result<_>>()?;
+        // A word that a condition leaves empty is none.
+        Ok(filled.into_iter().filter(|word| !word.is_empty()).collect())
     }
 }
 
@@ -132,7 +142,9 @@ fn find_program(name: &str) -> Option<PathBuf> {
         return Some(PathBuf::from(name)).filter(is_program);
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).chain(MORE_FOLDERS.iter().map(PathBuf::from));
+    // Who had servers installed wants those, not older ones of the system.
+    let folders = installed::programs().into_iter().chain(std::env::split_paths(&path));
+    let folders = folders.chain(MORE_FOLDERS.iter().map(PathBuf::from));
     folders.map(|folder| folder.join(name)).find(is_program)
 }
 
@@ -178,9 +190,22 @@ fn version_in(text: &str, after: &str) -> Option<String> {
     version.starts_with(|c: char| c.is_ascii_digit()).then_some(version)
 }
 
+fn two_words_after(text: &str, after: &str) -> Option<String> {
+    let (_, rest) = text.split_once(after)?;
+    let words: Vec<&str> = rest.lines().next()?.split_whitespace().take(2).collect();
+    (!words.is_empty()).then(|| words.join(" "))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_library_is_a_name_and_a_version() {
+        let said = "built by gcc 16\nbuilt with OpenSSL 3.6.5 29 Sep 2026\nTLS";
+        assert_eq!(two_words_after(said, "built with ").as_deref(), Some("OpenSSL 3.6.5"));
+        assert_eq!(two_words_after(said, "running on "), None);
+    }
 
     #[test]
     fn versions_are_found_in_what_is_said() {

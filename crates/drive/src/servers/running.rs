@@ -1,6 +1,6 @@
 //! A server from its start in a node to its end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
@@ -17,7 +17,8 @@ use model::sample::FailureKind;
 use model::{Outcome, Page, Pins, Variant};
 
 use super::adapter::Adapter;
-use super::leftover::kill_group;
+use super::installed;
+use super::leftover::{kill_group, programs_of_group};
 use super::probe::{Found, Support};
 use super::ready::{free_ports, silent_ports};
 use super::template::{Variables, render};
@@ -63,7 +64,8 @@ pub struct RunningServer<'n> {
     process: Process,
     adapter: Adapter,
     version: String,
-    program: PathBuf,
+    /// The programs that it is made of, once it is ready.
+    programs: BTreeSet<PathBuf>,
     ports: Vec<(Variant, u16)>,
     address: IpAddr,
     server_name: String,
@@ -134,7 +136,7 @@ impl Adapter {
             process,
             adapter: self.clone(),
             version: found.version.clone(),
-            program: found.program.clone(),
+            programs: BTreeSet::new(),
             ports,
             address,
             server_name: spec.server_name.to_owned(),
@@ -146,6 +148,7 @@ impl Adapter {
         };
         server.wait_until_ready(started)?;
         server.ready_after = started.elapsed();
+        server.programs = programs_of_group(server.process.pid());
         server.begin_measuring();
         Ok(server)
     }
@@ -178,6 +181,7 @@ impl Adapter {
         Ok(Variables::from([
             ("self", text(spec.tool)),
             ("program", text(&found.program)),
+            ("root", Value::from(installed::root_of(&found.program))),
             ("version", Value::from(found.version.as_str())),
             ("folder", text(folder)),
             ("content", text(&content)),
@@ -263,7 +267,7 @@ impl RunningServer<'_> {
             }
         }
         if died.is_some() && self.address.is_loopback() {
-            kill_group(self.process.pid(), &self.program);
+            kill_group(self.process.pid(), &self.programs);
         }
         // On this machine's own network the node sees the server's children only once they have ended; inside a
         // lab the reading before the end is the better one, since it leaves out the work of ending.
@@ -418,6 +422,7 @@ mod tests {
         let found = Found {
             program: "/usr/sbin/nginx".into(),
             version: version.to_owned(),
+            tls: None,
             variants: Vec::new(),
             build: String::new(),
         };

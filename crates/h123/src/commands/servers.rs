@@ -1,27 +1,65 @@
-//! `h123 servers`: the servers found, with version, variants and where they come from.
+//! `h123 servers`: the servers found, with version, TLS library, variants and where they come from; and newer ones.
+
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use clap::Args;
+use clap::{Args, Subcommand};
 use comfy_table::Table;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
+use drive::installed::{self, Installation};
 use drive::{Servers, Support};
 
-use crate::exit::Exit;
-use crate::terminal::print;
+use crate::exit::{Exit, UsageError};
+use crate::terminal::{note, print};
 
-/// List the servers that studies may name: version, variants, where the program is
+/// List the servers that studies may name: version, TLS library, variants, where the program is
 #[derive(Args, Debug)]
-pub(crate) struct ServersArgs {}
+#[command(after_help = "Examples:
+  h123 servers
+  h123 servers install
+  h123 servers install --mirror URL
+
+Programs are looked for where `install` puts them, then in PATH.")]
+pub(crate) struct ServersArgs {
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+#[derive(Subcommand, Debug)]
+enum Action {
+    /// Fetch newer servers than the system's into a folder of h123's own: nginx, HAProxy and Caddy with HTTP/3, Apache,
+    /// lighttpd, the tools of nghttp2, curl, wrk and siege
+    ///
+    /// They come from Debian's unstable suite by apt, which needs no root and changes nothing of the system; about 300 MB.
+    Install(InstallArgs),
+}
+
+#[derive(Args, Debug)]
+struct InstallArgs {
+    /// Where they go; replaced as a whole (default: $H123_SERVERS, or h123/servers in the user's cache)
+    #[arg(long, value_name = "DIR")]
+    folder: Option<PathBuf>,
+    /// The mirror of Debian to fetch from (default: that of the machine's own apt configuration)
+    #[arg(long, value_name = "URL")]
+    mirror: Option<String>,
+}
 
 /// Runs the command.
 ///
 /// # Errors
-/// An adapter that cannot be read.
-pub(crate) fn run(_args: &ServersArgs) -> Result<Exit> {
+/// An adapter that cannot be read; servers that cannot be had.
+pub(crate) fn run(args: &ServersArgs) -> Result<Exit> {
+    match &args.action {
+        None => list(),
+        Some(Action::Install(args)) => install(args),
+    }
+}
+
+fn list() -> Result<Exit> {
     let program = std::env::current_exe().context("this program's own path is not known")?;
     let mut table = Table::new();
     table.load_style(UTF8_HORIZONTAL_ONLY);
-    table.set_header(["server", "version", "variants", "program"]);
+    table.set_header(["server", "version", "TLS", "variants", "program"]);
     let mut reasons = Vec::new();
     for name in Servers::names() {
         let adapter = Servers::find(&name)?;
@@ -35,10 +73,11 @@ pub(crate) fn run(_args: &ServersArgs) -> Result<Exit> {
                     }
                 }
                 let program = found.program.display().to_string();
-                table.add_row([name, found.version.clone(), variants.join(" "), program]);
+                let tls = found.tls.unwrap_or_default();
+                table.add_row([name, found.version, tls, variants.join(" "), program]);
             }
             Err(error) => {
-                table.add_row([name.clone(), "not found".to_owned(), String::new(), String::new()]);
+                table.add_row([name.as_str(), "not found"]);
                 reasons.push(format!("{name}: {error:#}"));
             }
         }
@@ -48,4 +87,33 @@ pub(crate) fn run(_args: &ServersArgs) -> Result<Exit> {
         print(&reason)?;
     }
     Ok(Exit::Done)
+}
+
+fn install(args: &InstallArgs) -> Result<Exit> {
+    let folder =
+        args.folder.clone().or_else(installed::folder).ok_or_else(|| {
+            UsageError("found no home folder of this user, expected --folder DIR".to_owned())
+        })?;
+    // What is replaced as a whole must be ours.
+    let is_foreign = folder.exists() && !folder.join("bin").is_dir() && !is_empty(&folder);
+    if is_foreign {
+        let shown = folder.display();
+        return Err(UsageError(format!(
+            "found {shown} with something else in it, expected a folder of installed servers, an empty one or a new name"
+        ))
+        .into());
+    }
+    let installation = Installation { folder, mirror: args.mirror.clone() };
+    installation.run(&|step| note(false, step))?;
+    let shown = installation.folder.display();
+    note(false, &format!("installed in {shown}; its programs can be called by hand as well, in {shown}/bin"));
+    if args.folder.is_some() {
+        note(false, &format!("for h123 to find them: export {}={shown}", installed::FOLDER_VARIABLE));
+        return Ok(Exit::Done);
+    }
+    list()
+}
+
+fn is_empty(folder: &std::path::Path) -> bool {
+    std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none())
 }
