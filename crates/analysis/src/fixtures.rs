@@ -229,6 +229,7 @@ fn plan(variants: &[Variant], workload: Workload, metric: &str) -> Plan {
         seed: 1,
         runs_per_cell: RUNS,
         pins: Pins::default(),
+        topology: model::plan::PlannedTopology::default(),
         networks: vec![network(150 * MS, Some(50_000_000))],
         workloads: vec![NamedWorkload { name: "w".to_owned(), workload }],
         servers: vec!["origin".to_owned()],

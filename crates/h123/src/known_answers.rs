@@ -3,6 +3,7 @@
 use anyhow::{Context, Result};
 use lab::{Lab, PairSpec};
 use model::Plan;
+use model::plan::DIRECT;
 use model::record::NetworkCalibration;
 use store::ResultFolder;
 
@@ -24,7 +25,8 @@ impl KnownAnswers {
         KnownAnswers { found: stored(folder), failed: Vec::new() }
     }
 
-    /// Measures rate and loss of a network of the plan in a lab of its own, unless that was done before, and stores them.
+    /// Measures rate and loss of a network of the plan in a lab of its own, unless that was done before, and stores them; nothing
+    /// where the network is none of a link.
     ///
     /// # Errors
     /// The disk refuses.
@@ -35,6 +37,12 @@ impl KnownAnswers {
         emulator_cpu: Option<usize>,
         folder: &ResultFolder,
     ) -> Result<()> {
+        // Of several links on the way, the cell's network is a summary that no link has.
+        let is_a_links =
+            plan.topology.built.get(index).is_none_or(|topology| topology.emulated_way().len() == 1);
+        if plan.topology.name == DIRECT || !is_a_links {
+            return Ok(());
+        }
         let network = &plan.networks[index];
         if self.found.iter().any(|found| found.network == network.name) || self.failed.contains(&index) {
             return Ok(());

@@ -9,13 +9,11 @@ use include_dir::{Dir, include_dir};
 use model::assignment::Workload;
 use model::error::Source;
 use model::nearest::unknown;
+use model::plan::DIRECT;
 use model::study::{DataFile, Library, Overrides, Study};
 use model::{Network, Plan, Topology};
 
 use crate::exit::UsageError;
-
-/// The topology that needs no file: this machine and its loopback.
-pub(crate) const DIRECT: &str = "direct";
 
 static STUDIES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../studies");
 static NETWORKS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../networks");
@@ -28,6 +26,14 @@ pub(crate) struct DataFiles;
 impl Library for DataFiles {
     fn networks(&self) -> Vec<String> {
         names("networks", &NETWORKS)
+    }
+
+    fn topologies(&self) -> Vec<String> {
+        names("topologies", &TOPOLOGIES)
+    }
+
+    fn topology(&self, name: &str) -> Result<DataFile, String> {
+        read("topologies", &TOPOLOGIES, name)
     }
 
     fn pages(&self) -> Vec<String> {

@@ -3,8 +3,10 @@
 mod advice;
 mod commands;
 mod cores;
+mod cross;
 mod exit;
 mod known_answers;
+mod lab_cross;
 mod lab_servers;
 mod library;
 mod load_limits;

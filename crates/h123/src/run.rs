@@ -3,7 +3,7 @@
 //! ```text
 //! for each run, in the plan's interleaved order:
 //!     [the network's first run: rate and loss against known answers, in a lab of their own]
-//!     lab up → calibrate the empty path (while the servers come up) → clients → store → lab down
+//!     lab up → calibrate the empty path (while the servers come up) → cross-traffic and clients → store → lab down
 //! ```
 //!
 //! A run that fails becomes a stored outcome and the study goes on; only a fault of the tool itself stops it.
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 use drive::client::{ClientOutcome, Limits};
 use drive::{Adapter, Authority, RunningServer, StartSpec, Support};
-use lab::{Lab, LabError, PairSpec};
+use lab::{Lab, LabError, LabSpec};
 use model::assignment::{ASSIGNMENT_VERSION, Assignment};
 use model::options::Options;
 use model::plan::ClientGroup;
@@ -34,8 +34,8 @@ const CALIBRATION_PROBES: u32 = 7;
 /// The name that every server's certificate is for.
 const SERVER_NAME: &str = "server.h123.test";
 /// Worker threads or processes of a server: the client and the emulator need the other core.
-const SERVER_THREADS: usize = 1;
-/// What was on the link, in the run's folder of logs, and beside it the keys that TLS and QUIC agreed on.
+pub(crate) const SERVER_THREADS: usize = 1;
+/// What was on the links, in the run's folder of logs, and beside it the keys that TLS and QUIC agreed on.
 const CAPTURE: &str = "client-server.pcapng";
 const KEYS: &str = "keys.log";
 /// A client ends itself at the run's limit; it is killed so much later.
@@ -43,7 +43,7 @@ const CLIENT_GRACE: Duration = Duration::from_secs(2);
 /// A server whose clients met failures gets so long to turn out dead.
 const DYING: Duration = Duration::from_millis(300);
 /// A client that says more than this is out of its mind.
-const CLIENT_BYTES: u64 = 8 << 30;
+pub(crate) const CLIENT_BYTES: u64 = 8 << 30;
 
 /// All that the runs of a study share.
 pub(crate) struct Study<'a> {
@@ -125,21 +125,15 @@ impl Study<'_> {
         });
         let mut server = server?;
         record.calibration = calibration.map_err(|error| lab_failed(&error))?;
+        let cross = self.cross_traffic(&lab, cell, planned.seed, logs)?;
         if self.pcap {
             lab.begin_capture(&logs.join(CAPTURE)).map_err(|error| lab_failed(&error))?;
         }
         lab.begin_measuring().map_err(|error| lab_failed(&error))?;
-        server.begin_measuring();
-        let mut outcome = Ok(());
-        for group in &cell.clients {
-            let client = self.drive_clients(&lab, cell, group, &server, planned.seed, logs)?;
-            record.samples.extend(client.samples);
-            record.connections.extend(client.connections);
-            record.clients.push(client.report);
-            if !client.outcome.is_ok() {
-                outcome = outcome.and(Err(client.outcome));
-            }
-        }
+        let outcome = cross.beside(|| {
+            server.begin_measuring();
+            self.drive_groups(&lab, cell, &server, planned.seed, logs, record)
+        });
         record.links = lab.reports().map_err(|error| lab_failed(&error))?;
         lab.end_capture().map_err(|error| lab_failed(&error))?;
         if record.samples.iter().any(|sample| !sample.outcome.is_ok()) {
@@ -159,6 +153,29 @@ impl Study<'_> {
         }
     }
 
+    /// The cell's clients one group after the other, and their rows into the record; the first failure is the outcome.
+    fn drive_groups(
+        &self,
+        lab: &Lab,
+        cell: &Cell,
+        server: &RunningServer<'_>,
+        seed: u64,
+        logs: &Path,
+        record: &mut RunRecord,
+    ) -> Result<(), Outcome> {
+        let mut outcome = Ok(());
+        for group in &cell.clients {
+            let client = self.drive_clients(lab, cell, group, server, seed, logs)?;
+            record.samples.extend(client.samples);
+            record.connections.extend(client.connections);
+            record.clients.push(client.report);
+            if !client.outcome.is_ok() {
+                outcome = outcome.and(Err(client.outcome));
+            }
+        }
+        outcome
+    }
+
     /// Why this cell cannot be had here, if it cannot.
     fn unsupported(&self, cell: &Cell) -> Option<String> {
         cell.clients.iter().find_map(|group| {
@@ -172,12 +189,13 @@ impl Study<'_> {
     }
 
     fn build_lab(&self, planned: &PlannedRun, cell: &Cell) -> Result<Lab, LabError> {
-        if !self.emulated {
-            return Lab::loopback();
-        }
-        let network = self.plan.network_of(cell);
-        Lab::pair(PairSpec {
-            network,
+        let planned_topology = &self.plan.topology;
+        let topology = self.plan.topology_of(cell).filter(|_| self.emulated);
+        let Some(topology) = topology else {
+            return Lab::loopback_of(&planned_topology.client, &planned_topology.server);
+        };
+        Lab::build(LabSpec {
+            topology: &topology,
             pins: &self.plan.pins,
             seed: planned.seed,
             emulator_cpu: self.cores.emulator,
@@ -290,7 +308,7 @@ fn empty_record(planned: &PlannedRun) -> RunRecord {
     }
 }
 
-fn tool_failed(kind: FailureKind, error: &anyhow::Error) -> Outcome {
+pub(crate) fn tool_failed(kind: FailureKind, error: &anyhow::Error) -> Outcome {
     Outcome::failed(kind, format!("{error:#}"))
 }
 

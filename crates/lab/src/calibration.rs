@@ -11,17 +11,25 @@ use crate::streams::Train;
 use crate::{Lab, Link, probe};
 
 impl Lab {
-    /// Measures round trips on the empty path, over the part of the network that leaves nothing to chance (delay and
-    /// constant rate); `None` where nothing is emulated, or by several links. It uses up none of the run's randomness.
+    /// Measures round trips on the empty path from the client to the server, over the part of each network on the way that
+    /// leaves nothing to chance (delay and constant rate); `None` where nothing is emulated there. It uses up none of the
+    /// run's randomness.
     ///
     /// # Errors
     /// The emulator or a probe's socket failed.
     pub fn calibrate(&self, probes: u32) -> Result<Option<Calibration>, LabError> {
-        let [link] = self.links.as_slice() else { return Ok(None) };
-        let certain = link.network.certain();
-        link.emulator.restart(certain.clone(), seeds(link))?;
-        let calibration = probe::round_trips(self.client(), self.server(), &certain, probes)?;
-        link.restart()?;
+        if self.way.is_empty() {
+            return Ok(None);
+        }
+        let links = || self.way.iter().map(|index| &self.links[*index]);
+        let networks: Vec<Network> = links().map(|link| link.network.certain()).collect();
+        for (link, certain) in links().zip(&networks) {
+            link.emulator.restart(certain.clone(), seeds(link))?;
+        }
+        let calibration = probe::round_trips(self.client(), self.server(), &networks, probes)?;
+        for link in links() {
+            link.restart()?;
+        }
         Ok(Some(calibration))
     }
 

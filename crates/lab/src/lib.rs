@@ -32,6 +32,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use model::record::LinkReport;
+use model::topology::Role;
 use model::{Network, Pins, Topology};
 use path::{Seeds, Way};
 
@@ -51,6 +52,8 @@ pub use terminal::Terminal;
 pub struct Lab {
     nodes: Vec<Node>,
     links: Vec<Link>,
+    /// Which of the links are on the way from the client to the server.
+    way: Vec<usize>,
     client: usize,
     server: usize,
     capture: Mutex<Option<capture::Writer>>,
@@ -141,8 +144,13 @@ impl Lab {
             .zip(&topology.nodes)
             .map(|(node, spec)| node.begin_configuring(spec, pins))
             .collect();
-        let mut links = Vec::new();
+        let on_the_way: Vec<usize> =
+            topology.way().unwrap_or_default().into_iter().map(|step| step.link).collect();
+        let (mut links, mut way) = (Vec::new(), Vec::new());
         for (index, link, network, emulator) in connected {
+            if on_the_way.contains(&index) {
+                way.push(links.len());
+            }
             let seed = link_seed(seed, index);
             let emulator = emulator.start(network.clone(), run_seeds(seed), emulator_cpu)?;
             let moves = moves.iter().find(|moves| moves.link == index).cloned();
@@ -165,9 +173,16 @@ impl Lab {
         for pending in configured {
             pending.wait()??;
         }
-        let client = topology.position("client").unwrap_or(0);
-        let server = topology.position("server").unwrap_or(nodes.len() - 1);
-        Ok(Lab { nodes, links, client, server, capture: Mutex::default() })
+        // An emulator's end of a link was set up before the node's, and passes frames by itself.
+        if topology.links.iter().any(|link| link.network.is_none()) || has_switch(&topology) {
+            let specs = nodes.iter().zip(&topology.nodes);
+            let waiting: Vec<_> = specs.map(|(node, spec)| node.begin_waiting(spec)).collect();
+            for pending in waiting {
+                pending.wait()??;
+            }
+        }
+        let (client, server) = (topology.client, topology.server);
+        Ok(Lab { nodes, links, way, client, server, capture: Mutex::default() })
     }
 
     /// Both nodes are this machine, joined by its loopback: nothing is emulated, there are no reports and there is no
@@ -176,8 +191,17 @@ impl Lab {
     /// # Errors
     /// No thread can be started.
     pub fn loopback() -> Result<Lab, LabError> {
-        let nodes = vec![Node::direct("client")?, Node::direct("server")?];
-        Ok(Lab { nodes, links: Vec::new(), client: 0, server: 1, capture: Mutex::default() })
+        Lab::loopback_of("client", "server")
+    }
+
+    /// The same with these names for the two nodes.
+    ///
+    /// # Errors
+    /// As [`Lab::loopback`].
+    pub fn loopback_of(client: &str, server: &str) -> Result<Lab, LabError> {
+        let nodes = vec![Node::direct(client)?, Node::direct(server)?];
+        let (links, way) = (Vec::new(), Vec::new());
+        Ok(Lab { nodes, links, way, client: 0, server: 1, capture: Mutex::default() })
     }
 
     /// Whether there is an emulated network between nodes.
@@ -185,12 +209,12 @@ impl Lab {
         !self.links.is_empty()
     }
 
-    /// The node of the clients: the one of this name, or the first.
+    /// The node of those who are measured.
     pub fn client(&self) -> &Node {
         &self.nodes[self.client]
     }
 
-    /// The node of the servers: the one of this name, or the last.
+    /// The node of what they ask.
     pub fn server(&self) -> &Node {
         &self.nodes[self.server]
     }
@@ -274,6 +298,10 @@ impl Link {
     fn restart(&self) -> Result<u64, LabError> {
         self.emulator.restart(self.network.clone(), run_seeds(self.seed))
     }
+}
+
+fn has_switch(topology: &Topology) -> bool {
+    topology.nodes.iter().any(|node| node.role == Role::Switch)
 }
 
 /// The seed of a topology's link; the first has the lab's own.

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use model::Pins;
 use model::topology::{self, Role, TopologyNode};
@@ -12,6 +13,9 @@ use crate::{offload, sysctl};
 
 /// The bridge of a switch.
 const BRIDGE: &str = "bridge";
+
+/// A link that is not there after so long never will be.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A node's end of a link.
 #[derive(Debug)]
@@ -162,6 +166,24 @@ pub(crate) fn change_address(mover: &Mover, old: (IpAddr, u8), new: (IpAddr, u8)
         set_route(&mut netlink, index, node, &route, pins)?;
     }
     netlink.remove_address(index, old.0, old.1).step(what)
+}
+
+/// Waits until frames pass all of a node's interfaces, from the node's thread, when both ends of every link are configured:
+/// the kernel tells the upper layers and a bridge of a wire's other end in its own time, and drops frames until then.
+pub(crate) fn wait_until_passing(node: &TopologyNode) -> Result<(), LabError> {
+    let what = || format!("waiting for the links of the node `{}`", node.name);
+    let began = Instant::now();
+    let mut netlink = Netlink::open().step(what)?;
+    for interface in &node.interfaces {
+        let index = interface_index(&interface.name).step(what)?;
+        while !netlink.is_passing(index).step(what)? {
+            if began.elapsed() > PATIENCE {
+                return Err(std::io::ErrorKind::TimedOut).step(what);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    Ok(())
 }
 
 /// Whether this kernel knows the address's family.

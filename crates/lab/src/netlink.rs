@@ -10,7 +10,8 @@ use netlink_packet_core::{
 };
 use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage, AddressScope};
 use netlink_packet_route::link::{
-    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+    BridgePortState, InfoBridgePort, InfoData, InfoKind, InfoPortData, InfoVeth, LinkAttribute, LinkFlags,
+    LinkInfo, LinkMessage, State,
 };
 use netlink_packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourMessage, NeighbourState,
@@ -184,10 +185,47 @@ impl Netlink {
         self.request(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_REPLACE)
     }
 
+    /// Whether frames pass an interface: its own state and, where it is a port of a bridge, the port's. Both follow some
+    /// time after the last of the two ends was set up.
+    pub(crate) fn is_passing(&mut self, index: u32) -> io::Result<bool> {
+        let mut link = LinkMessage::default();
+        link.header.index = index;
+        let answer = match self.ask(RouteNetlinkMessage::GetLink(link), 0)? {
+            NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(link)) => link,
+            NetlinkPayload::Error(error) => return Err(error.to_io()),
+            other => return Err(unexpected(&other, "a link")),
+        };
+        let is_up = answer.attributes.iter().any(|a| matches!(a, LinkAttribute::OperState(State::Up)));
+        let mut infos = answer.attributes.iter().filter_map(|attribute| match attribute {
+            LinkAttribute::LinkInfo(infos) => Some(infos),
+            _ => None,
+        });
+        let is_closed = |port: &InfoBridgePort| matches!(port, InfoBridgePort::State(state) if *state != BridgePortState::Forwarding);
+        let is_closed_port = infos.any(|infos| {
+            infos.iter().any(|info| match info {
+                LinkInfo::PortData(InfoPortData::BridgePort(port)) => port.iter().any(is_closed),
+                _ => false,
+            })
+        });
+        Ok(is_up && !is_closed_port)
+    }
+
     fn request(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
+        match self.ask(message, NLM_F_ACK | flags)? {
+            NetlinkPayload::Error(error) if error.code.is_none() => Ok(()),
+            NetlinkPayload::Error(error) => Err(error.to_io()),
+            other => Err(unexpected(&other, "an acknowledgement")),
+        }
+    }
+
+    fn ask(
+        &mut self,
+        message: RouteNetlinkMessage,
+        flags: u16,
+    ) -> io::Result<NetlinkPayload<RouteNetlinkMessage>> {
         self.sequence += 1;
         let mut request = NetlinkMessage::from(message);
-        request.header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
+        request.header.flags = NLM_F_REQUEST | flags;
         request.header.sequence_number = self.sequence;
         request.finalize();
         let mut bytes = vec![0; request.buffer_len()];
@@ -197,14 +235,7 @@ impl Netlink {
         self.socket.recv(&mut self.answer, 0)?;
         let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&self.answer)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
-        match answer.payload {
-            NetlinkPayload::Error(error) if error.code.is_none() => Ok(()),
-            NetlinkPayload::Error(error) => Err(error.to_io()),
-            other => Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                format!("the kernel answered {other:?}, expected an acknowledgement"),
-            )),
-        }
+        Ok(answer.payload)
     }
 }
 
@@ -220,6 +251,11 @@ fn address_message(index: u32, address: IpAddr, prefix: u8) -> AddressMessage {
         AddressAttribute::Flags(AddressFlags::Noprefixroute | AddressFlags::Nodad | AddressFlags::Permanent),
     ];
     message
+}
+
+fn unexpected(answer: &NetlinkPayload<RouteNetlinkMessage>, expected: &str) -> io::Error {
+    let problem = format!("the kernel answered {answer:?}, expected {expected}");
+    io::Error::new(io::ErrorKind::InvalidData, problem)
 }
 
 const fn family(address: IpAddr) -> AddressFamily {

@@ -203,6 +203,12 @@ impl Node {
         self.worker.begin(move || link::configure(&node, &pins))
     }
 
+    /// Waits until frames pass the node's interfaces, when those at the other ends are configured too.
+    pub(crate) fn begin_waiting(&self, node: &TopologyNode) -> Pending<Result<(), LabError>> {
+        let node = node.clone();
+        self.worker.begin(move || link::wait_until_passing(&node))
+    }
+
     /// Joins the node to another without an emulator; the first end is the node's own.
     pub(crate) fn begin_wiring(&self, ends: [LinkEnd; 2], mtu_bytes: u32) -> Pending<Result<(), LabError>> {
         self.worker.begin(move || link::create_wire(&ends, mtu_bytes))

@@ -30,16 +30,17 @@ const WARM_UPS: u32 = 1;
 /// How long to wait for the last answer beyond twice the expected time.
 const PATIENCE_NS: u64 = 200_000_000;
 
-/// Sends probes from the client to the server and back, over a network that leaves nothing to chance.
+/// Sends probes from the client to the server and back, over networks one behind the other that leave nothing to chance.
 pub(crate) fn round_trips(
     client: &Node,
     server: &Node,
-    network: &Network,
+    networks: &[Network],
     probes: u32,
 ) -> Result<Calibration, LabError> {
     let what = || "measuring round trips on the empty path".to_owned();
-    let expected_rtt_ns = expected_ns(&network.up) + expected_ns(&network.down);
-    let spacing_ns = SPACING_NS.max(2 * serialisation_ns(&network.up).max(serialisation_ns(&network.down)));
+    let directions = || networks.iter().flat_map(|network| [&network.up, &network.down]);
+    let expected_rtt_ns = directions().map(expected_ns).sum();
+    let spacing_ns = SPACING_NS.max(2 * directions().map(serialisation_ns).max().unwrap_or(0));
     let (client, server) = (client.probe_socket()?, server.probe_socket()?);
     let target = server.local_address().step(what)?;
     let (end, lifeline) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).step(what)?;

@@ -1,15 +1,18 @@
 //! The plan: a study fully resolved. Nothing in it can be inconsistent.
 
+use std::fmt::Write;
+
 use serde::{Deserialize, Serialize};
 
 use crate::assignment::Workload;
 use crate::network::Network;
 use crate::page::Page;
 use crate::pins::Pins;
+use crate::topology::Topology;
 use crate::variant::Variant;
 
 /// The version of `plan.json`.
-pub const PLAN_VERSION: u32 = 2;
+pub const PLAN_VERSION: u32 = 3;
 
 /// A study fully resolved: every cell, the order of the runs, their seeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,7 +37,10 @@ pub struct Plan {
     pub runs_per_cell: u32,
     /// What is held alike.
     pub pins: Pins,
-    /// The networks that cells name.
+    /// Where every run takes place.
+    #[serde(default)]
+    pub topology: PlannedTopology,
+    /// The networks that cells name: what the whole way from the client to the server does.
     pub networks: Vec<Network>,
     /// The named workloads.
     pub workloads: Vec<NamedWorkload>,
@@ -44,6 +50,42 @@ pub struct Plan {
     pub cells: Vec<Cell>,
     /// Every run, in the order of execution.
     pub runs: Vec<PlannedRun>,
+}
+
+/// The topology of a plan's runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlannedTopology {
+    /// Such as `pair`; [`DIRECT`] is this machine and its loopback.
+    pub name: String,
+    /// The node of the clients.
+    pub client: String,
+    /// The node of the servers.
+    pub server: String,
+    /// The link that has the matrix's networks; `None` where every link keeps its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
+    /// All nodes and links, for each of [`Plan::networks`] in its order; empty where the network alone says it (`pair`) and
+    /// where nothing is built ([`DIRECT`]).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub built: Vec<Topology>,
+}
+
+/// The topology that is this machine and its loopback.
+pub const DIRECT: &str = "direct";
+/// The topology of a client and a server with one network between them.
+pub const PAIR: &str = "pair";
+
+impl Default for PlannedTopology {
+    /// A pair.
+    fn default() -> PlannedTopology {
+        PlannedTopology {
+            name: PAIR.to_owned(),
+            client: "client".to_owned(),
+            server: "server".to_owned(),
+            link: Some("client-server".to_owned()),
+            built: Vec::new(),
+        }
+    }
 }
 
 /// One value of one factor, such as `variant = h1s`.
@@ -122,6 +164,31 @@ pub struct PlannedRun {
     pub seed: u64,
 }
 
+impl PlannedTopology {
+    /// What it is and who is measured over which links, for people.
+    pub fn in_words(&self) -> String {
+        if self.name == DIRECT {
+            return format!("{DIRECT}: this machine and its loopback, nothing is emulated");
+        }
+        let (client, server) = (&self.client, &self.server);
+        let Some(topology) = self.built.first() else {
+            return format!("{}: {client} and {server}, joined by one link", self.name);
+        };
+        let steps = topology.way().unwrap_or_default();
+        let links: Vec<&str> = steps.iter().map(|step| topology.links[step.link].name.as_str()).collect();
+        let mut words = format!("{}: {client} to {server} by {}", self.name, links.join(", "));
+        if let Some(link) = &self.link {
+            let _ = write!(words, "; {link} has the matrix's network");
+        }
+        for cross in &topology.cross {
+            let [from, to] = [cross.from, cross.to].map(|node| topology.nodes[node].name.as_str());
+            let _ =
+                write!(words, "; cross-traffic of {} × {} from {to} to {from}", cross.flows, cross.variant);
+        }
+        words
+    }
+}
+
 impl Cell {
     /// The value of a factor in this cell.
     pub fn level(&self, factor: &str) -> Option<&str> {
@@ -138,6 +205,15 @@ impl Plan {
     /// The network of a cell.
     pub fn network_of(&self, cell: &Cell) -> &Network {
         &self.networks[cell.network]
+    }
+
+    /// The nodes and links of a cell; `None` where it runs on this machine's loopback.
+    pub fn topology_of(&self, cell: &Cell) -> Option<Topology> {
+        if self.topology.name == DIRECT {
+            return None;
+        }
+        let built = self.topology.built.get(cell.network);
+        Some(built.cloned().unwrap_or_else(|| Topology::pair(self.network_of(cell))))
     }
 
     /// The workload of a client group.

@@ -42,6 +42,7 @@ fn write_plan(out: &mut String, plan: &Plan) -> fmt::Result {
     entry(out, "baseline", &format!("{} = {}", plan.baseline.factor, plan.baseline.value))?;
     let margin = three_digits(plan.margin_share * 100.0);
     entry(out, "margin", &format!("{margin} %: smaller differences do not matter"))?;
+    entry(out, "topology", &plan.topology.in_words())?;
     let expected = format_expected(plan.expected_ns());
     let runs = plan.runs.len();
     let (cells, per_cell) = (plan.cells.len(), plan.runs_per_cell);

@@ -14,6 +14,7 @@ mod loops;
 mod resolve;
 #[cfg(test)]
 mod tests;
+mod topology;
 mod written;
 
 use written::{Baseline, NamedEntry};
@@ -31,6 +32,7 @@ pub struct Study {
     margin_share: f64,
     runs: u32,
     seed: u64,
+    topology: Option<topology::Chosen>,
     matrix: Placed<Vec<Factor>>,
     workloads: Vec<NamedEntry>,
     hold: hold::Hold,
@@ -47,6 +49,8 @@ struct Factor {
 pub trait Library {
     /// The names of the networks (`networks/NAME.toml`).
     fn networks(&self) -> Vec<String>;
+    /// The names of the topologies (`topologies/NAME.toml`).
+    fn topologies(&self) -> Vec<String>;
     /// The names of the pages (`pages/NAME.toml`).
     fn pages(&self) -> Vec<String>;
     /// The names of the servers (`servers/NAME/`).
@@ -63,6 +67,11 @@ pub trait Library {
     /// # Errors
     /// Why the file cannot be read, in one sentence.
     fn network(&self, name: &str) -> Result<DataFile, String>;
+    /// The file of a topology in [`Library::topologies`].
+    ///
+    /// # Errors
+    /// Why the file cannot be read, in one sentence.
+    fn topology(&self, name: &str) -> Result<DataFile, String>;
     /// A trace that a network names (`networks/FILE`).
     ///
     /// # Errors
@@ -95,6 +104,8 @@ pub struct Overrides {
     pub networks: Option<Vec<String>>,
     /// Levels of the factor `workload`; the study has to define them.
     pub workloads: Option<Vec<String>>,
+    /// The topology, with the nodes that it has by itself.
+    pub topology: Option<String>,
     /// Runs of each cell.
     pub runs: Option<u32>,
     /// The seed of the order and of every run.
@@ -143,6 +154,9 @@ impl Study {
                 let levels = names.iter().map(|name| on_command_line(name.clone())).collect();
                 factor.levels = on_command_line(levels);
             }
+        }
+        if let Some(name) = &overrides.topology {
+            self.topology = Some(topology::Chosen::named(on_command_line(name.clone())));
         }
         if let Some(runs) = overrides.runs {
             if !written::RUNS.contains(&u64::from(runs)) {

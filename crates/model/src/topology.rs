@@ -9,16 +9,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{InputError, Source};
 use crate::network::Network;
+use crate::units::NANOS_PER_S;
+use crate::variant::Variant;
 
 mod moves;
 mod resolve;
 mod routes;
 #[cfg(test)]
 mod tests;
+mod way;
 mod words;
 mod written;
 
 pub use moves::{Moves, MovesError};
+pub use way::WayStep;
 pub use words::describe;
 
 /// Nodes and the links between them, resolved.
@@ -32,6 +36,25 @@ pub struct Topology {
     pub nodes: Vec<TopologyNode>,
     /// In the order of the file.
     pub links: Vec<TopologyLink>,
+    /// The index of the node of those who are measured, unless others are chosen: `client`, or the first host.
+    pub client: usize,
+    /// The index of the node of what they ask: `server`, or the last host.
+    pub server: usize,
+    /// Who else uses the links.
+    pub cross: Vec<CrossTraffic>,
+}
+
+/// Bulk flows of others, which share links with those who are measured and are not measured themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CrossTraffic {
+    /// The index of the node that asks and receives.
+    pub from: usize,
+    /// The index of the node that answers.
+    pub to: usize,
+    /// Its transport decides how it shares: TCP, or QUIC with `h3`.
+    pub variant: Variant,
+    /// Connections, each with one endless download.
+    pub flows: u32,
 }
 
 /// A host, router or switch.
@@ -119,6 +142,11 @@ impl Topology {
     /// Two hosts, `client` and `server`, with a network between them.
     pub fn pair(network: &Network) -> Topology {
         resolve::pair(network)
+    }
+
+    /// How long its cross-traffic runs before those who are measured begin: beyond slow start.
+    pub const fn lead_ns(&self) -> u64 {
+        if self.cross.is_empty() { 0 } else { NANOS_PER_S }
     }
 
     /// The index of the node of this name.

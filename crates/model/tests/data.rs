@@ -19,6 +19,14 @@ impl Library for Folders {
         names("networks")
     }
 
+    fn topologies(&self) -> Vec<String> {
+        names("topologies")
+    }
+
+    fn topology(&self, name: &str) -> Result<DataFile, String> {
+        Ok(DataFile { file: format!("topologies/{name}.toml"), text: text("topologies", name) })
+    }
+
     fn pages(&self) -> Vec<String> {
         names("pages")
     }

@@ -1,9 +1,10 @@
 //! Exactly how it was measured: the topology, networks, workloads, what was held alike, order and seeds, and the
 //! environment as it is stored.
 
+use model::Topology;
 use model::assignment::Workload;
 use model::network::{Network, describe_direction};
-use model::plan::Plan;
+use model::plan::{DIRECT, Plan, PlannedTopology};
 use model::record::{NetworkCalibration, StreamCalibration};
 use model::units::format_rate;
 use serde::Serialize;
@@ -126,20 +127,67 @@ fn page_detail(page: &model::Page) -> String {
 pub(crate) fn topology(view: &View<'_>) -> Vec<Panel> {
     let plan = view.plan();
     let servers: Vec<String> = plan.servers.iter().map(|server| clean_line(server)).collect();
-    plan.networks.iter().map(|network| draw_network(network, &servers)).collect()
+    plan.networks.iter().map(|network| draw_network(network, plan, &servers)).collect()
 }
 
-fn draw_network(network: &Network, servers: &[String]) -> Panel {
+/// The topology in a sentence or three.
+pub(crate) fn topology_words(plan: &Plan) -> String {
+    let servers: Vec<String> = plan.servers.iter().map(|server| clean_line(server)).collect();
+    let servers = text::list(&servers);
+    if plan.topology.name == DIRECT {
+        return format!(
+            "Client and server ({servers}) run on this machine and speak over its loopback: nothing is emulated."
+        );
+    }
+    let each = "Each direction loses, queues and paces packets, then delays them.";
+    if plan.topology.built.is_empty() {
+        return format!(
+            "Client and server ({servers}) run in network namespaces of their own, joined by one emulated link. {each}"
+        );
+    }
+    format!(
+        "Every node runs in network namespaces of its own; the server is {servers}. {}. On an emulated link {}",
+        clean_line(&plan.topology.in_words()),
+        each.to_lowercase()
+    )
+}
+
+/// The nodes and links of a topology beyond a pair, one table for each network of the matrix.
+pub(crate) fn links(plan: &Plan) -> Vec<Settings> {
+    let built = plan.topology.built.iter().zip(&plan.networks);
+    let table = |(topology, network): (&Topology, &Network)| {
+        let lines = model::topology::describe(topology);
+        let rows: Vec<(String, String)> = lines
+            .lines()
+            .skip(1)
+            .filter(|line| !line.starts_with(' '))
+            .map(|line| {
+                let (name, what) = line.split_once(": ").unwrap_or((line, text::NONE));
+                (clean_line(name), clean_line(what))
+            })
+            .take(MAX_ROWS)
+            .collect();
+        let title = format!("Topology {} with {}", clean_line(&topology.name), clean_line(&network.name));
+        Settings { title, rows, more: 0 }
+    };
+    built.map(table).collect()
+}
+
+fn draw_network(network: &Network, plan: &Plan, servers: &[String]) -> Panel {
     const WIDTH: f64 = 400.0;
     const NODE: f64 = 86.0;
     const HEIGHT: f64 = 132.0;
     let mut canvas = Canvas::default();
     let name = clean_line(&network.name);
     canvas.text(at(0.0, 15.0), Anchor::Start, "heading", &fit(&name, 14.5 * 1.12, WIDTH));
-    let nodes = [("client", "h123 load".to_owned(), 0.0), ("server", servers.join(", "), WIDTH - NODE)];
+    let PlannedTopology { client, server, .. } = &plan.topology;
+    let nodes = [
+        (clean_line(client), "h123 load".to_owned(), 0.0),
+        (clean_line(server), servers.join(", "), WIDTH - NODE),
+    ];
     for (node, what, x) in nodes {
         canvas.rounded(Rect { x: x + 0.5, y: 32.5, width: NODE - 1.0, height: 94.0 }, 6.0, "node");
-        canvas.text(at(x + NODE / 2.0, 76.0), Anchor::Middle, "label", node);
+        canvas.text(at(x + NODE / 2.0, 76.0), Anchor::Middle, "label", &fit(&node, 14.0, NODE - 8.0));
         canvas.text(at(x + NODE / 2.0, 94.0), Anchor::Middle, "tick", &fit(&what, 11.5, NODE - 8.0));
     }
     let (left, right) = (NODE + 6.0, WIDTH - NODE - 6.0);
@@ -161,7 +209,10 @@ fn draw_network(network: &Network, servers: &[String]) -> Panel {
         description.push(format!("{way}: {first}, {second}"));
     }
     Panel {
-        title: format!("Topology {name}: client and server, joined by one emulated link"),
+        title: match plan.topology == PlannedTopology::default() {
+            true => format!("Topology {name}: client and server, joined by one emulated link"),
+            false => format!("Topology {name}: {}", clean_line(&plan.topology.in_words())),
+        },
         description: description.join("; "),
         class: String::new(),
         width: WIDTH,

@@ -4,6 +4,7 @@ use analysis::summary::{Comparison, MetricSummary};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
+use model::plan::PlannedTopology;
 use serde::Serialize;
 
 use crate::answer::{self, Card, InShort};
@@ -125,8 +126,9 @@ struct FilePart {
 
 #[derive(Serialize)]
 struct Method {
+    topology_words: String,
     topology: Vec<String>,
-    servers: String,
+    links: Vec<Settings>,
     networks: Vec<Described>,
     workloads: Vec<Described>,
     pins: Settings,
@@ -176,8 +178,9 @@ fn page(view: &View<'_>, drawings: &[DrawnFigure], tables: &[Table]) -> Page {
             })
             .collect(),
         method: Method {
+            topology_words: method::topology_words(view.plan()),
             topology: number_panels("topology", &method::topology(view)),
-            servers: text::list(&plan.servers.iter().map(|server| clean_line(server)).collect::<Vec<_>>()),
+            links: method::links(view.plan()),
             networks: method::networks(plan, &summary.networks),
             workloads: method::workloads(plan),
             pins: method::pins(plan),
@@ -203,6 +206,9 @@ fn facts(view: &View<'_>) -> Vec<String> {
     ];
     let servers: Vec<String> = plan.servers.iter().map(|server| clean_line(server)).collect();
     facts.push(format!("server: {}", text::list(&servers)));
+    if plan.topology != PlannedTopology::default() {
+        facts.push(format!("topology: {}", clean_line(&plan.topology.name)));
+    }
     facts
 }
 

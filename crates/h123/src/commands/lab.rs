@@ -15,15 +15,17 @@ use clap::Args;
 use drive::Adapter;
 use lab::registry::{self, Listed, Registration};
 use lab::{Input, Lab, LabError, LabSpec, Node, OwnFile, Process, Program, Terminal};
+use model::plan::DIRECT;
 use model::record::{DirectionReport, LinkReport};
-use model::topology::Role;
+use model::topology::{CrossTraffic, Role};
 use model::{Pins, Topology, units};
 use rustix::event::{PollFd, PollFlags};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::exit::{Exit, UsageError};
+use crate::lab_cross as cross;
 use crate::lab_servers::{Kitchen, V6_SUFFIX, Wanted, addresses_of};
-use crate::library::{DIRECT, network_of, topology_of};
+use crate::library::{network_of, topology_of};
 use crate::pcap::Pcap;
 use crate::terminal::{note, print};
 use crate::tls_options::KEY_LOG_VARIABLE;
@@ -50,9 +52,8 @@ Examples:
   h123 lab dsl --serve nginx -- bash
   h123 lab campus --node client -- ping -c 3 web-server
   h123 lab proxied --network proxy-server=tokyo --serve -- bash
-  h123 lab shared --serve --serve cross-server=origin \\
-    --also 'cross-client=$H123 load -d 1h http://cross-server:8080/bytes/1000000000' \\
-    -- curl --output /dev/null http://server:8080/bytes/1000000
+  h123 lab shared --cross --serve -- curl --output /dev/null http://server:8080/bytes/1000000
+  h123 lab campus --also 'video-server=tcpdump -w video.pcap' -- ping -c 3 video-server
   h123 lab tokyo --node server -- ip address
   h123 lab dsl --serve --pcap dsl.pcapng -- sh -c 'curl --cacert $H123_CA https://server:8442/small/'
   h123 lab sites --describe
@@ -77,6 +78,9 @@ pub(crate) struct LabArgs {
     /// Run another command beside, by the shell `sh`, until COMMAND has ended: cross-traffic, a capture
     #[arg(long, value_name = "NODE=SHELL_COMMAND")]
     also: Vec<String>,
+    /// Run the topology's cross-traffic beside, as studies do
+    #[arg(long)]
+    cross: bool,
     /// Start a server from servers/ in the node `server`, or in another as NODE=SERVER; without a value the origin
     #[arg(long, value_name = "[NODE=]SERVER", num_args = 0..=1, default_missing_value = "origin")]
     serve: Vec<String>,
@@ -88,7 +92,7 @@ pub(crate) struct LabArgs {
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
     /// Say what nodes and links there are and what they do, and run nothing
-    #[arg(long, conflicts_with_all = ["command", "serve", "also", "pcap"])]
+    #[arg(long, conflicts_with_all = ["command", "serve", "also", "cross", "pcap"])]
     describe: bool,
     /// Say nothing but what the command says
     #[arg(long, short)]
@@ -118,12 +122,16 @@ pub(crate) fn run(args: &LabArgs) -> Result<Exit> {
         None => vec!["client", "server"],
     };
     let node = args.node.clone().unwrap_or_else(|| default_node(&known).to_owned());
-    let servers = args.serve.iter().map(|text| Wanted::read(text)).collect::<Result<Vec<_>>>()?;
+    let mut servers = args.serve.iter().map(|text| Wanted::read(text)).collect::<Result<Vec<_>>>()?;
+    let cross = if args.cross { cross::flows(name, topology.as_ref())? } else { &[] };
+    if let Some(topology) = &topology {
+        cross::add_servers(topology, cross, &mut servers)?;
+    }
     let beside = args.also.iter().map(|text| beside(text)).collect::<Result<Vec<_>>>()?;
     for node in [node.as_str()]
         .into_iter()
         .chain(servers.iter().map(|(wanted, _)| wanted.node.as_str()))
-        .chain(beside.iter().map(|(node, _)| *node))
+        .chain(beside.iter().map(|(node, _)| node.as_str()))
     {
         check_node(node, &known)?;
     }
@@ -142,7 +150,7 @@ pub(crate) fn run(args: &LabArgs) -> Result<Exit> {
         args,
         name,
         topology.as_ref(),
-        Inside { node: &node, servers: &servers, beside: &beside, command },
+        Inside { node: &node, servers: &servers, beside, cross, command },
     )
 }
 
@@ -165,12 +173,13 @@ struct Inside<'a> {
     node: &'a str,
     servers: &'a [(Wanted, Adapter)],
     /// Nodes and shell commands.
-    beside: &'a [(&'a str, &'a str)],
+    beside: Vec<(String, String)>,
+    cross: &'a [CrossTraffic],
     command: Program,
 }
 
 fn run_inside(args: &LabArgs, name: &str, topology: Option<&Topology>, inside: Inside<'_>) -> Result<Exit> {
-    let Inside { node, servers, beside, mut command } = inside;
+    let Inside { node, servers, mut beside, cross, mut command } = inside;
     let pcap = args.pcap.as_deref().map(|file| Pcap::new(file, topology)).transpose()?;
     let registration = Registration::new(name)?;
     let pins = Pins::default();
@@ -193,6 +202,9 @@ fn run_inside(args: &LabArgs, name: &str, topology: Option<&Topology>, inside: I
         false => Some(Kitchen::new(registration.folder(), &pins, args.seed)?),
     };
     let running = start_servers(&lab, kitchen.as_ref(), servers, args.quiet)?;
+    if let Some(topology) = topology {
+        beside.extend(cross::commands(topology, cross, servers, &running)?);
+    }
     if let Some(pcap) = &pcap {
         lab.begin_capture(&pcap.file)?;
     }
@@ -210,8 +222,8 @@ fn run_inside(args: &LabArgs, name: &str, topology: Option<&Topology>, inside: I
         environment
     };
     let mut others = Vec::new();
-    for (node, shell_command) in beside {
-        let mut program = Program::new("sh").args(["-c", *shell_command]).stdout(lab::Output::Null);
+    for (node, shell_command) in &beside {
+        let mut program = Program::new("sh").args(["-c", shell_command]).stdout(lab::Output::Null);
         program.env = environment(node);
         others.push(node_of(&lab, node)?.spawn(program)?);
     }
@@ -263,13 +275,14 @@ fn default_node<'n>(known: &[&'n str]) -> &'n str {
 }
 
 /// `NODE=SHELL_COMMAND`.
-fn beside(text: &str) -> Result<(&str, &str)> {
+fn beside(text: &str) -> Result<(String, String)> {
     let parts = text.split_once('=').filter(|(_, command)| !command.trim().is_empty());
-    Ok(parts.ok_or_else(|| {
+    let (node, command) = parts.ok_or_else(|| {
         UsageError(format!(
             "--also: found `{text}`, expected NODE=SHELL_COMMAND such as `client=ping server`"
         ))
-    })?)
+    })?;
+    Ok((node.to_owned(), command.to_owned()))
 }
 
 fn check_node(found: &str, known: &[&str]) -> Result<()> {

@@ -20,6 +20,9 @@ pub(crate) struct Narrow {
     /// Only this network (repeat for several)
     #[arg(long, value_name = "NAME")]
     pub(crate) network: Vec<String>,
+    /// Run over this topology instead of the study's
+    #[arg(long, value_name = "NAME")]
+    pub(crate) topology: Option<String>,
     /// Only this workload of the study (repeat for several)
     #[arg(long, value_name = "NAME")]
     pub(crate) workload: Vec<String>,
@@ -43,9 +46,10 @@ impl Narrow {
         let named = lists
             .iter()
             .flat_map(|(option, names)| names.iter().map(move |name| format!(" --{option} {name}")));
+        let topology = self.topology.iter().map(|name| format!(" --topology {name}"));
         let runs = self.runs.map(|runs| format!(" --runs {runs}"));
         let seed = self.seed.map(|seed| format!(" --seed {seed}"));
-        named.chain(runs).chain(seed).collect()
+        named.chain(topology).chain(runs).chain(seed).collect()
     }
 
     /// What the command line says instead of the study.
@@ -56,6 +60,7 @@ impl Narrow {
             servers: list(&self.server),
             networks: list(&self.network),
             workloads: list(&self.workload),
+            topology: self.topology.clone(),
             runs: self.runs,
             seed: self.seed,
         }

@@ -9,7 +9,9 @@ use analysis::summary::CellStatus;
 use anyhow::{Context, Result};
 use clap::Args;
 use drive::{Adapter, Authority, Servers};
+use lab::Access;
 use model::Plan;
+use model::plan::DIRECT;
 use store::{Environment, ResultFolder};
 
 use crate::commands::plan::Narrow;
@@ -46,7 +48,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     out: Option<PathBuf>,
     /// Continue an interrupted study: its result folder
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["study", "server", "variant", "network", "workload", "runs", "seed"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["study", "server", "variant", "network", "topology", "workload", "runs", "seed"])]
     resume: Option<PathBuf>,
     /// Keep what was on each run's link, as logs/run-N/client-server.pcapng, and the keys that decrypt it
     #[arg(long)]
@@ -79,7 +81,10 @@ pub(crate) fn run(args: &RunArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
     };
     folder.lock()?;
     // From here on a user without privileges is root in a namespace of its own, where no other thread may exist yet.
-    let emulation = lab::probe().emulation().and_then(|_| lab::enter());
+    let emulation = match plan.topology.name == DIRECT {
+        true => Ok(Access::Direct),
+        false => lab::probe().emulation().and_then(|_| lab::enter()),
+    };
     announce(&plan, &folder, emulation.as_ref().err(), args);
     let pages = plan.pages();
     let content = folder.logs().join("content");
@@ -200,8 +205,11 @@ fn environment(study: &Study<'_>, args: &RunArgs, missing: Option<&lab::Missing>
             .map_or_else(|error| format!("not found: {error:#}"), |found| found.version);
         environment.notes.insert(format!("server {name}"), version);
     }
-    let emulation =
-        missing.map_or("packets over veth, AF_PACKET, user space".to_owned(), ToString::to_string);
+    let emulation = match missing {
+        Some(missing) => missing.to_string(),
+        None if study.plan.topology.name == DIRECT => "none: this machine's loopback".to_owned(),
+        None => "packets over veth, AF_PACKET, user space".to_owned(),
+    };
     environment.notes.insert("CPUs".to_owned(), study.cores.describe());
     environment.notes.insert("emulation".to_owned(), emulation);
     environment

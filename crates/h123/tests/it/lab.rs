@@ -179,6 +179,8 @@ fn wrong_usage_is_one_line_and_starts_nothing() {
         (&["campus", "--node", "web-sever", "--", "true"], "did you mean `web-server`?"),
         (&["proxied", "--network", "lan", "--", "true"], "expected LINK=NETWORK"),
         (&["proxied", "--network", "proxy-sever=lan", "--", "true"], "did you mean `proxy-server`?"),
+        (&["campus", "--cross", "--", "true"], "--cross: found no cross-traffic in `campus`"),
+        (&["direct", "--cross", "--", "true"], "--cross: found no cross-traffic in `direct`"),
         (&["./no-such.toml", "--", "true"], "found no topology at `./no-such.toml`"),
         (&["lan", "ping", "-c", "2"], "the command comes after `--`, as in `h123 lab lan -- ping …`"),
         (&[], "<NAME>"),
@@ -301,6 +303,8 @@ fn cross_traffic_stands_in_the_same_queue() {
         assert!(longest > 60.0, "{flow}: a ping waited behind it: {}", ended.stdout);
         assert!(!ended.stderr.contains("--also"), "{}", ended.stderr);
     }
+    let ended = lab(&files, &[&["shared", "--cross", "--"][..], &ping].concat()).expect(0);
+    assert!(packets_and_drops(&ended, "near-far", "down").0 > 500, "the topology's own: {}", ended.stderr);
     let failing = lab(&files, &["shared", "--also", "cross-client=exit 3", "--", "sleep", "0.3"]).expect(0);
     assert!(
         failing.stderr.contains("--also cross-client=exit 3: ended before the command (exit status: 3)"),

@@ -26,3 +26,4 @@ mod quick;
 mod real_server;
 mod servers;
 mod tool;
+mod topologies;

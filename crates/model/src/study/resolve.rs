@@ -2,17 +2,20 @@
 
 use super::loops::{Closed, Open};
 use super::written::{Entry, NamedEntry};
-use super::{DataFile, Factor, FactorKind, Library, Study};
+use super::{DataFile, Factor, FactorKind, Library, Study, topology};
 use crate::assignment::Workload;
 use crate::error::{InputError, Source};
 use crate::nearest::unknown;
 use crate::network::Network;
 use crate::page::Page;
-use crate::plan::{Cell, ClientGroup, Level, NamedWorkload, PLAN_VERSION, Plan, PlannedRun, ServerChain};
+use crate::plan::{
+    Cell, ClientGroup, Level, NamedWorkload, PLAN_VERSION, Plan, PlannedRun, PlannedTopology, ServerChain,
+};
 use crate::predict::{Prediction, predict};
 use crate::reader::Placed;
 use crate::schedule::{Schedule, Share};
 use crate::shuffle::SplitMix64;
+use crate::topology::Topology;
 use crate::variant::Variant;
 
 /// More cells than this are a mistake in the matrix.
@@ -20,13 +23,11 @@ const MOST_CELLS: usize = 10_000;
 /// More runs than this would not end within days.
 const MOST_RUNS: u64 = 1_000_000;
 
-const CLIENT_NODE: &str = "client";
-const SERVER_NODE: &str = "server";
-
 /// The levels of every factor, looked up.
 struct Matrix {
     variants: Vec<Variant>,
     servers: Vec<String>,
+    topology: PlannedTopology,
     networks: Vec<Network>,
     workloads: Vec<(NamedWorkload, u32)>,
 }
@@ -36,10 +37,13 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
     for factor in &study.matrix.value {
         check_levels(factor)?;
     }
+    let (topology, networks) =
+        topology::resolve(study.topology.as_ref(), levels(study, FactorKind::Network), library)?;
     let matrix = Matrix {
+        topology,
         variants: resolve_variants(levels(study, FactorKind::Variant))?,
         servers: resolve_servers(levels(study, FactorKind::Server), library)?,
-        networks: resolve_networks(levels(study, FactorKind::Network), library)?,
+        networks,
         workloads: resolve_workloads(study, library)?,
     };
     for (named, _) in &matrix.workloads {
@@ -64,6 +68,7 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         pins: study.hold.pins.clone(),
         runs: order(&cells, study.runs, study.seed),
         cells,
+        topology: matrix.topology,
         networks: matrix.networks,
         workloads: matrix.workloads.into_iter().map(|(named, _)| named).collect(),
         servers: matrix.servers,
@@ -115,19 +120,11 @@ fn resolve_servers(levels: &[Placed<String>], library: &impl Library) -> Result<
         .collect()
 }
 
-fn resolve_networks(levels: &[Placed<String>], library: &impl Library) -> Result<Vec<Network>, InputError> {
-    let known = library.networks();
-    levels
-        .iter()
-        .map(|level| {
-            check_name(level, "", "a network", &known)?;
-            let DataFile { file, text } =
-                library.network(&level.value).map_err(|problem| level.error(problem))?;
-            Network::parse_with(&level.value, Source { file: &file, text: &text }, &|trace| {
-                library.trace(trace)
-            })
-        })
-        .collect()
+/// The network of a level, from its file.
+pub(super) fn resolve_network(level: &Placed<String>, library: &impl Library) -> Result<Network, InputError> {
+    check_name(level, "", "a network", &library.networks())?;
+    let DataFile { file, text } = library.network(&level.value).map_err(|problem| level.error(problem))?;
+    Network::parse_with(&level.value, Source { file: &file, text: &text }, &|trace| library.trace(trace))
 }
 
 /// Every workload that the study defines has to be right; only those that are run come into the plan.
@@ -246,23 +243,24 @@ fn make_cell(number: usize, indices: &[usize], study: &Study, matrix: &Matrix) -
     let (named, clients) = &matrix.workloads[workload];
     let Prediction { expected_run_ns, run_limit_ns } =
         predict(&named.workload, variant, &matrix.networks[network], &study.hold.pins);
+    let lead_ns = matrix.topology.built.get(network).map_or(0, Topology::lead_ns);
     Cell {
         cell: to_u32(number),
         levels: levels.collect(),
         network,
         clients: vec![ClientGroup {
             group: 0,
-            node: CLIENT_NODE.to_owned(),
+            node: matrix.topology.client.clone(),
             variant,
             workload,
             chain: 0,
             clients: *clients,
         }],
         chains: vec![ServerChain {
-            node: SERVER_NODE.to_owned(),
+            node: matrix.topology.server.clone(),
             server: matrix.servers[index_of(FactorKind::Server)].clone(),
         }],
-        expected_run_ns,
+        expected_run_ns: expected_run_ns.saturating_add(lead_ns),
         run_limit_ns,
     }
 }

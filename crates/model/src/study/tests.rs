@@ -6,8 +6,10 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::assignment::Workload;
+use crate::plan::PlannedTopology;
 use crate::plan_text::plan_text;
 use crate::schedule::{Arrivals, Rate, Schedule, Share, Stage};
+use crate::topology::Topology;
 use crate::variant::Variant;
 
 const QUICK: &str = include_str!("../../../../studies/quick.toml");
@@ -19,6 +21,17 @@ const NETWORKS: &[(&str, &str)] = &[
     ("lan", include_str!("../../../../networks/lan.toml")),
     ("north-carolina", include_str!("../../../../networks/north-carolina.toml")),
     ("broken", "title = 'x'\nsource = 'y'\nrtt = '150'\n"),
+    ("dsl", include_str!("../../../../networks/dsl.toml")),
+    ("tokyo", include_str!("../../../../networks/tokyo.toml")),
+    ("frankfurt", include_str!("../../../../networks/frankfurt.toml")),
+    ("amsterdam", include_str!("../../../../networks/amsterdam.toml")),
+];
+const TOPOLOGIES: &[(&str, &str)] = &[
+    ("pair", include_str!("../../../../topologies/pair.toml")),
+    ("campus", include_str!("../../../../topologies/campus.toml")),
+    ("proxied", include_str!("../../../../topologies/proxied.toml")),
+    ("shared", include_str!("../../../../topologies/shared.toml")),
+    ("sites", include_str!("../../../../topologies/sites.toml")),
 ];
 const PAGES: &[(&str, &str)] = &[
     ("small", include_str!("../../../../pages/small.toml")),
@@ -40,6 +53,14 @@ impl Library for TestLibrary {
         let mut all = names(NETWORKS);
         all.push("unreadable".into());
         all
+    }
+
+    fn topologies(&self) -> Vec<String> {
+        names(TOPOLOGIES)
+    }
+
+    fn topology(&self, name: &str) -> Result<DataFile, String> {
+        file("topologies", TOPOLOGIES, name)
     }
 
     fn pages(&self) -> Vec<String> {
@@ -166,7 +187,7 @@ fn networks_are_what_the_studies_say() {
 
 #[test]
 fn faults_of_keys_and_types() {
-    let keys = "question, metric, baseline, margin, runs, seed, matrix, workload, hold";
+    let keys = "question, metric, baseline, margin, runs, seed, topology, matrix, workload, hold";
     assert_fault(
         2,
         "metrik = \"x\"",
@@ -231,7 +252,7 @@ fn faults_of_the_matrix() {
     assert_fault(
         9,
         "network = [\"lan\", \"north_carolina\"]",
-        "9:19: found `north_carolina`, expected a network: lan, north-carolina, broken, unreadable; \
+        "9:19: found `north_carolina`, expected a network: lan, north-carolina, broken, dsl, tokyo, frankfurt, amsterdam, unreadable; \
          did you mean `north-carolina`?",
     );
     assert_fault(
@@ -465,6 +486,127 @@ fn a_fault_in_a_data_file_names_that_file() {
         "network = [\"unreadable\"]",
         "9:12: found networks/unreadable.toml, but may not read it",
     );
+}
+
+/// The short study over a topology, with these networks.
+fn over(topology: &str, network: &str) -> Result<Plan, String> {
+    parse(
+        &SHORT.replace("[matrix]", &format!("topology = {topology}\n[matrix]")).replace("[\"lan\"]", network),
+    )
+}
+
+#[test]
+fn a_topology_is_named_or_chosen_in_full() {
+    let pair = over("\"pair\"", "[\"lan\"]").unwrap();
+    assert_eq!(pair.topology, PlannedTopology::default());
+    assert_eq!(pair.topology_of(&pair.cells[0]), Some(Topology::pair(&pair.networks[0])));
+    assert!(plan_text(&pair).contains("  topology  pair: client and server, joined by one link\n"));
+
+    let direct = over("\"direct\"", "[\"own\"]").unwrap();
+    assert_eq!(direct.topology_of(&direct.cells[0]), None);
+    assert!(!direct.networks[0].is_impaired());
+
+    let shared = over("\"shared\"", "[\"dsl\", \"tokyo\"]").unwrap();
+    assert_eq!(shared.topology.link.as_deref(), Some("near-far"));
+    let of = |cell: usize| shared.topology_of(&shared.cells[cell]).unwrap();
+    assert_eq!(of(0).links[2].network.as_ref().unwrap().name, "dsl");
+    assert_eq!(of(1).links[2].network.as_ref().unwrap().name, "tokyo");
+    assert_eq!((shared.networks[1].name.as_str(), shared.networks[1].rtt_ns()), ("tokyo", 280_000_000));
+    assert_eq!(of(0).cross.len(), 1);
+    let text = plan_text(&shared);
+    assert!(
+        text.contains("  topology  shared: client to server by client-near, near-far, far-server;"),
+        "{text}"
+    );
+    assert!(
+        text.replace("\n            ", " ")
+            .contains("cross-traffic of 1 × h1 from cross-server to cross-client"),
+        "{text}"
+    );
+    let alone = over("{ name = \"shared\", cross = false }", "[\"dsl\"]").unwrap();
+    assert!(alone.topology_of(&alone.cells[0]).unwrap().cross.is_empty());
+    let lead_ns = shared.cells[0].expected_run_ns - alone.cells[0].expected_run_ns;
+    assert_eq!(lead_ns, 1_000_000_000, "cross-traffic begins earlier");
+
+    let sites = over("{ name = \"sites\", client = \"tokyo\" }", "[\"own\"]").unwrap();
+    assert_eq!((sites.networks[0].name.as_str(), sites.networks[0].rtt_ns()), ("own", 280_000_000));
+    assert_eq!(
+        (sites.cells[0].clients[0].node.as_str(), sites.cells[0].chains[0].node.as_str()),
+        ("tokyo", "server")
+    );
+    let campus = over("{ name = \"campus\", server = \"web-server\" }", "[\"tokyo\"]").unwrap();
+    assert_eq!(campus.networks[0].rtt_ns(), 280_000_000);
+    let linked = "{ name = \"campus\", server = \"web-server\", link = \"web-server-switch\" }";
+    let linked = over(linked, "[\"tokyo\", \"own\"]").unwrap();
+    assert_eq!(linked.networks[0].rtt_ns(), 280_300_000, "that of the other link too");
+    assert_eq!(linked.networks[1].rtt_ns(), 300_000);
+    let read: Plan = serde_json::from_str(&serde_json::to_string(&linked).unwrap()).unwrap();
+    assert_eq!(read, linked);
+}
+
+#[test]
+fn a_topology_that_cannot_be_is_named_with_its_place() {
+    for (topology, network, expected) in [
+        ("\"shard\"", "[\"own\"]", "6:12: `topology`: found `shard`, expected a topology: "),
+        (
+            "3",
+            "[\"own\"]",
+            "6:12: `topology`: found the number 3, expected a string such as `topology = \"shared\"`",
+        ),
+        ("{ client = \"tokyo\" }", "[\"own\"]", "found no `name` in [topology]"),
+        (
+            "{ name = \"sites\", clint = \"tokyo\" }",
+            "[\"own\"]",
+            "6:30: found `clint`, expected a key of [topology]",
+        ),
+        (
+            "\"sites\"",
+            "[\"own\"]",
+            "6:12: `topology`: found no node `client` in `sites`, expected the node to take in its place, as in `topology = { name = \"sites\", client = \"tokyo\" }`",
+        ),
+        (
+            "{ name = \"sites\", client = \"tokio\" }",
+            "[\"own\"]",
+            "6:39: `client`: found `tokio`, expected a host of the topology `sites`",
+        ),
+        (
+            "{ name = \"campus\", server = \"router\" }",
+            "[\"own\"]",
+            "`server`: found `router`, expected a host",
+        ),
+        (
+            "{ name = \"sites\", client = \"tokyo\" }",
+            "[\"lan\"]",
+            "10:12: found the network `lan` for a topology where several links have one",
+        ),
+        (
+            "{ name = \"shared\", link = \"near-fra\" }",
+            "[\"lan\"]",
+            "`link`: found `near-fra`, expected a link of the topology `shared`",
+        ),
+        ("\"shared\"", "[\"lam\"]", "10:12: found `lam`, expected a network"),
+        ("\"pair\"", "[\"own\"]", "10:12: found `own`, expected a network"),
+        ("\"direct\"", "[\"lan\"]", "10:12: found the network `lan`, expected `own`: the topology `direct`"),
+        (
+            "{ name = \"direct\", cross = false }",
+            "[\"own\"]",
+            "found a choice for this topology, expected none",
+        ),
+        (
+            "\"proxied\"",
+            "[\"own\"]",
+            "6:12: `topology`: found no way from the node `client` to `server`: a host between them forwards nothing, and studies have no reverse proxies yet",
+        ),
+    ] {
+        let error = over(topology, network).unwrap_err();
+        assert!(error.starts_with("s.toml:") && error.contains(expected), "{error}\nshould say {expected}");
+    }
+    let overrides = Overrides { topology: Some("direct".into()), ..Overrides::default() };
+    let error = parse_with(SHORT, &overrides).unwrap_err();
+    assert!(error.contains("expected `own`"), "{error}");
+    let own = Some(vec!["own".to_owned()]);
+    let plan = parse_with(SHORT, &Overrides { networks: own, ..overrides }).unwrap();
+    assert_eq!(plan.topology.name, "direct");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use toml::de::DeTable;
 
 use super::hold;
 use super::loops::{self, Closed, Open};
-use super::{Factor, Study};
+use super::{Factor, Study, topology};
 use crate::error::{InputError, Source};
 use crate::nearest::unknown;
 use crate::reader::{MOST_ENTRIES, Placed, Table};
@@ -16,7 +16,7 @@ use crate::units;
 pub(super) const RUNS: RangeInclusive<u64> = 1..=10_000;
 
 const STUDY_KEYS: &[&str] =
-    &["question", "metric", "baseline", "margin", "runs", "seed", "matrix", "workload", "hold"];
+    &["question", "metric", "baseline", "margin", "runs", "seed", "topology", "matrix", "workload", "hold"];
 const PAGE_KEYS: &[&str] = &["kind", "page", "clients"];
 const WORKLOAD_KINDS: &[&str] = &["page", "closed", "open"];
 
@@ -111,6 +111,7 @@ pub(super) fn read(name: &str, source: Source<'_>) -> Result<Study, InputError> 
         margin_share: margin.value,
         runs: to_u32(runs.value),
         seed,
+        topology: topology::read(&root)?,
         matrix,
         workloads,
         hold: hold::read(&root)?,

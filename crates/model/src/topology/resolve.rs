@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::moves::MovesError;
-use super::written::{End, Link, Written};
-use super::{Interface, Role, Topology, TopologyLink, TopologyNode, routes};
+use super::written::{Cross, End, Link, Written};
+use super::{CrossTraffic, Interface, Role, Topology, TopologyLink, TopologyNode, routes};
 use crate::error::{InputError, Place};
 use crate::nearest::unknown;
 use crate::network::Network;
@@ -42,6 +42,9 @@ pub(super) fn resolve(
         title: written.title.clone(),
         nodes: Vec::new(),
         links: Vec::new(),
+        client: 0,
+        server: 0,
+        cross: Vec::new(),
     };
     for node in &written.nodes {
         check_name(&node.name)?;
@@ -77,6 +80,15 @@ pub(super) fn resolve(
             written.links[link].network.as_ref().map_or_else(Place::command_line, |name| name.place.clone());
         return Err(InputError { place, problem });
     }
+    let hosts = || (0..topology.nodes.len()).filter(|node| topology.nodes[*node].role == Role::Host);
+    topology.client =
+        hosts().find(|node| topology.nodes[*node].name == "client").or(hosts().next()).unwrap_or(0);
+    topology.server =
+        hosts().find(|node| topology.nodes[*node].name == "server").or(hosts().next_back()).unwrap_or(0);
+    for cross in &written.cross {
+        let cross = resolve_cross(&topology, cross)?;
+        topology.cross.push(cross);
+    }
     Ok(topology)
 }
 
@@ -92,6 +104,9 @@ pub(super) fn pair(network: &Network) -> Topology {
         title: "A client and a server".to_owned(),
         nodes: vec![node("client"), node("server")],
         links: Vec::new(),
+        client: 0,
+        server: 1,
+        cross: Vec::new(),
     };
     let ends = [0, 1].map(|node| add_interface(&mut topology, node));
     topology.links.push(TopologyLink {
@@ -106,6 +121,20 @@ pub(super) fn pair(network: &Network) -> Topology {
     }
     routes::join(&mut topology, &[Segment { ports: ends.to_vec(), ends: Vec::new() }]);
     topology
+}
+
+fn resolve_cross(topology: &Topology, cross: &Cross) -> Result<CrossTraffic, InputError> {
+    let node = |name: &Placed<String>| topology.host(&name.value).map_err(|problem| name.error(problem));
+    let (from, to) = (node(&cross.from)?, node(&cross.to)?);
+    if from == to {
+        return Err(cross.to.error("found the same node at both ends of a flow, expected two nodes"));
+    }
+    if topology.way_between(from, to).is_none() {
+        let problem =
+            format!("found no way from `{}` to `{}`, expected one", cross.from.value, cross.to.value);
+        return Err(cross.to.error(problem));
+    }
+    Ok(CrossTraffic { from, to, variant: cross.variant, flows: cross.flows })
 }
 
 fn check_name(name: &Placed<String>) -> Result<(), InputError> {

@@ -261,3 +261,81 @@ fn a_host_that_moves_stays_in_its_network_and_is_expected_there() {
     full.replace_network(None, &network(0)).unwrap();
     assert_eq!(full.moves(), Ok(Vec::new()));
 }
+
+/// A topology's way as `link forward`.
+fn way(topology: &Topology) -> Vec<String> {
+    let words = |step: &WayStep| {
+        let arrow = if step.is_forward { "forward" } else { "back" };
+        format!("{} {arrow}", topology.links[step.link].name)
+    };
+    topology.way().unwrap().iter().map(words).collect()
+}
+
+#[test]
+fn the_way_follows_routes_and_switches() {
+    let mut campus = parse(CAMPUS).unwrap();
+    assert_eq!(
+        (campus.client, campus.server),
+        (0, 4),
+        "the node `client` and, without `server`, the last host"
+    );
+    campus.choose(0, 3).unwrap();
+    assert_eq!(way(&campus), ["client-router forward", "router-switch forward", "web-server-switch back"]);
+    let all = campus.way_network("own");
+    assert_eq!(
+        (all.name.as_str(), all.rtt_ns(), all.up.delay_ns),
+        ("own", 4_000_000, 2_000_000),
+        "two of 2 ms"
+    );
+    campus.choose(4, 0).unwrap();
+    assert_eq!(way(&campus), ["video-server-switch forward", "router-switch back", "client-router back"]);
+    assert!(campus.choose(2, 0).is_err(), "a switch speaks to nobody");
+    assert!(campus.choose(0, 0).unwrap_err().contains("as client and as server"));
+    assert!(campus.host("router").unwrap_err().contains("expected a host of the topology `test`"));
+    assert!(campus.host("web-sever").unwrap_err().contains("did you mean `web-server`?"));
+    let mut split = parse(&CAMPUS.replace("role = \"router\"", "role = \"host\"")).unwrap();
+    assert!(split.choose(0, 3).unwrap_err().contains("no reverse proxies yet"));
+    assert_eq!(way(&parse(SWITCHES).unwrap()), ["a-s forward", "s-t forward", "t-b forward"]);
+}
+
+#[test]
+fn a_way_of_one_network_is_that_network_from_the_clients_side() {
+    let text = "title = \"T\"\n[[node]]\nname = \"server\"\n[[node]]\nname = \"client\"\n[[link]]\n\
+                ends = [\"server\", \"client\"]\nnetwork = \"lan\"\n";
+    let mut found = parse(text).unwrap();
+    let network = found.links[0].network.as_mut().unwrap();
+    network.up.delay_ns = 7;
+    let seen = found.way_network("x");
+    assert_eq!((seen.up.delay_ns, seen.down.delay_ns), (1_000_000, 7), "turned round");
+    let text = CAMPUS.replace("network = \"tokyo\"\n", "").replace("network = \"lan\"\n", "");
+    assert!(!parse(&text).unwrap().way_network("x").is_impaired(), "wires only");
+}
+
+#[test]
+fn cross_traffic_has_a_way() {
+    let cross = |lines: &str| parse(&format!("{CAMPUS}[[cross]]\n{lines}\n"));
+    let found = cross("from = \"client\"\nto = \"web-server\"\nvariant = \"h3\"\nflows = 2").unwrap();
+    assert_eq!(found.cross, [CrossTraffic { from: 0, to: 3, variant: Variant::H3, flows: 2 }]);
+    assert!(
+        describe(&found).ends_with("cross-traffic: 2 × h3 from web-server to client"),
+        "{}",
+        describe(&found)
+    );
+    for (lines, expected) in [
+        ("to = \"client\"\nvariant = \"h1\"", "t.toml:24:1: found no `from` in [[cross]]"),
+        (
+            "from = \"client\"\nto = \"router\"\nvariant = \"h1\"",
+            "t.toml:26:6: found `router`, expected a host",
+        ),
+        (
+            "from = \"client\"\nto = \"client\"\nvariant = \"h1\"",
+            "found the same node at both ends of a flow",
+        ),
+        ("from = \"client\"\nto = \"web-server\"\nvariant = \"h4\"", "t.toml:27:11: `variant`: "),
+        ("from = \"client\"\nto = \"web-server\"", "found no `variant`"),
+        ("from = \"client\"\nto = \"web-server\"\nvariant = \"h1\"\nflows = 0", "`flows`: found 0"),
+    ] {
+        let error = cross(lines).unwrap_err();
+        assert!(error.contains(expected), "{error}\nshould say {expected}");
+    }
+}

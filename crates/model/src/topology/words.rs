@@ -35,6 +35,10 @@ pub fn describe(topology: &Topology) -> String {
         }
         let _ = writeln!(text, "  source: {}", found.source);
     }
+    for cross in &topology.cross {
+        let [from, to] = [cross.from, cross.to].map(|node| topology.nodes[node].name.as_str());
+        let _ = writeln!(text, "cross-traffic: {} × {} from {to} to {from}", cross.flows, cross.variant);
+    }
     text.truncate(text.trim_end().len());
     text
 }

@@ -8,11 +8,15 @@ use super::Role;
 use crate::error::{InputError, Source};
 use crate::nearest::unknown;
 use crate::reader::{Placed, Table};
+use crate::variant::Variant;
 
 /// Each emulated link has a thread of its own, each node a few processes and namespaces.
 const MOST: usize = 64;
 
-const ROOT_KEYS: &[&str] = &["title", "node", "link"];
+const MOST_FLOWS: u64 = 64;
+
+const ROOT_KEYS: &[&str] = &["title", "node", "link", "cross"];
+const CROSS_KEYS: &[&str] = &["from", "to", "variant", "flows"];
 const NODE_KEYS: &[&str] = &["name", "role"];
 const LINK_KEYS: &[&str] = &["ends", "network"];
 const ENDS_EXAMPLE: &str = "[\"client\", \"server\"]";
@@ -21,6 +25,14 @@ pub(super) struct Written {
     pub(super) title: String,
     pub(super) nodes: Vec<Node>,
     pub(super) links: Vec<Link>,
+    pub(super) cross: Vec<Cross>,
+}
+
+pub(super) struct Cross {
+    pub(super) from: Placed<String>,
+    pub(super) to: Placed<String>,
+    pub(super) variant: Variant,
+    pub(super) flows: u32,
 }
 
 pub(super) struct Node {
@@ -50,10 +62,15 @@ pub(super) fn read(source: Source<'_>) -> Result<Written, InputError> {
             return Err(root.error(format!("found {count} {what}, expected from 1 to {MOST}")));
         }
     }
+    let cross = root.tables("cross")?;
+    if cross.len() > MOST {
+        return Err(root.error(format!("found {} tables `[[cross]]`, expected at most {MOST}", cross.len())));
+    }
     Ok(Written {
         title: title.value,
         nodes: nodes.into_iter().map(node).collect::<Result<_, _>>()?,
         links: links.into_iter().map(link).collect::<Result<_, _>>()?,
+        cross: cross.into_iter().map(self::cross).collect::<Result<_, _>>()?,
     })
 }
 
@@ -68,6 +85,22 @@ fn node(table: Table<'_>) -> Result<Node, InputError> {
         other => Err(unknown(other, "a role", &["host", "router", "switch"])),
     })?;
     Ok(Node { name, role: role.map_or(Role::Host, |role| role.value) })
+}
+
+fn cross(table: Table<'_>) -> Result<Cross, InputError> {
+    let table = table.with_keys(CROSS_KEYS)?;
+    let node = |key: &str| {
+        let name = table.string(key, "cross-client")?;
+        name.ok_or_else(|| table.missing(key, &format!("{key} = \"cross-client\"")))
+    };
+    let variant = table.parsed("variant", "h1", str::parse)?;
+    let flows = table.integer("flows", 1..=MOST_FLOWS)?.map_or(1, |flows| flows.value);
+    Ok(Cross {
+        from: node("from")?,
+        to: node("to")?,
+        variant: variant.ok_or_else(|| table.missing("variant", "variant = \"h1\""))?.value,
+        flows: u32::try_from(flows).unwrap_or(u32::MAX),
+    })
 }
 
 fn link(table: Table<'_>) -> Result<Link, InputError> {

@@ -181,6 +181,7 @@ fn plan() -> Plan {
         seed: 1,
         runs_per_cell: RUNS,
         pins: Pins::default(),
+        topology: model::plan::PlannedTopology::default(),
         networks,
         workloads,
         servers: vec!["origin".to_owned()],

@@ -1,0 +1,210 @@
+//! Cross-traffic: bulk flows of others over links that they share with those who are measured.
+//!
+//! The flows are those of the tool's own client, asking origins of their own. They begin once the emulators count, run for a
+//! while alone so that they are beyond slow start, and are killed when the measured clients are done. Nothing of them is
+//! stored but what the links report.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ScopedJoinHandle;
+use std::time::Duration;
+
+use anyhow::Result;
+use drive::client::{ClientOutcome, Limits};
+use drive::{RunningServer, Servers, StartSpec};
+use lab::{Lab, Node};
+use model::assignment::{ASSIGNMENT_VERSION, Assignment, Workload};
+use model::sample::{FailureKind, Outcome};
+use model::topology::CrossTraffic;
+use model::{Cell, Variant};
+
+use crate::run::{CLIENT_BYTES, SERVER_THREADS, Study, tool_failed};
+
+/// Who answers.
+pub(crate) const ORIGIN: &str = "origin";
+/// The name that the certificates of its servers are for.
+const SERVER_NAME: &str = "cross.h123.test";
+/// What a flow downloads again and again: at a gigabit a second it begins anew every 9 minutes, which no run lasts.
+pub(crate) const ENDLESS: &str = "/bytes/68719476736";
+/// The groups of a cell's own clients have the numbers below.
+const FIRST_GROUP: u16 = 1000;
+
+/// The flows of a run, with their servers.
+pub(crate) struct Cross<'a, 'l> {
+    study: &'a Study<'a>,
+    flows: Vec<Flow<'l>>,
+    lead: Duration,
+    /// They are killed as clients after so long; they end with the measured ones long before.
+    limit: Duration,
+    /// Kept until the run ends.
+    servers: Vec<RunningServer<'l>>,
+}
+
+struct Flow<'l> {
+    node: &'l Node,
+    assignment: Assignment,
+    log: PathBuf,
+}
+
+impl Study<'_> {
+    /// Starts the servers of a cell's cross-traffic; none where nothing is emulated.
+    ///
+    /// # Errors
+    /// A server does not come up.
+    pub(crate) fn cross_traffic<'l>(
+        &self,
+        lab: &'l Lab,
+        cell: &Cell,
+        seed: u64,
+        logs: &Path,
+    ) -> Result<Cross<'_, 'l>, Outcome> {
+        let topology = self.plan.topology_of(cell).filter(|_| lab.is_emulated());
+        let lead = Duration::from_nanos(topology.as_ref().map_or(0, model::Topology::lead_ns));
+        let limit = Duration::from_nanos(cell.run_limit_ns) + 2 * lead + Duration::from_secs(10);
+        let mut cross = Cross { study: self, flows: Vec::new(), lead, limit, servers: Vec::new() };
+        let Some(topology) = topology else { return Ok(cross) };
+        let name = |node: usize| topology.nodes[node].name.as_str();
+        let node = |index: usize| {
+            let missing = || Outcome::failed(FailureKind::Lab, format!("found no node `{}`", name(index)));
+            lab.node(name(index)).ok_or_else(missing)
+        };
+        let mut variants: BTreeMap<usize, Vec<Variant>> = BTreeMap::new();
+        for flow in &topology.cross {
+            let wanted = variants.entry(flow.to).or_default();
+            if !wanted.contains(&flow.variant) {
+                wanted.push(flow.variant);
+            }
+        }
+        let mut places: BTreeMap<usize, usize> = BTreeMap::new();
+        for (to, variants) in &variants {
+            let folder = logs.join(format!("cross-{}", name(*to)));
+            let server = self.start_cross_server(node(*to)?, variants, &folder, seed)?;
+            places.insert(*to, cross.servers.len());
+            cross.servers.push(server);
+        }
+        for (index, flow) in topology.cross.iter().enumerate() {
+            let target = places.get(&flow.to).and_then(|place| cross.servers[*place].target(flow.variant));
+            let Some(target) = target else {
+                let reason = format!("the origin in `{}` has no {}", name(flow.to), flow.variant);
+                return Err(Outcome::failed(FailureKind::Server, reason));
+            };
+            let group = FIRST_GROUP.saturating_add(u16::try_from(index).unwrap_or(u16::MAX));
+            let assignment = Assignment {
+                options: model::options::Options::default(),
+                version: ASSIGNMENT_VERSION,
+                group,
+                node: name(flow.from).to_owned(),
+                clock: load::Clock::begin(),
+                target,
+                workload: bulk(flow, cross.limit),
+                pins: self.plan.pins.clone(),
+                seed: seed ^ u64::from(group),
+                deadline_ns: u64::try_from(cross.limit.as_nanos()).unwrap_or(u64::MAX),
+            };
+            let log = logs.join(format!("cross-{}-{index}.log", name(flow.from)));
+            cross.flows.push(Flow { node: node(flow.from)?, assignment, log });
+        }
+        Ok(cross)
+    }
+
+    fn start_cross_server<'l>(
+        &self,
+        node: &'l Node,
+        variants: &[Variant],
+        folder: &Path,
+        seed: u64,
+    ) -> Result<RunningServer<'l>, Outcome> {
+        let failed = |error: &anyhow::Error| tool_failed(FailureKind::Server, error);
+        let origin = Servers::find(ORIGIN).map_err(|error| failed(&error.into()))?;
+        let identity = self.authority.issue(&[SERVER_NAME], &[IpAddr::V4(node.addresses().v4)]);
+        let spec = StartSpec {
+            folder,
+            tool: &self.program,
+            variants,
+            pins: &self.plan.pins,
+            pages: &[],
+            content: &self.content,
+            identity: &identity.map_err(|error| failed(&error))?,
+            server_name: SERVER_NAME,
+            threads: SERVER_THREADS,
+            cpus: &self.cores.server,
+            seed,
+        };
+        origin.start(node, &spec)
+    }
+}
+
+impl Cross<'_, '_> {
+    /// Does `job` while the flows run.
+    ///
+    /// # Errors
+    /// The job's own; otherwise that of a flow that ended too early.
+    pub(crate) fn beside(self, job: impl FnOnce() -> Result<(), Outcome>) -> Result<(), Outcome> {
+        if self.flows.is_empty() {
+            return job();
+        }
+        let enough = AtomicBool::new(false);
+        let (outcome, ends) = std::thread::scope(|scope| {
+            let running: Vec<_> =
+                self.flows.iter().map(|flow| scope.spawn(|| self.run(flow, &enough))).collect();
+            std::thread::sleep(self.lead);
+            let outcome = job();
+            let early: Vec<bool> = running.iter().map(ScopedJoinHandle::is_finished).collect();
+            enough.store(true, Ordering::Relaxed);
+            let panicked = || Err(anyhow::anyhow!("its thread panicked: a fault of h123"));
+            let ends = running.into_iter().map(|flow| flow.join().unwrap_or_else(|_| panicked()));
+            (outcome, early.into_iter().zip(ends).collect::<Vec<_>>())
+        });
+        for server in self.servers {
+            let stopped = server.stop().map_err(|error| tool_failed(FailureKind::Server, &error))?;
+            if let Some(died) = stopped.died {
+                return outcome.and(Err(failed(&format!("its server died: {died}"))));
+            }
+        }
+        match ends.iter().find_map(|(is_early, end)| fault(*is_early, end)) {
+            Some(fault) => outcome.and(Err(failed(&fault))),
+            None => outcome,
+        }
+    }
+
+    fn run(&self, flow: &Flow<'_>, enough: &AtomicBool) -> Result<ClientOutcome> {
+        let limits = Limits { time: self.limit, bytes: CLIENT_BYTES, cpus: self.study.cores.client.clone() };
+        let (program, assignment) = (&self.study.program, &flow.assignment);
+        drive::client::run_until(flow.node, program, assignment, limits, &flow.log, enough)
+    }
+}
+
+/// What went wrong with a flow, if something did: being killed at the end is how it should be.
+fn fault(is_early: bool, end: &Result<ClientOutcome>) -> Option<String> {
+    let client = match end {
+        Err(error) => return Some(format!("{error:#}")),
+        Ok(client) => client,
+    };
+    let in_words = |outcome: &Outcome| match outcome {
+        Outcome::Failed(failure) => failure.reason.clone(),
+        Outcome::Unsupported(reason) => reason.clone(),
+        Outcome::Ok => "it was done".to_owned(),
+    };
+    let lost = client.samples.iter().find(|sample| !sample.outcome.is_ok());
+    lost.map(|sample| in_words(&sample.outcome)).or_else(|| is_early.then(|| in_words(&client.outcome)))
+}
+
+fn bulk(flow: &CrossTraffic, limit: Duration) -> Workload {
+    Workload::Closed {
+        paths: vec![ENDLESS.to_owned()],
+        connections: flow.flows,
+        streams: 1,
+        requests: None,
+        duration_ns: Some(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX)),
+        warmup_ns: 0,
+    }
+}
+
+fn failed(why: &str) -> Outcome {
+    Outcome::failed(
+        FailureKind::Client,
+        format!("the cross-traffic ended before the measured clients: {why}"),
+    )
+}

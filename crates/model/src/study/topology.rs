@@ -1,0 +1,203 @@
+//! The key `topology` of a study: where every run takes place.
+
+use super::resolve::resolve_network;
+use super::{DataFile, Library};
+use crate::error::{InputError, Source};
+use crate::nearest::unknown;
+use crate::network::Network;
+use crate::plan::{DIRECT, PAIR, PlannedTopology};
+use crate::reader::{Form, Placed, Table};
+use crate::topology::Topology;
+
+const KEYS: &[&str] = &["name", "client", "server", "link", "cross"];
+const EXAMPLE: &str = "shared";
+/// The level of `network` with which every link keeps the network of the topology's file.
+const OWN: &str = "own";
+
+/// A topology as a study names it.
+#[derive(Clone, Debug)]
+pub(super) struct Chosen {
+    name: Placed<String>,
+    client: Option<Placed<String>>,
+    server: Option<Placed<String>>,
+    link: Option<Placed<String>>,
+    cross: Option<Placed<bool>>,
+}
+
+impl Chosen {
+    /// With all that the topology's own file says.
+    pub(super) const fn named(name: Placed<String>) -> Chosen {
+        Chosen { name, client: None, server: None, link: None, cross: None }
+    }
+
+    /// The first key besides the name.
+    fn first_choice(&self) -> Option<InputError> {
+        let problem =
+            "found a choice for this topology, expected none: it has no nodes and no links of its own";
+        let texts = [&self.client, &self.server, &self.link].into_iter().flatten().next();
+        texts.map(|key| key.error(problem)).or_else(|| self.cross.as_ref().map(|key| key.error(problem)))
+    }
+}
+
+pub(super) fn read(root: &Table<'_>) -> Result<Option<Chosen>, InputError> {
+    let table = match root.form("topology", EXAMPLE)? {
+        None => return Ok(None),
+        Some(Form::Text(name)) => return Ok(Some(Chosen::named(name))),
+        Some(Form::Table(table)) => table.with_keys(KEYS)?,
+    };
+    let name = table.string("name", EXAMPLE)?;
+    Ok(Some(Chosen {
+        name: name.ok_or_else(|| table.missing("name", &format!("name = \"{EXAMPLE}\"")))?,
+        client: table.string("client", "tokyo")?,
+        server: table.string("server", "web-server")?,
+        link: table.string("link", "near-far")?,
+        cross: table.boolean("cross")?,
+    }))
+}
+
+/// The topology, and for each level of `network` what the way from the client to the server does.
+pub(super) fn resolve(
+    chosen: Option<&Chosen>,
+    levels: &[Placed<String>],
+    library: &impl Library,
+) -> Result<(PlannedTopology, Vec<Network>), InputError> {
+    let is_plain_pair = |chosen: &&Chosen| chosen.name.value == PAIR && chosen.first_choice().is_none();
+    let chosen = match chosen {
+        Some(chosen) if !is_plain_pair(&chosen) => chosen,
+        _ => {
+            let networks = levels.iter().map(|level| resolve_network(level, library));
+            return Ok((PlannedTopology::default(), networks.collect::<Result<_, _>>()?));
+        }
+    };
+    if chosen.name.value == DIRECT {
+        return direct(chosen, levels);
+    }
+    let topology = base(chosen, library)?;
+    let link = match &chosen.link {
+        Some(link) => Some(known_link(&topology, link)?),
+        None => only_link(&topology),
+    };
+    let built = levels.iter().map(|level| with_network(&topology, link.as_deref(), level, library));
+    let built: Vec<Topology> = built.collect::<Result<_, _>>()?;
+    let networks = built.iter().zip(levels).map(|(topology, level)| topology.way_network(&level.value));
+    let networks = networks.collect();
+    let name = |node: usize| topology.nodes[node].name.clone();
+    let planned = PlannedTopology {
+        name: topology.name.clone(),
+        client: name(topology.client),
+        server: name(topology.server),
+        link: link.filter(|_| levels.iter().any(|level| level.value != OWN)),
+        built,
+    };
+    Ok((planned, networks))
+}
+
+fn direct(chosen: &Chosen, levels: &[Placed<String>]) -> Result<(PlannedTopology, Vec<Network>), InputError> {
+    if let Some(error) = chosen.first_choice() {
+        return Err(error);
+    }
+    if let Some(level) = levels.iter().find(|level| level.value != OWN) {
+        return Err(level.error(format!(
+            "found the network `{}`, expected `{OWN}`: the topology `{DIRECT}` is this machine's loopback, on which nothing \
+             is emulated",
+            level.value
+        )));
+    }
+    let network = Network {
+        name: OWN.to_owned(),
+        title: "This machine's loopback".to_owned(),
+        source: "nothing is emulated".to_owned(),
+        ..Network::default()
+    };
+    let planned = PlannedTopology { name: DIRECT.to_owned(), link: None, ..PlannedTopology::default() };
+    Ok((planned, vec![network]))
+}
+
+/// The topology as its file says, with the nodes that the study chooses.
+fn base(chosen: &Chosen, library: &impl Library) -> Result<Topology, InputError> {
+    let name = &chosen.name;
+    let known = library.topologies();
+    if !known.contains(&name.value) {
+        let all: Vec<String> = known.into_iter().chain([DIRECT.to_owned()]).collect();
+        return Err(name.error(format!("`topology`: {}", unknown(&name.value, "a topology", &all))));
+    }
+    let DataFile { file, text } = library.topology(&name.value).map_err(|problem| name.error(problem))?;
+    let network = |network: &str| {
+        resolve_network(&Placed { value: network.to_owned(), place: name.place.clone() }, library)
+    };
+    let source = Source { file: &file, text: &text };
+    let mut topology = Topology::parse(&name.value, source, &library.networks(), &network)?;
+    let client = node(&topology, name, "client", chosen.client.as_ref(), topology.client)?;
+    let server = node(&topology, name, "server", chosen.server.as_ref(), topology.server)?;
+    topology.choose(client, server).map_err(|problem| name.error(format!("`topology`: {problem}")))?;
+    if chosen.cross.as_ref().is_some_and(|cross| !cross.value) {
+        topology.cross.clear();
+    }
+    Ok(topology)
+}
+
+/// The node that the study chooses, or that is called as the key is. By hand the first and the last host may do; what is
+/// measured is not left to that.
+fn node(
+    topology: &Topology,
+    name: &Placed<String>,
+    key: &str,
+    choice: Option<&Placed<String>>,
+    default: usize,
+) -> Result<usize, InputError> {
+    if let Some(choice) = choice {
+        return topology.host(&choice.value).map_err(|problem| choice.error(format!("`{key}`: {problem}")));
+    }
+    topology.host(key).map_err(|_| {
+        name.error(format!(
+            "`topology`: found no node `{key}` in `{0}`, expected the node to take in its place, as in `topology = {{ name = \
+             \"{0}\", {key} = \"{1}\" }}`",
+            topology.name, topology.nodes[default].name
+        ))
+    })
+}
+
+/// The topology with a level's network in its place.
+fn with_network(
+    topology: &Topology,
+    link: Option<&str>,
+    level: &Placed<String>,
+    library: &impl Library,
+) -> Result<Topology, InputError> {
+    let mut topology = topology.clone();
+    if level.value == OWN {
+        return Ok(topology);
+    }
+    let Some(link) = link else {
+        let names: Vec<&str> = emulated(&topology).collect();
+        return Err(level.error(format!(
+            "found the network `{}` for a topology where several links have one ({}), expected `{OWN}`, or the link in the \
+             topology's key `link`",
+            level.value,
+            names.join(", ")
+        )));
+    };
+    let network = resolve_network(level, library)?;
+    topology.replace_network(Some(link), &network).map_err(|problem| level.error(problem))?;
+    topology.moves().map_err(|error| level.error(error.problem))?;
+    Ok(topology)
+}
+
+fn emulated(topology: &Topology) -> impl Iterator<Item = &str> {
+    topology.links.iter().filter(|link| link.network.is_some()).map(|link| link.name.as_str())
+}
+
+/// The link that has a network, where it is the only one.
+fn only_link(topology: &Topology) -> Option<String> {
+    let mut links = emulated(topology);
+    links.next().filter(|_| links.next().is_none()).map(str::to_owned)
+}
+
+fn known_link(topology: &Topology, link: &Placed<String>) -> Result<String, InputError> {
+    let names: Vec<&str> = topology.links.iter().map(|link| link.name.as_str()).collect();
+    if names.contains(&link.value.as_str()) {
+        return Ok(link.value.clone());
+    }
+    let noun = format!("a link of the topology `{}`", topology.name);
+    Err(link.error(format!("`link`: {}", unknown(&link.value, &noun, &names))))
+}
