@@ -16,6 +16,7 @@ mod body_length;
 mod calibration;
 mod client_cpu;
 mod client_waited;
+mod delayed_ack;
 mod emulation;
 mod emulator_drops;
 mod emulator_late;
@@ -38,6 +39,7 @@ pub const CHECKS: &[Check] = &[
     failed_requests::CHECK,
     all_requested::CHECK,
     arms_alike::CHECK,
+    delayed_ack::CHECK,
     failed_runs::CHECK,
     runs::CHECK,
     emulation::CHECK,

@@ -1,6 +1,7 @@
 //! One run condensed: distributions that merge, and the facts that checks judge.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use model::assignment::{ClientReport, Workload};
 use model::plan::{Cell, ClientGroup, Plan};
@@ -10,6 +11,9 @@ use model::variant::HttpVersion;
 
 use crate::distribution::Distribution;
 use crate::metrics::METRICS;
+
+/// IPv6 and TCP with time stamps.
+const TCP_HEADER_BYTES: u32 = 40 + 32;
 
 /// What analysis keeps of one run.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,6 +57,8 @@ pub struct GroupFacts {
     pub failures: BTreeMap<FailureKind, u64>,
     /// Whole responses whose body had another length than expected, of rows that count.
     pub wrong_lengths: u64,
+    /// How long the responses took that fit into the server's first window.
+    pub small: SmallResponses,
     /// Distinct URLs among the rows that count.
     pub distinct_urls: u64,
     /// Response body bytes received by requests that ended well.
@@ -71,6 +77,39 @@ pub struct GroupFacts {
     pub lag_p99_ns: u64,
     /// Requests that were due and never sent.
     pub never_sent: u64,
+}
+
+/// Responses that a server can send at once, by the time from their head to their end: nothing on the network makes them
+/// wait between the two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SmallResponses {
+    /// All of them.
+    pub all: u64,
+    /// Those that took what a delayed acknowledgement takes: from 38 to 52 ms.
+    pub as_delayed_ack: u64,
+    /// Those that took somewhat less or more: from 24 to 38 and from 52 to 66 ms.
+    pub nearly: u64,
+}
+
+impl SmallResponses {
+    /// TCP of Linux holds an acknowledgement back for 40 ms; timers and wake-ups add a few.
+    const DELAYED_ACK_NS: Range<u64> = 38_000_000..52_000_000;
+    const NEARLY_NS: Range<u64> = 24_000_000..66_000_000;
+
+    fn count(&mut self, sample: &Sample, window_bytes: u64) {
+        let bytes = sample.response_body_bytes + u64::from(sample.response_header_wire_bytes);
+        let (Some(first_byte_ns), Some(done_ns)) = (sample.first_byte_ns, sample.done_ns) else { return };
+        if sample.response_body_bytes == 0 || bytes > window_bytes {
+            return;
+        }
+        self.all += 1;
+        let took_ns = done_ns.saturating_sub(first_byte_ns);
+        if Self::DELAYED_ACK_NS.contains(&took_ns) {
+            self.as_delayed_ack += 1;
+        } else if Self::NEARLY_NS.contains(&took_ns) {
+            self.nearly += 1;
+        }
+    }
 }
 
 /// The rows of a run that one metric is about.
@@ -169,6 +208,8 @@ fn facts(plan: &Plan, record: &RunRecord, group: &ClientGroup, place: usize) -> 
     let is_open = matches!(plan.workload_of(group).workload, Workload::Open { .. });
     let mut facts = GroupFacts { group: group.group, is_open, ..GroupFacts::default() };
     let mut urls = BTreeSet::new();
+    let segment_bytes = plan.pins.mtu_bytes.saturating_sub(TCP_HEADER_BYTES);
+    let window_bytes = u64::from(plan.pins.initial_window_packets) * u64::from(segment_bytes);
     for sample in record.samples.iter().filter(|sample| sample.group == group.group) {
         facts.rows += 1;
         if let Some(version) = sample.version {
@@ -177,6 +218,9 @@ fn facts(plan: &Plan, record: &RunRecord, group: &ClientGroup, place: usize) -> 
         if sample.phase == Phase::Measure {
             urls.insert(sample.url);
             count(&mut facts, sample);
+            if sample.outcome.is_ok() {
+                facts.small.count(sample, window_bytes);
+            }
         }
     }
     facts.distinct_urls = urls.len() as u64;

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use rustix::fs::{FlockOperation, flock, statvfs};
@@ -24,6 +25,21 @@ pub struct ResultFolder {
     pub(crate) lock: Option<File>,
     /// Runs that are stored whole, once they have been counted.
     pub(crate) stored: Option<std::collections::BTreeSet<u32>>,
+}
+
+/// What a writer that was killed had started ends with it, but not in the same instant.
+const DYING: Duration = Duration::from_secs(2);
+
+fn lock_within(file: &File, limit: Duration) -> rustix::io::Result<()> {
+    let deadline = Instant::now() + limit;
+    loop {
+        match flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            ended => return ended,
+        }
+    }
 }
 
 impl ResultFolder {
@@ -141,7 +157,7 @@ impl ResultFolder {
         let path = self.path.join(LOCK_FILE);
         let file = File::options().create(true).append(true).open(&path);
         let file = file.with_context(|| format!("cannot open {}", path.display()))?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        match lock_within(&file, DYING) {
             Ok(()) => {}
             Err(rustix::io::Errno::WOULDBLOCK) => bail!(
                 "another h123 is writing to {}: wait until it has ended, or end it",

@@ -65,7 +65,7 @@ fn expect_nothing_left(out: &Path, before: &std::collections::BTreeSet<String>) 
     let begin = Instant::now();
     loop {
         let processes = processes_with(out.to_str().unwrap());
-        let clients = processes_with("load --assignment");
+        let clients = processes_with(&format!("{H123} load --assignment"));
         let new: Vec<_> = namespaces().difference(before).cloned().collect();
         if processes.is_empty() && clients.is_empty() && new.is_empty() {
             return;

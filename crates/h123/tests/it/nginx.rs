@@ -1,6 +1,8 @@
 //! The same study against a real nginx; what it does not have is recorded as unsupported.
 
-use crate::tool::{cell, folder, h123, machine, median, summary};
+use std::process::Command;
+
+use crate::tool::{Ended, H123, cell, check, folder, h123, machine, median, repository, summary};
 
 #[test]
 fn quick_runs_against_a_real_nginx() {
@@ -33,4 +35,45 @@ fn quick_runs_against_a_real_nginx() {
     }
     let listed = h123(["servers"]).expect(0);
     assert!(listed.stdout.contains("nginx") && listed.stdout.contains("origin"), "{}", listed.stdout);
+}
+
+const TINY: &str = "title = 'Two little files'\n[[resource]]\npath = '/tiny/'\nkind = 'html'\nsizes = ['500B']\n\
+    [[resource]]\npath = '/tiny/a.js'\nkind = 'js'\nnamed_by = '/tiny/'\nsizes = ['300B']\n";
+
+const STALL: &str = "question = 'Is HTTP/2 a hundred times slower?'\nmetric = 'request_time'\nmargin = '3%'\nruns = 2\n\
+    seed = 1\nbaseline = { variant = 'h1' }\n[matrix]\nvariant = ['h1', 'h2c']\nserver = ['nagle']\nnetwork = ['lan']\n\
+    workload = ['single', 'tiny']\n[workload.tiny]\nkind = 'page'\npage = 'tiny'\n[workload.single]\nkind = 'closed'\n\
+    paths = ['/tiny/a.js']\nconnections = 1\nstreams = 1\nrequests = 60\n";
+
+/// nginx sends the head and the body of a cleartext HTTP/2 response apart where sendfile is on, and Nagle's algorithm
+/// holds the second until the first is acknowledged, which the client's kernel puts off for 40 ms.
+#[test]
+fn a_response_that_waits_for_a_delayed_acknowledgement_is_not_blamed_on_http2() {
+    let _machine = machine();
+    let place = folder();
+    for folder in ["servers/nagle", "pages"] {
+        std::fs::create_dir_all(place.path().join(folder)).unwrap();
+    }
+    for file in ["server.toml", "nginx.conf.jinja"] {
+        let text = std::fs::read_to_string(repository().join("servers/nginx").join(file)).unwrap();
+        let text = text.replace("sendfile off;", "sendfile on;");
+        std::fs::write(place.path().join("servers/nagle").join(file), text).unwrap();
+    }
+    std::fs::write(place.path().join("pages/tiny.toml"), TINY).unwrap();
+    std::fs::write(place.path().join("stall.toml"), STALL).unwrap();
+    let args = ["run", "stall.toml", "--out", "out"];
+    let ended = Command::new(H123).args(args).current_dir(place.path()).output().unwrap();
+    let ended = Ended::of(ended).expect(3);
+    assert!(ended.stdout.contains("sendfile"), "{}", ended.stdout);
+    let summary = summary(&place.path().join("out"));
+    let stalled = cell(&summary, &["h2c", "single"]);
+    assert!(median(stalled, "request_time") > 38e6, "{stalled:#}");
+    assert_eq!(
+        (&stalled["status"], &check(stalled, "delayed_ack")["result"]),
+        (&"invalid".into(), &"invalid".into())
+    );
+    assert_eq!(check(cell(&summary, &["h1", "single"]), "delayed_ack")["result"], "pass");
+    for comparison in summary["comparisons"].as_array().unwrap() {
+        assert_eq!(comparison["verdict"]["verdict"], "invalid", "{comparison:#}");
+    }
 }

@@ -1,0 +1,95 @@
+//! No server waits for the client's delayed acknowledgement in the middle of a response.
+
+use super::{Check, Context, Finding, percent};
+use crate::number;
+use crate::run::SmallResponses;
+
+pub(super) const CHECK: Check = Check {
+    name: "delayed_ack",
+    why: "A server that sends a response in two pieces under Nagle's algorithm waits 40 ms for the acknowledgement of the first: \
+          that is its configuration, and no property of the HTTP version.",
+    remedy: "Switch `sendfile` off or `tcp_nodelay` on in the server's configuration, or look for another cause of two small writes.",
+    judge,
+};
+
+/// Chance puts a few responses there.
+const ALLOWED_SHARE: f64 = 0.01;
+const DOUBTED_SHARE: f64 = 0.1;
+
+/// The share of responses, among those that fit into the server's first window, that took the 38 to 52 ms of a delayed
+/// acknowledgement from head to end, less as many as took somewhat less or more (RFC 1122, section 4.2.3.2; RFC 896).
+fn judge(context: &Context<'_>) -> Option<Finding> {
+    let mut sum = SmallResponses::default();
+    for (_, facts) in context.own.facts() {
+        sum.all += facts.small.all;
+        sum.as_delayed_ack += facts.small.as_delayed_ack;
+        sum.nearly += facts.small.nearly;
+    }
+    if sum.all == 0 {
+        return None;
+    }
+    // The neighbouring times span twice the range.
+    let stalled = number::float(sum.as_delayed_ack) - number::float(sum.nearly) / 2.0;
+    let share = stalled.max(0.0) / number::float(sum.all);
+    let measured = format!("{} of {} small responses", sum.as_delayed_ack, sum.all);
+    Some(Finding::graded(share, ALLOWED_SHARE, DOUBTED_SHARE, measured, percent(ALLOWED_SHARE)))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::variant::Variant;
+
+    use crate::fixtures::{Bench, doubts, fails, passes, silent};
+
+    /// A closed loop of which every so many responses take so long from head to end.
+    fn slow(every: usize, took_ns: u64) -> Bench {
+        let mut bench = Bench::closed(&[Variant::H2c]);
+        for record in &mut bench.records {
+            for sample in record.samples.iter_mut().step_by(every) {
+                sample.response_body_bytes = 1_000;
+                sample.expected_body_bytes = Some(1_000);
+                sample.done_ns = sample.first_byte_ns.map(|first_byte_ns| first_byte_ns + took_ns);
+            }
+        }
+        bench
+    }
+
+    #[test]
+    fn quick_and_slow_responses_pass() {
+        passes("delayed_ack", &slow(1, 100_000));
+        passes("delayed_ack", &slow(1, 150_000_000));
+    }
+
+    #[test]
+    fn responses_that_wait_for_an_acknowledgement_condemn() {
+        let found = fails("delayed_ack", &slow(1, 44_000_000));
+        assert_eq!(found.measured, "250 of 250 small responses");
+    }
+
+    #[test]
+    fn a_few_are_a_doubt() {
+        doubts(&slow(25, 44_000_000), &["delayed_ack"]);
+    }
+
+    #[test]
+    fn times_all_around_are_no_sign() {
+        let mut bench = slow(1, 44_000_000);
+        for record in &mut bench.records {
+            for (place, sample) in record.samples.iter_mut().enumerate() {
+                let took_ns = [30_000_000, 44_000_000, 58_000_000][place % 3];
+                sample.done_ns = sample.first_byte_ns.map(|first_byte_ns| first_byte_ns + took_ns);
+            }
+        }
+        passes("delayed_ack", &bench);
+    }
+
+    #[test]
+    fn responses_beyond_the_first_window_have_to_wait() {
+        let mut bench = slow(1, 44_000_000);
+        for sample in bench.records.iter_mut().flat_map(|record| &mut record.samples) {
+            sample.response_body_bytes = 100_000;
+            sample.expected_body_bytes = Some(100_000);
+        }
+        silent("delayed_ack", &bench);
+    }
+}
