@@ -41,7 +41,7 @@ pub(crate) fn assignments(args: &LoadArgs) -> Result<(Vec<Assignment>, Vec<u64>)
     args.protocols.check(variant, whole_ns)?;
     let tls = args.tls.resolve(&[variant], args.protocols.early_data)?;
     let mut options = options(args, &listed, targets[1..].to_vec(), &target_of)?;
-    options.protocols = args.protocols.options(tls);
+    options.protocols = args.protocols.options(tls, variant);
     let mut pins = Pins::default();
     args.protocols.pin(&mut pins);
     if let Some(name) = &args.connecting.congestion_control {

@@ -1,5 +1,7 @@
 //! `--pcap` of `h123 lab`: where the capture goes, and beside it the secrets that decrypt it.
 
+use std::ffi::OsString;
+use std::fmt::Write;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -7,6 +9,8 @@ use anyhow::{Context, Result};
 use model::Topology;
 
 use crate::exit::UsageError;
+use crate::protocol_options::QLOG_VARIABLE;
+use crate::tls_options::KEY_LOG_VARIABLE;
 
 /// The files of a capture by hand.
 pub(crate) struct Pcap {
@@ -14,6 +18,8 @@ pub(crate) struct Pcap {
     pub(crate) file: PathBuf,
     /// The secrets of TLS and QUIC, by whoever heeds SSLKEYLOGFILE.
     pub(crate) keys: PathBuf,
+    /// What QUIC connections do, by whoever heeds QLOGDIR.
+    qlog: PathBuf,
 }
 
 impl Pcap {
@@ -39,19 +45,43 @@ impl Pcap {
                 Err(error) if error.kind() != ErrorKind::NotFound => {
                     Err(error).with_context(|| format!("replacing {}", keys.display()))
                 }
-                _ => Ok(Pcap { file, keys }),
+                _ => Pcap { qlog: file.with_added_extension("qlog"), file, keys }.prepared(),
             };
         };
         Err(UsageError(fault).into())
     }
 
+    /// Makes the folder of qlog, since most programs make none; those of a capture before are removed.
+    fn prepared(self) -> Result<Pcap> {
+        let context = || format!("preparing the folder {}", self.qlog.display());
+        std::fs::create_dir_all(&self.qlog).with_context(context)?;
+        for entry in std::fs::read_dir(&self.qlog).with_context(context)?.flatten() {
+            let path = entry.path();
+            if path.extension().is_some_and(|extension| extension == "sqlog" || extension == "qlog") {
+                std::fs::remove_file(path).with_context(context)?;
+            }
+        }
+        Ok(self)
+    }
+
+    /// What the commands' environment says of it.
+    pub(crate) fn environment(&self) -> [(OsString, OsString); 2] {
+        [(KEY_LOG_VARIABLE, &self.keys), (QLOG_VARIABLE, &self.qlog)]
+            .map(|(name, path)| (name.into(), path.into()))
+    }
+
     /// How to look at it.
     pub(crate) fn in_words(&self) -> String {
         let (file, keys) = (self.file.display(), self.keys.display());
-        if self.keys.exists() {
+        let mut text = if self.keys.exists() {
             format!("captured: wireshark -o tls.keylog_file:{keys} -r {file}")
         } else {
             format!("captured: wireshark -r {file} (the command wrote no secrets to SSLKEYLOGFILE)")
+        };
+        // Where nothing was written nothing is left.
+        if std::fs::remove_dir(&self.qlog).is_err() {
+            let _ = write!(text, "\nqlog, for qvis: {}", self.qlog.display());
         }
+        text
     }
 }

@@ -1,5 +1,6 @@
 //! Options of sessions, HTTP/2, HTTP/3 and QUIC, and what they mean as pins and options of an assignment.
 
+use std::env;
 use std::net::IpAddr;
 
 use anyhow::Result;
@@ -15,6 +16,8 @@ use model::{HttpVersion, Pins, Variant, units};
 use crate::exit::UsageError;
 
 const HTTP2_AND_3: &str = "HTTP/2 and HTTP/3";
+/// The folder that says what QUIC connections do, as other implementations of QUIC know it too.
+pub(crate) const QLOG_VARIABLE: &str = "QLOGDIR";
 const HTTP3: &str = "HTTP/3 and QUIC";
 
 /// What is resumed, announced, accepted and moved.
@@ -154,16 +157,22 @@ impl ProtocolArgs {
     }
 
     /// What goes beyond the pins.
-    pub(crate) fn options(&self, tls: TlsOptions) -> ProtocolOptions {
+    pub(crate) fn options(&self, tls: TlsOptions, variant: Variant) -> ProtocolOptions {
         ProtocolOptions {
             tls,
             accept_push: self.push,
             qpack_blocked_streams: self.qpack_blocked,
             single_datagrams: self.no_gso,
             migration: self.migrate_at.map(|after_ns| Migration { after_ns, to: self.migrate_to }),
+            qlog: qlog_folder(variant),
             follows_addresses: self.follow_addresses,
         }
     }
+}
+
+/// Where the environment wants to be told what QUIC connections do.
+pub(crate) fn qlog_folder(variant: Variant) -> Option<String> {
+    env::var(QLOG_VARIABLE).ok().filter(|folder| variant.is_quic() && !folder.is_empty())
 }
 
 fn size(text: &str, least: u64, most: u64) -> Result<u32, String> {

@@ -35,9 +35,11 @@ const CALIBRATION_PROBES: u32 = 7;
 const SERVER_NAME: &str = "server.h123.test";
 /// Worker threads or processes of a server: the client and the emulator need the other core.
 pub(crate) const SERVER_THREADS: usize = 1;
-/// What was on the links, in the run's folder of logs, and beside it the keys that TLS and QUIC agreed on.
-const CAPTURE: &str = "client-server.pcapng";
+/// What was on the links, in the run's folder of logs; beside it the keys that TLS and QUIC agreed on, and what the clients'
+/// QUIC connections did.
+const CAPTURE: &str = "links.pcapng";
 const KEYS: &str = "keys.log";
+const QLOG: &str = "qlog";
 /// A client ends itself at the run's limit; it is killed so much later.
 const CLIENT_GRACE: Duration = Duration::from_secs(2);
 /// A server whose clients met failures gets so long to turn out dead.
@@ -241,10 +243,12 @@ impl Study<'_> {
         let mut options = Options::default();
         let timeline = &self.plan.network_of(cell).timeline;
         options.protocols.follows_addresses = self.emulated && timeline.iter().any(|change| change.handover);
-        options.protocols.tls.key_log = self.pcap.then(|| {
-            let keys = logs.join(KEYS);
-            std::path::absolute(&keys).unwrap_or(keys).to_string_lossy().into_owned()
-        });
+        let beside = |name: &str| {
+            let path = logs.join(name);
+            std::path::absolute(&path).unwrap_or(path).to_string_lossy().into_owned()
+        };
+        options.protocols.tls.key_log = self.pcap.then(|| beside(KEYS));
+        options.protocols.qlog = self.pcap.then(|| beside(QLOG));
         options
     }
 

@@ -4,16 +4,18 @@
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot be measured ends with its reason")]
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, UdpSocket};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::process::{Command, ExitCode};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use lab::{Lab, Node, PairSpec};
+use lab::{Lab, LabError, LabSpec, Node, PairSpec};
+use model::error::Source;
 use model::network::{Direction, LinkRate, Queue};
 use model::pins::CongestionControl;
-use model::record::DirectionReport;
-use model::{Network, Pins};
+use model::record::LinkReport;
+use model::{Network, Pins, Topology};
 use rustix::time::{ClockId, clock_gettime};
 
 const MS: u64 = 1_000_000;
@@ -30,37 +32,111 @@ fn main() -> ExitCode {
         eprintln!("{missing}");
         return ExitCode::FAILURE;
     }
-    println!("kernel netem: {}", netem());
-    println!("{:<34} {:>12} {:>12}  besides", "figure", "found", "target");
-    for (packets_per_s, bytes) in [(1000, 200), (10_000, 200)] {
-        let what = format!("one-way error, {packets_per_s} packets/s");
-        one_way(&what, packets_per_s, bytes, [60_000, 250_000]);
-    }
-    one_way("one-way error, 100 Mbit/s", 8256, 1514, [u64::MAX, MS]);
-    for congestion_control in [CongestionControl::Cubic, CongestionControl::Bbr] {
-        for bits_per_s in [100_000_000, 1_000_000_000] {
-            flow(congestion_control, bits_per_s);
-        }
-    }
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    println!("{cpus} CPUs, load {}", load.split(' ').take(3).collect::<Vec<_>>().join(" "));
+    println!("{:<40} {:>12} {:>10}  besides", "figure", "found", "target");
+    figures(Backend::Emulator);
     for packets_per_s in [50_000, 100_000, 150_000] {
         packets(packets_per_s);
+    }
+    match has_netem() {
+        Ok(()) => figures(Backend::Netem),
+        Err(reason) => println!("kernel netem: {reason}"),
     }
     ExitCode::SUCCESS
 }
 
-fn pair(direction: Direction, pins: &Pins) -> Lab {
+fn figures(backend: Backend) {
+    for (packets_per_s, bytes) in [(1000, 200), (10_000, 200)] {
+        let what = format!("one-way error, {packets_per_s} packets/s");
+        one_way(backend, &what, packets_per_s, bytes, [60_000, 250_000]);
+    }
+    one_way(backend, "one-way error, 100 Mbit/s", 8256, 1514, [u64::MAX, MS]);
+    for congestion_control in [CongestionControl::Cubic, CongestionControl::Bbr] {
+        for bits_per_s in [100_000_000, 1_000_000_000] {
+            flow(backend, congestion_control, bits_per_s);
+        }
+    }
+}
+
+/// Who delays packets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Backend {
+    /// The lab's own.
+    Emulator,
+    /// The kernel's, at the nodes' ends of a wire.
+    Netem,
+}
+
+impl Backend {
+    const fn prefix(self) -> &'static str {
+        match self {
+            Backend::Emulator => "",
+            Backend::Netem => "netem: ",
+        }
+    }
+
+    /// A client and a server with the same direction both ways.
+    fn pair(self, direction: Direction, pins: &Pins) -> Result<Lab, LabError> {
+        match self {
+            Backend::Emulator => pair(direction, pins),
+            Backend::Netem => {
+                let lab = wire(pins);
+                for node in lab.nodes() {
+                    netem_at(node, "eth0", &direction).unwrap();
+                }
+                Ok(lab)
+            }
+        }
+    }
+}
+
+fn pair(direction: Direction, pins: &Pins) -> Result<Lab, LabError> {
     let (up, down) = (direction.clone(), direction);
     let network = Network { name: "bench".to_owned(), up, down, ..Network::default() };
-    Lab::pair(PairSpec { network: &network, pins, seed: 1, emulator_cpu: None }).unwrap()
+    Lab::pair(PairSpec { network: &network, pins, seed: 1, emulator_cpu: None })
+}
+
+/// A client and a server with nothing between.
+fn wire(pins: &Pins) -> Lab {
+    let text = "title = \"a wire\"\n[[node]]\nname = \"client\"\n[[node]]\nname = \"server\"\n[[link]]\n\
+                ends = [\"client\", \"server\"]\n";
+    let source = Source { file: "wire.toml", text };
+    let none = |_: &str| Ok(Network::default());
+    let topology = Topology::parse("wire", source, &[], &none).unwrap();
+    Lab::build(LabSpec { topology: &topology, pins, seed: 1, emulator_cpu: None }).unwrap()
+}
+
+/// Sets netem up in a node for what leaves by an interface.
+fn netem_at(node: &Node, interface: &str, direction: &Direction) -> Result<(), String> {
+    let mut command = Command::new("tc");
+    command.args(["qdisc", "add", "dev", interface, "root", "netem", "limit"]);
+    // Its queue holds what is on the way too: two bandwidth-delay products of full frames, or plenty.
+    let rate = match direction.rate {
+        LinkRate::Constant { bits_per_s } => Some(bits_per_s),
+        _ => None,
+    };
+    let packets = rate.map_or(100_000, |bits_per_s| bits_per_s * 60 / 8000 / 1514);
+    command.args([packets.to_string(), "delay".to_owned(), format!("{}us", direction.delay_ns / 1000)]);
+    if let Some(bits_per_s) = rate {
+        command.args(["rate".to_owned(), format!("{bits_per_s}bit")]);
+    }
+    match node.enter(|| command.output()).unwrap() {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+        Err(error) => Err(format!("tc: {error}")),
+    }
 }
 
 fn row(figure: &str, found: &str, target: &str, besides: &str) {
-    println!("{figure:<34} {found:>12} {target:>12}  {besides}");
+    println!("{figure:<40} {found:>12} {target:>10}  {besides}");
 }
 
 /// Sends at a steady pace; the receiver's kernel stamps each arrival. The error is the distance from the delay.
-fn one_way(figure: &str, packets_per_s: u32, bytes: usize, targets_ns: [u64; 2]) {
-    let lab = pair(Direction { delay_ns: DELAY_NS, ..Direction::default() }, &Pins::default());
+fn one_way(backend: Backend, figure: &str, packets_per_s: u32, bytes: usize, targets_ns: [u64; 2]) {
+    let direction = Direction { delay_ns: DELAY_NS, ..Direction::default() };
+    let lab = backend.pair(direction, &Pins::default()).unwrap();
     let (client, server) = (socket(lab.client()), socket(lab.server()));
     stamp_arrivals(&server);
     let target = server.local_addr().unwrap();
@@ -81,69 +157,91 @@ fn one_way(figure: &str, packets_per_s: u32, bytes: usize, targets_ns: [u64; 2])
         receiver.join().unwrap()
     });
     errors_ns.sort_unstable();
-    let report = lab.reports().unwrap().remove(0);
+    let report = lab.reports().unwrap().pop();
     let at = |permille: usize| errors_ns.get(errors_ns.len() * permille / 1000).copied().unwrap_or(u64::MAX);
-    let besides = format!(
-        "{} of {count} packets, CPU {} ns per packet, real-time: {}",
-        errors_ns.len(),
-        report.cpu_ns / u64::from(count),
-        report.realtime
-    );
+    let emulator = report.map_or(String::new(), |report| {
+        format!(
+            "; emulator: {} ns of CPU per packet, lateness p99 {:.1} µs, real-time: {}",
+            report.cpu_ns / u64::from(count),
+            report.up.lateness.p99_ns as f64 / 1e3,
+            report.realtime
+        )
+    });
+    let besides = format!("{} of {count} packets arrived{emulator}", errors_ns.len());
     for (name, permille, target_ns) in [("p50", 500, targets_ns[0]), ("p99", 990, targets_ns[1])] {
         let target = if target_ns == u64::MAX { String::new() } else { format!("{} µs", target_ns / 1000) };
         let found = format!("{:.1} µs", at(permille) as f64 / 1e3);
-        row(&format!("{figure}, {name}"), &found, &target, if name == "p50" { &besides } else { "" });
+        row(
+            &format!("{}{figure}, {name}", backend.prefix()),
+            &found,
+            &target,
+            if name == "p50" { &besides } else { "" },
+        );
     }
 }
 
 /// One flow downwards; what counts is what the link carried after the warm-up.
-fn flow(congestion_control: CongestionControl, bits_per_s: u64) {
-    let name = format!("{}, {} Mbit/s, 30 ms", congestion_control.name(), bits_per_s / 1_000_000);
+fn flow(backend: Backend, congestion_control: CongestionControl, bits_per_s: u64) {
+    let algorithm = congestion_control.name();
+    let name = format!("{}one {algorithm} flow, {} Mbit/s, 30 ms", backend.prefix(), bits_per_s / 1_000_000);
     let pins = Pins { congestion_control, ..Pins::default() };
     let queue = Queue::bytes(bits_per_s * 30 / 8000);
     let rate = LinkRate::Constant { bits_per_s };
     let network = Direction { delay_ns: DELAY_NS, rate, queue, ..Direction::default() };
-    let lab = pair(network, &pins);
+    let lab = match backend.pair(network, &pins) {
+        Ok(lab) => lab,
+        Err(error) => return row(&name, "unsupported", "93 %", &error.to_string()),
+    };
     let server = lab.server().addresses().v4;
     let listener = lab.server().enter(|| TcpListener::bind((server, 80)).unwrap()).unwrap();
-    let mut stream = lab.client().enter(|| std::net::TcpStream::connect((server, 80)).unwrap()).unwrap();
+    let mut stream = lab.client().enter(|| TcpStream::connect((server, 80)).unwrap()).unwrap();
     let (mut from, _) = listener.accept().unwrap();
     lab.begin_measuring().unwrap();
     let ends = Instant::now() + WARM_UP + MEASURED;
-    let (before, after, took) = std::thread::scope(|scope| {
+    let received = AtomicU64::new(0);
+    let (before, after) = std::thread::scope(|scope| {
         scope.spawn(move || {
             let bytes = vec![0; 1 << 18];
             while Instant::now() < ends && from.write_all(&bytes).is_ok() {}
         });
-        scope.spawn(move || {
+        scope.spawn(|| {
             let mut buffer = vec![0; 1 << 18];
-            while stream.read(&mut buffer).is_ok_and(|length| length > 0) {}
+            while let Ok(length @ 1..) = stream.read(&mut buffer) {
+                received.fetch_add(length as u64, Ordering::Relaxed);
+            }
         });
+        let state = || (Instant::now(), received.load(Ordering::Relaxed), lab.reports().unwrap().pop());
         std::thread::sleep(WARM_UP);
-        let (before, began) = (lab.reports().unwrap().remove(0), Instant::now());
+        let before = state();
         std::thread::sleep(MEASURED - Duration::from_millis(200));
-        (before, lab.reports().unwrap().remove(0), began.elapsed())
+        (before, state())
     });
-    let carried = (after.down.bytes_out - before.down.bytes_out) as f64 * 8.0;
-    let share = carried / took.as_secs_f64() / bits_per_s as f64;
-    let packets = |report: &DirectionReport| report.packets_in;
-    let all = packets(&after.up) + packets(&after.down) - packets(&before.up) - packets(&before.down);
+    let took = (after.0 - before.0).as_secs_f64();
+    // What the link carries of 1448 bytes: headers of TCP with its stamps, IP and Ethernet too.
+    let carried = (after.1 - before.1) as f64 / 1448.0 * 1514.0 * 8.0;
+    let found = format!("{:.1} %", carried / took / bits_per_s as f64 * 100.0);
+    let besides = before.2.zip(after.2).map_or(String::new(), |(before, after)| costs(&before, &after, took));
+    row(&name, &found, "93 %", &besides);
+}
+
+/// What the emulator did between two reports.
+fn costs(before: &LinkReport, after: &LinkReport, took_s: f64) -> String {
+    let packets = |report: &LinkReport| report.up.packets_in + report.down.packets_in;
     let cpu_ns = after.cpu_ns - before.cpu_ns;
-    let besides = format!(
-        "CPU {:.0} %, {} ns per packet; lateness p99 {} µs; lost: queue {}, overload {}",
-        cpu_ns as f64 / took.as_nanos() as f64 * 100.0,
-        cpu_ns / all.max(1),
+    format!(
+        "emulator: {} ns of CPU per packet, {:.0} % of a CPU, lateness p99 {} µs; lost: {} queue, {} overload",
+        cpu_ns / (packets(after) - packets(before)).max(1),
+        cpu_ns as f64 / took_s / 1e7,
         after.down.lateness.p99_ns / 1000,
         after.down.lost_queue,
         after.up.lost_overload + after.down.lost_overload
-    );
-    row(&name, &format!("{:.1} %", share * 100.0), "93 %", &besides);
+    )
 }
 
 /// Small packets, ten at a time.
 fn packets(packets_per_s: u32) {
     const SEGMENT: usize = 64;
-    let lab = pair(Direction { delay_ns: DELAY_NS, ..Direction::default() }, &Pins::default());
+    let lab = pair(Direction { delay_ns: DELAY_NS, ..Direction::default() }, &Pins::default()).unwrap();
     let (client, server) = (socket(lab.client()), socket(lab.server()));
     set_option(&client, libc::SOL_UDP, libc::UDP_SEGMENT, i32::try_from(SEGMENT).unwrap());
     let target = server.local_addr().unwrap();
@@ -158,10 +256,11 @@ fn packets(packets_per_s: u32) {
         }
         std::thread::sleep(Duration::from_micros(50));
     }
+    let took = began.elapsed().as_secs_f64();
     std::thread::sleep(Duration::from_millis(200));
     let report = lab.reports().unwrap().remove(0);
     let besides = format!(
-        "{} of {sent} packets, CPU {} ns per packet, lateness p99 {} µs",
+        "{} of {sent} packets came through in {took:.2} s; emulator: {} ns of CPU per packet, lateness p99 {} µs",
         report.up.packets_out,
         report.cpu_ns / sent.max(1),
         report.up.lateness.p99_ns / 1000
@@ -219,15 +318,15 @@ fn error_of_next(socket: &UdpSocket) -> Option<u64> {
     Some(arrival_ns.checked_sub(sent_ns)?.abs_diff(DELAY_NS))
 }
 
-/// Whether this kernel has netem, tried on the loopback of a node of its own.
-fn netem() -> String {
-    let lab = pair(Direction::default(), &Pins::default());
-    let tried = lab.client().enter(|| {
-        Command::new("tc").args(["qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"]).output()
-    });
-    match tried.unwrap() {
-        Ok(output) if output.status.success() => "this kernel has it".to_owned(),
-        Ok(output) => format!("not here ({})", String::from_utf8_lossy(&output.stderr).trim()),
-        Err(error) => format!("not tried (tc: {error})"),
-    }
+/// Whether this kernel has netem, tried on the loopback of a node.
+fn has_netem() -> Result<(), String> {
+    let lab = wire(&Pins::default());
+    let delay = Direction { delay_ns: MS, ..Direction::default() };
+    netem_at(lab.client(), "lo", &delay).map_err(|reason| {
+        if reason.contains("unknown") || reason.contains("No such file") && !reason.starts_with("tc:") {
+            format!("unsupported: this kernel has no sch_netem ({reason})")
+        } else {
+            format!("not tried ({reason})")
+        }
+    })
 }

@@ -3,8 +3,9 @@
 use anyhow::{Context, Result, bail};
 use model::assignment::Assignment;
 
-use crate::host::Host;
+use crate::host::{Host, Logs};
 use crate::key_log::KeyLogFile;
+use crate::qlog::QlogFolder;
 use crate::transport::Socket;
 
 /// Whether a client could trust what `pem` has: one or more certificates of authorities.
@@ -23,10 +24,13 @@ pub fn check_authority(pem: &str) -> Result<()> {
 pub fn check(assignment: &Assignment) -> Result<()> {
     let options = &assignment.options;
     if assignment.target.variant.is_encrypted() {
-        Host::all(assignment, 1 + options.requests.further_targets.len(), None)?;
+        Host::all(assignment, 1 + options.requests.further_targets.len(), Logs::default())?;
     }
     if let Some(path) = &options.protocols.tls.key_log {
         KeyLogFile::check(path)?;
+    }
+    if let Some(folder) = &options.protocols.qlog {
+        QlogFolder::check(folder)?;
     }
     if let Some(to) = options.protocols.migration.and_then(|migration| migration.to) {
         let targets = std::iter::once(&assignment.target).chain(&options.requests.further_targets);

@@ -36,6 +36,12 @@ impl Clock {
     pub(crate) fn base(&self) -> Instant {
         self.base
     }
+
+    /// The time of day at which this clock reads 0, in nanoseconds since 1970: for files that are laid beside others.
+    pub(crate) fn zero_unix_ns(&self) -> u64 {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(now.as_nanos()).unwrap_or(u64::MAX).saturating_sub(self.now_ns())
+    }
 }
 
 fn monotonic_ns() -> u64 {

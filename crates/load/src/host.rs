@@ -8,8 +8,37 @@ use engine::Options;
 use engine::client::ClientConfig;
 use model::assignment::{Assignment, Target};
 
+use crate::clock::Clock;
 use crate::key_log::KeyLogFile;
+use crate::qlog::QlogFolder;
 use crate::{request, trust};
+
+/// What connections are recorded in beside their rows, where it was asked for.
+#[derive(Default)]
+pub(crate) struct Logs {
+    pub(crate) keys: Option<KeyLogFile>,
+    pub(crate) qlog: Option<QlogFolder>,
+}
+
+impl Logs {
+    /// Opens what the assignment asks for.
+    ///
+    /// # Errors
+    /// A file or folder that cannot be written.
+    pub(crate) fn open(assignment: &Assignment, clock: &Clock) -> Result<Logs> {
+        let protocols = &assignment.options.protocols;
+        let is_quic = assignment.target.variant.is_quic();
+        Ok(Logs {
+            keys: protocols.tls.key_log.as_deref().map(KeyLogFile::open).transpose()?,
+            qlog: protocols
+                .qlog
+                .as_deref()
+                .filter(|_| is_quic)
+                .map(|folder| QlogFolder::open(folder, clock))
+                .transpose()?,
+        })
+    }
+}
 
 /// One host of a worker.
 pub(crate) struct Host<'a> {
@@ -32,14 +61,10 @@ impl Host<'_> {
     ///
     /// # Errors
     /// Settings of TLS that cannot be used.
-    pub(crate) fn all(
-        assignment: &Assignment,
-        count: usize,
-        key_log: Option<KeyLogFile>,
-    ) -> Result<Vec<Host<'_>>> {
+    pub(crate) fn all(assignment: &Assignment, count: usize, logs: Logs) -> Result<Vec<Host<'_>>> {
         let roots = trust::roots(&assignment.target.trust);
         let tls = &assignment.options.protocols.tls;
-        let options = engine_options(assignment, key_log);
+        let options = engine_options(assignment, logs);
         let mut hosts: Vec<Host<'_>> = Vec::with_capacity(count);
         let distinct = assignment.options.requests.further_targets.len() + 1;
         for number in 0..count {
@@ -72,7 +97,7 @@ impl Host<'_> {
 }
 
 /// What an assignment asks of its engines beyond the pins.
-fn engine_options(assignment: &Assignment, key_log: Option<KeyLogFile>) -> Options {
+fn engine_options(assignment: &Assignment, logs: Logs) -> Options {
     let protocols = &assignment.options.protocols;
     let mut options = Options {
         early_data: protocols.tls.early_data,
@@ -83,8 +108,7 @@ fn engine_options(assignment: &Assignment, key_log: Option<KeyLogFile>) -> Optio
     if let Some(streams) = protocols.qpack_blocked_streams {
         options.qpack_blocked_streams = streams;
     }
-    if let Some(key_log) = key_log {
-        options.key_log = Some(Arc::new(key_log));
-    }
+    options.key_log = logs.keys.map(|keys| Arc::new(keys) as Arc<dyn rustls::KeyLog>);
+    options.qlog = logs.qlog.map(|qlog| Arc::new(qlog) as Arc<dyn engine::options::Qlog>);
     options
 }

@@ -13,6 +13,7 @@ mod key_log;
 mod live;
 mod migration;
 mod opening;
+mod qlog;
 mod reading;
 mod request;
 mod rows;

@@ -14,8 +14,7 @@ use workload::{Connections, Seeds, Work};
 
 use crate::clock::Clock;
 use crate::connection::Conn;
-use crate::host::Host;
-use crate::key_log::KeyLogFile;
+use crate::host::{Host, Logs};
 use crate::live::Live;
 use crate::migration::{Moves, WATCH_KEY};
 use crate::request::Requests;
@@ -126,8 +125,7 @@ impl<'a> Worker<'a> {
         let seeds = Seeds::new(assignment.seed, assignment.group);
         let paths = Work::new(&assignment.workload, options, seeds, 0);
         let requests = Requests::new(assignment, &paths.paths())?;
-        let key_log = options.protocols.tls.key_log.as_deref().map(KeyLogFile::open).transpose()?;
-        let hosts = Host::all(assignment, paths.targets(), key_log)?;
+        let hosts = Host::all(assignment, paths.targets(), Logs::open(assignment, &clock)?)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).context("no epoll instance could be made")?;
         let buffer = vec![0; READ_BYTES];
         let mut session = Session::new(paths, assignment.group, variant, options)?;

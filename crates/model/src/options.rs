@@ -144,6 +144,9 @@ pub struct ProtocolOptions {
     /// QUIC connections move to a new local address.
     #[serde(skip_serializing_if = "is_default")]
     pub migration: Option<Migration>,
+    /// The folder that says what QUIC connections do, one file for each.
+    #[serde(skip_serializing_if = "is_default")]
+    pub qlog: Option<String>,
     /// QUIC connections continue from a new socket whenever a local address goes away: how a client of a lab follows its
     /// handovers.
     #[serde(skip_serializing_if = "is_default")]

@@ -10,6 +10,7 @@
 
 mod session;
 
+use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,13 +22,13 @@ use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewReno
 use quinn_proto::crypto::rustls::QuicClientConfig;
 use quinn_proto::{
     ConnectionError, ConnectionHandle, ConnectionId, DatagramEvent, EcnCodepoint, Endpoint, EndpointConfig,
-    IdleTimeout, NoneTokenStore, RandomConnectionIdGenerator, TransportConfig, VarInt,
+    IdleTimeout, NoneTokenStore, QlogConfig, RandomConnectionIdGenerator, TransportConfig, VarInt,
 };
 use rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
 
 use crate::contract::{EarlyData, Handshake, Transmit};
 use crate::h3::error::Code;
-use crate::options::Options;
+use crate::options::{Options, Qlog};
 use session::{Negotiated, WatchedConfig};
 
 /// What `poll_transmit` gives at most in one call.
@@ -53,6 +54,9 @@ pub struct QuicConfig {
     endpoint: Arc<EndpointConfig>,
     client: quinn_proto::ClientConfig,
     max_datagrams: usize,
+    /// Who is told of the connections; each then has settings of its own, made of the pins.
+    qlog: Option<Arc<dyn Qlog>>,
+    pins: Pins,
     /// QPACK's table, in bytes, and how many streams may wait for it; HTTP/3 announces both.
     pub(crate) qpack: (u32, u16),
 }
@@ -96,7 +100,14 @@ impl QuicConfig {
         }
         let max_datagrams = (TRANSMIT_BYTES / usize::from(datagram_bytes)).clamp(1, TRANSMIT_DATAGRAMS);
         let qpack = (pins.http3.qpack_table_bytes, Options::default().qpack_blocked_streams);
-        Ok(QuicConfig { endpoint: Arc::new(endpoint), client, max_datagrams, qpack })
+        Ok(QuicConfig {
+            endpoint: Arc::new(endpoint),
+            client,
+            max_datagrams,
+            qlog: None,
+            pins: pins.clone(),
+            qpack,
+        })
     }
 
     /// The same with the options that concern QUIC and HTTP/3.
@@ -106,6 +117,7 @@ impl QuicConfig {
             self.max_datagrams = 1;
         }
         self.qpack.1 = options.qpack_blocked_streams;
+        self.qlog.clone_from(&options.qlog);
         self
     }
 }
@@ -128,6 +140,19 @@ fn transport(pins: &Pins) -> TransportConfig {
         .enable_segmentation_offload(true)
         .congestion_controller_factory(congestion_control(pins));
     transport
+}
+
+/// The settings of one connection that tells what it does; times count from `base`.
+fn told_transport(
+    pins: &Pins,
+    writer: Option<Box<dyn Write + Send + Sync>>,
+    base: Instant,
+) -> Option<TransportConfig> {
+    let mut config = QlogConfig::default();
+    config.writer(writer?).start_time(base);
+    let mut transport = transport(pins);
+    transport.qlog_stream(config.into_stream());
+    Some(transport)
 }
 
 fn congestion_control(pins: &Pins) -> Arc<dyn ControllerFactory + Send + Sync> {
@@ -187,6 +212,12 @@ impl Quic {
         client.initial_dst_cid_provider(Arc::new(move || {
             ConnectionId::new(&first_id[..FIRST_CONNECTION_ID_BYTES])
         }));
+        if let Some(qlog) = &config.qlog {
+            let id = ConnectionId::new(&first_id[..FIRST_CONNECTION_ID_BYTES]);
+            if let Some(told) = told_transport(&config.pins, qlog.begin(&id.to_string()), base) {
+                client.transport_config(Arc::new(told));
+            }
+        }
         let mut endpoint = Endpoint::new(Arc::clone(&config.endpoint), None, false, Some(endpoint_seed));
         let (handle, connection) = endpoint
             .connect(base + Duration::from_nanos(now), client, remote, server_name)

@@ -28,7 +28,6 @@ use crate::lab_servers::{Kitchen, V6_SUFFIX, Wanted, addresses_of};
 use crate::library::{network_of, topology_of};
 use crate::pcap::Pcap;
 use crate::terminal::{note, print};
-use crate::tls_options::KEY_LOG_VARIABLE;
 
 /// The exit statuses of shells for a command that is not there, and for one that cannot be executed.
 const NOT_FOUND: u8 = 127;
@@ -43,7 +42,7 @@ const SIGNALLED: i32 = 128;
 #[command(
     after_help = "Inside, /etc/hosts names every node: `client`, `server` (IPv4) and `client-v6`, `server-v6` (IPv6).
 The command's environment has H123_LAB (the lab), H123_NODE (its node), H123 (this program, for `$H123 load`), with --serve
-H123_CA (the file of the authority that signed the servers' certificates), and with --pcap SSLKEYLOGFILE. Ctrl-C goes to
+H123_CA (the file of the authority that signed the servers' certificates), and with --pcap SSLKEYLOGFILE and QLOGDIR. Ctrl-C goes to
 the command.
 
 Examples:
@@ -88,7 +87,8 @@ pub(crate) struct LabArgs {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Write what is on the emulated links to this file, for Wireshark, lost packets with the reason as a comment; the
-    /// secrets of TLS and QUIC go to FILE.keys, where the command heeds SSLKEYLOGFILE
+    /// secrets of TLS and QUIC go to FILE.keys, where the command heeds SSLKEYLOGFILE, and what QUIC did to the folder
+    /// FILE.qlog, where it heeds QLOGDIR
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
     /// Say what nodes and links there are and what they do, and run nothing
@@ -218,7 +218,7 @@ fn run_inside(args: &LabArgs, name: &str, topology: Option<&Topology>, inside: I
         ];
         let authority = kitchen.as_ref().map(|kitchen| ("H123_CA".into(), (&kitchen.authority_file).into()));
         environment.extend(authority);
-        environment.extend(pcap.as_ref().map(|pcap| (KEY_LOG_VARIABLE.into(), (&pcap.keys).into())));
+        environment.extend(pcap.iter().flat_map(Pcap::environment));
         environment
     };
     let mut others = Vec::new();

@@ -45,7 +45,8 @@ use crate::{load_limits, load_plan};
   SSLKEYLOGFILE=keys.txt h123 load https://127.0.0.1:8443/ -n 100 -k
 
 {random:1-7000} in a URL stands for a number drawn anew for every request.
-SSLKEYLOGFILE in the environment names a file that the secrets of TLS and QUIC are appended to.
+SSLKEYLOGFILE in the environment names a file that the secrets of TLS and QUIC are appended to, QLOGDIR a folder for qlog of
+the first 256 QUIC connections of each thread.
 Exit status: 0 all answered, 2 wrong usage, 3 something failed or nothing was answered, 4 --fail-if held,
 130 interrupted.")]
 pub(crate) struct LoadArgs {

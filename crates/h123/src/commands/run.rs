@@ -50,7 +50,8 @@ pub(crate) struct RunArgs {
     /// Continue an interrupted study: its result folder
     #[arg(long, value_name = "DIR", conflicts_with_all = ["study", "server", "variant", "network", "topology", "workload", "runs", "seed"])]
     resume: Option<PathBuf>,
-    /// Keep what was on each run's link, as logs/run-N/client-server.pcapng, and the keys that decrypt it
+    /// Keep what was on each run's link, as logs/run-N/links.pcapng, the keys that decrypt it, and qlog of the clients'
+    /// QUIC connections
     #[arg(long)]
     pcap: bool,
     /// Say nothing but the result

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use crate::advice;
 use crate::exit::{Exit, UsageError};
+use crate::protocol_options::qlog_folder;
 use crate::target::{TrustOptions, Url, variant_for};
 use crate::terminal::print;
 use crate::tls_options::TlsArgs;
@@ -66,7 +67,11 @@ pub(crate) fn run(args: &TraceArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
     for variant in variants {
         let assignment = Assignment {
             options: Options {
-                protocols: ProtocolOptions { tls: tls.clone(), ..ProtocolOptions::default() },
+                protocols: ProtocolOptions {
+                    tls: tls.clone(),
+                    qlog: qlog_folder(variant),
+                    ..ProtocolOptions::default()
+                },
                 ..Options::default()
             },
             version: ASSIGNMENT_VERSION,

@@ -73,6 +73,7 @@ pub(crate) fn format(summary: &Summary, thresholds: &[Judged]) -> Value {
         json[key] = is;
     }
     json["key_log"] = json!(summary.asked.key_log);
+    json["qlog"] = json!(summary.asked.qlog);
     // The two that every reader wants stand at the top too.
     for (key, is) in [("latency_ns", &summary.phases.latency), ("service_ns", &summary.phases.service)] {
         json[key] = times(is);

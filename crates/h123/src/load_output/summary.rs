@@ -41,6 +41,8 @@ pub(crate) struct Asked {
     pub(crate) dns_ns: Vec<u64>,
     /// The file that has the secrets of TLS and QUIC.
     pub(crate) key_log: Option<String>,
+    /// The folder that says what QUIC connections did.
+    pub(crate) qlog: Option<String>,
     /// Whether connections were to move.
     pub(crate) migrates: bool,
     /// Whether sessions were to be resumed.
@@ -81,6 +83,7 @@ impl Asked {
             coalesce_ns: first.options.connections.coalesce_ns,
             dns_ns,
             key_log: first.options.protocols.tls.key_log.clone(),
+            qlog: first.options.protocols.qlog.clone(),
             migrates: first.options.protocols.migration.is_some(),
             resumes: first.pins.resumption,
             early_data: first.options.protocols.tls.early_data,

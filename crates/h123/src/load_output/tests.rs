@@ -130,6 +130,7 @@ fn asked() -> Asked {
         coalesce_ns: 0,
         dns_ns: vec![300_000],
         key_log: None,
+        qlog: None,
         migrates: false,
         resumes: false,
         early_data: false,
@@ -341,6 +342,7 @@ fn what_protocols_did_is_counted_apart() {
         ("early_data", serde_json::json!({ "requests": 18, "accepted": 2, "rejected": 4 })),
         ("push", serde_json::json!({ "responses": 12, "broken": 2, "body_bytes": 6_000_000 })),
         ("key_log", serde_json::json!("/tmp/keys")),
+        ("qlog", serde_json::Value::Null),
     ] {
         assert_eq!(json[key], expected, "{key}");
     }

@@ -258,6 +258,9 @@ impl Out {
         if let Some(path) = &summary.asked.key_log {
             self.line(&format!("{:<NAME$}secrets of TLS and QUIC in {path} (SSLKEYLOGFILE)", "key log"));
         }
+        if let Some(folder) = &summary.asked.qlog {
+            self.line(&format!("{:<NAME$}what QUIC did in {folder} (QLOGDIR)", "qlog"));
+        }
     }
 
     fn cpu(&mut self, summary: &Summary) {

@@ -1,7 +1,11 @@
-//! Captures of the link: tshark reads them, decrypts them with the keys beside them, and says why packets were lost.
+//! Captures of the link: tshark reads them, decrypts them with the keys beside them, and says why packets were lost; and qlog.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
 
 use crate::permissions::user_command;
 use crate::tool::{Ended, H123, folder, h123, machine};
@@ -45,6 +49,53 @@ fn tshark(capture: &Path, keys: &Path, filter: &str, fields: &[&str]) -> Vec<Str
     String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
+fn unix_ms() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64() * 1e3
+}
+
+/// The records of the only file of qlog in a folder.
+fn qlog(folder: &Path) -> Vec<Value> {
+    let files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(files.len(), 1, "{files:?}");
+    let name = files[0].file_name().unwrap().to_string_lossy();
+    assert!(name.len() == 16 + "_client.sqlog".len() && name.ends_with("_client.sqlog"), "{name}");
+    let text = std::fs::read_to_string(&files[0]).unwrap();
+    // A JSON text sequence: RFC 7464.
+    let records =
+        text.lines().map(|line| serde_json::from_str(line.strip_prefix('\u{1e}').unwrap()).unwrap());
+    records.collect()
+}
+
+/// What qvis needs to find in a file of qlog; returns how often each event is there.
+fn check_qlog(records: &[Value], since_unix_ms: f64) -> BTreeMap<String, usize> {
+    let (header, events) = records.split_first().unwrap();
+    assert_eq!((&header["qlog_version"], &header["qlog_format"]), (&json!("0.3"), &json!("JSON-SEQ")));
+    let trace = &header["trace"];
+    assert_eq!(trace["vantage_point"]["type"], "client");
+    assert_eq!(trace["common_fields"]["time_format"], "relative");
+    let zero_ms = trace["common_fields"]["reference_time"].as_f64().unwrap();
+    assert!(
+        zero_ms > since_unix_ms - 1e3 && zero_ms < since_unix_ms + 3e5,
+        "{zero_ms} after {since_unix_ms}"
+    );
+    let (mut last_ms, mut counts) = (0.0, BTreeMap::new());
+    for event in events {
+        let (time_ms, name) = (event["time"].as_f64().unwrap(), event["name"].as_str().unwrap());
+        assert!(time_ms >= last_ms && event["data"].is_object(), "{event}");
+        if name.starts_with("transport:packet_") {
+            assert!(event["data"]["header"]["packet_type"].is_string(), "{event}");
+            assert!(event["data"]["header"]["packet_number"].is_u64(), "{event}");
+        }
+        if let Some(rtt_ms) = event["data"]["min_rtt"].as_f64() {
+            // Of 10 ms, or of the local network's 0.3 ms.
+            assert!(rtt_ms > 0.3 && rtt_ms < 2e3, "{event}");
+        }
+        last_ms = time_ms;
+        *counts.entry(name.to_owned()).or_default() += 1;
+    }
+    counts
+}
+
 #[test]
 fn a_study_keeps_what_was_on_each_runs_link() {
     let _machine = machine();
@@ -52,6 +103,7 @@ fn a_study_keeps_what_was_on_each_runs_link() {
     std::fs::create_dir_all(folder.path().join("networks")).unwrap();
     std::fs::write(folder.path().join("networks/lossy.toml"), NETWORK).unwrap();
     std::fs::write(folder.path().join("lossy.toml"), STUDY).unwrap();
+    let began = unix_ms();
     let mut command = Command::new(H123);
     command.args(["run", "lossy.toml", "--out", "out", "--pcap", "-q"]).current_dir(folder.path());
     let ended = Ended::of(command.output().unwrap());
@@ -59,7 +111,7 @@ fn a_study_keeps_what_was_on_each_runs_link() {
     let mut protocols = Vec::new();
     for run in ["run-000000", "run-000001"] {
         let logs = folder.path().join("out/logs").join(run);
-        let (capture, keys) = (logs.join("client-server.pcapng"), logs.join("keys.log"));
+        let (capture, keys) = (logs.join("links.pcapng"), logs.join("keys.log"));
         let requests = tshark(&capture, &keys, "http2.headers.path", &["http2.headers.path"]);
         if requests.is_empty() {
             // This tshark reads HTTP/3's frames, and their fields only in later versions.
@@ -68,9 +120,17 @@ fn a_study_keeps_what_was_on_each_runs_link() {
                 "{run}: nothing decrypted"
             );
             protocols.push("h3");
+            let events = check_qlog(&qlog(&logs.join("qlog")), began);
+            // 1.6 MB is a thousand packets, of which one in twenty was lost; acknowledgements were too.
+            assert!(
+                events["transport:packet_received"] > 800 && events["transport:packet_sent"] > 50,
+                "{events:?}"
+            );
+            assert!(events["recovery:metrics_updated"] > 10, "{events:?}");
         } else {
             assert!(requests.iter().any(|paths| paths.contains("/large/")), "{requests:?}");
             protocols.push("h2");
+            assert!(!logs.join("qlog").exists(), "TCP has none");
         }
         let nothing = folder.path().join("nothing");
         std::fs::write(&nothing, "").unwrap();
@@ -113,6 +173,9 @@ fn by_hand_the_commands_secrets_lie_beside_the_capture() {
         let paths =
             tshark(&capture, &keys, "http.request and frame.interface_name == client", &["http.request.uri"]);
         assert_eq!(paths, ["/bytes/77"]);
+        let told = folder.path().join("page.pcapng.qlog");
+        assert!(ended.stderr.contains(&format!("qlog, for qvis: {}", told.display())), "{}", ended.stderr);
+        assert!(check_qlog(&qlog(&told), unix_ms() - 6e4)["transport:packet_sent"] > 2);
         assert!(!tshark(&capture, &keys, "http3", &["frame.number"]).is_empty());
     }
 }
