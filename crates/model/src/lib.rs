@@ -4,6 +4,7 @@
 //! says) and *resolved* (what everything else reads). A resolved value cannot be inconsistent.
 
 pub mod assignment;
+pub mod backend;
 pub mod error;
 pub mod frame;
 pub mod nearest;
@@ -27,6 +28,7 @@ pub mod units;
 pub mod variant;
 
 pub use assignment::{Assignment, ClientMessage};
+pub use backend::Backend;
 pub use error::InputError;
 pub use network::Network;
 pub use page::Page;

@@ -10,6 +10,7 @@ use crate::error::{InputError, Source};
 use crate::study::DataFile;
 
 mod forms;
+pub mod kernel;
 mod known;
 mod resolve;
 pub mod trace;

@@ -1,7 +1,7 @@
 //! Jitter: by how much a packet's delay differs from its mean.
 
 use model::network::{self, Distribution, Order};
-use statrs::function::erf::erfc;
+use statrs::function::erf::{erfc, erfc_inv};
 
 use crate::stream::{Impairment, Seeds, Stream};
 use crate::wave::Wave;
@@ -78,6 +78,12 @@ impl Jitter {
     }
 }
 
+/// The quantile of a jitter's distribution at a share above 0 and below 1: by how much the delay differs from its mean, in
+/// units of the spread.
+pub fn jitter_quantile(distribution: Distribution, share: f64) -> f64 {
+    value(distribution, -std::f64::consts::SQRT_2 * erfc_inv(2.0 * share))
+}
+
 /// A standard normal number as one of the distribution, of mean 0, in units of the spread.
 fn value(distribution: Distribution, normal: f64) -> f64 {
     match distribution {
@@ -137,6 +143,17 @@ mod tests {
         let deviation = (moment(2.0) - moment(1.0).powi(2)).sqrt();
         assert!((moment(1.0) - PARETO_MEAN).abs() < 1e-9, "{}", moment(1.0));
         assert!((deviation - PARETO_DEVIATION).abs() < 1e-9, "{deviation}");
+    }
+
+    #[test]
+    fn quantiles_invert_the_distribution_function() {
+        for distribution in ALL {
+            for share in [1e-5, 0.01, 0.25, 0.5, 0.9, 0.99999] {
+                let quantile = jitter_quantile(distribution, share) * SPREAD_NS as f64;
+                let found = distribution_function(distribution)(quantile);
+                assert!((found - share).abs() < 1e-9, "{distribution:?} at {share}: {found}");
+            }
+        }
     }
 
     #[test]

@@ -31,6 +31,7 @@ mod timeline;
 mod varying;
 mod wave;
 
+pub use jitter::jitter_quantile;
 pub use ledger::{Cause, Counters, Lost};
 pub use packet::{Frame, Packet};
 pub use path::{Fate, Path, Release};

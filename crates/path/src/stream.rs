@@ -59,6 +59,11 @@ impl Seeds {
         Seeds { link, direction: derive(link, way as u64) }
     }
 
+    /// One number for the whole direction, for an emulator that brings its own randomness.
+    pub const fn whole(self) -> u64 {
+        self.direction
+    }
+
     /// The stream of an impairment in this direction.
     pub(crate) const fn stream(self, impairment: Impairment) -> Stream {
         Stream { seed: derive(self.direction, impairment as u64) }
