@@ -116,8 +116,8 @@ pub fn judge_all(
     let baseline = comparison::baseline_of(plan, own.cell)
         .and_then(|cell| side(cell.cell as usize))
         .filter(|side| !matches!(side.summary.status, CellStatus::Failed | CellStatus::Unsupported));
-    let name = &plan.network_of(own.cell).name;
-    let network = networks.iter().find(|network| network.network == *name);
+    let (name, backend) = (&plan.network_of(own.cell).name, own.cell.backend);
+    let network = networks.iter().find(|found| found.network == *name && found.backend == backend);
     let context = Context { plan, network, own, baseline };
     CHECKS.iter().filter_map(|check| check.result(&context)).collect()
 }

@@ -1,6 +1,7 @@
 //! A study whose runs are all well, for tests to break.
 
 use model::assignment::{ClientReport, Workload};
+use model::backend::Backend;
 use model::network::{Direction, LinkRate, Network};
 use model::page::{Page, Resource, ResourceKind};
 use model::pins::Pins;
@@ -115,7 +116,8 @@ fn calibrated(network: &Network) -> NetworkCalibration {
         }),
         loss: LossCalibration { sent: 1_000, lost: 0, expected: 0.0, deviation: 0.0 },
     };
-    NetworkCalibration { network: network.name.clone(), up: stream(&network.up), down: stream(&network.down) }
+    let (up, down) = (stream(&network.up), stream(&network.down));
+    NetworkCalibration { network: network.name.clone(), backend: Backend::default(), up, down }
 }
 
 /// The check passes on every cell that it judges, and judges at least one.
@@ -201,6 +203,7 @@ fn plan(variants: &[Variant], workload: Workload, metric: &str) -> Plan {
             cell: number::small(place),
             levels: vec![level(variant), network_level.clone()],
             network: 0,
+            backend: Backend::default(),
             clients: vec![ClientGroup {
                 group: 0,
                 node: "client".to_owned(),
@@ -274,7 +277,7 @@ fn record(plan: &Plan, run: &PlannedRun) -> RunRecord {
         bytes_in: 20_000,
         packets_out: 20,
         bytes_out: 20_000,
-        lateness: Lateness { p50_ns: 20_000, p99_ns: 100_000, max_ns: 150_000 },
+        lateness: Some(Lateness { p50_ns: 20_000, p99_ns: 100_000, max_ns: 150_000 }),
         ..DirectionReport::default()
     };
     let link = LinkReport {

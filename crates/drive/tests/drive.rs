@@ -17,7 +17,7 @@ use model::assignment::{
 };
 use model::error::Source;
 use model::sample::{Failure, FailureKind};
-use model::{Network, Outcome, Page, Pins, Variant, frame};
+use model::{Backend, Network, Outcome, Page, Pins, Variant, frame};
 
 const PAGE: &str = "title = 'x'\n[[resource]]\npath = '/p/'\nkind = 'html'\nsizes = ['1kB']\n\
     [[resource]]\npath = '/p/a.js'\nkind = 'js'\nnamed_by = '/p/'\nsizes = ['3kB']\n";
@@ -228,8 +228,14 @@ fn nginx_serves_the_client_node_of_a_lab() {
     drive::write_content(&content, &place.pages).unwrap();
     let text = "title = 'x'\nsource = 'y'\nrtt = '1ms'\n";
     let network = Network::parse("n", Source { file: "n.toml", text }).unwrap();
-    let lab =
-        Lab::pair(PairSpec { network: &network, pins: &place.pins, seed: 1, emulator_cpu: None }).unwrap();
+    let lab = Lab::pair(PairSpec {
+        network: &network,
+        pins: &place.pins,
+        seed: 1,
+        emulator_cpu: None,
+        backend: Backend::UserSpace,
+    })
+    .unwrap();
     let variants = [Variant::H1, Variant::H1s, Variant::H2c, Variant::H2];
     let server = nginx.start(lab.server(), &place.spec(&run, &content, &variants)).unwrap();
     let target = server.target(Variant::H1).unwrap();

@@ -2,9 +2,9 @@
 
 use anyhow::{Context, Result};
 use lab::{Lab, PairSpec};
-use model::Plan;
 use model::plan::DIRECT;
 use model::record::NetworkCalibration;
+use model::{Backend, Cell, Plan};
 use store::ResultFolder;
 
 use crate::terminal::note;
@@ -16,7 +16,7 @@ const FILE: &str = "calibrations.json";
 pub(crate) struct KnownAnswers {
     found: Vec<NetworkCalibration>,
     /// Networks that could not be measured; their runs fail and say why, so it is not tried again before each.
-    failed: Vec<usize>,
+    failed: Vec<(usize, Backend)>,
 }
 
 impl KnownAnswers {
@@ -25,7 +25,7 @@ impl KnownAnswers {
         KnownAnswers { found: stored(folder), failed: Vec::new() }
     }
 
-    /// Measures rate and loss of a network of the plan in a lab of its own, unless that was done before, and stores them; nothing
+    /// Measures rate and loss of a cell's network in a lab of its own, unless that was done before, and stores them; nothing
     /// where the network is none of a link.
     ///
     /// # Errors
@@ -33,27 +33,31 @@ impl KnownAnswers {
     pub(crate) fn measure(
         &mut self,
         plan: &Plan,
-        index: usize,
+        cell: &Cell,
         emulator_cpu: Option<usize>,
         folder: &ResultFolder,
     ) -> Result<()> {
+        let (index, network, backend) = (cell.network, plan.network_of(cell), cell.backend);
         // Of several links on the way, the cell's network is a summary that no link has.
         let is_a_links =
             plan.topology.built.get(index).is_none_or(|topology| topology.emulated_way().len() == 1);
         if plan.topology.name == DIRECT || !is_a_links {
             return Ok(());
         }
-        let network = &plan.networks[index];
-        if self.found.iter().any(|found| found.network == network.name) || self.failed.contains(&index) {
+        let is_found = |found: &NetworkCalibration| found.network == network.name && found.backend == backend;
+        if self.found.iter().any(is_found) || self.failed.contains(&(index, backend)) {
             return Ok(());
         }
         let seed = plan.seed.wrapping_add(index as u64);
-        let lab = Lab::pair(PairSpec { network, pins: &plan.pins, seed, emulator_cpu });
+        let lab = Lab::pair(PairSpec { network, pins: &plan.pins, seed, emulator_cpu, backend });
         match lab.and_then(|lab| lab.calibrate_network()) {
             Ok(calibration) => self.found.extend(calibration),
             Err(error) => {
-                self.failed.push(index);
-                note(false, &format!("the network `{}` was not calibrated: {error}", network.name));
+                self.failed.push((index, backend));
+                note(
+                    false,
+                    &format!("the network `{}` was not calibrated by {backend}: {error}", network.name),
+                );
             }
         }
         folder.write_json(FILE, &self.found).context("the calibration could not be stored")

@@ -9,6 +9,7 @@ mod known_answers;
 mod lab_cross;
 mod lab_servers;
 mod library;
+mod link_text;
 mod load_limits;
 mod load_options;
 mod load_output;

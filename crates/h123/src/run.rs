@@ -83,7 +83,7 @@ impl Study<'_> {
             let cell = &self.plan.cells[planned.cell as usize];
             progress.begin(&cell.label());
             if self.emulated {
-                known.measure(self.plan, cell.network, self.cores.emulator, folder)?;
+                known.measure(self.plan, cell, self.cores.emulator, folder)?;
             }
             let record = self.run_once(planned, cell, &folder.logs());
             if self.stop.load(Ordering::Relaxed) {
@@ -201,6 +201,7 @@ impl Study<'_> {
             pins: &self.plan.pins,
             seed: planned.seed,
             emulator_cpu: self.cores.emulator,
+            backend: cell.backend,
         })
     }
 
@@ -323,5 +324,8 @@ fn lab_failed(error: &LabError) -> Outcome {
         reason.push_str(&format!(": {inner}"));
         cause = inner.source();
     }
-    Outcome::failed(FailureKind::Lab, reason)
+    match error {
+        LabError::Unsupported { .. } => Outcome::Unsupported(reason),
+        _ => Outcome::failed(FailureKind::Lab, reason),
+    }
 }

@@ -95,7 +95,13 @@ impl Backend {
 fn pair(direction: Direction, pins: &Pins) -> Result<Lab, LabError> {
     let (up, down) = (direction.clone(), direction);
     let network = Network { name: "bench".to_owned(), up, down, ..Network::default() };
-    Lab::pair(PairSpec { network: &network, pins, seed: 1, emulator_cpu: None })
+    Lab::pair(PairSpec {
+        network: &network,
+        pins,
+        seed: 1,
+        emulator_cpu: None,
+        backend: model::Backend::UserSpace,
+    })
 }
 
 /// A client and a server with nothing between.
@@ -105,7 +111,14 @@ fn wire(pins: &Pins) -> Lab {
     let source = Source { file: "wire.toml", text };
     let none = |_: &str| Ok(Network::default());
     let topology = Topology::parse("wire", source, &[], &none).unwrap();
-    Lab::build(LabSpec { topology: &topology, pins, seed: 1, emulator_cpu: None }).unwrap()
+    Lab::build(LabSpec {
+        topology: &topology,
+        pins,
+        seed: 1,
+        emulator_cpu: None,
+        backend: model::Backend::UserSpace,
+    })
+    .unwrap()
 }
 
 /// Sets netem up in a node for what leaves by an interface.
@@ -162,8 +175,8 @@ fn one_way(backend: Backend, figure: &str, packets_per_s: u32, bytes: usize, tar
     let emulator = report.map_or(String::new(), |report| {
         format!(
             "; emulator: {} ns of CPU per packet, lateness p99 {:.1} µs, real-time: {}",
-            report.cpu_ns / u64::from(count),
-            report.up.lateness.p99_ns as f64 / 1e3,
+            report.cpu_ns.unwrap_or(0) / u64::from(count),
+            report.up.lateness.unwrap_or_default().p99_ns as f64 / 1e3,
             report.realtime
         )
     });
@@ -227,12 +240,12 @@ fn flow(backend: Backend, congestion_control: CongestionControl, bits_per_s: u64
 /// What the emulator did between two reports.
 fn costs(before: &LinkReport, after: &LinkReport, took_s: f64) -> String {
     let packets = |report: &LinkReport| report.up.packets_in + report.down.packets_in;
-    let cpu_ns = after.cpu_ns - before.cpu_ns;
+    let cpu_ns = after.cpu_ns.unwrap_or(0) - before.cpu_ns.unwrap_or(0);
     format!(
         "emulator: {} ns of CPU per packet, {:.0} % of a CPU, lateness p99 {} µs; lost: {} queue, {} overload",
         cpu_ns / (packets(after) - packets(before)).max(1),
         cpu_ns as f64 / took_s / 1e7,
-        after.down.lateness.p99_ns / 1000,
+        after.down.lateness.clone().unwrap_or_default().p99_ns / 1000,
         after.down.lost_queue,
         after.up.lost_overload + after.down.lost_overload
     )
@@ -262,8 +275,8 @@ fn packets(packets_per_s: u32) {
     let besides = format!(
         "{} of {sent} packets came through in {took:.2} s; emulator: {} ns of CPU per packet, lateness p99 {} µs",
         report.up.packets_out,
-        report.cpu_ns / sent.max(1),
-        report.up.lateness.p99_ns / 1000
+        report.cpu_ns.unwrap_or(0) / sent.max(1),
+        report.up.lateness.unwrap_or_default().p99_ns / 1000
     );
     let found = format!("{} lost", sent - report.up.packets_out);
     row(&format!("{packets_per_s} packets/s"), &found, "0 lost", &besides);

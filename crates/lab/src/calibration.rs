@@ -44,7 +44,8 @@ impl Lab {
         let up = link.known_answers(&network.up, [self.client(), self.server()])?;
         let down = link.known_answers(&network.down, [self.server(), self.client()])?;
         link.restart()?;
-        Ok(Some(NetworkCalibration { network: network.name.clone(), up, down }))
+        let (network, backend) = (network.name.clone(), link.emulator.backend());
+        Ok(Some(NetworkCalibration { network, backend, up, down }))
     }
 }
 

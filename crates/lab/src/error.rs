@@ -12,6 +12,17 @@ pub enum LabError {
     /// This machine or user may not build labs.
     #[error("{0}")]
     Missing(#[from] crate::capability::Missing),
+    /// The network asks for what the backend cannot honour.
+    #[error("{0}")]
+    Unhonoured(#[from] model::network::kernel::Unhonoured),
+    /// This kernel or backend does not have what was asked for; others may.
+    #[error("{what} cannot be had here: {remedy}")]
+    Unsupported {
+        /// What was asked for.
+        what: String,
+        /// What to do, in one clause.
+        remedy: String,
+    },
     /// The kernel refused a step.
     #[error("{step}: {source}")]
     System {

@@ -10,11 +10,13 @@
 mod affinity;
 mod calibration;
 pub mod capability;
+mod emulation;
 mod emulator;
 mod error;
 mod handover;
 mod link;
 mod mounts;
+mod netem;
 mod netlink;
 mod netns;
 mod node;
@@ -33,14 +35,16 @@ use std::sync::{Mutex, PoisonError};
 
 use model::record::LinkReport;
 use model::topology::Role;
-use model::{Network, Pins, Topology};
+use model::{Backend, Network, Pins, Topology};
 use path::{Seeds, Way};
 
 pub use capability::{Access, Capability, Missing, enter, probe, several_users};
-use emulator::{Emulator, capture};
+use emulation::Emulation;
+use emulator::capture;
 pub use error::LabError;
 use handover::Handovers;
 pub use mounts::OwnFile;
+pub use netem::probe_netem;
 pub use node::{Addresses, CpuUsage, Node};
 pub use process::{Exit, Input, Output, Process, Program};
 pub use terminal::Terminal;
@@ -70,6 +74,8 @@ pub struct LabSpec<'a> {
     pub seed: u64,
     /// The CPU that the emulators run on; any where `None`.
     pub emulator_cpu: Option<usize>,
+    /// What emulates.
+    pub backend: Backend,
 }
 
 /// What a pair is made of.
@@ -83,6 +89,8 @@ pub struct PairSpec<'a> {
     pub seed: u64,
     /// The CPU that the emulator runs on; any where `None`.
     pub emulator_cpu: Option<usize>,
+    /// What emulates.
+    pub backend: Backend,
 }
 
 /// An emulated link.
@@ -94,7 +102,7 @@ struct Link {
     network: Network,
     seed: u64,
     mtu_bytes: u32,
-    emulator: Emulator,
+    emulator: Emulation,
     handovers: Option<Handovers>,
 }
 
@@ -104,8 +112,8 @@ impl Lab {
     /// # Errors
     /// As [`Lab::build`].
     pub fn pair(spec: PairSpec<'_>) -> Result<Lab, LabError> {
-        let PairSpec { network, pins, seed, emulator_cpu } = spec;
-        Lab::build(LabSpec { topology: &Topology::pair(network), pins, seed, emulator_cpu })
+        let PairSpec { network, pins, seed, emulator_cpu, backend } = spec;
+        Lab::build(LabSpec { topology: &Topology::pair(network), pins, seed, emulator_cpu, backend })
     }
 
     /// Builds every node and link of a topology; each emulated link has a thread of its own.
@@ -115,15 +123,17 @@ impl Lab {
     /// kernel refuses a step.
     pub fn build(spec: LabSpec<'_>) -> Result<Lab, LabError> {
         capability::require()?;
-        let LabSpec { topology, pins, seed, emulator_cpu } = spec;
+        let LabSpec { topology, pins, seed, emulator_cpu, backend } = spec;
+        for network in topology.links.iter().filter_map(|link| link.network.as_ref()) {
+            backend.check(network, pins.mtu_bytes)?;
+        }
         let mut topology = topology.clone();
         let moves = topology.moves()?;
         topology.expect(&moves);
         // All at once: most of the time is the kernel's.
-        let emulators = topology
-            .links
-            .iter()
-            .map(|link| link.network.as_ref().map(|_| emulator::Beginning::new(pins.mtu_bytes)).transpose());
+        let emulators = topology.links.iter().map(|link| {
+            link.network.as_ref().map(|_| emulation::Beginning::new(backend, pins.mtu_bytes)).transpose()
+        });
         let emulators: Vec<_> = emulators.collect::<Result<_, _>>()?;
         let nodes: Vec<_> =
             topology.nodes.iter().map(|node| node::Beginning::new(node, pins)).collect::<Result<_, _>>()?;
@@ -173,14 +183,7 @@ impl Lab {
         for pending in configured {
             pending.wait()??;
         }
-        // An emulator's end of a link was set up before the node's, and passes frames by itself.
-        if topology.links.iter().any(|link| link.network.is_none()) || has_switch(&topology) {
-            let specs = nodes.iter().zip(&topology.nodes);
-            let waiting: Vec<_> = specs.map(|(node, spec)| node.begin_waiting(spec)).collect();
-            for pending in waiting {
-                pending.wait()??;
-            }
-        }
+        await_passing(&nodes, &topology, &links)?;
         let (client, server) = (topology.client, topology.server);
         Ok(Lab { nodes, links, way, client, server, capture: Mutex::default() })
     }
@@ -265,8 +268,7 @@ impl Lab {
         let sides: Vec<[String; 2]> = self.links.iter().map(sides).collect();
         let (taps, writer) = capture::begin(path, &sides)?;
         *self.capture.lock().unwrap_or_else(PoisonError::into_inner) = Some(writer);
-        self.links.iter().zip(taps).for_each(|(link, tap)| link.emulator.tap(Some(tap)));
-        Ok(())
+        self.links.iter().zip(taps).try_for_each(|(link, tap)| link.emulator.tap(Some(tap)))
     }
 
     /// Ends the file of [`Lab::begin_capture`]; without this it is ended with the lab.
@@ -276,7 +278,7 @@ impl Lab {
     pub fn end_capture(&self) -> Result<(), LabError> {
         let writer = self.capture.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(writer) = writer else { return Ok(()) };
-        self.links.iter().for_each(|link| link.emulator.tap(None));
+        self.links.iter().try_for_each(|link| link.emulator.tap(None))?;
         writer.finish()
     }
 
@@ -302,6 +304,19 @@ impl Link {
 
 fn has_switch(topology: &Topology) -> bool {
     topology.nodes.iter().any(|node| node.role == Role::Switch)
+}
+
+/// Waits until frames pass every link.
+fn await_passing(nodes: &[Node], topology: &Topology, links: &[Link]) -> Result<(), LabError> {
+    // An emulator's end of a link was set up before the node's, and passes frames by itself.
+    if topology.links.iter().any(|link| link.network.is_none()) || has_switch(topology) {
+        let specs = nodes.iter().zip(&topology.nodes);
+        let waiting: Vec<_> = specs.map(|(node, spec)| node.begin_waiting(spec)).collect();
+        for pending in waiting {
+            pending.wait()??;
+        }
+    }
+    links.iter().try_for_each(|link| link.emulator.await_passing())
 }
 
 /// The seed of a topology's link; the first has the lab's own.

@@ -1,5 +1,6 @@
 //! The links between nodes: interfaces, addresses, neighbours, routes; and bridges, which join links.
 
+use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -104,7 +105,7 @@ pub(crate) fn configure(node: &TopologyNode, pins: &Pins) -> Result<(), LabError
     }
     // Those of its own networks come first: a router must be known to be on one of them.
     for route in node.routes.iter().filter(|route| is_known(&route.network)) {
-        let index = indices.get(route.interface).copied().ok_or(std::io::ErrorKind::NotFound).step(what)?;
+        let index = indices.get(route.interface).copied().ok_or(io::ErrorKind::NotFound).step(what)?;
         set_route(&mut netlink, index, &node.name, route, pins)?;
     }
     Ok(())
@@ -172,13 +173,19 @@ pub(crate) fn change_address(mover: &Mover, old: (IpAddr, u8), new: (IpAddr, u8)
 /// the kernel tells the upper layers and a bridge of a wire's other end in its own time, and drops frames until then.
 pub(crate) fn wait_until_passing(node: &TopologyNode) -> Result<(), LabError> {
     let what = || format!("waiting for the links of the node `{}`", node.name);
+    let indices = node.interfaces.iter().map(|interface| interface_index(&interface.name));
+    let indices: Vec<u32> = indices.collect::<Result<_, _>>().step(what)?;
+    await_passing(&indices).step(what)
+}
+
+/// The same for any interfaces of the calling thread's network namespace.
+pub(crate) fn await_passing(indices: &[u32]) -> io::Result<()> {
     let began = Instant::now();
-    let mut netlink = Netlink::open().step(what)?;
-    for interface in &node.interfaces {
-        let index = interface_index(&interface.name).step(what)?;
-        while !netlink.is_passing(index).step(what)? {
+    let mut netlink = Netlink::open()?;
+    for index in indices {
+        while !netlink.is_passing(*index)? {
             if began.elapsed() > PATIENCE {
-                return Err(std::io::ErrorKind::TimedOut).step(what);
+                return Err(io::ErrorKind::TimedOut.into());
             }
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -191,14 +198,15 @@ fn is_known(address: &IpAddr) -> bool {
     address.is_ipv4() || sysctl::has_ipv6()
 }
 
-fn create_bridge(netlink: &mut Netlink, mtu_bytes: u32) -> std::io::Result<u32> {
+fn create_bridge(netlink: &mut Netlink, mtu_bytes: u32) -> io::Result<u32> {
     netlink.create_bridge(BRIDGE, mtu_bytes)?;
     let index = interface_index(BRIDGE)?;
     netlink.set_up(index)?;
     Ok(index)
 }
 
-fn interface_index(name: &str) -> std::io::Result<u32> {
+/// The number of an interface of the calling thread's network namespace.
+pub(crate) fn interface_index(name: &str) -> io::Result<u32> {
     use rustix::net::{AddressFamily, SocketType, netdevice, socket};
     let socket = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
     Ok(netdevice::name_to_index(socket, name)?)

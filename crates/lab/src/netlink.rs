@@ -5,13 +5,13 @@ use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use netlink_packet_core::{
-    DefaultNla, NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage,
-    NetlinkPayload,
+    DefaultNla, NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST,
+    NetlinkMessage, NetlinkPayload,
 };
 use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage, AddressScope};
 use netlink_packet_route::link::{
-    BridgePortState, InfoBridgePort, InfoData, InfoKind, InfoPortData, InfoVeth, LinkAttribute, LinkFlags,
-    LinkInfo, LinkMessage, State,
+    BridgePortState, InfoBridge, InfoBridgePort, InfoData, InfoKind, InfoPortData, InfoPortKind, InfoVeth,
+    LinkAttribute, LinkFlags, LinkInfo, LinkMessage, State,
 };
 use netlink_packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourMessage, NeighbourState,
@@ -19,8 +19,11 @@ use netlink_packet_route::neighbour::{
 use netlink_packet_route::route::{
     RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol, RouteScope, RouteType,
 };
+use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+
+use crate::netem::{Counters, Qdisc};
 
 /// An Ethernet address.
 pub(crate) type Mac = [u8; 6];
@@ -29,8 +32,14 @@ pub(crate) type Mac = [u8; 6];
 /// that the kernel has loaded.
 const RTAX_CC_ALGO: u16 = 16;
 
-/// One answer is a few hundred bytes; it repeats the request.
+/// An attribute's options as they are, for kinds of queueing disciplines whose options begin with a structure
+/// (linux/rtnetlink.h).
+const TCA_OPTIONS: u16 = 2;
+
+/// One answer is a few hundred bytes.
 const ANSWER_BYTES: usize = 8192;
+/// A list comes in portions of up to 32 KiB (`NLMSG_GOODSIZE` and the socket's own growth).
+const PORTION_BYTES: usize = 64 << 10;
 
 /// A socket to the kernel's routing tables, in the namespace of the thread that opened it.
 pub(crate) struct Netlink {
@@ -67,6 +76,8 @@ impl Netlink {
         let mut socket = Socket::new(NETLINK_ROUTE)?;
         socket.bind_auto()?;
         socket.connect(&SocketAddr::new(0, 0))?;
+        // An answer that repeated a table of 32 KiB would be cut off, and with it the reason.
+        socket.set_cap_ack(true)?;
         Ok(Netlink { socket, sequence: 0, answer: Vec::with_capacity(ANSWER_BYTES) })
     }
 
@@ -91,13 +102,16 @@ impl Netlink {
         self.request(RouteNetlinkMessage::NewLink(link), NLM_F_CREATE | NLM_F_EXCL)
     }
 
-    /// A bridge without spanning tree: its ports forward from the start.
+    /// A bridge without spanning tree or multicast snooping: its ports forward from the start, and alike.
     pub(crate) fn create_bridge(&mut self, name: &str, mtu_bytes: u32) -> io::Result<()> {
         let mut link = LinkMessage::default();
         link.attributes = vec![
             LinkAttribute::IfName(name.to_owned()),
             LinkAttribute::Mtu(mtu_bytes),
-            LinkAttribute::LinkInfo(vec![LinkInfo::Kind(InfoKind::Bridge)]),
+            LinkAttribute::LinkInfo(vec![
+                LinkInfo::Kind(InfoKind::Bridge),
+                LinkInfo::Data(InfoData::Bridge(vec![InfoBridge::MulticastSnooping(false)])),
+            ]),
         ];
         self.request(RouteNetlinkMessage::NewLink(link), NLM_F_CREATE | NLM_F_EXCL)
     }
@@ -108,6 +122,55 @@ impl Netlink {
         link.header.index = index;
         link.attributes = vec![LinkAttribute::Controller(bridge)];
         self.request(RouteNetlinkMessage::SetLink(link), 0)
+    }
+
+    /// Makes a bridge's port one end of a wire: it learns nothing, hands everything on that is for one node, and nothing that
+    /// is for several.
+    pub(crate) fn make_wire_port(&mut self, index: u32) -> io::Result<()> {
+        let mut link = LinkMessage::default();
+        link.header.index = index;
+        link.attributes = vec![LinkAttribute::LinkInfo(vec![
+            LinkInfo::PortKind(InfoPortKind::Bridge),
+            LinkInfo::PortData(InfoPortData::BridgePort(vec![
+                InfoBridgePort::Learning(false),
+                InfoBridgePort::UnicastFlood(true),
+                InfoBridgePort::MulticastFlood(false),
+                InfoBridgePort::BroadcastFlood(false),
+            ])),
+        ])];
+        self.request(RouteNetlinkMessage::NewLink(link), 0)
+    }
+
+    /// Adds a queueing discipline to an interface.
+    pub(crate) fn add_qdisc(&mut self, index: u32, qdisc: &Qdisc) -> io::Result<()> {
+        let mut message = qdisc_message(index, TcHandle::from(qdisc.parent));
+        message.header.handle = TcHandle::from(qdisc.handle);
+        message.attributes = vec![
+            TcAttribute::Kind(qdisc.kind.to_owned()),
+            TcAttribute::Other(DefaultNla::new(TCA_OPTIONS, qdisc.options.clone())),
+        ];
+        self.request(RouteNetlinkMessage::NewQueueDiscipline(message), NLM_F_CREATE | NLM_F_EXCL)
+    }
+
+    /// Removes an interface's root queueing discipline, with all below it and what waits there.
+    pub(crate) fn delete_root_qdisc(&mut self, index: u32) -> io::Result<()> {
+        let message = qdisc_message(index, TcHandle::ROOT);
+        self.request(RouteNetlinkMessage::DelQueueDiscipline(message), 0)
+    }
+
+    /// The counters of every queueing discipline of the namespace, in the order of interfaces.
+    pub(crate) fn qdiscs(&mut self) -> io::Result<Vec<Counters>> {
+        let message = TcMessage::default();
+        self.send(RouteNetlinkMessage::GetQueueDiscipline(message), NLM_F_REQUEST | NLM_F_DUMP)?;
+        let mut found = Vec::new();
+        let mut portion = Vec::with_capacity(PORTION_BYTES);
+        loop {
+            portion.clear();
+            self.socket.recv(&mut portion, 0)?;
+            if Counters::read_all(&portion, &mut found)? {
+                return Ok(found);
+            }
+        }
     }
 
     pub(crate) fn set_up(&mut self, index: u32) -> io::Result<()> {
@@ -223,19 +286,23 @@ impl Netlink {
         message: RouteNetlinkMessage,
         flags: u16,
     ) -> io::Result<NetlinkPayload<RouteNetlinkMessage>> {
-        self.sequence += 1;
-        let mut request = NetlinkMessage::from(message);
-        request.header.flags = NLM_F_REQUEST | flags;
-        request.header.sequence_number = self.sequence;
-        request.finalize();
-        let mut bytes = vec![0; request.buffer_len()];
-        request.serialize(&mut bytes);
-        self.socket.send(&bytes, 0)?;
+        self.send(message, NLM_F_REQUEST | flags)?;
         self.answer.clear();
         self.socket.recv(&mut self.answer, 0)?;
         let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&self.answer)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
         Ok(answer.payload)
+    }
+
+    fn send(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
+        self.sequence += 1;
+        let mut request = NetlinkMessage::from(message);
+        request.header.flags = flags;
+        request.header.sequence_number = self.sequence;
+        request.finalize();
+        let mut bytes = vec![0; request.buffer_len()];
+        request.serialize(&mut bytes);
+        self.socket.send(&bytes, 0).map(|_| ())
     }
 }
 
@@ -256,6 +323,12 @@ fn address_message(index: u32, address: IpAddr, prefix: u8) -> AddressMessage {
 fn unexpected(answer: &NetlinkPayload<RouteNetlinkMessage>, expected: &str) -> io::Error {
     let problem = format!("the kernel answered {answer:?}, expected {expected}");
     io::Error::new(io::ErrorKind::InvalidData, problem)
+}
+
+fn qdisc_message(index: u32, parent: TcHandle) -> TcMessage {
+    let mut message = TcMessage::with_index(index.cast_signed());
+    message.header.parent = parent;
+    message
 }
 
 const fn family(address: IpAddr) -> AddressFamily {

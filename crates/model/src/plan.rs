@@ -5,6 +5,7 @@ use std::fmt::Write;
 use serde::{Deserialize, Serialize};
 
 use crate::assignment::Workload;
+use crate::backend::Backend;
 use crate::network::Network;
 use crate::page::Page;
 use crate::pins::Pins;
@@ -91,7 +92,7 @@ impl Default for PlannedTopology {
 /// One value of one factor, such as `variant = h1s`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Level {
-    /// The factor: `variant`, `server`, `network`, `workload`, …
+    /// The factor: `variant`, `server`, `network`, `workload`, `backend`, …
     pub factor: String,
     /// Its value here.
     pub value: String,
@@ -115,6 +116,9 @@ pub struct Cell {
     pub levels: Vec<Level>,
     /// Index into [`Plan::networks`].
     pub network: usize,
+    /// What emulates the network.
+    #[serde(default, skip_serializing_if = "Backend::is_default")]
+    pub backend: Backend,
     /// The client groups of a run.
     pub clients: Vec<ClientGroup>,
     /// The server chains of a run.

@@ -155,6 +155,10 @@ fn write_pins(out: &mut String, plan: &Plan) -> fmt::Result {
         ("initial window", count(pins.initial_window_packets as usize, "packet")),
         ("MTU", format!("{} bytes", pins.mtu_bytes)),
     ];
+    let kernel = plan.cells.iter().filter(|cell| !cell.backend.is_default()).count();
+    if kernel > 0 && kernel == plan.cells.len() {
+        entries.push(("backend", plan.cells[0].backend.to_string()));
+    }
     if has(|variant| variant.is_encrypted()) {
         entries.push(("TLS", tls(pins)));
     }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::assignment::ClientReport;
+use crate::backend::Backend;
 use crate::sample::{ConnectionRow, Outcome, Sample};
 
 /// Everything that one run left behind.
@@ -57,14 +58,17 @@ pub struct ServerReport {
 pub struct LinkReport {
     /// The link's name, such as `client-server`.
     pub link: String,
+    /// What emulated it.
+    #[serde(default)]
+    pub backend: Backend,
     /// From the client's side to the server's.
     pub up: DirectionReport,
     /// From the server's side to the client's.
     pub down: DirectionReport,
-    /// Whether the emulator ran with real-time priority.
+    /// Whether the emulator ran with real-time priority; false where the kernel emulates.
     pub realtime: bool,
-    /// CPU time of the emulator's thread.
-    pub cpu_ns: u64,
+    /// CPU time of the emulator's thread; `None` where the kernel emulates.
+    pub cpu_ns: Option<u64>,
 }
 
 /// What the emulator did in one direction, client traffic only (calibration is counted apart).
@@ -93,14 +97,14 @@ pub struct DirectionReport {
     /// Frames that CoDel marked (CE) and did not drop.
     #[serde(default)]
     pub marked: u64,
-    /// Copies of frames that the network was asked to make.
+    /// Copies of frames that the network was asked to make; `None` where the backend does not count them.
     #[serde(default)]
-    pub duplicated: u64,
-    /// Frames that left after one that had passed the link behind them.
+    pub duplicated: Option<u64>,
+    /// Frames that left after one that had passed the link behind them; `None` where the backend does not count them.
     #[serde(default)]
-    pub reordered: u64,
-    /// How late frames left, against their due time.
-    pub lateness: Lateness,
+    pub reordered: Option<u64>,
+    /// How late frames left, against their due time; `None` where the backend does not measure it.
+    pub lateness: Option<Lateness>,
 }
 
 /// How late the emulator released frames.
@@ -131,6 +135,9 @@ pub struct Calibration {
 pub struct NetworkCalibration {
     /// The network's name in the plan.
     pub network: String,
+    /// What emulated it.
+    #[serde(default, skip_serializing_if = "Backend::is_default")]
+    pub backend: Backend,
     /// From the client's side to the server's.
     pub up: StreamCalibration,
     /// From the server's side to the client's.

@@ -34,6 +34,7 @@ pub struct Study {
     seed: u64,
     topology: Option<topology::Chosen>,
     matrix: Placed<Vec<Factor>>,
+    backends: Option<Placed<Vec<Placed<String>>>>,
     workloads: Vec<NamedEntry>,
     hold: hold::Hold,
 }
@@ -106,6 +107,8 @@ pub struct Overrides {
     pub workloads: Option<Vec<String>>,
     /// The topology, with the nodes that it has by itself.
     pub topology: Option<String>,
+    /// What emulates the networks.
+    pub backends: Option<Vec<String>>,
     /// Runs of each cell.
     pub runs: Option<u32>,
     /// The seed of the order and of every run.
@@ -158,6 +161,10 @@ impl Study {
         if let Some(name) = &overrides.topology {
             self.topology = Some(topology::Chosen::named(on_command_line(name.clone())));
         }
+        if let Some(names) = &overrides.backends {
+            let levels = names.iter().map(|name| on_command_line(name.clone())).collect();
+            self.set_backends(Some(on_command_line(levels)));
+        }
         if let Some(runs) = overrides.runs {
             if !written::RUNS.contains(&u64::from(runs)) {
                 let (least, most) = (written::RUNS.start(), written::RUNS.end());
@@ -168,6 +175,15 @@ impl Study {
         }
         self.seed = overrides.seed.unwrap_or(self.seed);
         Ok(())
+    }
+
+    /// Several backends are a factor, and the one that changes fastest.
+    fn set_backends(&mut self, backends: Option<Placed<Vec<Placed<String>>>>) {
+        self.matrix.value.retain(|factor| factor.kind != FactorKind::Backend);
+        if let Some(levels) = backends.clone().filter(|levels| levels.value.len() > 1) {
+            self.matrix.value.push(Factor { kind: FactorKind::Backend, levels });
+        }
+        self.backends = backends;
     }
 
     /// Looks up every name, refuses contradictions and multiplies the matrix out.

@@ -60,9 +60,10 @@ pub(crate) fn networks(plan: &Plan, calibrations: &[NetworkCalibration]) -> Vec<
             source: clean_line(&network.source),
             measured: calibrations
                 .iter()
-                .find(|calibration| calibration.network == network.name)
+                .filter(|calibration| calibration.network == network.name)
                 .map(known_answers)
-                .unwrap_or_default(),
+                .collect::<Vec<_>>()
+                .join("; "),
         })
         .collect()
 }
@@ -78,7 +79,8 @@ fn known_answers(found: &NetworkCalibration) -> String {
         let loss = &stream.loss;
         format!("{way} {}{} of {} packets lost", rate.unwrap_or_default(), loss.lost, loss.sent)
     };
-    format!("{}; {}", stream("up", &found.up), stream("down", &found.down))
+    let by = if found.backend.is_default() { String::new() } else { format!("by {}: ", found.backend) };
+    format!("{by}{}; {}", stream("up", &found.up), stream("down", &found.down))
 }
 
 /// The workloads of the plan.
@@ -223,7 +225,14 @@ fn draw_network(network: &Network, plan: &Plan, servers: &[String]) -> Panel {
 
 /// What was held alike in every cell.
 pub(crate) fn pins(plan: &Plan) -> Settings {
-    let value = serde_json::to_value(&plan.pins).unwrap_or(Value::Null);
+    let mut value = serde_json::to_value(&plan.pins).unwrap_or(Value::Null);
+    let backend = plan.cells.first().map(|cell| cell.backend);
+    if let (Value::Object(pins), Some(backend)) = (&mut value, backend)
+        && !backend.is_default()
+        && plan.cells.iter().all(|cell| cell.backend == backend)
+    {
+        pins.insert("backend".to_owned(), backend.name().into());
+    }
     settings("Held alike", &value)
 }
 

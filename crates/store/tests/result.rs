@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use model::assignment::{ClientReport, Lag, WarmupCost};
 use model::record::{Calibration, DirectionReport, Lateness, LinkReport, ServerReport};
 use model::sample::{EarlyData, Failure, FailureKind, Moved, Phase, Pushes};
-use model::{ConnectionRow, HttpVersion, Outcome, RunRecord, Sample};
+use model::{Backend, ConnectionRow, HttpVersion, Outcome, RunRecord, Sample};
 use proptest::option;
 use proptest::prelude::*;
 use store::{Damage, ResultFolder};
@@ -83,12 +83,13 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn direction()(n in prop::collection::vec(number(), 15)) -> DirectionReport {
+    fn direction()(n in prop::collection::vec(number(), 15), measured in any::<bool>()) -> DirectionReport {
         DirectionReport {
             packets_in: n[0], bytes_in: n[1], packets_out: n[2], bytes_out: n[3],
             lost_configured: n[4], lost_queue: n[5], lost_overload: n[6],
-            lateness: Lateness { p50_ns: n[7], p99_ns: n[8], max_ns: n[9] },
-            lost_outage: n[10], lost_codel: n[11], marked: n[12], duplicated: n[13], reordered: n[14],
+            lateness: measured.then_some(Lateness { p50_ns: n[7], p99_ns: n[8], max_ns: n[9] }),
+            lost_outage: n[10], lost_codel: n[11], marked: n[12],
+            duplicated: measured.then_some(n[13]), reordered: measured.then_some(n[14]),
         }
     }
 }
@@ -136,8 +137,12 @@ fn server() -> impl Strategy<Value = ServerReport> {
 }
 
 fn link() -> impl Strategy<Value = LinkReport> {
-    (".{0,8}", direction(), direction(), any::<bool>(), number())
-        .prop_map(|(link, up, down, realtime, cpu_ns)| LinkReport { link, up, down, realtime, cpu_ns })
+    (".{0,8}", any::<bool>(), direction(), direction(), any::<bool>(), option::of(number())).prop_map(
+        |(link, is_kernel, up, down, realtime, cpu_ns)| {
+            let backend = if is_kernel { Backend::Netem } else { Backend::UserSpace };
+            LinkReport { link, backend, up, down, realtime, cpu_ns }
+        },
+    )
 }
 
 fn calibration() -> impl Strategy<Value = Calibration> {

@@ -12,7 +12,7 @@
 //! network was a little longer than its name says.
 
 use model::plan::Cell;
-use model::record::LinkReport;
+use model::record::{DirectionReport, LinkReport};
 use model::units::NANOS_PER_US;
 
 use super::{Check, Context, Finding, Side, percent, time};
@@ -85,16 +85,14 @@ struct Lateness {
 }
 
 impl Lateness {
-    /// `None` where nothing was emulated or the primary metric is no time.
+    /// `None` where nothing was emulated, where no lateness was measured, or where the primary metric is no time.
     fn of(context: &Context<'_>, side: &Side<'_>) -> Option<Lateness> {
         let metric_ns = metric_ns(context, side)?;
-        let links = |run: &RunSummary, field: fn(&LinkReport) -> u64| {
-            (!run.links.is_empty()).then(|| number::float(run.links.iter().map(field).sum()))
-        };
-        let up_ns = side.median(|run| links(run, |link| link.up.lateness.p50_ns))?;
-        let down_ns = side.median(|run| links(run, |link| link.down.lateness.p50_ns))?;
-        let p99 = |link: &LinkReport| link.up.lateness.p99_ns.max(link.down.lateness.p99_ns);
-        let p99_ns = side.median(|run| run.links.iter().map(p99).max().map(number::float))?;
+        let up_ns = side.median(|run| sum_p50_ns(run, |link| &link.up))?;
+        let down_ns = side.median(|run| sum_p50_ns(run, |link| &link.down))?;
+        let both = |link: &LinkReport| [link.up.lateness.clone(), link.down.lateness.clone()];
+        let late = |run: &RunSummary| run.links.iter().flat_map(both).flatten().map(|late| late.p99_ns).max();
+        let p99_ns = side.median(|run| late(run).map(number::float))?;
         let lengthening_ns = lengthening_ns(
             context,
             side.cell,
@@ -103,6 +101,12 @@ impl Lateness {
         );
         Some(Lateness { p50_ns: up_ns.max(down_ns), p99_ns, metric_ns, share: lengthening_ns / metric_ns })
     }
+}
+
+/// The sum over the links of a run; `None` where nothing was emulated, or a backend does not measure its lateness.
+fn sum_p50_ns(run: &RunSummary, way: fn(&LinkReport) -> &DirectionReport) -> Option<f64> {
+    let sum: Option<u64> = run.links.iter().map(|link| Some(way(link).lateness.as_ref()?.p50_ns)).sum();
+    sum.filter(|_| !run.links.is_empty()).map(number::float)
 }
 
 /// The primary metric of a cell as a time: itself, or the time of a request where it is a rate.
@@ -155,7 +159,7 @@ mod tests {
     fn late(bench: &mut Bench, cell: Option<u32>, p50_ns: u64, p99_ns: u64) {
         for record in bench.records.iter_mut().filter(|record| cell.is_none_or(|cell| record.cell == cell)) {
             for link in &mut record.links {
-                link.up.lateness = Lateness { p50_ns, p99_ns, max_ns: p99_ns };
+                link.up.lateness = Some(Lateness { p50_ns, p99_ns, max_ns: p99_ns });
                 link.down.lateness = link.up.lateness.clone();
             }
         }
@@ -195,6 +199,18 @@ mod tests {
         let mut bench = with_lateness(&[Variant::H1s], 10_000, 4_000_000);
         bench.on_lan();
         doubts(&bench, &["emulator_late"]);
+    }
+
+    #[test]
+    fn what_was_not_measured_is_not_judged() {
+        let mut bench = with_lateness(&[Variant::H1s], 1_000_000, 4_000_000);
+        bench.on_lan();
+        for record in &mut bench.records {
+            for link in &mut record.links {
+                (link.up.lateness, link.down.lateness) = (None, None);
+            }
+        }
+        silent("emulator_late", &bench);
     }
 
     #[test]

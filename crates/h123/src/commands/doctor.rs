@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::Args;
 use drive::Servers;
-use lab::{Access, Missing};
+use lab::{Access, LabError, Missing};
 
 use crate::exit::Exit;
 use crate::terminal::print;
@@ -51,6 +51,9 @@ pub(crate) fn run(_args: &DoctorArgs) -> Result<Exit> {
             Err(error) => print(&format!("{} server {name}: {error:#}", mark(false)))?,
         }
     }
+    if capability.emulation().is_ok() {
+        netem()?;
+    }
     let conclusion = match capability.emulation() {
         Ok(_) => "networks can be emulated: `h123 run quick`".to_owned(),
         Err(missing) => format!("no network can be emulated, results would be invalid: {}", missing.remedy),
@@ -58,6 +61,20 @@ pub(crate) fn run(_args: &DoctorArgs) -> Result<Exit> {
     print(&conclusion)?;
     Ok(if capability.emulation().is_ok() { Exit::Done } else { Exit::Invalid })
 }
+
+/// Whether the kernel can be the backend. It is looked for in a namespace, so this comes when all else was asked.
+fn netem() -> Result<()> {
+    match lab::enter().map_err(LabError::from).and_then(|_| lab::probe_netem()) {
+        Ok(()) => line("netem", Ok("the kernel can emulate networks, too".to_owned())),
+        // Nothing needs it unless a study asks for it: no fault.
+        Err(LabError::Unsupported { what, remedy }) => {
+            print(&format!("- netem: {what} {UNNEEDED}; {remedy}"))
+        }
+        Err(error) => print(&format!("- netem: {error}; {UNNEEDED}")),
+    }
+}
+
+const UNNEEDED: &str = "is for studies that ask for the backend `netem` alone";
 
 fn line(what: &str, found: Result<String, &Missing>) -> Result<()> {
     match found {

@@ -16,9 +16,8 @@ use drive::Adapter;
 use lab::registry::{self, Listed, Registration};
 use lab::{Input, Lab, LabError, LabSpec, Node, OwnFile, Process, Program, Terminal};
 use model::plan::DIRECT;
-use model::record::{DirectionReport, LinkReport};
 use model::topology::{CrossTraffic, Role};
-use model::{Pins, Topology, units};
+use model::{Backend, Pins, Topology};
 use rustix::event::{PollFd, PollFlags};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
@@ -26,6 +25,7 @@ use crate::exit::{Exit, UsageError};
 use crate::lab_cross as cross;
 use crate::lab_servers::{Kitchen, V6_SUFFIX, Wanted, addresses_of};
 use crate::library::{network_of, topology_of};
+use crate::link_text::link_in_words;
 use crate::pcap::Pcap;
 use crate::terminal::{note, print};
 
@@ -86,6 +86,9 @@ pub(crate) struct LabArgs {
     /// Decides which packets are lost
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// What emulates: `user-space`, the lab's own emulator, or `netem`, the kernel's
+    #[arg(long, value_name = "NAME", default_value_t)]
+    backend: Backend,
     /// Write what is on the emulated links to this file, for Wireshark, lost packets with the reason as a comment; the
     /// secrets of TLS and QUIC go to FILE.keys, where the command heeds SSLKEYLOGFILE, and what QUIC did to the folder
     /// FILE.qlog, where it heeds QLOGDIR
@@ -135,6 +138,7 @@ pub(crate) fn run(args: &LabArgs) -> Result<Exit> {
     {
         check_node(node, &known)?;
     }
+    check_backend(args, topology.as_ref())?;
     if args.describe {
         print(&topology.as_ref().map_or(DIRECT_IN_WORDS.to_owned(), model::topology::describe))?;
         return Ok(Exit::Done);
@@ -167,6 +171,22 @@ pub(crate) fn hint(error: &clap::Error, subcommand: Option<&str>) -> String {
     }
 }
 
+/// Refuses what the backend that was asked for cannot do, before anything is built.
+fn check_backend(args: &LabArgs, topology: Option<&Topology>) -> Result<()> {
+    let mtu_bytes = Pins::default().mtu_bytes;
+    let links = topology.into_iter().flat_map(|topology| &topology.links);
+    for network in links.filter_map(|link| link.network.as_ref()) {
+        let honoured = args.backend.check(network, mtu_bytes);
+        honoured.map_err(|unhonoured| UsageError(format!("--backend: {unhonoured}")))?;
+        if args.pcap.is_some() && args.backend == Backend::Netem {
+            let problem = "--pcap: found it with the backend netem, whose packets h123 does not see, expected \
+                           `--backend user-space`, or tcpdump in a node";
+            return Err(UsageError(problem.to_owned()).into());
+        }
+    }
+    Ok(())
+}
+
 /// What runs in a lab.
 struct Inside<'a> {
     /// The command's node.
@@ -183,20 +203,7 @@ fn run_inside(args: &LabArgs, name: &str, topology: Option<&Topology>, inside: I
     let pcap = args.pcap.as_deref().map(|file| Pcap::new(file, topology)).transpose()?;
     let registration = Registration::new(name)?;
     let pins = Pins::default();
-    let lab = match topology {
-        None => Lab::loopback()?,
-        Some(topology) => {
-            // From here on a user without privileges is root in a namespace of its own, where no other thread may exist yet.
-            lab::probe().emulation().and_then(|_| lab::enter())?;
-            Lab::build(LabSpec { topology, pins: &pins, seed: args.seed, emulator_cpu: None })?
-        }
-    };
-    if let Some(topology) = topology {
-        let table = hosts(topology);
-        for node in lab.nodes() {
-            node.cover_files(vec![OwnFile { path: "/etc/hosts".into(), text: table.clone() }])?;
-        }
-    }
+    let lab = build(args, topology, &pins)?;
     let kitchen = match servers.is_empty() {
         true => None,
         false => Some(Kitchen::new(registration.folder(), &pins, args.seed)?),
@@ -250,6 +257,20 @@ fn run_inside(args: &LabArgs, name: &str, topology: Option<&Topology>, inside: I
         }
     }
     Ok(exit)
+}
+
+/// The lab, whose nodes know each other by name.
+fn build(args: &LabArgs, topology: Option<&Topology>, pins: &Pins) -> Result<Lab> {
+    let Some(topology) = topology else { return Ok(Lab::loopback()?) };
+    // From here on a user without privileges is root in a namespace of its own, where no other thread may exist yet.
+    lab::probe().emulation().and_then(|_| lab::enter())?;
+    let (seed, backend) = (args.seed, args.backend);
+    let lab = Lab::build(LabSpec { topology, pins, seed, emulator_cpu: None, backend })?;
+    let table = hosts(topology);
+    for node in lab.nodes() {
+        node.cover_files(vec![OwnFile { path: "/etc/hosts".into(), text: table.clone() }])?;
+    }
+    Ok(lab)
 }
 
 /// What `direct` is.
@@ -402,36 +423,6 @@ impl Told {
             }
         }
     }
-}
-
-/// What a link did, in a line.
-fn link_in_words(report: &LinkReport) -> String {
-    let direction = |way: &str, direction: &DirectionReport| {
-        let mut text = format!("{way} {} packets", direction.packets_in);
-        let lost = [
-            (direction.lost_configured, "lost"),
-            (direction.lost_outage, "lost in outages"),
-            (direction.lost_queue, "dropped by the full queue"),
-            (direction.lost_codel, "dropped by CoDel"),
-            (direction.lost_overload, "lost by an emulator that could not keep up"),
-        ];
-        for (packets, why) in lost.into_iter().filter(|(packets, _)| *packets > 0) {
-            let _ = write!(text, ", {packets} {why}");
-        }
-        text
-    };
-    if report.up.packets_in + report.down.packets_in == 0 {
-        return format!("{}: no packets", report.link);
-    }
-    let late_ns = report.up.lateness.p99_ns.max(report.down.lateness.p99_ns);
-    #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
-    let late = units::format_duration_ns(late_ns as f64);
-    format!(
-        "{}: {}; {}; 99 of 100 packets at most {late} late",
-        report.link,
-        direction("up", &report.up),
-        direction("down", &report.down)
-    )
 }
 
 fn list() -> Result<Exit> {

@@ -26,6 +26,9 @@ pub(crate) struct Narrow {
     /// Only this workload of the study (repeat for several)
     #[arg(long, value_name = "NAME")]
     pub(crate) workload: Vec<String>,
+    /// Emulate the networks by this, `user-space` or `netem` (repeat to compare both)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) backend: Vec<String>,
     /// Runs of each cell
     #[arg(long, value_name = "N")]
     pub(crate) runs: Option<u32>,
@@ -42,6 +45,7 @@ impl Narrow {
             ("variant", &self.variant),
             ("network", &self.network),
             ("workload", &self.workload),
+            ("backend", &self.backend),
         ];
         let named = lists
             .iter()
@@ -61,6 +65,7 @@ impl Narrow {
             networks: list(&self.network),
             workloads: list(&self.workload),
             topology: self.topology.clone(),
+            backends: list(&self.backend),
             runs: self.runs,
             seed: self.seed,
         }

@@ -10,8 +10,8 @@ use anyhow::{Context, Result};
 use clap::Args;
 use drive::{Adapter, Authority, Servers};
 use lab::Access;
-use model::Plan;
 use model::plan::DIRECT;
+use model::{Backend, Plan};
 use store::{Environment, ResultFolder};
 
 use crate::commands::plan::Narrow;
@@ -48,7 +48,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     out: Option<PathBuf>,
     /// Continue an interrupted study: its result folder
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["study", "server", "variant", "network", "topology", "workload", "runs", "seed"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["study", "server", "variant", "network", "topology", "workload", "backend", "runs", "seed"])]
     resume: Option<PathBuf>,
     /// Keep what was on each run's link, as logs/run-N/links.pcapng, the keys that decrypt it, and qlog of the clients'
     /// QUIC connections
@@ -206,14 +206,25 @@ fn environment(study: &Study<'_>, args: &RunArgs, missing: Option<&lab::Missing>
             .map_or_else(|error| format!("not found: {error:#}"), |found| found.version);
         environment.notes.insert(format!("server {name}"), version);
     }
+    let mut ways: Vec<&str> = study.plan.cells.iter().map(|cell| means(cell.backend)).collect();
+    ways.sort_unstable();
+    ways.dedup();
     let emulation = match missing {
         Some(missing) => missing.to_string(),
         None if study.plan.topology.name == DIRECT => "none: this machine's loopback".to_owned(),
-        None => "packets over veth, AF_PACKET, user space".to_owned(),
+        None => ways.join("; "),
     };
     environment.notes.insert("CPUs".to_owned(), study.cores.describe());
     environment.notes.insert("emulation".to_owned(), emulation);
     environment
+}
+
+/// What a backend does it with.
+const fn means(backend: Backend) -> &'static str {
+    match backend {
+        Backend::UserSpace => "packets over veth, AF_PACKET, user space",
+        Backend::Netem => "the kernel's queueing disciplines, netem",
+    }
 }
 
 fn show(finished: &Finished, folder: &ResultFolder, args: &RunArgs) -> Result<()> {

@@ -3,8 +3,8 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc;
 
-use model::Network;
 use model::record::{DirectionReport, Lateness, LinkReport};
+use model::{Backend, Network};
 use path::{Fate, Frame, Path, Seeds, Way};
 use rustix::event::{PollFd, PollFlags};
 use rustix::time::Timespec;
@@ -144,11 +144,12 @@ impl Engine {
             line.lost_overload += port.take_ring_losses();
         }
         Ok(LinkReport {
-            link: "client-server".to_owned(),
+            link: String::new(),
+            backend: Backend::UserSpace,
             up: self.lines[0].report(),
             down: self.lines[1].report(),
             realtime: self.is_realtime,
-            cpu_ns: thread_cpu_ns() - self.cpu_at_restart_ns,
+            cpu_ns: Some(thread_cpu_ns() - self.cpu_at_restart_ns),
         })
     }
 
@@ -333,13 +334,13 @@ impl Line {
             lost_codel: counters.lost_codel,
             lost_overload: self.lost_overload + counters.lost_capacity,
             marked: counters.marked,
-            duplicated: counters.duplicated,
-            reordered: counters.reordered,
-            lateness: Lateness {
+            duplicated: Some(counters.duplicated),
+            reordered: Some(counters.reordered),
+            lateness: Some(Lateness {
                 p50_ns: self.lateness.quantile(500),
                 p99_ns: self.lateness.quantile(990),
                 max_ns: self.lateness.max(),
-            },
+            }),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use lab::{Lab, PairSpec};
 use model::network::Direction;
-use model::{Network, Pins};
+use model::{Backend, Network, Pins};
 
 use crate::help::{MS, wait_until};
 use crate::network::socket;
@@ -13,7 +13,14 @@ pub(crate) fn tshark_reads_every_frame_and_why_it_was_lost() {
     let up = Direction { lost_packets: vec![(3, 3)], delay_ns: 10 * MS, ..Direction::default() };
     let network = Network { name: "live".to_owned(), up, ..Network::default() };
     let pins = Pins::default();
-    let lab = Lab::pair(PairSpec { network: &network, pins: &pins, seed: 1, emulator_cpu: None }).unwrap();
+    let lab = Lab::pair(PairSpec {
+        network: &network,
+        pins: &pins,
+        seed: 1,
+        emulator_cpu: None,
+        backend: Backend::UserSpace,
+    })
+    .unwrap();
     let folder = std::env::temp_dir().join(format!("h123-capture-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let file = folder.join("link.pcapng");

@@ -7,7 +7,7 @@ use std::time::Duration;
 use lab::{Lab, LabSpec, PairSpec};
 use model::error::Source;
 use model::network::{Change, Direction};
-use model::{Network, Pins, Topology};
+use model::{Backend, Network, Pins, Topology};
 
 use crate::help::{MS, wait_until};
 use crate::network::{connect, socket_at};
@@ -32,7 +32,14 @@ fn lab(handovers_ms: &[u64]) -> Lab {
     let timeline = handovers_ms.iter().map(change).collect();
     let network = Network { name: "live".to_owned(), timeline, ..Network::default() };
     let pins = Pins::default();
-    Lab::pair(PairSpec { network: &network, pins: &pins, seed: 1, emulator_cpu: None }).unwrap()
+    Lab::pair(PairSpec {
+        network: &network,
+        pins: &pins,
+        seed: 1,
+        emulator_cpu: None,
+        backend: Backend::UserSpace,
+    })
+    .unwrap()
 }
 
 pub(crate) fn every_run_has_its_handovers_and_begins_at_the_first_address() {
@@ -103,7 +110,14 @@ pub(crate) fn a_host_behind_a_switch_moves_too() {
     let source = Source { file: "t.toml", text };
     let topology = Topology::parse("t", source, &["roam".to_owned()], &|_| Ok(network.clone())).unwrap();
     let pins = Pins::default();
-    let lab = Lab::build(LabSpec { topology: &topology, pins: &pins, seed: 1, emulator_cpu: None }).unwrap();
+    let lab = Lab::build(LabSpec {
+        topology: &topology,
+        pins: &pins,
+        seed: 1,
+        emulator_cpu: None,
+        backend: Backend::UserSpace,
+    })
+    .unwrap();
     let server = IpAddr::from([10, 9, 1, 2]);
     assert_eq!(chosen(&lab, server), IpAddr::from([10, 9, 0, 2]));
     lab.begin_measuring().unwrap();

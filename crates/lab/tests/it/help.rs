@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use lab::{Lab, PairSpec};
 use model::network::{Direction, LinkRate, Loss, Queue};
-use model::{Network, Pins};
+use model::{Backend, Network, Pins};
 
 pub(crate) const MS: u64 = 1_000_000;
 
@@ -25,7 +25,14 @@ pub(crate) fn network(rtt_ns: u64, rate_bits_per_s: Option<u64>, loss_share: f64
 }
 
 pub(crate) fn pair(network: &Network) -> Lab {
-    Lab::pair(PairSpec { network, pins: &Pins::default(), seed: 7, emulator_cpu: None }).unwrap()
+    Lab::pair(PairSpec {
+        network,
+        pins: &Pins::default(),
+        seed: 7,
+        emulator_cpu: None,
+        backend: Backend::UserSpace,
+    })
+    .unwrap()
 }
 
 /// Waits until it holds; a test fails that waits longer than any machine needs.

@@ -11,6 +11,7 @@ mod handover;
 mod help;
 mod impairments;
 mod measure;
+mod netem;
 mod network;
 mod processes;
 mod rights;
@@ -85,6 +86,14 @@ const TESTS: &[Test] = &[
         "capture::tshark_reads_every_frame_and_why_it_was_lost",
         capture::tshark_reads_every_frame_and_why_it_was_lost,
     ),
+    ("netem::what_this_kernel_lacks_is_named", netem::what_this_kernel_lacks_is_named),
+    ("netem::what_netem_cannot_honour_is_named", netem::what_netem_cannot_honour_is_named),
+    ("netem::the_bucket_holds_the_rate", netem::the_bucket_holds_the_rate),
+    ("netem::queues_hold_what_they_say", netem::queues_hold_what_they_say),
+    ("netem::the_order_is_kept_and_counted", netem::the_order_is_kept_and_counted),
+    ("netem::both_families_and_no_housekeeping_pass", netem::both_families_and_no_housekeeping_pass),
+    ("netem::codel_is_the_kernels_own", netem::codel_is_the_kernels_own),
+    ("netem::delay_loss_and_order_are_as_configured", netem::delay_loss_and_order_are_as_configured),
     ("processes::input_output_and_exit", processes::input_output_and_exit),
     ("processes::stop_and_timeout", processes::stop_and_timeout),
     ("processes::cpu_time_is_counted", processes::cpu_time_is_counted),

@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
 use lab::{Lab, PairSpec};
-use model::Pins;
+use model::{Backend, Pins};
 
 use crate::help::network;
 
@@ -16,7 +16,14 @@ pub(crate) fn measure() {
     for network in [&lan, &far] {
         for _ in 0..10 {
             let began = Instant::now();
-            let lab = Lab::pair(PairSpec { network, pins: &pins, seed: 1, emulator_cpu: None }).unwrap();
+            let lab = Lab::pair(PairSpec {
+                network,
+                pins: &pins,
+                seed: 1,
+                emulator_cpu: None,
+                backend: Backend::UserSpace,
+            })
+            .unwrap();
             let up = began.elapsed();
             let began = Instant::now();
             let calibration = lab.calibrate(8).unwrap().unwrap();
@@ -35,7 +42,14 @@ pub(crate) fn measure() {
             );
         }
     }
-    let lab = Lab::pair(PairSpec { network: &lan, pins: &pins, seed: 1, emulator_cpu: None }).unwrap();
+    let lab = Lab::pair(PairSpec {
+        network: &lan,
+        pins: &pins,
+        seed: 1,
+        emulator_cpu: None,
+        backend: Backend::UserSpace,
+    })
+    .unwrap();
     steady(&lab);
     flow(&lab, 200_000_000);
     let lab = Lab::pair(PairSpec {
@@ -43,6 +57,7 @@ pub(crate) fn measure() {
         pins: &pins,
         seed: 1,
         emulator_cpu: None,
+        backend: Backend::UserSpace,
     })
     .unwrap();
     steady(&lab);
@@ -61,7 +76,11 @@ fn steady(lab: &Lab) {
     }
     std::thread::sleep(Duration::from_millis(100));
     let report = lab.reports().unwrap().remove(0);
-    println!("1000 packets/s: {:?} cpu per packet {} ns", report.up, report.cpu_ns / report.up.packets_in);
+    println!(
+        "1000 packets/s: {:?} cpu per packet {} ns",
+        report.up,
+        report.cpu_ns.unwrap() / report.up.packets_in
+    );
 }
 
 fn flow(lab: &Lab, bytes: usize) {
@@ -83,7 +102,7 @@ fn flow(lab: &Lab, bytes: usize) {
         bytes as f64 * 8.0 / took.as_secs_f64() / 1e6,
         report.up,
         report.down,
-        Duration::from_nanos(report.cpu_ns),
-        report.cpu_ns / (report.up.packets_in + report.down.packets_in)
+        Duration::from_nanos(report.cpu_ns.unwrap()),
+        report.cpu_ns.unwrap() / (report.up.packets_in + report.down.packets_in)
     );
 }

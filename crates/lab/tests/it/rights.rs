@@ -1,7 +1,7 @@
 //! What the lab may do, and what it leaves alone.
 
 use lab::{Lab, LabError, PairSpec};
-use model::Pins;
+use model::{Backend, Pins};
 
 use crate::help::{MS, network, pair};
 
@@ -22,8 +22,14 @@ pub(crate) fn without_capabilities_there_is_a_typed_error() {
     let network = network(MS, None, 0.0);
     let result = std::thread::spawn(move || {
         drop_capabilities_of_this_thread();
-        Lab::pair(PairSpec { network: &network, pins: &Pins::default(), seed: 1, emulator_cpu: None })
-            .map(|_| ())
+        Lab::pair(PairSpec {
+            network: &network,
+            pins: &Pins::default(),
+            seed: 1,
+            emulator_cpu: None,
+            backend: Backend::UserSpace,
+        })
+        .map(|_| ())
     });
     match result.join().unwrap() {
         Err(LabError::Missing(missing)) => assert!(missing.remedy.contains("root"), "{missing}"),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use lab::{Lab, LabSpec};
 use model::error::Source;
-use model::{Pins, Topology};
+use model::{Backend, Pins, Topology};
 
 use crate::help::{MS, network};
 
@@ -43,7 +43,14 @@ fn build(text: &str) -> Lab {
         Ok(network)
     };
     let topology = Topology::parse("test", Source { file: "t.toml", text }, &known, &named).unwrap();
-    Lab::build(LabSpec { topology: &topology, pins: &Pins::default(), seed: 7, emulator_cpu: None }).unwrap()
+    Lab::build(LabSpec {
+        topology: &topology,
+        pins: &Pins::default(),
+        seed: 7,
+        emulator_cpu: None,
+        backend: Backend::UserSpace,
+    })
+    .unwrap()
 }
 
 fn socket(lab: &Lab, node: &str, address: IpAddr) -> UdpSocket {

@@ -111,7 +111,9 @@ impl Delay {
 
 /// Something that a network asks for and the kernel's queueing disciplines cannot do.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("the network `{network}` has `{key}`, which the backend netem cannot honour: {why}; `user-space` can")]
+#[error(
+    "the network `{network}` has `{key}`, which the backend netem cannot honour: {why}; `user-space` can"
+)]
 pub struct Unhonoured {
     /// The network's name.
     pub network: String,
@@ -264,9 +266,7 @@ fn queue(
     };
     match queue.discipline {
         Discipline::DropTail => Ok(KernelQueue::Packets(packets)),
-        Discipline::Codel(codel) => {
-            Ok(KernelQueue::Codel { packets, codel: shortened(codel, hidden_ns)? })
-        }
+        Discipline::Codel(codel) => Ok(KernelQueue::Codel { packets, codel: shortened(codel, hidden_ns)? }),
         Discipline::FqCodel { codel, flows, quantum_bytes } => {
             if quantum_bytes < LEAST_QUANTUM_BYTES {
                 return unhonoured("queue.quantum", format!("expected at least {LEAST_QUANTUM_BYTES} bytes"));
@@ -285,7 +285,8 @@ fn shortened(codel: Codel, hidden_ns: u64) -> Result<Codel, UnhonouredKey> {
     let target_us = codel.target_ns.saturating_sub(hidden_ns) / NS_PER_US;
     if target_us == 0 {
         let least_us = hidden_ns / NS_PER_US + 1;
-        let why = format!("at this rate a packet waits {least_us} µs where CoDel does not see it, expected more");
+        let why =
+            format!("at this rate a packet waits {least_us} µs where CoDel does not see it, expected more");
         return unhonoured("queue.target", why);
     }
     if codel.interval_ns < NS_PER_US || codel.interval_ns / NS_PER_US > u64::from(u32::MAX) {
@@ -339,7 +340,10 @@ mod tests {
             assert_eq!(found.serialiser_bytes_per_s, Some(1_000_000), "{lines}");
         }
         let delay = Delay { delay_ns: 5_000_000, ..Delay::default() };
-        assert_eq!(down("delay = '5ms'"), KernelDirection { delay: Some(delay), ..KernelDirection::default() });
+        assert_eq!(
+            down("delay = '5ms'"),
+            KernelDirection { delay: Some(delay), ..KernelDirection::default() }
+        );
     }
 
     #[test]
@@ -389,7 +393,10 @@ mod tests {
             ("lose = ['3']", "lose"),
             ("delay = '9ms'\ndelay_steps = { every = '15s', spread = '5ms' }", "delay_steps"),
             ("delay = '9ms'\njitter = '1ms'", "jitter"),
-            ("delay = '9ms'\njitter = { spread = '1ms', order = 'free', correlation = '5%' }", "jitter.correlation"),
+            (
+                "delay = '9ms'\njitter = { spread = '1ms', order = 'free', correlation = '5%' }",
+                "jitter.correlation",
+            ),
             ("delay = '3s'\njitter = { spread = '2.5s', order = 'free' }", "jitter.spread"),
             (
                 "delay = '1s'\njitter = { spread = '300ms', order = 'free', distribution = 'pareto' }",
@@ -411,7 +418,10 @@ mod tests {
             assert_eq!(check(&network(lines), MTU).unwrap_err().key, format!("up.{key}"), "{lines}");
             let down = network(&format!("[down]\n{lines}"));
             let text = check(&down, MTU).unwrap_err().to_string();
-            assert!(text.contains(&format!("the network `n` has `down.{key}`, which the backend netem")), "{text}");
+            assert!(
+                text.contains(&format!("the network `n` has `down.{key}`, which the backend netem")),
+                "{text}"
+            );
         }
         let found = check(&network("rtt = '9ms'\n[[timeline]]\nat = '1s'\nrtt = '5ms'"), MTU).unwrap_err();
         assert_eq!(found.key, "timeline");

@@ -4,12 +4,14 @@ use super::loops::{Closed, Open};
 use super::written::{Entry, NamedEntry};
 use super::{DataFile, Factor, FactorKind, Library, Study, topology};
 use crate::assignment::Workload;
+use crate::backend::Backend;
 use crate::error::{InputError, Source};
 use crate::nearest::unknown;
 use crate::network::Network;
 use crate::page::Page;
 use crate::plan::{
-    Cell, ClientGroup, Level, NamedWorkload, PLAN_VERSION, Plan, PlannedRun, PlannedTopology, ServerChain,
+    Cell, ClientGroup, DIRECT, Level, NamedWorkload, PLAN_VERSION, Plan, PlannedRun, PlannedTopology,
+    ServerChain,
 };
 use crate::predict::{Prediction, predict};
 use crate::reader::Placed;
@@ -30,6 +32,7 @@ struct Matrix {
     topology: PlannedTopology,
     networks: Vec<Network>,
     workloads: Vec<(NamedWorkload, u32)>,
+    backends: Vec<Backend>,
 }
 
 pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, InputError> {
@@ -40,6 +43,7 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
     let (topology, networks) =
         topology::resolve(study.topology.as_ref(), levels(study, FactorKind::Network), library)?;
     let matrix = Matrix {
+        backends: resolve_backends(study, &topology, &networks)?,
         topology,
         variants: resolve_variants(levels(study, FactorKind::Variant))?,
         servers: resolve_servers(levels(study, FactorKind::Server), library)?,
@@ -127,6 +131,40 @@ pub(super) fn resolve_network(level: &Placed<String>, library: &impl Library) ->
     Network::parse_with(&level.value, Source { file: &file, text: &text }, &|trace| library.trace(trace))
 }
 
+/// The backends, each of which has to honour the network of every link.
+fn resolve_backends(
+    study: &Study,
+    topology: &PlannedTopology,
+    networks: &[Network],
+) -> Result<Vec<Backend>, InputError> {
+    let Some(levels) = &study.backends else { return Ok(vec![Backend::default()]) };
+    if topology.name == DIRECT {
+        let problem =
+            format!("`backends`: found them beside the topology `{DIRECT}`, where nothing is emulated");
+        return Err(levels.error(problem));
+    }
+    let built = topology.built.iter().flat_map(|topology| &topology.links);
+    let networks: Vec<&Network> = match topology.built.as_slice() {
+        [] => networks.iter().collect(),
+        _ => built.filter_map(|link| link.network.as_ref()).collect(),
+    };
+    if levels.value.is_empty() {
+        return Err(levels.error("`backends`: found an empty list, expected at least one backend"));
+    }
+    let mut backends = Vec::new();
+    for level in &levels.value {
+        let backend: Backend =
+            level.value.parse().map_err(|problem| level.error(format!("`backends`: {problem}")))?;
+        for network in &networks {
+            backend
+                .check(network, study.hold.pins.mtu_bytes)
+                .map_err(|unhonoured| level.error(format!("`backends`: {unhonoured}")))?;
+        }
+        backends.push(backend);
+    }
+    Ok(backends)
+}
+
 /// Every workload that the study defines has to be right; only those that are run come into the plan.
 fn resolve_workloads(study: &Study, library: &impl Library) -> Result<Vec<(NamedWorkload, u32)>, InputError> {
     let pages = library.pages();
@@ -181,7 +219,13 @@ fn resolve_workload(
 fn resolve_baseline(study: &Study) -> Result<Level, InputError> {
     let (kind, level) = (study.baseline.factor, &study.baseline.level);
     let Some(factor) = study.matrix.value.iter().find(|factor| factor.kind == kind) else {
-        return Err(level.error(format!("found no factor `{}` in the matrix", kind.name())));
+        let problem = match kind {
+            FactorKind::Backend => {
+                "`baseline`: found `backend`, expected several `backends` to compare".to_owned()
+            }
+            _ => format!("found no factor `{}` in the matrix", kind.name()),
+        };
+        return Err(level.error(problem));
     };
     let names: Vec<&str> = factor.levels.value.iter().map(|level| level.value.as_str()).collect();
     if !names.contains(&level.value.as_str()) {
@@ -248,6 +292,7 @@ fn make_cell(number: usize, indices: &[usize], study: &Study, matrix: &Matrix) -
         cell: to_u32(number),
         levels: levels.collect(),
         network,
+        backend: matrix.backends[index_of(FactorKind::Backend)],
         clients: vec![ClientGroup {
             group: 0,
             node: matrix.topology.client.clone(),

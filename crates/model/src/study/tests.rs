@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::assignment::Workload;
+use crate::backend::Backend;
 use crate::plan::PlannedTopology;
 use crate::plan_text::plan_text;
 use crate::schedule::{Arrivals, Rate, Schedule, Share, Stage};
@@ -21,6 +22,7 @@ const NETWORKS: &[(&str, &str)] = &[
     ("lan", include_str!("../../../../networks/lan.toml")),
     ("north-carolina", include_str!("../../../../networks/north-carolina.toml")),
     ("broken", "title = 'x'\nsource = 'y'\nrtt = '150'\n"),
+    ("wavy", "title = 'x'\nsource = 'y'\nrtt = '50ms'\njitter = '5ms'\n"),
     ("dsl", include_str!("../../../../networks/dsl.toml")),
     ("tokyo", include_str!("../../../../networks/tokyo.toml")),
     ("frankfurt", include_str!("../../../../networks/frankfurt.toml")),
@@ -187,7 +189,7 @@ fn networks_are_what_the_studies_say() {
 
 #[test]
 fn faults_of_keys_and_types() {
-    let keys = "question, metric, baseline, margin, runs, seed, topology, matrix, workload, hold";
+    let keys = "question, metric, baseline, margin, runs, seed, topology, backends, matrix, workload, hold";
     assert_fault(
         2,
         "metrik = \"x\"",
@@ -252,7 +254,7 @@ fn faults_of_the_matrix() {
     assert_fault(
         9,
         "network = [\"lan\", \"north_carolina\"]",
-        "9:19: found `north_carolina`, expected a network: lan, north-carolina, broken, dsl, tokyo, frankfurt, amsterdam, unreadable; \
+        "9:19: found `north_carolina`, expected a network: lan, north-carolina, broken, wavy, dsl, tokyo, frankfurt, amsterdam, unreadable; \
          did you mean `north-carolina`?",
     );
     assert_fault(
@@ -771,4 +773,81 @@ proptest! {
         broken.insert_str(at.min(broken.len()), &piece);
         let _ = parse(&broken);
     }
+}
+
+#[test]
+fn several_backends_are_a_factor_and_one_is_not() {
+    let with = |line: &str| parse(&format!("{line}\n{SHORT}"));
+    let both = with("backends = [\"netem\", \"user-space\"]").unwrap();
+    let one = parse(SHORT).unwrap();
+    assert_eq!(both.cells.len(), 2 * one.cells.len());
+    let backends: Vec<Backend> = both.cells.iter().take(3).map(|cell| cell.backend).collect();
+    assert_eq!(backends, [Backend::Netem, Backend::UserSpace, Backend::Netem], "it changes fastest");
+    assert_eq!(both.cells[0].level("backend"), Some("netem"));
+    assert!(
+        one.cells.iter().all(|cell| cell.backend == Backend::UserSpace && cell.level("backend").is_none())
+    );
+    assert!(
+        !serde_json::to_string(&one).unwrap().contains("backend"),
+        "what a plan was before stays readable"
+    );
+
+    let kernel = with("backends = [\"netem\"]").unwrap();
+    assert_eq!(kernel.cells.len(), one.cells.len());
+    assert!(
+        kernel.cells.iter().all(|cell| cell.backend == Backend::Netem && cell.level("backend").is_none())
+    );
+    assert!(plan_text(&kernel).contains("  backend             netem"), "{}", plan_text(&kernel));
+    let text = plan_text(&both);
+    assert!(text.contains("  backend   netem, user-space\n"), "{text}");
+
+    let list = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+    let overrides = Overrides { backends: list(&["netem"]), ..Overrides::default() };
+    let text = format!("backends = [\"netem\", \"user-space\"]\n{SHORT}");
+    assert_eq!(parse_with(&text, &overrides).unwrap().cells, kernel.cells);
+    assert_eq!(
+        parse_with(&text, &Overrides { backends: list(&["netm"]), ..Overrides::default() }).unwrap_err(),
+        "command line: `backends`: found `netm`, expected a backend: user-space, netem; did you mean `netem`?"
+    );
+}
+
+#[test]
+fn a_baseline_may_be_a_backend_of_several() {
+    let baseline = |lines: &str| {
+        let text =
+            SHORT.replace("baseline = { variant = \"h1s\" }", "baseline = { backend = \"user-space\" }");
+        assert_ne!(text, SHORT);
+        parse(&format!("{lines}{text}"))
+    };
+    let plan = baseline("backends = [\"user-space\", \"netem\"]\n").unwrap();
+    assert_eq!((plan.baseline.factor.as_str(), plan.baseline.value.as_str()), ("backend", "user-space"));
+    let problem = baseline("").unwrap_err();
+    assert!(problem.contains("expected several `backends` to compare"), "{problem}");
+}
+
+#[test]
+fn a_backend_that_cannot_honour_a_network_is_refused() {
+    let fault = |lines: &str, expected: &str| {
+        let found = parse(&format!("{lines}\n{SHORT}")).unwrap_err();
+        assert!(found.contains(expected), "{found}\nexpected …{expected}…");
+    };
+    fault("backends = []", "1:12: `backends`: found an empty list, expected at least one backend");
+    fault("backends = [\"netem\", \"netem\"]", "1:22: `backend`: found `netem` twice, expected it once");
+    fault(
+        "backends = [\"kernel\"]",
+        "1:13: `backends`: found `kernel`, expected a backend: user-space, netem",
+    );
+    let wavy =
+        Overrides { networks: Some(vec!["lan".to_owned(), "wavy".to_owned()]), ..Overrides::default() };
+    let found = parse_with(&format!("backends = [\"user-space\", \"netem\"]\n{SHORT}"), &wavy).unwrap_err();
+    let expected = "1:27: `backends`: the network `wavy` has `up.jitter`, which the backend netem cannot honour: it \
+                    draws a delay for each packet";
+    assert!(found.contains(expected), "{found}");
+    assert!(parse_with(SHORT, &wavy).is_ok());
+    let text = SHORT.replace("[matrix]", "[matrix]\nbackend = [\"netem\"]");
+    let found = parse(&text).unwrap_err();
+    assert!(
+        found.contains("found `backend` in `[matrix]`, expected the study's own key `backends = "),
+        "{found}"
+    );
 }

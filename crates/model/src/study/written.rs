@@ -15,8 +15,10 @@ use crate::units;
 /// Runs of each cell.
 pub(super) const RUNS: RangeInclusive<u64> = 1..=10_000;
 
-const STUDY_KEYS: &[&str] =
-    &["question", "metric", "baseline", "margin", "runs", "seed", "topology", "matrix", "workload", "hold"];
+const STUDY_KEYS: &[&str] = &[
+    "question", "metric", "baseline", "margin", "runs", "seed", "topology", "backends", "matrix", "workload",
+    "hold",
+];
 const PAGE_KEYS: &[&str] = &["kind", "page", "clients"];
 const WORKLOAD_KINDS: &[&str] = &["page", "closed", "open"];
 
@@ -36,6 +38,8 @@ pub enum FactorKind {
     Network,
     /// The workload.
     Workload,
+    /// What emulates the network; a factor only where the study's `backends` are several.
+    Backend,
 }
 
 /// A factor, its name in a study, and a value for the error that misses it.
@@ -46,10 +50,14 @@ const FACTORS: &[(FactorKind, &str, &str)] = &[
     (FactorKind::Workload, "workload", r#"["small"]"#),
 ];
 
+/// The factor that is no key of the matrix, but of the study.
+const BACKEND: (FactorKind, &str, &str) =
+    (FactorKind::Backend, "backend", r#"backends = ["user-space", "netem"]"#);
+
 impl FactorKind {
     /// The name in a study, a plan and a table.
     pub fn name(self) -> &'static str {
-        FACTORS.iter().find(|(kind, ..)| *kind == self).map_or("", |(_, name, _)| name)
+        FACTORS.iter().chain([&BACKEND]).find(|(kind, ..)| *kind == self).map_or("", |(_, name, _)| name)
     }
 }
 
@@ -102,7 +110,8 @@ pub(super) fn read(name: &str, source: Source<'_>) -> Result<Study, InputError> 
     let workloads = read_workloads(&root)?;
     check_used(&matrix.value, &workloads)?;
     let seed = root.integer("seed", 0..=MOST_SEED)?.map_or(DEFAULT_SEED, |seed| seed.value);
-    Ok(Study {
+    let backends = root.strings("backends", r#"["user-space", "netem"]"#)?;
+    let mut study = Study {
         name: name.to_owned(),
         text: source.text.to_owned(),
         question: question.value,
@@ -113,18 +122,21 @@ pub(super) fn read(name: &str, source: Source<'_>) -> Result<Study, InputError> 
         seed,
         topology: topology::read(&root)?,
         matrix,
+        backends: None,
         workloads,
         hold: hold::read(&root)?,
-    })
+    };
+    study.set_backends(backends);
+    Ok(study)
 }
 
 fn read_baseline(root: &Table<'_>) -> Result<Baseline, InputError> {
     let example = "baseline = { variant = \"h1s\" }";
     let table = root.table("baseline")?.ok_or_else(|| root.missing("baseline", example))?;
-    let names: Vec<&str> = FACTORS.iter().map(|(_, name, _)| *name).collect();
+    let names: Vec<&str> = FACTORS.iter().chain([&BACKEND]).map(|(_, name, _)| *name).collect();
     let table = table.with_keys(&names)?;
     let mut found = Vec::new();
-    for (kind, name, _) in FACTORS {
+    for (kind, name, _) in FACTORS.iter().chain([&BACKEND]) {
         if let Some(level) = table.string(name, "h1s")? {
             found.push(Baseline { factor: *kind, level });
         }
@@ -143,6 +155,10 @@ fn read_matrix(root: &Table<'_>) -> Result<Placed<Vec<Factor>>, InputError> {
     let names: Vec<&str> = FACTORS.iter().map(|(_, name, _)| *name).collect();
     let missing = || format!("found no `[matrix]`, expected one with the factors {}", names.join(", "));
     let table = root.table("matrix")?.ok_or_else(|| root.error(missing()))?;
+    if let Some(key) = table.keys().find(|key| key.value == BACKEND.1) {
+        let problem = format!("found `backend` in `[matrix]`, expected the study's own key `{}`", BACKEND.2);
+        return Err(key.error(problem));
+    }
     let table = table.with_keys(&names)?;
     if table.keys().next().is_none() {
         let problem = format!("found an empty `[matrix]`, expected the factors {}", names.join(", "));

@@ -11,7 +11,7 @@ use model::error::Source;
 use model::network::Direction;
 use model::plan::{Cell, ClientGroup, Level, NamedWorkload, Plan, PlannedRun, ServerChain};
 use model::record::{LossCalibration, NetworkCalibration, RateCalibration, StreamCalibration};
-use model::{Network, Page, Pins, Variant};
+use model::{Backend, Network, Page, Pins, Variant};
 use report::{ConnectionTrace, Input, RequestTrace, RunTrace, Terminal};
 use serde_json::{Value, json};
 
@@ -138,6 +138,7 @@ fn plan() -> Plan {
                         level("workload", &workload.name),
                     ],
                     network: network_index,
+                    backend: Backend::default(),
                     clients: vec![ClientGroup {
                         group: 0,
                         node: "client".to_owned(),
@@ -248,7 +249,8 @@ fn calibrated(network: &Network) -> NetworkCalibration {
         }),
         loss: LossCalibration { sent: 10_000, lost: 97, expected: 100.0, deviation: 10.0 },
     };
-    NetworkCalibration { network: network.name.clone(), up: stream(&network.up), down: stream(&network.down) }
+    let (up, down) = (stream(&network.up), stream(&network.down));
+    NetworkCalibration { network: network.name.clone(), backend: Backend::default(), up, down }
 }
 
 fn cell_summary(plan: &Plan, cell: &Cell, random: &mut Random) -> CellSummary {

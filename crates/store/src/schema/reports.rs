@@ -1,7 +1,7 @@
 //! The columns of the tables `clients`, `servers` and `links`.
 
 use model::assignment::{ClientReport, WarmupCost};
-use model::record::{DirectionReport, LinkReport, ServerReport};
+use model::record::{DirectionReport, Lateness, LinkReport, ServerReport};
 
 use super::{Of, Row, of_columns};
 use crate::table::value::{Column, Value, flag, integer, maybe_integer, maybe_text, text, texts};
@@ -218,18 +218,24 @@ impl Row for Link {
                 |r: &Link| Value::Text(&r.is.link),
                 |r, v| v.to_text(&mut r.is.link),
             ),
+            text(
+                "backend",
+                "what emulated it: user-space or netem",
+                |r: &Link| Value::Text(r.is.backend.name()),
+                |r, v| v.to_named(&mut r.is.backend),
+            ),
             flag(
                 "realtime",
-                "whether the emulator ran with real-time priority",
+                "whether the emulator ran with real-time priority; false where the kernel emulates",
                 |r: &Link| Value::Flag(r.is.realtime),
                 |r, v| v.to_flag(&mut r.is.realtime),
             ),
-            integer(
+            maybe_integer(
                 "cpu_ns",
                 "ns",
-                "CPU time of the emulator's thread",
+                "CPU time of the emulator's thread; null where the kernel emulates",
                 |r: &Link| r.is.cpu_ns.into(),
-                |r, v| v.to(&mut r.is.cpu_ns),
+                |r, v| v.to_maybe(&mut r.is.cpu_ns),
             ),
         ]);
         columns.extend(direction_columns("up", |r| &r.is.up, |r| &mut r.is.up));
@@ -269,17 +275,6 @@ fn direction_columns(
             &mut d.lost_overload
         }),
         ("marked_count", "1", "frames that CoDel marked (CE) and did not drop", |d| &mut d.marked),
-        ("duplicated_count", "1", "copies of frames that the network was asked to make", |d| {
-            &mut d.duplicated
-        }),
-        ("reordered_count", "1", "frames that left after one that had passed the link behind them", |d| {
-            &mut d.reordered
-        }),
-        ("late_p50_ns", "ns", "how late frames left against their due time: median", |d| {
-            &mut d.lateness.p50_ns
-        }),
-        ("late_p99_ns", "ns", "how late frames left: 99th percentile", |d| &mut d.lateness.p99_ns),
-        ("late_max_ns", "ns", "how late frames left: largest", |d| &mut d.lateness.max_ns),
     ];
     let column = |&(name, unit, meaning, field): &Number| {
         integer(
@@ -290,5 +285,62 @@ fn direction_columns(
             move |r, v| v.to(field(write(r))),
         )
     };
-    NUMBERS.iter().map(column).collect()
+    NUMBERS.iter().map(column).chain(measured_columns(way, read, write)).collect()
+}
+
+/// What not every backend measures.
+fn measured_columns(
+    way: &str,
+    read: fn(&Link) -> &DirectionReport,
+    write: fn(&mut Link) -> &mut DirectionReport,
+) -> Vec<Column<Link>> {
+    type Count = (&'static str, &'static str, fn(&mut DirectionReport) -> &mut Option<u64>);
+    const COUNTS: &[Count] = &[
+        (
+            "duplicated_count",
+            "copies of frames that the network was asked to make; null where not counted",
+            |d| &mut d.duplicated,
+        ),
+        (
+            "reordered_count",
+            "frames that left after one that had passed the link behind them; null where not counted",
+            |d| &mut d.reordered,
+        ),
+    ];
+    type Time = (&'static str, &'static str, fn(&mut Lateness) -> &mut u64);
+    const TIMES: &[Time] = &[
+        (
+            "late_p50_ns",
+            "how late frames left against their due time: median; null where not measured",
+            |l| &mut l.p50_ns,
+        ),
+        ("late_p99_ns", "how late frames left: 99th percentile; null where not measured", |l| &mut l.p99_ns),
+        ("late_max_ns", "how late frames left: largest; null where not measured", |l| &mut l.max_ns),
+    ];
+    let counts = COUNTS.iter().map(|&(name, meaning, field)| {
+        maybe_integer(
+            &format!("{way}_{name}"),
+            "1",
+            meaning,
+            move |r: &Link| (*field(&mut read(r).clone())).into(),
+            move |r, v| v.to_maybe(field(write(r))),
+        )
+    });
+    let times = TIMES.iter().map(|&(name, meaning, field)| {
+        maybe_integer(
+            &format!("{way}_{name}"),
+            "ns",
+            meaning,
+            move |r: &Link| read(r).lateness.clone().map(|mut lateness| *field(&mut lateness)).into(),
+            move |r, v| {
+                let mut found = None;
+                v.to_maybe(&mut found)?;
+                if let Some(found) = found {
+                    *field(write(r).lateness.get_or_insert_default()) = found;
+                }
+                Ok(())
+            },
+        )
+    });
+    counts.chain(times).collect()
 }

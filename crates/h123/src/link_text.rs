@@ -1,0 +1,35 @@
+//! What an emulated link did, in words.
+
+use std::fmt::Write;
+
+use model::record::{DirectionReport, LinkReport};
+use model::units;
+
+/// What a link did, in a line.
+pub(crate) fn link_in_words(report: &LinkReport) -> String {
+    let direction = |way: &str, direction: &DirectionReport| {
+        let mut text = format!("{way} {} packets", direction.packets_in);
+        let lost = [
+            (direction.lost_configured, "lost"),
+            (direction.lost_outage, "lost in outages"),
+            (direction.lost_queue, "dropped by the full queue"),
+            (direction.lost_codel, "dropped by CoDel"),
+            (direction.lost_overload, "lost by an emulator that could not keep up"),
+        ];
+        for (packets, why) in lost.into_iter().filter(|(packets, _)| *packets > 0) {
+            let _ = write!(text, ", {packets} {why}");
+        }
+        text
+    };
+    if report.up.packets_in + report.down.packets_in == 0 {
+        return format!("{}: no packets", report.link);
+    }
+    let late_ns =
+        [&report.up, &report.down].into_iter().filter_map(|way| Some(way.lateness.as_ref()?.p99_ns));
+    #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
+    let late = late_ns.max().map_or("by the kernel, which does not tell how late".to_owned(), |ns| {
+        format!("99 of 100 packets at most {} late", units::format_duration_ns(ns as f64))
+    });
+    let (up, down) = (direction("up", &report.up), direction("down", &report.down));
+    format!("{}: {up}; {down}; {late}", report.link)
+}
