@@ -174,13 +174,14 @@ fn one_way(backend: Backend, figure: &str, packets_per_s: u32, bytes: usize, tar
     let at = |permille: usize| errors_ns.get(errors_ns.len() * permille / 1000).copied().unwrap_or(u64::MAX);
     let emulator = report.map_or(String::new(), |report| {
         format!(
-            "; emulator: {} ns of CPU per packet, lateness p99 {:.1} µs, real-time: {}",
+            "; {} came out of the link; emulator: {} ns of CPU per packet, lateness p99 {:.1} µs, real-time: {}",
+            report.up.packets_out,
             report.cpu_ns.unwrap_or(0) / u64::from(count),
             report.up.lateness.unwrap_or_default().p99_ns as f64 / 1e3,
             report.realtime
         )
     });
-    let besides = format!("{} of {count} packets arrived{emulator}", errors_ns.len());
+    let besides = format!("{} of {count} packets were read{emulator}", errors_ns.len());
     for (name, permille, target_ns) in [("p50", 500, targets_ns[0]), ("p99", 990, targets_ns[1])] {
         let target = if target_ns == u64::MAX { String::new() } else { format!("{} µs", target_ns / 1000) };
         let found = format!("{:.1} µs", at(permille) as f64 / 1e3);
@@ -241,11 +242,13 @@ fn flow(backend: Backend, congestion_control: CongestionControl, bits_per_s: u64
 fn costs(before: &LinkReport, after: &LinkReport, took_s: f64) -> String {
     let packets = |report: &LinkReport| report.up.packets_in + report.down.packets_in;
     let cpu_ns = after.cpu_ns.unwrap_or(0) - before.cpu_ns.unwrap_or(0);
+    let lateness = after.down.lateness.clone().unwrap_or_default();
     format!(
-        "emulator: {} ns of CPU per packet, {:.0} % of a CPU, lateness p99 {} µs; lost: {} queue, {} overload",
+        "emulator: {} ns of CPU per packet, {:.0} % of a CPU, lateness p50 {} µs, p99 {} µs; lost: {} queue, {} overload",
         cpu_ns / (packets(after) - packets(before)).max(1),
         cpu_ns as f64 / took_s / 1e7,
-        after.down.lateness.clone().unwrap_or_default().p99_ns / 1000,
+        lateness.p50_ns / 1000,
+        lateness.p99_ns / 1000,
         after.down.lost_queue,
         after.up.lost_overload + after.down.lost_overload
     )
@@ -272,11 +275,14 @@ fn packets(packets_per_s: u32) {
     let took = began.elapsed().as_secs_f64();
     std::thread::sleep(Duration::from_millis(200));
     let report = lab.reports().unwrap().remove(0);
+    let lateness = report.up.lateness.clone().unwrap_or_default();
     let besides = format!(
-        "{} of {sent} packets came through in {took:.2} s; emulator: {} ns of CPU per packet, lateness p99 {} µs",
+        "{} of {sent} packets came through in {took:.2} s; emulator: {} ns of CPU per packet, lateness p50 {} µs, \
+         p99 {} µs",
         report.up.packets_out,
         report.cpu_ns.unwrap_or(0) / sent.max(1),
-        report.up.lateness.unwrap_or_default().p99_ns / 1000
+        lateness.p50_ns / 1000,
+        lateness.p99_ns / 1000
     );
     let found = format!("{} lost", sent - report.up.packets_out);
     row(&format!("{packets_per_s} packets/s"), &found, "0 lost", &besides);

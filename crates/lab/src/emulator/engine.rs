@@ -13,7 +13,7 @@ use super::capture::{Tap, comment_on};
 use super::clock::{WallClock, monotonic_ns, thread_cpu_ns};
 use super::histogram::Histogram;
 use super::port::{BATCH, Port};
-use super::spin::{Lead, Spin};
+use super::spin::{Gathering, Lead, Spin};
 use crate::error::LabError;
 
 /// At most so many frames are taken from a ring before what is due is released.
@@ -47,6 +47,7 @@ pub(super) struct Engine {
     wall_clock: WallClock,
     spin: Spin,
     lead: Lead,
+    gathering: Gathering,
     spare: Vec<Vec<u8>>,
     longest_frame_bytes: usize,
     /// The length of a frame that was too long; nothing is forwarded from then on.
@@ -86,6 +87,7 @@ impl Engine {
             wall_clock: WallClock::new(),
             spin: Spin::default(),
             lead: Lead::default(),
+            gathering: Gathering::default(),
             spare: Vec::with_capacity(SPARE_FRAMES),
             longest_frame_bytes: mtu_bytes as usize + ETHERNET_HEADER_BYTES,
             too_long: None,
@@ -174,9 +176,12 @@ impl Engine {
                 bytes.clear();
                 bytes.extend_from_slice(frame.bytes);
                 // Whatever the wall clock did: it came after the ring was last empty and before now.
-                let arrival_ns = wall_clock
-                    .to_monotonic_ns(frame.seconds, frame.nanoseconds)
-                    .clamp(line.emptied_ns.min(now_ns), monotonic_ns());
+                let mut arrival_ns = wall_clock.to_monotonic_ns(frame.seconds, frame.nanoseconds);
+                if arrival_ns > now_ns {
+                    // Since the ring was first looked at; the clock is asked for those alone.
+                    arrival_ns = arrival_ns.min(monotonic_ns());
+                }
+                let arrival_ns = arrival_ns.max(line.emptied_ns.min(now_ns));
                 line.handle_frame(arrival_ns, Frame(bytes));
                 let mut comment = None;
                 let number = line.path.counters().packets_in;
@@ -219,6 +224,7 @@ impl Engine {
             let sent = port.send(line.batch.iter().map(|(_, frame)| frame.0.as_slice()));
             let sent_ns = monotonic_ns();
             line.record(sent, sent_ns);
+            self.gathering.handle_released(line.batch.len(), sent_ns);
             self.lead.handle_sent(line.batch.len(), sent_ns - now_ns);
             if let Some(tap) = &mut self.tap {
                 line.batch[..sent].iter().for_each(|(_, frame)| tap.received(1 - side, sent_ns, &frame.0));
@@ -240,6 +246,10 @@ impl Engine {
             return self.poll(None, true);
         };
         let due_ns = due_ns.saturating_sub(self.lead.ns());
+        let gathering_ns = self.gathering.wait_ns();
+        if gathering_ns > 0 {
+            return self.gather(now_ns, due_ns.saturating_add(gathering_ns));
+        }
         let (sleep_ns, spin_ns) = self.spin.plan(now_ns, due_ns);
         if sleep_ns > 0 {
             // Nothing that comes in from now on is due before the shortest delay has passed.
@@ -259,6 +269,17 @@ impl Engine {
             self.spin.handle_spin(now_ns, monotonic_ns());
         }
         false
+    }
+
+    /// Sleeps until some frames are due; returns whether a command may wait.
+    fn gather(&self, now_ns: u64, until_ns: u64) -> bool {
+        // Frames that come in meanwhile wait in the ring, with the time of their arrival; none is due before the shortest
+        // delay has passed.
+        let quiet_ns = self.lines.iter().map(|line| line.path.least_delay_ns()).min().unwrap_or(0) / 2;
+        let longest_ns = quiet_ns.min(BUSY_SLEEP_NS);
+        let wakes_on_frames = longest_ns == 0;
+        let left_ns = until_ns.saturating_sub(now_ns);
+        self.poll(Some(if wakes_on_frames { left_ns } else { left_ns.min(longest_ns) }), wakes_on_frames)
     }
 
     /// Sleeps for at most so long; returns whether the bell rings.

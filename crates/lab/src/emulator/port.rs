@@ -10,8 +10,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How many frames the ring holds: 25 ms of full frames at 1 Gbit/s.
-const RING_FRAMES: u32 = 2048;
+/// How many frames the ring holds: 50 ms of full frames at 1 Gbit/s.
+const RING_FRAMES: u32 = 4096;
 const BLOCK_BYTES: u32 = 1 << 17;
 /// How many frames one system call sends.
 pub(crate) const BATCH: usize = 64;

@@ -78,6 +78,46 @@ impl Lead {
     }
 }
 
+/// How long releases may be gathered. At some ten thousand packets per second a wake-up for each takes a whole CPU from
+/// client and server, who then are what is measured; there, frames leave in small batches, as a network card that
+/// moderates its interrupts delivers them.
+#[derive(Debug)]
+pub(super) struct Gathering {
+    /// Moving average of the time between frames, in nanoseconds.
+    gap_ns: u64,
+    last_ns: u64,
+}
+
+impl Default for Gathering {
+    fn default() -> Self {
+        Gathering { gap_ns: Self::LONGEST_GAP_NS, last_ns: 0 }
+    }
+}
+
+impl Gathering {
+    /// Frames that follow each other faster are gathered: more than 25 000 per second, both directions together.
+    const GAP_NS: u64 = 40_000;
+    /// No frame waits longer for others.
+    const WAIT_NS: u64 = 50_000;
+    /// Longer gaps count as this, so that a burst after a silence is noticed soon.
+    const LONGEST_GAP_NS: u64 = 400_000;
+
+    /// So many frames were released at `now_ns`.
+    pub(super) fn handle_released(&mut self, frames: usize, now_ns: u64) {
+        let frames = frames as u64;
+        if let Some(gap_ns) = now_ns.saturating_sub(self.last_ns).checked_div(frames) {
+            let weight = frames.min(16);
+            self.gap_ns = (self.gap_ns * (64 - weight) + gap_ns.min(Self::LONGEST_GAP_NS) * weight) / 64;
+            self.last_ns = now_ns;
+        }
+    }
+
+    /// How much later than the next frame is due the loop may look after it.
+    pub(super) const fn wait_ns(&self) -> u64 {
+        if self.gap_ns < Self::GAP_NS { Self::WAIT_NS } else { 0 }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,6 +145,26 @@ mod tests {
         assert_eq!(spin.plan(start_ns, start_ns + 1_000), (1_000, 0), "no budget: sleep");
         let later_ns = start_ns + BUDGET_DIVISOR * margin_ns;
         assert_eq!(spin.plan(later_ns, later_ns + 1_000), (0, 1_000));
+    }
+
+    #[test]
+    fn only_many_frames_are_gathered() {
+        let mut gathering = Gathering::default();
+        let mut now_ns = 0;
+        let mut pass = |gathering: &mut Gathering, count: u64, frames: usize, gap_ns: u64| {
+            for _ in 0..count {
+                now_ns += gap_ns * frames as u64;
+                gathering.handle_released(frames, now_ns);
+            }
+            gathering.wait_ns()
+        };
+        assert_eq!(pass(&mut gathering, 0, 1, 0), 0, "nothing yet");
+        // 10 000 per second, then 100 Mbit/s of full frames with their acknowledgements.
+        assert_eq!(pass(&mut gathering, 1000, 1, 100_000), 0);
+        assert_eq!(pass(&mut gathering, 1000, 1, 80_000), 0);
+        assert_eq!(pass(&mut gathering, 300, 1, 8_000), Gathering::WAIT_NS, "1 Gbit/s");
+        assert_eq!(pass(&mut gathering, 300, 12, 8_000), Gathering::WAIT_NS, "and goes on in batches");
+        assert_eq!(pass(&mut gathering, 8, 1, 10_000_000), 0, "and then a few");
     }
 
     #[test]
