@@ -7,6 +7,7 @@ mod cross;
 mod exit;
 mod known_answers;
 mod lab_cross;
+mod lab_names;
 mod lab_servers;
 mod library;
 mod link_text;
@@ -54,6 +55,8 @@ enum Command {
     Report(commands::report::ReportArgs),
     Servers(commands::servers::ServersArgs),
     Doctor(commands::doctor::DoctorArgs),
+    #[command(hide = true)]
+    Names(commands::names::NamesArgs),
 }
 
 fn main() -> ExitCode {
@@ -96,6 +99,7 @@ fn dispatch(command: &Command) -> Result<Exit> {
         Command::Plan(args) => commands::plan::run(args),
         Command::Report(args) => commands::report::run(args),
         Command::Servers(args) => commands::servers::run(args),
+        Command::Names(args) => commands::names::run(args),
         Command::Doctor(args) => commands::doctor::run(args),
     }
 }

@@ -13,6 +13,7 @@ use crate::units::NANOS_PER_S;
 use crate::variant::Variant;
 
 mod moves;
+mod names;
 mod resolve;
 mod routes;
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! `h123 lab`: any command inside an emulated network.
 
 use std::ffi::OsString;
-use std::fmt::Write;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
@@ -14,16 +13,17 @@ use anyhow::{Context, Result};
 use clap::Args;
 use drive::Adapter;
 use lab::registry::{self, Listed, Registration};
-use lab::{Input, Lab, LabError, LabSpec, Node, OwnFile, Process, Program, Terminal};
+use lab::{Input, Lab, LabError, LabSpec, Node, Process, Program, Terminal};
 use model::plan::DIRECT;
-use model::topology::{CrossTraffic, Role};
+use model::topology::CrossTraffic;
 use model::{Backend, Pins, Topology};
 use rustix::event::{PollFd, PollFlags};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::exit::{Exit, UsageError};
 use crate::lab_cross as cross;
-use crate::lab_servers::{Kitchen, V6_SUFFIX, Wanted, addresses_of};
+use crate::lab_names;
+use crate::lab_servers::{Kitchen, Wanted, addresses_of};
 use crate::library::{network_of, topology_of};
 use crate::link_text::link_in_words;
 use crate::pcap::Pcap;
@@ -49,6 +49,7 @@ Examples:
   h123 lab north-carolina -- ping -c 3 server
   h123 lab north-carolina --serve -- sh -c 'curl --cacert $H123_CA https://server:8442/small/'
   h123 lab dsl --serve nginx -- bash
+  h123 lab dsl --serve --dns 20ms -- sh -c '$H123 trace https://server:8443/small/ --cacert $H123_CA'
   h123 lab campus --node client -- ping -c 3 web-server
   h123 lab proxied --network proxy-server=tokyo --serve -- bash
   h123 lab shared --cross --serve -- curl --output /dev/null http://server:8080/bytes/1000000
@@ -83,6 +84,9 @@ pub(crate) struct LabArgs {
     /// Start a server from servers/ in the node `server`, or in another as NODE=SERVER; without a value the origin
     #[arg(long, value_name = "[NODE=]SERVER", num_args = 0..=1, default_missing_value = "origin")]
     serve: Vec<String>,
+    /// Resolve names over DNS, by a name server that is so far away, such as 20ms, in place of /etc/hosts
+    #[arg(long, value_name = "RTT")]
+    dns: Option<String>,
     /// Decides which packets are lost
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -116,20 +120,17 @@ pub(crate) fn run(args: &LabArgs) -> Result<Exit> {
     let Some(name) = &args.name else {
         return if args.clean { clean() } else { list() };
     };
-    let topology = match name.as_str() {
+    let mut topology = match name.as_str() {
         DIRECT => None,
         name => Some(changed(topology_of(name)?, &args.network)?),
     };
-    let known: Vec<&str> = match &topology {
-        Some(topology) => topology.nodes.iter().map(|node| node.name.as_str()).collect(),
-        None => vec!["client", "server"],
+    let known: Vec<String> = match &topology {
+        Some(topology) => topology.nodes.iter().map(|node| node.name.clone()).collect(),
+        None => ["client", "server"].map(str::to_owned).into(),
     };
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
     let node = args.node.clone().unwrap_or_else(|| default_node(&known).to_owned());
     let mut servers = args.serve.iter().map(|text| Wanted::read(text)).collect::<Result<Vec<_>>>()?;
-    let cross = if args.cross { cross::flows(name, topology.as_ref())? } else { &[] };
-    if let Some(topology) = &topology {
-        cross::add_servers(topology, cross, &mut servers)?;
-    }
     let beside = args.also.iter().map(|text| beside(text)).collect::<Result<Vec<_>>>()?;
     for node in [node.as_str()]
         .into_iter()
@@ -137,6 +138,15 @@ pub(crate) fn run(args: &LabArgs) -> Result<Exit> {
         .chain(beside.iter().map(|(node, _)| node.as_str()))
     {
         check_node(node, &known)?;
+    }
+    if let Some(rtt) = &args.dns {
+        let asking: Vec<&str> =
+            [node.as_str()].into_iter().chain(beside.iter().map(|(node, _)| node.as_str())).collect();
+        lab_names::add(topology.as_mut(), rtt, &asking)?;
+    }
+    let cross = if args.cross { cross::flows(name, topology.as_ref())? } else { &[] };
+    if let Some(topology) = &topology {
+        cross::add_servers(topology, cross, &mut servers)?;
     }
     check_backend(args, topology.as_ref())?;
     if args.describe {
@@ -212,6 +222,10 @@ fn run_inside(args: &LabArgs, name: &str, topology: Option<&Topology>, inside: I
     if let Some(topology) = topology {
         beside.extend(cross::commands(topology, cross, servers, &running)?);
     }
+    let _names = match topology.filter(|_| args.dns.is_some()) {
+        Some(topology) => Some(lab_names::start(&lab, topology, registration.folder(), servers, &running)?),
+        None => None,
+    };
     if let Some(pcap) = &pcap {
         lab.begin_capture(&pcap.file)?;
     }
@@ -236,13 +250,7 @@ fn run_inside(args: &LabArgs, name: &str, topology: Option<&Topology>, inside: I
     }
     command.env = environment(node);
     let exit = run_command(node_of(&lab, node)?, command)?;
-    for ((node, shell_command), process) in beside.iter().zip(&others) {
-        if let Some(failed) = process.wait_timeout(Duration::ZERO)?.filter(|exit| !exit.status.success()) {
-            let text =
-                format!("h123: --also {node}={shell_command}: ended before the command ({})", failed.status);
-            note(args.quiet, &text);
-        }
-    }
+    note_ended(&beside, &others, args.quiet)?;
     drop(others);
     lab.end_capture()?;
     for report in lab.reports()? {
@@ -266,11 +274,21 @@ fn build(args: &LabArgs, topology: Option<&Topology>, pins: &Pins) -> Result<Lab
     lab::probe().emulation().and_then(|_| lab::enter())?;
     let (seed, backend) = (args.seed, args.backend);
     let lab = Lab::build(LabSpec { topology, pins, seed, emulator_cpu: None, backend })?;
-    let table = hosts(topology);
-    for node in lab.nodes() {
-        node.cover_files(vec![OwnFile { path: "/etc/hosts".into(), text: table.clone() }])?;
-    }
+    lab_names::cover_files(&lab, topology)?;
     Ok(lab)
+}
+
+/// Says which of the commands beside failed before the command ended.
+fn note_ended(beside: &[(String, String)], processes: &[Process], quiet: bool) -> Result<()> {
+    for ((node, shell_command), process) in beside.iter().zip(processes) {
+        if let Some(failed) = process.wait_timeout(Duration::ZERO)?.filter(|exit| !exit.status.success()) {
+            note(
+                quiet,
+                &format!("h123: --also {node}={shell_command}: ended before the command ({})", failed.status),
+            );
+        }
+    }
+    Ok(())
 }
 
 /// What `direct` is.
@@ -315,20 +333,6 @@ fn check_node(found: &str, known: &[&str]) -> Result<()> {
 
 fn node_of<'l>(lab: &'l Lab, name: &str) -> Result<&'l Node> {
     lab.node(name).with_context(|| format!("the lab was built without its node `{name}`"))
-}
-
-/// The lab's /etc/hosts.
-fn hosts(topology: &Topology) -> String {
-    let mut text = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n".to_owned();
-    for node in topology.nodes.iter().filter(|node| node.role != Role::Switch) {
-        if let Some(v4) = node.address_v4() {
-            let _ = writeln!(text, "{v4} {}", node.name);
-        }
-        if let Some(v6) = node.address_v6() {
-            let _ = writeln!(text, "{v6} {}{V6_SUFFIX}", node.name);
-        }
-    }
-    text
 }
 
 fn start_servers<'l>(

@@ -19,6 +19,7 @@ mod load_protocols;
 mod load_rows;
 mod load_tls;
 mod loops;
+mod names;
 mod nginx;
 mod other_tools;
 mod permissions;

@@ -213,7 +213,7 @@ fn are_joined(topology: &Topology, switches: [usize; 2]) -> bool {
     }
 }
 
-fn add_interface(topology: &mut Topology, node: usize) -> Port {
+pub(super) fn add_interface(topology: &mut Topology, node: usize) -> Port {
     let number: usize = topology.nodes.iter().map(|node| node.interfaces.len()).sum::<usize>() + 1;
     let [.., high, low] = number.to_be_bytes();
     let interfaces = &mut topology.nodes[node].interfaces;
@@ -383,12 +383,12 @@ fn automatic(is_v4: bool, segment: usize, host: usize) -> (IpAddr, u8) {
     }
 }
 
-const fn automatic_v4(segment: u8, host: u8) -> (Ipv4Addr, u8) {
+pub(super) const fn automatic_v4(segment: u8, host: u8) -> (Ipv4Addr, u8) {
     let bits = ((segment as u32) << 8) | host as u32;
     (Ipv4Addr::from_bits(AUTOMATIC_V4.to_bits() | bits), PREFIX_V4)
 }
 
-const fn automatic_v6(segment: u8, host: u8) -> (Ipv6Addr, u8) {
+pub(super) const fn automatic_v6(segment: u8, host: u8) -> (Ipv6Addr, u8) {
     let bits = ((segment as u128) << 64) | host as u128;
     (Ipv6Addr::from_bits(AUTOMATIC_V6.to_bits() | bits), PREFIX_V6)
 }

@@ -339,3 +339,33 @@ fn cross_traffic_has_a_way() {
         assert!(error.contains(expected), "{error}\nshould say {expected}");
     }
 }
+
+#[test]
+fn a_name_server_stands_beside_those_who_ask() {
+    let mut campus = parse(CAMPUS).unwrap();
+    let before = campus.clone();
+    let far = Network { name: "dns".to_owned(), ..Network::default() };
+    campus.add_name_server("names", &[0, 4], Some(&far)).unwrap();
+    let names = &campus.nodes[5];
+    let addresses: Vec<String> = names
+        .interfaces
+        .iter()
+        .map(|port| format!("{} {}", port.v4.unwrap().0, port.v6.unwrap().0))
+        .collect();
+    // The automatic IPv6 networks 0 and 1 are taken, and a network is free in both families or not at all.
+    assert_eq!(addresses, ["10.123.2.53 fd12:3123:123:2::35", "10.123.3.53 fd12:3123:123:3::35"]);
+    assert_eq!(campus.nodes[0].address_v4(), before.nodes[0].address_v4(), "others reach it as before");
+    assert_eq!(campus.way(), before.way());
+    assert_eq!(routes(&campus, "client")[1], "10.123.2.0/24 from 10.123.2.1");
+    assert_eq!(&routes(&campus, "client")[2..], routes(&before, "client"));
+    assert_eq!(routes(&campus, "router"), routes(&before, "router"), "it knows nothing of it");
+    let port = &campus.nodes[4].interfaces[1];
+    assert_eq!(
+        (port.name.as_str(), port.neighbours[0]),
+        ("eth1", ("10.123.3.53".parse().unwrap(), names.interfaces[1].mac))
+    );
+    let links: Vec<&str> = campus.links.iter().skip(4).map(|link| link.name.as_str()).collect();
+    assert_eq!(links, ["client-names", "video-server-names"]);
+    assert!(campus.add_name_server("names", &[0], None).unwrap_err().contains("found the node `names`"));
+    assert!(campus.add_name_server("other", &[2], None).unwrap_err().contains("found the switch `switch`"));
+}

@@ -1,0 +1,220 @@
+//! A name server in a lab that somebody uses by hand: a node of its own, so far from those who ask as `--dns` says.
+
+use std::fmt::Write;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use drive::{Adapter, RunningServer};
+use lab::{Lab, OwnFile, Process, Program};
+use model::network::Direction;
+use model::topology::{Role, TopologyNode};
+use model::{Network, Topology, Variant, units};
+use names::{Config, Host, PORT, Service};
+
+use crate::exit::UsageError;
+use crate::lab_servers::{V6_SUFFIX, Wanted};
+
+/// The node of the name server.
+pub(crate) const NODE: &str = "names";
+/// What clients prefer, and how it is called in ALPN where that is announced.
+const ANNOUNCED: [(Variant, &str); 3] =
+    [(Variant::H3, "h3"), (Variant::H2, "h2"), (Variant::H1s, "http/1.1")];
+const SWITCH_FILE: &str = "/etc/nsswitch.conf";
+
+/// Adds the name server to the topology, linked to those nodes that ask it.
+///
+/// # Errors
+/// Nothing is emulated, the round trip is no duration, or the topology has no room for it.
+pub(crate) fn add(topology: Option<&mut Topology>, rtt: &str, nodes: &[&str]) -> Result<()> {
+    let usage = |problem: String| UsageError(format!("--dns: {problem}"));
+    let Some(topology) = topology else {
+        return Err(
+            usage("found no nodes in `direct`, expected a network or another topology".to_owned()).into()
+        );
+    };
+    let rtt_ns = units::parse_duration_ns(rtt).map_err(usage)?;
+    let mut linked: Vec<usize> = Vec::new();
+    for node in nodes.iter().filter_map(|node| topology.position(node)) {
+        if !linked.contains(&node) {
+            linked.push(node);
+        }
+    }
+    let direction = |delay_ns| Direction { delay_ns, ..Direction::default() };
+    let network = Network {
+        name: "dns".to_owned(),
+        title: "The way to the name server".to_owned(),
+        source: "--dns".to_owned(),
+        up: direction(rtt_ns / 2),
+        down: direction(rtt_ns - rtt_ns / 2),
+        timeline: Vec::new(),
+    };
+    let network = (rtt_ns > 0).then_some(&network);
+    topology.add_name_server(NODE, &linked, network).map_err(usage)?;
+    Ok(())
+}
+
+/// Gives every node its names: in a file, or from the name server where it has a link to one.
+///
+/// # Errors
+/// A file to cover is not there, or the kernel refuses.
+pub(crate) fn cover_files(lab: &Lab, topology: &Topology) -> Result<()> {
+    let table = table(topology);
+    for node in lab.nodes() {
+        let found = files(topology, node.name());
+        let table = || vec![OwnFile { path: "/etc/hosts".into(), text: table.clone() }];
+        node.cover_files(found.unwrap_or_else(table))?;
+    }
+    Ok(())
+}
+
+/// The files that make a node ask the name server and nobody else; `None` where it has no link to one.
+fn files(topology: &Topology, node: &str) -> Option<Vec<OwnFile>> {
+    let server = &topology.nodes[topology.position(NODE)?];
+    let own = &topology.nodes[topology.position(node)?];
+    let is_beside = |address: IpAddr| {
+        own.interfaces.iter().flat_map(|port| &port.neighbours).any(|(known, _)| *known == address)
+    };
+    let mut addresses = server.interfaces.iter().filter_map(|port| Some(port.v4?.0));
+    let address = addresses.find(|address| is_beside((*address).into()))?;
+    let mut files = vec![
+        OwnFile {
+            path: "/etc/hosts".into(),
+            text: "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n".to_owned(),
+        },
+        // Names without a dot are asked as they are.
+        OwnFile {
+            path: "/etc/resolv.conf".into(),
+            text: format!("nameserver {address}\nsearch .\noptions ndots:0\n"),
+        },
+    ];
+    // Another service of the machine's would be asked in place of DNS, or before it.
+    if let Ok(text) = fs::read_to_string(SWITCH_FILE) {
+        files.push(OwnFile { path: SWITCH_FILE.into(), text: only_dns(&text) });
+    }
+    Some(files)
+}
+
+/// The name service switch (nsswitch.conf(5)) with `hosts: files dns`.
+fn only_dns(text: &str) -> String {
+    let others = text.lines().filter(|line| !line.trim_start().starts_with("hosts:"));
+    others.chain(["hosts: files dns"]).flat_map(|line| [line, "\n"]).collect()
+}
+
+/// Starts the name server, which knows every node and every server that runs, and waits until it listens.
+///
+/// # Errors
+/// The disk refuses, or it does not come up: its last words.
+pub(crate) fn start(
+    lab: &Lab,
+    topology: &Topology,
+    folder: &Path,
+    servers: &[(Wanted, Adapter)],
+    running: &[RunningServer<'_>],
+) -> Result<Process> {
+    let node = lab.node(NODE).context("the lab was built without its name server")?;
+    let own = topology.nodes.iter().find(|node| node.name == NODE).context("no name server was added")?;
+    let has_ipv6 = node.addresses().v6.is_some();
+    let config = Config { listen: listen(own, has_ipv6), hosts: hosts(topology, has_ipv6, servers, running) };
+    let (file, log) = (folder.join("names.json"), folder.join("names.log"));
+    let context = || format!("cannot write {}", file.display());
+    fs::write(&file, serde_json::to_vec(&config)?).with_context(context)?;
+    let messages = fs::File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
+    let program = Program::new(std::env::current_exe().context("this program's own path is not known")?)
+        .args(["names".as_ref(), "--config".as_ref(), file.as_os_str()])
+        .stdout(lab::Output::Pipe)
+        .stderr(lab::Output::File(messages));
+    let mut process = node.spawn(program)?;
+    let stdout = process.take_stdout().context("the name server has no standard output")?;
+    // It says a line when it listens, or ends and says why in its log.
+    let mut line = String::new();
+    BufReader::new(stdout).read_line(&mut line).context("the name server cannot be heard")?;
+    if line.trim() != crate::commands::names::READY {
+        let words = fs::read_to_string(&log).unwrap_or_default();
+        bail!("the name server did not come up; its last words: {}", words.trim());
+    }
+    Ok(process)
+}
+
+fn listen(own: &TopologyNode, has_ipv6: bool) -> Vec<SocketAddr> {
+    let v4 = own.interfaces.iter().filter_map(|port| Some(IpAddr::from(port.v4?.0)));
+    let v6 = own.interfaces.iter().filter_map(|port| Some(IpAddr::from(port.v6?.0)));
+    v4.chain(v6.filter(|_| has_ipv6)).map(|address| SocketAddr::new(address, PORT)).collect()
+}
+
+/// The lab's /etc/hosts.
+fn table(topology: &Topology) -> String {
+    let mut text = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n".to_owned();
+    for node in topology.nodes.iter().filter(|node| node.role != Role::Switch) {
+        if let Some(v4) = node.address_v4() {
+            let _ = writeln!(text, "{v4} {}", node.name);
+        }
+        if let Some(v6) = node.address_v6() {
+            let _ = writeln!(text, "{v6} {}{V6_SUFFIX}", node.name);
+        }
+    }
+    text
+}
+
+fn hosts(
+    topology: &Topology,
+    has_ipv6: bool,
+    servers: &[(Wanted, Adapter)],
+    running: &[RunningServer<'_>],
+) -> Vec<Host> {
+    let mut hosts = Vec::new();
+    for node in topology.nodes.iter().filter(|node| node.role != Role::Switch) {
+        let v4 = node.address_v4().map(IpAddr::from);
+        let v6 = node.address_v6().map(IpAddr::from).filter(|_| has_ipv6);
+        // Servers listen at the IPv4 address; clients would try IPv6 first and be refused.
+        let has_server = servers.iter().any(|(wanted, _)| wanted.node == node.name);
+        let here = servers.iter().zip(running).filter(|((wanted, _), _)| wanted.node == node.name);
+        let services = here.flat_map(|(_, server)| {
+            ANNOUNCED.iter().filter_map(|(variant, alpn)| {
+                let port = server.target(*variant)?.address.port();
+                Some(Service { alpn: (*alpn).to_owned(), port })
+            })
+        });
+        hosts.push(Host {
+            name: node.name.clone(),
+            addresses: v4.into_iter().chain(v6.filter(|_| !has_server)).collect(),
+            services: services.collect(),
+        });
+        if let Some(v6) = v6 {
+            let name = format!("{}{V6_SUFFIX}", node.name);
+            hosts.push(Host { name, addresses: vec![v6], services: Vec::new() });
+        }
+    }
+    hosts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_switch_asks_files_and_dns() {
+        let found =
+            only_dns("passwd: files systemd\nhosts: files resolve [!UNAVAIL=return] dns\nnetworks: files\n");
+        assert_eq!(found, "passwd: files systemd\nnetworks: files\nhosts: files dns\n");
+    }
+
+    #[test]
+    fn those_who_ask_are_linked_and_others_are_not() {
+        let mut pair = Topology::pair(&Network::default());
+        add(Some(&mut pair), "20ms", &["client", "client"]).unwrap();
+        assert_eq!(pair.links.len(), 2);
+        assert_eq!(pair.links[1].name, "client-names");
+        assert_eq!(pair.links[1].network.as_ref().unwrap().rtt_ns(), 20_000_000);
+        let files = files(&pair, "client").unwrap();
+        assert!(files[1].text.starts_with("nameserver 10.123.1.53\n"), "{files:?}");
+        assert!(super::files(&pair, "server").is_none());
+        let error = add(Some(&mut pair), "20ms", &["client"]).unwrap_err();
+        assert!(error.to_string().contains("--dns: found the node `names`"), "{error}");
+        let error = add(Some(&mut Topology::pair(&Network::default())), "20", &["client"]).unwrap_err();
+        assert!(error.to_string().starts_with("--dns: found `20`"), "{error}");
+        assert!(add(None, "20ms", &["client"]).unwrap_err().to_string().contains("`direct`"));
+    }
+}

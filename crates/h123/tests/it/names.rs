@@ -1,0 +1,174 @@
+//! The lab's name server, asked by the system's resolver, by curl, by the tool itself, and by a client of the tests' own.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
+use std::process::Command;
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use hickory_proto::op::{Message, Query};
+use hickory_proto::rr::{Name, RecordType};
+
+use crate::permissions::user_command;
+use crate::tool::{Ended, H123, folder, machine, repository};
+
+/// What [`asked_from_inside`] asks, as `NAME TYPE` with semicolons between.
+const QUESTIONS: &str = "H123_TEST_QUESTIONS";
+
+fn lab(args: &[&str]) -> Ended {
+    let files = folder();
+    let mut command = Command::new(H123);
+    command.arg("lab").args(args).env("TMPDIR", files.path()).current_dir(repository());
+    Ended::of(command.output().unwrap())
+}
+
+/// Asks questions in a lab, as `NAME TYPE`; the answers as `NAME TYPE: DATA`, and the code where there is none.
+fn ask(lab_args: &[&str], questions: &str) -> (Vec<String>, Ended) {
+    let probe = std::env::current_exe().unwrap();
+    let script = format!(
+        "{QUESTIONS}='{questions}' exec {} --ignored --exact names::asked_from_inside --nocapture",
+        probe.display()
+    );
+    let ended = lab(&[lab_args, &["--", "sh", "-c", &script]].concat()).expect(0);
+    let answers = ended.stdout.lines().filter_map(|line| line.strip_prefix("answer ")).map(str::to_owned);
+    (answers.collect(), ended)
+}
+
+#[test]
+#[ignore = "runs inside a lab, which the other tests build"]
+fn asked_from_inside() {
+    let questions = std::env::var(QUESTIONS).unwrap();
+    let text = std::fs::read_to_string("/etc/resolv.conf").unwrap();
+    let server = text.lines().find_map(|line| line.strip_prefix("nameserver ")).unwrap();
+    let server = SocketAddr::new(IpAddr::from_str(server).unwrap(), 53);
+    for question in questions.split(';') {
+        let (name, kind) = question.split_once(' ').unwrap();
+        let mut message = Message::query();
+        let name = Name::from_str(&format!("{name}.")).unwrap();
+        message.add_query(Query::query(name, RecordType::from_str(kind).unwrap()));
+        let bytes = message.to_vec().unwrap();
+        let began = Instant::now();
+        let over_udp = over_udp(server, &bytes);
+        println!("took {} us", began.elapsed().as_micros());
+        let answer = Message::from_vec(&over_udp).unwrap();
+        assert_eq!(answer.metadata.id, message.metadata.id);
+        assert_eq!(Message::from_vec(&over_tcp(server, &bytes)).unwrap().answers, answer.answers);
+        if answer.answers.is_empty() {
+            println!("answer {question}: {:?}", answer.metadata.response_code);
+        }
+        for record in &answer.answers {
+            println!("answer {question}: {}", record.data);
+        }
+    }
+}
+
+fn over_udp(server: SocketAddr, question: &[u8]) -> Vec<u8> {
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    socket.send_to(question, server).unwrap();
+    let mut answer = vec![0; 4096];
+    let length = socket.recv(&mut answer).unwrap();
+    answer.truncate(length);
+    answer
+}
+
+fn over_tcp(server: SocketAddr, question: &[u8]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(server).unwrap();
+    stream.write_all(&u16::try_from(question.len()).unwrap().to_be_bytes()).unwrap();
+    stream.write_all(question).unwrap();
+    let mut length = [0; 2];
+    stream.read_exact(&mut length).unwrap();
+    let mut answer = vec![0; usize::from(u16::from_be_bytes(length))];
+    stream.read_exact(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn a_lab_has_the_names_of_its_nodes_at_a_distance() {
+    let _machine = machine();
+    let questions = "server A;server AAAA;client A;server-v6 AAAA;2.0.123.10.in-addr.arpa PTR;nobody A";
+    let (answers, ended) = ask(&["lan", "--dns", "20ms"], questions);
+    assert_eq!(
+        answers,
+        [
+            "server A: 10.123.0.2",
+            "server AAAA: fd12:3123:123::2",
+            "client A: 10.123.0.1",
+            "server-v6 AAAA: fd12:3123:123::2",
+            "2.0.123.10.in-addr.arpa PTR: server.",
+            "nobody A: NXDomain",
+        ]
+    );
+    let took = ended.stdout.lines().filter_map(|line| line.strip_prefix("took ")?.strip_suffix(" us"));
+    let took_us: Vec<u64> = took.map(|us| us.parse().unwrap()).collect();
+    assert!(took_us.len() == 6 && took_us.iter().all(|us| *us >= 20_000), "nearer than said: {took_us:?}");
+    assert!(took_us.iter().any(|us| *us < 60_000), "further than said by far: {took_us:?}");
+    assert!(ended.stderr.contains("client-server: no packets"), "on its own link: {}", ended.stderr);
+    assert!(ended.stderr.contains("client-names: up "), "{}", ended.stderr);
+}
+
+#[test]
+fn the_systems_resolver_asks_it_as_root_and_as_a_user() {
+    let _machine = machine();
+    let script =
+        "getent ahostsv4 server && getent hosts client-v6 && ! getent hosts nobody && cat /etc/resolv.conf";
+    let args = ["lab", "campus", "--dns", "5ms", "--node", "client", "--", "sh", "-c"];
+    let script = script.replace("server", "web-server").replace("client-v6", "video-server-v6");
+    for mut command in [user_command(), Command::new(H123)] {
+        let files = folder();
+        command.args(args).arg(&script).env("TMPDIR", files.path()).current_dir("/");
+        let ended = Ended::of(command.output().unwrap()).expect(0);
+        assert!(ended.stdout.contains("192.168.2.2"), "{}", ended.stdout);
+        assert!(ended.stdout.contains("fd12:3123:123:1::3"), "{}", ended.stdout);
+        assert!(ended.stdout.contains("nameserver 10.123."), "{}", ended.stdout);
+        let line = ended.stderr.lines().find(|line| line.starts_with("client-names: ")).unwrap();
+        assert!(!line.ends_with("no packets"), "{line}");
+    }
+    let own = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
+    assert!(!own.contains("10.123."), "the machine's own stays as it is");
+}
+
+#[test]
+fn servers_are_announced_and_the_dns_phase_is_real() {
+    let _machine = machine();
+    let (answers, _) = ask(
+        &["lan", "--dns", "0ms", "--serve", "--serve", "client=nginx"],
+        "server HTTPS;_8442._https.server HTTPS;client HTTPS;server A;server AAAA",
+    );
+    assert!(answers.contains(&"server A: 10.123.0.2".to_owned()), "{answers:#?}");
+    assert!(answers.contains(&"server AAAA: NoError".to_owned()), "servers have no IPv6: {answers:#?}");
+    let own: Vec<&String> = answers.iter().filter(|answer| answer.starts_with("server HTTPS: ")).collect();
+    for (priority, alpn, port) in [(1, "h3", 8443), (2, "h2", 8442), (3, "http/1.1", 8441)] {
+        let is_it = |answer: &&&String| {
+            answer.contains(&format!("HTTPS: {priority} server. alpn={alpn}"))
+                && answer.contains(&format!("port={port}"))
+                && answer.contains("ipv4hint=10.123.0.2")
+        };
+        assert_eq!(own.iter().filter(is_it).count(), 1, "{alpn} in {answers:#?}");
+    }
+    assert_eq!(answers.iter().filter(|answer| answer.starts_with("_8442._https.server")).count(), 3);
+    let nginx: Vec<&String> = answers.iter().filter(|answer| answer.starts_with("client HTTPS: ")).collect();
+    assert!(nginx.iter().any(|answer| answer.contains("alpn=h2")), "what it serves here: {answers:#?}");
+    let script = "$H123 trace https://server:8442/bytes/9 --variant h2 --cacert $H123_CA --json && \
+                  curl --silent --fail --output /dev/null --cacert $H123_CA --write-out '\\n%{time_namelookup}\\n' https://server:8441/bytes/9";
+    let ended = lab(&["lan", "--dns", "50ms", "--serve", "--", "sh", "-c", script]).expect(0);
+    let dns_ns = ended.stdout.split("\"dns_ns\":").nth(1).unwrap();
+    let dns_ns: u64 =
+        dns_ns.trim_start().split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap();
+    assert!(dns_ns >= 50_000_000, "{dns_ns} in {}", ended.stdout);
+    let lookup: f64 = ended.stdout.lines().last().unwrap().parse().unwrap();
+    assert!(lookup >= 0.05, "{lookup} s in {}", ended.stdout);
+}
+
+#[test]
+fn wrong_distances_are_one_line() {
+    for (args, expected) in [
+        (&["lan", "--dns", "20", "--", "true"][..], "--dns: found `20`"),
+        (&["direct", "--dns", "20ms", "--", "true"], "--dns: found no nodes in `direct`"),
+        (&["campus", "--dns", "1ms", "--node", "switch", "--", "true"], "--dns: found the switch `switch`"),
+    ] {
+        let ended = lab(args).expect(2);
+        assert!(ended.stderr.contains(expected), "{}", ended.stderr);
+        assert_eq!(ended.stderr.trim_end().lines().count(), 1, "{}", ended.stderr);
+    }
+}

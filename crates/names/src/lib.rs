@@ -1,0 +1,235 @@
+//! The lab's name server: the names of every node, over UDP and TCP, and nothing else of the world.
+//!
+//! It is authoritative for the root, so that nodes have the names that they have everywhere, without a domain, and whatever
+//! is unknown does not exist. A name has its addresses (A, AAAA), an address its name (PTR), and a name with servers says
+//! over which versions of HTTP and at which ports they answer (HTTPS, RFC 9460).
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+use hickory_server::Server;
+use hickory_server::net::runtime::TokioRuntimeProvider;
+use hickory_server::proto::rr::rdata::svcb::{Alpn, IpHint, SvcParamKey, SvcParamValue};
+use hickory_server::proto::rr::rdata::{A, AAAA, HTTPS, NS, PTR, SOA, SVCB};
+use hickory_server::proto::rr::{LowerName, Name, RData, Record};
+use hickory_server::store::in_memory::InMemoryZoneHandler;
+use hickory_server::zone_handler::{AxfrPolicy, Catalog, ZoneType};
+use serde::{Deserialize, Serialize};
+use tokio::net::{TcpListener, UdpSocket};
+
+/// How long clients may keep an answer: a lab's names do not change.
+const TTL_S: u32 = 300;
+/// A TCP connection that asks nothing for so long is closed.
+const TCP_PATIENCE: Duration = Duration::from_secs(5);
+/// Answers that wait on a TCP connection.
+const TCP_ANSWERS: usize = 32;
+const SERIAL: u32 = 1;
+/// The port of DNS (RFC 1035, section 4.2) and that of `https` (RFC 9110, section 4.2.2), which an HTTPS record's owner
+/// leaves out (RFC 9460, section 9.1).
+pub const PORT: u16 = 53;
+const HTTPS_PORT: u16 = 443;
+
+/// All that the server has to know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Where it listens, over UDP and TCP.
+    pub listen: Vec<SocketAddr>,
+    /// Whom it knows.
+    pub hosts: Vec<Host>,
+}
+
+/// A name and what it stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// Without a dot at its end.
+    pub name: String,
+    /// Its addresses.
+    pub addresses: Vec<IpAddr>,
+    /// Its servers, the preferred one first; each is announced for `https` at its own port and at the default one.
+    pub services: Vec<Service>,
+}
+
+/// A version of HTTP at a port.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Service {
+    /// Its name in ALPN (RFC 7301), such as `h3`.
+    pub alpn: String,
+    /// Of UDP for `h3`, otherwise of TCP.
+    pub port: u16,
+}
+
+/// Serves until the process ends; `ready` is called when all sockets are bound.
+///
+/// # Errors
+/// A name that is none, an address that cannot be bound, or a socket that failed later.
+pub fn serve(config: &Config, ready: impl FnOnce()) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let mut server = Server::new(catalog(config)?);
+        for address in &config.listen {
+            let what = || format!("cannot listen for questions at {address}");
+            server.register_socket(UdpSocket::bind(address).await.with_context(what)?);
+            let listener = TcpListener::bind(address).await.with_context(what)?;
+            server.register_listener(listener, TCP_PATIENCE, TCP_ANSWERS);
+        }
+        ready();
+        server.block_until_done().await.context("the name server failed")
+    })
+}
+
+fn catalog(config: &Config) -> Result<Catalog> {
+    let mut zone =
+        InMemoryZoneHandler::<TokioRuntimeProvider>::empty(Name::root(), ZoneType::Primary, AxfrPolicy::Deny);
+    for record in records(config)? {
+        let shown = record.to_string();
+        if !zone.upsert_mut(record, SERIAL) {
+            return Err(anyhow!("the name server refuses the record {shown}"));
+        }
+    }
+    let mut catalog = Catalog::new();
+    catalog.upsert(LowerName::new(&Name::root()), vec![Arc::new(zone)]);
+    Ok(catalog)
+}
+
+/// Every record of the zone; its start of authority first.
+fn records(config: &Config) -> Result<Vec<Record>> {
+    let own = name("names")?;
+    // How long "there is no such name" may be kept (RFC 2308, section 4) is the last figure: not at all.
+    let authority = SOA::new(own.clone(), own.clone(), SERIAL, 3600, 600, 86_400, 0);
+    let mut records = vec![
+        Record::from_rdata(Name::root(), TTL_S, RData::SOA(authority)),
+        Record::from_rdata(Name::root(), TTL_S, RData::NS(NS(own))),
+    ];
+    for host in &config.hosts {
+        let owner = name(&host.name)?;
+        for address in &host.addresses {
+            let data = match *address {
+                IpAddr::V4(v4) => RData::A(A(v4)),
+                IpAddr::V6(v6) => RData::AAAA(AAAA(v6)),
+            };
+            records.push(Record::from_rdata(owner.clone(), TTL_S, data));
+            let pointer = RData::PTR(PTR(owner.clone()));
+            let reverse = Record::from_rdata(Name::from(*address), TTL_S, pointer);
+            // An address with two names has the first.
+            if records.iter().all(|known| known.name != reverse.name) {
+                records.push(reverse);
+            }
+        }
+        for data in announcements(host, &owner) {
+            let ports = [HTTPS_PORT].into_iter().chain(host.services.iter().map(|service| service.port));
+            let mut owners: Vec<Name> = Vec::new();
+            for port in ports {
+                let asked = if port == HTTPS_PORT {
+                    owner.clone()
+                } else {
+                    name(&format!("_{port}._https.{}", host.name))?
+                };
+                if !owners.contains(&asked) {
+                    owners.push(asked);
+                }
+            }
+            let all = owners.into_iter();
+            records.extend(all.map(|asked| Record::from_rdata(asked, TTL_S, RData::HTTPS(data.clone()))));
+        }
+    }
+    Ok(records)
+}
+
+/// What a host's HTTPS records say, one for each of its services: each is at a port of its own, so each says that it is
+/// nothing else.
+fn announcements(host: &Host, owner: &Name) -> Vec<HTTPS> {
+    let v4: Vec<A> = host.addresses.iter().filter_map(|address| v4_of(*address)).map(A).collect();
+    let v6: Vec<AAAA> = host.addresses.iter().filter_map(|address| v6_of(*address)).map(AAAA).collect();
+    let announcement = |(priority, service): (u16, &Service)| {
+        // In the order of the keys' numbers (RFC 9460, section 2.2).
+        let mut parameters = vec![
+            (SvcParamKey::Alpn, SvcParamValue::Alpn(Alpn(vec![service.alpn.clone()]))),
+            (SvcParamKey::NoDefaultAlpn, SvcParamValue::NoDefaultAlpn),
+            (SvcParamKey::Port, SvcParamValue::Port(service.port)),
+        ];
+        if !v4.is_empty() {
+            parameters.push((SvcParamKey::Ipv4Hint, SvcParamValue::Ipv4Hint(IpHint(v4.clone()))));
+        }
+        if !v6.is_empty() {
+            parameters.push((SvcParamKey::Ipv6Hint, SvcParamValue::Ipv6Hint(IpHint(v6.clone()))));
+        }
+        HTTPS(SVCB::new(priority, owner.clone(), parameters))
+    };
+    (1..).zip(&host.services).map(announcement).collect()
+}
+
+const fn v4_of(address: IpAddr) -> Option<Ipv4Addr> {
+    match address {
+        IpAddr::V4(v4) => Some(v4),
+        IpAddr::V6(_) => None,
+    }
+}
+
+const fn v6_of(address: IpAddr) -> Option<Ipv6Addr> {
+    match address {
+        IpAddr::V4(_) => None,
+        IpAddr::V6(v6) => Some(v6),
+    }
+}
+
+fn name(text: &str) -> Result<Name> {
+    Name::from_str(&format!("{text}."))
+        .map_err(|error| anyhow!("found the name `{text}`, expected one of DNS: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host() -> Host {
+        let service = |alpn: &str, port| Service { alpn: alpn.to_owned(), port };
+        Host {
+            name: "server".to_owned(),
+            addresses: vec!["10.123.0.2".parse().unwrap(), "fd12::2".parse().unwrap()],
+            services: vec![service("h3", 8443), service("h2", 8442)],
+        }
+    }
+
+    #[test]
+    fn a_host_has_addresses_pointers_and_announcements() {
+        let alias = Host { name: "server-v6".to_owned(), services: Vec::new(), ..host() };
+        let found = records(&Config { listen: Vec::new(), hosts: vec![host(), alias] }).unwrap();
+        let shown: Vec<String> =
+            found.iter().map(|record| format!("{} {}", record.name, record.data)).collect();
+        for expected in [
+            "server. 10.123.0.2",
+            "server. fd12::2",
+            "2.0.123.10.in-addr.arpa. server.",
+            "server-v6. 10.123.0.2",
+        ] {
+            assert!(shown.iter().any(|record| record == expected), "{expected} in {shown:#?}");
+        }
+        let pointers = shown.iter().filter(|record| record.contains("arpa")).count();
+        assert_eq!(pointers, 2, "one name for each address: {shown:#?}");
+        let owners = ["server. ", "_8443._https.server. ", "_8442._https.server. "];
+        for owner in owners {
+            let https: Vec<&String> =
+                shown.iter().filter(|record| record.starts_with(owner) && record.contains("alpn")).collect();
+            assert_eq!(https.len(), 2, "{owner}: {shown:#?}");
+            assert!(https[0].contains("1 server. alpn=h3") && https[0].contains("port=8443"), "{https:?}");
+            assert!(
+                https[1].contains("2 server. alpn=h2") && https[1].contains("no-default-alpn"),
+                "{https:?}"
+            );
+        }
+        assert!(catalog(&Config { listen: Vec::new(), hosts: vec![host()] }).is_ok());
+    }
+
+    #[test]
+    fn what_is_no_name_is_said() {
+        let host = Host { name: "a".repeat(64), ..host() };
+        let error = records(&Config { listen: Vec::new(), hosts: vec![host] }).unwrap_err();
+        assert!(error.to_string().contains("expected one of DNS"), "{error}");
+    }
+}
