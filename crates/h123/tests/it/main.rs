@@ -4,6 +4,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod backends;
 mod bad_input;
 mod bad_servers;
 mod browser;
