@@ -1,5 +1,6 @@
 //! Programs inside nodes, and their end.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -125,40 +126,42 @@ pub(crate) fn all_end_when_the_tool_is_killed() {
     BufReader::new(tool.stdout.take().unwrap()).read_line(&mut namespaces).unwrap();
     let sleepers = || processes_with(&format!("sleep {}", number(&marker)));
     wait_until("the sleepers there", || sleepers().len() >= 6);
-    let (ours, theirs) = (network_namespaces(), namespaces.trim().to_owned());
-    assert!(theirs.split(' ').filter(|name| ours.contains(*name)).count() >= 3, "{theirs} in {ours}");
+    let theirs: BTreeSet<String> = namespaces.split_whitespace().map(str::to_owned).collect();
+    let found = network_namespaces(&all_processes());
+    assert!(theirs.intersection(&found).count() >= 3, "{theirs:?} in {found:?}");
     tool.kill().unwrap();
     tool.wait().unwrap();
     wait_until("no sleeper left", || sleepers().is_empty());
-    wait_until("no namespace left", || {
-        let left = network_namespaces();
-        theirs.split(' ').all(|name| !left.contains(name))
-    });
+    wait_until("no namespace left", || network_namespaces(&all_processes()).is_disjoint(&theirs));
 }
 
 pub(crate) fn many_labs_leave_nothing_behind() {
     let count = |folder: &str| std::fs::read_dir(folder).unwrap().count();
-    let state = || (count("/proc/self/fd"), count("/proc/self/task"), network_namespaces());
+    let state = || (count("/proc/self/fd"), count("/proc/self/task"));
     wait_until("earlier labs gone", || count("/proc/self/task") == 1);
-    let before = state();
+    let (before, there_before) = (state(), network_namespaces(&family()));
     let network = network(MS, Some(100_000_000), 0.0);
+    let mut made = BTreeSet::new();
     for _ in 0..40 {
         let lab = pair(&network);
         let sleeper = lab.server().spawn(Program::new("sleep").args(["1000"])).unwrap();
+        made.extend(network_namespaces(&family()));
         drop(lab);
         drop(sleeper);
     }
-    wait_until("descriptors, threads and namespaces as before", || state() == before);
+    let made: BTreeSet<_> = made.difference(&there_before).cloned().collect();
+    assert!(made.len() >= 3, "{made:?}");
+    wait_until("descriptors and threads as before", || state() == before);
+    wait_until("no namespace left", || network_namespaces(&all_processes()).is_disjoint(&made));
 }
 
 /// What the killed tool was: a lab with sleepers in both nodes. Prints its namespaces and never returns.
 pub(crate) fn be_a_tool() -> ! {
     let marker = std::env::args().nth(1).unwrap();
-    let before = network_namespaces();
+    let before = network_namespaces(&family());
     let lab = pair(&network(MS, None, 0.0));
     let sleepers = [lab.client(), lab.server()].map(|node| node.spawn(shell(&lingering(&marker))).unwrap());
-    let all = network_namespaces();
-    let new: Vec<&str> = all.split(' ').filter(|name| !before.contains(*name)).collect();
+    let new: Vec<String> = network_namespaces(&family()).difference(&before).cloned().collect();
     println!("{}", new.join(" "));
     std::thread::sleep(Duration::from_secs(3600));
     drop((lab, sleepers));
@@ -197,15 +200,27 @@ fn number(marker: &str) -> String {
     format!("{}", 5_000_000 + sum)
 }
 
-/// The network namespaces that any thread of any process is in, as the kernel names them.
-fn network_namespaces() -> String {
-    let mut found = std::collections::BTreeSet::new();
-    for process in std::fs::read_dir("/proc").unwrap().flatten() {
-        for task in std::fs::read_dir(process.path().join("task")).into_iter().flatten().flatten() {
-            if let Ok(name) = std::fs::read_link(task.path().join("ns/net")) {
-                found.insert(name.to_string_lossy().into_owned());
-            }
-        }
-    }
-    found.into_iter().collect::<Vec<_>>().join(" ")
+fn all_processes() -> BTreeSet<u32> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// This process and what descends from it: others may run labs of their own beside it.
+fn family() -> BTreeSet<u32> {
+    let parent = |pid: &u32| -> Option<u32> {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse().ok())
+    };
+    let own = std::process::id();
+    let descends = |pid: &u32| std::iter::successors(Some(*pid), parent).any(|ancestor| ancestor == own);
+    all_processes().into_iter().filter(descends).collect()
+}
+
+/// The network namespaces that any thread of these processes is in, as the kernel names them.
+fn network_namespaces(processes: &BTreeSet<u32>) -> BTreeSet<String> {
+    let tasks = processes.iter().flat_map(|pid| std::fs::read_dir(format!("/proc/{pid}/task")));
+    let names = tasks
+        .flat_map(|tasks| tasks.flatten())
+        .filter_map(|task| std::fs::read_link(task.path().join("ns/net")).ok());
+    names.map(|name| name.to_string_lossy().into_owned()).collect()
 }
