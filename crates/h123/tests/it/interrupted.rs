@@ -1,5 +1,6 @@
 //! Ctrl-C, `kill -9` and `--resume`: what was measured stays, nothing else does.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -31,15 +32,18 @@ fn start(out: &Path) -> Child {
         .unwrap()
 }
 
-/// Waits until so many runs are stored.
-fn wait_for_runs(out: &Path, runs: usize) {
+/// Waits until so many runs are stored; the network namespaces that the tool made meanwhile.
+fn wait_for_runs(child: &Child, out: &Path, runs: usize) -> BTreeSet<String> {
     let begin = Instant::now();
+    let mut made = BTreeSet::new();
     loop {
         let stored = std::fs::read_dir(out.join("samples")).map_or(0, |entries| {
             entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with("run-")).count()
         });
+        made.extend(namespaces(|pid| descends(pid, child.id())));
         if stored >= runs {
-            return;
+            let own = namespaces(|pid| pid == std::process::id());
+            return made.difference(&own).cloned().collect();
         }
         assert!(begin.elapsed() < Duration::from_secs(60), "{stored} of {runs} runs after a minute");
         std::thread::sleep(Duration::from_millis(10));
@@ -51,26 +55,37 @@ fn signal(child: &Child, signal: Signal) {
     kill_process(pid, signal).unwrap();
 }
 
-/// Network namespaces of processes, by inode.
-fn namespaces() -> std::collections::BTreeSet<String> {
+/// Network namespaces of the machine's processes of which this holds.
+fn namespaces(holds: impl Fn(u32) -> bool) -> BTreeSet<String> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
-    entries
-        .filter_map(|entry| std::fs::read_link(entry.path().join("ns/net")).ok())
-        .map(|link| link.to_string_lossy().into_owned())
-        .collect()
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let links = pids
+        .filter(|pid| holds(*pid))
+        .filter_map(|pid| std::fs::read_link(format!("/proc/{pid}/ns/net")).ok());
+    links.map(|link| link.to_string_lossy().into_owned()).collect()
 }
 
-/// Fails unless every process of the result and every new namespace is gone within a few seconds.
-fn expect_nothing_left(out: &Path, before: &std::collections::BTreeSet<String>) {
+/// Whether a process is another, or descends from it.
+fn descends(pid: u32, ancestor: u32) -> bool {
+    let parent = |pid: &u32| -> Option<u32> {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse().ok())
+    };
+    std::iter::successors(Some(pid), parent).any(|pid| pid == ancestor)
+}
+
+/// Fails unless every process of the result and every namespace that the tool made is gone within a few seconds.
+fn expect_nothing_left(out: &Path, made: &BTreeSet<String>) {
+    assert!(!made.is_empty(), "no namespace was seen while the tool ran");
     let begin = Instant::now();
     loop {
         let processes = processes_with(out.to_str().unwrap());
         let clients = processes_with(&format!("{H123} load --assignment"));
-        let new: Vec<_> = namespaces().difference(before).cloned().collect();
-        if processes.is_empty() && clients.is_empty() && new.is_empty() {
+        let left: Vec<_> = namespaces(|_| true).intersection(made).cloned().collect();
+        if processes.is_empty() && clients.is_empty() && left.is_empty() {
             return;
         }
-        assert!(begin.elapsed() < Duration::from_secs(10), "left behind: {processes:?} {clients:?} {new:?}");
+        assert!(begin.elapsed() < Duration::from_secs(10), "left behind: {processes:?} {clients:?} {left:?}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -80,13 +95,12 @@ fn an_interrupted_study_is_stored_and_can_be_continued() {
     let _machine = machine();
     let folder = folder();
     let out = folder.path().join("out");
-    let before = namespaces();
     let child = start(&out);
-    wait_for_runs(&out, 2);
+    let made = wait_for_runs(&child, &out, 2);
     signal(&child, Signal::INT);
     let ended = Ended::of(child.wait_with_output().unwrap()).expect(130);
     assert!(ended.stderr.contains("--resume"), "{}", ended.stderr);
-    expect_nothing_left(&out, &before);
+    expect_nothing_left(&out, &made);
     let stored = summary(&out)["runs_stored"].as_u64().unwrap();
     assert!((2..8).contains(&stored), "{stored} runs");
     assert!(out.join("report.html").exists(), "what there is, is reported");
@@ -94,23 +108,24 @@ fn an_interrupted_study_is_stored_and_can_be_continued() {
     let resumed = h123(["run", "--resume", out.to_str().unwrap()]);
     assert!(matches!(resumed.code, 0 | 3), "{}", resumed.stderr);
     assert_eq!(summary(&out)["runs_stored"], 8);
-    expect_nothing_left(&out, &before);
+    expect_nothing_left(&out, &made);
 }
 
 #[test]
 fn a_killed_tool_leaves_nothing_and_its_runs_count() {
     let _machine = machine();
     let folder = folder();
-    let before = namespaces();
     // At different moments of a run: while a lab comes up, while servers start, while clients work, while rows are written.
     for (index, wait_ms) in [0, 20, 45, 70, 110].into_iter().enumerate() {
         let out = folder.path().join(format!("out{index}"));
         let mut child = start(&out);
-        wait_for_runs(&out, 1);
+        let mut made = wait_for_runs(&child, &out, 1);
         std::thread::sleep(Duration::from_millis(wait_ms));
+        let own = namespaces(|pid| pid == std::process::id());
+        made.extend(namespaces(|pid| descends(pid, child.id())).difference(&own).cloned());
         signal(&child, Signal::KILL);
         child.wait().unwrap();
-        expect_nothing_left(&out, &before);
+        expect_nothing_left(&out, &made);
     }
     let out = folder.path().join("out4");
     let resumed = h123(["run", "--resume", out.to_str().unwrap()]);
