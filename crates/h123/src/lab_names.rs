@@ -24,6 +24,9 @@ const ANNOUNCED: [(Variant, &str); 3] =
     [(Variant::H3, "h3"), (Variant::H2, "h2"), (Variant::H1s, "http/1.1")];
 const SWITCH_FILE: &str = "/etc/nsswitch.conf";
 
+/// No resolver waits longer for an answer.
+const FARTHEST_NS: u64 = 10_000_000_000;
+
 /// Adds the name server to the topology, linked to those nodes that ask it.
 ///
 /// # Errors
@@ -36,6 +39,9 @@ pub(crate) fn add(topology: Option<&mut Topology>, rtt: &str, nodes: &[&str]) ->
         );
     };
     let rtt_ns = units::parse_duration_ns(rtt).map_err(usage)?;
+    if rtt_ns > FARTHEST_NS {
+        return Err(usage(format!("found `{rtt}`, expected at most 10s: resolvers give up before")).into());
+    }
     let mut linked: Vec<usize> = Vec::new();
     for node in nodes.iter().filter_map(|node| topology.position(node)) {
         if !linked.contains(&node) {

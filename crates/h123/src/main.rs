@@ -6,6 +6,7 @@ mod cores;
 mod cross;
 mod exit;
 mod known_answers;
+mod lab_checks;
 mod lab_cross;
 mod lab_names;
 mod lab_servers;

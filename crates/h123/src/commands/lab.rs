@@ -21,6 +21,7 @@ use rustix::event::{PollFd, PollFlags};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::exit::{Exit, UsageError};
+use crate::lab_checks;
 use crate::lab_cross as cross;
 use crate::lab_names;
 use crate::lab_servers::{Kitchen, Wanted, addresses_of};
@@ -98,6 +99,9 @@ pub(crate) struct LabArgs {
     /// FILE.qlog, where it heeds QLOGDIR
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
+    /// Run the command as an ordinary user and not as root of the lab: what browsers want, and servers that refuse root
+    #[arg(long)]
+    as_user: bool,
     /// Say what nodes and links there are and what they do, and run nothing
     #[arg(long, conflicts_with_all = ["command", "serve", "also", "cross", "pcap"])]
     describe: bool,
@@ -148,7 +152,8 @@ pub(crate) fn run(args: &LabArgs) -> Result<Exit> {
     if let Some(topology) = &topology {
         cross::add_servers(topology, cross, &mut servers)?;
     }
-    check_backend(args, topology.as_ref())?;
+    lab_checks::backend(args.backend, !args.network.is_empty(), args.pcap.is_some(), topology.as_ref())?;
+    lab_checks::places(topology.as_ref(), &servers)?;
     if args.describe {
         print(&topology.as_ref().map_or(DIRECT_IN_WORDS.to_owned(), model::topology::describe))?;
         return Ok(Exit::Done);
@@ -158,7 +163,11 @@ pub(crate) fn run(args: &LabArgs) -> Result<Exit> {
             UsageError(format!("found no command, expected one as in `h123 lab {name} -- bash`")).into()
         );
     };
-    let mut command = Program::new(program).args(command_args.iter().cloned()).stdin(Input::Inherit);
+    let mut command = match args.as_user {
+        true => as_user().args(args.command.iter().cloned()),
+        false => Program::new(program).args(command_args.iter().cloned()),
+    };
+    command = command.stdin(Input::Inherit);
     command.is_foreground = true;
     run_inside(
         args,
@@ -181,20 +190,12 @@ pub(crate) fn hint(error: &clap::Error, subcommand: Option<&str>) -> String {
     }
 }
 
-/// Refuses what the backend that was asked for cannot do, before anything is built.
-fn check_backend(args: &LabArgs, topology: Option<&Topology>) -> Result<()> {
-    let mtu_bytes = Pins::default().mtu_bytes;
-    let links = topology.into_iter().flat_map(|topology| &topology.links);
-    for network in links.filter_map(|link| link.network.as_ref()) {
-        let honoured = args.backend.check(network, mtu_bytes);
-        honoured.map_err(|unhonoured| UsageError(format!("--backend: {unhonoured}")))?;
-        if args.pcap.is_some() && args.backend == Backend::Netem {
-            let problem = "--pcap: found it with the backend netem, whose packets h123 does not see, expected \
-                           `--backend user-space`, or tcpdump in a node";
-            return Err(UsageError(problem.to_owned()).into());
-        }
-    }
-    Ok(())
+/// Starts a program as an ordinary user: the caller, or `nobody` where that is root, by a user namespace of its own.
+fn as_user() -> Program {
+    let own = rustix::process::geteuid().as_raw();
+    let (user, group) = if own == 0 { (NOBODY, NOBODY) } else { (own, rustix::process::getegid().as_raw()) };
+    let map = [format!("--map-user={user}"), format!("--map-group={group}")];
+    Program::new("unshare").args(["--user"]).args(map).args(["--"])
 }
 
 /// What runs in a lab.
@@ -290,6 +291,9 @@ fn note_ended(beside: &[(String, String)], processes: &[Process], quiet: bool) -
     }
     Ok(())
 }
+
+/// The user `nobody` of every Linux.
+const NOBODY: u32 = 65_534;
 
 /// What `direct` is.
 const DIRECT_IN_WORDS: &str =

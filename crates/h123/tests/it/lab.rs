@@ -91,6 +91,34 @@ fn an_ordinary_user_has_the_same() {
     assert_eq!(ended.stdout.lines().last(), Some("9"), "{}", ended.stdout);
 }
 
+/// A browser with its sandbox, which refuses root and wants a user namespace of its own.
+#[test]
+fn a_browser_runs_as_a_user() {
+    let _machine = machine();
+    for (mut command, expected) in [(Command::new(H123), "65534\n"), (user_command(), "65534\n")] {
+        let files = folder();
+        command.args(["lab", "lan", "-q", "--as-user", "--", "id", "-u"]);
+        let ended =
+            Ended::of(command.env("TMPDIR", files.path()).current_dir("/").output().unwrap()).expect(0);
+        let own = rustix::process::geteuid().as_raw();
+        let expected = if own == 0 { expected.to_owned() } else { format!("{own}\n") };
+        assert_eq!(ended.stdout, expected);
+    }
+    let files = folder();
+    let mut command = user_command();
+    command.args(["lab", "lan", "-q", "--serve", "--as-user", "--", "sh", "-c"]);
+    let browser = "for name in chromium chromium-browser google-chrome; do command -v $name && break; done";
+    command.arg(format!(
+        "exec timeout 60 \"$({browser})\" --headless=new --disable-gpu --disable-dev-shm-usage --user-data-dir={} \
+         --dump-dom http://server:8080/small/",
+        files.path().join("profile").display()
+    ));
+    let mut command_in = command.env("TMPDIR", files.path()).env("HOME", files.path()).current_dir("/");
+    command_in = command_in.env_remove("XDG_RUNTIME_DIR").env_remove("DBUS_SESSION_BUS_ADDRESS");
+    let ended = Ended::of(command_in.output().unwrap()).expect(0);
+    assert!(ended.stdout.contains("<html") || ended.stdout.contains("<!DOCTYPE"), "{}", ended.stdout);
+}
+
 #[test]
 fn the_command_has_the_terminals_place() {
     let _machine = machine();
@@ -174,6 +202,14 @@ fn wrong_usage_is_one_line_and_starts_nothing() {
         (&["lan"], "found no command, expected one as in `h123 lab lan -- bash`"),
         (&["lan", "--node", "sever", "--", "true"], "did you mean `server`?"),
         (&["lan", "--serve", "ngnx", "--", "true"], "--serve: found `ngnx`, expected a server"),
+        (&["direct", "--network", "tokyo", "--", "true"], "--network: found it with `direct`"),
+        (&["direct", "--backend", "netem", "--", "true"], "--backend: found it with `direct`"),
+        (
+            &["lan", "--serve", "--serve", "server=nginx", "--", "true"],
+            "found two servers for the node `server`",
+        ),
+        (&["campus", "--serve", "switch=origin", "--", "true"], "--serve: found the switch `switch`"),
+        (&["lan", "--dns", "11s", "--", "true"], "--dns: found `11s`, expected at most 10s"),
         (&["lan", "--serve", "clint=origin", "--", "true"], "did you mean `client`?"),
         (&["lan", "--also", "client", "--", "true"], "--also: found `client`, expected NODE=SHELL_COMMAND"),
         (&["campus", "--node", "web-sever", "--", "true"], "did you mean `web-server`?"),
