@@ -5,6 +5,7 @@
 //! the process ends, so a folder without a lock is what a killed lab left; namespaces and processes have ended with it.
 
 use std::fs::{self, DirBuilder, File, Permissions};
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -15,7 +16,7 @@ use crate::error::{LabError, Step};
 
 /// The file whose lock says that the lab runs; its text says what the lab is.
 const ABOUT: &str = "about";
-/// The file whose lock keeps starting and cleaning apart.
+/// The file whose lock keeps starting, cleaning and looking apart: whoever looks holds a lab's lock for a moment.
 const GATE: &str = "gate";
 
 /// A running lab's place among the others; dropping this removes its folder.
@@ -78,15 +79,20 @@ impl Drop for Registration {
 /// All labs of this user, by process.
 ///
 /// # Errors
-/// Their folder cannot be read.
+/// Their folder cannot be read, or belongs to somebody else.
 pub fn list() -> Result<Vec<Listed>, LabError> {
-    list_in(&base())
+    let base = base();
+    if !base.exists() {
+        return Ok(Vec::new());
+    }
+    let _gate = make_base(&base)?;
+    list_in(&base)
 }
 
 /// Removes what killed labs left behind, and says what that was.
 ///
 /// # Errors
-/// Something cannot be removed.
+/// Something cannot be removed, or the labs' folder belongs to somebody else.
 pub fn clean() -> Result<Vec<Listed>, LabError> {
     let base = base();
     if !base.exists() {
@@ -109,12 +115,12 @@ fn make_base(base: &Path) -> Result<File, LabError> {
         )
     };
     match DirBuilder::new().mode(0o755).create(base) {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(error).step(step),
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error).step(step),
         _ => {}
     }
     let found = fs::symlink_metadata(base).step(step)?;
     if !found.is_dir() || found.uid() != rustix::process::getuid().as_raw() {
-        return Err(std::io::Error::from(std::io::ErrorKind::PermissionDenied)).step(step);
+        return Err(io::Error::from(ErrorKind::PermissionDenied)).step(step);
     }
     fs::set_permissions(base, Permissions::from_mode(0o755)).step(step)?;
     let gate = File::options().create(true).append(true).open(base.join(GATE)).step(step)?;
@@ -123,17 +129,33 @@ fn make_base(base: &Path) -> Result<File, LabError> {
 }
 
 fn sweep(base: &Path) -> Result<Vec<Listed>, LabError> {
-    let left: Vec<Listed> = list_in(base)?.into_iter().filter(|lab| !lab.is_running).collect();
+    let mut left = list_in(base)?;
+    left.retain(|lab| !lab.is_running);
     for lab in &left {
-        fs::remove_dir_all(&lab.folder)
-            .step(|| format!("removing {}, which a killed lab left", lab.folder.display()))?;
+        remove(&lab.folder).step(|| format!("removing {}, which a killed lab left", lab.folder.display()))?;
     }
     Ok(left)
 }
 
+/// Removes a folder that its own lab may be removing too: one that ends waits for no gate, and once the file of its lock is
+/// gone it looks like a killed one.
+fn remove(folder: &Path) -> io::Result<()> {
+    loop {
+        match fs::remove_dir_all(folder) {
+            // What was found was gone when it was to be removed; each time there is less to find.
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                if !folder.try_exists()? {
+                    return Ok(());
+                }
+            }
+            removed => return removed,
+        }
+    }
+}
+
 fn list_in(base: &Path) -> Result<Vec<Listed>, LabError> {
     let entries = match fs::read_dir(base) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.step(|| format!("reading {}", base.display()))?,
     };
     let mut labs: Vec<Listed> = entries.flatten().filter_map(|entry| listed(&entry.path())).collect();
@@ -185,6 +207,26 @@ mod tests {
         let swept: Vec<u32> = sweep(&base).unwrap().iter().map(|lab| lab.pid).collect();
         assert_eq!(swept, [7, 9]);
         assert!(base.join("8").exists() && base.join("no-lab").exists() && !base.join("7").exists());
+        fs::remove_dir_all(&base).unwrap();
+    }
+
+    #[test]
+    fn what_its_lab_removes_at_the_same_time_is_no_error() {
+        let base = std::env::temp_dir().join(format!("h123-registry-race-{}", std::process::id()));
+        let _gate = make_base(&base).unwrap();
+        let folder = base.join("7");
+        remove(&folder).unwrap();
+        for _ in 0..100 {
+            fs::create_dir(&folder).unwrap();
+            for file in 0..20 {
+                fs::write(folder.join(file.to_string()), "text").unwrap();
+            }
+            std::thread::scope(|scope| {
+                scope.spawn(|| fs::remove_dir_all(&folder));
+                sweep(&base).unwrap();
+            });
+            assert!(!folder.exists());
+        }
         fs::remove_dir_all(&base).unwrap();
     }
 }
