@@ -92,8 +92,8 @@ pub fn run_until(
     let mut process = match node.spawn(program) {
         Ok(process) => process,
         Err(error) => {
-            let outcome =
-                Outcome::failed(FailureKind::Client, format!("the client cannot be started: {error}"));
+            let reason = format!("the client cannot be started: {:#}", anyhow::Error::from(error));
+            let outcome = Outcome::failed(FailureKind::Client, reason);
             return Ok(ClientOutcome { outcome, ..ClientOutcome::empty() });
         }
     };

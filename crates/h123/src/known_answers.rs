@@ -54,10 +54,8 @@ impl KnownAnswers {
             Ok(calibration) => self.found.extend(calibration),
             Err(error) => {
                 self.failed.push((index, backend));
-                note(
-                    false,
-                    &format!("the network `{}` was not calibrated by {backend}: {error}", network.name),
-                );
+                let (name, error) = (&network.name, anyhow::Error::from(error));
+                note(false, &format!("the network `{name}` was not calibrated by {backend}: {error:#}"));
             }
         }
         folder.write_json(FILE, &self.found).context("the calibration could not be stored")

@@ -3,17 +3,19 @@
 use std::io;
 
 /// Why a lab could not be built or used.
+///
+/// What is displayed leaves out what [`std::error::Error::source`] has to say: people need both.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LabError {
     /// The topology has no room for a network's handovers.
-    #[error("{0}")]
+    #[error(transparent)]
     Moves(#[from] model::topology::MovesError),
     /// This machine or user may not build labs.
-    #[error("{0}")]
+    #[error(transparent)]
     Missing(#[from] crate::capability::Missing),
     /// The network asks for what the backend cannot honour.
-    #[error("{0}")]
+    #[error(transparent)]
     Unhonoured(#[from] model::network::kernel::Unhonoured),
     /// This kernel or backend does not have what was asked for; others may.
     #[error("{what} cannot be had here: {remedy}")]
@@ -24,7 +26,7 @@ pub enum LabError {
         remedy: String,
     },
     /// The kernel refused a step.
-    #[error("{step}: {source}")]
+    #[error("{step}")]
     System {
         /// What was tried, and what to do about it where that is known.
         step: String,
@@ -58,5 +60,29 @@ pub(crate) trait Step<T> {
 impl<T, E: Into<io::Error>> Step<T> for Result<T, E> {
     fn step(self, step: impl FnOnce() -> String) -> Result<T, LabError> {
         self.map_err(|error| LabError::System { step: step(), source: error.into() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An error and its causes, as people see them.
+    fn in_words(error: &dyn std::error::Error) -> String {
+        let causes = std::iter::successors(Some(error), |error| error.source());
+        causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    }
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let refused: io::Result<()> = Err(io::Error::other("refused"));
+        let error = refused.step(|| "mounting".to_owned()).unwrap_err();
+        assert_eq!(in_words(&error), "mounting: refused");
+        let missing = crate::capability::Missing {
+            what: "a lab",
+            why: "no right".to_owned(),
+            remedy: "be root".to_owned(),
+        };
+        assert_eq!(in_words(&LabError::from(missing.clone())), missing.to_string());
     }
 }

@@ -70,7 +70,7 @@ fn netem() -> Result<()> {
         Err(LabError::Unsupported { what, remedy }) => {
             print(&format!("- netem: {what} {UNNEEDED}; {remedy}"))
         }
-        Err(error) => print(&format!("- netem: {error}; {UNNEEDED}")),
+        Err(error) => print(&format!("- netem: {:#}; {UNNEEDED}", anyhow::Error::from(error))),
     }
 }
 
