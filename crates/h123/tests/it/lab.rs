@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -192,6 +192,57 @@ fn a_killed_lab_leaves_what_the_next_start_and_clean_remove() {
         let listed = lab(&files, &["--list"]).expect(0);
         assert!(listed.stdout.contains("no lab runs"), "{}", listed.stdout);
     }
+}
+
+/// However far a lab has come when it is killed, nothing of it stays and the next one starts.
+#[test]
+fn a_lab_killed_while_it_starts_is_no_hindrance() {
+    let _machine = machine();
+    let (files, logs) = (folder(), folder());
+    let pcap = logs.path().join("lab.pcapng");
+    let pcap = pcap.to_str().unwrap();
+    let as_either = |is_user: bool| {
+        let mut tool = if is_user { user_command() } else { Command::new(H123) };
+        tool.arg("lab").env("TMPDIR", files.path()).current_dir("/");
+        tool
+    };
+    for (round, after_ms) in [0, 60, 120, 180, 240, 300, 400, 500, 600, 700].into_iter().enumerate() {
+        let is_user = round % 2 == 1;
+        let words = logs.path().join(format!("{after_ms}.log"));
+        let mut starting = as_either(is_user);
+        starting.args(["shared", "--cross", "--dns", "3ms", "--pcap", &format!("{pcap}-{after_ms}")]);
+        starting.args(["--", "sleep", "86410"]).stdout(Stdio::null());
+        let mut child = starting.stderr(std::fs::File::create(&words).unwrap()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(after_ms));
+        kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+        let status = child.wait().unwrap();
+        let words = std::fs::read_to_string(words).unwrap();
+        assert_eq!(status.signal(), Some(9), "after {after_ms} ms: {words}");
+        let began = Instant::now();
+        while let left @ [_, ..] = &processes_in(files.path())[..] {
+            assert!(began.elapsed() < Duration::from_secs(20), "after {after_ms} ms left behind: {left:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let mut next = as_either(is_user);
+        next.args(["shared", "--cross", "--dns", "3ms", "--pcap", &format!("{pcap}-{after_ms}")]);
+        Ended::of(next.args(["--", "true"]).output().unwrap()).expect(0);
+        assert_eq!(labs_left(files.path()), [""; 0], "after {after_ms} ms");
+    }
+}
+
+/// The processes whose files are in a folder, by their environment: what a lab starts hands it on.
+fn processes_in(files: &Path) -> Vec<String> {
+    let needle = format!("TMPDIR={}", files.display());
+    let processes = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+    let is_one = |process: &PathBuf| {
+        let variables = std::fs::read(process.join("environ")).unwrap_or_default();
+        variables.split(|byte| *byte == 0).any(|variable| variable == needle.as_bytes())
+    };
+    let in_words = |process: PathBuf| {
+        let line = std::fs::read(process.join("cmdline")).unwrap_or_default();
+        format!("{}: {}", process.display(), String::from_utf8_lossy(&line).replace('\0', " "))
+    };
+    processes.filter(is_one).map(in_words).collect()
 }
 
 #[test]
