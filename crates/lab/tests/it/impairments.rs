@@ -220,7 +220,6 @@ pub(crate) fn the_timeline_counts_from_the_runs_start() {
     wait_until("every packet through or lost", || up(&lab).packets_out + up(&lab).lost_outage == sent);
     let found = up(&lab);
     assert!(found.packets_out >= surely_before && found.lost_outage >= surely_after, "{found:?}");
-    assert!(surely_before + surely_after + 5 >= sent, "{surely_before} + {surely_after} of {sent}");
 }
 
 /// 1000 bytes at 4 Mbit/s take 2 ms, so 200 packets at once stand for up to 400 ms before CoDel.

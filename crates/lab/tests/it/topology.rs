@@ -73,20 +73,35 @@ fn round_trip(lab: &Lab, from: (&str, IpAddr), to: (&str, IpAddr)) -> Duration {
     began.elapsed()
 }
 
+/// Tries until a round trip takes less than this, as a busy machine lets one through in the end; else all there were.
+fn round_trip_below(bound: Duration, mut measure: impl FnMut() -> Duration) -> Result<(), Vec<Duration>> {
+    let mut found = Vec::new();
+    while found.len() < 50 {
+        let took = measure();
+        if took < bound {
+            return Ok(());
+        }
+        found.push(took);
+    }
+    Err(found)
+}
+
 pub(crate) fn delays_chained_over_two_links_give_the_sum() {
     let lab = build(CAMPUS);
     let address = |node: &str| lab.node(node).unwrap().addresses();
     lab.begin_measuring().unwrap();
     let mut families = vec![(IpAddr::from(address("client").v4), IpAddr::from(address("second").v4))];
     families.extend(address("client").v6.zip(address("second").v6).map(|(a, b)| (a.into(), b.into())));
+    let mut packets = 0;
     for (client, server) in &families {
-        let tries: Vec<Duration> =
-            (0..3).map(|_| round_trip(&lab, ("client", *client), ("second", *server))).collect();
-        let best = tries.iter().min().unwrap();
-        assert!(*best >= Duration::from_millis(50), "{server}: faster than both links: {tries:?}");
-        assert!(*best < Duration::from_millis(90), "{server}: slower than both links by far: {tries:?}");
+        let found = round_trip_below(Duration::from_millis(90), || {
+            packets += 1;
+            let found = round_trip(&lab, ("client", *client), ("second", *server));
+            assert!(found >= Duration::from_millis(50), "{server}: faster than both links: {found:?}");
+            found
+        });
+        assert!(found.is_ok(), "{server}: slower than both links by far: {found:?}");
     }
-    let packets = 3 * families.len() as u64;
     let reports = lab.reports().unwrap();
     let names: Vec<&str> = reports.iter().map(|report| report.link.as_str()).collect();
     assert_eq!(names, ["client-router", "router-switch"], "a wire has no emulator");
@@ -99,9 +114,10 @@ pub(crate) fn a_switch_is_no_hop_and_wires_are_at_once() {
     let lab = build(CAMPUS);
     let address = |node: &str| IpAddr::from(lab.node(node).unwrap().addresses().v4);
     lab.begin_measuring().unwrap();
-    let tries = (0..5).map(|_| round_trip(&lab, ("first", address("first")), ("second", address("second"))));
-    let best = tries.min().unwrap();
-    assert!(best < Duration::from_millis(20), "no emulated link is between them: {best:?}");
+    let found = round_trip_below(Duration::from_millis(20), || {
+        round_trip(&lab, ("first", address("first")), ("second", address("second")))
+    });
+    assert!(found.is_ok(), "no emulated link is between them: {found:?}");
     // Nobody asks for addresses and nothing is flooded: what two hosts say does not reach the others.
     for report in lab.reports().unwrap() {
         assert_eq!((report.up.packets_in, report.down.packets_in), (0, 0), "{report:?}");
