@@ -12,10 +12,10 @@ const NEEDED_CAPABILITIES: u64 = 1 << 12 | 1 << 13 | 1 << 21;
 const LEAST_KERNEL: (u32, u32) = (5, 11);
 
 /// A profile that permits this program alone, which is better than permitting all.
-const APPARMOR_REMEDY: &str = "permit it to this program alone: as root write `abi <abi/4.0>, include <tunables/global> \
-                               profile h123 /path/to/h123 flags=(unconfined) { userns, }` to /etc/apparmor.d/h123 and \
-                               `apparmor_parser -r /etc/apparmor.d/h123`; or to all programs: `sysctl -w \
-                               kernel.apparmor_restrict_unprivileged_userns=0`";
+const APPARMOR_REMEDY: &str = "permit it to this program alone, as root: `printf 'abi <abi/4.0>,\\ninclude \
+                               <tunables/global>\\nprofile h123 /path/to/h123 flags=(unconfined) {\\n  userns,\\n}\\n' > \
+                               /etc/apparmor.d/h123 && apparmor_parser -r /etc/apparmor.d/h123`; or to all programs: \
+                               `sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`";
 
 /// What a lab needs, and for each part that is missing why and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
