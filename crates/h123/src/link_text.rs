@@ -2,8 +2,12 @@
 
 use std::fmt::Write;
 
+use model::Backend;
 use model::record::{DirectionReport, LinkReport};
 use model::units;
+
+/// Said where the lab's own emulator has to share its core like any program.
+const WITHOUT_REALTIME: &str = "; without real-time priority (`h123 doctor`)";
 
 /// What a link did, in a line.
 pub(crate) fn link_in_words(report: &LinkReport) -> String {
@@ -31,5 +35,9 @@ pub(crate) fn link_in_words(report: &LinkReport) -> String {
         format!("99 of 100 packets at most {} late", units::format_duration_ns(ns as f64))
     });
     let (up, down) = (direction("up", &report.up), direction("down", &report.down));
-    format!("{}: {up}; {down}; {late}", report.link)
+    let ordinary = match report.backend {
+        Backend::UserSpace if !report.realtime => WITHOUT_REALTIME,
+        _ => "",
+    };
+    format!("{}: {up}; {down}; {late}{ordinary}", report.link)
 }

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use model::Shortfall;
 use model::assignment::{Assignment, Workload};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -41,6 +42,17 @@ fn connections(workload: &Workload) -> u64 {
         Workload::Open { connections, .. } | Workload::Closed { connections, .. } => u64::from(*connections),
         Workload::Page { .. } => 1,
     }
+}
+
+/// Where the kernel grants smaller socket buffers than every connection asks for.
+///
+/// # Errors
+/// No socket can be opened to find out.
+pub(crate) fn buffer_shortfalls(assignments: &[Assignment]) -> Result<Vec<Shortfall>> {
+    let Some(first) = assignments.first() else { return Ok(Vec::new()) };
+    let target = &first.target;
+    load::buffer_shortfalls(target.address, target.variant.is_quic(), &first.options.connections)
+        .context("no socket could be opened to read back the size of its buffers")
 }
 
 /// Every source must be an address of this machine, and every server must have one of its family.

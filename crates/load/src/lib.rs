@@ -33,4 +33,5 @@ pub use live::{Live, Snapshot};
 pub use rows::{Handed, RowReceiver, RowSender, row_queue};
 pub use seam::serve_assignment;
 pub use tally::{Carried, ConnectionTallies, Tallies, recorded};
+pub use transport::buffer_shortfalls;
 pub use worker::{Report, Watched, run, run_watched};

@@ -7,6 +7,8 @@ use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 
+use model::Shortfall;
+use model::buffers::{Buffer, UDP_BUFFER_BYTES};
 use model::options::ConnectionOptions;
 use model::sample::{Failure, FailureKind};
 use quinn_udp::{EcnCodepoint, RecvMeta, UdpSockRef, UdpSocketState};
@@ -20,9 +22,48 @@ use crate::system;
 pub(crate) const READ_BYTES: usize = 128 * 1024;
 /// What one call throws away at most, so that none keeps other connections waiting for long.
 pub(crate) const DISCARD_BYTES: u64 = 4 << 20;
-/// Receive buffer asked of the kernel for a QUIC socket: one bandwidth-delay product of 200 Mbit/s × 150 ms; the
-/// kernel grants what `net.core.rmem_max` allows.
-const UDP_BUFFER_BYTES: usize = 4 << 20;
+
+/// What is asked of the kernel for a socket's buffers, bytes; `None` leaves it the kernel's own.
+fn buffers(quic: bool, options: &ConnectionOptions) -> [(Buffer, Option<u32>); 2] {
+    let default = quic.then_some(UDP_BUFFER_BYTES);
+    [
+        (Buffer::Receive, options.receive_buffer_bytes.or(default)),
+        (Buffer::Send, options.send_buffer_bytes.or(default)),
+    ]
+}
+
+/// A smaller grant is not an error: overflow shows as loss, the run's UDP drops are counted, and [`buffer_shortfalls`]
+/// says it.
+fn set_buffers(socket: &RawSocket, quic: bool, options: &ConnectionOptions) -> io::Result<()> {
+    buffers(quic, options).into_iter().try_for_each(|(buffer, asked)| match (buffer, asked) {
+        (Buffer::Receive, Some(bytes)) => socket.set_recv_buffer_size(bytes as usize),
+        (Buffer::Send, Some(bytes)) => socket.set_send_buffer_size(bytes as usize),
+        (_, None) => Ok(()),
+    })
+}
+
+/// Where connections to `remote` get smaller socket buffers than they ask for; one socket is opened to find out.
+///
+/// # Errors
+/// No socket can be opened, or it refuses the option.
+pub fn buffer_shortfalls(
+    remote: SocketAddr,
+    quic: bool,
+    options: &ConnectionOptions,
+) -> io::Result<Vec<Shortfall>> {
+    let kind = if quic { Type::DGRAM } else { Type::STREAM };
+    let socket = RawSocket::new(Domain::for_address(remote), kind, None)?;
+    set_buffers(&socket, quic, options)?;
+    let mut found = Vec::new();
+    for (buffer, asked) in buffers(quic, options) {
+        let read = match buffer {
+            Buffer::Receive => socket.recv_buffer_size()?,
+            Buffer::Send => socket.send_buffer_size()?,
+        };
+        found.extend(asked.and_then(|asked| Shortfall::of(buffer, asked.into(), read as u64)));
+    }
+    Ok(found)
+}
 
 /// One connection's socket.
 #[derive(Debug)]
@@ -67,21 +108,12 @@ impl Socket {
         let (kind, protocol) =
             if quic { (Type::DGRAM, Protocol::UDP) } else { (Type::STREAM, Protocol::TCP) };
         let socket = RawSocket::new(Domain::for_address(remote), kind.nonblocking(), Some(protocol))?;
-        if let Some(bytes) = options.send_buffer_bytes {
-            socket.set_send_buffer_size(bytes as usize)?;
-        }
-        if let Some(bytes) = options.receive_buffer_bytes {
-            socket.set_recv_buffer_size(bytes as usize)?;
-        }
+        set_buffers(&socket, quic, options)?;
         if let Some(source) = source_of(remote, sources, number) {
             system::bind_without_port(&socket)?;
             socket.bind(&SocketAddr::new(source, 0).into())?;
         }
-        if quic {
-            Self::connect_udp(socket, remote, options)
-        } else {
-            Self::connect_tcp(socket, remote, options)
-        }
+        if quic { Self::connect_udp(socket, remote) } else { Self::connect_tcp(socket, remote, options) }
     }
 
     fn connect_tcp(socket: RawSocket, remote: SocketAddr, options: &ConnectionOptions) -> io::Result<Socket> {
@@ -96,16 +128,9 @@ impl Socket {
         }
     }
 
-    fn connect_udp(socket: RawSocket, remote: SocketAddr, options: &ConnectionOptions) -> io::Result<Socket> {
+    fn connect_udp(socket: RawSocket, remote: SocketAddr) -> io::Result<Socket> {
         socket.connect(&remote.into())?;
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
-        // A smaller grant is not an error: overflow shows as loss, and the run's UDP drops are counted.
-        if options.receive_buffer_bytes.is_none() {
-            let _ = socket.set_recv_buffer_size(UDP_BUFFER_BYTES);
-        }
-        if options.send_buffer_bytes.is_none() {
-            let _ = socket.set_send_buffer_size(UDP_BUFFER_BYTES);
-        }
         Ok(Socket::Udp { socket, state, remote })
     }
 

@@ -5,6 +5,7 @@
 
 pub mod assignment;
 pub mod backend;
+pub mod buffers;
 pub mod error;
 pub mod frame;
 pub mod nearest;
@@ -29,6 +30,7 @@ pub mod variant;
 
 pub use assignment::{Assignment, ClientMessage};
 pub use backend::Backend;
+pub use buffers::Shortfall;
 pub use error::InputError;
 pub use network::Network;
 pub use page::Page;

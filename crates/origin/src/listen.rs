@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use model::Variant;
+use model::buffers::{Buffer, UDP_BUFFER_BYTES};
+use model::{Shortfall, Variant};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
@@ -15,14 +16,13 @@ use crate::server::Link;
 use crate::{Config, http1, http2, http3, tls};
 
 const BACKLOG: i32 = 4_096;
-const UDP_BUFFER_BYTES: usize = 4 << 20;
 /// Pause after an accept that failed for want of descriptors or memory.
 const BACK_OFF: Duration = Duration::from_millis(50);
 
 /// One listening socket.
 pub(crate) enum Listener {
     Tcp { variant: Variant, listener: TcpListener, tls: Option<TlsAcceptor> },
-    Quic { endpoint: quinn::Endpoint },
+    Quic { endpoint: quinn::Endpoint, shortfalls: Vec<Shortfall> },
 }
 
 impl Listener {
@@ -36,11 +36,11 @@ impl Listener {
             server.transport_config(Arc::new(http3::transport(config)?));
             let mut endpoint = quinn::EndpointConfig::default();
             endpoint.max_udp_payload_size(config.pins.quic_datagram_bytes.max(1_472))?;
-            let socket = udp_socket(address).with_context(cannot)?;
+            let (socket, shortfalls) = udp_socket(address).with_context(cannot)?;
             let runtime = Arc::new(quinn::TokioRuntime);
             let endpoint =
                 quinn::Endpoint::new(endpoint, Some(server), socket, runtime).with_context(cannot)?;
-            return Ok(Listener::Quic { endpoint });
+            return Ok(Listener::Quic { endpoint, shortfalls });
         }
         let tls = if variant.is_encrypted() {
             Some(TlsAcceptor::from(Arc::new(tls::server_config(variant, identity()?, &config.pins)?)))
@@ -62,15 +62,23 @@ impl Listener {
     pub(crate) fn address(&self) -> anyhow::Result<(Variant, SocketAddr)> {
         Ok(match self {
             Listener::Tcp { variant, listener, .. } => (*variant, listener.local_addr()?),
-            Listener::Quic { endpoint } => (Variant::H3, endpoint.local_addr()?),
+            Listener::Quic { endpoint, .. } => (Variant::H3, endpoint.local_addr()?),
         })
+    }
+
+    /// Where its socket has smaller buffers than it asked for.
+    pub(crate) fn shortfalls(&self) -> &[Shortfall] {
+        match self {
+            Listener::Tcp { .. } => &[],
+            Listener::Quic { shortfalls, .. } => shortfalls,
+        }
     }
 
     /// Accepts connections until the origin closes.
     pub(crate) async fn accept(self, link: Link) {
         match self {
             Listener::Tcp { listener, tls, .. } => accept_tcp(&listener, tls.as_ref(), &link).await,
-            Listener::Quic { endpoint } => accept_quic(&endpoint, &link).await,
+            Listener::Quic { endpoint, .. } => accept_quic(&endpoint, &link).await,
         }
     }
 }
@@ -168,15 +176,21 @@ fn tcp_socket(address: SocketAddr) -> std::io::Result<Socket> {
     Ok(socket)
 }
 
-fn udp_socket(address: SocketAddr) -> std::io::Result<UdpSocket> {
+/// A socket, and where its buffers are smaller than asked.
+fn udp_socket(address: SocketAddr) -> std::io::Result<(UdpSocket, Vec<Shortfall>)> {
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
-    // As large as the system permits; it caps the value silently.
-    socket.set_recv_buffer_size(UDP_BUFFER_BYTES)?;
-    socket.set_send_buffer_size(UDP_BUFFER_BYTES)?;
+    // As large as the system permits: it caps the value without an error.
+    socket.set_recv_buffer_size(UDP_BUFFER_BYTES as usize)?;
+    socket.set_send_buffer_size(UDP_BUFFER_BYTES as usize)?;
+    let read = [(Buffer::Receive, socket.recv_buffer_size()?), (Buffer::Send, socket.send_buffer_size()?)];
+    let shortfalls = read
+        .into_iter()
+        .filter_map(|(buffer, bytes)| Shortfall::of(buffer, UDP_BUFFER_BYTES.into(), bytes as u64))
+        .collect();
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
-    Ok(socket.into())
+    Ok((socket.into(), shortfalls))
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use model::Variant;
+use model::{Shortfall, Variant};
 use tokio::sync::{mpsc, watch};
 
 use crate::Config;
@@ -85,7 +85,8 @@ impl Drop for Slot {
     }
 }
 
-/// Serves until `shutdown` is ready; `on_ready` learns the addresses when all of them listen.
+/// Serves until `shutdown` is ready; `on_ready` learns the addresses when all of them listen, and where their sockets have
+/// smaller buffers than they asked for.
 ///
 /// Blocks the calling thread. Requests in flight get [`Config::grace`] to end; the access log is complete when this
 /// returns.
@@ -95,7 +96,7 @@ impl Drop for Slot {
 /// does is never an error.
 pub fn serve(
     config: Config,
-    on_ready: impl FnOnce(&[(Variant, SocketAddr)]),
+    on_ready: impl FnOnce(&[(Variant, SocketAddr)], &[Shortfall]),
     shutdown: impl Future<Output = ()>,
 ) -> anyhow::Result<Served> {
     config.check()?;
@@ -136,7 +137,7 @@ pub async fn flag(raised: Arc<AtomicBool>) {
 async fn run(
     config: &Config,
     server: &Arc<Context>,
-    on_ready: impl FnOnce(&[(Variant, SocketAddr)]),
+    on_ready: impl FnOnce(&[(Variant, SocketAddr)], &[Shortfall]),
     shutdown: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
     let mut listeners = Vec::with_capacity(config.listen.len());
@@ -144,6 +145,8 @@ async fn run(
         listeners.push(Listener::bind(config, *variant, *address)?);
     }
     let addresses = listeners.iter().map(Listener::address).collect::<anyhow::Result<Vec<_>>>()?;
+    let shortfalls: Vec<Shortfall> =
+        listeners.iter().flat_map(|listener| listener.shortfalls().iter().copied()).collect();
     let (close, closing) = watch::channel(false);
     let (alive, mut ended) = mpsc::channel(1);
     for (listener, (variant, _)) in listeners.into_iter().zip(&addresses) {
@@ -157,7 +160,7 @@ async fn run(
         tokio::spawn(listener.accept(link));
     }
     drop(alive);
-    on_ready(&addresses);
+    on_ready(&addresses, &shortfalls);
     shutdown.await;
     close.send_replace(true);
     // Ready when the last connection and listener have let go; a grace that passes is no fault.

@@ -1,9 +1,14 @@
 //! `h123 doctor`: what this machine can do, what is missing, and how to get it.
 
+use std::net::{Ipv4Addr, SocketAddr};
+
 use anyhow::Result;
 use clap::Args;
 use drive::Servers;
 use lab::{Access, LabError, Missing};
+use model::buffers::{Buffer, UDP_BUFFER_BYTES};
+use model::options::ConnectionOptions;
+use model::units::format_bytes;
 
 use crate::exit::Exit;
 use crate::terminal::print;
@@ -26,6 +31,7 @@ pub(crate) fn run(_args: &DoctorArgs) -> Result<Exit> {
     line("namespaces", namespaces)?;
     line("packet sockets", capability.packet_sockets.as_ref().map(|()| "AF_PACKET".to_owned()))?;
     line("real-time priority", capability.realtime.as_ref().map(|()| "SCHED_FIFO".to_owned()))?;
+    udp_buffers()?;
     match lab::several_users() {
         Ok(()) => line("several users", Ok("programs inside a lab may change their user".to_owned()))?,
         // Nothing of h123's own needs it: no fault.
@@ -60,6 +66,22 @@ pub(crate) fn run(_args: &DoctorArgs) -> Result<Exit> {
     };
     print(&conclusion)?;
     Ok(if capability.emulation().is_ok() { Exit::Done } else { Exit::Invalid })
+}
+
+/// Whether QUIC sockets get the buffers that they ask for.
+fn udp_buffers() -> Result<()> {
+    let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    match load::buffer_shortfalls(anywhere, true, &ConnectionOptions::default()) {
+        Ok(found) if found.is_empty() => {
+            let size = format_bytes(f64::from(UDP_BUFFER_BYTES));
+            let settings = [Buffer::Receive, Buffer::Send].map(Buffer::setting).join(", ");
+            line("UDP buffers", Ok(format!("{size} each ({settings})")))
+        }
+        Ok(found) => found.iter().try_for_each(|shortfall| {
+            print(&format!("{} {}: {shortfall}", mark(false), shortfall.buffer.setting()))
+        }),
+        Err(error) => print(&format!("{} UDP buffers: no socket can be opened ({error})", mark(false))),
+    }
 }
 
 /// Whether the kernel can be the backend. It is looked for in a namespace, so this comes when all else was asked.

@@ -13,6 +13,7 @@ use crate::load_options::{ConnectionArgs, LoadOptions, RequestArgs};
 use crate::load_output::{Asked, OutputArgs, RowFile, Summary};
 use crate::protocol_options::ProtocolArgs;
 use crate::target::TrustOptions;
+use crate::terminal::note;
 use crate::tls_options::TlsArgs;
 use crate::{load_limits, load_plan};
 
@@ -89,6 +90,9 @@ pub(crate) fn run(args: &LoadArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
     args.output.check()?;
     let file = args.load.samples.0.as_deref().map(RowFile::create).transpose()?;
     let (reports, rows) = args.output.drive(&assignments, stop, file)?;
+    for shortfall in load_limits::buffer_shortfalls(&assignments)? {
+        note(false, &format!("warning: {shortfall}"));
+    }
     let mut asked = Asked::of(&name(args), &assignments, dns_ns);
     if stop.load(Ordering::Relaxed) {
         // The schedule was cut: what was seen of it counts.

@@ -9,7 +9,7 @@ use analysis::summary::CellStatus;
 use anyhow::{Context, Result};
 use clap::Args;
 use drive::{Adapter, Authority, Servers};
-use lab::Access;
+use lab::{Access, Missing};
 use model::plan::DIRECT;
 use model::{Backend, Plan};
 use store::{Environment, ResultFolder};
@@ -82,11 +82,11 @@ pub(crate) fn run(args: &RunArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
     };
     folder.lock()?;
     // From here on a user without privileges is root in a namespace of its own, where no other thread may exist yet.
-    let emulation = match plan.topology.name == DIRECT {
-        true => Ok(Access::Direct),
-        false => lab::probe().emulation().and_then(|_| lab::enter()),
-    };
+    let (emulation, ordinary) = enter(&plan);
     announce(&plan, &folder, emulation.as_ref().err(), args);
+    if let Some(missing) = &ordinary {
+        note(args.quiet, &format!("the emulator runs without real-time priority: {missing}"));
+    }
     let pages = plan.pages();
     let content = folder.logs().join("content");
     drive::write_content(&content, &pages)?;
@@ -104,13 +104,28 @@ pub(crate) fn run(args: &RunArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
     };
     if args.resume.is_none() {
         folder.write_json("plan.json", &plan)?;
-        let environment = environment(&study, args, emulation.as_ref().err());
+        let mut environment = environment(&study, args);
+        environment
+            .notes
+            .insert("emulation".to_owned(), way(&plan, emulation.as_ref().err(), ordinary.as_ref()));
         folder.write_json("environment.json", &environment)?;
     }
     let outcome = drive_runs(&study, &mut folder, args.quiet)?;
     let finished = finish(&folder, &plan)?;
     show(&finished, &folder, args)?;
     Ok(if outcome { verdict(&finished) } else { Exit::Interrupted })
+}
+
+/// Becomes what may build labs, and says what that lacks: everything, or the real-time priority of the lab's own emulator.
+fn enter(plan: &Plan) -> (Result<Access, Missing>, Option<Missing>) {
+    if plan.topology.name == DIRECT {
+        return (Ok(Access::Direct), None);
+    }
+    let capability = lab::probe();
+    let emulation = capability.emulation().and_then(|_| lab::enter());
+    let has_emulator = plan.cells.iter().any(|cell| cell.backend == Backend::UserSpace);
+    let ordinary = capability.realtime.err().filter(|_| has_emulator && emulation.is_ok());
+    (emulation, ordinary)
 }
 
 fn drive_runs(study: &Study<'_>, folder: &mut ResultFolder, quiet: bool) -> Result<bool> {
@@ -171,7 +186,7 @@ fn default_out(plan: &Plan) -> PathBuf {
     PathBuf::from("results").join(format!("{}-{now}", plan.study))
 }
 
-fn announce(plan: &Plan, folder: &ResultFolder, missing: Option<&lab::Missing>, args: &RunArgs) {
+fn announce(plan: &Plan, folder: &ResultFolder, missing: Option<&Missing>, args: &RunArgs) {
     let RunArgs { quiet, pcap, .. } = *args;
     note(
         quiet,
@@ -194,7 +209,7 @@ fn announce(plan: &Plan, folder: &ResultFolder, missing: Option<&lab::Missing>, 
 }
 
 /// Facts about this machine, and the command that measures the same again.
-fn environment(study: &Study<'_>, args: &RunArgs, missing: Option<&lab::Missing>) -> Environment {
+fn environment(study: &Study<'_>, args: &RunArgs) -> Environment {
     let mut environment = Environment::collect(env!("CARGO_PKG_VERSION"), std::env::args().collect());
     let study_name = args.study.as_deref().unwrap_or(&study.plan.study);
     environment
@@ -206,17 +221,21 @@ fn environment(study: &Study<'_>, args: &RunArgs, missing: Option<&lab::Missing>
             .map_or_else(|error| format!("not found: {error:#}"), |found| found.version);
         environment.notes.insert(format!("server {name}"), version);
     }
-    let mut ways: Vec<&str> = study.plan.cells.iter().map(|cell| means(cell.backend)).collect();
+    environment.notes.insert("CPUs".to_owned(), study.cores.describe());
+    environment
+}
+
+/// How the networks are emulated, and what that lacks.
+fn way(plan: &Plan, missing: Option<&Missing>, ordinary: Option<&Missing>) -> String {
+    let mut ways: Vec<&str> = plan.cells.iter().map(|cell| means(cell.backend)).collect();
     ways.sort_unstable();
     ways.dedup();
-    let emulation = match missing {
+    let lacks = ordinary.map(|missing| format!("without real-time priority: {}", missing.why));
+    match missing {
         Some(missing) => missing.to_string(),
-        None if study.plan.topology.name == DIRECT => "none: this machine's loopback".to_owned(),
-        None => ways.join("; "),
-    };
-    environment.notes.insert("CPUs".to_owned(), study.cores.describe());
-    environment.notes.insert("emulation".to_owned(), emulation);
-    environment
+        None if plan.topology.name == DIRECT => "none: this machine's loopback".to_owned(),
+        None => ways.into_iter().map(str::to_owned).chain(lacks).collect::<Vec<_>>().join("; "),
+    }
 }
 
 /// What a backend does it with.

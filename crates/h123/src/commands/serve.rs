@@ -12,7 +12,7 @@ use clap::Args;
 use drive::Authority;
 use model::error::Source;
 use model::study::Library;
-use model::{Page, Pins, Variant};
+use model::{Page, Pins, Shortfall, Variant};
 use origin::{Config, Identity};
 use serde::Deserialize;
 
@@ -92,7 +92,10 @@ pub(crate) fn run(args: &ServeArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
         None => people_config(args)?,
     };
     let quiet = args.config.is_some();
-    let ready = |addresses: &[(Variant, SocketAddr)]| {
+    let ready = |addresses: &[(Variant, SocketAddr)], shortfalls: &[Shortfall]| {
+        for shortfall in shortfalls {
+            note(false, &format!("warning: h3: {shortfall}"));
+        }
         for (variant, address) in addresses {
             // Standard output may be gone; the server goes on.
             let _ = print(&format!("{variant:<4} {}://{address}/", variant.scheme()));

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use crate::permissions::user_command;
+use crate::permissions::{user_command, user_may_be_realtime};
 use crate::tool::{Ended, H123, folder, h123, machine, processes_with, repository};
 
 /// Runs `h123 lab` with its files in a folder of the test's own.
@@ -89,6 +89,9 @@ fn an_ordinary_user_has_the_same() {
     assert!(ended.stderr.contains("h1s  https://server:8441/"), "{}", ended.stderr);
     assert_eq!(round_trips_ms(&ended.stdout).len(), 1, "{}", ended.stdout);
     assert_eq!(ended.stdout.lines().last(), Some("9"), "{}", ended.stdout);
+    // `without real-time priority` where, and only where, this machine refuses it to this user.
+    let says = ended.stderr.contains("late; without real-time priority (`h123 doctor`)");
+    assert_eq!(says, !user_may_be_realtime(), "{}", ended.stderr);
 }
 
 /// A browser with its sandbox, which refuses root and wants a user namespace of its own.

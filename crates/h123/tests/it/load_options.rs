@@ -331,6 +331,16 @@ fn sockets_are_set_as_asked() {
     let settings =
         ["--nagle", "--send-buffer", "64KiB", "--receive-buffer", "64KiB", "--congestion-control", "reno"];
     assert_eq!(completed(&loaded(&[&[url.as_str(), "-n", "5"], &settings[..]].concat())), 5);
+    // Below the largest number that the kernel takes, far above what any machine permits.
+    let huge = h123(["load", &url, "-n", "5", "--quiet", "--receive-buffer", "512MiB"]).expect(0);
+    assert_eq!(huge.stderr.lines().count(), 1, "{}", huge.stderr);
+    for part in [
+        "warning: found a socket's receive buffer of ",
+        "asked for 537 MB",
+        "sysctl -w net.core.rmem_max=536870912",
+    ] {
+        assert!(huge.stderr.contains(part), "{part}: {}", huge.stderr);
+    }
     let coalesced = loaded(&[&url, "-n", "50", "-c", "5", "--coalesce", "30us", "--fail-if", "failed>0"]);
     assert_eq!(completed(&coalesced), 50);
     assert!(coalesced["warnings"].to_string().contains("every read waited 30 µs"), "{coalesced}");

@@ -24,6 +24,14 @@ pub(crate) fn user_command() -> Command {
     }
 }
 
+/// Whether this machine grants an ordinary user the emulator's priority, by the tool's own examination.
+pub(crate) fn user_may_be_realtime() -> bool {
+    let doctor = Ended::of(user_command().arg("doctor").current_dir("/").output().unwrap());
+    let line = doctor.stdout.lines().find(|line| line.contains("real-time priority")).unwrap();
+    assert!(line.starts_with(['✓', '✗']), "{line}");
+    line.starts_with('✓')
+}
+
 #[test]
 fn an_ordinary_user_gets_valid_cells_on_north_carolina() {
     let _machine = machine();
@@ -41,6 +49,14 @@ fn study_as_user() -> Result<(), String> {
     // The repository may be closed to this user; the binary carries its data files.
     let ended = as_user(&args, folder.path());
     assert!(matches!(ended.code, 0 | 3), "stdout:\n{}\nstderr:\n{}", ended.stdout, ended.stderr);
+    let may = user_may_be_realtime();
+    let environment = std::fs::read_to_string(out.join("environment.json")).unwrap();
+    let environment: serde_json::Value = serde_json::from_str(&environment).unwrap();
+    let emulation = environment["notes"]["emulation"].as_str().unwrap();
+    assert!(emulation.starts_with("packets over veth"), "{emulation}");
+    assert_eq!(emulation.contains("; without real-time priority: SCHED_FIFO"), !may, "{emulation}");
+    let times = ended.stderr.matches("the emulator runs without real-time priority: ").count();
+    assert_eq!(times, usize::from(!may), "{}", ended.stderr);
     let summary = summary(&out);
     for variant in ["h1s", "h2", "h3"] {
         let cell = cell(&summary, &[variant]);
@@ -103,7 +119,8 @@ fn without_any_namespace_the_study_runs_over_loopback_and_every_cell_is_invalid(
 fn doctor_says_what_this_machine_can_do() {
     let doctor =
         Ended::of(Command::new(H123).arg("doctor").current_dir(repository()).output().unwrap()).expect(0);
-    for text in ["namespaces", "packet sockets", "real-time priority", "origin", "nginx"] {
+    for text in ["namespaces", "packet sockets", "real-time priority", "net.core.rmem_max", "origin", "nginx"]
+    {
         assert!(doctor.stdout.contains(text), "{text} in:\n{}", doctor.stdout);
     }
 }

@@ -33,6 +33,7 @@ const TESTS: &[Test] = &[
         rights::without_capabilities_there_is_a_typed_error,
     ),
     ("rights::the_machines_settings_stay", rights::the_machines_settings_stay),
+    ("rights::tcp_buffers_are_raised", rights::tcp_buffers_are_raised),
     ("network::round_trips_are_as_configured", network::round_trips_are_as_configured),
     ("network::an_echo_over_both_families", network::an_echo_over_both_families),
     ("network::tcp_takes_what_the_rate_demands", network::tcp_takes_what_the_rate_demands),

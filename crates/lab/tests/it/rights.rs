@@ -37,6 +37,19 @@ pub(crate) fn without_capabilities_there_is_a_typed_error() {
     }
 }
 
+/// In every node there is room for a fast and long path, whatever the machine's own settings are.
+pub(crate) fn tcp_buffers_are_raised() {
+    let lab = pair(&network(MS, None, 0.0));
+    for node in [lab.client(), lab.server()] {
+        for name in ["tcp_rmem", "tcp_wmem"] {
+            let read = || std::fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap();
+            let found = node.enter(read).unwrap();
+            let largest: u64 = found.split_whitespace().last().unwrap().parse().unwrap();
+            assert!(largest >= 32 << 20, "{name} in the node {}: {found}", node.name());
+        }
+    }
+}
+
 pub(crate) fn the_machines_settings_stay() {
     let settings = || {
         [

@@ -41,7 +41,7 @@ impl Origin {
         let (ready, addresses) = mpsc::channel();
         let flag = origin::flag(Arc::clone(&stop));
         let thread = std::thread::spawn(move || {
-            origin::serve(config, |addresses| ready.send(addresses.to_vec()).unwrap(), flag).unwrap();
+            origin::serve(config, |addresses, _| ready.send(addresses.to_vec()).unwrap(), flag).unwrap();
         });
         let addresses = addresses.recv_timeout(Duration::from_secs(10)).unwrap();
         Origin { addresses, authority, stop, thread: Some(thread) }

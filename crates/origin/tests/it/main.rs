@@ -43,7 +43,7 @@ impl Running {
         let raised = Arc::clone(&stop);
         let (tell, told) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
-            origin::serve(config, |addresses| tell.send(addresses.to_vec()).unwrap(), origin::flag(raised))
+            origin::serve(config, |addresses, _| tell.send(addresses.to_vec()).unwrap(), origin::flag(raised))
         });
         let addresses = told.recv().unwrap_or_default();
         assert!(!addresses.is_empty(), "{:?}", thread.join().unwrap());
@@ -469,7 +469,7 @@ fn what_cannot_work_is_refused_before_anything_listens() {
     let refuse = |change: &dyn Fn(&mut Config)| {
         let mut config = Config::loopback(&[Variant::H1]);
         change(&mut config);
-        let error = origin::serve(config, |_| panic!("listens"), std::future::ready(())).unwrap_err();
+        let error = origin::serve(config, |_, _| panic!("listens"), std::future::ready(())).unwrap_err();
         format!("{error:#}")
     };
     let no_certificate = refuse(&|config| config.listen = Config::loopback(&[Variant::H3]).listen);
