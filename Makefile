@@ -39,5 +39,5 @@ bench-load: ## h123 load on its own: schedule, memory, threads (about 5 minutes 
 	cargo build --release --locked -p h123 -p bench-peers
 	./target/release/bench-peers alone $(ARGS)
 
-bench-lab: ## the emulated link: its errors, its throughput, what a packet costs (about 2 minutes on a quiet machine)
+bench-lab: ## the emulated link: its errors, its throughput, what a packet costs (about a minute on a quiet machine)
 	cargo bench --locked -p lab --bench link
