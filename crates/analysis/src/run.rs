@@ -57,7 +57,7 @@ pub struct GroupFacts {
     pub failures: BTreeMap<FailureKind, u64>,
     /// Whole responses whose body had another length than expected, of rows that count.
     pub wrong_lengths: u64,
-    /// How long the responses took that fit into the server's first window.
+    /// How long the responses took that fit into the server's first window, in loops of one stream over TCP.
     pub small: SmallResponses,
     /// Distinct URLs among the rows that count.
     pub distinct_urls: u64,
@@ -207,6 +207,7 @@ fn extract_all(plan: &Plan, cell: &Cell, record: &RunRecord) -> BTreeMap<&'stati
 fn facts(plan: &Plan, record: &RunRecord, group: &ClientGroup, place: usize) -> GroupFacts {
     let is_open = matches!(plan.workload_of(group).workload, Workload::Open { .. });
     let mut facts = GroupFacts { group: group.group, is_open, ..GroupFacts::default() };
+    let waits_alone = !group.variant.is_quic() && has_one_stream(&plan.workload_of(group).workload);
     let mut urls = BTreeSet::new();
     let segment_bytes = plan.pins.mtu_bytes.saturating_sub(TCP_HEADER_BYTES);
     let window_bytes = u64::from(plan.pins.initial_window_packets) * u64::from(segment_bytes);
@@ -218,7 +219,7 @@ fn facts(plan: &Plan, record: &RunRecord, group: &ClientGroup, place: usize) -> 
         if sample.phase == Phase::Measure {
             urls.insert(sample.url);
             count(&mut facts, sample);
-            if sample.outcome.is_ok() {
+            if waits_alone && sample.outcome.is_ok() {
                 facts.small.count(sample, window_bytes);
             }
         }
@@ -234,6 +235,14 @@ fn facts(plan: &Plan, record: &RunRecord, group: &ClientGroup, place: usize) -> 
         facts.never_sent = client.never_sent;
     }
     facts
+}
+
+/// Whether each connection carries one response at a time, so that none waits for another's bytes.
+fn has_one_stream(workload: &Workload) -> bool {
+    match workload {
+        Workload::Page { .. } => false,
+        Workload::Closed { streams, .. } | Workload::Open { streams, .. } => *streams == 1,
+    }
 }
 
 fn count(facts: &mut GroupFacts, sample: &Sample) {

@@ -16,7 +16,8 @@ pub(super) const CHECK: Check = Check {
 const ALLOWED_SHARE: f64 = 0.01;
 const DOUBTED_SHARE: f64 = 0.1;
 
-/// The share of responses, among those that fit into the server's first window, that took the 38 to 52 ms of a delayed
+/// In loops of one stream for each connection over TCP, where no response waits for another's bytes: the share of
+/// responses, among those that fit into the server's first window, that took the 38 to 52 ms of a delayed
 /// acknowledgement from head to end, less as many as took somewhat less or more (RFC 1122, section 4.2.3.2; RFC 896).
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let mut sum = SmallResponses::default();
@@ -81,6 +82,16 @@ mod tests {
             }
         }
         passes("delayed_ack", &bench);
+    }
+
+    #[test]
+    fn pages_whose_responses_share_connections_and_quic_have_nothing_to_judge() {
+        let mut page = Bench::page(&[Variant::H2c]);
+        for sample in page.records.iter_mut().flat_map(|record| &mut record.samples) {
+            sample.done_ns = sample.first_byte_ns.map(|first_byte_ns| first_byte_ns + 44_000_000);
+        }
+        silent("delayed_ack", &page);
+        silent("delayed_ack", &Bench::closed(&[Variant::H3]));
     }
 
     #[test]
