@@ -9,10 +9,10 @@ const NETWORK: &str = r#"
 title = "From one network to the next"
 source = "a test"
 rtt = "20ms"
-rate = "10Mbit/s"
+rate = "4Mbit/s"
 
 [[timeline]]
-at = "600ms"
+at = "1500ms"
 handover = true
 "#;
 
@@ -52,18 +52,18 @@ fn a_handover_breaks_tcp_and_not_our_quic() {
     let summary = summary(&folder.path().join("out"));
     let (quic, tcp) = (cell(&summary, &["h3"]), cell(&summary, &["h2"]));
     assert_eq!(crate::tool::check(quic, "failed_requests")["result"], "pass", "{quic:#}");
-    // 1.6 MB at 10 Mbit/s: the handover was in the midst of it, however fast the machine.
+    // 1.6 MB at 4 Mbit/s: the handover was in the midst of it, however fast the machine, and however late the client.
     let load_ns = crate::tool::median(quic, "page_load_time");
-    assert!(load_ns > 1.2e9, "{load_ns}: over before the handover, or not far behind it");
+    assert!(load_ns > 3.1e9, "{load_ns}: over before the handover, or not far behind it");
     assert_eq!(crate::tool::check(tcp, "failed_requests")["result"], "invalid", "{tcp:#}");
     assert!(tcp["metrics"].get("page_load_time").is_none(), "no page over TCP was loaded: {tcp:#}");
 }
 
-/// A folder whose `networks/` has one of this name with a handover after a second.
+/// A folder whose `networks/` has one of this name with a handover after 1.5 s, at 10 Mbit/s.
 fn folder_with_network() -> TempDir {
     let folder = folder();
     std::fs::create_dir_all(folder.path().join("networks")).unwrap();
-    let text = NETWORK.replace("600ms", "1s");
+    let text = NETWORK.replace("4Mbit/s", "10Mbit/s");
     std::fs::write(folder.path().join("networks/leaving.toml"), text).unwrap();
     folder
 }
@@ -75,7 +75,7 @@ fn by_hand_the_address_changes_for_root_and_for_a_user() {
     for mut command in [std::process::Command::new(H123), user_command()] {
         command.args(["lab", "leaving", "-q", "--serve", "--", "sh", "-c"]);
         command.arg(format!(
-            "{H123} load https://server:8443/bytes/100000 --variant h3 --cacert $H123_CA --follow-addresses -d 3s \
+            "{H123} load https://server:8443/bytes/100000 --variant h3 --cacert $H123_CA --follow-addresses -d 4s \
              --json -q"
         ));
         command.env("TMPDIR", folder.path()).current_dir(folder.path());
