@@ -6,14 +6,18 @@
 pub mod certificate;
 pub mod client;
 mod content;
+mod description;
 mod log;
+mod program;
 mod servers;
+mod template;
 
 pub use certificate::{Authority, Identity};
 pub use client::{ClientOutcome, Limits};
 pub use content::write_content;
+pub use description::DescriptionError;
+pub use servers::Servers;
 pub use servers::adapter::Adapter;
 pub use servers::installed;
 pub use servers::probe::{Found, Support};
 pub use servers::running::{RunningServer, StartSpec, Stopped};
-pub use servers::{AdapterError, Servers};

@@ -45,7 +45,7 @@ impl Wanted {
     pub(crate) fn read(text: &str) -> Result<(Wanted, Adapter)> {
         let (node, server) = text.split_once('=').unwrap_or(("server", text));
         let adapter = Servers::find(server).map_err(|error| match error {
-            drive::AdapterError::Unknown { name, known } => anyhow::Error::from(UsageError(format!(
+            drive::DescriptionError::Unknown { name, known, .. } => anyhow::Error::from(UsageError(format!(
                 "--serve: {}",
                 model::nearest::unknown(&name, "a server", &known)
             ))),

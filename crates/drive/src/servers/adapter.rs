@@ -7,7 +7,8 @@ use model::pins::KeyExchange;
 use model::{InputError, Pins, Variant};
 use rustix::process::Signal;
 
-use super::{ADAPTER_FILE, Files};
+use super::ADAPTER_FILE;
+use crate::description::{ConfigFile, Files};
 
 /// A server that can be probed and started, as described by its folder.
 #[derive(Clone, Debug)]
@@ -61,14 +62,6 @@ pub(crate) enum Tls {
     After(String),
 }
 
-/// A configuration file and the template that it is made from.
-#[derive(Clone, Debug)]
-pub(crate) struct ConfigFile {
-    pub(crate) name: String,
-    pub(crate) template_name: String,
-    pub(crate) template: String,
-}
-
 /// How the server is started and stopped.
 #[derive(Clone, Debug)]
 pub(crate) struct Start {
@@ -110,7 +103,6 @@ impl Adapter {
 
 /// The file as written.
 mod written {
-    use std::path::{Component, Path};
     use std::time::Duration;
 
     use model::error::Source;
@@ -120,8 +112,8 @@ mod written {
     use serde::Deserialize;
     use toml::Spanned;
 
-    use super::super::{Files, template};
-    use super::{AdapterVariant, ConfigFile};
+    use super::AdapterVariant;
+    use crate::description::{Files, WrittenFile, config_file, plain_name, words};
 
     /// The signals that servers end by.
     const SIGNALS: &[(&str, Signal)] =
@@ -140,7 +132,7 @@ mod written {
         version: Version,
         start: Start,
         #[serde(default)]
-        file: Vec<File>,
+        file: Vec<WrittenFile>,
         variant: Spanned<Vec<VariantEntry>>,
     }
 
@@ -161,13 +153,6 @@ mod written {
         stop_signal: Spanned<String>,
         stop_within: Spanned<String>,
         access_log: Option<Spanned<String>>,
-    }
-
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct File {
-        name: Spanned<String>,
-        template: Spanned<String>,
     }
 
     #[derive(Deserialize)]
@@ -243,49 +228,6 @@ mod written {
             stop_within: duration(&written.stop_within)?,
             access_log: access_log.map(|log| log.get_ref().clone()),
         })
-    }
-
-    /// A list that is not empty, of templates that can be read.
-    fn words(
-        list: &Spanned<Vec<Spanned<String>>>,
-        source: Source<'_>,
-        what: &str,
-    ) -> Result<Vec<String>, InputError> {
-        if list.get_ref().is_empty() {
-            return Err(source.error(list.span(), format!("found an empty list, expected {what}")));
-        }
-        let check = |word: &Spanned<String>| {
-            template::check(word.get_ref()).map_err(|problem| source.error(word.span(), problem.problem))?;
-            Ok(word.get_ref().clone())
-        };
-        list.get_ref().iter().map(check).collect()
-    }
-
-    fn config_file(file: &File, files: &Files, source: Source<'_>) -> Result<ConfigFile, InputError> {
-        plain_name(&file.name, source)?;
-        let template_name = file.template.get_ref();
-        let Some(template) = files.texts.get(template_name) else {
-            let problem = format!("found `{template_name}`, expected the name of a file in {}", files.folder);
-            return Err(source.error(file.template.span(), problem));
-        };
-        let path = format!("{}/{template_name}", files.folder);
-        template::check(template).map_err(|problem| problem.at(Source { file: &path, text: template }))?;
-        Ok(ConfigFile {
-            name: file.name.get_ref().clone(),
-            template_name: template_name.clone(),
-            template: template.clone(),
-        })
-    }
-
-    fn plain_name(name: &Spanned<String>, source: Source<'_>) -> Result<(), InputError> {
-        let mut parts = Path::new(name.get_ref()).components();
-        match (parts.next(), parts.next()) {
-            (Some(Component::Normal(_)), None) => Ok(()),
-            _ => {
-                let problem = format!("found `{}`, expected a plain file name", name.get_ref());
-                Err(source.error(name.span(), problem))
-            }
-        }
     }
 
     fn variants(

@@ -21,9 +21,9 @@ use super::installed;
 use super::leftover::{kill_group, programs_of_group};
 use super::probe::{Found, Support};
 use super::ready::{free_ports, silent_ports};
-use super::template::{Variables, render};
 use crate::certificate::{Identity, IdentityFiles, KEY_FILE};
 use crate::log;
+use crate::template::{Variables, render};
 
 /// How often a starting server is asked whether it is ready.
 const POLL: Duration = Duration::from_millis(2);

@@ -55,6 +55,26 @@ pub(crate) fn render(
     environment.render_str(text, variables.clone()).map_err(|error| TemplateProblem::new(&error))
 }
 
+/// Fills in every word of a command that stands in `file`.
+///
+/// # Errors
+/// Which word cannot be filled in, and why.
+pub(crate) fn fill(
+    words: &[String],
+    file: &str,
+    version: &str,
+    build: &str,
+    variables: &Variables,
+) -> anyhow::Result<Vec<String>> {
+    let fill = |word: &String| {
+        render(word, version, build, variables)
+            .map_err(|problem| anyhow::anyhow!("{file}: `{word}`: {}", problem.problem))
+    };
+    let filled: Vec<String> = words.iter().map(fill).collect::<anyhow::Result<_>>()?;
+    // A word that a condition leaves empty is none.
+    Ok(filled.into_iter().filter(|word| !word.is_empty()).collect())
+}
+
 fn environment(version: &str, build: &str) -> Environment<'static> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
