@@ -26,6 +26,8 @@ mod missed_schedule;
 mod network_loss;
 mod network_rate;
 mod runs;
+mod server_time_joined;
+mod server_time_precision;
 mod server_waited;
 mod status;
 mod version;
@@ -52,6 +54,8 @@ pub const CHECKS: &[Check] = &[
     client_cpu::CHECK,
     client_waited::CHECK,
     server_waited::CHECK,
+    server_time_joined::CHECK,
+    server_time_precision::CHECK,
 ];
 
 /// One check.

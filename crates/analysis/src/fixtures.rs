@@ -8,7 +8,7 @@ use model::pins::Pins;
 use model::plan::{Cell, ClientGroup, Level, NamedWorkload, PLAN_VERSION, Plan, PlannedRun, ServerChain};
 use model::record::{
     Calibration, DirectionReport, Lateness, LinkReport, LossCalibration, NetworkCalibration, RateCalibration,
-    RunRecord, ServerReport, StreamCalibration,
+    RunRecord, ServerReport, ServerRequest, StreamCalibration, TimeSource,
 };
 use model::sample::{ConnectionRow, EarlyData, Outcome, Phase, Pushes, Sample};
 use model::schedule::{Arrivals, Rate, Schedule, Share, Stage};
@@ -65,6 +65,32 @@ impl Bench {
             queue_limit: 10,
         };
         Bench::new(variants, workload, "request_time")
+    }
+
+    /// The same with a server that says of each request that it took 2 ms, to so many nanoseconds.
+    pub(crate) fn served(mut self, precision_ns: u64) -> Bench {
+        self.plan.server_time = true;
+        for record in &mut self.records {
+            let rows = record.samples.iter().map(|sample| ServerRequest {
+                server: 0,
+                group: sample.group,
+                request: sample.request,
+                request_time_ns: 2 * MS,
+                precision_ns,
+                source: TimeSource::Log,
+                log_time_ns: None,
+                arrived_ns: None,
+                first_sent_ns: None,
+                sent_ns: None,
+                logged_unix_ns: None,
+                status: sample.status,
+                body_bytes: Some(sample.response_body_bytes),
+                remote_port: Some(40_000),
+                connection_request: Some(sample.request + 1),
+            });
+            record.server_requests = rows.collect();
+        }
+        self
     }
 
     fn new(variants: &[Variant], workload: Workload, metric: &str) -> Bench {
@@ -232,6 +258,7 @@ fn plan(variants: &[Variant], workload: Workload, metric: &str) -> Plan {
         seed: 1,
         runs_per_cell: RUNS,
         pins: Pins::default(),
+        server_time: false,
         topology: model::plan::PlannedTopology::default(),
         networks: vec![network(150 * MS, Some(50_000_000))],
         workloads: vec![NamedWorkload { name: "w".to_owned(), workload }],
@@ -304,6 +331,7 @@ fn record(plan: &Plan, run: &PlannedRun) -> RunRecord {
             ..ClientReport::default()
         }],
         servers: vec![ServerReport::default()],
+        server_requests: Vec::new(),
         links: vec![link],
         calibration: Some(Calibration {
             expected_rtt_ns: 150 * MS,

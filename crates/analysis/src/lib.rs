@@ -13,6 +13,7 @@ pub mod metrics;
 mod number;
 pub mod predict;
 pub mod run;
+mod server_time;
 pub mod statistics;
 pub mod summary;
 

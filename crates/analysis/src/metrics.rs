@@ -6,6 +6,7 @@ use model::sample::{ConnectionRow, Outcome, Sample};
 
 use crate::number;
 use crate::run::View;
+use crate::server_time::ServerTimes;
 
 /// Which direction of a metric is the better one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +48,8 @@ pub struct Metric {
     pub end: &'static str,
     /// The workloads that it is about.
     pub of: &'static [Kind],
+    /// Whether it is computed from the servers' own times, which a study has to ask for.
+    pub of_servers: bool,
     /// Its values in one run, in its unit: none where the run does not have it, one, or one per request.
     pub extract: fn(&View<'_>) -> Vec<f64>,
 }
@@ -107,6 +110,18 @@ pub const METRICS: &[Metric] = &[
         start: "head of the response read",
         end: "its last byte; only requests that ended well",
         ..duration("transfer_time", "Transfer time", LOOPS, transfer_time)
+    },
+    Metric {
+        of_servers: true,
+        start: "the server's own start: its log's, or the request's last packet at its end of the link",
+        end: "the server's own end: its log's, or the response's last packet at its end of the link",
+        ..duration("server_time", "Time at the server", ANY, server_time)
+    },
+    Metric {
+        of_servers: true,
+        start: "request intended",
+        end: "last byte of its response, less the time at the server",
+        ..duration("outside_server_time", "Time outside the server", ANY, outside_server_time)
     },
     Metric {
         better: Better::Neither,
@@ -170,7 +185,8 @@ const fn duration(name: &'static str, title: &'static str, of: &'static [Kind], 
 /// Bytes over the whole run, of which fewer are better, unless said otherwise.
 const fn quantity(name: &'static str, title: &'static str, of: &'static [Kind], extract: Extract) -> Metric {
     let (start, end) = (RUN_START, RUN_END);
-    Metric { name, title, unit: "B", better: Better::Lower, ceiling: None, start, end, of, extract }
+    let (unit, better, ceiling, of_servers) = ("B", Better::Lower, None, false);
+    Metric { name, title, unit, better, ceiling, start, end, of, of_servers, extract }
 }
 
 fn page_load_time(view: &View<'_>) -> Vec<f64> {
@@ -232,6 +248,23 @@ fn wait_time(view: &View<'_>) -> Vec<f64> {
 
 fn transfer_time(view: &View<'_>) -> Vec<f64> {
     times(view, |sample| sample.first_byte_ns.zip(sample.done_ns))
+}
+
+/// Of each request that ended well and that the server's log names.
+fn server_time(view: &View<'_>) -> Vec<f64> {
+    let at_server = ServerTimes::of(view.record);
+    let well = view.samples().filter(|sample| sample.outcome.is_ok());
+    well.filter_map(|sample| Some(number::float(at_server.of_sample(sample)?.request_time_ns))).collect()
+}
+
+/// 0 where the server's time, rounded as it is, is the longer one.
+fn outside_server_time(view: &View<'_>) -> Vec<f64> {
+    let at_server = ServerTimes::of(view.record);
+    let outside = |sample: &Sample| {
+        let all_ns = sample.done_ns?.checked_sub(sample.intended_ns)?;
+        Some(number::float(all_ns.saturating_sub(at_server.of_sample(sample)?.request_time_ns)))
+    };
+    view.samples().filter(|sample| sample.outcome.is_ok()).filter_map(outside).collect()
 }
 
 /// Whatever came of the requests.
@@ -385,6 +418,26 @@ mod tests {
         }
         assert_eq!(run.metrics.len(), expected.len(), "{:?}", run.metrics.keys());
         assert_eq!(run.metrics["request_time"].count(), 3);
+    }
+
+    #[test]
+    fn the_time_at_the_server_and_outside_make_up_the_requests() {
+        let mut bench = Bench::closed(&[Variant::H2]).served(1_000);
+        assert_eq!(first(&Bench::closed(&[Variant::H2])).value("server_time"), None);
+        // What the server says of others, and of a request that was sent again, does not count.
+        let mut other = bench.records[0].server_requests[0].clone();
+        other.request_time_ns = 9;
+        bench.records[0].server_requests.insert(0, other.clone());
+        other.server = 1;
+        bench.records[0].server_requests.push(other);
+        bench.records[0].server_requests.remove(9);
+        let run = first(&bench);
+        assert_eq!(run.value("server_time"), Some(2_000_000.0));
+        assert_eq!(run.metrics["server_time"].count(), 49);
+        let all = run.value("request_time").unwrap();
+        assert_eq!(run.value("outside_server_time"), Some(all - 2_000_000.0));
+        bench.records[0].server_requests.iter_mut().for_each(|row| row.request_time_ns = u64::MAX);
+        assert_eq!(first(&bench).value("outside_server_time"), Some(0.0));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use model::variant::HttpVersion;
 
 use crate::distribution::Distribution;
 use crate::metrics::METRICS;
+use crate::server_time::ServerFacts;
 
 /// IPv6 and TCP with time stamps.
 const TCP_HEADER_BYTES: u32 = 40 + 32;
@@ -34,6 +35,8 @@ pub struct RunSummary {
     pub links: Vec<LinkReport>,
     /// Time that the servers' threads were runnable but did not run.
     pub server_run_queue_ns: u64,
+    /// Why a server's log tells less than it should, where one does.
+    pub log_fault: Option<String>,
     /// The known-answer round trips; `None` where nothing was emulated.
     pub calibration: Option<Calibration>,
 }
@@ -77,6 +80,8 @@ pub struct GroupFacts {
     pub lag_p99_ns: u64,
     /// Requests that were due and never sent.
     pub never_sent: u64,
+    /// What the server says of these requests.
+    pub server: ServerFacts,
 }
 
 /// Responses that a server can send at once, by the time from their head to their end: nothing on the network makes them
@@ -170,6 +175,7 @@ impl RunSummary {
             groups,
             links: record.links.clone(),
             server_run_queue_ns: record.servers.iter().map(|server| server.run_queue_ns).sum(),
+            log_fault: record.servers.iter().find_map(|server| server.log_fault.clone()),
             calibration: record.calibration.clone(),
         }
     }
@@ -224,6 +230,7 @@ fn facts(plan: &Plan, record: &RunRecord, group: &ClientGroup, place: usize) -> 
             }
         }
     }
+    facts.server = ServerFacts::of(record, group.group);
     facts.distinct_urls = urls.len() as u64;
     facts.connections =
         record.connections.iter().filter(|connection| connection.group == group.group).count() as u64;

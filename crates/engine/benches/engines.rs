@@ -60,6 +60,7 @@ fn get() -> Request {
         authority: NAME.into(),
         path: "/128".into(),
         fields: vec![("user-agent".into(), "h123".into()), ("accept".into(), "*/*".into())],
+        varying: None,
         body: bytes::Bytes::new(),
     }
 }

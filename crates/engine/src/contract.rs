@@ -225,8 +225,26 @@ pub struct Request {
     pub path: String,
     /// Further fields, names in lower case; without `host`, `content-length` and connection-specific fields.
     pub fields: Vec<(String, String)>,
+    /// A field that is another in every request, and that `template` promises nothing about.
+    pub varying: Option<VaryingField>,
     /// The body; empty where there is none.
     pub body: bytes::Bytes,
+}
+
+/// A field that is written anew behind what an engine keeps of a template; no table of header compression learns it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VaryingField {
+    /// In lower case.
+    pub name: &'static str,
+    /// The value of this request.
+    pub value: String,
+}
+
+impl VaryingField {
+    /// Name and value, summed.
+    pub(crate) fn raw_bytes(&self) -> u32 {
+        u32::try_from(self.name.len() + self.value.len()).unwrap_or(u32::MAX)
+    }
 }
 
 /// The engine takes no request at the moment.

@@ -89,6 +89,7 @@ fn request() -> Request {
         authority: "server.test".into(),
         path: "/".into(),
         fields: Vec::new(),
+        varying: None,
         body: bytes::Bytes::new(),
     }
 }

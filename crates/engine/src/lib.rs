@@ -18,7 +18,7 @@ pub mod tls;
 pub use client::{Client, ClientConfig, ClientConfigError};
 pub use contract::{
     Connection, EarlyData, Event, Handshake, Head, HeaderBytes, Input, NotNow, Pushed, Request, RequestId,
-    Sink, Transmit,
+    Sink, Transmit, VaryingField,
 };
 pub use options::Options;
 pub use protocol::Protocol;

@@ -48,6 +48,10 @@ impl Library for DataFiles {
         analysis::metrics::METRICS.iter().map(|metric| metric.name.to_owned()).collect()
     }
 
+    fn needs_server_time(&self, metric: &str) -> bool {
+        analysis::metrics::find(metric).is_some_and(|metric| metric.of_servers)
+    }
+
     fn check_metric(&self, metric: &str, workload: &Workload) -> Result<(), String> {
         let answers = |metric: &Metric| metric.is_about(workload) && metric.better != Better::Neither;
         if analysis::metrics::find(metric).is_some_and(answers) {

@@ -336,6 +336,7 @@ fn options(
         bodies,
         body,
         random_order: args.requesting.random,
+        request_ids: false,
         random_parts: listed.urls.iter().any(|url| matches!(Pattern::parse(&url.path), Ok(Some(_)))),
     };
     let connections = ConnectionOptions {

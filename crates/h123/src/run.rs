@@ -242,6 +242,7 @@ impl Study<'_> {
     /// What the network asks of the clients, to follow its handovers, and whoever wants to read what was on the link.
     fn options_on(&self, cell: &Cell, logs: &Path) -> Options {
         let mut options = Options::default();
+        options.requests.request_ids = self.plan.server_time;
         let timeline = &self.plan.network_of(cell).timeline;
         options.protocols.follows_addresses = self.emulated && timeline.iter().any(|change| change.handover);
         let beside = |name: &str| {
@@ -308,6 +309,7 @@ fn empty_record(planned: &PlannedRun) -> RunRecord {
         connections: Vec::new(),
         clients: Vec::new(),
         servers: Vec::new(),
+        server_requests: Vec::new(),
         links: Vec::new(),
         calibration: None,
     }

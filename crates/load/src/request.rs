@@ -1,11 +1,14 @@
 //! Requests as templates: one per URL, encoded once by the engine.
 
+use std::fmt::Write;
+
 use anyhow::{Context, Result};
 use bytes::Bytes;
-use engine::Request;
+use engine::{Request, VaryingField};
 use model::assignment::{Assignment, Target, Workload};
 use model::options::Body;
 use model::page::ResourceKind;
+use model::sample::{REQUEST_ID_FIELD, RequestName};
 use workload::Seeds;
 use workload::urls::Pattern;
 
@@ -13,6 +16,8 @@ use workload::urls::Pattern;
 const USER_AGENT: &str = concat!("h123/", env!("CARGO_PKG_VERSION"));
 /// The number of requests that differ every time: beyond what any engine keeps.
 const NO_TEMPLATE: u32 = u32::MAX;
+/// Room for a group's and a request's number.
+const REQUEST_ID_BYTES: usize = 32;
 
 /// The requests of an assignment, by URL number.
 pub(crate) struct Requests {
@@ -21,6 +26,7 @@ pub(crate) struct Requests {
     patterns: Vec<Option<Pattern>>,
     labels: Vec<String>,
     seed: u64,
+    group: u16,
 }
 
 impl Requests {
@@ -57,10 +63,15 @@ impl Requests {
                 authority: target.authority.clone(),
                 path: (*path).to_owned(),
                 fields: merge(fields(&assignment.workload, index), &options.fields),
+                varying: options.request_ids.then(|| VaryingField {
+                    name: REQUEST_ID_FIELD,
+                    value: String::with_capacity(REQUEST_ID_BYTES),
+                }),
                 body: body.unwrap_or_default(),
             });
         }
-        Ok(Requests { templates, patterns, labels, seed: Seeds::new(assignment.seed, assignment.group).own })
+        let (seed, group) = (Seeds::new(assignment.seed, assignment.group).own, assignment.group);
+        Ok(Requests { templates, patterns, labels, seed, group })
     }
 
     /// The request to a URL; `number` is the request's own.
@@ -69,6 +80,11 @@ impl Requests {
         let template = self.templates.get_mut(index)?;
         if let Some(Some(pattern)) = self.patterns.get(index) {
             pattern.fill(self.seed, number, &mut template.path);
+        }
+        if let Some(id) = &mut template.varying {
+            id.value.clear();
+            // Writing to a String cannot fail; its memory is there.
+            let _ = write!(id.value, "{}", RequestName { group: self.group, request: number });
         }
         Some(template)
     }

@@ -59,6 +59,10 @@ pub struct RequestOptions {
     /// Paths are drawn at random, in place of one after the other.
     #[serde(skip_serializing_if = "is_default")]
     pub random_order: bool,
+    /// Every request says its group and number in the field [`crate::sample::REQUEST_ID_FIELD`], so that a server's log can
+    /// be joined with the rows.
+    #[serde(skip_serializing_if = "is_default")]
+    pub request_ids: bool,
     /// `{random:1-7000}` in a path stands for a number drawn anew for every request.
     #[serde(skip_serializing_if = "is_default")]
     pub random_parts: bool,

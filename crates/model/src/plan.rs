@@ -38,6 +38,9 @@ pub struct Plan {
     pub runs_per_cell: u32,
     /// What is held alike.
     pub pins: Pins,
+    /// Whether the servers' own times are measured: requests say who they are, and logs are joined with the rows.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub server_time: bool,
     /// Where every run takes place.
     #[serde(default)]
     pub topology: PlannedTopology,

@@ -159,6 +159,9 @@ fn write_pins(out: &mut String, plan: &Plan) -> fmt::Result {
     if kernel > 0 && kernel == plan.cells.len() {
         entries.push(("backend", plan.cells[0].backend.to_string()));
     }
+    if plan.server_time {
+        entries.push(("server time", "measured: every request carries an id of its own".to_owned()));
+    }
     if has(|variant| variant.is_encrypted()) {
         entries.push(("TLS", tls(pins)));
     }

@@ -29,6 +29,8 @@ pub struct RunRecord {
     pub clients: Vec<ClientReport>,
     /// What the server process cost.
     pub servers: Vec<ServerReport>,
+    /// What servers say of the requests of this run, where the study asks for it.
+    pub server_requests: Vec<ServerRequest>,
     /// What the emulator did; empty where there was none.
     pub links: Vec<LinkReport>,
     /// The known-answer round trips on the empty path; `None` where nothing was emulated.
@@ -51,6 +53,66 @@ pub struct ServerReport {
     /// Time that its threads were runnable but did not run, over the run.
     #[serde(default)]
     pub run_queue_ns: u64,
+    /// Why its access log tells less than it should, where server time was asked for; `None` where it tells all.
+    #[serde(default)]
+    pub log_fault: Option<String>,
+}
+
+/// One request as a server of the run knows it, joined with the client's row by the request's name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerRequest {
+    /// Which server, counted from the clients: 0 is the one that they ask, 1 what stands behind it.
+    pub server: u16,
+    /// [`crate::sample::Sample::group`] of the client's row.
+    pub group: u16,
+    /// [`crate::sample::Sample::request`] of the client's row.
+    pub request: u64,
+    /// How long the request took at the server; from which event to which, its source tells.
+    pub request_time_ns: u64,
+    /// What that time is rounded to, or uncertain by.
+    pub precision_ns: u64,
+    /// Where that time comes from.
+    pub source: TimeSource,
+    /// The time in the server's log, where packets tell a better one.
+    pub log_time_ns: Option<u64>,
+    /// When the request's last packet reached the server, in nanoseconds since the run's start on the clock of the client's
+    /// row; packets alone tell it.
+    pub arrived_ns: Option<u64>,
+    /// When the response's first packet left the server, on the same clock. `None` also where that packet may have been the
+    /// TLS session's.
+    pub first_sent_ns: Option<u64>,
+    /// When the response's last packet left the server for the first time, on the same clock.
+    pub sent_ns: Option<u64>,
+    /// The log's own stamp, Unix time in nanoseconds (for people; another clock than the rows').
+    pub logged_unix_ns: Option<u64>,
+    /// The status code in the log.
+    pub status: Option<u16>,
+    /// Body bytes sent, as the log has it.
+    pub body_bytes: Option<u64>,
+    /// The client's port as the server saw it.
+    pub remote_port: Option<u16>,
+    /// The request's number on its connection, counted from 1.
+    pub connection_request: Option<u64>,
+}
+
+/// What a server's time was measured with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TimeSource {
+    /// The server's access log.
+    Log,
+    /// The packets at the server's end of the emulated link: from the request's last to the response's last.
+    Packets,
+}
+
+impl TimeSource {
+    /// The name used in tables and files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            TimeSource::Log => "log",
+            TimeSource::Packets => "packets",
+        }
+    }
 }
 
 /// What the emulator did on one link during one run.

@@ -1,5 +1,8 @@
 //! The rows that a client leaves behind: one per request, one per connection.
 
+use std::fmt;
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 
 use crate::variant::HttpVersion;
@@ -50,6 +53,43 @@ pub struct Sample {
     /// How it ended.
     pub outcome: Outcome,
 }
+
+/// The header field in which a request says which row it is.
+pub const REQUEST_ID_FIELD: &str = "x-request-id";
+
+/// A request's name within a run, in words `GROUP-REQUEST`, such as `0-17`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RequestName {
+    /// [`Sample::group`].
+    pub group: u16,
+    /// [`Sample::request`].
+    pub request: u64,
+}
+
+impl fmt::Display for RequestName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.group, self.request)
+    }
+}
+
+impl FromStr for RequestName {
+    type Err = NotRequestName;
+
+    fn from_str(text: &str) -> Result<Self, NotRequestName> {
+        let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        let (group, request) = text.split_once('-').ok_or(NotRequestName)?;
+        if !is_number(group) || !is_number(request) {
+            return Err(NotRequestName);
+        }
+        let group = group.parse().map_err(|_| NotRequestName)?;
+        Ok(RequestName { group, request: request.parse().map_err(|_| NotRequestName)? })
+    }
+}
+
+/// A text that names no request of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected a client group's and a request's number such as `0-17`")]
+pub struct NotRequestName;
 
 /// The part of a run to which a row belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -262,5 +302,25 @@ impl ConnectionRow {
             (EarlyData::NotTried | EarlyData::Rejected, false) => HandshakeKind::Cold,
         };
         Some((kind, ready_ns.saturating_sub(self.connected_ns.unwrap_or(self.opened_ns))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_requests_name_comes_back() {
+        for name in
+            [RequestName { group: 0, request: 17 }, RequestName { group: u16::MAX, request: u64::MAX }]
+        {
+            assert_eq!(name.to_string().parse(), Ok(name));
+        }
+        assert_eq!(RequestName { group: 3, request: 4 }.to_string(), "3-4");
+        for text in
+            ["", "-", "1", "1-", "-1", "1-2-3", "+1-2", "1- 2", "70000-1", "0-18446744073709551616", "a-b"]
+        {
+            assert_eq!(text.parse::<RequestName>(), Err(NotRequestName), "{text}");
+        }
     }
 }

@@ -37,6 +37,7 @@ pub struct Study {
     backends: Option<Placed<Vec<Placed<String>>>>,
     workloads: Vec<NamedEntry>,
     hold: hold::Hold,
+    server_time: bool,
 }
 
 /// One factor of the matrix and its levels, both in the order of the file.
@@ -63,6 +64,8 @@ pub trait Library {
     /// # Errors
     /// Why not, as `found …, expected …`.
     fn check_metric(&self, metric: &str, workload: &Workload) -> Result<(), String>;
+    /// Whether a metric in [`Library::metrics`] is computed from the servers' own times.
+    fn needs_server_time(&self, metric: &str) -> bool;
     /// The file of a network in [`Library::networks`].
     ///
     /// # Errors

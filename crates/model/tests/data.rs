@@ -39,6 +39,10 @@ impl Library for Folders {
         vec![self.metric.clone()]
     }
 
+    fn needs_server_time(&self, _: &str) -> bool {
+        false
+    }
+
     fn check_metric(&self, _: &str, _: &Workload) -> Result<(), String> {
         Ok(())
     }

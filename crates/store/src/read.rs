@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use model::assignment::ClientReport;
-use model::record::{LinkReport, ServerReport};
+use model::record::{LinkReport, ServerReport, ServerRequest};
 use model::{ConnectionRow, RunRecord};
 
 use crate::ResultFolder;
@@ -140,6 +140,7 @@ pub(crate) struct TableFolder {
     pub(crate) connections: LazyTable<Of<ConnectionRow>>,
     pub(crate) clients: LazyTable<Of<ClientReport>>,
     pub(crate) servers: LazyTable<Of<ServerReport>>,
+    pub(crate) server_requests: LazyTable<Of<ServerRequest>>,
     pub(crate) links: LazyTable<Of<LinkReport>>,
 }
 
@@ -156,6 +157,7 @@ pub(crate) struct RunAt {
     pub(crate) connections: Range<u64>,
     pub(crate) clients: Range<u64>,
     pub(crate) servers: Range<u64>,
+    pub(crate) server_requests: Range<u64>,
     pub(crate) links: Range<u64>,
 }
 
@@ -173,6 +175,7 @@ impl TableFolder {
             connections: LazyTable::new(folder, &checksums),
             clients: LazyTable::new(folder, &checksums),
             servers: LazyTable::new(folder, &checksums),
+            server_requests: LazyTable::new(folder, &checksums),
             links: LazyTable::new(folder, &checksums),
         })
     }
@@ -192,6 +195,7 @@ impl TableFolder {
             connections: take(&mut self.next.connections, counts.connections),
             clients: take(&mut self.next.clients, counts.clients),
             servers: take(&mut self.next.servers, counts.servers),
+            server_requests: take(&mut self.next.server_requests, counts.server_requests),
             links: take(&mut self.next.links, counts.links),
         })
     }
@@ -203,6 +207,7 @@ impl TableFolder {
             .and_then(|()| self.connections.check(&run.connections))
             .and_then(|()| self.clients.check(&run.clients))
             .and_then(|()| self.servers.check(&run.servers))
+            .and_then(|()| self.server_requests.check(&run.server_requests))
             .and_then(|()| self.links.check(&run.links))
             .map_err(|damage| damage.of_run(run.row.run))
     }
@@ -214,6 +219,7 @@ impl TableFolder {
             .and_then(|()| self.connections.verify(run.connections.clone(), run.row.run))
             .and_then(|()| self.clients.verify(run.clients.clone(), run.row.run))
             .and_then(|()| self.servers.verify(run.servers.clone(), run.row.run))
+            .and_then(|()| self.server_requests.verify(run.server_requests.clone(), run.row.run))
             .and_then(|()| self.links.verify(run.links.clone(), run.row.run))
             .map_err(|damage| damage.of_run(run.row.run))
     }
@@ -241,6 +247,12 @@ impl TableFolder {
                 .collect(),
             clients: self.clients.rows(run.clients, row.run)?.into_iter().map(|row| row.is).collect(),
             servers: self.servers.rows(run.servers, row.run)?.into_iter().map(|row| row.is).collect(),
+            server_requests: self
+                .server_requests
+                .rows(run.server_requests, row.run)?
+                .into_iter()
+                .map(|row| row.is)
+                .collect(),
             links: self.links.rows(run.links, row.run)?.into_iter().map(|row| row.is).collect(),
             calibration: row.calibration,
         })

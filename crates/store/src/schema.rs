@@ -3,6 +3,7 @@
 mod connections;
 mod reports;
 mod requests;
+mod server_requests;
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use serde::de::value::{Error as NameError, StrDeserializer};
 use crate::table::value::{Column, Value, integer, integers, maybe_integer, maybe_text, text};
 
 /// The version of the tables, in each file's footer as `h123.schema_version`; a reader refuses any other.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;
 
 /// A row of one of the tables.
 pub(crate) trait Row: Sized {
@@ -52,6 +53,7 @@ pub(crate) struct Counts {
     pub(crate) connections: u64,
     pub(crate) clients: u64,
     pub(crate) servers: u64,
+    pub(crate) server_requests: u64,
     pub(crate) links: u64,
 }
 
@@ -203,6 +205,13 @@ fn count_columns() -> Vec<Column<RunRow>> {
             "its rows in the table `servers`",
             |r: &RunRow| r.counts.servers.into(),
             |r, v| v.to(&mut r.counts.servers),
+        ),
+        integer(
+            "server_requests_count",
+            "1",
+            "its rows in the table `server_requests`",
+            |r: &RunRow| r.counts.server_requests.into(),
+            |r, v| v.to(&mut r.counts.server_requests),
         ),
         integer(
             "links_count",

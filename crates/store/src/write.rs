@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use model::assignment::ClientReport;
-use model::record::{LinkReport, ServerReport};
+use model::record::{LinkReport, ServerReport, ServerRequest};
 use model::{ConnectionRow, RunRecord};
 
 use crate::ResultFolder;
@@ -181,6 +181,7 @@ struct TableSet {
     connections: NewTable<Of<ConnectionRow>>,
     clients: NewTable<Of<ClientReport>>,
     servers: NewTable<Of<ServerReport>>,
+    server_requests: NewTable<Of<ServerRequest>>,
     links: NewTable<Of<LinkReport>>,
 }
 
@@ -193,6 +194,7 @@ impl TableSet {
             connections: NewTable::new(folder),
             clients: NewTable::new(folder),
             servers: NewTable::new(folder),
+            server_requests: NewTable::new(folder),
             links: NewTable::new(folder),
         }
     }
@@ -211,6 +213,8 @@ impl TableSet {
         let of = |is| Of { run, cell, is };
         record.servers.iter().cloned().try_for_each(|is| self.servers.push(of(is)))?;
         let of = |is| Of { run, cell, is };
+        record.server_requests.iter().cloned().try_for_each(|is| self.server_requests.push(of(is)))?;
+        let of = |is| Of { run, cell, is };
         record.links.iter().cloned().try_for_each(|is| self.links.push(of(is)))?;
         self.runs.push(RunRow {
             run,
@@ -225,6 +229,7 @@ impl TableSet {
                 connections: record.connections.len() as u64,
                 clients: record.clients.len() as u64,
                 servers: record.servers.len() as u64,
+                server_requests: record.server_requests.len() as u64,
                 links: record.links.len() as u64,
             },
         })
@@ -241,6 +246,9 @@ impl TableSet {
         clients.into_iter().try_for_each(|row| self.clients.push(row))?;
         source.connections.for_each(run.connections, number, |row| self.connections.push(row.clone()))?;
         source.servers.for_each(run.servers, number, |row| self.servers.push(row.clone()))?;
+        source
+            .server_requests
+            .for_each(run.server_requests, number, |row| self.server_requests.push(row.clone()))?;
         source.links.for_each(run.links, number, |row| self.links.push(row.clone()))?;
         self.runs.push(run.row)
     }
@@ -253,6 +261,7 @@ impl TableSet {
             self.connections.finish(empty_too)?,
             self.clients.finish(empty_too)?,
             self.servers.finish(empty_too)?,
+            self.server_requests.finish(empty_too)?,
             self.links.finish(empty_too)?,
         ];
         let mut checksums = Checksums::new();

@@ -6,7 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use model::assignment::{ClientReport, Lag, WarmupCost};
-use model::record::{Calibration, DirectionReport, Lateness, LinkReport, ServerReport};
+use model::record::{
+    Calibration, DirectionReport, Lateness, LinkReport, ServerReport, ServerRequest, TimeSource,
+};
 use model::sample::{EarlyData, Failure, FailureKind, Moved, Phase, Pushes};
 use model::{Backend, ConnectionRow, HttpVersion, Outcome, RunRecord, Sample};
 use proptest::option;
@@ -124,8 +126,9 @@ fn client() -> impl Strategy<Value = ClientReport> {
 }
 
 fn server() -> impl Strategy<Value = ServerReport> {
-    (".{0,8}", ".{0,8}", number(), number(), number(), number()).prop_map(
-        |(name, version, ready_after_ns, cpu_user_ns, cpu_system_ns, run_queue_ns)| ServerReport {
+    (".{0,8}", option::of(".{0,8}"), ".{0,8}", number(), number(), number(), number()).prop_map(
+        |(name, log_fault, version, ready_after_ns, cpu_user_ns, cpu_system_ns, run_queue_ns)| ServerReport {
+            log_fault,
             name,
             version,
             ready_after_ns,
@@ -134,6 +137,30 @@ fn server() -> impl Strategy<Value = ServerReport> {
             run_queue_ns,
         },
     )
+}
+
+prop_compose! {
+    fn server_request()(
+        (server, group, request) in (any::<u16>(), any::<u16>(), number()),
+        (request_time_ns, precision_ns, is_log) in (number(), number(), any::<bool>()),
+        maybe in prop::array::uniform7(option::of(number())),
+        status in option::of(any::<u16>()),
+        remote_port in option::of(any::<u16>()),
+    ) -> ServerRequest {
+        ServerRequest {
+            server, group, request, request_time_ns, precision_ns,
+            source: if is_log { TimeSource::Log } else { TimeSource::Packets },
+            log_time_ns: maybe[0],
+            arrived_ns: maybe[1],
+            first_sent_ns: maybe[2],
+            sent_ns: maybe[3],
+            logged_unix_ns: maybe[4],
+            status,
+            body_bytes: maybe[5],
+            remote_port,
+            connection_request: maybe[6],
+        }
+    }
 }
 
 fn link() -> impl Strategy<Value = LinkReport> {
@@ -158,12 +185,13 @@ prop_compose! {
         connections in prop::collection::vec(connection(), 0..4),
         clients in prop::collection::vec(client(), 0..3),
         servers in prop::collection::vec(server(), 0..2),
+        server_requests in prop::collection::vec(server_request(), 0..20),
         links in prop::collection::vec(link(), 0..2),
         calibration in option::of(calibration()),
     ) -> RunRecord {
         RunRecord {
             run: 0, cell, block, began_unix_ns, took_ns, outcome, samples, connections, clients, servers,
-            links, calibration,
+            server_requests, links, calibration,
         }
     }
 }
@@ -211,6 +239,7 @@ fn plain(run: u32, rows: u64) -> RunRecord {
         connections: Vec::new(),
         clients: vec![ClientReport { urls: vec!["/a".into(), "/b".into()], ..ClientReport::default() }],
         servers: Vec::new(),
+        server_requests: Vec::new(),
         links: Vec::new(),
         calibration: None,
     }
@@ -380,8 +409,8 @@ fn an_interrupted_compaction_is_completed() {
     let records = [plain(0, 5), plain(1, 6)];
     let whole = Place::new();
     whole.filled(&records).compact().unwrap();
-    let files =
-        ["runs", "requests", "connections", "clients", "servers", "links"].map(|t| format!("{t}.parquet"));
+    let files = ["runs", "requests", "connections", "clients", "servers", "server_requests", "links"]
+        .map(|t| format!("{t}.parquet"));
     for moved in 0..=files.len() {
         let place = Place::new();
         drop(place.filled(&records));

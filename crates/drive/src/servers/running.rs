@@ -284,6 +284,7 @@ impl RunningServer<'_> {
                 cpu_user_ns: cpu_ns.0.saturating_sub(self.cpu_before_ns.0),
                 cpu_system_ns: cpu_ns.1.saturating_sub(self.cpu_before_ns.1),
                 run_queue_ns: run_queue_ns.saturating_sub(self.run_queue_before_ns),
+                log_fault: None,
             },
             died: died.map(|exit| {
                 format!("the server {} ended early ({}){log_tail}", self.adapter.name, exit.status)

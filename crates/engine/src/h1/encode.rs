@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::contract::{HeaderBytes, Request};
+use crate::contract::{HeaderBytes, Request, VaryingField};
 
 /// How much one `poll_output` gives at most, in bytes.
 const OUTPUT_BYTES: usize = 64 << 10;
@@ -10,6 +10,7 @@ const OUTPUT_BYTES: usize = 64 << 10;
 /// How many templates are kept, and how many bytes of them together.
 const CACHED_TEMPLATES: usize = 4096;
 const CACHED_BYTES: usize = 1 << 20;
+const LINE_END: &str = "\r\n";
 
 /// Writes request heads and keeps them by template.
 #[derive(Debug, Default)]
@@ -35,6 +36,14 @@ pub struct Pending {
 impl Encoder {
     /// Queues `request` and says how large its head is.
     pub fn encode(&mut self, request: &Request, pending: &mut Pending) -> HeaderBytes {
+        let size = self.encode_template(request, pending);
+        match &request.varying {
+            Some(field) => append_field(field, size, &mut pending.head),
+            None => size,
+        }
+    }
+
+    fn encode_template(&mut self, request: &Request, pending: &mut Pending) -> HeaderBytes {
         pending.begin();
         let slot = usize::try_from(request.template).unwrap_or(usize::MAX);
         if let Some(Some(kept)) = self.kept.get(slot) {
@@ -93,6 +102,19 @@ impl Pending {
     }
 }
 
+/// Puts a field behind the last one of a head that stands at the end of `out`; its size with that field.
+fn append_field(field: &VaryingField, size: HeaderBytes, out: &mut Vec<u8>) -> HeaderBytes {
+    let before = out.len();
+    out.truncate(before.saturating_sub(LINE_END.len()));
+    for part in [field.name, ": ", &field.value, LINE_END, LINE_END] {
+        out.extend_from_slice(part.as_bytes());
+    }
+    HeaderBytes {
+        raw: size.raw.saturating_add(field.raw_bytes()),
+        wire: size.wire.saturating_add(saturate(out.len() - before)),
+    }
+}
+
 /// Writes the head and returns its size before compression.
 fn write_head(request: &Request, out: &mut Vec<u8>) -> usize {
     let mut raw = ":method".len() + request.method.len() + ":path".len() + request.path.len();
@@ -112,7 +134,7 @@ fn write_head(request: &Request, out: &mut Vec<u8>) -> usize {
     if announces_length(request) {
         field("content-length", &request.body.len().to_string());
     }
-    out.extend_from_slice(b"\r\n");
+    out.extend_from_slice(LINE_END.as_bytes());
     raw
 }
 

@@ -16,6 +16,8 @@ pub struct RequestEncoder {
     kept: Vec<Option<Kept>>,
     kept_bytes: usize,
     scratch: Vec<u8>,
+    /// A block with a field that varies behind it.
+    varied: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -34,6 +36,7 @@ impl RequestEncoder {
             kept: Vec::new(),
             kept_bytes: 0,
             scratch: Vec::new(),
+            varied: Vec::new(),
         }
     }
 
@@ -44,6 +47,17 @@ impl RequestEncoder {
 
     /// The header block of `request`, and its size before compression.
     pub fn encode(&mut self, request: &Request) -> (&[u8], u32) {
+        let Some(field) = &request.varying else { return self.encode_template(request) };
+        let mut block = std::mem::take(&mut self.varied);
+        block.clear();
+        let (template, raw) = self.encode_template(request);
+        block.extend_from_slice(template);
+        self.hpack.literal(field.name.as_bytes(), field.value.as_bytes(), &mut block);
+        self.varied = block;
+        (&self.varied, raw.saturating_add(field.raw_bytes()))
+    }
+
+    fn encode_template(&mut self, request: &Request) -> (&[u8], u32) {
         let slot = usize::try_from(request.template).unwrap_or(usize::MAX);
         let generation = self.hpack.generation();
         let is_fresh = |kept: &Option<Kept>| kept.as_ref().is_some_and(|kept| kept.generation == generation);

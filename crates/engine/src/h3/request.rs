@@ -1,13 +1,17 @@
 //! Requests: encoded once for each template number, then copied by reference.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
 use super::frame;
-use super::qpack::{Encoder, Indexing, References};
-use crate::contract::{HeaderBytes, Request};
+use super::qpack::{Encoder, Indexing, References, encode_field};
+use crate::contract::{HeaderBytes, Request, VaryingField};
 
 /// Templates above this number are encoded anew each time.
 const TEMPLATE_LIMIT: usize = 1 << 16;
+/// Heads with a field that varies are cut from a piece of memory of this size, so that few of them allocate.
+const ARENA_BYTES: usize = 16 << 10;
+/// Two integers of QUIC (RFC 9000, section 16).
+const LONGEST_FRAME_HEADER_BYTES: usize = 16;
 
 /// A request as it goes on the wire.
 #[derive(Clone, Debug)]
@@ -18,6 +22,8 @@ pub(super) struct Encoded {
     pub(super) body: Bytes,
     /// Size of the field section.
     pub(super) header_bytes: HeaderBytes,
+    /// The field section alone.
+    section: Bytes,
     /// Whether the response has no body whatever its fields say (RFC 9110, section 9.3.2).
     pub(super) is_head: bool,
     /// What of the dynamic table it refers to, and the encoder's generation in which it is right.
@@ -30,12 +36,17 @@ pub(super) struct Encoded {
 pub(super) struct Templates {
     encoder: Encoder,
     encoded: Vec<Option<Encoded>>,
+    /// Where a field that varies is written, and a frame's header; the memory that heads with one are cut from.
+    line: Vec<u8>,
+    frame: Vec<u8>,
+    arena: BytesMut,
 }
 
 impl Templates {
     /// Nothing encoded yet; `encoder` is the connection's.
     pub(super) fn new(encoder: Encoder) -> Self {
-        Templates { encoder, encoded: Vec::new() }
+        let (line, frame) = (Vec::new(), Vec::new());
+        Templates { encoder, encoded: Vec::new(), line, frame, arena: BytesMut::new() }
     }
 
     /// What the peer's decoder speaks to.
@@ -46,6 +57,42 @@ impl Templates {
     /// The encoding of `request` for a stream, remembered.
     #[inline]
     pub(super) fn encoded(&mut self, stream: u64, request: &Request) -> Encoded {
+        let encoded = self.encoded_template(stream, request);
+        match &request.varying {
+            Some(field) => self.with_field(encoded, field),
+            None => encoded,
+        }
+    }
+
+    /// The same with a field behind the others, which is not remembered.
+    fn with_field(&mut self, mut encoded: Encoded, field: &VaryingField) -> Encoded {
+        self.line.clear();
+        encode_field(field.name.as_bytes(), field.value.as_bytes(), &mut self.line);
+        let section_bytes = encoded.section.len() + self.line.len();
+        self.frame.clear();
+        frame::encode_header(frame::HEADERS, section_bytes as u64, &mut self.frame);
+        let wire = self.frame.len() + section_bytes;
+        if self.arena.capacity() < wire + LONGEST_FRAME_HEADER_BYTES {
+            self.arena.reserve(ARENA_BYTES.max(wire + LONGEST_FRAME_HEADER_BYTES));
+        }
+        for part in [&self.frame[..], &encoded.section, &self.line] {
+            self.arena.extend_from_slice(part);
+        }
+        encoded.header_bytes = HeaderBytes {
+            raw: encoded.header_bytes.raw.saturating_add(field.raw_bytes()),
+            wire: saturated(wire as u64),
+        };
+        if !encoded.body.is_empty() {
+            self.frame.clear();
+            frame::encode_header(frame::DATA, encoded.body.len() as u64, &mut self.frame);
+            self.arena.extend_from_slice(&self.frame);
+        }
+        encoded.head = self.arena.split().freeze();
+        encoded
+    }
+
+    #[inline]
+    fn encoded_template(&mut self, stream: u64, request: &Request) -> Encoded {
         let template = usize::try_from(request.template).unwrap_or(usize::MAX);
         if let Some(Some(known)) = self.encoded.get(template)
             && known.generation == self.encoder.generation()
@@ -96,6 +143,7 @@ fn encode(request: &Request, stream: u64, encoder: &mut Encoder) -> Encoded {
     let references = encoder.encode(stream, lines, &mut section);
     let mut head = Vec::with_capacity(section.len() + 24);
     frame::encode_header(frame::HEADERS, section.len() as u64, &mut head);
+    let section_at = head.len()..head.len() + section.len();
     head.extend_from_slice(&section);
     let header_bytes = HeaderBytes { raw: saturated(raw as u64), wire: saturated(head.len() as u64) };
     if !request.body.is_empty() {
@@ -104,7 +152,9 @@ fn encode(request: &Request, stream: u64, encoder: &mut Encoder) -> Encoded {
     let is_head = request.method == "HEAD";
     let generation = encoder.generation();
     let body = request.body.clone();
-    Encoded { head: head.into(), body, header_bytes, is_head, references, generation }
+    let head = Bytes::from(head);
+    let section = head.slice(section_at);
+    Encoded { head, section, body, header_bytes, is_head, references, generation }
 }
 
 /// As a `u32`; sizes beyond 4 GB do not pass the limits anyway.

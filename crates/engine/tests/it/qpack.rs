@@ -136,6 +136,50 @@ fn requests_use_the_servers_table_once_it_acknowledged() {
     assert_eq!(fields.len(), 5);
 }
 
+/// With a table and without one, with a body and without: behind what is repeated, and learnt by no table.
+#[test]
+fn a_field_that_varies_is_the_last_of_a_repeated_section() {
+    for table in [0, 4096] {
+        let control = [&[0x00][..], &frame(0x04, &[0x01, 0x50, 0x00])].concat();
+        let streams = vec![(control, false), (vec![0x02], false), (vec![0x03], false)];
+        let script = Script { streams, ..Script::replying(vec![Reply::Whole(response(b"ok"))]) };
+        let varied = |number: usize| Request {
+            varying: Some(engine::VaryingField { name: "x-request-id", value: format!("0-{number}") }),
+            body: vec![b'x'; if number.is_multiple_of(2) { 0 } else { 70 }].into(),
+            template: u32::try_from(number % 2).unwrap(),
+            ..get("/")
+        };
+        let requests = (0..300).map(varied).collect();
+        let mut run = join(&Net::CLEAN, &pins(table), script, requests);
+        run_until_finished(&mut run, 300);
+        let mut found = Vec::new();
+        let mut decoder = Decoder::new(4096, 0);
+        decoder.handle_instructions(run.server.said.get(&1).map_or(&[], |said| &said[1..])).unwrap();
+        for upload in &run.server.uploads {
+            // HEADERS with a length of one or two bytes.
+            let (length, begins) = match upload[1] {
+                short @ 0..0x40 => (usize::from(short), 2),
+                long => (usize::from(long & 0x3f) << 8 | usize::from(upload[2]), 3),
+            };
+            assert_eq!(upload[0], 0x01);
+            let (section, rest) = upload[begins..].split_at(length);
+            let mut last = Vec::new();
+            decoder
+                .section(0, section, |name, value| {
+                    last = [name, b"=", value].concat();
+                })
+                .unwrap();
+            let number: usize =
+                std::str::from_utf8(last.strip_prefix(b"x-request-id=0-").unwrap()).unwrap().parse().unwrap();
+            assert_eq!(rest.len(), if number.is_multiple_of(2) { 0 } else { 3 + 70 }, "request {number}");
+            found.push(number);
+        }
+        found.sort_unstable();
+        assert!(found.into_iter().eq(0..300));
+        assert!(decoder.inserts() < 10, "{} entries of 300 requests", decoder.inserts());
+    }
+}
+
 /// Sends one more request and waits until `count` are done.
 fn ask(run: &mut Run, count: usize) {
     let now = run.now_ns;

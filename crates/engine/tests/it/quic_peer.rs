@@ -553,6 +553,7 @@ pub(crate) fn get(path: &str) -> Request {
         authority: NAME.into(),
         path: path.into(),
         fields: vec![("user-agent".into(), "h123".into())],
+        varying: None,
         body: bytes::Bytes::new(),
     }
 }

@@ -1,7 +1,7 @@
 //! HTTP/1.1 and HTTP/2 over an ordered stream of bytes, against scripted peers and a real one.
 
 use bytes::Bytes;
-use engine::{Event, Head, Protocol, Pushed, Request, RequestId};
+use engine::{Event, Head, Protocol, Pushed, Request, RequestId, VaryingField};
 use model::Outcome;
 use model::sample::{Failure, FailureKind};
 
@@ -125,6 +125,12 @@ pub(crate) fn get(path: &str) -> Request {
     request("GET", path, b"")
 }
 
+/// The same with a field that no other request has.
+pub(crate) fn varied(request: Request, value: &str) -> Request {
+    let varying = Some(VaryingField { name: "x-request-id", value: value.to_owned() });
+    Request { varying, ..request }
+}
+
 pub(crate) fn request(method: &str, path: &str, body: &[u8]) -> Request {
     // Equal numbers promise equal contents: the number is made of the contents.
     let text = format!("{method}{path}{}", body.len());
@@ -136,6 +142,7 @@ pub(crate) fn request(method: &str, path: &str, body: &[u8]) -> Request {
         authority: "example.test".to_owned(),
         path: path.to_owned(),
         fields: vec![("accept".to_owned(), "*/*".to_owned()), ("user-agent".to_owned(), "h123".to_owned())],
+        varying: None,
         body: Bytes::copy_from_slice(body),
     }
 }

@@ -55,6 +55,13 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
             study.metric.error(format!("`metric`: workload `{}`: {problem}", named.name))
         })?;
     }
+    if !study.server_time && library.needs_server_time(&study.metric.value) {
+        let problem = format!(
+            "`metric`: found `{}`, expected `server_time = true` beside it: it is computed from the servers' own times",
+            study.metric.value
+        );
+        return Err(study.metric.error(problem));
+    }
     let baseline = resolve_baseline(study)?;
     let cold = matrix.workloads.iter().find(|(named, _)| matches!(named.workload, Workload::Page { .. }));
     study.hold.check(&matrix.variants, cold.map(|(named, _)| named.name.as_str()))?;
@@ -70,6 +77,7 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         seed: study.seed,
         runs_per_cell: study.runs,
         pins: study.hold.pins.clone(),
+        server_time: study.server_time,
         runs: order(&cells, study.runs, study.seed),
         cells,
         topology: matrix.topology,

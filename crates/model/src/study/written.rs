@@ -16,8 +16,18 @@ use crate::units;
 pub(super) const RUNS: RangeInclusive<u64> = 1..=10_000;
 
 const STUDY_KEYS: &[&str] = &[
-    "question", "metric", "baseline", "margin", "runs", "seed", "topology", "backends", "matrix", "workload",
+    "question",
+    "metric",
+    "baseline",
+    "margin",
+    "runs",
+    "seed",
+    "topology",
+    "backends",
+    "matrix",
+    "workload",
     "hold",
+    "server_time",
 ];
 const PAGE_KEYS: &[&str] = &["kind", "page", "clients"];
 const WORKLOAD_KINDS: &[&str] = &["page", "closed", "open"];
@@ -125,6 +135,7 @@ pub(super) fn read(name: &str, source: Source<'_>) -> Result<Study, InputError> 
         backends: None,
         workloads,
         hold: hold::read(&root)?,
+        server_time: root.boolean("server_time")?.is_some_and(|wanted| wanted.value),
     };
     study.set_backends(backends);
     Ok(study)

@@ -182,6 +182,7 @@ fn plan() -> Plan {
         seed: 1,
         runs_per_cell: RUNS,
         pins: Pins::default(),
+        server_time: false,
         topology: model::plan::PlannedTopology::default(),
         networks,
         workloads,

@@ -191,6 +191,12 @@ impl Row for Server {
                 |r: &Server| r.is.run_queue_ns.into(),
                 |r, v| v.to(&mut r.is.run_queue_ns),
             ),
+            maybe_text(
+                "log_fault",
+                "why its access log tells less than it should, where server time was asked for; null where it tells all",
+                |r: &Server| r.is.log_fault.as_deref().into(),
+                |r, v| v.to_maybe_text(&mut r.is.log_fault),
+            ),
         ]);
         columns
     }

@@ -102,6 +102,13 @@ impl Encoder {
         }
     }
 
+    /// Appends a field that no table is asked for and none learns (RFC 7541, section 6.2.2).
+    pub fn literal(&self, name: &[u8], value: &[u8], output: &mut Vec<u8>) {
+        prefix_integer::encode(0, 4, 0, output);
+        self.string(name, output);
+        self.string(value, output);
+    }
+
     fn string(&self, string: &[u8], output: &mut Vec<u8>) {
         let coded_length = huffman::encoded_len(string);
         if self.huffman && coded_length <= string.len() {

@@ -6,7 +6,7 @@ use model::sample::FailureKind;
 use model::{HttpVersion, Outcome};
 use proptest::prelude::*;
 
-use super::{Log, Seen, broken, deliver, get, output, request};
+use super::{Log, Seen, broken, deliver, get, output, request, varied};
 
 /// One request with `method`, answered by `input` in pieces of `lengths`, then the stream's end where `end`.
 fn run(method: &str, input: &[u8], end: bool, lengths: &[usize]) -> (Http1, Log) {
@@ -138,6 +138,34 @@ fn a_head_without_end_hits_the_limit() {
         [b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;".as_slice(), &[b'a'; 5000]].concat();
     let log = answered("GET", &lines, false);
     assert_eq!(log.failure_of(1).0, FailureKind::Limit);
+}
+
+#[test]
+fn a_field_that_varies_is_the_last_of_a_repeated_head() {
+    let mut http = Http1::new(Limits::default());
+    http.start();
+    let mut plain = HeaderBytes::default();
+    for (id, value) in [(1, None), (2, Some("0-9")), (3, Some("0-10")), (4, None)] {
+        let upload = request("POST", "/", b"body");
+        let upload = value.map_or_else(|| upload.clone(), |value| varied(upload.clone(), value));
+        let size = http.send_request(id, &upload).unwrap();
+        let sent = String::from_utf8(output(&mut http)).unwrap();
+        let (head, body) = sent.split_once("\r\n\r\n").unwrap();
+        assert_eq!((head.len() + 4, body), (size.wire as usize, "body"));
+        match value {
+            None => {
+                assert!(head.ends_with("content-length: 4"), "{head}");
+                plain = size;
+            }
+            Some(value) => {
+                assert!(head.ends_with(&format!("content-length: 4\r\nx-request-id: {value}")), "{head}");
+                let name = "x-request-id".len() + value.len();
+                let more = (size.raw - plain.raw, size.wire - plain.wire);
+                assert_eq!((more.0 as usize, more.1 as usize), (name, name + ": \r\n".len()));
+            }
+        }
+        deliver(&mut http, b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", &[64], &mut Log::default());
+    }
 }
 
 #[test]

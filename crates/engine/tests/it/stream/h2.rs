@@ -9,7 +9,7 @@ use model::pins::Http2Pins;
 use model::sample::FailureKind;
 use proptest::prelude::*;
 
-use super::{Log, Seen, broken, deliver, get, output, request};
+use super::{Log, Seen, broken, deliver, get, output, request, varied};
 
 /// What a scripted server says, as bytes.
 pub(super) struct Script {
@@ -801,6 +801,36 @@ fn requests_are_compressed_and_repeated_blocks_copied() {
     assert!(sizes[1].wire < sizes[0].wire && sizes[1] == sizes[2] && sizes[2] == sizes[3], "{sizes:?}");
     assert!(sizes[4].wire > sizes[3].wire && sizes[5].wire >= sizes[4].wire - 1, "{sizes:?}");
     assert!(sizes.iter().all(|size| size.raw == sizes[0].raw));
+}
+
+/// A field that varies stands behind the repeated block, is different each time, and enters no table.
+#[test]
+fn a_field_that_varies_costs_its_own_bytes_alone() {
+    let mut http = open(&Http2Pins::default(), &[]);
+    let mut decoder = Decoder::new(65_536);
+    let mut sizes = Vec::new();
+    let ids = [None, None, Some("0-1"), Some("0-2"), None, Some("0-1")];
+    for (number, id) in (0..).zip(ids) {
+        let request = id.map_or_else(|| get("/path"), |id| varied(get("/path"), id));
+        output(&mut http);
+        sizes.push(http.send_request(number, &request).unwrap());
+        let sent = frames(&output(&mut http));
+        let mut last = (Vec::new(), Vec::new());
+        let mut fields = 0;
+        let take = |field: engine::h2::hpack::Field<'_>| {
+            fields += 1;
+            last = (field.name.to_vec(), field.value.to_vec());
+        };
+        decoder.decode(&sent[0].1, take).unwrap();
+        let expected = id.map_or(("user-agent", "h123"), |id| ("x-request-id", id));
+        assert_eq!((last.0.as_slice(), last.1.as_slice()), (expected.0.as_bytes(), expected.1.as_bytes()));
+        assert_eq!(fields, 6 + u32::from(id.is_some()));
+        assert_eq!(sizes[sizes.len() - 1].wire, sent[0].0.length + 9);
+    }
+    assert_eq!(sizes[2], sizes[3]);
+    assert_eq!((sizes[1], sizes[2]), (sizes[4], sizes[5]), "nothing was learnt");
+    assert_eq!(sizes[2].raw, sizes[1].raw + 12 + 3);
+    assert!(sizes[2].wire > sizes[1].wire && sizes[2].wire <= sizes[1].wire + 3 + 12 + 3, "{sizes:?}");
 }
 
 #[test]

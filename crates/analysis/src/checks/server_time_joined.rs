@@ -1,0 +1,105 @@
+//! The server's log names the requests that clients measured.
+
+use super::{Check, Context, Finding, percent};
+use crate::metrics;
+use crate::number;
+use crate::server_time::ServerFacts;
+use crate::summary::CheckOutcome;
+
+pub(super) const CHECK: Check = Check {
+    name: "server_time_joined",
+    why: "The server's times are those of the requests that its log names alone, and the others may have been the slow ones.",
+    remedy: "Describe the server's log under `[access_log]` in its server.toml, with the request id, and see that it drops no lines.",
+    judge,
+};
+
+/// So many of the requests have to be named.
+const NEEDED_SHARE: f64 = 0.99;
+/// So few may take longer at the server than at the client.
+const LONGER_SHARE: f64 = 0.01;
+
+/// Where the study asks for server time: the share of measured requests that ended well and that the server's log names;
+/// and no more than a few of them took longer at the server than at the client, beyond the log's precision. Without any,
+/// a study about server time has no answer.
+fn judge(context: &Context<'_>) -> Option<Finding> {
+    if !context.plan.server_time {
+        return None;
+    }
+    let mut sum = ServerFacts::default();
+    for (_, facts) in context.own.facts() {
+        sum.requests += facts.server.requests;
+        sum.joined += facts.server.joined;
+        sum.longer += facts.server.longer;
+    }
+    if sum.requests == 0 {
+        return None;
+    }
+    let (all, joined) = (number::float(sum.requests), number::float(sum.joined));
+    let is_primary = metrics::find(&context.plan.metric).is_some_and(|metric| metric.of_servers);
+    let is_sound = joined >= NEEDED_SHARE * all && number::float(sum.longer) <= LONGER_SHARE * joined;
+    let result = match sum.joined {
+        0 if is_primary => CheckOutcome::Invalid,
+        _ if is_sound => CheckOutcome::Pass,
+        _ => CheckOutcome::Doubt,
+    };
+    let mut measured = format!("{} of {} requests in the server's log", sum.joined, sum.requests);
+    if sum.longer > 0 {
+        measured.push_str(&format!(", {} of them longer at the server than at the client", sum.longer));
+    }
+    if let Some(fault) = context.own.stored.iter().find_map(|run| run.log_fault.as_deref()) {
+        measured.push_str(&format!(": {fault}"));
+    }
+    Some(Finding { result, measured, threshold: percent(NEEDED_SHARE) })
+}
+
+#[cfg(test)]
+mod tests {
+    use model::variant::Variant;
+
+    use crate::fixtures::{Bench, doubts, fails, passes, silent};
+
+    #[test]
+    fn logs_that_name_every_request_pass() {
+        passes("server_time_joined", &Bench::closed(&[Variant::H1]).served(1_000));
+        passes("server_time_joined", &Bench::page(&[Variant::H2]).served(1_000));
+    }
+
+    #[test]
+    fn who_does_not_ask_is_not_answered() {
+        silent("server_time_joined", &Bench::closed(&[Variant::H1]));
+    }
+
+    #[test]
+    fn a_request_without_a_line_in_fifty_is_a_doubt() {
+        let mut bench = Bench::closed(&[Variant::H1]).served(1_000);
+        for record in &mut bench.records {
+            record.server_requests.remove(7);
+            record.servers[0].log_fault = Some("line 9 is none".to_owned());
+        }
+        doubts(&bench, &["server_time_joined"]);
+        let summary = bench.summary();
+        let check = summary.cells[0].validity.iter().find(|check| check.check == "server_time_joined");
+        let measured = &check.unwrap().measured;
+        assert_eq!(measured, "245 of 250 requests in the server's log: line 9 is none");
+        bench.plan.metric = "server_time".to_owned();
+        doubts(&bench, &["server_time_joined"]);
+    }
+
+    #[test]
+    fn requests_that_took_longer_inside_than_outside_are_a_doubt() {
+        let mut bench = Bench::closed(&[Variant::H1]).served(1_000);
+        for row in bench.records.iter_mut().flat_map(|record| &mut record.server_requests) {
+            row.request_time_ns = 10_000_000_000;
+        }
+        doubts(&bench, &["server_time_joined"]);
+    }
+
+    #[test]
+    fn a_study_about_server_time_without_any_is_condemned() {
+        let mut bench = Bench::closed(&[Variant::H1]).served(1_000);
+        bench.records.iter_mut().for_each(|record| record.server_requests.clear());
+        doubts(&bench, &["server_time_joined"]);
+        bench.plan.metric = "server_time".to_owned();
+        assert_eq!(fails("server_time_joined", &bench).measured, "0 of 250 requests in the server's log");
+    }
+}

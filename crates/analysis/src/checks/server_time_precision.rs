@@ -1,0 +1,83 @@
+//! The server's times are told more finely than they are long.
+
+use super::{Check, Context, Finding, percent, time};
+use crate::number;
+use crate::summary::CheckOutcome;
+
+pub(super) const CHECK: Check = Check {
+    name: "server_time_precision",
+    why: "A time that is rounded to more than it is long tells only that it is short.",
+    remedy: "Take the differences of such cells for their order of magnitude, or measure over an emulated link with one request at a \
+             time on each connection, where packets tell the time.",
+    judge,
+};
+
+/// A time may be rounded to this share of the median.
+const ALLOWED_SHARE: f64 = 0.1;
+
+/// The median over runs of the precision of the server's times, against their median.
+fn judge(context: &Context<'_>) -> Option<Finding> {
+    let typical_ns = context.own.median(|run| run.value("server_time"))?;
+    let precision_ns = context.own.median(|run| {
+        let joined = run.groups.iter().map(|group| group.server).filter(|server| server.joined > 0);
+        joined.map(|server| server.precision_ns).max().map(number::float)
+    })?;
+    let (mut joined, mut from_packets) = (0, 0);
+    for (_, facts) in context.own.facts() {
+        joined += facts.server.joined;
+        from_packets += facts.server.from_packets;
+    }
+    let source = match from_packets {
+        0 => "the server's log".to_owned(),
+        all if all == joined => "packets at its link".to_owned(),
+        some => format!("its log, and of {some} of {joined} from packets at its link"),
+    };
+    let is_fine = precision_ns <= ALLOWED_SHARE * typical_ns;
+    Some(Finding {
+        result: if is_fine { CheckOutcome::Pass } else { CheckOutcome::Doubt },
+        measured: format!("to {} at a median of {}, from {source}", time(precision_ns), time(typical_ns)),
+        threshold: format!("{} of the median", percent(ALLOWED_SHARE)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use model::record::TimeSource;
+    use model::variant::Variant;
+
+    use crate::fixtures::{Bench, doubts, passes, silent};
+
+    fn measured(bench: &Bench) -> String {
+        let summary = bench.summary();
+        let mut found = summary.cells[0].validity.iter();
+        found.find(|check| check.check == "server_time_precision").unwrap().measured.clone()
+    }
+
+    #[test]
+    fn microseconds_of_milliseconds_pass() {
+        let mut bench = Bench::closed(&[Variant::H1]).served(1_000);
+        passes("server_time_precision", &bench);
+        assert_eq!(measured(&bench), "to 1 µs at a median of 2 ms, from the server's log");
+        for row in bench.records.iter_mut().flat_map(|record| &mut record.server_requests) {
+            row.source = TimeSource::Packets;
+        }
+        assert!(measured(&bench).ends_with("from packets at its link"));
+        bench.records[0].server_requests[3].source = TimeSource::Log;
+        assert!(measured(&bench).ends_with("from its log, and of 249 of 250 from packets at its link"));
+    }
+
+    #[test]
+    fn milliseconds_of_two_are_a_doubt() {
+        doubts(&Bench::closed(&[Variant::H1]).served(1_000_000), &["server_time_precision"]);
+        let mut bench = Bench::closed(&[Variant::H1]).served(1_000_000);
+        for row in bench.records.iter_mut().flat_map(|record| &mut record.server_requests) {
+            row.request_time_ns = 0;
+        }
+        doubts(&bench, &["server_time_precision"]);
+    }
+
+    #[test]
+    fn without_times_there_is_nothing_to_judge() {
+        silent("server_time_precision", &Bench::closed(&[Variant::H1]));
+    }
+}
