@@ -215,8 +215,9 @@ fn facts(plan: &Plan, record: &RunRecord, group: &ClientGroup, place: usize) -> 
     let mut facts = GroupFacts { group: group.group, is_open, ..GroupFacts::default() };
     let waits_alone = !group.variant.is_quic() && has_one_stream(&plan.workload_of(group).workload);
     let mut urls = BTreeSet::new();
-    let segment_bytes = plan.pins.mtu_bytes.saturating_sub(TCP_HEADER_BYTES);
-    let window_bytes = u64::from(plan.pins.initial_window_packets) * u64::from(segment_bytes);
+    let pins = plan.cells.get(record.cell as usize).map_or(&plan.pins, |cell| plan.pins_of(cell));
+    let segment_bytes = pins.mtu_bytes.saturating_sub(TCP_HEADER_BYTES);
+    let window_bytes = u64::from(pins.initial_window_packets) * u64::from(segment_bytes);
     for sample in record.samples.iter().filter(|sample| sample.group == group.group) {
         facts.rows += 1;
         if let Some(version) = sample.version {

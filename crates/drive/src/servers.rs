@@ -67,7 +67,9 @@ mod tests {
         for name in ["apache9", "../servers/nginx", ""] {
             let error = Servers::find(name).unwrap_err().to_string();
             assert!(
-                error.contains("expected one of apache, caddy, lighttpd, nghttpd, nginx, origin"),
+                error.contains(
+                    "expected one of apache, caddy, haproxy, lighttpd, nghttpd, nghttpx, nginx, origin"
+                ),
                 "{error}"
             );
         }

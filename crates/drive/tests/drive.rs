@@ -17,6 +17,7 @@ use model::assignment::{
 };
 use model::error::Source;
 use model::sample::{Failure, FailureKind};
+use model::tunable::NO_SETTINGS;
 use model::{Backend, Network, Outcome, Page, Pins, Variant, frame};
 
 const PAGE: &str = "title = 'x'\n[[resource]]\npath = '/p/'\nkind = 'html'\nsizes = ['1kB']\n\
@@ -71,6 +72,8 @@ impl Place {
             tool: Path::new("/nonexistent/h123"),
             variants,
             pins: &self.pins,
+            set: &NO_SETTINGS,
+            back: None,
             pages: &self.pages,
             content,
             identity: &self.identity,

@@ -18,6 +18,7 @@ use lab::{Lab, Node};
 use model::assignment::{ASSIGNMENT_VERSION, Assignment, Workload};
 use model::sample::{FailureKind, Outcome};
 use model::topology::CrossTraffic;
+use model::tunable::NO_SETTINGS;
 use model::{Cell, Variant};
 
 use crate::run::{CLIENT_BYTES, SERVER_THREADS, Study, tool_failed};
@@ -99,7 +100,7 @@ impl Study<'_> {
                 clock: load::Clock::begin(),
                 target,
                 workload: bulk(flow, cross.limit),
-                pins: self.plan.pins.clone(),
+                pins: self.plan.pins_of(cell).clone(),
                 seed: seed ^ u64::from(group),
                 deadline_ns: u64::try_from(cross.limit.as_nanos()).unwrap_or(u64::MAX),
             };
@@ -124,6 +125,8 @@ impl Study<'_> {
             tool: &self.program,
             variants,
             pins: &self.plan.pins,
+            set: &NO_SETTINGS,
+            back: None,
             pages: &[],
             content: &self.content,
             identity: &identity.map_err(|error| failed(&error))?,

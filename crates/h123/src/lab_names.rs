@@ -58,7 +58,7 @@ pub(crate) fn add(topology: Option<&mut Topology>, rtt: &str, nodes: &[&str]) ->
         timeline: Vec::new(),
     };
     let network = (rtt_ns > 0).then_some(&network);
-    topology.add_name_server(NODE, &linked, network).map_err(usage)?;
+    topology.add_host(NODE, &linked, network).map_err(usage)?;
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use drive::{Adapter, Authority, RunningServer, Servers, StartSpec, Support};
 use lab::Node;
+use model::tunable::NO_SETTINGS;
 use model::{Outcome, Page, Pins, Variant};
 
 use crate::commands::serve::all_pages;
@@ -101,6 +102,8 @@ impl Kitchen {
             tool: &self.tool,
             variants: &variants,
             pins: &self.pins,
+            set: &NO_SETTINGS,
+            back: None,
             pages: &self.pages,
             content: &self.content,
             identity: &identity,

@@ -11,7 +11,7 @@ use model::error::Source;
 use model::nearest::unknown;
 use model::plan::DIRECT;
 use model::study::{DataFile, Library, Overrides, Study};
-use model::{Network, Plan, Topology};
+use model::{Network, Plan, ServerFacts, Topology};
 
 use crate::exit::UsageError;
 
@@ -42,6 +42,10 @@ impl Library for DataFiles {
 
     fn servers(&self) -> Vec<String> {
         drive::Servers::names()
+    }
+
+    fn server(&self, name: &str) -> Result<ServerFacts, String> {
+        drive::Servers::find(name).map(|adapter| adapter.facts()).map_err(|error| error.to_string())
     }
 
     fn metrics(&self) -> Vec<String> {

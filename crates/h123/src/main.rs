@@ -1,6 +1,7 @@
 //! h123: a laboratory for HTTP/1.1, HTTP/2 and HTTP/3.
 
 mod advice;
+mod chain;
 mod commands;
 mod cores;
 mod cross;

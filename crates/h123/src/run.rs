@@ -8,23 +8,23 @@
 //!
 //! A run that fails becomes a stored outcome and the study goes on; only a fault of the tool itself stops it.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use drive::client::{ClientOutcome, Limits};
-use drive::{Adapter, Authority, RunningServer, StartSpec, Support};
+use drive::{Adapter, Authority};
 use lab::{Lab, LabError, LabSpec};
 use model::assignment::{ASSIGNMENT_VERSION, Assignment};
 use model::options::Options;
-use model::plan::ClientGroup;
+use model::plan::{ClientGroup, PlannedTopology};
 use model::sample::{FailureKind, Outcome};
-use model::{Cell, Page, Plan, PlannedRun, RunRecord, Variant};
+use model::{Cell, Page, Plan, PlannedRun, RunRecord};
 use store::ResultFolder;
 
+use crate::chain::RunningChain;
 use crate::cores::Cores;
 use crate::known_answers::KnownAnswers;
 use crate::progress::Progress;
@@ -32,7 +32,7 @@ use crate::progress::Progress;
 /// Known-answer round trips before each run: few, because a run at 150 ms RTT has no more than 0.3 s to spare.
 const CALIBRATION_PROBES: u32 = 7;
 /// The name that every server's certificate is for.
-const SERVER_NAME: &str = "server.h123.test";
+pub(crate) const SERVER_NAME: &str = "server.h123.test";
 /// Worker threads or processes of a server: the client and the emulator need the other core.
 pub(crate) const SERVER_THREADS: usize = 1;
 /// What was on the links, in the run's folder of logs; beside it the keys that TLS and QUIC agreed on, and what the clients'
@@ -119,7 +119,7 @@ impl Study<'_> {
         }
         let lab = self.build_lab(planned, cell).map_err(|error| lab_failed(&error))?;
         let (server, calibration) = std::thread::scope(|scope| {
-            let starting = scope.spawn(|| self.start_server(&lab, cell, &logs.join("server"), planned.seed));
+            let starting = scope.spawn(|| self.start_chain(&lab, cell, logs, planned.seed));
             let calibration = lab.calibrate(CALIBRATION_PROBES);
             let crashed =
                 || Err(Outcome::failed(FailureKind::Server, "starting it panicked: a fault of h123"));
@@ -139,20 +139,9 @@ impl Study<'_> {
         record.links = lab.reports().map_err(|error| lab_failed(&error))?;
         lab.end_capture().map_err(|error| lab_failed(&error))?;
         if record.samples.iter().any(|sample| !sample.outcome.is_ok()) {
-            server.wait_for_end(DYING).map_err(|error| tool_failed(FailureKind::Server, &error))?;
+            server.wait_for_end(DYING)?;
         }
-        let stopped = server.stop().map_err(|error| tool_failed(FailureKind::Server, &error))?;
-        record.servers.push(stopped.report);
-        match stopped.died {
-            Some(how) => {
-                let words = stopped.log_tail;
-                Err(Outcome::failed(
-                    FailureKind::Server,
-                    format!("the server died: {how}; its last words: {words}"),
-                ))
-            }
-            None => outcome,
-        }
+        server.stop(&mut record.servers).and(outcome)
     }
 
     /// The cell's clients one group after the other, and their rows into the record; the first failure is the outcome.
@@ -160,7 +149,7 @@ impl Study<'_> {
         &self,
         lab: &Lab,
         cell: &Cell,
-        server: &RunningServer<'_>,
+        server: &RunningChain<'_>,
         seed: u64,
         logs: &Path,
         record: &mut RunRecord,
@@ -178,65 +167,20 @@ impl Study<'_> {
         outcome
     }
 
-    /// Why this cell cannot be had here, if it cannot.
-    fn unsupported(&self, cell: &Cell) -> Option<String> {
-        cell.clients.iter().find_map(|group| {
-            let chain = &cell.chains[group.chain];
-            let found = self.servers.get(&chain.server)?.probe(&self.program).ok()?;
-            match found.support(group.variant) {
-                Support::Supported => None,
-                Support::Unsupported(reason) => Some(reason),
-            }
-        })
-    }
-
     fn build_lab(&self, planned: &PlannedRun, cell: &Cell) -> Result<Lab, LabError> {
         let planned_topology = &self.plan.topology;
         let topology = self.plan.topology_of(cell).filter(|_| self.emulated);
         let Some(topology) = topology else {
-            return Lab::loopback_of(&planned_topology.client, &planned_topology.server);
+            let PlannedTopology { client, server, back, .. } = planned_topology;
+            return Lab::loopback_of([client, server].into_iter().chain(back));
         };
         Lab::build(LabSpec {
             topology: &topology,
-            pins: &self.plan.pins,
+            pins: self.plan.pins_of(cell),
             seed: planned.seed,
             emulator_cpu: self.cores.emulator,
             backend: cell.backend,
         })
-    }
-
-    fn start_server<'n>(
-        &self,
-        lab: &'n Lab,
-        cell: &Cell,
-        folder: &Path,
-        seed: u64,
-    ) -> Result<RunningServer<'n>, Outcome> {
-        let chain = &cell.chains[0];
-        let Some(adapter) = self.servers.get(&chain.server) else {
-            return Err(Outcome::failed(
-                FailureKind::Server,
-                format!("there is no server `{}`", chain.server),
-            ));
-        };
-        let variants: BTreeSet<Variant> = cell.clients.iter().map(|group| group.variant).collect();
-        let variants: Vec<Variant> = variants.into_iter().collect();
-        let address = IpAddr::V4(lab.server().addresses().v4);
-        let identity = self.authority.issue(&[SERVER_NAME], &[address]);
-        let spec = StartSpec {
-            folder,
-            tool: &self.program,
-            variants: &variants,
-            pins: &self.plan.pins,
-            pages: &self.pages,
-            content: &self.content,
-            identity: &identity.map_err(|error| tool_failed(FailureKind::Server, &error))?,
-            server_name: SERVER_NAME,
-            threads: SERVER_THREADS,
-            cpus: &self.cores.server,
-            seed,
-        };
-        adapter.start(lab.server(), &spec)
     }
 
     /// What the network asks of the clients, to follow its handovers, and whoever wants to read what was on the link.
@@ -259,7 +203,7 @@ impl Study<'_> {
         lab: &Lab,
         cell: &Cell,
         group: &ClientGroup,
-        server: &RunningServer<'_>,
+        server: &RunningChain<'_>,
         seed: u64,
         logs: &Path,
     ) -> Result<ClientOutcome, Outcome> {
@@ -275,7 +219,7 @@ impl Study<'_> {
             clock: load::Clock::begin(),
             target,
             workload: self.plan.workload_of(group).workload.clone(),
-            pins: self.plan.pins.clone(),
+            pins: self.plan.pins_of(cell).clone(),
             seed: seed ^ u64::from(group.group),
             deadline_ns: cell.run_limit_ns,
         };

@@ -194,15 +194,16 @@ impl Lab {
     /// # Errors
     /// No thread can be started.
     pub fn loopback() -> Result<Lab, LabError> {
-        Lab::loopback_of("client", "server")
+        Lab::loopback_of(["client", "server"])
     }
 
-    /// The same with these names for the two nodes.
+    /// The same with nodes of these names: first the client's, then the server's, then any others.
     ///
     /// # Errors
     /// As [`Lab::loopback`].
-    pub fn loopback_of(client: &str, server: &str) -> Result<Lab, LabError> {
-        let nodes = vec![Node::direct(client)?, Node::direct(server)?];
+    pub fn loopback_of(names: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Lab, LabError> {
+        let nodes: Vec<Node> =
+            names.into_iter().map(|name| Node::direct(name.as_ref())).collect::<Result<_, _>>()?;
         let (links, way) = (Vec::new(), Vec::new());
         Ok(Lab { nodes, links, way, client: 0, server: 1, capture: Mutex::default() })
     }

@@ -25,6 +25,7 @@ pub mod study;
 pub mod tally;
 pub mod tls;
 pub mod topology;
+pub mod tunable;
 pub mod units;
 pub mod variant;
 
@@ -39,4 +40,5 @@ pub use plan::{Cell, Plan, PlannedRun};
 pub use record::RunRecord;
 pub use sample::{ConnectionRow, Outcome, Sample};
 pub use topology::Topology;
+pub use tunable::{ServerFacts, Setting, Settings, Tunable, TunableKind};
 pub use variant::{HttpVersion, Variant};

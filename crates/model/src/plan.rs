@@ -1,5 +1,6 @@
 //! The plan: a study fully resolved. Nothing in it can be inconsistent.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use serde::{Deserialize, Serialize};
@@ -10,10 +11,11 @@ use crate::network::Network;
 use crate::page::Page;
 use crate::pins::Pins;
 use crate::topology::Topology;
+use crate::tunable::Settings;
 use crate::variant::Variant;
 
 /// The version of `plan.json`.
-pub const PLAN_VERSION: u32 = 3;
+pub const PLAN_VERSION: u32 = 4;
 
 /// A study fully resolved: every cell, the order of the runs, their seeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -48,7 +50,7 @@ pub struct Plan {
     pub networks: Vec<Network>,
     /// The named workloads.
     pub workloads: Vec<NamedWorkload>,
-    /// The servers that cells name.
+    /// The servers that cells name: adapters, or names that the study gives to servers with their settings.
     pub servers: Vec<String>,
     /// Every cell, in the order of the matrix.
     pub cells: Vec<Cell>,
@@ -63,8 +65,11 @@ pub struct PlannedTopology {
     pub name: String,
     /// The node of the clients.
     pub client: String,
-    /// The node of the servers.
+    /// The node of the servers that the clients ask.
     pub server: String,
+    /// The node of the servers behind proxies; `None` where no server is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub back: Option<String>,
     /// The link that has the matrix's networks; `None` where every link keeps its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
@@ -86,6 +91,7 @@ impl Default for PlannedTopology {
             name: PAIR.to_owned(),
             client: "client".to_owned(),
             server: "server".to_owned(),
+            back: None,
             link: Some("client-server".to_owned()),
             built: Vec::new(),
         }
@@ -122,6 +128,9 @@ pub struct Cell {
     /// What emulates the network.
     #[serde(default, skip_serializing_if = "Backend::is_default")]
     pub backend: Backend,
+    /// What is held in this cell where its server differs from [`Plan::pins`]; see [`Plan::pins_of`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pins: Option<Pins>,
     /// The client groups of a run.
     pub clients: Vec<ClientGroup>,
     /// The server chains of a run.
@@ -149,13 +158,33 @@ pub struct ClientGroup {
     pub clients: u32,
 }
 
-/// A role: a server and, later, what stands behind it.
+/// A role: a server that clients ask, and what stands behind it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerChain {
     /// The node that it runs in.
     pub node: String,
     /// The adapter's name.
     pub server: String,
+    /// What the study sets of it.
+    #[serde(default, skip_serializing_if = "Settings::is_empty")]
+    pub set: Settings,
+    /// The server that it asks itself, where it is a proxy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub back: Option<BackServer>,
+}
+
+/// A server behind a proxy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackServer {
+    /// The node that it runs in.
+    pub node: String,
+    /// The adapter's name.
+    pub server: String,
+    /// What the proxy speaks to it: the back leg.
+    pub variant: Variant,
+    /// What the study sets of it.
+    #[serde(default, skip_serializing_if = "Settings::is_empty")]
+    pub set: Settings,
 }
 
 /// One run in the order of execution.
@@ -208,7 +237,41 @@ impl Cell {
     }
 }
 
+impl ServerChain {
+    /// What it is made of, in one line, such as `nghttpx (workers = 2) → apache over h1`.
+    pub fn in_words(&self) -> String {
+        let mut words = with_settings(&self.server, &self.set);
+        if let Some(back) = &self.back {
+            let _ = write!(words, " → {} over {}", with_settings(&back.server, &back.set), back.variant);
+        }
+        words
+    }
+
+    /// The adapters that it needs.
+    pub fn adapters(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self.server.as_str()).chain(self.back.as_ref().map(|back| back.server.as_str()))
+    }
+}
+
+fn with_settings(server: &str, set: &Settings) -> String {
+    if set.is_empty() {
+        return server.to_owned();
+    }
+    let set: Vec<String> = set.iter().map(|(name, setting)| format!("{name} = {setting}")).collect();
+    format!("{server} ({})", set.join(", "))
+}
+
 impl Plan {
+    /// What is held alike in a cell.
+    pub fn pins_of<'a>(&'a self, cell: &'a Cell) -> &'a Pins {
+        cell.pins.as_ref().unwrap_or(&self.pins)
+    }
+
+    /// The names of all adapters that the cells need, each once and in order.
+    pub fn adapters(&self) -> BTreeSet<&str> {
+        self.cells.iter().flat_map(|cell| &cell.chains).flat_map(ServerChain::adapters).collect()
+    }
+
     /// The network of a cell.
     pub fn network_of(&self, cell: &Cell) -> &Network {
         &self.networks[cell.network]

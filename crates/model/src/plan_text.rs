@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use crate::assignment::Workload;
 use crate::pins::{Pins, TlsVersion};
-use crate::plan::{Cell, Plan};
+use crate::plan::{Cell, Plan, ServerChain};
 use crate::units::{NANOS_PER_S, format_bytes, format_duration_ns, three_digits};
 use crate::variant::Variant;
 use crate::{network, page};
@@ -51,6 +51,7 @@ fn write_plan(out: &mut String, plan: &Plan) -> fmt::Result {
     write_matrix(out, plan)?;
     write_cells(out, plan)?;
     write_order(out, plan)?;
+    write_servers(out, plan)?;
     write_pins(out, plan)
 }
 
@@ -144,9 +145,39 @@ fn write_order(out: &mut String, plan: &Plan) -> fmt::Result {
     Ok(())
 }
 
+/// The servers that a study has given settings, pins or another server behind them.
+fn write_servers(out: &mut String, plan: &Plan) -> fmt::Result {
+    let mut lines = Vec::new();
+    for name in &plan.servers {
+        let Some(cell) = plan.cells.iter().find(|cell| cell.level("server") == Some(name)) else { continue };
+        let held = pin_lines(plan, &plan.pins);
+        let own = pin_lines(plan, plan.pins_of(cell)).into_iter().filter(|line| !held.contains(line));
+        let own = own.map(|(name, value)| format!("{name}: {value}"));
+        let words = cell.chains.iter().map(ServerChain::in_words).filter(|words| words != name);
+        let parts: Vec<String> = words.chain(own).collect();
+        if !parts.is_empty() {
+            lines.push((name, parts.join("; ")));
+        }
+    }
+    if !lines.is_empty() {
+        writeln!(out, "\nServers")?;
+    }
+    for (name, value) in lines {
+        wrap(out, 2, 2 + NAME_WIDTH, name, value.split(' '), " ")?;
+    }
+    Ok(())
+}
+
 fn write_pins(out: &mut String, plan: &Plan) -> fmt::Result {
-    let pins = &plan.pins;
     writeln!(out, "\nHeld alike in every cell")?;
+    for (name, value) in pin_lines(plan, &plan.pins) {
+        wrap(out, 2, 2 + NAME_WIDTH, name, value.split(' '), " ")?;
+    }
+    Ok(())
+}
+
+/// Those of the pins that mean something to the plan's variants.
+fn pin_lines(plan: &Plan, pins: &Pins) -> Vec<(&'static str, String)> {
     let has = |wanted: fn(&Variant) -> bool| {
         plan.cells.iter().flat_map(|cell| &cell.clients).any(|group| wanted(&group.variant))
     };
@@ -181,10 +212,7 @@ fn write_pins(out: &mut String, plan: &Plan) -> fmt::Result {
         let (table, datagram) = (size(http3.qpack_table_bytes), pins.quic_datagram_bytes);
         entries.push(("HTTP/3", format!("{windows}, QPACK table {table}, datagrams up to {datagram} bytes")));
     }
-    for (name, value) in entries {
-        wrap(out, 2, 2 + NAME_WIDTH, name, value.split(' '), " ")?;
-    }
-    Ok(())
+    entries
 }
 
 fn tls(pins: &Pins) -> String {

@@ -7,6 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::error::{InputError, Place, Source};
 use crate::nearest::unknown;
+use crate::tunable::Setting;
 
 /// A list has at most so many entries.
 pub(crate) const MOST_ENTRIES: usize = 1000;
@@ -128,6 +129,22 @@ impl<'a> Table<'a> {
             DeValue::Boolean(truth) => Ok(Some(self.placed(*truth, value.span().start))),
             _ => Err(self.wrong_type(key, value, "expected `true` or `false`")),
         }
+    }
+
+    /// The value of a tunable: a flag, a whole number or a text.
+    pub(crate) fn setting(&self, key: &str) -> Result<Placed<Setting>, InputError> {
+        let value = self.get(key).ok_or_else(|| self.missing(key, &format!("{key} = 1")))?;
+        let setting = match value.get_ref() {
+            DeValue::Boolean(flag) => Some(Setting::Flag(*flag)),
+            DeValue::String(text) => Some(Setting::Text(text.to_string())),
+            DeValue::Integer(digits) => {
+                u64::from_str_radix(digits.as_str(), digits.radix()).ok().map(Setting::Number)
+            }
+            _ => None,
+        };
+        let expected = "expected a flag, a whole number that is not negative, or a text";
+        let setting = setting.ok_or_else(|| self.wrong_type(key, value, expected))?;
+        Ok(self.placed(setting, value.span().start))
     }
 
     /// A list of strings; the list itself is placed at its bracket.

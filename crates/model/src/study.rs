@@ -8,10 +8,12 @@ use crate::assignment::Workload;
 use crate::error::{InputError, Place, Source};
 use crate::plan::Plan;
 use crate::reader::Placed;
+use crate::tunable::ServerFacts;
 
 mod hold;
 mod loops;
 mod resolve;
+mod servers;
 #[cfg(test)]
 mod tests;
 mod topology;
@@ -36,6 +38,7 @@ pub struct Study {
     matrix: Placed<Vec<Factor>>,
     backends: Option<Placed<Vec<Placed<String>>>>,
     workloads: Vec<NamedEntry>,
+    servers: Vec<servers::ServerEntry>,
     hold: hold::Hold,
     server_time: bool,
 }
@@ -57,6 +60,11 @@ pub trait Library {
     fn pages(&self) -> Vec<String>;
     /// The names of the servers (`servers/NAME/`).
     fn servers(&self) -> Vec<String>;
+    /// What a study has to know of a server in [`Library::servers`].
+    ///
+    /// # Errors
+    /// Its description is wrong, in one sentence.
+    fn server(&self, name: &str) -> Result<ServerFacts, String>;
     /// The names of the metrics that the analysis computes.
     fn metrics(&self) -> Vec<String>;
     /// Whether a metric in [`Library::metrics`] can answer for a workload.

@@ -12,8 +12,8 @@ use crate::network::Network;
 use crate::units::NANOS_PER_S;
 use crate::variant::Variant;
 
+mod further;
 mod moves;
-mod names;
 mod resolve;
 mod routes;
 #[cfg(test)]

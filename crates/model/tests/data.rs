@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use model::assignment::Workload;
 use model::error::Source;
 use model::study::{DataFile, Library, Overrides, Study};
-use model::{Network, Page, Topology};
+use model::tunable::TunableEntry;
+use model::{Network, Page, ServerFacts, Topology, Variant};
 
 /// The repository's own folders. Any metric is known: the names belong to the analysis.
 struct Folders {
@@ -33,6 +34,24 @@ impl Library for Folders {
 
     fn servers(&self) -> Vec<String> {
         names("servers")
+    }
+
+    fn server(&self, name: &str) -> Result<ServerFacts, String> {
+        #[derive(serde::Deserialize)]
+        struct Tunables {
+            #[serde(default)]
+            tunable: Vec<TunableEntry>,
+        }
+        let text = std::fs::read_to_string(folder("servers").join(name).join("server.toml")).unwrap();
+        let written: Tunables = toml::from_str(&text).unwrap();
+        let tunables = TunableEntry::resolve_all(&written.tunable, Source { file: name, text: &text });
+        // What each speaks belongs to the adapters.
+        Ok(ServerFacts {
+            variants: Variant::ALL.to_vec(),
+            back_variants: Variant::ALL.to_vec(),
+            needs_back: false,
+            tunables: tunables.map_err(|error| error.to_string())?,
+        })
     }
 
     fn metrics(&self) -> Vec<String> {

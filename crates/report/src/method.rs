@@ -1,12 +1,12 @@
 //! Exactly how it was measured: the topology, networks, workloads, what was held alike, order and seeds, and the
 //! environment as it is stored.
 
-use model::Topology;
 use model::assignment::Workload;
 use model::network::{Network, describe_direction};
-use model::plan::{DIRECT, Plan, PlannedTopology};
+use model::plan::{DIRECT, Plan, PlannedTopology, ServerChain};
 use model::record::{NetworkCalibration, StreamCalibration};
 use model::units::format_rate;
+use model::{Pins, Topology};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -221,6 +221,27 @@ fn draw_network(network: &Network, plan: &Plan, servers: &[String]) -> Panel {
         height: HEIGHT,
         body: canvas.finish(),
     }
+}
+
+/// The servers to which the study gave settings, pins of their own or another server behind them, one line each.
+pub(crate) fn servers(plan: &Plan) -> Option<Settings> {
+    let rows = plan.servers.iter().filter_map(|name| {
+        let cell = plan.cells.iter().find(|cell| cell.level("server") == Some(name))?;
+        let words = cell.chains.iter().map(ServerChain::in_words).filter(|words| words != name);
+        let differing = cell.pins.as_ref().map(|pins| differing(pins, &plan.pins));
+        let parts: Vec<String> = words.chain(differing.into_iter().flatten()).collect();
+        (!parts.is_empty()).then(|| (clean_line(name), clean_line(&parts.join("; "))))
+    });
+    let rows: serde_json::Map<String, Value> = rows.map(|(name, words)| (name, words.into())).collect();
+    (!rows.is_empty()).then(|| settings("Servers", &Value::Object(rows)))
+}
+
+/// The pins that are not as those of the study.
+fn differing(pins: &Pins, held: &Pins) -> Vec<String> {
+    let object = |pins: &Pins| serde_json::to_value(pins).unwrap_or(Value::Null);
+    let (Value::Object(own), Value::Object(held)) = (object(pins), object(held)) else { return Vec::new() };
+    let differs = own.iter().filter(|(name, value)| held.get(*name) != Some(*value));
+    differs.map(|(name, value)| format!("{name} = {value}")).collect()
 }
 
 /// What was held alike in every cell.

@@ -123,7 +123,7 @@ fn metric_ns(context: &Context<'_>, side: &Side<'_>) -> Option<f64> {
 fn lengthening_ns(context: &Context<'_>, cell: &Cell, up_ns: f64, down_ns: f64) -> f64 {
     let round_trip_ns = up_ns + down_ns;
     let lengthenings = cell.clients.iter().map(|group| {
-        let handshake = f64::from(predict::handshake_round_trips(group.variant, &context.plan.pins));
+        let handshake = f64::from(predict::handshake_round_trips(group.variant, context.plan.pins_of(cell)));
         match (context.plan.metric.as_str(), page_of(context.plan, group)) {
             ("handshake_time", _) => handshake * round_trip_ns,
             ("time_to_first_byte", _) => (handshake + 1.0) * round_trip_ns,
@@ -133,8 +133,9 @@ fn lengthening_ns(context: &Context<'_>, cell: &Cell, up_ns: f64, down_ns: f64) 
                 let mut late = network.clone();
                 late.up.delay_ns += number::nearest(up_ns);
                 late.down.delay_ns += number::nearest(down_ns);
-                let predict =
-                    |network| predict::certain_page_load_ns(page, network, group.variant, &context.plan.pins);
+                let predict = |network| {
+                    predict::certain_page_load_ns(page, network, group.variant, context.plan.pins_of(cell))
+                };
                 number::float(predict(&late).saturating_sub(predict(&network)))
             }
             _ => round_trip_ns,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use model::error::Source;
 use model::pins::KeyExchange;
-use model::{InputError, Pins, Variant};
+use model::{InputError, Pins, ServerFacts, Tunable, Variant};
 use rustix::process::Signal;
 
 use super::ADAPTER_FILE;
@@ -32,6 +32,10 @@ pub struct Adapter {
     /// What stands before the TLS library's name and version in what the version command says, or that name itself.
     pub(crate) tls: Tls,
     pub(crate) files: Vec<ConfigFile>,
+    /// What a study may set.
+    pub tunables: Vec<Tunable>,
+    /// What it asks a server behind it; `None` where it is no proxy.
+    pub(crate) back: Option<Back>,
     pub(crate) start: Start,
     /// The folder, for errors.
     pub(crate) folder: String,
@@ -48,6 +52,15 @@ pub struct AdapterVariant {
     pub requires: Option<String>,
     /// The key exchanges that it can be had with; all where empty.
     pub key_exchanges: Vec<KeyExchange>,
+}
+
+/// How a proxy asks the server behind it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Back {
+    /// What it speaks to that server.
+    pub(crate) variants: Vec<Variant>,
+    /// Whether it serves nothing by itself.
+    pub(crate) is_needed: bool,
 }
 
 /// How a server's TLS library is told.
@@ -67,6 +80,8 @@ pub(crate) enum Tls {
 pub(crate) struct Start {
     pub(crate) command: Vec<String>,
     pub(crate) ready_within: Duration,
+    /// What it says when it is ready, where it listens earlier than that; a template.
+    pub(crate) ready_says: Option<String>,
     pub(crate) stop_signal: Signal,
     pub(crate) stop_within: Duration,
     pub(crate) access_log: Option<String>,
@@ -95,6 +110,16 @@ impl Adapter {
         })
     }
 
+    /// What a study has to know of it.
+    pub fn facts(&self) -> ServerFacts {
+        ServerFacts {
+            variants: self.variants.iter().map(|entry| entry.variant).collect(),
+            back_variants: self.back.as_ref().map_or_else(Vec::new, |back| back.variants.clone()),
+            needs_back: self.back.as_ref().is_some_and(|back| back.is_needed),
+            tunables: self.tunables.clone(),
+        }
+    }
+
     /// The description of a variant, where the server has it.
     pub fn variant(&self, variant: Variant) -> Option<&AdapterVariant> {
         self.variants.iter().find(|entry| entry.variant == variant)
@@ -107,6 +132,7 @@ mod written {
 
     use model::error::Source;
     use model::pins::KeyExchange;
+    use model::tunable::TunableEntry;
     use model::{InputError, Variant, units};
     use rustix::process::Signal;
     use serde::Deserialize;
@@ -134,6 +160,17 @@ mod written {
         #[serde(default)]
         file: Vec<WrittenFile>,
         variant: Spanned<Vec<VariantEntry>>,
+        #[serde(default)]
+        tunable: Vec<TunableEntry>,
+        back: Option<Back>,
+    }
+
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Back {
+        variants: Spanned<Vec<Spanned<String>>>,
+        #[serde(default)]
+        needed: bool,
     }
 
     #[derive(Deserialize)]
@@ -150,6 +187,7 @@ mod written {
     struct Start {
         command: Spanned<Vec<Spanned<String>>>,
         ready_within: Spanned<String>,
+        ready_says: Option<Spanned<String>>,
         stop_signal: Spanned<String>,
         stop_within: Spanned<String>,
         access_log: Option<Spanned<String>>,
@@ -190,6 +228,8 @@ mod written {
                 name: name.to_owned(),
                 title: self.title,
                 variants: variants(&self.variant, source)?,
+                tunables: TunableEntry::resolve_all(&self.tunable, source)?,
+                back: self.back.as_ref().map(|written| back(written, source)).transpose()?,
                 install: self.install,
                 programs: words(&self.program, source, "a program")?,
                 drops_privileges: self.drops_privileges,
@@ -208,6 +248,19 @@ mod written {
         }
     }
 
+    fn back(written: &Back, source: Source<'_>) -> Result<super::Back, InputError> {
+        let list = &written.variants;
+        if list.get_ref().is_empty() {
+            let problem = "found an empty list, expected what the proxy speaks to a server behind it";
+            return Err(source.error(list.span(), problem));
+        }
+        let read = |name: &Spanned<String>| {
+            name.get_ref().parse().map_err(|problem: String| source.error(name.span(), problem))
+        };
+        let variants = list.get_ref().iter().map(read).collect::<Result<_, _>>()?;
+        Ok(super::Back { variants, is_needed: written.needed })
+    }
+
     fn start(written: &Start, source: Source<'_>) -> Result<super::Start, InputError> {
         let duration = |text: &Spanned<String>| {
             let nanoseconds = units::parse_duration_ns(text.get_ref());
@@ -221,9 +274,14 @@ mod written {
         })?;
         let access_log = written.access_log.as_ref();
         access_log.map_or(Ok(()), |log| plain_name(log, source))?;
+        let ready_says = written.ready_says.as_ref();
+        ready_says.map_or(Ok(()), |text| {
+            template::check(text.get_ref()).map_err(|problem| source.error(text.span(), problem.problem))
+        })?;
         Ok(super::Start {
             command: words(&written.command, source, "a command")?,
             ready_within: duration(&written.ready_within)?,
+            ready_says: ready_says.map(|text| text.get_ref().clone()),
             stop_signal: *stop_signal,
             stop_within: duration(&written.stop_within)?,
             access_log: access_log.map(|log| log.get_ref().clone()),
@@ -314,6 +372,17 @@ template = "x.jinja"
             ("x.conf", "../x.conf", "server.toml:11:8: found `../x.conf`, expected a plain file name"),
             ("[\"x\"]", "[]", "server.toml:2:11: found an empty list, expected a program"),
             ("title", "titel", "server.toml:1:1: unknown field `titel`"),
+            (
+                "[[file]]",
+                "[back]\nvariants = []\n[[file]]",
+                "server.toml:11:12: found an empty list, expected what the proxy",
+            ),
+            ("[[file]]", "[back]\nvariants = [\"h9\"]\n[[file]]", "server.toml:11:13: found `h9`"),
+            (
+                "[[file]]",
+                "[[tunable]]\nname = \"x\"\nmeaning = \"x\"\nkind = \"y\"\n[[file]]",
+                "server.toml:13:8: `kind`: found `y`",
+            ),
             ("[\"{{program}}\"]", "[\"{{program\"]", "server.toml:6:12: "),
             ("[{ name = \"h1\", port = 8080 }]", "[]", "found no `[[variant]]`"),
         ] {

@@ -14,7 +14,7 @@ use model::assignment::{Target, Trust};
 use model::error::Source;
 use model::record::ServerReport;
 use model::sample::FailureKind;
-use model::{Outcome, Page, Pins, Variant};
+use model::{Outcome, Page, Pins, Setting, Settings, Variant};
 
 use super::adapter::Adapter;
 use super::installed;
@@ -41,6 +41,10 @@ pub struct StartSpec<'a> {
     pub variants: &'a [Variant],
     /// How transports are set.
     pub pins: &'a Pins,
+    /// Its own tunables that are set.
+    pub set: &'a Settings,
+    /// The server behind it, where it is a proxy.
+    pub back: Option<&'a Target>,
     /// Pages, for servers that serve from memory.
     pub pages: &'a [Page],
     /// A folder with the pages' files ([`crate::write_content`]), for servers that serve files.
@@ -106,6 +110,11 @@ impl Adapter {
                 return Err(Outcome::Unsupported(reason));
             }
         }
+        if spec.back.is_none() && self.back.as_ref().is_some_and(|back| back.is_needed) {
+            let problem =
+                format!("found nothing behind the proxy {}, expected a server that it asks", self.name);
+            return Err(Outcome::failed(FailureKind::Server, problem));
+        }
         self.launch(node, spec, &found).map_err(failed)
     }
 
@@ -126,6 +135,7 @@ impl Adapter {
         self.write_files(&folder, found, &variables)?;
 
         let mut command = self.fill(&self.start.command, &found.version, &found.build, &variables)?;
+        let says = self.fill(self.start.ready_says.as_slice(), &found.version, &found.build, &variables)?;
         if self.becomes_nobody(privileges) {
             command.splice(0..0, as_nobody());
         }
@@ -146,7 +156,7 @@ impl Adapter {
             cpu_before_ns: (0, 0),
             run_queue_before_ns: 0,
         };
-        server.wait_until_ready(started)?;
+        server.wait_until_ready(started, says.first().map(String::as_str))?;
         server.ready_after = started.elapsed();
         server.programs = programs_of_group(server.process.pid());
         server.begin_measuring();
@@ -187,17 +197,30 @@ impl Adapter {
             ("content", text(&content)),
             ("certificate", text(&identity.certificate)),
             ("key", text(&identity.key)),
+            ("authority", text(&identity.authority)),
             ("access_log", text(&folder.join(access_log))),
             ("address", Value::from(address.to_string())),
             ("ports", Value::from(ports.collect::<BTreeMap<_, _>>())),
             ("server_name", Value::from(spec.server_name)),
             ("threads", Value::from(spec.threads)),
             ("seed", Value::from(spec.seed)),
+            ("set", self.settings(spec.set)),
+            ("back", spec.back.map_or_else(|| Value::from(()), back_value)),
             ("is_root", Value::from(privileges == Privileges::Root)),
-            ("pins", pins_value(spec.pins)?),
+            ("pins", value(spec.pins)?),
             ("pins_json", Value::from(serde_json::to_string(spec.pins)?)),
             ("pages_json", Value::from(serde_json::to_string(spec.pages)?)),
+            ("pages", value(spec.pages)?),
         ]))
+    }
+
+    /// Every tunable of the description: as it is set, by its default, or none where the template decides.
+    fn settings(&self, set: &Settings) -> Value {
+        let entries = self.tunables.iter().map(|tunable| {
+            let setting = set.get(&tunable.name).or(tunable.default.as_ref());
+            (tunable.name.clone(), setting.map_or_else(|| Value::from(()), setting_value))
+        });
+        Value::from(entries.collect::<BTreeMap<_, _>>())
     }
 
     /// Renders every configuration file into the folder.
@@ -293,7 +316,8 @@ impl RunningServer<'_> {
         })
     }
 
-    fn wait_until_ready(&self, started: Instant) -> Result<()> {
+    /// Waits until every port is listened at, and until it has said that it is ready where its description knows what it says.
+    fn wait_until_ready(&self, started: Instant, says: Option<&str>) -> Result<()> {
         let limit = self.adapter.start.ready_within;
         let mut silent = self.ports.clone();
         loop {
@@ -301,21 +325,27 @@ impl RunningServer<'_> {
                 bail!("{} ended before it was ready ({}){}", self.name(), exit.status, self.last_words());
             }
             silent = silent_ports(self.node, self.address, &silent)?;
-            if silent.is_empty() {
+            let unsaid = says.filter(|text| !self.has_said(text));
+            if silent.is_empty() && unsaid.is_none() {
                 return Ok(());
             }
             if started.elapsed() >= limit {
                 let shown: Vec<_> =
                     silent.iter().map(|(variant, port)| format!("{variant} on port {port}")).collect();
-                bail!(
-                    "{} was not ready within {} ms: nobody listens for {}{}",
-                    self.name(),
-                    limit.as_millis(),
-                    shown.join(", "),
-                    self.last_words()
-                );
+                let lacks = match unsaid.filter(|_| silent.is_empty()) {
+                    Some(text) => format!("it listens, and has not said `{text}`"),
+                    None => format!("nobody listens for {}", shown.join(", ")),
+                };
+                let (name, words) = (self.name(), self.last_words());
+                bail!("{name} was not ready within {} ms: {lacks}{words}", limit.as_millis());
             }
         }
+    }
+
+    fn has_said(&self, text: &str) -> bool {
+        [STDERR_LOG, STDOUT_LOG].iter().any(|name| {
+            fs::read(self.folder.join(name)).is_ok_and(|said| String::from_utf8_lossy(&said).contains(text))
+        })
     }
 
     fn name(&self) -> String {
@@ -386,10 +416,29 @@ fn as_nobody() -> [String; 5] {
     ["unshare".to_owned(), "--user".to_owned(), map("user"), map("group"), "--".to_owned()]
 }
 
-/// The pins under the names that they have in files.
-fn pins_value(pins: &Pins) -> Result<Value> {
-    value_of(serde_json::to_value(pins)?)
-        .ok_or_else(|| anyhow!("the pins hold a number that no template can show"))
+fn setting_value(setting: &Setting) -> Value {
+    match setting {
+        Setting::Flag(flag) => Value::from(*flag),
+        Setting::Number(number) => Value::from(*number),
+        Setting::Text(text) => Value::from(text.as_str()),
+    }
+}
+
+/// The server behind a proxy, for its template.
+fn back_value(back: &Target) -> Value {
+    Value::from(BTreeMap::from([
+        ("variant", Value::from(back.variant.name())),
+        ("address", Value::from(back.address.ip().to_string())),
+        ("port", Value::from(back.address.port())),
+        ("server_name", Value::from(back.server_name.as_str())),
+        ("is_encrypted", Value::from(back.variant.is_encrypted())),
+    ]))
+}
+
+/// A noun of the model under the names that it has in files.
+fn value(noun: &(impl serde::Serialize + ?Sized)) -> Result<Value> {
+    value_of(serde_json::to_value(noun)?)
+        .ok_or_else(|| anyhow!("a template's variable holds a number that cannot be shown"))
 }
 
 fn value_of(json: serde_json::Value) -> Option<Value> {
@@ -418,6 +467,17 @@ mod tests {
     use crate::Servers;
 
     fn rendered(server: &str, version: &str, variants: &[Variant], privileges: Privileges) -> String {
+        rendered_with(server, version, variants, privileges, &Settings::new(), None)
+    }
+
+    fn rendered_with(
+        server: &str,
+        version: &str,
+        variants: &[Variant],
+        privileges: Privileges,
+        set: &Settings,
+        back: Option<&Target>,
+    ) -> String {
         let adapter = Servers::find(server).unwrap();
         let identity = crate::Authority::new().unwrap().issue(&["server.h123.test"], &[]).unwrap();
         let found = Found {
@@ -433,6 +493,8 @@ mod tests {
             tool: Path::new("/bin/h123"),
             variants,
             pins: &pins,
+            set,
+            back,
             pages: &[],
             content: Path::new("/nonexistent/content"),
             identity: &identity,

@@ -166,7 +166,7 @@ fn stored_plan(folder: &Path) -> Result<Plan> {
 
 /// The descriptions of the plan's servers. One that is not installed is the outcome of its runs, not an error here.
 fn find_servers(plan: &Plan) -> Result<BTreeMap<String, Adapter>> {
-    plan.servers.iter().map(|name| Ok((name.clone(), Servers::find(name)?))).collect()
+    plan.adapters().into_iter().map(|name| Ok((name.to_owned(), Servers::find(name)?))).collect()
 }
 
 fn create(path: &Path, plan: &Plan) -> Result<ResultFolder> {

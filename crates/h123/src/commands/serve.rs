@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -79,6 +80,15 @@ struct ServeConfig {
     root: Option<PathBuf>,
     access_log: Option<PathBuf>,
     threads: Option<usize>,
+    /// Whether HTTP/3 takes early data.
+    #[serde(default)]
+    early_data: bool,
+    /// Requests in flight on one connection.
+    concurrent_streams: Option<u32>,
+    /// What a client may send ahead on one stream.
+    stream_window_bytes: Option<u32>,
+    /// A connection on which nothing moves for so long is closed.
+    idle_timeout_ms: Option<u64>,
     pins: Pins,
 }
 
@@ -159,5 +169,11 @@ fn lab_config(file: &Path) -> Result<Config> {
     config.access_log = written.access_log;
     config.threads = written.threads.unwrap_or(1);
     config.pins = written.pins;
+    config.early_data = written.early_data;
+    config.concurrent_streams = written.concurrent_streams.unwrap_or(config.concurrent_streams);
+    config.stream_window_bytes = written.stream_window_bytes.unwrap_or(config.stream_window_bytes);
+    // The connection's window holds what one stream may send at least.
+    config.connection_window_bytes = config.connection_window_bytes.max(config.stream_window_bytes);
+    config.idle_timeout = written.idle_timeout_ms.map_or(config.idle_timeout, Duration::from_millis);
     Ok(config)
 }

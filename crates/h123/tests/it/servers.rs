@@ -20,6 +20,14 @@ const SPOKEN: [(&str, &[&str]); 6] = [
     ("nghttpd", &["h2c", "h2"]),
 ];
 
+/// What each proxy of `studies/proxies.toml` speaks to clients as Debian ships it, and to the server behind it.
+const PROXIES: [(&str, &[&str], &[&str]); 4] = [
+    ("nghttpx", &["h1", "h1s", "h2c", "h2"], &["h1", "h1s", "h2c", "h2"]),
+    ("haproxy", &["h1", "h1s", "h2c", "h2"], &["h1", "h1s", "h2c", "h2"]),
+    ("caddy", &VARIANTS, &["h1", "h1s", "h2c", "h2"]),
+    ("nginx", &["h1", "h1s", "h2c", "h2"], &["h1", "h1s"]),
+];
+
 /// The right protocol, the right bytes, each run well.
 fn expect_sound(cell: &Value, requests: f64, bytes: f64) {
     assert_eq!(cell["runs_ok"], 1, "{cell:#}");
@@ -67,14 +75,69 @@ fn every_server_speaks_every_variant_that_its_description_names() {
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
-    let tested: BTreeSet<_> = SPOKEN.iter().map(|(server, _)| (*server).to_owned()).collect();
-    assert_eq!(known, tested, "a server that the study `servers` leaves out");
+    let plain = SPOKEN.iter().map(|(server, _)| (*server).to_owned());
+    let tested: BTreeSet<_> = plain.chain(PROXIES.iter().map(|(proxy, ..)| (*proxy).to_owned())).collect();
+    assert_eq!(known, tested, "a server that the studies `servers` and `proxies` leave out");
     expect_all_speak(&run_all(Command::new(H123)), false);
 }
 
 #[test]
 fn every_server_serves_an_ordinary_user() {
     expect_all_speak(&run_all(user_command()), false);
+}
+
+/// Every proxy in every variant that it speaks to clients, with HTTP/1.1 behind it, and in every variant that it speaks to
+/// the server behind it, with HTTP/2 before it. As root and, in the first part, as an ordinary user.
+#[test]
+fn every_proxy_speaks_to_both_sides() {
+    let _machine = machine();
+    let place = folder();
+    let run = |mut command: Command, name: &str, args: &[String]| {
+        let out = place.path().join(name);
+        command.args(["run", "proxies", "--runs", "1", "--workload", "small", "--out"]).arg(&out).args(args);
+        let ended = Ended::of(command.current_dir(place.path()).output().unwrap());
+        assert!(matches!(ended.code, 0 | 3), "stdout:\n{}\nstderr:\n{}", ended.stdout, ended.stderr);
+        (summary(&out), out)
+    };
+    let fronts: Vec<String> = PROXIES
+        .iter()
+        .flat_map(|(proxy, ..)| ["--server".to_owned(), format!("{proxy}-h1")])
+        .chain(["--server".to_owned(), "direct".to_owned()])
+        .collect();
+    for (name, command) in [("root", Command::new(H123)), ("user", user_command())] {
+        let (summary, out) = run(command, name, &fronts);
+        for (proxy, spoken, _) in PROXIES {
+            for variant in spoken {
+                expect_sound(cell(&summary, &[&format!("{proxy}-h1"), variant]), 3.0, 20_000.0);
+            }
+        }
+        // The request went through both: each server's own log says so.
+        let report: Value =
+            serde_json::from_str(&std::fs::read_to_string(out.join("plan.json")).unwrap()).unwrap();
+        let is_h2_by_nginx = |run: &&Value| {
+            let levels = report["cells"][run["cell"].as_u64().unwrap() as usize]["levels"].to_string();
+            levels.contains("nginx-h1") && levels.contains("\"h2\"")
+        };
+        let number = report["runs"].as_array().unwrap().iter().find(is_h2_by_nginx).unwrap()["run"].clone();
+        for (server, version) in [("server", "HTTP/2.0"), ("back", "HTTP/1.1")] {
+            let log = out.join(format!("logs/run-{:06}/{server}/access.log", number.as_u64().unwrap()));
+            let log = std::fs::read_to_string(log).unwrap();
+            assert_eq!(log.lines().filter(|line| line.contains(version)).count(), 3, "{log}");
+        }
+    }
+    let backs: Vec<String> = PROXIES
+        .iter()
+        .flat_map(|(proxy, _, backs)| backs.iter().map(move |back| format!("{proxy}-{back}")))
+        .filter(|server| !server.ends_with("-h1"))
+        .flat_map(|server| ["--server".to_owned(), server])
+        .chain(["--variant", "h2", "--server", "direct"].map(str::to_owned))
+        .collect();
+    let (summary, _) = run(Command::new(H123), "backs", &backs);
+    for (proxy, _, backs) in PROXIES {
+        for back in backs.iter().filter(|back| **back != "h1") {
+            expect_sound(cell(&summary, &[&format!("{proxy}-{back}"), "h2"]), 3.0, 20_000.0);
+        }
+    }
 }
 
 /// Without root, from the mirror of the machine's own apt configuration; nothing of the system changes.

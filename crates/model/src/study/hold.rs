@@ -1,4 +1,5 @@
-//! `[hold]`: what is held alike in every cell. Each key is optional; its default is that of [`Pins`].
+//! `[hold]`: what is held alike in every cell, and `[server.NAME.hold]`, what is held for one server alone. Each key is
+//! optional; its default is that of [`Pins`], or what the study holds.
 
 use crate::error::InputError;
 use crate::nearest::unknown;
@@ -85,8 +86,16 @@ impl Hold {
 }
 
 pub(super) fn read(root: &Table<'_>) -> Result<Hold, InputError> {
-    let mut hold = Hold { pins: Pins::default(), tls_version: None, resumption: None };
-    let Some(table) = root.table("hold")? else { return Ok(hold) };
+    let hold = Hold { pins: Pins::default(), tls_version: None, resumption: None };
+    match root.table("hold")? {
+        Some(table) => read_onto(table, &hold),
+        None => Ok(hold),
+    }
+}
+
+/// Reads a table of the same keys over what is held already.
+pub(super) fn read_onto(table: Table<'_>, base: &Hold) -> Result<Hold, InputError> {
+    let mut hold = base.clone();
     let table = table.with_keys(HOLD_KEYS)?;
     let pins = &mut hold.pins;
     set(&mut pins.congestion_control, one_of(&table, "congestion_control", CONGESTION_CONTROLS)?);
@@ -94,7 +103,7 @@ pub(super) fn read(root: &Table<'_>) -> Result<Hold, InputError> {
     set_number(&mut pins.initial_window_packets, packets);
     set_number(&mut pins.mtu_bytes, size(&table, "mtu", "1500B", LEAST_MTU_BYTES, MOST_MTU_BYTES)?);
     pins.quic_datagram_bytes = read_datagram(&table, pins)?;
-    hold.tls_version = one_of(&table, "tls_version", TLS_VERSIONS)?;
+    hold.tls_version = one_of(&table, "tls_version", TLS_VERSIONS)?.or(hold.tls_version);
     set(&mut pins.tls_version, hold.tls_version.clone());
     let cipher_suite = one_of(&table, "cipher_suite", CIPHER_SUITES)?;
     if let (TlsVersion::V12, Some(suite)) = (pins.tls_version, &cipher_suite) {
@@ -104,7 +113,7 @@ pub(super) fn read(root: &Table<'_>) -> Result<Hold, InputError> {
     }
     set(&mut pins.cipher_suite, cipher_suite);
     set(&mut pins.key_exchange, one_of(&table, "key_exchange", KEY_EXCHANGES)?);
-    hold.resumption = table.boolean("resumption")?;
+    hold.resumption = table.boolean("resumption")?.or(hold.resumption);
     set(&mut pins.resumption, hold.resumption.clone());
     let connections = table.integer("http1_connections", 1..=MOST_HTTP1_CONNECTIONS)?;
     set_number(&mut pins.http1_connections, connections);

@@ -1,7 +1,8 @@
 //! From the study as written to the plan: names looked up, contradictions refused, the matrix multiplied out.
 
 use super::loops::{Closed, Open};
-use super::written::{Entry, NamedEntry};
+use super::servers::{self, ServerLevel};
+use super::written::{Entry, NamedEntry, levels_of};
 use super::{DataFile, Factor, FactorKind, Library, Study, topology};
 use crate::assignment::Workload;
 use crate::backend::Backend;
@@ -11,7 +12,6 @@ use crate::network::Network;
 use crate::page::Page;
 use crate::plan::{
     Cell, ClientGroup, DIRECT, Level, NamedWorkload, PLAN_VERSION, Plan, PlannedRun, PlannedTopology,
-    ServerChain,
 };
 use crate::predict::{Prediction, predict};
 use crate::reader::Placed;
@@ -28,7 +28,7 @@ const MOST_RUNS: u64 = 1_000_000;
 /// The levels of every factor, looked up.
 struct Matrix {
     variants: Vec<Variant>,
-    servers: Vec<String>,
+    servers: Vec<ServerLevel>,
     topology: PlannedTopology,
     networks: Vec<Network>,
     workloads: Vec<(NamedWorkload, u32)>,
@@ -40,13 +40,14 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
     for factor in &study.matrix.value {
         check_levels(factor)?;
     }
+    let servers = servers::resolve(study, levels(study, FactorKind::Server), library)?;
     let (topology, networks) =
-        topology::resolve(study.topology.as_ref(), levels(study, FactorKind::Network), library)?;
+        topology::resolve(study, levels(study, FactorKind::Network), &servers, library)?;
     let matrix = Matrix {
         backends: resolve_backends(study, &topology, &networks)?,
         topology,
         variants: resolve_variants(levels(study, FactorKind::Variant))?,
-        servers: resolve_servers(levels(study, FactorKind::Server), library)?,
+        servers,
         networks,
         workloads: resolve_workloads(study, library)?,
     };
@@ -64,7 +65,9 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
     }
     let baseline = resolve_baseline(study)?;
     let cold = matrix.workloads.iter().find(|(named, _)| matches!(named.workload, Workload::Page { .. }));
-    study.hold.check(&matrix.variants, cold.map(|(named, _)| named.name.as_str()))?;
+    for hold in study.servers.iter().filter_map(|entry| entry.hold.as_ref()).chain([&study.hold]) {
+        hold.check(&matrix.variants, cold.map(|(named, _)| named.name.as_str()))?;
+    }
     let cells = multiply(study, &matrix)?;
     Ok(Plan {
         version: PLAN_VERSION,
@@ -83,14 +86,13 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         topology: matrix.topology,
         networks: matrix.networks,
         workloads: matrix.workloads.into_iter().map(|(named, _)| named).collect(),
-        servers: matrix.servers,
+        servers: matrix.servers.into_iter().map(|level| level.name).collect(),
     })
 }
 
 /// The levels of a factor as written; the reader made sure that every factor is there.
 fn levels(study: &Study, kind: FactorKind) -> &[Placed<String>] {
-    let factor = study.matrix.value.iter().find(|factor| factor.kind == kind);
-    factor.map_or(&[], |factor| factor.levels.value.as_slice())
+    levels_of(&study.matrix.value, kind)
 }
 
 fn check_levels(factor: &Factor) -> Result<(), InputError> {
@@ -108,7 +110,12 @@ fn check_levels(factor: &Factor) -> Result<(), InputError> {
     Ok(())
 }
 
-fn check_name(found: &Placed<String>, key: &str, noun: &str, known: &[String]) -> Result<(), InputError> {
+pub(super) fn check_name(
+    found: &Placed<String>,
+    key: &str,
+    noun: &str,
+    known: &[String],
+) -> Result<(), InputError> {
     if known.contains(&found.value) {
         Ok(())
     } else {
@@ -121,14 +128,6 @@ fn resolve_variants(levels: &[Placed<String>]) -> Result<Vec<Variant>, InputErro
     levels
         .iter()
         .map(|level| level.value.parse().map_err(|_| level.error(unknown(&level.value, "a variant", &names))))
-        .collect()
-}
-
-fn resolve_servers(levels: &[Placed<String>], library: &impl Library) -> Result<Vec<String>, InputError> {
-    let known = library.servers();
-    levels
-        .iter()
-        .map(|level| check_name(level, "", "a server", &known).map(|()| level.value.clone()))
         .collect()
 }
 
@@ -164,9 +163,11 @@ fn resolve_backends(
         let backend: Backend =
             level.value.parse().map_err(|problem| level.error(format!("`backends`: {problem}")))?;
         for network in &networks {
-            backend
-                .check(network, study.hold.pins.mtu_bytes)
-                .map_err(|unhonoured| level.error(format!("`backends`: {unhonoured}")))?;
+            for hold in study.servers.iter().filter_map(|entry| entry.hold.as_ref()).chain([&study.hold]) {
+                backend
+                    .check(network, hold.pins.mtu_bytes)
+                    .map_err(|unhonoured| level.error(format!("`backends`: {unhonoured}")))?;
+            }
         }
         backends.push(backend);
     }
@@ -293,14 +294,24 @@ fn make_cell(number: usize, indices: &[usize], study: &Study, matrix: &Matrix) -
     let workload = index_of(FactorKind::Workload);
     let variant = matrix.variants[index_of(FactorKind::Variant)];
     let (named, clients) = &matrix.workloads[workload];
+    let server = &matrix.servers[index_of(FactorKind::Server)];
+    let mut chain = server.chain.clone();
+    chain.node.clone_from(&matrix.topology.server);
+    if let Some(back) = &mut chain.back {
+        back.node = matrix.topology.back.clone().unwrap_or_default();
+    }
+    let built = matrix.topology.built.get(network);
+    let whole = built.filter(|_| chain.back.is_some()).and_then(|built| built.network_to(&matrix.topology));
+    let way = whole.as_ref().unwrap_or(&matrix.networks[network]);
     let Prediction { expected_run_ns, run_limit_ns } =
-        predict(&named.workload, variant, &matrix.networks[network], &study.hold.pins);
-    let lead_ns = matrix.topology.built.get(network).map_or(0, Topology::lead_ns);
+        predict(&named.workload, variant, way, server.pins.as_ref().unwrap_or(&study.hold.pins));
+    let lead_ns = built.map_or(0, Topology::lead_ns);
     Cell {
         cell: to_u32(number),
         levels: levels.collect(),
         network,
         backend: matrix.backends[index_of(FactorKind::Backend)],
+        pins: server.pins.clone(),
         clients: vec![ClientGroup {
             group: 0,
             node: matrix.topology.client.clone(),
@@ -309,10 +320,7 @@ fn make_cell(number: usize, indices: &[usize], study: &Study, matrix: &Matrix) -
             chain: 0,
             clients: *clients,
         }],
-        chains: vec![ServerChain {
-            node: matrix.topology.server.clone(),
-            server: matrix.servers[index_of(FactorKind::Server)].clone(),
-        }],
+        chains: vec![chain],
         expected_run_ns: expected_run_ns.saturating_add(lead_ns),
         run_limit_ns,
     }

@@ -11,6 +11,7 @@ use crate::plan::PlannedTopology;
 use crate::plan_text::plan_text;
 use crate::schedule::{Arrivals, Rate, Schedule, Share, Stage};
 use crate::topology::Topology;
+use crate::tunable::{ServerFacts, Tunable, TunableKind};
 use crate::variant::Variant;
 
 const QUICK: &str = include_str!("../../../../studies/quick.toml");
@@ -70,7 +71,20 @@ impl Library for TestLibrary {
     }
 
     fn servers(&self) -> Vec<String> {
-        vec!["origin".into(), "nginx".into()]
+        vec!["origin".into(), "nginx".into(), "nghttpx".into()]
+    }
+
+    fn server(&self, name: &str) -> Result<ServerFacts, String> {
+        let count = TunableKind::Count { least: 1, most: 512 };
+        let workers =
+            Tunable { name: "workers".into(), meaning: "processes".into(), kind: count, default: None };
+        let is_proxy = name == "nghttpx";
+        Ok(ServerFacts {
+            variants: if name == "nginx" { vec![Variant::H1, Variant::H1s] } else { Variant::ALL.to_vec() },
+            back_variants: if is_proxy { vec![Variant::H1, Variant::H2c] } else { Vec::new() },
+            needs_back: is_proxy,
+            tunables: vec![workers],
+        })
     }
 
     fn metrics(&self) -> Vec<String> {
@@ -102,12 +116,12 @@ impl Library for TestLibrary {
     }
 }
 
-fn parse_with(text: &str, overrides: &Overrides) -> Result<Plan, String> {
+pub(super) fn parse_with(text: &str, overrides: &Overrides) -> Result<Plan, String> {
     let source = Source { file: "s.toml", text };
     Study::parse("s", source, overrides, &TestLibrary).map_err(|error| error.to_string())
 }
 
-fn parse(text: &str) -> Result<Plan, String> {
+pub(super) fn parse(text: &str) -> Result<Plan, String> {
     parse_with(text, &Overrides::default())
 }
 
@@ -117,7 +131,7 @@ fn quick() -> Plan {
 }
 
 /// A short study without a fault. Lines are numbered in the tests below.
-const SHORT: &str = r#"question = "Which?"
+pub(super) const SHORT: &str = r#"question = "Which?"
 metric = "page_load_time"
 baseline = { variant = "h1s" }
 margin = "3%"
@@ -193,7 +207,8 @@ fn networks_are_what_the_studies_say() {
 
 #[test]
 fn faults_of_keys_and_types() {
-    let keys = "question, metric, baseline, margin, runs, seed, topology, backends, matrix, workload, hold";
+    let keys =
+        "question, metric, baseline, margin, runs, seed, topology, backends, matrix, workload, server, hold";
     assert_fault(
         2,
         "metrik = \"x\"",
@@ -254,7 +269,7 @@ fn faults_of_the_matrix() {
     assert_fault(
         8,
         "server = [\"ngnix\"]",
-        "8:11: found `ngnix`, expected a server: origin, nginx; did you mean `nginx`?",
+        "8:11: found `ngnix`, expected a server: origin, nginx, nghttpx; did you mean `nginx`?",
     );
     assert_fault(
         9,
@@ -602,7 +617,7 @@ fn a_topology_that_cannot_be_is_named_with_its_place() {
         (
             "\"proxied\"",
             "[\"own\"]",
-            "6:12: `topology`: found no way from the node `client` to `server`: a host between them forwards nothing, and studies have no reverse proxies yet",
+            "6:12: `topology`: found no way from the node `client` to `server`: a host between them forwards nothing; expected two nodes that reach each other, or a reverse proxy on that host",
         ),
     ] {
         let error = over(topology, network).unwrap_err();
@@ -633,7 +648,7 @@ fn the_command_line_overrides_and_its_faults_say_so() {
     let error = |overrides: Overrides| parse_with(SHORT, &overrides).unwrap_err();
     assert_eq!(
         error(Overrides { servers: list(&["ngnx"]), ..Overrides::default() }),
-        "command line: found `ngnx`, expected a server: origin, nginx; did you mean `nginx`?"
+        "command line: found `ngnx`, expected a server: origin, nginx, nghttpx; did you mean `nginx`?"
     );
     assert_eq!(
         error(Overrides { variants: list(&["h2", "h3"]), ..Overrides::default() }),

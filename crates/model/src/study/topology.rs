@@ -1,7 +1,8 @@
 //! The key `topology` of a study: where every run takes place.
 
 use super::resolve::resolve_network;
-use super::{DataFile, Library};
+use super::servers::{self, ServerLevel};
+use super::{DataFile, Library, Study};
 use crate::error::{InputError, Source};
 use crate::nearest::unknown;
 use crate::network::Network;
@@ -9,8 +10,10 @@ use crate::plan::{DIRECT, PAIR, PlannedTopology};
 use crate::reader::{Form, Placed, Table};
 use crate::topology::Topology;
 
-const KEYS: &[&str] = &["name", "client", "server", "link", "cross"];
+const KEYS: &[&str] = &["name", "client", "proxy", "server", "link", "cross"];
 const EXAMPLE: &str = "shared";
+/// The node of the servers behind proxies, where the topology has none for them: it has a wire to the proxies' node.
+const BACK: &str = "back";
 /// The level of `network` with which every link keeps the network of the topology's file.
 const OWN: &str = "own";
 
@@ -19,6 +22,7 @@ const OWN: &str = "own";
 pub(super) struct Chosen {
     name: Placed<String>,
     client: Option<Placed<String>>,
+    proxy: Option<Placed<String>>,
     server: Option<Placed<String>>,
     link: Option<Placed<String>>,
     cross: Option<Placed<bool>>,
@@ -27,14 +31,14 @@ pub(super) struct Chosen {
 impl Chosen {
     /// With all that the topology's own file says.
     pub(super) const fn named(name: Placed<String>) -> Chosen {
-        Chosen { name, client: None, server: None, link: None, cross: None }
+        Chosen { name, client: None, proxy: None, server: None, link: None, cross: None }
     }
 
     /// The first key besides the name.
     fn first_choice(&self) -> Option<InputError> {
         let problem =
             "found a choice for this topology, expected none: it has no nodes and no links of its own";
-        let texts = [&self.client, &self.server, &self.link].into_iter().flatten().next();
+        let texts = [&self.client, &self.proxy, &self.server, &self.link].into_iter().flatten().next();
         texts.map(|key| key.error(problem)).or_else(|| self.cross.as_ref().map(|key| key.error(problem)))
     }
 }
@@ -49,30 +53,37 @@ pub(super) fn read(root: &Table<'_>) -> Result<Option<Chosen>, InputError> {
     Ok(Some(Chosen {
         name: name.ok_or_else(|| table.missing("name", &format!("name = \"{EXAMPLE}\"")))?,
         client: table.string("client", "tokyo")?,
+        proxy: table.string("proxy", "proxy")?,
         server: table.string("server", "web-server")?,
         link: table.string("link", "near-far")?,
         cross: table.boolean("cross")?,
     }))
 }
 
-/// The topology, and for each level of `network` what the way from the client to the server does.
+/// The topology, and for each level of `network` what the way from the client to the server does: to the proxy, where there is
+/// one.
 pub(super) fn resolve(
-    chosen: Option<&Chosen>,
+    study: &Study,
     levels: &[Placed<String>],
+    servers: &[ServerLevel],
     library: &impl Library,
 ) -> Result<(PlannedTopology, Vec<Network>), InputError> {
     let is_plain_pair = |chosen: &&Chosen| chosen.name.value == PAIR && chosen.first_choice().is_none();
-    let chosen = match chosen {
+    let has_back = servers::have_back(servers);
+    let chosen = match &study.topology {
         Some(chosen) if !is_plain_pair(&chosen) => chosen,
         _ => {
-            let networks = levels.iter().map(|level| resolve_network(level, library));
-            return Ok((PlannedTopology::default(), networks.collect::<Result<_, _>>()?));
+            let networks: Vec<Network> =
+                levels.iter().map(|level| resolve_network(level, library)).collect::<Result<_, _>>()?;
+            let pair = PlannedTopology::default();
+            return Ok((if has_back { pair_with_back(pair, &networks) } else { pair }, networks));
         }
     };
     if chosen.name.value == DIRECT {
-        return direct(chosen, levels);
+        let (direct, networks) = direct(chosen, levels)?;
+        return Ok((PlannedTopology { back: has_back.then(|| BACK.to_owned()), ..direct }, networks));
     }
-    let topology = base(chosen, library)?;
+    let (topology, back) = base(chosen, study, servers, library)?;
     let link = match &chosen.link {
         Some(link) => Some(known_link(&topology, link)?),
         None => only_link(&topology),
@@ -86,10 +97,22 @@ pub(super) fn resolve(
         name: topology.name.clone(),
         client: name(topology.client),
         server: name(topology.server),
+        back: back.map(name),
         link: link.filter(|_| levels.iter().any(|level| level.value != OWN)),
         built,
     };
     Ok((planned, networks))
+}
+
+/// A pair whose server has another behind it, joined by a wire, for each network.
+fn pair_with_back(pair: PlannedTopology, networks: &[Network]) -> PlannedTopology {
+    let built = networks.iter().map(|network| {
+        let mut topology = Topology::pair(network);
+        // A pair has room for a third node of this name.
+        let _ = topology.add_host(BACK, &[topology.server], None);
+        topology
+    });
+    PlannedTopology { back: Some(BACK.to_owned()), built: built.collect(), ..pair }
 }
 
 fn direct(chosen: &Chosen, levels: &[Placed<String>]) -> Result<(PlannedTopology, Vec<Network>), InputError> {
@@ -113,8 +136,14 @@ fn direct(chosen: &Chosen, levels: &[Placed<String>]) -> Result<(PlannedTopology
     Ok((planned, vec![network]))
 }
 
-/// The topology as its file says, with the nodes that the study chooses.
-fn base(chosen: &Chosen, library: &impl Library) -> Result<Topology, InputError> {
+/// The topology as its file says, with the nodes that the study chooses: client and server, or proxy in its place; and the node
+/// behind a proxy.
+fn base(
+    chosen: &Chosen,
+    study: &Study,
+    servers: &[ServerLevel],
+    library: &impl Library,
+) -> Result<(Topology, Option<usize>), InputError> {
     let name = &chosen.name;
     let known = library.topologies();
     if !known.contains(&name.value) {
@@ -129,11 +158,60 @@ fn base(chosen: &Chosen, library: &impl Library) -> Result<Topology, InputError>
     let mut topology = Topology::parse(&name.value, source, &library.networks(), &network)?;
     let client = node(&topology, name, "client", chosen.client.as_ref(), topology.client)?;
     let server = node(&topology, name, "server", chosen.server.as_ref(), topology.server)?;
-    topology.choose(client, server).map_err(|problem| name.error(format!("`topology`: {problem}")))?;
+    let fault = |problem| name.error(format!("`topology`: {problem}"));
+    let proxy = proxy(&topology, chosen, study, servers)?;
+    topology.choose(client, proxy.unwrap_or(server)).map_err(fault)?;
+    let back = match proxy {
+        Some(proxy) if topology.way_between(proxy, server).is_none() || proxy == server => {
+            let [from, to] = [proxy, server].map(|node| topology.nodes[node].name.as_str());
+            return Err(fault(format!(
+                "found no way from the proxy `{from}` to the server `{to}`, expected one"
+            )));
+        }
+        Some(_) => Some(server),
+        None if servers::have_back(servers) => {
+            topology.add_host(BACK, &[server], None).map_err(fault)?;
+            topology.position(BACK)
+        }
+        None => None,
+    };
     if chosen.cross.as_ref().is_some_and(|cross| !cross.value) {
         topology.cross.clear();
     }
-    Ok(topology)
+    Ok((topology, back))
+}
+
+/// The node of the proxies: the one that the study chooses or that is called so, where its servers have others behind them.
+fn proxy(
+    topology: &Topology,
+    chosen: &Chosen,
+    study: &Study,
+    servers: &[ServerLevel],
+) -> Result<Option<usize>, InputError> {
+    if !servers::have_back(servers) {
+        return match &chosen.proxy {
+            Some(proxy) => Err(proxy.error(
+                "`proxy`: found a node for proxies, expected servers with another behind them (`[server.NAME.back]`)",
+            )),
+            None => Ok(None),
+        };
+    }
+    let node = match &chosen.proxy {
+        Some(proxy) => topology
+            .host(&proxy.value)
+            .map_err(|problem| proxy.error(format!("`proxy`: {problem}")))
+            .map(Some)?,
+        None => topology.host("proxy").ok(),
+    };
+    let plain = servers.iter().find(|server| server.chain.back.is_none()).filter(|_| node.is_some());
+    match plain.and_then(|plain| study.server_level(&plain.name)) {
+        Some(level) => Err(level.error(format!(
+            "found `{}` on the proxy's node of the topology `{}`, expected a server with another behind it \
+             (`[server.NAME.back]`)",
+            level.value, topology.name
+        ))),
+        None => Ok(node),
+    }
 }
 
 /// The node that the study chooses, or that is called as the key is. By hand the first and the last host may do; what is

@@ -6,7 +6,7 @@ use toml::de::DeTable;
 
 use super::hold;
 use super::loops::{self, Closed, Open};
-use super::{Factor, Study, topology};
+use super::{Factor, Study, servers, topology};
 use crate::error::{InputError, Source};
 use crate::nearest::unknown;
 use crate::reader::{MOST_ENTRIES, Placed, Table};
@@ -26,6 +26,7 @@ const STUDY_KEYS: &[&str] = &[
     "backends",
     "matrix",
     "workload",
+    "server",
     "hold",
     "server_time",
 ];
@@ -119,6 +120,9 @@ pub(super) fn read(name: &str, source: Source<'_>) -> Result<Study, InputError> 
     let matrix = read_matrix(&root)?;
     let workloads = read_workloads(&root)?;
     check_used(&matrix.value, &workloads)?;
+    let hold = hold::read(&root)?;
+    let servers = servers::read(&root, &hold)?;
+    servers::check_used(levels_of(&matrix.value, FactorKind::Server), &servers)?;
     let seed = root.integer("seed", 0..=MOST_SEED)?.map_or(DEFAULT_SEED, |seed| seed.value);
     let backends = root.strings("backends", r#"["user-space", "netem"]"#)?;
     let mut study = Study {
@@ -134,7 +138,8 @@ pub(super) fn read(name: &str, source: Source<'_>) -> Result<Study, InputError> 
         matrix,
         backends: None,
         workloads,
-        hold: hold::read(&root)?,
+        servers,
+        hold,
         server_time: root.boolean("server_time")?.is_some_and(|wanted| wanted.value),
     };
     study.set_backends(backends);
@@ -208,11 +213,16 @@ fn read_workloads(root: &Table<'_>) -> Result<Vec<NamedEntry>, InputError> {
     Ok(workloads)
 }
 
+/// The levels of a factor as written; empty where the matrix has none of the kind.
+pub(super) fn levels_of(matrix: &[Factor], kind: FactorKind) -> &[Placed<String>] {
+    let factor = matrix.iter().find(|factor| factor.kind == kind);
+    factor.map_or(&[], |factor| factor.levels.value.as_slice())
+}
+
 /// A workload that the matrix does not name is mostly a name that was changed in one place alone.
 fn check_used(matrix: &[Factor], workloads: &[NamedEntry]) -> Result<(), InputError> {
-    let levels = matrix.iter().filter(|factor| factor.kind == FactorKind::Workload);
-    let named: Vec<&str> =
-        levels.flat_map(|factor| &factor.levels.value).map(|level| level.value.as_str()).collect();
+    let levels = levels_of(matrix, FactorKind::Workload);
+    let named: Vec<&str> = levels.iter().map(|level| level.value.as_str()).collect();
     // A level without its table is the better message: it says which name was meant.
     if named.iter().any(|name| workloads.iter().all(|entry| entry.name.value != *name)) {
         return Ok(());

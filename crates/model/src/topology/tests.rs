@@ -294,7 +294,7 @@ fn the_way_follows_routes_and_switches() {
     assert!(campus.host("router").unwrap_err().contains("expected a host of the topology `test`"));
     assert!(campus.host("web-sever").unwrap_err().contains("did you mean `web-server`?"));
     let mut split = parse(&CAMPUS.replace("role = \"router\"", "role = \"host\"")).unwrap();
-    assert!(split.choose(0, 3).unwrap_err().contains("no reverse proxies yet"));
+    assert!(split.choose(0, 3).unwrap_err().contains("or a reverse proxy on that host"));
     assert_eq!(way(&parse(SWITCHES).unwrap()), ["a-s forward", "s-t forward", "t-b forward"]);
 }
 
@@ -345,7 +345,7 @@ fn a_name_server_stands_beside_those_who_ask() {
     let mut campus = parse(CAMPUS).unwrap();
     let before = campus.clone();
     let far = Network { name: "dns".to_owned(), ..Network::default() };
-    campus.add_name_server("names", &[0, 4], Some(&far)).unwrap();
+    campus.add_host("names", &[0, 4], Some(&far)).unwrap();
     let names = &campus.nodes[5];
     let addresses: Vec<String> = names
         .interfaces
@@ -366,6 +366,6 @@ fn a_name_server_stands_beside_those_who_ask() {
     );
     let links: Vec<&str> = campus.links.iter().skip(4).map(|link| link.name.as_str()).collect();
     assert_eq!(links, ["client-names", "video-server-names"]);
-    assert!(campus.add_name_server("names", &[0], None).unwrap_err().contains("found the node `names`"));
-    assert!(campus.add_name_server("other", &[2], None).unwrap_err().contains("found the switch `switch`"));
+    assert!(campus.add_host("names", &[0], None).unwrap_err().contains("found the node `names`"));
+    assert!(campus.add_host("other", &[2], None).unwrap_err().contains("found the switch `switch`"));
 }

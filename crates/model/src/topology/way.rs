@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use super::resolve::first_of;
 use super::{Role, Route, Topology};
 use crate::network::{Direction, LinkRate, Loss, Network};
+use crate::plan::PlannedTopology;
 
 /// One link on the way from the client to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,8 +42,8 @@ impl Topology {
         }
         if self.way_between(client, server).is_none() {
             return Err(format!(
-                "found no way from the node `{from}` to `{to}`: a host between them forwards nothing, and studies have no \
-                 reverse proxies yet; expected two nodes that reach each other"
+                "found no way from the node `{from}` to `{to}`: a host between them forwards nothing; expected two nodes \
+                 that reach each other, or a reverse proxy on that host (`[server.NAME.back]` in the study)"
             ));
         }
         (self.client, self.server) = (client, server);
@@ -55,7 +56,7 @@ impl Topology {
     }
 
     /// The links from one node to another, in order; `None` where packets find no way.
-    pub(super) fn way_between(&self, from: usize, to: usize) -> Option<Vec<WayStep>> {
+    pub(crate) fn way_between(&self, from: usize, to: usize) -> Option<Vec<WayStep>> {
         let target = self.nodes[to].address_v4()?;
         let mut steps = Vec::new();
         let mut node = from;
@@ -94,7 +95,10 @@ impl Topology {
 
     /// The networks on the way from the client to the server, in order and seen from the client.
     pub fn emulated_way(&self) -> Vec<Network> {
-        let steps = self.way().unwrap_or_default();
+        self.networks_of(&self.way().unwrap_or_default())
+    }
+
+    fn networks_of(&self, steps: &[WayStep]) -> Vec<Network> {
         let emulated = steps.iter().filter_map(|step| Some((self.links[step.link].network.as_ref()?, step)));
         emulated
             .map(|(network, step)| if step.is_forward { network.clone() } else { turned(network) })
@@ -105,14 +109,25 @@ impl Topology {
     /// sum of their delays, the least of constant rates, and loss by chance. For predictions and descriptions; what is
     /// built are the links.
     pub fn way_network(&self, name: &str) -> Network {
-        let networks = self.emulated_way();
-        if let [only] = networks.as_slice() {
+        self.in_one(&self.emulated_way(), name)
+    }
+
+    /// The same as far as the server behind the proxy in the planned topology; `None` where there is none.
+    pub(crate) fn network_to(&self, planned: &PlannedTopology) -> Option<Network> {
+        let back = self.position(planned.back.as_ref()?)?;
+        let mut networks = self.emulated_way();
+        networks.extend(self.networks_of(&self.way_between(self.server, back)?));
+        Some(self.in_one(&networks, &planned.name))
+    }
+
+    fn in_one(&self, networks: &[Network], name: &str) -> Network {
+        if let [only] = networks {
             return Network { name: name.to_owned(), ..only.clone() };
         }
         Network {
             name: name.to_owned(),
             title: self.title.clone(),
-            source: match networks.as_slice() {
+            source: match networks {
                 [] => format!("the topology {}", self.name),
                 all => all.iter().map(|network| network.source.as_str()).collect::<Vec<_>>().join("; "),
             },

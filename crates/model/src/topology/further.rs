@@ -1,4 +1,4 @@
-//! A name server as a further node, next to those who ask it.
+//! A further node, next to those who ask it: a name server, or the server behind a proxy.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -6,7 +6,7 @@ use super::resolve::{self, Port};
 use super::{Role, Route, Topology, TopologyLink, TopologyNode};
 use crate::network::Network;
 
-/// The last part of its addresses, after the port of DNS.
+/// The last part of its addresses.
 const HOST: u8 = 53;
 
 impl Topology {
@@ -15,12 +15,7 @@ impl Topology {
     ///
     /// # Errors
     /// There is a node of this name, a node is a switch, or no network of addresses is left.
-    pub fn add_name_server(
-        &mut self,
-        name: &str,
-        nodes: &[usize],
-        network: Option<&Network>,
-    ) -> Result<(), String> {
+    pub fn add_host(&mut self, name: &str, nodes: &[usize], network: Option<&Network>) -> Result<(), String> {
         if self.position(name).is_some() {
             return Err(format!("found the node `{name}` in the topology `{}`, expected none", self.name));
         }
@@ -35,11 +30,11 @@ impl Topology {
             if self.nodes[*node].role == Role::Switch {
                 let found = &self.nodes[*node].name;
                 return Err(format!(
-                    "found the switch `{found}` to ask for names, expected a node with addresses"
+                    "found the switch `{found}` as the neighbour of `{name}`, expected a node with addresses"
                 ));
             }
             let segment =
-                self.free_segment().ok_or("found no network of addresses left for a name server")?;
+                self.free_segment().ok_or("found no network of addresses left for a further host")?;
             let ends = [*node, own].map(|node| resolve::add_interface(self, node));
             for (end, host) in ends.iter().zip([1, HOST]) {
                 let port = &mut self.nodes[end.0].interfaces[end.1];

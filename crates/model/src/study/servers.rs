@@ -1,0 +1,336 @@
+//! `[server.NAME]`: a server under a name of the study's own, with what the study sets of it, holds for it and puts behind it.
+
+use super::hold::{self, Hold};
+use super::resolve::check_name;
+use super::{FactorKind, Library, Study};
+use crate::error::InputError;
+use crate::nearest::unknown;
+use crate::pins::Pins;
+use crate::plan::{BackServer, ServerChain};
+use crate::reader::{MOST_ENTRIES, Placed, Table};
+use crate::tunable::{ServerFacts, Setting, Settings};
+use crate::variant::Variant;
+
+const SERVER_KEYS: &[&str] = &["use", "set", "hold", "back"];
+const BACK_KEYS: &[&str] = &["use", "variant", "set"];
+
+/// `[server.NAME]` as written.
+#[derive(Clone, Debug)]
+pub(super) struct ServerEntry {
+    pub(super) name: Placed<String>,
+    server: Placed<String>,
+    set: Vec<Written>,
+    /// The study's with what is held for this server alone.
+    pub(super) hold: Option<Hold>,
+    back: Option<BackEntry>,
+}
+
+/// `[server.NAME.back]` as written.
+#[derive(Clone, Debug)]
+struct BackEntry {
+    server: Placed<String>,
+    variant: Placed<String>,
+    set: Vec<Written>,
+}
+
+/// A tunable's name and the value that it shall have.
+type Written = (Placed<String>, Placed<Setting>);
+
+/// A level of the factor `server`, looked up; its nodes are still to be filled in.
+#[derive(Clone, Debug)]
+pub(super) struct ServerLevel {
+    pub(super) name: String,
+    pub(super) chain: ServerChain,
+    /// Where they differ from the study's.
+    pub(super) pins: Option<Pins>,
+}
+
+pub(super) fn read(root: &Table<'_>, hold: &Hold) -> Result<Vec<ServerEntry>, InputError> {
+    let Some(table) = root.table("server")? else { return Ok(Vec::new()) };
+    if table.keys().count() > MOST_ENTRIES {
+        return Err(table.error(format!("found more than {MOST_ENTRIES} servers, expected fewer")));
+    }
+    let mut entries = Vec::new();
+    for name in table.keys() {
+        if let Some(entry) = table.table(&name.value)? {
+            entries.push(read_entry(name, &entry.with_keys(SERVER_KEYS)?, hold)?);
+        }
+    }
+    Ok(entries)
+}
+
+fn read_entry(name: Placed<String>, table: &Table<'_>, hold: &Hold) -> Result<ServerEntry, InputError> {
+    let server = table.string("use", "nginx")?.unwrap_or_else(|| name.clone());
+    let own = table.table("hold")?.map(|own| hold::read_onto(own, hold)).transpose()?;
+    let back = table.table("back")?.map(|back| read_back(&back.with_keys(BACK_KEYS)?)).transpose()?;
+    Ok(ServerEntry { name, server, set: read_set(table)?, hold: own, back })
+}
+
+fn read_back(table: &Table<'_>) -> Result<BackEntry, InputError> {
+    let server = table.string("use", "nginx")?.ok_or_else(|| table.missing("use", "use = \"nginx\""))?;
+    let variant = table.string("variant", "h1")?;
+    let variant = variant.ok_or_else(|| table.missing("variant", "variant = \"h1\""))?;
+    Ok(BackEntry { server, variant, set: read_set(table)? })
+}
+
+fn read_set(table: &Table<'_>) -> Result<Vec<Written>, InputError> {
+    let Some(set) = table.table("set")? else { return Ok(Vec::new()) };
+    let names = set.keys();
+    names.map(|name| set.setting(&name.value).map(|setting| (name, setting))).collect()
+}
+
+/// A server that no level of the matrix names is mostly a name that was changed in one place alone.
+pub(super) fn check_used(levels: &[Placed<String>], entries: &[ServerEntry]) -> Result<(), InputError> {
+    let is_used = |entry: &&ServerEntry| levels.iter().any(|level| level.value == entry.name.value);
+    match entries.iter().find(|entry| !is_used(entry)) {
+        None => Ok(()),
+        Some(unused) => Err(unused.name.error(format!(
+            "found `[server.{}]`, which `server` in `[matrix]` does not name, expected it there or no such table",
+            unused.name.value
+        ))),
+    }
+}
+
+/// Looks up the levels of the factor `server`.
+pub(super) fn resolve(
+    study: &Study,
+    levels: &[Placed<String>],
+    library: &impl Library,
+) -> Result<Vec<ServerLevel>, InputError> {
+    // Every table has to be right; only those that are run come into the plan.
+    let defined: Vec<ServerLevel> =
+        study.servers.iter().map(|entry| resolve_entry(entry, study, library)).collect::<Result<_, _>>()?;
+    let mut known = library.servers();
+    known.extend(
+        defined.iter().map(|level| level.name.clone()).filter(|name| !library.servers().contains(name)),
+    );
+    levels
+        .iter()
+        .map(|level| {
+            check_name(level, "", "a server", &known)?;
+            match defined.iter().find(|defined| defined.name == level.value) {
+                Some(defined) => Ok(defined.clone()),
+                None => plain(level, library),
+            }
+        })
+        .collect()
+}
+
+/// A server by the name of its adapter, as it is.
+fn plain(level: &Placed<String>, library: &impl Library) -> Result<ServerLevel, InputError> {
+    let facts = library.server(&level.value).map_err(|problem| level.error(problem))?;
+    if facts.needs_back {
+        return Err(level.error(needs_back(&level.value, &level.value)));
+    }
+    let chain =
+        ServerChain { node: String::new(), server: level.value.clone(), set: Settings::new(), back: None };
+    Ok(ServerLevel { name: level.value.clone(), chain, pins: None })
+}
+
+fn resolve_entry(
+    entry: &ServerEntry,
+    study: &Study,
+    library: &impl Library,
+) -> Result<ServerLevel, InputError> {
+    let facts = facts(&entry.server, library)?;
+    let server = &entry.server.value;
+    let back = match &entry.back {
+        None if facts.needs_back => return Err(entry.name.error(needs_back(server, &entry.name.value))),
+        None => None,
+        Some(back) => Some(resolve_back(back, server, &facts, library)?),
+    };
+    let chain = ServerChain {
+        node: String::new(),
+        server: server.clone(),
+        set: resolve_set(&entry.set, &facts, server)?,
+        back,
+    };
+    let pins = entry.hold.as_ref().map(|hold| hold.pins.clone()).filter(|pins| *pins != study.hold.pins);
+    Ok(ServerLevel { name: entry.name.value.clone(), chain, pins })
+}
+
+fn facts(server: &Placed<String>, library: &impl Library) -> Result<ServerFacts, InputError> {
+    check_name(server, "`use`: ", "a server", &library.servers())?;
+    library.server(&server.value).map_err(|problem| server.error(problem))
+}
+
+fn needs_back(server: &str, level: &str) -> String {
+    format!(
+        "found `{server}`, a proxy that serves nothing by itself, expected what stands behind it: `[server.{level}.back]` with \
+         `use = \"nginx\"` and `variant = \"h1\"`"
+    )
+}
+
+fn resolve_back(
+    back: &BackEntry,
+    proxy: &str,
+    proxy_facts: &ServerFacts,
+    library: &impl Library,
+) -> Result<BackServer, InputError> {
+    let (server, variant) = (&back.server, &back.variant);
+    let names = |variants: &[Variant]| variants.iter().map(|variant| variant.name()).collect::<Vec<_>>();
+    if proxy_facts.back_variants.is_empty() {
+        let problem = format!("found `{proxy}` before another server, expected a proxy: it asks no others");
+        return Err(server.error(problem));
+    }
+    let found = facts(server, library)?;
+    if found.needs_back {
+        return Err(server.error(format!(
+            "`use`: found `{}` behind a proxy, expected a server that serves by itself",
+            server.value
+        )));
+    }
+    let parsed: Option<Variant> = variant.value.parse().ok();
+    let noun = format!("what `{proxy}` speaks to a server behind it");
+    let asked = parsed.filter(|parsed| proxy_facts.back_variants.contains(parsed)).ok_or_else(|| {
+        variant.error(format!(
+            "`variant`: {}",
+            unknown(&variant.value, &noun, &names(&proxy_facts.back_variants))
+        ))
+    })?;
+    if !found.variants.contains(&asked) {
+        let noun = format!("a variant of the server `{}`", server.value);
+        let problem = unknown(&variant.value, &noun, &names(&found.variants));
+        return Err(variant.error(format!("`variant`: {problem}")));
+    }
+    let set = resolve_set(&back.set, &found, &server.value)?;
+    Ok(BackServer { node: String::new(), server: server.value.clone(), variant: asked, set })
+}
+
+fn resolve_set(set: &[Written], facts: &ServerFacts, server: &str) -> Result<Settings, InputError> {
+    set.iter()
+        .map(|(name, value)| {
+            let tunable = facts.tunable(&name.value, server).map_err(|problem| name.error(problem))?;
+            let setting = tunable.setting(&value.value).map_err(|problem| value.error(problem))?;
+            Ok((name.value.clone(), setting))
+        })
+        .collect()
+}
+
+/// Whether any level has a server behind it.
+pub(super) fn have_back(levels: &[ServerLevel]) -> bool {
+    levels.iter().any(|level| level.chain.back.is_some())
+}
+
+impl Study {
+    /// Where a level of `server` stands in the file.
+    pub(super) fn server_level(&self, name: &str) -> Option<&Placed<String>> {
+        let factor = self.matrix.value.iter().find(|factor| factor.kind == FactorKind::Server)?;
+        factor.levels.value.iter().find(|level| level.value == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Overrides;
+    use super::super::tests::{SHORT, parse, parse_with};
+    use crate::pins::CongestionControl;
+    use crate::plan_text::plan_text;
+    use crate::tunable::Setting;
+    use crate::variant::Variant;
+
+    const TABLES: &str = r#"
+[server.wide]
+use = "origin"
+set = { workers = 4 }
+hold = { congestion_control = "bbr" }
+[server.behind]
+use = "nghttpx"
+[server.behind.back]
+use = "nginx"
+variant = "h1"
+set = { workers = 2 }
+"#;
+
+    fn study() -> String {
+        let short = SHORT.replace("[\"origin\"]", "[\"origin\", \"wide\", \"behind\"]");
+        format!("{short}{TABLES}")
+    }
+
+    #[test]
+    fn a_server_has_settings_pins_and_another_behind_it() {
+        let plan = parse(&study()).unwrap();
+        let cell =
+            |server: &str| plan.cells.iter().find(|cell| cell.level("server") == Some(server)).unwrap();
+        let wide = cell("wide");
+        assert_eq!(wide.chains[0].set["workers"], Setting::Number(4));
+        assert_eq!(plan.pins_of(wide).congestion_control, CongestionControl::Bbr);
+        assert_eq!(plan.pins_of(cell("origin")), &plan.pins);
+        let back = cell("behind").chains[0].back.clone().unwrap();
+        assert_eq!((back.server.as_str(), back.node.as_str(), back.variant), ("nginx", "back", Variant::H1));
+        assert_eq!(plan.adapters().into_iter().collect::<Vec<_>>(), ["nghttpx", "nginx", "origin"]);
+        let topology = plan.topology_of(cell("behind")).unwrap();
+        let (proxy, back) = (topology.position("server").unwrap(), topology.position("back").unwrap());
+        assert!(topology.way_between(proxy, back).is_some());
+        assert!(topology.way_between(topology.client, back).is_none(), "clients reach the proxy alone");
+        let text = plan_text(&plan);
+        assert!(text.contains("nghttpx → nginx (workers = 2) over h1"), "{text}");
+        assert!(text.contains("origin (workers = 4); congestion control: bbr"), "{text}");
+    }
+
+    #[test]
+    fn a_proxy_stands_where_the_topology_has_a_place_for_it() {
+        let study = study().replace("[\"origin\", \"wide\", \"behind\"]", "[\"behind\"]");
+        let study = study.split("[server.wide]").next().unwrap().to_owned()
+            + "[server.behind]"
+            + study.split("[server.behind]").nth(1).unwrap();
+        let own = Overrides {
+            topology: Some("proxied".into()),
+            networks: Some(vec!["own".into()]),
+            ..Overrides::default()
+        };
+        let plan = parse_with(&study, &own).unwrap();
+        assert_eq!((plan.topology.server.as_str(), plan.topology.back.as_deref()), ("proxy", Some("server")));
+        assert_eq!(plan.cells[0].chains[0].node, "proxy");
+        assert!(plan.networks[0].rtt_ns() < 20_000_000, "as far as the proxy");
+        let far = plan.cells[0].expected_run_ns;
+        assert!(far > 300_000_000 + parse(&study).unwrap().cells[0].expected_run_ns, "{far}");
+        let plain = parse_with(SHORT, &own).unwrap_err();
+        assert!(plain.contains("or a reverse proxy on that host"), "{plain}");
+        let mixed = study.replace("[\"behind\"]", "[\"behind\", \"origin\"]");
+        let mixed = parse_with(&mixed, &own).unwrap_err();
+        assert!(mixed.contains("found `origin` on the proxy's node"), "{mixed}");
+    }
+
+    #[test]
+    fn faults_name_the_place() {
+        for (found, instead, expected) in [
+            (
+                "workers = 4",
+                "workers = 0",
+                ":19:19: `workers`: found 0, expected a whole number from 1 to 512",
+            ),
+            ("workers = 4", "worker = 4", ":19:9: found `worker`, expected a tunable of the server `origin`"),
+            ("use = \"origin\"", "use = \"orign\"", ":18:7: `use`: found `orign`"),
+            ("\"bbr\"", "\"bbr9\"", ":20:31: `congestion_control`: found `bbr9`"),
+            (
+                "variant = \"h1\"\n",
+                "variant = \"h3\"\n",
+                ":25:11: `variant`: found `h3`, expected what `nghttpx` speaks",
+            ),
+            (
+                "variant = \"h1\"\n",
+                "variant = \"h2c\"\n",
+                ":25:11: `variant`: found `h2c`, expected a variant of the server `nginx`",
+            ),
+            ("variant = \"h1\"\n", "", ":23:1: found no `variant` in [server.behind.back]"),
+            ("use = \"nghttpx\"", "use = \"origin\"", ":24:7: found `origin` before another server"),
+            ("use = \"nginx\"", "use = \"nghttpx\"", ":24:7: `use`: found `nghttpx` behind a proxy"),
+            ("\"wide\", ", "", ":17:9: found `[server.wide]`, which `server` in `[matrix]` does not name"),
+            (
+                "set = { workers = 2 }",
+                "sett = 1",
+                ":26:1: found `sett`, expected a key of [server.behind.back]",
+            ),
+        ] {
+            let study = study();
+            assert!(study.contains(found), "{found}");
+            let error = parse(&study.replacen(found, instead, 1)).unwrap_err();
+            assert!(error.contains(expected), "{error}\nshould say {expected}");
+        }
+        let alone = parse(&SHORT.replace("[\"origin\"]", "[\"nghttpx\"]")).unwrap_err();
+        assert!(alone.contains("a proxy that serves nothing by itself"), "{alone}");
+        let unknown = parse(&study().replace("\"wide\", ", "\"wid\", ")).unwrap_err();
+        assert!(unknown.contains("did you mean `wide`?") || unknown.contains("does not name"), "{unknown}");
+    }
+}

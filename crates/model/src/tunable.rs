@@ -1,0 +1,203 @@
+//! What a server lets a study set, and what a study sets.
+
+mod written;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::nearest::unknown;
+use crate::units::{self, NANOS_PER_MS};
+use crate::variant::Variant;
+
+pub use written::TunableEntry;
+
+/// A server's tunables that a study has set, by name.
+pub type Settings = BTreeMap<String, Setting>;
+
+/// What is set of a server of which nothing is.
+pub static NO_SETTINGS: Settings = Settings::new();
+
+/// The value of a tunable.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Setting {
+    /// On or off.
+    Flag(bool),
+    /// A count; bytes where the tunable is a size, milliseconds where it is a duration.
+    Number(u64),
+    /// One of the tunable's choices; as written, a size or a duration with its unit.
+    Text(String),
+}
+
+/// One thing that a server lets a study set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tunable {
+    /// Such as `workers`.
+    pub name: String,
+    /// What it is, in words.
+    pub meaning: String,
+    /// What values it takes.
+    pub kind: TunableKind,
+    /// What it is where a study says nothing; `None` where the server or the template decides.
+    pub default: Option<Setting>,
+}
+
+/// The values that a tunable takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TunableKind {
+    /// `true` or `false`.
+    Flag,
+    /// A whole number within these bounds.
+    Count {
+        /// The least.
+        least: u64,
+        /// The most.
+        most: u64,
+    },
+    /// A size with its unit, such as `"16KiB"`, within these bounds in bytes.
+    Size {
+        /// The least.
+        least: u64,
+        /// The most.
+        most: u64,
+    },
+    /// A duration with its unit, such as `"75s"`, in whole milliseconds.
+    Duration,
+    /// One of these words.
+    Choice(Vec<String>),
+}
+
+/// What a study has to know of a server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerFacts {
+    /// What it speaks to its clients.
+    pub variants: Vec<Variant>,
+    /// What it speaks to a server behind it; empty where it is no proxy.
+    pub back_variants: Vec<Variant>,
+    /// Whether it serves nothing without a server behind it.
+    pub needs_back: bool,
+    /// What a study may set.
+    pub tunables: Vec<Tunable>,
+}
+
+impl Tunable {
+    /// The value that a study wrote, checked and in the unit that templates get.
+    ///
+    /// # Errors
+    /// What was found and what is expected.
+    pub fn setting(&self, written: &Setting) -> Result<Setting, String> {
+        let name = &self.name;
+        let wrong = || format!("`{name}`: found {written}, expected {}", self.kind);
+        match (&self.kind, written) {
+            (TunableKind::Flag, Setting::Flag(_)) => Ok(written.clone()),
+            (TunableKind::Count { least, most }, Setting::Number(number)) => {
+                (least..=most).contains(&number).then(|| written.clone()).ok_or_else(wrong)
+            }
+            (TunableKind::Size { least, most }, Setting::Text(text)) => {
+                let bytes =
+                    units::parse_size_bytes(text).map_err(|problem| format!("`{name}`: {problem}"))?;
+                (least..=most).contains(&&bytes).then_some(Setting::Number(bytes)).ok_or_else(wrong)
+            }
+            (TunableKind::Duration, Setting::Text(text)) => {
+                let ns = units::parse_duration_ns(text).map_err(|problem| format!("`{name}`: {problem}"))?;
+                let is_whole = ns % NANOS_PER_MS == 0;
+                is_whole.then_some(Setting::Number(ns / NANOS_PER_MS)).ok_or_else(wrong)
+            }
+            (TunableKind::Choice(choices), Setting::Text(text)) => match choices.contains(text) {
+                true => Ok(written.clone()),
+                false => Err(format!("`{name}`: {}", unknown(text, "a choice", choices))),
+            },
+            _ => Err(wrong()),
+        }
+    }
+}
+
+impl ServerFacts {
+    /// The tunable of this name.
+    ///
+    /// # Errors
+    /// There is none: what there is.
+    pub fn tunable(&self, name: &str, server: &str) -> Result<&Tunable, String> {
+        self.tunables.iter().find(|tunable| tunable.name == name).ok_or_else(|| {
+            let known: Vec<&str> = self.tunables.iter().map(|tunable| tunable.name.as_str()).collect();
+            match known.is_empty() {
+                true => format!("found `{name}`, expected nothing: the server `{server}` has no tunables"),
+                false => unknown(name, &format!("a tunable of the server `{server}`"), &known),
+            }
+        })
+    }
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Setting::Flag(flag) => write!(f, "{flag}"),
+            Setting::Number(number) => write!(f, "{number}"),
+            Setting::Text(text) => write!(f, "\"{text}\""),
+        }
+    }
+}
+
+impl fmt::Display for TunableKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TunableKind::Flag => write!(f, "`true` or `false`"),
+            TunableKind::Count { least, most } => write!(f, "a whole number from {least} to {most}"),
+            TunableKind::Size { least, most } => {
+                write!(f, "a size from {least} to {most} bytes, such as \"16KiB\"")
+            }
+            TunableKind::Duration => write!(f, "a duration of whole milliseconds, such as \"75s\""),
+            TunableKind::Choice(choices) => write!(f, "one of {}", choices.join(", ")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tunable(kind: TunableKind) -> Tunable {
+        Tunable { name: "x".to_owned(), meaning: "x".to_owned(), kind, default: None }
+    }
+
+    #[test]
+    fn values_are_read_in_the_unit_of_templates() {
+        let text = |text: &str| Setting::Text(text.to_owned());
+        let size = tunable(TunableKind::Size { least: 512, most: 16_384 });
+        assert_eq!(size.setting(&text("4KiB")), Ok(Setting::Number(4096)));
+        assert_eq!(tunable(TunableKind::Duration).setting(&text("1.5s")), Ok(Setting::Number(1500)));
+        let count = tunable(TunableKind::Count { least: 1, most: 8 });
+        assert_eq!(count.setting(&Setting::Number(8)), Ok(Setting::Number(8)));
+        assert_eq!(tunable(TunableKind::Flag).setting(&Setting::Flag(true)), Ok(Setting::Flag(true)));
+        let choice = tunable(TunableKind::Choice(vec!["on".to_owned(), "off".to_owned()]));
+        assert_eq!(choice.setting(&text("off")), Ok(text("off")));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told() {
+        let text = |text: &str| Setting::Text(text.to_owned());
+        let choice = TunableKind::Choice(vec!["on".to_owned(), "off".to_owned()]);
+        for (kind, found, expected) in [
+            (TunableKind::Flag, Setting::Number(1), "found 1, expected `true` or `false`"),
+            (
+                TunableKind::Count { least: 1, most: 8 },
+                Setting::Number(9),
+                "found 9, expected a whole number from 1 to 8",
+            ),
+            (
+                TunableKind::Size { least: 1, most: 8 },
+                text("9B"),
+                "found \"9B\", expected a size from 1 to 8 bytes",
+            ),
+            (TunableKind::Size { least: 1, most: 8 }, text("9"), "found `9`"),
+            (TunableKind::Duration, text("1us"), "expected a duration of whole milliseconds"),
+            (TunableKind::Duration, Setting::Number(5), "found 5, expected a duration"),
+            (choice, text("onn"), "found `onn`, expected a choice: on, off"),
+        ] {
+            let problem = tunable(kind).setting(&found).unwrap_err();
+            assert!(problem.starts_with("`x`: ") && problem.contains(expected), "{problem}");
+        }
+    }
+}
