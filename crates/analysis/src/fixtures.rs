@@ -226,6 +226,7 @@ fn plan(variants: &[Variant], workload: Workload, metric: &str) -> Plan {
         .iter()
         .enumerate()
         .map(|(place, variant)| Cell {
+            pins: None,
             cell: number::small(place),
             levels: vec![level(variant), network_level.clone()],
             network: 0,
@@ -238,7 +239,7 @@ fn plan(variants: &[Variant], workload: Workload, metric: &str) -> Plan {
                 chain: 0,
                 clients: 1,
             }],
-            chains: vec![ServerChain { node: "server".to_owned(), server: "origin".to_owned() }],
+            chains: vec![ServerChain::alone("server", "origin")],
             expected_run_ns: 1000 * MS,
             run_limit_ns: 10_000 * MS,
         })

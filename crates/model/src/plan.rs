@@ -238,6 +238,11 @@ impl Cell {
 }
 
 impl ServerChain {
+    /// A server alone, as it is.
+    pub fn alone(node: &str, server: &str) -> ServerChain {
+        ServerChain { node: node.to_owned(), server: server.to_owned(), set: Settings::new(), back: None }
+    }
+
     /// What it is made of, in one line, such as `nghttpx (workers = 2) → apache over h1`.
     pub fn in_words(&self) -> String {
         let mut words = with_settings(&self.server, &self.set);

@@ -276,7 +276,8 @@ mod written {
         access_log.map_or(Ok(()), |log| plain_name(log, source))?;
         let ready_says = written.ready_says.as_ref();
         ready_says.map_or(Ok(()), |text| {
-            template::check(text.get_ref()).map_err(|problem| source.error(text.span(), problem.problem))
+            crate::template::check(text.get_ref())
+                .map_err(|problem| source.error(text.span(), problem.problem))
         })?;
         Ok(super::Start {
             command: words(&written.command, source, "a command")?,

@@ -207,8 +207,7 @@ fn networks_are_what_the_studies_say() {
 
 #[test]
 fn faults_of_keys_and_types() {
-    let keys =
-        "question, metric, baseline, margin, runs, seed, topology, backends, matrix, workload, server, hold";
+    let keys = written::STUDY_KEYS.join(", ");
     assert_fault(
         2,
         "metrik = \"x\"",
@@ -304,7 +303,7 @@ fn faults_of_names() {
     assert_fault(
         2,
         "metric = \"page_load\"",
-        "2:10: `metric`: found `page_load`, expected a metric: page_load_time, time_to_first_byte; \
+        "2:10: `metric`: found `page_load`, expected a metric: page_load_time, server_time, time_to_first_byte; \
          did you mean `page_load_time`?",
     );
     assert_fault(

@@ -15,7 +15,7 @@ use crate::units;
 /// Runs of each cell.
 pub(super) const RUNS: RangeInclusive<u64> = 1..=10_000;
 
-const STUDY_KEYS: &[&str] = &[
+pub(super) const STUDY_KEYS: &[&str] = &[
     "question",
     "metric",
     "baseline",

@@ -131,6 +131,7 @@ fn plan() -> Plan {
             for (workload_index, workload) in workloads.iter().enumerate() {
                 cells.push(Cell {
                     cell: u32::try_from(cells.len()).unwrap(),
+                    pins: None,
                     levels: vec![
                         level("variant", variant.name()),
                         level("server", "origin"),
@@ -147,7 +148,7 @@ fn plan() -> Plan {
                         chain: 0,
                         clients: 1,
                     }],
-                    chains: vec![ServerChain { node: "server".to_owned(), server: "origin".to_owned() }],
+                    chains: vec![ServerChain::alone("server", "origin")],
                     expected_run_ns: 1_000_000_000,
                     run_limit_ns: 20_000_000_000,
                 });
