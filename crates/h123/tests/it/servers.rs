@@ -115,7 +115,8 @@ fn every_proxy_speaks_to_both_sides() {
         let report: Value =
             serde_json::from_str(&std::fs::read_to_string(out.join("plan.json")).unwrap()).unwrap();
         let is_h2_by_nginx = |run: &&Value| {
-            let levels = report["cells"][run["cell"].as_u64().unwrap() as usize]["levels"].to_string();
+            let cell = usize::try_from(run["cell"].as_u64().unwrap()).unwrap();
+            let levels = report["cells"][cell]["levels"].to_string();
             levels.contains("nginx-h1") && levels.contains("\"h2\"")
         };
         let number = report["runs"].as_array().unwrap().iter().find(is_h2_by_nginx).unwrap()["run"].clone();

@@ -218,7 +218,11 @@ fn faults_of_keys_and_types() {
         "runs = \"5\"",
         "5:8: `runs`: found the string \"5\", expected a whole number from 1 to 10000",
     );
-    assert_fault(5, "runs = 5\nserver_time = 1", "6:15: `server_time`: found 1, expected `true` or `false`");
+    assert_fault(
+        5,
+        "runs = 5\nserver_time = 1",
+        "6:15: `server_time`: found the number 1, expected `true` or `false`",
+    );
     assert_fault(5, "runs = 0", "5:8: `runs`: found 0, expected a whole number from 1 to 10000");
     assert_fault(5, "runs = -1", "5:8: `runs`: found -1, expected a whole number from 1 to 10000");
     assert_fault(
