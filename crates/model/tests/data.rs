@@ -42,7 +42,7 @@ impl Library for Folders {
             #[serde(default)]
             tunable: Vec<TunableEntry>,
         }
-        let text = std::fs::read_to_string(folder("servers").join(name).join("server.toml")).unwrap();
+        let text = text(&format!("servers/{name}"), "server");
         let written: Tunables = toml::from_str(&text).unwrap();
         let tunables = TunableEntry::resolve_all(&written.tunable, Source { file: name, text: &text });
         // What each speaks belongs to the adapters.
