@@ -1,6 +1,7 @@
 //! Plain functions that give any bytes to a parser of what users write: what `cargo fuzz` runs, and a smoke test on
 //! stable Rust. None may panic, and what is refused is refused in one line that is not long.
 
+use crate::formats::clients::{Asked, Format};
 use crate::formats::{timing_script, url_list};
 use crate::urls::Pattern;
 
@@ -8,8 +9,12 @@ use crate::urls::Pattern;
 pub type Target = fn(&[u8]);
 
 /// All targets by name.
-pub const TARGETS: &[(&str, Target)] =
-    &[("url_list", url_list), ("timing_script", timing_script), ("url_pattern", url_pattern)];
+pub const TARGETS: &[(&str, Target)] = &[
+    ("url_list", url_list),
+    ("timing_script", timing_script),
+    ("url_pattern", url_pattern),
+    ("client_output", client_output),
+];
 
 /// A list of URLs.
 pub fn url_list(data: &[u8]) {
@@ -51,6 +56,22 @@ pub fn url_pattern(data: &[u8]) {
     }
 }
 
+/// What somebody else's load tool says: its text, and behind a zero byte the file that it wrote.
+pub fn client_output(data: &[u8]) {
+    let Ok(all) = std::str::from_utf8(data) else { return };
+    let (text, file) = all.split_once('\0').unwrap_or((all, ""));
+    for format in Format::ALL {
+        match format.parse(text, file, Asked { connections: data.len() as u64 % 8, cut_off: 0 }) {
+            Ok(said) => {
+                assert!(said.rows.is_sorted_by_key(|row| row.start_ns), "{}", format.name());
+                let timed: u128 = said.times.iter().map(|(_, count)| u128::from(*count)).sum();
+                assert!(timed <= u128::from(said.ok), "{}: {timed} times", format.name());
+            }
+            Err(error) => assert_one_line(&error.to_string()),
+        }
+    }
+}
+
 fn assert_one_line(error: &str) {
     assert!(!error.contains('\n') && error.chars().count() < 300, "{error}");
 }
@@ -66,9 +87,36 @@ mod tests {
         b"0\thttps://a.test/\n# later\n\n12.5\t/b?c\r\n12.5\t/d\n",
         b"/a/{random:1-7000}/{random:0-18446744073709551615}.ts",
         b"\xef\xbb\xbf/\xc3\xa4 \xe2\x80\xa8\n1e3\t/\n",
+        concat!(
+            include_str!("formats/clients/recorded/h2load-h2.txt"),
+            "\0",
+            "5\t200\t7\n4\t404\t1\n9\t-1\t3\n"
+        )
+        .as_bytes(),
+        concat!(
+            include_str!("formats/clients/recorded/ab.txt"),
+            "\0",
+            include_str!("formats/clients/recorded/ab.csv")
+        )
+        .as_bytes(),
+        b"h123 sums 1000 6 99 0 0 0 0 0\nh123 latency 3 4\nh123 latency 500 2\nh123 report_cpu 7\n",
+        include_str!("formats/clients/recorded/curl.txt").as_bytes(),
+        include_str!("formats/clients/recorded/siege.txt").as_bytes(),
     ];
-    const PIECES: &[&[u8]] =
-        &[b"{random:", b"}", b"\t", b"\n", b" ", b"nan", b"-1", b"9e999", b"\xe2\x80\xa8", b"\r"];
+    const PIECES: &[&[u8]] = &[
+        b"{random:",
+        b"}",
+        b"\t",
+        b"\n",
+        b" ",
+        b"nan",
+        b"-1",
+        b"9e999",
+        b"\xe2\x80\xa8",
+        b"\r",
+        b"\0",
+        b"99999999999999999999",
+    ];
     const MUTATIONS: u64 = 3000;
 
     #[test]

@@ -342,7 +342,10 @@ mod tests {
 
     #[test]
     fn no_rate_and_no_stage_give_no_request() {
-        assert_eq!(times(&rates(&[], Arrivals::Even, Share::WHOLE), None, 0, 0), []);
-        assert_eq!(times(&rates(&[stage(0, 0, None)], Arrivals::Even, Share::WHOLE), None, 0, 0), []);
+        assert_eq!(times(&rates(&[], Arrivals::Even, Share::WHOLE), None, 0, 0), Vec::<u64>::new());
+        assert_eq!(
+            times(&rates(&[stage(0, 0, None)], Arrivals::Even, Share::WHOLE), None, 0, 0),
+            Vec::<u64>::new()
+        );
     }
 }

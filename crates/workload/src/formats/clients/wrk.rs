@@ -1,0 +1,214 @@
+//! The text of wrk 4 with the script `clients/wrk/report.lua`, which adds wrk's numbers as they are.
+//!
+//! The script's lines, beside those that wrk prints itself:
+//!
+//! ```text
+//! h123 sums DURATION_US REQUESTS BYTES CONNECT READ WRITE STATUS TIMEOUT
+//! h123 report_cpu US
+//! h123 latency US COUNT            one for each distinct time; none where they were too many
+//! ```
+//!
+//! **wrk changes its histogram before anybody sees it.** Where a connection's request took more than twice as long as
+//! requests do on average, wrk adds the requests that it would have sent meanwhile at that pace (`stats_correct`, after G. Tene's
+//! correction of coordinated omission). In a closed loop nobody would have sent them, and the percentiles that wrk prints are
+//! not those of its requests. What was added depends on later entries alone, so [`parse`] takes it back, from the longest time
+//! down, and believes the result only where exactly wrk's number of requests is left.
+
+use std::collections::BTreeMap;
+
+use model::sample::FailureKind;
+
+use super::{Said, Unreadable, of_the_head, silence, whole};
+
+const NANOS_PER_US: u64 = 1000;
+const SUMS: &str = "h123 sums ";
+/// wrk's own histogram ends at its timeout, which is of this order.
+const MOST_US: u64 = 1_000_000_000;
+
+/// Reads the text; `connections` is what wrk was asked for.
+///
+/// # Errors
+/// It is not wrk's, or the script was not run.
+pub fn parse(text: &str, connections: u64) -> Result<Said, Unreadable> {
+    let sums = text.lines().find_map(|line| line.strip_prefix(SUMS));
+    let sums =
+        sums.ok_or_else(|| Unreadable::missing(format!("the line `{SUMS}…` of the script report.lua")))?;
+    let numbers: Vec<u64> = sums.split_whitespace().map(whole).collect::<Result<_, _>>()?;
+    let [duration_us, requests, _bytes, connect, read, write, status, timeout] = numbers[..] else {
+        return Err(Unreadable::new(sums, "eight numbers"));
+    };
+    if duration_us > MOST_US.saturating_mul(1000) {
+        return Err(Unreadable::new(sums, "a duration of at most ten days"));
+    }
+    let failures = [
+        (FailureKind::WrongStatus, status),
+        (FailureKind::Timeout, timeout),
+        (FailureKind::Refused, connect),
+        (FailureKind::Closed, read.saturating_add(write)),
+    ];
+    let mut said = Said {
+        ok: requests.saturating_sub(status).saturating_sub(timeout),
+        failures: failures.into_iter().filter(|(_, count)| *count > 0).collect(),
+        took_ns: Some(duration_us * NANOS_PER_US),
+        report_cpu_ns: report_cpu_ns(text)?,
+        ..Said::default()
+    };
+    said.silences.extend(of_the_head());
+    said.silences.extend([
+        silence("version", "which version of HTTP responses used"),
+        silence("status", "the statuses of responses, only how many were above 399"),
+        silence("arms_alike", "how many body bytes it received"),
+        silence("connections", "how many connections it opened"),
+        silence("unfinished", "how many requests the end cut off"),
+    ]);
+    let expected = requests.saturating_sub(timeout);
+    let interval_us = requests.checked_div(connections).and_then(|each| duration_us.checked_div(each));
+    match (status, times(text)?) {
+        (0, counts) if expected > 0 => match without_correction(counts, interval_us, expected) {
+            Some(counts) => said.times = counts,
+            None => {
+                said.silences.extend(no_times("the times of its requests without those that it adds itself"))
+            }
+        },
+        (0, _) => {}
+        _ => said.silences.extend(no_times("the times of good responses apart from those of bad ones")),
+    }
+    Ok(said)
+}
+
+fn no_times(what: &'static str) -> [super::Silence; 2] {
+    [silence("request_time", what), silence("service_time", what)]
+}
+
+fn report_cpu_ns(text: &str) -> Result<u64, Unreadable> {
+    let spent = text.lines().find_map(|line| line.strip_prefix("h123 report_cpu "));
+    spent.map_or(Ok(0), |spent| Ok(whole(spent)?.saturating_mul(NANOS_PER_US)))
+}
+
+/// The histogram as the script printed it: counts by µs.
+fn times(text: &str) -> Result<BTreeMap<u64, u64>, Unreadable> {
+    let mut counts = BTreeMap::new();
+    for line in text.lines().filter_map(|line| line.strip_prefix("h123 latency ")) {
+        let fault = || Unreadable::new(line, "`<µs> <count>`");
+        let (us, count) = line.split_once(' ').ok_or_else(fault)?;
+        let (us, count) = (whole(us)?, whole(count)?);
+        if us > MOST_US || counts.insert(us, count).is_some() {
+            return Err(fault());
+        }
+    }
+    Ok(counts)
+}
+
+/// Takes wrk's correction back: as many entries as it made, `None` where another number than `expected` is left.
+///
+/// wrk walks from twice the interval up and adds the count of each entry at every whole interval below it that is above one
+/// interval. Walking down, each entry is free of additions when it is reached.
+fn without_correction(
+    mut counts: BTreeMap<u64, u64>,
+    interval_us: Option<u64>,
+    expected: u64,
+) -> Option<Vec<(u64, u64)>> {
+    let nearest = interval_us.filter(|interval| *interval > 0).unwrap_or(u64::MAX);
+    let mut next = counts.last_key_value().map(|(us, _)| *us);
+    while let Some(us) = next.filter(|us| *us >= nearest.saturating_mul(2)) {
+        let added = counts.get(&us).copied().unwrap_or(0);
+        let mut below = us - nearest;
+        while added > 0 && below > nearest {
+            let count = counts.get_mut(&below)?;
+            *count = count.checked_sub(added)?;
+            below -= nearest;
+        }
+        next = counts.range(..us).next_back().map(|(us, _)| *us);
+    }
+    let left = counts.values().try_fold(0_u64, |sum, count| sum.checked_add(*count))?;
+    let counts = counts.into_iter().filter(|(_, count)| *count > 0);
+    (left == expected).then(|| counts.map(|(us, count)| (us * NANOS_PER_US, count)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const TEXT: &str = include_str!("recorded/wrk.txt");
+    const ERRORS: &str = include_str!("recorded/wrk-errors.txt");
+    const REFUSED: &str = include_str!("recorded/wrk-refused.txt");
+
+    #[test]
+    fn what_wrk_added_is_taken_back() {
+        let said = parse(TEXT, 4).unwrap();
+        let requests = requests_in(TEXT);
+        assert_eq!(said.ok, requests);
+        assert_eq!(said.times.iter().map(|(_, count)| count).sum::<u64>(), requests);
+        let shown: u64 = times(TEXT).unwrap().values().sum();
+        assert!(shown > requests, "the recorded run had something to take back: {shown} of {requests}");
+        assert!(said.report_cpu_ns > 0 && said.failures.is_empty());
+        // With another number of connections nothing fits, and there are no times rather than wrong ones.
+        let said = parse(TEXT, 3).unwrap();
+        assert!(said.times.is_empty() && said.silences.iter().any(|silence| silence.about == "service_time"));
+    }
+
+    /// From wrk's own line.
+    fn requests_in(text: &str) -> u64 {
+        let line = text.lines().find_map(|line| line.trim().split_once(" requests in ")).unwrap();
+        line.0.parse().unwrap()
+    }
+
+    #[test]
+    fn times_of_bad_responses_are_not_those_of_good_ones() {
+        let said = parse(ERRORS, 4).unwrap();
+        assert_eq!(
+            (said.ok, said.failures.as_slice()),
+            (0, &[(FailureKind::WrongStatus, requests_in(ERRORS))][..])
+        );
+        assert!(said.times.is_empty() && said.silences.iter().any(|silence| silence.about == "request_time"));
+    }
+
+    #[test]
+    fn nobody_who_listens_is_a_failure() {
+        let said = parse(REFUSED, 4).unwrap();
+        assert!(said.ok == 0 && said.failures[0].0 == FailureKind::Refused, "{said:?}");
+    }
+
+    #[test]
+    fn faults_say_what_was_expected() {
+        for (text, expected) in [
+            ("  19791 requests in 1.01s, 22.08MB read\n", "the line `h123 sums …` of the script report.lua"),
+            ("h123 sums 1 2 3\n", "found `1 2 3`, expected eight numbers"),
+            ("h123 sums 1 2 3 4 5 6 7 x\n", "found `x`, expected a whole number"),
+            ("h123 sums 1 1 1 0 0 0 0 0\nh123 latency 5\n", "found `5`, expected `<µs> <count>`"),
+        ] {
+            let error = parse(text, 1).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    /// wrk's `stats_correct`, from its source (stats.c), on a map.
+    fn corrected(counts: &BTreeMap<u64, u64>, interval: u64) -> BTreeMap<u64, u64> {
+        let mut all = counts.clone();
+        let longest = counts.last_key_value().map_or(0, |(us, _)| *us);
+        for us in interval * 2..=longest {
+            let count = all.get(&us).copied().unwrap_or(0);
+            let mut below = us - interval;
+            while count > 0 && below > interval {
+                *all.entry(below).or_default() += count;
+                below -= interval;
+            }
+        }
+        all
+    }
+
+    proptest! {
+        #[test]
+        fn every_correction_can_be_taken_back(
+            counts in proptest::collection::btree_map(1_u64..3000, 1_u64..50, 1..60),
+            interval in 1_u64..500,
+        ) {
+            let requests = counts.values().sum();
+            let found = without_correction(corrected(&counts, interval), Some(interval), requests);
+            let expected: Vec<(u64, u64)> = counts.iter().map(|(us, count)| (us * 1000, *count)).collect();
+            prop_assert_eq!(found, Some(expected));
+        }
+    }
+}
