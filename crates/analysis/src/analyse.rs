@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use model::foreign::silence_parts;
 use model::plan::{Cell, Plan};
 use model::record::NetworkCalibration;
 use model::sample::Outcome;
@@ -110,8 +111,25 @@ fn summarise(plan: &Plan, cell: &Cell, stored: &[&RunSummary], ok: &[&RunSummary
         runs_failed: number::small(failed),
         reasons,
         metrics,
+        unsaid: unsaid(plan, cell, ok),
         validity: Vec::new(),
     }
+}
+
+/// The metrics of the cell's workloads that its clients do not say, with the reasons.
+fn unsaid(plan: &Plan, cell: &Cell, ok: &[&RunSummary]) -> BTreeMap<String, String> {
+    let silences = ok.iter().flat_map(|run| &run.groups).flat_map(|facts| &facts.silences);
+    let is_asked = |about: &str| {
+        let metric = crate::metrics::find(about);
+        metric.is_some_and(|metric| {
+            cell.clients.iter().any(|group| metric.is_about(&plan.workload_of(group).workload))
+        })
+    };
+    let parts = silences.map(|silence| silence_parts(silence));
+    parts
+        .filter(|(about, _)| is_asked(about))
+        .map(|(about, why)| (about.to_owned(), why.to_owned()))
+        .collect()
 }
 
 fn summarise_metric(plan: &Plan, metric: &Metric, ok: &[&RunSummary]) -> Option<MetricSummary> {

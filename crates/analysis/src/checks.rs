@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use model::foreign::silence_parts;
 use model::plan::{Cell, ClientGroup, Plan};
 use model::record::{NetworkCalibration, StreamCalibration};
 
@@ -140,7 +141,10 @@ pub fn condemning(summary: &CellSummary) -> String {
 impl Check {
     /// The check applied.
     pub fn result(&self, context: &Context<'_>) -> Option<CheckResult> {
-        let finding = (self.judge)(context)?;
+        let finding = match context.silence(self.name) {
+            Some(reason) => Finding::unsaid(reason),
+            None => (self.judge)(context)?,
+        };
         Some(CheckResult {
             check: self.name.to_owned(),
             result: finding.result,
@@ -149,6 +153,21 @@ impl Check {
             why: self.why.to_owned(),
             remedy: self.remedy.to_owned(),
         })
+    }
+}
+
+impl Context<'_> {
+    /// Why a check cannot be made: a client that is somebody else's program does not say what it needs.
+    fn silence(&self, check: &str) -> Option<&str> {
+        let compares = check == arms_alike::CHECK.name;
+        let baseline = self.baseline.as_ref().filter(|_| compares);
+        if compares && baseline.is_none() {
+            return None;
+        }
+        let sides = [Some(&self.own), baseline];
+        let facts = sides.into_iter().flatten().flat_map(|side| side.ok()).flat_map(|run| &run.groups);
+        let mut silences = facts.flat_map(|facts| &facts.silences).map(|silence| silence_parts(silence));
+        silences.find(|(about, _)| *about == check).map(|(_, reason)| reason)
     }
 }
 
@@ -179,6 +198,12 @@ impl Finding {
             _ => CheckOutcome::Invalid,
         };
         Finding { result, measured, threshold }
+    }
+
+    /// Nobody knows, so nobody vouches.
+    fn unsaid(reason: &str) -> Finding {
+        let measured = format!("not judged: {reason}");
+        Finding { result: CheckOutcome::Doubt, measured, threshold: "as of our own client".to_owned() }
     }
 
     /// None of so many things may be wrong; where there are none, there is nothing to judge.

@@ -152,6 +152,7 @@ fn obstacles(plan: &Plan, metric: &str, arm: &Arm<'_>, baseline: &Arm<'_>) -> Ve
     let level = plan.baseline.factor.as_str();
     for side in [arm, baseline] {
         let name = side.cell.level(level).unwrap_or("the cell");
+        because.extend(side.summary.unsaid.get(metric).cloned());
         let reasons = match side.summary.status {
             CellStatus::Valid | CellStatus::Doubt => continue,
             CellStatus::Invalid => format!("invalid: {}", crate::checks::condemning(side.summary)),

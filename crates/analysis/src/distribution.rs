@@ -73,6 +73,23 @@ impl Distribution {
         self.count() == 0
     }
 
+    /// Adds values that each occur so many times; what is not finite is left out.
+    pub fn add_counted(&mut self, values: &[(f64, u64)]) {
+        let finite = || values.iter().filter(|(value, _)| value.is_finite());
+        let more = finite().fold(self.count(), |sum, (_, count)| sum.saturating_add(*count));
+        if more <= EXACT_LIMIT as u64 {
+            let repeated = |(value, count): &(f64, u64)| {
+                std::iter::repeat_n(*value, number::index(number::float(*count)))
+            };
+            self.extend(finite().flat_map(repeated));
+            return;
+        }
+        self.become_counted();
+        if let Values::Counted(histogram) = &mut self.values {
+            finite().for_each(|(value, count)| record(histogram, *value, *count));
+        }
+    }
+
     /// Adds all values of another.
     pub fn merge(&mut self, other: &Distribution) {
         match (&mut self.values, &other.values) {
@@ -129,10 +146,13 @@ impl Distribution {
     }
 
     fn count_if_many(&mut self) {
-        let Values::Exact(exact) = &self.values else { return };
-        if exact.len() <= EXACT_LIMIT {
-            return;
+        if matches!(&self.values, Values::Exact(exact) if exact.len() > EXACT_LIMIT) {
+            self.become_counted();
         }
+    }
+
+    fn become_counted(&mut self) {
+        let Values::Exact(exact) = &self.values else { return };
         if let Ok(mut histogram) = Histogram::new(SIGNIFICANT_DIGITS) {
             exact.iter().for_each(|value| record(&mut histogram, *value, 1));
             self.values = Values::Counted(histogram);
@@ -175,6 +195,18 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn counted_values_are_as_many_single_ones() {
+        for (count, times) in [(3, 3), (3000, 3000)] {
+            let mut counted: Distribution = [1000.0].into_iter().collect();
+            counted.add_counted(&[(2000.0, count), (f64::NAN, 5), (500.0, count)]);
+            let single = std::iter::repeat_n(2000.0, times).chain(std::iter::repeat_n(500.0, times));
+            let mut expected: Distribution = [1000.0].into_iter().collect();
+            expected.extend(single);
+            assert_eq!(counted, expected, "{times}");
+        }
+    }
 
     #[test]
     fn quantiles_are_those_of_r() {

@@ -233,6 +233,7 @@ fn plan(variants: &[Variant], workload: Workload, metric: &str) -> Plan {
             backend: Backend::default(),
             clients: vec![ClientGroup {
                 group: 0,
+                client: model::foreign::OWN_CLIENT.to_owned(),
                 node: "client".to_owned(),
                 variant: *variant,
                 workload: 0,
@@ -242,6 +243,7 @@ fn plan(variants: &[Variant], workload: Workload, metric: &str) -> Plan {
             chains: vec![ServerChain::alone("server", "origin")],
             expected_run_ns: 1000 * MS,
             run_limit_ns: 10_000 * MS,
+            unsupported: None,
         })
         .collect();
     let count = number::small(cells.len());

@@ -1,6 +1,7 @@
 //! The metrics: one entry each, with unit, direction, and the events at which it starts and ends.
 
 use model::assignment::{ClientReport, Workload};
+use model::foreign::ForeignReport;
 use model::record::DirectionReport;
 use model::sample::{ConnectionRow, Outcome, Sample};
 
@@ -52,7 +53,11 @@ pub struct Metric {
     pub of_servers: bool,
     /// Its values in one run, in its unit: none where the run does not have it, one, or one per request.
     pub extract: fn(&View<'_>) -> Vec<f64>,
+    /// Further values that somebody else's program summed up, each with how often it occurs.
+    pub summed: Option<Summed>,
 }
+
+type Summed = fn(&ForeignReport) -> Vec<(f64, u64)>;
 
 const PAGE: &[Kind] = &[Kind::Page];
 const OPEN: &[Kind] = &[Kind::Open];
@@ -81,6 +86,7 @@ pub const METRICS: &[Metric] = &[
     Metric {
         start: "request intended",
         end: "last byte of its response; only requests that ended well",
+        summed: Some(foreign_times),
         ..duration("request_time", "Request time", ANY, request_time)
     },
     Metric {
@@ -99,6 +105,7 @@ pub const METRICS: &[Metric] = &[
     Metric {
         start: "request sent",
         end: "last byte of its response; only requests that ended well",
+        summed: Some(foreign_times),
         ..duration("service_time", "Service time", LOOPS, service_time)
     },
     Metric {
@@ -185,8 +192,8 @@ const fn duration(name: &'static str, title: &'static str, of: &'static [Kind], 
 /// Bytes over the whole run, of which fewer are better, unless said otherwise.
 const fn quantity(name: &'static str, title: &'static str, of: &'static [Kind], extract: Extract) -> Metric {
     let (start, end) = (RUN_START, RUN_END);
-    let (unit, better, ceiling, of_servers) = ("B", Better::Lower, None, false);
-    Metric { name, title, unit, better, ceiling, start, end, of, of_servers, extract }
+    let (unit, better, ceiling, of_servers, summed) = ("B", Better::Lower, None, false, None);
+    Metric { name, title, unit, better, ceiling, start, end, of, of_servers, extract, summed }
 }
 
 fn page_load_time(view: &View<'_>) -> Vec<f64> {
@@ -211,7 +218,22 @@ fn request_time(view: &View<'_>) -> Vec<f64> {
     times(view, |sample| Some((sample.intended_ns, sample.done_ns?)))
 }
 
+/// In a closed loop a request is intended when it is sent.
+fn foreign_times(report: &ForeignReport) -> Vec<(f64, u64)> {
+    report.times().map(|(ns, count)| (number::float(ns), count)).collect()
+}
+
+/// Of a foreign client without rows, over the time that it says its requests took.
 fn requests_per_second(view: &View<'_>) -> Vec<f64> {
+    if view.samples().next().is_none() {
+        let (mut ok, mut took_ns) = (0, 0);
+        for report in view.foreign() {
+            ok += report.requests_ok;
+            took_ns = report.took_ns.unwrap_or(0).max(took_ns);
+        }
+        let per_s = number::float(ok) / number::float(took_ns) * number::float(model::units::NANOS_PER_S);
+        return if took_ns == 0 { Vec::new() } else { vec![per_s] };
+    }
     let first_ns = view.samples().map(|sample| sample.intended_ns).min();
     let last_ns = view.samples().filter_map(|sample| sample.done_ns).max();
     let ok = number::count(view.samples().filter(|sample| sample.outcome.is_ok()).count());
@@ -224,9 +246,14 @@ fn requests_per_second(view: &View<'_>) -> Vec<f64> {
 }
 
 fn availability(view: &View<'_>) -> Vec<f64> {
-    let all = view.samples().count();
-    let ok = view.samples().filter(|sample| sample.outcome == Outcome::Ok).count();
-    if all == 0 { Vec::new() } else { vec![number::count(ok) / number::count(all)] }
+    let ok = view.samples().filter(|sample| sample.outcome == Outcome::Ok).count() as u64;
+    let (ok, all) = (ok + view.foreign().map(|report| report.requests_ok).sum::<u64>(), all_requests(view));
+    if all == 0 { Vec::new() } else { vec![number::float(ok) / number::float(all)] }
+}
+
+/// With rows and without.
+fn all_requests(view: &View<'_>) -> u64 {
+    view.samples().count() as u64 + view.foreign().map(ForeignReport::requests).sum::<u64>()
 }
 
 /// Of each request that ended well, the time between two of its stamps.
@@ -288,16 +315,17 @@ fn client_cpu_per_request(view: &View<'_>) -> Vec<f64> {
         let all_ns = client.cpu_user_ns.saturating_add(client.cpu_system_ns);
         all_ns.saturating_sub(warmup.cpu_user_ns).saturating_sub(warmup.cpu_system_ns)
     };
-    let (cpu_ns, requests) = (view.clients().map(spent).sum(), view.samples().count());
-    if requests == 0 { Vec::new() } else { vec![number::float(cpu_ns) / number::count(requests)] }
+    let (cpu_ns, requests) = (view.clients().map(spent).sum(), all_requests(view));
+    if requests == 0 { Vec::new() } else { vec![number::float(cpu_ns) / number::float(requests)] }
 }
 
 fn connections(view: &View<'_>) -> Vec<f64> {
-    vec![number::count(view.connections().count())]
+    let said: u64 = view.foreign().filter_map(|report| report.connections).sum();
+    vec![number::count(view.connections().count()) + number::float(said)]
 }
 
 fn requests(view: &View<'_>) -> Vec<f64> {
-    vec![number::count(view.samples().count())]
+    vec![number::float(all_requests(view))]
 }
 
 fn request_header_raw(view: &View<'_>) -> Vec<f64> {
@@ -368,12 +396,14 @@ fn sum_links(view: &View<'_>, field: fn(&DirectionReport, &DirectionReport) -> u
 #[cfg(test)]
 mod tests {
     use model::assignment::WarmupCost;
+    use model::foreign::FailureCount;
     use model::sample::{FailureKind, Phase};
     use model::variant::Variant;
 
     use super::*;
     use crate::RunSummary;
     use crate::fixtures::Bench;
+    use crate::summary::{CheckOutcome, Verdict};
 
     fn first(bench: &Bench) -> RunSummary {
         RunSummary::of(&bench.plan, &bench.records[0])
@@ -500,5 +530,66 @@ mod tests {
         let mut bench = Bench::page(&[Variant::H2]);
         bench.records[0].links.clear();
         assert_eq!(first(&bench).value("wire_bytes_up"), None);
+    }
+
+    /// The first run's client becomes somebody else's program that sums up: two requests of 2 s in all, one failed.
+    fn foreign() -> Bench {
+        let mut bench = Bench::closed(&[Variant::H1s, Variant::H2]);
+        for record in bench.records.iter_mut().filter(|record| record.cell == 1) {
+            record.samples.clear();
+            record.connections.clear();
+            record.clients[0].foreign = Some(Box::new(ForeignReport {
+                client: "wrk".to_owned(),
+                requests_ok: 300,
+                failures: vec![FailureCount { kind: FailureKind::Timeout, requests: 100 }],
+                took_ns: Some(2_000_000_000),
+                times_ns: vec![5_000_000, 7_000_000],
+                times_requests: vec![299, 1],
+                silences: ["wait_time", "transfer_time", "connections", "version", "arms_alike"]
+                    .map(|about| format!("{about}: wrk does not say it"))
+                    .to_vec(),
+                ..ForeignReport::default()
+            }));
+        }
+        bench
+    }
+
+    #[test]
+    fn a_foreign_clients_sums_are_the_same_metrics() {
+        let bench = foreign();
+        let run = RunSummary::of(&bench.plan, bench.records.iter().find(|record| record.cell == 1).unwrap());
+        assert_eq!(run.value("requests_per_second"), Some(150.0));
+        assert_eq!((run.value("requests"), run.value("availability")), (Some(400.0), Some(0.75)));
+        for time in ["service_time", "request_time"] {
+            let found = &run.metrics[time];
+            assert_eq!((found.count(), found.median(), found.quantile(1.0)), (300, Some(5e6), Some(7e6)));
+        }
+        // 10 ms of the process.
+        assert_eq!(run.value("client_cpu_per_request"), Some(25_000.0));
+        for unsaid in ["wait_time", "transfer_time", "connections"] {
+            assert_eq!(run.value(unsaid), None, "{unsaid}");
+        }
+        assert_eq!((run.groups[0].requests, run.groups[0].requests_ok), (400, 300));
+    }
+
+    #[test]
+    fn what_a_foreign_client_does_not_say_is_told_with_the_reason() {
+        let mut bench = foreign();
+        bench.plan.metric = "wait_time".to_owned();
+        let summary = bench.summary();
+        let [own, foreign] = summary.cells.as_slice() else { panic!("{summary:#?}") };
+        assert!(own.unsaid.is_empty());
+        let unsaid: Vec<&str> = foreign.unsaid.keys().map(String::as_str).collect();
+        assert_eq!(unsaid, ["connections", "transfer_time", "wait_time"], "checks are no metrics");
+        for check in ["version", "arms_alike"] {
+            let found = foreign.validity.iter().find(|found| found.check == check).unwrap();
+            assert_eq!(
+                (found.result, found.measured.as_str()),
+                (CheckOutcome::Doubt, "not judged: wrk does not say it")
+            );
+        }
+        let primary = summary.comparisons.iter().find(|comparison| comparison.primary).unwrap();
+        let Verdict::Invalid { because } = &primary.verdict else { panic!("{primary:?}") };
+        assert!(because.contains(&"wrk does not say it".to_owned()), "{because:?}");
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use model::assignment::{ClientReport, Workload};
+use model::foreign::ForeignReport;
 use model::plan::{Cell, ClientGroup, Plan};
 use model::record::{Calibration, LinkReport, RunRecord};
 use model::sample::{ConnectionRow, FailureKind, Outcome, Phase, Sample};
@@ -64,7 +65,7 @@ pub struct GroupFacts {
     pub small: SmallResponses,
     /// Distinct URLs among the rows that count.
     pub distinct_urls: u64,
-    /// Response body bytes received by requests that ended well.
+    /// Response body bytes received by requests that ended well; of a foreign client by all, 0 where it does not say.
     pub body_bytes: u64,
     /// Connections opened.
     pub connections: u64,
@@ -82,6 +83,8 @@ pub struct GroupFacts {
     pub never_sent: u64,
     /// What the server says of these requests.
     pub server: ServerFacts,
+    /// What its client does not say, where that is somebody else's program ([`ForeignReport::silences`]).
+    pub silences: Vec<String>,
 }
 
 /// Responses that a server can send at once, by the time from their head to their end: nothing on the network makes them
@@ -144,6 +147,11 @@ impl<'a> View<'a> {
         (0_u16..).zip(&record.clients).filter(|(group, _)| self.has(*group)).map(|(_, client)| client)
     }
 
+    /// What client processes of these groups said that are somebody else's programs.
+    pub fn foreign(&self) -> impl Iterator<Item = &'a ForeignReport> + '_ {
+        self.clients().filter_map(|client| client.foreign.as_deref())
+    }
+
     fn has(&self, group: u16) -> bool {
         self.groups.iter().any(|candidate| candidate.group == group)
     }
@@ -199,10 +207,13 @@ fn extract_all(plan: &Plan, cell: &Cell, record: &RunRecord) -> BTreeMap<&'stati
     for metric in METRICS {
         let is_about = |group: &&ClientGroup| metric.is_about(&plan.workload_of(group).workload);
         let view = View { record, groups: cell.clients.iter().filter(is_about).collect() };
-        if view.groups.is_empty() {
+        if view.groups.is_empty() || view.foreign().any(|report| report.silence(metric.name).is_some()) {
             continue;
         }
-        let values: Distribution = (metric.extract)(&view).into_iter().collect();
+        let mut values: Distribution = (metric.extract)(&view).into_iter().collect();
+        if let Some(summed) = metric.summed {
+            view.foreign().for_each(|report| values.add_counted(&summed(report)));
+        }
         if !values.is_empty() {
             metrics.insert(metric.name, values);
         }
@@ -241,8 +252,30 @@ fn facts(plan: &Plan, record: &RunRecord, group: &ClientGroup, place: usize) -> 
         facts.run_queue_ns = client.run_queue_ns;
         facts.lag_p99_ns = client.lag.p99_ns;
         facts.never_sent = client.never_sent;
+        if let Some(foreign) = &client.foreign {
+            count_foreign(&mut facts, foreign);
+        }
     }
     facts
+}
+
+/// Adds what somebody else's program says of requests that have no row, and takes its word for what its rows lack.
+fn count_foreign(facts: &mut GroupFacts, foreign: &ForeignReport) {
+    facts.rows += foreign.requests();
+    facts.requests += foreign.requests();
+    facts.requests_ok += foreign.requests_ok;
+    for failure in &foreign.failures {
+        *facts.failures.entry(failure.kind).or_default() += failure.requests;
+        if failure.kind == FailureKind::WrongLength {
+            facts.wrong_lengths += failure.requests;
+        }
+    }
+    if let (Some(version), true) = (foreign.http, foreign.requests_ok > 0) {
+        *facts.versions.entry(version).or_default() += foreign.requests_ok;
+    }
+    facts.body_bytes = foreign.body_bytes.unwrap_or(0);
+    facts.connections = foreign.connections.unwrap_or(0);
+    facts.silences.clone_from(&foreign.silences);
 }
 
 /// Whether each connection carries one response at a time, so that none waits for another's bytes.

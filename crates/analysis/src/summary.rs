@@ -54,6 +54,9 @@ pub struct CellSummary {
     pub reasons: Vec<String>,
     /// By the metric's name.
     pub metrics: BTreeMap<String, MetricSummary>,
+    /// Metrics that cannot be had from a client that is somebody else's program, with the reason.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unsaid: BTreeMap<String, String>,
     /// Every check's result.
     pub validity: Vec<CheckResult>,
 }

@@ -457,6 +457,7 @@ impl<'a> Worker<'a> {
             further_connections: further.unwrap_or_default(),
             unmoved: self.moves.unmoved,
             warmup: self.warmup,
+            foreign: None,
         };
         Ok(Report { samples, connections, client, rows_waited_ns })
     }

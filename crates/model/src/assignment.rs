@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::foreign::ForeignReport;
 use crate::options::Options;
 use crate::page::Page;
 use crate::pins::Pins;
@@ -180,6 +181,8 @@ pub struct ClientReport {
     pub unmoved: Vec<Unmoved>,
     /// What the warm-up took, where there was one: what is counted began when it ended.
     pub warmup: Option<WarmupCost>,
+    /// What the client said of itself where it was somebody else's program; `None` for our own.
+    pub foreign: Option<Box<ForeignReport>>,
 }
 
 /// What had been spent when the warm-up ended.

@@ -7,6 +7,7 @@ pub mod assignment;
 pub mod backend;
 pub mod buffers;
 pub mod error;
+pub mod foreign;
 pub mod frame;
 pub mod nearest;
 pub mod network;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::assignment::Workload;
 use crate::backend::Backend;
+use crate::foreign::OWN_CLIENT;
 use crate::network::Network;
 use crate::page::Page;
 use crate::pins::Pins;
@@ -101,7 +102,7 @@ impl Default for PlannedTopology {
 /// One value of one factor, such as `variant = h1s`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Level {
-    /// The factor: `variant`, `server`, `network`, `workload`, `backend`, …
+    /// The factor: `variant`, `server`, `network`, `workload`, `client`, `backend`, …
     pub factor: String,
     /// Its value here.
     pub value: String,
@@ -139,6 +140,9 @@ pub struct Cell {
     pub expected_run_ns: u64,
     /// A run longer than this is ended and stored as a timeout.
     pub run_limit_ns: u64,
+    /// Why its client cannot do this, where that is known before any run: its runs are then *unsupported*.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsupported: Option<String>,
 }
 
 /// A role: some clients that do the same.
@@ -148,6 +152,9 @@ pub struct ClientGroup {
     pub group: u16,
     /// The node that it runs in.
     pub node: String,
+    /// The program: [`OWN_CLIENT`], or the name of a description.
+    #[serde(default = "own_client", skip_serializing_if = "is_own_client")]
+    pub client: String,
     /// What it speaks.
     pub variant: Variant,
     /// Index into [`Plan::workloads`].
@@ -225,6 +232,14 @@ impl PlannedTopology {
     }
 }
 
+fn own_client() -> String {
+    OWN_CLIENT.to_owned()
+}
+
+fn is_own_client(client: &str) -> bool {
+    client == OWN_CLIENT
+}
+
 impl Cell {
     /// The value of a factor in this cell.
     pub fn level(&self, factor: &str) -> Option<&str> {
@@ -294,6 +309,17 @@ impl Plan {
     /// The workload of a client group.
     pub fn workload_of(&self, group: &ClientGroup) -> &NamedWorkload {
         &self.workloads[group.workload]
+    }
+
+    /// The clients that cells name, our own left out, each once.
+    pub fn foreign_clients(&self) -> Vec<&str> {
+        let mut clients = Vec::new();
+        for group in self.cells.iter().flat_map(|cell| &cell.clients) {
+            if !is_own_client(&group.client) && !clients.contains(&group.client.as_str()) {
+                clients.push(group.client.as_str());
+            }
+        }
+        clients
     }
 
     /// The pages of all workloads, each once.

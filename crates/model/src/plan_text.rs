@@ -114,6 +114,9 @@ fn write_cells(out: &mut String, plan: &Plan) -> fmt::Result {
             write!(line, " {:<width$} ", level.value)?;
         }
         writeln!(out, "{}", clip(&format!("{line} {:>7}", expected(cell))))?;
+        if let Some(reason) = &cell.unsupported {
+            wrap(out, 8, 8, "", format!("unsupported: {reason}").split(' '), " ")?;
+        }
     }
     if plan.cells.len() > MOST_CELLS_SHOWN {
         writeln!(out, "      … and {}", count(plan.cells.len() - MOST_CELLS_SHOWN, "more cell"))?;

@@ -9,7 +9,9 @@ use crate::error::{InputError, Place, Source};
 use crate::plan::Plan;
 use crate::reader::Placed;
 use crate::tunable::ServerFacts;
+use crate::variant::Variant;
 
+mod clients;
 mod hold;
 mod loops;
 mod resolve;
@@ -65,6 +67,18 @@ pub trait Library {
     /// # Errors
     /// Its description is wrong, in one sentence.
     fn server(&self, name: &str) -> Result<ServerFacts, String>;
+    /// The names of the foreign clients (`clients/NAME/`).
+    fn clients(&self) -> Vec<String>;
+    /// Why a client in [`Library::clients`] cannot do this, where it cannot: `Ok(Some(…))`.
+    ///
+    /// # Errors
+    /// What is wrong with its description, with its place.
+    fn check_client(
+        &self,
+        client: &str,
+        variant: Variant,
+        workload: &Workload,
+    ) -> Result<Option<String>, String>;
     /// The names of the metrics that the analysis computes.
     fn metrics(&self) -> Vec<String>;
     /// Whether a metric in [`Library::metrics`] can answer for a workload.
@@ -112,6 +126,8 @@ pub struct Overrides {
     pub variants: Option<Vec<String>>,
     /// Levels of the factor `server`.
     pub servers: Option<Vec<String>>,
+    /// Levels of the factor `client`.
+    pub clients: Option<Vec<String>>,
     /// Levels of the factor `network`.
     pub networks: Option<Vec<String>>,
     /// Levels of the factor `workload`; the study has to define them.
@@ -169,6 +185,10 @@ impl Study {
                 factor.levels = on_command_line(levels);
             }
         }
+        if let Some(names) = &overrides.clients {
+            let levels = names.iter().map(|name| on_command_line(name.clone())).collect();
+            self.set_clients(on_command_line(levels));
+        }
         if let Some(name) = &overrides.topology {
             self.topology = Some(topology::Chosen::named(on_command_line(name.clone())));
         }
@@ -186,6 +206,14 @@ impl Study {
         }
         self.seed = overrides.seed.unwrap_or(self.seed);
         Ok(())
+    }
+
+    /// Clients are a factor wherever they are named, and change fastest where the study did not name them itself.
+    fn set_clients(&mut self, levels: Placed<Vec<Placed<String>>>) {
+        match self.matrix.value.iter_mut().find(|factor| factor.kind == FactorKind::Client) {
+            Some(factor) => factor.levels = levels,
+            None => self.matrix.value.push(Factor { kind: FactorKind::Client, levels }),
+        }
     }
 
     /// Several backends are a factor, and the one that changes fastest.

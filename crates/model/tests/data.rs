@@ -54,6 +54,14 @@ impl Library for Folders {
         })
     }
 
+    fn clients(&self) -> Vec<String> {
+        names("clients")
+    }
+
+    fn check_client(&self, _: &str, _: Variant, _: &Workload) -> Result<Option<String>, String> {
+        Ok(None)
+    }
+
     fn metrics(&self) -> Vec<String> {
         vec![self.metric.clone()]
     }

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use model::Sample;
 use model::assignment::ClientReport;
 
-use crate::schema::RequestRow;
+use crate::schema::{RequestRow, Unsaid};
 use crate::table::TableWriter;
 
 /// A table of requests that grows: the columns are those of a result's `requests.parquet`, run and cell are 0.
@@ -56,7 +56,8 @@ impl RequestsFile {
     /// A number does not fit, or the disk refuses; then nothing more can be added.
     pub fn push(&mut self, sample: Sample) -> Result<()> {
         self.rows += 1;
-        self.table.push(RequestRow { run: 0, cell: 0, path: self.paths.of(&sample), sample })
+        let (path, unsaid) = (self.paths.of(&sample), Unsaid::default());
+        self.table.push(RequestRow { run: 0, cell: 0, path, unsaid, sample })
     }
 
     /// Completes the file, waits until the disk has it, and moves it to its place; how many rows it has.
@@ -88,28 +89,43 @@ impl Drop for Growing {
     }
 }
 
-/// The URLs of client groups, shared by the rows that name them.
+/// What client groups say of their rows: the URLs, shared by the rows that name them, and what rows lack.
 #[derive(Default)]
-pub(crate) struct Paths(Vec<Vec<Arc<str>>>);
+pub(crate) struct Paths(Vec<Group>);
+
+#[derive(Clone, Default)]
+struct Group {
+    urls: Vec<Arc<str>>,
+    unsaid: Unsaid,
+}
 
 impl Paths {
     /// The reports of the groups, in their order.
     pub(crate) fn new(clients: &[ClientReport]) -> Self {
         let mut paths = Paths::default();
-        (0..).zip(clients).for_each(|(group, client)| paths.set(group, &client.urls));
+        for (group, client) in (0..).zip(clients) {
+            paths.set(group, &client.urls);
+            if let (Some(foreign), Some(known)) = (&client.foreign, paths.0.get_mut(usize::from(group))) {
+                known.unsaid = Unsaid { headers: true, body: !foreign.has_row_bytes };
+            }
+        }
         paths
     }
 
     fn set(&mut self, group: u16, urls: &[String]) {
         let group = usize::from(group);
         if self.0.len() <= group {
-            self.0.resize(group + 1, Vec::new());
+            self.0.resize(group + 1, Group::default());
         }
-        self.0[group] = urls.iter().map(|url| Arc::from(&**url)).collect();
+        self.0[group].urls = urls.iter().map(|url| Arc::from(&**url)).collect();
     }
 
     pub(crate) fn of(&self, sample: &Sample) -> Option<Arc<str>> {
-        let urls = self.0.get(usize::from(sample.group))?;
-        urls.get(usize::try_from(sample.url).ok()?).cloned()
+        let group = self.0.get(usize::from(sample.group))?;
+        group.urls.get(usize::try_from(sample.url).ok()?).cloned()
+    }
+
+    pub(crate) fn unsaid(&self, sample: &Sample) -> Unsaid {
+        self.0.get(usize::from(sample.group)).map_or(Unsaid::default(), |group| group.unsaid)
     }
 }

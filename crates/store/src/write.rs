@@ -203,7 +203,8 @@ impl TableSet {
         let (run, cell) = (record.run, record.cell);
         let paths = Paths::new(&record.clients);
         for sample in &record.samples {
-            let row = RequestRow { run, cell, path: paths.of(sample), sample: sample.clone() };
+            let (path, unsaid) = (paths.of(sample), paths.unsaid(sample));
+            let row = RequestRow { run, cell, path, unsaid, sample: sample.clone() };
             self.requests.push(row)?;
         }
         let of = |is| Of { run, cell, is };

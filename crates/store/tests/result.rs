@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use model::assignment::{ClientReport, Lag, WarmupCost};
+use model::foreign::{FailureCount, ForeignReport};
 use model::record::{
     Calibration, DirectionReport, Lateness, LinkReport, ServerReport, ServerRequest, TimeSource,
 };
@@ -307,6 +308,53 @@ fn many_row_groups_and_a_second_compaction() {
     assert_eq!(result.compact().unwrap().runs, 4);
     assert_eq!(read_all(&result), (all, vec![]));
     assert_eq!(folders(&place.path().join("samples")), Vec::<String>::new());
+}
+
+#[test]
+fn what_a_foreign_client_says_is_kept_and_what_it_does_not_say_is_null() {
+    let mut silent = plain(0, 3);
+    for sample in &mut silent.samples {
+        sample.request_header_raw_bytes = 0;
+        sample.request_header_wire_bytes = 0;
+        sample.response_header_raw_bytes = 0;
+        sample.response_header_wire_bytes = 0;
+        sample.response_body_bytes = 0;
+        sample.expected_body_bytes = None;
+    }
+    let report = ForeignReport {
+        client: "wrk".into(),
+        version: "4.1.0".into(),
+        requests_ok: 7,
+        failures: vec![
+            FailureCount { kind: FailureKind::Timeout, requests: 2 },
+            FailureCount { kind: FailureKind::WrongStatus, requests: 1 },
+        ],
+        took_ns: Some(5),
+        times_ns: vec![3, 4],
+        times_requests: vec![6, 1],
+        body_bytes: Some(8),
+        has_row_bytes: false,
+        connections: None,
+        http: Some(HttpVersion::Http11),
+        silences: vec!["version: wrk does not say which".into()],
+    };
+    silent.clients[0].foreign = Some(Box::new(report.clone()));
+    let mut counted = silent.clone();
+    counted.run = 1;
+    counted.samples.iter_mut().for_each(|sample| sample.response_body_bytes = 1000);
+    counted.clients[0].foreign = Some(Box::new(ForeignReport { has_row_bytes: true, ..report }));
+    let records = [silent, counted, plain(2, 3)];
+    let place = Place::new();
+    let mut result = place.filled(&records);
+    assert_eq!(read_all(&result), (records.to_vec(), vec![]));
+    result.compact().unwrap();
+    assert_eq!(read_all(&result), (records.to_vec(), vec![]));
+    // A zero that nobody said is not on the disk, and so would not come back either.
+    let mut lying = records[0].clone();
+    (lying.run, lying.samples[0].response_body_bytes) = (3, 9);
+    result.append(&lying).unwrap();
+    let (whole, _) = read_all(&result);
+    assert_eq!(whole[3].samples[0].response_body_bytes, 0);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::loops::{Closed, Open};
 use super::servers::{self, ServerLevel};
 use super::written::{Entry, NamedEntry, levels_of};
-use super::{DataFile, Factor, FactorKind, Library, Study, topology};
+use super::{DataFile, Factor, FactorKind, Library, Study, clients, topology};
 use crate::assignment::Workload;
 use crate::backend::Backend;
 use crate::error::{InputError, Source};
@@ -29,6 +29,7 @@ const MOST_RUNS: u64 = 1_000_000;
 struct Matrix {
     variants: Vec<Variant>,
     servers: Vec<ServerLevel>,
+    clients: Vec<String>,
     topology: PlannedTopology,
     networks: Vec<Network>,
     workloads: Vec<(NamedWorkload, u32)>,
@@ -48,6 +49,7 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         topology,
         variants: resolve_variants(levels(study, FactorKind::Variant))?,
         servers,
+        clients: clients::resolve(levels(study, FactorKind::Client), library)?,
         networks,
         workloads: resolve_workloads(study, library)?,
     };
@@ -68,7 +70,8 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
     for hold in study.servers.iter().filter_map(|entry| entry.hold.as_ref()).chain([&study.hold]) {
         hold.check(&matrix.variants, cold.map(|(named, _)| named.name.as_str()))?;
     }
-    let cells = multiply(study, &matrix)?;
+    let mut cells = multiply(study, &matrix)?;
+    clients::check(levels(study, FactorKind::Client), &matrix.workloads, &mut cells, library)?;
     Ok(Plan {
         version: PLAN_VERSION,
         study: study.name.clone(),
@@ -315,6 +318,7 @@ fn make_cell(number: usize, indices: &[usize], study: &Study, matrix: &Matrix) -
         clients: vec![ClientGroup {
             group: 0,
             node: matrix.topology.client.clone(),
+            client: matrix.clients[index_of(FactorKind::Client)].clone(),
             variant,
             workload,
             chain: 0,
@@ -323,6 +327,7 @@ fn make_cell(number: usize, indices: &[usize], study: &Study, matrix: &Matrix) -
         chains: vec![chain],
         expected_run_ns: expected_run_ns.saturating_add(lead_ns),
         run_limit_ns,
+        unsupported: None,
     }
 }
 

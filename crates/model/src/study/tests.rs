@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::assignment::Workload;
 use crate::backend::Backend;
-use crate::plan::PlannedTopology;
+use crate::plan::{Cell, PlannedTopology};
 use crate::plan_text::plan_text;
 use crate::schedule::{Arrivals, Rate, Schedule, Share, Stage};
 use crate::topology::Topology;
@@ -85,6 +85,24 @@ impl Library for TestLibrary {
             needs_back: is_proxy,
             tunables: vec![workers],
         })
+    }
+
+    fn clients(&self) -> Vec<String> {
+        vec!["h2load".into(), "wrk".into(), "broken".into()]
+    }
+
+    fn check_client(
+        &self,
+        client: &str,
+        variant: Variant,
+        workload: &Workload,
+    ) -> Result<Option<String>, String> {
+        match (client, variant, workload) {
+            ("broken", ..) => Err("clients/broken/client.toml:1:1: found nothing".into()),
+            (_, _, Workload::Page { .. }) => Ok(Some(format!("{client} loads no pages"))),
+            ("wrk", Variant::H2, _) => Ok(Some("wrk speaks no h2".into())),
+            _ => Ok(None),
+        }
     }
 
     fn metrics(&self) -> Vec<String> {
@@ -288,7 +306,7 @@ fn faults_of_the_matrix() {
     assert_fault(
         9,
         "netwrok = [\"lan\"]",
-        "9:1: found `netwrok`, expected a key of [matrix]: variant, server, network, workload; \
+        "9:1: found `netwrok`, expected a key of [matrix]: variant, server, network, workload, client; \
          did you mean `network`?",
     );
     assert_fault(9, "", "6:1: found no `network` in [matrix], expected one such as `network = [\"lan\"]`");
@@ -873,4 +891,74 @@ fn a_backend_that_cannot_honour_a_network_is_refused() {
         found.contains("found `backend` in `[matrix]`, expected the study's own key `backends = "),
         "{found}"
     );
+}
+
+/// The same study with a closed loop beside its page, and these clients.
+fn with_clients(clients: &str) -> String {
+    SHORT
+        .replace("variant = [\"h1s\", \"h3\"]", "variant = [\"h1s\", \"h2\"]")
+        .replace("workload = [\"small\"]", &format!("workload = [\"small\", \"loop\"]\n{clients}"))
+        + "[workload.loop]\nkind = 'closed'\npaths = ['/']\nconnections = 2\nstreams = 1\nrequests = 5\n"
+}
+
+#[test]
+fn a_study_without_clients_has_our_own_and_no_such_factor() {
+    let plan = parse(&with_clients("")).unwrap();
+    assert!(plan.cells.iter().all(|cell| cell.clients[0].client == "h123" && cell.level("client").is_none()));
+    assert!(plan.cells.iter().all(|cell| cell.unsupported.is_none()) && plan.foreign_clients().is_empty());
+    let json = serde_json::to_string(&plan).unwrap();
+    assert!(
+        !json.contains("\"client\":\"h123") && !json.contains("unsupported"),
+        "plans of before stay as they were"
+    );
+}
+
+#[test]
+fn what_a_client_cannot_do_is_known_before_any_run() {
+    let plan = parse(&with_clients("client = [\"h123\", \"h2load\", \"wrk\"]")).unwrap();
+    assert_eq!((plan.cells.len(), plan.foreign_clients()), (12, vec!["h2load", "wrk"]));
+    let reason = |levels: [&str; 3]| {
+        let has = |cell: &&Cell| levels.iter().all(|level| cell.levels.iter().any(|own| own.value == *level));
+        plan.cells.iter().find(has).unwrap().unsupported.clone()
+    };
+    assert_eq!(reason(["h2", "loop", "h2load"]), None);
+    assert_eq!(reason(["h2", "loop", "wrk"]).as_deref(), Some("wrk speaks no h2"));
+    assert_eq!(reason(["h1s", "loop", "wrk"]), None);
+    assert_eq!(reason(["h1s", "small", "h2load"]).as_deref(), Some("h2load loads no pages"));
+    assert_eq!(reason(["h1s", "small", "h123"]), None);
+    let text = plan_text(&plan);
+    assert!(
+        text.contains("client    h123, h2load, wrk") && text.contains("unsupported: wrk speaks no h2"),
+        "{text}"
+    );
+    let again: Plan = serde_json::from_str(&serde_json::to_string(&plan).unwrap()).unwrap();
+    assert_eq!(again, plan);
+}
+
+#[test]
+fn the_command_line_names_clients_too() {
+    let overrides = Overrides { clients: Some(vec!["wrk".into()]), ..Overrides::default() };
+    let plan = parse_with(&with_clients(""), &overrides).unwrap();
+    assert!(plan.cells.iter().all(|cell| cell.level("client") == Some("wrk")));
+    let error = parse_with(SHORT, &Overrides { clients: Some(vec!["wkr".into()]), ..overrides }).unwrap_err();
+    assert!(error.contains("found `wkr`, expected a client") && error.contains("wrk"), "{error}");
+}
+
+#[test]
+fn faults_of_clients_are_told_at_their_place() {
+    for (clients, expected) in [
+        ("client = [\"h2laod\"]", "s.toml:11:11: found `h2laod`, expected a client"),
+        ("client = []", "s.toml:11:10: `client`: found an empty list"),
+        ("client = [\"wrk\", \"wrk\"]", "`client`: found `wrk` twice"),
+        ("client = [\"broken\"]", "s.toml:11:11: clients/broken/client.toml:1:1: found nothing"),
+        ("clinet = [\"wrk\"]", "found `clinet`"),
+    ] {
+        let error = parse(&with_clients(clients)).unwrap_err();
+        assert!(error.contains(expected), "{error}");
+    }
+    let baseline = with_clients("client = [\"h123\", \"wrk\"]")
+        .replace("{ variant = \"h1s\" }", "{ client = \"h123\" }");
+    assert_eq!(parse(&baseline).unwrap().baseline.factor, "client");
+    let without = with_clients("").replace("{ variant = \"h1s\" }", "{ client = \"h123\" }");
+    assert!(parse(&without).unwrap_err().contains("found no factor `client`"));
 }

@@ -49,6 +49,8 @@ pub enum FactorKind {
     Network,
     /// The workload.
     Workload,
+    /// The client program; a factor only where the study names some.
+    Client,
     /// What emulates the network; a factor only where the study's `backends` are several.
     Backend,
 }
@@ -61,14 +63,20 @@ const FACTORS: &[(FactorKind, &str, &str)] = &[
     (FactorKind::Workload, "workload", r#"["small"]"#),
 ];
 
+/// The factor that the matrix may leave out.
+const CLIENT: (FactorKind, &str, &str) = (FactorKind::Client, "client", r#"["h123", "h2load"]"#);
+
 /// The factor that is no key of the matrix, but of the study.
 const BACKEND: (FactorKind, &str, &str) =
     (FactorKind::Backend, "backend", r#"backends = ["user-space", "netem"]"#);
 
+/// Every factor that a baseline may name.
+const ALL: &[(FactorKind, &str, &str)] = &[FACTORS[0], FACTORS[1], FACTORS[2], FACTORS[3], CLIENT, BACKEND];
+
 impl FactorKind {
     /// The name in a study, a plan and a table.
     pub fn name(self) -> &'static str {
-        FACTORS.iter().chain([&BACKEND]).find(|(kind, ..)| *kind == self).map_or("", |(_, name, _)| name)
+        ALL.iter().find(|(kind, ..)| *kind == self).map_or("", |(_, name, _)| name)
     }
 }
 
@@ -149,10 +157,10 @@ pub(super) fn read(name: &str, source: Source<'_>) -> Result<Study, InputError> 
 fn read_baseline(root: &Table<'_>) -> Result<Baseline, InputError> {
     let example = "baseline = { variant = \"h1s\" }";
     let table = root.table("baseline")?.ok_or_else(|| root.missing("baseline", example))?;
-    let names: Vec<&str> = FACTORS.iter().chain([&BACKEND]).map(|(_, name, _)| *name).collect();
+    let names: Vec<&str> = ALL.iter().map(|(_, name, _)| *name).collect();
     let table = table.with_keys(&names)?;
     let mut found = Vec::new();
-    for (kind, name, _) in FACTORS.iter().chain([&BACKEND]) {
+    for (kind, name, _) in ALL {
         if let Some(level) = table.string(name, "h1s")? {
             found.push(Baseline { factor: *kind, level });
         }
@@ -175,7 +183,8 @@ fn read_matrix(root: &Table<'_>) -> Result<Placed<Vec<Factor>>, InputError> {
         let problem = format!("found `backend` in `[matrix]`, expected the study's own key `{}`", BACKEND.2);
         return Err(key.error(problem));
     }
-    let table = table.with_keys(&names)?;
+    let known: Vec<&str> = names.iter().copied().chain([CLIENT.1]).collect();
+    let table = table.with_keys(&known)?;
     if table.keys().next().is_none() {
         let problem = format!("found an empty `[matrix]`, expected the factors {}", names.join(", "));
         return Err(table.error(problem));
@@ -187,8 +196,9 @@ fn read_matrix(root: &Table<'_>) -> Result<Placed<Vec<Factor>>, InputError> {
     }
     let mut factors = Vec::new();
     for key in table.keys() {
-        let Some((kind, name, example)) = FACTORS.iter().find(|(_, name, _)| *name == key.value) else {
-            return Err(key.error(unknown(&key.value, "a factor", &names)));
+        let mut factors_of_matrix = FACTORS.iter().chain([&CLIENT]);
+        let Some((kind, name, example)) = factors_of_matrix.find(|(_, name, _)| *name == key.value) else {
+            return Err(key.error(unknown(&key.value, "a factor", &known)));
         };
         if let Some(levels) = table.strings(name, example)? {
             factors.push(Factor { kind: *kind, levels });

@@ -142,6 +142,7 @@ fn plan() -> Plan {
                     backend: Backend::default(),
                     clients: vec![ClientGroup {
                         group: 0,
+                        client: model::foreign::OWN_CLIENT.to_owned(),
                         node: "client".to_owned(),
                         variant,
                         workload: workload_index,
@@ -151,6 +152,7 @@ fn plan() -> Plan {
                     chains: vec![ServerChain::alone("server", "origin")],
                     expected_run_ns: 1_000_000_000,
                     run_limit_ns: 20_000_000_000,
+                    unsupported: None,
                 });
             }
         }

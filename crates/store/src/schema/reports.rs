@@ -3,7 +3,7 @@
 use model::assignment::{ClientReport, WarmupCost};
 use model::record::{DirectionReport, Lateness, LinkReport, ServerReport};
 
-use super::{Of, Row, of_columns};
+use super::{Of, Row, foreign, of_columns};
 use crate::table::value::{Column, Value, flag, integer, maybe_integer, maybe_text, text, texts};
 
 type Client = Of<ClientReport>;
@@ -68,6 +68,7 @@ impl Row for Client {
         ]);
         columns.extend(schedule_columns());
         columns.extend(warmup_columns());
+        columns.extend(foreign::columns());
         columns
     }
 

@@ -2,7 +2,7 @@
 
 use model::sample::{Outcome, Phase, Sample};
 
-use super::{RequestRow, Row, named, outcome_columns};
+use super::{RequestRow, Row, Unsaid, named, outcome_columns};
 use crate::table::value::{Column, Value, integer, maybe_integer, maybe_text, text};
 
 impl Row for RequestRow {
@@ -14,7 +14,8 @@ impl Row for RequestRow {
         let mut columns = request_name_columns();
         columns.extend(request_stamp_columns());
         columns.extend(request_answer_columns());
-        columns.extend(request_byte_columns());
+        columns.extend(request_header_columns());
+        columns.extend(request_body_columns());
         columns.extend(outcome_columns(|r: &Self| &r.sample.outcome, |r| &mut r.sample.outcome));
         columns
     }
@@ -41,7 +42,7 @@ impl Row for RequestRow {
             expected_body_bytes: None,
             outcome: Outcome::Ok,
         };
-        RequestRow { run: 0, cell: 0, path: None, sample }
+        RequestRow { run: 0, cell: 0, path: None, unsaid: Unsaid::default(), sample }
     }
 
     fn run(&self) -> u32 {
@@ -167,36 +168,54 @@ fn request_answer_columns() -> Vec<Column<RequestRow>> {
     ]
 }
 
-fn request_byte_columns() -> Vec<Column<RequestRow>> {
-    vec![
-        integer(
+fn request_header_columns() -> Vec<Column<RequestRow>> {
+    type Header = (&'static str, &'static str, fn(&Sample) -> u32, fn(&mut Sample) -> &mut u32);
+    const HEADERS: &[Header] = &[
+        (
             "request_header_raw_bytes",
-            "B",
-            "request header, names and values before compression",
-            |r: &RequestRow| r.sample.request_header_raw_bytes.into(),
-            |r, v| v.to(&mut r.sample.request_header_raw_bytes),
+            "request header, names and values before compression; null where the client does not say",
+            |s| s.request_header_raw_bytes,
+            |s| &mut s.request_header_raw_bytes,
         ),
-        integer(
+        (
             "request_header_wire_bytes",
-            "B",
-            "request header on the wire, frame headers included",
-            |r: &RequestRow| r.sample.request_header_wire_bytes.into(),
-            |r, v| v.to(&mut r.sample.request_header_wire_bytes),
+            "request header on the wire, frame headers included; null where the client does not say",
+            |s| s.request_header_wire_bytes,
+            |s| &mut s.request_header_wire_bytes,
         ),
-        integer(
+        (
             "response_header_raw_bytes",
-            "B",
-            "response header, names and values before compression",
-            |r: &RequestRow| r.sample.response_header_raw_bytes.into(),
-            |r, v| v.to(&mut r.sample.response_header_raw_bytes),
+            "response header, names and values before compression; null where the client does not say",
+            |s| s.response_header_raw_bytes,
+            |s| &mut s.response_header_raw_bytes,
         ),
-        integer(
+        (
             "response_header_wire_bytes",
-            "B",
-            "response header on the wire, frame headers included",
-            |r: &RequestRow| r.sample.response_header_wire_bytes.into(),
-            |r, v| v.to(&mut r.sample.response_header_wire_bytes),
+            "response header on the wire, frame headers included; null where the client does not say",
+            |s| s.response_header_wire_bytes,
+            |s| &mut s.response_header_wire_bytes,
         ),
+    ];
+    let header = |&(name, meaning, get, field): &Header| {
+        maybe_integer(
+            name,
+            "B",
+            meaning,
+            move |r: &RequestRow| (!r.unsaid.headers).then(|| get(&r.sample)).into(),
+            move |r, v| {
+                let mut found = None;
+                v.to_maybe(&mut found)?;
+                r.unsaid.headers = found.is_none();
+                *field(&mut r.sample) = found.unwrap_or(0);
+                Ok(())
+            },
+        )
+    };
+    HEADERS.iter().map(header).collect()
+}
+
+fn request_body_columns() -> Vec<Column<RequestRow>> {
+    vec![
         integer(
             "request_body_bytes",
             "B",
@@ -204,12 +223,18 @@ fn request_byte_columns() -> Vec<Column<RequestRow>> {
             |r: &RequestRow| r.sample.request_body_bytes.into(),
             |r, v| v.to(&mut r.sample.request_body_bytes),
         ),
-        integer(
+        maybe_integer(
             "response_body_bytes",
             "B",
-            "response body received, after transfer coding and before content coding",
-            |r: &RequestRow| r.sample.response_body_bytes.into(),
-            |r, v| v.to(&mut r.sample.response_body_bytes),
+            "response body received, after transfer coding and before content coding; null where the client does not say",
+            |r: &RequestRow| (!r.unsaid.body).then_some(r.sample.response_body_bytes).into(),
+            |r, v| {
+                let mut found = None;
+                v.to_maybe(&mut found)?;
+                r.unsaid.body = found.is_none();
+                r.sample.response_body_bytes = found.unwrap_or(0);
+                Ok(())
+            },
         ),
         maybe_integer(
             "expected_body_bytes",

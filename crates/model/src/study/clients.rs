@@ -1,0 +1,46 @@
+//! The clients of a study: our own, and other people's programs.
+
+use super::Library;
+use super::resolve::check_name;
+use crate::error::InputError;
+use crate::foreign::OWN_CLIENT;
+use crate::plan::{Cell, NamedWorkload};
+use crate::reader::Placed;
+use crate::variant::Variant;
+
+/// Our own client where the study names none.
+pub(super) fn resolve(levels: &[Placed<String>], library: &impl Library) -> Result<Vec<String>, InputError> {
+    if levels.is_empty() {
+        return Ok(vec![OWN_CLIENT.to_owned()]);
+    }
+    let known: Vec<String> = [OWN_CLIENT.to_owned()].into_iter().chain(library.clients()).collect();
+    levels
+        .iter()
+        .map(|level| check_name(level, "", "a client", &known).map(|()| level.value.clone()))
+        .collect()
+}
+
+/// Says of each cell whether its client can do what it is to do.
+pub(super) fn check(
+    levels: &[Placed<String>],
+    workloads: &[(NamedWorkload, u32)],
+    cells: &mut [Cell],
+    library: &impl Library,
+) -> Result<(), InputError> {
+    for level in levels.iter().filter(|level| level.value != OWN_CLIENT) {
+        let mut known: Vec<(Variant, usize, Option<String>)> = Vec::new();
+        for cell in cells.iter_mut() {
+            let Some(group) = cell.clients.iter().find(|group| group.client == level.value) else { continue };
+            let (variant, workload) = (group.variant, group.workload);
+            if let Some((.., reason)) = known.iter().find(|(of, at, _)| (*of, *at) == (variant, workload)) {
+                cell.unsupported.clone_from(reason);
+                continue;
+            }
+            let (named, _) = &workloads[workload];
+            let refused = library.check_client(&level.value, variant, &named.workload);
+            cell.unsupported = refused.map_err(|problem| level.error(problem))?;
+            known.push((variant, workload, cell.unsupported.clone()));
+        }
+    }
+    Ok(())
+}
