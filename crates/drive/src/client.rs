@@ -109,7 +109,7 @@ pub fn run_until(
 }
 
 impl ClientOutcome {
-    fn empty() -> Self {
+    pub(crate) fn empty() -> Self {
         ClientOutcome {
             outcome: Outcome::Ok,
             samples: Vec::new(),
@@ -250,7 +250,7 @@ impl<'a> Conversation<'a> {
 }
 
 /// Reads a pipe on a thread of its own; the thread waits where the decoder is slower.
-fn read_in_thread(mut pipe: ChildStdout) -> Result<Receiver<Vec<u8>>> {
+pub(crate) fn read_in_thread(mut pipe: ChildStdout) -> Result<Receiver<Vec<u8>>> {
     let (sender, receiver): (SyncSender<Vec<u8>>, _) = mpsc::sync_channel(PORTIONS_WAITING);
     let read = move || {
         let mut portion = vec![0; READ_BYTES];

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path};
 
+use anyhow::Context;
 use include_dir::Dir;
 use model::InputError;
 use model::error::Source;
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::template;
+use crate::template::{self, Variables};
 
 /// Where the descriptions of one kind of program are.
 #[derive(Debug)]
@@ -188,4 +189,27 @@ pub(crate) fn plain_name(name: &Spanned<String>, source: Source<'_>) -> Result<(
             Err(source.error(name.span(), problem))
         }
     }
+}
+
+/// Fills the templates in and writes the files into `into`; `folder` is the description's, for errors.
+///
+/// # Errors
+/// The place of what cannot be filled in, or a file that cannot be written.
+pub(crate) fn write_files(
+    files: &[ConfigFile],
+    folder: &str,
+    into: &Path,
+    version: &str,
+    build: &str,
+    variables: &Variables,
+) -> anyhow::Result<()> {
+    for file in files {
+        let name = format!("{folder}/{}", file.template_name);
+        let source = Source { file: &name, text: &file.template };
+        let text = template::render(&file.template, version, build, variables)
+            .map_err(|problem| problem.at(source))?;
+        let path = into.join(&file.name);
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
 }

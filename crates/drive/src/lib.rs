@@ -5,6 +5,7 @@
 
 pub mod certificate;
 pub mod client;
+mod clients;
 mod content;
 mod description;
 mod log;
@@ -14,6 +15,9 @@ mod template;
 
 pub use certificate::{Authority, Identity};
 pub use client::{ClientOutcome, Limits};
+pub use clients::Clients;
+pub use clients::description::{Client, ClientVariant, FoundClient};
+pub use clients::run::ForeignSpec;
 pub use content::write_content;
 pub use description::DescriptionError;
 pub use servers::Servers;

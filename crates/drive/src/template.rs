@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use anyhow::anyhow;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Value;
 use minijinja::{AutoEscape, Environment, Error, UndefinedBehavior};
@@ -68,7 +69,7 @@ pub(crate) fn fill(
 ) -> anyhow::Result<Vec<String>> {
     let fill = |word: &String| {
         render(word, version, build, variables)
-            .map_err(|problem| anyhow::anyhow!("{file}: `{word}`: {}", problem.problem))
+            .map_err(|problem| anyhow!("{file}: `{word}`: {}", problem.problem))
     };
     let filled: Vec<String> = words.iter().map(fill).collect::<anyhow::Result<_>>()?;
     // A word that a condition leaves empty is none.
@@ -108,6 +109,32 @@ fn is_at_least(found: &str, wanted: &str) -> bool {
         version.split('.').map_while(|part| digits(part).parse().ok()).collect()
     };
     numbers(found) >= numbers(wanted)
+}
+
+/// A noun of the model under the names that it has in files.
+pub(crate) fn value(noun: &(impl serde::Serialize + ?Sized)) -> anyhow::Result<Value> {
+    value_of(serde_json::to_value(noun)?)
+        .ok_or_else(|| anyhow!("a template's variable holds a number that cannot be shown"))
+}
+
+fn value_of(json: serde_json::Value) -> Option<Value> {
+    use serde_json::Value as Json;
+    Some(match json {
+        Json::Null => Value::from(()),
+        Json::Bool(flag) => Value::from(flag),
+        Json::Number(number) => match number.as_i64() {
+            Some(integer) => Value::from(integer),
+            None => Value::from(number.as_f64()?),
+        },
+        Json::String(text) => Value::from(text),
+        Json::Array(list) => {
+            list.into_iter().map(value_of).collect::<Option<Vec<_>>>()?.into_iter().collect()
+        }
+        Json::Object(map) => {
+            let entries = map.into_iter().map(|(key, value)| Some((key, value_of(value)?)));
+            Value::from(entries.collect::<Option<BTreeMap<_, _>>>()?)
+        }
+    })
 }
 
 #[cfg(test)]

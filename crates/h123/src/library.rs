@@ -11,7 +11,7 @@ use model::error::Source;
 use model::nearest::unknown;
 use model::plan::DIRECT;
 use model::study::{DataFile, Library, Overrides, Study};
-use model::{Network, Plan, ServerFacts, Topology};
+use model::{Network, Plan, ServerFacts, Topology, Variant};
 
 use crate::exit::UsageError;
 
@@ -46,6 +46,21 @@ impl Library for DataFiles {
 
     fn server(&self, name: &str) -> Result<ServerFacts, String> {
         drive::Servers::find(name).map(|adapter| adapter.facts()).map_err(|error| error.to_string())
+    }
+
+    fn clients(&self) -> Vec<String> {
+        drive::Clients::names()
+    }
+
+    fn check_client(
+        &self,
+        client: &str,
+        variant: Variant,
+        workload: &Workload,
+    ) -> Result<Option<String>, String> {
+        let client =
+            drive::Clients::find(client).map_err(|error| format!("{:#}", anyhow::Error::from(error)))?;
+        Ok(client.refuses(variant, workload))
     }
 
     fn metrics(&self) -> Vec<String> {

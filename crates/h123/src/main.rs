@@ -6,6 +6,7 @@ mod commands;
 mod cores;
 mod cross;
 mod exit;
+mod foreign;
 mod known_answers;
 mod lab_checks;
 mod lab_cross;

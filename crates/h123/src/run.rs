@@ -15,9 +15,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use drive::client::{ClientOutcome, Limits};
-use drive::{Adapter, Authority};
+use drive::{Adapter, Authority, Client};
 use lab::{Lab, LabError, LabSpec};
 use model::assignment::{ASSIGNMENT_VERSION, Assignment};
+use model::foreign::OWN_CLIENT;
 use model::options::Options;
 use model::plan::{ClientGroup, PlannedTopology};
 use model::sample::{FailureKind, Outcome};
@@ -53,6 +54,8 @@ pub(crate) struct Study<'a> {
     pub(crate) plan: &'a Plan,
     /// The servers of the plan, by name.
     pub(crate) servers: BTreeMap<String, Adapter>,
+    /// The foreign clients of the plan, by name.
+    pub(crate) clients: BTreeMap<String, Client>,
     /// Signs the servers' certificates; its own is trusted by the clients alone.
     pub(crate) authority: Authority,
     /// Whether networks can be emulated here; otherwise everything runs over the loopback.
@@ -114,7 +117,7 @@ impl Study<'_> {
         logs: &Path,
         record: &mut RunRecord,
     ) -> Result<(), Outcome> {
-        if let Some(reason) = self.unsupported(cell) {
+        if let Some(reason) = self.unsupported_by_clients(cell).or_else(|| self.unsupported(cell)) {
             return Err(Outcome::Unsupported(reason));
         }
         let lab = self.build_lab(planned, cell).map_err(|error| lab_failed(&error))?;
@@ -228,6 +231,9 @@ impl Study<'_> {
             bytes: CLIENT_BYTES,
             cpus: self.cores.client.clone(),
         };
+        if group.client != OWN_CLIENT {
+            return self.drive_foreign(lab, group, &assignment, &limits, logs);
+        }
         drive::client::run_until(
             lab.client(),
             &self.program,
@@ -263,7 +269,7 @@ pub(crate) fn tool_failed(kind: FailureKind, error: &anyhow::Error) -> Outcome {
     Outcome::failed(kind, format!("{error:#}"))
 }
 
-fn lab_failed(error: &LabError) -> Outcome {
+pub(crate) fn lab_failed(error: &LabError) -> Outcome {
     let mut reason = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(inner) = cause {

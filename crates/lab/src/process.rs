@@ -272,6 +272,14 @@ impl Process {
         self.child.cpu_ns()
     }
 
+    /// Time that its threads were runnable without running, so far; 0 once it has ended.
+    pub fn run_queue_ns(&self) -> u64 {
+        match *self.child.exit() {
+            Some(_) => 0,
+            None => run_queue_of_running_ns(self.child.pid.as_raw_nonzero().get()),
+        }
+    }
+
     pub(crate) fn child(&self) -> Arc<Child> {
         Arc::clone(&self.child)
     }

@@ -7,11 +7,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use lab::{Node, Output, Process, Program};
 use minijinja::value::Value;
 use model::assignment::{Target, Trust};
-use model::error::Source;
 use model::record::ServerReport;
 use model::sample::FailureKind;
 use model::{Outcome, Page, Pins, Setting, Settings, Variant};
@@ -22,8 +21,9 @@ use super::leftover::{kill_group, programs_of_group};
 use super::probe::{Found, Support};
 use super::ready::{free_ports, silent_ports};
 use crate::certificate::{Identity, IdentityFiles, KEY_FILE};
+use crate::description::write_files;
 use crate::log;
-use crate::template::{Variables, render};
+use crate::template::{Variables, value};
 
 /// How often a starting server is asked whether it is ready.
 const POLL: Duration = Duration::from_millis(2);
@@ -132,7 +132,7 @@ impl Adapter {
         let ports = free_ports(node, address, &wanted)?;
         let privileges = Privileges::of_this_process();
         let variables = self.variables(spec, found, &folder, &identity, address, &ports, privileges)?;
-        self.write_files(&folder, found, &variables)?;
+        write_files(&self.files, &self.folder, &folder, &found.version, &found.build, &variables)?;
 
         let mut command = self.fill(&self.start.command, &found.version, &found.build, &variables)?;
         let says = self.fill(self.start.ready_says.as_slice(), &found.version, &found.build, &variables)?;
@@ -221,19 +221,6 @@ impl Adapter {
             (tunable.name.clone(), setting.map_or_else(|| Value::from(()), setting_value))
         });
         Value::from(entries.collect::<BTreeMap<_, _>>())
-    }
-
-    /// Renders every configuration file into the folder.
-    fn write_files(&self, folder: &Path, found: &Found, variables: &Variables) -> Result<()> {
-        for file in &self.files {
-            let name = format!("{}/{}", self.folder, file.template_name);
-            let source = Source { file: &name, text: &file.template };
-            let text = render(&file.template, &found.version, &found.build, variables)
-                .map_err(|problem| problem.at(source))?;
-            let path = folder.join(&file.name);
-            fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
-        }
-        Ok(())
     }
 }
 
@@ -435,36 +422,11 @@ fn back_value(back: &Target) -> Value {
     ]))
 }
 
-/// A noun of the model under the names that it has in files.
-fn value(noun: &(impl serde::Serialize + ?Sized)) -> Result<Value> {
-    value_of(serde_json::to_value(noun)?)
-        .ok_or_else(|| anyhow!("a template's variable holds a number that cannot be shown"))
-}
-
-fn value_of(json: serde_json::Value) -> Option<Value> {
-    use serde_json::Value as Json;
-    Some(match json {
-        Json::Null => Value::from(()),
-        Json::Bool(flag) => Value::from(flag),
-        Json::Number(number) => match number.as_i64() {
-            Some(integer) => Value::from(integer),
-            None => Value::from(number.as_f64()?),
-        },
-        Json::String(text) => Value::from(text),
-        Json::Array(list) => {
-            list.into_iter().map(value_of).collect::<Option<Vec<_>>>()?.into_iter().collect()
-        }
-        Json::Object(map) => {
-            let entries = map.into_iter().map(|(key, value)| Some((key, value_of(value)?)));
-            Value::from(entries.collect::<Option<BTreeMap<_, _>>>()?)
-        }
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Servers;
+    use crate::template::render;
 
     fn rendered(server: &str, version: &str, variants: &[Variant], privileges: Privileges) -> String {
         rendered_with(server, version, variants, privileges, &Settings::new(), None)

@@ -14,6 +14,9 @@ pub(crate) struct Narrow {
     /// Use this server instead of the study's (repeat for several)
     #[arg(long, value_name = "NAME")]
     pub(crate) server: Vec<String>,
+    /// Use this client instead of the study's: `h123`, or another's program that `h123 servers` lists (repeat for several)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) client: Vec<String>,
     /// Only this variant (repeat for several)
     #[arg(long, value_name = "NAME")]
     pub(crate) variant: Vec<String>,
@@ -42,6 +45,7 @@ impl Narrow {
     pub(crate) fn as_options(&self) -> String {
         let lists = [
             ("server", &self.server),
+            ("client", &self.client),
             ("variant", &self.variant),
             ("network", &self.network),
             ("workload", &self.workload),
@@ -62,6 +66,7 @@ impl Narrow {
         Overrides {
             variants: list(&self.variant),
             servers: list(&self.server),
+            clients: list(&self.client),
             networks: list(&self.network),
             workloads: list(&self.workload),
             topology: self.topology.clone(),

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use analysis::summary::CellStatus;
 use anyhow::{Context, Result};
 use clap::Args;
-use drive::{Adapter, Authority, Servers};
+use drive::{Adapter, Authority, Client, Clients, Servers};
 use lab::{Access, Missing};
 use model::plan::DIRECT;
 use model::{Backend, Plan};
@@ -48,7 +48,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     out: Option<PathBuf>,
     /// Continue an interrupted study: its result folder
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["study", "server", "variant", "network", "topology", "workload", "backend", "runs", "seed"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["study", "server", "client", "variant", "network", "topology", "workload", "backend", "runs", "seed"])]
     resume: Option<PathBuf>,
     /// Keep what was on each run's link, as logs/run-N/links.pcapng, the keys that decrypt it, and qlog of the clients'
     /// QUIC connections
@@ -75,6 +75,7 @@ pub(crate) fn run(args: &RunArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
         }
     };
     let servers = find_servers(&plan)?;
+    let clients = find_clients(&plan)?;
     let mut folder = match (&args.resume, &args.out) {
         (Some(folder), _) => ResultFolder::open(folder)?,
         (None, Some(out)) => create(out, &plan)?,
@@ -99,6 +100,7 @@ pub(crate) fn run(args: &RunArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
         program: std::env::current_exe().context("this program's own path is not known")?,
         content,
         servers,
+        clients,
         pcap: args.pcap,
         stop,
     };
@@ -169,6 +171,11 @@ fn find_servers(plan: &Plan) -> Result<BTreeMap<String, Adapter>> {
     plan.adapters().into_iter().map(|name| Ok((name.to_owned(), Servers::find(name)?))).collect()
 }
 
+/// The descriptions of the plan's foreign clients.
+fn find_clients(plan: &Plan) -> Result<BTreeMap<String, Client>> {
+    plan.foreign_clients().into_iter().map(|name| Ok((name.to_owned(), Clients::find(name)?))).collect()
+}
+
 fn create(path: &Path, plan: &Plan) -> Result<ResultFolder> {
     if path.symlink_metadata().is_ok() {
         let shown = path.display();
@@ -220,6 +227,12 @@ fn environment(study: &Study<'_>, args: &RunArgs) -> Environment {
             .probe(&study.program)
             .map_or_else(|error| format!("not found: {error:#}"), |found| found.version);
         environment.notes.insert(format!("server {name}"), version);
+    }
+    for (name, client) in &study.clients {
+        let version = client
+            .probe(&study.program)
+            .map_or_else(|error| format!("not found: {error:#}"), |found| found.version);
+        environment.notes.insert(format!("client {name}"), version);
     }
     environment.notes.insert("CPUs".to_owned(), study.cores.describe());
     environment

@@ -1,0 +1,177 @@
+//! A client's command line and files, from its templates.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use minijinja::value::Value;
+use model::HttpVersion;
+use model::assignment::{Assignment, Trust, Workload};
+use model::units::NANOS_PER_S;
+use workload::formats::clients::Asked;
+
+use super::description::{Client, FoundClient, milliseconds};
+use crate::description::write_files;
+use crate::servers::installed;
+use crate::template::{Variables, fill, value};
+
+/// The word of a command in whose place the arguments of the variant come.
+pub(crate) const ARGUMENTS: &str = "{{arguments}}";
+/// Whom to trust, in the client's folder.
+const AUTHORITY_FILE: &str = "authority.pem";
+
+/// A closed loop over one path, as a foreign client does it.
+pub(crate) struct Loop<'a> {
+    pub(crate) path: &'a str,
+    pub(crate) connections: u32,
+    pub(crate) streams: u32,
+    pub(crate) requests: Option<u64>,
+    pub(crate) duration_ns: Option<u64>,
+    pub(crate) warmup_ns: u64,
+}
+
+impl<'a> Loop<'a> {
+    /// The loop of an assignment that a client did not refuse.
+    ///
+    /// # Errors
+    /// It is none, or over several paths.
+    pub(crate) fn of(assignment: &'a Assignment) -> Result<Loop<'a>> {
+        let Workload::Closed { paths, connections, streams, requests, duration_ns, warmup_ns } =
+            &assignment.workload
+        else {
+            anyhow::bail!("found a workload that is no closed loop, expected one");
+        };
+        let [path] = paths.as_slice() else {
+            anyhow::bail!("found {} paths, expected one", paths.len());
+        };
+        let is_http1 = assignment.target.variant.http() == HttpVersion::Http11;
+        Ok(Loop {
+            path,
+            connections: *connections,
+            streams: if is_http1 { 1 } else { *streams },
+            requests: *requests,
+            duration_ns: *duration_ns,
+            warmup_ns: *warmup_ns,
+        })
+    }
+}
+
+impl Loop<'_> {
+    /// What its output has to be read with.
+    pub(crate) fn for_reading(&self) -> Asked {
+        let connections = u64::from(self.connections);
+        let in_flight = connections.saturating_mul(self.streams.into());
+        Asked { connections, cut_off: if self.duration_ns.is_some() { in_flight } else { 0 } }
+    }
+}
+
+/// Where a client works.
+pub(crate) struct Place<'a> {
+    /// Its own folder, which exists; an absolute path.
+    pub(crate) folder: &'a Path,
+    /// What `{{self}}` means.
+    pub(crate) tool: &'a Path,
+    /// Whether the server's name is known there.
+    pub(crate) has_names: bool,
+}
+
+impl Client {
+    /// Writes the files and makes the command.
+    ///
+    /// # Errors
+    /// A template cannot be filled in, or a file cannot be written.
+    pub(crate) fn command(
+        &self,
+        found: &FoundClient,
+        assignment: &Assignment,
+        asked: &Loop<'_>,
+        place: &Place<'_>,
+    ) -> Result<Vec<String>> {
+        let variables = self.variables(found, assignment, asked, place)?;
+        write_files(&self.files, &self.folder, place.folder, &found.version, &found.build, &variables)?;
+        let arguments = self.variant(assignment.target.variant).map_or(&[][..], |entry| &entry.arguments);
+        let words: Vec<String> = self
+            .command
+            .iter()
+            .flat_map(|word| if word == ARGUMENTS { arguments.to_vec() } else { vec![word.clone()] })
+            .collect();
+        let command = fill(&words, &self.file(), &found.version, &found.build, &variables)?;
+        ensure!(!command.is_empty(), "{}: found an empty command", self.file());
+        Ok(command)
+    }
+
+    fn variables(
+        &self,
+        found: &FoundClient,
+        assignment: &Assignment,
+        asked: &Loop<'_>,
+        place: &Place<'_>,
+    ) -> Result<Variables> {
+        let text = |path: &Path| Value::from(path.display().to_string());
+        let target = &assignment.target;
+        let (variant, port) = (target.variant, target.address.port());
+        let url = |host: &str| format!("{}://{host}:{port}{}", variant.scheme(), asked.path);
+        let reachable =
+            if place.has_names { url(&target.server_name) } else { url(&target.address.ip().to_string()) };
+        let seconds = |ns: u64| ns.div_ceil(NANOS_PER_S);
+        let duration_ns = asked.duration_ns.unwrap_or(0);
+        let pins = &assignment.pins;
+        let [stream, connection] = if variant.is_quic() {
+            [pins.http3.stream_window_bytes, pins.http3.connection_window_bytes]
+        } else {
+            [pins.http2.stream_window_bytes, pins.http2.connection_window_bytes]
+        };
+        let bits = BTreeMap::from([("stream", window_bits(stream)), ("connection", window_bits(connection))]);
+        let writes = self.writes.as_ref().map(|name| place.folder.join(name));
+        Ok(Variables::from([
+            ("self", text(place.tool)),
+            ("program", text(&found.program)),
+            ("root", Value::from(installed::root_of(&found.program))),
+            ("version", Value::from(found.version.as_str())),
+            ("folder", text(place.folder)),
+            ("writes", Value::from(writes.map_or_else(String::new, |path| path.display().to_string()))),
+            ("variant", Value::from(variant.name())),
+            ("url", Value::from(reachable)),
+            ("named_url", Value::from(url(&target.server_name))),
+            ("has_names", Value::from(place.has_names)),
+            ("server_name", Value::from(target.server_name.as_str())),
+            ("authority", Value::from(target.authority.as_str())),
+            ("address", Value::from(target.address.ip().to_string())),
+            ("port", Value::from(port)),
+            ("certificates", text(&authority(&target.trust, place.folder)?)),
+            ("connections", Value::from(asked.connections)),
+            ("streams", Value::from(asked.streams)),
+            ("requests", Value::from(asked.requests.unwrap_or(0))),
+            ("duration_s", Value::from(seconds(duration_ns))),
+            ("duration_ms", Value::from(milliseconds(duration_ns))),
+            ("warmup_ms", Value::from(milliseconds(asked.warmup_ns))),
+            ("window_bits", Value::from(bits)),
+            ("pins", value(pins)?),
+        ]))
+    }
+}
+
+/// The smallest power of two that is not below a window, as its exponent: h2load has no others.
+const fn window_bits(bytes: u32) -> u32 {
+    bytes.next_power_of_two().trailing_zeros()
+}
+
+/// Writes whom to trust into the client's folder.
+fn authority(trust: &Trust, folder: &Path) -> Result<std::path::PathBuf> {
+    let path = folder.join(AUTHORITY_FILE);
+    if let Trust::Authority(pem) = trust {
+        fs::write(&path, pem).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_are_powers_of_two() {
+        assert_eq!([65_535, 65_536, 6 << 20].map(window_bits), [16, 16, 23]);
+    }
+}

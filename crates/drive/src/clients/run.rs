@@ -1,0 +1,266 @@
+//! A foreign client from its start in a node to what it said.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow};
+use lab::{Exit, Node, Output, Process, Program};
+use model::assignment::Assignment;
+use model::sample::FailureKind;
+use model::{Outcome, Variant};
+use rustix::time::{ClockId, clock_gettime};
+use workload::formats::clients::Said;
+
+use super::command::{Loop, Place};
+use super::description::{Client, FoundClient};
+use super::report::{Measured, Speaker, report};
+use crate::client::{ClientOutcome, Limits, read_in_thread};
+use crate::log;
+use crate::servers::probe::Support;
+
+/// How often a running client is looked at.
+const POLL: Duration = Duration::from_millis(50);
+/// After it closed its output, a client ends within this time, or is killed.
+const END_LIMIT: Duration = Duration::from_secs(5);
+/// No tool's text says more; curl has the longest, 2 kB for each request.
+const MOST_TEXT_BYTES: u64 = 64 << 20;
+/// No tool's file is larger: rows of 10 million requests.
+const MOST_FILE_BYTES: u64 = 512 << 20;
+
+/// Where a foreign client runs, and as what.
+#[derive(Clone, Copy, Debug)]
+pub struct ForeignSpec<'a> {
+    /// The run's folder for this client: its files. Made here.
+    pub folder: &'a Path,
+    /// Where its own words go.
+    pub log: &'a Path,
+    /// This tool's own program: `{{self}}` in a description.
+    pub tool: &'a Path,
+    /// Whether the server's name is known in the node.
+    pub has_names: bool,
+    /// Ends it early.
+    pub stop: &'a AtomicBool,
+}
+
+impl FoundClient {
+    /// Whether this client speaks a variant here.
+    pub fn support(&self, variant: Variant) -> Support {
+        let known = self.variants.iter().find(|(known, _)| *known == variant);
+        known.map_or_else(
+            || Support::Unsupported(format!("the client's description has no variant `{variant}`")),
+            |(_, support)| support.clone(),
+        )
+    }
+}
+
+impl Client {
+    /// Runs the client in a node and reads what it says; kills it in any case before this returns.
+    ///
+    /// # Errors
+    /// The tool's own faults alone: a file cannot be written. Whatever the client does wrong is an outcome.
+    pub fn run(
+        &self,
+        node: &Node,
+        assignment: &Assignment,
+        limits: &Limits,
+        spec: &ForeignSpec<'_>,
+    ) -> Result<ClientOutcome> {
+        let ended = |outcome: Outcome| Ok(ClientOutcome { outcome, ..ClientOutcome::empty() });
+        let variant = assignment.target.variant;
+        if let Some(reason) = self.refuses(variant, &assignment.workload) {
+            return ended(Outcome::Unsupported(reason));
+        }
+        let found = match self.probe(spec.tool) {
+            Ok(found) => found,
+            Err(error) => return ended(Outcome::failed(FailureKind::Client, format!("{error:#}"))),
+        };
+        if let Support::Unsupported(reason) = found.support(variant) {
+            return ended(Outcome::Unsupported(reason));
+        }
+        let asked = Loop::of(assignment)?;
+        let made = fs::create_dir_all(spec.folder).and_then(|()| spec.folder.canonicalize());
+        let folder = made.with_context(|| format!("cannot make {}", spec.folder.display()))?;
+        let place = Place { folder: &folder, tool: spec.tool, has_names: spec.has_names };
+        let command = match self.command(&found, assignment, &asked, &place) {
+            Ok(command) => command,
+            Err(error) => return ended(Outcome::failed(FailureKind::Client, format!("{error:#}"))),
+        };
+        let writes = self.writes.as_ref().map(|name| folder.join(name));
+        let running = Running { client: self, limits, spec, writes: writes.as_deref() };
+        let (measured, said) = match running.to_the_end(node, &command, assignment)? {
+            Ok(ended) => ended,
+            Err(outcome) => return ended(outcome),
+        };
+        let said = match self.read(&said, writes.as_deref(), &asked, &running) {
+            Ok(said) => said,
+            Err(outcome) => return ended(outcome),
+        };
+        let (client, version, group) = (&self.name, &found.version, assignment.group);
+        let is_asked_for_ids = assignment.options.requests.request_ids;
+        let speaker = Speaker { client, version, group, is_quic: variant.is_quic(), is_asked_for_ids };
+        let (samples, report) = report(said, measured, &asked, &speaker);
+        Ok(ClientOutcome { outcome: Outcome::Ok, samples, connections: Vec::new(), report })
+    }
+
+    /// What the client said, from its text and its file; the file is removed, because its rows are stored with the run.
+    fn read(
+        &self,
+        ended: &Ended,
+        writes: Option<&Path>,
+        asked: &Loop<'_>,
+        running: &Running<'_>,
+    ) -> Result<Said, Outcome> {
+        let failed = |reason: String| Outcome::failed(FailureKind::Client, reason);
+        let words = || log::last_words(&[running.spec.log]);
+        let name = &self.name;
+        let file = writes.map(fs::read_to_string).and_then(Result::ok).unwrap_or_default();
+        let said = self.output.parse(&ended.text, &file, asked.for_reading()).map_err(|error| {
+            let (status, form) = (ended.exit.status, self.output.name());
+            failed(format!("what {name} said is no output of {form} ({status}): {error}{}", words()))
+        })?;
+        let is_silent = said.failures.is_empty() && said.rows.iter().all(|row| row.failure.is_none());
+        if !ended.exit.status.success() && is_silent {
+            return Err(failed(format!("{name} failed ({}){}", ended.exit.status, words())));
+        }
+        if let Some(path) = writes {
+            // Where it cannot be removed it is only larger than need be.
+            let _ = fs::remove_file(path);
+        }
+        Ok(said)
+    }
+}
+
+/// A client that is being run.
+struct Running<'a> {
+    client: &'a Client,
+    limits: &'a Limits,
+    spec: &'a ForeignSpec<'a>,
+    writes: Option<&'a Path>,
+}
+
+/// How a client ended by itself.
+struct Ended {
+    exit: Exit,
+    text: String,
+}
+
+impl Running<'_> {
+    /// Starts it and waits for its end; its standard output goes into the log behind its standard error.
+    fn to_the_end(
+        &self,
+        node: &Node,
+        command: &[String],
+        assignment: &Assignment,
+    ) -> Result<Result<(Measured, Ended), Outcome>> {
+        let (program, args) = command.split_first().context("found an empty command")?;
+        let log = self.spec.log;
+        let stderr = log::open(log).with_context(|| format!("cannot open {}", log.display()))?;
+        let mut program = Program::new(program).args(args).stdout(Output::Pipe).stderr(Output::File(stderr));
+        program.cpus.clone_from(&self.limits.cpus);
+        let run_start_ns = assignment.clock.run_start_ns;
+        let started_ns = now_ns().saturating_sub(run_start_ns);
+        let deadline = Instant::now() + self.limits.time;
+        let mut process = match node.spawn(program) {
+            Ok(process) => process,
+            Err(error) => {
+                let reason = format!("{} cannot be started: {:#}", self.client.name, anyhow!(error));
+                return Ok(Err(Outcome::failed(FailureKind::Client, reason)));
+            }
+        };
+        let stdout = process.take_stdout().context("the client has no standard output")?;
+        let portions = read_in_thread(stdout)?;
+        let mut text = Vec::new();
+        let heard = self.listen(&process, &portions, &mut text, deadline);
+        let text = String::from_utf8_lossy(&text).into_owned();
+        append(log, &text)?;
+        let run_queue_ns = match heard {
+            Ok(run_queue_ns) => run_queue_ns,
+            Err(outcome) => {
+                process.kill().map_err(|error| anyhow!(error))?;
+                return Ok(Err(outcome));
+            }
+        };
+        let Some(exit) = process.wait_timeout(END_LIMIT)? else {
+            process.kill()?;
+            let reason = format!("{} did not end after its last words and was killed", self.client.name);
+            return Ok(Err(Outcome::failed(FailureKind::Client, reason)));
+        };
+        if exit.status.code().is_none() {
+            let words = log::last_words(&[log]);
+            let reason = format!("{} crashed ({}){words}", self.client.name, exit.status);
+            return Ok(Err(Outcome::failed(FailureKind::Client, reason)));
+        }
+        let measured = Measured {
+            started_ns,
+            finished_ns: now_ns().saturating_sub(run_start_ns),
+            cpu_user_ns: exit.cpu_user_ns,
+            cpu_system_ns: exit.cpu_system_ns,
+            run_queue_ns,
+            max_resident_bytes: exit.max_resident_bytes,
+        };
+        Ok(Ok((measured, Ended { exit, text })))
+    }
+
+    /// Collects what it says until it closes its output; how long it had waited for a CPU when it was last seen.
+    fn listen(
+        &self,
+        process: &Process,
+        portions: &Receiver<Vec<u8>>,
+        text: &mut Vec<u8>,
+        deadline: Instant,
+    ) -> Result<u64, Outcome> {
+        let name = &self.client.name;
+        let mut run_queue_ns = 0;
+        let mut looked = Instant::now();
+        loop {
+            match portions.recv_timeout(POLL) {
+                Ok(portion) => text.extend_from_slice(&portion),
+                Err(RecvTimeoutError::Disconnected) => return Ok(run_queue_ns),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if text.len() as u64 > MOST_TEXT_BYTES.min(self.limits.bytes) {
+                let reason = format!("{name} said more than {} bytes and was killed", text.len());
+                return Err(Outcome::failed(FailureKind::Limit, reason));
+            }
+            if looked.elapsed() < POLL {
+                continue;
+            }
+            looked = Instant::now();
+            run_queue_ns = run_queue_ns.max(process.run_queue_ns());
+            if self.file_bytes() > MOST_FILE_BYTES.min(self.limits.bytes) {
+                let reason =
+                    format!("{name} wrote a file of more than {MOST_FILE_BYTES} bytes and was killed");
+                return Err(Outcome::failed(FailureKind::Limit, reason));
+            }
+            if looked >= deadline {
+                let limit = self.limits.time.as_millis();
+                let reason = format!("{name} was not done within {limit} ms and was killed");
+                return Err(Outcome::failed(FailureKind::Timeout, reason));
+            }
+            if self.spec.stop.load(Ordering::Relaxed) {
+                let reason = format!("interrupted: {name} was killed before it was done");
+                return Err(Outcome::failed(FailureKind::Client, reason));
+            }
+        }
+    }
+
+    fn file_bytes(&self) -> u64 {
+        let metadata = self.writes.and_then(|path| fs::metadata(path).ok());
+        metadata.map_or(0, |metadata| metadata.len())
+    }
+}
+
+fn append(log: &Path, text: &str) -> Result<()> {
+    let written = log::open(log).and_then(|mut file| file.write_all(text.as_bytes()));
+    written.with_context(|| format!("cannot write {}", PathBuf::from(log).display()))
+}
+
+fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    let part = |value: i64| u64::try_from(value).unwrap_or(0);
+    part(now.tv_sec) * 1_000_000_000 + part(now.tv_nsec)
+}
