@@ -282,6 +282,7 @@ fn cell_summary(plan: &Plan, cell: &Cell, random: &mut Random) -> CellSummary {
         runs_failed: 0,
         reasons: Vec::new(),
         metrics,
+        unsaid: std::collections::BTreeMap::new(),
         validity: ["emulator_late", "calibration", "version"].map(check).to_vec(),
     }
 }
