@@ -86,7 +86,6 @@ impl Bench {
                 status: sample.status,
                 body_bytes: Some(sample.response_body_bytes),
                 remote_port: Some(40_000),
-                connection_request: Some(sample.request + 1),
             });
             record.server_requests = rows.collect();
         }

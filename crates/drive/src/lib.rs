@@ -21,6 +21,7 @@ pub use clients::run::ForeignSpec;
 pub use content::write_content;
 pub use description::DescriptionError;
 pub use servers::Servers;
+pub use servers::access_log::{AccessLog, AccessLogFile};
 pub use servers::adapter::Adapter;
 pub use servers::installed;
 pub use servers::probe::{Found, Support};

@@ -1,5 +1,6 @@
 //! The servers that this tool can drive: folders `servers/NAME`, those of the current directory first.
 
+pub(crate) mod access_log;
 pub(crate) mod adapter;
 pub mod installed;
 mod leftover;

@@ -177,7 +177,8 @@ fn nginx_serves_a_page() {
     assert_eq!(stopped.died, None);
     assert_eq!(stopped.report.version, found.version);
     assert!(stopped.report.ready_after_ns > 0);
-    let lines = fs::read_to_string(log).unwrap();
+    let lines = fs::read_to_string(&log.path).unwrap();
+    assert_eq!(log.log.precision_ns(), Some(1_000_000));
     assert!(lines.lines().any(|line| line.contains("\"path\":\"/p/\",\"status\":200")), "{lines}");
     assert!(!run.join("server.key").exists(), "no key stays in a result");
 

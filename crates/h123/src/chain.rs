@@ -14,6 +14,7 @@ use model::sample::{FailureKind, Outcome};
 use model::{Cell, Settings, Variant};
 
 use crate::run::{SERVER_NAME, SERVER_THREADS, Study, tool_failed};
+use crate::server_time::AskedServer;
 
 /// Where configuration and logs of the server that clients ask are, in the run's folder of logs.
 const FRONT: &str = "server";
@@ -144,6 +145,25 @@ impl RunningChain<'_> {
     /// Where clients find a variant; `None` where it was not asked for.
     pub(crate) fn target(&self, variant: Variant) -> Option<Target> {
         self.servers.first()?.target(variant)
+    }
+
+    /// The servers as whoever wants their own times has to know them, from the clients on.
+    pub(crate) fn asked(&self, chain: &ServerChain) -> Vec<AskedServer> {
+        let front = (&chain.node, &chain.server, None);
+        let back = chain.back.as_ref().map(|back| (&back.node, &back.server, Some(back.variant)));
+        let links = [front].into_iter().chain(back).zip(&self.servers);
+        let asked = |(place, ((node, name, variant), server)): (u16, (_, &RunningServer<'_>))| {
+            let (node, name): (&String, &String) = (node, name);
+            AskedServer {
+                server: place,
+                node: node.clone(),
+                name: name.clone(),
+                log: server.access_log(),
+                ports: server.ports(),
+                variant,
+            }
+        };
+        (0..).zip(links).map(asked).collect()
     }
 
     /// What the servers cost counts from now on.

@@ -24,6 +24,7 @@ mod progress;
 mod protocol_options;
 mod result;
 mod run;
+mod server_time;
 mod target;
 mod terminal;
 mod tls_options;

@@ -17,7 +17,7 @@ use anyhow::{Context, Result};
 use drive::client::{ClientOutcome, Limits};
 use drive::{Adapter, Authority, Client};
 use lab::{Lab, LabError, LabSpec};
-use model::assignment::{ASSIGNMENT_VERSION, Assignment};
+use model::assignment::{ASSIGNMENT_VERSION, Assignment, ClockReference};
 use model::foreign::OWN_CLIENT;
 use model::options::Options;
 use model::plan::{ClientGroup, PlannedTopology};
@@ -29,6 +29,7 @@ use crate::chain::RunningChain;
 use crate::cores::Cores;
 use crate::known_answers::KnownAnswers;
 use crate::progress::Progress;
+use crate::server_time;
 
 /// Known-answer round trips before each run: few, because a run at 150 ms RTT has no more than 0.3 s to spare.
 const CALIBRATION_PROBES: u32 = 7;
@@ -135,16 +136,23 @@ impl Study<'_> {
             lab.begin_capture(&logs.join(CAPTURE)).map_err(|error| lab_failed(&error))?;
         }
         lab.begin_measuring().map_err(|error| lab_failed(&error))?;
+        let asked = if self.plan.server_time { server.asked(&cell.chains[0]) } else { Vec::new() };
+        server_time::begin(&lab, &asked);
+        let clock = load::Clock::begin();
         let outcome = cross.beside(|| {
             server.begin_measuring();
-            self.drive_groups(&lab, cell, &server, planned.seed, logs, record)
+            let clients = Clients { server: &server, clock: &clock, seed: planned.seed, logs };
+            self.drive_groups(&lab, cell, &clients, record)
         });
         record.links = lab.reports().map_err(|error| lab_failed(&error))?;
+        let seen = server_time::end(&lab, &asked).map_err(|error| lab_failed(&error))?;
         lab.end_capture().map_err(|error| lab_failed(&error))?;
         if record.samples.iter().any(|sample| !sample.outcome.is_ok()) {
             server.wait_for_end(DYING)?;
         }
-        server.stop(&mut record.servers).and(outcome)
+        let stopped = server.stop(&mut record.servers);
+        server_time::collect(&asked, seen, cell, clock.run_start_ns, record);
+        stopped.and(outcome)
     }
 
     /// The cell's clients one group after the other, and their rows into the record; the first failure is the outcome.
@@ -152,14 +160,12 @@ impl Study<'_> {
         &self,
         lab: &Lab,
         cell: &Cell,
-        server: &RunningChain<'_>,
-        seed: u64,
-        logs: &Path,
+        clients: &Clients<'_>,
         record: &mut RunRecord,
     ) -> Result<(), Outcome> {
         let mut outcome = Ok(());
         for group in &cell.clients {
-            let client = self.drive_clients(lab, cell, group, server, seed, logs)?;
+            let client = self.drive_clients(lab, cell, group, clients)?;
             record.samples.extend(client.samples);
             record.connections.extend(client.connections);
             record.clients.push(client.report);
@@ -206,10 +212,9 @@ impl Study<'_> {
         lab: &Lab,
         cell: &Cell,
         group: &ClientGroup,
-        server: &RunningChain<'_>,
-        seed: u64,
-        logs: &Path,
+        clients: &Clients<'_>,
     ) -> Result<ClientOutcome, Outcome> {
+        let Clients { server, clock, seed, logs } = *clients;
         let Some(target) = server.target(group.variant) else {
             let reason = format!("the server was not asked for {}", group.variant);
             return Err(Outcome::failed(FailureKind::Server, reason));
@@ -219,7 +224,7 @@ impl Study<'_> {
             version: ASSIGNMENT_VERSION,
             group: group.group,
             node: group.node.clone(),
-            clock: load::Clock::begin(),
+            clock: clock.clone(),
             target,
             workload: self.plan.workload_of(group).workload.clone(),
             pins: self.plan.pins_of(cell).clone(),
@@ -244,6 +249,15 @@ impl Study<'_> {
         )
         .map_err(|error| tool_failed(FailureKind::Client, &error))
     }
+}
+
+/// What the client groups of a run share.
+#[derive(Clone, Copy)]
+struct Clients<'a> {
+    server: &'a RunningChain<'a>,
+    clock: &'a ClockReference,
+    seed: u64,
+    logs: &'a Path,
 }
 
 fn empty_record(planned: &PlannedRun) -> RunRecord {

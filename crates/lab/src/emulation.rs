@@ -5,6 +5,7 @@ use model::{Backend, Network};
 use path::Seeds;
 
 use crate::capture::Tap;
+use crate::emulator::observer::{Observer, Seen};
 use crate::emulator::{self, Emulator};
 use crate::error::LabError;
 use crate::link::LinkEnd;
@@ -94,6 +95,25 @@ impl Emulation {
         match self {
             Emulation::UserSpace(emulator) => emulator.report(),
             Emulation::Netem(kernel) => kernel.report(),
+        }
+    }
+
+    /// From now on notes what passes the end of `node`, which is that of `side`; whether it can.
+    pub(crate) fn observe(&self, side: usize, node: &str, ports: &[u16]) -> bool {
+        match self {
+            Emulation::UserSpace(emulator) => {
+                emulator.observe(Observer::new(side, node, ports));
+                true
+            }
+            Emulation::Netem(_) => false,
+        }
+    }
+
+    /// What was noted; nothing is from now on.
+    pub(crate) fn end_observing(&self) -> Result<Vec<Seen>, LabError> {
+        match self {
+            Emulation::UserSpace(emulator) => emulator.end_observing(),
+            Emulation::Netem(_) => Ok(Vec::new()),
         }
     }
 

@@ -4,6 +4,7 @@ pub(crate) mod capture;
 mod clock;
 mod engine;
 mod histogram;
+pub(crate) mod observer;
 mod pcapng;
 mod port;
 pub(crate) mod priority;
@@ -18,6 +19,7 @@ use model::record::LinkReport;
 use capture::Tap;
 pub(crate) use clock::{monotonic_ns, nanoseconds};
 use engine::{Command, Engine};
+use observer::{Observer, Seen};
 use path::Seeds;
 use port::Port;
 
@@ -122,6 +124,18 @@ impl Emulator {
     /// From now on tells a capture of every frame, or nobody.
     pub(crate) fn tap(&self, tap: Option<Tap>) {
         self.send(Command::Capture { tap });
+    }
+
+    /// From now on notes what passes one end of the link.
+    pub(crate) fn observe(&self, observer: Observer) {
+        self.send(Command::Observe { observer });
+    }
+
+    /// What was noted since [`Emulator::observe`]; nothing is noted from now on.
+    pub(crate) fn end_observing(&self) -> Result<Vec<Seen>, LabError> {
+        let (answer, receiver) = mpsc::sync_channel(1);
+        self.send(Command::EndObserving { answer });
+        receiver.recv().map_err(|_| LabError::ThreadEnded { thread: THREAD.to_owned() })
     }
 
     fn send(&self, command: Command) {

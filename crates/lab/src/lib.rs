@@ -41,6 +41,7 @@ use path::{Seeds, Way};
 pub use capability::{Access, Capability, Missing, enter, probe, several_users};
 use emulation::Emulation;
 use emulator::capture;
+pub use emulator::observer::{Seen, SeenSegment};
 pub use error::LabError;
 use handover::Handovers;
 pub use mounts::OwnFile;
@@ -281,6 +282,30 @@ impl Lab {
         let Some(writer) = writer else { return Ok(()) };
         self.links.iter().try_for_each(|link| link.emulator.tap(None))?;
         writer.finish()
+    }
+
+    /// Notes from now on when TCP payload over these ports reaches and leaves a node, at its ends of emulated links. Whether
+    /// it can: not where the node's links are wires, where the kernel emulates, and where nothing is emulated.
+    pub fn begin_observing(&self, node: &str, ports: &[u16]) -> bool {
+        let mut is_seen = false;
+        for link in &self.links {
+            for (side, _) in link.ends.iter().enumerate().filter(|(_, end)| *end == node) {
+                is_seen |= link.emulator.observe(side, node, ports);
+            }
+        }
+        is_seen
+    }
+
+    /// What was noted since [`Lab::begin_observing`], for each link that is seen; nothing is noted from now on.
+    ///
+    /// # Errors
+    /// An emulator ended.
+    pub fn end_observing(&self) -> Result<Vec<Seen>, LabError> {
+        let mut all = Vec::new();
+        for link in &self.links {
+            all.extend(link.emulator.end_observing()?);
+        }
+        Ok(all)
     }
 
     /// What each link did since [`Lab::begin_measuring`]; empty where nothing is emulated.

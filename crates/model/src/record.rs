@@ -91,8 +91,6 @@ pub struct ServerRequest {
     pub body_bytes: Option<u64>,
     /// The client's port as the server saw it.
     pub remote_port: Option<u16>,
-    /// The request's number on its connection, counted from 1.
-    pub connection_request: Option<u64>,
 }
 
 /// What a server's time was measured with.

@@ -30,6 +30,7 @@ struct Row {
     bytes: u64,
     complete: bool,
     request_us: u64,
+    remote_port: u16,
     request_id: Option<String>,
 }
 
@@ -53,7 +54,7 @@ pub(crate) struct Writer {
 pub(crate) struct Entry {
     log: Arc<AccessLog>,
     started: Instant,
-    variant: Variant,
+    peer: Peer,
     method: http::Method,
     path: String,
     request_id: Option<String>,
@@ -61,6 +62,14 @@ pub(crate) struct Entry {
     expected_bytes: u64,
     sent_bytes: AtomicU64,
     abandoned: AtomicBool,
+}
+
+/// Who asks, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Peer {
+    pub(crate) variant: Variant,
+    /// The client's port when it connected.
+    pub(crate) port: u16,
 }
 
 impl AccessLog {
@@ -144,8 +153,8 @@ impl Row {
         serde_json::to_writer(&mut *out, &self.path)?;
         write!(
             out,
-            ",\"status\":{},\"bytes\":{},\"complete\":{},\"request_us\":{}",
-            self.status, self.bytes, self.complete, self.request_us
+            ",\"status\":{},\"bytes\":{},\"complete\":{},\"request_us\":{},\"remote_port\":{}",
+            self.status, self.bytes, self.complete, self.request_us, self.remote_port
         )?;
         if let Some(id) = &self.request_id {
             out.write_all(b",\"request_id\":")?;
@@ -160,7 +169,7 @@ impl Entry {
     pub(crate) fn new<B>(
         log: &Arc<AccessLog>,
         started: Instant,
-        variant: Variant,
+        peer: Peer,
         request: &http::Request<B>,
     ) -> Self {
         let target =
@@ -169,7 +178,7 @@ impl Entry {
         Entry {
             log: Arc::clone(log),
             started,
-            variant,
+            peer,
             method: request.method().clone(),
             path: cut(target.as_bytes()),
             request_id: id.map(|value| cut(value.as_bytes())),
@@ -204,7 +213,8 @@ impl Drop for Entry {
         let time = self.log.began_unix + since_began;
         self.log.push(Row {
             time_unix_ns: u64::try_from(time.as_nanos()).unwrap_or(u64::MAX),
-            variant: self.variant,
+            variant: self.peer.variant,
+            remote_port: self.peer.port,
             method: std::mem::take(&mut self.method),
             path: std::mem::take(&mut self.path),
             status: self.status,

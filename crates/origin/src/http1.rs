@@ -33,13 +33,13 @@ where
 {
     let server = Arc::clone(&link.server);
     let serving = Arc::clone(&watch);
-    let variant = link.variant;
+    let peer = link.peer();
     let service = service_fn(move |request: Request<Incoming>| {
         let server = Arc::clone(&server);
         let watch = Arc::clone(&serving);
         async move {
             let started = watch.begin_request();
-            let entry = server.log.as_ref().map(|log| Entry::new(log, started, variant, &request));
+            let entry = server.log.as_ref().map(|log| Entry::new(log, started, peer, &request));
             let response = respond(&server, request, entry).await;
             watch.end_request();
             Ok::<_, Infallible>(response)

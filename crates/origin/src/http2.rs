@@ -76,7 +76,7 @@ struct Exchange {
 
 fn handle(link: &Link, request: Request<RecvStream>, respond: SendResponse<Chunk>, started: Instant) {
     link.server.count_request();
-    let entry = link.server.log.as_ref().map(|log| Entry::new(log, started, link.variant, &request));
+    let entry = link.server.log.as_ref().map(|log| Entry::new(log, started, link.peer(), &request));
     let exchange = Exchange { server: Arc::clone(&link.server), respond, entry };
     match link.server.catalogue.plan(&request) {
         Plan::Now(answer) => exchange.answer(answer),

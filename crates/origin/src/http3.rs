@@ -10,7 +10,7 @@ use bytes::Buf;
 use h3::server::{RequestResolver, RequestStream};
 use http::StatusCode;
 
-use crate::access_log::Entry;
+use crate::access_log::{Entry, Peer};
 use crate::answer::Answer;
 use crate::body::Chunk;
 use crate::catalogue::{Catalogue, Plan};
@@ -57,7 +57,9 @@ pub(crate) async fn connection(incoming: quinn::Incoming, link: Link) -> anyhow:
             }
         };
         match accepted {
-            Ok(Some(resolver)) => start(exchange(Arc::clone(&link.server), resolver, Instant::now())).await,
+            Ok(Some(resolver)) => {
+                start(exchange(Arc::clone(&link.server), link.peer(), resolver, Instant::now())).await
+            }
             Ok(None) => {
                 // The answers are in QUIC's hands; closing now would discard what is not acknowledged.
                 let _ = tokio::time::timeout(LINGER, quic.closed()).await;
@@ -78,12 +80,12 @@ async fn start(task: impl Future<Output = ()> + Send + 'static) {
     }
 }
 
-async fn exchange(server: Arc<Server>, resolver: Resolver, started: Instant) {
+async fn exchange(server: Arc<Server>, peer: Peer, resolver: Resolver, started: Instant) {
     // Errors of one request end that request alone; h3 has reset its stream or closed the connection.
     let resolved = tokio::time::timeout(server.head_timeout, resolver.resolve_request()).await;
     let Ok(Ok((request, mut stream))) = resolved else { return };
     server.count_request();
-    let entry = server.log.as_ref().map(|log| Entry::new(log, started, model::Variant::H3, &request));
+    let entry = server.log.as_ref().map(|log| Entry::new(log, started, peer, &request));
     let answer = match server.catalogue.plan(&request) {
         Plan::Now(answer) => answer,
         Plan::After(wait, answer) => {

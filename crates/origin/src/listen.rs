@@ -92,8 +92,8 @@ async fn accept_tcp(listener: &TcpListener, tls: Option<&TlsAcceptor>, link: &Li
             () = &mut closing => return,
         };
         match accepted {
-            Ok((stream, _)) => {
-                if let Some(link) = link.connect() {
+            Ok((stream, peer)) => {
+                if let Some(link) = link.connect(peer.port()) {
                     tokio::spawn(serve_tcp(stream, tls.cloned(), link));
                 }
             }
@@ -117,7 +117,7 @@ async fn accept_quic(endpoint: &quinn::Endpoint, link: &Link) {
             () = &mut closing => break,
         };
         let Some(incoming) = incoming else { return };
-        match link.connect() {
+        match link.connect(incoming.remote_address().port()) {
             Some(link) => {
                 tokio::spawn(async move {
                     let ended = http3::connection(incoming, link.clone()).await;

@@ -10,7 +10,7 @@ use model::{Shortfall, Variant};
 use tokio::sync::{mpsc, watch};
 
 use crate::Config;
-use crate::access_log::AccessLog;
+use crate::access_log::{AccessLog, Peer};
 use crate::catalogue::Catalogue;
 use crate::listen::Listener;
 
@@ -70,6 +70,8 @@ pub(crate) struct Context {
 pub(crate) struct Link {
     pub(crate) server: Arc<Context>,
     pub(crate) variant: Variant,
+    /// The client's port when it connected; 0 of a listener.
+    peer_port: u16,
     closing: watch::Receiver<bool>,
     /// Held by everything that the origin waits for.
     _alive: mpsc::Sender<()>,
@@ -153,6 +155,7 @@ async fn run(
         let link = Link {
             server: Arc::clone(server),
             variant: *variant,
+            peer_port: 0,
             closing: closing.clone(),
             _alive: alive.clone(),
             _slot: None,
@@ -215,8 +218,8 @@ impl Context {
 }
 
 impl Link {
-    /// A tie for a new connection; `None` when too many are open.
-    pub(crate) fn connect(&self) -> Option<Link> {
+    /// A tie for a new connection from this port; `None` when too many are open.
+    pub(crate) fn connect(&self, peer_port: u16) -> Option<Link> {
         let open = self.server.open_connections.fetch_add(1, Ordering::Relaxed);
         let slot = Slot(Arc::clone(&self.server));
         if open >= self.server.most_connections {
@@ -224,7 +227,12 @@ impl Link {
             return None;
         }
         self.server.connections.fetch_add(1, Ordering::Relaxed);
-        Some(Link { _slot: Some(Arc::new(slot)), ..self.clone() })
+        Some(Link { _slot: Some(Arc::new(slot)), peer_port, ..self.clone() })
+    }
+
+    /// Who asks over this connection.
+    pub(crate) fn peer(&self) -> Peer {
+        Peer { variant: self.variant, port: self.peer_port }
     }
 
     /// The connection has ended.

@@ -70,6 +70,9 @@ pub fn trace(data: &[u8]) {
 pub fn frame(data: &[u8]) {
     let mut frame = Frame(data.to_vec());
     let flow = frame.flow(1);
+    if let Some(segment) = crate::tcp::segment(data) {
+        assert!(usize::from(segment.payload_bytes) + 54 <= data.len(), "no more payload than frame");
+    }
     let is_marked = frame.mark_congestion();
     assert_eq!(frame.0.len(), data.len(), "a mark changes no length");
     assert!(is_marked || frame.0 == data, "what is not marked stays as it is");

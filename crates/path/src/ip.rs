@@ -1,8 +1,8 @@
 //! What a router reads and writes in a frame: the flow that it belongs to, and the mark of congestion.
 
-const ETHERNET_HEADER_BYTES: usize = 14;
-const ETHERTYPE_IPV4: u16 = 0x0800;
-const ETHERTYPE_IPV6: u16 = 0x86dd;
+pub(crate) const ETHERNET_HEADER_BYTES: usize = 14;
+pub(crate) const ETHERTYPE_IPV4: u16 = 0x0800;
+pub(crate) const ETHERTYPE_IPV6: u16 = 0x86dd;
 /// Protocols whose header begins with two ports: TCP, UDP, DCCP, SCTP, UDP-Lite.
 const WITH_PORTS: &[u8] = &[6, 17, 33, 132, 136];
 
@@ -63,7 +63,7 @@ pub fn flow(frame: &[u8], salt: u64) -> u64 {
     }
 }
 
-fn ethertype(frame: &[u8]) -> Option<u16> {
+pub(crate) fn ethertype(frame: &[u8]) -> Option<u16> {
     Some(u16::from_be_bytes([*frame.get(12)?, *frame.get(13)?]))
 }
 

@@ -27,6 +27,7 @@ pub mod sim;
 #[cfg(test)]
 mod statistics;
 mod stream;
+pub mod tcp;
 mod timeline;
 mod varying;
 mod wave;

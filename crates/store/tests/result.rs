@@ -144,7 +144,7 @@ prop_compose! {
     fn server_request()(
         (server, group, request) in (any::<u16>(), any::<u16>(), number()),
         (request_time_ns, precision_ns, is_log) in (number(), number(), any::<bool>()),
-        maybe in prop::array::uniform7(option::of(number())),
+        maybe in prop::array::uniform6(option::of(number())),
         status in option::of(any::<u16>()),
         remote_port in option::of(any::<u16>()),
     ) -> ServerRequest {
@@ -159,7 +159,6 @@ prop_compose! {
             status,
             body_bytes: maybe[5],
             remote_port,
-            connection_request: maybe[6],
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Plain functions that give any bytes to a parser of what users write: what `cargo fuzz` runs, and a smoke test on
 //! stable Rust. None may panic, and what is refused is refused in one line that is not long.
 
+use crate::formats::access_log::{LineForm, LogFormat, LogReader, TimeField, TimeUnit};
 use crate::formats::clients::{Asked, Format};
+use crate::formats::line_pattern::LinePattern;
 use crate::formats::{timing_script, url_list};
 use crate::urls::Pattern;
 
@@ -14,6 +16,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("timing_script", timing_script),
     ("url_pattern", url_pattern),
     ("client_output", client_output),
+    ("access_log", access_log),
 ];
 
 /// A list of URLs.
@@ -72,6 +75,40 @@ pub fn client_output(data: &[u8]) {
     }
 }
 
+/// An access log: its first line is the form of the others, which are read in that form and as JSON.
+pub fn access_log(data: &[u8]) {
+    let (form, log) = data.split_at(data.iter().position(|byte| *byte == b'\n').unwrap_or(data.len()));
+    let field = |unit| TimeField { field: "time".to_owned(), unit };
+    let mut format = LogFormat {
+        form: LineForm::Json,
+        request_id: "id".to_owned(),
+        request_time: field(TimeUnit::Seconds),
+        precision_ns: 1,
+        time: Some(field(TimeUnit::Milliseconds)),
+        status: Some("a.0.b".to_owned()),
+        body_bytes: None,
+        remote_port: Some("port".to_owned()),
+    };
+    read_log(&format, log);
+    match LinePattern::parse(&String::from_utf8_lossy(form)) {
+        Ok(pattern) => {
+            format.form = LineForm::Pattern(pattern);
+            read_log(&format, log);
+        }
+        Err(error) => assert_one_line(&error.to_string()),
+    }
+}
+
+fn read_log(format: &LogFormat, log: &[u8]) {
+    const MOST_LINES: usize = 8;
+    let mut reader = LogReader::new(format, MOST_LINES);
+    log.split(|byte| *byte == b'\n').for_each(|line| reader.handle_line(line));
+    let read = reader.finish();
+    assert!(read.lines.len() <= MOST_LINES);
+    assert_eq!(read.first_fault.is_some(), read.unread > 0);
+    read.first_fault.iter().for_each(|fault| assert_one_line(fault));
+}
+
 fn assert_one_line(error: &str) {
     assert!(!error.contains('\n') && error.chars().count() < 300, "{error}");
 }
@@ -86,6 +123,7 @@ mod tests {
         b"# comment\nhttps://a.test/\n/b GET\n/c POST name=value\n/d PUT <file\n/e POST @file\n",
         b"0\thttps://a.test/\n# later\n\n12.5\t/b?c\r\n12.5\t/d\n",
         b"/a/{random:1-7000}/{random:0-18446744073709551615}.ts",
+        b"[{_}] {port} {id} {time}us {{}}\n[x] 1 0-7 12us {}\n{\"id\":\"0-7\",\"time\":0.5,\"a\":[{\"b\":200}]}\n",
         b"\xef\xbb\xbf/\xc3\xa4 \xe2\x80\xa8\n1e3\t/\n",
         concat!(
             include_str!("formats/clients/recorded/h2load-h2.txt"),

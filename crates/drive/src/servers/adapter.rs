@@ -8,6 +8,7 @@ use model::{InputError, Pins, ServerFacts, Tunable, Variant};
 use rustix::process::Signal;
 
 use super::ADAPTER_FILE;
+use super::access_log::AccessLog;
 use crate::description::{ConfigFile, Files};
 
 /// A server that can be probed and started, as described by its folder.
@@ -37,6 +38,8 @@ pub struct Adapter {
     /// What it asks a server behind it; `None` where it is no proxy.
     pub(crate) back: Option<Back>,
     pub(crate) start: Start,
+    /// Its access log, where it writes one.
+    pub access_log: Option<AccessLog>,
     /// The folder, for errors.
     pub(crate) folder: String,
 }
@@ -84,7 +87,6 @@ pub(crate) struct Start {
     pub(crate) ready_says: Option<String>,
     pub(crate) stop_signal: Signal,
     pub(crate) stop_within: Duration,
-    pub(crate) access_log: Option<String>,
 }
 
 impl Adapter {
@@ -139,7 +141,8 @@ mod written {
     use toml::Spanned;
 
     use super::AdapterVariant;
-    use crate::description::{Files, WrittenFile, config_file, plain_name, words};
+    use crate::description::{Files, WrittenFile, config_file, words};
+    use crate::servers::access_log::WrittenLog;
 
     /// The signals that servers end by.
     const SIGNALS: &[(&str, Signal)] =
@@ -157,6 +160,7 @@ mod written {
         refuses_root: bool,
         version: Version,
         start: Start,
+        access_log: Option<WrittenLog>,
         #[serde(default)]
         file: Vec<WrittenFile>,
         variant: Spanned<Vec<VariantEntry>>,
@@ -190,7 +194,6 @@ mod written {
         ready_says: Option<Spanned<String>>,
         stop_signal: Spanned<String>,
         stop_within: Spanned<String>,
-        access_log: Option<Spanned<String>>,
     }
 
     #[derive(Deserialize)]
@@ -243,6 +246,7 @@ mod written {
                     .map(|file| config_file(file, files, source))
                     .collect::<Result<_, _>>()?,
                 start: start(&self.start, source)?,
+                access_log: self.access_log.map(|log| log.resolve(source)).transpose()?,
                 folder: files.folder.clone(),
             })
         }
@@ -272,8 +276,6 @@ mod written {
             let found = signal.get_ref();
             source.error(signal.span(), format!("found `{found}`, expected one of TERM, QUIT, INT"))
         })?;
-        let access_log = written.access_log.as_ref();
-        access_log.map_or(Ok(()), |log| plain_name(log, source))?;
         let ready_says = written.ready_says.as_ref();
         ready_says.map_or(Ok(()), |text| {
             crate::template::check(text.get_ref())
@@ -285,7 +287,6 @@ mod written {
             ready_says: ready_says.map(|text| text.get_ref().clone()),
             stop_signal: *stop_signal,
             stop_within: duration(&written.stop_within)?,
-            access_log: access_log.map(|log| log.get_ref().clone()),
         })
     }
 

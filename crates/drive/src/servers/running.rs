@@ -15,6 +15,7 @@ use model::record::ServerReport;
 use model::sample::FailureKind;
 use model::{Outcome, Page, Pins, Setting, Settings, Variant};
 
+use super::access_log::AccessLogFile;
 use super::adapter::Adapter;
 use super::installed;
 use super::leftover::{kill_group, programs_of_group};
@@ -186,7 +187,7 @@ impl Adapter {
         let text = |path: &Path| Value::from(path.display().to_string());
         let content =
             if spec.content.exists() { spec.content.canonicalize()? } else { spec.content.to_owned() };
-        let access_log = self.start.access_log.as_deref().unwrap_or("access.log");
+        let access_log = self.access_log.as_ref().map_or("access.log", |log| log.file.as_str());
         let ports = ports.iter().map(|(variant, port)| (variant.name(), *port));
         Ok(Variables::from([
             ("self", text(spec.tool)),
@@ -252,14 +253,20 @@ impl RunningServer<'_> {
         })
     }
 
+    /// The ports that it listens on.
+    pub fn ports(&self) -> Vec<u16> {
+        self.ports.iter().map(|(_, port)| *port).collect()
+    }
+
     /// Whether it still runs.
     pub fn is_alive(&self) -> bool {
         matches!(self.process.wait_timeout(Duration::ZERO), Ok(None))
     }
 
     /// The access log, where the server writes one.
-    pub fn access_log(&self) -> Option<PathBuf> {
-        self.adapter.start.access_log.as_ref().map(|name| self.folder.join(name))
+    pub fn access_log(&self) -> Option<AccessLogFile> {
+        let log = self.adapter.access_log.clone()?;
+        Some(AccessLogFile { path: self.folder.join(&log.file), log })
     }
 
     /// Ends it, by its own signal first.

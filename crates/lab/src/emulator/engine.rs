@@ -12,6 +12,7 @@ use rustix::time::Timespec;
 use super::capture::{Tap, comment_on};
 use super::clock::{WallClock, monotonic_ns, thread_cpu_ns};
 use super::histogram::Histogram;
+use super::observer::{Observer, Seen};
 use super::port::{BATCH, Port};
 use super::spin::{Gathering, Lead, Spin};
 use crate::error::LabError;
@@ -33,6 +34,10 @@ pub(super) enum Command {
     Report { answer: mpsc::SyncSender<Result<LinkReport, LabError>> },
     /// From now on tell this of every frame, or nobody.
     Capture { tap: Option<Tap> },
+    /// From now on note what passes one end of the link.
+    Observe { observer: Observer },
+    /// Say what was noted, and note no more.
+    EndObserving { answer: mpsc::SyncSender<Vec<Seen>> },
     /// End.
     Stop,
 }
@@ -55,6 +60,7 @@ pub(super) struct Engine {
     is_realtime: bool,
     cpu_at_restart_ns: u64,
     tap: Option<Tap>,
+    observers: Vec<Observer>,
 }
 
 /// One direction: in at one port, out at the other.
@@ -94,6 +100,7 @@ impl Engine {
             is_realtime: super::priority::raise(),
             cpu_at_restart_ns: 0,
             tap: None,
+            observers: Vec::new(),
         }
     }
 
@@ -132,6 +139,11 @@ impl Engine {
                     let _: Result<_, _> = answer.send(self.report());
                 }
                 Ok(Command::Capture { tap }) => self.tap = tap,
+                Ok(Command::Observe { observer }) => self.observers.push(observer),
+                Ok(Command::EndObserving { answer }) => {
+                    let seen = self.observers.drain(..).map(Observer::into_seen).collect();
+                    let _: Result<_, _> = answer.send(seen);
+                }
                 Ok(Command::Stop) | Err(mpsc::TryRecvError::Disconnected) => return false,
                 Err(mpsc::TryRecvError::Empty) => return true,
             }
@@ -157,7 +169,8 @@ impl Engine {
 
     /// Takes what one side has sent; returns how many frames.
     fn receive(&mut self, side: usize) -> usize {
-        let Engine { lines, ports, wall_clock, spare, longest_frame_bytes, too_long, tap, .. } = self;
+        let Engine { lines, ports, wall_clock, spare, longest_frame_bytes, too_long, tap, observers, .. } =
+            self;
         let (line, port) = (&mut lines[side], &mut ports[side]);
         let mut received = 0;
         let now_ns = monotonic_ns();
@@ -198,6 +211,7 @@ impl Engine {
                 if let Some(tap) = tap {
                     tap.sent(side, arrival_ns, frame.bytes, comment);
                 }
+                observers.iter_mut().for_each(|observer| observer.sent(side, arrival_ns, frame.bytes));
             });
             if !was_readable {
                 line.emptied_ns = now_ns;
@@ -232,6 +246,10 @@ impl Engine {
                     tap.lost(side, &lost);
                     keep(&mut self.spare, lost.packet);
                 }
+            }
+            for observer in &mut self.observers {
+                let released = line.batch[..sent].iter();
+                released.for_each(|(_, frame)| observer.received(1 - side, now_ns, sent_ns, &frame.0));
             }
             for (_, frame) in line.batch.drain(..) {
                 keep(&mut self.spare, frame);

@@ -283,6 +283,7 @@ fn the_access_log_joins_by_request_id_and_times_the_delay() {
             assert_eq!(row(id)["complete"], true, "{variant} {id}: {}", row(id));
             assert_eq!(row(id)["variant"], variant.name());
             assert_eq!(row(id)["method"], "GET");
+            assert!(row(id)["remote_port"].as_u64().is_some_and(|port| port > 0), "{}", row(id));
         }
     }
     let anonymous = rows.iter().filter(|row| row.get("request_id").is_none());

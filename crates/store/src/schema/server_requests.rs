@@ -36,7 +36,6 @@ impl Row for Request {
             status: None,
             body_bytes: None,
             remote_port: None,
-            connection_request: None,
         };
         Of { run: 0, cell: 0, is }
     }
@@ -154,13 +153,6 @@ fn log_columns() -> Vec<Column<Request>> {
             "the client's port as the server saw it",
             |r: &Request| r.is.remote_port.into(),
             |r, v| v.to_maybe(&mut r.is.remote_port),
-        ),
-        maybe_integer(
-            "connection_request",
-            "1",
-            "the request's number on its connection, from 1",
-            |r: &Request| r.is.connection_request.into(),
-            |r, v| v.to_maybe(&mut r.is.connection_request),
         ),
     ]
 }

@@ -1,6 +1,8 @@
 //! Formats of files that other tools write: parsed from text, never read from disk here.
 
+pub mod access_log;
 pub mod clients;
+pub mod line_pattern;
 pub mod timing_script;
 pub mod url_list;
 

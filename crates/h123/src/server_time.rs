@@ -1,0 +1,213 @@
+//! What servers say of a run's requests: the lines of their logs, joined with the clients' rows by the request's name; and
+//! what the packets say at a server's link, where its log is coarse.
+
+mod packets;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use drive::AccessLogFile;
+use lab::{Lab, LabError, Seen};
+use model::plan::Cell;
+use model::record::{RunRecord, ServerRequest, TimeSource};
+use model::sample::{RequestName, Sample};
+use model::{HttpVersion, Variant};
+use workload::formats::access_log::{Log, LogLine};
+
+use packets::{AtServer, Exchange, RequestEnd, at_server};
+
+/// Where a log rounds to more than this, packets tell the time if they can.
+const COARSE_NS: u64 = 100_000;
+/// A server may log so many lines for each request, and so many beside.
+const LINES_PER_REQUEST: usize = 2;
+const LINES_BESIDE: usize = 1_000;
+
+/// A server of the run, from whose log its time is read.
+#[derive(Debug)]
+pub(crate) struct AskedServer {
+    /// Its place in the chain: 0 is the one that clients ask.
+    pub(crate) server: u16,
+    /// Its node.
+    pub(crate) node: String,
+    /// Its adapter's name.
+    pub(crate) name: String,
+    /// Its log, where it writes one.
+    pub(crate) log: Option<AccessLogFile>,
+    /// The ports that it listens on.
+    pub(crate) ports: Vec<u16>,
+    /// What it is asked in; `None` where that is what the cell's clients speak.
+    pub(crate) variant: Option<Variant>,
+}
+
+impl AskedServer {
+    /// Whether its log is so coarse that packets are wanted.
+    fn wants_packets(&self) -> bool {
+        let precision_ns = self.log.as_ref().and_then(|file| file.log.precision_ns());
+        precision_ns.is_some_and(|precision_ns| precision_ns > COARSE_NS)
+    }
+}
+
+/// Begins to watch the packets of those servers whose logs are coarse.
+pub(crate) fn begin(lab: &Lab, servers: &[AskedServer]) {
+    for server in servers.iter().filter(|server| server.wants_packets()) {
+        // Where its link cannot be seen, its log is all there is, and the rows say so.
+        let _ = lab.begin_observing(&server.node, &server.ports);
+    }
+}
+
+/// What the packets were, when the clients are done.
+///
+/// # Errors
+/// An emulator ended.
+pub(crate) fn end(lab: &Lab, servers: &[AskedServer]) -> Result<Vec<Seen>, LabError> {
+    if servers.iter().any(AskedServer::wants_packets) { lab.end_observing() } else { Ok(Vec::new()) }
+}
+
+/// Reads the logs of servers that have ended into the record; why one tells less than it should stands there too.
+/// `run_start_ns` is the reading of the monotonic clock at which the clock of the clients' rows is 0.
+pub(crate) fn collect(
+    servers: &[AskedServer],
+    seen: Vec<Seen>,
+    cell: &Cell,
+    run_start_ns: u64,
+    record: &mut RunRecord,
+) {
+    let mut seen: BTreeMap<String, Seen> = seen.into_iter().fold(BTreeMap::new(), merge);
+    for server in servers {
+        let most_lines = record.samples.len() * LINES_PER_REQUEST + LINES_BESIDE;
+        let read = server.log.as_ref().map_or(Ok(None), |file| file.read(most_lines));
+        let fault = match read {
+            Ok(Some(log)) => {
+                let precision_ns = server.log.as_ref().and_then(|file| file.log.precision_ns()).unwrap_or(0);
+                let mut rows: Vec<ServerRequest> =
+                    log.lines.iter().map(|line| row(server.server, line, precision_ns)).collect();
+                if let Some(seen) = seen.remove(&server.node).filter(|_| server.wants_packets()) {
+                    refine(&mut rows, seen, record, cell, server.variant, run_start_ns);
+                }
+                record.server_requests.append(&mut rows);
+                fault_of(&server.name, &log)
+            }
+            Ok(None) => Some(format!("servers/{}/server.toml does not describe its log", server.name)),
+            Err(error) => Some(format!("{error:#}")),
+        };
+        if let Some(report) = record.servers.get_mut(usize::from(server.server)) {
+            report.log_fault = fault;
+        }
+    }
+}
+
+/// All that was seen at one node, whatever the link.
+fn merge(mut all: BTreeMap<String, Seen>, seen: Seen) -> BTreeMap<String, Seen> {
+    let of_node =
+        all.entry(seen.node.clone()).or_insert_with(|| Seen { node: seen.node.clone(), ..Seen::default() });
+    of_node.segments.extend(seen.segments);
+    of_node.missed += seen.missed;
+    all
+}
+
+fn row(server: u16, line: &LogLine, precision_ns: u64) -> ServerRequest {
+    ServerRequest {
+        server,
+        group: line.name.group,
+        request: line.name.request,
+        request_time_ns: line.request_time_ns,
+        precision_ns,
+        source: TimeSource::Log,
+        log_time_ns: None,
+        arrived_ns: None,
+        first_sent_ns: None,
+        sent_ns: None,
+        logged_unix_ns: line.logged_unix_ns,
+        status: line.status,
+        body_bytes: line.body_bytes,
+        remote_port: line.remote_port,
+    }
+}
+
+/// Why a log tells less than it should.
+fn fault_of(name: &str, log: &Log) -> Option<String> {
+    if let Some(first) = &log.first_fault {
+        return Some(format!("{} lines of the log of {name} were not read; {first}", log.unread));
+    }
+    if log.beyond > 0 {
+        return Some(format!("the log of {name} has {} lines more than there can be", log.beyond));
+    }
+    let is_anonymous = log.lines.is_empty() && log.strangers > 0;
+    is_anonymous.then(|| format!("the log of {name} has {} lines, none with a request's id", log.strangers))
+}
+
+/// Puts the packets' times in the place of the log's, where they tell.
+fn refine(
+    rows: &mut [ServerRequest],
+    seen: Seen,
+    record: &RunRecord,
+    cell: &Cell,
+    variant: Option<Variant>,
+    run_start_ns: u64,
+) {
+    let mut samples: Vec<&Sample> = record.samples.iter().collect();
+    samples.sort_by_key(|sample| name_of(sample));
+    let find =
+        |name| samples.binary_search_by_key(&name, |sample| name_of(sample)).ok().map(|at| samples[at]);
+    let mut ports = BTreeMap::new();
+    let (mut exchanges, mut places) = (Vec::new(), Vec::new());
+    for (place, row) in rows.iter().enumerate() {
+        let name = RequestName { group: row.group, request: row.request };
+        let Some((sample, port)) = find(name).zip(row.remote_port) else { continue };
+        if row.server == 0 {
+            ports.insert((sample.group, sample.connection), port);
+        }
+        if let Some(exchange) = exchange(sample, port, variant.or(variant_of(cell, sample)), run_start_ns) {
+            exchanges.push(exchange);
+            places.push((place, name));
+        }
+    }
+    // Requests that the log does not name may have been under way beside those that it names.
+    let named: BTreeSet<RequestName> = places.iter().map(|(_, name)| *name).collect();
+    for sample in samples.iter().filter(|sample| !named.contains(&name_of(sample))) {
+        let port = ports.get(&(sample.group, sample.connection));
+        exchanges
+            .extend(port.and_then(|port| exchange(sample, *port, variant_of(cell, sample), run_start_ns)));
+    }
+    for ((place, _), at) in places.into_iter().zip(at_server(seen, &exchanges)) {
+        if let Some(at) = at {
+            tell(&mut rows[place], at, run_start_ns);
+        }
+    }
+}
+
+fn name_of(sample: &Sample) -> RequestName {
+    RequestName { group: sample.group, request: sample.request }
+}
+
+fn variant_of(cell: &Cell, sample: &Sample) -> Option<Variant> {
+    cell.clients.iter().find(|group| group.group == sample.group).map(|group| group.variant)
+}
+
+/// The request as packets show it; `None` where they cannot.
+fn exchange(sample: &Sample, port: u16, variant: Option<Variant>, run_start_ns: u64) -> Option<Exchange> {
+    let variant = variant?;
+    let end = match variant.http() {
+        HttpVersion::Http11 => RequestEnd::LastArrival,
+        HttpVersion::Http2 if sample.request_body_bytes == 0 => RequestEnd::BeforeResponse,
+        _ => return None,
+    };
+    Some(Exchange {
+        port,
+        from_ns: run_start_ns.checked_add(sample.sent_ns?)?,
+        until_ns: run_start_ns.checked_add(sample.done_ns?)?,
+        end,
+        is_tls: variant.is_encrypted(),
+    })
+}
+
+/// What packets add to a row.
+fn tell(row: &mut ServerRequest, at: AtServer, run_start_ns: u64) {
+    let since_start = |at_ns: u64| at_ns.checked_sub(run_start_ns);
+    row.log_time_ns = Some(row.request_time_ns);
+    row.request_time_ns = at.sent_ns.saturating_sub(at.arrived_ns);
+    row.precision_ns = at.uncertain_ns.into();
+    row.source = TimeSource::Packets;
+    row.arrived_ns = since_start(at.arrived_ns);
+    row.first_sent_ns = at.first_sent_ns.and_then(since_start);
+    row.sent_ns = since_start(at.sent_ns);
+}

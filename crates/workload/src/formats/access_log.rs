@@ -1,0 +1,430 @@
+//! Access logs of servers: one request a line, as a JSON object or in the form of a [`LinePattern`].
+//!
+//! A line counts where it names a request of ours (`GROUP-REQUEST`, see [`RequestName`]). What lines say of time is rounded;
+//! to what, the log's description has to know.
+
+use std::borrow::Cow;
+
+use model::sample::RequestName;
+use model::units::NANOS_PER_S;
+use serde_json::Value;
+
+use super::line_pattern::LinePattern;
+
+/// Longer lines are not read, in bytes.
+pub const LONGEST_LINE_BYTES: usize = 64 << 10;
+
+/// What a log's lines look like, and which of their fields say what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogFormat {
+    /// How fields stand in a line.
+    pub form: LineForm,
+    /// The field with the request's name.
+    pub request_id: String,
+    /// The field with the time that the request took.
+    pub request_time: TimeField,
+    /// What that time is really rounded to, in nanoseconds.
+    pub precision_ns: u64,
+    /// The field with the line's own time stamp, since 1970.
+    pub time: Option<TimeField>,
+    /// The field with the status code.
+    pub status: Option<String>,
+    /// The field with the body's length as it was sent.
+    pub body_bytes: Option<String>,
+    /// The field with the client's port, alone or behind its address and a colon.
+    pub remote_port: Option<String>,
+}
+
+/// How fields stand in a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LineForm {
+    /// A JSON object. A field is a key, or keys within keys with dots between them; a number counts a list from 0.
+    Json,
+    /// Text with fields in it.
+    Pattern(LinePattern),
+}
+
+/// A field that is a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimeField {
+    /// Its name.
+    pub field: String,
+    /// What its number counts.
+    pub unit: TimeUnit,
+}
+
+/// What the numbers of a log count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeUnit {
+    /// Seconds.
+    Seconds,
+    /// Milliseconds.
+    Milliseconds,
+    /// Microseconds.
+    Microseconds,
+    /// Nanoseconds.
+    Nanoseconds,
+}
+
+/// A line that names a request of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogLine {
+    /// Which request.
+    pub name: RequestName,
+    /// How long it took, as the line says.
+    pub request_time_ns: u64,
+    /// The line's time stamp, Unix time.
+    pub logged_unix_ns: Option<u64>,
+    /// The status code.
+    pub status: Option<u16>,
+    /// The body's length as it was sent.
+    pub body_bytes: Option<u64>,
+    /// The client's port.
+    pub remote_port: Option<u16>,
+}
+
+/// Why a line is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LineError {
+    /// It has no fields.
+    #[error("found `{found}`, expected {expected}")]
+    Form {
+        /// The line's beginning.
+        found: String,
+        /// What it is not.
+        expected: &'static str,
+    },
+    /// A field is missing, or is not what it has to be.
+    #[error("found {found} for `{field}`, expected {expected}")]
+    Field {
+        /// The field.
+        field: String,
+        /// What it is.
+        found: String,
+        /// What it is not.
+        expected: &'static str,
+    },
+}
+
+impl TimeUnit {
+    /// The unit of a name.
+    ///
+    /// # Errors
+    /// There is no such unit.
+    pub fn parse(name: &str) -> Result<TimeUnit, String> {
+        match name {
+            "s" => Ok(TimeUnit::Seconds),
+            "ms" => Ok(TimeUnit::Milliseconds),
+            "us" => Ok(TimeUnit::Microseconds),
+            "ns" => Ok(TimeUnit::Nanoseconds),
+            other => Err(format!("found `{}`, expected one of s, ms, us, ns", super::shown(other))),
+        }
+    }
+
+    const fn ns(self) -> u64 {
+        match self {
+            TimeUnit::Seconds => NANOS_PER_S,
+            TimeUnit::Milliseconds => 1_000_000,
+            TimeUnit::Microseconds => 1_000,
+            TimeUnit::Nanoseconds => 1,
+        }
+    }
+}
+
+impl LogFormat {
+    /// The first of its fields that its form does not have.
+    pub fn missing_field(&self) -> Option<&str> {
+        let LineForm::Pattern(pattern) = &self.form else { return None };
+        let texts = [&self.status, &self.body_bytes, &self.remote_port];
+        let needed = [&self.request_id, &self.request_time.field];
+        let times = self.time.iter().map(|time| &time.field);
+        let all = needed.into_iter().chain(texts.into_iter().flatten()).chain(times);
+        all.map(String::as_str).find(|field| !pattern.has(field))
+    }
+
+    /// Reads a line without its end; `None` where it names no request of ours.
+    ///
+    /// # Errors
+    /// It has another form, or names a request and says no time of it.
+    pub fn read(&self, line: &[u8]) -> Result<Option<LogLine>, LineError> {
+        let text = String::from_utf8_lossy(&line[..line.len().min(LONGEST_LINE_BYTES)]);
+        let fault = |expected| LineError::Form { found: super::shown(&text), expected };
+        if line.len() > LONGEST_LINE_BYTES {
+            return Err(fault("a line of at most 64 KiB"));
+        }
+        match &self.form {
+            LineForm::Json => {
+                let object: Value = serde_json::from_str(&text).map_err(|_| fault("a JSON object"))?;
+                if !object.is_object() {
+                    return Err(fault("a JSON object"));
+                }
+                self.line(&|field| text_at(&object, field))
+            }
+            LineForm::Pattern(pattern) => {
+                let found = pattern.fields(&text).ok_or_else(|| fault("a line in the described form"))?;
+                let value = |name: &str| {
+                    let field = found.iter().find(|(known, _)| *known == name);
+                    field.map(|(_, value)| Cow::Borrowed(*value))
+                };
+                self.line(&value)
+            }
+        }
+    }
+
+    fn line<'v>(&self, value: &dyn Fn(&str) -> Option<Cow<'v, str>>) -> Result<Option<LogLine>, LineError> {
+        let Some(name) = value(&self.request_id).and_then(|id| id.parse::<RequestName>().ok()) else {
+            return Ok(None);
+        };
+        let fault = |field: &str, expected| {
+            let found =
+                value(field).map_or("nothing".to_owned(), |found| format!("`{}`", super::shown(&found)));
+            LineError::Field { field: field.to_owned(), found, expected }
+        };
+        let time = |of: &TimeField| value(&of.field).and_then(|text| nanoseconds(&text, of.unit));
+        let expected_time = "a time that is not negative";
+        let request_time_ns =
+            time(&self.request_time).ok_or_else(|| fault(&self.request_time.field, expected_time))?;
+        // What is not there is often told by a dash.
+        let present = |field: &str| value(field).filter(|text| !text.is_empty() && text != "-");
+        let number = |field: &Option<String>| match field {
+            Some(field) => match present(field) {
+                Some(text) => text.parse().map(Some).map_err(|_| fault(field, "a whole number")),
+                None => Ok(None),
+            },
+            None => Ok(None),
+        };
+        let status = number(&self.status)?.map(u16::try_from).transpose();
+        let status =
+            status.map_err(|_| fault(self.status.as_deref().unwrap_or_default(), "a status code"))?;
+        Ok(Some(LogLine {
+            name,
+            request_time_ns,
+            logged_unix_ns: self.time.as_ref().and_then(time),
+            status,
+            body_bytes: number(&self.body_bytes)?,
+            remote_port: self.remote_port.as_deref().and_then(present).and_then(|text| port(&text)),
+        }))
+    }
+}
+
+/// A log being read line by line, within limits.
+#[derive(Debug)]
+pub struct LogReader<'f> {
+    format: &'f LogFormat,
+    most_lines: usize,
+    read: u64,
+    log: Log,
+}
+
+/// What was read of a log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Log {
+    /// The lines that name requests of ours, in the log's order.
+    pub lines: Vec<LogLine>,
+    /// Lines that name none.
+    pub strangers: u64,
+    /// Lines that could not be read.
+    pub unread: u64,
+    /// The first of these, and why.
+    pub first_fault: Option<String>,
+    /// Lines beyond the limit.
+    pub beyond: u64,
+}
+
+impl<'f> LogReader<'f> {
+    /// Nothing read yet; of the lines that count at most so many are kept.
+    pub fn new(format: &'f LogFormat, most_lines: usize) -> Self {
+        LogReader { format, most_lines, read: 0, log: Log::default() }
+    }
+
+    /// Takes the next line, without its end.
+    pub fn handle_line(&mut self, line: &[u8]) {
+        self.read += 1;
+        match self.format.read(line) {
+            Ok(Some(_)) if self.log.lines.len() >= self.most_lines => self.log.beyond += 1,
+            Ok(Some(line)) => self.log.lines.push(line),
+            Ok(None) => self.log.strangers += 1,
+            Err(error) => {
+                self.log.unread += 1;
+                let number = self.read;
+                self.log.first_fault.get_or_insert_with(|| format!("line {number}: {error}"));
+            }
+        }
+    }
+
+    /// What was read.
+    pub fn finish(self) -> Log {
+        self.log
+    }
+}
+
+/// The text of a value by its keys.
+fn text_at<'v>(object: &'v Value, field: &str) -> Option<Cow<'v, str>> {
+    let mut value = object;
+    for key in field.split('.') {
+        value = match value {
+            Value::Object(object) => object.get(key)?,
+            Value::Array(list) => list.get(key.parse::<usize>().ok()?)?,
+            _ => return None,
+        };
+    }
+    match value {
+        Value::String(text) => Some(Cow::Borrowed(text)),
+        Value::Number(number) => Some(Cow::Owned(number.to_string())),
+        _ => None,
+    }
+}
+
+/// A decimal number of units in whole nanoseconds.
+fn nanoseconds(text: &str, unit: TimeUnit) -> Option<u64> {
+    // What a unit's number cannot hold as an integer is none of any run.
+    const MOST_NS: f64 = 9.0e18;
+    if let Ok(whole) = text.parse::<u64>() {
+        return whole.checked_mul(unit.ns());
+    }
+    let number: f64 = text.parse().ok()?;
+    #[expect(clippy::cast_precision_loss, reason = "a power of ten is exact")]
+    let ns = (number * unit.ns() as f64).round();
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "inside the range")]
+    (0.0..MOST_NS).contains(&ns).then_some(ns as u64)
+}
+
+fn port(text: &str) -> Option<u16> {
+    text.rsplit(':').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn json() -> LogFormat {
+        LogFormat {
+            form: LineForm::Json,
+            request_id: "request.headers.X-Request-Id.0".to_owned(),
+            request_time: TimeField { field: "took".to_owned(), unit: TimeUnit::Seconds },
+            precision_ns: 1_000_000,
+            time: Some(TimeField { field: "ts".to_owned(), unit: TimeUnit::Milliseconds }),
+            status: Some("status".to_owned()),
+            body_bytes: Some("size".to_owned()),
+            remote_port: Some("request.remote".to_owned()),
+        }
+    }
+
+    const LINE: &str = r#"{"request":{"remote":"10.0.0.1:40001","headers":{"X-Request-Id":["2-17","x"]}},"ts":1700000000123,
+        "took":0.0125,"status":206,"size":"1000"}"#;
+
+    fn line() -> LogLine {
+        LogLine {
+            name: RequestName { group: 2, request: 17 },
+            request_time_ns: 12_500_000,
+            logged_unix_ns: Some(1_700_000_000_123_000_000),
+            status: Some(206),
+            body_bytes: Some(1_000),
+            remote_port: Some(40_001),
+        }
+    }
+
+    #[test]
+    fn a_json_line_is_read() {
+        assert_eq!(json().read(LINE.as_bytes()), Ok(Some(line())));
+        assert_eq!(json().read(LINE.replace("0.0125", "12.5e-3").as_bytes()), Ok(Some(line())));
+    }
+
+    #[test]
+    fn what_names_no_request_of_ours_is_no_fault() {
+        for id in ["", "-", "7f3a", "1-", "0-1-2"] {
+            assert_eq!(json().read(LINE.replace("2-17", id).as_bytes()), Ok(None), "{id}");
+        }
+        assert_eq!(json().read(b"{}"), Ok(None));
+        assert_eq!(json().read(br#"{"request":{"headers":[]}}"#), Ok(None));
+    }
+
+    #[test]
+    fn what_is_not_told_is_none() {
+        let less =
+            LINE.replace("\"1000\"", "\"-\"").replace("\"10.0.0.1:40001\"", "null").replace("206", "\"\"");
+        let expected = LogLine { status: None, body_bytes: None, remote_port: None, ..line() };
+        assert_eq!(json().read(less.as_bytes()), Ok(Some(expected)));
+    }
+
+    #[test]
+    fn a_line_in_a_pattern_is_read() {
+        let pattern = LinePattern::parse("{port} [{at}] {id} {status} {us}us").unwrap();
+        let mut format = LogFormat {
+            form: LineForm::Pattern(pattern),
+            request_id: "id".to_owned(),
+            request_time: TimeField { field: "us".to_owned(), unit: TimeUnit::Microseconds },
+            precision_ns: 1_000,
+            time: Some(TimeField { field: "at".to_owned(), unit: TimeUnit::Nanoseconds }),
+            status: Some("status".to_owned()),
+            body_bytes: None,
+            remote_port: Some("port".to_owned()),
+        };
+        assert_eq!(format.missing_field(), None);
+        let found = format.read(b"40001 [1700000000123000000] 2-17 206 12500us").unwrap().unwrap();
+        assert_eq!(found, LogLine { body_bytes: None, ..line() });
+        format.body_bytes = Some("bytes".to_owned());
+        assert_eq!(format.missing_field(), Some("bytes"));
+    }
+
+    #[test]
+    fn faults_say_what_was_found() {
+        for (text, expected) in [
+            ("nonsense".to_owned(), "found `nonsense`, expected a JSON object"),
+            ("[1]".to_owned(), "found `[1]`, expected a JSON object"),
+            (LINE.replace("0.0125", "\"-\""), "found `-` for `took`, expected a time"),
+            (LINE.replace("0.0125", "-1"), "found `-1` for `took`, expected a time"),
+            (LINE.replace("0.0125", "1e300"), "found `1e+300` for `took`, expected a time"),
+            (LINE.replace("0.0125", "\"NaN\""), "found `NaN` for `took`, expected a time"),
+            (LINE.replace("\"took\"", "\"tok\""), "found nothing for `took`, expected a time"),
+            (LINE.replace("206", "99999"), "found `99999` for `status`, expected a status code"),
+            (LINE.replace("1000", "many"), "found `many` for `size`, expected a whole number"),
+            ("x".repeat(LONGEST_LINE_BYTES + 1), "found `xxx"),
+        ] {
+            let error = json().read(text.as_bytes()).unwrap_err().to_string();
+            assert!(error.starts_with(expected) && error.len() < 300, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_reader_counts_what_it_does_not_keep() {
+        let format = json();
+        let mut reader = LogReader::new(&format, 2);
+        for text in [LINE, "{}", "\u{7}", "oops", LINE, LINE] {
+            reader.handle_line(text.as_bytes());
+        }
+        let log = reader.finish();
+        assert_eq!((log.lines.len(), log.strangers, log.unread, log.beyond), (2, 1, 2, 1));
+        assert_eq!(log.first_fault.unwrap(), "line 3: found `\\u{7}`, expected a JSON object");
+    }
+
+    proptest! {
+        #[test]
+        fn every_time_comes_back(ns in 0u64..1 << 50, group: u16, request: u64) {
+            for (unit, text) in [
+                (TimeUnit::Nanoseconds, ns.to_string()),
+                (TimeUnit::Seconds, format!("{}.{:09}", ns / NANOS_PER_S, ns % NANOS_PER_S)),
+            ] {
+                let mut format = json();
+                format.request_time.unit = unit;
+                let text = LINE.replace("0.0125", &text).replace("2-17", &format!("{group}-{request}"));
+                let found = format.read(text.as_bytes()).unwrap().unwrap();
+                prop_assert_eq!(found.name, RequestName { group, request });
+                // As far as a number of 53 bits holds them.
+                prop_assert!(found.request_time_ns.abs_diff(ns) <= ns >> 50);
+            }
+        }
+
+        #[test]
+        fn no_line_is_too_strange(line in prop::collection::vec(any::<u8>(), 0..200), cut in 0..LINE.len()) {
+            let _ = json().read(&line);
+            let mut mixed = LINE.as_bytes().to_vec();
+            mixed.splice(cut..cut, line);
+            if let Err(error) = json().read(&mixed) {
+                prop_assert!(!error.to_string().contains('\n'));
+            }
+        }
+    }
+}

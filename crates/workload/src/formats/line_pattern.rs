@@ -1,0 +1,155 @@
+//! The form of a log's lines: literal text with named fields, such as `{status} {request_time} "{agent}"`.
+//!
+//! A field reaches as far as the literal text behind it is found first, or to the line's end. `{{` and `}}` stand for braces,
+//! and `{_}` for a field that nobody asks for.
+
+/// A form of lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinePattern {
+    /// What stands before the first field.
+    before: String,
+    /// Each field, and what stands behind it; between two fields something does.
+    fields: Vec<(String, String)>,
+}
+
+/// What is no form of lines.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PatternError {
+    /// A brace without its other.
+    #[error("found a lone brace, expected `{{name}}`, or `{{{{` and `}}}}` for braces themselves")]
+    Brace,
+    /// A field's name.
+    #[error("found the field `{0}`, expected a name of letters, digits and `_`")]
+    Name(String),
+    /// The same field twice.
+    #[error("found the field `{0}` twice, expected it once")]
+    Twice(String),
+    /// Nothing says where the first field ends.
+    #[error("found the fields `{0}` and `{1}` without any text between them, expected some")]
+    Adjacent(String, String),
+    /// Nothing to read.
+    #[error("found no field, expected such as `{{status}}`")]
+    NoField,
+}
+
+/// The field that nobody asks for.
+const NOBODYS: &str = "_";
+
+impl LinePattern {
+    /// Reads a form.
+    ///
+    /// # Errors
+    /// The first thing in it that cannot be.
+    pub fn parse(text: &str) -> Result<LinePattern, PatternError> {
+        let mut pattern = LinePattern { before: String::new(), fields: Vec::new() };
+        let mut rest = text;
+        while let Some(at) = rest.find(['{', '}']) {
+            let (literal, behind) = rest.split_at(at);
+            pattern.literal().push_str(literal);
+            if let Some((brace, after)) =
+                ["{{", "}}"].iter().find_map(|twice| Some((&twice[..1], behind.strip_prefix(twice)?)))
+            {
+                pattern.literal().push_str(brace);
+                rest = after;
+                continue;
+            }
+            let inner = behind.strip_prefix('{').ok_or(PatternError::Brace)?;
+            let (name, after) = inner.split_once('}').ok_or(PatternError::Brace)?;
+            pattern.add(name)?;
+            rest = after;
+        }
+        pattern.literal().push_str(rest);
+        if pattern.fields.is_empty() { Err(PatternError::NoField) } else { Ok(pattern) }
+    }
+
+    /// Whether it has a field of this name.
+    pub fn has(&self, name: &str) -> bool {
+        name != NOBODYS && self.fields.iter().any(|(field, _)| field == name)
+    }
+
+    /// The fields of a line, by name; `None` where the line has another form.
+    pub fn fields<'p, 'l>(&'p self, line: &'l str) -> Option<Vec<(&'p str, &'l str)>> {
+        let mut rest = line.strip_prefix(self.before.as_str())?;
+        let mut found = Vec::with_capacity(self.fields.len());
+        for (index, (name, behind)) in self.fields.iter().enumerate() {
+            let is_last = index + 1 == self.fields.len();
+            let (value, after) = match (is_last, behind.as_str()) {
+                (true, behind) => (rest.strip_suffix(behind)?, ""),
+                (false, behind) => rest.split_once(behind)?,
+            };
+            found.push((name.as_str(), value));
+            rest = after;
+        }
+        Some(found)
+    }
+
+    /// The text that is being read: behind the last field.
+    fn literal(&mut self) -> &mut String {
+        match self.fields.last_mut() {
+            Some((_, behind)) => behind,
+            None => &mut self.before,
+        }
+    }
+
+    fn add(&mut self, name: &str) -> Result<(), PatternError> {
+        if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+            return Err(PatternError::Name(super::shown(name)));
+        }
+        if self.has(name) {
+            return Err(PatternError::Twice(name.to_owned()));
+        }
+        if let Some((last, behind)) = self.fields.last()
+            && behind.is_empty()
+        {
+            return Err(PatternError::Adjacent(last.clone(), name.to_owned()));
+        }
+        self.fields.push((name.to_owned(), String::new()));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_reach_to_the_text_behind_them() {
+        let pattern = LinePattern::parse("[{{{time}}}] \"{_} {path}\" {status} {_} {rest}").unwrap();
+        let line = "[{12:30}] \"GET /a b\" 200 - x y \"z\"";
+        let found = pattern.fields(line).unwrap();
+        let expected = [
+            ("time", "12:30"),
+            ("_", "GET"),
+            ("path", "/a b"),
+            ("status", "200"),
+            ("_", "-"),
+            ("rest", "x y \"z\""),
+        ];
+        assert_eq!(found, expected);
+        assert!(pattern.has("status") && !pattern.has("_") && !pattern.has("method"));
+        for other in ["", "12:30", "[{12:30}] \"GET /\"", "{12:30}] \"GET /\" 200 - x"] {
+            assert_eq!(pattern.fields(other), None, "{other}");
+        }
+        let ends = LinePattern::parse("a={a};").unwrap();
+        assert_eq!(ends.fields("a=1;2;"), Some(vec![("a", "1;2")]), "the last one reaches to the end");
+        assert_eq!(ends.fields("a=1;2"), None);
+    }
+
+    #[test]
+    fn faults_are_named() {
+        for (text, expected) in [
+            ("{a", "found a lone brace"),
+            ("a}", "found a lone brace"),
+            ("{a}}", "found a lone brace"),
+            ("{}", "found the field ``, expected a name"),
+            ("{a b}", "found the field `a b`, expected a name"),
+            ("{a}{b}", "found the fields `a` and `b` without any text"),
+            ("{a} {a}", "found the field `a` twice"),
+            ("no field", "found no field"),
+            ("", "found no field"),
+        ] {
+            let error = LinePattern::parse(text).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}");
+        }
+    }
+}
