@@ -1,10 +1,10 @@
 # Two targets do everything: `make run` and `make test`.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test needs fmt lint deny bench-peers bench-load bench-lab
+.PHONY: help run test needs fmt lint deny bench-peers bench-load bench-lab bench-statistics
 
 help: ## what there is to make
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## build, run the study quick (about two minutes), print the report's path
 	@./scripts/run-quick.sh
@@ -41,3 +41,6 @@ bench-load: ## h123 load on its own: schedule, memory, threads (about 5 minutes 
 
 bench-lab: ## the emulated link: its errors, its throughput, what a packet costs (about a minute on a quiet machine)
 	cargo bench --locked -p lab --bench link
+
+bench-statistics: ## the statistics against simulated studies of known truth (about five minutes): the tables of docs/decides.md
+	H123_STUDIES=2000 cargo test --release --locked -p analysis --lib known_truth -- --nocapture --test-threads=1

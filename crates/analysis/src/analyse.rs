@@ -10,7 +10,7 @@ use model::sample::Outcome;
 use crate::checks;
 use crate::comparison::{self, Arm};
 use crate::distribution::Distribution;
-use crate::estimate::{self, Figure};
+use crate::estimate::{self, Figure, Sampling};
 use crate::metrics::{METRICS, Metric};
 use crate::number;
 use crate::run::RunSummary;
@@ -19,7 +19,15 @@ use crate::summary::{
 };
 
 /// The figures of [`MetricSummary`], in this order.
-const FIGURES: [Figure; 4] = [Figure::MEDIAN, Figure::Iqr, Figure::Quantile(0.95), Figure::Quantile(0.99)];
+const FIGURES: [Figure; 7] = [
+    Figure::Mean,
+    Figure::MEDIAN,
+    Figure::Iqr,
+    Figure::Quantile(0.9),
+    Figure::Quantile(0.95),
+    Figure::Quantile(0.99),
+    Figure::Quantile(0.999),
+];
 
 /// Estimates, checks, comparisons and verdicts of a study from the summaries of its runs, in any order, and the known
 /// answers of its networks.
@@ -136,18 +144,28 @@ fn summarise_metric(plan: &Plan, metric: &Metric, ok: &[&RunSummary]) -> Option<
     let having: Vec<(&RunSummary, &Distribution)> =
         ok.iter().filter_map(|run| Some((*run, run.metrics.get(metric.name)?))).collect();
     let distributions: Vec<&Distribution> = having.iter().map(|(_, distribution)| *distribution).collect();
-    let estimates = estimate::estimates(&distributions, &FIGURES, plan.seed);
+    let sampling = Sampling { seed: plan.seed, is_until_precise: plan.repetition.is_some() };
+    let estimates = estimate::estimates(&distributions, &FIGURES, sampling);
+    let shares: Vec<(u64, u64)> = ok
+        .iter()
+        .filter_map(|run| run.shares.get(metric.name))
+        .map(|share| (share.hits, share.all))
+        .collect();
     let below_ceiling = |estimate: &Estimate| {
         let high = estimate.high.map(|high| metric.ceiling.map_or(high, |ceiling| high.min(ceiling)));
         Estimate { high, ..*estimate }
     };
-    let [median, iqr, p95, p99] = estimates.as_slice() else { return None };
+    let [mean, median, iqr, p90, p95, p99, p999] = estimates.as_slice() else { return None };
+    let share = estimate::share(&shares, sampling);
     Some(MetricSummary {
         unit: metric.unit.to_owned(),
+        mean: below_ceiling(&share.unwrap_or(*mean)),
         median: below_ceiling(median),
         iqr: below_ceiling(iqr),
+        p90: below_ceiling(p90),
         p95: below_ceiling(p95),
         p99: below_ceiling(p99),
+        p999: below_ceiling(p999),
         samples: distributions.iter().map(|distribution| distribution.count()).sum(),
         runs: number::small(having.len()),
         per_run: having

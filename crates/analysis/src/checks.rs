@@ -18,6 +18,7 @@ mod calibration;
 mod client_cpu;
 mod client_waited;
 mod delayed_ack;
+mod drift;
 mod emulation;
 mod emulator_drops;
 mod emulator_late;
@@ -31,6 +32,7 @@ mod server_time_joined;
 mod server_time_precision;
 mod server_waited;
 mod status;
+mod steady_state;
 mod version;
 mod waiting;
 
@@ -45,6 +47,8 @@ pub const CHECKS: &[Check] = &[
     delayed_ack::CHECK,
     failed_runs::CHECK,
     runs::CHECK,
+    drift::CHECK,
+    steady_state::CHECK,
     emulation::CHECK,
     calibration::CHECK,
     network_rate::CHECK,

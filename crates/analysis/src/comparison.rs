@@ -10,18 +10,26 @@
 //! - *p* is that of the permutation test of signs where its smallest possible p can pass the correction (with 5
 //!   pairs it cannot go below 0.0625), else of the t statistic on d.
 //!
-//! **Family.** The primary metric's comparisons of the study, corrected by Holm. All other metrics are exploratory:
-//! their intervals and verdicts are uncorrected and they have no p.
+//! Where runs were added until the interval was narrow enough, errors are widened ([`statistics::widening`]) and p is
+//! that of the t statistic, for signs know nothing of why a study ended.
+//!
+//! **Family.** The primary metric's comparisons of the study. Two claims are made about them, that there is a difference and
+//! that there is none that matters; the p-values of each are corrected by Holm, so that the chance of any false *better* or
+//! *worse* is at most 5 %, and that of any false *equivalent* too. All other metrics are exploratory: their intervals and
+//! verdicts are uncorrected and they have no p.
 //!
 //! **Verdict**, the first that holds:
 //!
 //! 1. *invalid*: a cell is failed, unsupported or invalid, or fewer than two blocks have both;
-//! 2. *equivalent*: the whole interval lies within 1/(1 + margin) … 1 + margin. Symmetric, so that exchanging the
-//!    arms does not change it; two one-sided tests at 2.5 % each (Schuirmann 1987). It wins over *better* and *worse*:
-//!    a difference that is certainly too small to matter is reported as such, however significant;
+//! 2. *equivalent*: the whole interval lies within 1/(1 + margin) … 1 + margin, and in the family the corrected p of the two
+//!    one-sided tests (TOST; Schuirmann 1987) is below 0.05. Symmetric, so that exchanging the arms does not change it.
+//!    It wins over *better* and *worse*: a difference that is certainly too small to matter is reported as such, however
+//!    significant;
 //! 3. *better* or *worse*: the interval excludes 1 and, in the family, the corrected p is below 0.05. This says
 //!    that the difference is beyond chance; whether it is also beyond the margin, the interval tells;
 //! 4. *no difference shown*.
+
+use std::collections::BTreeMap;
 
 use model::plan::{Cell, Level, Plan};
 
@@ -73,7 +81,7 @@ pub fn compare_all(plan: &Plan, arms: &[Arm<'_>]) -> Vec<Comparison> {
         .iter()
         .filter(|(arm, baseline)| {
             obstacles(plan, &plan.metric, arm, baseline).is_empty()
-                && Pairs::of(&plan.metric, arm, baseline).log_mean.is_some()
+                && Pairs::of(plan, &plan.metric, arm, baseline).log_mean.is_some()
         })
         .count();
     let mut comparisons = Vec::new();
@@ -83,17 +91,28 @@ pub fn compare_all(plan: &Plan, arms: &[Arm<'_>]) -> Vec<Comparison> {
             comparisons.extend(exploratory(plan, metric, arm, baseline));
         }
     }
-    correct(plan, &mut comparisons);
+    correct(&plan.metric, plan.margin_share, &mut comparisons);
     comparisons
 }
 
-/// The verdict on an interval of ratios.
-pub fn judge(ratio: &Estimate, better: Better, margin_share: f64, p_adjusted: Option<f64>) -> Verdict {
+/// The p-values of the family's two claims, after Holm's correction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Claims {
+    /// There is a difference.
+    pub p_different: f64,
+    /// There is none that matters.
+    pub p_equivalent: f64,
+}
+
+/// The verdict on an interval of ratios; `claims` is `None` outside of the family.
+pub fn judge(ratio: &Estimate, better: Better, margin_share: f64, claims: Option<Claims>) -> Verdict {
     let (Some(low), Some(high)) = (ratio.low, ratio.high) else { return Verdict::NoDifferenceShown };
-    if low >= 1.0 / (1.0 + margin_share) && high <= 1.0 + margin_share {
+    let is_inside = low >= 1.0 / (1.0 + margin_share) && high <= 1.0 + margin_share;
+    if is_inside && claims.is_none_or(|claims| claims.p_equivalent < SIGNIFICANCE) {
         return Verdict::Equivalent;
     }
-    let beyond_chance = p_adjusted.is_none_or(|p| p < SIGNIFICANCE) && (low > 1.0 || high < 1.0);
+    let is_apart = low > 1.0 || high < 1.0;
+    let beyond_chance = is_apart && claims.is_none_or(|claims| claims.p_different < SIGNIFICANCE);
     match (beyond_chance, better) {
         (false, _) | (true, Better::Neither) => Verdict::NoDifferenceShown,
         (true, Better::Lower) if high < 1.0 => Verdict::Better,
@@ -102,21 +121,23 @@ pub fn judge(ratio: &Estimate, better: Better, margin_share: f64, p_adjusted: Op
     }
 }
 
-/// The primary metric's comparison, its p not yet corrected.
+/// The primary metric's comparison, its p-values not yet corrected.
 fn primary(plan: &Plan, arm: &Arm<'_>, baseline: &Arm<'_>, family: usize) -> Comparison {
-    let pairs = Pairs::of(&plan.metric, arm, baseline);
+    let pairs = Pairs::of(plan, &plan.metric, arm, baseline);
     let because = obstacles(plan, &plan.metric, arm, baseline);
     let mut comparison = pairs.comparison(plan, arm, baseline, SIGNIFICANCE / number::count(family.max(1)));
     comparison.primary = true;
     if because.is_empty() {
-        comparison.p_adjusted = pairs.p_value(family, plan.seed);
+        comparison.p_adjusted = pairs.p_different(family, plan.seed);
+        comparison.p_equivalent_adjusted =
+            pairs.log_mean.map(|mean| mean.p_within(plan.margin_share.ln_1p()));
     }
     comparison.verdict = pairs.verdict_or(because, || Verdict::NoDifferenceShown);
     comparison
 }
 
 fn exploratory(plan: &Plan, metric: &Metric, arm: &Arm<'_>, baseline: &Arm<'_>) -> Option<Comparison> {
-    let pairs = Pairs::of(metric.name, arm, baseline);
+    let pairs = Pairs::of(plan, metric.name, arm, baseline);
     let mut comparison = pairs.comparison(plan, arm, baseline, SIGNIFICANCE);
     let ratio = comparison.ratio?;
     let because = obstacles(plan, metric.name, arm, baseline);
@@ -124,17 +145,24 @@ fn exploratory(plan: &Plan, metric: &Metric, arm: &Arm<'_>, baseline: &Arm<'_>) 
     Some(comparison)
 }
 
-/// Holm's correction over the family, and the verdicts that follow from it.
-fn correct(plan: &Plan, comparisons: &mut [Comparison]) {
-    let family: Vec<usize> =
-        (0..comparisons.len()).filter(|place| comparisons[*place].p_adjusted.is_some()).collect();
-    let raw: Vec<f64> = family.iter().filter_map(|place| comparisons[*place].p_adjusted).collect();
-    let better = crate::metrics::find(&plan.metric).map_or(Better::Neither, |metric| metric.better);
-    for (place, adjusted) in family.into_iter().zip(statistics::holm(&raw)) {
-        let comparison = &mut comparisons[place];
-        comparison.p_adjusted = Some(adjusted);
+/// Holm's correction over the family, and the verdicts that follow from it: of comparisons of `metric` that have p-values.
+pub(crate) fn correct(metric: &str, margin_share: f64, comparisons: &mut [Comparison]) {
+    let better = crate::metrics::find(metric).map_or(Better::Neither, |metric| metric.better);
+    let mut family: Vec<&mut Comparison> = comparisons
+        .iter_mut()
+        .filter(|comparison| comparison.p_adjusted.is_some() && comparison.p_equivalent_adjusted.is_some())
+        .collect();
+    let raw = |p: fn(&Comparison) -> Option<f64>| family.iter().filter_map(|c| p(c)).collect::<Vec<f64>>();
+    let different = statistics::holm(&raw(|comparison| comparison.p_adjusted));
+    let equivalent = statistics::holm(&raw(|comparison| comparison.p_equivalent_adjusted));
+    for (comparison, (p_different, p_equivalent)) in
+        family.iter_mut().zip(different.into_iter().zip(equivalent))
+    {
+        comparison.p_adjusted = Some(p_different);
+        comparison.p_equivalent_adjusted = Some(p_equivalent);
         if let Some(ratio) = &comparison.ratio {
-            comparison.verdict = judge(ratio, better, plan.margin_share, Some(adjusted));
+            let claims = Claims { p_different, p_equivalent };
+            comparison.verdict = judge(ratio, better, margin_share, Some(claims));
         }
     }
 }
@@ -172,67 +200,47 @@ struct Pairs {
     differences: Vec<f64>,
     /// Empty where a value is not positive.
     log_ratios: Vec<f64>,
+    /// Their mean, its error widened where runs were added until it was small.
     log_mean: Option<Mean>,
+    widening: f64,
+    is_until_precise: bool,
 }
 
 impl Pairs {
-    fn of(metric: &str, arm: &Arm<'_>, baseline: &Arm<'_>) -> Pairs {
-        let values = |runs: &[&RunSummary]| -> Vec<(u32, f64)> {
-            runs.iter().filter_map(|run| Some((run.block, run.value(metric)?))).collect()
-        };
-        let (own, base) = (values(arm.runs), values(baseline.runs));
-        let partner = |block: u32| base.iter().find(|(other, _)| *other == block).map(|(_, value)| *value);
-        let pairs: Vec<(f64, f64)> =
-            own.iter().filter_map(|(block, value)| Some((*value, partner(*block)?))).collect();
-        let positive = pairs.iter().all(|(a, b)| *a > 0.0 && *b > 0.0);
-        let log_ratios: Vec<f64> =
-            if positive { pairs.iter().map(|(a, b)| (a / b).ln()).collect() } else { Vec::new() };
+    fn of(plan: &Plan, metric: &str, arm: &Arm<'_>, baseline: &Arm<'_>) -> Pairs {
+        let (log_ratios, differences) = paired(metric, arm.runs, baseline.runs);
+        let is_until_precise = plan.repetition.is_some();
+        let widening = statistics::widening(differences.len(), is_until_precise);
         Pairs {
             metric: metric.to_owned(),
             medians: pooled(metric, arm.runs).zip(pooled(metric, baseline.runs)),
-            differences: pairs.iter().map(|(a, b)| a - b).collect(),
-            log_mean: statistics::mean(&log_ratios),
+            log_mean: statistics::mean(&log_ratios).map(|mean| mean.widened(widening)),
+            differences,
             log_ratios,
+            widening,
+            is_until_precise,
         }
     }
 
     fn ratio(&self) -> Option<Estimate> {
         let (own, base) = self.medians.filter(|(own, base)| *own > 0.0 && *base > 0.0)?;
-        let interval = self.log_mean.map(|mean| {
-            if mean.error == 0.0 {
-                return (mean.mean.exp(), mean.mean.exp());
-            }
-            let half = mean.half_width(CONFIDENCE);
-            ((mean.mean - half).exp(), (mean.mean + half).exp())
-        });
-        Some(with_interval(own / base, interval))
+        Some(with_interval(own / base, self.log_mean.map(|mean| mean.exponential_interval(CONFIDENCE))))
     }
 
     fn difference(&self) -> Option<Estimate> {
         let (own, base) = self.medians?;
         let interval = statistics::mean(&self.differences).map(|mean| {
-            let half = mean.half_width(CONFIDENCE);
+            let half = mean.widened(self.widening).half_width(CONFIDENCE);
             (mean.mean - half, mean.mean + half)
         });
         Some(with_interval(own - base, interval))
     }
 
-    /// The smallest ratio above 1 that a two-sided test at `significance` would have shown with a power of 80 %:
-    /// exp((t(1 − significance/2) + t(0.8)) s/√n), the usual approximation to the non-central t. In the family the
-    /// significance is that of Holm's strictest step.
-    fn smallest_showable(&self, significance: f64) -> Option<f64> {
-        let mean = self.log_mean?;
-        let freedom = mean.count - 1;
-        let steps = statistics::student_quantile(freedom, 1.0 - significance / 2.0)
-            + statistics::student_quantile(freedom, POWER);
-        let ratio = if mean.error == 0.0 { 1.0 } else { (steps * mean.error).exp() };
-        ratio.is_finite().then_some(ratio)
-    }
-
-    fn p_value(&self, family: usize, seed: u64) -> Option<f64> {
+    fn p_different(&self, family: usize, seed: u64) -> Option<f64> {
         let mean = self.log_mean?;
         let smallest = statistics::smallest_sign_flip_p(self.log_ratios.len());
-        if mean.error > 0.0 && smallest * number::count(family) < SIGNIFICANCE {
+        let can_pass = smallest * number::count(family) < SIGNIFICANCE;
+        if mean.error > 0.0 && can_pass && !self.is_until_precise {
             return Some(statistics::sign_flip(&self.log_ratios, seed));
         }
         Some(mean.p_value())
@@ -259,17 +267,38 @@ impl Pairs {
             context: arm.cell.levels.iter().filter(|level| !is_factor(level)).cloned().collect(),
             cell: arm.cell.cell,
             baseline_cell: baseline.cell.cell,
+            pairs: number::small(self.differences.len()),
             ratio: self.ratio(),
             difference: self.difference(),
             p_adjusted: None,
-            smallest_showable_ratio: self.smallest_showable(significance),
+            p_equivalent_adjusted: None,
+            smallest_showable_ratio: self.log_mean.and_then(|mean| smallest_showable(&mean, significance)),
             verdict: Verdict::NoDifferenceShown,
         }
     }
 }
 
+/// The logarithms of the ratios, and the differences, of a metric's values in runs of the same block; no logarithms where a
+/// value is not positive.
+pub(crate) fn paired(metric: &str, own: &[&RunSummary], base: &[&RunSummary]) -> (Vec<f64>, Vec<f64>) {
+    let base: BTreeMap<u32, f64> =
+        base.iter().filter_map(|run| Some((run.block, run.value(metric)?))).collect();
+    let pairs: Vec<(f64, f64)> =
+        own.iter().filter_map(|run| Some((run.value(metric)?, *base.get(&run.block)?))).collect();
+    let positive = pairs.iter().all(|(a, b)| *a > 0.0 && *b > 0.0);
+    let log_ratios = if positive { pairs.iter().map(|(a, b)| (a / b).ln()).collect() } else { Vec::new() };
+    (log_ratios, pairs.iter().map(|(a, b)| a - b).collect())
+}
+
+/// The smallest ratio above 1 that a two-sided test at `significance` would have shown with a power of 80 %:
+/// exp((t(1 − significance/2) + t(0.8)) s/√n), the usual approximation to the non-central t. In the family the
+/// significance is that of Holm's strictest step.
+pub(crate) fn smallest_showable(log_mean: &Mean, significance: f64) -> Option<f64> {
+    let steps = log_mean.quantile(1.0 - significance / 2.0) + log_mean.quantile(POWER);
+    let ratio = if log_mean.error == 0.0 { 1.0 } else { (steps * log_mean.error).exp() };
+    ratio.is_finite().then_some(ratio)
+}
+
 fn pooled(metric: &str, runs: &[&RunSummary]) -> Option<f64> {
-    let mut all = Distribution::default();
-    runs.iter().filter_map(|run| run.metrics.get(metric)).for_each(|values| all.merge(values));
-    all.median()
+    Distribution::merged(runs.iter().filter_map(|run| run.metrics.get(metric))).median()
 }

@@ -1,18 +1,20 @@
-//! Distributions that merge without loss: exact while small, a histogram beyond.
+//! Distributions that merge without loss: exact while small, counted in buckets beyond.
 
 use hdrhistogram::Histogram;
 
 use crate::number;
 
-/// So many values are kept exactly; one more, and the distribution becomes a histogram.
+/// So many values are kept exactly; one more, and they are counted.
 pub const EXACT_LIMIT: usize = 4096;
-/// Significant digits of the histogram: values are kept to within 0.1 %.
+/// Significant digits of what is counted: values are kept to within 0.1 %.
 const SIGNIFICANT_DIGITS: u8 = 3;
 
-/// The values of one metric: exact while there are at most [`EXACT_LIMIT`], beyond that an HDR histogram
-/// (high dynamic range, G. Tene) of whole units, each kept to within 0.1 %.
+/// The values of one metric: exact while there are at most [`EXACT_LIMIT`], beyond that counted in the buckets of an HDR
+/// histogram (high dynamic range, G. Tene) of whole units, each kept to within 0.1 %.
 ///
-/// Merging is commutative and associative: what comes out depends only on the values that went in.
+/// Merging is commutative and associative: what comes out depends only on the values that went in. Only buckets that hold
+/// something take memory, so that thousands of runs fit beside each other; a histogram with all of its buckets
+/// ([`Gathering`]) is there while values are added.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Distribution {
     values: Values,
@@ -22,7 +24,8 @@ pub struct Distribution {
 enum Values {
     /// In ascending order.
     Exact(Vec<f64>),
-    Counted(Histogram<u64>),
+    /// Buckets in ascending order: the value that stands for each, and how many it holds.
+    Counted(Vec<(u64, u64)>),
 }
 
 impl Default for Distribution {
@@ -33,97 +36,61 @@ impl Default for Distribution {
 
 impl FromIterator<f64> for Distribution {
     fn from_iter<I: IntoIterator<Item = f64>>(values: I) -> Self {
-        let mut distribution = Distribution::default();
-        distribution.extend(values);
-        distribution
-    }
-}
-
-impl Extend<f64> for Distribution {
-    /// Adds values; what is not finite is left out.
-    fn extend<I: IntoIterator<Item = f64>>(&mut self, values: I) {
-        let mut appended = false;
-        for value in values.into_iter().filter(|value| value.is_finite()) {
-            match &mut self.values {
-                Values::Exact(exact) => {
-                    exact.push(value);
-                    appended = true;
-                    self.count_if_many();
-                }
-                Values::Counted(histogram) => record(histogram, value, 1),
-            }
-        }
-        if let (true, Values::Exact(exact)) = (appended, &mut self.values) {
-            exact.sort_by(f64::total_cmp);
-        }
+        let mut gathering = Gathering::default();
+        values.into_iter().for_each(|value| gathering.push(value));
+        gathering.finish()
     }
 }
 
 impl Distribution {
+    /// All values of several.
+    pub fn merged<'a>(parts: impl IntoIterator<Item = &'a Distribution>) -> Distribution {
+        let mut gathering = Gathering::default();
+        parts.into_iter().for_each(|part| gathering.add(part));
+        gathering.finish()
+    }
+
+    /// Adds all values of another.
+    pub fn merge(&mut self, other: &Distribution) {
+        *self = Distribution::merged([&*self, other]);
+    }
+
     /// How many values it holds.
     pub fn count(&self) -> u64 {
         match &self.values {
             Values::Exact(exact) => exact.len() as u64,
-            Values::Counted(histogram) => histogram.len(),
+            Values::Counted(buckets) => buckets.iter().map(|(_, count)| count).sum(),
         }
     }
 
     /// Whether it holds none.
     pub fn is_empty(&self) -> bool {
-        self.count() == 0
-    }
-
-    /// Adds values that each occur so many times; what is not finite is left out.
-    pub fn add_counted(&mut self, values: &[(f64, u64)]) {
-        let finite = || values.iter().filter(|(value, _)| value.is_finite());
-        let more = finite().fold(self.count(), |sum, (_, count)| sum.saturating_add(*count));
-        if more <= EXACT_LIMIT as u64 {
-            let repeated = |(value, count): &(f64, u64)| {
-                std::iter::repeat_n(*value, number::index(number::float(*count)))
-            };
-            self.extend(finite().flat_map(repeated));
-            return;
-        }
-        self.become_counted();
-        if let Values::Counted(histogram) = &mut self.values {
-            finite().for_each(|(value, count)| record(histogram, *value, *count));
+        match &self.values {
+            Values::Exact(exact) => exact.is_empty(),
+            Values::Counted(buckets) => buckets.is_empty(),
         }
     }
 
-    /// Adds all values of another.
-    pub fn merge(&mut self, other: &Distribution) {
-        match (&mut self.values, &other.values) {
-            (Values::Exact(_), Values::Exact(more)) => self.extend(more.iter().copied()),
-            (Values::Counted(histogram), Values::Exact(more)) => {
-                more.iter().for_each(|value| record(histogram, *value, 1));
-            }
-            (Values::Counted(_), Values::Counted(_)) => {
-                for (value, count) in other.counted() {
-                    if let Values::Counted(histogram) = &mut self.values {
-                        record(histogram, value, count);
-                    }
-                }
-            }
-            (Values::Exact(_), Values::Counted(_)) => {
-                let mut merged = other.clone();
-                merged.merge(self);
-                *self = merged;
-            }
-        }
-    }
-
-    /// The distinct values in ascending order, each with how often it occurs (as far as it is known apart).
+    /// The values in ascending order, each with how often it occurs (as far as it is known apart).
     pub fn counted(&self) -> Vec<(f64, u64)> {
         match &self.values {
             Values::Exact(exact) => exact.iter().map(|value| (*value, 1)).collect(),
-            Values::Counted(histogram) => histogram
-                .iter_recorded()
-                .map(|step| {
-                    let value = histogram.median_equivalent(step.value_iterated_to());
-                    (number::float(value), step.count_since_last_iteration())
-                })
-                .collect(),
+            Values::Counted(buckets) => {
+                buckets.iter().map(|(value, count)| (number::float(*value), *count)).collect()
+            }
         }
+    }
+
+    /// The arithmetic mean; `None` without values. Of counted values it is exact to within 0.05 %.
+    pub fn mean(&self) -> Option<f64> {
+        let count = number::float(self.count());
+        let sum: f64 = match &self.values {
+            Values::Exact(exact) => exact.iter().sum(),
+            Values::Counted(buckets) => {
+                buckets.iter().map(|(value, count)| number::float(*value) * number::float(*count)).sum()
+            }
+        };
+        (count > 0.0).then(|| sum / count)
     }
 
     /// A quantile by definition 7 of Hyndman and Fan (1996), the default of R and NumPy: with the values
@@ -144,18 +111,85 @@ impl Distribution {
     pub fn median(&self) -> Option<f64> {
         self.quantile(0.5)
     }
+}
 
-    fn count_if_many(&mut self) {
-        if matches!(&self.values, Values::Exact(exact) if exact.len() > EXACT_LIMIT) {
-            self.become_counted();
+/// Values on their way into a [`Distribution`].
+#[derive(Clone, Debug, Default)]
+pub struct Gathering {
+    exact: Vec<f64>,
+    histogram: Option<Histogram<u64>>,
+}
+
+impl Gathering {
+    /// Adds a value; what is not finite is left out.
+    pub fn push(&mut self, value: f64) {
+        if !value.is_finite() {
+            return;
+        }
+        match &mut self.histogram {
+            Some(histogram) => record(histogram, number::nearest(value), 1),
+            None => {
+                self.exact.push(value);
+                if self.exact.len() > EXACT_LIMIT {
+                    self.begin_counting();
+                }
+            }
         }
     }
 
-    fn become_counted(&mut self) {
-        let Values::Exact(exact) = &self.values else { return };
-        if let Ok(mut histogram) = Histogram::new(SIGNIFICANT_DIGITS) {
-            exact.iter().for_each(|value| record(&mut histogram, *value, 1));
-            self.values = Values::Counted(histogram);
+    /// Adds a value that occurs so many times; what is not finite is left out.
+    pub fn push_times(&mut self, value: f64, count: u64) {
+        let exact = (self.exact.len() as u64).saturating_add(count);
+        if self.histogram.is_none() && exact <= EXACT_LIMIT as u64 {
+            (0..count).for_each(|_| self.push(value));
+        } else if value.is_finite() {
+            self.count(number::nearest(value), count);
+        }
+    }
+
+    /// Adds all values of a distribution.
+    pub fn add(&mut self, distribution: &Distribution) {
+        match &distribution.values {
+            Values::Exact(exact) => exact.iter().for_each(|value| self.push(*value)),
+            Values::Counted(buckets) => buckets.iter().for_each(|(value, count)| self.count(*value, *count)),
+        }
+    }
+
+    /// The distribution of all that was added.
+    pub fn finish(self) -> Distribution {
+        let values = match self.histogram {
+            None => {
+                let mut exact = self.exact;
+                exact.sort_unstable_by(f64::total_cmp);
+                exact.shrink_to_fit();
+                Values::Exact(exact)
+            }
+            Some(histogram) => Values::Counted(
+                histogram
+                    .iter_recorded()
+                    .map(|step| {
+                        let value = histogram.median_equivalent(step.value_iterated_to());
+                        (value, step.count_since_last_iteration())
+                    })
+                    .collect(),
+            ),
+        };
+        Distribution { values }
+    }
+
+    fn count(&mut self, value: u64, count: u64) {
+        self.begin_counting();
+        if let Some(histogram) = &mut self.histogram {
+            record(histogram, value, count);
+        }
+    }
+
+    fn begin_counting(&mut self) {
+        if self.histogram.is_none()
+            && let Ok(mut histogram) = Histogram::new(SIGNIFICANT_DIGITS)
+        {
+            self.exact.drain(..).for_each(|value| record(&mut histogram, number::nearest(value), 1));
+            self.histogram = Some(histogram);
         }
     }
 }
@@ -184,9 +218,9 @@ fn between(below: f64, above: f64, position: f64) -> f64 {
 }
 
 /// The histogram grows with its values; one that it cannot hold counts as the largest that it can.
-fn record(histogram: &mut Histogram<u64>, value: f64, count: u64) {
-    if histogram.record_n(number::nearest(value), count).is_err() {
-        histogram.saturating_record_n(number::nearest(value), count);
+fn record(histogram: &mut Histogram<u64>, value: u64, count: u64) {
+    if histogram.record_n(value, count).is_err() {
+        histogram.saturating_record_n(value, count);
     }
 }
 
@@ -199,12 +233,14 @@ mod tests {
     #[test]
     fn counted_values_are_as_many_single_ones() {
         for (count, times) in [(3, 3), (3000, 3000)] {
-            let mut counted: Distribution = [1000.0].into_iter().collect();
-            counted.add_counted(&[(2000.0, count), (f64::NAN, 5), (500.0, count)]);
+            let mut counted = Gathering::default();
+            counted.push(1000.0);
+            for (value, count) in [(2000.0, count), (f64::NAN, 5), (500.0, count)] {
+                counted.push_times(value, count);
+            }
             let single = std::iter::repeat_n(2000.0, times).chain(std::iter::repeat_n(500.0, times));
-            let mut expected: Distribution = [1000.0].into_iter().collect();
-            expected.extend(single);
-            assert_eq!(counted, expected, "{times}");
+            let expected: Distribution = std::iter::once(1000.0).chain(single).collect();
+            assert_eq!(counted.finish(), expected, "{times}");
         }
     }
 

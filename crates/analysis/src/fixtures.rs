@@ -259,6 +259,7 @@ fn plan(variants: &[Variant], workload: Workload, metric: &str) -> Plan {
         margin_share: 0.03,
         seed: 1,
         runs_per_cell: RUNS,
+        repetition: None,
         pins: Pins::default(),
         server_time: false,
         topology: model::plan::PlannedTopology::default(),

@@ -6,9 +6,11 @@
 
 pub mod analyse;
 pub mod checks;
+mod clusters;
 pub mod comparison;
 pub mod distribution;
 pub mod estimate;
+pub mod fold;
 pub mod metrics;
 mod number;
 pub mod predict;
@@ -19,6 +21,7 @@ pub mod summary;
 
 pub use analyse::analyse;
 pub use distribution::Distribution;
+pub use fold::RunFold;
 pub use metrics::METRICS;
 pub use predict::predict_page_load_ns;
 pub use run::RunSummary;
@@ -27,4 +30,6 @@ pub use summary::Summary;
 #[cfg(test)]
 mod fixtures;
 #[cfg(test)]
-mod simulation;
+mod known_truth;
+#[cfg(test)]
+mod verdicts;

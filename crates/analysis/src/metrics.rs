@@ -2,12 +2,11 @@
 
 use model::assignment::{ClientReport, Workload};
 use model::foreign::ForeignReport;
-use model::record::DirectionReport;
-use model::sample::{ConnectionRow, Outcome, Sample};
+use model::record::{DirectionReport, ServerRequest};
+use model::sample::{ConnectionRow, Sample};
 
+use crate::fold::View;
 use crate::number;
-use crate::run::View;
-use crate::server_time::ServerTimes;
 
 /// Which direction of a metric is the better one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,10 +50,23 @@ pub struct Metric {
     pub of: &'static [Kind],
     /// Whether it is computed from the servers' own times, which a study has to ask for.
     pub of_servers: bool,
-    /// Its values in one run, in its unit: none where the run does not have it, one, or one per request.
-    pub extract: fn(&View<'_>) -> Vec<f64>,
     /// Further values that somebody else's program summed up, each with how often it occurs.
     pub summed: Option<Summed>,
+    /// How its values come from one run.
+    pub from: Values,
+}
+
+/// How the values of a metric, in its unit, come from one run. Rows are seen one after the other and not kept.
+#[derive(Clone, Copy)]
+pub enum Values {
+    /// From each request that counts: one, or none.
+    Request(fn(&Sample) -> Option<f64>),
+    /// From each request that counts, ended well, and that the server's log names: one, or none.
+    AtServer(fn(&Sample, &ServerRequest) -> Option<f64>),
+    /// From the whole run: one, or none where the run does not have it.
+    Run(fn(&View<'_>) -> Option<f64>),
+    /// From the whole run: so many of all, of which the share is the value.
+    Share(fn(&View<'_>) -> (u64, u64)),
 }
 
 type Summed = fn(&ForeignReport) -> Vec<(f64, u64)>;
@@ -87,7 +99,7 @@ pub const METRICS: &[Metric] = &[
         start: "request intended",
         end: "last byte of its response; only requests that ended well",
         summed: Some(foreign_times),
-        ..duration("request_time", "Request time", ANY, request_time)
+        ..each_request("request_time", "Request time", ANY, request_time)
     },
     Metric {
         unit: "1/s",
@@ -100,41 +112,44 @@ pub const METRICS: &[Metric] = &[
         unit: "1",
         better: Better::Higher,
         ceiling: Some(1.0),
-        ..quantity("availability", "Share of requests that ended well", LOOPS, availability)
+        from: Values::Share(availability),
+        ..quantity("availability", "Share of requests that ended well", LOOPS, |_| None)
     },
     Metric {
         start: "request sent",
         end: "last byte of its response; only requests that ended well",
         summed: Some(foreign_times),
-        ..duration("service_time", "Service time", LOOPS, service_time)
+        ..each_request("service_time", "Service time", LOOPS, service_time)
     },
     Metric {
         start: "request sent",
         end: "head of its response read; only requests that ended well",
-        ..duration("wait_time", "Time until the response's head", LOOPS, wait_time)
+        ..each_request("wait_time", "Time until the response's head", LOOPS, wait_time)
     },
     Metric {
         start: "head of the response read",
         end: "its last byte; only requests that ended well",
-        ..duration("transfer_time", "Transfer time", LOOPS, transfer_time)
+        ..each_request("transfer_time", "Transfer time", LOOPS, transfer_time)
     },
     Metric {
         of_servers: true,
         start: "the server's own start: its log's, or the request's last packet at its end of the link",
         end: "the server's own end: its log's, or the response's last packet at its end of the link",
-        ..duration("server_time", "Time at the server", ANY, server_time)
+        from: Values::AtServer(server_time),
+        ..duration("server_time", "Time at the server", ANY, |_| None)
     },
     Metric {
         of_servers: true,
         start: "request intended",
         end: "last byte of its response, less the time at the server",
-        ..duration("outside_server_time", "Time outside the server", ANY, outside_server_time)
+        from: Values::AtServer(outside_server_time),
+        ..duration("outside_server_time", "Time outside the server", ANY, |_| None)
     },
     Metric {
         better: Better::Neither,
         start: "request intended",
         end: "request sent",
-        ..duration("schedule_lag", "Sent after the intended time", OPEN, schedule_lag)
+        ..each_request("schedule_lag", "Sent after the intended time", OPEN, schedule_lag)
     },
     Metric {
         unit: "1",
@@ -172,6 +187,13 @@ pub fn find(name: &str) -> Option<&'static Metric> {
     METRICS.iter().find(|metric| metric.name == name)
 }
 
+impl Values {
+    /// Whether each request has one.
+    pub(crate) const fn is_of_requests(self) -> bool {
+        matches!(self, Values::Request(_) | Values::AtServer(_))
+    }
+}
+
 impl Metric {
     /// Whether it is about this workload.
     pub fn is_about(&self, workload: &Workload) -> bool {
@@ -183,39 +205,44 @@ impl Metric {
     }
 }
 
-type Extract = fn(&View<'_>) -> Vec<f64>;
+type OfRun = fn(&View<'_>) -> Option<f64>;
+type OfRequest = fn(&Sample) -> Option<f64>;
 
-const fn duration(name: &'static str, title: &'static str, of: &'static [Kind], extract: Extract) -> Metric {
-    Metric { unit: "ns", ..quantity(name, title, of, extract) }
+const fn duration(name: &'static str, title: &'static str, of: &'static [Kind], from: OfRun) -> Metric {
+    Metric { unit: "ns", ..quantity(name, title, of, from) }
+}
+
+const fn each_request(
+    name: &'static str,
+    title: &'static str,
+    of: &'static [Kind],
+    from: OfRequest,
+) -> Metric {
+    Metric { unit: "ns", from: Values::Request(from), ..quantity(name, title, of, |_| None) }
 }
 
 /// Bytes over the whole run, of which fewer are better, unless said otherwise.
-const fn quantity(name: &'static str, title: &'static str, of: &'static [Kind], extract: Extract) -> Metric {
-    let (start, end) = (RUN_START, RUN_END);
+const fn quantity(name: &'static str, title: &'static str, of: &'static [Kind], from: OfRun) -> Metric {
+    let (start, end, from) = (RUN_START, RUN_END, Values::Run(from));
     let (unit, better, ceiling, of_servers, summed) = ("B", Better::Lower, None, false, None);
-    Metric { name, title, unit, better, ceiling, start, end, of, of_servers, extract, summed }
+    Metric { name, title, unit, better, ceiling, start, end, of, of_servers, summed, from }
 }
 
-fn page_load_time(view: &View<'_>) -> Vec<f64> {
-    let mut last_done_ns = None;
-    for sample in view.samples() {
-        let (true, Some(done_ns)) = (sample.outcome.is_ok(), sample.done_ns) else { return Vec::new() };
-        last_done_ns = last_done_ns.max(Some(done_ns));
-    }
-    since_first_opened(view, last_done_ns)
+fn page_load_time(view: &View<'_>) -> Option<f64> {
+    let is_whole = view.totals.requests == view.totals.requests_ended_well;
+    since_first_opened(view, view.totals.last_done_ns.filter(|_| is_whole))
 }
 
-fn time_to_first_byte(view: &View<'_>) -> Vec<f64> {
-    let document = view.samples().min_by_key(|sample| sample.request);
-    since_first_opened(view, document.filter(|sample| sample.outcome.is_ok()).and_then(|s| s.first_byte_ns))
+fn time_to_first_byte(view: &View<'_>) -> Option<f64> {
+    since_first_opened(view, view.totals.document?.first_byte_ns)
 }
 
-fn handshake_time(view: &View<'_>) -> Vec<f64> {
-    since_first_opened(view, first_opened(view).and_then(|connection| connection.ready_ns))
+fn handshake_time(view: &View<'_>) -> Option<f64> {
+    since_first_opened(view, first_opened(view)?.ready_ns)
 }
 
-fn request_time(view: &View<'_>) -> Vec<f64> {
-    times(view, |sample| Some((sample.intended_ns, sample.done_ns?)))
+fn request_time(sample: &Sample) -> Option<f64> {
+    time(sample, Some(sample.intended_ns), sample.done_ns)
 }
 
 /// In a closed loop a request is intended when it is sent.
@@ -224,147 +251,129 @@ fn foreign_times(report: &ForeignReport) -> Vec<(f64, u64)> {
 }
 
 /// Of a foreign client without rows, over the time that it says its requests took.
-fn requests_per_second(view: &View<'_>) -> Vec<f64> {
-    if view.samples().next().is_none() {
-        let (mut ok, mut took_ns) = (0, 0);
+fn requests_per_second(view: &View<'_>) -> Option<f64> {
+    let (mut ok, mut took_ns) = (0, 0);
+    if view.totals.requests == 0 {
         for report in view.foreign() {
             ok += report.requests_ok;
             took_ns = report.took_ns.unwrap_or(0).max(took_ns);
         }
-        let per_s = number::float(ok) / number::float(took_ns) * number::float(model::units::NANOS_PER_S);
-        return if took_ns == 0 { Vec::new() } else { vec![per_s] };
+    } else {
+        ok = view.totals.requests_ok;
+        took_ns = view.totals.last_done_ns?.checked_sub(view.totals.first_intended_ns?)?;
     }
-    let first_ns = view.samples().map(|sample| sample.intended_ns).min();
-    let last_ns = view.samples().filter_map(|sample| sample.done_ns).max();
-    let ok = number::count(view.samples().filter(|sample| sample.outcome.is_ok()).count());
-    match (first_ns, last_ns) {
-        (Some(first_ns), Some(last_ns)) if last_ns > first_ns => {
-            vec![ok / number::float(last_ns - first_ns) * number::float(model::units::NANOS_PER_S)]
-        }
-        _ => Vec::new(),
-    }
+    (took_ns > 0)
+        .then(|| number::float(ok) / number::float(took_ns) * number::float(model::units::NANOS_PER_S))
 }
 
-fn availability(view: &View<'_>) -> Vec<f64> {
-    let ok = view.samples().filter(|sample| sample.outcome == Outcome::Ok).count() as u64;
-    let (ok, all) = (ok + view.foreign().map(|report| report.requests_ok).sum::<u64>(), all_requests(view));
-    if all == 0 { Vec::new() } else { vec![number::float(ok) / number::float(all)] }
+fn availability(view: &View<'_>) -> (u64, u64) {
+    let said: u64 = view.foreign().map(|report| report.requests_ok).sum();
+    (view.totals.requests_ok + said, all_requests(view))
 }
 
 /// With rows and without.
 fn all_requests(view: &View<'_>) -> u64 {
-    view.samples().count() as u64 + view.foreign().map(ForeignReport::requests).sum::<u64>()
+    view.totals.requests + view.foreign().map(ForeignReport::requests).sum::<u64>()
 }
 
-/// Of each request that ended well, the time between two of its stamps.
-fn times(view: &View<'_>, between: fn(&Sample) -> Option<(u64, u64)>) -> Vec<f64> {
-    let time = |sample: &Sample| {
-        let (from_ns, to_ns) = between(sample).filter(|_| sample.outcome.is_ok())?;
-        to_ns.checked_sub(from_ns).map(number::float)
-    };
-    view.samples().filter_map(time).collect()
+/// Of a request that ended well, the time between two of its stamps.
+fn time(sample: &Sample, from_ns: Option<u64>, to_ns: Option<u64>) -> Option<f64> {
+    let (from_ns, to_ns) = from_ns.zip(to_ns).filter(|_| sample.outcome.is_ok())?;
+    to_ns.checked_sub(from_ns).map(number::float)
 }
 
-fn service_time(view: &View<'_>) -> Vec<f64> {
-    times(view, |sample| sample.sent_ns.zip(sample.done_ns))
+fn service_time(sample: &Sample) -> Option<f64> {
+    time(sample, sample.sent_ns, sample.done_ns)
 }
 
-fn wait_time(view: &View<'_>) -> Vec<f64> {
-    times(view, |sample| sample.sent_ns.zip(sample.first_byte_ns))
+fn wait_time(sample: &Sample) -> Option<f64> {
+    time(sample, sample.sent_ns, sample.first_byte_ns)
 }
 
-fn transfer_time(view: &View<'_>) -> Vec<f64> {
-    times(view, |sample| sample.first_byte_ns.zip(sample.done_ns))
+fn transfer_time(sample: &Sample) -> Option<f64> {
+    time(sample, sample.first_byte_ns, sample.done_ns)
 }
 
-/// Of each request that ended well and that the server's log names.
-fn server_time(view: &View<'_>) -> Vec<f64> {
-    let at_server = ServerTimes::of(view.record);
-    let well = view.samples().filter(|sample| sample.outcome.is_ok());
-    well.filter_map(|sample| Some(number::float(at_server.of_sample(sample)?.request_time_ns))).collect()
+fn server_time(_: &Sample, at_server: &ServerRequest) -> Option<f64> {
+    Some(number::float(at_server.request_time_ns))
 }
 
 /// 0 where the server's time, rounded as it is, is the longer one.
-fn outside_server_time(view: &View<'_>) -> Vec<f64> {
-    let at_server = ServerTimes::of(view.record);
-    let outside = |sample: &Sample| {
-        let all_ns = sample.done_ns?.checked_sub(sample.intended_ns)?;
-        Some(number::float(all_ns.saturating_sub(at_server.of_sample(sample)?.request_time_ns)))
-    };
-    view.samples().filter(|sample| sample.outcome.is_ok()).filter_map(outside).collect()
+fn outside_server_time(sample: &Sample, at_server: &ServerRequest) -> Option<f64> {
+    let all_ns = sample.done_ns?.checked_sub(sample.intended_ns)?;
+    Some(number::float(all_ns.saturating_sub(at_server.request_time_ns)))
 }
 
-/// Whatever came of the requests.
-fn schedule_lag(view: &View<'_>) -> Vec<f64> {
-    let lag = |sample: &Sample| sample.sent_ns?.checked_sub(sample.intended_ns).map(number::float);
-    view.samples().filter_map(lag).collect()
+/// Whatever came of the request.
+fn schedule_lag(sample: &Sample) -> Option<f64> {
+    sample.sent_ns?.checked_sub(sample.intended_ns).map(number::float)
 }
 
-fn never_sent(view: &View<'_>) -> Vec<f64> {
-    vec![number::float(view.clients().map(|client| client.never_sent).sum())]
+fn never_sent(view: &View<'_>) -> Option<f64> {
+    Some(number::float(view.clients().map(|client| client.never_sent).sum()))
 }
 
-fn unfinished(view: &View<'_>) -> Vec<f64> {
-    vec![number::float(view.clients().map(|client| client.unfinished).sum())]
+fn unfinished(view: &View<'_>) -> Option<f64> {
+    Some(number::float(view.clients().map(|client| client.unfinished).sum()))
 }
 
 /// User and kernel, over the requests that count; of a client with a warm-up, since its end.
-fn client_cpu_per_request(view: &View<'_>) -> Vec<f64> {
+fn client_cpu_per_request(view: &View<'_>) -> Option<f64> {
     let spent = |client: &ClientReport| {
         let warmup = client.warmup.unwrap_or_default();
         let all_ns = client.cpu_user_ns.saturating_add(client.cpu_system_ns);
         all_ns.saturating_sub(warmup.cpu_user_ns).saturating_sub(warmup.cpu_system_ns)
     };
-    let (cpu_ns, requests) = (view.clients().map(spent).sum(), all_requests(view));
-    if requests == 0 { Vec::new() } else { vec![number::float(cpu_ns) / number::float(requests)] }
+    let (cpu_ns, requests) = (number::float(view.clients().map(spent).sum()), all_requests(view));
+    (requests > 0).then(|| cpu_ns / number::float(requests))
 }
 
-fn connections(view: &View<'_>) -> Vec<f64> {
+fn connections(view: &View<'_>) -> Option<f64> {
     let said: u64 = view.foreign().filter_map(|report| report.connections).sum();
-    vec![number::count(view.connections().count()) + number::float(said)]
+    Some(number::count(view.connections().count()) + number::float(said))
 }
 
-fn requests(view: &View<'_>) -> Vec<f64> {
-    vec![number::float(all_requests(view))]
+fn requests(view: &View<'_>) -> Option<f64> {
+    Some(number::float(all_requests(view)))
 }
 
-fn request_header_raw(view: &View<'_>) -> Vec<f64> {
-    sum(view, |sample| u64::from(sample.request_header_raw_bytes))
+fn request_header_raw(view: &View<'_>) -> Option<f64> {
+    Some(number::float(view.totals.request_header_raw_bytes))
 }
 
-fn request_header_wire(view: &View<'_>) -> Vec<f64> {
-    sum(view, |sample| u64::from(sample.request_header_wire_bytes))
+fn request_header_wire(view: &View<'_>) -> Option<f64> {
+    Some(number::float(view.totals.request_header_wire_bytes))
 }
 
-fn response_header_raw(view: &View<'_>) -> Vec<f64> {
-    sum(view, |sample| u64::from(sample.response_header_raw_bytes))
+fn response_header_raw(view: &View<'_>) -> Option<f64> {
+    Some(number::float(view.totals.response_header_raw_bytes))
 }
 
-fn response_header_wire(view: &View<'_>) -> Vec<f64> {
-    sum(view, |sample| u64::from(sample.response_header_wire_bytes))
+fn response_header_wire(view: &View<'_>) -> Option<f64> {
+    Some(number::float(view.totals.response_header_wire_bytes))
 }
 
-fn body_sent(view: &View<'_>) -> Vec<f64> {
-    sum(view, |sample| sample.request_body_bytes)
+fn body_sent(view: &View<'_>) -> Option<f64> {
+    Some(number::float(view.totals.request_body_bytes))
 }
 
-fn body_received(view: &View<'_>) -> Vec<f64> {
-    sum(view, |sample| sample.response_body_bytes)
+fn body_received(view: &View<'_>) -> Option<f64> {
+    Some(number::float(view.totals.response_body_bytes))
 }
 
-fn wire_bytes_up(view: &View<'_>) -> Vec<f64> {
+fn wire_bytes_up(view: &View<'_>) -> Option<f64> {
     sum_links(view, |up, _| up.bytes_in)
 }
 
-fn wire_bytes_down(view: &View<'_>) -> Vec<f64> {
+fn wire_bytes_down(view: &View<'_>) -> Option<f64> {
     sum_links(view, |_, down| down.bytes_in)
 }
 
-fn packets_up(view: &View<'_>) -> Vec<f64> {
+fn packets_up(view: &View<'_>) -> Option<f64> {
     sum_links(view, |up, _| up.packets_in)
 }
 
-fn packets_down(view: &View<'_>) -> Vec<f64> {
+fn packets_down(view: &View<'_>) -> Option<f64> {
     sum_links(view, |_, down| down.packets_in)
 }
 
@@ -372,32 +381,21 @@ fn first_opened<'a>(view: &View<'a>) -> Option<&'a ConnectionRow> {
     view.connections().min_by_key(|connection| connection.opened_ns)
 }
 
-fn since_first_opened(view: &View<'_>, end_ns: Option<u64>) -> Vec<f64> {
-    let start_ns = first_opened(view).map(|connection| connection.opened_ns);
-    match (start_ns, end_ns) {
-        (Some(start_ns), Some(end_ns)) if end_ns >= start_ns => vec![number::float(end_ns - start_ns)],
-        _ => Vec::new(),
-    }
-}
-
-fn sum(view: &View<'_>, field: fn(&Sample) -> u64) -> Vec<f64> {
-    vec![number::float(view.samples().map(field).sum())]
+fn since_first_opened(view: &View<'_>, end_ns: Option<u64>) -> Option<f64> {
+    end_ns?.checked_sub(first_opened(view)?.opened_ns).map(number::float)
 }
 
 /// What entered the links, lost frames included; none where nothing was emulated.
-fn sum_links(view: &View<'_>, field: fn(&DirectionReport, &DirectionReport) -> u64) -> Vec<f64> {
+fn sum_links(view: &View<'_>, field: fn(&DirectionReport, &DirectionReport) -> u64) -> Option<f64> {
     let links = &view.record.links;
-    if links.is_empty() {
-        return Vec::new();
-    }
-    vec![number::float(links.iter().map(|link| field(&link.up, &link.down)).sum())]
+    (!links.is_empty()).then(|| number::float(links.iter().map(|link| field(&link.up, &link.down)).sum()))
 }
 
 #[cfg(test)]
 mod tests {
     use model::assignment::WarmupCost;
     use model::foreign::FailureCount;
-    use model::sample::{FailureKind, Phase};
+    use model::sample::{FailureKind, Outcome, Phase};
     use model::variant::Variant;
 
     use super::*;

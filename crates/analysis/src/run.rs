@@ -1,21 +1,17 @@
 //! One run condensed: distributions that merge, and the facts that checks judge.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
-use model::assignment::{ClientReport, Workload};
-use model::foreign::ForeignReport;
-use model::plan::{Cell, ClientGroup, Plan};
+use model::assignment::Workload;
+use model::plan::{ClientGroup, Plan};
 use model::record::{Calibration, LinkReport, RunRecord};
-use model::sample::{ConnectionRow, FailureKind, Outcome, Phase, Sample};
+use model::sample::{FailureKind, Outcome, Sample};
 use model::variant::HttpVersion;
 
 use crate::distribution::Distribution;
-use crate::metrics::METRICS;
+use crate::fold::RunFold;
 use crate::server_time::ServerFacts;
-
-/// IPv6 and TCP with time stamps.
-const TCP_HEADER_BYTES: u32 = 40 + 32;
 
 /// What analysis keeps of one run.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,10 +22,14 @@ pub struct RunSummary {
     pub cell: u32,
     /// The block that it belongs to.
     pub block: u32,
+    /// How long it took, lab included.
+    pub took_ns: u64,
     /// How it ended.
     pub outcome: Outcome,
     /// By the metric's name; a metric that this run does not have is absent.
     pub metrics: BTreeMap<&'static str, Distribution>,
+    /// Of metrics that are shares, what they are shares of.
+    pub shares: BTreeMap<&'static str, ShareOfRun>,
     /// One entry per client group of the cell.
     pub groups: Vec<GroupFacts>,
     /// What the emulator did; empty where there was none.
@@ -40,6 +40,24 @@ pub struct RunSummary {
     pub log_fault: Option<String>,
     /// The known-answer round trips; `None` where nothing was emulated.
     pub calibration: Option<Calibration>,
+}
+
+/// So many of all, in one run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShareOfRun {
+    /// Those of which it is the share.
+    pub hits: u64,
+    /// All.
+    pub all: u64,
+}
+
+/// A third of the measuring phase.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Third {
+    /// Requests that were intended in it and ended well.
+    pub requests: u64,
+    /// The median of their times.
+    pub median_ns: f64,
 }
 
 /// What checks need to know of one client group in one run.
@@ -83,8 +101,10 @@ pub struct GroupFacts {
     pub never_sent: u64,
     /// What the server says of these requests.
     pub server: ServerFacts,
-    /// What its client does not say, where that is somebody else's program ([`ForeignReport::silences`]).
+    /// What its client does not say, where that is somebody else's program ([`model::foreign::ForeignReport::silences`]).
     pub silences: Vec<String>,
+    /// The measuring phase by thirds, where the workload is the same from its first to its last request.
+    pub thirds: Option<[Third; 3]>,
 }
 
 /// Responses that a server can send at once, by the time from their head to their end: nothing on the network makes them
@@ -104,7 +124,7 @@ impl SmallResponses {
     const DELAYED_ACK_NS: Range<u64> = 38_000_000..52_000_000;
     const NEARLY_NS: Range<u64> = 24_000_000..66_000_000;
 
-    fn count(&mut self, sample: &Sample, window_bytes: u64) {
+    pub(crate) fn count(&mut self, sample: &Sample, window_bytes: u64) {
         let bytes = sample.response_body_bytes + u64::from(sample.response_header_wire_bytes);
         let (Some(first_byte_ns), Some(done_ns)) = (sample.first_byte_ns, sample.done_ns) else { return };
         if sample.response_body_bytes == 0 || bytes > window_bytes {
@@ -120,72 +140,12 @@ impl SmallResponses {
     }
 }
 
-/// The rows of a run that one metric is about.
-pub struct View<'a> {
-    /// The run.
-    pub record: &'a RunRecord,
-    /// The client groups whose workload the metric is about.
-    pub groups: Vec<&'a ClientGroup>,
-}
-
-impl<'a> View<'a> {
-    /// Rows of these groups that count.
-    pub fn samples(&self) -> impl Iterator<Item = &'a Sample> + '_ {
-        let record = self.record;
-        record.samples.iter().filter(|sample| sample.phase == Phase::Measure && self.has(sample.group))
-    }
-
-    /// Connections of these groups.
-    pub fn connections(&self) -> impl Iterator<Item = &'a ConnectionRow> + '_ {
-        let record = self.record;
-        record.connections.iter().filter(|connection| self.has(connection.group))
-    }
-
-    /// What the client processes of these groups said of themselves.
-    pub fn clients(&self) -> impl Iterator<Item = &'a ClientReport> + '_ {
-        let record = self.record;
-        (0_u16..).zip(&record.clients).filter(|(group, _)| self.has(*group)).map(|(_, client)| client)
-    }
-
-    /// What client processes of these groups said that are somebody else's programs.
-    pub fn foreign(&self) -> impl Iterator<Item = &'a ForeignReport> + '_ {
-        self.clients().filter_map(|client| client.foreign.as_deref())
-    }
-
-    fn has(&self, group: u16) -> bool {
-        self.groups.iter().any(|candidate| candidate.group == group)
-    }
-}
-
 impl RunSummary {
-    /// Condenses one run. Metrics come only from a run that ended well, and only from rows past the warm-up.
+    /// Condenses one run with all its rows.
     pub fn of(plan: &Plan, record: &RunRecord) -> RunSummary {
-        let cell = plan.cells.get(record.cell as usize);
-        let mut metrics = BTreeMap::new();
-        let mut groups = Vec::new();
-        if let Some(cell) = cell {
-            if record.outcome.is_ok() {
-                metrics = extract_all(plan, cell, record);
-            }
-            groups = cell
-                .clients
-                .iter()
-                .enumerate()
-                .map(|(place, group)| facts(plan, record, group, place))
-                .collect();
-        }
-        RunSummary {
-            run: record.run,
-            cell: record.cell,
-            block: record.block,
-            outcome: record.outcome.clone(),
-            metrics,
-            groups,
-            links: record.links.clone(),
-            server_run_queue_ns: record.servers.iter().map(|server| server.run_queue_ns).sum(),
-            log_fault: record.servers.iter().find_map(|server| server.log_fault.clone()),
-            calibration: record.calibration.clone(),
-        }
+        let mut fold = RunFold::new(plan, record);
+        record.samples.iter().for_each(|sample| fold.push(sample));
+        fold.finish()
     }
 
     /// The run's value of a metric: its median, where it has many samples.
@@ -199,109 +159,5 @@ pub(crate) fn page_of<'a>(plan: &'a Plan, group: &ClientGroup) -> Option<&'a mod
     match &plan.workload_of(group).workload {
         Workload::Page { page } => Some(page),
         Workload::Closed { .. } | Workload::Open { .. } => None,
-    }
-}
-
-fn extract_all(plan: &Plan, cell: &Cell, record: &RunRecord) -> BTreeMap<&'static str, Distribution> {
-    let mut metrics = BTreeMap::new();
-    for metric in METRICS {
-        let is_about = |group: &&ClientGroup| metric.is_about(&plan.workload_of(group).workload);
-        let view = View { record, groups: cell.clients.iter().filter(is_about).collect() };
-        if view.groups.is_empty() || view.foreign().any(|report| report.silence(metric.name).is_some()) {
-            continue;
-        }
-        let mut values: Distribution = (metric.extract)(&view).into_iter().collect();
-        if let Some(summed) = metric.summed {
-            view.foreign().for_each(|report| values.add_counted(&summed(report)));
-        }
-        if !values.is_empty() {
-            metrics.insert(metric.name, values);
-        }
-    }
-    metrics
-}
-
-fn facts(plan: &Plan, record: &RunRecord, group: &ClientGroup, place: usize) -> GroupFacts {
-    let is_open = matches!(plan.workload_of(group).workload, Workload::Open { .. });
-    let mut facts = GroupFacts { group: group.group, is_open, ..GroupFacts::default() };
-    let waits_alone = !group.variant.is_quic() && has_one_stream(&plan.workload_of(group).workload);
-    let mut urls = BTreeSet::new();
-    let pins = plan.cells.get(record.cell as usize).map_or(&plan.pins, |cell| plan.pins_of(cell));
-    let segment_bytes = pins.mtu_bytes.saturating_sub(TCP_HEADER_BYTES);
-    let window_bytes = u64::from(pins.initial_window_packets) * u64::from(segment_bytes);
-    for sample in record.samples.iter().filter(|sample| sample.group == group.group) {
-        facts.rows += 1;
-        if let Some(version) = sample.version {
-            *facts.versions.entry(version).or_default() += 1;
-        }
-        if sample.phase == Phase::Measure {
-            urls.insert(sample.url);
-            count(&mut facts, sample);
-            if waits_alone && sample.outcome.is_ok() {
-                facts.small.count(sample, window_bytes);
-            }
-        }
-    }
-    facts.server = ServerFacts::of(record, group.group);
-    facts.distinct_urls = urls.len() as u64;
-    facts.connections =
-        record.connections.iter().filter(|connection| connection.group == group.group).count() as u64;
-    if let Some(client) = record.clients.get(place) {
-        facts.busy_ns = client.finished_ns.saturating_sub(client.started_ns);
-        facts.cpu_ns = client.cpu_user_ns.saturating_add(client.cpu_system_ns);
-        facts.run_queue_ns = client.run_queue_ns;
-        facts.lag_p99_ns = client.lag.p99_ns;
-        facts.never_sent = client.never_sent;
-        if let Some(foreign) = &client.foreign {
-            count_foreign(&mut facts, foreign);
-        }
-    }
-    facts
-}
-
-/// Adds what somebody else's program says of requests that have no row, and takes its word for what its rows lack.
-fn count_foreign(facts: &mut GroupFacts, foreign: &ForeignReport) {
-    facts.rows += foreign.requests();
-    facts.requests += foreign.requests();
-    facts.requests_ok += foreign.requests_ok;
-    for failure in &foreign.failures {
-        *facts.failures.entry(failure.kind).or_default() += failure.requests;
-        if failure.kind == FailureKind::WrongLength {
-            facts.wrong_lengths += failure.requests;
-        }
-    }
-    if let (Some(version), true) = (foreign.http, foreign.requests_ok > 0) {
-        *facts.versions.entry(version).or_default() += foreign.requests_ok;
-    }
-    facts.body_bytes = foreign.body_bytes.unwrap_or(0);
-    facts.connections = foreign.connections.unwrap_or(0);
-    facts.silences.clone_from(&foreign.silences);
-}
-
-/// Whether each connection carries one response at a time, so that none waits for another's bytes.
-fn has_one_stream(workload: &Workload) -> bool {
-    match workload {
-        Workload::Page { .. } => false,
-        Workload::Closed { streams, .. } | Workload::Open { streams, .. } => *streams == 1,
-    }
-}
-
-fn count(facts: &mut GroupFacts, sample: &Sample) {
-    facts.requests += 1;
-    if let Some(status) = sample.status {
-        *facts.statuses.entry(status).or_default() += 1;
-    }
-    match &sample.outcome {
-        Outcome::Ok => {
-            facts.requests_ok += 1;
-            facts.body_bytes += sample.response_body_bytes;
-            let expected = sample.expected_body_bytes.unwrap_or(sample.response_body_bytes);
-            facts.wrong_lengths += u64::from(expected != sample.response_body_bytes);
-        }
-        Outcome::Failed(failure) => {
-            *facts.failures.entry(failure.kind).or_default() += 1;
-            facts.wrong_lengths += u64::from(failure.kind == FailureKind::WrongLength);
-        }
-        Outcome::Unsupported(_) => {}
     }
 }

@@ -1,7 +1,7 @@
 //! What servers say of requests, beside what clients say of them.
 
 use model::record::{RunRecord, ServerRequest, TimeSource};
-use model::sample::{Phase, Sample};
+use model::sample::Sample;
 
 /// What the server that clients ask says of a run's requests, by the request's name.
 pub(crate) struct ServerTimes<'a> {
@@ -42,26 +42,29 @@ impl<'a> ServerTimes<'a> {
     }
 }
 
-impl ServerFacts {
-    pub(crate) fn of(record: &RunRecord, group: u16) -> ServerFacts {
-        let at_server = ServerTimes::of(record);
-        let mut facts = ServerFacts::default();
-        let mut precisions_ns = Vec::new();
-        let counts = |sample: &&Sample| {
-            sample.group == group && sample.phase == Phase::Measure && sample.outcome.is_ok()
-        };
-        for sample in record.samples.iter().filter(counts) {
-            facts.requests += 1;
-            let Some(row) = at_server.of_sample(sample) else { continue };
-            facts.joined += 1;
-            facts.from_packets += u64::from(row.source == TimeSource::Packets);
-            let begun_ns = sample.sent_ns.unwrap_or(sample.intended_ns);
-            let at_client_ns = sample.done_ns.unwrap_or(begun_ns).saturating_sub(begun_ns);
-            facts.longer += u64::from(row.request_time_ns > at_client_ns.saturating_add(row.precision_ns));
-            precisions_ns.push(row.precision_ns);
-        }
-        precisions_ns.sort_unstable();
-        facts.precision_ns = precisions_ns.get(precisions_ns.len() / 2).copied().unwrap_or(0);
-        facts
+/// [`ServerFacts`] while rows are seen one after the other.
+#[derive(Default)]
+pub(crate) struct ServerFold {
+    facts: ServerFacts,
+    precisions_ns: Vec<u64>,
+}
+
+impl ServerFold {
+    /// Adds a request that counts and ended well, with what the server says of it.
+    pub(crate) fn add(&mut self, sample: &Sample, row: Option<&ServerRequest>) {
+        self.facts.requests += 1;
+        let Some(row) = row else { return };
+        self.facts.joined += 1;
+        self.facts.from_packets += u64::from(row.source == TimeSource::Packets);
+        let begun_ns = sample.sent_ns.unwrap_or(sample.intended_ns);
+        let at_client_ns = sample.done_ns.unwrap_or(begun_ns).saturating_sub(begun_ns);
+        self.facts.longer += u64::from(row.request_time_ns > at_client_ns.saturating_add(row.precision_ns));
+        self.precisions_ns.push(row.precision_ns);
+    }
+
+    pub(crate) fn finish(mut self) -> ServerFacts {
+        self.precisions_ns.sort_unstable();
+        let precision_ns = self.precisions_ns.get(self.precisions_ns.len() / 2).copied().unwrap_or(0);
+        ServerFacts { precision_ns, ..self.facts }
     }
 }

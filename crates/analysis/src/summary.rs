@@ -7,7 +7,7 @@ use model::record::NetworkCalibration;
 use serde::{Deserialize, Serialize};
 
 /// The version of `summary.json`.
-pub const SUMMARY_VERSION: u32 = 1;
+pub const SUMMARY_VERSION: u32 = 2;
 
 /// The whole analysis of one result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -93,14 +93,20 @@ pub struct Estimate {
 pub struct MetricSummary {
     /// `ns`, `B`, `1`, …
     pub unit: String,
+    /// Arithmetic mean; of a share, all hits of all that could be.
+    pub mean: Estimate,
     /// Median.
     pub median: Estimate,
     /// Interquartile range.
     pub iqr: Estimate,
+    /// 90th percentile.
+    pub p90: Estimate,
     /// 95th percentile.
     pub p95: Estimate,
     /// 99th percentile.
     pub p99: Estimate,
+    /// 99.9th percentile.
+    pub p999: Estimate,
     /// Values behind it, over all runs.
     pub samples: u64,
     /// Runs behind it.
@@ -135,12 +141,17 @@ pub struct Comparison {
     pub cell: u32,
     /// The baseline's cell.
     pub baseline_cell: u32,
+    /// Blocks that hold a run of both that ended well.
+    pub pairs: u32,
     /// Median of the cell / median of the baseline; absent where either has no number.
     pub ratio: Option<Estimate>,
     /// Median of the cell − median of the baseline, in the metric's unit.
     pub difference: Option<Estimate>,
-    /// The p-value after Holm's correction over the family; absent for exploratory metrics.
+    /// The p-value of there being no difference, after Holm's correction over the family; absent for exploratory metrics.
     pub p_adjusted: Option<f64>,
+    /// The p-value of there being a difference beyond the margin, after Holm's correction over the family; absent for
+    /// exploratory metrics.
+    pub p_equivalent_adjusted: Option<f64>,
     /// The smallest ratio away from 1 that these runs could have shown.
     pub smallest_showable_ratio: Option<f64>,
     /// The answer.

@@ -37,8 +37,11 @@ pub struct Plan {
     pub margin_share: f64,
     /// The seed from which all others are drawn.
     pub seed: u64,
-    /// Runs of each cell.
+    /// Runs of each cell; the least of them where there is a rule that adds runs.
     pub runs_per_cell: u32,
+    /// The rule by which runs are added; `None` where there are as many as the study says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repetition: Option<Repetition>,
     /// What is held alike.
     pub pins: Pins,
     /// Whether the servers' own times are measured: requests say who they are, and logs are joined with the rows.
@@ -55,8 +58,19 @@ pub struct Plan {
     pub servers: Vec<String>,
     /// Every cell, in the order of the matrix.
     pub cells: Vec<Cell>,
-    /// Every run, in the order of execution.
+    /// Every run, in the order of execution; all that there can be, where a rule adds runs.
     pub runs: Vec<PlannedRun>,
+}
+
+/// When a study that adds runs block by block has enough of them: what comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Repetition {
+    /// Half of every interval of what the study answers, as a share of its value.
+    pub precision_share: f64,
+    /// The time that all runs may take together, the least of them excepted; `None` for no limit.
+    pub budget_ns: Option<u64>,
+    /// Runs of each cell at most; the least is [`Plan::runs_per_cell`].
+    pub most_runs: u32,
 }
 
 /// The topology of a plan's runs.

@@ -71,8 +71,15 @@ fn cells(view: &View<'_>) -> String {
             csv.row(&row);
         }
         for (name, metric) in &cell.metrics {
-            let statistics =
-                [("median", metric.median), ("iqr", metric.iqr), ("p95", metric.p95), ("p99", metric.p99)];
+            let statistics = [
+                ("mean", metric.mean),
+                ("median", metric.median),
+                ("iqr", metric.iqr),
+                ("p90", metric.p90),
+                ("p95", metric.p95),
+                ("p99", metric.p99),
+                ("p99.9", metric.p999),
+            ];
             for (statistic, estimate) in statistics {
                 let Estimate { value, low, high } = estimate;
                 let mut row = head.clone();
@@ -94,6 +101,7 @@ fn comparisons(view: &View<'_>) -> String {
         "baseline",
         "metric",
         "primary",
+        "pairs",
         "ratio",
         "ratio_low",
         "ratio_high",
@@ -101,6 +109,7 @@ fn comparisons(view: &View<'_>) -> String {
         "difference_low",
         "difference_high",
         "p_adjusted",
+        "p_equivalent_adjusted",
         "smallest_showable_ratio",
         "verdict",
         "because",
@@ -119,6 +128,7 @@ fn comparisons(view: &View<'_>) -> String {
             Field::Text(&view.summary().baseline.value),
             Field::Text(&comparison.metric),
             Field::Text(if comparison.primary { "yes" } else { "no" }),
+            Field::Whole(u64::from(comparison.pairs)),
         ]);
         for estimate in [comparison.ratio, comparison.difference] {
             row.extend([
@@ -129,6 +139,7 @@ fn comparisons(view: &View<'_>) -> String {
         }
         row.extend([
             Field::Maybe(comparison.p_adjusted),
+            Field::Maybe(comparison.p_equivalent_adjusted),
             Field::Maybe(comparison.smallest_showable_ratio),
             Field::Text(verdict_name(&comparison.verdict).0),
             Field::Text(&because),

@@ -82,6 +82,7 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         margin_share: study.margin_share,
         seed: study.seed,
         runs_per_cell: study.runs,
+        repetition: None,
         pins: study.hold.pins.clone(),
         server_time: study.server_time,
         runs: order(&cells, study.runs, study.seed),

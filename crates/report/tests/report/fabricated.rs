@@ -184,6 +184,7 @@ fn plan() -> Plan {
         margin_share: 0.03,
         seed: 1,
         runs_per_cell: RUNS,
+        repetition: None,
         pins: Pins::default(),
         server_time: false,
         topology: model::plan::PlannedTopology::default(),
@@ -329,10 +330,13 @@ fn metric(
     let (median, half) = (sorted[2], (sorted[4] - sorted[0]) * 0.45);
     MetricSummary {
         unit: unit.to_owned(),
+        mean: at(sorted.iter().sum::<f64>() / f64::from(RUNS), half),
         median: at(median, half),
         iqr: at(sorted[3] - sorted[1], 0.0),
+        p90: Estimate { value: sorted[4], low: None, high: None },
         p95: Estimate { value: sorted[4], low: None, high: None },
         p99: Estimate { value: sorted[4], low: None, high: None },
+        p999: Estimate { value: sorted[4], low: None, high: None },
         samples: u64::from(RUNS),
         runs: RUNS,
         per_run,
@@ -360,6 +364,7 @@ fn comparison(metric: &str, planned: &Cell, cell: &CellSummary, baseline: &CellS
         context: planned.levels[1..].to_vec(),
         cell: cell.cell,
         baseline_cell: baseline.cell,
+        pairs: RUNS,
         ratio: Some(Estimate { value: ratio, low: Some(low), high: Some(high) }),
         difference: Some(Estimate {
             value: difference,
@@ -367,6 +372,7 @@ fn comparison(metric: &str, planned: &Cell, cell: &CellSummary, baseline: &CellS
             high: Some(difference + slack),
         }),
         p_adjusted: primary.then_some(0.004),
+        p_equivalent_adjusted: primary.then_some(0.9),
         smallest_showable_ratio: Some(1.0 - half),
         verdict,
     }

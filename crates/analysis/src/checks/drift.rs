@@ -1,0 +1,97 @@
+//! The cell's runs are alike whenever they were made.
+//!
+//! A straight line through the logarithms of the runs' values over the blocks, by least squares. A machine that warms up, or
+//! fills a disk, tilts it. Blocks hold every cell, so a drift falls on both arms of a comparison and leaves its ratio as it
+//! is; but the cell's own median then depends on how long the study lasted, and what drifts may also differ between arms.
+//! (Mytkowicz, Diwan, Hauswirth and Sweeney, *Producing wrong data without doing anything obviously wrong!*, ASPLOS 2009, on
+//! what order and surroundings do.)
+
+use super::{Check, Context, Finding, percent};
+use crate::number;
+use crate::statistics;
+use crate::summary::CheckOutcome;
+
+pub(super) const CHECK: Check = Check {
+    name: "drift",
+    why: "Where values drift while the study runs, its numbers depend on how long it lasted, and on whatever drifted.",
+    remedy: "Look at the runs in their order (figure `runs`), find what changed on the machine, and run the study again.",
+    judge,
+};
+
+/// Fewer runs lie on a straight line too often.
+const LEAST_RUNS: usize = 5;
+/// A slope as steep comes from chance in one of a hundred cells.
+const CHANCE: f64 = 0.01;
+
+/// The primary metric's change from the first block to the last, where it is beyond chance.
+fn judge(context: &Context<'_>) -> Option<Finding> {
+    let values: Vec<(f64, f64)> = context
+        .own
+        .ok()
+        .filter_map(|run| Some((f64::from(run.block), run.value(&context.plan.metric)?)))
+        .collect();
+    if values.len() < LEAST_RUNS || values.iter().any(|(_, value)| *value <= 0.0) {
+        return None;
+    }
+    let (first, last) =
+        values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(first, last), (block, _)| {
+            (first.min(*block), last.max(*block))
+        });
+    let points: Vec<(f64, f64)> = values.iter().map(|(block, value)| (*block, value.ln())).collect();
+    let slope = statistics::slope(&points)?;
+    let change = (slope.mean * (last - first)).exp_m1();
+    let p = slope.p_value();
+    let allowed = context.plan.margin_share;
+    let is_beyond = change.abs().max((1.0 / (1.0 + change) - 1.0).abs()) > allowed;
+    let result = if p < CHANCE && is_beyond { CheckOutcome::Doubt } else { CheckOutcome::Pass };
+    let sign = if change < 0.0 { "−" } else { "+" };
+    Some(Finding {
+        result,
+        measured: format!(
+            "{sign}{} over {} blocks (p {})",
+            percent(change.abs()),
+            number::nearest(last - first) + 1,
+            model::units::three_digits(p)
+        ),
+        threshold: format!("{} where p is below {CHANCE}", percent(allowed)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use model::variant::Variant;
+
+    use crate::fixtures::{Bench, doubts, passes, silent};
+
+    /// Loads that take so many percent longer with each block.
+    fn drifting(percent_per_block: u64) -> Bench {
+        let mut bench = Bench::page(&[Variant::H2]);
+        for record in &mut bench.records {
+            for sample in &mut record.samples {
+                let longer = |ns: u64| ns + ns / 100 * percent_per_block * u64::from(record.block);
+                sample.done_ns = sample.done_ns.map(longer);
+            }
+        }
+        bench
+    }
+
+    #[test]
+    fn loads_that_take_longer_and_longer_are_a_doubt() {
+        doubts(&drifting(3), &["drift"]);
+    }
+
+    #[test]
+    fn noise_and_a_drift_within_the_margin_pass() {
+        passes("drift", &drifting(0));
+        let mut slight = drifting(1);
+        slight.plan.margin_share = 0.1;
+        passes("drift", &slight);
+    }
+
+    #[test]
+    fn four_runs_show_no_drift() {
+        let mut bench = drifting(3);
+        bench.records.pop();
+        silent("drift", &bench);
+    }
+}

@@ -1,0 +1,136 @@
+//! A loop's requests took as long at the end of the measuring phase as at its beginning.
+//!
+//! The measuring phase of each run in thirds: the median request time of the last third against that of the first, and over
+//! runs the mean of the logarithms of these ratios with Student's t (Georges 2007, section 3: steady state has to be shown).
+//! Where it tells of a change beyond the margin, the warm-up was too short, or nothing is steady: a queue grows, a cache
+//! fills, a server slows down. Beyond a half, how long the run lasted decides what the number is.
+
+use super::{Check, Context, Finding, percent};
+use crate::number;
+use crate::statistics::{self, CONFIDENCE};
+use crate::summary::CheckOutcome;
+
+pub(super) const CHECK: Check = Check {
+    name: "steady_state",
+    why: "Times that still change while they are measured depend on how long the measurement lasted.",
+    remedy: "Give the workload a longer warm-up; where times only rise, ask for a lower rate.",
+    judge,
+};
+
+/// Fewer requests have no median worth comparing.
+const LEAST_REQUESTS: u64 = 10;
+/// Fewer runs have no interval worth its name.
+const LEAST_RUNS: usize = 3;
+/// By more, the number is mostly that of how long the run lasted.
+const INVALID_CHANGE: f64 = 0.5;
+
+/// Judged where a client group's workload is the same from its first to its last request.
+fn judge(context: &Context<'_>) -> Option<Finding> {
+    let changes: Vec<f64> = context
+        .own
+        .ok()
+        .flat_map(|run| &run.groups)
+        .filter_map(|facts| {
+            let [first, _, last] = facts.thirds?;
+            let is_enough = first.requests.min(last.requests) >= LEAST_REQUESTS;
+            (is_enough && first.median_ns > 0.0 && last.median_ns > 0.0)
+                .then(|| (last.median_ns / first.median_ns).ln())
+        })
+        .collect();
+    if changes.len() < LEAST_RUNS {
+        return None;
+    }
+    let change = statistics::mean(&changes)?;
+    let (low, high) = change.exponential_interval(CONFIDENCE);
+    let (ratio, margin) = (change.mean.exp(), context.plan.margin_share);
+    let is_shown = low > 1.0 || high < 1.0;
+    let size = ratio.max(1.0 / ratio) - 1.0;
+    let result = match size {
+        _ if !is_shown || size <= margin => CheckOutcome::Pass,
+        size if size <= INVALID_CHANGE => CheckOutcome::Doubt,
+        _ => CheckOutcome::Invalid,
+    };
+    let digits = |ratio: f64| model::units::three_digits(ratio);
+    Some(Finding {
+        result,
+        measured: format!(
+            "last third {}× the first ({}–{}, {} runs)",
+            digits(ratio),
+            digits(low),
+            digits(high),
+            number::small(changes.len())
+        ),
+        threshold: format!("{}; invalid beyond {}", percent(margin), percent(INVALID_CHANGE)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use model::assignment::Workload;
+    use model::schedule::{Rate, Schedule, Stage};
+    use model::variant::Variant;
+
+    use crate::fixtures::{Bench, doubts, fails, passes, silent};
+
+    /// Each request takes so many percent longer than the one before, and each run's noise beside that.
+    fn slowing(bench: Bench, percent: u64) -> Bench {
+        let mut bench = bench;
+        for record in &mut bench.records {
+            for (number, sample) in (0..).zip(&mut record.samples) {
+                let longer = |ns: u64| {
+                    let took_ns = ns - sample.intended_ns;
+                    sample.intended_ns
+                        + took_ns
+                        + took_ns * number * percent / 100
+                        + u64::from(record.run) * 1000
+                };
+                sample.done_ns = sample.done_ns.map(longer);
+                sample.first_byte_ns = sample.first_byte_ns.map(longer);
+            }
+        }
+        bench
+    }
+
+    #[test]
+    fn what_stays_alike_passes() {
+        passes("steady_state", &slowing(Bench::closed(&[Variant::H1]), 0));
+        passes("steady_state", &slowing(Bench::open(&[Variant::H1]), 0));
+    }
+
+    #[test]
+    fn times_that_rise_are_doubted_then_condemned() {
+        let mut bench = slowing(Bench::closed(&[Variant::H1]), 1);
+        doubts(&bench, &["steady_state"]);
+        bench.plan.margin_share = 0.5;
+        passes("steady_state", &bench);
+        let found = fails("steady_state", &slowing(Bench::closed(&[Variant::H1]), 10));
+        assert!(found.measured.starts_with("last third 2."), "{}", found.measured);
+    }
+
+    #[test]
+    fn a_warm_up_is_left_out() {
+        let mut bench = slowing(Bench::closed(&[Variant::H1]), 0);
+        for record in &mut bench.records {
+            for sample in &mut record.samples[..10] {
+                sample.phase = model::sample::Phase::Warmup;
+                sample.done_ns = sample.done_ns.map(|ns| ns + 1_000_000_000);
+            }
+            let ended_ns = record.samples[10].intended_ns;
+            let warmup = model::assignment::WarmupCost { ended_ns, ..Default::default() };
+            record.clients[0].warmup = Some(warmup);
+        }
+        passes("steady_state", &bench);
+    }
+
+    #[test]
+    fn pages_and_changing_rates_have_no_steady_state() {
+        silent("steady_state", &Bench::page(&[Variant::H1]));
+        let mut bench = Bench::open(&[Variant::H1]);
+        if let Workload::Open { schedule: Schedule::Rates { stages, .. }, .. } =
+            &mut bench.plan.workloads[0].workload
+        {
+            *stages = vec![Stage { from: Rate(1000), to: Rate(2000), duration_ns: Some(1_000_000_000) }];
+        }
+        silent("steady_state", &bench);
+    }
+}

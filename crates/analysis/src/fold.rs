@@ -1,0 +1,415 @@
+//! One run folded into its summary, row by row: rows are seen once and not kept, so a run may have millions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::assignment::{ClientReport, Workload};
+use model::foreign::ForeignReport;
+use model::plan::{ClientGroup, Plan};
+use model::record::RunRecord;
+use model::sample::{ConnectionRow, FailureKind, Outcome, Phase, Sample};
+use model::schedule::Schedule;
+
+use crate::distribution::{Distribution, Gathering};
+use crate::metrics::{METRICS, Metric, Values};
+use crate::number;
+use crate::run::{GroupFacts, RunSummary, ShareOfRun, Third};
+use crate::server_time::{ServerFold, ServerTimes};
+
+/// IPv6 and TCP with time stamps.
+const TCP_HEADER_BYTES: u32 = 40 + 32;
+
+/// A run on its way into its summary.
+pub struct RunFold<'a> {
+    record: &'a RunRecord,
+    at_server: ServerTimes<'a>,
+    groups: Vec<GroupFold<'a>>,
+}
+
+/// What is summed up over the requests that count, of one or several client groups.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Totals {
+    /// Requests.
+    pub requests: u64,
+    /// Of these, those that ended well.
+    pub requests_ok: u64,
+    /// Of these, those whose end has a stamp.
+    pub requests_ended_well: u64,
+    /// The earliest time that one was intended for.
+    pub first_intended_ns: Option<u64>,
+    /// The latest end of one.
+    pub last_done_ns: Option<u64>,
+    /// The first request: of a page, its document.
+    pub document: Option<Document>,
+    /// Request header bytes before compression.
+    pub request_header_raw_bytes: u64,
+    /// Request header bytes on the wire.
+    pub request_header_wire_bytes: u64,
+    /// Response header bytes before compression.
+    pub response_header_raw_bytes: u64,
+    /// Response header bytes on the wire.
+    pub response_header_wire_bytes: u64,
+    /// Request body bytes.
+    pub request_body_bytes: u64,
+    /// Response body bytes.
+    pub response_body_bytes: u64,
+}
+
+/// The first request of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Document {
+    /// The request's number.
+    pub request: u64,
+    /// When its response's head was read; `None` where it did not end well.
+    pub first_byte_ns: Option<u64>,
+}
+
+/// A run as metrics of whole runs see it.
+pub struct View<'a> {
+    /// What the run left behind; it holds no rows of requests.
+    pub record: &'a RunRecord,
+    /// The rows of requests that count, summed up.
+    pub totals: Totals,
+    /// The client groups whose workload the metric is about.
+    pub groups: Vec<u16>,
+}
+
+impl<'a> View<'a> {
+    /// Connections of these groups.
+    pub fn connections(&self) -> impl Iterator<Item = &'a ConnectionRow> + '_ {
+        let record = self.record;
+        record.connections.iter().filter(|connection| self.groups.contains(&connection.group))
+    }
+
+    /// What the client processes of these groups said of themselves.
+    pub fn clients(&self) -> impl Iterator<Item = &'a ClientReport> + '_ {
+        let record = self.record;
+        (0_u16..)
+            .zip(&record.clients)
+            .filter(|(group, _)| self.groups.contains(group))
+            .map(|(_, client)| client)
+    }
+
+    /// What client processes of these groups said that are somebody else's programs.
+    pub fn foreign(&self) -> impl Iterator<Item = &'a ForeignReport> + '_ {
+        self.clients().filter_map(|client| client.foreign.as_deref())
+    }
+}
+
+impl<'a> RunFold<'a> {
+    /// Begins with what a run left behind beside its rows of requests.
+    pub fn new(plan: &'a Plan, record: &'a RunRecord) -> RunFold<'a> {
+        let cell = plan.cells.get(record.cell as usize);
+        let groups = cell.map_or(&[][..], |cell| &cell.clients);
+        let groups =
+            groups.iter().enumerate().map(|(place, group)| GroupFold::new(plan, record, group, place));
+        RunFold { record, at_server: ServerTimes::of(record), groups: groups.collect() }
+    }
+
+    /// Adds a row.
+    pub fn push(&mut self, sample: &Sample) {
+        if let Some(group) = self.groups.iter_mut().find(|group| group.facts.group == sample.group) {
+            group.push(sample, &self.at_server);
+        }
+    }
+
+    /// The summary. Metrics come only from a run that ended well, and only from rows past the warm-up.
+    pub fn finish(mut self) -> RunSummary {
+        let record = self.record;
+        let (mut metrics, mut shares) = (BTreeMap::new(), BTreeMap::new());
+        if record.outcome.is_ok() {
+            for (place, metric) in METRICS.iter().enumerate() {
+                let (values, share) = self.values_of(place, metric);
+                if !values.is_empty() {
+                    metrics.insert(metric.name, values);
+                }
+                shares.extend(share.map(|share| (metric.name, share)));
+            }
+        }
+        RunSummary {
+            run: record.run,
+            cell: record.cell,
+            block: record.block,
+            took_ns: record.took_ns,
+            outcome: record.outcome.clone(),
+            metrics,
+            shares,
+            groups: self.groups.into_iter().map(GroupFold::finish).collect(),
+            links: record.links.clone(),
+            server_run_queue_ns: record.servers.iter().map(|server| server.run_queue_ns).sum(),
+            log_fault: record.servers.iter().find_map(|server| server.log_fault.clone()),
+            calibration: record.calibration.clone(),
+        }
+    }
+
+    fn values_of(&mut self, place: usize, metric: &Metric) -> (Distribution, Option<ShareOfRun>) {
+        let nothing = (Distribution::default(), None);
+        let mut view = View { record: self.record, totals: Totals::default(), groups: Vec::new() };
+        for group in self.groups.iter().filter(|group| metric.is_about(group.workload)) {
+            view.totals.merge(&group.totals);
+            view.groups.push(group.facts.group);
+        }
+        if view.groups.is_empty() || view.foreign().any(|report| report.silence(metric.name).is_some()) {
+            return nothing;
+        }
+        match metric.from {
+            Values::Request(_) | Values::AtServer(_) => {
+                let mut values = Gathering::default();
+                for group in &mut self.groups {
+                    if let Some((_, own)) = group.requests.iter_mut().find(|(of, _)| *of == place) {
+                        values.add(&std::mem::take(own).finish());
+                    }
+                }
+                for (value, count) in metric.summed.iter().flat_map(|summed| view.foreign().flat_map(summed))
+                {
+                    values.push_times(value, count);
+                }
+                (values.finish(), None)
+            }
+            Values::Run(value) => (value(&view).into_iter().collect(), None),
+            Values::Share(share) => {
+                let (hits, all) = share(&view);
+                let value = (all > 0).then(|| number::float(hits) / number::float(all));
+                (value.into_iter().collect(), Some(ShareOfRun { hits, all }))
+            }
+        }
+    }
+}
+
+/// One client group of a run.
+struct GroupFold<'a> {
+    facts: GroupFacts,
+    workload: &'a Workload,
+    totals: Totals,
+    urls: BTreeSet<u32>,
+    /// By the place in [`METRICS`], those that each request has.
+    requests: Vec<(usize, Gathering)>,
+    /// What a server can send at once, where a connection carries one response at a time.
+    window_bytes: Option<u64>,
+    thirds: Option<Thirds>,
+    server: ServerFold,
+    foreign: Option<&'a ForeignReport>,
+}
+
+impl<'a> GroupFold<'a> {
+    fn new(plan: &'a Plan, record: &'a RunRecord, group: &ClientGroup, place: usize) -> GroupFold<'a> {
+        let workload = &plan.workload_of(group).workload;
+        let client = record.clients.get(place);
+        let of_requests = |(_, metric): &(usize, &Metric)| {
+            record.outcome.is_ok() && metric.is_about(workload) && metric.from.is_of_requests()
+        };
+        let pins = plan.cells.get(record.cell as usize).map_or(&plan.pins, |cell| plan.pins_of(cell));
+        let segment_bytes = pins.mtu_bytes.saturating_sub(TCP_HEADER_BYTES);
+        let window_bytes = u64::from(pins.initial_window_packets) * u64::from(segment_bytes);
+        let waits_alone = !group.variant.is_quic() && has_one_stream(workload);
+        let connections = record.connections.iter().filter(|connection| connection.group == group.group);
+        let mut facts = GroupFacts {
+            group: group.group,
+            is_open: matches!(workload, Workload::Open { .. }),
+            connections: connections.count() as u64,
+            ..GroupFacts::default()
+        };
+        if let Some(client) = client {
+            facts.busy_ns = client.finished_ns.saturating_sub(client.started_ns);
+            facts.cpu_ns = client.cpu_user_ns.saturating_add(client.cpu_system_ns);
+            facts.run_queue_ns = client.run_queue_ns;
+            facts.lag_p99_ns = client.lag.p99_ns;
+            facts.never_sent = client.never_sent;
+        }
+        GroupFold {
+            facts,
+            workload,
+            totals: Totals::default(),
+            urls: BTreeSet::new(),
+            requests: METRICS
+                .iter()
+                .enumerate()
+                .filter(of_requests)
+                .map(|(place, _)| (place, Gathering::default()))
+                .collect(),
+            window_bytes: waits_alone.then_some(window_bytes),
+            thirds: client.filter(|_| has_steady_state(workload)).map(Thirds::of),
+            server: ServerFold::default(),
+            foreign: client.and_then(|client| client.foreign.as_deref()),
+        }
+    }
+
+    fn push(&mut self, sample: &Sample, at_server: &ServerTimes<'_>) {
+        self.facts.rows += 1;
+        if let Some(version) = sample.version {
+            *self.facts.versions.entry(version).or_default() += 1;
+        }
+        if sample.phase != Phase::Measure {
+            return;
+        }
+        self.urls.insert(sample.url);
+        self.count(sample);
+        self.totals.add(sample);
+        if let Some(window_bytes) = self.window_bytes.filter(|_| sample.outcome.is_ok()) {
+            self.facts.small.count(sample, window_bytes);
+        }
+        let row = at_server.of_sample(sample).filter(|_| sample.outcome.is_ok());
+        if sample.outcome.is_ok() {
+            self.server.add(sample, row);
+        }
+        for (place, gathering) in &mut self.requests {
+            let value = match METRICS[*place].from {
+                Values::Request(value) => value(sample),
+                Values::AtServer(value) => row.and_then(|row| value(sample, row)),
+                Values::Run(_) | Values::Share(_) => None,
+            };
+            value.into_iter().for_each(|value| gathering.push(value));
+        }
+        if let Some(thirds) = &mut self.thirds {
+            thirds.add(sample);
+        }
+    }
+
+    fn count(&mut self, sample: &Sample) {
+        let facts = &mut self.facts;
+        if let Some(status) = sample.status {
+            *facts.statuses.entry(status).or_default() += 1;
+        }
+        match &sample.outcome {
+            Outcome::Ok => {
+                facts.body_bytes += sample.response_body_bytes;
+                let expected = sample.expected_body_bytes.unwrap_or(sample.response_body_bytes);
+                facts.wrong_lengths += u64::from(expected != sample.response_body_bytes);
+            }
+            Outcome::Failed(failure) => {
+                *facts.failures.entry(failure.kind).or_default() += 1;
+                facts.wrong_lengths += u64::from(failure.kind == FailureKind::WrongLength);
+            }
+            Outcome::Unsupported(_) => {}
+        }
+    }
+
+    fn finish(self) -> GroupFacts {
+        let mut facts = GroupFacts {
+            requests: self.totals.requests,
+            requests_ok: self.totals.requests_ok,
+            distinct_urls: self.urls.len() as u64,
+            thirds: self.thirds.map(Thirds::finish),
+            server: self.server.finish(),
+            ..self.facts
+        };
+        if let Some(foreign) = self.foreign {
+            count_foreign(&mut facts, foreign);
+        }
+        facts
+    }
+}
+
+/// Adds what somebody else's program says of requests that have no row, and takes its word for what its rows lack.
+fn count_foreign(facts: &mut GroupFacts, foreign: &ForeignReport) {
+    facts.rows += foreign.requests();
+    facts.requests += foreign.requests();
+    facts.requests_ok += foreign.requests_ok;
+    for failure in &foreign.failures {
+        *facts.failures.entry(failure.kind).or_default() += failure.requests;
+        if failure.kind == FailureKind::WrongLength {
+            facts.wrong_lengths += failure.requests;
+        }
+    }
+    if let (Some(version), true) = (foreign.http, foreign.requests_ok > 0) {
+        *facts.versions.entry(version).or_default() += foreign.requests_ok;
+    }
+    facts.body_bytes = foreign.body_bytes.unwrap_or(0);
+    facts.connections = foreign.connections.unwrap_or(0);
+    facts.silences.clone_from(&foreign.silences);
+}
+
+impl Totals {
+    fn add(&mut self, sample: &Sample) {
+        let is_ok = sample.outcome.is_ok();
+        self.requests += 1;
+        self.requests_ok += u64::from(is_ok);
+        self.requests_ended_well += u64::from(is_ok && sample.done_ns.is_some());
+        self.first_intended_ns = earliest(self.first_intended_ns, Some(sample.intended_ns));
+        self.last_done_ns = self.last_done_ns.max(sample.done_ns);
+        if self.document.is_none_or(|document| sample.request < document.request) {
+            let first_byte_ns = sample.first_byte_ns.filter(|_| is_ok);
+            self.document = Some(Document { request: sample.request, first_byte_ns });
+        }
+        self.request_header_raw_bytes += u64::from(sample.request_header_raw_bytes);
+        self.request_header_wire_bytes += u64::from(sample.request_header_wire_bytes);
+        self.response_header_raw_bytes += u64::from(sample.response_header_raw_bytes);
+        self.response_header_wire_bytes += u64::from(sample.response_header_wire_bytes);
+        self.request_body_bytes += sample.request_body_bytes;
+        self.response_body_bytes += sample.response_body_bytes;
+    }
+
+    fn merge(&mut self, other: &Totals) {
+        self.requests += other.requests;
+        self.requests_ok += other.requests_ok;
+        self.requests_ended_well += other.requests_ended_well;
+        self.first_intended_ns = earliest(self.first_intended_ns, other.first_intended_ns);
+        self.last_done_ns = self.last_done_ns.max(other.last_done_ns);
+        let is_earlier = |document: &Document| self.document.is_none_or(|own| document.request < own.request);
+        self.document = other.document.filter(is_earlier).or(self.document);
+        self.request_header_raw_bytes += other.request_header_raw_bytes;
+        self.request_header_wire_bytes += other.request_header_wire_bytes;
+        self.response_header_raw_bytes += other.response_header_raw_bytes;
+        self.response_header_wire_bytes += other.response_header_wire_bytes;
+        self.request_body_bytes += other.request_body_bytes;
+        self.response_body_bytes += other.response_body_bytes;
+    }
+}
+
+fn earliest(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    one.into_iter().chain(other).min()
+}
+
+/// Request times by the third of the measuring phase in which they were intended.
+struct Thirds {
+    begin_ns: u64,
+    end_ns: u64,
+    times: [Gathering; 3],
+}
+
+impl Thirds {
+    fn of(client: &ClientReport) -> Thirds {
+        Thirds {
+            begin_ns: client.warmup.map_or(client.started_ns, |warmup| warmup.ended_ns),
+            end_ns: client.finished_ns,
+            times: Default::default(),
+        }
+    }
+
+    fn add(&mut self, sample: &Sample) {
+        let (Outcome::Ok, Some(done_ns)) = (&sample.outcome, sample.done_ns) else { return };
+        let whole_ns = self.end_ns.saturating_sub(self.begin_ns).max(1);
+        let since_ns = sample.intended_ns.saturating_sub(self.begin_ns).min(whole_ns - 1);
+        let third = u128::from(since_ns) * 3 / u128::from(whole_ns);
+        if let Some(times) = usize::try_from(third).ok().and_then(|third| self.times.get_mut(third)) {
+            times.push(number::float(done_ns.saturating_sub(sample.intended_ns)));
+        }
+    }
+
+    fn finish(self) -> [Third; 3] {
+        self.times.map(|times| {
+            let times = times.finish();
+            Third { requests: times.count(), median_ns: times.median().unwrap_or(0.0) }
+        })
+    }
+}
+
+/// Whether a workload asks for the same from its first to its last request, so that it can be in a steady state.
+fn has_steady_state(workload: &Workload) -> bool {
+    match workload {
+        Workload::Page { .. } => false,
+        Workload::Closed { .. } => true,
+        Workload::Open { schedule: Schedule::Rates { stages, .. }, .. } => {
+            let first = stages.first().map(|stage| stage.from);
+            stages.iter().all(|stage| Some(stage.from) == first && Some(stage.to) == first)
+        }
+        Workload::Open { schedule: Schedule::Script { .. }, .. } => false,
+    }
+}
+
+/// Whether each connection carries one response at a time, so that none waits for another's bytes.
+fn has_one_stream(workload: &Workload) -> bool {
+    match workload {
+        Workload::Page { .. } => false,
+        Workload::Closed { streams, .. } | Workload::Open { streams, .. } => *streams == 1,
+    }
+}

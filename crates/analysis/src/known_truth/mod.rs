@@ -1,0 +1,192 @@
+//! The bench of known truth: simulated studies of which the answer is known, in their hundreds.
+//!
+//! What the 95 % intervals cover, how often studies of equals name a winner, what a true difference of 10 % shows, and what
+//! adding runs until an interval is narrow does to all that. The tests run a short form; `make bench-statistics` simulates
+//! 2000 studies each and prints the tables that stand in `docs/decides.md`. Every study has a seed of its own.
+
+pub(crate) mod study;
+mod worlds;
+
+use study::{Noise, five_arms, is_decided};
+use worlds::{Dice, WORLDS, World};
+
+use crate::estimate::{Figure, Sampling, estimates, share};
+use crate::fixtures::Bench;
+use crate::number;
+use crate::summary::{Comparison, Estimate, Verdict};
+
+const SEED: u64 = 20_261_121;
+const RUNS: [usize; 3] = [5, 10, 30];
+const FIXED: Sampling = Sampling { seed: 1, is_until_precise: false };
+
+/// How many studies are simulated of each kind.
+fn studies() -> u32 {
+    std::env::var("H123_STUDIES").ok().and_then(|text| text.parse().ok()).unwrap_or(120)
+}
+
+/// The least of a share that is promised, less what chance does to so many studies (3 standard errors) where they are few.
+fn at_least(promised: f64, studies: u32) -> f64 {
+    if studies >= 2000 { promised } else { promised - 3.0 * (0.05 * 0.95 / f64::from(studies)).sqrt() }
+}
+
+fn holds(estimate: &Estimate, truth: f64) -> bool {
+    let (Some(low), Some(high)) = (estimate.low, estimate.high) else { return false };
+    assert!(low <= estimate.value && estimate.value <= high, "{estimate:?}");
+    low <= truth && truth <= high
+}
+
+/// The share of `studies` for which something holds.
+fn share_of(studies: u32, mut holds: impl FnMut(u64) -> bool) -> f64 {
+    let held = (0..studies).filter(|seed| holds(SEED + u64::from(*seed))).count();
+    number::count(held) / f64::from(studies)
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1}", share * 100.0)
+}
+
+/// The coverage of a figure in every world at 5, 10 and 30 runs.
+fn coverage(figure: Figure, worlds: impl Fn(&World) -> bool, promised: f64) {
+    println!("\n| times | 5 runs | 10 runs | 30 runs |\n|---|---|---|---|");
+    let mut failures = Vec::new();
+    for world in WORLDS.iter().filter(|world| worlds(world)) {
+        let truth = figure.of(&world.truth()).unwrap() / 1e6;
+        let shares = RUNS.map(|runs| {
+            share_of(studies(), |seed| {
+                let study = world.study(&mut Dice::new(seed), runs);
+                holds(&estimates(&study.iter().collect::<Vec<_>>(), &[figure], FIXED)[0], truth)
+            })
+        });
+        println!("| {} | {} |", world.name, shares.map(percent).join(" | "));
+        if shares.iter().any(|share| *share < at_least(promised, studies())) {
+            failures.push((world.name, shares));
+        }
+    }
+    assert!(failures.is_empty(), "{figure:?}: {failures:?}, promised {promised}; seeds from {SEED}");
+}
+
+#[test]
+fn intervals_of_the_median_cover_what_they_promise() {
+    coverage(Figure::MEDIAN, |_| true, 0.93);
+}
+
+#[test]
+fn intervals_of_the_mean_cover_what_they_promise() {
+    coverage(Figure::Mean, World::has_mean, 0.0);
+}
+
+#[test]
+fn intervals_of_far_quantiles_cover_what_they_promise() {
+    coverage(Figure::Quantile(0.9), |world| world.requests > 1, 0.0);
+}
+
+#[test]
+fn intervals_of_the_interquartile_range_cover_what_they_promise() {
+    coverage(Figure::Iqr, |world| world.requests > 1, 0.0);
+}
+
+#[test]
+fn intervals_of_shares_cover_what_they_promise() {
+    println!("\n| failures | 5 runs | 10 runs | 30 runs |\n|---|---|---|---|");
+    // Of 400 requests each run fails a share of its own: about 30 % of Beta(3, 7), and a tenth of that.
+    for (name, scale) in [("30 %, shares differ", 1.0), ("3 %, shares differ", 0.1)] {
+        let shares = RUNS.map(|runs| {
+            share_of(studies(), |seed| {
+                let mut dice = Dice::new(seed);
+                let run = |dice: &mut Dice| {
+                    let share = scale * dice.beta_3_7();
+                    ((0..400).filter(|_| dice.uniform() < share).count() as u64, 400)
+                };
+                let study: Vec<(u64, u64)> = (0..runs).map(|_| run(&mut dice)).collect();
+                holds(&share(&study, FIXED).unwrap(), 0.3 * scale)
+            })
+        });
+        println!("| {name} | {} |", shares.map(percent).join(" | "));
+        assert!(shares.iter().all(|share| *share >= at_least(0.93, studies())), "{name}: {shares:?}");
+    }
+}
+
+/// The last comparison of a family of four, whose true ratio is 1.1.
+fn last(bench: &Bench, seed: u64, noise: Noise, runs: u32) -> Comparison {
+    let summary = study::study(bench, seed, noise, 1.1, runs);
+    let last = summary.comparisons.into_iter().rfind(|comparison| comparison.primary).unwrap();
+    assert_eq!(last.level.value, "h3");
+    last
+}
+
+#[test]
+fn intervals_of_ratios_cover_what_they_promise() {
+    let bench = five_arms(0.03);
+    println!("\n| noise | 5 runs | 10 runs | 30 runs |\n|---|---|---|---|");
+    for noise in Noise::ALL {
+        let shares = [5, 10, 30].map(|runs| {
+            share_of(studies(), |seed| holds(&last(&bench, seed, noise, runs).ratio.unwrap(), 1.1))
+        });
+        println!("| {} | {} |", noise.name(), shares.map(percent).join(" | "));
+        assert!(shares.iter().all(|share| *share >= at_least(0.93, studies())), "{noise:?}: {shares:?}");
+    }
+}
+
+#[test]
+fn a_study_of_equals_seldom_names_a_winner() {
+    let bench = five_arms(1e-9);
+    println!("\n| noise | 5 runs | 10 runs | 30 runs |\n|---|---|---|---|");
+    for noise in Noise::ALL {
+        let shares = [5, 10, 30].map(|runs| {
+            share_of(studies(), |seed| is_decided(&study::study(&bench, seed, noise, 1.0, runs)))
+        });
+        println!("| {} | {} |", noise.name(), shares.map(percent).join(" | "));
+        // 5 % and three standard errors of a share of 5 %.
+        let bound = 0.05 + 3.0 * (0.05 * 0.95 / f64::from(studies())).sqrt();
+        assert!(shares.iter().all(|share| *share <= bound), "{noise:?}: {shares:?}");
+        assert!(
+            shares.iter().any(|share| *share > 0.0),
+            "{noise:?}: a test that never errs at 5 % tests nothing"
+        );
+    }
+}
+
+#[test]
+fn a_difference_at_the_margin_is_seldom_called_equivalent() {
+    let bench = five_arms(0.03);
+    println!("\n| noise | 5 runs | 10 runs | 30 runs |\n|---|---|---|---|");
+    for noise in Noise::ALL {
+        let shares = [5, 10, 30].map(|runs| {
+            // All four arms are beyond the margin of 3 %, for the baseline is another.
+            share_of(studies(), |seed| {
+                let mut runs = study::blocks(&bench, seed, noise, 1.0, runs);
+                for run in runs.iter_mut().filter(|run| run.cell == 0) {
+                    let value = run.value("page_load_time").unwrap() / 1.03001;
+                    run.metrics.insert("page_load_time", std::iter::once(value).collect());
+                }
+                let summary = crate::analyse(&bench.plan, &runs, &bench.networks);
+                summary.comparisons.iter().any(|c| c.primary && c.verdict == Verdict::Equivalent)
+            })
+        });
+        println!("| {} | {} |", noise.name(), shares.map(percent).join(" | "));
+        let bound = 0.05 + 3.0 * (0.05 * 0.95 / f64::from(studies())).sqrt();
+        assert!(shares.iter().all(|share| *share <= bound), "{noise:?}: {shares:?}");
+    }
+}
+
+#[test]
+fn ten_percent_is_found_at_the_power_stated() {
+    let bench = five_arms(0.03);
+    println!("\n| noise | 5 runs | 10 runs | 30 runs |\n|---|---|---|---|");
+    for noise in Noise::ALL {
+        let mut promised = 0.0;
+        let shares = [5, 10, 30].map(|runs| {
+            share_of(studies(), |seed| {
+                let last = last(&bench, seed, noise, runs);
+                assert_ne!(last.verdict, Verdict::Better);
+                promised += f64::from(u8::from(runs == 5 && last.smallest_showable_ratio.unwrap() <= 1.1));
+                last.verdict == Verdict::Worse
+            })
+        });
+        println!("| {} | {} |", noise.name(), shares.map(percent).join(" | "));
+        assert!(shares[1] >= 0.95 && shares[2] >= 0.99, "{noise:?}: {shares:?}");
+        // Where five runs promise to show 10 %, it is found about as often: the promise is no boast.
+        let promised = promised / f64::from(studies());
+        assert!(shares[0] >= 0.75 * promised, "{noise:?}: found {}, promised {promised}", shares[0]);
+    }
+}

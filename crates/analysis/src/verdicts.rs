@@ -1,0 +1,127 @@
+//! Verdicts on studies whose answer is plain, and what must not change them.
+
+use model::plan::Level;
+use model::sample::Outcome;
+use model::variant::Variant;
+
+use crate::comparison::Claims;
+use crate::fixtures::Bench;
+use crate::known_truth::study::{Noise, five_arms, study};
+use crate::metrics::Better;
+use crate::summary::{Comparison, Estimate, Verdict};
+
+const SEED: u64 = 20_261_121;
+
+#[test]
+fn equal_within_the_margin_is_equivalent() {
+    let summary = study(&five_arms(0.1), SEED, Noise::Normal, 1.001, 20);
+    assert!(summary.comparisons.iter().all(|c| c.verdict == Verdict::Equivalent), "{summary:#?}");
+    assert!(summary.comparisons.iter().all(|c| c.p_equivalent_adjusted.is_some_and(|p| p < 0.001)));
+}
+
+#[test]
+fn the_margin_wins_over_significance() {
+    // A true 1 % over 20 runs of 0.1 % noise is beyond all chance, and does not matter.
+    let ratio = Estimate { value: 1.01, low: Some(1.009), high: Some(1.011) };
+    let judge = |better, margin, p_different, p_equivalent| {
+        crate::comparison::judge(&ratio, better, margin, Some(Claims { p_different, p_equivalent }))
+    };
+    assert_eq!(judge(Better::Lower, 0.03, 1e-9, 1e-9), Verdict::Equivalent);
+    assert_eq!(judge(Better::Lower, 0.005, 1e-9, 1.0), Verdict::Worse);
+    assert_eq!(judge(Better::Higher, 0.005, 1e-9, 1.0), Verdict::Better);
+    assert_eq!(judge(Better::Lower, 0.005, 0.06, 1.0), Verdict::NoDifferenceShown);
+    // Corrected within the family, neither claim may hold.
+    assert_eq!(judge(Better::Lower, 0.03, 0.06, 0.06), Verdict::NoDifferenceShown);
+    assert_eq!(judge(Better::Lower, 0.03, 1e-9, 0.06), Verdict::Worse);
+}
+
+#[test]
+fn what_may_not_be_believed_gives_no_verdict() {
+    let mut bench = Bench::page(&[Variant::H1s, Variant::H2, Variant::H3]);
+    for record in bench.records.iter_mut().filter(|record| record.cell == 2) {
+        record.outcome = Outcome::Unsupported("this server has no HTTP/3".to_owned());
+    }
+    for record in bench.records.iter_mut().filter(|record| record.cell == 1) {
+        record.samples[0].status = Some(500);
+    }
+    let summary = bench.summary();
+    let primary: Vec<_> = summary.comparisons.iter().filter(|c| c.primary).collect();
+    assert_eq!(primary.len(), 2);
+    assert_eq!(primary[0].p_adjusted, None);
+    let because = |place: usize| match &primary[place].verdict {
+        Verdict::Invalid { because } => because.join("; "),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(because(0), "h2 is invalid: status (5 of 15 responses with 500)");
+    assert_eq!(because(1), "h3 is unsupported: this server has no HTTP/3");
+    assert_eq!(primary[1].ratio, None);
+}
+
+#[test]
+fn a_study_in_order_is_valid_and_fewer_round_trips_win() {
+    let bench = Bench::page(&[Variant::H1s, Variant::H2, Variant::H3]);
+    let summary = bench.summary();
+    assert!(
+        summary.cells.iter().all(|cell| cell.status == crate::summary::CellStatus::Valid),
+        "{summary:#?}"
+    );
+    for comparison in summary.comparisons.iter().filter(|c| c.primary) {
+        assert_eq!(comparison.verdict, Verdict::Better, "{comparison:#?}");
+    }
+    let ratio = summary.comparisons[0].ratio.unwrap().value;
+    assert!((ratio - 0.8).abs() < 0.01, "four round trips against five: {ratio}");
+    assert_eq!(summary.comparisons[0].context, [Level { factor: "network".into(), value: "n".into() }]);
+}
+
+/// The primary comparisons of a study whose times are scaled, shifted, and whose runs are given in another order.
+fn transformed(scale: u64, shift_ns: u64, backward: bool) -> Vec<Comparison> {
+    let mut bench = Bench::page(&[Variant::H1s, Variant::H2]);
+    for record in &mut bench.records {
+        for sample in &mut record.samples {
+            sample.done_ns = sample.done_ns.map(|ns| ns * scale + shift_ns);
+        }
+        for connection in &mut record.connections {
+            connection.opened_ns *= scale;
+        }
+    }
+    if backward {
+        bench.records.reverse();
+    }
+    bench.summary().comparisons.into_iter().filter(|c| c.primary).collect()
+}
+
+#[test]
+fn order_of_runs_does_not_matter() {
+    assert_eq!(transformed(1, 0, false), transformed(1, 0, true));
+}
+
+mod properties {
+    use proptest::prelude::*;
+
+    use super::transformed;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        #[test]
+        fn a_ratio_keeps_under_scale_and_a_difference_scales(scale in 2_u64..50) {
+            let (plain, scaled) = (&transformed(1, 0, false)[0], &transformed(scale, 0, false)[0]);
+            let (a, b) = (plain.ratio.unwrap(), scaled.ratio.unwrap());
+            for (a, b) in [(Some(a.value), Some(b.value)), (a.low, b.low), (a.high, b.high)] {
+                prop_assert!((a.unwrap() - b.unwrap()).abs() < 1e-9);
+            }
+            let (a, b) = (plain.difference.unwrap(), scaled.difference.unwrap());
+            prop_assert!((a.value * scale as f64 - b.value).abs() < 1e-3);
+            prop_assert!((plain.p_adjusted.unwrap() - scaled.p_adjusted.unwrap()).abs() < 1e-9);
+            prop_assert_eq!(&plain.verdict, &scaled.verdict);
+        }
+
+        #[test]
+        fn a_difference_keeps_under_shift(shift_ns in 1_u64..1_000_000_000) {
+            let (plain, shifted) = (&transformed(1, 0, false)[0], &transformed(1, shift_ns, false)[0]);
+            let (a, b) = (plain.difference.unwrap(), shifted.difference.unwrap());
+            for (a, b) in [(Some(a.value), Some(b.value)), (a.low, b.low), (a.high, b.high)] {
+                prop_assert!((a.unwrap() - b.unwrap()).abs() < 1e-3);
+            }
+        }
+    }
+}
