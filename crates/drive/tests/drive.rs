@@ -10,7 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use drive::{Adapter, Authority, ClientOutcome, Identity, Limits, Servers, StartSpec, Support, client};
+use drive::{
+    Adapter, Authority, ClientOutcome, Clients, ForeignSpec, Identity, Limits, Servers, StartSpec, Support,
+    client,
+};
 use lab::{Access, Lab, PairSpec};
 use model::assignment::{
     ASSIGNMENT_VERSION, Assignment, ClientMessage, ClientReport, ClockReference, Target, Trust, Workload,
@@ -452,4 +455,106 @@ fn a_client_that_is_not_there_is_named() {
     );
     let outcome = heard.unwrap().outcome;
     assert!(reason(&outcome, FailureKind::Client).contains("/nonexistent/h123"), "{outcome:?}");
+}
+
+/// A foreign client whose program is a script that is asked for one request of the wrk form.
+fn run_foreign(place: &Place, name: &str, script: &str, limits: &Limits) -> ClientOutcome {
+    let program = place
+        .script(&format!("{name}.sh"), &format!("[ \"$1\" = -V ] && {{ echo tool/1.2; exit; }}\n{script}"));
+    let folder = place.path(name);
+    fs::create_dir(&folder).unwrap();
+    let text = format!(
+        "title = 'fake'\nprogram = ['{}']\noutput = 'wrk'\n\
+         version = {{ command = ['{{{{program}}}}', '-V'], after = 'tool/' }}\ncan = {{ requests = 9 }}\n\
+         variant = [{{ name = 'h1' }}]\n[start]\ncommand = ['{{{{program}}}}', '{{{{url}}}}', '{{{{connections}}}}']\n",
+        program.display()
+    );
+    fs::write(folder.join("client.toml"), text).unwrap();
+    let workload = Workload::Closed {
+        paths: vec!["/a".into()],
+        connections: 3,
+        streams: 1,
+        requests: Some(9),
+        duration_ns: None,
+        warmup_ns: 0,
+    };
+    let (lab, stop) = (Lab::loopback().unwrap(), AtomicBool::new(false));
+    let spec = ForeignSpec {
+        folder: &place.path(&format!("{name}-run")),
+        log: &place.path(&format!("{name}.log")),
+        tool: Path::new("/nonexistent/h123"),
+        has_names: false,
+        stop: &stop,
+    };
+    let assignment = Assignment { workload, ..assignment() };
+    Clients::read(&folder).unwrap().run(lab.client(), &assignment, limits, &spec).unwrap()
+}
+
+#[test]
+fn a_foreign_clients_words_become_the_runs() {
+    let place = Place::new();
+    let script = "echo to somebody >&2\necho \"asked for $1 over $2\"\n\
+                  echo 'h123 sums 2000 9 99 0 0 0 0 0'\necho 'h123 latency 500 9'\necho 'h123 report_cpu 0'";
+    let outcome = run_foreign(&place, "good", script, &LIMITS);
+    assert_eq!(outcome.outcome, Outcome::Ok);
+    let foreign = outcome.report.foreign.unwrap();
+    assert_eq!((foreign.client.as_str(), foreign.version.as_str(), foreign.requests_ok), ("good", "1.2", 9));
+    assert_eq!(foreign.times().collect::<Vec<_>>(), [(500_000, 9)]);
+    assert!(outcome.report.finished_ns > outcome.report.started_ns && outcome.report.urls == ["/a"]);
+    let log = fs::read_to_string(place.path("good.log")).unwrap();
+    let target = assignment().target;
+    let url = format!("http://{}/a", target.address);
+    assert!(log.contains("to somebody") && log.contains(&format!("asked for {url} over 3")), "{log}");
+}
+
+#[test]
+fn whatever_a_foreign_client_does_wrong_is_an_outcome_with_its_last_words() {
+    let place = Place::new();
+    let short = Limits { time: Duration::from_millis(300), ..LIMITS };
+    let small = Limits { bytes: 1000, ..LIMITS };
+    for (name, script, limits, kind, expected) in [
+        (
+            "nonsense",
+            "echo all is well",
+            &LIMITS,
+            FailureKind::Client,
+            "no output of wrk (exit status: 0): found `nothing of the kind`",
+        ),
+        (
+            "failing",
+            "echo out of memory >&2; exit 3",
+            &LIMITS,
+            FailureKind::Client,
+            "its last words: out of memory",
+        ),
+        (
+            "crashing",
+            "echo bye >&2; kill -SEGV $$",
+            &LIMITS,
+            FailureKind::Client,
+            "crashing crashed (signal: 11",
+        ),
+        (
+            "hanging",
+            "sleep 60",
+            &short,
+            FailureKind::Timeout,
+            "hanging was not done within 300 ms and was killed",
+        ),
+        ("endless", "yes", &small, FailureKind::Limit, "endless said more than"),
+        (
+            "half",
+            "echo 'h123 sums 2000 9 99 0 0 0 0 0'; exit 1",
+            &LIMITS,
+            FailureKind::Client,
+            "half failed (exit status: 1)",
+        ),
+    ] {
+        let outcome = run_foreign(&place, name, script, limits);
+        let Outcome::Failed(Failure { kind: found, reason }) = outcome.outcome else {
+            panic!("{name}: {outcome:?}")
+        };
+        assert!(found == kind && reason.contains(expected), "{name}: {reason}");
+        assert!(outcome.samples.is_empty());
+    }
 }

@@ -150,7 +150,7 @@ pub struct Cell {
     pub clients: Vec<ClientGroup>,
     /// The server chains of a run.
     pub chains: Vec<ServerChain>,
-    /// A prediction of one run's duration, lab included, for the progress bar.
+    /// A prediction of one run's duration, lab included, for the progress bar; 0 where there is nothing to run.
     pub expected_run_ns: u64,
     /// A run longer than this is ended and stored as a timeout.
     pub run_limit_ns: u64,

@@ -125,6 +125,9 @@ fn write_cells(out: &mut String, plan: &Plan) -> fmt::Result {
 }
 
 fn expected(cell: &Cell) -> String {
+    if cell.unsupported.is_some() {
+        return "-".to_owned();
+    }
     #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
     let ns = cell.expected_run_ns as f64;
     format_duration_ns(ns)

@@ -10,7 +10,8 @@ use crate::variant::HttpVersion;
 /// One request's row.
 ///
 /// All stamps are nanoseconds since the run's start on the node's monotonic clock; 0 with `None` semantics is
-/// never used: what did not happen is `None`.
+/// never used: what did not happen is `None`. Rows of foreign clients have no header bytes, and body bytes only where
+/// [`crate::foreign::ForeignReport::has_row_bytes`] says so; these fields are 0 then, and null in files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// The client group's number within the cell.

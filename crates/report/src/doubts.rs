@@ -20,6 +20,8 @@ pub(crate) struct Doubts {
     pub(crate) lost: Vec<Lost>,
     /// Cells with numbers some of whose runs failed.
     pub(crate) partly: Vec<Lost>,
+    /// Metrics that a cell's client does not say.
+    pub(crate) unsaid: Vec<Unsaid>,
     /// When there is nothing to doubt: what was checked.
     pub(crate) nothing: Option<String>,
 }
@@ -40,6 +42,14 @@ pub(crate) struct Place {
     pub(crate) cell: String,
     pub(crate) measured: String,
     pub(crate) threshold: String,
+}
+
+/// What some cells have no number of, and why.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Unsaid {
+    pub(crate) metrics: String,
+    pub(crate) reason: String,
+    pub(crate) cells: String,
 }
 
 /// A cell that lost some or all runs.
@@ -94,6 +104,7 @@ pub(crate) fn collect(view: &View<'_>) -> Doubts {
             _ => {}
         }
     }
+    doubts.unsaid = unsaid(view);
     let silent = doubts.missing.is_none()
         && doubts.findings.is_empty()
         && doubts.lost.is_empty()
@@ -102,6 +113,33 @@ pub(crate) fn collect(view: &View<'_>) -> Doubts {
         doubts.nothing = Some(nothing(view));
     }
     doubts
+}
+
+/// The metrics that were not said, those with one reason together, and of these the cells.
+fn unsaid(view: &View<'_>) -> Vec<Unsaid> {
+    let mut found: Vec<(String, Vec<String>, Vec<String>)> = Vec::new();
+    for cell in &view.summary().cells {
+        for (metric, reason) in &cell.unsaid {
+            let (name, title) = (view.cell_name(cell.cell), check_title(metric));
+            let index = found.iter().position(|(known, ..)| known == reason).unwrap_or(found.len());
+            if index == found.len() {
+                found.push((reason.clone(), Vec::new(), Vec::new()));
+            }
+            let (_, metrics, cells) = &mut found[index];
+            if !metrics.contains(&title) {
+                metrics.push(title);
+            }
+            if !cells.contains(&name) {
+                cells.push(name);
+            }
+        }
+    }
+    let joined = |(reason, metrics, cells): (String, Vec<String>, Vec<String>)| Unsaid {
+        metrics: metrics.join(", "),
+        reason: clean_line(&reason),
+        cells: cells.join(", "),
+    };
+    found.into_iter().map(joined).collect()
 }
 
 fn nothing(view: &View<'_>) -> String {

@@ -122,6 +122,14 @@ fn write_doubts(out: &mut String, doubts: &Doubts, width: usize) {
     for lost in doubts.lost.iter().chain(&doubts.partly) {
         wrap(out, &format!("{}: {}: {}", lost.status, lost.cell, lost.reasons), "  ", width);
     }
+    for unsaid in &doubts.unsaid {
+        wrap(
+            out,
+            &format!("not said: {}: {}. In: {}", unsaid.metrics, unsaid.reason, unsaid.cells),
+            "  ",
+            width,
+        );
+    }
 }
 
 /// Adds a text, broken between words into lines of at most `width` characters.

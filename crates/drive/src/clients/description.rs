@@ -115,10 +115,10 @@ impl Client {
             version_after: &self.version_after,
             file: &self.file(),
         };
-        let Asked { program, command, version, said } = program::ask(&wanted, tool)?;
+        let Asked { program, version, said, .. } = program::ask(&wanted, tool)?;
         let support = |entry: &ClientVariant| match &entry.requires {
             Some(text) if !said.contains(text) => Support::Unsupported(format!(
-                "{} {version} at {} was built without {} (`{command}` does not say `{text}`)",
+                "{} {version} at {} was built without {} (what it says of itself has no `{text}`)",
                 self.name,
                 program.display(),
                 entry.variant
@@ -464,10 +464,10 @@ template = "x.jinja"
             (", \"{{arguments}}\"", "", "client.toml:8:11: found no word `{{arguments}}`"),
             ("\"h1\"", "\"h9\"", "client.toml:6:21: found `h9`, expected one of h1"),
             ("[{ name = \"h1\", arguments = [\"--one\"] }]", "[]", "found no `[[variant]]`"),
-            ("\"1s\"", "\"1\"", "client.toml:5:54: found `1`, expected a duration"),
+            ("\"1s\"", "\"1\"", "client.toml:5:53: found `1`, expected a duration"),
             ("\"1s\"", "\"1500us\"", "found `1500us`, expected a whole number of milliseconds"),
             ("connections = 8", "connections = 0", "client.toml:5:23: found 0, expected at least 1"),
-            ("\"--one\"", "\"{{one\"", "client.toml:6:42: "),
+            ("\"--one\"", "\"{{one\"", "client.toml:6:40: "),
             ("title", "titel", "client.toml:1:1: unknown field `titel`"),
             ("x.lua", "../x", "found `../x`, expected a plain file name"),
         ] {

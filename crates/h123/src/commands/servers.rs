@@ -1,18 +1,18 @@
-//! `h123 servers`: the servers found, with version, TLS library, variants and where they come from; and newer ones.
+//! `h123 servers`: the servers and foreign clients found, with version, variants and where they come from; and newer ones.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 use comfy_table::Table;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use drive::installed::{self, Installation};
-use drive::{Servers, Support};
+use drive::{Clients, Servers, Support};
 
 use crate::exit::{Exit, UsageError};
 use crate::terminal::{note, print};
 
-/// List the servers that studies may name: version, TLS library, variants, where the program is
+/// List the servers, and the clients beside our own, that studies may name: version, TLS library, variants, program
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   h123 servers
@@ -83,10 +83,39 @@ fn list() -> Result<Exit> {
         }
     }
     print(&table.to_string())?;
+    print(&list_clients(&program, &mut reasons)?.to_string())?;
     for reason in reasons {
         print(&reason)?;
     }
     Ok(Exit::Done)
+}
+
+/// The foreign clients; reasons of what is missing are added.
+fn list_clients(tool: &Path, reasons: &mut Vec<String>) -> Result<Table> {
+    let mut table = Table::new();
+    table.load_style(UTF8_HORIZONTAL_ONLY);
+    table.set_header(["client", "version", "variants", "program"]);
+    for name in Clients::names() {
+        let client = Clients::find(&name)?;
+        match client.probe(tool) {
+            Ok(found) => {
+                let mut variants = Vec::new();
+                for (variant, support) in found.variants {
+                    match support {
+                        Support::Supported => variants.push(variant.name()),
+                        Support::Unsupported(reason) => reasons.push(reason),
+                    }
+                }
+                let program = found.program.display().to_string();
+                table.add_row([name, found.version, variants.join(" "), program]);
+            }
+            Err(error) => {
+                table.add_row([name.as_str(), "not found"]);
+                reasons.push(format!("{name}: {error:#}"));
+            }
+        }
+    }
+    Ok(table)
 }
 
 fn install(args: &InstallArgs) -> Result<Exit> {

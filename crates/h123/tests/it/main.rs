@@ -9,6 +9,7 @@ mod bad_input;
 mod bad_servers;
 mod browser;
 mod capture;
+mod foreign;
 mod generator;
 mod handover;
 mod interrupted;

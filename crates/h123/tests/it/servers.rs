@@ -6,6 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::foreign;
 use crate::permissions::user_command;
 use crate::tool::{Ended, H123, cell, check, folder, machine, median, repository, summary};
 
@@ -163,9 +164,8 @@ fn newer_servers_are_installed_and_nginx_has_http3() {
         assert!(listed.stdout.lines().any(is_installed), "{}", listed.stdout);
     }
     expect_all_speak(&run_all(with(user_command())), true);
-    // By hand as well: a curl that speaks HTTP/3.
-    let curl = Command::new(servers.join("bin/curl")).arg("--version").output().unwrap();
-    assert!(String::from_utf8(curl.stdout).unwrap().contains("HTTP3"));
+    let mut command = with(user_command());
+    foreign::expect_http3(&mut command, place.path());
     let foreign =
         Command::new(H123).args(["servers", "install", "--folder"]).arg(place.path()).output().unwrap();
     let refused = Ended::of(foreign).expect(2);

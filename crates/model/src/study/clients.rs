@@ -32,14 +32,20 @@ pub(super) fn check(
         for cell in cells.iter_mut() {
             let Some(group) = cell.clients.iter().find(|group| group.client == level.value) else { continue };
             let (variant, workload) = (group.variant, group.workload);
-            if let Some((.., reason)) = known.iter().find(|(of, at, _)| (*of, *at) == (variant, workload)) {
-                cell.unsupported.clone_from(reason);
-                continue;
+            let reason = match known.iter().find(|(of, at, _)| (*of, *at) == (variant, workload)) {
+                Some((.., reason)) => reason.clone(),
+                None => {
+                    let (named, _) = &workloads[workload];
+                    let refused = library.check_client(&level.value, variant, &named.workload);
+                    let reason = refused.map_err(|problem| level.error(problem))?;
+                    known.push((variant, workload, reason.clone()));
+                    reason
+                }
+            };
+            if reason.is_some() {
+                cell.expected_run_ns = 0;
             }
-            let (named, _) = &workloads[workload];
-            let refused = library.check_client(&level.value, variant, &named.workload);
-            cell.unsupported = refused.map_err(|problem| level.error(problem))?;
-            known.push((variant, workload, cell.unsupported.clone()));
+            cell.unsupported = reason;
         }
     }
     Ok(())
