@@ -335,6 +335,7 @@ fn record(plan: &Plan, run: &PlannedRun) -> RunRecord {
         }],
         servers: vec![ServerReport::default()],
         server_requests: Vec::new(),
+        readings: Vec::new(),
         links: vec![link],
         calibration: Some(Calibration {
             expected_rtt_ns: 150 * MS,

@@ -17,7 +17,7 @@ use model::Network;
 use model::record::LinkReport;
 
 use capture::Tap;
-pub(crate) use clock::{monotonic_ns, nanoseconds};
+pub(crate) use clock::{monotonic_ns, nanoseconds, thread_cpu_ns};
 use engine::{Command, Engine};
 use observer::{Observer, Seen};
 use path::Seeds;

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
 use model::Pins;
 use model::topology::{Interface, Role, TopologyNode};
@@ -56,6 +56,8 @@ struct Isolation {
 #[derive(Debug, Default)]
 struct Children {
     running: Vec<Arc<Child>>,
+    /// Who is told of every new one.
+    watcher: Option<mpsc::Sender<Arc<Child>>>,
     /// What those that were waited for had used.
     ended: CpuUsage,
 }
@@ -138,6 +140,11 @@ impl Node {
         let mut children = self.children();
         children.retire();
         children.running.push(process.child());
+        if let Some(watcher) = &children.watcher
+            && watcher.send(process.child()).is_err()
+        {
+            children.watcher = None;
+        }
         Ok(process)
     }
 
@@ -231,6 +238,24 @@ impl Node {
         let address = IpAddr::V4(self.addresses.v4);
         self.enter(move || StampedSocket::bind(address))?
             .step(|| format!("opening a probe's socket in the node `{}`", self.name()))
+    }
+
+    /// Every process that runs because of [`Node::spawn`], and from now on every new one; whoever watched before is told no
+    /// more.
+    pub(crate) fn watch(&self) -> mpsc::Receiver<Arc<Child>> {
+        let (watcher, watched) = mpsc::channel();
+        let mut children = self.children();
+        for child in &children.running {
+            // The receiver is just below.
+            let _: Result<_, _> = watcher.send(Arc::clone(child));
+        }
+        children.watcher = Some(watcher);
+        watched
+    }
+
+    /// Process 1 of the node's PID namespace, as the tool's counts; `None` where the node is this machine.
+    pub(crate) fn init(&self) -> Option<i32> {
+        self.isolation.as_ref().map(|isolation| isolation.init.pid().as_raw_nonzero().get())
     }
 
     fn children(&self) -> MutexGuard<'_, Children> {

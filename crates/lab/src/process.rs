@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{ChildStderr, ChildStdin, ChildStdout, ExitStatus, Stdio};
@@ -77,6 +78,10 @@ pub struct Exit {
     pub cpu_system_ns: u64,
     /// The most memory that it held at a time.
     pub max_resident_bytes: u64,
+    /// Context switches because it had to wait.
+    pub voluntary_switches: u64,
+    /// Context switches because others got the core.
+    pub involuntary_switches: u64,
 }
 
 /// A running process; dropping this kills it.
@@ -92,6 +97,8 @@ pub struct Process {
 #[derive(Debug)]
 pub(crate) struct Child {
     pid: Pid,
+    /// Its command line as `/proc/PID/cmdline` would show it, as far as anybody wants to know.
+    command: Vec<u8>,
     has_own_group: bool,
     handle: OwnedFd,
     exit: Mutex<Option<Exit>>,
@@ -147,6 +154,7 @@ impl Program {
     pub(crate) fn spawn(self, dies_with_thread: bool) -> Result<Process, LabError> {
         let name = self.program.to_string_lossy().into_owned();
         let what = || format!("starting `{name}`");
+        let shown = command_line(&self.program, &self.args);
         let mut command = std::process::Command::new(&self.program);
         command.args(&self.args);
         if self.has_clean_env {
@@ -166,7 +174,7 @@ impl Program {
         }
         let mut child = affinity::with(&self.cpus, || command.spawn()).step(what)?;
         let streams = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let child = Child::new(child.id(), !self.is_foreground).step(what)?;
+        let child = Child::new(child.id(), shown, !self.is_foreground).step(what)?;
         Ok(Process { child: Arc::new(child), stdin: streams.0, stdout: streams.1, stderr: streams.2 })
     }
 }
@@ -293,10 +301,20 @@ impl Drop for Process {
 }
 
 impl Child {
-    fn new(pid: u32, has_own_group: bool) -> io::Result<Child> {
+    fn new(pid: u32, command: Vec<u8>, has_own_group: bool) -> io::Result<Child> {
         let pid = Pid::from_raw(pid.cast_signed()).ok_or(io::ErrorKind::InvalidInput)?;
         let handle = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
-        Ok(Child { pid, has_own_group, handle, exit: Mutex::new(None) })
+        Ok(Child { pid, command, has_own_group, handle, exit: Mutex::new(None) })
+    }
+
+    /// Its number, as the tool's own PID namespace counts.
+    pub(crate) fn pid(&self) -> i32 {
+        self.pid.as_raw_nonzero().get()
+    }
+
+    /// Program and first argument, each with a zero behind it.
+    pub(crate) fn command(&self) -> &[u8] {
+        &self.command
     }
 
     pub(crate) fn exit(&self) -> MutexGuard<'_, Option<Exit>> {
@@ -365,6 +383,15 @@ impl AsFd for Process {
     }
 }
 
+fn command_line(program: &OsString, args: &[OsString]) -> Vec<u8> {
+    let mut line = Vec::new();
+    for word in std::iter::once(program).chain(args.first()) {
+        line.extend(word.as_bytes());
+        line.push(0);
+    }
+    line
+}
+
 fn die_with_parent(command: &mut std::process::Command) {
     let arm = || Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?);
     // SAFETY: the closure makes one system call; it neither allocates nor locks.
@@ -386,6 +413,8 @@ fn wait4(pid: Pid) -> io::Result<Option<Exit>> {
             cpu_user_ns: microseconds_ns(usage.ru_utime),
             cpu_system_ns: microseconds_ns(usage.ru_stime),
             max_resident_bytes: u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024,
+            voluntary_switches: u64::try_from(usage.ru_nvcsw).unwrap_or(0),
+            involuntary_switches: u64::try_from(usage.ru_nivcsw).unwrap_or(0),
         })),
     }
 }
@@ -407,9 +436,7 @@ pub(crate) fn cpu_of_running_ns(pid: i32) -> (u64, u64) {
     let ticks: Vec<u64> =
         after_name.split_whitespace().skip(11).take(4).map_while(|f| f.parse().ok()).collect();
     let [user, system, children_user, children_system] = ticks[..] else { return (0, 0) };
-    // SAFETY: a plain query.
-    let ticks_per_s = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).unwrap_or(100).max(1);
-    let tick_ns = 1_000_000_000 / ticks_per_s;
+    let tick_ns = tick_ns();
     let total_ns = process_clock_ns(pid).unwrap_or((user + system) * tick_ns);
     let user_ns = match user + system {
         0 => total_ns / 2,
@@ -418,6 +445,13 @@ pub(crate) fn cpu_of_running_ns(pid: i32) -> (u64, u64) {
         }
     };
     (user_ns + children_user * tick_ns, total_ns - user_ns + children_system * tick_ns)
+}
+
+/// What the kernel counts CPU time in below `/proc`.
+pub(crate) fn tick_ns() -> u64 {
+    // SAFETY: a plain query.
+    let ticks_per_s = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).unwrap_or(100).max(1);
+    1_000_000_000 / ticks_per_s
 }
 
 /// Time that the threads of a running process were runnable without running, so far (second field of schedstat).
@@ -429,7 +463,8 @@ pub(crate) fn run_queue_of_running_ns(pid: i32) -> u64 {
     threads.filter_map(|thread| waited(thread.path())).sum()
 }
 
-fn process_clock_ns(pid: i32) -> Option<u64> {
+/// CPU time of a process and all its threads so far; `None` where it is gone.
+pub(crate) fn process_clock_ns(pid: i32) -> Option<u64> {
     // clock_getcpuclockid(3): the complement of the number, shifted, with CPUCLOCK_SCHED.
     let clock: libc::clockid_t = (!pid << 3) | 2;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

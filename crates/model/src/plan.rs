@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::assignment::Workload;
 use crate::backend::Backend;
 use crate::foreign::OWN_CLIENT;
+use crate::monitor::MonitorRate;
 use crate::network::Network;
 use crate::page::Page;
 use crate::pins::Pins;
@@ -47,6 +48,9 @@ pub struct Plan {
     /// Whether the servers' own times are measured: requests say who they are, and logs are joined with the rows.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub server_time: bool,
+    /// How often the monitor reads.
+    #[serde(default)]
+    pub monitor: MonitorRate,
     /// Where every run takes place.
     #[serde(default)]
     pub topology: PlannedTopology,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::assignment::ClientReport;
 use crate::backend::Backend;
+use crate::monitor::Reading;
 use crate::sample::{ConnectionRow, Outcome, Sample};
 
 /// Everything that one run left behind.
@@ -33,6 +34,9 @@ pub struct RunRecord {
     pub server_requests: Vec<ServerRequest>,
     /// What the emulator did; empty where there was none.
     pub links: Vec<LinkReport>,
+    /// What the monitor read, in the order of time; empty where it was off.
+    #[serde(default)]
+    pub readings: Vec<Reading>,
     /// The known-answer round trips on the empty path; `None` where nothing was emulated.
     pub calibration: Option<Calibration>,
 }

@@ -6,6 +6,7 @@
 
 use crate::assignment::Workload;
 use crate::error::{InputError, Place, Source};
+use crate::monitor::MonitorRate;
 use crate::plan::Plan;
 use crate::reader::Placed;
 use crate::tunable::ServerFacts;
@@ -36,6 +37,7 @@ pub struct Study {
     margin_share: f64,
     runs: u32,
     seed: u64,
+    monitor: MonitorRate,
     topology: Option<topology::Chosen>,
     matrix: Placed<Vec<Factor>>,
     backends: Option<Placed<Vec<Placed<String>>>>,
@@ -140,6 +142,8 @@ pub struct Overrides {
     pub runs: Option<u32>,
     /// The seed of the order and of every run.
     pub seed: Option<u64>,
+    /// How often the monitor reads, such as `2Hz`, or `off`.
+    pub monitor: Option<String>,
 }
 
 impl Study {
@@ -169,7 +173,7 @@ impl Study {
     /// Puts the command line's values in the place of the file's.
     ///
     /// # Errors
-    /// Only a number of runs out of bounds; names are looked up by [`Study::resolve`].
+    /// Only a number of runs out of bounds, or a rate of the monitor that cannot be had; names are looked up by [`Study::resolve`].
     pub fn apply(&mut self, overrides: &Overrides) -> Result<(), InputError> {
         let by_factor = [
             (FactorKind::Variant, &overrides.variants),
@@ -205,6 +209,11 @@ impl Study {
             self.runs = runs;
         }
         self.seed = overrides.seed.unwrap_or(self.seed);
+        if let Some(rate) = &overrides.monitor {
+            self.monitor = rate
+                .parse()
+                .map_err(|problem| on_command_line(rate).error(format!("the monitor's rate: {problem}")))?;
+        }
         Ok(())
     }
 

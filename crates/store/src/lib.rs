@@ -3,8 +3,8 @@
 //! ```text
 //! RESULT/
 //!   plan.json environment.json summary.json report.html      written whole or not at all
-//!   samples/run-000017/{runs,requests,connections,clients,servers,server_requests,links}.parquet   while the study runs
-//!   samples/{runs,requests,connections,clients,servers,server_requests,links}.parquet              after `compact`
+//!   samples/run-000017/{runs,requests,connections,clients,servers,server_requests,links,monitor}.parquet   while the study runs
+//!   samples/{runs,requests,connections,clients,servers,server_requests,links,monitor}.parquet              after `compact`
 //!   figures/ tables/ logs/
 //! ```
 //!

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use model::assignment::ClientReport;
 use model::record::{LinkReport, ServerReport, ServerRequest};
-use model::{ConnectionRow, RunRecord};
+use model::{ConnectionRow, Reading, RunRecord};
 
 use crate::ResultFolder;
 use crate::schema::{Counts, Of, RequestRow, Row, RunRow};
@@ -142,6 +142,7 @@ pub(crate) struct TableFolder {
     pub(crate) servers: LazyTable<Of<ServerReport>>,
     pub(crate) server_requests: LazyTable<Of<ServerRequest>>,
     pub(crate) links: LazyTable<Of<LinkReport>>,
+    pub(crate) monitor: LazyTable<Of<Reading>>,
 }
 
 impl std::fmt::Debug for TableFolder {
@@ -159,6 +160,7 @@ pub(crate) struct RunAt {
     pub(crate) servers: Range<u64>,
     pub(crate) server_requests: Range<u64>,
     pub(crate) links: Range<u64>,
+    pub(crate) monitor: Range<u64>,
 }
 
 impl TableFolder {
@@ -177,6 +179,7 @@ impl TableFolder {
             servers: LazyTable::new(folder, &checksums),
             server_requests: LazyTable::new(folder, &checksums),
             links: LazyTable::new(folder, &checksums),
+            monitor: LazyTable::new(folder, &checksums),
         })
     }
 
@@ -197,6 +200,7 @@ impl TableFolder {
             servers: take(&mut self.next.servers, counts.servers),
             server_requests: take(&mut self.next.server_requests, counts.server_requests),
             links: take(&mut self.next.links, counts.links),
+            monitor: take(&mut self.next.monitor, counts.monitor),
         })
     }
 
@@ -209,6 +213,7 @@ impl TableFolder {
             .and_then(|()| self.servers.check(&run.servers))
             .and_then(|()| self.server_requests.check(&run.server_requests))
             .and_then(|()| self.links.check(&run.links))
+            .and_then(|()| self.monitor.check(&run.monitor))
             .map_err(|damage| damage.of_run(run.row.run))
     }
 
@@ -221,6 +226,7 @@ impl TableFolder {
             .and_then(|()| self.servers.verify(run.servers.clone(), run.row.run))
             .and_then(|()| self.server_requests.verify(run.server_requests.clone(), run.row.run))
             .and_then(|()| self.links.verify(run.links.clone(), run.row.run))
+            .and_then(|()| self.monitor.verify(run.monitor.clone(), run.row.run))
             .map_err(|damage| damage.of_run(run.row.run))
     }
 
@@ -254,6 +260,7 @@ impl TableFolder {
                 .map(|row| row.is)
                 .collect(),
             links: self.links.rows(run.links, row.run)?.into_iter().map(|row| row.is).collect(),
+            readings: self.monitor.rows(run.monitor, row.run)?.into_iter().map(|row| row.is).collect(),
             calibration: row.calibration,
         })
     }

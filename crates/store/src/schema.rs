@@ -2,6 +2,7 @@
 
 mod connections;
 mod foreign;
+mod monitor;
 mod reports;
 mod requests;
 mod server_requests;
@@ -56,6 +57,7 @@ pub(crate) struct Counts {
     pub(crate) servers: u64,
     pub(crate) server_requests: u64,
     pub(crate) links: u64,
+    pub(crate) monitor: u64,
 }
 
 /// One request of a run.
@@ -228,6 +230,13 @@ fn count_columns() -> Vec<Column<RunRow>> {
             "its rows in the table `links`",
             |r: &RunRow| r.counts.links.into(),
             |r, v| v.to(&mut r.counts.links),
+        ),
+        integer(
+            "monitor_count",
+            "1",
+            "its rows in the table `monitor`",
+            |r: &RunRow| r.counts.monitor.into(),
+            |r, v| v.to(&mut r.counts.monitor),
         ),
     ]
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use model::assignment::ClientReport;
 use model::record::{LinkReport, ServerReport, ServerRequest};
-use model::{ConnectionRow, RunRecord};
+use model::{ConnectionRow, Reading, RunRecord};
 
 use crate::ResultFolder;
 use crate::folder::{sync_folder, write_whole};
@@ -183,6 +183,7 @@ struct TableSet {
     servers: NewTable<Of<ServerReport>>,
     server_requests: NewTable<Of<ServerRequest>>,
     links: NewTable<Of<LinkReport>>,
+    monitor: NewTable<Of<Reading>>,
 }
 
 impl TableSet {
@@ -196,6 +197,7 @@ impl TableSet {
             servers: NewTable::new(folder),
             server_requests: NewTable::new(folder),
             links: NewTable::new(folder),
+            monitor: NewTable::new(folder),
         }
     }
 
@@ -217,6 +219,8 @@ impl TableSet {
         record.server_requests.iter().cloned().try_for_each(|is| self.server_requests.push(of(is)))?;
         let of = |is| Of { run, cell, is };
         record.links.iter().cloned().try_for_each(|is| self.links.push(of(is)))?;
+        let of = |is| Of { run, cell, is };
+        record.readings.iter().cloned().try_for_each(|is| self.monitor.push(of(is)))?;
         self.runs.push(RunRow {
             run,
             cell,
@@ -232,6 +236,7 @@ impl TableSet {
                 servers: record.servers.len() as u64,
                 server_requests: record.server_requests.len() as u64,
                 links: record.links.len() as u64,
+                monitor: record.readings.len() as u64,
             },
         })
     }
@@ -251,6 +256,7 @@ impl TableSet {
             .server_requests
             .for_each(run.server_requests, number, |row| self.server_requests.push(row.clone()))?;
         source.links.for_each(run.links, number, |row| self.links.push(row.clone()))?;
+        source.monitor.for_each(run.monitor, number, |row| self.monitor.push(row.clone()))?;
         self.runs.push(run.row)
     }
 
@@ -264,6 +270,7 @@ impl TableSet {
             self.servers.finish(empty_too)?,
             self.server_requests.finish(empty_too)?,
             self.links.finish(empty_too)?,
+            self.monitor.finish(empty_too)?,
         ];
         let mut checksums = Checksums::new();
         for name in names.into_iter().flatten() {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use model::assignment::{ClientReport, Lag, WarmupCost};
 use model::foreign::{FailureCount, ForeignReport};
+use model::monitor::{QUANTITIES, Reading, Subject, SubjectKind};
 use model::record::{
     Calibration, DirectionReport, Lateness, LinkReport, ServerReport, ServerRequest, TimeSource,
 };
@@ -177,6 +178,18 @@ fn calibration() -> impl Strategy<Value = Calibration> {
         .prop_map(|(expected_rtt_ns, rtt_ns, sent)| Calibration { expected_rtt_ns, rtt_ns, sent })
 }
 
+fn reading() -> impl Strategy<Value = Reading> {
+    let kinds = vec![SubjectKind::Process, SubjectKind::Sockets, SubjectKind::Core];
+    let subject = (option::of(".{0,8}"), prop::sample::select(kinds), ".{0,8}", number());
+    let quantities: Vec<_> = QUANTITIES.iter().map(|info| info.quantity).collect();
+    (number(), subject, prop::sample::select(quantities), number()).prop_map(
+        |(at_ns, (node, kind, name, id), quantity, value)| {
+            let node = node.map(|node| node.as_str().into());
+            Reading { at_ns, subject: Subject { node, kind, name: name.as_str().into(), id }, quantity, value }
+        },
+    )
+}
+
 prop_compose! {
     fn record()(
         (cell, block, began_unix_ns, took_ns) in (any::<u32>(), any::<u32>(), number(), number()),
@@ -187,11 +200,12 @@ prop_compose! {
         servers in prop::collection::vec(server(), 0..2),
         server_requests in prop::collection::vec(server_request(), 0..20),
         links in prop::collection::vec(link(), 0..2),
+        readings in prop::collection::vec(reading(), 0..20),
         calibration in option::of(calibration()),
     ) -> RunRecord {
         RunRecord {
             run: 0, cell, block, began_unix_ns, took_ns, outcome, samples, connections, clients, servers,
-            server_requests, links, calibration,
+            server_requests, links, readings, calibration,
         }
     }
 }
@@ -240,6 +254,7 @@ fn plain(run: u32, rows: u64) -> RunRecord {
         clients: vec![ClientReport { urls: vec!["/a".into(), "/b".into()], ..ClientReport::default() }],
         servers: Vec::new(),
         server_requests: Vec::new(),
+        readings: Vec::new(),
         links: Vec::new(),
         calibration: None,
     }
@@ -456,7 +471,7 @@ fn an_interrupted_compaction_is_completed() {
     let records = [plain(0, 5), plain(1, 6)];
     let whole = Place::new();
     whole.filled(&records).compact().unwrap();
-    let files = ["runs", "requests", "connections", "clients", "servers", "server_requests", "links"]
+    let files = ["runs", "requests", "connections", "clients", "servers", "server_requests", "links", "monitor"]
         .map(|t| format!("{t}.parquet"));
     for moved in 0..=files.len() {
         let place = Place::new();

@@ -50,6 +50,13 @@ pub(crate) fn may_be_realtime() -> bool {
     may
 }
 
+/// Lets the calling thread run when others do not want to: waking up, it takes the core from nobody (SCHED_BATCH, sched(7)).
+pub(crate) fn lower() {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: as in `set_realtime`; a refusal changes nothing.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const parameters) };
+}
+
 fn set_realtime(priority: libc::c_int) -> bool {
     let parameters = libc::sched_param { sched_priority: priority };
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;

@@ -11,6 +11,7 @@ mod handover;
 mod help;
 mod impairments;
 mod measure;
+mod monitor;
 mod netem;
 mod network;
 mod processes;
@@ -95,6 +96,8 @@ const TESTS: &[Test] = &[
     ("netem::both_families_and_no_housekeeping_pass", netem::both_families_and_no_housekeeping_pass),
     ("netem::codel_is_the_kernels_own", netem::codel_is_the_kernels_own),
     ("netem::delay_loss_and_order_are_as_configured", netem::delay_loss_and_order_are_as_configured),
+    ("monitor::what_happens_in_the_nodes_is_in_the_rows", monitor::what_happens_in_the_nodes_is_in_the_rows),
+    ("monitor::a_node_that_is_this_machine", monitor::a_node_that_is_this_machine),
     ("processes::input_output_and_exit", processes::input_output_and_exit),
     ("processes::stop_and_timeout", processes::stop_and_timeout),
     ("processes::cpu_time_is_counted", processes::cpu_time_is_counted),

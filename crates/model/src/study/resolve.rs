@@ -85,6 +85,7 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         repetition: None,
         pins: study.hold.pins.clone(),
         server_time: study.server_time,
+        monitor: study.monitor,
         runs: order(&cells, study.runs, study.seed),
         cells,
         topology: matrix.topology,

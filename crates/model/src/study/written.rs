@@ -8,6 +8,7 @@ use super::hold;
 use super::loops::{self, Closed, Open};
 use super::{Factor, Study, servers, topology};
 use crate::error::{InputError, Source};
+use crate::monitor::MonitorRate;
 use crate::nearest::unknown;
 use crate::reader::{MOST_ENTRIES, Placed, Table};
 use crate::units;
@@ -29,6 +30,7 @@ pub(super) const STUDY_KEYS: &[&str] = &[
     "server",
     "hold",
     "server_time",
+    "monitor",
 ];
 const PAGE_KEYS: &[&str] = &["kind", "page", "clients"];
 const WORKLOAD_KINDS: &[&str] = &["page", "closed", "open"];
@@ -133,6 +135,7 @@ pub(super) fn read(name: &str, source: Source<'_>) -> Result<Study, InputError> 
     servers::check_used(levels_of(&matrix.value, FactorKind::Server), &servers)?;
     let seed = root.integer("seed", 0..=MOST_SEED)?.map_or(DEFAULT_SEED, |seed| seed.value);
     let backends = root.strings("backends", r#"["user-space", "netem"]"#)?;
+    let monitor = root.parsed("monitor", "2Hz", |text| text.parse::<MonitorRate>())?;
     let mut study = Study {
         name: name.to_owned(),
         text: source.text.to_owned(),
@@ -142,6 +145,7 @@ pub(super) fn read(name: &str, source: Source<'_>) -> Result<Study, InputError> 
         margin_share: margin.value,
         runs: to_u32(runs.value),
         seed,
+        monitor: monitor.map_or_else(MonitorRate::default, |monitor| monitor.value),
         topology: topology::read(&root)?,
         matrix,
         backends: None,
