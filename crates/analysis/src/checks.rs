@@ -24,6 +24,7 @@ mod emulator_drops;
 mod emulator_late;
 mod failed_requests;
 mod failed_runs;
+mod listen_overflow;
 mod missed_schedule;
 mod network_loss;
 mod network_rate;
@@ -33,6 +34,7 @@ mod server_time_precision;
 mod server_waited;
 mod status;
 mod steady_state;
+mod udp_drops;
 mod version;
 mod waiting;
 
@@ -56,6 +58,8 @@ pub const CHECKS: &[Check] = &[
     emulator_late::CHECK,
     emulator_drops::CHECK,
     missed_schedule::CHECK,
+    listen_overflow::CHECK,
+    udp_drops::CHECK,
     client_cpu::CHECK,
     client_waited::CHECK,
     server_waited::CHECK,

@@ -2,6 +2,7 @@
 
 use model::assignment::{ClientReport, Workload};
 use model::backend::Backend;
+use model::monitor::{MonitorRate, Quantity, Reading, Subject};
 use model::network::{Direction, LinkRate, Network};
 use model::page::{Page, Resource, ResourceKind};
 use model::pins::Pins;
@@ -89,6 +90,23 @@ impl Bench {
             });
             record.server_requests = rows.collect();
         }
+        self
+    }
+
+    /// The same with these readings of the server's protocols in every run.
+    pub(crate) fn monitored(self, quantities: &[(Quantity, u64)]) -> Bench {
+        let runs = self.records.len();
+        quantities.iter().fold(self, |bench, (quantity, value)| {
+            (0..runs).fold(bench, |bench, run| bench.read(run, *quantity, *value))
+        })
+    }
+
+    /// The same with one reading more of the server's sockets or protocols, at a time of its own.
+    pub(crate) fn read(mut self, run: usize, quantity: Quantity, value: u64) -> Bench {
+        let kind = quantity.info().of[0];
+        let subject = Subject { node: Some("server".into()), kind, name: kind.name().into(), id: 0 };
+        let readings = &mut self.records[run].readings;
+        readings.push(Reading { at_ns: readings.len() as u64, subject, quantity, value });
         self
     }
 
@@ -262,6 +280,7 @@ fn plan(variants: &[Variant], workload: Workload, metric: &str) -> Plan {
         repetition: None,
         pins: Pins::default(),
         server_time: false,
+        monitor: MonitorRate::default(),
         topology: model::plan::PlannedTopology::default(),
         networks: vec![network(150 * MS, Some(50_000_000))],
         workloads: vec![NamedWorkload { name: "w".to_owned(), workload }],

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::assignment::{ClientReport, Workload};
 use model::foreign::ForeignReport;
-use model::plan::{ClientGroup, Plan};
+use model::plan::{Cell, ClientGroup, Plan};
 use model::record::RunRecord;
 use model::sample::{ConnectionRow, FailureKind, Outcome, Phase, Sample};
 use model::schedule::Schedule;
 
 use crate::distribution::{Distribution, Gathering};
 use crate::metrics::{METRICS, Metric, Values};
+use crate::monitor::MonitorFacts;
 use crate::number;
 use crate::run::{GroupFacts, RunSummary, ShareOfRun, Third};
 use crate::server_time::{ServerFold, ServerTimes};
@@ -21,6 +22,7 @@ const TCP_HEADER_BYTES: u32 = 40 + 32;
 /// A run on its way into its summary.
 pub struct RunFold<'a> {
     record: &'a RunRecord,
+    cell: Option<&'a Cell>,
     at_server: ServerTimes<'a>,
     groups: Vec<GroupFold<'a>>,
 }
@@ -67,8 +69,12 @@ pub struct Document {
 pub struct View<'a> {
     /// What the run left behind; it holds no rows of requests.
     pub record: &'a RunRecord,
+    /// Its cell; `None` where the plan does not have it.
+    pub cell: Option<&'a Cell>,
     /// The rows of requests that count, summed up.
     pub totals: Totals,
+    /// All rows of requests, those of the warm-up included.
+    pub rows: u64,
     /// The client groups whose workload the metric is about.
     pub groups: Vec<u16>,
 }
@@ -78,6 +84,12 @@ impl<'a> View<'a> {
     pub fn connections(&self) -> impl Iterator<Item = &'a ConnectionRow> + '_ {
         let record = self.record;
         record.connections.iter().filter(|connection| self.groups.contains(&connection.group))
+    }
+
+    /// These groups as they are planned.
+    pub fn planned(&self) -> impl Iterator<Item = &'a ClientGroup> + '_ {
+        let groups = self.cell.map_or(&[][..], |cell| &cell.clients);
+        groups.iter().filter(|group| self.groups.contains(&group.group))
     }
 
     /// What the client processes of these groups said of themselves.
@@ -102,7 +114,7 @@ impl<'a> RunFold<'a> {
         let groups = cell.map_or(&[][..], |cell| &cell.clients);
         let groups =
             groups.iter().enumerate().map(|(place, group)| GroupFold::new(plan, record, group, place));
-        RunFold { record, at_server: ServerTimes::of(record), groups: groups.collect() }
+        RunFold { record, cell, at_server: ServerTimes::of(record), groups: groups.collect() }
     }
 
     /// Adds a row.
@@ -137,15 +149,18 @@ impl<'a> RunFold<'a> {
             links: record.links.clone(),
             server_run_queue_ns: record.servers.iter().map(|server| server.run_queue_ns).sum(),
             log_fault: record.servers.iter().find_map(|server| server.log_fault.clone()),
+            monitor: MonitorFacts::of(record),
             calibration: record.calibration.clone(),
         }
     }
 
     fn values_of(&mut self, place: usize, metric: &Metric) -> (Distribution, Option<ShareOfRun>) {
         let nothing = (Distribution::default(), None);
-        let mut view = View { record: self.record, totals: Totals::default(), groups: Vec::new() };
+        let (record, cell) = (self.record, self.cell);
+        let mut view = View { record, cell, totals: Totals::default(), rows: 0, groups: Vec::new() };
         for group in self.groups.iter().filter(|group| metric.is_about(group.workload)) {
             view.totals.merge(&group.totals);
+            view.rows += group.facts.rows;
             view.groups.push(group.facts.group);
         }
         if view.groups.is_empty() || view.foreign().any(|report| report.silence(metric.name).is_some()) {

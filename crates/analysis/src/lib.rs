@@ -12,6 +12,7 @@ pub mod distribution;
 pub mod estimate;
 pub mod fold;
 pub mod metrics;
+pub mod monitor;
 mod number;
 pub mod predict;
 pub mod run;

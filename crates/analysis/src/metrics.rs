@@ -6,7 +6,7 @@ use model::record::{DirectionReport, ServerRequest};
 use model::sample::{ConnectionRow, Sample};
 
 use crate::fold::View;
-use crate::number;
+use crate::{monitor, number};
 
 /// Which direction of a metric is the better one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,6 +165,30 @@ pub const METRICS: &[Metric] = &[
         start: "end of the warm-up",
         ..duration("client_cpu_per_request", "Client CPU per request", LOOPS, client_cpu_per_request)
     },
+    duration("server_cpu_per_request", "Server CPU per request", ANY, monitor::server_cpu_per_request),
+    quantity("server_memory_peak", "Peak memory of the server", ANY, monitor::server_memory_peak),
+    count(
+        "server_established_peak",
+        "Most ESTABLISHED at the server",
+        LOOPS,
+        monitor::server_established_peak,
+    ),
+    count(
+        "client_established_peak",
+        "Most ESTABLISHED at the client",
+        LOOPS,
+        monitor::client_established_peak,
+    ),
+    count("server_time_wait_peak", "Most TIME-WAIT at the server", LOOPS, monitor::server_time_wait_peak),
+    count("client_time_wait_peak", "Most TIME-WAIT at the client", LOOPS, monitor::client_time_wait_peak),
+    count("segments_retransmitted", "TCP segments sent again", ANY, monitor::segments_retransmitted),
+    count("listen_drops", "Dropped by listeners", ANY, monitor::listen_drops),
+    count(
+        "udp_receive_buffer_errors",
+        "Datagrams dropped at the receiver",
+        ANY,
+        monitor::udp_receive_buffer_errors,
+    ),
     Metric { unit: "1", better: Better::Neither, ..quantity("connections", "Connections", ANY, connections) },
     Metric { unit: "1", better: Better::Neither, ..quantity("requests", "Requests", ANY, requests) },
     quantity("request_header_raw_bytes", "Request headers before compression", PAGE, request_header_raw),
@@ -219,6 +243,11 @@ const fn each_request(
     from: OfRequest,
 ) -> Metric {
     Metric { unit: "ns", from: Values::Request(from), ..quantity(name, title, of, |_| None) }
+}
+
+/// A number over the whole run that says what happened.
+const fn count(name: &'static str, title: &'static str, of: &'static [Kind], from: OfRun) -> Metric {
+    Metric { unit: "1", better: Better::Neither, ..quantity(name, title, of, from) }
 }
 
 /// Bytes over the whole run, of which fewer are better, unless said otherwise.
@@ -395,6 +424,7 @@ fn sum_links(view: &View<'_>, field: fn(&DirectionReport, &DirectionReport) -> u
 mod tests {
     use model::assignment::WarmupCost;
     use model::foreign::FailureCount;
+    use model::monitor::{Quantity, Reading, Subject, SubjectKind};
     use model::sample::{FailureKind, Outcome, Phase};
     use model::variant::Variant;
 
@@ -446,6 +476,46 @@ mod tests {
         }
         assert_eq!(run.metrics.len(), expected.len(), "{:?}", run.metrics.keys());
         assert_eq!(run.metrics["request_time"].count(), 3);
+    }
+
+    #[test]
+    fn what_the_load_did_is_read_from_the_rows() {
+        let process = |name: &str| Subject {
+            node: Some("server".into()),
+            kind: SubjectKind::Process,
+            name: name.into(),
+            id: 7,
+        };
+        let mut bench = Bench::closed(&[Variant::H1])
+            .monitored(&[(Quantity::ListenDrops, 0), (Quantity::SegmentsRetransmitted, 3)])
+            .read(0, Quantity::Established, 5)
+            .read(0, Quantity::Established, 2)
+            .read(0, Quantity::SegmentsRetransmitted, 8);
+        for (subject, value) in [(process("worker"), 10), (process("worker"), 30), (process("master"), 4)] {
+            let reading = Reading { at_ns: 0, subject, quantity: Quantity::PeakResident, value };
+            bench.records[0].readings.push(reading);
+        }
+        let mut foreign = bench.records[0].readings[2].clone();
+        foreign.subject.node = Some("client".into());
+        foreign.value = 9;
+        bench.records[0].readings.push(foreign);
+        bench.records[0].servers[0].cpu_user_ns = 4_000;
+        bench.records[0].servers[0].cpu_system_ns = 1_000;
+        let run = first(&bench);
+        for (name, value) in [
+            ("server_established_peak", Some(5.0)),
+            ("client_established_peak", Some(9.0)),
+            ("server_time_wait_peak", None),
+            ("segments_retransmitted", Some(8.0)),
+            ("listen_drops", Some(0.0)),
+            ("udp_receive_buffer_errors", None),
+            ("server_memory_peak", Some(34.0)),
+            ("server_cpu_per_request", Some(100.0)),
+        ] {
+            assert_eq!(run.value(name), value, "{name}");
+        }
+        assert_eq!(run.monitor.map(|facts| facts.listen_drops), Some(0));
+        assert_eq!(first(&Bench::closed(&[Variant::H1])).monitor, None);
     }
 
     #[test]

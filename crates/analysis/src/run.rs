@@ -11,6 +11,7 @@ use model::variant::HttpVersion;
 
 use crate::distribution::Distribution;
 use crate::fold::RunFold;
+use crate::monitor::MonitorFacts;
 use crate::server_time::ServerFacts;
 
 /// What analysis keeps of one run.
@@ -38,6 +39,8 @@ pub struct RunSummary {
     pub server_run_queue_ns: u64,
     /// Why a server's log tells less than it should, where one does.
     pub log_fault: Option<String>,
+    /// What the monitor counted; `None` where it was off.
+    pub monitor: Option<MonitorFacts>,
     /// The known-answer round trips; `None` where nothing was emulated.
     pub calibration: Option<Calibration>,
 }

@@ -11,6 +11,8 @@ pub(crate) struct Cores {
     pub(crate) client: Vec<usize>,
     /// The emulator's.
     pub(crate) emulator: Option<usize>,
+    /// The monitor's, where one is left for it; otherwise it runs wherever there is time.
+    pub(crate) monitor: Option<usize>,
 }
 
 impl Cores {
@@ -28,7 +30,8 @@ impl Cores {
         match available {
             [first, .., last] => {
                 let emulator = if available.len() > 2 { available[1] } else { *first };
-                Cores { server: vec![*first], client: vec![*last], emulator: Some(emulator) }
+                let monitor = (available.len() > 3).then(|| available[2]);
+                Cores { server: vec![*first], client: vec![*last], emulator: Some(emulator), monitor }
             }
             _ => Cores::default(),
         }
@@ -56,6 +59,9 @@ mod tests {
             assert_eq!(cores.client, [available[available.len() - 1]]);
             assert_ne!(cores.emulator, Some(cores.client[0]));
             assert_eq!(cores.emulator == Some(cores.server[0]), available.len() == 2);
+            let others = [Some(cores.server[0]), Some(cores.client[0]), cores.emulator];
+            assert!(!others.contains(&cores.monitor));
+            assert_eq!(cores.monitor.is_some(), available.len() > 3);
         }
     }
 }

@@ -18,6 +18,7 @@ mod load_limits;
 mod load_options;
 mod load_output;
 mod load_plan;
+mod monitor;
 mod pcap;
 mod places;
 mod progress;

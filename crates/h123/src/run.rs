@@ -3,7 +3,7 @@
 //! ```text
 //! for each run, in the plan's interleaved order:
 //!     [the network's first run: rate and loss against known answers, in a lab of their own]
-//!     lab up → calibrate the empty path (while the servers come up) → cross-traffic and clients → store → lab down
+//!     lab up → calibrate the empty path (while the servers come up) → monitor, cross-traffic and clients → store → lab down
 //! ```
 //!
 //! A run that fails becomes a stored outcome and the study goes on; only a fault of the tool itself stops it.
@@ -28,6 +28,7 @@ use store::ResultFolder;
 use crate::chain::RunningChain;
 use crate::cores::Cores;
 use crate::known_answers::KnownAnswers;
+use crate::monitor::Watch;
 use crate::progress::Progress;
 use crate::server_time;
 
@@ -135,14 +136,18 @@ impl Study<'_> {
         if self.pcap {
             lab.begin_capture(&logs.join(CAPTURE)).map_err(|error| lab_failed(&error))?;
         }
+        let watch = Watch::prepare(self, &lab, cell)?;
         lab.begin_measuring().map_err(|error| lab_failed(&error))?;
         let asked = if self.plan.server_time { server.asked(&cell.chains[0]) } else { Vec::new() };
         server_time::begin(&lab, &asked);
         let clock = load::Clock::begin();
         let outcome = cross.beside(|| {
             server.begin_measuring();
+            watch.begin(&clock)?;
             let clients = Clients { server: &server, clock: &clock, seed: planned.seed, logs };
-            self.drive_groups(&lab, cell, &clients, record)
+            let outcome = self.drive_groups(&lab, cell, &clients, record);
+            record.readings = watch.finish()?;
+            outcome
         });
         record.links = lab.reports().map_err(|error| lab_failed(&error))?;
         let seen = server_time::end(&lab, &asked).map_err(|error| lab_failed(&error))?;
@@ -229,7 +234,8 @@ impl Study<'_> {
             workload: self.plan.workload_of(group).workload.clone(),
             pins: self.plan.pins_of(cell).clone(),
             seed: seed ^ u64::from(group.group),
-            deadline_ns: cell.run_limit_ns,
+            // The limit is for each group.
+            deadline_ns: load::Clock::new(clock).now_ns().saturating_add(cell.run_limit_ns),
         };
         let limits = Limits {
             time: Duration::from_nanos(cell.run_limit_ns) + CLIENT_GRACE,
@@ -274,6 +280,7 @@ fn empty_record(planned: &PlannedRun) -> RunRecord {
         clients: Vec::new(),
         servers: Vec::new(),
         server_requests: Vec::new(),
+        readings: Vec::new(),
         links: Vec::new(),
         calibration: None,
     }

@@ -3,6 +3,7 @@
 use std::fmt::{self, Write};
 
 use crate::assignment::Workload;
+use crate::monitor::MonitorRate;
 use crate::pins::{Pins, TlsVersion};
 use crate::plan::{Cell, Plan, ServerChain};
 use crate::units::{NANOS_PER_S, format_bytes, format_duration_ns, three_digits};
@@ -47,6 +48,9 @@ fn write_plan(out: &mut String, plan: &Plan) -> fmt::Result {
     let runs = plan.runs.len();
     let (cells, per_cell) = (plan.cells.len(), plan.runs_per_cell);
     entry(out, "runs", &format!("{runs} = {} × {per_cell} each", count(cells, "cell")))?;
+    if plan.monitor != MonitorRate::default() {
+        entry(out, "monitor", &plan.monitor.to_string())?;
+    }
     entry(out, "expected", &format!("about {expected}, lab included"))?;
     write_matrix(out, plan)?;
     write_cells(out, plan)?;

@@ -185,7 +185,12 @@ fn reading() -> impl Strategy<Value = Reading> {
     (number(), subject, prop::sample::select(quantities), number()).prop_map(
         |(at_ns, (node, kind, name, id), quantity, value)| {
             let node = node.map(|node| node.as_str().into());
-            Reading { at_ns, subject: Subject { node, kind, name: name.as_str().into(), id }, quantity, value }
+            Reading {
+                at_ns,
+                subject: Subject { node, kind, name: name.as_str().into(), id },
+                quantity,
+                value,
+            }
         },
     )
 }
@@ -471,8 +476,9 @@ fn an_interrupted_compaction_is_completed() {
     let records = [plain(0, 5), plain(1, 6)];
     let whole = Place::new();
     whole.filled(&records).compact().unwrap();
-    let files = ["runs", "requests", "connections", "clients", "servers", "server_requests", "links", "monitor"]
-        .map(|t| format!("{t}.parquet"));
+    let files =
+        ["runs", "requests", "connections", "clients", "servers", "server_requests", "links", "monitor"]
+            .map(|t| format!("{t}.parquet"));
     for moved in 0..=files.len() {
         let place = Place::new();
         drop(place.filled(&records));

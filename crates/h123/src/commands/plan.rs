@@ -38,6 +38,10 @@ pub(crate) struct Narrow {
     /// The seed of the order and of all randomness
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
+    /// How often the monitor reads processes, cores, sockets and interfaces: 1Hz to 10Hz, or `off` [default: the study's, or
+    /// 2Hz]
+    #[arg(long, value_name = "RATE")]
+    pub(crate) monitor: Option<String>,
 }
 
 impl Narrow {
@@ -57,7 +61,8 @@ impl Narrow {
         let topology = self.topology.iter().map(|name| format!(" --topology {name}"));
         let runs = self.runs.map(|runs| format!(" --runs {runs}"));
         let seed = self.seed.map(|seed| format!(" --seed {seed}"));
-        named.chain(topology).chain(runs).chain(seed).collect()
+        let monitor = self.monitor.iter().map(|rate| format!(" --monitor {rate}"));
+        named.chain(topology).chain(runs).chain(seed).chain(monitor).collect()
     }
 
     /// What the command line says instead of the study.
@@ -73,6 +78,7 @@ impl Narrow {
             backends: list(&self.backend),
             runs: self.runs,
             seed: self.seed,
+            monitor: self.monitor.clone(),
         }
     }
 }

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::assignment::Workload;
 use crate::backend::Backend;
+use crate::monitor::MonitorRate;
 use crate::plan::{Cell, PlannedTopology};
 use crate::plan_text::plan_text;
 use crate::schedule::{Arrivals, Rate, Schedule, Share, Stage};
@@ -241,6 +242,9 @@ fn faults_of_keys_and_types() {
         "runs = 5\nserver_time = 1",
         "6:15: `server_time`: found the number 1, expected `true` or `false`",
     );
+    let rates = "expected a whole number of rounds per second from `1Hz` to `10Hz`, or `off`";
+    assert_fault(5, "runs = 5\nmonitor = \"50Hz\"", &format!("6:11: `monitor`: found `50Hz`, {rates}"));
+    assert_fault(5, "runs = 5\nmonitor = 2", "6:11: `monitor`: found 2, expected a string");
     assert_fault(5, "runs = 0", "5:8: `runs`: found 0, expected a whole number from 1 to 10000");
     assert_fault(5, "runs = -1", "5:8: `runs`: found -1, expected a whole number from 1 to 10000");
     assert_fault(
@@ -742,6 +746,21 @@ fn crowded() -> Plan {
 #[test]
 fn a_crowded_plan_in_words() {
     insta::assert_snapshot!(plan_text(&crowded()));
+}
+
+#[test]
+fn the_monitors_rate_is_the_files_or_the_command_lines() {
+    let with = |text: &str, rate: Option<&str>| {
+        let overrides = Overrides { monitor: rate.map(str::to_owned), ..Overrides::default() };
+        parse_with(text, &overrides).map(|plan| plan.monitor)
+    };
+    let ten = SHORT.replacen("runs = ", "monitor = \"10Hz\"\nruns = ", 1);
+    assert_eq!(with(SHORT, None), Ok(MonitorRate::Hertz(2)));
+    assert_eq!(with(&ten, None), Ok(MonitorRate::Hertz(10)));
+    assert_eq!(with(&ten, Some("off")), Ok(MonitorRate::Off));
+    let problem = with(&ten, Some("fast")).unwrap_err().to_string();
+    assert!(problem.starts_with("command line: the monitor's rate: found `fast`, expected"), "{problem}");
+    assert!(plan_text(&parse_with(&ten, &Overrides::default()).unwrap()).contains("monitor   10Hz"));
 }
 
 #[test]

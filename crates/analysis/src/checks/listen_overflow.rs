@@ -1,0 +1,57 @@
+//! Nobody was turned away before the server saw him.
+
+use super::{Check, Context, Finding};
+use crate::number;
+
+pub(super) const CHECK: Check = Check {
+    name: "listen_overflow",
+    why: "A connection that a full listener dropped is tried again after a second, and that second counts as the server's or the network's.",
+    remedy: "Let the server listen with a longer queue (its own backlog, and net.core.somaxconn), give it more workers, or open fewer connections at once.",
+    judge,
+};
+
+/// Connections and SYNs that listeners dropped in runs that ended well, wherever the monitor looked: none, or a doubt. It never
+/// condemns: a server that turns people away may be what the study is about.
+fn judge(context: &Context<'_>) -> Option<Finding> {
+    let facts = || context.own.ok().filter_map(|run| run.monitor);
+    let runs = facts().count();
+    let dropped = |facts: crate::monitor::MonitorFacts| facts.listen_drops.max(facts.listen_overflows);
+    let all: u64 = facts().map(dropped).sum();
+    let overflows: u64 = facts().map(|facts| facts.listen_overflows).sum();
+    let hit = facts().filter(|facts| dropped(*facts) > 0).count();
+    let measured = match all {
+        0 => format!("0 in {runs} runs"),
+        _ => format!("{all} in {hit} of {runs} runs, {overflows} of them because a queue was full"),
+    };
+    let finding = Finding::graded(number::float(all), 0.0, f64::INFINITY, measured, "0".to_owned());
+    (runs > 0).then_some(finding)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::monitor::Quantity;
+    use model::variant::Variant;
+
+    use crate::fixtures::{Bench, doubts, passes, silent};
+
+    #[test]
+    fn who_is_let_in_passes() {
+        passes("listen_overflow", &Bench::closed(&[Variant::H1]).monitored(&[(Quantity::ListenDrops, 0)]));
+    }
+
+    #[test]
+    fn who_is_dropped_is_a_doubt() {
+        let mut bench = Bench::closed(&[Variant::H1]).monitored(&[(Quantity::ListenDrops, 0)]);
+        bench.records[1].readings.clear();
+        bench = bench.read(2, Quantity::ListenDrops, 7).read(2, Quantity::ListenOverflows, 5);
+        doubts(&bench, &["listen_overflow"]);
+        let summary = bench.summary();
+        let check = summary.cells[0].validity.iter().find(|check| check.check == "listen_overflow").unwrap();
+        assert_eq!(check.measured, "7 in 1 of 4 runs, 5 of them because a queue was full");
+    }
+
+    #[test]
+    fn without_a_monitor_there_is_nothing_to_judge() {
+        silent("listen_overflow", &Bench::closed(&[Variant::H1]));
+    }
+}

@@ -1,0 +1,425 @@
+//! Every quantity that the monitor reads, described in one place.
+
+use serde::{Deserialize, Serialize};
+
+use super::SubjectKind;
+
+/// Whether a value is a count since the run's begin, or what is there now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nature {
+    /// A count since the run's begin, or since the subject's own where that is later.
+    Counter,
+    /// What is there at that time.
+    Gauge,
+}
+
+/// Where a quantity comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Code of its own reads it from here.
+    Own(&'static str),
+    /// The sum of these counters of `/proc/net/snmp`, `netstat` and `snmp6`, by the names of the kernel.
+    Counters(&'static [Counter]),
+}
+
+/// A counter of the kernel: its line's prefix (`Tcp`, `TcpExt`, `Udp`; empty for `snmp6`) and its name.
+pub type Counter = (&'static str, &'static str);
+
+/// A quantity described.
+#[derive(Clone, Copy, Debug)]
+pub struct QuantityInfo {
+    /// Which.
+    pub quantity: Quantity,
+    /// The name in tables; a unit of time or size stands last in it.
+    pub name: &'static str,
+    /// `ns`, `B`, or `1` for counts.
+    pub unit: &'static str,
+    /// Counter or gauge.
+    pub nature: Nature,
+    /// The kinds of subject that have it.
+    pub of: &'static [SubjectKind],
+    /// Where it comes from.
+    pub origin: Origin,
+    /// One line for people.
+    pub meaning: &'static str,
+}
+
+/// Everything that the monitor reads; [`QUANTITIES`] describes each.
+#[expect(missing_docs, reason = "each is described once, in QUANTITIES")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Quantity {
+    CpuUser,
+    CpuSystem,
+    Waited,
+    VoluntarySwitches,
+    InvoluntarySwitches,
+    MajorFaults,
+    Resident,
+    PeakResident,
+    Threads,
+    OpenFiles,
+    CpuIrq,
+    CpuSoftirq,
+    CpuSteal,
+    CpuIdle,
+    CpuIowait,
+    SynSent,
+    SynReceived,
+    Established,
+    FinWait1,
+    FinWait2,
+    TimeWait,
+    Close,
+    CloseWait,
+    LastAck,
+    Listen,
+    Closing,
+    AcceptQueue,
+    UdpSockets,
+    ActiveOpens,
+    PassiveOpens,
+    FailedOpens,
+    SegmentsReceived,
+    SegmentsSent,
+    SegmentsRetransmitted,
+    SynRetransmitted,
+    RetransmissionTimeouts,
+    SpuriousTimeouts,
+    ResetsSent,
+    ListenOverflows,
+    ListenDrops,
+    BacklogDrops,
+    DatagramsReceived,
+    DatagramsSent,
+    DatagramsWithoutPort,
+    UdpReceiveBufferErrors,
+    UdpSendBufferErrors,
+    ReceivedBytes,
+    ReceivedPackets,
+    ReceivedDrops,
+    SentBytes,
+    SentPackets,
+    SentDrops,
+}
+
+use Nature::{Counter as Count, Gauge};
+use Origin::{Counters, Own};
+
+const PROCESS: &[SubjectKind] = &[SubjectKind::Process];
+const RUNNABLE: &[SubjectKind] = &[SubjectKind::Process, SubjectKind::Thread];
+const CPU: &[SubjectKind] = &[SubjectKind::Process, SubjectKind::Thread, SubjectKind::Core];
+const CORE: &[SubjectKind] = &[SubjectKind::Core];
+const SOCKETS: &[SubjectKind] = &[SubjectKind::Sockets];
+const PROTOCOLS: &[SubjectKind] = &[SubjectKind::Protocols];
+const INTERFACE: &[SubjectKind] = &[SubjectKind::Interface];
+
+const STATUS: Origin = Own("/proc/PID/task/TID/status");
+const CORES: Origin = Own("/proc/stat, in ticks of 10 ms");
+const DIAG: Origin = Own("sock_diag");
+const DEV: Origin = Own("/proc/net/dev");
+
+/// Every quantity, in the order of [`Quantity`].
+pub const QUANTITIES: &[QuantityInfo] = &[
+    time(Quantity::CpuUser, "cpu_user_ns", CPU, Own("CPU clock and /proc/…/stat"), "CPU time in user space"),
+    time(
+        Quantity::CpuSystem,
+        "cpu_system_ns",
+        CPU,
+        Own("CPU clock and /proc/…/stat"),
+        "CPU time in the kernel",
+    ),
+    time(Quantity::Waited, "waited_ns", RUNNABLE, Own("/proc/…/schedstat"), "runnable, but not running"),
+    count(
+        Quantity::VoluntarySwitches,
+        "voluntary_switches",
+        RUNNABLE,
+        STATUS,
+        "context switches: it had to wait",
+    ),
+    count(
+        Quantity::InvoluntarySwitches,
+        "involuntary_switches",
+        RUNNABLE,
+        STATUS,
+        "context switches: others got the core",
+    ),
+    count(
+        Quantity::MajorFaults,
+        "major_faults",
+        PROCESS,
+        Own("/proc/PID/stat"),
+        "page faults that needed a disk",
+    ),
+    bytes(Quantity::Resident, "resident_bytes", PROCESS, Own("/proc/PID/status, VmRSS"), "memory held"),
+    bytes(
+        Quantity::PeakResident,
+        "peak_resident_bytes",
+        PROCESS,
+        Own("/proc/PID/status, VmHWM"),
+        "most memory held since the process began",
+    ),
+    gauge(Quantity::Threads, "threads", PROCESS, Own("/proc/PID/stat"), "threads"),
+    gauge(Quantity::OpenFiles, "open_files", PROCESS, Own("/proc/PID/fd"), "open file descriptors"),
+    time(Quantity::CpuIrq, "cpu_irq_ns", CORE, CORES, "interrupts"),
+    time(Quantity::CpuSoftirq, "cpu_softirq_ns", CORE, CORES, "soft interrupts, the network's among them"),
+    time(Quantity::CpuSteal, "cpu_steal_ns", CORE, CORES, "taken away by the hypervisor"),
+    time(Quantity::CpuIdle, "cpu_idle_ns", CORE, CORES, "nothing to do"),
+    time(Quantity::CpuIowait, "cpu_iowait_ns", CORE, CORES, "nothing to do but wait for a disk"),
+    gauge(Quantity::SynSent, "syn_sent", SOCKETS, DIAG, "TCP sockets in SYN-SENT"),
+    gauge(Quantity::SynReceived, "syn_received", SOCKETS, DIAG, "TCP sockets in SYN-RECEIVED"),
+    gauge(
+        Quantity::Established,
+        "established",
+        SOCKETS,
+        Own("Tcp CurrEstab of /proc/net/snmp, less CLOSE-WAIT by sock_diag"),
+        "TCP sockets in ESTABLISHED",
+    ),
+    gauge(Quantity::FinWait1, "fin_wait_1", SOCKETS, DIAG, "TCP sockets in FIN-WAIT-1"),
+    gauge(Quantity::FinWait2, "fin_wait_2", SOCKETS, DIAG, "TCP sockets in FIN-WAIT-2"),
+    gauge(
+        Quantity::TimeWait,
+        "time_wait",
+        SOCKETS,
+        Own("/proc/net/sockstat, less FIN-WAIT-2 by sock_diag"),
+        "TCP sockets in TIME-WAIT",
+    ),
+    gauge(Quantity::Close, "close", SOCKETS, DIAG, "TCP sockets in CLOSED that still exist"),
+    gauge(Quantity::CloseWait, "close_wait", SOCKETS, DIAG, "TCP sockets in CLOSE-WAIT"),
+    gauge(Quantity::LastAck, "last_ack", SOCKETS, DIAG, "TCP sockets in LAST-ACK"),
+    gauge(Quantity::Listen, "listen", SOCKETS, DIAG, "TCP sockets in LISTEN"),
+    gauge(Quantity::Closing, "closing", SOCKETS, DIAG, "TCP sockets in CLOSING"),
+    gauge(
+        Quantity::AcceptQueue,
+        "accept_queue",
+        SOCKETS,
+        DIAG,
+        "connections that wait to be accepted, all listeners together",
+    ),
+    gauge(
+        Quantity::UdpSockets,
+        "udp_sockets",
+        SOCKETS,
+        Own("/proc/net/sockstat and sockstat6"),
+        "UDP sockets",
+    ),
+    count(
+        Quantity::ActiveOpens,
+        "active_opens",
+        PROTOCOLS,
+        Counters(&[("Tcp", "ActiveOpens")]),
+        "connections begun from here",
+    ),
+    count(
+        Quantity::PassiveOpens,
+        "passive_opens",
+        PROTOCOLS,
+        Counters(&[("Tcp", "PassiveOpens")]),
+        "connections that others began",
+    ),
+    count(
+        Quantity::FailedOpens,
+        "failed_opens",
+        PROTOCOLS,
+        Counters(&[("Tcp", "AttemptFails")]),
+        "connections that failed before they were established",
+    ),
+    count(
+        Quantity::SegmentsReceived,
+        "segments_received",
+        PROTOCOLS,
+        Counters(&[("Tcp", "InSegs")]),
+        "TCP segments received",
+    ),
+    count(
+        Quantity::SegmentsSent,
+        "segments_sent",
+        PROTOCOLS,
+        Counters(&[("Tcp", "OutSegs")]),
+        "TCP segments sent, those retransmitted not counted",
+    ),
+    count(
+        Quantity::SegmentsRetransmitted,
+        "segments_retransmitted",
+        PROTOCOLS,
+        Counters(&[("Tcp", "RetransSegs")]),
+        "TCP segments sent again",
+    ),
+    count(
+        Quantity::SynRetransmitted,
+        "syn_retransmitted",
+        PROTOCOLS,
+        Counters(&[("TcpExt", "TCPSynRetrans")]),
+        "of these, SYN and SYN-ACK",
+    ),
+    count(
+        Quantity::RetransmissionTimeouts,
+        "retransmission_timeouts",
+        PROTOCOLS,
+        Counters(&[("TcpExt", "TCPTimeouts")]),
+        "retransmission timers that expired",
+    ),
+    count(
+        Quantity::SpuriousTimeouts,
+        "spurious_timeouts",
+        PROTOCOLS,
+        Counters(&[("TcpExt", "TCPSpuriousRTOs")]),
+        "of these, needless ones",
+    ),
+    count(Quantity::ResetsSent, "resets_sent", PROTOCOLS, Counters(&[("Tcp", "OutRsts")]), "TCP resets sent"),
+    count(
+        Quantity::ListenOverflows,
+        "listen_overflows",
+        PROTOCOLS,
+        Counters(&[("TcpExt", "ListenOverflows")]),
+        "connections refused because a listener's queue was full",
+    ),
+    count(
+        Quantity::ListenDrops,
+        "listen_drops",
+        PROTOCOLS,
+        Counters(&[("TcpExt", "ListenDrops")]),
+        "SYNs dropped by listeners, for whatever reason",
+    ),
+    count(
+        Quantity::BacklogDrops,
+        "backlog_drops",
+        PROTOCOLS,
+        Counters(&[("TcpExt", "TCPBacklogDrop")]),
+        "segments dropped because a socket's backlog was full",
+    ),
+    count(
+        Quantity::DatagramsReceived,
+        "datagrams_received",
+        PROTOCOLS,
+        Counters(&[("Udp", "InDatagrams"), ("", "Udp6InDatagrams")]),
+        "UDP datagrams received",
+    ),
+    count(
+        Quantity::DatagramsSent,
+        "datagrams_sent",
+        PROTOCOLS,
+        Counters(&[("Udp", "OutDatagrams"), ("", "Udp6OutDatagrams")]),
+        "UDP datagrams sent",
+    ),
+    count(
+        Quantity::DatagramsWithoutPort,
+        "datagrams_without_port",
+        PROTOCOLS,
+        Counters(&[("Udp", "NoPorts"), ("", "Udp6NoPorts")]),
+        "UDP datagrams for a port where nobody listened",
+    ),
+    count(
+        Quantity::UdpReceiveBufferErrors,
+        "udp_receive_buffer_errors",
+        PROTOCOLS,
+        Counters(&[("Udp", "RcvbufErrors"), ("", "Udp6RcvbufErrors")]),
+        "UDP datagrams dropped because the receiver's buffer was full",
+    ),
+    count(
+        Quantity::UdpSendBufferErrors,
+        "udp_send_buffer_errors",
+        PROTOCOLS,
+        Counters(&[("Udp", "SndbufErrors"), ("", "Udp6SndbufErrors")]),
+        "UDP datagrams not sent because the sender's buffer was full",
+    ),
+    QuantityInfo {
+        unit: "B",
+        ..count(
+            Quantity::ReceivedBytes,
+            "received_bytes",
+            INTERFACE,
+            DEV,
+            "bytes received, Ethernet header included",
+        )
+    },
+    count(Quantity::ReceivedPackets, "received_packets", INTERFACE, DEV, "packets received"),
+    count(Quantity::ReceivedDrops, "received_drops", INTERFACE, DEV, "packets dropped on receipt"),
+    QuantityInfo {
+        unit: "B",
+        ..count(Quantity::SentBytes, "sent_bytes", INTERFACE, DEV, "bytes sent, Ethernet header included")
+    },
+    count(Quantity::SentPackets, "sent_packets", INTERFACE, DEV, "packets sent"),
+    count(Quantity::SentDrops, "sent_drops", INTERFACE, DEV, "packets dropped before they were sent"),
+];
+
+const fn count(
+    quantity: Quantity,
+    name: &'static str,
+    of: &'static [SubjectKind],
+    origin: Origin,
+    meaning: &'static str,
+) -> QuantityInfo {
+    QuantityInfo { quantity, name, unit: "1", nature: Count, of, origin, meaning }
+}
+
+const fn time(
+    quantity: Quantity,
+    name: &'static str,
+    of: &'static [SubjectKind],
+    origin: Origin,
+    meaning: &'static str,
+) -> QuantityInfo {
+    QuantityInfo { unit: "ns", ..count(quantity, name, of, origin, meaning) }
+}
+
+const fn gauge(
+    quantity: Quantity,
+    name: &'static str,
+    of: &'static [SubjectKind],
+    origin: Origin,
+    meaning: &'static str,
+) -> QuantityInfo {
+    QuantityInfo { nature: Gauge, ..count(quantity, name, of, origin, meaning) }
+}
+
+const fn bytes(
+    quantity: Quantity,
+    name: &'static str,
+    of: &'static [SubjectKind],
+    origin: Origin,
+    meaning: &'static str,
+) -> QuantityInfo {
+    QuantityInfo { unit: "B", ..gauge(quantity, name, of, origin, meaning) }
+}
+
+impl Quantity {
+    /// Its description.
+    pub const fn info(self) -> &'static QuantityInfo {
+        // The slice is in the order of the variants; a test holds it to that.
+        &QUANTITIES[self as usize]
+    }
+
+    /// The name in tables.
+    pub const fn name(self) -> &'static str {
+        self.info().name
+    }
+
+    /// The quantity of a name in tables.
+    pub fn of_name(name: &str) -> Option<Quantity> {
+        QUANTITIES.iter().find(|info| info.name == name).map(|info| info.quantity)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_quantity_is_described_once_and_in_order() {
+        for (place, info) in QUANTITIES.iter().enumerate() {
+            assert_eq!(info.quantity as usize, place, "{}", info.name);
+            assert_eq!(Quantity::of_name(info.name), Some(info.quantity), "a name stands twice");
+            assert!(!info.of.is_empty() && !info.meaning.is_empty(), "{}", info.name);
+            let suffix = match info.unit {
+                "ns" => "_ns",
+                "B" => "_bytes",
+                "1" => "",
+                other => panic!("an unknown unit {other}"),
+            };
+            assert!(info.name.ends_with(suffix), "{}", info.name);
+        }
+        assert_eq!(Quantity::SentDrops as usize + 1, QUANTITIES.len(), "the last variant");
+        assert_eq!(Quantity::of_name("speed"), None);
+    }
+}
