@@ -19,8 +19,9 @@ impl Watch {
     pub(crate) fn prepare(study: &Study<'_>, lab: &Lab, cell: &Cell) -> Result<Watch, Outcome> {
         let Some(period_ns) = study.plan.monitor.period_ns() else { return Ok(Watch(None)) };
         let mut nodes: Vec<&Node> = vec![lab.client(), lab.server()];
-        let named =
-            cell.clients.iter().map(|group| &group.node).chain(cell.chains.iter().map(|chain| &chain.node));
+        let fronts = cell.chains.iter().map(|chain| &chain.node);
+        let backs = cell.chains.iter().filter_map(|chain| chain.back.as_ref()).map(|back| &back.node);
+        let named = cell.clients.iter().map(|group| &group.node).chain(fronts).chain(backs);
         for node in named.filter_map(|name| lab.node(name)) {
             if nodes.iter().all(|known| known.name() != node.name()) {
                 nodes.push(node);

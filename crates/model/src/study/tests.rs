@@ -244,7 +244,11 @@ fn faults_of_keys_and_types() {
     );
     let rates = "expected a whole number of rounds per second from `1Hz` to `10Hz`, or `off`";
     assert_fault(5, "runs = 5\nmonitor = \"50Hz\"", &format!("6:11: `monitor`: found `50Hz`, {rates}"));
-    assert_fault(5, "runs = 5\nmonitor = 2", "6:11: `monitor`: found the number 2, expected a string such as `monitor = \"2Hz\"`");
+    assert_fault(
+        5,
+        "runs = 5\nmonitor = 2",
+        "6:11: `monitor`: found the number 2, expected a string such as `monitor = \"2Hz\"`",
+    );
     assert_fault(5, "runs = 0", "5:8: `runs`: found 0, expected a whole number from 1 to 10000");
     assert_fault(5, "runs = -1", "5:8: `runs`: found -1, expected a whole number from 1 to 10000");
     assert_fault(
