@@ -762,7 +762,7 @@ fn the_monitors_rate_is_the_files_or_the_command_lines() {
     assert_eq!(with(SHORT, None), Ok(MonitorRate::Hertz(2)));
     assert_eq!(with(&ten, None), Ok(MonitorRate::Hertz(10)));
     assert_eq!(with(&ten, Some("off")), Ok(MonitorRate::Off));
-    let problem = with(&ten, Some("fast")).unwrap_err().to_string();
+    let problem = with(&ten, Some("fast")).unwrap_err();
     assert!(problem.starts_with("command line: the monitor's rate: found `fast`, expected"), "{problem}");
     assert!(plan_text(&parse_with(&ten, &Overrides::default()).unwrap()).contains("monitor   10Hz"));
 }
