@@ -186,6 +186,7 @@ fn plan() -> Plan {
         runs_per_cell: RUNS,
         repetition: None,
         pins: Pins::default(),
+        monitor: model::MonitorRate::default(),
         server_time: false,
         topology: model::plan::PlannedTopology::default(),
         networks,
