@@ -13,6 +13,7 @@ use crate::distribution::Distribution;
 use crate::estimate::{self, Figure, Sampling};
 use crate::metrics::{METRICS, Metric};
 use crate::number;
+use crate::repetition;
 use crate::run::RunSummary;
 use crate::summary::{
     CellStatus, CellSummary, CheckOutcome, Estimate, MetricSummary, RunValue, SUMMARY_VERSION, Summary,
@@ -73,12 +74,22 @@ pub fn analyse(plan: &Plan, runs: &[RunSummary], networks: &[NetworkCalibration]
         metric: plan.metric.clone(),
         baseline: plan.baseline.clone(),
         margin_share: plan.margin_share,
-        runs_planned: number::small(plan.runs.len()),
+        runs_planned: number::small(planned(plan, runs)),
         runs_stored: number::small(runs.len()),
+        repetition: repetition::standing(plan, runs),
         networks: networks.to_vec(),
         cells,
         comparisons,
     }
+}
+
+/// How many runs there should be: all, or those of the least blocks and of all that were begun.
+fn planned(plan: &Plan, runs: &[RunSummary]) -> usize {
+    if plan.repetition.is_none() {
+        return plan.runs.len();
+    }
+    let begun = runs.iter().map(|run| run.block + 1).max().unwrap_or(0).max(plan.runs_per_cell);
+    (begun as usize * plan.cells.len()).min(plan.runs.len())
 }
 
 /// A cell's numbers, not yet checked.

@@ -15,6 +15,7 @@ pub mod metrics;
 pub mod monitor;
 mod number;
 pub mod predict;
+pub mod repetition;
 pub mod run;
 mod server_time;
 pub mod statistics;

@@ -6,6 +6,8 @@ use model::plan::Level;
 use model::record::NetworkCalibration;
 use serde::{Deserialize, Serialize};
 
+use crate::repetition::Standing;
+
 /// The version of `summary.json`.
 pub const SUMMARY_VERSION: u32 = 2;
 
@@ -24,10 +26,13 @@ pub struct Summary {
     pub baseline: Level,
     /// The margin of interest, a share.
     pub margin_share: f64,
-    /// Runs planned, and runs that are stored.
+    /// Runs planned; where a rule adds runs, those of the blocks that were begun, and at least the least.
     pub runs_planned: u32,
     /// Runs that are stored, whatever their outcome.
     pub runs_stored: u32,
+    /// How far the study came, and why it ended, where a rule adds runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repetition: Option<Standing>,
     /// The known answers of the networks that were calibrated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub networks: Vec<NetworkCalibration>,

@@ -23,6 +23,7 @@ mod pcap;
 mod places;
 mod progress;
 mod protocol_options;
+mod repetition;
 mod result;
 mod run;
 mod server_time;

@@ -51,6 +51,13 @@ impl Progress {
         }
     }
 
+    /// So many runs more are to be done than it was told first.
+    pub(crate) fn expect(&mut self, runs: usize, expected_ns: u64) {
+        self.runs += runs;
+        self.total_expected_ns = self.total_expected_ns.saturating_add(expected_ns);
+        self.bar.inc_length(runs as u64);
+    }
+
     /// A run of the cell `label` begins.
     pub(crate) fn begin(&self, label: &str) {
         self.bar.set_message(format!("{} left · {label}{}", self.left(), self.troubles()));

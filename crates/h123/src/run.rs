@@ -30,6 +30,7 @@ use crate::cores::Cores;
 use crate::known_answers::KnownAnswers;
 use crate::monitor::Watch;
 use crate::progress::Progress;
+use crate::repetition::Repeating;
 use crate::server_time;
 
 /// Known-answer round trips before each run: few, because a run at 150 ms RTT has no more than 0.3 s to spare.
@@ -77,14 +78,22 @@ pub(crate) struct Study<'a> {
 }
 
 impl Study<'_> {
-    /// Does every run that is not stored yet, in the plan's order. Whether all were done.
+    /// Does every run that is not stored yet, in the plan's order, as long as the plan's rule asks for more. Whether all were
+    /// done.
     ///
     /// # Errors
     /// A fault of the tool or of the disk; what was measured is stored.
     pub(crate) fn run(&self, folder: &mut ResultFolder, progress: &mut Progress) -> Result<bool> {
         let stored = folder.stored_runs()?.whole;
         let mut known = KnownAnswers::of(folder);
+        let mut repeating = Repeating::of(self.plan, folder)?;
         for planned in self.plan.runs.iter().filter(|planned| !stored.contains(&planned.run)) {
+            if repeating.is_enough_before(planned) {
+                break;
+            }
+            if let Some((runs, expected_ns)) = repeating.adds_before(planned) {
+                progress.expect(runs, expected_ns);
+            }
             let cell = &self.plan.cells[planned.cell as usize];
             progress.begin(&cell.label());
             if self.emulated {
@@ -95,6 +104,7 @@ impl Study<'_> {
                 return Ok(false);
             }
             folder.append(&record).context("the run could not be stored")?;
+            repeating.add(&record);
             progress.end(cell.expected_run_ns, record.outcome.is_ok());
         }
         Ok(true)

@@ -225,6 +225,16 @@ pub struct PlannedRun {
     pub seed: u64,
 }
 
+impl Repetition {
+    /// The rule, after the number of runs that are made in any case: `then more until ±2 %, at most 100 each or 30 min`.
+    pub fn in_words(&self) -> String {
+        let precision = crate::units::three_digits(self.precision_share * 100.0);
+        let budget = self.budget_ns.map(|ns| format!(" or {}", crate::plan_text::format_expected(ns)));
+        let budget = budget.unwrap_or_default();
+        format!("then more until ±{precision} %, at most {} each{budget}", self.most_runs)
+    }
+}
+
 impl PlannedTopology {
     /// What it is and who is measured over which links, for people.
     pub fn in_words(&self) -> String {
@@ -353,8 +363,14 @@ impl Plan {
         pages
     }
 
-    /// The prediction of the whole study's duration.
+    /// The prediction of the whole study's duration; of the least runs, where a rule adds more.
     pub fn expected_ns(&self) -> u64 {
-        self.runs.iter().map(|run| self.cells[run.cell as usize].expected_run_ns).sum()
+        self.least_runs().iter().map(|run| self.cells[run.cell as usize].expected_run_ns).sum()
+    }
+
+    /// The runs that are made in any case: all of them, unless a rule adds some.
+    pub fn least_runs(&self) -> &[PlannedRun] {
+        let least = (self.runs_per_cell as usize).saturating_mul(self.cells.len());
+        &self.runs[..least.min(self.runs.len())]
     }
 }

@@ -45,13 +45,15 @@ fn write_plan(out: &mut String, plan: &Plan) -> fmt::Result {
     entry(out, "margin", &format!("{margin} %: smaller differences do not matter"))?;
     entry(out, "topology", &plan.topology.in_words())?;
     let expected = format_expected(plan.expected_ns());
-    let runs = plan.runs.len();
+    let runs = plan.least_runs().len();
     let (cells, per_cell) = (plan.cells.len(), plan.runs_per_cell);
-    entry(out, "runs", &format!("{runs} = {} × {per_cell} each", count(cells, "cell")))?;
+    let more = plan.repetition.map_or(String::new(), |rule| format!(", {}", rule.in_words()));
+    entry(out, "runs", &format!("{runs} = {} × {per_cell} each{more}", count(cells, "cell")))?;
     if plan.monitor != MonitorRate::default() {
         entry(out, "monitor", &plan.monitor.to_string())?;
     }
-    entry(out, "expected", &format!("about {expected}, lab included"))?;
+    let least = if plan.repetition.is_some() { "at least " } else { "" };
+    entry(out, "expected", &format!("{least}about {expected}, lab included"))?;
     write_matrix(out, plan)?;
     write_cells(out, plan)?;
     write_order(out, plan)?;
@@ -139,10 +141,11 @@ fn expected(cell: &Cell) -> String {
 
 fn write_order(out: &mut String, plan: &Plan) -> fmt::Result {
     let blocks = plan.runs_per_cell as usize;
-    let head = format!("Order: {} of {}, each", count(blocks, "block"), count(plan.cells.len(), "run"));
+    let most = plan.repetition.map_or(String::new(), |rule| format!(", up to {}", rule.most_runs));
+    let head = format!("Order: {} of {}{most}, each", count(blocks, "block"), count(plan.cells.len(), "run"));
     writeln!(out, "\n{head} with every cell once, shuffled (seed {})", plan.seed)?;
     let width = plan.cells.len().saturating_sub(1).to_string().len();
-    for block in plan.runs.chunks(plan.cells.len().max(1)).take(MOST_BLOCKS_SHOWN) {
+    for block in plan.least_runs().chunks(plan.cells.len().max(1)).take(MOST_BLOCKS_SHOWN) {
         let number = block.first().map_or(0, |run| run.block) + 1;
         let shown = block.iter().take(MOST_CELLS_SHOWN).map(|run| format!("{:>width$}", run.cell));
         let more = block.len().checked_sub(MOST_CELLS_SHOWN).filter(|more| *more > 0);

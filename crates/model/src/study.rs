@@ -15,6 +15,7 @@ use crate::variant::Variant;
 mod clients;
 mod hold;
 mod loops;
+mod repetition;
 mod resolve;
 mod servers;
 #[cfg(test)]
@@ -35,7 +36,8 @@ pub struct Study {
     metric: Placed<String>,
     baseline: Baseline,
     margin_share: f64,
-    runs: u32,
+    runs: Placed<u32>,
+    repetition: Option<repetition::Written>,
     seed: u64,
     monitor: MonitorRate,
     topology: Option<topology::Chosen>,
@@ -206,7 +208,10 @@ impl Study {
                 let problem = format!("found {runs} runs, expected a whole number from {least} to {most}");
                 return Err(on_command_line(runs).error(problem));
             }
-            self.runs = runs;
+            self.runs = on_command_line(runs);
+            if let Some(repetition) = &mut self.repetition {
+                repetition.allow(runs);
+            }
         }
         self.seed = overrides.seed.unwrap_or(self.seed);
         if let Some(rate) = &overrides.monitor {

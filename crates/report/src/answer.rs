@@ -158,7 +158,7 @@ pub(crate) fn lead(view: &View<'_>) -> String {
         "By {}, each against {}: the ratio of medians over {} and, in brackets, its 95 % interval; {direction}.",
         view.metric_title(),
         view.baseline(),
-        text::count(view.plan().runs_per_cell as usize, "run", "runs"),
+        text::count(view.runs_per_cell(), "run", "runs"),
     )
 }
 

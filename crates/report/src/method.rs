@@ -1,6 +1,7 @@
 //! Exactly how it was measured: the topology, networks, workloads, what was held alike, order and seeds, and the
 //! environment as it is stored.
 
+use analysis::repetition::Ending;
 use model::assignment::Workload;
 use model::network::{Network, describe_direction};
 use model::plan::{DIRECT, Plan, PlannedTopology, ServerChain};
@@ -339,7 +340,8 @@ fn words(key: &str) -> String {
 /// The order in which the runs were planned.
 pub(crate) fn order(view: &View<'_>) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
-    for run in view.plan().runs.iter().take(MAX_ROWS * 10) {
+    let most = view.runs_per_cell() * view.plan().cells.len();
+    for run in view.plan().runs.iter().take(most.min(MAX_ROWS * 10)) {
         let cell = view.cell_name(run.cell);
         match blocks.last_mut() {
             Some(block) if block.block == run.block => block.cells.push(cell),
@@ -350,14 +352,47 @@ pub(crate) fn order(view: &View<'_>) -> Vec<Block> {
 }
 
 /// How runs were ordered and seeded, in a sentence.
-pub(crate) fn order_words(plan: &Plan) -> String {
+pub(crate) fn order_words(view: &View<'_>) -> String {
+    let plan = view.plan();
+    let per_cell = view.runs_per_cell();
+    let rule = repetition_words(view).map(|words| format!(" {words}")).unwrap_or_default();
     format!(
-        "{} of each of {}, {} in all. Runs come in blocks: every block holds one run of every cell, in an order \
+        "{} of each of {}, {} in all.{rule} Runs come in blocks: every block holds one run of every cell, in an order \
          shuffled by the study's seed, {}, so that a drift of the machine falls on all cells alike. Every run has a \
          fresh lab, a fresh server, fresh clients and a seed of its own, stored in plan.json.",
-        text::count(plan.runs_per_cell as usize, "run", "runs"),
+        text::count(per_cell, "run", "runs"),
         text::count(plan.cells.len(), "cell", "cells"),
-        text::count(plan.runs.len(), "run", "runs"),
+        text::count(per_cell * plan.cells.len(), "run", "runs"),
         plan.seed
     )
+}
+
+/// Why no more runs were added, where a rule adds them.
+pub(crate) fn repetition_words(view: &View<'_>) -> Option<String> {
+    let (standing, rule) = (view.summary().repetition?, view.plan().repetition?);
+    let asked = text::percent(standing.precision_share);
+    let reached = standing.widest_share.map_or_else(
+        || "no interval is there yet".to_owned(),
+        |width| format!("the widest interval is ±{}", text::percent(width)),
+    );
+    let blocks = text::count(standing.blocks as usize, "block", "blocks");
+    Some(match standing.ended_by {
+        Some(Ending::Precision) => {
+            format!("Runs were added until all was known to ±{asked}: after {blocks} {reached}.")
+        }
+        Some(Ending::Budget) => {
+            let budget = rule.budget_ns.map_or(String::new(), |ns| format!(" of {}", text::duration(ns)));
+            format!(
+                "The budget{budget} ended the study before all was known to ±{asked}: after {blocks} {reached}."
+            )
+        }
+        Some(Ending::MostRuns) => format!(
+            "The most runs, {}, ended the study before all was known to ±{asked}: {reached}.",
+            rule.most_runs
+        ),
+        Some(Ending::NothingToMeasure) => {
+            format!("No runs were added: after {blocks} there is nothing to be precise about.")
+        }
+        None => format!("Runs were to be added until all is known to ±{asked}; after {blocks} {reached}."),
+    })
 }

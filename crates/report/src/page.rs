@@ -186,7 +186,7 @@ fn page(view: &View<'_>, drawings: &[DrawnFigure], tables: &[Table]) -> Page {
             workloads: method::workloads(plan),
             pins: method::pins(plan),
             servers: method::servers(plan),
-            order_words: method::order_words(plan),
+            order_words: method::order_words(view),
             order: method::order(view),
             environment: method::environment(view.input.environment),
         },

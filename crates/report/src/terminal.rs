@@ -5,6 +5,7 @@ use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Lin
 
 use crate::Terminal;
 use crate::doubts::{self, Doubts};
+use crate::method;
 use crate::text::{self, clean_line};
 use crate::view::{Context, Row, View, status_name, verdict_name};
 
@@ -27,6 +28,10 @@ pub(crate) fn render(view: &View<'_>) -> String {
         out.push('\n');
     }
     out.push('\n');
+    if let Some(words) = method::repetition_words(view) {
+        wrap(&mut out, &words, "", width);
+        out.push('\n');
+    }
     write_doubts(&mut out, &doubts::collect(view), width);
     if style.plain { ascii(&out) } else { out }
 }

@@ -94,6 +94,12 @@ impl<'a> View<'a> {
         self.input.plan
     }
 
+    /// Runs of each cell: as many as planned, or as a rule added.
+    pub(crate) fn runs_per_cell(&self) -> usize {
+        let added = self.summary().repetition.map_or(0, |standing| standing.blocks);
+        self.plan().runs_per_cell.max(added) as usize
+    }
+
     pub(crate) fn series_of(&self, row: &Row<'_>) -> &Series {
         &self.series[row.series]
     }

@@ -7,13 +7,16 @@
 pub(crate) mod study;
 mod worlds;
 
+use model::plan::Repetition;
+use model::variant::Variant;
 use study::{Noise, five_arms, is_decided};
 use worlds::{Dice, WORLDS, World};
 
 use crate::estimate::{Figure, Sampling, estimates, share};
 use crate::fixtures::Bench;
-use crate::number;
+use crate::repetition::standing;
 use crate::summary::{Comparison, Estimate, Verdict};
+use crate::{RunSummary, number};
 
 const SEED: u64 = 20_261_121;
 const RUNS: [usize; 3] = [5, 10, 30];
@@ -188,5 +191,63 @@ fn ten_percent_is_found_at_the_power_stated() {
         // Where five runs promise to show 10 %, it is found about as often: the promise is no boast.
         let promised = promised / f64::from(studies());
         assert!(shares[0] >= 0.75 * promised, "{noise:?}: found {}, promised {promised}", shares[0]);
+    }
+}
+
+/// The runs of a study that adds blocks until it is precise, and how many blocks that took.
+fn until_precise(bench: &Bench, seed: u64, noise: Noise, factor: f64, most: u32) -> (Vec<RunSummary>, u32) {
+    let mut runs = study::blocks(bench, seed, noise, factor, most);
+    let arms = bench.plan.cells.len();
+    let is_enough = |blocks: &u32| {
+        let begun = &runs[..*blocks as usize * arms];
+        standing(&bench.plan, begun).is_some_and(|standing| standing.ended_by.is_some())
+    };
+    let blocks = (bench.plan.runs_per_cell..=most).find(is_enough).unwrap();
+    runs.truncate(blocks as usize * arms);
+    (runs, blocks)
+}
+
+/// Arms under a rule that adds runs until this precision, 60 at most.
+fn adding(variants: &[Variant], margin: f64, precision_share: f64) -> Bench {
+    let mut bench = Bench::page(variants);
+    bench.plan.margin_share = margin;
+    bench.plan.repetition = Some(Repetition { precision_share, budget_ns: None, most_runs: 60 });
+    bench
+}
+
+#[test]
+fn stopping_when_precise_does_not_bias_intervals() {
+    println!("\n| noise | until ±4 % | until ±2.5 % | until ±1.5 % |\n|---|---|---|---|");
+    for noise in Noise::ALL {
+        let cells = [0.04, 0.025, 0.015].map(|precision| {
+            let bench = adding(&[Variant::H1s, Variant::H2], 0.03, precision);
+            let mut all_blocks = 0.0;
+            let covered = share_of(studies(), |seed| {
+                let (runs, blocks) = until_precise(&bench, seed, noise, 1.1, 60);
+                all_blocks += f64::from(blocks);
+                let summary = crate::analyse(&bench.plan, &runs, &bench.networks);
+                holds(&summary.comparisons[0].ratio.unwrap(), 1.1)
+            });
+            assert!(covered >= at_least(0.93, studies()), "{noise:?}, {precision}: {covered}");
+            format!("{} ({:.0} runs)", percent(covered), all_blocks / f64::from(studies()))
+        });
+        println!("| {} | {} |", noise.name(), cells.join(" | "));
+    }
+}
+
+#[test]
+fn stopping_when_precise_names_no_more_winners_among_equals() {
+    println!("\n| noise | until ±4 % | until ±2.5 % |\n|---|---|---|");
+    for noise in Noise::ALL {
+        let shares = [0.04, 0.025].map(|precision| {
+            let bench = adding(&Variant::ALL, 1e-9, precision);
+            share_of(studies(), |seed| {
+                let (runs, _) = until_precise(&bench, seed, noise, 1.0, 60);
+                is_decided(&crate::analyse(&bench.plan, &runs, &bench.networks))
+            })
+        });
+        println!("| {} | {} |", noise.name(), shares.map(percent).join(" | "));
+        let bound = 0.05 + 3.0 * (0.05 * 0.95 / f64::from(studies())).sqrt();
+        assert!(shares.iter().all(|share| *share <= bound), "{noise:?}: {shares:?}");
     }
 }

@@ -136,7 +136,7 @@ fn drive_runs(study: &Study<'_>, folder: &mut ResultFolder, quiet: bool) -> Resu
         note(false, &format!("damaged, measured again: {damage}"));
     }
     let plan = study.plan;
-    let left: Vec<_> = plan.runs.iter().filter(|run| !stored.whole.contains(&run.run)).collect();
+    let left: Vec<_> = plan.least_runs().iter().filter(|run| !stored.whole.contains(&run.run)).collect();
     let expected_ns = left.iter().map(|run| plan.cells[run.cell as usize].expected_run_ns).sum();
     let mut progress = Progress::new(left.len(), expected_ns, quiet);
     let all_done = study.run(folder, &mut progress);
@@ -185,7 +185,7 @@ fn create(path: &Path, plan: &Plan) -> Result<ResultFolder> {
         ))
         .into());
     }
-    ResultFolder::create(path, BYTES_PER_RUN * plan.runs.len() as u64)
+    ResultFolder::create(path, BYTES_PER_RUN * plan.least_runs().len() as u64)
 }
 
 fn default_out(plan: &Plan) -> PathBuf {
@@ -198,11 +198,12 @@ fn announce(plan: &Plan, folder: &ResultFolder, missing: Option<&Missing>, args:
     note(
         quiet,
         &format!(
-            "{}: {} cells × {} runs = {} runs, about {} → {}",
+            "{}: {} cells × {} runs = {} runs{}, about {} → {}",
             plan.study,
             plan.cells.len(),
             plan.runs_per_cell,
-            plan.runs.len(),
+            plan.least_runs().len(),
+            plan.repetition.map_or(String::new(), |rule| format!(", {}", rule.in_words())),
             in_words(plan.expected_ns()),
             folder.path().display()
         ),

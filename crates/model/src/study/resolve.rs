@@ -70,7 +70,9 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
     for hold in study.servers.iter().filter_map(|entry| entry.hold.as_ref()).chain([&study.hold]) {
         hold.check(&matrix.variants, cold.map(|(named, _)| named.name.as_str()))?;
     }
-    let mut cells = multiply(study, &matrix)?;
+    let repetition = study.repetition.as_ref().map(|written| written.resolve(&study.runs)).transpose()?;
+    let most_runs = repetition.map_or(study.runs.value, |repetition| repetition.most_runs);
+    let mut cells = multiply(study, &matrix, most_runs)?;
     clients::check(levels(study, FactorKind::Client), &matrix.workloads, &mut cells, library)?;
     Ok(Plan {
         version: PLAN_VERSION,
@@ -81,12 +83,12 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         baseline,
         margin_share: study.margin_share,
         seed: study.seed,
-        runs_per_cell: study.runs,
-        repetition: None,
+        runs_per_cell: study.runs.value,
+        repetition,
         pins: study.hold.pins.clone(),
         server_time: study.server_time,
         monitor: study.monitor,
-        runs: order(&cells, study.runs, study.seed),
+        runs: order(&cells, most_runs, study.seed),
         cells,
         topology: matrix.topology,
         networks: matrix.networks,
@@ -259,7 +261,7 @@ fn resolve_baseline(study: &Study) -> Result<Level, InputError> {
 }
 
 /// Every combination of levels; the factor that the matrix names last changes fastest.
-fn multiply(study: &Study, matrix: &Matrix) -> Result<Vec<Cell>, InputError> {
+fn multiply(study: &Study, matrix: &Matrix, most_runs: u32) -> Result<Vec<Cell>, InputError> {
     let factors = &study.matrix.value;
     let count = factors.iter().try_fold(1_usize, |product, factor| {
         product.checked_mul(factor.levels.value.len()).filter(|product| *product <= MOST_CELLS)
@@ -268,11 +270,9 @@ fn multiply(study: &Study, matrix: &Matrix) -> Result<Vec<Cell>, InputError> {
         let problem = format!("found a matrix of more than {MOST_CELLS} cells, expected fewer levels");
         return Err(study.matrix.error(problem));
     };
-    if count as u64 * u64::from(study.runs) > MOST_RUNS {
-        let problem = format!(
-            "found {count} cells of {} runs each, expected at most {MOST_RUNS} runs in all",
-            study.runs
-        );
+    if count as u64 * u64::from(most_runs) > MOST_RUNS {
+        let problem =
+            format!("found {count} cells of {most_runs} runs each, expected at most {MOST_RUNS} runs in all");
         return Err(study.matrix.error(problem));
     }
     let mut cells = Vec::with_capacity(count);

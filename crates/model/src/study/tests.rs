@@ -277,6 +277,52 @@ fn faults_of_keys_and_types() {
     );
 }
 
+/// The short study with these lines in the place of its number of runs.
+fn repeated(lines: &str) -> Result<crate::plan::Plan, String> {
+    parse(&SHORT.replace("runs = 2", lines))
+}
+
+#[test]
+fn runs_are_added_block_by_block_and_follow_from_the_seed() {
+    let plan = repeated("runs = 5\nprecision = \"2%\"\nbudget = \"30min\"\nmost_runs = 8").unwrap();
+    let rule = plan.repetition.unwrap();
+    assert_eq!((rule.precision_share, rule.budget_ns, rule.most_runs), (0.02, Some(1_800_000_000_000), 8));
+    assert_eq!((plan.runs_per_cell, plan.least_runs().len(), plan.runs.len()), (5, 10, 16));
+    // The first blocks are those of a study without the rule.
+    let fixed = repeated("runs = 5").unwrap();
+    assert_eq!(plan.least_runs(), fixed.runs);
+    assert_eq!(plan.expected_ns(), fixed.expected_ns());
+    assert_eq!(repeated("runs = 5\nprecision = \"2%\"").unwrap().runs.len(), 200);
+    let text = plan_text(&plan).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        text.contains("10 = 2 cells × 5 each, then more until ±2 %, at most 8 each or 30 min 0 s"),
+        "{text}"
+    );
+    assert!(text.contains("Order: 5 blocks of 2 runs, up to 8, each"), "{text}");
+    let overridden = Overrides { runs: Some(9), ..Overrides::default() };
+    let text = SHORT.replace("runs = 2", "runs = 5\nprecision = \"2%\"\nmost_runs = 8");
+    let plan = Study::parse("s", Source { file: "s.toml", text: &text }, &overridden, &TestLibrary).unwrap();
+    assert_eq!(plan.runs.len(), 18, "as many as the command line asks for are allowed");
+}
+
+#[test]
+fn faults_of_the_rule_that_adds_runs() {
+    for (lines, expected) in [
+        ("runs = 4\nprecision = \"2%\"", "5:8: `runs`: found 4 beside `precision`, expected at least 5"),
+        ("runs = 5\nprecision = \"0%\"", "6:13: `precision`: found 0%, expected more"),
+        ("runs = 5\nprecision = 2", "6:13: `precision`: found the number 2, expected a string such as"),
+        ("runs = 5\nbudget = \"30min\"", "6:10: `budget`: found it without `precision`"),
+        ("runs = 5\nmost_runs = 9", "6:13: `most_runs`: found it without `precision`"),
+        (
+            "runs = 9\nprecision = \"2%\"\nmost_runs = 8",
+            "7:13: `most_runs`: found 8, expected at least the 9",
+        ),
+    ] {
+        let error = repeated(lines).unwrap_err();
+        assert!(error.starts_with(&format!("s.toml:{expected}")), "{error}");
+    }
+}
+
 #[test]
 fn faults_of_the_matrix() {
     assert_fault(7, "variant = []", "7:11: `variant`: found an empty list, expected at least one level");

@@ -6,7 +6,7 @@ use toml::de::DeTable;
 
 use super::hold;
 use super::loops::{self, Closed, Open};
-use super::{Factor, Study, servers, topology};
+use super::{Factor, Study, repetition, servers, topology};
 use crate::error::{InputError, Source};
 use crate::monitor::MonitorRate;
 use crate::nearest::unknown;
@@ -22,6 +22,9 @@ pub(super) const STUDY_KEYS: &[&str] = &[
     "baseline",
     "margin",
     "runs",
+    "precision",
+    "budget",
+    "most_runs",
     "seed",
     "topology",
     "backends",
@@ -143,7 +146,8 @@ pub(super) fn read(name: &str, source: Source<'_>) -> Result<Study, InputError> 
         metric,
         baseline: read_baseline(&root)?,
         margin_share: margin.value,
-        runs: to_u32(runs.value),
+        repetition: repetition::read(&root)?,
+        runs: Placed { value: to_u32(runs.value), place: runs.place },
         seed,
         monitor: monitor.map_or_else(MonitorRate::default, |monitor| monitor.value),
         topology: topology::read(&root)?,

@@ -238,6 +238,7 @@ fn summary(plan: &Plan) -> Summary {
         margin_share: plan.margin_share,
         runs_planned: 100,
         runs_stored: 100,
+        repetition: None,
         networks: plan.networks.iter().map(calibrated).collect(),
         cells,
         comparisons,

@@ -1,0 +1,195 @@
+//! Whether a study that adds runs block by block has enough of them.
+//!
+//! The rule asks how precise what the study *answers* is: the ratio of every comparison of the primary metric, or, where it
+//! compares nothing, the median of every cell. Half of each interval, as a share of its value, has to be within the precision
+//! that the study asks for; these are the very intervals that it shows. Cells that failed or do not exist here are not
+//! waited for. Nothing but widths decides, never whether a difference has shown itself, and the widths carry what stopping on
+//! them costs ([`crate::statistics::widening`]), so that intervals and p-values stay what they promise to be.
+//!
+//! All follows from what is stored: a study that is resumed, or repeated with the same runs, decides the same.
+
+use model::plan::{Plan, Repetition};
+use serde::{Deserialize, Serialize};
+
+use crate::comparison::{baseline_of, paired};
+use crate::distribution::Distribution;
+use crate::estimate::{Figure, Sampling, estimates};
+use crate::number;
+use crate::run::RunSummary;
+use crate::statistics::{self, CONFIDENCE};
+
+/// How far a study is that adds runs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Standing {
+    /// Half of an interval as a share of its value, that the study asks for.
+    pub precision_share: f64,
+    /// Half of the widest interval, as a share of its value; `None` where there is none yet, or nothing to be precise about.
+    pub widest_share: Option<f64>,
+    /// Whole blocks that are stored.
+    pub blocks: u32,
+    /// What all runs took together, in nanoseconds.
+    pub took_ns: u64,
+    /// Why no more runs are added; `None` where the study is not at its end.
+    pub ended_by: Option<Ending>,
+}
+
+/// Why no more runs are added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// All that the study answers is as precise as it asks for.
+    Precision,
+    /// Another block would not have ended within the budget.
+    Budget,
+    /// There are as many runs as there may be.
+    MostRuns,
+    /// There is nothing to be precise about: no cell that is compared has a number.
+    NothingToMeasure,
+}
+
+/// Where a study stands after these runs; `None` where it adds none.
+pub fn standing(plan: &Plan, runs: &[RunSummary]) -> Option<Standing> {
+    let rule = plan.repetition?;
+    let mut in_blocks = vec![0_usize; rule.most_runs as usize];
+    for run in runs {
+        if let Some(count) = in_blocks.get_mut(run.block as usize) {
+            *count += 1;
+        }
+    }
+    let blocks = number::small(in_blocks.iter().filter(|count| **count >= plan.cells.len()).count());
+    let took_ns = runs.iter().fold(0_u64, |sum, run| sum.saturating_add(run.took_ns));
+    let widths = widths(plan, runs);
+    let widest = widths.iter().copied().map(|width| width.unwrap_or(f64::INFINITY)).max_by(f64::total_cmp);
+    let ended_by = ending(plan, &rule, blocks, took_ns, widest);
+    Some(Standing {
+        precision_share: rule.precision_share,
+        widest_share: widest.filter(|width| width.is_finite()),
+        blocks,
+        took_ns,
+        ended_by,
+    })
+}
+
+fn ending(plan: &Plan, rule: &Repetition, blocks: u32, took_ns: u64, widest: Option<f64>) -> Option<Ending> {
+    if blocks < plan.runs_per_cell {
+        return None;
+    }
+    let next_ns = took_ns.saturating_add(took_ns / u64::from(blocks.max(1)));
+    match widest {
+        None => Some(Ending::NothingToMeasure),
+        Some(widest) if widest <= rule.precision_share => Some(Ending::Precision),
+        Some(_) if blocks >= rule.most_runs => Some(Ending::MostRuns),
+        Some(_) if rule.budget_ns.is_some_and(|budget_ns| next_ns > budget_ns) => Some(Ending::Budget),
+        Some(_) => None,
+    }
+}
+
+/// Half of the interval of everything that the study answers, as a share of its value; `None` for an interval that there is
+/// not yet.
+fn widths(plan: &Plan, runs: &[RunSummary]) -> Vec<Option<f64>> {
+    let ok = |cell: u32| -> Vec<&RunSummary> {
+        runs.iter().filter(|run| run.cell == cell && run.value(&plan.metric).is_some()).collect()
+    };
+    let compared: Vec<(u32, u32)> =
+        plan.cells.iter().filter_map(|cell| Some((cell.cell, baseline_of(plan, cell)?.cell))).collect();
+    if compared.is_empty() {
+        let cells = plan.cells.iter().map(|cell| ok(cell.cell)).filter(|runs| !runs.is_empty());
+        return cells.map(|runs| median_width(plan, &runs)).collect();
+    }
+    compared
+        .into_iter()
+        .map(|(cell, baseline)| (ok(cell), ok(baseline)))
+        .filter(|(own, base)| !own.is_empty() && !base.is_empty())
+        .map(|(own, base)| ratio_width(plan, &own, &base))
+        .collect()
+}
+
+fn ratio_width(plan: &Plan, own: &[&RunSummary], base: &[&RunSummary]) -> Option<f64> {
+    let (log_ratios, _) = paired(&plan.metric, own, base);
+    let mean = statistics::mean(&log_ratios)?.widened(statistics::widening(log_ratios.len(), true));
+    Some(mean.half_width(CONFIDENCE).exp_m1())
+}
+
+fn median_width(plan: &Plan, runs: &[&RunSummary]) -> Option<f64> {
+    let values: Vec<&Distribution> =
+        runs.iter().filter_map(|run| run.metrics.get(plan.metric.as_str())).collect();
+    let sampling = Sampling { seed: plan.seed, is_until_precise: true };
+    let median = *estimates(&values, &[Figure::MEDIAN], sampling).first()?;
+    let half = (median.high? - median.low?) / 2.0;
+    (median.value > 0.0).then(|| half / median.value)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::sample::{FailureKind, Outcome};
+    use model::variant::Variant;
+
+    use super::*;
+    use crate::fixtures::Bench;
+    use crate::known_truth::study::{Noise, blocks};
+
+    fn bench(variants: &[Variant], precision_share: f64, budget_ns: Option<u64>, most_runs: u32) -> Bench {
+        let mut bench = Bench::page(variants);
+        bench.plan.repetition = Some(Repetition { precision_share, budget_ns, most_runs });
+        bench
+    }
+
+    fn ended(bench: &Bench, count: u32) -> Option<Ending> {
+        standing(&bench.plan, &blocks(bench, 1, Noise::Normal, 1.0, count)).unwrap().ended_by
+    }
+
+    const TWO: [Variant; 2] = [Variant::H1s, Variant::H2];
+
+    #[test]
+    fn what_comes_first_ends_a_study() {
+        assert_eq!(ended(&bench(&TWO, 0.5, None, 100), 4), None, "the least runs are made in any case");
+        assert_eq!(ended(&bench(&TWO, 0.5, None, 100), 5), Some(Ending::Precision));
+        assert_eq!(ended(&bench(&TWO, 0.001, None, 100), 5), None);
+        assert_eq!(ended(&bench(&TWO, 0.001, None, 6), 6), Some(Ending::MostRuns));
+        // Each run of the fixture takes a second, a block two.
+        assert_eq!(ended(&bench(&TWO, 0.001, Some(12_000_000_000), 100), 5), None);
+        assert_eq!(ended(&bench(&TWO, 0.001, Some(12_000_000_000), 100), 6), Some(Ending::Budget));
+        assert_eq!(standing(&Bench::page(&TWO).plan, &[]), None, "a study without a rule");
+    }
+
+    #[test]
+    fn a_block_that_is_not_whole_does_not_count() {
+        let bench = bench(&TWO, 0.5, None, 100);
+        let mut runs = blocks(&bench, 1, Noise::Normal, 1.0, 5);
+        runs.pop();
+        assert_eq!(standing(&bench.plan, &runs).map(|s| (s.blocks, s.ended_by)), Some((4, None)));
+    }
+
+    #[test]
+    fn more_runs_make_it_precise() {
+        let bench = bench(&TWO, 0.01, None, 400);
+        let width = |count| {
+            standing(&bench.plan, &blocks(&bench, 3, Noise::Normal, 1.0, count)).unwrap().widest_share
+        };
+        assert!(width(100).unwrap() < 0.5 * width(10).unwrap());
+        assert!((5..400).any(|count| width(count).unwrap() <= 0.01));
+    }
+
+    #[test]
+    fn cells_that_have_no_number_are_not_waited_for() {
+        let three = bench(&[Variant::H1s, Variant::H2, Variant::H3], 0.5, None, 100);
+        let mut runs = blocks(&three, 1, Noise::Normal, 1.0, 5);
+        for run in runs.iter_mut().filter(|run| run.cell == 2) {
+            run.outcome = Outcome::Unsupported("no HTTP/3 here".to_owned());
+            run.metrics.clear();
+        }
+        assert_eq!(standing(&three.plan, &runs).unwrap().ended_by, Some(Ending::Precision));
+        for run in &mut runs {
+            run.outcome = Outcome::failed(FailureKind::Server, "died");
+            run.metrics.clear();
+        }
+        let standing = standing(&three.plan, &runs).unwrap();
+        assert_eq!((standing.ended_by, standing.widest_share), (Some(Ending::NothingToMeasure), None));
+    }
+
+    #[test]
+    fn without_a_comparison_the_medians_have_to_be_precise() {
+        assert_eq!(ended(&bench(&[Variant::H2], 0.5, None, 100), 5), Some(Ending::Precision));
+        assert_eq!(ended(&bench(&[Variant::H2], 0.001, None, 100), 5), None);
+    }
+}
