@@ -55,6 +55,10 @@ pub(crate) fn report(
             silences.push(format!("{about}: {client} does not say in its requests which one each is"));
         }
     }
+    if said.rows.is_empty() {
+        silences
+            .push(format!("steady_state: {client} does not say which of its requests came first and last"));
+    }
     let sees_heads = said.rows.iter().any(|row| row.wait_ns.is_some());
     if asked.streams == 1 && !speaker.is_quic && !sees_heads {
         silences.push(format!("delayed_ack: {client} does not say when the head of each response came"));

@@ -47,7 +47,7 @@ pub fn parse(text: &str, percentiles: &str, cut_off: u64) -> Result<Said, Unread
         silence("unfinished", "how many requests the end cut off"),
     ]);
     if said.failures.is_empty() {
-        said.times = spread(&read_percentiles(percentiles)?, complete);
+        said.times = spread(&read_percentiles(percentiles, complete)?, complete);
     } else {
         const WHAT: &str = "the times of good responses apart from those of bad ones";
         said.silences.extend([silence("request_time", WHAT), silence("service_time", WHAT)]);
@@ -81,22 +81,33 @@ fn took_ns(text: &str, complete: u64) -> Result<Option<u64>, Unreadable> {
     nanoseconds(&seconds.to_string(), NANOS_PER_S).map(Some)
 }
 
-/// The lines `<percent>,<ms>` below the heading, 0 to 100, in ascending order.
-fn read_percentiles(text: &str) -> Result<Vec<u64>, Unreadable> {
+/// The lines `<percent>,<ms>` below the heading, 0 to 100.
+///
+/// Of fewer than 50 requests ab reads some of the last percentiles behind the end of its list, whatever stands there; the
+/// last request's time is taken in their place.
+fn read_percentiles(text: &str, requests: u64) -> Result<Vec<u64>, Unreadable> {
     let mut times = Vec::with_capacity(PERCENTILES);
     for line in text.lines().skip(1) {
-        let fault = || Unreadable::new(line, format!("`{},<ms>`, not below the line above", times.len()));
-        let (percent, ms) = line.split_once(',').ok_or_else(fault)?;
-        let ns = nanoseconds(ms, NANOS_PER_MS)?;
-        if percent.parse() != Ok(times.len()) || times.last().is_some_and(|last| *last > ns) {
-            return Err(fault());
+        let (percent, ms) = line.split_once(',').unwrap_or((line, ""));
+        if percent.parse() != Ok(times.len()) {
+            return Err(Unreadable::new(line, format!("`{},<ms>`", times.len())));
         }
-        times.push(ns);
+        times.push(nanoseconds(ms, NANOS_PER_MS)?);
     }
-    if times.len() != PERCENTILES {
+    let Some(last) = times.last().copied().filter(|_| times.len() == PERCENTILES) else {
         return Err(Unreadable::new(&format!("{} percentiles", times.len()), "all from 0 to 100"));
+    };
+    for (percent, ns) in times.iter_mut().enumerate() {
+        // As ab computes the place, rounded.
+        let place = (u128::from(requests) * percent as u128 + 50) / 100;
+        if place >= u128::from(requests) {
+            *ns = last;
+        }
     }
-    Ok(times)
+    match times.is_sorted() {
+        true => Ok(times),
+        false => Err(Unreadable::new("percentiles", "each no less than the one before")),
+    }
 }
 
 /// So many requests, each with the time of the percentile that is nearest by rank.
@@ -158,6 +169,18 @@ mod tests {
     }
 
     #[test]
+    fn what_ab_reads_behind_the_end_of_few_requests_is_not_believed() {
+        let mut percentiles: Vec<String> =
+            (0..=100).map(|percent| format!("{percent},{percent}.5")).collect();
+        percentiles[98] = "98,0.257".to_owned();
+        percentiles[99] = "99,0".to_owned();
+        let text = format!("Percentage served,Time in ms\n{}\n", percentiles.join("\n"));
+        let found = read_percentiles(&text, 24).unwrap();
+        assert_eq!(found[97..], [97_500_000, 100_500_000, 100_500_000, 100_500_000]);
+        assert!(read_percentiles(&text, 50).is_err(), "of 50 all are there");
+    }
+
+    #[test]
     fn few_requests_keep_their_number() {
         let percentiles: Vec<u64> = (0..101).collect();
         for requests in [0, 1, 2, 3, 7, 100, 101, 12_345] {
@@ -174,7 +197,8 @@ mod tests {
             ("", PERCENTILES, "a line `Complete requests: …`"),
             (&closing, PERCENTILES, "found `12 requests on kept connections`, expected nearly all 5000"),
             (TEXT, "Percentage served,Time in ms\n0,0.1\n", "found `1 percentiles`"),
-            (TEXT, "Percentage served,Time in ms\n0,0.2\n1,0.1\n", "found `1,0.1`, expected `1,<ms>`"),
+            (TEXT, "Percentage served,Time in ms\n0,0.2\n2,0.1\n", "found `2,0.1`, expected `1,<ms>`"),
+            (TEXT, &PERCENTILES.replace("\n50,", "\n50,9"), "each no less than the one before"),
             (TEXT, "Percentage served,Time in ms\n0,-1\n", "a time from 0"),
         ] {
             let error = parse(text, percentiles, 0).unwrap_err().to_string();
