@@ -29,6 +29,7 @@ mod missed_schedule;
 mod network_loss;
 mod network_rate;
 mod runs;
+mod server_stop;
 mod server_time_joined;
 mod server_time_precision;
 mod server_waited;
@@ -63,6 +64,7 @@ pub const CHECKS: &[Check] = &[
     client_cpu::CHECK,
     client_waited::CHECK,
     server_waited::CHECK,
+    server_stop::CHECK,
     server_time_joined::CHECK,
     server_time_precision::CHECK,
 ];

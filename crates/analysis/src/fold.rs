@@ -148,6 +148,7 @@ impl<'a> RunFold<'a> {
             groups: self.groups.into_iter().map(GroupFold::finish).collect(),
             links: record.links.clone(),
             server_run_queue_ns: record.servers.iter().map(|server| server.run_queue_ns).sum(),
+            server_was_killed: record.servers.iter().any(|server| server.was_killed),
             log_fault: record.servers.iter().find_map(|server| server.log_fault.clone()),
             monitor: MonitorFacts::of(record),
             calibration: record.calibration.clone(),

@@ -37,6 +37,8 @@ pub struct RunSummary {
     pub links: Vec<LinkReport>,
     /// Time that the servers' threads were runnable but did not run.
     pub server_run_queue_ns: u64,
+    /// Whether a server had to be killed after the run, because it did not end when it was asked to.
+    pub server_was_killed: bool,
     /// Why a server's log tells less than it should, where one does.
     pub log_fault: Option<String>,
     /// What the monitor counted; `None` where it was off.

@@ -4,6 +4,7 @@ pub(crate) mod access_log;
 pub(crate) mod adapter;
 pub mod installed;
 mod leftover;
+mod memory;
 pub(crate) mod probe;
 pub(crate) mod ready;
 pub(crate) mod running;

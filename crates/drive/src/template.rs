@@ -103,7 +103,7 @@ fn quote(text: &str) -> String {
 }
 
 /// Compares dotted numbers; what follows the numbers (`1.25.1-beta`) does not count.
-fn is_at_least(found: &str, wanted: &str) -> bool {
+pub(crate) fn is_at_least(found: &str, wanted: &str) -> bool {
     let numbers = |version: &str| -> Vec<u64> {
         let digits = |part: &str| part.chars().take_while(char::is_ascii_digit).collect::<String>();
         version.split('.').map_while(|part| digits(part).parse().ok()).collect()

@@ -57,6 +57,9 @@ pub struct ServerReport {
     /// Time that its threads were runnable but did not run, over the run.
     #[serde(default)]
     pub run_queue_ns: u64,
+    /// Whether it had to be killed after the run, because it did not end in time when it was asked to.
+    #[serde(default)]
+    pub was_killed: bool,
     /// Why its access log tells less than it should, where server time was asked for; `None` where it tells all.
     #[serde(default)]
     pub log_fault: Option<String>,

@@ -114,6 +114,20 @@ impl Tunable {
     }
 }
 
+impl Tunable {
+    /// A value as a study would write it.
+    pub fn in_words(&self, setting: &Setting) -> String {
+        let units: &[(u64, &str)] = match self.kind {
+            TunableKind::Size { .. } => &[(1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B")],
+            TunableKind::Duration => &[(1000, "s"), (1, "ms")],
+            TunableKind::Flag | TunableKind::Count { .. } | TunableKind::Choice(_) => &[],
+        };
+        let Setting::Number(number) = setting else { return setting.to_string() };
+        let unit = units.iter().find(|(size, _)| *number > 0 && number % size == 0).or(units.last());
+        unit.map_or_else(|| setting.to_string(), |(size, name)| format!("\"{}{name}\"", number / size))
+    }
+}
+
 impl ServerFacts {
     /// The tunable of this name.
     ///
@@ -144,6 +158,9 @@ impl fmt::Display for TunableKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             TunableKind::Flag => write!(f, "`true` or `false`"),
+            TunableKind::Count { least, most } if *most == written::MOST_COUNT => {
+                write!(f, "a whole number from {least} on")
+            }
             TunableKind::Count { least, most } => write!(f, "a whole number from {least} to {most}"),
             TunableKind::Size { least, most } => {
                 write!(f, "a size from {least} to {most} bytes, such as \"16KiB\"")
@@ -167,7 +184,11 @@ mod tests {
         let text = |text: &str| Setting::Text(text.to_owned());
         let size = tunable(TunableKind::Size { least: 512, most: 16_384 });
         assert_eq!(size.setting(&text("4KiB")), Ok(Setting::Number(4096)));
+        assert_eq!(size.in_words(&Setting::Number(4096)), "\"4KiB\"");
+        assert_eq!(size.in_words(&Setting::Number(0)), "\"0B\"");
         assert_eq!(tunable(TunableKind::Duration).setting(&text("1.5s")), Ok(Setting::Number(1500)));
+        assert_eq!(tunable(TunableKind::Duration).in_words(&Setting::Number(1500)), "\"1500ms\"");
+        assert_eq!(tunable(TunableKind::Duration).in_words(&Setting::Number(75_000)), "\"75s\"");
         let count = tunable(TunableKind::Count { least: 1, most: 8 });
         assert_eq!(count.setting(&Setting::Number(8)), Ok(Setting::Number(8)));
         assert_eq!(tunable(TunableKind::Flag).setting(&Setting::Flag(true)), Ok(Setting::Flag(true)));

@@ -128,17 +128,28 @@ fn client() -> impl Strategy<Value = ClientReport> {
 }
 
 fn server() -> impl Strategy<Value = ServerReport> {
-    (".{0,8}", option::of(".{0,8}"), ".{0,8}", number(), number(), number(), number()).prop_map(
-        |(name, log_fault, version, ready_after_ns, cpu_user_ns, cpu_system_ns, run_queue_ns)| ServerReport {
-            log_fault,
-            name,
-            version,
-            ready_after_ns,
-            cpu_user_ns,
-            cpu_system_ns,
-            run_queue_ns,
-        },
-    )
+    (".{0,8}", option::of(".{0,8}"), ".{0,8}", number(), number(), number(), number(), any::<bool>())
+        .prop_map(
+            |(
+                name,
+                log_fault,
+                version,
+                ready_after_ns,
+                cpu_user_ns,
+                cpu_system_ns,
+                run_queue_ns,
+                was_killed,
+            )| ServerReport {
+                was_killed,
+                log_fault,
+                name,
+                version,
+                ready_after_ns,
+                cpu_user_ns,
+                cpu_system_ns,
+                run_queue_ns,
+            },
+        )
 }
 
 prop_compose! {

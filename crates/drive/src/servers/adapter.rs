@@ -30,6 +30,8 @@ pub struct Adapter {
     pub(crate) refuses_root: bool,
     pub(crate) version_command: Vec<String>,
     pub(crate) version_after: String,
+    /// Older ones cannot be driven.
+    pub(crate) oldest_version: Option<String>,
     /// What stands before the TLS library's name and version in what the version command says, or that name itself.
     pub(crate) tls: Tls,
     pub(crate) files: Vec<ConfigFile>,
@@ -53,6 +55,8 @@ pub struct AdapterVariant {
     pub port: u16,
     /// What the version command must say for the variant to exist.
     pub requires: Option<String>,
+    /// The version that the variant came with.
+    pub since: Option<String>,
     /// The key exchanges that it can be had with; all where empty.
     pub key_exchanges: Vec<KeyExchange>,
 }
@@ -182,6 +186,7 @@ mod written {
     struct Version {
         command: Spanned<Vec<Spanned<String>>>,
         after: Spanned<String>,
+        at_least: Option<Spanned<String>>,
         tls: Option<String>,
         tls_after: Option<Spanned<String>>,
     }
@@ -202,6 +207,7 @@ mod written {
         name: Spanned<String>,
         port: Spanned<u16>,
         requires: Option<String>,
+        since: Option<Spanned<String>>,
         #[serde(default)]
         key_exchange: Vec<KeyExchange>,
     }
@@ -238,6 +244,12 @@ mod written {
                 drops_privileges: self.drops_privileges,
                 refuses_root: self.refuses_root,
                 version_command: words(&self.version.command, source, "a command")?,
+                oldest_version: self
+                    .version
+                    .at_least
+                    .as_ref()
+                    .map(|oldest| plain_version(oldest, source))
+                    .transpose()?,
                 version_after: after.into_inner(),
                 tls,
                 files: self
@@ -290,6 +302,14 @@ mod written {
         })
     }
 
+    fn plain_version(written: &Spanned<String>, source: Source<'_>) -> Result<String, InputError> {
+        let text = written.get_ref();
+        if text.split('.').all(|part| part.parse::<u32>().is_ok()) {
+            return Ok(text.clone());
+        }
+        Err(source.error(written.span(), format!("found `{text}`, expected a version such as `1.25.0`")))
+    }
+
     fn variants(
         list: &Spanned<Vec<VariantEntry>>,
         source: Source<'_>,
@@ -318,6 +338,7 @@ mod written {
                 variant,
                 port,
                 requires: entry.requires.clone(),
+                since: entry.since.as_ref().map(|since| plain_version(since, source)).transpose()?,
                 key_exchanges: entry.key_exchange.clone(),
             });
         }
@@ -373,6 +394,11 @@ template = "x.jinja"
             ("x.jinja", "y.jinja", "server.toml:12:12: found `y.jinja`, expected the name of a file"),
             ("x.conf", "../x.conf", "server.toml:11:8: found `../x.conf`, expected a plain file name"),
             ("[\"x\"]", "[]", "server.toml:2:11: found an empty list, expected a program"),
+            (
+                "port = 8080",
+                "port = 8080, since = \"v1\"",
+                "server.toml:4:48: found `v1`, expected a version such as",
+            ),
             ("title", "titel", "server.toml:1:1: unknown field `titel`"),
             (
                 "[[file]]",

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use model::Variant;
 
 use super::ADAPTER_FILE;
 use super::adapter::{Adapter, AdapterVariant, Tls};
 use crate::program::{self, Asked, Wanted, two_words_after};
-use crate::template::{Variables, fill};
+use crate::template::{Variables, fill, is_at_least};
 
 /// A server as it is on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +75,17 @@ impl Adapter {
             file: &self.file(),
         };
         let Asked { program, command, version, said: build } = program::ask(&wanted, tool)?;
+        if let Some(oldest) = self.oldest_version.as_ref().filter(|oldest| !is_at_least(&version, oldest)) {
+            let (name, program) = (&self.name, program.display());
+            bail!("found {name} {version} at {program}, expected {oldest} or later");
+        }
+        let lacks = |entry: &AdapterVariant| {
+            let since = entry.since.as_ref().filter(|since| !is_at_least(&version, since))?;
+            let (name, program, variant) = (&self.name, program.display(), entry.variant);
+            Some(format!("{name} {version} at {program} has no {variant}, which came with {since}"))
+        };
         let support = |entry: &AdapterVariant| match &entry.requires {
+            _ if lacks(entry).is_some() => Support::Unsupported(lacks(entry).unwrap_or_default()),
             Some(text) if !build.contains(text) => Support::Unsupported(format!(
                 "{} {version} at {} was built without {} (`{}` does not say `{text}`)",
                 self.name,

@@ -19,6 +19,7 @@ use super::access_log::AccessLogFile;
 use super::adapter::Adapter;
 use super::installed;
 use super::leftover::{kill_group, programs_of_group};
+use super::memory::OutOfMemory;
 use super::probe::{Found, Support};
 use super::ready::{free_ports, silent_ports};
 use crate::certificate::{Identity, IdentityFiles, KEY_FILE};
@@ -81,6 +82,7 @@ pub struct RunningServer<'n> {
     cpu_before_ns: (u64, u64),
     /// What its threads had waited for a CPU when measuring began.
     run_queue_before_ns: u64,
+    out_of_memory: OutOfMemory,
 }
 
 /// What a server left behind.
@@ -156,6 +158,7 @@ impl Adapter {
             ready_after: Duration::ZERO,
             cpu_before_ns: (0, 0),
             run_queue_before_ns: 0,
+            out_of_memory: OutOfMemory::now(),
         };
         server.wait_until_ready(started, says.first().map(String::as_str))?;
         server.ready_after = started.elapsed();
@@ -277,10 +280,12 @@ impl RunningServer<'_> {
         let died = self.process.wait_timeout(Duration::ZERO)?;
         let cpu_running_ns = self.cpu_ns();
         let run_queue_ns = self.node.run_queue_ns();
+        let mut was_killed = false;
         if died.is_none() {
             self.signal();
             if self.process.wait_timeout(self.adapter.start.stop_within)?.is_none() {
                 self.process.kill()?;
+                was_killed = true;
             }
         }
         if died.is_some() && self.address.is_loopback() {
@@ -301,10 +306,12 @@ impl RunningServer<'_> {
                 cpu_user_ns: cpu_ns.0.saturating_sub(self.cpu_before_ns.0),
                 cpu_system_ns: cpu_ns.1.saturating_sub(self.cpu_before_ns.1),
                 run_queue_ns: run_queue_ns.saturating_sub(self.run_queue_before_ns),
+                was_killed,
                 log_fault: None,
             },
             died: died.map(|exit| {
-                format!("the server {} ended early ({}){log_tail}", self.adapter.name, exit.status)
+                let memory = self.out_of_memory.since();
+                format!("the server {} ended early ({}{memory}){log_tail}", self.adapter.name, exit.status)
             }),
             log_tail,
         })

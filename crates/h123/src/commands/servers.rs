@@ -8,6 +8,7 @@ use comfy_table::Table;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use drive::installed::{self, Installation};
 use drive::{Clients, Servers, Support};
+use model::Variant;
 
 use crate::exit::{Exit, UsageError};
 use crate::terminal::{note, print};
@@ -16,6 +17,7 @@ use crate::terminal::{note, print};
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   h123 servers
+  h123 servers show nginx
   h123 servers install
   h123 servers install --mirror URL
 
@@ -27,11 +29,19 @@ pub(crate) struct ServersArgs {
 
 #[derive(Subcommand, Debug)]
 enum Action {
+    /// What a study may set of a server and, where it is a proxy, what it speaks to the server behind it
+    Show(ShowArgs),
     /// Fetch newer servers than the system's into a folder of h123's own: nginx, HAProxy and Caddy with HTTP/3, Apache,
     /// lighttpd, the tools of nghttp2, curl, wrk and siege
     ///
     /// They come from Debian's unstable suite by apt, which needs no root and changes nothing of the system; about 300 MB.
     Install(InstallArgs),
+}
+
+#[derive(Args, Debug)]
+struct ShowArgs {
+    /// A server of `h123 servers`
+    name: String,
 }
 
 #[derive(Args, Debug)]
@@ -51,8 +61,31 @@ struct InstallArgs {
 pub(crate) fn run(args: &ServersArgs) -> Result<Exit> {
     match &args.action {
         None => list(),
+        Some(Action::Show(args)) => show(&args.name),
         Some(Action::Install(args)) => install(args),
     }
+}
+
+fn show(name: &str) -> Result<Exit> {
+    let adapter = Servers::find(name).map_err(|error| UsageError(error.to_string()))?;
+    let facts = adapter.facts();
+    let names = |variants: &[Variant]| variants.iter().map(|v| v.name()).collect::<Vec<_>>().join(" ");
+    print(&format!("{}, servers/{name}/server.toml", adapter.title))?;
+    print(&format!("  to clients         {}", names(&facts.variants)))?;
+    if !facts.back_variants.is_empty() {
+        let needed = if facts.needs_back { ", which it needs" } else { ", where a study puts one there" };
+        print(&format!("  to a server behind {}{needed}", names(&facts.back_variants)))?;
+    }
+    if facts.tunables.is_empty() {
+        return print("A study may set nothing of it.").map(|()| Exit::Done);
+    }
+    print("A study may set, as in `set = { … }`:")?;
+    for tunable in &facts.tunables {
+        let otherwise = tunable.default.as_ref().map(|default| format!(" = {}", tunable.in_words(default)));
+        print(&format!("  {}{}", tunable.name, otherwise.unwrap_or_default()))?;
+        print(&format!("      {}: {}", tunable.meaning, tunable.kind))?;
+    }
+    Ok(Exit::Done)
 }
 
 fn list() -> Result<Exit> {

@@ -70,6 +70,11 @@ fn study_with(script: &str) -> (Value, Ended) {
 }
 
 fn study_of(variant: &str, script: &str) -> (Value, Ended) {
+    let (cell, ended) = study_of_adapter(variant, script, ADAPTER);
+    (cell, ended.expect(3))
+}
+
+fn study_of_adapter(variant: &str, script: &str, adapter: &str) -> (Value, Ended) {
     let _machine = machine();
     let folder = folder();
     for name in ["networks", "pages"] {
@@ -80,7 +85,7 @@ fn study_of(variant: &str, script: &str) -> (Value, Ended) {
     let speaking = |text: &str| {
         text.replace("\"h1\"", &format!("\"{variant}\"")).replace("ports.h1", &format!("ports.{variant}"))
     };
-    std::fs::write(server.join("server.toml"), speaking(ADAPTER)).unwrap();
+    std::fs::write(server.join("server.toml"), speaking(adapter)).unwrap();
     std::fs::write(server.join("server.py"), script).unwrap();
     std::fs::write(folder.path().join("study.toml"), speaking(STUDY).replace("SERVER", "bad")).unwrap();
     let ended = run(folder.path());
@@ -88,7 +93,7 @@ fn study_of(variant: &str, script: &str) -> (Value, Ended) {
     assert_eq!(cell(&summary, &["origin"])["runs_ok"], 1, "the good server's run: {summary:#}");
     let comparison = &summary["comparisons"][0]["verdict"];
     assert_eq!(comparison["verdict"], "invalid", "{comparison}");
-    (cell(&summary, &["bad"]).clone(), ended.expect(3))
+    (cell(&summary, &["bad"]).clone(), ended)
 }
 
 fn run(folder: &Path) -> Ended {
@@ -122,6 +127,33 @@ fn a_server_that_dies_in_the_middle_fails() {
     assert_eq!(cell["status"], "failed");
     let reasons = reasons(&cell);
     assert!(reasons.contains("died") && reasons.contains("I die") && reasons.contains('7'), "{reasons}");
+}
+
+/// As by a signal of the kernel's: no last words but the signal's name.
+#[test]
+fn a_server_that_crashes_fails_with_its_signal() {
+    let crash = "\n    import resource, signal\n    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n    \
+                 os.kill(os.getpid(), signal.SIGSEGV)\n";
+    let (cell, _) = study_with(&format!("{SERVE}{crash}"));
+    assert_eq!(cell["status"], "failed");
+    assert!(reasons(&cell).contains("ended early (signal: 11"), "{}", reasons(&cell));
+}
+
+const ANSWER: &str = "
+    body = b'<html></html>'
+    peer.sendall(b'HTTP/1.1 200 OK\r\ncontent-length: 13\r\n\r\n' + body)
+";
+
+/// It is killed after `stop_within`, nothing of it is left, and the cell says so.
+#[test]
+fn a_server_that_hangs_when_it_is_asked_to_stop_is_killed() {
+    let deaf = format!("import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n{SERVE}{ANSWER}");
+    let (cell, _) = study_with(&deaf);
+    let stop = check(&cell, "server_stop");
+    assert_eq!(
+        (stop["result"].as_str(), stop["measured"].as_str()),
+        (Some("doubt"), Some("killed after 1 of 1 runs"))
+    );
 }
 
 /// The named check condemned the cell, and said this.
@@ -174,6 +206,29 @@ fn a_server_that_stalls_in_a_handshake_is_a_timeout_too() {
         let (cell, _) = study_of(variant, SILENCE);
         expect_condemned(&cell, "failed_requests", "1 timeout");
     }
+}
+
+/// A port that is taken in the node is not waited for: another is chosen. So whoever takes the port later is told.
+#[test]
+fn a_port_that_is_taken_at_the_last_moment_is_told() {
+    let (cell, _) = study_with(
+        "import socket, sys\ntaken = socket.create_server((sys.argv[1], 0))\n\
+         socket.create_server((sys.argv[1], taken.getsockname()[1]))\n",
+    );
+    assert_eq!(cell["status"], "failed");
+    assert!(reasons(&cell).contains("Address already in use"), "{}", reasons(&cell));
+}
+
+#[test]
+fn a_server_that_is_too_old_is_an_outcome() {
+    let (cell, _) = study_of_adapter("h1", "", &ADAPTER.replace("[start]", "at_least = \"99.1\"\n[start]"));
+    assert_eq!(cell["status"], "failed");
+    let why = reasons(&cell);
+    assert!(why.contains("found bad 3.") && why.contains("expected 99.1 or later"), "{why}");
+    let since = ADAPTER.replace("port = 8080", "port = 8080\nsince = \"99.1\"");
+    let (cell, _) = study_of_adapter("h1", "", &since);
+    assert_eq!(cell["status"], "unsupported");
+    assert!(reasons(&cell).contains("has no h1, which came with 99.1"), "{}", reasons(&cell));
 }
 
 #[test]

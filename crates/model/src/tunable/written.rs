@@ -9,7 +9,8 @@ use crate::nearest::unknown;
 use crate::units;
 
 const KINDS: &[&str] = &["flag", "count", "size", "duration", "choice"];
-const MOST_COUNT: u64 = u32::MAX as u64;
+/// The most of a count or a size where a description names none.
+pub(super) const MOST_COUNT: u64 = u32::MAX as u64;
 
 /// A tunable as a server's description writes it.
 #[derive(Debug, Deserialize)]

@@ -192,6 +192,12 @@ impl Row for Server {
                 |r: &Server| r.is.run_queue_ns.into(),
                 |r, v| v.to(&mut r.is.run_queue_ns),
             ),
+            flag(
+                "was_killed",
+                "whether it had to be killed after the run, because it did not end in time when it was asked to",
+                |r: &Server| Value::Flag(r.is.was_killed),
+                |r, v| v.to_flag(&mut r.is.was_killed),
+            ),
             maybe_text(
                 "log_fault",
                 "why its access log tells less than it should, where server time was asked for; null where it tells all",
