@@ -141,7 +141,7 @@ fn a_server_that_crashes_fails_with_its_signal() {
 
 const ANSWER: &str = "
     body = b'<html></html>'
-    peer.sendall(b'HTTP/1.1 200 OK\r\ncontent-length: 13\r\n\r\n' + body)
+    peer.sendall(b'HTTP/1.1 200 OK\\r\\ncontent-length: 13\\r\\n\\r\\n' + body)
 ";
 
 /// It is killed after `stop_within`, nothing of it is left, and the cell says so.
