@@ -10,6 +10,7 @@ mod figures;
 mod method;
 mod page;
 mod palette;
+mod server_time;
 mod svg;
 mod tables;
 mod terminal;

@@ -13,6 +13,7 @@ use crate::encode::data_uri;
 use crate::figures::{DrawnFigure, FIGURE_CSS, swatch_html};
 use crate::method::{self, Block, Described, Settings};
 use crate::palette;
+use crate::server_time::{self, ServerTimeRow};
 use crate::text::{self, clean, clean_line};
 use crate::view::{Context, Row, View, status_name, verdict_name};
 use crate::{ReportError, Table};
@@ -92,6 +93,8 @@ struct ContextTables {
     name: String,
     note: String,
     primary: MetricTable,
+    server_times: Vec<ServerTimeRow>,
+    server_headings: Vec<String>,
     others: Vec<MetricTable>,
 }
 
@@ -284,6 +287,8 @@ fn context_tables(view: &View<'_>, context: &Context<'_>) -> ContextTables {
         name: context.name.clone(),
         note: context.note.clone(),
         primary: metric_table(view, context, primary),
+        server_times: server_time::rows(view, context),
+        server_headings: server_time::headings(),
         others: names.into_iter().map(|name| metric_table(view, context, name)).collect(),
     }
 }

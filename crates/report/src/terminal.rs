@@ -6,6 +6,7 @@ use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Lin
 use crate::Terminal;
 use crate::doubts::{self, Doubts};
 use crate::method;
+use crate::server_time;
 use crate::text::{self, clean_line};
 use crate::view::{Context, Row, View, status_name, verdict_name};
 
@@ -26,6 +27,10 @@ pub(crate) fn render(view: &View<'_>) -> String {
         wrap(&mut out, &format!("{}{note}", context.name), "", width);
         out.push_str(&table(view, context, style));
         out.push('\n');
+        if let Some(times) = server_times(view, context, style) {
+            out.push_str(&times);
+            out.push('\n');
+        }
     }
     out.push('\n');
     if let Some(words) = method::repetition_words(view) {
@@ -36,7 +41,26 @@ pub(crate) fn render(view: &View<'_>) -> String {
     if style.plain { ascii(&out) } else { out }
 }
 
-fn table(view: &View<'_>, context: &Context<'_>, style: Terminal) -> String {
+/// Where the time of requests went, in the cells whose servers say theirs.
+fn server_times(view: &View<'_>, context: &Context<'_>, style: Terminal) -> Option<String> {
+    let rows = server_time::rows(view, context);
+    if rows.is_empty() {
+        return None;
+    }
+    let mut table = empty_table(style);
+    let headings = server_time::headings().into_iter().map(|heading| text::uncapital(&heading));
+    table.set_header([clean_line(&view.summary().baseline.factor)].into_iter().chain(headings));
+    for row in rows {
+        let mark = |time: String| if row.struck && time != text::NONE { format!("({time})") } else { time };
+        table.add_row([row.level].into_iter().chain(row.times.into_iter().map(mark)));
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    Some(table.trim_fmt())
+}
+
+fn empty_table(style: Terminal) -> Table {
     let mut table = Table::new();
     table.force_no_tty();
     if style.colour {
@@ -49,6 +73,11 @@ fn table(view: &View<'_>, context: &Context<'_>, style: Terminal) -> String {
     });
     table.set_content_arrangement(ContentArrangement::Dynamic);
     table.set_width(style.width.max(LEAST_WIDTH));
+    table
+}
+
+fn table(view: &View<'_>, context: &Context<'_>, style: Terminal) -> String {
+    let mut table = empty_table(style);
     let factor = clean_line(&view.summary().baseline.factor);
     table.set_header([
         factor,

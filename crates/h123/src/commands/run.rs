@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use analysis::summary::CellStatus;
 use anyhow::{Context, Result};
 use clap::Args;
-use drive::{Adapter, Authority, Client, Clients, Servers};
+use drive::{AccessLog, Adapter, Authority, Client, Clients, Servers};
 use lab::{Access, Missing};
 use model::plan::DIRECT;
 use model::{Backend, Plan};
@@ -228,6 +228,11 @@ fn environment(study: &Study<'_>, args: &RunArgs) -> Environment {
             .probe(&study.program)
             .map_or_else(|error| format!("not found: {error:#}"), |found| found.version);
         environment.notes.insert(format!("server {name}"), version);
+        if let Some(words) = adapter.access_log.as_ref().and_then(AccessLog::in_words)
+            && study.plan.server_time
+        {
+            environment.notes.insert(format!("time in the log of {name}"), words);
+        }
     }
     for (name, client) in &study.clients {
         let version = client

@@ -27,6 +27,7 @@ mod other_tools;
 mod permissions;
 mod quick;
 mod real_server;
+mod server_time;
 mod servers;
 mod tool;
 mod topologies;

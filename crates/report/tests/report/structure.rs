@@ -185,6 +185,38 @@ fn labels_are_not_cut() {
 }
 
 #[test]
+fn where_requests_spent_their_time_has_a_table_of_its_own() {
+    let mut fabricated = fabricated::all_well();
+    let plain = render(&fabricated.input()).unwrap();
+    assert!(
+        !plain.html.contains("Where the time of requests went")
+            && !plain.terminal.contains("time at the server")
+    );
+    for (place, cell) in fabricated.summary.cells.iter_mut().enumerate().filter(|(place, _)| *place != 1) {
+        let mut time = cell.metrics["page_load_time"].clone();
+        for (name, value) in
+            [("request_time", 3.21e6), ("server_time", 123e3), ("outside_server_time", 3.08e6)]
+        {
+            time.median = analysis::summary::Estimate { value, low: None, high: None };
+            cell.metrics.insert(name.to_owned(), time.clone());
+        }
+        cell.validity[0].check = "server_time_precision".to_owned();
+        cell.validity[0].measured = format!("to 1 µs, <log> {place}");
+    }
+    fabricated.terminal = report::Terminal { width: 100, colour: false, plain: true };
+    let report = render(&fabricated.input()).unwrap();
+    assert_eq!(report.html.matches("Where the time of requests went").count(), 4, "one for each context");
+    let row = "<td>3.21 ms</td><td>123 µs</td><td>3.08 ms</td><td class=\"word\">to 1 µs, &lt;log&gt; 0</td>";
+    assert!(report.html.replace('\u{202f}', " ").contains(row), "{}", report.html);
+    assert!(!report.html.contains("&lt;log&gt; 1<"), "who does not say has no row");
+    assert_self_contained(&report.html);
+    let lines: Vec<&str> = report.terminal.lines().filter(|line| line.contains("3.08 ms")).collect();
+    assert_eq!(lines.len(), fabricated.summary.cells.len() - 1, "{}", report.terminal);
+    let cells: Vec<&str> = lines[0].split('|').map(str::trim).collect();
+    assert_eq!(cells, ["h1", "3.21 ms", "123 us", "3.08 ms"]);
+}
+
+#[test]
 fn numbers_that_are_not_there_break_nothing() {
     let mut fabricated = fabricated::all_well();
     fabricated.traces.clear();
