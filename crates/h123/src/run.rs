@@ -211,6 +211,7 @@ impl Study<'_> {
     fn options_on(&self, cell: &Cell, logs: &Path) -> Options {
         let mut options = Options::default();
         options.requests.request_ids = self.plan.server_time;
+        options.protocols.accept_push = self.plan.pins_of(cell).http2.accept_push;
         let timeline = &self.plan.network_of(cell).timeline;
         options.protocols.follows_addresses = self.emulated && timeline.iter().any(|change| change.handover);
         let beside = |name: &str| {

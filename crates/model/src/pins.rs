@@ -96,6 +96,9 @@ pub struct Http2Pins {
     pub header_table_bytes: u32,
     /// SETTINGS_MAX_FRAME_SIZE.
     pub max_frame_bytes: u32,
+    /// SETTINGS_ENABLE_PUSH: what a server pushes is counted and thrown away.
+    #[serde(default)]
+    pub accept_push: bool,
 }
 
 /// What an HTTP/3 client announces (RFC 9000, section 18.2; RFC 9204, section 5).
@@ -135,6 +138,7 @@ impl Default for Http2Pins {
             connection_window_bytes: 15 << 20,
             header_table_bytes: 65_536,
             max_frame_bytes: 16_384,
+            accept_push: false,
         }
     }
 }

@@ -142,6 +142,46 @@ fn every_proxy_speaks_to_both_sides() {
     }
 }
 
+/// Apache pushes what a page names, where the study has it pushed and the client takes it.
+#[test]
+fn a_server_pushes_where_a_study_wants_it() {
+    let _machine = machine();
+    let place = folder();
+    let study = r#"
+question = "What is pushed?"
+metric = "page_load_time"
+baseline = { server = "asked" }
+margin = "3%"
+runs = 1
+[matrix]
+variant = ["h2c", "h2"]
+server = ["asked", "pushed"]
+network = ["lan"]
+workload = ["page"]
+[workload.page]
+kind = "page"
+page = "small"
+[server.asked]
+use = "apache"
+[server.pushed]
+use = "apache"
+set = { push = true }
+hold = { http2 = { push = true } }
+"#;
+    std::fs::write(place.path().join("study.toml"), study).unwrap();
+    let out = place.path().join("out");
+    let mut command = Command::new(H123);
+    command.args(["run", "study.toml", "--out"]).arg(&out).current_dir(place.path());
+    let ended = Ended::of(command.output().unwrap());
+    assert!(matches!(ended.code, 0 | 3), "stdout:\n{}\nstderr:\n{}", ended.stdout, ended.stderr);
+    let summary = summary(&out);
+    for variant in ["h2c", "h2"] {
+        let bytes = |server| median(cell(&summary, &[server, variant]), "wire_bytes_down");
+        // The page's other two resources have 12 kB; the client asks for them all the same.
+        assert!(bytes("pushed") > bytes("asked") + 11_000.0, "{} {}", bytes("pushed"), bytes("asked"));
+    }
+}
+
 /// Without root, from the mirror of the machine's own apt configuration; nothing of the system changes.
 #[test]
 fn newer_servers_are_installed_and_nginx_has_http3() {
@@ -164,6 +204,15 @@ fn newer_servers_are_installed_and_nginx_has_http3() {
         assert!(listed.stdout.lines().any(is_installed), "{}", listed.stdout);
     }
     expect_all_speak(&run_all(with(user_command())), true);
+    let out = place.path().join("proxied");
+    let mut proxied = with(Command::new(H123));
+    proxied.args(["run", "proxies", "--runs", "1", "--workload", "small", "--variant", "h3"]);
+    proxied.args(["--server", "direct", "--server", "haproxy-h1", "--server", "nginx-h1", "--out"]).arg(&out);
+    let ended = Ended::of(proxied.current_dir(place.path()).output().unwrap());
+    assert!(matches!(ended.code, 0 | 3), "{}", ended.stderr);
+    for proxy in ["haproxy-h1", "nginx-h1"] {
+        expect_sound(cell(&summary(&out), &[proxy, "h3"]), 3.0, 20_000.0);
+    }
     let mut command = with(user_command());
     foreign::expect_http3(&mut command, place.path());
     let foreign =

@@ -25,7 +25,7 @@ const HOLD_KEYS: &[&str] = &[
     "http2",
     "http3",
 ];
-const HTTP2_KEYS: &[&str] = &["stream_window", "connection_window", "header_table", "max_frame"];
+const HTTP2_KEYS: &[&str] = &["stream_window", "connection_window", "header_table", "max_frame", "push"];
 const HTTP3_KEYS: &[&str] = &["stream_window", "connection_window", "qpack_table"];
 
 const CONGESTION_CONTROLS: &[(&str, CongestionControl)] = &[
@@ -135,6 +135,7 @@ fn read_http2(table: &Table<'_>, pins: &mut Http2Pins) -> Result<(), InputError>
     set_number(&mut pins.header_table_bytes, size(table, "header_table", "64KiB", 0, MOST_TABLE_BYTES)?);
     let frame = size(table, "max_frame", "16KiB", LEAST_FRAME_BYTES, MOST_FRAME_BYTES)?;
     set_number(&mut pins.max_frame_bytes, frame);
+    set(&mut pins.accept_push, table.boolean("push")?);
     Ok(())
 }
 

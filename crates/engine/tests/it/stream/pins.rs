@@ -14,6 +14,7 @@ const PINS: Http2Pins = Http2Pins {
     connection_window_bytes: 150_000,
     header_table_bytes: 128,
     max_frame_bytes: 20_000,
+    accept_push: false,
 };
 
 /// A connection with these pins and a request out, after what the client says first.
