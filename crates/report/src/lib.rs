@@ -7,6 +7,7 @@ mod answer;
 mod doubts;
 mod encode;
 mod figures;
+mod load;
 mod method;
 mod page;
 mod palette;

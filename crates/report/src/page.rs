@@ -11,6 +11,7 @@ use crate::answer::{self, Card, InShort};
 use crate::doubts::{self, Doubts, outcome_name};
 use crate::encode::data_uri;
 use crate::figures::{DrawnFigure, FIGURE_CSS, swatch_html};
+use crate::load::{self, LoadTable};
 use crate::method::{self, Block, Described, Settings};
 use crate::palette;
 use crate::server_time::{self, ServerTimeRow};
@@ -95,6 +96,8 @@ struct ContextTables {
     primary: MetricTable,
     server_times: Vec<ServerTimeRow>,
     server_headings: Vec<String>,
+    /// What the load did to the server, where that was watched.
+    load: Option<LoadTable>,
     others: Vec<MetricTable>,
 }
 
@@ -289,6 +292,7 @@ fn context_tables(view: &View<'_>, context: &Context<'_>) -> ContextTables {
         primary: metric_table(view, context, primary),
         server_times: server_time::rows(view, context),
         server_headings: server_time::headings(),
+        load: load::table(view, context),
         others: names.into_iter().map(|name| metric_table(view, context, name)).collect(),
     }
 }

@@ -6,6 +6,7 @@ use model::plan::Level;
 use crate::Table;
 use crate::doubts::outcome_name;
 use crate::encode::{Csv, Field};
+use crate::load;
 use crate::view::{View, status_name, verdict_name};
 
 /// One kind of table.
@@ -25,6 +26,11 @@ const TABLES: &[TableKind] = &[
         name: "comparisons",
         title: "Every comparison with its baseline and verdict",
         write: comparisons,
+    },
+    TableKind {
+        name: "load",
+        title: "CPU, memory, sockets and drops of every cell, medians over runs",
+        write: load,
     },
     TableKind { name: "validity", title: "Every check of every cell", write: validity },
 ];
@@ -144,6 +150,23 @@ fn comparisons(view: &View<'_>) -> String {
             Field::Text(verdict_name(&comparison.verdict).0),
             Field::Text(&because),
         ]);
+        csv.row(&row);
+    }
+    csv.finish()
+}
+
+fn load(view: &View<'_>) -> String {
+    let factors = factors(view);
+    let mut columns = vec!["cell"];
+    columns.extend(&factors);
+    columns.extend(load::COLUMNS.iter().map(|(name, _)| *name));
+    let mut csv = Csv::new(&columns);
+    for cell in &view.summary().cells {
+        let levels: Vec<&Level> = cell.levels.iter().collect();
+        let mut row = vec![Field::Whole(u64::from(cell.cell))];
+        row.extend(level_fields(&factors, &levels));
+        let median = |name: &str| cell.metrics.get(name).map(|metric| metric.median.value);
+        row.extend(load::COLUMNS.iter().map(|(name, _)| Field::Maybe(median(name))));
         csv.row(&row);
     }
     csv.finish()

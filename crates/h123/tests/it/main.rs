@@ -21,6 +21,7 @@ mod load_protocols;
 mod load_rows;
 mod load_tls;
 mod loops;
+mod monitor;
 mod names;
 mod nginx;
 mod other_tools;

@@ -66,6 +66,32 @@ fn drawings_are_well_formed_and_nothing_is_fetched() {
 }
 
 #[test]
+fn what_the_load_did_has_a_table_where_it_was_watched() {
+    let heading = "What the load did to the server";
+    let mut fabricated = fabricated::all_well();
+    assert!(!render(&fabricated.input()).unwrap().html.contains(heading));
+    let like = fabricated.summary.cells[0].metrics["page_load_time"].clone();
+    for (name, unit, value) in [("server_memory_peak", "B", 12_300_000.0), ("listen_drops", "1", 41.0)] {
+        let mut metric = like.clone();
+        metric.unit = unit.to_owned();
+        metric.median.value = value;
+        fabricated.summary.cells[0].metrics.insert(name.to_owned(), metric);
+    }
+    let report = render(&fabricated.input()).unwrap();
+    assert_well_formed(&report);
+    assert_self_contained(&report.html);
+    let (_, table) = report.html.split_once(heading).unwrap();
+    let table = table.split_once("</table>").unwrap().0;
+    for part in ["peak memory", "dropped by listeners", "12.3 MB", "<td>41</td>", "<td>–</td>"] {
+        assert!(table.contains(part), "no {part} in {table}");
+    }
+    assert!(!table.contains("CPU per request"), "a column that no cell has");
+    let csv = &report.tables.iter().find(|table| table.name == "load").unwrap().csv;
+    assert!(csv.lines().next().unwrap().ends_with("listen_drops,udp_receive_buffer_errors"));
+    assert!(csv.lines().nth(1).unwrap().ends_with(",12300000,,,,,,41,"), "{csv}");
+}
+
+#[test]
 fn sections_come_in_the_order_of_reading() {
     let html = render(&fabricated::all_well().input()).unwrap().html;
     let order = [

@@ -1,0 +1,60 @@
+//! What the load did to the server, cell by cell: what the monitor saw, as medians over runs.
+
+use serde::Serialize;
+
+use crate::answer;
+use crate::text::{self, clean_line};
+use crate::view::{Context, Row, View};
+
+/// The metrics of the table and its headings.
+pub(crate) const COLUMNS: &[(&str, &str)] = &[
+    ("server_cpu_per_request", "CPU per request"),
+    ("server_memory_peak", "peak memory"),
+    ("server_established_peak", "ESTABLISHED, server"),
+    ("client_established_peak", "ESTABLISHED, client"),
+    ("server_time_wait_peak", "TIME-WAIT, server"),
+    ("client_time_wait_peak", "TIME-WAIT, client"),
+    ("segments_retransmitted", "segments sent again"),
+    ("listen_drops", "dropped by listeners"),
+    ("udp_receive_buffer_errors", "datagrams dropped"),
+];
+/// What is known without the monitor is no reason for a table.
+const ALWAYS_KNOWN: &str = "server_cpu_per_request";
+
+/// The table of one context.
+#[derive(Serialize)]
+pub(crate) struct LoadTable {
+    columns: Vec<&'static str>,
+    rows: Vec<LoadRow>,
+}
+
+#[derive(Serialize)]
+struct LoadRow {
+    marker: String,
+    level: String,
+    struck: bool,
+    /// By column; none where the cell does not have it.
+    medians: Vec<Option<String>>,
+}
+
+/// The table; `None` where the monitor was off. A column that no cell has is left out.
+pub(crate) fn table(view: &View<'_>, context: &Context<'_>) -> Option<LoadTable> {
+    let is_known = |name: &str| context.rows.iter().any(|row| row.metric(name).is_some());
+    if !COLUMNS.iter().any(|(name, _)| *name != ALWAYS_KNOWN && is_known(name)) {
+        return None;
+    }
+    let columns: Vec<_> = COLUMNS.iter().filter(|(name, _)| is_known(name)).collect();
+    let median = |row: &Row<'_>, name: &str| {
+        row.metric(name).map(|metric| text::value(&metric.unit, metric.median.value))
+    };
+    let row = |row: &Row<'_>| LoadRow {
+        marker: answer::marker(view, row.series),
+        level: clean_line(&view.series_of(row).name),
+        struck: !row.is_believable(),
+        medians: columns.iter().map(|(name, _)| median(row, name)).collect(),
+    };
+    Some(LoadTable {
+        rows: context.rows.iter().map(row).collect(),
+        columns: columns.iter().map(|(_, title)| *title).collect(),
+    })
+}
