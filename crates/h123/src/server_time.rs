@@ -80,11 +80,13 @@ pub(crate) fn collect(
                 let precision_ns = server.log.as_ref().and_then(|file| file.log.precision_ns()).unwrap_or(0);
                 let mut rows: Vec<ServerRequest> =
                     log.lines.iter().map(|line| row(server.server, line, precision_ns)).collect();
+                let mut missed = 0;
                 if let Some(seen) = seen.remove(&server.node).filter(|_| server.wants_packets()) {
+                    missed = seen.missed;
                     refine(&mut rows, seen, record, cell, server.variant, run_start_ns);
                 }
                 record.server_requests.append(&mut rows);
-                fault_of(&server.name, &log)
+                fault_of(&server.name, &log, missed)
             }
             Ok(None) => Some(format!("servers/{}/server.toml does not describe its log", server.name)),
             Err(error) => Some(format!("{error:#}")),
@@ -97,10 +99,14 @@ pub(crate) fn collect(
 
 /// All that was seen at one node, whatever the link.
 fn merge(mut all: BTreeMap<String, Seen>, seen: Seen) -> BTreeMap<String, Seen> {
-    let of_node =
-        all.entry(seen.node.clone()).or_insert_with(|| Seen { node: seen.node.clone(), ..Seen::default() });
-    of_node.segments.extend(seen.segments);
-    of_node.missed += seen.missed;
+    match all.get_mut(&seen.node) {
+        Some(of_node) => {
+            of_node.segments.extend(seen.segments);
+            of_node.missed += seen.missed;
+            of_node.whole_until_ns = of_node.whole_until_ns.min(seen.whole_until_ns);
+        }
+        None => drop(all.insert(seen.node.clone(), seen)),
+    }
     all
 }
 
@@ -123,13 +129,16 @@ fn row(server: u16, line: &LogLine, precision_ns: u64) -> ServerRequest {
     }
 }
 
-/// Why a log tells less than it should.
-fn fault_of(name: &str, log: &Log) -> Option<String> {
+/// Why a log, and the packets where it is coarse, tell less than they should.
+fn fault_of(name: &str, log: &Log, missed: u64) -> Option<String> {
     if let Some(first) = &log.first_fault {
         return Some(format!("{} lines of the log of {name} were not read; {first}", log.unread));
     }
     if log.beyond > 0 {
         return Some(format!("the log of {name} has {} lines more than there can be", log.beyond));
+    }
+    if missed > 0 {
+        return Some(format!("{missed} packets of {name} found no room; later requests have the log's time"));
     }
     let is_anonymous = log.lines.is_empty() && log.strangers > 0;
     is_anonymous.then(|| format!("the log of {name} has {} lines, none with a request's id", log.strangers))

@@ -22,8 +22,8 @@ pub(super) struct Encoded {
     pub(super) body: Bytes,
     /// Size of the field section.
     pub(super) header_bytes: HeaderBytes,
-    /// The field section alone.
-    section: Bytes,
+    /// Where the field section is in `head`: its first byte, and its length.
+    section: (usize, usize),
     /// Whether the response has no body whatever its fields say (RFC 9110, section 9.3.2).
     pub(super) is_head: bool,
     /// What of the dynamic table it refers to, and the encoder's generation in which it is right.
@@ -68,14 +68,15 @@ impl Templates {
     fn with_field(&mut self, mut encoded: Encoded, field: &VaryingField) -> Encoded {
         self.line.clear();
         encode_field(field.name.as_bytes(), field.value.as_bytes(), &mut self.line);
-        let section_bytes = encoded.section.len() + self.line.len();
+        let (begins, length) = encoded.section;
+        let section_bytes = length + self.line.len();
         self.frame.clear();
         frame::encode_header(frame::HEADERS, section_bytes as u64, &mut self.frame);
         let wire = self.frame.len() + section_bytes;
         if self.arena.capacity() < wire + LONGEST_FRAME_HEADER_BYTES {
             self.arena.reserve(ARENA_BYTES.max(wire + LONGEST_FRAME_HEADER_BYTES));
         }
-        for part in [&self.frame[..], &encoded.section, &self.line] {
+        for part in [&self.frame, &encoded.head[begins..begins + length], &self.line] {
             self.arena.extend_from_slice(part);
         }
         encoded.header_bytes = HeaderBytes {
@@ -143,7 +144,7 @@ fn encode(request: &Request, stream: u64, encoder: &mut Encoder) -> Encoded {
     let references = encoder.encode(stream, lines, &mut section);
     let mut head = Vec::with_capacity(section.len() + 24);
     frame::encode_header(frame::HEADERS, section.len() as u64, &mut head);
-    let section_at = head.len()..head.len() + section.len();
+    let section_at = (head.len(), section.len());
     head.extend_from_slice(&section);
     let header_bytes = HeaderBytes { raw: saturated(raw as u64), wire: saturated(head.len() as u64) };
     if !request.body.is_empty() {
@@ -152,9 +153,7 @@ fn encode(request: &Request, stream: u64, encoder: &mut Encoder) -> Encoded {
     let is_head = request.method == "HEAD";
     let generation = encoder.generation();
     let body = request.body.clone();
-    let head = Bytes::from(head);
-    let section = head.slice(section_at);
-    Encoded { head, section, body, header_bytes, is_head, references, generation }
+    Encoded { head: head.into(), section: section_at, body, header_bytes, is_head, references, generation }
 }
 
 /// As a `u32`; sizes beyond 4 GB do not pass the limits anyway.

@@ -69,7 +69,8 @@ pub(super) fn at_server(seen: Seen, exchanges: &[Exchange]) -> Vec<Option<AtServ
             connection.handle(segment, &ordered);
         }
         for (place, index) in indices.into_iter().enumerate() {
-            times[index] = connection.time_of(place, &exchanges[index]);
+            let is_known = exchanges[index].until_ns <= seen.whole_until_ns;
+            times[index] = connection.time_of(place, &exchanges[index]).filter(|_| is_known);
         }
     }
     times
@@ -261,7 +262,7 @@ mod tests {
                 has_arrived: payload >= 0,
             })
             .collect();
-        Seen { node: "server".to_owned(), segments, missed: 0 }
+        Seen { node: "server".to_owned(), segments, missed: 0, whole_until_ns: u64::MAX }
     }
 
     fn exchange(from_ns: u64, until_ns: u64) -> Exchange {
@@ -408,6 +409,16 @@ mod tests {
         // An answer, and then more of the request: a server that did not wait.
         let early = [(110, 100, 50), (120, 900, -10), (150, 150, 50)];
         assert_eq!(times(&early, &[exchange(100, 200)]), [None]);
+    }
+
+    #[test]
+    fn beyond_the_room_for_notes_nothing_is_told() {
+        let exchanges = [exchange(100, 200), exchange(200, 500)];
+        let mut cut = seen(&KEPT[..6]);
+        cut.missed = 2;
+        cut.whole_until_ns = 360;
+        let found = at_server(cut, &exchanges);
+        assert!(found[0].is_some() && found[1].is_none(), "{found:?}");
     }
 
     #[test]

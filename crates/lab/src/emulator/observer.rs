@@ -8,6 +8,8 @@ use path::tcp::{Segment, segment};
 const MOST_SEGMENTS: usize = 1 << 22;
 /// What the kernel's stamp of a frame that left is uncertain by, and any other at least.
 const STAMP_NS: u32 = 1_000;
+/// Frames may be looked at so much later than others that came after them.
+const DISORDER_NS: u64 = 100_000_000;
 
 /// One TCP segment at a node's end of a link: one with payload, or one that opens a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +33,7 @@ pub struct SeenSegment {
 }
 
 /// What was noted at one node's end of one link.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
     /// The node's name.
     pub node: String,
@@ -39,6 +41,8 @@ pub struct Seen {
     pub segments: Vec<SeenSegment>,
     /// Segments for which there was no room.
     pub missed: u64,
+    /// Until then every segment was noted, in nanoseconds of the monotonic clock; the largest number where all were.
+    pub whole_until_ns: u64,
 }
 
 /// Notes what passes one end of a link over some of the node's ports.
@@ -54,7 +58,11 @@ impl Observer {
     /// For the node at this end.
     pub(crate) fn new(side: usize, node: &str, ports: &[u16]) -> Observer {
         let segments = Vec::with_capacity(MOST_SEGMENTS);
-        Observer { side, ports: ports.to_vec(), seen: Seen { node: node.to_owned(), segments, missed: 0 } }
+        Observer {
+            side,
+            ports: ports.to_vec(),
+            seen: Seen { node: node.to_owned(), segments, missed: 0, whole_until_ns: u64::MAX },
+        }
     }
 
     /// The node at one end sent a frame at this time.
@@ -89,6 +97,9 @@ impl Observer {
             return;
         }
         if self.seen.segments.len() == self.seen.segments.capacity() {
+            // Frames are not looked at quite in the order of their times.
+            let last_ns = self.seen.segments.last().map_or(0, |segment| segment.at_ns);
+            self.seen.whole_until_ns = last_ns.saturating_sub(DISORDER_NS);
             self.seen.missed += 1;
             return;
         }
@@ -153,8 +164,9 @@ mod tests {
         let mut observer = Observer::new(0, "server", &[1]);
         observer.seen.segments = Vec::with_capacity(4);
         let room = observer.seen.segments.capacity();
-        (0..room + 3).for_each(|_| observer.sent(0, 1, &frame(1, 2, 1)));
+        (0..room as u64 + 3).for_each(|at| observer.sent(0, at * DISORDER_NS, &frame(1, 2, 1)));
         let seen = observer.into_seen();
         assert_eq!((seen.segments.len(), seen.missed), (room, 3));
+        assert_eq!(seen.whole_until_ns, (room as u64 - 2) * DISORDER_NS);
     }
 }
