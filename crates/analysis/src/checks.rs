@@ -24,17 +24,24 @@ mod emulator_drops;
 mod emulator_late;
 mod failed_requests;
 mod failed_runs;
+mod flow_control;
 mod listen_overflow;
+mod loopback_packets;
 mod missed_schedule;
 mod network_loss;
 mod network_rate;
+mod omission;
+mod outlying_run;
 mod runs;
+mod saturation;
 mod server_stop;
 mod server_time_joined;
 mod server_time_precision;
 mod server_waited;
 mod status;
 mod steady_state;
+mod tls_alike;
+mod two_peaks;
 mod udp_drops;
 mod version;
 mod waiting;
@@ -47,9 +54,16 @@ pub const CHECKS: &[Check] = &[
     failed_requests::CHECK,
     all_requested::CHECK,
     arms_alike::CHECK,
+    tls_alike::CHECK,
+    flow_control::CHECK,
+    loopback_packets::CHECK,
     delayed_ack::CHECK,
     failed_runs::CHECK,
     runs::CHECK,
+    outlying_run::CHECK,
+    two_peaks::CHECK,
+    omission::CHECK,
+    saturation::CHECK,
     drift::CHECK,
     steady_state::CHECK,
     emulation::CHECK,

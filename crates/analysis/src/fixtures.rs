@@ -343,7 +343,7 @@ fn record(plan: &Plan, run: &PlannedRun) -> RunRecord {
         took_ns: 1000 * MS,
         outcome: Outcome::Ok,
         samples: rows,
-        connections: vec![connection(handshake_ns)],
+        connections: vec![connection(variant, handshake_ns)],
         clients: vec![ClientReport {
             started_ns: 1000,
             finished_ns,
@@ -388,7 +388,7 @@ fn row(variant: Variant, request: u64, url: u32, intended_ns: u64, done_ns: u64,
     }
 }
 
-fn connection(ready_ns: u64) -> ConnectionRow {
+fn connection(variant: Variant, ready_ns: u64) -> ConnectionRow {
     ConnectionRow {
         group: 0,
         connection: 0,
@@ -397,9 +397,9 @@ fn connection(ready_ns: u64) -> ConnectionRow {
         ready_ns: Some(ready_ns),
         closed_ns: None,
         alpn: None,
-        tls_version: None,
-        cipher_suite: None,
-        key_exchange: None,
+        tls_version: variant.is_encrypted().then(|| "1.3".to_owned()),
+        cipher_suite: variant.is_encrypted().then(|| "TLS_AES_128_GCM_SHA256".to_owned()),
+        key_exchange: variant.is_encrypted().then(|| "X25519".to_owned()),
         resumed: false,
         early_data: EarlyData::NotTried,
         early_requests: 0,

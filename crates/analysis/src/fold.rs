@@ -148,6 +148,11 @@ impl<'a> RunFold<'a> {
             groups: self.groups.into_iter().map(GroupFold::finish).collect(),
             links: record.links.clone(),
             server_run_queue_ns: record.servers.iter().map(|server| server.run_queue_ns).sum(),
+            server_cpu_ns: record
+                .servers
+                .iter()
+                .map(|server| server.cpu_user_ns.saturating_add(server.cpu_system_ns))
+                .collect(),
             server_was_killed: record.servers.iter().any(|server| server.was_killed),
             log_fault: record.servers.iter().find_map(|server| server.log_fault.clone()),
             monitor: MonitorFacts::of(record),
@@ -221,9 +226,18 @@ impl<'a> GroupFold<'a> {
         let mut facts = GroupFacts {
             group: group.group,
             is_open: matches!(workload, Workload::Open { .. }),
-            connections: connections.count() as u64,
+            connections: connections.clone().count() as u64,
             ..GroupFacts::default()
         };
+        for (connection, (kind, _)) in connections
+            .filter(|row| row.tls_version.is_some())
+            .filter_map(|row| Some((row, row.handshake()?)))
+        {
+            let words = [&connection.tls_version, &connection.cipher_suite, &connection.key_exchange];
+            let words: Vec<&str> = words.into_iter().flatten().map(String::as_str).collect();
+            *facts.tls.entry(words.join(", ")).or_default() += 1;
+            *facts.handshakes.entry(kind).or_default() += 1;
+        }
         if let Some(client) = client {
             facts.busy_ns = client.finished_ns.saturating_sub(client.started_ns);
             facts.cpu_ns = client.cpu_user_ns.saturating_add(client.cpu_system_ns);

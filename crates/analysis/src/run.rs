@@ -6,7 +6,7 @@ use std::ops::Range;
 use model::assignment::Workload;
 use model::plan::{ClientGroup, Plan};
 use model::record::{Calibration, LinkReport, RunRecord};
-use model::sample::{FailureKind, Outcome, Sample};
+use model::sample::{FailureKind, HandshakeKind, Outcome, Sample};
 use model::variant::HttpVersion;
 
 use crate::distribution::Distribution;
@@ -37,6 +37,8 @@ pub struct RunSummary {
     pub links: Vec<LinkReport>,
     /// Time that the servers' threads were runnable but did not run.
     pub server_run_queue_ns: u64,
+    /// CPU time of each server over the run, in the order of the chain.
+    pub server_cpu_ns: Vec<u64>,
     /// Whether a server had to be killed after the run, because it did not end when it was asked to.
     pub server_was_killed: bool,
     /// Why a server's log tells less than it should, where one does.
@@ -92,6 +94,10 @@ pub struct GroupFacts {
     pub body_bytes: u64,
     /// Connections opened.
     pub connections: u64,
+    /// Encrypted connections by what they negotiated: TLS version, cipher suite, key exchange.
+    pub tls: BTreeMap<String, u64>,
+    /// Encrypted connections by the kind of their handshake.
+    pub handshakes: BTreeMap<HandshakeKind, u64>,
     /// First request intended until last response done.
     pub busy_ns: u64,
     /// CPU time of the client process, user and kernel.

@@ -1,0 +1,85 @@
+//! The client's windows do not hold the server back.
+
+use model::plan::ClientGroup;
+use model::variant::HttpVersion;
+
+use super::{Check, CheckOutcome, Context, Finding};
+use crate::number;
+use crate::run::{RunSummary, page_of};
+
+pub(super) const CHECK: Check = Check {
+    name: "flow_control",
+    why: "A window smaller than what the way holds makes the server wait for the client: the window is measured, and not the \
+          version.",
+    remedy: "Raise `stream_window` and `connection_window` in `[hold.http2]` and `[hold.http3]`, or ask that question on purpose.",
+    judge,
+};
+
+/// The connection's window against the way's bandwidth-delay product (RFC 9113, section 5.2; RFC 9000, section 4), and a
+/// stream's against the same or the largest response, whichever is less. Judged for HTTP/2 and HTTP/3 where the way has a rate.
+fn judge(context: &Context<'_>) -> Option<Finding> {
+    let network = context.plan.network_of(context.own.cell);
+    let bits_per_s = number::float(network.down.rate.mean_bits_per_s()?);
+    let held_bytes = bits_per_s / 8.0 * number::float(network.rtt_ns()) / 1e9;
+    let pins = context.plan.pins_of(context.own.cell);
+    let windows = |group: &ClientGroup| match group.variant.http() {
+        HttpVersion::Http2 => Some((pins.http2.stream_window_bytes, pins.http2.connection_window_bytes)),
+        HttpVersion::Http3 => Some((pins.http3.stream_window_bytes, pins.http3.connection_window_bytes)),
+        HttpVersion::Http10 | HttpVersion::Http11 => None,
+    };
+    let worst = context.own.cell.clients.iter().filter_map(|group| {
+        let (stream, connection) = windows(group)?;
+        let largest = largest_response(context, group)?;
+        let (stream, connection) = (f64::from(stream), f64::from(connection));
+        Some((
+            stream / held_bytes.min(largest),
+            connection / held_bytes.min(largest.max(connection)),
+            stream,
+            connection,
+        ))
+    });
+    let (of_stream, of_connection, stream, connection) =
+        worst.min_by(|a, b| a.0.min(a.1).total_cmp(&b.0.min(b.1)))?;
+    let result = if of_stream.min(of_connection) < 1.0 { CheckOutcome::Doubt } else { CheckOutcome::Pass };
+    let size = |bytes: f64| model::units::format_bytes(bytes);
+    Some(Finding {
+        result,
+        measured: format!("windows of {} a stream, {} a connection", size(stream), size(connection)),
+        threshold: format!("{}, which the way holds", size(held_bytes)),
+    })
+}
+
+/// The largest response in bytes: of a page it is known, of a loop the mean is.
+fn largest_response(context: &Context<'_>, group: &ClientGroup) -> Option<f64> {
+    if let Some(page) = page_of(context.plan, group) {
+        return page.resources.iter().map(|resource| number::float(resource.bytes)).reduce(f64::max);
+    }
+    context.own.median(|run: &RunSummary| {
+        let facts = run.groups.iter().find(|facts| facts.group == group.group)?;
+        (facts.requests_ok > 0).then(|| number::float(facts.body_bytes) / number::float(facts.requests_ok))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use model::variant::Variant;
+
+    use crate::fixtures::{Bench, doubts, passes, silent};
+
+    #[test]
+    fn browsers_windows_pass_and_http1_has_none() {
+        passes("flow_control", &Bench::page(&[Variant::H2, Variant::H3]));
+        passes("flow_control", &Bench::closed(&[Variant::H2c]));
+        silent("flow_control", &Bench::page(&[Variant::H1s]));
+    }
+
+    #[test]
+    fn a_window_below_the_way_and_the_response_is_doubted() {
+        let mut bench = Bench::page(&[Variant::H1s, Variant::H2]);
+        // The largest resource has 7000 bytes, the way holds 938 kB.
+        bench.plan.pins.http2.stream_window_bytes = 6_000;
+        doubts(&bench, &["flow_control"]);
+        bench.plan.pins.http2.stream_window_bytes = 8_000;
+        passes("flow_control", &bench);
+    }
+}

@@ -1,0 +1,59 @@
+//! The packets of TCP and of QUIC have the same size.
+
+use model::plan::DIRECT;
+
+use super::{Check, CheckOutcome, Context, Finding};
+
+pub(super) const CHECK: Check = Check {
+    name: "loopback_packets",
+    why: "The loopback carries TCP in packets of up to 64 kB and QUIC in datagrams of 1.4 kB, which no network between two \
+          machines does: TCP has some forty times fewer.",
+    remedy: "Compare them over an emulated network, whose packets are alike.",
+    judge,
+};
+
+/// Judged where nothing is emulated and one arm speaks over QUIC and the other over TCP.
+fn judge(context: &Context<'_>) -> Option<Finding> {
+    if context.plan.topology.name != DIRECT {
+        return None;
+    }
+    let baseline = context.baseline.as_ref()?;
+    let is_quic = |clients: &[model::plan::ClientGroup]| clients.iter().any(|group| group.variant.is_quic());
+    let differs = is_quic(&context.own.cell.clients) != is_quic(&baseline.cell.clients);
+    let result = if differs { CheckOutcome::Doubt } else { CheckOutcome::Pass };
+    let measured =
+        if differs { "QUIC against TCP over the loopback" } else { "the same transport on both sides" };
+    Some(Finding {
+        result,
+        measured: measured.to_owned(),
+        threshold: "the same transport, or an emulated network".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use model::plan::DIRECT;
+    use model::variant::Variant;
+
+    use crate::fixtures::{Bench, passes, silent};
+    use crate::summary::CheckOutcome;
+
+    fn direct(variants: &[Variant]) -> Bench {
+        let mut bench = Bench::page(variants);
+        bench.plan.topology.name = DIRECT.to_owned();
+        bench
+    }
+
+    #[test]
+    fn one_transport_passes_and_an_emulated_network_is_not_judged() {
+        passes("loopback_packets", &direct(&[Variant::H1s, Variant::H2]));
+        silent("loopback_packets", &Bench::page(&[Variant::H2, Variant::H3]));
+    }
+
+    #[test]
+    fn quic_against_tcp_is_doubted() {
+        let summary = direct(&[Variant::H2, Variant::H3]).summary();
+        let found = summary.cells[1].validity.iter().find(|check| check.check == "loopback_packets").unwrap();
+        assert_eq!(found.result, CheckOutcome::Doubt);
+    }
+}

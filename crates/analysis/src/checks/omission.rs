@@ -1,0 +1,110 @@
+//! The percentiles of a closed loop tell the time that a stall cost.
+//!
+//! While a server stalls, a closed loop sends nothing: one long time stands for all the requests that would have been sent
+//! meanwhile ("coordinated omission", G. Tene, *How not to measure latency*, 2013; open and closed systems: Schroeder, Wierman and
+//! Harchol-Balter, NSDI 2006). HdrHistogram's correction puts them back: for each time beyond the expected interval, here the
+//! median, those of the requests one interval later, two intervals later and so on.
+
+use super::{Check, CheckOutcome, Context, Finding, percent, time};
+use crate::distribution::{Distribution, weighted_quantile};
+use crate::number;
+use crate::run::RunSummary;
+
+pub(super) const CHECK: Check = Check {
+    name: "omission",
+    why: "While the server stalls a closed loop sends nothing, so its percentiles leave out all those who would have waited.",
+    remedy: "Read the percentiles of an open loop (`kind = \"open\"`), whose requests are due whatever the server does.",
+    judge,
+};
+
+/// How much the 99th percentile may rise by what was left out.
+const ALLOWED_SHARE: f64 = 0.1;
+/// A percentile of fewer is none.
+const LEAST_REQUESTS: u64 = 1000;
+/// One stall does not stand for more requests than this.
+const MOST_MISSING: u64 = 100_000;
+
+/// The median run's 99th percentile of the study's metric against the same with what was left out; judged for closed loops
+/// whose metric is a request's time.
+fn judge(context: &Context<'_>) -> Option<Finding> {
+    let metric = context.plan.metric.as_str();
+    if !["request_time", "service_time", "wait_time"].contains(&metric) {
+        return None;
+    }
+    if context.own.ok().flat_map(|run| &run.groups).any(|facts| facts.is_open)
+        || context.own.cell.clients.iter().any(|group| crate::run::page_of(context.plan, group).is_some())
+    {
+        return None;
+    }
+    let raw = |run: &RunSummary| long_enough(run, metric)?.quantile(0.99);
+    let whole = |run: &RunSummary| corrected(long_enough(run, metric)?);
+    let (raw_ns, whole_ns) = (context.own.median(raw)?, context.own.median(whole)?);
+    let rise = whole_ns / raw_ns - 1.0;
+    let result = if rise <= ALLOWED_SHARE { CheckOutcome::Pass } else { CheckOutcome::Doubt };
+    Some(Finding {
+        result,
+        measured: format!("99th percentile {}, {} with what was left out", time(raw_ns), time(whole_ns)),
+        threshold: format!("at most {} more", percent(ALLOWED_SHARE)),
+    })
+}
+
+fn long_enough<'a>(run: &'a RunSummary, metric: &str) -> Option<&'a Distribution> {
+    run.metrics.get(metric).filter(|times| times.count() >= LEAST_REQUESTS)
+}
+
+fn corrected(times: &Distribution) -> Option<f64> {
+    let interval_ns = times.median().filter(|median| *median > 0.0)?;
+    let mut counted = times.counted();
+    for (value, count) in times.counted() {
+        let missing = number::nearest((value / interval_ns).floor()).saturating_sub(1).min(MOST_MISSING);
+        counted.extend((1..=missing).map(|step| (number::float(step).mul_add(-interval_ns, value), count)));
+    }
+    counted.sort_by(|a, b| a.0.total_cmp(&b.0));
+    weighted_quantile(&counted, 0.99)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::sample::Sample;
+    use model::variant::Variant;
+
+    use crate::fixtures::{Bench, passes, silent};
+    use crate::summary::CheckOutcome;
+
+    /// 2000 requests of a millisecond, some of which stall.
+    fn with_stalls(every: u64, stall_ms: u64) -> Bench {
+        let mut bench = Bench::closed(&[Variant::H1s]);
+        for record in &mut bench.records {
+            let like = record.samples[0].clone();
+            let mut now_ns = 1_000_000;
+            let rows = (0..2000).map(|request| {
+                let took_ns = if request % every == 0 { stall_ms * 1_000_000 } else { 1_000_000 };
+                let intended_ns = now_ns;
+                now_ns += took_ns;
+                let sent_ns = Some(intended_ns);
+                let done_ns = Some(now_ns);
+                Sample { request, intended_ns, sent_ns, first_byte_ns: done_ns, done_ns, ..like.clone() }
+            });
+            record.samples = rows.collect();
+        }
+        bench
+    }
+
+    fn result(bench: &Bench) -> CheckOutcome {
+        let summary = bench.summary();
+        summary.cells[0].validity.iter().find(|check| check.check == "omission").unwrap().result
+    }
+
+    #[test]
+    fn steady_times_pass() {
+        passes("omission", &with_stalls(1_000_000, 1));
+        silent("omission", &Bench::open(&[Variant::H1s]));
+        silent("omission", &Bench::closed(&[Variant::H1s])); // too few
+    }
+
+    #[test]
+    fn stalls_that_the_percentile_does_not_see_are_told() {
+        // Four stalls of half a second in 2000 requests: half of all the time, and 0.2 % of the requests.
+        assert_eq!(result(&with_stalls(500, 500)), CheckOutcome::Doubt);
+    }
+}

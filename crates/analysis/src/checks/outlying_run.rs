@@ -1,0 +1,93 @@
+//! No single run decides a cell's number.
+//!
+//! Grubbs' test (F. Grubbs, *Sample criteria for testing outlying observations*, Annals of Mathematical Statistics 21, 1950) on
+//! the logarithms, in its form by the deleted residual: a run against the mean and deviation of all others.
+
+use super::{Check, CheckOutcome, Context, Finding, percent};
+use crate::number;
+use crate::statistics;
+
+pub(super) const CHECK: Check = Check {
+    name: "outlying_run",
+    why: "One run unlike all others widens the interval and moves the median: something happened in it that is no part of the \
+          question.",
+    remedy: "Look at that run's logs and monitor, and run the study again; runs are never left out for being far away.",
+    judge,
+};
+
+/// Fewer runs say nothing of what is usual.
+const LEAST_RUNS: usize = 5;
+/// So often chance alone makes some run of a cell look so.
+const CHANCE: f64 = 0.01;
+
+/// The study's metric: the run that is farthest from all others, against them.
+fn judge(context: &Context<'_>) -> Option<Finding> {
+    let values: Vec<(u32, f64)> = context
+        .own
+        .ok()
+        .filter_map(|run| Some((run.run, run.value(&context.plan.metric).filter(|value| *value > 0.0)?.ln())))
+        .collect();
+    if values.len() < LEAST_RUNS {
+        return None;
+    }
+    let (run, p, ratio) = (0..values.len())
+        .filter_map(|place| against_others(&values, place))
+        .min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let is_far = (ratio.ln()).abs() > context.plan.margin_share.ln_1p();
+    let result = if p < CHANCE && is_far { CheckOutcome::Doubt } else { CheckOutcome::Pass };
+    Some(Finding {
+        result,
+        measured: format!(
+            "run {run} at {} of the others (p {})",
+            percent(ratio),
+            model::units::three_digits(p)
+        ),
+        threshold: format!(
+            "p at least {CHANCE}, or within the margin of {}",
+            percent(context.plan.margin_share)
+        ),
+    })
+}
+
+/// The run's number, how likely one of so many runs is as far from all others, and its ratio to them.
+fn against_others(values: &[(u32, f64)], place: usize) -> Option<(u32, f64, f64)> {
+    let others: Vec<f64> =
+        values.iter().enumerate().filter(|(at, _)| *at != place).map(|(_, (_, value))| *value).collect();
+    let count = number::count(others.len());
+    let mean = others.iter().sum::<f64>() / count;
+    let variance = others.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    let (run, value) = values[place];
+    let deviation = (variance * (1.0 + 1.0 / count)).sqrt();
+    if deviation == 0.0 {
+        return (value == mean).then_some((run, 1.0, 1.0));
+    }
+    let t = (value - mean).abs() / deviation;
+    let p = 2.0 * statistics::student_tail(others.len() - 1, t) * number::count(values.len());
+    Some((run, p.min(1.0), (value - mean).exp()))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::variant::Variant;
+
+    use crate::fixtures::{Bench, passes};
+    use crate::summary::CheckOutcome;
+
+    #[test]
+    fn runs_alike_pass() {
+        passes("outlying_run", &Bench::page(&[Variant::H1s, Variant::H2]));
+    }
+
+    #[test]
+    fn one_run_unlike_the_others_is_told() {
+        let mut bench = Bench::page(&[Variant::H2]);
+        for sample in &mut bench.records[3].samples {
+            sample.done_ns = sample.done_ns.map(|ns| ns * 3);
+            sample.first_byte_ns = sample.first_byte_ns.map(|ns| ns * 3);
+        }
+        let summary = bench.summary();
+        let found = summary.cells[0].validity.iter().find(|check| check.check == "outlying_run").unwrap();
+        assert_eq!(found.result, CheckOutcome::Doubt);
+        assert!(found.measured.starts_with("run 3 at 30"), "{}", found.measured);
+    }
+}

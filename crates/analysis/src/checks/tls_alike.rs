@@ -1,0 +1,90 @@
+//! The cell's TLS is that of its baseline, and its handshakes are of one kind.
+
+use std::collections::BTreeMap;
+
+use model::sample::HandshakeKind;
+
+use super::{Check, CheckOutcome, Context, Finding, Side};
+use crate::run::GroupFacts;
+
+pub(super) const CHECK: Check = Check {
+    name: "tls_alike",
+    why: "Another version, cipher or key exchange costs another time, and a resumed handshake is a shorter one: the comparison \
+          is of these then.",
+    remedy: "Pin them in `[hold]`, give every server a certificate and tickets of the same kind, and keep cold and resumed \
+             handshakes in studies of their own.",
+    judge,
+};
+
+/// TLS version, cipher suite and key exchange as negotiated, against the baseline's where both are encrypted; and cold,
+/// resumed and early handshakes, which may not mix within a cell.
+fn judge(context: &Context<'_>) -> Option<Finding> {
+    let own = sum(&context.own, |facts| &facts.tls);
+    if own.is_empty() {
+        return None;
+    }
+    let kinds = sum(&context.own, |facts| &facts.handshakes);
+    let baseline = context.baseline.as_ref().map(|side| sum(side, |facts| &facts.tls)).unwrap_or_default();
+    let differs = !baseline.is_empty() && !own.keys().eq(baseline.keys());
+    let result = match (differs, kinds.len() > 1) {
+        (true, _) => CheckOutcome::Invalid,
+        (false, true) => CheckOutcome::Doubt,
+        (false, false) => CheckOutcome::Pass,
+    };
+    let kinds = kinds.iter().map(|(kind, count)| format!("{count} {}", name(*kind))).collect::<Vec<_>>();
+    let threshold = match baseline.is_empty() {
+        true => "one kind of handshake".to_owned(),
+        false => format!("{}, as the baseline; one kind of handshake", words(&baseline)),
+    };
+    Some(Finding { result, measured: format!("{}; {} handshakes", words(&own), kinds.join(", ")), threshold })
+}
+
+/// Over all runs that ended well and all client groups.
+fn sum<K: Ord + Clone>(side: &Side<'_>, of: fn(&GroupFacts) -> &BTreeMap<K, u64>) -> BTreeMap<K, u64> {
+    let mut all = BTreeMap::new();
+    for (key, count) in side.ok().flat_map(|run| &run.groups).flat_map(of) {
+        *all.entry(key.clone()).or_default() += count;
+    }
+    all
+}
+
+fn words(tls: &BTreeMap<String, u64>) -> String {
+    tls.keys().map(String::as_str).collect::<Vec<_>>().join(" and ")
+}
+
+const fn name(kind: HandshakeKind) -> &'static str {
+    match kind {
+        HandshakeKind::Cold => "cold",
+        HandshakeKind::Resumed => "resumed",
+        HandshakeKind::Early => "early",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::variant::Variant;
+
+    use crate::fixtures::{Bench, doubts, fails, passes, silent};
+
+    #[test]
+    fn alike_passes_and_cleartext_has_none() {
+        passes("tls_alike", &Bench::page(&[Variant::H1s, Variant::H2, Variant::H3]));
+        silent("tls_alike", &Bench::page(&[Variant::H1, Variant::H2c]));
+    }
+
+    #[test]
+    fn another_cipher_condemns() {
+        let mut bench = Bench::page(&[Variant::H1s, Variant::H2]);
+        for record in bench.records.iter_mut().filter(|record| record.cell == 1) {
+            record.connections[0].cipher_suite = Some("TLS_CHACHA20_POLY1305_SHA256".to_owned());
+        }
+        assert!(fails("tls_alike", &bench).measured.contains("CHACHA20"));
+    }
+
+    #[test]
+    fn mixed_handshakes_are_doubted() {
+        let mut bench = Bench::page(&[Variant::H1s]);
+        bench.records[0].connections[0].resumed = true;
+        doubts(&bench, &["tls_alike"]);
+    }
+}

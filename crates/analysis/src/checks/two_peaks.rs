@@ -1,0 +1,135 @@
+//! The times of a cell have one peak, so that one number can stand for them.
+//!
+//! Otsu's threshold (*IEEE Transactions on Systems, Man, and Cybernetics* 9, 1979) parts the logarithms in two; Ashman's D
+//! (Ashman, Bird and Zepf, *The Astronomical Journal* 108, 1994) says how far the parts stand from each other against their
+//! own widths. A normal distribution cut at its middle has 2.6, a uniform one 3.5.
+
+use super::{Check, CheckOutcome, Context, Finding, percent, time};
+use crate::distribution::Distribution;
+use crate::number;
+
+pub(super) const CHECK: Check = Check {
+    name: "two_peaks",
+    why: "Where times have two peaks, their median is a time that hardly any request had, or jumps from one to the other.",
+    remedy: "Find what parts them (two sizes, a cache, a stall) and ask for each in a workload of its own, or read quantiles.",
+    judge,
+};
+
+/// Beyond this the parts stand apart.
+const APART: f64 = 5.0;
+/// A part with fewer is a tail.
+const LEAST_SHARE: f64 = 0.05;
+const LEAST_VALUES: u64 = 200;
+
+/// Two parts of the logarithms of a request's times.
+struct Parts {
+    apart: f64,
+    lower_share: f64,
+    centres: [f64; 2],
+}
+
+/// The study's metric over all requests of the runs that ended well; judged where it is a time of each request.
+fn judge(context: &Context<'_>) -> Option<Finding> {
+    let metric = crate::metrics::find(&context.plan.metric).filter(|metric| metric.from.is_of_requests())?;
+    let all = Distribution::merged(context.own.ok().filter_map(|run| run.metrics.get(metric.name)));
+    if all.count() < LEAST_VALUES {
+        return None;
+    }
+    let parts = part(&all.counted())?;
+    let share = parts.lower_share.min(1.0 - parts.lower_share);
+    let has_two = parts.apart > APART && share >= LEAST_SHARE;
+    let [low, high] = parts.centres;
+    let measured = match has_two {
+        true => format!(
+            "{} near {}, {} near {}",
+            percent(parts.lower_share),
+            time(low),
+            percent(1.0 - parts.lower_share),
+            time(high)
+        ),
+        false => "one peak".to_owned(),
+    };
+    let result = if has_two { CheckOutcome::Doubt } else { CheckOutcome::Pass };
+    Some(Finding { result, measured, threshold: "one peak".to_owned() })
+}
+
+fn part(counted: &[(f64, u64)]) -> Option<Parts> {
+    let logs: Vec<(f64, f64)> = counted
+        .iter()
+        .filter(|(value, _)| *value > 0.0)
+        .map(|(value, count)| (value.ln(), number::float(*count)))
+        .collect();
+    let moments = |sums: (f64, f64, f64)| {
+        let (count, sum, squares) = sums;
+        let mean = sum / count;
+        (mean, (squares / count - mean * mean).max(0.0))
+    };
+    let add = |sums: (f64, f64, f64), (log, count): &(f64, f64)| {
+        (sums.0 + count, sums.1 + count * log, sums.2 + count * log * log)
+    };
+    let all = logs.iter().fold((0.0, 0.0, 0.0), add);
+    let mut lower = (0.0, 0.0, 0.0);
+    let mut best: Option<(f64, Parts)> = None;
+    for pair in logs.windows(2) {
+        lower = add(lower, &pair[0]);
+        let upper = (all.0 - lower.0, all.1 - lower.1, all.2 - lower.2);
+        let ((low, low_variance), (high, high_variance)) = (moments(lower), moments(upper));
+        let between = lower.0 * upper.0 * (high - low).powi(2);
+        if best.as_ref().is_none_or(|(most, _)| between > *most) {
+            let width = f64::midpoint(low_variance, high_variance).sqrt();
+            let apart = (high - low) / width.max(1e-9);
+            let parts = Parts { apart, lower_share: lower.0 / all.0, centres: [low.exp(), high.exp()] };
+            best = Some((between, parts));
+        }
+    }
+    best.map(|(_, parts)| parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::variant::Variant;
+
+    use super::part;
+    use crate::fixtures::{Bench, doubts, silent};
+
+    /// 50 requests in each of five runs; every third or so takes `far_ns`.
+    fn with(near_ns: u64, far_ns: u64) -> Bench {
+        let mut bench = Bench::closed(&[Variant::H1s]);
+        for sample in bench.records.iter_mut().flat_map(|record| &mut record.samples) {
+            let took_ns =
+                if sample.request % 3 == 0 { far_ns } else { near_ns } + sample.request * 37 % 1000 * 1000;
+            sample.done_ns = Some(sample.intended_ns + took_ns);
+        }
+        bench
+    }
+
+    fn found(bench: &Bench) -> String {
+        let summary = bench.summary();
+        let check = summary.cells[0].validity.iter().find(|check| check.check == "two_peaks").unwrap();
+        check.measured.clone()
+    }
+
+    #[test]
+    fn one_peak_passes_and_pages_are_not_judged() {
+        assert_eq!(found(&with(150_000_000, 150_000_000)), "one peak");
+        silent("two_peaks", &Bench::page(&[Variant::H2]));
+    }
+
+    #[test]
+    fn two_peaks_are_told() {
+        let bench = with(150_000_000, 450_000_000);
+        assert_eq!(found(&bench), "66% near 150 ms, 34% near 450 ms");
+        let _ = doubts;
+    }
+
+    #[test]
+    fn broad_shapes_of_one_peak_are_not_parted() {
+        let uniform: Vec<(f64, u64)> = (0..1000).map(|i| ((f64::from(i) / 500.0).exp(), 1)).collect();
+        assert!(part(&uniform).unwrap().apart < 4.0);
+        // A log-normal, by its density.
+        let density = |x: f64| crate::number::nearest(1e6 * (-x * x / 2.0).exp());
+        let normal: Vec<(f64, u64)> =
+            (-400..400).map(|i| f64::from(i) / 100.0).map(|x| (x.exp(), density(x))).collect();
+        assert!((part(&normal).unwrap().apart - 2.65).abs() < 0.1);
+    }
+}
