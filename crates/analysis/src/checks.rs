@@ -169,10 +169,18 @@ impl Check {
             Some(reason) => Finding::unsaid(reason),
             None => (self.judge)(context)?,
         };
+        let accepted = context.plan.accepted.iter().any(|name| name == self.name);
+        let (result, measured) = match finding.result {
+            CheckOutcome::Invalid if accepted => (
+                CheckOutcome::Doubt,
+                format!("{}; accepted, as the study or --accept says", finding.measured),
+            ),
+            result => (result, finding.measured),
+        };
         Some(CheckResult {
             check: self.name.to_owned(),
-            result: finding.result,
-            measured: finding.measured,
+            result,
+            measured,
             threshold: finding.threshold,
             why: self.why.to_owned(),
             remedy: self.remedy.to_owned(),
@@ -256,6 +264,19 @@ fn time(ns: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What a study accepts is a doubt, and says so.
+    #[test]
+    fn what_is_accepted_does_not_condemn() {
+        let mut bench = crate::fixtures::Bench::page(&[model::Variant::H1]);
+        bench.records[2].links[0].down.lost_overload = 1;
+        crate::fixtures::fails("emulator_drops", &bench);
+        bench.plan.accepted = vec!["emulator_drops".to_owned()];
+        crate::fixtures::doubts(&bench, &["emulator_drops"]);
+        let cell = &bench.summary().cells[0];
+        let found = cell.validity.iter().find(|check| check.check == "emulator_drops").unwrap();
+        assert_eq!(found.measured, "1 of 200 frames; accepted, as the study or --accept says");
+    }
 
     #[test]
     fn every_check_says_why_and_what_to_do() {

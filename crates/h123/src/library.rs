@@ -63,6 +63,10 @@ impl Library for DataFiles {
         Ok(client.refuses(variant, workload))
     }
 
+    fn checks(&self) -> Vec<String> {
+        analysis::checks::CHECKS.iter().map(|check| check.name.to_owned()).collect()
+    }
+
     fn metrics(&self) -> Vec<String> {
         analysis::metrics::METRICS.iter().map(|metric| metric.name.to_owned()).collect()
     }

@@ -1,7 +1,7 @@
 //! The known name nearest to a misspelt one.
 
 /// At most so many known names are listed in an error.
-const MOST_LISTED: usize = 16;
+const MOST_LISTED: usize = 24;
 /// A beginning of so many letters is enough to guess the rest.
 const SHORTEST_BEGINNING: usize = 3;
 

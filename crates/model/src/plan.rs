@@ -48,6 +48,9 @@ pub struct Plan {
     /// Whether the servers' own times are measured: requests say who they are, and logs are joined with the rows.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub server_time: bool,
+    /// Checks that the study does not let condemn: what they find is a doubt.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accepted: Vec<String>,
     /// How often the monitor reads.
     #[serde(default)]
     pub monitor: MonitorRate,

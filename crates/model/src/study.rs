@@ -47,6 +47,7 @@ pub struct Study {
     servers: Vec<servers::ServerEntry>,
     hold: hold::Hold,
     server_time: bool,
+    accept: Placed<Vec<Placed<String>>>,
 }
 
 /// One factor of the matrix and its levels, both in the order of the file.
@@ -83,6 +84,8 @@ pub trait Library {
         variant: Variant,
         workload: &Workload,
     ) -> Result<Option<String>, String>;
+    /// The names of the checks that the analysis makes.
+    fn checks(&self) -> Vec<String>;
     /// The names of the metrics that the analysis computes.
     fn metrics(&self) -> Vec<String>;
     /// Whether a metric in [`Library::metrics`] can answer for a workload.
@@ -140,6 +143,8 @@ pub struct Overrides {
     pub topology: Option<String>,
     /// What emulates the networks.
     pub backends: Option<Vec<String>>,
+    /// Checks that shall not condemn.
+    pub accept: Option<Vec<String>>,
     /// Runs of each cell.
     pub runs: Option<u32>,
     /// The seed of the order and of every run.
@@ -201,6 +206,9 @@ impl Study {
         if let Some(names) = &overrides.backends {
             let levels = names.iter().map(|name| on_command_line(name.clone())).collect();
             self.set_backends(Some(on_command_line(levels)));
+        }
+        if let Some(names) = &overrides.accept {
+            self.accept.value.extend(names.iter().map(|name| on_command_line(name.clone())));
         }
         if let Some(runs) = overrides.runs {
             if !written::RUNS.contains(&u64::from(runs)) {

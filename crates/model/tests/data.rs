@@ -62,6 +62,10 @@ impl Library for Folders {
         Ok(None)
     }
 
+    fn checks(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     fn metrics(&self) -> Vec<String> {
         vec![self.metric.clone()]
     }

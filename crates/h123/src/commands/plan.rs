@@ -38,6 +38,9 @@ pub(crate) struct Narrow {
     /// The seed of the order and of all randomness
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
+    /// Accept what this check condemns: a doubt in place of an invalid cell, and so recorded (repeat for several)
+    #[arg(long, value_name = "CHECK")]
+    pub(crate) accept: Vec<String>,
     /// How often the monitor reads processes, cores, sockets and interfaces: 1Hz to 10Hz, or `off` [default: the study's, or
     /// 2Hz]
     #[arg(long, value_name = "RATE")]
@@ -54,6 +57,7 @@ impl Narrow {
             ("network", &self.network),
             ("workload", &self.workload),
             ("backend", &self.backend),
+            ("accept", &self.accept),
         ];
         let named = lists
             .iter()
@@ -70,6 +74,7 @@ impl Narrow {
         let list = |names: &[String]| (!names.is_empty()).then(|| names.to_vec());
         Overrides {
             variants: list(&self.variant),
+            accept: list(&self.accept),
             servers: list(&self.server),
             clients: list(&self.client),
             networks: list(&self.network),

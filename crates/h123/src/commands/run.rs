@@ -48,7 +48,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     out: Option<PathBuf>,
     /// Continue an interrupted study: its result folder
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["study", "server", "client", "variant", "network", "topology", "workload", "backend", "runs", "seed", "monitor"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["study", "server", "client", "variant", "network", "topology", "workload", "backend", "runs", "seed", "accept", "monitor"])]
     resume: Option<PathBuf>,
     /// Keep what was on each run's link, as logs/run-N/links.pcapng, the keys that decrypt it, and qlog of the clients'
     /// QUIC connections

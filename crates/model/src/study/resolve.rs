@@ -87,6 +87,7 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         repetition,
         pins: study.hold.pins.clone(),
         server_time: study.server_time,
+        accepted: resolve_accepted(study, library)?,
         monitor: study.monitor,
         runs: order(&cells, most_runs, study.seed),
         cells,
@@ -143,6 +144,18 @@ pub(super) fn resolve_network(level: &Placed<String>, library: &impl Library) ->
     check_name(level, "", "a network", &library.networks())?;
     let DataFile { file, text } = library.network(&level.value).map_err(|problem| level.error(problem))?;
     Network::parse_with(&level.value, Source { file: &file, text: &text }, &|trace| library.trace(trace))
+}
+
+/// The checks that the study does not let condemn, each once.
+fn resolve_accepted(study: &Study, library: &impl Library) -> Result<Vec<String>, InputError> {
+    let mut accepted: Vec<String> = Vec::new();
+    for name in &study.accept.value {
+        check_name(name, "`accept`: ", "a check", &library.checks())?;
+        if !accepted.contains(&name.value) {
+            accepted.push(name.value.clone());
+        }
+    }
+    Ok(accepted)
 }
 
 /// The backends, each of which has to honour the network of every link.

@@ -106,6 +106,10 @@ impl Library for TestLibrary {
         }
     }
 
+    fn checks(&self) -> Vec<String> {
+        vec!["version".into(), "client_waited".into()]
+    }
+
     fn metrics(&self) -> Vec<String> {
         vec!["page_load_time".into(), "server_time".into(), "time_to_first_byte".into()]
     }
@@ -372,6 +376,17 @@ fn faults_of_the_matrix() {
         parse(&empty).unwrap_err(),
         "s.toml:6:1: found an empty `[matrix]`, expected the factors variant, server, network, workload"
     );
+}
+
+#[test]
+fn what_shall_not_condemn_is_a_check_that_there_is() {
+    let accepting = SHORT.replace("runs = 2", "runs = 2\naccept = [\"client_waited\"]");
+    assert_eq!(parse(&accepting).unwrap().accepted, ["client_waited"]);
+    let both = Some(vec!["version".to_owned(), "client_waited".to_owned()]);
+    let plan = parse_with(&accepting, &Overrides { accept: both, ..Overrides::default() }).unwrap();
+    assert_eq!(plan.accepted, ["client_waited", "version"]);
+    let error = parse(&accepting.replace("client_waited", "client_waits")).unwrap_err();
+    assert!(error.contains(":6:11: `accept`: found `client_waits`, expected a check"), "{error}");
 }
 
 #[test]

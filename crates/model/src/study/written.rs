@@ -33,6 +33,7 @@ pub(super) const STUDY_KEYS: &[&str] = &[
     "server",
     "hold",
     "server_time",
+    "accept",
     "monitor",
 ];
 const PAGE_KEYS: &[&str] = &["kind", "page", "clients"];
@@ -156,6 +157,7 @@ pub(super) fn read(name: &str, source: Source<'_>) -> Result<Study, InputError> 
         workloads,
         servers,
         hold,
+        accept: root.strings("accept", r#"["client_waited"]"#)?.unwrap_or_else(|| root.here(Vec::new())),
         server_time: root.boolean("server_time")?.is_some_and(|wanted| wanted.value),
     };
     study.set_backends(backends);

@@ -188,6 +188,7 @@ fn plan() -> Plan {
         pins: Pins::default(),
         monitor: model::MonitorRate::default(),
         server_time: false,
+        accepted: Vec::new(),
         topology: model::plan::PlannedTopology::default(),
         networks,
         workloads,
