@@ -157,12 +157,8 @@ fn write_doubts(out: &mut String, doubts: &Doubts, width: usize) {
         wrap(out, &format!("{}: {}: {}", lost.status, lost.cell, lost.reasons), "  ", width);
     }
     for unsaid in &doubts.unsaid {
-        wrap(
-            out,
-            &format!("not said: {}: {}. In: {}", unsaid.metrics, unsaid.reason, unsaid.cells),
-            "  ",
-            width,
-        );
+        // The reason names the client; the page lists the cells.
+        wrap(out, &format!("not said: {}: {}", unsaid.metrics, unsaid.reason), "  ", width);
     }
 }
 
