@@ -15,6 +15,7 @@ use super::CLIENT_FILE;
 use crate::description::{ConfigFile, Files};
 use crate::program::{self, Asked, Wanted};
 use crate::servers::probe::Support;
+use crate::template::is_at_least;
 
 /// A client that can be probed and run, as described by its folder.
 #[derive(Clone, Debug)]
@@ -49,6 +50,8 @@ pub struct ClientVariant {
     pub variant: Variant,
     /// What the version command must say for the variant to exist.
     pub requires: Option<String>,
+    /// The first version that does it well.
+    pub since: Option<String>,
     /// The words that ask for it.
     pub(crate) arguments: Vec<String>,
 }
@@ -117,6 +120,15 @@ impl Client {
         };
         let Asked { program, version, said, .. } = program::ask(&wanted, tool)?;
         let support = |entry: &ClientVariant| match &entry.requires {
+            _ if entry.since.as_ref().is_some_and(|since| !is_at_least(&version, since)) => {
+                Support::Unsupported(format!(
+                    "{} {version} at {} does not do {} well, expected {} or later",
+                    self.name,
+                    program.display(),
+                    entry.variant,
+                    entry.since.as_deref().unwrap_or_default()
+                ))
+            }
             Some(text) if !said.contains(text) => Support::Unsupported(format!(
                 "{} {version} at {} was built without {} (what it says of itself has no `{text}`)",
                 self.name,
@@ -306,6 +318,7 @@ mod written {
     struct VariantEntry {
         name: Spanned<String>,
         requires: Option<String>,
+        since: Option<String>,
         #[serde(default)]
         arguments: Vec<Spanned<String>>,
     }
@@ -414,7 +427,8 @@ mod written {
                     .map_err(|problem| source.error(word.span(), problem.problem))?;
             }
             let arguments = entry.arguments.iter().map(|word| word.get_ref().clone()).collect();
-            variants.push(ClientVariant { variant, requires: entry.requires.clone(), arguments });
+            let (requires, since) = (entry.requires.clone(), entry.since.clone());
+            variants.push(ClientVariant { variant, requires, since, arguments });
         }
         if variants.is_empty() {
             return Err(source.error(list.span(), "found no `[[variant]]`, expected at least one"));

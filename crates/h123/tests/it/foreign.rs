@@ -152,6 +152,10 @@ fn every_tool_requests_as_often_and_receives_as_much_as_ours() {
     for (variant, clients) in able {
         for client in clients {
             let cell = cell(&summary, &[variant, client]);
+            if (variant, *client) == ("h2c", "curl") && cell["status"] == "unsupported" {
+                assert!(cell["reasons"].to_string().contains("expected 8.0.0 or later"), "{cell:#}");
+                continue;
+            }
             assert_eq!((median(cell, "requests"), median(cell, "availability")), (24.0, 1.0), "{cell:#}");
             if *client != "h123" {
                 // The same body bytes for each request, within 1 %.
