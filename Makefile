@@ -1,7 +1,7 @@
 # Two targets do everything: `make run` and `make test`.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test needs fmt lint deny bench-peers bench-load bench-lab bench-statistics
+.PHONY: help run test needs fmt lint deny bench-peers bench-load bench-lab bench-statistics bench-report
 
 help: ## what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,3 +44,6 @@ bench-lab: ## the emulated link: its errors, its throughput, what a packet costs
 
 bench-statistics: ## the statistics against simulated studies of known truth (about five minutes): the tables of docs/decides.md
 	H123_STUDIES=2000 cargo test --release --locked -p analysis --lib known_truth -- --nocapture --test-threads=1
+
+bench-report: ## ten million samples analysed and reported: time and memory (about two minutes)
+	cargo bench --locked -p h123 --bench report

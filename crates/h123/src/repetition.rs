@@ -6,6 +6,8 @@ use anyhow::Result;
 use model::{Plan, PlannedRun, RunRecord};
 use store::ResultFolder;
 
+use crate::result::condensed;
+
 /// The runs so far of a study that adds runs; of any other study nothing is kept.
 pub(crate) struct Repeating<'a> {
     plan: &'a Plan,
@@ -20,7 +22,7 @@ impl<'a> Repeating<'a> {
     pub(crate) fn of(plan: &'a Plan, folder: &ResultFolder) -> Result<Self> {
         let mut repeating = Repeating { plan, runs: Vec::new() };
         if plan.repetition.is_some() {
-            folder.records()?.flatten().for_each(|record| repeating.add(&record));
+            repeating.runs = condensed(folder, plan)?.0;
         }
         Ok(repeating)
     }

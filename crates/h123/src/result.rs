@@ -1,8 +1,9 @@
 //! From stored records to everything that a result shows: summary, report, figures, tables.
 
 use std::collections::BTreeMap;
+use std::num::NonZero;
 
-use analysis::{RunSummary, Summary};
+use analysis::{RunFold, RunSummary, Summary};
 use anyhow::{Context, Result};
 use model::{Plan, RunRecord};
 use report::{RunTrace, representative_run};
@@ -25,20 +26,10 @@ pub(crate) struct Finished {
 /// # Errors
 /// Rows that cannot be read at all, or a disk that refuses; damaged files are named on standard error and left out.
 pub(crate) fn finish(folder: &ResultFolder, plan: &Plan) -> Result<Finished> {
-    let mut runs = Vec::new();
-    let mut rows = Condensed::default();
-    for record in folder.records()? {
-        match record {
-            Ok(record) => {
-                runs.push(RunSummary::of(plan, &record));
-                rows.keep(&record);
-            }
-            Err(damage) => note(false, &format!("left out: {damage}")),
-        }
-    }
+    let (runs, traces) = condensed(folder, plan)?;
     let summary = analysis::analyse(plan, &runs, &known_answers::stored(folder));
     let environment: serde_json::Value = folder.read_json("environment.json").unwrap_or_default();
-    let traces = rows.traces(&summary);
+    let traces = representative(&traces, &summary);
     let command = environment["notes"][COMMAND_NOTE]
         .as_str()
         .map_or_else(|| format!("h123 run {}", plan.study), ToOwned::to_owned);
@@ -63,24 +54,45 @@ pub(crate) fn finish(folder: &ResultFolder, plan: &Plan) -> Result<Finished> {
     Ok(Finished { summary, terminal: report.terminal })
 }
 
-/// The traces of all runs, small enough to keep until it is known which run represents its cell.
-#[derive(Default)]
-struct Condensed {
-    traces: BTreeMap<u32, RunTrace>,
-}
-
 /// A trace with more requests than this is no waterfall that anybody reads.
-const MOST_TRACED_REQUESTS: usize = 500;
+const MOST_TRACED_REQUESTS: u64 = 500;
 
-impl Condensed {
-    fn keep(&mut self, record: &RunRecord) {
-        if record.samples.len() <= MOST_TRACED_REQUESTS {
-            self.traces.insert(record.run, RunTrace::from_record(record));
+/// Traces by the run's number.
+type Traces = BTreeMap<u32, RunTrace>;
+
+/// The summary of every stored run, on all cores, and the traces of those that are small enough to keep until it is known
+/// which run represents its cell. Of each run's rows no more than a row group is in memory.
+///
+/// # Errors
+/// The samples cannot be listed; damaged files are named on standard error and left out.
+pub(crate) fn condensed(folder: &ResultFolder, plan: &Plan) -> Result<(Vec<RunSummary>, Traces)> {
+    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let condensed = folder.fold_runs(threads, |record, samples| {
+        let is_traced = samples.count() <= MOST_TRACED_REQUESTS;
+        let (mut fold, mut kept) = (RunFold::new(plan, record), Vec::new());
+        samples.for_each(|sample| {
+            fold.push(sample);
+            if is_traced {
+                kept.push(sample.clone());
+            }
+        })?;
+        let whole = || RunRecord { samples: kept, ..record.clone() };
+        Ok((fold.finish(), is_traced.then(|| RunTrace::from_record(&whole()))))
+    })?;
+    let (mut runs, mut traces) = (Vec::new(), Traces::new());
+    for run in condensed {
+        match run {
+            Ok((summary, trace)) => {
+                traces.extend(trace.map(|trace| (summary.run, trace)));
+                runs.push(summary);
+            }
+            Err(damage) => note(false, &format!("left out: {damage}")),
         }
     }
+    Ok((runs, traces))
+}
 
-    fn traces(&self, summary: &Summary) -> Vec<RunTrace> {
-        let runs = summary.cells.iter().filter_map(|cell| representative_run(cell, &summary.metric));
-        runs.filter_map(|run| self.traces.get(&run).cloned()).collect()
-    }
+fn representative(traces: &Traces, summary: &Summary) -> Vec<RunTrace> {
+    let runs = summary.cells.iter().filter_map(|cell| representative_run(cell, &summary.metric));
+    runs.filter_map(|run| traces.get(&run).cloned()).collect()
 }

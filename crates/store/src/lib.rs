@@ -12,6 +12,7 @@
 //! and both at once. [`schema`] describes every column once, for the writer and the reader.
 
 pub mod environment;
+mod fold;
 mod folder;
 mod read;
 mod requests_file;
@@ -20,6 +21,7 @@ mod table;
 mod write;
 
 pub use environment::Environment;
+pub use fold::Samples;
 pub use folder::ResultFolder;
 pub use read::{Damage, Records, StoredRuns};
 pub use requests_file::RequestsFile;

@@ -231,11 +231,20 @@ impl TableFolder {
     }
 
     fn record(&mut self, run: RunAt) -> Result<RunRecord, Damage> {
-        let number = run.row.run;
-        self.whole_record(run).map_err(|damage| damage.of_run(number))
+        let (rows, number) = (run.requests.clone(), run.row.run);
+        let mut record = self.record_without_requests(run)?;
+        let samples = self.requests.rows(rows, number).map_err(|damage| damage.of_run(number))?;
+        record.samples = samples.into_iter().map(|row| row.sample).collect();
+        Ok(record)
     }
 
-    fn whole_record(&mut self, run: RunAt) -> Result<RunRecord, Damage> {
+    /// A run as it was, but for its rows of requests.
+    pub(crate) fn record_without_requests(&mut self, run: RunAt) -> Result<RunRecord, Damage> {
+        let number = run.row.run;
+        self.all_but_requests(run).map_err(|damage| damage.of_run(number))
+    }
+
+    fn all_but_requests(&mut self, run: RunAt) -> Result<RunRecord, Damage> {
         let row = run.row;
         Ok(RunRecord {
             run: row.run,
@@ -244,7 +253,7 @@ impl TableFolder {
             began_unix_ns: row.began_unix_ns,
             took_ns: row.took_ns,
             outcome: row.outcome,
-            samples: self.requests.rows(run.requests, row.run)?.into_iter().map(|row| row.sample).collect(),
+            samples: Vec::new(),
             connections: self
                 .connections
                 .rows(run.connections, row.run)?
@@ -335,7 +344,7 @@ impl<R: Row + Clone> LazyTable<R> {
 }
 
 impl Damage {
-    fn of_run(self, run: u32) -> Self {
+    pub(crate) fn of_run(self, run: u32) -> Self {
         Damage { run: Some(run), ..self }
     }
 }

@@ -304,6 +304,28 @@ fn read_all(result: &ResultFolder) -> (Vec<RunRecord>, Vec<Damage>) {
             Err(damage) => damaged.push(damage),
         }
     }
+    for threads in [1, 3] {
+        assert_eq!(fold_all(result, threads), (whole.clone(), damaged.clone()), "on {threads} threads");
+    }
+    (whole, damaged)
+}
+
+/// The same, row by row.
+fn fold_all(result: &ResultFolder, threads: usize) -> (Vec<RunRecord>, Vec<Damage>) {
+    let folded = result.fold_runs(threads, |record, samples| {
+        let mut whole = record.clone();
+        assert!(whole.samples.is_empty());
+        samples.for_each(|sample| whole.samples.push(sample.clone()))?;
+        assert_eq!(whole.samples.len() as u64, samples.count());
+        Ok(whole)
+    });
+    let (mut whole, mut damaged) = (Vec::new(), Vec::new());
+    for record in folded.unwrap() {
+        match record {
+            Ok(record) => whole.push(record),
+            Err(damage) => damaged.push(damage),
+        }
+    }
     (whole, damaged)
 }
 
