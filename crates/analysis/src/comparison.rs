@@ -180,15 +180,21 @@ fn obstacles(plan: &Plan, metric: &str, arm: &Arm<'_>, baseline: &Arm<'_>) -> Ve
     let level = plan.baseline.factor.as_str();
     for side in [arm, baseline] {
         let name = side.cell.level(level).unwrap_or("the cell");
-        because.extend(side.summary.unsaid.get(metric).cloned());
-        let reasons = match side.summary.status {
-            CellStatus::Valid | CellStatus::Doubt => continue,
-            CellStatus::Invalid => format!("invalid: {}", crate::checks::condemning(side.summary)),
-            CellStatus::Failed => format!("failed: {}", side.summary.reasons.join("; ")),
-            CellStatus::Unsupported => format!("unsupported: {}", side.summary.reasons.join("; ")),
-        };
-        because.push(format!("{name} is {reasons}"));
+        because.extend(obstacles_of(name, metric, side.summary));
     }
+    because
+}
+
+/// Why nothing may be concluded from a cell's metric, by the name that reasons give the cell.
+pub(crate) fn obstacles_of(name: &str, metric: &str, cell: &CellSummary) -> Vec<String> {
+    let mut because: Vec<String> = cell.unsaid.get(metric).cloned().into_iter().collect();
+    let reasons = match cell.status {
+        CellStatus::Valid | CellStatus::Doubt => return because,
+        CellStatus::Invalid => format!("invalid: {}", crate::checks::condemning(cell)),
+        CellStatus::Failed => format!("failed: {}", cell.reasons.join("; ")),
+        CellStatus::Unsupported => format!("unsupported: {}", cell.reasons.join("; ")),
+    };
+    because.push(format!("{name} is {reasons}"));
     because
 }
 

@@ -4,6 +4,7 @@
 //! the facts that checks need; [`analyse()`] turns all of them into the [`summary::Summary`]. A metric is one entry of
 //! [`metrics::METRICS`], a check one entry of [`checks::CHECKS`].
 
+pub mod across;
 pub mod analyse;
 pub mod checks;
 mod clusters;

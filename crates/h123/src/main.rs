@@ -59,6 +59,7 @@ enum Command {
     Lab(commands::lab::LabArgs),
     Serve(commands::serve::ServeArgs),
     Report(commands::report::ReportArgs),
+    Compare(commands::compare::CompareArgs),
     Servers(commands::servers::ServersArgs),
     Doctor(commands::doctor::DoctorArgs),
     #[command(hide = true)]
@@ -104,6 +105,7 @@ fn dispatch(command: &Command) -> Result<Exit> {
         Command::Lab(args) => commands::lab::run(args),
         Command::Plan(args) => commands::plan::run(args),
         Command::Report(args) => commands::report::run(args),
+        Command::Compare(args) => commands::compare::run(args),
         Command::Servers(args) => commands::servers::run(args),
         Command::Names(args) => commands::names::run(args),
         Command::Doctor(args) => commands::doctor::run(args),

@@ -92,6 +92,15 @@ pub(crate) fn condensed(folder: &ResultFolder, plan: &Plan) -> Result<(Vec<RunSu
     Ok((runs, traces))
 }
 
+/// A value in a list of differences: not longer than a line.
+pub(crate) fn shown(value: &str) -> String {
+    const MOST: usize = 80;
+    if value.chars().count() <= MOST {
+        return value.to_owned();
+    }
+    value.chars().take(MOST).chain(['…']).collect()
+}
+
 fn representative(traces: &Traces, summary: &Summary) -> Vec<RunTrace> {
     let runs = summary.cells.iter().filter_map(|cell| representative_run(cell, &summary.metric));
     runs.filter_map(|run| traces.get(&run).cloned()).collect()

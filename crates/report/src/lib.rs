@@ -3,6 +3,7 @@
 //! The order is the reader's: the question, the answer, what may not be believed, figures, tables, how it was
 //! measured, how to run it again. Every string that may come from a server or a file is escaped where it is written.
 
+mod across;
 mod answer;
 mod doubts;
 mod encode;
@@ -22,6 +23,7 @@ mod view;
 use analysis::summary::Summary;
 use model::Plan;
 
+pub use across::{across_markdown, across_terminal};
 pub use trace::{ConnectionTrace, RequestTrace, RunTrace, representative_run};
 
 /// All that a report is made of.

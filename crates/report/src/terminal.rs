@@ -163,7 +163,7 @@ fn write_doubts(out: &mut String, doubts: &Doubts, width: usize) {
 }
 
 /// Adds a text, broken between words into lines of at most `width` characters.
-fn wrap(out: &mut String, text: &str, indent: &str, width: usize) {
+pub(crate) fn wrap(out: &mut String, text: &str, indent: &str, width: usize) {
     let mut line = String::new();
     for word in text.split_whitespace() {
         let length = indent.chars().count() + line.chars().count() + 1 + word.chars().count();
@@ -180,7 +180,7 @@ fn wrap(out: &mut String, text: &str, indent: &str, width: usize) {
 }
 
 /// The same text in ASCII, for whoever reads a log.
-fn ascii(text: &str) -> String {
+pub(crate) fn ascii(text: &str) -> String {
     text.chars()
         .map(|c| match c {
             '–' | '−' | '‒' | '—' => '-',

@@ -29,6 +29,8 @@ mod permissions;
 mod quick;
 mod real_server;
 mod server_time;
+mod schema;
 mod servers;
+mod statistics;
 mod tool;
 mod topologies;

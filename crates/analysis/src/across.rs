@@ -1,0 +1,373 @@
+//! Two results against each other: another day, another commit, another machine.
+//!
+//! Cells that are alike in all levels are compared, B against A. Their runs have no blocks in common, so they are two
+//! independent groups: Welch's t on the logarithms of the runs' medians (Welch 1947; Georges 2007, section 3.3), in place of
+//! pairs. The rest is as within a study: the ratio of medians with its interval, Holm's correction over the cells' primary
+//! metric, equivalence within the margin, and the same verdicts. Whether the machine was the same is not for numbers to say:
+//! whoever calls lists what else differed.
+
+use serde::{Deserialize, Serialize};
+
+use model::plan::Level;
+
+use crate::comparison::{correct, obstacles_of, smallest_showable};
+use crate::estimate::with_interval;
+use crate::metrics::{self, Better, METRICS};
+use crate::number;
+use crate::statistics::{self, CONFIDENCE, Mean, SIGNIFICANCE};
+use crate::summary::{CellSummary, Comparison, Estimate, MetricSummary, Summary, Verdict};
+
+/// The version of what `h123 compare --json` prints.
+pub const ACROSS_VERSION: u32 = 1;
+
+/// Result B against result A.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Across {
+    /// [`ACROSS_VERSION`].
+    pub version: u32,
+    /// The primary metric of both.
+    pub metric: String,
+    /// The margin of interest, a share: that of A.
+    pub margin_share: f64,
+    /// Cell by cell in the order of B, the primary metric first.
+    pub cells: Vec<CellAcross>,
+    /// The levels of cells that A alone has.
+    pub only_in_a: Vec<Vec<Level>>,
+    /// The levels of cells that B alone has.
+    pub only_in_b: Vec<Vec<Level>>,
+    /// What else differs between the two.
+    pub doubts: Vec<Doubt>,
+}
+
+/// A metric of one cell in both results.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CellAcross {
+    /// Its median in A; absent where A has no number.
+    pub a: Option<Estimate>,
+    /// Its median in B.
+    pub b: Option<Estimate>,
+    /// Its unit.
+    pub unit: String,
+    /// B against A: `level` is the result, `context` are the cell's levels, `baseline_cell` is A's cell.
+    pub comparison: Comparison,
+}
+
+/// Something else than the numbers that differs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Doubt {
+    /// What it is.
+    pub about: String,
+    /// How it is in A.
+    pub a: String,
+    /// How it is in B.
+    pub b: String,
+}
+
+/// Why two results cannot be compared.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotComparable {
+    /// They were made for different metrics.
+    #[error("found the metric `{a}` in A and `{b}` in B, expected results of the same question")]
+    Metrics {
+        /// The metric of A.
+        a: String,
+        /// The metric of B.
+        b: String,
+    },
+    /// No cell of the one is a cell of the other.
+    #[error("found no cell that both results have, expected results of the same matrix")]
+    NoCells,
+}
+
+/// Compares B with A. `changed` are levels that have the same name in both and are something else in each, such as a
+/// workload with other requests: their cells are not comparable.
+///
+/// # Errors
+/// The two answer different questions.
+pub fn compare(
+    a: &Summary,
+    b: &Summary,
+    changed: &[Level],
+    doubts: Vec<Doubt>,
+) -> Result<Across, NotComparable> {
+    if a.metric != b.metric {
+        return Err(NotComparable::Metrics { a: a.metric.clone(), b: b.metric.clone() });
+    }
+    let pairs: Vec<Pair<'_>> = b
+        .cells
+        .iter()
+        .filter_map(|cell| Some(Pair { a: a.cells.iter().find(|other| is_same(other, cell))?, b: cell }))
+        .collect();
+    if pairs.is_empty() {
+        return Err(NotComparable::NoCells);
+    }
+    let rules = Rules {
+        changed,
+        margin_share: a.margin_share,
+        is_until_precise: a.repetition.is_some() || b.repetition.is_some(),
+    };
+    let is_member = |pair: &&Pair<'_>| {
+        rules.obstacles(pair, &a.metric).is_empty() && rules.log_mean(pair, &a.metric).is_some()
+    };
+    let family = pairs.iter().filter(is_member).count();
+    let mut cells: Vec<CellAcross> = Vec::new();
+    for pair in &pairs {
+        cells.push(rules.primary(pair, &a.metric, family));
+        for metric in METRICS.iter().filter(|m| m.name != a.metric && m.better != Better::Neither) {
+            cells.extend(rules.exploratory(pair, metric));
+        }
+    }
+    let mut comparisons: Vec<Comparison> = cells.iter().map(|cell| cell.comparison.clone()).collect();
+    correct(&a.metric, a.margin_share, &mut comparisons);
+    for (cell, comparison) in cells.iter_mut().zip(comparisons) {
+        cell.comparison = comparison;
+    }
+    let only = |cells: &[CellSummary], others: &[CellSummary]| -> Vec<Vec<Level>> {
+        let alone = cells.iter().filter(|cell| !others.iter().any(|other| is_same(cell, other)));
+        alone.map(|cell| cell.levels.clone()).collect()
+    };
+    Ok(Across {
+        version: ACROSS_VERSION,
+        metric: a.metric.clone(),
+        margin_share: a.margin_share,
+        only_in_a: only(&a.cells, &b.cells),
+        only_in_b: only(&b.cells, &a.cells),
+        cells,
+        doubts,
+    })
+}
+
+fn is_same(one: &CellSummary, other: &CellSummary) -> bool {
+    one.levels.len() == other.levels.len() && one.levels.iter().all(|level| other.levels.contains(level))
+}
+
+/// A cell in both results.
+struct Pair<'a> {
+    a: &'a CellSummary,
+    b: &'a CellSummary,
+}
+
+impl<'a> Pair<'a> {
+    fn metrics(&self, metric: &str) -> (Option<&'a MetricSummary>, Option<&'a MetricSummary>) {
+        (self.a.metrics.get(metric), self.b.metrics.get(metric))
+    }
+}
+
+/// What all comparisons have in common.
+struct Rules<'a> {
+    changed: &'a [Level],
+    margin_share: f64,
+    is_until_precise: bool,
+}
+
+impl Rules<'_> {
+    fn primary(&self, pair: &Pair<'_>, metric: &str, family: usize) -> CellAcross {
+        let mut across = self.across(pair, metric, SIGNIFICANCE / number::count(family.max(1)));
+        let because = self.obstacles(pair, metric);
+        across.comparison.primary = true;
+        let mean = self.log_mean(pair, metric).filter(|_| because.is_empty());
+        across.comparison.p_adjusted = mean.map(|mean| mean.p_value());
+        across.comparison.p_equivalent_adjusted = mean.map(|mean| mean.p_within(self.margin_share.ln_1p()));
+        across.comparison.verdict = self.verdict_or(pair, metric, because, || Verdict::NoDifferenceShown);
+        across
+    }
+
+    fn exploratory(&self, pair: &Pair<'_>, metric: &metrics::Metric) -> Option<CellAcross> {
+        let mut across = self.across(pair, metric.name, SIGNIFICANCE);
+        let ratio = across.comparison.ratio?;
+        let because = self.obstacles(pair, metric.name);
+        across.comparison.verdict = self.verdict_or(pair, metric.name, because, || {
+            crate::comparison::judge(&ratio, metric.better, self.margin_share, None)
+        });
+        Some(across)
+    }
+
+    fn across(&self, pair: &Pair<'_>, metric: &str, significance: f64) -> CellAcross {
+        let (a, b) = pair.metrics(metric);
+        let medians = a.zip(b).map(|(a, b)| (a.median.value, b.median.value));
+        let log_mean = self.log_mean(pair, metric);
+        let ratio = medians
+            .filter(|(a, b)| *a > 0.0 && *b > 0.0)
+            .map(|(a, b)| with_interval(b / a, log_mean.map(|mean| mean.exponential_interval(CONFIDENCE))));
+        let difference = medians.map(|(a, b)| {
+            let interval = self.difference(pair, metric).map(|mean| {
+                let half = mean.half_width(CONFIDENCE);
+                (mean.mean - half, mean.mean + half)
+            });
+            with_interval(b - a, interval)
+        });
+        CellAcross {
+            a: a.map(|metric| metric.median),
+            b: b.map(|metric| metric.median),
+            unit: a.or(b).map(|metric| metric.unit.clone()).unwrap_or_default(),
+            comparison: Comparison {
+                metric: metric.to_owned(),
+                primary: false,
+                level: Level { factor: "result".to_owned(), value: "B".to_owned() },
+                context: pair.b.levels.clone(),
+                cell: pair.b.cell,
+                baseline_cell: pair.a.cell,
+                pairs: 0,
+                ratio,
+                difference,
+                p_adjusted: None,
+                p_equivalent_adjusted: None,
+                smallest_showable_ratio: log_mean.and_then(|mean| smallest_showable(&mean, significance)),
+                verdict: Verdict::NoDifferenceShown,
+            },
+        }
+    }
+
+    /// The difference of the logarithms of both cells' runs; `None` where a value is not positive or runs are too few.
+    fn log_mean(&self, pair: &Pair<'_>, metric: &str) -> Option<Mean> {
+        let (a, b) = self.values(pair, metric)?;
+        let logarithms = |values: &[f64]| -> Option<Vec<f64>> {
+            values.iter().map(|value| (*value > 0.0).then(|| value.ln())).collect()
+        };
+        self.welch(&logarithms(&a)?, &logarithms(&b)?)
+    }
+
+    fn difference(&self, pair: &Pair<'_>, metric: &str) -> Option<Mean> {
+        let (a, b) = self.values(pair, metric)?;
+        self.welch(&a, &b)
+    }
+
+    /// B less A.
+    fn welch(&self, a: &[f64], b: &[f64]) -> Option<Mean> {
+        let widening = statistics::widening(a.len().min(b.len()), self.is_until_precise);
+        Some(statistics::welch(b, a)?.widened(widening))
+    }
+
+    fn values(&self, pair: &Pair<'_>, metric: &str) -> Option<(Vec<f64>, Vec<f64>)> {
+        let values = |metric: &MetricSummary| metric.per_run.iter().map(|run| run.value).collect();
+        let (a, b) = pair.metrics(metric);
+        Some((values(a?), values(b?)))
+    }
+
+    fn obstacles(&self, pair: &Pair<'_>, metric: &str) -> Vec<String> {
+        let mut because = Vec::new();
+        match metrics::find(metric) {
+            None => because.push(format!("no metric is named `{metric}`")),
+            Some(known) if known.better == Better::Neither => {
+                because.push(format!("neither more nor less of `{metric}` is better"));
+            }
+            Some(_) => {}
+        }
+        for level in pair.b.levels.iter().filter(|level| self.changed.contains(level)) {
+            because.push(format!("the {} `{}` is another in B than in A", level.factor, level.value));
+        }
+        because.extend(obstacles_of("the cell in A", metric, pair.a));
+        because.extend(obstacles_of("the cell in B", metric, pair.b));
+        because
+    }
+
+    fn verdict_or(
+        &self,
+        pair: &Pair<'_>,
+        metric: &str,
+        mut because: Vec<String>,
+        verdict: impl Fn() -> Verdict,
+    ) -> Verdict {
+        if because.is_empty() && self.log_mean(pair, metric).is_none() {
+            because.push(match self.values(pair, metric) {
+                None => format!("no run of one of the two has `{metric}`"),
+                Some((a, b)) if a.len().min(b.len()) < 2 => {
+                    "one of the two has fewer than two runs".to_owned()
+                }
+                Some(_) => "a value is 0, which has no ratio".to_owned(),
+            });
+        }
+        if because.is_empty() { verdict() } else { Verdict::Invalid { because } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::variant::Variant;
+
+    use super::*;
+    use crate::fixtures::Bench;
+    use crate::known_truth::study::{Noise, study};
+
+    fn arms() -> Bench {
+        Bench::page(&[Variant::H1s, Variant::H3])
+    }
+
+    fn verdicts(across: &Across) -> Vec<Verdict> {
+        let primary = across.cells.iter().filter(|cell| cell.comparison.primary);
+        primary.map(|cell| cell.comparison.verdict.clone()).collect()
+    }
+
+    #[test]
+    fn a_result_against_itself_is_equivalent() {
+        let a = study(&arms(), 1, Noise::Normal, 1.0, 30);
+        let across = compare(&a, &a, &[], Vec::new()).unwrap();
+        assert_eq!(verdicts(&across), [Verdict::Equivalent, Verdict::Equivalent], "{across:#?}");
+        let ratio = across.cells[0].comparison.ratio.unwrap();
+        assert!((ratio.value - 1.0).abs() < 1e-12 && ratio.low.unwrap() < 1.0 && ratio.high.unwrap() > 1.0);
+        assert_eq!((across.only_in_a.len(), across.only_in_b.len()), (0, 0));
+    }
+
+    #[test]
+    fn what_became_slower_is_worse_and_the_other_way_round_better() {
+        let (a, b) = (study(&arms(), 1, Noise::Normal, 1.0, 10), study(&arms(), 2, Noise::Normal, 1.15, 10));
+        let across = compare(&a, &b, &[], Vec::new()).unwrap();
+        assert_ne!(verdicts(&across)[0], Verdict::Worse, "the baseline did not change");
+        assert_eq!(verdicts(&across)[1], Verdict::Worse, "{across:#?}");
+        assert_eq!(verdicts(&compare(&b, &a, &[], Vec::new()).unwrap())[1], Verdict::Better);
+        let (there, back) = (across.cells, compare(&b, &a, &[], Vec::new()).unwrap().cells);
+        for (there, back) in there.iter().zip(&back) {
+            let (there, back) = (there.comparison.ratio.unwrap(), back.comparison.ratio.unwrap());
+            assert!((there.value * back.value - 1.0).abs() < 1e-9);
+            assert!((there.low.unwrap() * back.high.unwrap() - 1.0).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn noise_between_two_days_seldom_names_a_winner() {
+        let bench = arms();
+        let wrong = (0..200).filter(|seed| {
+            let day = |seed| study(&bench, seed, Noise::Normal, 1.0, 5);
+            let across = compare(&day(*seed), &day(seed + 1000), &[], Vec::new()).unwrap();
+            verdicts(&across).iter().any(|verdict| matches!(verdict, Verdict::Better | Verdict::Worse))
+        });
+        let wrong = wrong.count();
+        assert!((1..=20).contains(&wrong), "{wrong} of 200");
+    }
+
+    #[test]
+    fn what_is_not_the_same_question_is_not_compared() {
+        let a = study(&arms(), 1, Noise::Normal, 1.0, 5);
+        let mut b = a.clone();
+        b.metric = "request_time".to_owned();
+        let error = compare(&a, &b, &[], Vec::new()).unwrap_err();
+        assert!(error.to_string().contains("`page_load_time` in A and `request_time` in B"), "{error}");
+        let mut b = a.clone();
+        b.cells.retain(|cell| cell.cell == 1);
+        b.cells[0].levels[1].value = "moon".to_owned();
+        assert_eq!(compare(&a, &b, &[], Vec::new()).unwrap_err(), NotComparable::NoCells);
+        b.cells = a.cells[..1].to_vec();
+        let across = compare(&a, &b, &[], Vec::new()).unwrap();
+        assert_eq!((across.only_in_a.len(), across.only_in_b.len()), (1, 0));
+        let changed = a.cells[0].levels[1].clone();
+        let across = compare(&a, &b, &[changed], Vec::new()).unwrap();
+        let because = vec!["the network `n` is another in B than in A".to_owned()];
+        assert_eq!(verdicts(&across), [Verdict::Invalid { because }]);
+    }
+
+    #[test]
+    fn cells_without_numbers_say_why() {
+        let a = study(&arms(), 1, Noise::Normal, 1.0, 5);
+        let mut b = a.clone();
+        b.cells[1].status = crate::summary::CellStatus::Failed;
+        b.cells[1].reasons = vec!["server: died".to_owned()];
+        b.cells[1].metrics.clear();
+        let across = compare(&a, &b, &[], Vec::new()).unwrap();
+        let because = vec!["the cell in B is failed: server: died".to_owned()];
+        assert_eq!(verdicts(&across)[1], Verdict::Invalid { because });
+        let one = study(&arms(), 1, Noise::Normal, 1.0, 1);
+        let across = compare(&one, &a, &[], Vec::new()).unwrap();
+        let because = vec!["one of the two has fewer than two runs".to_owned()];
+        assert_eq!(verdicts(&across)[0], Verdict::Invalid { because });
+    }
+}

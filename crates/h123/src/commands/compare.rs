@@ -1,0 +1,218 @@
+//! `h123 compare`: two results side by side; an exit status for CI.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use analysis::Summary;
+use analysis::across::{Across, Doubt, compare};
+use analysis::summary::{CellStatus, SUMMARY_VERSION, Verdict};
+use anyhow::{Context, Result};
+use clap::{Args, ValueEnum};
+use model::Plan;
+use model::plan::Level;
+use report::{across_markdown, across_terminal};
+use serde_json::Value;
+use store::ResultFolder;
+
+use crate::commands::run::COMMAND_NOTE;
+use crate::exit::{Exit, UsageError};
+use crate::result::condensed;
+use crate::terminal::{look, print};
+use crate::{known_answers, result};
+
+/// Compare two results: another day, another commit, another machine. B against A, cell by cell
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  h123 compare results/main results/branch
+  h123 compare results/main results/branch --fail-on worse --markdown > comment.md
+
+Cells that are alike in all levels are compared by the primary metric, with Welch's t on the
+logarithms of the runs' medians and Holm's correction. What else differs (kernel, CPU, versions,
+pins) is listed as a doubt.
+
+Exit status: 0 done, 2 results of different questions, 3 a cell that both have is failed or invalid,
+4 what --fail-on names was found (3 wins where both hold)")]
+pub(crate) struct CompareArgs {
+    /// The result to compare with: a folder that `h123 run` made, or its plan.json and summary.json in a folder
+    a: PathBuf,
+    /// The result to judge
+    b: PathBuf,
+    /// End with status 4 where a cell is so in B
+    #[arg(long, value_name = "VERDICT")]
+    fail_on: Option<FailOn>,
+    /// Print Markdown, for a comment on a pull request
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
+    /// Print the comparison as JSON, exploratory metrics included
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is to fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FailOn {
+    /// Worse beyond chance, and not certainly within the margin
+    Worse,
+    /// Worse or better
+    Different,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// No result there, or results that cannot be compared.
+pub(crate) fn run(args: &CompareArgs) -> Result<Exit> {
+    let (a, b) = (Compared::load(&args.a)?, Compared::load(&args.b)?);
+    let (changed, doubts) = (changed_levels(&a.plan, &b.plan), doubts(&a, &b)?);
+    let across = compare(&a.summary, &b.summary, &changed, doubts).map_err(|problem| {
+        UsageError(format!("{problem} (A: {}, B: {})", args.a.display(), args.b.display()))
+    })?;
+    if args.json {
+        print(&serde_json::to_string_pretty(&across)?)?;
+    } else if args.markdown {
+        print(across_markdown(&across).trim_end())?;
+    } else {
+        print(across_terminal(&across, look()).trim_end())?;
+    }
+    Ok(exit(&across, &a.summary, &b.summary, args.fail_on))
+}
+
+fn exit(across: &Across, a: &Summary, b: &Summary, fail_on: Option<FailOn>) -> Exit {
+    let is_bad = |summary: &Summary, number: u32| {
+        let cell = summary.cells.iter().find(|cell| cell.cell == number);
+        cell.is_some_and(|cell| matches!(cell.status, CellStatus::Failed | CellStatus::Invalid))
+    };
+    let primary = || across.cells.iter().map(|cell| &cell.comparison).filter(|comparison| comparison.primary);
+    if primary().any(|found| is_bad(a, found.baseline_cell) || is_bad(b, found.cell)) {
+        return Exit::Invalid;
+    }
+    let fails = |verdict: &Verdict| match (fail_on, verdict) {
+        (Some(_), Verdict::Worse) => true,
+        (Some(FailOn::Different), Verdict::Better) => true,
+        (None | Some(_), _) => false,
+    };
+    if primary().any(|found| fails(&found.verdict)) { Exit::Threshold } else { Exit::Done }
+}
+
+/// One of the two results.
+struct Compared {
+    plan: Plan,
+    summary: Summary,
+    environment: Value,
+}
+
+impl Compared {
+    /// What the result says of itself; analysed again from its samples where its summary is of another version or absent.
+    fn load(path: &Path) -> Result<Compared> {
+        if !path.is_dir() {
+            return Err(UsageError(format!("found no folder {}, expected a result", path.display())).into());
+        }
+        let read =
+            |name: &str| -> Option<Value> { serde_json::from_slice(&fs::read(path.join(name)).ok()?).ok() };
+        let plan = read("plan.json").ok_or_else(|| {
+            UsageError(format!(
+                "found no readable plan.json in {}, expected a result that `h123 run` made",
+                path.display()
+            ))
+        })?;
+        let plan: Plan = serde_json::from_value(plan)
+            .with_context(|| format!("{}: plan.json is not what this h123 writes", path.display()))?;
+        let current = read("summary.json").filter(|summary| summary["version"] == SUMMARY_VERSION);
+        let summary = match current.and_then(|summary| serde_json::from_value(summary).ok()) {
+            Some(summary) => summary,
+            None => {
+                let folder = ResultFolder::open(path)?;
+                let (runs, _) = condensed(&folder, &plan)?;
+                analysis::analyse(&plan, &runs, &known_answers::stored(&folder))
+            }
+        };
+        Ok(Compared { plan, summary, environment: read("environment.json").unwrap_or_default() })
+    }
+}
+
+/// Levels that both plans have under the same name and that are something else in each.
+fn changed_levels(a: &Plan, b: &Plan) -> Vec<Level> {
+    let level = |factor: &str, value: &str| Level { factor: factor.to_owned(), value: value.to_owned() };
+    let workloads = b.workloads.iter().filter(|own| {
+        a.workloads.iter().any(|other| other.name == own.name && other.workload != own.workload)
+    });
+    let networks = b
+        .networks
+        .iter()
+        .filter(|own| a.networks.iter().any(|other| other.name == own.name && other != *own));
+    let workloads = workloads.map(|workload| level("workload", &workload.name));
+    workloads.chain(networks.map(|network| level("network", &network.name))).collect()
+}
+
+/// Keys of the environment that differ from run to run and mean nothing, or that say the same as others.
+const IGNORED: &[&str] = &["version", "command", "load_average", "memory_available_bytes", "user_id"];
+
+/// What else differs: the environment, and what the plans hold alike.
+fn doubts(a: &Compared, b: &Compared) -> Result<Vec<Doubt>> {
+    let mut doubts = Vec::new();
+    for (side, other) in [(a, "A"), (b, "B")] {
+        if side.environment.is_null() {
+            let unknown = |name: &str| if name == other { "not stored" } else { "stored" }.to_owned();
+            doubts.push(Doubt { about: "environment".to_owned(), a: unknown("A"), b: unknown("B") });
+        }
+    }
+    if !a.environment.is_null() && !b.environment.is_null() {
+        differences(&flat(&a.environment), &flat(&b.environment), "", &mut doubts);
+    }
+    for (about, of) in [
+        ("held alike", pins as fn(&Plan) -> Result<Value>),
+        ("topology", topology),
+        ("margin", |plan| Ok(Value::from(plan.margin_share))),
+    ] {
+        differences(&flat(&of(&a.plan)?), &flat(&of(&b.plan)?), about, &mut doubts);
+    }
+    Ok(doubts)
+}
+
+fn pins(plan: &Plan) -> Result<Value> {
+    Ok(serde_json::to_value(&plan.pins)?)
+}
+
+fn topology(plan: &Plan) -> Result<Value> {
+    Ok(Value::from(plan.topology.in_words()))
+}
+
+fn differences(
+    a: &BTreeMap<String, String>,
+    b: &BTreeMap<String, String>,
+    about: &str,
+    doubts: &mut Vec<Doubt>,
+) {
+    let keys: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+    for key in keys.into_iter().filter(|key| !IGNORED.contains(&key.as_str()) && !key.contains(COMMAND_NOTE))
+    {
+        let of = |values: &BTreeMap<String, String>| {
+            values.get(key).cloned().unwrap_or_else(|| "absent".to_owned())
+        };
+        if a.get(key) != b.get(key) {
+            let about =
+                [about, key].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ");
+            doubts.push(Doubt { about, a: result::shown(&of(a)), b: result::shown(&of(b)) });
+        }
+    }
+}
+
+/// The values of a JSON document by their paths in it.
+fn flat(value: &Value) -> BTreeMap<String, String> {
+    fn walk(path: &str, value: &Value, into: &mut BTreeMap<String, String>) {
+        match value {
+            Value::Object(map) => {
+                for (key, value) in map {
+                    let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                    walk(&path, value, into);
+                }
+            }
+            Value::String(text) => drop(into.insert(path.to_owned(), text.clone())),
+            other => drop(into.insert(path.to_owned(), other.to_string())),
+        }
+    }
+    let mut into = BTreeMap::new();
+    walk("", value, &mut into);
+    into
+}

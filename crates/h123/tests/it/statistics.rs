@@ -1,0 +1,192 @@
+//! What statistics decide, from the command line: studies of equals and of a known difference, runs until it is precise, and
+//! two results against each other.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::schema::assert_valid;
+use crate::tool::{Ended, folder, h123, machine, summary};
+
+/// The verdicts on the primary metric.
+fn verdicts(summary: &Value) -> Vec<String> {
+    let comparisons = summary["comparisons"].as_array().unwrap().iter();
+    let primary = comparisons.filter(|comparison| comparison["primary"] == true);
+    primary.map(|comparison| comparison["verdict"]["verdict"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Runs a study in short form, at most three times, each with a seed of its own: it comes out right at least once, or the lab
+/// says each time that this machine was too busy to tell.
+fn comes_out(study: &str, wrong: &str, right: &[&str]) {
+    let folder = folder();
+    let mut found = Vec::new();
+    for seed in ["1", "2", "3"] {
+        let out = folder.path().join(seed);
+        let args =
+            ["run", study, "--runs", "5", "--variant", "h2", "--network", "lan", "--seed", seed, "--out"];
+        let ended = h123(args.into_iter().chain([out.to_str().unwrap()]));
+        assert!(matches!(ended.code, 0 | 3), "stdout:\n{}\nstderr:\n{}", ended.stdout, ended.stderr);
+        let summary = summary(&out);
+        assert_valid(&summary);
+        let verdicts = verdicts(&summary);
+        assert_eq!(verdicts.len(), 1, "{verdicts:?}");
+        assert_ne!(verdicts[0], wrong, "{}", ended.stdout);
+        if right.contains(&verdicts[0].as_str()) {
+            return;
+        }
+        found.push((verdicts[0].clone(), blamed(&summary), ended.stdout));
+    }
+    let is_busy = |checks: &Vec<String>| {
+        !checks.is_empty() && checks.iter().all(|check| MACHINE.contains(&check.as_str()))
+    };
+    assert!(
+        found.iter().all(|(verdict, checks, _)| verdict == "invalid" && is_busy(checks)),
+        "{study}: {found:#?}"
+    );
+}
+
+/// The checks that condemn because the machine had other things to do.
+const MACHINE: &[&str] = &[
+    "calibration",
+    "client_cpu",
+    "client_waited",
+    "emulator_drops",
+    "emulator_late",
+    "network_loss",
+    "network_rate",
+    "steady_state",
+];
+
+/// The checks that condemn a cell.
+fn blamed(summary: &Value) -> Vec<String> {
+    let cells = summary["cells"].as_array().unwrap().iter();
+    let checks = cells.flat_map(|cell| cell["validity"].as_array().unwrap());
+    let condemning = checks.filter(|check| check["result"] == "invalid");
+    condemning.map(|check| check["check"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn the_same_server_under_two_names_is_no_different_and_two_milliseconds_are_found() {
+    let _machine = machine();
+    comes_out("aa", "none is", &["equivalent", "no_difference_shown"]);
+    comes_out("known-delay", "better", &["worse"]);
+}
+
+const STUDY: &str = r#"
+question = "How many runs?"
+metric = "page_load_time"
+baseline = { variant = "h1" }
+margin = "3%"
+runs = 5
+topology = "direct"
+RULE
+[matrix]
+variant = ["h1", "h2c"]
+server = ["origin"]
+network = ["own"]
+workload = ["small"]
+[workload.small]
+kind = "page"
+page = "small"
+"#;
+
+fn run(place: &Path, name: &str, rule: &str) -> (Ended, Value) {
+    let (file, out) = (place.join(format!("{name}.toml")), place.join(name));
+    fs::write(&file, STUDY.replace("RULE", rule)).unwrap();
+    let ended = h123(["run", file.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+    assert!(matches!(ended.code, 0 | 3), "stdout:\n{}\nstderr:\n{}", ended.stdout, ended.stderr);
+    let summary = summary(&out);
+    assert_valid(&summary);
+    (ended, summary)
+}
+
+#[test]
+fn runs_are_added_until_it_is_precise_and_results_compared() {
+    let _machine = machine();
+    let folder = folder();
+    let (ended, loose) = run(folder.path(), "loose", "precision = \"90%\"");
+    assert_eq!(
+        (&loose["repetition"]["ended_by"], loose["runs_stored"].as_u64()),
+        (&"precision".into(), Some(10))
+    );
+    assert!(ended.stdout.contains("Runs were added until all was known to"), "{}", ended.stdout);
+    let (ended, strict) = run(folder.path(), "strict", "precision = \"0.001%\"\nmost_runs = 7");
+    assert_eq!(
+        (&strict["repetition"]["ended_by"], strict["runs_stored"].as_u64()),
+        (&"most_runs".into(), Some(14))
+    );
+    assert_eq!(strict["runs_planned"], 14);
+    assert!(ended.stdout.contains("The most runs, 7, ended the study"), "{}", ended.stdout);
+    let (_, poor) = run(folder.path(), "poor", "precision = \"0.001%\"\nbudget = \"1ms\"");
+    assert_eq!((&poor["repetition"]["ended_by"], poor["runs_stored"].as_u64()), (&"budget".into(), Some(10)));
+    // Resumed, a study knows that it was at its end.
+    let out = folder.path().join("poor");
+    let ended = h123(["run", "--resume", out.to_str().unwrap()]);
+    assert!(matches!(ended.code, 0 | 3), "{}", ended.stderr);
+    assert_eq!(summary(&out)["runs_stored"], 10);
+    compared(&folder.path().join("loose"), folder.path());
+}
+
+/// A result against itself, and against what became of it when everything takes a fifth longer.
+fn compared(a: &Path, place: &Path) {
+    let b = place.join("slower");
+    fs::create_dir(&b).unwrap();
+    for name in ["plan.json", "environment.json"] {
+        fs::copy(a.join(name), b.join(name)).unwrap();
+    }
+    let mut before = summary(a);
+    let believable = |summary: &mut Value| {
+        summary["cells"].as_array_mut().unwrap().iter_mut().for_each(|cell| cell["status"] = "valid".into());
+    };
+    believable(&mut before);
+    let scaled = |summary: &mut Value, factor: f64| {
+        for cell in summary["cells"].as_array_mut().unwrap() {
+            let metric = &mut cell["metrics"]["page_load_time"];
+            // Runs that differ by a percent from each other.
+            let shares = [0.99, 1.0, 1.01, 1.0, 0.995];
+            for (run, share) in
+                metric["per_run"].as_array_mut().unwrap().iter_mut().zip(shares.iter().cycle())
+            {
+                run["value"] = (1e6 * factor * share).into();
+            }
+            metric["median"]["value"] = (1e6 * factor).into();
+        }
+    };
+    scaled(&mut before, 1.0);
+    fs::write(a.join("summary.json"), before.to_string()).unwrap();
+    let mut after = before.clone();
+    scaled(&mut after, 1.2);
+    fs::write(b.join("summary.json"), after.to_string()).unwrap();
+    let mut environment: Value =
+        serde_json::from_slice(&fs::read(a.join("environment.json")).unwrap()).unwrap();
+    environment["kernel"] = "another kernel".into();
+    fs::write(b.join("environment.json"), environment.to_string()).unwrap();
+    let (a, b) = (a.to_str().unwrap(), b.to_str().unwrap());
+    let worse = h123(["compare", a, b]).expect(0).stdout;
+    assert!(worse.contains("1.2") && worse.contains("worse") && worse.contains("another kernel"), "{worse}");
+    h123(["compare", a, b, "--fail-on", "worse"]).expect(4);
+    h123(["compare", b, a, "--fail-on", "worse"]).expect(0);
+    h123(["compare", b, a, "--fail-on", "different"]).expect(4);
+    let markdown = h123(["compare", a, b, "--markdown"]).expect(0).stdout;
+    assert!(markdown.starts_with("### 2 worse\n") && markdown.contains("| **worse** |"), "{markdown}");
+    assert!(markdown.contains("kernel: "), "{markdown}");
+    let json: Value = serde_json::from_str(&h123(["compare", a, b, "--json"]).expect(0).stdout).unwrap();
+    let ratio = json["cells"][0]["comparison"]["ratio"]["value"].as_f64().unwrap();
+    assert!((ratio - 1.2).abs() < 1e-9 && json["doubts"].as_array().unwrap().len() == 1, "{json:#}");
+    let nowhere = h123(["compare", a, "nowhere"]).expect(2).stderr;
+    assert!(nowhere.contains("found no folder nowhere"), "{nowhere}");
+    // A summary of another version is made again from the samples.
+    before["version"] = 1.into();
+    fs::write(Path::new(a).join("summary.json"), before.to_string()).unwrap();
+    let again = h123(["compare", a, a, "--json"]);
+    let again: Value = serde_json::from_str(&again.stdout).unwrap();
+    assert_ne!(again["cells"][0]["a"]["value"], 1e6, "not what the old summary says");
+    after["metric"] = "request_time".into();
+    fs::write(Path::new(b).join("summary.json"), after.to_string()).unwrap();
+    let other = h123(["compare", a, b]).expect(2).stderr;
+    assert!(
+        other.contains("expected results of the same question") && other.trim().lines().count() == 1,
+        "{other}"
+    );
+}
