@@ -20,9 +20,9 @@ use lab::{Lab, LabError, LabSpec};
 use model::assignment::{ASSIGNMENT_VERSION, Assignment, ClockReference};
 use model::foreign::OWN_CLIENT;
 use model::options::Options;
-use model::plan::{ClientGroup, PlannedTopology};
+use model::plan::{ClientGroup, PlannedTopology, ServerChain};
 use model::sample::{FailureKind, Outcome};
-use model::{Cell, Page, Plan, PlannedRun, RunRecord};
+use model::{Cell, Page, Plan, PlannedRun, RunRecord, Setting};
 use store::ResultFolder;
 
 use crate::chain::RunningChain;
@@ -211,6 +211,9 @@ impl Study<'_> {
     fn options_on(&self, cell: &Cell, logs: &Path) -> Options {
         let mut options = Options::default();
         options.requests.request_ids = self.plan.server_time;
+        let takes_early = |chain: &ServerChain| chain.set.get("early_data") == Some(&Setting::Flag(true));
+        options.protocols.tls.early_data =
+            self.plan.pins_of(cell).resumption && cell.chains.iter().any(takes_early);
         options.protocols.accept_push = self.plan.pins_of(cell).http2.accept_push;
         let timeline = &self.plan.network_of(cell).timeline;
         options.protocols.follows_addresses = self.emulated && timeline.iter().any(|change| change.handover);

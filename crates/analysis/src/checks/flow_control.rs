@@ -1,5 +1,6 @@
 //! The client's windows do not hold the server back.
 
+use model::assignment::Workload;
 use model::plan::ClientGroup;
 use model::variant::HttpVersion;
 
@@ -16,7 +17,7 @@ pub(super) const CHECK: Check = Check {
 };
 
 /// The connection's window against the way's bandwidth-delay product (RFC 9113, section 5.2; RFC 9000, section 4), and a
-/// stream's against the same or the largest response, whichever is less. Judged for HTTP/2 and HTTP/3 where the way has a rate.
+/// stream's against the same, where no response, or all that may be on its way at once, is less. Judged for HTTP/2 and HTTP/3 where the way has a rate.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let network = context.plan.network_of(context.own.cell);
     let bits_per_s = number::float(network.down.rate.mean_bits_per_s()?);
@@ -29,14 +30,11 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     };
     let worst = context.own.cell.clients.iter().filter_map(|group| {
         let (stream, connection) = windows(group)?;
-        let largest = largest_response(context, group)?;
+        let (largest, at_once) = responses(context, group)?;
         let (stream, connection) = (f64::from(stream), f64::from(connection));
-        Some((
-            stream / held_bytes.min(largest),
-            connection / held_bytes.min(largest.max(connection)),
-            stream,
-            connection,
-        ))
+        let (of_stream, of_connection) =
+            (stream / held_bytes.min(largest), connection / held_bytes.min(at_once));
+        Some((of_stream, of_connection, stream, connection))
     });
     let (of_stream, of_connection, stream, connection) =
         worst.min_by(|a, b| a.0.min(a.1).total_cmp(&b.0.min(b.1)))?;
@@ -45,19 +43,26 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     Some(Finding {
         result,
         measured: format!("windows of {} a stream, {} a connection", size(stream), size(connection)),
-        threshold: format!("{}, which the way holds", size(held_bytes)),
+        threshold: format!("{}, which the way holds, or what there is to send", size(held_bytes)),
     })
 }
 
-/// The largest response in bytes: of a page it is known, of a loop the mean is.
-fn largest_response(context: &Context<'_>, group: &ClientGroup) -> Option<f64> {
+/// The largest response, and all that may be on its way on one connection at once, in bytes: of a page these are known, of a
+/// loop they are the mean response and as many of them as a connection has streams.
+fn responses(context: &Context<'_>, group: &ClientGroup) -> Option<(f64, f64)> {
     if let Some(page) = page_of(context.plan, group) {
-        return page.resources.iter().map(|resource| number::float(resource.bytes)).reduce(f64::max);
+        let sizes = page.resources.iter().map(|resource| number::float(resource.bytes));
+        return Some((sizes.clone().reduce(f64::max)?, sizes.sum()));
     }
-    context.own.median(|run: &RunSummary| {
+    let streams = match &context.plan.workload_of(group).workload {
+        Workload::Closed { streams, .. } | Workload::Open { streams, .. } => f64::from(*streams),
+        Workload::Page { .. } => 1.0,
+    };
+    let mean = context.own.median(|run: &RunSummary| {
         let facts = run.groups.iter().find(|facts| facts.group == group.group)?;
         (facts.requests_ok > 0).then(|| number::float(facts.body_bytes) / number::float(facts.requests_ok))
-    })
+    })?;
+    Some((mean, mean * streams))
 }
 
 #[cfg(test)]
@@ -81,5 +86,8 @@ mod tests {
         doubts(&bench, &["flow_control"]);
         bench.plan.pins.http2.stream_window_bytes = 8_000;
         passes("flow_control", &bench);
+        // The page has 17 kB in all.
+        bench.plan.pins.http2.connection_window_bytes = 16_000;
+        doubts(&bench, &["flow_control"]);
     }
 }

@@ -6,7 +6,7 @@
 //! median, those of the requests one interval later, two intervals later and so on.
 
 use super::{Check, CheckOutcome, Context, Finding, percent, time};
-use crate::distribution::{Distribution, weighted_quantile};
+use crate::distribution::Distribution;
 use crate::number;
 use crate::run::RunSummary;
 
@@ -21,8 +21,8 @@ pub(super) const CHECK: Check = Check {
 const ALLOWED_SHARE: f64 = 0.1;
 /// A percentile of fewer is none.
 const LEAST_REQUESTS: u64 = 1000;
-/// One stall does not stand for more requests than this.
-const MOST_MISSING: u64 = 100_000;
+/// Halvings of the range: to a millionth of the largest time.
+const STEPS: u32 = 20;
 
 /// The median run's 99th percentile of the study's metric against the same with what was left out; judged for closed loops
 /// whose metric is a request's time.
@@ -52,15 +52,26 @@ fn long_enough<'a>(run: &'a RunSummary, metric: &str) -> Option<&'a Distribution
     run.metrics.get(metric).filter(|times| times.count() >= LEAST_REQUESTS)
 }
 
+/// The 99th percentile with what was left out, by bisection: what was left out is counted and not written down.
 fn corrected(times: &Distribution) -> Option<f64> {
     let interval_ns = times.median().filter(|median| *median > 0.0)?;
-    let mut counted = times.counted();
-    for (value, count) in times.counted() {
-        let missing = number::nearest((value / interval_ns).floor()).saturating_sub(1).min(MOST_MISSING);
-        counted.extend((1..=missing).map(|step| (number::float(step).mul_add(-interval_ns, value), count)));
+    let counted = times.counted();
+    let missing = |value: f64| (value / interval_ns).floor().max(1.0) - 1.0;
+    // How many lie above `limit`: of each time itself and of those that it held back, one interval apart.
+    let above = |limit: f64| -> f64 {
+        let of = |(value, count): &(f64, u64)| match *value > limit {
+            true => number::float(*count) * ((value - limit) / interval_ns).ceil().min(1.0 + missing(*value)),
+            false => 0.0,
+        };
+        counted.iter().map(of).sum()
+    };
+    let all: f64 = counted.iter().map(|(value, count)| number::float(*count) * (1.0 + missing(*value))).sum();
+    let (mut low, mut high) = (0.0, counted.last()?.0);
+    for _ in 0..STEPS {
+        let middle = f64::midpoint(low, high);
+        if above(middle) > 0.01 * all { low = middle } else { high = middle }
     }
-    counted.sort_by(|a, b| a.0.total_cmp(&b.0));
-    weighted_quantile(&counted, 0.99)
+    Some(high)
 }
 
 #[cfg(test)]

@@ -44,17 +44,21 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     })
 }
 
-/// Of the busiest server of the chain.
+/// Of all servers of the chain, which share their core; groups run one after the other.
 fn server_share(run: &RunSummary) -> Option<f64> {
-    let busy_ns = run.groups.iter().map(|facts| number::float(facts.busy_ns)).reduce(f64::max)?;
-    let busiest = run.server_cpu_ns.iter().copied().max()?;
-    (busy_ns >= LEAST_BUSY_NS).then(|| number::float(busiest) / busy_ns)
+    let busy_ns = busy_ns(run);
+    let cpu_ns = number::float(run.server_cpu_ns.iter().sum());
+    (busy_ns >= LEAST_BUSY_NS && !run.server_cpu_ns.is_empty()).then(|| cpu_ns / busy_ns)
+}
+
+fn busy_ns(run: &RunSummary) -> f64 {
+    number::float(run.groups.iter().map(|facts| facts.busy_ns).sum())
 }
 
 fn link_share(context: &Context<'_>, side: &Side<'_>) -> Option<f64> {
     let bits_per_s = number::float(context.plan.network_of(side.cell).down.rate.mean_bits_per_s()?);
     side.median(|run| {
-        let busy_ns = run.groups.iter().map(|facts| number::float(facts.busy_ns)).reduce(f64::max)?;
+        let busy_ns = busy_ns(run);
         let bytes = run.links.iter().map(|link| link.down.bytes_out).max()?;
         (busy_ns > 0.0).then(|| number::float(bytes) * 8.0 / (busy_ns / 1e9) / bits_per_s)
     })

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use model::foreign::OWN_CLIENT;
 use model::sample::HandshakeKind;
 
 use super::{Check, CheckOutcome, Context, Finding, Side};
@@ -21,7 +22,10 @@ pub(super) const CHECK: Check = Check {
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let own = sum(&context.own, |facts| &facts.tls);
     if own.is_empty() {
-        return None;
+        let is_encrypted = context.own.cell.clients.iter().any(|group| group.variant.is_encrypted());
+        let is_foreign = context.own.cell.clients.iter().any(|group| group.client != OWN_CLIENT);
+        return (is_encrypted && is_foreign)
+            .then(|| Finding::unsaid("the client does not say what TLS it negotiated"));
     }
     let kinds = sum(&context.own, |facts| &facts.handshakes);
     let baseline = context.baseline.as_ref().map(|side| sum(side, |facts| &facts.tls)).unwrap_or_default();

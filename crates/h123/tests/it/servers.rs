@@ -198,7 +198,7 @@ fn newer_servers_are_installed_and_nginx_has_http3() {
         command
     };
     let listed = Ended::of(with(user_command()).arg("servers").output().unwrap()).expect(0);
-    for server in ["nginx", "caddy", "apache", "lighttpd", "nghttpd"] {
+    for server in ["nginx", "caddy", "apache", "haproxy", "lighttpd", "nghttpd", "nghttpx"] {
         let is_installed =
             |line: &str| line.trim_start().starts_with(server) && line.contains(servers.to_str().unwrap());
         assert!(listed.stdout.lines().any(is_installed), "{}", listed.stdout);

@@ -50,7 +50,8 @@ pub(crate) fn may_be_realtime() -> bool {
     may
 }
 
-/// Lets the calling thread run when others do not want to: waking up, it takes the core from nobody (SCHED_BATCH, sched(7)).
+/// Keeps the calling thread from taking the core from others when it wakes up; its share of the time stays as theirs
+/// (SCHED_BATCH, sched(7)).
 pub(crate) fn lower() {
     let parameters = libc::sched_param { sched_priority: 0 };
     // SAFETY: as in `set_realtime`; a refusal changes nothing.
