@@ -17,7 +17,7 @@ use crate::process::{Child, Exit};
 const MOST_PROCESSES: usize = 1024;
 
 /// Of a core, in parts per thousand, that looking for new processes may take.
-const SCAN_PER_MILLE: u32 = 2;
+const SCAN_PER_MILLE: u32 = 1;
 
 /// The processes of the tool and of the nodes.
 #[derive(Debug)]

@@ -168,3 +168,49 @@ pub(crate) fn a_node_that_is_this_machine() {
     );
     assert_eq!(server.of(SubjectKind::Sockets, "", Quantity::Established), []);
 }
+
+/// Figures for people: what the monitor costs, by its own rows; nothing is asserted.
+pub(crate) fn measure() {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    let raised = rustix::process::Rlimit { current: limit.maximum, ..limit };
+    rustix::process::setrlimit(rustix::process::Resource::Nofile, raised).unwrap();
+    let lab = pair(&network(100_000, None, 0.0));
+    let (client, server) = (lab.client(), lab.server());
+    let busy = shell(server, "while :; do :; done");
+    let address = (server.addresses().v4, 80);
+    let listener = server.enter(|| TcpListener::bind(address).unwrap()).unwrap();
+    let connect = |count: usize| -> Vec<(TcpStream, TcpStream)> {
+        let pair = |_| (TcpStream::connect(address).unwrap(), listener.accept().unwrap().0);
+        client.enter(|| (0..count).map(pair).collect()).unwrap()
+    };
+    let mut held = connect(10);
+    for (established, time_wait) in [(10, 0), (1000, 0), (1000, 20_000)] {
+        held.extend(connect(established - held.len()));
+        // The client's end waits, because it closes first.
+        while waiting(client) < time_wait {
+            connect(500).into_iter().for_each(|(near, far)| drop((near, far)));
+        }
+        std::thread::sleep(Duration::from_millis(200));
+        for hertz in [2, 10] {
+            let (monitor, _) = watch(&[client, server], hertz);
+            std::thread::sleep(Duration::from_secs(10));
+            let readings = monitor.finish().unwrap();
+            let tool = Found(&readings, None);
+            let cpu = [Quantity::CpuUser, Quantity::CpuSystem]
+                .map(|quantity| tool.last(SubjectKind::Thread, "monitor", quantity));
+            let rounds: std::collections::BTreeSet<u64> = readings.iter().map(|r| r.at_ns).collect();
+            let dumps = Found(&readings, Some("client")).of(SubjectKind::Sockets, "", Quantity::Listen).len();
+            let took_ns = *rounds.last().unwrap();
+            let share = cpu.iter().sum::<u64>() as f64 / took_ns as f64 * 100.0;
+            println!(
+                "{hertz} Hz, {} ESTABLISHED and {} TIME-WAIT at the client: {share:.3} % of a core, {} rounds, \
+                 {dumps} with all states, {} readings",
+                held.len(),
+                waiting(client),
+                rounds.len(),
+                readings.len()
+            );
+        }
+    }
+    drop(busy);
+}
