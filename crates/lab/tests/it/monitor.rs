@@ -130,8 +130,11 @@ pub(crate) fn what_happens_in_the_nodes_is_in_the_rows() {
 
     let tool = Found(&readings, None);
     assert!(tool.last(SubjectKind::Core, "cpu0", Quantity::CpuUser) < took_ns);
-    assert!(tool.last(SubjectKind::Thread, "emulator", Quantity::CpuSystem) > 0);
-    assert!(tool.last(SubjectKind::Thread, "monitor", Quantity::CpuSystem) > 0, "its own cost");
+    for thread in ["emulator", "monitor"] {
+        // How a few milliseconds divide into user and system is the ticks' chance.
+        let cpu = [Quantity::CpuUser, Quantity::CpuSystem];
+        assert!(cpu.map(|quantity| tool.last(SubjectKind::Thread, thread, quantity)).iter().sum::<u64>() > 0);
+    }
 
     // Whoever closes first waits.
     let (monitor, _) = watch(&[client, server], 10);
