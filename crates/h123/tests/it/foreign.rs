@@ -77,8 +77,9 @@ fn alike(summary: &Value) -> Result<(), String> {
     {
         let rate = |client| median(cell(summary, &[variant, client]), "requests_per_second");
         let (own, theirs) = (rate("h123"), rate(client));
+        // Who counts within fixed three seconds may count one answer more on each connection than fit: 72 for 71.
         assert!(
-            own < CEILING && theirs < CEILING * 1.01,
+            own < CEILING * 1.02 && theirs < CEILING * 1.02,
             "{client} beyond what can be: {theirs} of {CEILING}"
         );
         if (theirs / own - 1.0).abs() > 0.05 {
