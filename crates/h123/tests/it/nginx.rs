@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::tool::{Ended, H123, cell, check, folder, h123, machine, median, repository, summary};
+use crate::tool::{Ended, H123, cell, check, folder, h123, machine, median, summary};
 
 #[test]
 fn quick_runs_against_a_real_nginx() {
@@ -46,7 +46,8 @@ const TINY: &str = "title = 'Two little files'\n[[resource]]\npath = '/tiny/'\nk
 const STALL: &str = "question = 'Is HTTP/2 a hundred times slower?'\nmetric = 'request_time'\nmargin = '3%'\nruns = 2\n\
     seed = 1\nbaseline = { variant = 'h1' }\n[matrix]\nvariant = ['h1', 'h2c']\nserver = ['nagle']\nnetwork = ['lan']\n\
     workload = ['single', 'tiny']\n[workload.tiny]\nkind = 'page'\npage = 'tiny'\n[workload.single]\nkind = 'closed'\n\
-    paths = ['/tiny/a.js']\nconnections = 1\nstreams = 1\nrequests = 60\n";
+    paths = ['/tiny/a.js']\nconnections = 1\nstreams = 1\nrequests = 60\n[server.nagle]\nuse = 'nginx'\n\
+    set = { sendfile = true }\n";
 
 /// nginx sends the head and the body of a cleartext HTTP/2 response apart where sendfile is on, and Nagle's algorithm
 /// holds the second until the first is acknowledged, which the client's kernel puts off for 40 ms.
@@ -54,14 +55,7 @@ const STALL: &str = "question = 'Is HTTP/2 a hundred times slower?'\nmetric = 'r
 fn a_response_that_waits_for_a_delayed_acknowledgement_is_not_blamed_on_http2() {
     let _machine = machine();
     let place = folder();
-    for folder in ["servers/nagle", "pages"] {
-        std::fs::create_dir_all(place.path().join(folder)).unwrap();
-    }
-    for file in ["server.toml", "nginx.conf.jinja"] {
-        let text = std::fs::read_to_string(repository().join("servers/nginx").join(file)).unwrap();
-        let text = text.replace("sendfile off;", "sendfile on;");
-        std::fs::write(place.path().join("servers/nagle").join(file), text).unwrap();
-    }
+    std::fs::create_dir_all(place.path().join("pages")).unwrap();
     std::fs::write(place.path().join("pages/tiny.toml"), TINY).unwrap();
     std::fs::write(place.path().join("stall.toml"), STALL).unwrap();
     let args = ["run", "stall.toml", "--out", "out"];
