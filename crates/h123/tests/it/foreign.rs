@@ -82,7 +82,9 @@ fn alike(summary: &Value) -> Result<(), String> {
             own < CEILING * 1.02 && theirs < CEILING * 1.02,
             "{client} beyond what can be: {theirs} of {CEILING}"
         );
-        if (theirs / own - 1.0).abs() > 0.05 {
+        // ab's clock runs while it connects and shakes hands.
+        let allowed = if client == "ab" { 0.1 } else { 0.05 };
+        if (theirs / own - 1.0).abs() > allowed {
             return Err(format!("{client} over {variant}: {theirs} requests/s, ours {own}"));
         }
     }

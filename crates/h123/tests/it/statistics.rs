@@ -106,10 +106,10 @@ fn runs_are_added_until_it_is_precise_and_results_compared() {
     let _machine = machine();
     let folder = folder();
     let (ended, loose) = run(folder.path(), "loose", "precision = \"90%\"");
-    assert_eq!(
-        (&loose["repetition"]["ended_by"], loose["runs_stored"].as_u64()),
-        (&"precision".into(), Some(10))
-    );
+    // Five blocks of two where the machine is quiet; whole blocks in any case.
+    assert_eq!(loose["repetition"]["ended_by"], "precision");
+    let stored = loose["runs_stored"].as_u64().unwrap();
+    assert!(stored >= 10 && stored % 2 == 0, "{stored}");
     assert!(ended.stdout.contains("Runs were added until all was known to"), "{}", ended.stdout);
     let (ended, strict) = run(folder.path(), "strict", "precision = \"0.001%\"\nmost_runs = 7");
     assert_eq!(
