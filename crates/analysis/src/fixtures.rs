@@ -281,6 +281,7 @@ fn plan(variants: &[Variant], workload: Workload, metric: &str) -> Plan {
         pins: Pins::default(),
         server_time: false,
         accepted: Vec::new(),
+        figures: None,
         monitor: MonitorRate::default(),
         topology: model::plan::PlannedTopology::default(),
         networks: vec![network(150 * MS, Some(50_000_000))],

@@ -67,6 +67,10 @@ impl Library for DataFiles {
         analysis::checks::CHECKS.iter().map(|check| check.name.to_owned()).collect()
     }
 
+    fn figures(&self) -> Vec<String> {
+        report::figure_names().map(ToOwned::to_owned).collect()
+    }
+
     fn metrics(&self) -> Vec<String> {
         analysis::metrics::METRICS.iter().map(|metric| metric.name.to_owned()).collect()
     }

@@ -30,6 +30,7 @@ pub(crate) fn finish(folder: &ResultFolder, plan: &Plan) -> Result<Finished> {
     let summary = analysis::analyse(plan, &runs, &known_answers::stored(folder));
     let environment: serde_json::Value = folder.read_json("environment.json").unwrap_or_default();
     let traces = representative(&traces, &summary);
+    let pooled = analysis::pooled(&runs, &summary.metric);
     let command = environment["notes"][COMMAND_NOTE]
         .as_str()
         .map_or_else(|| format!("h123 run {}", plan.study), ToOwned::to_owned);
@@ -38,6 +39,7 @@ pub(crate) fn finish(folder: &ResultFolder, plan: &Plan) -> Result<Finished> {
         summary: &summary,
         environment: &environment,
         traces: &traces,
+        pooled: &pooled,
         command: &command,
         terminal: terminal::look(),
     };

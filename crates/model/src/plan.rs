@@ -51,6 +51,9 @@ pub struct Plan {
     /// Checks that the study does not let condemn: what they find is a doubt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accepted: Vec<String>,
+    /// The figures of the report, in this order; `None` for those that suit the matrix.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub figures: Option<Vec<String>>,
     /// How often the monitor reads.
     #[serde(default)]
     pub monitor: MonitorRate,

@@ -48,6 +48,7 @@ pub struct Study {
     hold: hold::Hold,
     server_time: bool,
     accept: Placed<Vec<Placed<String>>>,
+    figures: Option<Placed<Vec<Placed<String>>>>,
 }
 
 /// One factor of the matrix and its levels, both in the order of the file.
@@ -86,6 +87,8 @@ pub trait Library {
     ) -> Result<Option<String>, String>;
     /// The names of the checks that the analysis makes.
     fn checks(&self) -> Vec<String>;
+    /// The names of the figures that the report draws.
+    fn figures(&self) -> Vec<String>;
     /// The names of the metrics that the analysis computes.
     fn metrics(&self) -> Vec<String>;
     /// Whether a metric in [`Library::metrics`] can answer for a workload.

@@ -20,6 +20,7 @@ mod text;
 mod trace;
 mod view;
 
+use analysis::Pooled;
 use analysis::summary::Summary;
 use model::Plan;
 
@@ -37,6 +38,8 @@ pub struct Input<'a> {
     pub environment: &'a serde_json::Value,
     /// One run of each cell, request by request; cells without one are left out of the figures that need it.
     pub traces: &'a [RunTrace],
+    /// The primary metric's values of each cell, over all runs: for pictures of how they are spread.
+    pub pooled: &'a [Pooled],
     /// The command that measures all this again.
     pub command: &'a str,
     /// How the terminal's table is to look.
@@ -101,6 +104,11 @@ pub enum ReportError {
     Template(#[from] minijinja::Error),
 }
 
+/// The names of all figures, in the order in which the report shows them.
+pub fn figure_names() -> impl Iterator<Item = &'static str> {
+    figures::FIGURES.iter().map(|kind| kind.name)
+}
+
 /// Renders everything.
 ///
 /// # Errors
@@ -110,6 +118,6 @@ pub fn render(input: &Input<'_>) -> Result<Report, ReportError> {
     let drawings = figures::draw_all(&view);
     let tables = tables::all(&view);
     let html = page::render(&view, &drawings, &tables)?;
-    let figures = drawings.iter().map(figures::DrawnFigure::to_file).collect();
+    let figures = drawings.figures.iter().map(figures::DrawnFigure::to_file).collect();
     Ok(Report { html, figures, tables, terminal: terminal::render(&view) })
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::answer::{self, Card, InShort};
 use crate::doubts::{self, Doubts, outcome_name};
 use crate::encode::data_uri;
-use crate::figures::{DrawnFigure, FIGURE_CSS, swatch_html};
+use crate::figures::{Drawings, DrawnFigure, FIGURE_CSS, swatch_html};
 use crate::load::{self, LoadTable};
 use crate::method::{self, Block, Described, Settings};
 use crate::palette;
@@ -43,6 +43,8 @@ struct Page {
     doubts: Doubts,
     checks: Checks,
     figures: Vec<FigurePart>,
+    /// Name and need of those that the study chose and has nothing for.
+    missing_figures: Vec<(&'static str, &'static str)>,
     contexts: Vec<ContextTables>,
     files: Vec<FilePart>,
     method: Method,
@@ -145,11 +147,7 @@ struct Method {
 }
 
 /// Renders the page.
-pub(crate) fn render(
-    view: &View<'_>,
-    drawings: &[DrawnFigure],
-    tables: &[Table],
-) -> Result<String, ReportError> {
+pub(crate) fn render(view: &View<'_>, drawings: &Drawings, tables: &[Table]) -> Result<String, ReportError> {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -161,7 +159,7 @@ pub(crate) fn render(
     Ok(environment.get_template("report.html")?.render(Serde(&page))?)
 }
 
-fn page(view: &View<'_>, drawings: &[DrawnFigure], tables: &[Table]) -> Page {
+fn page(view: &View<'_>, drawings: &Drawings, tables: &[Table]) -> Page {
     let (plan, summary) = (view.plan(), view.summary());
     Page {
         css: format!("{}\n{PAGE_CSS}\n{FIGURE_CSS}\n{}", palette::css_properties(), toggle_css()),
@@ -174,7 +172,8 @@ fn page(view: &View<'_>, drawings: &[DrawnFigure], tables: &[Table]) -> Page {
         margin: text::percent(summary.margin_share),
         doubts: doubts::collect(view),
         checks: checks(view),
-        figures: drawings.iter().map(figure_part).collect(),
+        figures: drawings.figures.iter().map(figure_part).collect(),
+        missing_figures: drawings.missing.clone(),
         contexts: view.contexts.iter().map(|context| context_tables(view, context)).collect(),
         files: tables
             .iter()

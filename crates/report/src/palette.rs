@@ -65,6 +65,13 @@ pub(crate) struct Style {
     pub(crate) solid: bool,
 }
 
+impl Style {
+    /// The class of a line that belongs to it: solid for encrypted variants, dashed for those in cleartext.
+    pub(crate) const fn line_class(self) -> &'static str {
+        if self.solid { "curve" } else { "curve dashed" }
+    }
+}
+
 const fn style(class: &'static str, shape: Shape, solid: bool) -> Style {
     Style { class, shape, solid }
 }

@@ -1,5 +1,6 @@
 //! The summary as a reader sees it: contexts (what is alike) and within each one row per compared level.
 
+use analysis::Pooled;
 use analysis::metrics::{self, Better};
 use analysis::summary::{CellStatus, CellSummary, Comparison, MetricSummary, Summary, Verdict};
 use model::Plan;
@@ -40,10 +41,14 @@ pub(crate) struct Row<'a> {
     /// Index into [`View::series`].
     pub(crate) series: usize,
     pub(crate) cell: &'a CellSummary,
+    /// The primary metric's name.
+    primary: &'a str,
     pub(crate) planned: Option<&'a Cell>,
     /// Against the baseline, by the primary metric.
     pub(crate) comparison: Option<&'a Comparison>,
     pub(crate) trace: Option<&'a RunTrace>,
+    /// The primary metric's values over all runs.
+    pub(crate) pooled: Option<&'a Pooled>,
 }
 
 impl<'a> View<'a> {
@@ -70,9 +75,11 @@ impl<'a> View<'a> {
             let row = Row {
                 series: series_index,
                 cell,
+                primary: &summary.metric,
                 planned,
                 comparison: summary.comparisons.iter().find(|c| c.primary && c.cell == cell.cell),
                 trace: input.traces.iter().find(|trace| trace.cell == cell.cell),
+                pooled: input.pooled.iter().find(|pooled| pooled.cell == cell.cell),
             };
             if let Some(index) = keys.iter().position(|known| *known == key) {
                 contexts[index].rows.push(row);
@@ -146,6 +153,11 @@ impl<'a> Row<'a> {
     /// A metric of this cell.
     pub(crate) fn metric(&self, name: &str) -> Option<&'a MetricSummary> {
         self.cell.metrics.get(name)
+    }
+
+    /// The primary metric's summary, of which [`Row::pooled`] has the values.
+    pub(crate) fn values_metric(&self) -> Option<&'a MetricSummary> {
+        self.cell.metrics.get(self.primary)
     }
 
     /// Whether its numbers may be shown without a mark.

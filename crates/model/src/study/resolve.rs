@@ -88,6 +88,7 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         pins: study.hold.pins.clone(),
         server_time: study.server_time,
         accepted: resolve_accepted(study, library)?,
+        figures: resolve_figures(study, library)?,
         monitor: study.monitor,
         runs: order(&cells, most_runs, study.seed),
         cells,
@@ -156,6 +157,20 @@ fn resolve_accepted(study: &Study, library: &impl Library) -> Result<Vec<String>
         }
     }
     Ok(accepted)
+}
+
+/// The figures that the report is to show, in the order of the study.
+fn resolve_figures(study: &Study, library: &impl Library) -> Result<Option<Vec<String>>, InputError> {
+    let Some(named) = &study.figures else { return Ok(None) };
+    let mut figures: Vec<String> = Vec::new();
+    for name in &named.value {
+        check_name(name, "`figures`: ", "a figure", &library.figures())?;
+        if figures.contains(&name.value) {
+            return Err(name.error(format!("`figures`: found `{}` twice, expected it once", name.value)));
+        }
+        figures.push(name.value.clone());
+    }
+    Ok(Some(figures))
 }
 
 /// The backends, each of which has to honour the network of every link.

@@ -110,6 +110,10 @@ impl Library for TestLibrary {
         vec!["version".into(), "client_waited".into()]
     }
 
+    fn figures(&self) -> Vec<String> {
+        vec!["runs".into(), "ecdf".into(), "lines".into()]
+    }
+
     fn metrics(&self) -> Vec<String> {
         vec!["page_load_time".into(), "server_time".into(), "time_to_first_byte".into()]
     }
@@ -1045,4 +1049,27 @@ fn faults_of_clients_are_told_at_their_place() {
     assert_eq!(parse(&baseline).unwrap().baseline.factor, "client");
     let without = with_clients("").replace("{ variant = \"h1s\" }", "{ client = \"h123\" }");
     assert!(parse(&without).unwrap_err().contains("found no factor `client`"));
+}
+
+#[test]
+fn a_study_chooses_figures_that_there_are() {
+    assert_eq!(parse(SHORT).unwrap().figures, None);
+    let choosing = SHORT.replace("runs = 2", "runs = 2\nfigures = [\"lines\", \"ecdf\"]");
+    assert_eq!(parse(&choosing).unwrap().figures, Some(vec!["lines".to_owned(), "ecdf".to_owned()]));
+    let none = SHORT.replace("runs = 2", "runs = 2\nfigures = []");
+    assert_eq!(parse(&none).unwrap().figures, Some(Vec::new()));
+    for (found, expected) in [
+        (
+            "[\"line\"]",
+            "6:12: `figures`: found `line`, expected a figure: runs, ecdf, lines; did you mean `lines`?",
+        ),
+        ("[\"ecdf\", \"ecdf\"]", "6:20: `figures`: found `ecdf` twice, expected it once"),
+        (
+            "\"ecdf\"",
+            "6:11: `figures`: found the string \"ecdf\", expected a list such as `figures = [\"lines\", \"ecdf\"]`",
+        ),
+    ] {
+        let error = parse(&SHORT.replace("runs = 2", &format!("runs = 2\nfigures = {found}"))).unwrap_err();
+        assert_eq!(error, format!("s.toml:{expected}"));
+    }
 }

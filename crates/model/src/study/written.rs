@@ -35,6 +35,7 @@ pub(super) const STUDY_KEYS: &[&str] = &[
     "server_time",
     "accept",
     "monitor",
+    "figures",
 ];
 const PAGE_KEYS: &[&str] = &["kind", "page", "clients"];
 const WORKLOAD_KINDS: &[&str] = &["page", "closed", "open"];
@@ -158,6 +159,7 @@ pub(super) fn read(name: &str, source: Source<'_>) -> Result<Study, InputError> 
         servers,
         hold,
         accept: root.strings("accept", r#"["client_waited"]"#)?.unwrap_or_else(|| root.here(Vec::new())),
+        figures: root.strings("figures", r#"["lines", "ecdf"]"#)?,
         server_time: root.boolean("server_time")?.is_some_and(|wanted| wanted.value),
     };
     study.set_backends(backends);

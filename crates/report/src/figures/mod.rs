@@ -1,9 +1,13 @@
 //! Every figure: one entry in [`FIGURES`], one file each.
 
+mod boxes;
 mod comparison;
+mod ecdf;
+mod histograms;
 mod panel;
 mod phases;
 mod runs;
+mod spread;
 mod waterfall;
 
 use crate::encode;
@@ -19,15 +23,48 @@ pub(crate) struct FigureKind {
     pub(crate) name: &'static str,
     /// Draws it; `None` where the study has nothing for it.
     pub(crate) draw: fn(&View<'_>) -> Option<Drawing>,
+    /// Whether it suits a study that does not choose its figures itself.
+    suits: fn(&View<'_>) -> bool,
+    /// What it needs, for those who asked for it in vain.
+    needs: &'static str,
+}
+
+const fn always(
+    name: &'static str,
+    draw: fn(&View<'_>) -> Option<Drawing>,
+    needs: &'static str,
+) -> FigureKind {
+    FigureKind { name, draw, suits: |_| true, needs }
 }
 
 /// All figures, in the order in which the report shows them.
 pub(crate) const FIGURES: &[FigureKind] = &[
-    FigureKind { name: "comparison", draw: comparison::draw },
-    FigureKind { name: "runs", draw: runs::draw },
-    FigureKind { name: "waterfall", draw: waterfall::draw },
-    FigureKind { name: "phases", draw: phases::draw },
+    always("comparison", comparison::draw, "a comparison of two cells"),
+    always("runs", runs::draw, "a run with a number"),
+    FigureKind {
+        name: "ecdf",
+        draw: ecdf::draw,
+        suits: spread::is_worth_showing,
+        needs: "values of the metric",
+    },
+    FigureKind {
+        name: "boxes",
+        draw: boxes::draw,
+        suits: spread::is_worth_showing,
+        needs: "values of the metric",
+    },
+    FigureKind {
+        name: "histograms",
+        draw: histograms::draw,
+        suits: spread::is_worth_binning,
+        needs: "values of the metric",
+    },
+    always("waterfall", waterfall::draw, "a page load with at most 500 requests"),
+    always("phases", phases::draw, "a run with at most 500 requests"),
 ];
+
+/// Panels of one figure at most; a matrix with more has them in the CSV.
+const MOST_PANELS: usize = 40;
 
 /// A figure as drawn: panels that the page arranges as it has room.
 pub(crate) struct Drawing {
@@ -68,12 +105,41 @@ const GUTTER: f64 = 32.0;
 const MARGIN: f64 = 20.0;
 const COLUMNS: usize = 2;
 
-/// Draws whatever this study has something for.
-pub(crate) fn draw_all(view: &View<'_>) -> Vec<DrawnFigure> {
-    FIGURES
+/// Everything that is drawn, and what was asked for in vain.
+pub(crate) struct Drawings {
+    pub(crate) figures: Vec<DrawnFigure>,
+    /// The names of figures that the study chose and has nothing for, with what they need.
+    pub(crate) missing: Vec<(&'static str, &'static str)>,
+}
+
+/// Draws what the study chooses, or else what suits it, as far as it has something for it.
+pub(crate) fn draw_all(view: &View<'_>) -> Drawings {
+    let chosen = view.plan().figures.as_ref();
+    let wanted: Vec<&FigureKind> = match chosen {
+        Some(names) => {
+            names.iter().filter_map(|name| FIGURES.iter().find(|kind| kind.name == name)).collect()
+        }
+        None => FIGURES.iter().filter(|kind| (kind.suits)(view)).collect(),
+    };
+    let figures = draw(view, &wanted);
+    let is_missing = |kind: &&&FigureKind| figures.iter().all(|figure| figure.name != kind.name);
+    let missing = wanted.iter().filter(|_| chosen.is_some()).filter(is_missing);
+    let missing = missing.map(|kind| (kind.name, kind.needs)).collect();
+    Drawings { figures, missing }
+}
+
+fn draw(view: &View<'_>, wanted: &[&FigureKind]) -> Vec<DrawnFigure> {
+    wanted
         .iter()
         .filter_map(|kind| {
-            let drawing = (kind.draw)(view)?;
+            let mut drawing = (kind.draw)(view)?;
+            let all = drawing.panels.len();
+            if all > MOST_PANELS {
+                drawing.panels.truncate(MOST_PANELS);
+                drawing.caption.push_str(&format!(
+                    " The first {MOST_PANELS} of {all} panels are drawn; the CSV has all."
+                ));
+            }
             let is_drawn = |style: Style| {
                 let class = format!("series s-{}", style.class);
                 drawing.panels.iter().any(|panel| panel.body.contains(&class))

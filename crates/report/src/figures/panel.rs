@@ -65,6 +65,16 @@ pub(crate) fn row_label(canvas: &mut Canvas, view: &View<'_>, row: &Row<'_>, y: 
     }
 }
 
+/// A row of which there are no numbers says why; returns the same in words.
+pub(crate) fn empty_row(canvas: &mut Canvas, view: &View<'_>, row: &Row<'_>, y: f64) -> String {
+    let (series, words) = (view.series_of(row), crate::view::status_name(row.cell.status));
+    canvas.group(&row_class(series.style, row.is_believable()), None, |c| {
+        row_label(c, view, row, y);
+        c.text(at(LEFT + 6.0, y + 4.5), Anchor::Start, "note", words);
+    });
+    format!("{}: {words}", clean_line(&series.name))
+}
+
 /// The class of a row's group: its series, and whether it may not be believed.
 pub(crate) fn row_class(style: Style, believable: bool) -> String {
     format!("series s-{}{}", style.class, if believable { "" } else { " bad" })

@@ -26,10 +26,15 @@ impl Axis<'_> {
 
     /// Draws grid, labels and title.
     pub(crate) fn draw(&self, canvas: &mut Canvas) {
+        self.draw_at(canvas, &self.scale.ticks(5));
+    }
+
+    /// The same with these ticks.
+    pub(crate) fn draw_at(&self, canvas: &mut Canvas, ticks: &[f64]) {
         let (left, right) = self.scale.range();
         canvas.line(at(left, self.bottom), at(right, self.bottom), "axis");
         let mut free_from = 0.0;
-        for tick in self.scale.ticks(5) {
+        for &tick in ticks {
             let x = self.scale.place(tick);
             canvas.line(at(x, self.top), at(x, self.bottom), "grid");
             let label = (self.label)(tick);
@@ -42,5 +47,29 @@ impl Axis<'_> {
         }
         let middle = f64::midpoint(left, right);
         canvas.text(at(middle, self.bottom + 32.0), Anchor::Middle, "axis-title", self.title);
+    }
+}
+
+/// A vertical axis left of a plot; the scale's range runs from the bottom up.
+pub(crate) struct SideAxis<'a> {
+    pub(crate) scale: Scale,
+    /// Where the plot begins and ends, from the left.
+    pub(crate) left: f64,
+    pub(crate) right: f64,
+    pub(crate) label: &'a dyn Fn(f64) -> String,
+}
+
+impl SideAxis<'_> {
+    /// Draws grid and labels; what does not fit left of the plot is left out, never cut.
+    pub(crate) fn draw(&self, canvas: &mut Canvas, wanted: usize) {
+        for tick in self.scale.ticks(wanted) {
+            let (y, label) = (self.scale.place(tick), (self.label)(tick));
+            canvas.line(at(self.left, y), at(self.right, y), "grid");
+            if text_width(&label, LABEL_SIZE) <= self.left - LABEL_GAP / 2.0 {
+                canvas.text(at(self.left - LABEL_GAP / 2.0, y + 4.0), Anchor::End, "tick", &label);
+            }
+        }
+        let (bottom, top) = self.scale.range();
+        canvas.line(at(self.left, bottom), at(self.left, top), "axis");
     }
 }

@@ -77,6 +77,16 @@ impl Canvas {
         self.out.push_str(&format!("<path class=\"{class}\" d=\"M{}\"/>", places.join("L")));
     }
 
+    /// A line that keeps its height until the next place: a step at every place.
+    pub(crate) fn steps(&mut self, points: &[Point], class: &str) {
+        let Some((first, rest)) = points.split_first() else { return };
+        self.out.push_str(&format!("<path class=\"{class}\" d=\"M{} {}", number(first.x), number(first.y)));
+        for point in rest {
+            self.out.push_str(&format!("H{}V{}", number(point.x), number(point.y)));
+        }
+        self.out.push_str("\"/>");
+    }
+
     /// A box.
     pub(crate) fn rect(&mut self, rect: Rect, class: &str) {
         let [x, y, width, height] = [rect.x, rect.y, rect.width.max(0.0), rect.height.max(0.0)].map(number);
@@ -123,6 +133,12 @@ impl Canvas {
         };
         let places: Vec<String> = d.iter().map(|p| format!("{} {}", number(p.x), number(p.y))).collect();
         self.out.push_str(&format!("<path class=\"{class}\" d=\"M{}Z\"/>", places.join("L")));
+    }
+
+    /// An empty circle; the colour comes from the group around it.
+    pub(crate) fn ring(&mut self, place: Point, radius: f64) {
+        let [x, y, r] = [place.x, place.y, radius].map(number);
+        self.out.push_str(&format!("<circle class=\"ring\" cx=\"{x}\" cy=\"{y}\" r=\"{r}\"/>"));
     }
 
     /// The mark of what may not be believed.

@@ -4,6 +4,6 @@ mod axis;
 mod canvas;
 mod scale;
 
-pub(crate) use axis::Axis;
-pub(crate) use canvas::{Anchor, Canvas, Rect, at, fit, number};
+pub(crate) use axis::{Axis, SideAxis};
+pub(crate) use canvas::{Anchor, Canvas, Point, Rect, at, fit, number};
 pub(crate) use scale::Scale;

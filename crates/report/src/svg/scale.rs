@@ -39,6 +39,13 @@ impl Scale {
         self.range.0 + share * (self.range.1 - self.range.0)
     }
 
+    /// The value of a place: what [`Scale::place`] undoes.
+    pub(crate) fn value_at(&self, place: f64) -> f64 {
+        let (low, high) = self.domain;
+        let share = (place - self.range.0) / (self.range.1 - self.range.0);
+        if self.logarithmic { low * (high / low).powf(share) } else { low + share * (high - low) }
+    }
+
     /// Whether a value lies inside the domain.
     pub(crate) fn contains(&self, value: f64) -> bool {
         (self.domain.0..=self.domain.1).contains(&value)
@@ -99,6 +106,7 @@ mod tests {
         assert_eq!(linear.ticks(4), [0.0, 25.0, 50.0, 75.0, 100.0]);
         let log = Scale::logarithmic((0.1, 10.0), (0.0, 200.0));
         assert!((log.place(1.0) - 100.0).abs() < 1e-9);
+        assert!((log.value_at(100.0) - 1.0).abs() < 1e-9 && linear.value_at(60.0) == 50.0);
         assert_eq!(log.ticks(7), [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0]);
         assert_eq!(Scale::linear((3.0, 3.0), (0.0, 1.0)).place(3.0), 0.5);
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use analysis::Pooled;
 use analysis::summary::{
     CellStatus, CellSummary, CheckOutcome, CheckResult, Comparison, Estimate, MetricSummary, RunValue,
     Summary, Verdict,
@@ -23,6 +24,7 @@ pub(crate) struct Fabricated {
     pub(crate) summary: Summary,
     pub(crate) environment: Value,
     pub(crate) traces: Vec<RunTrace>,
+    pub(crate) pooled: Vec<Pooled>,
     pub(crate) command: String,
     pub(crate) terminal: Terminal,
 }
@@ -34,6 +36,7 @@ impl Fabricated {
             summary: &self.summary,
             environment: &self.environment,
             traces: &self.traces,
+            pooled: &self.pooled,
             command: &self.command,
             terminal: self.terminal,
         }
@@ -45,9 +48,11 @@ pub(crate) fn all_well() -> Fabricated {
     let plan = plan();
     let summary = summary(&plan);
     let traces = plan.cells.iter().map(|cell| trace(&plan, cell)).collect();
+    let pooled = summary.cells.iter().filter_map(pooled).collect();
     Fabricated {
         plan,
         summary,
+        pooled,
         environment: environment(),
         traces,
         command: "h123 run quick --out results/quick-again".to_owned(),
@@ -74,6 +79,36 @@ pub(crate) fn troubled() -> Fabricated {
     lose(&mut fabricated, failed, CellStatus::Failed, "server: exited with status 1 before it was ready");
     let unsupported = find("h3", "north-carolina", "small", &fabricated.plan);
     lose(&mut fabricated, unsupported, CellStatus::Unsupported, "this nginx was built without HTTP/3");
+    fabricated
+}
+
+/// The runs' values, as a metric of whole runs has them.
+fn pooled(cell: &CellSummary) -> Option<Pooled> {
+    let metric = cell.metrics.get("page_load_time")?;
+    let values = metric.per_run.iter().map(|run| run.value).collect();
+    Some(Pooled { cell: cell.cell, runs: metric.runs, values })
+}
+
+/// The primary metric is one of requests, of which each cell has so many: most about its median, some far above.
+pub(crate) fn of_requests(mut fabricated: Fabricated, count: u32) -> Fabricated {
+    let mut random = Random(11);
+    fabricated.plan.metric = "request_time".to_owned();
+    fabricated.summary.metric = "request_time".to_owned();
+    for comparison in fabricated.summary.comparisons.iter_mut().filter(|c| c.primary) {
+        comparison.metric = "request_time".to_owned();
+    }
+    for cell in &mut fabricated.summary.cells {
+        let Some(metric) = cell.metrics.remove("page_load_time") else { continue };
+        let median = metric.median.value;
+        let mut value = || {
+            let tail = if random.share() > 0.98 { 2.0 + 2.0 * random.share() } else { 1.0 };
+            (median * tail * (0.9 + 0.1 * (random.share() + random.share()))).round()
+        };
+        let values = (0..count).map(|_| value()).collect();
+        let pooled = fabricated.pooled.iter_mut().find(|pooled| pooled.cell == cell.cell);
+        pooled.unwrap().values = values;
+        cell.metrics.insert("request_time".to_owned(), metric);
+    }
     fabricated
 }
 
@@ -104,6 +139,7 @@ fn lose(fabricated: &mut Fabricated, cell: u32, status: CellStatus, reason: &str
         comparison.verdict = Verdict::Invalid { because: vec![reason.to_owned()] };
     }
     fabricated.traces.retain(|trace| trace.cell != cell);
+    fabricated.pooled.retain(|pooled| pooled.cell != cell);
 }
 
 fn level(factor: &str, value: &str) -> Level {
@@ -189,6 +225,7 @@ fn plan() -> Plan {
         monitor: model::MonitorRate::default(),
         server_time: false,
         accepted: Vec::new(),
+        figures: None,
         topology: model::plan::PlannedTopology::default(),
         networks,
         workloads,

@@ -21,10 +21,16 @@ fn spoil(index: usize, text: &mut String) {
     *text = format!("{}{index}", HOSTILE[index % HOSTILE.len()]);
 }
 
+/// Every figure is drawn, as far as there is something for it.
+fn plan_every_figure(fabricated: &mut Fabricated) {
+    fabricated.plan.figures = Some(report::figure_names().map(str::to_owned).collect());
+}
+
 /// `quick` with a hostile string in every place that takes one.
 pub(crate) fn fabricated() -> Fabricated {
     let mut fabricated = fabricated::troubled();
     let all = HOSTILE.join(" ");
+    plan_every_figure(&mut fabricated);
     let Fabricated { plan, summary, environment, traces, command, .. } = &mut fabricated;
     for text in [&mut plan.study, &mut plan.question, &mut plan.study_text, command] {
         text.clone_from(&all);

@@ -9,6 +9,7 @@
 )]
 
 mod fabricated;
+mod figures;
 mod hostile;
 mod structure;
 
@@ -27,6 +28,7 @@ fn every_fabricated_report_renders() {
         ("troubled", fabricated::troubled()),
         ("hostile", hostile::fabricated()),
         ("small", fabricated::small()),
+        ("spread", figures::spread(1_000)),
     ];
     for (name, fabricated) in cases {
         let report = render(&fabricated.input()).unwrap();

@@ -1,0 +1,63 @@
+//! The values of a cell over all of its runs together: for pictures of how they are spread.
+//!
+//! No interval and no verdict comes from these: requests of one run share its conditions.
+
+use crate::distribution::Distribution;
+use crate::metrics::{self, Values};
+use crate::number;
+use crate::run::RunSummary;
+
+/// The values of one metric of one cell, over all runs that have it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pooled {
+    /// The cell.
+    pub cell: u32,
+    /// Runs behind the values.
+    pub runs: u32,
+    /// The values, in the metric's unit: of requests, or one for each run.
+    pub values: Distribution,
+}
+
+/// Whether a metric has a value for each request, and not one for each run.
+pub fn is_of_requests(metric: &str) -> bool {
+    metrics::find(metric)
+        .is_some_and(|metric| matches!(metric.from, Values::Request(_) | Values::AtServer(_)))
+}
+
+/// The values of a metric of every cell that has some, in the order of the cells.
+pub fn pooled(runs: &[RunSummary], metric: &str) -> Vec<Pooled> {
+    let mut having: Vec<(u32, &Distribution)> =
+        runs.iter().filter_map(|run| Some((run.cell, run.metrics.get(metric)?))).collect();
+    having.sort_by_key(|(cell, _)| *cell);
+    having
+        .chunk_by(|(one, _), (other, _)| one == other)
+        .filter_map(|of_cell| {
+            let (cell, _) = of_cell.first()?;
+            let values = Distribution::merged(of_cell.iter().map(|(_, values)| *values));
+            Some(Pooled { cell: *cell, runs: number::small(of_cell.len()), values })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use model::variant::Variant;
+
+    use super::*;
+    use crate::fixtures::Bench;
+
+    #[test]
+    fn requests_are_pooled_over_runs_and_runs_have_one_value_each() {
+        let bench = Bench::page(&[Variant::H1s, Variant::H2]);
+        let runs: Vec<RunSummary> =
+            bench.records.iter().rev().map(|record| RunSummary::of(&bench.plan, record)).collect();
+        for (metric, each) in [("page_load_time", 1), ("request_time", 3)] {
+            assert_eq!(is_of_requests(metric), each > 1);
+            let pooled = pooled(&runs, metric);
+            let found: Vec<(u32, u32, u64)> =
+                pooled.iter().map(|cell| (cell.cell, cell.runs, cell.values.count())).collect();
+            assert_eq!(found, [(0, 5, 5 * each), (1, 5, 5 * each)], "{metric}");
+        }
+        assert!(pooled(&runs, "speed").is_empty());
+    }
+}

@@ -1,0 +1,245 @@
+//! Box and whisker: quartiles, Tukey's fences at 1.5 interquartile ranges, and what lies outside them.
+//!
+//! J. W. Tukey, *Exploratory Data Analysis*, 1977, section 2C; quartiles by definition 7 of Hyndman and Fan (1996).
+
+use analysis::distribution::Distribution;
+
+use super::Drawing;
+use super::panel::{self, LABEL_SIZE, LEFT, Panel, TOP, WIDTH};
+use super::spread::{self, Spread, values_of};
+use crate::encode::{Csv, Field};
+use crate::svg::{Anchor, Axis, Canvas, Rect, at, fit};
+use crate::text::{self, clean_line};
+use crate::view::{Context, Row, View, status_name};
+
+const ROW: f64 = 36.0;
+const PLOT_RIGHT: f64 = 322.0;
+/// Fences are so many interquartile ranges from the box.
+const FENCE: f64 = 1.5;
+/// Outliers nearer to each other than this are one mark; the more boxes there are, the fewer marks each has.
+const MARK: f64 = 4.0;
+/// Marks of all boxes together, if all of their rows were full of them.
+const MOST_MARKS: f64 = 1_200.0;
+
+/// A cell's values in a few numbers.
+#[derive(Clone, Debug, PartialEq)]
+struct Tukey {
+    quartiles: [f64; 3],
+    /// The least and the most extreme value inside the fences.
+    whiskers: (f64, f64),
+    /// What lies outside: values with how often each occurs.
+    outliers: Vec<(f64, u64)>,
+}
+
+impl Tukey {
+    fn of(values: &Distribution) -> Option<Tukey> {
+        let [q1, median, q3] = [0.25, 0.5, 0.75].map(|q| values.quantile(q));
+        let quartiles = [q1?, median?, q3?];
+        let reach = FENCE * (quartiles[2] - quartiles[0]);
+        let fences = quartiles[0] - reach..=quartiles[2] + reach;
+        let counted = values.counted();
+        let mut inside = counted.iter().map(|(value, _)| *value).filter(|value| fences.contains(value));
+        let low = inside.next().unwrap_or(quartiles[0]);
+        let high = inside.last().unwrap_or(low);
+        // A quartile may lie between two values: the whisker never ends inside the box.
+        let whiskers = (low.min(quartiles[0]), high.max(quartiles[2]));
+        let outliers = counted.into_iter().filter(|(value, _)| !fences.contains(value)).collect();
+        Some(Tukey { quartiles, whiskers, outliers })
+    }
+
+    fn outlying(&self, is_wanted: impl Fn(f64) -> bool) -> u64 {
+        self.outliers.iter().filter(|(value, _)| is_wanted(*value)).map(|(_, count)| count).sum()
+    }
+}
+
+pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
+    let panels: Vec<Panel> = view.contexts.iter().filter_map(|context| draw_panel(view, context)).collect();
+    if panels.is_empty() {
+        return None;
+    }
+    Some(Drawing {
+        title: format!("{}: quartiles and outliers", text::capital(&view.metric_title())),
+        caption: format!(
+            "The box holds the middle half of the values and is divided at the median. Whiskers reach to the last value \
+             within Tukey's fences, {FENCE} interquartile ranges from the box; rings are the values outside. {} Axes \
+             differ between panels, and not all begin at 0.",
+            spread::what_is_shown(view)
+        ),
+        keys: Vec::new(),
+        panels,
+        csv: csv(view),
+    })
+}
+
+fn draw_panel(view: &View<'_>, context: &Context<'_>) -> Option<Panel> {
+    let spread = Spread::of(context, (LEFT, PLOT_RIGHT))?;
+    #[expect(clippy::cast_precision_loss, reason = "a handful of rows")]
+    let bottom = TOP + context.rows.len() as f64 * ROW;
+    let mut canvas = Canvas::default();
+    panel::heading(&mut canvas, &context.name);
+    spread.draw_axis(view, &mut canvas, TOP, bottom, "");
+    let mut description = Vec::new();
+    for (index, row) in context.rows.iter().enumerate() {
+        #[expect(clippy::cast_precision_loss, reason = "a handful of rows")]
+        let y = TOP + (index as f64 + 0.5) * ROW;
+        description.push(match values_of(row).and_then(Tukey::of) {
+            Some(tukey) => draw_row(view, &mut canvas, row, &tukey, &spread, y),
+            None => panel::empty_row(&mut canvas, view, row, y),
+        });
+    }
+    Some(Panel {
+        title: format!("{}: quartiles of {}", context.name, view.metric_title()),
+        description: description.join("; "),
+        class: String::new(),
+        width: WIDTH,
+        height: bottom + Axis::HEIGHT + 4.0,
+        body: canvas.finish(),
+    })
+}
+
+fn draw_row(
+    view: &View<'_>,
+    canvas: &mut Canvas,
+    row: &Row<'_>,
+    tukey: &Tukey,
+    spread: &Spread,
+    y: f64,
+) -> String {
+    let (style, believable) = (view.series_of(row).style, row.is_believable());
+    let level = clean_line(&view.series_of(row).name);
+    let [q1, median, q3] = tukey.quartiles.map(|value| spread.value(value));
+    let (low, high) = (spread.value(tukey.whiskers.0), spread.value(tukey.whiskers.1));
+    let outside = tukey.outlying(|_| true);
+    let summary = format!(
+        "{level}: median {median}, middle half {q1} to {q3}, whiskers {low} to {high}, {} outside ({}){}",
+        text::grouped(outside),
+        spread::count_words(view, row),
+        if believable { "" } else { ", invalid" }
+    );
+    canvas.group(&panel::row_class(style, believable), Some(&summary), |c| {
+        c.rect(Rect { x: 0.0, y: y - ROW / 2.0, width: WIDTH, height: ROW }, "hit");
+        panel::row_label(c, view, row, y);
+        let place = |value: f64| spread.scale.place(value);
+        let [q1, median, q3] = tukey.quartiles.map(place);
+        let (low, high) = (place(tukey.whiskers.0), place(tukey.whiskers.1));
+        for (from, to) in [(low, q1), (q3, high)] {
+            c.line(at(from, y), at(to, y), "thin");
+        }
+        for end in [low, high] {
+            c.line(at(end, y - 5.0), at(end, y + 5.0), "thin");
+        }
+        c.rect(Rect { x: q1, y: y - 10.0, width: (q3 - q1).max(1.0), height: 20.0 }, "box");
+        c.line(at(median, y - 10.0), at(median, y + 10.0), "median");
+        draw_outliers(c, &level, tukey, spread, mark_width(view), y);
+        let class = if believable { "value" } else { "value struck" };
+        let value = fit(&spread.value(tukey.quartiles[1]), LABEL_SIZE, WIDTH - PLOT_RIGHT - 8.0);
+        c.text(at(WIDTH, y + 4.5), Anchor::End, class, &value);
+    });
+    summary
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a number of boxes")]
+fn mark_width(view: &View<'_>) -> f64 {
+    let boxes = view.rows_with_context().filter(|(_, row)| values_of(row).is_some()).count() as f64;
+    ((PLOT_RIGHT - LEFT) * boxes / MOST_MARKS).clamp(MARK, 5.0 * MARK)
+}
+
+/// A ring for each place that has outliers, however many.
+fn draw_outliers(canvas: &mut Canvas, level: &str, tukey: &Tukey, spread: &Spread, width: f64, y: f64) {
+    let bin = |value: f64| (spread.scale.place(value) / width).floor();
+    for near in tukey.outliers.chunk_by(|(one, _), (other, _)| bin(*one) == bin(*other)) {
+        let (Some((first, _)), Some((last, _))) = (near.first(), near.last()) else { continue };
+        let count: u64 = near.iter().map(|(_, count)| count).sum();
+        let values = match count {
+            1 => spread.value(*first),
+            _ => format!(
+                "{} values, {} to {}",
+                text::grouped(count),
+                spread.value(*first),
+                spread.value(*last)
+            ),
+        };
+        let x = f64::midpoint(spread.scale.place(*first), spread.scale.place(*last));
+        canvas.group("dot", Some(&format!("{level}, outside the fences: {values}")), |c| {
+            c.ring(at(x, y), 2.6);
+        });
+    }
+}
+
+fn csv(view: &View<'_>) -> String {
+    let mut csv = Csv::new(&[
+        "context",
+        "level",
+        "metric",
+        "unit",
+        "runs",
+        "values",
+        "least",
+        "lower_whisker",
+        "lower_quartile",
+        "median",
+        "upper_quartile",
+        "upper_whisker",
+        "most",
+        "outliers_below",
+        "outliers_above",
+        "status",
+    ]);
+    for (context, row) in view.rows_with_context() {
+        let Some((values, metric)) = values_of(row).zip(row.values_metric()) else { continue };
+        let Some(tukey) = Tukey::of(values) else { continue };
+        let [q1, median, q3] = tukey.quartiles;
+        csv.row(&[
+            Field::Text(&context.name),
+            Field::Text(&view.series_of(row).name),
+            Field::Text(&view.summary().metric),
+            Field::Text(&metric.unit),
+            Field::Whole(row.pooled.map_or(0, |pooled| u64::from(pooled.runs))),
+            Field::Whole(values.count()),
+            Field::Maybe(values.quantile(0.0)),
+            Field::Number(tukey.whiskers.0),
+            Field::Number(q1),
+            Field::Number(median),
+            Field::Number(q3),
+            Field::Number(tukey.whiskers.1),
+            Field::Maybe(values.quantile(1.0)),
+            Field::Whole(tukey.outlying(|value| value < q1)),
+            Field::Whole(tukey.outlying(|value| value > q3)),
+            Field::Text(status_name(row.cell.status)),
+        ]);
+    }
+    csv.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fences_are_those_of_r() {
+        // R: boxplot.stats(c(1, 2, 3, 4, 5, 6, 7, 8, 9, 30)) has whiskers 1 and 9 and the outlier 30; quartiles here are those
+        // of quantile(type = 7).
+        let tukey = Tukey::of(&(1..=9).chain([30]).map(f64::from).collect()).unwrap();
+        assert_eq!(tukey.quartiles, [3.25, 5.5, 7.75]);
+        assert_eq!(tukey.whiskers, (1.0, 9.0));
+        assert_eq!(tukey.outliers, [(30.0, 1)]);
+        assert_eq!((tukey.outlying(|v| v < 3.25), tukey.outlying(|v| v > 7.75)), (0, 1));
+    }
+
+    #[test]
+    fn a_box_of_one_value_has_no_length() {
+        let tukey = Tukey::of(&std::iter::once(7.0).collect()).unwrap();
+        assert_eq!((tukey.quartiles, tukey.whiskers), ([7.0; 3], (7.0, 7.0)));
+        assert!(tukey.outliers.is_empty());
+        assert_eq!(Tukey::of(&Distribution::default()), None);
+    }
+
+    #[test]
+    fn a_whisker_never_ends_inside_its_box() {
+        let tukey = Tukey::of(&[0.0, 10.0, 10.0, 10.0, 10.5, 100.0].into_iter().collect()).unwrap();
+        assert!(
+            tukey.whiskers.0 <= tukey.quartiles[0] && tukey.whiskers.1 >= tukey.quartiles[2],
+            "{tukey:?}"
+        );
+    }
+}
