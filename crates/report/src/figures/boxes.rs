@@ -40,7 +40,7 @@ impl Tukey {
         let counted = values.counted();
         let mut inside = counted.iter().map(|(value, _)| *value).filter(|value| fences.contains(value));
         let low = inside.next().unwrap_or(quartiles[0]);
-        let high = inside.last().unwrap_or(low);
+        let high = inside.next_back().unwrap_or(low);
         // A quartile may lie between two values: the whisker never ends inside the box.
         let whiskers = (low.min(quartiles[0]), high.max(quartiles[2]));
         let outliers = counted.into_iter().filter(|(value, _)| !fences.contains(value)).collect();
