@@ -66,6 +66,10 @@ impl Library for Folders {
         Vec::new()
     }
 
+    fn figures(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     fn metrics(&self) -> Vec<String> {
         vec![self.metric.clone()]
     }
