@@ -8,9 +8,14 @@
     reason = "helpers of tests: a fault in them is to end the test"
 )]
 
+#[expect(clippy::disallowed_methods, reason = "these tests write pages for a browser")]
+mod browser;
+#[expect(clippy::disallowed_methods, reason = "starts a browser and reads what it said")]
+mod chromium;
 mod fabricated;
 mod figures;
 mod hostile;
+mod looks;
 mod structure;
 
 use report::{Report, render};

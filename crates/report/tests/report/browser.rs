@@ -1,0 +1,98 @@
+//! Reports in real headless Chromium: silent, whole, readable on a desk, on a phone, in the dark and on paper.
+
+use std::path::PathBuf;
+
+use report::render;
+use tempfile::TempDir;
+
+use crate::chromium::{Browser, Screen};
+use crate::looks::{
+    assert_hover_tells_values, assert_keyboard_reaches_all, assert_legends_work,
+    assert_screen_reader_finds_its_way, flaws, flaws_everywhere,
+};
+use crate::{fabricated, hostile};
+
+/// The policy that keeps a page from running or fetching anything, whatever is in it.
+const POLICY: &str = "<meta http-equiv=\"Content-Security-Policy\"";
+
+fn file(folder: &TempDir, name: &str, html: &str) -> PathBuf {
+    let path = folder.path().join(name);
+    std::fs::write(&path, html).unwrap();
+    path
+}
+
+#[test]
+fn reports_are_readable_everywhere_and_do_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut browser = Browser::start();
+    for (name, fabricated) in [("well", fabricated::all_well()), ("troubled", fabricated::troubled())] {
+        let html = render(&fabricated.input()).unwrap().html;
+        let mut page = browser.open(&file(&folder, &format!("{name}.html"), &html), Screen::DESK);
+        let flaws = flaws_everywhere(&mut page);
+        assert!(flaws.is_empty(), "{name}:\n{}", flaws.join("\n"));
+        assert_legends_work(&mut page);
+        assert_hover_tells_values(&mut page);
+        assert_keyboard_reaches_all(&mut page);
+        assert_screen_reader_finds_its_way(&mut page);
+        assert_eq!(page.misdeeds(), Vec::<String>::new(), "{name}");
+    }
+}
+
+#[test]
+fn hostile_strings_run_nothing_even_without_the_policy_against_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut browser = Browser::start();
+    let whole = render(&hostile::fabricated().input()).unwrap().html;
+    assert!(whole.contains(POLICY));
+    let bare = whole.replace(POLICY, "<meta name=\"none\"");
+    for (name, html) in [("whole", &whole), ("bare", &bare)] {
+        let mut page = browser.open(&file(&folder, &format!("{name}.html"), html), Screen::DESK);
+        // Whoever waits for a pointer, a click or a key gets them.
+        assert_hover_tells_values(&mut page);
+        assert_legends_work(&mut page);
+        page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)");
+        assert_keyboard_reaches_all(&mut page);
+        assert_eq!(page.misdeeds(), Vec::<String>::new(), "{name}");
+        let ran = page.evaluate(
+            "[typeof window.ran, document.querySelectorAll('script, img, iframe, [onmouseover]').length]",
+        );
+        assert_eq!(ran, serde_json::json!(["undefined", 0]), "{name}");
+    }
+}
+
+#[test]
+fn what_must_not_be_would_have_been_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut browser = Browser::start();
+    let whole = render(&fabricated::small().input()).unwrap().html;
+    let bare = whole.replace(POLICY, "<meta name=\"none\"");
+    let spoilt = [
+        (whole.replace("</main>", "<script>window.ran = 1</script></main>"), "log: "),
+        (bare.replace("</main>", "<script>window.ran = 1</script></main>"), "script in file:"),
+        (bare.replace("</main>", "<img src=x onerror=alert(1)></main>"), "script in file:"),
+        (bare.replace("</main>", "<img src=http://127.0.0.1:9/x></main>"), "request: http://127.0.0.1:9/x"),
+    ];
+    for (index, (html, expected)) in spoilt.iter().enumerate() {
+        let mut page = browser.open(&file(&folder, &format!("misdeed-{index}.html"), html), Screen::DESK);
+        let misdeeds = page.misdeeds();
+        assert!(misdeeds.iter().any(|misdeed| misdeed.starts_with(expected)), "{expected}: {misdeeds:?}");
+    }
+    // The same drawing with the labels of its rows one upon the other, too far right, too small, too pale.
+    let label = "<text class=\"label\" x=\"18\"";
+    assert!(whole.contains(label));
+    let second = "<text class=\"tick\" x=\"24\" y=\"52\">overlapping</text><text class=\"label\" x=\"18\"";
+    let flawed = [
+        (whole.replacen(label, second, 1), "«overlapping» overlap"),
+        (whole.replacen(label, "<text class=\"label\" x=\"395\"", 1), "is cut"),
+        (whole.replace("</style>", ".figure .tick{font-size:6px}</style>"), "pixels high"),
+        (whole.replace("</style>", ".lead{color:#999}</style>"), "has a contrast of 2."),
+        (whole.replace("</style>", ".figure .tick{fill:#bbb}</style>"), "has a contrast of 1."),
+        (whole.replace("</style>", "h1{width:1400px;max-width:none}</style>"), "pixels wide on 1280"),
+        (whole.replace("</style>", ".series *{display:none}</style>"), "is empty"),
+    ];
+    for (index, (html, expected)) in flawed.iter().enumerate() {
+        let mut page = browser.open(&file(&folder, &format!("flaw-{index}.html"), html), Screen::DESK);
+        let flaws = flaws(&mut page, Screen::DESK);
+        assert!(flaws.iter().any(|flaw| flaw.contains(expected)), "{expected}: {flaws:#?}");
+    }
+}

@@ -1,0 +1,249 @@
+//! Headless Chromium over its DevTools pipe: messages of JSON, each ended by a zero byte. No port, no crate, no timing.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A browser that has not said what is asked of it after so many seconds is killed, and the test fails.
+const MOST_SECONDS: &str = "120";
+/// Chromium reads commands from descriptor 3 and answers on 4.
+const PIPES: &str =
+    "log=$1; shift; exec timeout \"$@\" --remote-debugging-pipe 3<&0 4>&1 0</dev/null 1>\"$log\" 2>&1";
+
+/// A running browser.
+pub(crate) struct Browser {
+    child: Child,
+    commands: Option<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+    last_id: u64,
+    /// What it said unasked of the page that is open.
+    events: Vec<Value>,
+    profile: TempDir,
+}
+
+/// How a page is opened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Screen {
+    pub(crate) width: u32,
+    pub(crate) dark: bool,
+    pub(crate) print: bool,
+}
+
+impl Screen {
+    pub(crate) const DESK: Screen = Screen { width: 1280, dark: false, print: false };
+    pub(crate) const PHONE: Screen = Screen { width: 390, dark: false, print: false };
+    pub(crate) const DARK: Screen = Screen { width: 1280, dark: true, print: false };
+    pub(crate) const PAPER: Screen = Screen { width: 720, dark: false, print: true };
+}
+
+impl Browser {
+    pub(crate) fn start() -> Browser {
+        let profile = tempfile::tempdir().unwrap();
+        let program = ["chromium", "chromium-browser", "google-chrome"]
+            .into_iter()
+            .find(|name| Command::new(name).arg("--version").output().is_ok())
+            .unwrap_or_else(|| panic!("found no Chromium, expected one on PATH: apt-get install chromium"));
+        let mut child = Command::new("sh")
+            .args(["-c", PIPES, "sh"])
+            .arg(profile.path().join("log"))
+            .args([MOST_SECONDS, program, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"])
+            .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+            .args(["--hide-scrollbars", "--force-color-profile=srgb"])
+            .arg(format!("--user-data-dir={}", profile.path().join("profile").display()))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (commands, answers) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
+        Browser { child, commands, answers, last_id: 0, events: Vec::new(), profile }
+    }
+
+    /// Opens a file as a page of its own.
+    pub(crate) fn open(&mut self, file: &Path, screen: Screen) -> Page<'_> {
+        let target = self.ask(None, "Target.createTarget", json!({ "url": "about:blank" }));
+        let id = target["targetId"].clone();
+        let attached = self.ask(None, "Target.attachToTarget", json!({ "targetId": id, "flatten": true }));
+        let mut page = Page { session: attached["sessionId"].clone(), target: id, browser: self };
+        for domain in ["Page", "Runtime", "Log", "Network", "Debugger", "Accessibility"] {
+            page.ask(&format!("{domain}.enable"), json!({}));
+        }
+        page.ask("Page.bringToFront", json!({}));
+        page.ask("Emulation.setFocusEmulationEnabled", json!({ "enabled": true }));
+        page.show_on(screen);
+        page.browser.events.clear();
+        page.ask("Page.navigate", json!({ "url": format!("file://{}", file.display()) }));
+        page.wait_for("Page.loadEventFired");
+        page
+    }
+
+    fn ask(&mut self, session: Option<&Value>, method: &str, params: Value) -> Value {
+        let id = self.send(session, method, params);
+        loop {
+            let message = self.next();
+            if message["id"] == id {
+                assert!(message["error"].is_null(), "{method}: {}", message["error"]);
+                return message["result"].clone();
+            }
+            self.events.push(message);
+        }
+    }
+
+    fn send(&mut self, session: Option<&Value>, method: &str, params: Value) -> u64 {
+        self.last_id += 1;
+        let mut command = json!({ "id": self.last_id, "method": method, "params": params });
+        if let Some(session) = session {
+            command["sessionId"] = session.clone();
+        }
+        let mut text = command.to_string().into_bytes();
+        text.push(0);
+        // A browser that is gone says so by the end of its answers.
+        let _ = self.commands.as_mut().unwrap().write_all(&text);
+        self.last_id
+    }
+
+    fn next(&mut self) -> Value {
+        let mut text = Vec::new();
+        self.answers.read_until(0, &mut text).unwrap();
+        if text.pop() != Some(0) {
+            let log = std::fs::read_to_string(self.profile.path().join("log")).unwrap_or_default();
+            panic!("Chromium ended, or had to be ended after {MOST_SECONDS} s; it said:\n{log}");
+        }
+        let message: Value = serde_json::from_slice(&text).unwrap();
+        if message["method"] == "Page.javascriptDialogOpening" {
+            // A page with an open dialog answers nothing.
+            let session = message["sessionId"].clone();
+            self.send(Some(&session), "Page.handleJavaScriptDialog", json!({ "accept": true }));
+        }
+        message
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // The end of its commands ends it; whoever waits for longer than that is ended by `timeout`.
+        drop(self.commands.take());
+        let _ = self.child.wait();
+    }
+}
+
+/// An open page.
+pub(crate) struct Page<'b> {
+    browser: &'b mut Browser,
+    session: Value,
+    target: Value,
+}
+
+impl Page<'_> {
+    pub(crate) fn ask(&mut self, method: &str, params: Value) -> Value {
+        let session = self.session.clone();
+        self.browser.ask(Some(&session), method, params)
+    }
+
+    /// The page as another screen would show it.
+    pub(crate) fn show_on(&mut self, screen: Screen) {
+        let Screen { width, dark, print } = screen;
+        let metrics = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false });
+        self.ask("Emulation.setDeviceMetricsOverride", metrics);
+        let scheme = if dark { "dark" } else { "light" };
+        let features = json!([
+            { "name": "prefers-color-scheme", "value": scheme },
+            { "name": "prefers-reduced-motion", "value": "reduce" },
+        ]);
+        let media = if print { "print" } else { "screen" };
+        self.ask("Emulation.setEmulatedMedia", json!({ "media": media, "features": features }));
+        self.settle();
+    }
+
+    /// Waits until what was changed is drawn, which is when the pointer finds it there.
+    fn settle(&mut self) {
+        self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))");
+    }
+
+    /// The value of an expression in the page.
+    pub(crate) fn evaluate(&mut self, expression: &str) -> Value {
+        let params = json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
+        let answer = self.ask("Runtime.evaluate", params);
+        assert!(answer["exceptionDetails"].is_null(), "{}", answer["exceptionDetails"]);
+        answer["result"]["value"].clone()
+    }
+
+    /// Moves the pointer over the middle of an element, scrolled into view; the place.
+    pub(crate) fn hover(&mut self, element: &str) -> (f64, f64) {
+        self.evaluate(&format!("window.aim = {element}, aim.scrollIntoView({{block: 'center'}})"));
+        self.settle();
+        let place = self.evaluate(
+            "(() => { const r = aim.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()",
+        );
+        let (x, y) = (place[0].as_f64().unwrap(), place[1].as_f64().unwrap());
+        self.ask("Input.dispatchMouseEvent", json!({ "type": "mouseMoved", "x": x, "y": y }));
+        (x, y)
+    }
+
+    /// Clicks on the middle of an element.
+    pub(crate) fn click(&mut self, element: &str) {
+        let (x, y) = self.hover(element);
+        for kind in ["mousePressed", "mouseReleased"] {
+            let event = json!({ "type": kind, "x": x, "y": y, "button": "left", "clickCount": 1 });
+            self.ask("Input.dispatchMouseEvent", event);
+        }
+    }
+
+    /// Presses a key such as `Tab`, or `Space`, whose text is a blank.
+    pub(crate) fn press(&mut self, key: &str) {
+        let (name, code, text) = match key {
+            "Space" => (" ", 32, " "),
+            "Enter" => ("Enter", 13, "\r"),
+            _ => (key, 9, ""),
+        };
+        let event = |kind: &str, text: &str| json!({ "type": kind, "key": name, "code": key, "windowsVirtualKeyCode": code, "text": text });
+        self.ask("Input.dispatchKeyEvent", event("keyDown", text));
+        self.ask("Input.dispatchKeyEvent", event("keyUp", ""));
+    }
+
+    /// What the page did that a report never does: words on the console, scripts, dialogs, requests that leave the file.
+    pub(crate) fn misdeeds(&mut self) -> Vec<String> {
+        // An answer to a question put now comes after all that the page did before.
+        self.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done, 50)))");
+        self.browser.events.iter().filter_map(misdeed).collect()
+    }
+
+    fn wait_for(&mut self, method: &str) {
+        while !self.browser.events.iter().any(|event| event["method"] == method) {
+            let event = self.browser.next();
+            self.browser.events.push(event);
+        }
+    }
+}
+
+impl Drop for Page<'_> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let target = self.target.clone();
+            self.browser.ask(None, "Target.closeTarget", json!({ "targetId": target }));
+            self.browser.events.clear();
+        }
+    }
+}
+
+fn misdeed(event: &Value) -> Option<String> {
+    let params = &event["params"];
+    match event["method"].as_str()? {
+        "Runtime.consoleAPICalled" => Some(format!("console: {}", params["args"])),
+        "Runtime.exceptionThrown" => Some(format!("exception: {}", params["exceptionDetails"]["text"])),
+        "Log.entryAdded" => Some(format!("log: {}", params["entry"]["text"])),
+        "Page.javascriptDialogOpening" => Some(format!("dialog: {}", params["message"])),
+        // What this driver evaluates has no address; what a page brings along has that of its file.
+        "Debugger.scriptParsed" => {
+            params["url"].as_str().filter(|url| !url.is_empty()).map(|url| format!("script in {url}"))
+        }
+        "Network.requestWillBeSent" => {
+            let url = params["request"]["url"].as_str()?;
+            let is_own = params["type"] == "Document" && url.starts_with("file:///");
+            (!is_own && !url.starts_with("data:")).then(|| format!("request: {url}"))
+        }
+        _ => None,
+    }
+}
