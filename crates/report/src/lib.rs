@@ -24,7 +24,7 @@ use analysis::Pooled;
 use analysis::summary::Summary;
 use model::Plan;
 
-pub use across::{across_markdown, across_terminal};
+pub use across::{AcrossInput, across_html, across_markdown, across_terminal};
 pub use trace::{ConnectionTrace, RequestTrace, RunTrace, representative_run};
 
 /// All that a report is made of.

@@ -21,6 +21,8 @@ use crate::{ReportError, Table};
 
 const TEMPLATES: &[(&str, &str)] = &[
     ("report.html", include_str!("../templates/report.html")),
+    ("across.html", include_str!("../templates/across.html")),
+    ("head.html", include_str!("../templates/head.html")),
     ("answer.html", include_str!("../templates/answer.html")),
     ("doubts.html", include_str!("../templates/doubts.html")),
     ("figures.html", include_str!("../templates/figures.html")),
@@ -32,6 +34,7 @@ const PAGE_CSS: &str = include_str!("../templates/report.css");
 /// Everything on the page.
 #[derive(Serialize)]
 struct Page {
+    title: String,
     css: String,
     study: String,
     question: String,
@@ -71,8 +74,9 @@ struct CheckCell {
     measured: String,
 }
 
+/// A figure as the template shows it.
 #[derive(Serialize)]
-struct FigurePart {
+pub(crate) struct FigurePart {
     name: &'static str,
     title: String,
     caption: String,
@@ -148,6 +152,11 @@ struct Method {
 
 /// Renders the page.
 pub(crate) fn render(view: &View<'_>, drawings: &Drawings, tables: &[Table]) -> Result<String, ReportError> {
+    render_template("report.html", &page(view, drawings, tables))
+}
+
+/// A page of one of the templates; whatever is text in it is escaped.
+pub(crate) fn render_template(name: &str, page: &impl Serialize) -> Result<String, ReportError> {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -155,14 +164,19 @@ pub(crate) fn render(view: &View<'_>, drawings: &Drawings, tables: &[Table]) -> 
     for (name, source) in TEMPLATES {
         environment.add_template(name, source)?;
     }
-    let page = page(view, drawings, tables);
-    Ok(environment.get_template("report.html")?.render(Serde(&page))?)
+    Ok(environment.get_template(name)?.render(Serde(page))?)
+}
+
+/// The style sheet of every page.
+pub(crate) fn css() -> String {
+    format!("{}\n{PAGE_CSS}\n{FIGURE_CSS}\n{}", palette::css_properties(), toggle_css())
 }
 
 fn page(view: &View<'_>, drawings: &Drawings, tables: &[Table]) -> Page {
     let (plan, summary) = (view.plan(), view.summary());
     Page {
-        css: format!("{}\n{PAGE_CSS}\n{FIGURE_CSS}\n{}", palette::css_properties(), toggle_css()),
+        title: clean_line(&format!("{}: {}", summary.study, summary.question)),
+        css: css(),
         study: clean_line(&summary.study),
         question: clean_line(&summary.question),
         facts: facts(view),
@@ -256,7 +270,7 @@ fn number_panels(name: &str, panels: &[crate::figures::Panel]) -> Vec<String> {
     panels.iter().enumerate().map(|(index, panel)| panel.to_html(&format!("{name}-{index}"))).collect()
 }
 
-fn figure_part(figure: &DrawnFigure) -> FigurePart {
+pub(crate) fn figure_part(figure: &DrawnFigure) -> FigurePart {
     let drawing = &figure.drawing;
     let series = figure.series.iter().map(|(name, style)| SeriesPart {
         class: style.class,

@@ -182,8 +182,11 @@ impl ResultFolder {
     }
 }
 
-/// Writes a file under another name, waits for the disk, and renames it.
-pub(crate) fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
+/// Writes a file under another name, waits for the disk, and renames it: whole or not at all.
+///
+/// # Errors
+/// The disk refuses.
+pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".tmp");
     let temporary = path.with_file_name(name);

@@ -22,7 +22,7 @@ mod write;
 
 pub use environment::Environment;
 pub use fold::Samples;
-pub use folder::ResultFolder;
+pub use folder::{ResultFolder, write_whole};
 pub use read::{Damage, Records, StoredRuns};
 pub use requests_file::RequestsFile;
 pub use write::Compaction;

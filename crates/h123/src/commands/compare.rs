@@ -11,20 +11,21 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use model::Plan;
 use model::plan::Level;
-use report::{across_markdown, across_terminal};
+use report::{AcrossInput, across_html, across_markdown, across_terminal};
 use serde_json::Value;
 use store::ResultFolder;
 
 use crate::commands::run::COMMAND_NOTE;
 use crate::exit::{Exit, UsageError};
 use crate::result::condensed;
-use crate::terminal::{look, print};
+use crate::terminal::{look, note, print};
 use crate::{known_answers, result};
 
 /// Compare two results: another day, another commit, another machine. B against A, cell by cell
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   h123 compare results/main results/branch
+  h123 compare results/main results/branch --html compare.html
   h123 compare results/main results/branch --fail-on worse --markdown > comment.md
 
 Cells that are alike in all levels are compared by the primary metric, with Welch's t on the
@@ -41,6 +42,10 @@ pub(crate) struct CompareArgs {
     /// End with status 4 where a cell is so in B
     #[arg(long, value_name = "VERDICT")]
     fail_on: Option<FailOn>,
+    /// Write a page too: one self-contained HTML file with verdicts, ratios and what else differs. A file that is
+    /// there is replaced
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Print Markdown, for a comment on a pull request
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
@@ -68,6 +73,9 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Exit> {
     let across = compare(&a.summary, &b.summary, &changed, doubts).map_err(|problem| {
         UsageError(format!("{problem} (A: {}, B: {})", args.a.display(), args.b.display()))
     })?;
+    if let Some(path) = &args.html {
+        write_page(path, args, &across, &b.summary.question)?;
+    }
     if args.json {
         print(&serde_json::to_string_pretty(&across)?)?;
     } else if args.markdown {
@@ -76,6 +84,26 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Exit> {
         print(across_terminal(&across, look()).trim_end())?;
     }
     Ok(exit(&across, &a.summary, &b.summary, args.fail_on))
+}
+
+/// Writes the page, whole or not at all.
+fn write_page(path: &Path, args: &CompareArgs, across: &Across, question: &str) -> Result<()> {
+    let (a, b) = (args.a.to_string_lossy(), args.b.to_string_lossy());
+    let command =
+        format!("h123 compare {} {} --html {}", quoted(&a), quoted(&b), quoted(&path.to_string_lossy()));
+    let html = across_html(&AcrossInput { across, question, a: &a, b: &b, command: &command })?;
+    store::write_whole(path, html.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
+    note(false, &format!("page: {}", path.display()));
+    Ok(())
+}
+
+/// An argument as a shell takes it for one word.
+fn quoted(argument: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+=:,@%".contains(c);
+    if !argument.is_empty() && argument.chars().all(is_plain) {
+        return argument.to_owned();
+    }
+    format!("'{}'", argument.replace('\'', "'\\''"))
 }
 
 fn exit(across: &Across, a: &Summary, b: &Summary, fail_on: Option<FailOn>) -> Exit {

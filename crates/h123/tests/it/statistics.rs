@@ -171,7 +171,13 @@ fn compared(a: &Path, place: &Path) {
     let markdown = h123(["compare", a, b, "--markdown"]).expect(0).stdout;
     assert!(markdown.starts_with("### 2 worse\n") && markdown.contains("| **worse** |"), "{markdown}");
     assert!(markdown.contains("kernel: "), "{markdown}");
-    let json: Value = serde_json::from_str(&h123(["compare", a, b, "--json"]).expect(0).stdout).unwrap();
+    let page = place.join("compare.html");
+    let shown = page.to_str().unwrap();
+    let with_page = h123(["compare", a, b, "--json", "--html", shown]).expect(0);
+    let html = fs::read_to_string(&page).unwrap();
+    assert!(html.contains("2 worse") && html.contains("another kernel") && html.contains("figure-ratios"));
+    assert!(with_page.stderr.contains(&format!("page: {shown}")), "{}", with_page.stderr);
+    let json: Value = serde_json::from_str(&with_page.stdout).unwrap();
     let ratio = json["cells"][0]["comparison"]["ratio"]["value"].as_f64().unwrap();
     assert!((ratio - 1.2).abs() < 1e-9 && json["doubts"].as_array().unwrap().len() == 1, "{json:#}");
     let nowhere = h123(["compare", a, "nowhere"]).expect(2).stderr;

@@ -13,7 +13,7 @@ const ROW: f64 = 40.0;
 const PLOT_RIGHT: f64 = 262.0;
 const NOTE_LEFT: f64 = 276.0;
 /// Ratios beyond these ends are drawn as arrows.
-const WIDEST: (f64, f64) = (0.02, 50.0);
+pub(crate) const WIDEST: (f64, f64) = (0.02, 50.0);
 
 pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
     let scale = Scale::logarithmic(domain(view)?, (LEFT, PLOT_RIGHT));
@@ -102,7 +102,7 @@ fn draw_ground(view: &View<'_>, canvas: &mut Canvas, scale: Scale, bottom: f64) 
 }
 
 /// Removes the noise of binary fractions from a tick.
-fn trim(value: f64) -> f64 {
+pub(crate) fn trim(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }
 
@@ -139,7 +139,8 @@ fn draw_row(
     });
 }
 
-fn draw_interval(canvas: &mut Canvas, ratio: Estimate, scale: Scale, y: f64) {
+/// A whisker from end to end of an interval; an end beyond the axis is an arrow.
+pub(crate) fn draw_interval(canvas: &mut Canvas, ratio: Estimate, scale: Scale, y: f64) {
     let (Some(low), Some(high)) = (ratio.low, ratio.high) else { return };
     let (from, to) = (scale.place(low), scale.place(high));
     canvas.line(at(from, y), at(to, y), "whisker");

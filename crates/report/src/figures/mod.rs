@@ -1,10 +1,10 @@
 //! Every figure: one entry in [`FIGURES`], one file each.
 
 mod boxes;
-mod comparison;
+pub(crate) mod comparison;
 mod ecdf;
 mod histograms;
-mod panel;
+pub(crate) mod panel;
 mod phases;
 mod runs;
 mod spread;
@@ -86,7 +86,7 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    fn new(class: &'static str, label: &str) -> Self {
+    pub(crate) fn new(class: &'static str, label: &str) -> Self {
         Key { class, label: label.to_owned(), coloured: matches!(class, "k-wait" | "k-transfer") }
     }
 }

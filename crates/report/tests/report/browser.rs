@@ -10,7 +10,7 @@ use crate::looks::{
     assert_hover_tells_values, assert_keyboard_reaches_all, assert_legends_work,
     assert_screen_reader_finds_its_way, flaws, flaws_everywhere,
 };
-use crate::{fabricated, hostile};
+use crate::{across, fabricated, hostile};
 
 /// The policy that keeps a page from running or fetching anything, whatever is in it.
 const POLICY: &str = "<meta http-equiv=\"Content-Security-Policy\"";
@@ -39,13 +39,28 @@ fn reports_are_readable_everywhere_and_do_nothing() {
 }
 
 #[test]
+fn the_page_of_two_results_is_as_readable() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut browser = Browser::start();
+    let html = across::page(&across::fabricated(), "");
+    let mut page = browser.open(&file(&folder, "across.html", &html), Screen::DESK);
+    let flaws = flaws_everywhere(&mut page);
+    assert!(flaws.is_empty(), "{}", flaws.join("\n"));
+    assert_hover_tells_values(&mut page);
+    assert_keyboard_reaches_all(&mut page);
+    assert_screen_reader_finds_its_way(&mut page);
+    assert_eq!(page.misdeeds(), Vec::<String>::new());
+}
+
+#[test]
 fn hostile_strings_run_nothing_even_without_the_policy_against_it() {
     let folder = tempfile::tempdir().unwrap();
     let mut browser = Browser::start();
     let whole = render(&hostile::fabricated().input()).unwrap().html;
     assert!(whole.contains(POLICY));
     let bare = whole.replace(POLICY, "<meta name=\"none\"");
-    for (name, html) in [("whole", &whole), ("bare", &bare)] {
+    let across = across::spoilt(&hostile::HOSTILE.join(" ")).replace(POLICY, "<meta name=\"none\"");
+    for (name, html) in [("whole", &whole), ("bare", &bare), ("across", &across)] {
         let mut page = browser.open(&file(&folder, &format!("{name}.html"), html), Screen::DESK);
         // Whoever waits for a pointer, a click or a key gets them.
         assert_hover_tells_values(&mut page);

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::fabricated::{self, Fabricated};
 use crate::structure::{assert_self_contained, assert_well_formed};
 
-const HOSTILE: [&str; 8] = [
+pub(crate) const HOSTILE: [&str; 8] = [
     "<script>alert(1)</script>",
     "\"><img src=x onerror=alert(1)>",
     "' onmouseover='alert(1)",

@@ -8,6 +8,7 @@
     reason = "helpers of tests: a fault in them is to end the test"
 )]
 
+mod across;
 #[expect(clippy::disallowed_methods, reason = "these tests write pages for a browser")]
 mod browser;
 #[expect(clippy::disallowed_methods, reason = "starts a browser and reads what it said")]
@@ -47,6 +48,7 @@ fn every_fabricated_report_renders() {
         for figure in &report.figures {
             std::fs::write(folder.join(format!("{}.svg", figure.name)), &figure.svg).unwrap();
         }
+        std::fs::write(folder.join("across.html"), across::page(&across::fabricated(), "")).unwrap();
     }
 }
 

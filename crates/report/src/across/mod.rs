@@ -1,4 +1,7 @@
-//! Two results against each other: a table for the terminal, and Markdown for a comment on a pull request.
+//! Two results against each other: a table for the terminal, Markdown for a comment on a pull request, and a page.
+
+mod figure;
+mod page;
 
 use analysis::across::{Across, CellAcross};
 use analysis::summary::{Estimate, Verdict};
@@ -10,6 +13,8 @@ use crate::Terminal;
 use crate::terminal::{ascii, wrap};
 use crate::text::{self, clean_line};
 use crate::view::verdict_name;
+
+pub use page::{AcrossInput, across_html};
 
 const HEADER: [&str; 5] = ["cell", "A", "B", "B against A", "verdict"];
 /// Columns of numbers, held to the right.
@@ -73,11 +78,16 @@ fn primary(across: &Across) -> impl Iterator<Item = &CellAcross> {
 }
 
 fn headline(across: &Across) -> String {
+    counts(across).iter().map(|(word, count)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
+}
+
+/// How many cells have which verdict, those that matter most first.
+fn counts(across: &Across) -> Vec<(&'static str, usize)> {
     let words = ["worse", "better", "equivalent", "no difference shown", "invalid"].map(|word| {
         let count = primary(across).filter(|cell| verdict_name(&cell.comparison.verdict).0 == word).count();
-        (count > 0).then(|| format!("{count} {word}"))
+        (word, count)
     });
-    words.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    words.into_iter().filter(|(_, count)| *count > 0).collect()
 }
 
 fn lead(across: &Across) -> String {
@@ -103,6 +113,14 @@ fn row(cell: &CellAcross) -> [String; 5] {
 
 fn label(levels: &[Level]) -> String {
     clean_line(&levels.iter().map(|level| level.value.as_str()).collect::<Vec<_>>().join(" · "))
+}
+
+/// A ratio and its interval, such as `0.72× (0.70–0.75)`.
+fn ratio_words(ratio: Option<Estimate>) -> String {
+    ratio.map_or(text::NONE.to_owned(), |ratio| {
+        let interval = text::ratio_interval(&ratio).map(|i| format!(" ({i})")).unwrap_or_default();
+        format!("{}{interval}", text::ratio(ratio.value))
+    })
 }
 
 struct Note {
