@@ -14,6 +14,7 @@ mod page;
 mod palette;
 mod server_time;
 mod svg;
+mod sweep;
 mod tables;
 mod terminal;
 mod text;

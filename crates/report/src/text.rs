@@ -105,6 +105,11 @@ impl Scale {
         self.with_unit(&self.number(value))
     }
 
+    /// The number as short as it can be, and its unit: for values that somebody wrote down.
+    pub(crate) fn short_value(&self, value: f64) -> String {
+        self.with_unit(&self.short(value))
+    }
+
     fn with_unit(&self, number: &str) -> String {
         if self.label.is_empty() { number.to_owned() } else { format!("{number} {}", self.label) }
     }

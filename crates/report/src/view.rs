@@ -10,6 +10,7 @@ use model::plan::{Cell, Level};
 
 use crate::Input;
 use crate::palette::{self, Style};
+use crate::sweep::{self, Sweep};
 use crate::text::{self, clean_line};
 use crate::trace::RunTrace;
 
@@ -18,6 +19,8 @@ pub(crate) struct View<'a> {
     pub(crate) input: &'a Input<'a>,
     pub(crate) series: Vec<Series>,
     pub(crate) contexts: Vec<Context<'a>>,
+    /// What the study sweeps.
+    pub(crate) sweeps: Vec<Sweep>,
 }
 
 /// One level of the compared factor: `h1`, `h2`, …
@@ -90,7 +93,9 @@ impl<'a> View<'a> {
             }
         }
         name_contexts(&mut contexts, &keys, &summary.study);
-        View { input, series, contexts }
+        let mut view = View { input, series, contexts, sweeps: Vec::new() };
+        view.sweeps = sweep::sweeps(&view);
+        view
     }
 
     pub(crate) fn summary(&self) -> &'a Summary {

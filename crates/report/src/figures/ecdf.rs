@@ -15,7 +15,7 @@ const RIGHT: f64 = WIDTH - 8.0;
 const HEIGHT: f64 = 210.0;
 const NOTE: f64 = 17.0;
 /// Steps drawn of all curves together, and of each: what differs by less than a pixel is one step.
-const MOST_STEPS: usize = 3_000;
+const MOST_STEPS: usize = 2_000;
 const MOST_STEPS_OF_EACH: usize = 200;
 const FEWEST_STEPS_OF_EACH: usize = 16;
 /// Where curves have markers.

@@ -17,7 +17,7 @@ const RIGHT: f64 = WIDTH - 8.0;
 const FEWEST_BINS: usize = 8;
 const MOST_BINS: usize = 48;
 /// Bars of all panels together.
-const MOST_BARS: usize = 1_200;
+const MOST_BARS: usize = 720;
 
 /// The bins of a context: of equal width on its axis.
 struct Bins {

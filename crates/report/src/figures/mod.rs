@@ -2,12 +2,16 @@
 
 mod boxes;
 pub(crate) mod comparison;
+mod difference;
 mod ecdf;
 mod histograms;
+mod lines;
+mod map;
 pub(crate) mod panel;
 mod phases;
 mod runs;
 mod spread;
+mod swept;
 mod waterfall;
 
 use crate::encode;
@@ -37,10 +41,16 @@ const fn always(
     FigureKind { name, draw, suits: |_| true, needs }
 }
 
+const SWEEP: &str = "levels of one factor, not the baseline's, that differ in one number alone";
+const TWO_SWEEPS: &str = "two numbers that levels differ in, and most pairs of their values";
+
 /// All figures, in the order in which the report shows them.
 pub(crate) const FIGURES: &[FigureKind] = &[
     always("comparison", comparison::draw, "a comparison of two cells"),
     always("runs", runs::draw, "a run with a number"),
+    FigureKind { name: "map", draw: map::draw, suits: map::has_grid, needs: TWO_SWEEPS },
+    FigureKind { name: "lines", draw: lines::draw, suits: swept::has_sweep, needs: SWEEP },
+    FigureKind { name: "difference", draw: difference::draw, suits: swept::has_sweep, needs: SWEEP },
     FigureKind {
         name: "ecdf",
         draw: ecdf::draw,

@@ -85,6 +85,14 @@ pub(crate) const SWATCH: f64 = 30.0;
 
 /// A key's box. What is drawn in the colours of the series shows all of them, side by side.
 pub(crate) fn draw_swatch(canvas: &mut Canvas, x: f64, y: f64, key: &Key, series: &[(String, Style)]) {
+    if key.class.starts_with("key-line") {
+        canvas.line(at(x, y + 5.0), at(x + SWATCH, y + 5.0), key.class);
+        return;
+    }
+    if key.class == "hatch" {
+        canvas.hatch(Rect { x, y, width: SWATCH, height: 10.0 }, 5.0);
+        return;
+    }
     if !key.coloured || series.is_empty() {
         canvas.rect(Rect { x, y, width: SWATCH, height: 10.0 }, key.class);
         return;

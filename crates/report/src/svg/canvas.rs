@@ -135,6 +135,28 @@ impl Canvas {
         self.out.push_str(&format!("<path class=\"{class}\" d=\"M{}Z\"/>", places.join("L")));
     }
 
+    /// Slanting lines over a box: the mark of what was not shown.
+    pub(crate) fn hatch(&mut self, rect: Rect, distance: f64) {
+        let Rect { x, y, width, height } = rect;
+        let mut lines = String::new();
+        // Every line runs from the left or upper edge up to the right: x + y is the same all along it.
+        let mut sum = distance;
+        while sum < width + height && distance > 0.0 {
+            let (x1, y1) = if sum < height { (0.0, sum) } else { (sum - height, height) };
+            let (x2, y2) = if sum < width { (sum, 0.0) } else { (width, sum - width) };
+            let [x1, y1, x2, y2] = [x + x1, y + y1, x + x2, y + y2].map(number);
+            lines.push_str(&format!("M{x1} {y1}L{x2} {y2}"));
+            sum += distance;
+        }
+        self.out.push_str(&format!("<path class=\"hatch\" d=\"{lines}\"/>"));
+    }
+
+    /// An area between two lines.
+    pub(crate) fn area(&mut self, points: &[Point], class: &str) {
+        let places: Vec<String> = points.iter().map(|p| format!("{} {}", number(p.x), number(p.y))).collect();
+        self.out.push_str(&format!("<path class=\"{class}\" d=\"M{}Z\"/>", places.join("L")));
+    }
+
     /// An empty circle; the colour comes from the group around it.
     pub(crate) fn ring(&mut self, place: Point, radius: f64) {
         let [x, y, r] = [place.x, place.y, radius].map(number);

@@ -151,8 +151,11 @@ fn page(name: &str, text: &str) -> NamedWorkload {
     NamedWorkload { name: name.to_owned(), workload: Workload::Page { page } }
 }
 
+pub(crate) fn network(name: &str, text: &str) -> Network {
+    Network::parse(name, Source { file: name, text }).unwrap()
+}
+
 fn plan() -> Plan {
-    let network = |name: &str, text: &str| Network::parse(name, Source { file: name, text }).unwrap();
     let networks = vec![
         network("lan", include_str!("../../../../networks/lan.toml")),
         network("north-carolina", include_str!("../../../../networks/north-carolina.toml")),
@@ -161,6 +164,10 @@ fn plan() -> Plan {
         page("small", include_str!("../../../../pages/small.toml")),
         page("large", include_str!("../../../../pages/large.toml")),
     ];
+    plan_of(networks, workloads)
+}
+
+fn plan_of(networks: Vec<Network>, workloads: Vec<NamedWorkload>) -> Plan {
     let mut cells = Vec::new();
     for variant in Variant::ALL {
         for (network_index, network) in networks.iter().enumerate() {
@@ -196,7 +203,7 @@ fn plan() -> Plan {
     let mut random = Random(7);
     let mut runs = Vec::new();
     for block in 0..RUNS {
-        let mut order: Vec<u32> = (0..20).collect();
+        let mut order: Vec<u32> = (0..u32::try_from(cells.len()).unwrap()).collect();
         for index in (1..order.len()).rev() {
             order.swap(index, usize::try_from(random.next() % (index as u64 + 1)).unwrap());
         }
@@ -238,12 +245,87 @@ fn plan() -> Plan {
 /// Page load time in ms: made up, in the order h1, h1s, h2c, h2, h3.
 fn load_ms(cell: &Cell) -> f64 {
     let row = match (cell.level("network").unwrap(), cell.level("workload").unwrap()) {
+        (swept, _) if swept.starts_with('r') => return swept_ms(cell, swept),
         ("lan", "small") => [1.35, 2.92, 1.41, 2.88, 3.31],
         ("lan", "large") => [21.4, 24.9, 22.0, 23.8, 29.7],
         (_, "small") => [454.0, 606.0, 455.0, 607.0, 456.0],
         _ => [1980.0, 2140.0, 1236.0, 1391.0, 1228.0],
     };
     row[Variant::ALL.iter().position(|v| Some(v.name()) == cell.level("variant")).unwrap()]
+}
+
+/// Of networks called `r20-l0.5`: round trips, and what loss costs, which is less with one connection than with several. What
+/// loops ask for takes the longer the more connections there are.
+fn swept_ms(cell: &Cell, network: &str) -> f64 {
+    let (rtt, loss) = network[1..].split_once("-l").unwrap();
+    let (rtt, loss): (f64, f64) = (rtt.parse().unwrap(), loss.parse().unwrap());
+    let [trips, cost] = match cell.level("variant").unwrap() {
+        "h1s" => [4.0, 0.7],
+        "h3" => [3.0, 0.9],
+        _ => [3.7, 0.5],
+    };
+    let connections: f64 = cell.level("workload").unwrap().trim_start_matches('c').parse().unwrap_or(1.0);
+    2.0 + rtt * trips + rtt * cost * loss + connections.sqrt()
+}
+
+/// A study over networks or workloads, of variants with a baseline of `h1s`.
+fn swept(networks: Vec<Network>, workloads: Vec<NamedWorkload>) -> Fabricated {
+    let mut fabricated = all_well();
+    let mut plan = plan_of(networks, workloads);
+    plan.cells.retain(|cell| ["h1s", "h2", "h3"].contains(&cell.level("variant").unwrap()));
+    for (number, cell) in (0..).zip(&mut plan.cells) {
+        cell.cell = number;
+    }
+    plan.runs.clear();
+    for block in 0..RUNS {
+        for cell in &plan.cells {
+            let run = u32::try_from(plan.runs.len()).unwrap();
+            plan.runs.push(PlannedRun { run, block, cell: cell.cell, seed: u64::from(run) });
+        }
+    }
+    plan.study = "swept".to_owned();
+    fabricated.summary = summary(&plan);
+    fabricated.pooled = fabricated.summary.cells.iter().filter_map(pooled).collect();
+    fabricated.traces.clear();
+    fabricated.plan = plan;
+    fabricated
+}
+
+/// Page loads over round-trip times and losses.
+pub(crate) fn over_networks(round_trips_ms: &[&str], losses: &[&str]) -> Fabricated {
+    let mut networks = Vec::new();
+    for rtt in round_trips_ms {
+        for loss in losses {
+            let lost = if *loss == "0" { String::new() } else { format!("loss = \"{loss}%\"\n") };
+            let text = format!(
+                "title = \"RTT {rtt}\"\nsource = \"made up\"\nrtt = \"{rtt}ms\"\nrate = \"20Mbit/s\"\nqueue = \"2bdp\"\n{lost}"
+            );
+            networks.push(network(&format!("r{rtt}-l{loss}"), &text));
+        }
+    }
+    swept(networks, vec![page("small", include_str!("../../../../pages/small.toml"))])
+}
+
+/// Closed loops over connections, on two networks that differ in more than a number.
+pub(crate) fn over_connections(connections: &[u32]) -> Fabricated {
+    let text = |rtt: &str, rate: &str| {
+        network(
+            &format!("r{rtt}-l0"),
+            &format!("title = \"x\"\nsource = \"y\"\nrtt = \"{rtt}ms\"\nrate = \"{rate}Mbit/s\"\n"),
+        )
+    };
+    let closed = |connections: &u32| NamedWorkload {
+        name: format!("c{connections}"),
+        workload: Workload::Closed {
+            paths: vec!["/bytes/1000".to_owned()],
+            connections: *connections,
+            streams: 1,
+            requests: None,
+            duration_ns: Some(1_000_000_000),
+            warmup_ns: 0,
+        },
+    };
+    swept(vec![text("1", "100"), text("30", "50")], connections.iter().map(closed).collect())
 }
 
 fn summary(plan: &Plan) -> Summary {

@@ -81,3 +81,102 @@ fn many_values_make_a_small_page() {
         assert!(figure.csv.len() < 400_000, "{}: {} bytes", figure.name, figure.csv.len());
     }
 }
+
+#[test]
+fn sweeps_are_what_levels_differ_in_by_a_number_alone() {
+    let swept = ["map", "lines", "difference"];
+    let shown = |fabricated: Fabricated| {
+        let report = render(&fabricated.input()).unwrap();
+        swept.into_iter().filter(|name| names(&report).contains(name)).collect::<Vec<_>>()
+    };
+    assert!(shown(fabricated::all_well()).is_empty(), "two networks that differ in more than their distance");
+    assert_eq!(shown(fabricated::over_networks(&["5", "20", "80"], &["0", "0.5", "2"])), swept);
+    assert_eq!(shown(fabricated::over_networks(&["5", "20", "80"], &["0"])), ["lines", "difference"]);
+    assert_eq!(shown(fabricated::over_networks(&["5", "80"], &["0", "2"])), ["map"], "no sweep of three");
+    assert!(shown(fabricated::over_networks(&["5", "80"], &["0"])).is_empty());
+    assert_eq!(shown(fabricated::over_connections(&[1, 4, 16])), ["lines", "difference"]);
+
+    let mut other = fabricated::over_connections(&[1, 4, 16]);
+    other.plan.baseline.factor = "workload".to_owned();
+    other.summary.baseline.factor = "workload".to_owned();
+    assert!(shown(other).is_empty(), "the compared factor is no sweep");
+}
+
+#[test]
+fn a_short_sweep_is_drawn_where_it_was_asked_for() {
+    let report = choosing(fabricated::over_networks(&["5", "80"], &["0"]), &["lines", "difference", "map"]);
+    assert_eq!(names(&report), ["lines", "difference"]);
+    assert!(report.html.contains("Not drawn: <code>map</code>, which needs two numbers"));
+}
+
+#[test]
+fn networks_that_differ_in_more_are_a_sweep_of_distance_and_say_so() {
+    let mut fabricated = fabricated::over_networks(&["5", "20", "80"], &["0"]);
+    let extra = "title = \"x\"\nsource = \"y\"\nrtt = \"20ms\"\nrate = \"3Mbit/s\"\n";
+    fabricated.plan.networks[1] = fabricated::network("r20-l0", extra);
+    let report = choosing(fabricated, &["lines"]);
+    let lines = figure(&report, "lines");
+    assert!(lines.caption.contains("These networks differ in more"), "{}", lines.caption);
+    assert_eq!(lines.csv.lines().filter(|line| line.contains(",page_load_time,")).count(), 9);
+}
+
+#[test]
+fn lines_and_differences_as_drawn() {
+    let mut fabricated = fabricated::over_connections(&[1, 4, 16]);
+    fabricated.summary.cells[8].status = analysis::summary::CellStatus::Invalid;
+    let report = choosing(fabricated, &["lines", "difference"]);
+    for name in ["lines", "difference"] {
+        insta::assert_snapshot!(format!("{name}_svg"), body(figure(&report, name)));
+        insta::assert_snapshot!(format!("{name}_csv"), figure(&report, name).csv);
+        assert!(figure(&report, name).svg.contains("\"cross\""), "the invalid cell is crossed");
+    }
+}
+
+#[test]
+fn a_difference_is_a_gain_whatever_is_better() {
+    let mut fabricated = fabricated::over_connections(&[1, 4, 16]);
+    let gains = |fabricated: Fabricated| -> Vec<f64> {
+        let report = choosing(fabricated, &["difference"]);
+        let csv = &figure(&report, "difference").csv;
+        csv.lines().skip(1).map(|line| line.split(',').nth(8).unwrap().parse().unwrap()).collect()
+    };
+    let times = gains(fabricated::over_connections(&[1, 4, 16]));
+    assert!(times.iter().all(|gain| *gain > 0.0), "h2 and h3 take less time: {times:?}");
+    for cell in &mut fabricated.summary.cells {
+        let metric = cell.metrics["page_load_time"].clone();
+        cell.metrics.insert("requests_per_second".to_owned(), metric);
+    }
+    fabricated.summary.metric = "requests_per_second".to_owned();
+    for comparison in fabricated.summary.comparisons.iter_mut().filter(|comparison| comparison.primary) {
+        comparison.metric = "requests_per_second".to_owned();
+    }
+    let rates = gains(fabricated);
+    assert!(rates[..12].iter().all(|gain| *gain < 0.0), "less of what should be more: {rates:?}");
+}
+
+#[test]
+fn a_map_as_drawn() {
+    let mut fabricated = fabricated::over_networks(&["5", "20", "80"], &["0", "2"]);
+    let of = |comparisons: &mut [analysis::summary::Comparison],
+              cell: u32,
+              verdict: analysis::summary::Verdict| {
+        for comparison in comparisons.iter_mut().filter(|comparison| comparison.cell == cell) {
+            comparison.verdict = verdict.clone();
+        }
+    };
+    // The cells of h3 are the last six, in the order of the networks.
+    let comparisons = &mut fabricated.summary.comparisons;
+    of(comparisons, 12, analysis::summary::Verdict::NoDifferenceShown);
+    of(comparisons, 14, analysis::summary::Verdict::Equivalent);
+    of(comparisons, 16, analysis::summary::Verdict::Invalid { because: vec!["late".to_owned()] });
+    // Nothing of the last place may be believed.
+    for cell in [5, 11, 17] {
+        fabricated.summary.cells[cell].status = analysis::summary::CellStatus::Invalid;
+    }
+    let report = choosing(fabricated, &["map"]);
+    let map = figure(&report, "map");
+    assert_eq!(map.svg.matches("class=\"even\"").count(), 2, "a key and a tile");
+    assert_eq!(map.svg.matches("class=\"hatch\"").count(), 4, "a key and three tiles");
+    insta::assert_snapshot!("map_svg", body(map));
+    insta::assert_snapshot!("map_csv", map.csv);
+}

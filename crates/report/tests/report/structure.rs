@@ -183,7 +183,10 @@ fn drawings_speak_to_those_who_do_not_see_them() {
 /// Labels lie inside their drawing, by a generous estimate of their width.
 #[test]
 fn labels_are_not_cut() {
-    for fabricated in [fabricated::troubled(), crate::hostile::fabricated()] {
+    let mut wide = fabricated::over_networks(&["5", "10", "20", "40", "80", "160", "300"], &["0", "2"]);
+    wide.plan.figures = Some(report::figure_names().map(str::to_owned).collect());
+    let connections = fabricated::over_connections(&[1, 4, 16]);
+    for fabricated in [fabricated::troubled(), crate::hostile::fabricated(), wide, connections] {
         let html = render(&fabricated.input()).unwrap().html;
         for drawing in drawings(&html).into_iter().filter(|drawing| drawing.contains("role=\"img\"")) {
             let whole = format!("<svg {drawing}</svg>");

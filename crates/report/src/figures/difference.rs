@@ -1,0 +1,229 @@
+//! How much a level gains on the baseline over a swept parameter: a line of zero, all other factors in one plot.
+
+use analysis::metrics::{self, Better};
+use analysis::summary::{Comparison, Estimate, Verdict};
+
+use super::panel::{self, Panel, WIDTH};
+use super::runs::axis_title;
+use super::swept::{self, Across, HEIGHT, LEFT, RIGHT, TOP};
+use super::{Drawing, Key};
+use crate::encode::{Csv, Field};
+use crate::svg::{Axis, Canvas, Point, Scale, at};
+use crate::sweep::{Group, Sweep};
+use crate::text::{self, clean_line};
+use crate::view::{Row, View, status_name, verdict_name};
+
+/// Lines of one series are told apart by their dashes: so many contexts are in one panel.
+const DASHES: [&str; 5] = ["curve", "curve dash-1", "curve dash-2", "curve dash-3", "curve dash-4"];
+const KEYS: [&str; 5] =
+    ["key-line", "key-line dash-1", "key-line dash-2", "key-line dash-3", "key-line dash-4"];
+/// How far the marks of different series stand apart, so that their intervals can be seen.
+const APART: f64 = 3.0;
+
+/// A point of a line: the parameter's value, the gain, its comparison and its cell.
+type Gain<'v, 'a> = (f64, Estimate, &'v Comparison, &'v Row<'a>);
+
+pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
+    let (mut panels, mut keys): (Vec<Panel>, Vec<Key>) = (Vec::new(), Vec::new());
+    for metric in swept::metrics(view) {
+        for sweep in swept::drawn(view) {
+            for (number, groups) in sweep.groups.chunks(DASHES.len()).enumerate() {
+                let Some(panel) = draw_panel(view, metric, sweep, groups, number) else { continue };
+                panels.push(panel);
+                if groups.len() > 1 && sweep.groups.len() <= DASHES.len() {
+                    let named = groups.iter().zip(KEYS).map(|(group, class)| Key::new(class, &group.name));
+                    let is_new = |key: &Key| keys.iter().all(|known| known.label != key.label);
+                    let new: Vec<Key> = named.filter(is_new).collect();
+                    keys.extend(new);
+                }
+            }
+        }
+    }
+    if panels.is_empty() {
+        return None;
+    }
+    let baseline = view.baseline();
+    Some(Drawing {
+        title: format!("Difference to {baseline}"),
+        caption: format!(
+            "How much better than {baseline} a level is, in the metric's own unit: {baseline} minus the level where less \
+             is better, the level minus {baseline} where more is. Above the line of zero it is better, below it worse. Bars \
+             are 95 % intervals over runs; what is faded was not shown to differ.{}",
+            swept::caveat(view)
+        ),
+        keys,
+        panels,
+        csv: csv(view),
+    })
+}
+
+/// Whether a smaller value is better: then the gain is the baseline minus the level.
+fn less_is_better(metric: &str) -> bool {
+    metrics::find(metric).is_none_or(|metric| metric.better != Better::Higher)
+}
+
+fn gains<'v, 'a>(view: &'v View<'a>, metric: &str, group: &'v Group, series: usize) -> Vec<Gain<'v, 'a>> {
+    let gain = |(value, row): (f64, &'v Row<'a>)| {
+        let is_it = |c: &&Comparison| c.cell == row.cell.cell && c.metric == metric;
+        let comparison = view.summary().comparisons.iter().find(is_it)?;
+        let difference = comparison.difference?;
+        let gain = match less_is_better(metric) {
+            true => Estimate {
+                value: -difference.value,
+                low: difference.high.map(|high| -high),
+                high: difference.low.map(|low| -low),
+            },
+            false => difference,
+        };
+        Some((value, gain, comparison, row))
+    };
+    swept::rows(view, group, series).filter_map(gain).collect()
+}
+
+fn draw_panel(
+    view: &View<'_>,
+    metric: &str,
+    sweep: &Sweep,
+    groups: &[Group],
+    number: usize,
+) -> Option<Panel> {
+    let unit = groups.iter().find_map(|group| swept::unit_of(view, group, metric))?;
+    let series = || groups.iter().flat_map(|group| (0..view.series.len()).map(move |series| (group, series)));
+    let ends = || {
+        series().flat_map(|(group, series)| gains(view, metric, group, series)).flat_map(|(_, gain, ..)| {
+            [Some(gain.value), gain.low, gain.high].into_iter().flatten().filter(|value| value.is_finite())
+        })
+    };
+    ends().next()?;
+    let (low, high) = ends().fold((0.0, 0.0), |(low, high): (f64, f64), v| (low.min(v), high.max(v)));
+    let pad = (high - low) * 0.06;
+    let bottom = TOP + HEIGHT;
+    let scale = Scale::linear((low - pad, high + pad), (bottom, TOP));
+    let units = text::Scale::fitting(unit, high.max(-low));
+    let across = Across::of(sweep, groups.iter());
+    let title = text::uncapital(&text::metric_title(metric));
+    let baseline = view.baseline();
+    let signed = match less_is_better(metric) {
+        true => format!("{title}, {baseline} − level"),
+        false => format!("{title}, level − {baseline}"),
+    };
+    let mut canvas = Canvas::default();
+    let heading = match groups {
+        [group] if !group.name.is_empty() => group.name.clone(),
+        _ if number > 0 => format!("{} ({})", text::metric_title(metric), number + 1),
+        _ => text::metric_title(metric),
+    };
+    panel::heading(&mut canvas, &heading);
+    swept::draw_side(&mut canvas, scale, &units, &format!("↑ better · {}", axis_title(&signed, &units)));
+    across.draw(&mut canvas, bottom);
+    let zero = scale.place(0.0);
+    canvas.line(at(LEFT, zero), at(RIGHT, zero), "zero");
+    let mut description = Vec::new();
+    for (place, group) in groups.iter().enumerate() {
+        for series in 0..view.series.len() {
+            let gains = gains(view, metric, group, series);
+            let dash = (groups.len() > 1).then(|| DASHES[place]);
+            description.extend(draw_line(view, &mut canvas, group, &gains, dash, &across, scale));
+        }
+    }
+    Some(Panel {
+        title: format!("{heading}: {signed} over {}", sweep.parameter.title()),
+        description: description.join("; "),
+        class: String::new(),
+        width: WIDTH,
+        height: bottom + Axis::HEIGHT + 4.0,
+        body: canvas.finish(),
+    })
+}
+
+fn draw_line(
+    view: &View<'_>,
+    canvas: &mut Canvas,
+    group: &Group,
+    gains: &[Gain<'_, '_>],
+    dash: Option<&str>,
+    across: &Across,
+    scale: Scale,
+) -> Option<String> {
+    let (_, _, _, row) = gains.first()?;
+    let series = view.series_of(row);
+    let context = if group.name.is_empty() { String::new() } else { format!(", {}", group.name) };
+    let level = format!("{}{context}", clean_line(&series.name));
+    #[expect(clippy::cast_precision_loss, reason = "a handful of series")]
+    let shift = (row.series as f64 - (view.series.len() - 1) as f64 / 2.0) * APART;
+    let place = |value: f64, gain: f64| at(across.scale.place(value) + shift, scale.place(gain));
+    let mut words = Vec::new();
+    if gains.len() > 1 {
+        let points: Vec<Point> = gains.iter().map(|(value, gain, ..)| place(*value, gain.value)).collect();
+        canvas.group(&panel::row_class(series.style, true), Some(&level), |c| {
+            c.path(&points, dash.unwrap_or_else(|| series.style.line_class()));
+        });
+    }
+    for (value, gain, comparison, row) in gains {
+        let (verdict, class) = verdict_name(&comparison.verdict);
+        let is_shown = matches!(comparison.verdict, Verdict::Better | Verdict::Worse | Verdict::Equivalent);
+        let is_valid = class != "invalid" && row.is_believable();
+        let unit = row.cell.metrics.get(&comparison.metric).map_or("1", |metric| metric.unit.as_str());
+        let estimate = text::estimate(unit, gain);
+        words.push(format!("{} at {}, {verdict}", text::value(unit, gain.value), across.value(*value)));
+        let title = format!(
+            "{level} at {}: {estimate} better than {}, {verdict}",
+            across.value(*value),
+            view.baseline()
+        );
+        let center = place(*value, gain.value);
+        canvas.group(&panel::row_class(series.style, is_valid && is_shown), Some(&title), |c| {
+            if let (Some(low), Some(high)) = (gain.low, gain.high) {
+                c.line(place(*value, low), place(*value, high), "thin");
+            }
+            c.marker(center, series.style, 4.4);
+            if !is_valid {
+                c.cross(center, 6.5);
+            }
+        });
+    }
+    Some(format!("{level}: {}", words.join(", ")))
+}
+
+fn csv(view: &View<'_>) -> String {
+    let mut csv = Csv::new(&[
+        "parameter",
+        "parameter_unit",
+        "parameter_value",
+        "context",
+        "level",
+        "baseline",
+        "metric",
+        "unit",
+        "gain",
+        "low",
+        "high",
+        "verdict",
+        "status",
+    ]);
+    for metric in swept::metrics(view) {
+        for (sweep, group) in swept::drawn(view).flat_map(|s| s.groups.iter().map(move |group| (s, group))) {
+            let unit = swept::unit_of(view, group, metric).unwrap_or("1");
+            for series in 0..view.series.len() {
+                for (value, gain, comparison, row) in gains(view, metric, group, series) {
+                    csv.row(&[
+                        Field::Text(&sweep.parameter.title()),
+                        Field::Text(sweep.parameter.unit()),
+                        Field::Number(value),
+                        Field::Text(&group.name),
+                        Field::Text(&view.series_of(row).name),
+                        Field::Text(&view.summary().baseline.value),
+                        Field::Text(metric),
+                        Field::Text(unit),
+                        Field::Number(gain.value),
+                        Field::Maybe(gain.low),
+                        Field::Maybe(gain.high),
+                        Field::Text(verdict_name(&comparison.verdict).0),
+                        Field::Text(status_name(row.cell.status)),
+                    ]);
+                }
+            }
+        }
+    }
+    csv.finish()
+}

@@ -1,0 +1,158 @@
+//! What the figures over swept parameters share: which metrics they show, and their axes.
+
+use analysis::summary::MetricSummary;
+
+use super::panel::{LABEL_SIZE, WIDTH};
+use super::runs::axis_title;
+use super::spread::DECADES;
+use crate::svg::{Anchor, Axis, Canvas, Scale, SideAxis, at, fit};
+use crate::sweep::{Group, Parameter, Sweep};
+use crate::text;
+use crate::view::{Row, View};
+
+pub(super) const LEFT: f64 = 52.0;
+pub(super) const RIGHT: f64 = WIDTH - 12.0;
+/// Below the heading and the title of the vertical axis.
+pub(super) const TOP: f64 = 52.0;
+pub(super) const HEIGHT: f64 = 190.0;
+/// A parameter whose values span so much has a logarithmic axis: whoever sweeps so far mostly doubles.
+const LOGARITHMIC_FROM: f64 = 7.5;
+/// A sweep of so many values is shown without being asked for.
+const ENOUGH: usize = 3;
+/// Metrics beside the primary one.
+const MOST_FURTHER: usize = 3;
+/// Shown beside the primary metric, where they change over the sweep: of loops, of pages, of both.
+const OF_LOOPS: [&str; 2] = ["requests_per_second", "request_time"];
+const OF_PAGES: [&str; 1] = ["page_load_time"];
+const OF_ANY: [&str; 2] = ["request_header_wire_bytes", "response_header_wire_bytes"];
+/// What changes by less than this does not change.
+const CHANGE: f64 = 1.1;
+
+/// Whether there is a sweep to show without being asked for.
+pub(super) fn has_sweep(view: &View<'_>) -> bool {
+    view.sweeps.iter().any(|sweep| sweep.most_values() >= ENOUGH)
+}
+
+/// The sweeps that are drawn: short ones only where there is no other.
+pub(super) fn drawn<'v>(view: &'v View<'_>) -> impl Iterator<Item = &'v Sweep> {
+    let least = if has_sweep(view) { ENOUGH } else { 2 };
+    view.sweeps.iter().filter(move |sweep| sweep.most_values() >= least)
+}
+
+/// What is to be said of sweeps whose levels are not alike in all else.
+pub(super) fn caveat(view: &View<'_>) -> &'static str {
+    if drawn(view).all(|sweep| sweep.is_pure) {
+        ""
+    } else {
+        " These networks differ in more than their round-trip time."
+    }
+}
+
+/// The primary metric, and others that change over a sweep.
+pub(super) fn metrics<'v>(view: &'v View<'_>) -> Vec<&'v str> {
+    let primary = view.summary().metric.as_str();
+    let has_loops = view.summary().cells.iter().any(|cell| cell.metrics.contains_key(OF_LOOPS[0]));
+    let of_workload = if has_loops { &OF_LOOPS[..] } else { &OF_PAGES };
+    let further = of_workload.iter().chain(&OF_ANY).copied();
+    let further = further.filter(|name| *name != primary && changes(view, name));
+    std::iter::once(primary).chain(further.take(MOST_FURTHER)).collect()
+}
+
+fn changes(view: &View<'_>, name: &str) -> bool {
+    view.sweeps.iter().flat_map(|sweep| &sweep.groups).any(|group| {
+        (0..view.series.len()).any(|series| {
+            let medians =
+                rows(view, group, series).filter_map(|(_, row)| Some(row.metric(name)?.median.value));
+            let (low, high) = medians.fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
+            low > 0.0 && high > low * CHANGE
+        })
+    })
+}
+
+/// One series' cells over a sweep: value and cell, ascending.
+pub(super) fn rows<'v, 'a>(
+    view: &'v View<'a>,
+    group: &'v Group,
+    series: usize,
+) -> impl Iterator<Item = (f64, &'v Row<'a>)> {
+    group.points.iter().filter_map(move |(values, context)| {
+        let row = view.contexts[*context].rows.iter().find(|row| row.series == series)?;
+        Some((*values.first()?, row))
+    })
+}
+
+/// The unit of a metric in the cells of a group.
+pub(super) fn unit_of<'v>(view: &'v View<'_>, group: &Group, metric: &str) -> Option<&'v str> {
+    let rows = group.points.iter().flat_map(|(_, context)| &view.contexts[*context].rows);
+    rows.filter_map(|row| row.metric(metric)).map(|metric: &MetricSummary| metric.unit.as_str()).next()
+}
+
+/// A parameter's axis: a label at each of its values.
+pub(super) struct Across {
+    pub(super) scale: Scale,
+    values: Vec<f64>,
+    title: String,
+    units: text::Scale,
+}
+
+impl Across {
+    pub(super) fn of<'g>(sweep: &Sweep, groups: impl Iterator<Item = &'g Group>) -> Across {
+        let mut values: Vec<f64> = groups.flat_map(|group| group.values(0)).collect();
+        values.sort_by(f64::total_cmp);
+        values.dedup();
+        let (low, high) = (values.first().copied().unwrap_or(0.0), values.last().copied().unwrap_or(1.0));
+        let is_wide = low > 0.0 && high / low >= LOGARITHMIC_FROM;
+        // Room for the outermost markers.
+        let places = (LEFT + 10.0, RIGHT - 10.0);
+        let scale = if is_wide {
+            Scale::logarithmic((low, high), places)
+        } else {
+            Scale::linear((low, high), places)
+        };
+        let units = units_of(&sweep.parameter, high);
+        let note = if is_wide { ", logarithmic" } else { "" };
+        let title = format!("{}{note}", axis_title(&sweep.parameter.title(), &units));
+        Across { scale, values, title, units }
+    }
+
+    pub(super) fn draw(&self, canvas: &mut Canvas, bottom: f64) {
+        let label = |value: f64| self.units.short(value);
+        let title = fit(&self.title, 11.5, WIDTH - LEFT);
+        let axis = Axis { scale: self.scale, top: TOP, bottom, width: WIDTH, title: &title, label: &label };
+        axis.draw_at(canvas, &self.values);
+        canvas.line(at(LEFT, bottom), at(RIGHT, bottom), "axis");
+    }
+
+    /// A value in words.
+    pub(super) fn value(&self, value: f64) -> String {
+        self.units.short_value(value)
+    }
+}
+
+/// The unit that a parameter's axis has.
+pub(super) fn units_of(parameter: &Parameter, largest: f64) -> text::Scale {
+    text::Scale::fitting(parameter.unit(), largest)
+}
+
+/// The title of the vertical axis, above the plot; its labels and grid.
+pub(super) fn draw_side(canvas: &mut Canvas, scale: Scale, units: &text::Scale, title: &str) {
+    canvas.text(at(0.0, TOP - 16.0), Anchor::Start, "axis-title", &fit(title, 11.5, WIDTH));
+    let label = |value: f64| units.short(value);
+    SideAxis { scale, left: LEFT, right: RIGHT, label: &label }.draw(canvas, 5);
+}
+
+/// A vertical scale for values that are above 0, and whether it is logarithmic.
+pub(super) fn upwards(values: impl Iterator<Item = f64>) -> Option<(Scale, bool)> {
+    let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
+    if low > high {
+        return None;
+    }
+    let places = (TOP + HEIGHT, TOP);
+    if low > 0.0 && high / low > DECADES {
+        return Some((Scale::logarithmic((low / 1.15, high * 1.15), places), true));
+    }
+    Some((Scale::linear((low.min(0.0), high * 1.06), places), false))
+}
+
+/// The size that labels in a plot have.
+pub(super) const LABEL: f64 = LABEL_SIZE;
