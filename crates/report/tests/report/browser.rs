@@ -10,7 +10,7 @@ use crate::looks::{
     assert_hover_tells_values, assert_keyboard_reaches_all, assert_legends_work,
     assert_screen_reader_finds_its_way, flaws, flaws_everywhere,
 };
-use crate::{across, fabricated, hostile};
+use crate::{across, fabricated, figures, hostile};
 
 /// The policy that keeps a page from running or fetching anything, whatever is in it.
 const POLICY: &str = "<meta http-equiv=\"Content-Security-Policy\"";
@@ -25,7 +25,13 @@ fn file(folder: &TempDir, name: &str, html: &str) -> PathBuf {
 fn reports_are_readable_everywhere_and_do_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let mut browser = Browser::start();
-    for (name, fabricated) in [("well", fabricated::all_well()), ("troubled", fabricated::troubled())] {
+    let cases = [
+        ("well", fabricated::all_well()),
+        ("troubled", fabricated::troubled()),
+        ("spread", figures::spread(1_000)),
+        ("networks", fabricated::over_networks(&["5", "20", "80"], &["0", "0.5", "2"])),
+    ];
+    for (name, fabricated) in cases {
         let html = render(&fabricated.input()).unwrap().html;
         let mut page = browser.open(&file(&folder, &format!("{name}.html"), &html), Screen::DESK);
         let flaws = flaws_everywhere(&mut page);
