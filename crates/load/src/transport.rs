@@ -206,8 +206,8 @@ impl Socket {
             match state.try_send(UdpSockRef::from(socket), &transmit) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-                // The local address is gone: lost like any other datagram, until the connection moves or gives up.
-                Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
+                // Lost like any other datagram, until the connection moves or gives up.
+                Err(error) if has_lost_its_network(&error) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -232,6 +232,15 @@ impl AsFd for Socket {
         let (Socket::Tcp(socket) | Socket::Udp { socket, .. }) = self;
         socket.as_fd()
     }
+}
+
+/// Whether the local address or the route from it is gone, as in the midst of a handover: kernels differ in the word
+/// for it. A server to which there never was a route is refused by `connect` before.
+fn has_lost_its_network(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EINVAL | libc::ENETUNREACH | libc::ENETDOWN | libc::EADDRNOTAVAIL)
+    )
 }
 
 /// The local address of connection `number`: those of the server's family in turn.
