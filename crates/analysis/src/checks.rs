@@ -16,22 +16,33 @@ mod arms_alike;
 mod body_length;
 mod calibration;
 mod client_cpu;
+mod client_limits;
 mod client_waited;
+mod clock;
+mod connections;
+mod cores;
+mod cpu_frequency;
+mod cpu_steal;
 mod delayed_ack;
+mod disk;
 mod drift;
 mod emulation;
 mod emulator_drops;
 mod emulator_late;
+mod events_alike;
 mod failed_requests;
 mod failed_runs;
 mod flow_control;
 mod listen_overflow;
 mod loopback_packets;
 mod missed_schedule;
+mod missing_urls;
 mod network_loss;
 mod network_rate;
 mod omission;
+mod other_work;
 mod outlying_run;
+mod precision;
 mod runs;
 mod saturation;
 mod server_stop;
@@ -43,6 +54,7 @@ mod steady_state;
 mod tls_alike;
 mod two_peaks;
 mod udp_drops;
+mod urls;
 mod version;
 mod waiting;
 
@@ -53,13 +65,19 @@ pub const CHECKS: &[Check] = &[
     body_length::CHECK,
     failed_requests::CHECK,
     all_requested::CHECK,
+    missing_urls::CHECK,
+    urls::CHECK,
     arms_alike::CHECK,
+    connections::CHECK,
+    events_alike::CHECK,
+    clock::CHECK,
     tls_alike::CHECK,
     flow_control::CHECK,
     loopback_packets::CHECK,
     delayed_ack::CHECK,
     failed_runs::CHECK,
     runs::CHECK,
+    precision::CHECK,
     outlying_run::CHECK,
     two_peaks::CHECK,
     omission::CHECK,
@@ -75,6 +93,11 @@ pub const CHECKS: &[Check] = &[
     missed_schedule::CHECK,
     listen_overflow::CHECK,
     udp_drops::CHECK,
+    client_limits::CHECK,
+    cpu_steal::CHECK,
+    cpu_frequency::CHECK,
+    other_work::CHECK,
+    disk::CHECK,
     client_cpu::CHECK,
     client_waited::CHECK,
     server_waited::CHECK,

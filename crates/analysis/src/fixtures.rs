@@ -2,7 +2,7 @@
 
 use model::assignment::{ClientReport, Workload};
 use model::backend::Backend;
-use model::monitor::{MonitorRate, Quantity, Reading, Subject};
+use model::monitor::{MonitorRate, Quantity, Reading, Subject, SubjectKind};
 use model::network::{Direction, LinkRate, Network};
 use model::page::{Page, Resource, ResourceKind};
 use model::pins::Pins;
@@ -107,6 +107,22 @@ impl Bench {
         let subject = Subject { node: Some("server".into()), kind, name: kind.name().into(), id: 0 };
         let readings = &mut self.records[run].readings;
         readings.push(Reading { at_ns: readings.len() as u64, subject, quantity, value });
+        self
+    }
+
+    /// The same with this reading of a core, a process or whatever in every run.
+    pub(crate) fn with_reading(
+        mut self,
+        node: Option<&str>,
+        kind: SubjectKind,
+        quantity: Quantity,
+        value: u64,
+    ) -> Bench {
+        for record in &mut self.records {
+            let subject = Subject { node: node.map(Into::into), kind, name: kind.name().into(), id: 0 };
+            let at_ns = record.readings.len() as u64;
+            record.readings.push(Reading { at_ns, subject, quantity, value });
+        }
         self
     }
 
@@ -345,7 +361,7 @@ fn record(plan: &Plan, run: &PlannedRun) -> RunRecord {
         took_ns: 1000 * MS,
         outcome: Outcome::Ok,
         samples: rows,
-        connections: vec![connection(variant, handshake_ns)],
+        connections: connections(plan, variant, handshake_ns),
         clients: vec![ClientReport {
             started_ns: 1000,
             finished_ns,
@@ -388,6 +404,15 @@ fn row(variant: Variant, request: u64, url: u32, intended_ns: u64, done_ns: u64,
         expected_body_bytes: Some(bytes),
         outcome: Outcome::Ok,
     }
+}
+
+/// HTTP/1.1 fetches a page over two.
+fn connections(plan: &Plan, variant: Variant, ready_ns: u64) -> Vec<ConnectionRow> {
+    let is_page = matches!(plan.workloads[0].workload, Workload::Page { .. });
+    let is_http1 = variant.http() == model::variant::HttpVersion::Http11;
+    let one = connection(variant, ready_ns);
+    let second = (is_page && is_http1).then(|| ConnectionRow { connection: 1, ..one.clone() });
+    [one.clone()].into_iter().chain(second).collect()
 }
 
 fn connection(variant: Variant, ready_ns: u64) -> ConnectionRow {

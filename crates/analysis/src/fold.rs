@@ -1,6 +1,6 @@
 //! One run folded into its summary, row by row: rows are seen once and not kept, so a run may have millions.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use model::assignment::{ClientReport, Workload};
 use model::foreign::ForeignReport;
@@ -13,11 +13,15 @@ use crate::distribution::{Distribution, Gathering};
 use crate::metrics::{METRICS, Metric, Values};
 use crate::monitor::MonitorFacts;
 use crate::number;
+use crate::rows::{Tries, Urls};
 use crate::run::{GroupFacts, RunSummary, ShareOfRun, Third};
 use crate::server_time::{ServerFold, ServerTimes};
 
 /// IPv6 and TCP with time stamps.
 const TCP_HEADER_BYTES: u32 = 40 + 32;
+
+/// A study of hundreds of runs with millions of URLs would not fit into memory.
+const MOST_URLS_OF_A_GOOD_RUN: usize = 20_000;
 
 /// A run on its way into its summary.
 pub struct RunFold<'a> {
@@ -155,7 +159,7 @@ impl<'a> RunFold<'a> {
                 .collect(),
             server_was_killed: record.servers.iter().any(|server| server.was_killed),
             log_fault: record.servers.iter().find_map(|server| server.log_fault.clone()),
-            monitor: MonitorFacts::of(record),
+            monitor: MonitorFacts::of(record, self.cell),
             calibration: record.calibration.clone(),
         }
     }
@@ -201,7 +205,7 @@ struct GroupFold<'a> {
     facts: GroupFacts,
     workload: &'a Workload,
     totals: Totals,
-    urls: BTreeSet<u32>,
+    urls: Urls,
     /// By the place in [`METRICS`], those that each request has.
     requests: Vec<(usize, Gathering)>,
     /// What a server can send at once, where a connection carries one response at a time.
@@ -249,7 +253,7 @@ impl<'a> GroupFold<'a> {
             facts,
             workload,
             totals: Totals::default(),
-            urls: BTreeSet::new(),
+            urls: Urls::new(),
             requests: METRICS
                 .iter()
                 .enumerate()
@@ -271,7 +275,8 @@ impl<'a> GroupFold<'a> {
         if sample.phase != Phase::Measure {
             return;
         }
-        self.urls.insert(sample.url);
+        self.urls.entry(sample.url).or_default().add(Tries::of(sample));
+        self.facts.stamps.add(sample);
         self.count(sample);
         self.totals.add(sample);
         if let Some(window_bytes) = self.window_bytes.filter(|_| sample.outcome.is_ok()) {
@@ -304,6 +309,8 @@ impl<'a> GroupFold<'a> {
                 facts.body_bytes += sample.response_body_bytes;
                 let expected = sample.expected_body_bytes.unwrap_or(sample.response_body_bytes);
                 facts.wrong_lengths += u64::from(expected != sample.response_body_bytes);
+                let is_empty = sample.response_body_bytes == 0 && sample.expected_body_bytes != Some(0);
+                facts.empty_bodies += u64::from(is_empty);
             }
             Outcome::Failed(failure) => {
                 *facts.failures.entry(failure.kind).or_default() += 1;
@@ -318,6 +325,7 @@ impl<'a> GroupFold<'a> {
             requests: self.totals.requests,
             requests_ok: self.totals.requests_ok,
             distinct_urls: self.urls.len() as u64,
+            urls: if is_worth_keeping(&self.urls) { self.urls } else { Urls::new() },
             thirds: self.thirds.map(Thirds::finish),
             server: self.server.finish(),
             ..self.facts
@@ -327,6 +335,11 @@ impl<'a> GroupFold<'a> {
         }
         facts
     }
+}
+
+/// Whether the URLs of a run are kept: few always, many where some failed.
+fn is_worth_keeping(urls: &Urls) -> bool {
+    urls.len() <= MOST_URLS_OF_A_GOOD_RUN || urls.values().any(|tries| tries.ok < tries.all)
 }
 
 /// Adds what somebody else's program says of requests that have no row, and takes its word for what its rows lack.
@@ -345,6 +358,8 @@ fn count_foreign(facts: &mut GroupFacts, foreign: &ForeignReport) {
     }
     facts.body_bytes = foreign.body_bytes.unwrap_or(0);
     facts.connections = foreign.connections.unwrap_or(0);
+    foreign.times().for_each(|(took_ns, _)| facts.stamps.see(took_ns));
+    facts.begins.clone_from(&foreign.begins);
     facts.silences.clone_from(&foreign.silences);
 }
 

@@ -18,6 +18,7 @@ mod number;
 pub mod pooled;
 pub mod predict;
 pub mod repetition;
+pub mod rows;
 pub mod run;
 mod server_time;
 pub mod statistics;

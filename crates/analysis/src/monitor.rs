@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::RunRecord;
 use model::foreign::ForeignReport;
 use model::monitor::{Quantity, Reading, Subject, SubjectKind};
+use model::plan::Cell;
 use model::record::ServerReport;
 
 use crate::fold::View;
@@ -25,14 +26,41 @@ pub struct MonitorFacts {
     pub udp_send_buffer_errors: u64,
     /// Datagrams received.
     pub datagrams_received: u64,
+    /// What the machine's cores did.
+    pub cores: CoreFacts,
+    /// Page faults that needed a disk, of all processes.
+    pub major_faults: u64,
+    /// TCP sockets in TIME-WAIT before the run asked for anything, in the node that had most.
+    pub time_wait_before: u64,
+    /// Sockets of a client's node that hold a port, ESTABLISHED and TIME-WAIT each at its peak, in the node that had most.
+    pub client_ports: u64,
+}
+
+/// What the machine's cores did during a run, all together; no core of them where the monitor read none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CoreFacts {
+    /// Time of all cores.
+    pub all_ns: u64,
+    /// In programs and in the kernel on their behalf; interrupts are not in it.
+    pub busy_ns: u64,
+    /// Of this, in processes that the monitor knows: clients, servers and the tool.
+    pub known_ns: u64,
+    /// Taken away by the hypervisor.
+    pub steal_ns: u64,
+    /// Nothing to do but wait for a disk.
+    pub iowait_ns: u64,
+    /// The slowest and the fastest that a core was seen to run at, in Hz, of the core that changed most; 0 where unknown.
+    pub slowest_hz: u64,
+    /// See [`CoreFacts::slowest_hz`].
+    pub fastest_hz: u64,
+    /// How many cores.
+    pub count: u64,
 }
 
 impl MonitorFacts {
     /// Those of a run; `None` where nothing was read.
-    pub(crate) fn of(record: &RunRecord) -> Option<MonitorFacts> {
-        if record.readings.is_empty() {
-            return None;
-        }
+    pub(crate) fn of(record: &RunRecord, cell: Option<&Cell>) -> Option<MonitorFacts> {
+        let first_ns = Some(record.readings.first()?.at_ns);
         let count = |quantity| counted(record, quantity).unwrap_or(0);
         Some(MonitorFacts {
             listen_overflows: count(Quantity::ListenOverflows),
@@ -41,8 +69,79 @@ impl MonitorFacts {
             udp_receive_buffer_errors: count(Quantity::UdpReceiveBufferErrors),
             udp_send_buffer_errors: count(Quantity::UdpSendBufferErrors),
             datagrams_received: count(Quantity::DatagramsReceived),
+            cores: CoreFacts::of(record),
+            major_faults: of_processes(record, Quantity::MajorFaults),
+            time_wait_before: most_of_a_node(record, |reading| {
+                reading.quantity == Quantity::TimeWait && Some(reading.at_ns) == first_ns
+            }),
+            client_ports: client_ports(record, cell),
         })
     }
+}
+
+impl CoreFacts {
+    fn of(record: &RunRecord) -> CoreFacts {
+        let of_cores = |quantity| {
+            sum_of_peaks(record, quantity, |subject| subject.kind == SubjectKind::Core).unwrap_or(0)
+        };
+        let busy_ns = of_cores(Quantity::CpuUser) + of_cores(Quantity::CpuSystem);
+        let (steal_ns, iowait_ns) = (of_cores(Quantity::CpuSteal), of_cores(Quantity::CpuIowait));
+        let interrupts_ns = of_cores(Quantity::CpuIrq) + of_cores(Quantity::CpuSoftirq);
+        let cores = record.readings.iter().filter(|reading| reading.subject.kind == SubjectKind::Core);
+        let ids: BTreeSet<u64> = cores.clone().map(|reading| reading.subject.id).collect();
+        let (slowest_hz, fastest_hz) = frequencies(cores);
+        CoreFacts {
+            all_ns: busy_ns + steal_ns + iowait_ns + interrupts_ns + of_cores(Quantity::CpuIdle),
+            busy_ns,
+            known_ns: of_processes(record, Quantity::CpuUser) + of_processes(record, Quantity::CpuSystem),
+            steal_ns,
+            iowait_ns,
+            slowest_hz,
+            fastest_hz,
+            count: ids.len() as u64,
+        }
+    }
+}
+
+/// The slowest and the fastest of the core that changed most.
+fn frequencies<'r>(cores: impl Iterator<Item = &'r Reading>) -> (u64, u64) {
+    let mut ranges: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+    for reading in cores.filter(|reading| reading.quantity == Quantity::Frequency && reading.value > 0) {
+        let (slowest, fastest) = ranges.entry(reading.subject.id).or_insert((reading.value, reading.value));
+        *slowest = reading.value.min(*slowest);
+        *fastest = reading.value.max(*fastest);
+    }
+    let change = |(slowest, fastest): &(u64, u64)| u128::from(*fastest) * 1_000_000 / u128::from(*slowest);
+    ranges.into_values().max_by_key(change).unwrap_or_default()
+}
+
+fn of_processes(record: &RunRecord, quantity: Quantity) -> u64 {
+    sum_of_peaks(record, quantity, |subject| subject.kind == SubjectKind::Process).unwrap_or(0)
+}
+
+/// The largest sum over the sockets of one node.
+fn most_of_a_node(record: &RunRecord, is_wanted: impl Fn(&Reading) -> bool) -> u64 {
+    let mut nodes: BTreeMap<Option<&str>, u64> = BTreeMap::new();
+    let sockets = |reading: &&Reading| reading.subject.kind == SubjectKind::Sockets && is_wanted(reading);
+    for reading in record.readings.iter().filter(sockets) {
+        *nodes.entry(reading.subject.node.as_deref()).or_default() += reading.value;
+    }
+    nodes.into_values().max().unwrap_or(0)
+}
+
+/// Ports that the clients of a node held at most.
+fn client_ports(record: &RunRecord, cell: Option<&Cell>) -> u64 {
+    let nodes: BTreeSet<&str> =
+        cell.iter().flat_map(|cell| &cell.clients).map(|group| group.node.as_str()).collect();
+    let of_node = |node: &&str| {
+        let peak = |quantity| {
+            sum_of_peaks(record, quantity, |subject| {
+                subject.kind == SubjectKind::Sockets && subject.node.as_deref() == Some(*node)
+            })
+        };
+        peak(Quantity::Established).unwrap_or(0) + peak(Quantity::TimeWait).unwrap_or(0)
+    };
+    nodes.iter().map(of_node).max().unwrap_or(0)
 }
 
 /// What all nodes counted of the protocols over the run.

@@ -30,3 +30,11 @@ pub(crate) fn index(value: f64) -> usize {
 pub(crate) fn small(value: usize) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
+
+/// Euclid's; that of 0 and a number is the number.
+pub(crate) const fn greatest_common_divisor(mut one: u64, mut other: u64) -> u64 {
+    while other != 0 {
+        (one, other) = (other, one % other);
+    }
+    one
+}

@@ -12,6 +12,7 @@ use model::variant::HttpVersion;
 use crate::distribution::Distribution;
 use crate::fold::RunFold;
 use crate::monitor::MonitorFacts;
+use crate::rows::{Stamps, Urls};
 use crate::server_time::ServerFacts;
 
 /// What analysis keeps of one run.
@@ -90,6 +91,14 @@ pub struct GroupFacts {
     pub small: SmallResponses,
     /// Distinct URLs among the rows that count.
     pub distinct_urls: u64,
+    /// How often each of these was asked and answered well; left empty where they are very many and all answered well.
+    pub urls: Urls,
+    /// Of the requests that ended well, those whose body was empty and that were not known to be so.
+    pub empty_bodies: u64,
+    /// The stamps of the rows that count.
+    pub stamps: Stamps,
+    /// The event at which its client's times begin, where that is somebody else's program and known.
+    pub begins: Option<String>,
     /// Response body bytes received by requests that ended well; of a foreign client by all, 0 where it does not say.
     pub body_bytes: u64,
     /// Connections opened.

@@ -2,7 +2,7 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, Normal, StudentsT};
+use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, Normal, Poisson, StudentsT};
 
 use crate::number;
 
@@ -140,6 +140,15 @@ pub fn normal_probability(z: f64) -> f64 {
 /// The probability beyond `t` of Student's t with so many degrees of freedom.
 pub fn student_tail(freedom: usize, t: f64) -> f64 {
     student(number::count(freedom)).map_or(1.0, |distribution| distribution.sf(t))
+}
+
+/// The probability of `count` or more events where `expected` are expected (Poisson); 1 for none, 0 for some where none are
+/// expected.
+pub fn poisson_at_least(count: usize, expected: f64) -> f64 {
+    match count {
+        0 => 1.0,
+        some => Poisson::new(expected).map_or(0.0, |events| events.sf(some as u64 - 1)),
+    }
 }
 
 /// By what half an interval over so many runs is multiplied where runs were added until it was narrow enough; 1 elsewhere.

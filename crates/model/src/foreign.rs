@@ -34,6 +34,10 @@ pub struct ForeignReport {
     pub connections: Option<u64>,
     /// The version of HTTP that all its responses used; `None` where it does not say, or says it of each.
     pub http: Option<HttpVersion>,
+    /// The event at which a request's time begins, for people; it ends with the last byte of the response. `None` where the
+    /// client's description does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begins: Option<String>,
     /// What it does not say: `ABOUT: reason`, a metric that cannot be had or a check that cannot be made, and why.
     pub silences: Vec<String>,
 }

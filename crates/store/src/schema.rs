@@ -18,7 +18,7 @@ use serde::de::value::{Error as NameError, StrDeserializer};
 use crate::table::value::{Column, Value, integer, integers, maybe_integer, maybe_text, text};
 
 /// The version of the tables, in each file's footer as `h123.schema_version`; a reader refuses any other.
-pub const SCHEMA_VERSION: u32 = 3;
+pub const SCHEMA_VERSION: u32 = 4;
 
 /// A row of one of the tables.
 pub(crate) trait Row: Sized {

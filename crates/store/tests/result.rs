@@ -388,6 +388,7 @@ fn what_a_foreign_client_says_is_kept_and_what_it_does_not_say_is_null() {
         has_row_bytes: false,
         connections: None,
         http: Some(HttpVersion::Http11),
+        begins: Some("the request is written".into()),
         silences: vec!["version: wrk does not say which".into()],
     };
     silent.clients[0].foreign = Some(Box::new(report.clone()));

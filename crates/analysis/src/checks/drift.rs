@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn loads_that_take_longer_and_longer_are_a_doubt() {
-        doubts(&drifting(3), &["drift"]);
+        doubts(&drifting(3), &["drift", "precision"]);
     }
 
     #[test]

@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn times_that_rise_are_doubted_then_condemned() {
         let mut bench = slowing(Bench::closed(&[Variant::H1]), 1);
-        doubts(&bench, &["steady_state"]);
+        doubts(&bench, &["precision", "steady_state"]);
         bench.plan.margin_share = 0.5;
         passes("steady_state", &bench);
         let found = fails("steady_state", &slowing(Bench::closed(&[Variant::H1]), 10));

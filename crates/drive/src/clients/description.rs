@@ -34,6 +34,8 @@ pub struct Client {
     pub(crate) version_after: String,
     /// What its output is read as.
     pub(crate) output: Format,
+    /// The event at which its times begin, for people; `None` where it says no times.
+    pub(crate) begins: Option<String>,
     pub(crate) can: Can,
     pub(crate) files: Vec<ConfigFile>,
     pub(crate) command: Vec<String>,
@@ -276,6 +278,7 @@ mod written {
         program: Spanned<Vec<Spanned<String>>>,
         install: Option<String>,
         output: Spanned<String>,
+        begins: Option<String>,
         version: Version,
         #[serde(default)]
         can: WrittenCan,
@@ -363,6 +366,7 @@ mod written {
                 version_command: words(&self.version.command, source, "a command")?,
                 version_after: after.into_inner(),
                 output,
+                begins: self.begins,
                 can: can(&self.can, source)?,
                 files: files_written.collect::<Result<_, _>>()?,
                 command,

@@ -24,6 +24,8 @@ pub(crate) struct Measured {
 pub(crate) struct Speaker<'a> {
     pub(crate) client: &'a str,
     pub(crate) version: &'a str,
+    /// The event at which its times begin.
+    pub(crate) begins: Option<&'a str>,
     pub(crate) group: u16,
     pub(crate) is_quic: bool,
     /// Whether the server's rows are to be joined with its own.
@@ -73,6 +75,7 @@ pub(crate) fn report(
         has_row_bytes: !said.rows.is_empty() && said.rows.iter().all(|row| row.body_bytes.is_some()),
         connections: said.connections,
         http: said.version,
+        begins: speaker.begins.map(str::to_owned),
         silences,
         ..ForeignReport::default()
     };

@@ -101,7 +101,9 @@ impl Client {
         };
         let (client, version, group) = (&self.name, &found.version, assignment.group);
         let is_asked_for_ids = assignment.options.requests.request_ids;
-        let speaker = Speaker { client, version, group, is_quic: variant.is_quic(), is_asked_for_ids };
+        let begins = self.begins.as_deref();
+        let speaker =
+            Speaker { client, version, begins, group, is_quic: variant.is_quic(), is_asked_for_ids };
         let (samples, report) = report(said, measured, &asked, &speaker);
         Ok(ClientOutcome { outcome: Outcome::Ok, samples, connections: Vec::new(), report })
     }

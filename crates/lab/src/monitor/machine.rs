@@ -1,6 +1,7 @@
 //! The machine's cores.
 
 use std::fs::File;
+use std::path::Path;
 
 use model::monitor::{Quantity, Subject, SubjectKind};
 
@@ -19,14 +20,30 @@ pub(super) struct Machine {
     tick_ns: u64,
     /// What each core had when the run began.
     cores: Vec<(Subject, CoreTicks)>,
+    /// The files that say at which frequency each core runs; none in most virtual machines.
+    frequencies: Vec<(Subject, File)>,
 }
+
+/// Where the kernel says what it knows of each core.
+const CORES: &str = "/sys/devices/system/cpu";
+const HZ_PER_KHZ: u64 = 1000;
 
 impl Machine {
     pub(super) fn open() -> Machine {
-        Machine { file: File::open("/proc/stat").ok(), tick_ns: process::tick_ns(), cores: Vec::new() }
+        Machine {
+            file: File::open("/proc/stat").ok(),
+            tick_ns: process::tick_ns(),
+            cores: Vec::new(),
+            frequencies: frequencies(Path::new(CORES)),
+        }
     }
 
     pub(super) fn read(&mut self, rows: &mut Rows, buffer: &mut Buffer) {
+        for (subject, file) in &self.frequencies {
+            if let Some(khz) = source::reread(file, buffer).and_then(parse::number) {
+                rows.push(subject, Quantity::Frequency, khz.saturating_mul(HZ_PER_KHZ));
+            }
+        }
         let Some(text) = self.file.as_ref().and_then(|file| source::reread(file, buffer)) else { return };
         for (core, now) in parse::cores(text).take(MOST_CORES) {
             let known = self.cores.iter().position(|(subject, _)| subject.id == core);
@@ -48,5 +65,37 @@ impl Machine {
                 rows.push(subject, quantity, now.saturating_sub(begin).saturating_mul(self.tick_ns));
             }
         }
+    }
+}
+
+/// The cores below this folder that say their frequency.
+fn frequencies(cores: &Path) -> Vec<(Subject, File)> {
+    let of_core = |core: u64| {
+        let file = File::open(cores.join(format!("cpu{core}/cpufreq/scaling_cur_freq"))).ok()?;
+        Some((subject(None, SubjectKind::Core, &format!("cpu{core}"), core), file))
+    };
+    (0..MOST_CORES as u64).filter_map(of_core).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cores_that_say_their_frequency_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        for (core, khz) in [(0, "2100000\n"), (3, "800000\n"), (5, "<unknown>\n")] {
+            let place = folder.path().join(format!("cpu{core}/cpufreq"));
+            std::fs::create_dir_all(&place).unwrap();
+            std::fs::write(place.join("scaling_cur_freq"), khz).unwrap();
+        }
+        let mut machine = Machine::open();
+        machine.file = None;
+        machine.frequencies = frequencies(folder.path());
+        let (mut rows, mut buffer) = (Rows::new(), Buffer::new());
+        machine.read(&mut rows, &mut buffer);
+        let read: Vec<(u64, u64)> =
+            rows.into_readings().iter().map(|row| (row.subject.id, row.value)).collect();
+        assert_eq!(read, [(0, 2_100_000_000), (3, 800_000_000)]);
     }
 }

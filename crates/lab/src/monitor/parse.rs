@@ -106,6 +106,11 @@ impl Schedule {
     }
 }
 
+/// The number that a file of nothing else holds.
+pub(super) fn number(text: &[u8]) -> Option<u64> {
+    number_of(text.trim_ascii())
+}
+
 /// The lines of `/proc/stat` that are about one core each, with the core's number.
 pub(super) fn cores(text: &[u8]) -> impl Iterator<Item = (u64, CoreTicks)> {
     lines(text).filter_map(|line| {

@@ -64,6 +64,7 @@ pub enum Quantity {
     CpuSteal,
     CpuIdle,
     CpuIowait,
+    Frequency,
     SynSent,
     SynReceived,
     Established,
@@ -166,6 +167,16 @@ pub const QUANTITIES: &[QuantityInfo] = &[
     time(Quantity::CpuSteal, "cpu_steal_ns", CORE, CORES, "taken away by the hypervisor"),
     time(Quantity::CpuIdle, "cpu_idle_ns", CORE, CORES, "nothing to do"),
     time(Quantity::CpuIowait, "cpu_iowait_ns", CORE, CORES, "nothing to do but wait for a disk"),
+    QuantityInfo {
+        unit: "Hz",
+        ..gauge(
+            Quantity::Frequency,
+            "frequency_hz",
+            CORE,
+            Own("scaling_cur_freq of the core's cpufreq, where the kernel has it"),
+            "the frequency that it runs at",
+        )
+    },
     gauge(Quantity::SynSent, "syn_sent", SOCKETS, DIAG, "TCP sockets in SYN-SENT"),
     gauge(Quantity::SynReceived, "syn_received", SOCKETS, DIAG, "TCP sockets in SYN-RECEIVED"),
     gauge(

@@ -69,6 +69,12 @@ fn word_columns() -> Vec<Column<Client>> {
                 })
             },
         ),
+        maybe_text(
+            "foreign_begins",
+            "the event at which its times begin; null where that is not known",
+            |r: &Client| foreign(r).and_then(|foreign| foreign.begins.as_deref()).into(),
+            |r, v| fill(r, |foreign| v.to_maybe_text(&mut foreign.begins)),
+        ),
         flag(
             "foreign_has_row_bytes",
             "whether its rows say how many body bytes came",

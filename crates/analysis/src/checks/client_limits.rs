@@ -1,0 +1,91 @@
+//! The client's machine had ports and descriptors enough.
+
+use model::sample::FailureKind;
+
+use super::{Check, CheckOutcome, Context, Finding};
+use crate::number;
+
+pub(super) const CHECK: Check = Check {
+    name: "client_limits",
+    why: "A client that has no port or descriptor left cannot ask, and its failures are not the server's.",
+    remedy: "Raise `ulimit -n` and net.ipv4.ip_local_port_range, reuse connections, or give the client several addresses.",
+    judge,
+};
+
+/// As many ports as Linux takes for connections unless it is told otherwise (32768 to 60999).
+const PORTS: f64 = 28_232.0;
+/// From this share on, finding a free one costs time.
+const SCARCE_SHARE: f64 = 0.8;
+/// TIME-WAIT of the run before that cannot matter.
+const FEW_BEFORE_SHARE: f64 = 0.01;
+
+/// Requests that the client's own system refused: none. Ports that a client's node held at once, and TIME-WAIT that was there
+/// before the run, against the ports that there are.
+fn judge(context: &Context<'_>) -> Option<Finding> {
+    let failures = |kind| -> u64 {
+        let groups = context.own.ok().flat_map(|run| &run.groups);
+        groups.filter_map(|facts| facts.failures.get(&kind)).sum()
+    };
+    let refused = failures(FailureKind::System);
+    let read = || context.own.ok().filter_map(|run| run.monitor);
+    let ports = read().map(|facts| facts.client_ports).max();
+    let before = read().map(|facts| facts.time_wait_before).max().unwrap_or(0);
+    if refused == 0 && ports.is_none() {
+        return None;
+    }
+    let share = number::float(ports.unwrap_or(0)) / PORTS;
+    let is_scarce = share > SCARCE_SHARE || number::float(before) > FEW_BEFORE_SHARE * PORTS;
+    let result = match (refused, is_scarce) {
+        (1.., _) => CheckOutcome::Invalid,
+        (0, true) => CheckOutcome::Doubt,
+        (0, false) => CheckOutcome::Pass,
+    };
+    let measured = format!(
+        "{refused} requests refused by the client's system; {} ports held at most, {before} in TIME-WAIT before",
+        ports.map_or_else(|| "unknown".to_owned(), |ports| ports.to_string())
+    );
+    let threshold = format!(
+        "0 refused; at most {:.0} of {PORTS:.0} ports, {:.0} in TIME-WAIT before",
+        SCARCE_SHARE * PORTS,
+        FEW_BEFORE_SHARE * PORTS
+    );
+    Some(Finding { result, measured, threshold })
+}
+
+#[cfg(test)]
+mod tests {
+    use model::monitor::{Quantity, SubjectKind};
+    use model::sample::Outcome;
+    use model::variant::Variant;
+
+    use super::FailureKind;
+    use crate::fixtures::{Bench, doubts, fails, passes, silent};
+
+    /// The client's node had this many sockets in TIME-WAIT at the begin and at the end.
+    fn with_time_wait(begin: u64, end: u64) -> Bench {
+        let bench = Bench::closed(&[Variant::H1]);
+        let node = Some("client");
+        let bench = bench.with_reading(node, SubjectKind::Sockets, Quantity::TimeWait, begin);
+        bench.with_reading(node, SubjectKind::Sockets, Quantity::TimeWait, end)
+    }
+
+    #[test]
+    fn ports_enough_pass() {
+        passes("client_limits", &with_time_wait(0, 20_000));
+        silent("client_limits", &Bench::closed(&[Variant::H1]));
+    }
+
+    #[test]
+    fn scarce_ports_are_doubted() {
+        doubts(&with_time_wait(0, 25_000), &["client_limits"]);
+        doubts(&with_time_wait(500, 600), &["client_limits"]);
+    }
+
+    #[test]
+    fn a_client_without_ports_condemns() {
+        let mut bench = with_time_wait(0, 28_000);
+        bench.records[0].samples[3].outcome = Outcome::failed(FailureKind::System, "no local port is free");
+        let found = fails("client_limits", &bench);
+        assert!(found.measured.starts_with("1 requests refused"), "{found:?}");
+    }
+}

@@ -1,0 +1,117 @@
+//! Connections were opened and used as the versions would.
+
+use model::variant::HttpVersion;
+
+use super::{Check, CheckOutcome, Context, Finding, Side};
+use crate::number;
+use crate::run::page_of;
+
+pub(super) const CHECK: Check = Check {
+    name: "connections",
+    why: "Who sends one request on each connection measures handshakes and never multiplexing; and HTTP/1.1 on one connection \
+          where it would open several is a version that nobody uses.",
+    remedy: "Let each client load whole pages, or send many requests on a connection, and let HTTP/1.1 open its \
+             `http1_connections`.",
+    judge,
+};
+
+/// Two requests on a connection are the least that can be multiplexed.
+const LEAST_REQUESTS: f64 = 2.0;
+
+/// Where versions are compared: requests for each connection opened in the median run; and of pages over HTTP/1.1 how many
+/// connections there were, against the pin and what the page has to ask at once.
+fn judge(context: &Context<'_>) -> Option<Finding> {
+    let baseline = context.baseline.as_ref().unwrap_or(&context.own);
+    if context.plan.baseline.factor != "variant" {
+        return None;
+    }
+    let (opened, each) = (opened(&context.own)?, per_connection(&context.own)?);
+    let wanted = wanted_of_http1(context);
+    // A page over HTTP/1.1 has more connections than that on purpose.
+    let is_alone = wanted.is_none() && per_connection(baseline).is_some_and(|each| each < LEAST_REQUESTS);
+    let is_single = each < LEAST_REQUESTS && (is_multiplexed(&context.own) || is_alone);
+    let is_narrow = wanted.is_some_and(|wanted| opened < wanted);
+    let result = if is_single || is_narrow { CheckOutcome::Doubt } else { CheckOutcome::Pass };
+    let digits = model::units::three_digits;
+    let threshold = match wanted {
+        Some(wanted) => format!("at least {} connections", digits(wanted)),
+        None => "at least 2 requests on each".to_owned(),
+    };
+    let measured = format!("{} connections, {} requests on each", digits(opened), digits(each));
+    Some(Finding { result, measured, threshold })
+}
+
+/// Connections in the median run, where the client says.
+fn opened(side: &Side<'_>) -> Option<f64> {
+    side.median(|run| {
+        let opened: u64 = run.groups.iter().map(|facts| facts.connections).sum();
+        (opened > 0).then(|| number::float(opened))
+    })
+}
+
+fn per_connection(side: &Side<'_>) -> Option<f64> {
+    side.median(|run| {
+        let (opened, rows) =
+            run.groups.iter().fold((0, 0), |(o, r), facts| (o + facts.connections, r + facts.rows));
+        (opened > 0).then(|| number::float(rows) / number::float(opened))
+    })
+}
+
+fn is_multiplexed(side: &Side<'_>) -> bool {
+    side.cell.clients.iter().any(|group| group.variant.http() != HttpVersion::Http11)
+}
+
+/// What a page load over HTTP/1.1 can use: as many connections as may be, or resources that one document names.
+fn wanted_of_http1(context: &Context<'_>) -> Option<f64> {
+    let pins = context.plan.pins_of(context.own.cell);
+    let of_group = |group: &model::plan::ClientGroup| {
+        let page = page_of(context.plan, group).filter(|_| group.variant.http() == HttpVersion::Http11)?;
+        let named = |parent: usize| {
+            page.resources.iter().filter(|resource| resource.named_by == Some(parent)).count()
+        };
+        let at_once = (0..page.resources.len()).map(named).max()?;
+        // Two: whether it takes more depends on how soon each resource is done.
+        Some(number::count(at_once.min(pins.http1_connections as usize).min(2)))
+    };
+    context.own.cell.clients.iter().filter_map(of_group).reduce(f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::variant::Variant;
+
+    use crate::fixtures::{Bench, doubts, passes, silent};
+
+    fn with_connections(mut bench: Bench, count: usize) -> Bench {
+        for record in &mut bench.records {
+            let like = record.connections[0].clone();
+            record.connections = vec![like; count];
+        }
+        bench
+    }
+
+    #[test]
+    fn loops_and_pages_pass() {
+        passes("connections", &Bench::closed(&[Variant::H1, Variant::H2c]));
+        passes("connections", &Bench::page(&[Variant::H2, Variant::H3]));
+        passes("connections", &with_connections(Bench::closed(&[Variant::H1]), 25));
+    }
+
+    #[test]
+    fn one_request_a_connection_is_doubted() {
+        doubts(&with_connections(Bench::closed(&[Variant::H1, Variant::H2c]), 50), &["connections"]);
+        // HTTP/1.0 as it was.
+        let mut other = with_connections(Bench::closed(&[Variant::H1]), 50);
+        other.plan.baseline.factor = "server".to_owned();
+        silent("connections", &other);
+    }
+
+    #[test]
+    fn a_page_on_one_connection_of_http1_is_doubted() {
+        let one = with_connections(Bench::page(&[Variant::H1s]), 1);
+        doubts(&one, &["connections"]);
+        let mut held = one;
+        held.plan.pins.http1_connections = 1;
+        passes("connections", &held);
+    }
+}

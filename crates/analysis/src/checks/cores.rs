@@ -1,0 +1,43 @@
+//! What the machine's cores did beside the study: shared by the checks of steal, of other work and of the disk.
+
+use super::{CheckOutcome, Context, Finding, percent};
+use crate::monitor::CoreFacts;
+use crate::number;
+
+/// The kernel counts the cores' time in ticks of this length, so that each core may be wrong by one.
+const TICK_NS: u64 = 10_000_000;
+
+/// The share of all cores' time that `of` took in the median run, less one tick of each core, against `allowed`; never
+/// more than a doubt, because how long client and server waited for a core is judged by itself. `None` where the monitor
+/// read no core.
+pub(super) fn share(
+    context: &Context<'_>,
+    allowed: f64,
+    of: fn(&CoreFacts) -> u64,
+    things: &str,
+) -> Option<Finding> {
+    let certain = |cores: CoreFacts| {
+        let ns = of(&cores).saturating_sub(TICK_NS * cores.count);
+        (cores.all_ns > 0).then(|| number::float(ns) / number::float(cores.all_ns))
+    };
+    let share = context.own.median(|run| certain(run.monitor?.cores))?;
+    let result = if share <= allowed { CheckOutcome::Pass } else { CheckOutcome::Doubt };
+    let measured = format!("{} of all cores' time {things}", percent(share));
+    Some(Finding { result, measured, threshold: format!("at most {}", percent(allowed)) })
+}
+
+/// Cores for tests of these checks.
+#[cfg(test)]
+pub(super) mod bench {
+    use model::monitor::{Quantity, SubjectKind};
+    use model::variant::Variant;
+
+    use crate::fixtures::Bench;
+
+    /// One core that was idle for 9 s and did this for so many milliseconds.
+    pub(in crate::checks) fn with_core(quantity: Quantity, ms: u64) -> Bench {
+        Bench::closed(&[Variant::H1])
+            .with_reading(None, SubjectKind::Core, Quantity::CpuIdle, 9_000_000_000)
+            .with_reading(None, SubjectKind::Core, quantity, ms * 1_000_000)
+    }
+}

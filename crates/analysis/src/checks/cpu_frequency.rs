@@ -1,0 +1,53 @@
+//! The cores kept their frequency.
+
+use super::{Check, CheckOutcome, Context, Finding, percent};
+use crate::number;
+
+pub(super) const CHECK: Check = Check {
+    name: "cpu_frequency",
+    why: "A core that changes its frequency changes what everything costs, by what ran before and by how warm it is.",
+    remedy: "Set the governor `performance` and switch boost off while you measure.",
+    judge,
+};
+
+/// The slowest and fastest that any core was seen at over all runs, of the core that changed most, against the margin of
+/// interest; judged where the kernel says frequencies.
+fn judge(context: &Context<'_>) -> Option<Finding> {
+    let seen = context.own.ok().filter_map(|run| run.monitor).map(|facts| facts.cores);
+    let seen: Vec<(u64, u64)> =
+        seen.filter(|cores| cores.slowest_hz > 0).map(|cores| (cores.slowest_hz, cores.fastest_hz)).collect();
+    let slowest = number::float(seen.iter().map(|(slowest, _)| *slowest).min()?);
+    let fastest = number::float(seen.iter().map(|(_, fastest)| *fastest).max()?);
+    let allowed = context.plan.margin_share;
+    let result = if fastest / slowest - 1.0 <= allowed { CheckOutcome::Pass } else { CheckOutcome::Doubt };
+    let ghz = |hz: f64| model::units::three_digits(hz / 1e9);
+    let measured = format!("{} to {} GHz", ghz(slowest), ghz(fastest));
+    Some(Finding { result, measured, threshold: format!("within {}", percent(allowed)) })
+}
+
+#[cfg(test)]
+mod tests {
+    use model::monitor::{Quantity, SubjectKind};
+    use model::variant::Variant;
+
+    use crate::fixtures::{Bench, doubts, passes, silent};
+
+    fn at(frequencies_mhz: &[u64]) -> Bench {
+        let bench = Bench::closed(&[Variant::H1]);
+        frequencies_mhz.iter().fold(bench, |bench, mhz| {
+            bench.with_reading(None, SubjectKind::Core, Quantity::Frequency, mhz * 1_000_000)
+        })
+    }
+
+    #[test]
+    fn a_steady_frequency_passes_and_an_unknown_one_is_not_judged() {
+        passes("cpu_frequency", &at(&[2100, 2120]));
+        silent("cpu_frequency", &Bench::closed(&[Variant::H1]));
+        silent("cpu_frequency", &at(&[0, 0]));
+    }
+
+    #[test]
+    fn a_change_beyond_the_margin_is_doubted() {
+        doubts(&at(&[2100, 3500, 2100]), &["cpu_frequency"]);
+    }
+}

@@ -1,0 +1,78 @@
+//! The interval is narrow enough for the question.
+
+use super::{Check, CheckOutcome, Context, Finding, percent};
+
+pub(super) const CHECK: Check = Check {
+    name: "precision",
+    why: "Within an interval wider than the margin of interest a difference that matters can hide, and none can be ruled out.",
+    remedy: "Give the study more runs, or a `precision` and a `budget` so that runs are added until it is narrow enough.",
+    judge,
+};
+
+/// Half of the interval of the median of the study's metric, as a share of the median, against the margin of interest or,
+/// where the baseline differs by more than that, the difference itself.
+fn judge(context: &Context<'_>) -> Option<Finding> {
+    let metric = context.plan.metric.as_str();
+    let own = context.own.summary.metrics.get(metric)?.median;
+    let (low, high) = (own.low?, own.high?);
+    if own.value <= 0.0 {
+        return None;
+    }
+    let half_share = (high - low) / 2.0 / own.value;
+    let other = context.baseline.as_ref().and_then(|side| side.summary.metrics.get(metric));
+    let apart = other.map_or(0.0, |other| (own.value / other.median.value - 1.0).abs());
+    let allowed = context.plan.margin_share.max(apart);
+    let result = if half_share <= allowed { CheckOutcome::Pass } else { CheckOutcome::Doubt };
+    let measured = format!("known to \u{b1}{}", percent(half_share));
+    let threshold = if apart > context.plan.margin_share {
+        format!("{}, the difference to the baseline", percent(apart))
+    } else {
+        format!("{}, the margin of interest", percent(allowed))
+    };
+    Some(Finding { result, measured, threshold })
+}
+
+#[cfg(test)]
+mod tests {
+    use model::variant::Variant;
+
+    use crate::fixtures::{Bench, passes, silent};
+    use crate::summary::CheckOutcome;
+
+    /// Runs that differ by so many percent of their time from each other.
+    fn scattered(variants: &[Variant], percent: u64) -> Bench {
+        let mut bench = Bench::page(variants);
+        for record in &mut bench.records {
+            let percent = percent * u64::from(record.block % 3);
+            for sample in &mut record.samples {
+                sample.done_ns = sample.done_ns.map(|ns| ns + ns * percent / 100);
+            }
+        }
+        bench
+    }
+
+    fn result(bench: &Bench, cell: usize) -> CheckOutcome {
+        let summary = bench.summary();
+        summary.cells[cell].validity.iter().find(|check| check.check == "precision").unwrap().result
+    }
+
+    #[test]
+    fn a_narrow_interval_passes() {
+        passes("precision", &Bench::page(&[Variant::H1s, Variant::H2]));
+    }
+
+    #[test]
+    fn a_wide_one_is_doubted_unless_the_difference_is_larger() {
+        assert_eq!(result(&scattered(&[Variant::H1s], 10), 0), CheckOutcome::Doubt);
+        let both = scattered(&[Variant::H3, Variant::H1s], 4);
+        assert_eq!(result(&both, 0), CheckOutcome::Doubt);
+        assert_eq!(result(&both, 1), CheckOutcome::Pass, "HTTP/1.1 takes half as long again");
+    }
+
+    #[test]
+    fn without_an_interval_there_is_nothing_to_judge() {
+        let mut bench = Bench::page(&[Variant::H1s]);
+        bench.records.truncate(1);
+        silent("precision", &bench);
+    }
+}

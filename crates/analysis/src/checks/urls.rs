@@ -1,0 +1,89 @@
+//! The content that was asked for is the content that the study is about.
+
+use model::assignment::Workload;
+use model::plan::ClientGroup;
+
+use super::{Check, CheckOutcome, Context, Finding};
+use crate::run::GroupFacts;
+
+pub(super) const CHECK: Check = Check {
+    name: "urls",
+    why: "Where one URL stands for a library, caches answer for the servers; and where listed URLs are never asked, the content \
+          that the study names is not what was measured.",
+    remedy: "Give the workload as many `paths` as the library has, and enough requests for all of them.",
+    judge,
+};
+
+/// Of loops: every path of the workload was asked, as far as there were requests enough; and where servers are compared that
+/// may cache, more than one.
+fn judge(context: &Context<'_>) -> Option<Finding> {
+    let loops = context.own.facts().filter_map(|(group, facts)| {
+        let paths = paths(context, group)? as u64;
+        let is_seen = facts.rows > 0 && facts.distinct_urls > 0;
+        is_seen.then_some((paths, facts))
+    });
+    let missed = |(paths, facts): &(u64, &GroupFacts)| {
+        // Twice as many requests as paths: whoever asks in order has asked for all, whoever draws has asked for most.
+        let expected = if facts.requests >= 2 * paths { paths / 2 + 1 } else { facts.requests.min(2) };
+        (*paths > 1 && facts.distinct_urls < expected).then_some((facts.distinct_urls, *paths))
+    };
+    let all: Vec<(u64, &GroupFacts)> = loops.collect();
+    let (most_paths, _) = all.iter().max_by_key(|(paths, _)| *paths)?;
+    let compares_servers = context.plan.baseline.factor == "server";
+    let (result, measured) = match all.iter().find_map(missed) {
+        Some((asked, paths)) => (CheckOutcome::Doubt, format!("{asked} of {paths} paths were asked")),
+        None if *most_paths == 1 && compares_servers => {
+            (CheckOutcome::Doubt, "one URL, and the answer is about servers, each with its caches".to_owned())
+        }
+        None => (CheckOutcome::Pass, format!("{most_paths} paths in the workload, asked as planned")),
+    };
+    Some(Finding { result, measured, threshold: "every path; several where servers are compared".to_owned() })
+}
+
+/// How many paths a loop has.
+fn paths(context: &Context<'_>, group: &ClientGroup) -> Option<usize> {
+    match &context.plan.workload_of(group).workload {
+        Workload::Closed { paths, .. } | Workload::Open { paths, .. } => Some(paths.len()),
+        Workload::Page { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::assignment::Workload;
+    use model::plan::Level;
+    use model::variant::Variant;
+
+    use crate::fixtures::{Bench, doubts, passes, silent};
+
+    fn with_paths(count: u32, asked: u32) -> Bench {
+        let mut bench = Bench::closed(&[Variant::H1]);
+        let Workload::Closed { paths, .. } = &mut bench.plan.workloads[0].workload else { panic!() };
+        *paths = (0..count).map(|path| format!("/{path}")).collect();
+        for sample in bench.records.iter_mut().flat_map(|record| &mut record.samples) {
+            sample.url = u32::try_from(sample.request).unwrap() % asked;
+        }
+        bench
+    }
+
+    #[test]
+    fn all_paths_asked_pass() {
+        passes("urls", &with_paths(1, 1));
+        passes("urls", &with_paths(10, 10));
+        passes("urls", &with_paths(1000, 50));
+        silent("urls", &Bench::page(&[Variant::H1]));
+    }
+
+    #[test]
+    fn the_first_path_alone_is_doubted() {
+        doubts(&with_paths(10, 1), &["urls"]);
+        doubts(&with_paths(1000, 1), &["urls"]);
+    }
+
+    #[test]
+    fn one_url_for_servers_is_doubted() {
+        let mut bench = with_paths(1, 1);
+        bench.plan.baseline = Level { factor: "server".to_owned(), value: "origin".to_owned() };
+        doubts(&bench, &["urls"]);
+    }
+}
