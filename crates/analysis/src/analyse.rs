@@ -8,6 +8,7 @@ use model::record::NetworkCalibration;
 use model::sample::Outcome;
 
 use crate::checks;
+use crate::claims;
 use crate::comparison::{self, Arm};
 use crate::distribution::Distribution;
 use crate::estimate::{self, Figure, Sampling};
@@ -46,9 +47,10 @@ pub fn analyse(plan: &Plan, runs: &[RunSummary], networks: &[NetworkCalibration]
         .zip(&ok)
         .map(|((cell, all), ok)| summarise(plan, cell, all, ok))
         .collect();
+    let claims = claims::test_all(plan, &arms_of(plan, &cells, &ok));
     for place in 0..cells.len() {
         if !matches!(cells[place].status, CellStatus::Failed | CellStatus::Unsupported) {
-            cells[place].validity = checks::judge_all(plan, networks, &cells, &stored, place);
+            cells[place].validity = checks::judge_all(plan, networks, &claims, &cells, &stored, place);
         }
     }
     for cell in &mut cells {
@@ -59,13 +61,7 @@ pub fn analyse(plan: &Plan, runs: &[RunSummary], networks: &[NetworkCalibration]
             Some(CheckOutcome::Pass) | None => {}
         }
     }
-    let arms: Vec<Arm<'_>> = plan
-        .cells
-        .iter()
-        .zip(&cells)
-        .zip(&ok)
-        .map(|((cell, summary), runs)| Arm { cell, summary, runs })
-        .collect();
+    let arms = arms_of(plan, &cells, &ok);
     let comparisons = comparison::compare_all(plan, &arms);
     Summary {
         version: SUMMARY_VERSION,
@@ -79,8 +75,15 @@ pub fn analyse(plan: &Plan, runs: &[RunSummary], networks: &[NetworkCalibration]
         repetition: repetition::standing(plan, runs),
         networks: networks.to_vec(),
         cells,
+        claims,
         comparisons,
     }
+}
+
+/// The cells with their runs that ended well, in the order of the plan.
+fn arms_of<'a>(plan: &'a Plan, cells: &'a [CellSummary], ok: &'a [Vec<&'a RunSummary>]) -> Vec<Arm<'a>> {
+    let both = plan.cells.iter().zip(cells).zip(ok);
+    both.map(|((cell, summary), runs)| Arm { cell, summary, runs }).collect()
 }
 
 /// How many runs there should be: all, or those of the least blocks and of all that were begun.

@@ -9,12 +9,13 @@ use model::record::{NetworkCalibration, StreamCalibration};
 use crate::comparison;
 use crate::distribution::Distribution;
 use crate::run::{GroupFacts, RunSummary};
-use crate::summary::{CellStatus, CellSummary, CheckOutcome, CheckResult};
+use crate::summary::{CellStatus, CellSummary, CheckOutcome, CheckResult, ClaimResult};
 
 mod all_requested;
 mod arms_alike;
 mod body_length;
 mod calibration;
+mod claims;
 mod client_cpu;
 mod client_limits;
 mod client_waited;
@@ -65,6 +66,7 @@ pub const CHECKS: &[Check] = &[
     body_length::CHECK,
     failed_requests::CHECK,
     all_requested::CHECK,
+    claims::CHECK,
     missing_urls::CHECK,
     urls::CHECK,
     arms_alike::CHECK,
@@ -135,6 +137,8 @@ pub struct Context<'a> {
     pub plan: &'a Plan,
     /// The known answers of the cell's network, where it was calibrated.
     pub network: Option<&'a NetworkCalibration>,
+    /// What the data say of the study's claims.
+    pub claims: &'a [ClaimResult],
     /// The cell to judge.
     pub own: Side<'a>,
     /// The baseline's cell that is alike in all else; `None` for the baseline's own cells.
@@ -156,6 +160,7 @@ pub struct Finding {
 pub fn judge_all(
     plan: &Plan,
     networks: &[NetworkCalibration],
+    claims: &[ClaimResult],
     cells: &[CellSummary],
     stored: &[Vec<&RunSummary>],
     place: usize,
@@ -170,7 +175,7 @@ pub fn judge_all(
         .filter(|side| !matches!(side.summary.status, CellStatus::Failed | CellStatus::Unsupported));
     let (name, backend) = (&plan.network_of(own.cell).name, own.cell.backend);
     let network = networks.iter().find(|found| found.network == *name && found.backend == backend);
-    let context = Context { plan, network, own, baseline };
+    let context = Context { plan, network, claims, own, baseline };
     CHECKS.iter().filter_map(|check| check.result(&context)).collect()
 }
 

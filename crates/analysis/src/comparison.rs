@@ -121,6 +121,11 @@ pub fn judge(ratio: &Estimate, better: Better, margin_share: f64, claims: Option
     }
 }
 
+/// The ratio of a metric between two cells, with its interval, by what their blocks have in common.
+pub(crate) fn ratio_of(plan: &Plan, metric: &str, arm: &Arm<'_>, other: &Arm<'_>) -> Option<Estimate> {
+    Pairs::of(plan, metric, arm, other).ratio()
+}
+
 /// The primary metric's comparison, its p-values not yet corrected.
 fn primary(plan: &Plan, arm: &Arm<'_>, baseline: &Arm<'_>, family: usize) -> Comparison {
     let pairs = Pairs::of(plan, &plan.metric, arm, baseline);

@@ -298,6 +298,7 @@ fn plan(variants: &[Variant], workload: Workload, metric: &str) -> Plan {
         server_time: false,
         accepted: Vec::new(),
         figures: None,
+        claims: Vec::new(),
         monitor: MonitorRate::default(),
         topology: model::plan::PlannedTopology::default(),
         networks: vec![network(150 * MS, Some(50_000_000))],

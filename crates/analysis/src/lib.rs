@@ -7,6 +7,7 @@
 pub mod across;
 pub mod analyse;
 pub mod checks;
+mod claims;
 mod clusters;
 pub mod comparison;
 pub mod distribution;

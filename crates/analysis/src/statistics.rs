@@ -2,7 +2,7 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, Normal, Poisson, StudentsT};
+use statrs::distribution::{Binomial, ChiSquared, ContinuousCDF, DiscreteCDF, Normal, Poisson, StudentsT};
 
 use crate::number;
 
@@ -140,6 +140,11 @@ pub fn normal_probability(z: f64) -> f64 {
 /// The probability beyond `t` of Student's t with so many degrees of freedom.
 pub fn student_tail(freedom: usize, t: f64) -> f64 {
     student(number::count(freedom)).map_or(1.0, |distribution| distribution.sf(t))
+}
+
+/// The probability that chi-squared with so many degrees of freedom is as large as `value` or larger.
+pub fn chi_squared_tail(freedom: usize, value: f64) -> f64 {
+    ChiSquared::new(number::count(freedom)).map_or(1.0, |distribution| distribution.sf(value))
 }
 
 /// The probability of `count` or more events where `expected` are expected (Poisson); 1 for none, 0 for some where none are

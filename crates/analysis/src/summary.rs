@@ -38,6 +38,9 @@ pub struct Summary {
     pub networks: Vec<NetworkCalibration>,
     /// One entry per cell, in the order of the plan.
     pub cells: Vec<CellSummary>,
+    /// What the data say of each claim of the study.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<ClaimResult>,
     /// One entry per non-baseline cell and metric of the comparison family.
     pub comparisons: Vec<Comparison>,
 }
@@ -197,6 +200,35 @@ pub struct CheckResult {
     pub why: String,
     /// One sentence: what to do.
     pub remedy: String,
+}
+
+/// What the data say of a claim of the study.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClaimResult {
+    /// The claim, for people.
+    pub says: String,
+    /// Its kind, as studies name it.
+    pub kind: String,
+    /// Whether it holds.
+    pub result: ClaimOutcome,
+    /// What was measured, for people.
+    pub measured: String,
+    /// What would have to be, for people.
+    pub expected: String,
+    /// The cells that it is about.
+    pub cells: Vec<u32>,
+}
+
+/// Whether a claim holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClaimOutcome {
+    /// The data bear it out.
+    Holds,
+    /// The data neither bear it out nor contradict it.
+    NotShown,
+    /// The data contradict it.
+    Refuted,
 }
 
 /// What a check found.

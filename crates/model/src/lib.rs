@@ -6,6 +6,7 @@
 pub mod assignment;
 pub mod backend;
 pub mod buffers;
+pub mod claim;
 pub mod error;
 pub mod foreign;
 pub mod frame;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::assignment::Workload;
 use crate::backend::Backend;
+use crate::claim::Claim;
 use crate::foreign::OWN_CLIENT;
 use crate::monitor::MonitorRate;
 use crate::network::Network;
@@ -54,6 +55,9 @@ pub struct Plan {
     /// The figures of the report, in this order; `None` for those that suit the matrix.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub figures: Option<Vec<String>>,
+    /// What the study claims: tested against its data.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<Claim>,
     /// How often the monitor reads.
     #[serde(default)]
     pub monitor: MonitorRate,

@@ -12,6 +12,7 @@ use crate::reader::Placed;
 use crate::tunable::ServerFacts;
 use crate::variant::Variant;
 
+mod claims;
 mod clients;
 mod hold;
 mod loops;
@@ -47,6 +48,7 @@ pub struct Study {
     servers: Vec<servers::ServerEntry>,
     hold: hold::Hold,
     server_time: bool,
+    claims: Vec<claims::Written>,
     accept: Placed<Vec<Placed<String>>>,
     figures: Option<Placed<Vec<Placed<String>>>>,
 }

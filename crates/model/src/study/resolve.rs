@@ -3,7 +3,7 @@
 use super::loops::{Closed, Open};
 use super::servers::{self, ServerLevel};
 use super::written::{Entry, NamedEntry, levels_of};
-use super::{DataFile, Factor, FactorKind, Library, Study, clients, topology};
+use super::{DataFile, Factor, FactorKind, Library, Study, claims, clients, topology};
 use crate::assignment::Workload;
 use crate::backend::Backend;
 use crate::error::{InputError, Source};
@@ -89,6 +89,7 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         server_time: study.server_time,
         accepted: resolve_accepted(study, library)?,
         figures: resolve_figures(study, library)?,
+        claims: claims::resolve(study, library)?,
         monitor: study.monitor,
         runs: order(&cells, most_runs, study.seed),
         cells,

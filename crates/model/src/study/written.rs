@@ -4,9 +4,9 @@ use std::ops::RangeInclusive;
 
 use toml::de::DeTable;
 
-use super::hold;
 use super::loops::{self, Closed, Open};
 use super::{Factor, Study, repetition, servers, topology};
+use super::{claims, hold};
 use crate::error::{InputError, Source};
 use crate::monitor::MonitorRate;
 use crate::nearest::unknown;
@@ -34,6 +34,7 @@ pub(super) const STUDY_KEYS: &[&str] = &[
     "hold",
     "server_time",
     "accept",
+    "claim",
     "monitor",
     "figures",
 ];
@@ -158,6 +159,7 @@ pub(super) fn read(name: &str, source: Source<'_>) -> Result<Study, InputError> 
         workloads,
         servers,
         hold,
+        claims: claims::read(&root)?,
         accept: root.strings("accept", r#"["client_waited"]"#)?.unwrap_or_else(|| root.here(Vec::new())),
         figures: root.strings("figures", r#"["lines", "ecdf"]"#)?,
         server_time: root.boolean("server_time")?.is_some_and(|wanted| wanted.value),

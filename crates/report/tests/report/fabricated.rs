@@ -233,6 +233,7 @@ fn plan_of(networks: Vec<Network>, workloads: Vec<NamedWorkload>) -> Plan {
         server_time: false,
         accepted: Vec::new(),
         figures: None,
+        claims: Vec::new(),
         topology: model::plan::PlannedTopology::default(),
         networks,
         workloads,

@@ -1,0 +1,70 @@
+//! What the study claims holds.
+
+use super::{Check, CheckOutcome, Context, Finding};
+use crate::summary::{ClaimOutcome, ClaimResult};
+
+pub(super) const CHECK: Check = Check {
+    name: "claims",
+    why: "A conclusion that rests on something that is not so is no conclusion, however well it was measured.",
+    remedy: "Take the claim out of the study and mend what rested on it, or read the study as an example of the mistake.",
+    judge,
+};
+
+/// The claims that are about the cell, as [`crate::claims`] tests them: one that is refuted condemns, one that is not shown is
+/// a doubt.
+fn judge(context: &Context<'_>) -> Option<Finding> {
+    let cell = context.own.cell.cell;
+    let about: Vec<&ClaimResult> =
+        context.claims.iter().filter(|claim| claim.cells.contains(&cell)).collect();
+    let worst = about.iter().max_by_key(|claim| claim.result)?;
+    let result = match worst.result {
+        ClaimOutcome::Holds => CheckOutcome::Pass,
+        ClaimOutcome::NotShown => CheckOutcome::Doubt,
+        ClaimOutcome::Refuted => CheckOutcome::Invalid,
+    };
+    let measured = match worst.result {
+        ClaimOutcome::Holds => format!("{} claims hold", about.len()),
+        ClaimOutcome::NotShown => format!("\u{201c}{}\u{201d} is not shown: {}", worst.says, worst.measured),
+        ClaimOutcome::Refuted => format!("\u{201c}{}\u{201d} is not so: {}", worst.says, worst.measured),
+    };
+    Some(Finding { result, measured, threshold: worst.expected.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use model::claim::{Bound, Claim, ClaimFigure, ClaimTest};
+    use model::variant::Variant;
+
+    use crate::fixtures::{Bench, doubts, fails, passes, silent};
+
+    /// The page takes 480 ms over h1 here, within a percent.
+    fn claiming(least_ms: f64, most_ms: f64) -> Bench {
+        let mut bench = Bench::page(&[Variant::H1]);
+        let holds_if = ClaimTest::Value {
+            metric: "page_load_time".to_owned(),
+            figure: ClaimFigure::Median,
+            levels: Vec::new(),
+            least: Some(Bound::Plain(least_ms * 1e6)),
+            most: Some(Bound::Plain(most_ms * 1e6)),
+        };
+        bench.plan.claims = vec![Claim { says: "It is quick.".to_owned(), holds_if }];
+        bench
+    }
+
+    fn median_ms() -> f64 {
+        claiming(0.0, 1.0).summary().cells[0].metrics["page_load_time"].median.value / 1e6
+    }
+
+    #[test]
+    fn a_claim_that_holds_passes() {
+        passes("claims", &claiming(median_ms() * 0.9, median_ms() * 1.1));
+        silent("claims", &Bench::page(&[Variant::H1]));
+    }
+
+    #[test]
+    fn what_cannot_be_told_is_doubted_and_what_is_not_so_condemns() {
+        doubts(&claiming(median_ms(), median_ms() * 1.1), &["claims"]);
+        let found = fails("claims", &claiming(0.0, median_ms() * 0.9));
+        assert!(found.measured.starts_with("\u{201c}It is quick.\u{201d} is not so: "), "{found:?}");
+    }
+}

@@ -1,0 +1,422 @@
+//! The study's claims against its data: one function for each kind.
+//!
+//! A check looks at every study in the same way; a claim is a sentence that only somebody who knows where a study comes from
+//! can write down (*the runs were pooled*, *the script was recorded over HTTP/2*). What the sentence would mean for the data
+//! is a test like any other.
+
+use model::claim::{Bound, Claim, ClaimFigure, ClaimTest};
+use model::plan::{Level, Plan};
+
+use crate::comparison::{self, Arm};
+use crate::distribution::Distribution;
+use crate::metrics::Better;
+use crate::number;
+use crate::statistics;
+use crate::summary::{ClaimOutcome, ClaimResult, Estimate, MetricSummary};
+
+/// A claim is refuted where chance would bring what was found less often than this.
+const CHANCE: f64 = 1e-3;
+
+/// What was found about some cells.
+struct Found {
+    result: ClaimOutcome,
+    measured: String,
+    expected: String,
+    cells: Vec<u32>,
+}
+
+/// What the data say of each claim. `arms` are in the order of the plan.
+pub(crate) fn test_all(plan: &Plan, arms: &[Arm<'_>]) -> Vec<ClaimResult> {
+    plan.claims.iter().map(|claim| test(plan, claim, arms)).collect()
+}
+
+fn test(plan: &Plan, claim: &Claim, arms: &[Arm<'_>]) -> ClaimResult {
+    let found = match &claim.holds_if {
+        ClaimTest::Pooled => worst(arms.iter().map(|arm| pooled(plan, arm))),
+        ClaimTest::Best { level, by } => best(plan, level, by, arms),
+        ClaimTest::Script { trained_on } => script(plan, trained_on, arms),
+        ClaimTest::Scale { levels } => scale(plan, levels, arms),
+        ClaimTest::Impaired => worst(arms.iter().map(|arm| impaired(plan, arm))),
+        ClaimTest::Value { metric, figure, levels, least, most } => {
+            let about = arms.iter().filter(|arm| levels.iter().all(|level| has(arm, level)));
+            worst(about.map(|arm| value(plan, arm, metric, *figure, (*least, *most))))
+        }
+    };
+    let nothing = || Found {
+        result: ClaimOutcome::NotShown,
+        measured: "no cell of this study can tell".to_owned(),
+        expected: "cells that the claim is about".to_owned(),
+        cells: arms.iter().map(|arm| arm.cell.cell).collect(),
+    };
+    let Found { result, measured, expected, cells } = found.unwrap_or_else(nothing);
+    let (says, kind) = (claim.says.clone(), claim.holds_if.kind().to_owned());
+    ClaimResult { says, kind, result, measured, expected, cells }
+}
+
+/// The claim is as true as it is where it is least true; it is about the cells where it is so.
+fn worst(found: impl Iterator<Item = Option<Found>>) -> Option<Found> {
+    found.flatten().reduce(|mut worst, other| match other.result.cmp(&worst.result) {
+        std::cmp::Ordering::Greater => other,
+        std::cmp::Ordering::Equal => {
+            worst.cells.extend(other.cells);
+            worst
+        }
+        std::cmp::Ordering::Less => worst,
+    })
+}
+
+fn has(arm: &Arm<'_>, level: &Level) -> bool {
+    arm.cell.level(&level.factor) == Some(level.value.as_str())
+}
+
+/// The cell's place in the matrix, for people.
+fn place(arm: &Arm<'_>) -> String {
+    arm.cell.levels.iter().map(|level| level.value.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+/// Whether runs differ no more than parts of one run would: the number of each run's requests below the median of all, by
+/// chi-squared (the median test of Mood, *Introduction to the Theory of Statistics*, 1950, for more than two samples).
+fn pooled(plan: &Plan, arm: &Arm<'_>) -> Option<Found> {
+    let runs: Vec<&Distribution> =
+        arm.runs.iter().filter_map(|run| run.metrics.get(plan.metric.as_str())).collect();
+    let requests: u64 = runs.iter().map(|run| run.count()).sum();
+    // With one value a run there is nothing within runs to compare the runs with.
+    if runs.len() < 2 || requests < 10 * runs.len() as u64 {
+        return None;
+    }
+    let median = Distribution::merged(runs.iter().copied()).median()?;
+    let below = |run: &Distribution| -> u64 {
+        run.counted().iter().filter(|(value, _)| *value < median).map(|(_, count)| *count).sum()
+    };
+    let all_below: u64 = runs.iter().map(|run| below(run)).sum();
+    let share = number::float(all_below) / number::float(requests);
+    let variance = share * (1.0 - share);
+    let squares = runs.iter().map(|run| {
+        let n = number::float(run.count());
+        if variance > 0.0 { (number::float(below(run)) - n * share).powi(2) / (n * variance) } else { 0.0 }
+    });
+    let p = statistics::chi_squared_tail(runs.len() - 1, squares.sum());
+    let medians = || runs.iter().filter_map(|run| run.median());
+    let (low, high) = (medians().reduce(f64::min)?, medians().reduce(f64::max)?);
+    let spread = if low > 0.0 { (high / low - 1.0) * 100.0 } else { 0.0 };
+    let result = if p < CHANCE { ClaimOutcome::Refuted } else { ClaimOutcome::Holds };
+    Some(Found {
+        result,
+        measured: format!(
+            "{}: medians of runs are {} % apart, which requests of one population would be with a chance of {}",
+            place(arm),
+            model::units::three_digits(spread),
+            model::units::three_digits(p)
+        ),
+        expected: format!("a chance of at least {CHANCE}"),
+        cells: vec![arm.cell.cell],
+    })
+}
+
+/// Whether a level is the best of its factor by every figure, in every context: its interval apart from all others.
+fn best(plan: &Plan, level: &Level, by: &[ClaimFigure], arms: &[Arm<'_>]) -> Option<Found> {
+    let better = crate::metrics::find(&plan.metric)?.better;
+    let chosen = arms.iter().filter(|arm| has(arm, level));
+    worst(chosen.flat_map(|arm| {
+        let rivals = arms.iter().filter(|other| is_beside(arm, other, &level.factor));
+        rivals.flat_map(move |other| by.iter().map(move |figure| beats(plan, better, arm, other, *figure)))
+    }))
+}
+
+/// Alike in all levels but that of a factor.
+fn is_beside(arm: &Arm<'_>, other: &Arm<'_>, factor: &str) -> bool {
+    arm.cell.cell != other.cell.cell
+        && arm.cell.levels.iter().all(|level| level.factor == factor || has(other, level))
+}
+
+fn beats(plan: &Plan, better: Better, arm: &Arm<'_>, other: &Arm<'_>, figure: ClaimFigure) -> Option<Found> {
+    let estimate = |arm: &Arm<'_>| Some(estimate_of(arm.summary.metrics.get(&plan.metric)?, figure));
+    let (own, rival) = (estimate(arm)?, estimate(other)?);
+    // Less spread is better whatever the metric.
+    let is_less = figure == ClaimFigure::Iqr || better == Better::Lower;
+    let (low, high) = if is_less { (own, rival) } else { (rival, own) };
+    let result = match (low.high, high.low) {
+        (Some(top), Some(bottom)) if top < bottom => ClaimOutcome::Holds,
+        _ if low.value > high.value && low.low > high.high => ClaimOutcome::Refuted,
+        _ => ClaimOutcome::NotShown,
+    };
+    let unit = arm.summary.metrics.get(&plan.metric).map_or("", |metric| metric.unit.as_str());
+    Some(Found {
+        result,
+        measured: format!(
+            "the {} of {} is {}, of {} {}",
+            figure.name(),
+            place(arm),
+            shown(&own, unit),
+            place(other),
+            shown(&rival, unit)
+        ),
+        expected: format!("the better {} by more than chance", figure.name()),
+        cells: vec![arm.cell.cell, other.cell.cell],
+    })
+}
+
+fn estimate_of(metric: &MetricSummary, figure: ClaimFigure) -> Estimate {
+    match figure {
+        ClaimFigure::Median => metric.median,
+        ClaimFigure::Mean => metric.mean,
+        ClaimFigure::Iqr => metric.iqr,
+        ClaimFigure::P90 => metric.p90,
+        ClaimFigure::P95 => metric.p95,
+        ClaimFigure::P99 => metric.p99,
+        ClaimFigure::P999 => metric.p999,
+    }
+}
+
+/// Such as `4.9 ms [4.7 ms\u{2013}5.2 ms]`.
+fn shown(estimate: &Estimate, unit: &str) -> String {
+    let one = |value: f64| match unit {
+        "ns" => model::units::format_duration_ns(value),
+        "B" => model::units::format_bytes(value),
+        _ => model::units::three_digits(value),
+    };
+    match (estimate.low, estimate.high) {
+        (Some(low), Some(high)) => format!("{} [{}\u{2013}{}]", one(estimate.value), one(low), one(high)),
+        _ => one(estimate.value),
+    }
+}
+
+/// Whether the other arms waited for responses as long as the one that the script was recorded with: its requests come when
+/// that one's viewer had its answers.
+fn script(plan: &Plan, trained_on: &Level, arms: &[Arm<'_>]) -> Option<Found> {
+    let trained = arms.iter().filter(|arm| has(arm, trained_on));
+    worst(trained.flat_map(|arm| {
+        let others = arms.iter().filter(|other| is_beside(arm, other, &trained_on.factor));
+        others.map(|other| alike(plan, "request_time", other, arm))
+    }))
+}
+
+/// Whether a metric is the same at every level of a size.
+fn scale(plan: &Plan, levels: &[Level], arms: &[Arm<'_>]) -> Option<Found> {
+    let (first, rest) = levels.split_first()?;
+    let large = arms.iter().filter(|arm| has(arm, first));
+    worst(large.flat_map(|arm| {
+        let small = arms.iter().filter(|other| {
+            is_beside(arm, other, &first.factor) && rest.iter().any(|level| has(other, level))
+        });
+        small.map(|other| alike(plan, &plan.metric, other, arm))
+    }))
+}
+
+/// Whether a metric is the same in two cells within the margin of interest.
+fn alike(plan: &Plan, metric: &str, arm: &Arm<'_>, other: &Arm<'_>) -> Option<Found> {
+    let ratio = comparison::ratio_of(plan, metric, arm, other)?;
+    let (low, high) = (ratio.low?, ratio.high?);
+    let (least, most) = (1.0 / (1.0 + plan.margin_share), 1.0 + plan.margin_share);
+    let result = if low >= least && high <= most {
+        ClaimOutcome::Holds
+    } else if high < least || low > most {
+        ClaimOutcome::Refuted
+    } else {
+        ClaimOutcome::NotShown
+    };
+    Some(Found {
+        result,
+        measured: format!(
+            "{metric} of {} is {} times that of {}",
+            place(arm),
+            shown(&ratio, ""),
+            place(other)
+        ),
+        expected: format!("from {least:.3} to {most:.3}, the margin of interest"),
+        cells: vec![arm.cell.cell],
+    })
+}
+
+/// Whether the cell's network is more than a wire, as planned and as calibrated.
+fn impaired(plan: &Plan, arm: &Arm<'_>) -> Option<Found> {
+    let network = plan.network_of(arm.cell);
+    let seen = arm.runs.iter().filter(|run| run.calibration.is_some()).count();
+    let is_planned = network.is_impaired();
+    let result = match (is_planned, seen) {
+        (false, _) => ClaimOutcome::Refuted,
+        (true, 0) => ClaimOutcome::NotShown,
+        (true, _) => ClaimOutcome::Holds,
+    };
+    let measured = match is_planned {
+        false => format!("the network {} has no delay, no rate and no loss", network.name),
+        true => format!("the network {} is emulated and was calibrated in {seen} runs", network.name),
+    };
+    let expected = "a delay, a rate or a loss, calibrated".to_owned();
+    Some(Found { result, measured, expected, cells: vec![arm.cell.cell] })
+}
+
+/// Whether a figure of a metric lies between bounds, with its whole interval.
+fn value(
+    plan: &Plan,
+    arm: &Arm<'_>,
+    metric: &str,
+    figure: ClaimFigure,
+    (least, most): (Option<Bound>, Option<Bound>),
+) -> Option<Found> {
+    let summary = arm.summary.metrics.get(metric)?;
+    let estimate = estimate_of(summary, figure);
+    let rtt_ns = number::float(plan.network_of(arm.cell).rtt_ns());
+    let resolved = |bound: Bound| match bound {
+        Bound::Plain(value) => value,
+        Bound::RoundTrips(trips) => trips * rtt_ns,
+    };
+    let least = least.map_or(f64::NEG_INFINITY, resolved);
+    let most = most.map_or(f64::INFINITY, resolved);
+    let (low, high) = (estimate.low?, estimate.high?);
+    let result = if low >= least && high <= most {
+        ClaimOutcome::Holds
+    } else if high < least || low > most {
+        ClaimOutcome::Refuted
+    } else {
+        ClaimOutcome::NotShown
+    };
+    let bound = |value: f64| shown(&Estimate { value, low: None, high: None }, &summary.unit);
+    let expected = match (least.is_finite(), most.is_finite()) {
+        (true, true) => format!("from {} to {}", bound(least), bound(most)),
+        (true, false) => format!("at least {}", bound(least)),
+        _ => format!("at most {}", bound(most)),
+    };
+    Some(Found {
+        result,
+        measured: format!(
+            "the {} of {metric} is {} ({})",
+            figure.name(),
+            shown(&estimate, &summary.unit),
+            place(arm)
+        ),
+        expected,
+        cells: vec![arm.cell.cell],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use model::sample::Sample;
+    use model::variant::Variant;
+
+    use super::*;
+    use crate::fixtures::Bench;
+
+    fn level(value: &str) -> Level {
+        Level { factor: "variant".to_owned(), value: value.to_owned() }
+    }
+
+    fn result(mut bench: Bench, holds_if: ClaimTest) -> ClaimResult {
+        bench.plan.claims = vec![Claim { says: "So it is.".to_owned(), holds_if }];
+        bench.summary().claims.remove(0)
+    }
+
+    /// A loop whose requests take 10 to 12 ms; those of run `r` so much longer.
+    fn spread(variants: &[Variant], longer: impl Fn(u32, u32) -> f64) -> Bench {
+        let mut bench = Bench::closed(variants);
+        for record in &mut bench.records {
+            let factor = longer(record.cell, record.block);
+            for sample in &mut record.samples {
+                // A multiple of 37 modulo 50 visits every residue.
+                let took_ns = (10e6 + 40e3 * number::float(sample.request * 37 % 50)) * factor;
+                let begin_ns = sample.intended_ns;
+                let end_ns = Some(begin_ns + number::nearest(took_ns));
+                *sample = Sample { first_byte_ns: end_ns, done_ns: end_ns, ..sample.clone() };
+            }
+        }
+        bench
+    }
+
+    #[test]
+    fn runs_alike_may_be_pooled_and_others_not() {
+        let alike = result(spread(&[Variant::H1], |_, _| 1.0), ClaimTest::Pooled);
+        assert_eq!(alike.result, ClaimOutcome::Holds, "{alike:?}");
+        let apart = result(spread(&[Variant::H1], |_, run| 1.0 + 0.05 * f64::from(run)), ClaimTest::Pooled);
+        assert_eq!(apart.result, ClaimOutcome::Refuted, "{apart:?}");
+        assert!(apart.measured.contains("20 % apart"), "{apart:?}");
+        // One value a run tells nothing of what is within.
+        let pages = result(Bench::page(&[Variant::H1]), ClaimTest::Pooled);
+        assert_eq!((pages.result, pages.cells), (ClaimOutcome::NotShown, vec![0]));
+    }
+
+    #[test]
+    fn the_best_is_best_by_every_figure() {
+        let noise = |run: u32| 1.0 + 0.001 * f64::from(run);
+        let bench = |factor: f64| {
+            spread(&[Variant::H1, Variant::H2c], move |cell, run| {
+                noise(run) * if cell == 1 { factor } else { 1.0 }
+            })
+        };
+        let by = |figures: &[ClaimFigure]| ClaimTest::Best { level: level("h2c"), by: figures.to_vec() };
+        let quick = result(bench(0.8), by(&[ClaimFigure::Median]));
+        assert_eq!(quick.result, ClaimOutcome::Holds, "{quick:?}");
+        let slow = result(bench(1.2), by(&[ClaimFigure::Median]));
+        assert_eq!(slow.result, ClaimOutcome::Refuted, "{slow:?}");
+        let same = result(bench(1.0), by(&[ClaimFigure::Median]));
+        assert_eq!(same.result, ClaimOutcome::NotShown, "{same:?}");
+        // A lower median, a wider spread: what study 1's choice of the best was.
+        let mut wide = bench(0.5);
+        for record in wide.records.iter_mut().filter(|record| record.cell == 1) {
+            for sample in record.samples.iter_mut().filter(|sample| sample.request % 2 == 1) {
+                sample.done_ns = sample.done_ns.map(|ns| ns + 2_000_000);
+            }
+        }
+        let both = result(wide, by(&[ClaimFigure::Median, ClaimFigure::Iqr]));
+        assert_eq!((both.result, both.cells.as_slice()), (ClaimOutcome::Refuted, &[1, 0][..]), "{both:?}");
+        assert!(both.measured.starts_with("the iqr of h2c n is "), "{both:?}");
+    }
+
+    #[test]
+    fn a_script_fits_who_waits_as_long() {
+        let trained = || ClaimTest::Script { trained_on: level("h1") };
+        let bench = |factor: f64| {
+            spread(&[Variant::H1, Variant::H2c], move |cell, run| {
+                (1.0 + 0.001 * f64::from(run)) * if cell == 1 { factor } else { 1.0 }
+            })
+        };
+        assert_eq!(result(bench(1.001), trained()).result, ClaimOutcome::Holds);
+        let other = result(bench(2.0), trained());
+        assert_eq!((other.result, other.cells.as_slice()), (ClaimOutcome::Refuted, &[1][..]), "{other:?}");
+        let alone = result(spread(&[Variant::H2c], |_, _| 1.0), trained());
+        assert_eq!(alone.result, ClaimOutcome::NotShown, "nobody was recorded");
+    }
+
+    #[test]
+    fn one_size_stands_for_another_where_nothing_changes() {
+        let sizes = || ClaimTest::Scale { levels: vec![level("h1"), level("h2c")] };
+        let bench = |factor: f64, noise: f64| {
+            spread(&[Variant::H1, Variant::H2c], move |cell, run| {
+                (1.0 + noise * f64::from((run + cell) % 3)) * if cell == 1 { factor } else { 1.0 }
+            })
+        };
+        assert_eq!(result(bench(1.0, 0.001), sizes()).result, ClaimOutcome::Holds);
+        assert_eq!(result(bench(1.5, 0.001), sizes()).result, ClaimOutcome::Refuted);
+        assert_eq!(result(bench(1.0, 0.2), sizes()).result, ClaimOutcome::NotShown);
+    }
+
+    #[test]
+    fn a_network_without_anything_impairs_nothing() {
+        let bench = Bench::page(&[Variant::H1]);
+        assert_eq!(result(bench, ClaimTest::Impaired).result, ClaimOutcome::Holds);
+        let mut wire = Bench::page(&[Variant::H1]);
+        wire.plan.networks[0] = crate::fixtures::network(0, None);
+        let found = result(wire, ClaimTest::Impaired);
+        assert_eq!(found.result, ClaimOutcome::Refuted, "{found:?}");
+        let mut unseen = Bench::page(&[Variant::H1]);
+        unseen.records.iter_mut().for_each(|record| record.calibration = None);
+        assert_eq!(result(unseen, ClaimTest::Impaired).result, ClaimOutcome::NotShown);
+    }
+
+    #[test]
+    fn values_are_bounded_in_round_trips_too() {
+        let claim = |least: f64, most: f64| ClaimTest::Value {
+            metric: "page_load_time".to_owned(),
+            figure: ClaimFigure::Median,
+            levels: vec![level("h2")],
+            least: Some(Bound::RoundTrips(least)),
+            most: Some(Bound::RoundTrips(most)),
+        };
+        // Two handshakes and two exchanges of 160 ms on a network of 150 ms.
+        let found = result(Bench::page(&[Variant::H1s, Variant::H2]), claim(4.0, 4.6));
+        assert_eq!((found.result, found.cells.as_slice()), (ClaimOutcome::Holds, &[1][..]), "{found:?}");
+        let found = result(Bench::page(&[Variant::H1s, Variant::H2]), claim(1.0, 3.0));
+        assert_eq!(found.result, ClaimOutcome::Refuted, "{found:?}");
+        assert_eq!(found.expected, "from 150 ms to 450 ms");
+    }
+}

@@ -1,0 +1,114 @@
+//! Claims: what a study, or whoever published one, takes for granted, written down so that the data can contradict it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::plan::Level;
+
+/// A sentence, and how the data are asked about it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Claim {
+    /// The sentence, for people.
+    pub says: String,
+    /// What has to hold for it to be true.
+    pub holds_if: ClaimTest,
+}
+
+/// What has to hold.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum ClaimTest {
+    /// The requests of all runs may be taken together, as if they were of one.
+    Pooled,
+    /// Of all levels of its factor, this one is the best by each of these figures of the study's metric.
+    Best {
+        /// The one that was chosen.
+        level: Level,
+        /// The figures that it was chosen by.
+        by: Vec<ClaimFigure>,
+    },
+    /// A timing script or list that was recorded with one level is fit for the others: who recorded it with them would have
+    /// waited as long for each response.
+    Script {
+        /// The level that it was recorded with.
+        trained_on: Level,
+    },
+    /// One size stands for another: the study's metric is the same at all these levels, within the margin of interest.
+    Scale {
+        /// The levels, of one factor; the first is what the others stand for.
+        levels: Vec<Level>,
+    },
+    /// Every network of the study delays, limits or loses.
+    Impaired,
+    /// A figure of a metric lies within bounds.
+    Value {
+        /// The metric.
+        metric: String,
+        /// The figure of it.
+        figure: ClaimFigure,
+        /// The cells that it is about: those that have all these levels.
+        levels: Vec<Level>,
+        /// At least this.
+        least: Option<Bound>,
+        /// At most this.
+        most: Option<Bound>,
+    },
+}
+
+/// A figure of a metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names say all")]
+pub enum ClaimFigure {
+    Median,
+    Mean,
+    Iqr,
+    P90,
+    P95,
+    P99,
+    P999,
+}
+
+/// A bound of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bound {
+    /// In the metric's unit; times in nanoseconds.
+    Plain(f64),
+    /// So many round trips of the cell's network.
+    RoundTrips(f64),
+}
+
+impl ClaimTest {
+    /// The kinds, as studies name them.
+    pub const KINDS: [&str; 6] = ["pooled", "best", "script", "scale", "impaired", "value"];
+
+    /// The kind of this one.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            ClaimTest::Pooled => "pooled",
+            ClaimTest::Best { .. } => "best",
+            ClaimTest::Script { .. } => "script",
+            ClaimTest::Scale { .. } => "scale",
+            ClaimTest::Impaired => "impaired",
+            ClaimTest::Value { .. } => "value",
+        }
+    }
+}
+
+impl ClaimFigure {
+    /// Every figure and its name.
+    pub const ALL: [(&str, ClaimFigure); 7] = [
+        ("median", ClaimFigure::Median),
+        ("mean", ClaimFigure::Mean),
+        ("iqr", ClaimFigure::Iqr),
+        ("p90", ClaimFigure::P90),
+        ("p95", ClaimFigure::P95),
+        ("p99", ClaimFigure::P99),
+        ("p999", ClaimFigure::P999),
+    ];
+
+    /// The name in studies.
+    pub fn name(self) -> &'static str {
+        ClaimFigure::ALL.iter().find(|(_, figure)| *figure == self).map_or("", |(name, _)| name)
+    }
+}
