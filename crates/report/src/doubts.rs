@@ -1,6 +1,6 @@
 //! What may not be believed, and why: checks that doubt or condemn, cells that failed or do not exist here.
 
-use analysis::summary::{CellStatus, CheckOutcome, CheckResult};
+use analysis::summary::{CellStatus, CheckOutcome, CheckResult, ClaimOutcome, ClaimResult};
 use serde::Serialize;
 
 use crate::text::{self, clean_line};
@@ -22,6 +22,8 @@ pub(crate) struct Doubts {
     pub(crate) partly: Vec<Lost>,
     /// Metrics that a cell's client does not say.
     pub(crate) unsaid: Vec<Unsaid>,
+    /// What the study claims, and what the data say of it.
+    pub(crate) claims: Vec<ClaimRow>,
     /// When there is nothing to doubt: what was checked.
     pub(crate) nothing: Option<String>,
 }
@@ -42,6 +44,16 @@ pub(crate) struct Place {
     pub(crate) cell: String,
     pub(crate) measured: String,
     pub(crate) threshold: String,
+}
+
+/// A claim of the study.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct ClaimRow {
+    pub(crate) says: String,
+    pub(crate) class: &'static str,
+    pub(crate) result: &'static str,
+    pub(crate) measured: String,
+    pub(crate) expected: String,
 }
 
 /// What some cells have no number of, and why.
@@ -67,6 +79,17 @@ pub(crate) const fn outcome_name(outcome: CheckOutcome) -> &'static str {
         CheckOutcome::Doubt => "doubt",
         CheckOutcome::Invalid => "invalid",
     }
+}
+
+fn claim_row(claim: &ClaimResult) -> ClaimRow {
+    let (class, result) = match claim.result {
+        ClaimOutcome::Holds => ("pass", "holds"),
+        ClaimOutcome::NotShown => ("doubt", "not shown"),
+        ClaimOutcome::Refuted => ("invalid", "not so"),
+    };
+    let [says, measured, expected] =
+        [&claim.says, &claim.measured, &claim.expected].map(|text| clean_line(text));
+    ClaimRow { says, class, result, measured, expected }
 }
 
 /// The name of a check for people.
@@ -105,6 +128,7 @@ pub(crate) fn collect(view: &View<'_>) -> Doubts {
         }
     }
     doubts.unsaid = unsaid(view);
+    doubts.claims = summary.claims.iter().map(claim_row).collect();
     let silent = doubts.missing.is_none()
         && doubts.findings.is_empty()
         && doubts.lost.is_empty()

@@ -228,3 +228,128 @@ fn resolve_level(
     }
     Ok(Level { factor: factor.value.clone(), value: value.value.clone() })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{SHORT, parse};
+    use super::*;
+
+    fn claims(text: &str) -> Result<Vec<Claim>, String> {
+        parse(&format!("{SHORT}\n{text}")).map(|plan| plan.claims)
+    }
+
+    fn only(text: &str) -> ClaimTest {
+        let text = format!("[[claim]]\nsays = \"So it is.\"\n{text}");
+        let mut claims = claims(&text).unwrap();
+        assert_eq!((claims.len(), claims[0].says.as_str()), (1, "So it is."));
+        claims.remove(0).holds_if
+    }
+
+    fn level(factor: &str, value: &str) -> Level {
+        Level { factor: factor.to_owned(), value: value.to_owned() }
+    }
+
+    #[test]
+    fn every_kind_is_read_and_resolved() {
+        assert_eq!(only("kind = \"pooled\""), ClaimTest::Pooled);
+        assert_eq!(only("kind = \"impaired\""), ClaimTest::Impaired);
+        assert_eq!(
+            only("kind = \"best\"\nlevel = { variant = \"h3\" }\nby = [\"median\", \"iqr\"]"),
+            ClaimTest::Best {
+                level: level("variant", "h3"),
+                by: vec![ClaimFigure::Median, ClaimFigure::Iqr]
+            }
+        );
+        assert_eq!(
+            only("kind = \"script\"\ntrained_on = { variant = \"h3\" }"),
+            ClaimTest::Script { trained_on: level("variant", "h3") }
+        );
+        assert_eq!(
+            only("kind = \"scale\"\nfactor = \"variant\"\nlevels = [\"h3\", \"h1s\"]"),
+            ClaimTest::Scale { levels: vec![level("variant", "h3"), level("variant", "h1s")] }
+        );
+        assert_eq!(
+            only(
+                "kind = \"value\"\nof = { variant = \"h3\", network = \"lan\" }\nleast = \"2 rtt\"\nmost = \"120ms\""
+            ),
+            ClaimTest::Value {
+                metric: "page_load_time".to_owned(),
+                figure: ClaimFigure::Median,
+                levels: vec![level("variant", "h3"), level("network", "lan")],
+                least: Some(Bound::RoundTrips(2.0)),
+                most: Some(Bound::Plain(120e6)),
+            }
+        );
+    }
+
+    #[test]
+    fn every_kind_has_its_name() {
+        for kind in ClaimTest::KINDS {
+            let text = match kind {
+                "best" => "level = { variant = \"h3\" }\nby = [\"p99\"]",
+                "script" => "trained_on = { variant = \"h3\" }",
+                "scale" => "factor = \"variant\"\nlevels = [\"h3\", \"h1s\"]",
+                "value" => "metric = \"page_load_time\"\nfigure = \"mean\"\nmost = \"0.5\"",
+                _ => "",
+            };
+            assert_eq!(only(&format!("kind = \"{kind}\"\n{text}")).kind(), kind);
+        }
+        for (name, figure) in ClaimFigure::ALL {
+            assert_eq!(figure.name(), name);
+        }
+    }
+
+    #[test]
+    fn faults_name_the_place() {
+        for (text, expected) in [
+            ("[[claim]]\nkind = \"pooled\"", ":17:1: found no `says` in [[claim]]"),
+            ("[[claim]]\nsays = \" \"\nkind = \"pooled\"", "`says`: found nothing"),
+            ("[[claim]]\nsays = \"x\"", "found no `kind`"),
+            (
+                "[[claim]]\nsays = \"x\"\nkind = \"poled\"",
+                ":19:8: `kind`: found `poled`, expected a kind of claim",
+            ),
+            (
+                "[[claim]]\nsays = \"x\"\nkind = \"pooled\"\nby = [\"iqr\"]",
+                "found `by`, expected a key of [[claim]]",
+            ),
+            ("[[claim]]\nsays = \"x\"\nkind = \"value\"", "found neither `least` nor `most`"),
+            (
+                "[[claim]]\nsays = \"x\"\nkind = \"value\"\nmost = \"soon\"",
+                "`most`: found `soon`, expected a value",
+            ),
+            ("[[claim]]\nsays = \"x\"\nkind = \"value\"\nmost = \"x rtt\"", "expected round trips"),
+            (
+                "[[claim]]\nsays = \"x\"\nkind = \"value\"\nmost = \"1s\"\nmetric = \"loadtime\"",
+                "`metric`: found `loadtime`",
+            ),
+            (
+                "[[claim]]\nsays = \"x\"\nkind = \"value\"\nmost = \"1s\"\nfigure = \"mode\"",
+                "found `mode`, expected a figure",
+            ),
+            (
+                "[[claim]]\nsays = \"x\"\nkind = \"value\"\nmost = \"1s\"\nof = { variant = \"h2\" }",
+                "found `h2`, expected a level of `variant`",
+            ),
+            (
+                "[[claim]]\nsays = \"x\"\nkind = \"script\"\ntrained_on = { variants = \"h3\" }",
+                "found `variants`, expected a factor",
+            ),
+            (
+                "[[claim]]\nsays = \"x\"\nkind = \"script\"\ntrained_on = {}",
+                "`trained_on`: found 0 levels, expected one",
+            ),
+            (
+                "[[claim]]\nsays = \"x\"\nkind = \"best\"\nlevel = { variant = \"h3\" }\nby = []",
+                "`by`: found an empty list",
+            ),
+            (
+                "[[claim]]\nsays = \"x\"\nkind = \"scale\"\nfactor = \"variant\"\nlevels = [\"h3\"]",
+                "fewer than two",
+            ),
+        ] {
+            let error = claims(text).unwrap_err();
+            assert!(error.contains(expected), "{text}\n{error}");
+        }
+    }
+}

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use analysis::Pooled;
 use analysis::summary::{
-    CellStatus, CellSummary, CheckOutcome, CheckResult, Comparison, Estimate, MetricSummary, RunValue,
-    Summary, Verdict,
+    CellStatus, CellSummary, CheckOutcome, CheckResult, ClaimOutcome, ClaimResult, Comparison, Estimate,
+    MetricSummary, RunValue, Summary, Verdict,
 };
 use model::assignment::Workload;
 use model::error::Source;
@@ -362,7 +362,20 @@ fn summary(plan: &Plan) -> Summary {
         repetition: None,
         networks: plan.networks.iter().map(calibrated).collect(),
         cells,
+        claims: vec![claim("The runs may be <b>pooled</b>.", ClaimOutcome::Refuted)],
         comparisons,
+    }
+}
+
+/// What the data say of a claim about the first cell.
+pub(crate) fn claim(says: &str, result: ClaimOutcome) -> ClaimResult {
+    ClaimResult {
+        says: says.to_owned(),
+        kind: "pooled".to_owned(),
+        result,
+        measured: "medians of runs are 7 % apart".to_owned(),
+        expected: "a chance of at least 0.001".to_owned(),
+        cells: vec![0],
     }
 }
 

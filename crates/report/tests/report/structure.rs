@@ -161,6 +161,18 @@ fn what_may_not_be_believed_is_struck_out_and_marked() {
 }
 
 #[test]
+fn claims_stand_with_what_the_data_say_of_them() {
+    let html = render(&fabricated::troubled().input()).unwrap().html;
+    let from = html.find("What the study claims").expect("a heading");
+    let part = &html[from..from + 600];
+    assert!(part.contains("“The runs may be &lt;b&gt;pooled&lt;&#x2f;b&gt;.”"), "{part}");
+    assert!(
+        part.contains(">not so</em> medians of runs are 7 % apart; expected a chance of at least 0.001"),
+        "{part}"
+    );
+}
+
+#[test]
 fn drawings_speak_to_those_who_do_not_see_them() {
     let html = render(&fabricated::all_well().input()).unwrap().html;
     for drawing in drawings(&html) {
