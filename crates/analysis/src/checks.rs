@@ -44,6 +44,7 @@ mod omission;
 mod other_work;
 mod outlying_run;
 mod precision;
+mod records_alike;
 mod runs;
 mod saturation;
 mod server_stop;
@@ -53,6 +54,7 @@ mod server_waited;
 mod status;
 mod steady_state;
 mod tls_alike;
+mod transports_alike;
 mod two_peaks;
 mod udp_drops;
 mod urls;
@@ -74,6 +76,8 @@ pub const CHECKS: &[Check] = &[
     events_alike::CHECK,
     clock::CHECK,
     tls_alike::CHECK,
+    records_alike::CHECK,
+    transports_alike::CHECK,
     flow_control::CHECK,
     loopback_packets::CHECK,
     delayed_ack::CHECK,

@@ -9,7 +9,7 @@ use model::pins::Pins;
 use model::plan::{Cell, ClientGroup, Level, NamedWorkload, PLAN_VERSION, Plan, PlannedRun, ServerChain};
 use model::record::{
     Calibration, DirectionReport, Lateness, LinkReport, LossCalibration, NetworkCalibration, RateCalibration,
-    RunRecord, ServerReport, ServerRequest, StreamCalibration, TimeSource,
+    RunRecord, Sending, ServerReport, ServerRequest, StreamCalibration, TimeSource,
 };
 use model::sample::{ConnectionRow, EarlyData, Outcome, Phase, Pushes, Sample};
 use model::schedule::{Arrivals, Rate, Schedule, Share, Stage};
@@ -371,7 +371,7 @@ fn record(plan: &Plan, run: &PlannedRun) -> RunRecord {
             run_queue_ns: MS,
             ..ClientReport::default()
         }],
-        servers: vec![ServerReport::default()],
+        servers: vec![ServerReport { sends: sends(), ..ServerReport::default() }],
         server_requests: Vec::new(),
         readings: Vec::new(),
         links: vec![link],
@@ -405,6 +405,12 @@ fn row(variant: Variant, request: u64, url: u32, intended_ns: u64, done_ns: u64,
         expected_body_bytes: Some(bytes),
         outcome: Outcome::Ok,
     }
+}
+
+/// By the rules of TCP.
+fn sends() -> Sending {
+    let [cubic, ten, no, yes] = ["cubic", "10", "no", "yes"].map(|word| Some(word.to_owned()));
+    Sending { congestion_control: cubic, initial_window: ten, pacing: no, gso: yes, tls_records: None }
 }
 
 /// HTTP/1.1 fetches a page over two.

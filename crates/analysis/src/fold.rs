@@ -158,6 +158,7 @@ impl<'a> RunFold<'a> {
                 .map(|server| server.cpu_user_ns.saturating_add(server.cpu_system_ns))
                 .collect(),
             server_was_killed: record.servers.iter().any(|server| server.was_killed),
+            sends: record.servers.first().map(|server| server.sends.clone()).unwrap_or_default(),
             log_fault: record.servers.iter().find_map(|server| server.log_fault.clone()),
             monitor: MonitorFacts::of(record, self.cell),
             calibration: record.calibration.clone(),

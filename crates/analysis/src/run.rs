@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use model::assignment::Workload;
 use model::plan::{ClientGroup, Plan};
-use model::record::{Calibration, LinkReport, RunRecord};
+use model::record::{Calibration, LinkReport, RunRecord, Sending};
 use model::sample::{FailureKind, HandshakeKind, Outcome, Sample};
 use model::variant::HttpVersion;
 
@@ -42,6 +42,8 @@ pub struct RunSummary {
     pub server_cpu_ns: Vec<u64>,
     /// Whether a server had to be killed after the run, because it did not end when it was asked to.
     pub server_was_killed: bool,
+    /// How the server that the clients ask sends, as far as its description says.
+    pub sends: Sending,
     /// Why a server's log tells less than it should, where one does.
     pub log_fault: Option<String>,
     /// What the monitor counted; `None` where it was off.

@@ -63,6 +63,42 @@ pub struct ServerReport {
     /// Why its access log tells less than it should, where server time was asked for; `None` where it tells all.
     #[serde(default)]
     pub log_fault: Option<String>,
+    /// How it sends over the variant that it was asked over, as far as its description says.
+    #[serde(default)]
+    pub sends: Sending,
+}
+
+/// How a server sends, in words that are compared; `None` where its description does not say.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sending {
+    /// Of QUIC: the congestion control, such as `cubic`.
+    pub congestion_control: Option<String>,
+    /// Of QUIC: the initial congestion window, in packets.
+    pub initial_window: Option<String>,
+    /// Of QUIC: whether packets are paced, `yes` or `no`.
+    pub pacing: Option<String>,
+    /// Of QUIC: whether packets leave in batches (UDP segmentation offload), `yes` or `no`.
+    pub gso: Option<String>,
+    /// Over TLS: the size of records, such as `16384` bytes or `dynamic`.
+    pub tls_records: Option<String>,
+}
+
+impl Sending {
+    /// The names of what a description may say, in the order of [`Sending::values`].
+    pub const NAMES: [&str; 5] = ["congestion_control", "initial_window", "pacing", "gso", "tls_records"];
+
+    /// What is said, by [`Sending::NAMES`].
+    pub fn values(&self) -> [Option<&str>; 5] {
+        [&self.congestion_control, &self.initial_window, &self.pacing, &self.gso, &self.tls_records]
+            .map(Option::as_deref)
+    }
+
+    /// The same from values in the order of [`Sending::NAMES`].
+    pub fn of(
+        [congestion_control, initial_window, pacing, gso, tls_records]: [Option<String>; 5],
+    ) -> Sending {
+        Sending { congestion_control, initial_window, pacing, gso, tls_records }
+    }
 }
 
 /// One request as a server of the run knows it, joined with the client's row by the request's name.

@@ -9,7 +9,7 @@ use model::assignment::{ClientReport, Lag, WarmupCost};
 use model::foreign::{FailureCount, ForeignReport};
 use model::monitor::{QUANTITIES, Reading, Subject, SubjectKind};
 use model::record::{
-    Calibration, DirectionReport, Lateness, LinkReport, ServerReport, ServerRequest, TimeSource,
+    Calibration, DirectionReport, Lateness, LinkReport, Sending, ServerReport, ServerRequest, TimeSource,
 };
 use model::sample::{EarlyData, Failure, FailureKind, Moved, Phase, Pushes};
 use model::{Backend, ConnectionRow, HttpVersion, Outcome, RunRecord, Sample};
@@ -128,7 +128,8 @@ fn client() -> impl Strategy<Value = ClientReport> {
 }
 
 fn server() -> impl Strategy<Value = ServerReport> {
-    (".{0,8}", option::of(".{0,8}"), ".{0,8}", number(), number(), number(), number(), any::<bool>())
+    let sends = prop::array::uniform5(option::of("[a-z0-9]{1,8}")).prop_map(Sending::of);
+    (".{0,8}", option::of(".{0,8}"), ".{0,8}", number(), number(), number(), number(), any::<bool>(), sends)
         .prop_map(
             |(
                 name,
@@ -139,7 +140,9 @@ fn server() -> impl Strategy<Value = ServerReport> {
                 cpu_system_ns,
                 run_queue_ns,
                 was_killed,
+                sends,
             )| ServerReport {
+                sends,
                 was_killed,
                 log_fault,
                 name,

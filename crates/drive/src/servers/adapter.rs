@@ -59,6 +59,8 @@ pub struct AdapterVariant {
     pub since: Option<String>,
     /// The key exchanges that it can be had with; all where empty.
     pub key_exchanges: Vec<KeyExchange>,
+    /// How it sends: templates in the order of [`model::record::Sending::NAMES`].
+    pub(crate) sends: [Option<String>; 5],
 }
 
 /// How a proxy asks the server behind it.
@@ -210,6 +212,19 @@ mod written {
         since: Option<Spanned<String>>,
         #[serde(default)]
         key_exchange: Vec<KeyExchange>,
+        #[serde(default)]
+        sends: Sends,
+    }
+
+    /// How a variant is sent: templates.
+    #[derive(Default, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Sends {
+        congestion_control: Option<Spanned<String>>,
+        initial_window: Option<Spanned<String>>,
+        pacing: Option<Spanned<String>>,
+        gso: Option<Spanned<String>>,
+        tls_records: Option<Spanned<String>>,
     }
 
     impl Adapter {
@@ -310,6 +325,17 @@ mod written {
         Err(source.error(written.span(), format!("found `{text}`, expected a version such as `1.25.0`")))
     }
 
+    /// The templates, in the order of [`model::record::Sending::NAMES`].
+    fn sends(written: &Sends, source: Source<'_>) -> Result<[Option<String>; 5], InputError> {
+        let Sends { congestion_control, initial_window, pacing, gso, tls_records } = written;
+        let texts = [congestion_control, initial_window, pacing, gso, tls_records];
+        for text in texts.into_iter().flatten() {
+            crate::template::check(text.get_ref())
+                .map_err(|problem| source.error(text.span(), problem.problem))?;
+        }
+        Ok(texts.map(|text| text.as_ref().map(|text| text.get_ref().clone())))
+    }
+
     fn variants(
         list: &Spanned<Vec<VariantEntry>>,
         source: Source<'_>,
@@ -340,6 +366,7 @@ mod written {
                 requires: entry.requires.clone(),
                 since: entry.since.as_ref().map(|since| plain_version(since, source)).transpose()?,
                 key_exchanges: entry.key_exchange.clone(),
+                sends: sends(&entry.sends, source)?,
             });
         }
         if variants.is_empty() {

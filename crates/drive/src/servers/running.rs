@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use lab::{Node, Output, Process, Program};
 use minijinja::value::Value;
 use model::assignment::{Target, Trust};
-use model::record::ServerReport;
+use model::record::{Sending, ServerReport};
 use model::sample::FailureKind;
 use model::{Outcome, Page, Pins, Setting, Settings, Variant};
 
@@ -82,6 +82,8 @@ pub struct RunningServer<'n> {
     cpu_before_ns: (u64, u64),
     /// What its threads had waited for a CPU when measuring began.
     run_queue_before_ns: u64,
+    /// How it sends.
+    sends: Sending,
     out_of_memory: OutOfMemory,
 }
 
@@ -139,6 +141,7 @@ impl Adapter {
 
         let mut command = self.fill(&self.start.command, &found.version, &found.build, &variables)?;
         let says = self.fill(self.start.ready_says.as_slice(), &found.version, &found.build, &variables)?;
+        let sends = self.sends(spec, found, &variables)?;
         if self.becomes_nobody(privileges) {
             command.splice(0..0, as_nobody());
         }
@@ -158,6 +161,7 @@ impl Adapter {
             ready_after: Duration::ZERO,
             cpu_before_ns: (0, 0),
             run_queue_before_ns: 0,
+            sends,
             out_of_memory: OutOfMemory::now(),
         };
         server.wait_until_ready(started, says.first().map(String::as_str))?;
@@ -165,6 +169,17 @@ impl Adapter {
         server.programs = programs_of_group(server.process.pid());
         server.begin_measuring();
         Ok(server)
+    }
+
+    /// How it sends over the variant that it is asked over; nothing where it is asked over several.
+    fn sends(&self, spec: &StartSpec<'_>, found: &Found, variables: &Variables) -> Result<Sending> {
+        let [variant] = spec.variants else { return Ok(Sending::default()) };
+        let mut values = self.variant(*variant).map(|entry| entry.sends.clone()).unwrap_or_default();
+        for value in &mut values {
+            let words = self.fill(value.as_slice(), &found.version, &found.build, variables)?;
+            *value = words.into_iter().next();
+        }
+        Ok(Sending::of(values))
     }
 
     /// Whether it has to be started as somebody who is not root. To the files of root that is still root.
@@ -308,6 +323,7 @@ impl RunningServer<'_> {
                 run_queue_ns: run_queue_ns.saturating_sub(self.run_queue_before_ns),
                 was_killed,
                 log_fault: None,
+                sends: self.sends,
             },
             died: died.map(|exit| {
                 let memory = self.out_of_memory.since();

@@ -205,6 +205,7 @@ impl Row for Server {
                 |r, v| v.to_maybe_text(&mut r.is.log_fault),
             ),
         ]);
+        columns.extend(sending_columns());
         columns
     }
 
@@ -356,4 +357,40 @@ fn measured_columns(
         )
     });
     counts.chain(times).collect()
+}
+
+/// How a server sends; null where its description does not say.
+fn sending_columns() -> [Column<Server>; 5] {
+    [
+        maybe_text(
+            "sends_congestion_control",
+            "QUIC: its congestion control; null, like all that follows, where its description does not say",
+            |r: &Server| r.is.sends.congestion_control.as_deref().into(),
+            |r, v| v.to_maybe_text(&mut r.is.sends.congestion_control),
+        ),
+        maybe_text(
+            "sends_initial_window",
+            "QUIC: its initial congestion window in packets",
+            |r: &Server| r.is.sends.initial_window.as_deref().into(),
+            |r, v| v.to_maybe_text(&mut r.is.sends.initial_window),
+        ),
+        maybe_text(
+            "sends_pacing",
+            "QUIC: whether its packets are paced, `yes` or `no`",
+            |r: &Server| r.is.sends.pacing.as_deref().into(),
+            |r, v| v.to_maybe_text(&mut r.is.sends.pacing),
+        ),
+        maybe_text(
+            "sends_gso",
+            "QUIC: whether its packets leave in batches (UDP segmentation offload), `yes` or `no`",
+            |r: &Server| r.is.sends.gso.as_deref().into(),
+            |r, v| v.to_maybe_text(&mut r.is.sends.gso),
+        ),
+        maybe_text(
+            "sends_tls_records",
+            "TLS: the size of its records in bytes, or `dynamic`",
+            |r: &Server| r.is.sends.tls_records.as_deref().into(),
+            |r, v| v.to_maybe_text(&mut r.is.sends.tls_records),
+        ),
+    ]
 }

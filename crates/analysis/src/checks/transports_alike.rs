@@ -1,0 +1,103 @@
+//! QUIC and TCP send by the same rules.
+
+use model::pins::CongestionControl;
+use model::record::Sending;
+
+use super::{Check, CheckOutcome, Context, Finding, Side};
+
+pub(super) const CHECK: Check = Check {
+    name: "transports_alike",
+    why: "Another congestion control, initial window or pacing, or batches on one side alone, are a difference of transports and \
+          not of HTTP versions.",
+    remedy: "Hold `congestion_control` and `initial_window` to what the server's QUIC does (`[hold]`), set what it lets be set \
+             (`quic_gso`), or say in the report that stacks were compared.",
+    judge,
+};
+
+/// What is compared, as people call it, in the order of [`Sending::values`].
+const RULES: [&str; 4] = ["congestion control", "initial window", "pacing", "batches (GSO)"];
+
+/// Where one arm speaks over QUIC and the other over TCP: what the QUIC server's description says of it, against what the
+/// plan holds for TCP. Linux paces TCP with BBR alone (there is no `fq` in a lab), and always cuts it up in batches.
+fn judge(context: &Context<'_>) -> Option<Finding> {
+    let baseline = context.baseline.as_ref()?;
+    let (quic, tcp) = match (is_quic(&context.own), is_quic(baseline)) {
+        (true, false) => (&context.own, baseline),
+        (false, true) => (baseline, &context.own),
+        _ => return None,
+    };
+    let pins = context.plan.pins_of(tcp.cell);
+    let paced = if pins.congestion_control == CongestionControl::Bbr { "yes" } else { "no" };
+    let window = pins.initial_window_packets.to_string();
+    let of_tcp = [pins.congestion_control.name(), &window, paced, "yes"];
+    let sends: Sending = quic.ok().map(|run| run.sends.clone()).next()?;
+    let [congestion_control, initial_window, pacing, gso, _] = sends.values();
+    let of_quic = [congestion_control, initial_window, pacing, gso];
+    let of = |is_wanted: fn(Option<&str>, &str) -> bool| -> Vec<String> {
+        let both = RULES.iter().zip(of_quic.iter().zip(of_tcp));
+        both.filter(|(_, (quic, tcp))| is_wanted(**quic, tcp))
+            .map(|(rule, (quic, tcp))| format!("{rule} {} and {tcp}", quic.unwrap_or("unknown")))
+            .collect()
+    };
+    let (other, unknown) =
+        (of(|quic, tcp| quic.is_some_and(|quic| quic != tcp)), of(|quic, _| quic.is_none()));
+    let is_alike = other.is_empty() && unknown.is_empty();
+    let result = if is_alike { CheckOutcome::Pass } else { CheckOutcome::Doubt };
+    let measured = match is_alike {
+        true => "alike".to_owned(),
+        false => format!("QUIC and TCP: {}", [other, unknown].concat().join(", ")),
+    };
+    Some(Finding { result, measured, threshold: format!("alike: {}", RULES.join(", ")) })
+}
+
+fn is_quic(side: &Side<'_>) -> bool {
+    side.cell.clients.iter().any(|group| group.variant.is_quic())
+}
+
+#[cfg(test)]
+mod tests {
+    use model::record::Sending;
+    use model::variant::Variant;
+
+    use crate::fixtures::{Bench, passes, silent};
+    use crate::summary::{CheckOutcome, CheckResult};
+
+    fn sending(values: [Option<&str>; 4]) -> Bench {
+        let mut bench = Bench::page(&[Variant::H2, Variant::H3]);
+        let [congestion_control, initial_window, pacing, gso] = values.map(|value| value.map(str::to_owned));
+        for record in bench.records.iter_mut().filter(|record| record.cell == 1) {
+            record.servers[0].sends = Sending::of([
+                congestion_control.clone(),
+                initial_window.clone(),
+                pacing.clone(),
+                gso.clone(),
+                None,
+            ]);
+        }
+        bench
+    }
+
+    fn found(bench: &Bench) -> CheckResult {
+        let summary = bench.summary();
+        summary.cells[1].validity.iter().find(|check| check.check == "transports_alike").unwrap().clone()
+    }
+
+    #[test]
+    fn the_same_rules_pass_and_two_of_tcp_are_not_judged() {
+        passes("transports_alike", &sending([Some("cubic"), Some("10"), Some("no"), Some("yes")]));
+        silent("transports_alike", &Bench::page(&[Variant::H1s, Variant::H2]));
+    }
+
+    #[test]
+    fn other_rules_and_unknown_ones_are_doubted() {
+        let other = found(&sending([Some("reno"), Some("32"), Some("yes"), None]));
+        assert_eq!(other.result, CheckOutcome::Doubt);
+        assert_eq!(
+            other.measured,
+            "QUIC and TCP: congestion control reno and cubic, initial window 32 and 10, pacing yes and no, \
+             batches (GSO) unknown and yes"
+        );
+        let batches = found(&sending([Some("cubic"), Some("10"), Some("no"), Some("no")]));
+        assert_eq!(batches.measured, "QUIC and TCP: batches (GSO) no and yes");
+    }
+}
