@@ -27,9 +27,11 @@ mod cpu_steal;
 mod delayed_ack;
 mod disk;
 mod drift;
+mod empty_bodies;
 mod emulation;
 mod emulator_drops;
 mod emulator_late;
+mod ends_alike;
 mod events_alike;
 mod failed_requests;
 mod failed_runs;
@@ -71,7 +73,9 @@ pub const CHECKS: &[Check] = &[
     claims::CHECK,
     missing_urls::CHECK,
     urls::CHECK,
+    empty_bodies::CHECK,
     arms_alike::CHECK,
+    ends_alike::CHECK,
     connections::CHECK,
     events_alike::CHECK,
     clock::CHECK,

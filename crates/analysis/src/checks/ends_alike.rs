@@ -1,0 +1,84 @@
+//! Both arms stop by the same rule.
+
+use model::assignment::Workload;
+
+use super::{Check, CheckOutcome, Context, Finding, Side};
+
+pub(super) const CHECK: Check = Check {
+    name: "ends_alike",
+    why: "An arm that stops at the document's end is quicker than one that waits for everything; one that stops by the clock counts \
+          other requests than one that stops by number.",
+    remedy: "Give both workloads the same end: the same number of `requests`, or the same `duration`.",
+    judge,
+};
+
+/// Judged where workloads are compared: how each ends, and of pages how many resources are waited for.
+fn judge(context: &Context<'_>) -> Option<Finding> {
+    if context.plan.baseline.factor != "workload" {
+        return None;
+    }
+    let (own, other) = (end(context, &context.own), end(context, context.baseline.as_ref()?));
+    let result = if own == other { CheckOutcome::Pass } else { CheckOutcome::Doubt };
+    Some(Finding { result, measured: own, threshold: format!("{other}, as the baseline") })
+}
+
+fn end(context: &Context<'_>, side: &Side<'_>) -> String {
+    let of_group = |group: &model::plan::ClientGroup| match &context.plan.workload_of(group).workload {
+        Workload::Page { page } => format!("ends with the last of {} resources", page.resources.len()),
+        Workload::Closed { requests: Some(_), duration_ns: None, .. }
+        | Workload::Open { requests: Some(_), .. } => "ends after a number of requests".to_owned(),
+        Workload::Closed { requests: Some(_), duration_ns: Some(_), .. } => {
+            "ends after a number of requests or a time".to_owned()
+        }
+        Workload::Closed { .. } | Workload::Open { .. } => "ends after a time".to_owned(),
+    };
+    side.cell.clients.iter().map(of_group).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use model::assignment::Workload;
+    use model::plan::{Level, NamedWorkload};
+    use model::variant::Variant;
+
+    use crate::fixtures::{Bench, passes, silent};
+    use crate::summary::CheckOutcome;
+
+    /// Two cells whose workloads differ by this change.
+    fn workloads(change: impl Fn(&mut Workload)) -> Bench {
+        let mut bench = Bench::closed(&[Variant::H1, Variant::H2c]);
+        let mut other = bench.plan.workloads[0].workload.clone();
+        change(&mut other);
+        bench.plan.workloads.push(NamedWorkload { name: "other".into(), workload: other });
+        for (place, name) in [(0, "w"), (1, "other")] {
+            bench.plan.cells[place].levels[0] = Level { factor: "workload".into(), value: name.into() };
+            bench.plan.cells[place].clients[0].workload = place;
+        }
+        bench.plan.baseline = bench.plan.cells[0].levels[0].clone();
+        bench
+    }
+
+    #[test]
+    fn the_same_end_passes_and_variants_are_not_judged() {
+        passes(
+            "ends_alike",
+            &workloads(|workload| {
+                let Workload::Closed { connections, .. } = workload else { panic!() };
+                *connections = 7;
+            }),
+        );
+        silent("ends_alike", &Bench::closed(&[Variant::H1, Variant::H2c]));
+    }
+
+    #[test]
+    fn another_end_is_doubted() {
+        let bench = workloads(|workload| {
+            let Workload::Closed { requests, duration_ns, .. } = workload else { panic!() };
+            (*requests, *duration_ns) = (None, Some(1_000_000_000));
+        });
+        let summary = bench.summary();
+        let found = summary.cells[1].validity.iter().find(|check| check.check == "ends_alike").unwrap();
+        assert_eq!(found.result, CheckOutcome::Doubt);
+        assert_eq!(found.threshold, "ends after a number of requests, as the baseline");
+    }
+}
