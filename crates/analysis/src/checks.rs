@@ -13,6 +13,7 @@ use crate::summary::{CellStatus, CellSummary, CheckOutcome, CheckResult, ClaimRe
 
 mod all_requested;
 mod arms_alike;
+mod body_content;
 mod body_length;
 mod calibration;
 mod claims;
@@ -68,6 +69,7 @@ pub const CHECKS: &[Check] = &[
     version::CHECK,
     status::CHECK,
     body_length::CHECK,
+    body_content::CHECK,
     failed_requests::CHECK,
     all_requested::CHECK,
     claims::CHECK,

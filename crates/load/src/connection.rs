@@ -139,7 +139,7 @@ impl Conn {
         buffer: &mut [u8],
         mut now: impl FnMut() -> u64,
     ) -> bool {
-        let skippable = self.engine.skippable_bytes();
+        let skippable = if session.contents.are_known() { 0 } else { self.engine.skippable_bytes() };
         if skippable >= WORTH_SKIPPING_BYTES {
             self.skips = true;
             return self.skip(session, skippable, now);

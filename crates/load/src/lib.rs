@@ -7,6 +7,7 @@ mod addresses;
 mod check;
 mod clock;
 mod connection;
+mod contents;
 mod ending;
 mod host;
 mod key_log;

@@ -14,7 +14,7 @@ const STEP_BITS: u32 = STEPS.trailing_zeros();
 const BUCKETS: usize = (64 - STEP_BITS as usize + 1) * STEPS;
 
 /// All kinds of failure, each at the place of its number.
-const KINDS: [FailureKind; 15] = [
+const KINDS: [FailureKind; 16] = [
     FailureKind::Dns,
     FailureKind::Refused,
     FailureKind::Reset,
@@ -25,6 +25,7 @@ const KINDS: [FailureKind; 15] = [
     FailureKind::Limit,
     FailureKind::WrongStatus,
     FailureKind::WrongLength,
+    FailureKind::WrongContent,
     FailureKind::WrongVersion,
     FailureKind::Server,
     FailureKind::Client,

@@ -9,6 +9,7 @@ use model::sample::{ConnectionRow, Failure, FailureKind, Outcome, Phase, Sample}
 use model::{HttpVersion, Variant};
 use workload::{Due, Work};
 
+use crate::contents::Contents;
 use crate::live::Live;
 use crate::rows::RowSender;
 use crate::tally::{Carried, Tallies, Times};
@@ -16,6 +17,8 @@ use crate::tally::{Carried, Tallies, Times};
 /// The shared state of a worker's connections.
 pub(crate) struct Session {
     pub(crate) work: Work,
+    /// What bodies have to be.
+    pub(crate) contents: Contents,
     pub(crate) samples: Vec<Sample>,
     group: u16,
     expected_version: HttpVersion,
@@ -84,9 +87,16 @@ impl Ended {
 impl Session {
     /// # Errors
     /// Histograms that cannot be made.
-    pub(crate) fn new(work: Work, group: u16, variant: Variant, options: &Options) -> Result<Self> {
+    pub(crate) fn new(
+        work: Work,
+        contents: Contents,
+        group: u16,
+        variant: Variant,
+        options: &Options,
+    ) -> Result<Self> {
         Ok(Session {
             work,
+            contents,
             samples: Vec::with_capacity(1024),
             group,
             expected_version: variant.http(),
@@ -186,7 +196,10 @@ impl Session {
                 row.pushed.body_bytes += pushed.body_bytes;
             }
             Event::Head { request, head } => self.head(request, head, now),
-            Event::Data { request, bytes } => self.data(request, bytes.len() as u64, now),
+            Event::Data { request, bytes } => {
+                self.compare(request, bytes);
+                self.data(request, bytes.len() as u64, now);
+            }
             Event::Skipped { request, length } => self.data(request, length, now),
             Event::End { request } => return self.end(request, None, now),
             Event::Failed { request, failure } => return self.end(request, Some(failure), now),
@@ -206,6 +219,15 @@ impl Session {
         sample.version = Some(head.version);
         sample.response_header_raw_bytes = head.bytes.raw;
         sample.response_header_wire_bytes = head.bytes.wire;
+    }
+
+    /// A piece of a body against what it should be; the first byte that is not so decides what becomes of the request.
+    fn compare(&mut self, request: RequestId, piece: &[u8]) {
+        let Some(sample) = self.open.get_mut(request).filter(|sample| sample.outcome.is_ok()) else { return };
+        if let Some(byte) = self.contents.first_wrong(sample.url, sample.response_body_bytes, piece) {
+            let reason = format!("byte {byte} of the body is another than the study's content has");
+            sample.outcome = Outcome::failed(FailureKind::WrongContent, reason);
+        }
     }
 
     fn data(&mut self, request: RequestId, length: u64, now: u64) {
@@ -300,7 +322,8 @@ fn judge(sample: &Sample, expected: HttpVersion) -> Outcome {
                 FailureKind::WrongLength,
                 format!("{} body bytes, expected {expected}", sample.response_body_bytes),
             ),
-            _ => Outcome::Ok,
+            // What comparing it has found.
+            _ => sample.outcome.clone(),
         },
     }
 }

@@ -14,6 +14,7 @@ use workload::{Connections, Seeds, Work};
 
 use crate::clock::Clock;
 use crate::connection::Conn;
+use crate::contents::Contents;
 use crate::host::{Host, Logs};
 use crate::live::Live;
 use crate::migration::{Moves, WATCH_KEY};
@@ -128,7 +129,8 @@ impl<'a> Worker<'a> {
         let hosts = Host::all(assignment, paths.targets(), Logs::open(assignment, &clock)?)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).context("no epoll instance could be made")?;
         let buffer = vec![0; READ_BYTES];
-        let mut session = Session::new(paths, assignment.group, variant, options)?;
+        let mut session =
+            Session::new(paths, Contents::of(&assignment.workload), assignment.group, variant, options)?;
         let further = options.most_rows.map(|_| ConnectionTallies::new().map(Box::new)).transpose()?;
         wait::be_punctual();
         let begins_ns = clock.now_ns();

@@ -147,6 +147,8 @@ pub enum FailureKind {
     WrongStatus,
     /// The body had not the expected length.
     WrongLength,
+    /// The body had the expected length and another content.
+    WrongContent,
     /// Another version or protocol was negotiated than asked for.
     WrongVersion,
     /// The server did not start, or died.
@@ -173,6 +175,7 @@ impl FailureKind {
             FailureKind::Limit => "limit",
             FailureKind::WrongStatus => "wrong_status",
             FailureKind::WrongLength => "wrong_length",
+            FailureKind::WrongContent => "wrong_content",
             FailureKind::WrongVersion => "wrong_version",
             FailureKind::Server => "server",
             FailureKind::Client => "client",

@@ -170,6 +170,12 @@ fn wrong_answers_are_counted_and_condemn_the_cell() {
     let (cell, _) = study_with(&format!("{SERVE}{body}"));
     expect_condemned(&cell, "body_length", "1 of 1");
     expect_condemned(&cell, "failed_requests", "wrong_length");
+    // As long as the document, and something else.
+    let other =
+        "\n    peer.sendall(b'HTTP/1.1 200 OK\\r\\ncontent-length: 8000\\r\\n\\r\\n' + b'x' * 8000)\n";
+    let (cell, _) = study_with(&format!("{SERVE}{other}"));
+    expect_condemned(&cell, "body_content", " of ");
+    expect_condemned(&cell, "failed_requests", "wrong_content");
     let status = "\n    peer.sendall(b'HTTP/1.1 503 No\\r\\ncontent-length: 0\\r\\n\\r\\n')\n";
     let (cell, _) = study_with(&format!("{SERVE}{status}"));
     expect_condemned(&cell, "status", "503");

@@ -1,0 +1,45 @@
+//! Every response of a page is the page's, byte by byte.
+
+use model::sample::FailureKind;
+
+use super::{Check, Context, Finding};
+use crate::run::page_of;
+
+pub(super) const CHECK: Check = Check {
+    name: "body_content",
+    why: "A body of the right length and with other bytes is another content: stale, of another page, or broken on the way.",
+    remedy: "Look at what the server sends (`h123 trace`), and let it serve the folder that the study gives it.",
+    judge,
+};
+
+/// Of page loads, whose bodies the client compares with the page's own: none differs.
+fn judge(context: &Context<'_>) -> Option<Finding> {
+    let (mut wrong, mut all) = (0, 0);
+    let pages = context.own.facts().filter(|(group, _)| page_of(context.plan, group).is_some());
+    for (_, facts) in pages {
+        wrong += facts.failures.get(&FailureKind::WrongContent).copied().unwrap_or(0);
+        all += facts.requests;
+    }
+    Finding::none_of(wrong, all, "responses", "")
+}
+
+#[cfg(test)]
+mod tests {
+    use model::sample::{FailureKind, Outcome};
+    use model::variant::Variant;
+
+    use crate::fixtures::{Bench, fails, passes, silent};
+
+    #[test]
+    fn the_pages_bytes_pass_and_loops_are_not_judged() {
+        passes("body_content", &Bench::page(&[Variant::H2]));
+        silent("body_content", &Bench::closed(&[Variant::H2]));
+    }
+
+    #[test]
+    fn other_bytes_condemn() {
+        let mut bench = Bench::page(&[Variant::H2]);
+        bench.records[0].samples[1].outcome = Outcome::failed(FailureKind::WrongContent, "byte 7");
+        assert_eq!(fails("body_content", &bench).measured, "1 of 15 responses");
+    }
+}

@@ -1,0 +1,65 @@
+//! What responses have to contain, where the workload knows it: a page's resources, byte by byte.
+
+use model::Page;
+use model::assignment::Workload;
+
+/// Larger pages are not compared: their bodies would be most of the client's memory.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// The bodies of the workload's URLs; empty where it does not know them.
+#[derive(Default)]
+pub(crate) struct Contents(Vec<Vec<u8>>);
+
+impl Contents {
+    /// Those of a page; nothing for loops, whose servers may serve what they like.
+    pub(crate) fn of(workload: &Workload) -> Contents {
+        match workload {
+            Workload::Page { page } if total_bytes(page) <= MOST_BYTES => {
+                let bodies = (0..page.resources.len()).map(|url| workload::content::page_body(page, url));
+                Contents(bodies.collect())
+            }
+            Workload::Page { .. } | Workload::Closed { .. } | Workload::Open { .. } => Contents::default(),
+        }
+    }
+
+    /// Whether bodies are known, so that they have to be read.
+    pub(crate) fn are_known(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    /// The first byte of this piece, which begins at `offset` of the URL's body, that is another than it should be; `None`
+    /// where all are right, or beyond the known length, which is judged by itself.
+    pub(crate) fn first_wrong(&self, url: u32, offset: u64, piece: &[u8]) -> Option<u64> {
+        let body = self.0.get(url as usize)?;
+        let expected = body.get(usize::try_from(offset).ok()?..)?;
+        let length = expected.len().min(piece.len());
+        if expected[..length] == piece[..length] {
+            return None;
+        }
+        let place = expected.iter().zip(piece).position(|(expected, found)| expected != found)?;
+        Some(offset + place as u64)
+    }
+}
+
+fn total_bytes(page: &Page) -> u64 {
+    page.resources.iter().map(|resource| resource.bytes).fold(0, u64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_byte_is_found_wherever_pieces_are_cut() {
+        let contents = Contents(vec![b"0123456789".to_vec()]);
+        for cut in 0..=10 {
+            let (head, tail) = b"0123456789".split_at(cut);
+            assert_eq!(contents.first_wrong(0, 0, head), None);
+            assert_eq!(contents.first_wrong(0, cut as u64, tail), None);
+        }
+        assert_eq!(contents.first_wrong(0, 4, b"45x7"), Some(6));
+        assert_eq!(contents.first_wrong(0, 8, b"89more"), None, "too long is judged by the length");
+        assert_eq!(contents.first_wrong(0, 12, b"more"), None);
+        assert_eq!(contents.first_wrong(1, 0, b"anything"), None, "nobody knows");
+    }
+}
