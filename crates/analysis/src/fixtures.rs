@@ -419,7 +419,7 @@ fn connections(plan: &Plan, variant: Variant, ready_ns: u64) -> Vec<ConnectionRo
     let is_http1 = variant.http() == model::variant::HttpVersion::Http11;
     let one = connection(variant, ready_ns);
     let second = (is_page && is_http1).then(|| ConnectionRow { connection: 1, ..one.clone() });
-    [one.clone()].into_iter().chain(second).collect()
+    [one].into_iter().chain(second).collect()
 }
 
 fn connection(variant: Variant, ready_ns: u64) -> ConnectionRow {
