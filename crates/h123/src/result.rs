@@ -6,7 +6,7 @@ use std::num::NonZero;
 use analysis::{RunFold, RunSummary, Summary};
 use anyhow::{Context, Result};
 use model::{Plan, RunRecord};
-use report::{RunTrace, representative_run};
+use report::{RunTimeline, RunTrace, representative_run};
 use store::ResultFolder;
 
 use crate::commands::run::COMMAND_NOTE;
@@ -26,10 +26,10 @@ pub(crate) struct Finished {
 /// # Errors
 /// Rows that cannot be read at all, or a disk that refuses; damaged files are named on standard error and left out.
 pub(crate) fn finish(folder: &ResultFolder, plan: &Plan) -> Result<Finished> {
-    let (runs, traces) = condensed(folder, plan)?;
+    let (runs, seen) = condensed(folder, plan)?;
     let summary = analysis::analyse(plan, &runs, &known_answers::stored(folder));
     let environment: serde_json::Value = folder.read_json("environment.json").unwrap_or_default();
-    let traces = representative(&traces, &summary);
+    let (traces, timelines) = representative(seen, &summary);
     let pooled = analysis::pooled(&runs, &summary.metric);
     let command = environment["notes"][COMMAND_NOTE]
         .as_str()
@@ -39,6 +39,7 @@ pub(crate) fn finish(folder: &ResultFolder, plan: &Plan) -> Result<Finished> {
         summary: &summary,
         environment: &environment,
         traces: &traces,
+        timelines: &timelines,
         pooled: &pooled,
         command: &command,
         terminal: terminal::look(),
@@ -59,15 +60,15 @@ pub(crate) fn finish(folder: &ResultFolder, plan: &Plan) -> Result<Finished> {
 /// A trace with more requests than this is no waterfall that anybody reads.
 const MOST_TRACED_REQUESTS: u64 = 500;
 
-/// Traces by the run's number.
-type Traces = BTreeMap<u32, RunTrace>;
+/// What figures show of a run: its trace, where it is small enough, and what the monitor saw.
+type Seen = BTreeMap<u32, (Option<RunTrace>, Option<RunTimeline>)>;
 
-/// The summary of every stored run, on all cores, and the traces of those that are small enough to keep until it is known
-/// which run represents its cell. Of each run's rows no more than a row group is in memory.
+/// The summary of every stored run, on all cores, and what figures show of each, kept until it is known which run
+/// represents its cell. Of each run's rows no more than a row group is in memory.
 ///
 /// # Errors
 /// The samples cannot be listed; damaged files are named on standard error and left out.
-pub(crate) fn condensed(folder: &ResultFolder, plan: &Plan) -> Result<(Vec<RunSummary>, Traces)> {
+pub(crate) fn condensed(folder: &ResultFolder, plan: &Plan) -> Result<(Vec<RunSummary>, Seen)> {
     let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
     let condensed = folder.fold_runs(threads, |record, samples| {
         let is_traced = samples.count() <= MOST_TRACED_REQUESTS;
@@ -79,19 +80,20 @@ pub(crate) fn condensed(folder: &ResultFolder, plan: &Plan) -> Result<(Vec<RunSu
             }
         })?;
         let whole = || RunRecord { samples: kept, ..record.clone() };
-        Ok((fold.finish(), is_traced.then(|| RunTrace::from_record(&whole()))))
+        let timeline = RunTimeline::from_record(plan, record);
+        Ok((fold.finish(), (is_traced.then(|| RunTrace::from_record(&whole())), timeline)))
     })?;
-    let (mut runs, mut traces) = (Vec::new(), Traces::new());
+    let (mut runs, mut seen) = (Vec::new(), Seen::new());
     for run in condensed {
         match run {
-            Ok((summary, trace)) => {
-                traces.extend(trace.map(|trace| (summary.run, trace)));
+            Ok((summary, shown)) => {
+                seen.insert(summary.run, shown);
                 runs.push(summary);
             }
             Err(damage) => note(false, &format!("left out: {damage}")),
         }
     }
-    Ok((runs, traces))
+    Ok((runs, seen))
 }
 
 /// A value in a list of differences: not longer than a line.
@@ -103,7 +105,8 @@ pub(crate) fn shown(value: &str) -> String {
     value.chars().take(MOST).chain(['…']).collect()
 }
 
-fn representative(traces: &Traces, summary: &Summary) -> Vec<RunTrace> {
+fn representative(mut seen: Seen, summary: &Summary) -> (Vec<RunTrace>, Vec<RunTimeline>) {
     let runs = summary.cells.iter().filter_map(|cell| representative_run(cell, &summary.metric));
-    runs.filter_map(|run| traces.get(&run).cloned()).collect()
+    let (traces, timelines): (Vec<_>, Vec<_>) = runs.filter_map(|run| seen.remove(&run)).unzip();
+    (traces.into_iter().flatten().collect(), timelines.into_iter().flatten().collect())
 }

@@ -58,6 +58,9 @@ pub struct Plan {
     /// What the study claims: tested against its data.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<Claim>,
+    /// What others have published of the same question.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub published: Vec<Published>,
     /// How often the monitor reads.
     #[serde(default)]
     pub monitor: MonitorRate,
@@ -85,6 +88,19 @@ pub struct Repetition {
     pub budget_ns: Option<u64>,
     /// Runs of each cell at most; the least is [`Plan::runs_per_cell`].
     pub most_runs: u32,
+}
+
+/// A figure that somebody has published: a level against the baseline.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Published {
+    /// Where.
+    pub source: String,
+    /// Of what: a level of the baseline's factor, and of others as far as it says them, in the order of the matrix.
+    pub levels: Vec<Level>,
+    /// The metric.
+    pub metric: String,
+    /// The level's value divided by the baseline's.
+    pub ratio: f64,
 }
 
 /// The topology of a plan's runs.

@@ -123,6 +123,21 @@ impl<'a> Table<'a> {
         }
     }
 
+    /// A number with or without a fraction, and without a unit.
+    pub(crate) fn number(&self, key: &str, example: &str) -> Result<Option<Placed<f64>>, InputError> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        let number = match value.get_ref() {
+            DeValue::Float(number) => number.as_str().replace('_', "").parse().ok(),
+            DeValue::Integer(number) if number.radix() == 10 => number.as_str().replace('_', "").parse().ok(),
+            _ => None,
+        };
+        let number = number.filter(|number: &f64| number.is_finite());
+        let number = number.ok_or_else(|| {
+            self.wrong_type(key, value, &format!("expected a number such as `{key} = {example}`"))
+        })?;
+        Ok(Some(self.placed(number, value.span().start)))
+    }
+
     pub(crate) fn boolean(&self, key: &str) -> Result<Option<Placed<bool>>, InputError> {
         let Some(value) = self.get(key) else { return Ok(None) };
         match value.get_ref() {
@@ -175,7 +190,9 @@ impl<'a> Table<'a> {
 
     pub(crate) fn table(&self, key: &str) -> Result<Option<Table<'a>>, InputError> {
         let Some(value) = self.get(key) else { return Ok(None) };
-        let title = if self.title.starts_with('[') {
+        let title = if self.title.starts_with("[[") {
+            format!("`{key}` of {}", self.title)
+        } else if self.title.starts_with('[') {
             self.title.replace(']', &format!(".{key}]"))
         } else {
             format!("[{key}]")
@@ -184,6 +201,9 @@ impl<'a> Table<'a> {
             DeValue::Table(entries) => {
                 let place = self.source.place(value.span().start);
                 Ok(Some(Table { source: self.source, title, place, entries }))
+            }
+            _ if title.starts_with('`') => {
+                Err(self.wrong_type(key, value, "expected a table such as `{ … }`"))
             }
             _ => Err(self.wrong_type(key, value, &format!("expected a table `{title}`"))),
         }

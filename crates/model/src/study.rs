@@ -16,6 +16,7 @@ mod claims;
 mod clients;
 mod hold;
 mod loops;
+mod published;
 mod repetition;
 mod resolve;
 mod servers;
@@ -51,6 +52,7 @@ pub struct Study {
     claims: Vec<claims::Written>,
     accept: Placed<Vec<Placed<String>>>,
     figures: Option<Placed<Vec<Placed<String>>>>,
+    published: Vec<published::Written>,
 }
 
 /// One factor of the matrix and its levels, both in the order of the file.

@@ -18,6 +18,7 @@ mod sweep;
 mod tables;
 mod terminal;
 mod text;
+mod timeline;
 mod trace;
 mod view;
 
@@ -26,6 +27,7 @@ use analysis::summary::Summary;
 use model::Plan;
 
 pub use across::{AcrossInput, across_html, across_markdown, across_terminal};
+pub use timeline::{RunTimeline, Track};
 pub use trace::{ConnectionTrace, RequestTrace, RunTrace, representative_run};
 
 /// All that a report is made of.
@@ -39,6 +41,8 @@ pub struct Input<'a> {
     pub environment: &'a serde_json::Value,
     /// One run of each cell, request by request; cells without one are left out of the figures that need it.
     pub traces: &'a [RunTrace],
+    /// What the monitor saw of one run of each cell.
+    pub timelines: &'a [RunTimeline],
     /// The primary metric's values of each cell, over all runs: for pictures of how they are spread.
     pub pooled: &'a [Pooled],
     /// The command that measures all this again.

@@ -12,6 +12,7 @@ use crate::Input;
 use crate::palette::{self, Style};
 use crate::sweep::{self, Sweep};
 use crate::text::{self, clean_line};
+use crate::timeline::RunTimeline;
 use crate::trace::RunTrace;
 
 /// Everything that figures, tables and pages read.
@@ -50,6 +51,8 @@ pub(crate) struct Row<'a> {
     /// Against the baseline, by the primary metric.
     pub(crate) comparison: Option<&'a Comparison>,
     pub(crate) trace: Option<&'a RunTrace>,
+    /// What the monitor saw of the same run.
+    pub(crate) timeline: Option<&'a RunTimeline>,
     /// The primary metric's values over all runs.
     pub(crate) pooled: Option<&'a Pooled>,
 }
@@ -82,6 +85,7 @@ impl<'a> View<'a> {
                 planned,
                 comparison: summary.comparisons.iter().find(|c| c.primary && c.cell == cell.cell),
                 trace: input.traces.iter().find(|trace| trace.cell == cell.cell),
+                timeline: input.timelines.iter().find(|timeline| timeline.cell == cell.cell),
                 pooled: input.pooled.iter().find(|pooled| pooled.cell == cell.cell),
             };
             if let Some(index) = keys.iter().position(|known| *known == key) {

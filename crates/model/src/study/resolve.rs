@@ -3,7 +3,7 @@
 use super::loops::{Closed, Open};
 use super::servers::{self, ServerLevel};
 use super::written::{Entry, NamedEntry, levels_of};
-use super::{DataFile, Factor, FactorKind, Library, Study, claims, clients, topology};
+use super::{DataFile, Factor, FactorKind, Library, Study, claims, clients, published, topology};
 use crate::assignment::Workload;
 use crate::backend::Backend;
 use crate::error::{InputError, Source};
@@ -74,6 +74,8 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
     let most_runs = repetition.map_or(study.runs.value, |repetition| repetition.most_runs);
     let mut cells = multiply(study, &matrix, most_runs)?;
     clients::check(levels(study, FactorKind::Client), &matrix.workloads, &mut cells, library)?;
+    let named: Vec<&NamedWorkload> = matrix.workloads.iter().map(|(named, _)| named).collect();
+    let published = published::resolve(study, &named, library)?;
     Ok(Plan {
         version: PLAN_VERSION,
         study: study.name.clone(),
@@ -90,6 +92,7 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         accepted: resolve_accepted(study, library)?,
         figures: resolve_figures(study, library)?,
         claims: claims::resolve(study, library)?,
+        published,
         monitor: study.monitor,
         runs: order(&cells, most_runs, study.seed),
         cells,

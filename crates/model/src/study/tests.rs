@@ -1073,3 +1073,125 @@ fn a_study_chooses_figures_that_there_are() {
         assert_eq!(error, format!("s.toml:{expected}"));
     }
 }
+
+/// The short study with an entry of what others published at its end.
+fn with_published(lines: &str) -> String {
+    format!("{SHORT}\n[[published]]\n{lines}")
+}
+
+const PUBLISHED: &str = "source = \"Doe, 2024\"\nlevels = { variant = \"h3\", network = \"lan\" }\nmetric = \"time_to_first_byte\"\nratio = 0.85";
+
+#[test]
+fn what_others_published_is_in_the_plan() {
+    let plan = parse(&with_published(PUBLISHED)).unwrap();
+    let level = |factor: &str, value: &str| crate::plan::Level { factor: factor.into(), value: value.into() };
+    let expected = crate::plan::Published {
+        source: "Doe, 2024".into(),
+        levels: vec![level("variant", "h3"), level("network", "lan")],
+        metric: "time_to_first_byte".into(),
+        ratio: 0.85,
+    };
+    assert_eq!(plan.published, [expected]);
+    let short = "source = \"x\"\nlevels = { variant = \"h3\" }\nratio = 2";
+    let plan = parse(&with_published(short)).unwrap();
+    assert_eq!((plan.published[0].metric.as_str(), plan.published[0].ratio), ("page_load_time", 2.0));
+    assert!(parse(SHORT).unwrap().published.is_empty());
+    let elsewhere = Overrides { networks: Some(vec!["dsl".into()]), ..Overrides::default() };
+    let plan = parse_with(&with_published(PUBLISHED), &elsewhere).unwrap();
+    assert!(plan.published.is_empty(), "what the command line left out takes its figures with it");
+}
+
+/// What is replaced by what, in which line of the entry the fault is, and how it is told.
+const PUBLISHED_FAULTS: &[(&str, &str, usize, &str)] = &[
+    (
+        "source = \"Doe, 2024\"\n",
+        "",
+        0,
+        "1: found no `source` in [[published]], expected one such as `source = \"Doe, Protocols compared, 2024, table 3\"`",
+    ),
+    ("Doe, 2024", " ", 1, "10: `source`: found nothing, expected where the figure was published"),
+    ("ratio = 0.85", "", 0, "1: found no `ratio` in [[published]], expected one such as `ratio = 0.85`"),
+    (
+        "ratio = 0.85",
+        "ratio = \"0.85\"",
+        4,
+        "9: `ratio`: found the string \"0.85\", expected a number such as `ratio = 0.85`",
+    ),
+    (
+        "ratio = 0.85",
+        "ratio = inf",
+        4,
+        "9: `ratio`: found the number inf, expected a number such as `ratio = 0.85`",
+    ),
+    (
+        "ratio = 0.85",
+        "ratio = 0",
+        4,
+        "9: `ratio`: found 0, expected the level's published value divided by the baseline's, above 0",
+    ),
+    (
+        "ratio = 0.85",
+        "ratio = -0.5",
+        4,
+        "9: `ratio`: found -0.5, expected the level's published value divided by the baseline's, above 0",
+    ),
+    (
+        "ratio",
+        "ration",
+        4,
+        "1: found `ration`, expected a key of [[published]]: source, levels, metric, ratio; did you mean `ratio`?",
+    ),
+    (
+        "{ variant = \"h3\", network = \"lan\" }",
+        "\"h3\"",
+        2,
+        "10: `levels`: found the string \"h3\", expected a table such as `{ … }`",
+    ),
+    (
+        "network = ",
+        "netwrk = ",
+        2,
+        "28: found `netwrk`, expected a key of `levels` of [[published]]: variant, server, network, workload, client, backend; did you mean `network`?",
+    ),
+    (
+        "variant = \"h3\", ",
+        "",
+        2,
+        "10: `levels`: found no `variant`, expected the one that is compared with the baseline",
+    ),
+    (
+        "\"h3\"",
+        "\"h1s\"",
+        2,
+        "22: `levels`: found the baseline `h1s` itself, expected a level of `variant` that is compared with it",
+    ),
+    (
+        "\"lan\"",
+        "\"tokyo\"",
+        2,
+        "38: `levels`: found `tokyo`, expected a level of `network` in the matrix: lan",
+    ),
+    (
+        "network = \"lan\"",
+        "client = \"wrk\"",
+        2,
+        "37: `levels`: found `client`, which is no factor of this study's matrix",
+    ),
+    (
+        "time_to_first_byte",
+        "first_byte",
+        3,
+        "10: `metric`: found `first_byte`, expected a metric: page_load_time, server_time, time_to_first_byte",
+    ),
+];
+
+#[test]
+fn faults_of_what_others_published() {
+    let begin = SHORT.lines().count() + 2;
+    for &(from, to, line, expected) in PUBLISHED_FAULTS {
+        let entry = PUBLISHED.replacen(from, to, 1);
+        assert_ne!(entry, PUBLISHED);
+        let error = parse(&with_published(&entry)).unwrap_err();
+        assert_eq!(error, format!("s.toml:{}:{expected}", begin + line), "{entry}");
+    }
+}

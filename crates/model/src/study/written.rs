@@ -5,8 +5,7 @@ use std::ops::RangeInclusive;
 use toml::de::DeTable;
 
 use super::loops::{self, Closed, Open};
-use super::{Factor, Study, repetition, servers, topology};
-use super::{claims, hold};
+use super::{Factor, Study, claims, hold, published, repetition, servers, topology};
 use crate::error::{InputError, Source};
 use crate::monitor::MonitorRate;
 use crate::nearest::unknown;
@@ -37,6 +36,7 @@ pub(super) const STUDY_KEYS: &[&str] = &[
     "claim",
     "monitor",
     "figures",
+    "published",
 ];
 const PAGE_KEYS: &[&str] = &["kind", "page", "clients"];
 const WORKLOAD_KINDS: &[&str] = &["page", "closed", "open"];
@@ -80,6 +80,9 @@ const BACKEND: (FactorKind, &str, &str) =
 
 /// Every factor that a baseline may name.
 const ALL: &[(FactorKind, &str, &str)] = &[FACTORS[0], FACTORS[1], FACTORS[2], FACTORS[3], CLIENT, BACKEND];
+
+/// The names of [`ALL`].
+pub(super) const NAMES: &[&str] = &[ALL[0].1, ALL[1].1, ALL[2].1, ALL[3].1, ALL[4].1, ALL[5].1];
 
 impl FactorKind {
     /// The name in a study, a plan and a table.
@@ -162,6 +165,7 @@ pub(super) fn read(name: &str, source: Source<'_>) -> Result<Study, InputError> 
         claims: claims::read(&root)?,
         accept: root.strings("accept", r#"["client_waited"]"#)?.unwrap_or_else(|| root.here(Vec::new())),
         figures: root.strings("figures", r#"["lines", "ecdf"]"#)?,
+        published: published::read(&root)?,
         server_time: root.boolean("server_time")?.is_some_and(|wanted| wanted.value),
     };
     study.set_backends(backends);
@@ -171,8 +175,7 @@ pub(super) fn read(name: &str, source: Source<'_>) -> Result<Study, InputError> 
 fn read_baseline(root: &Table<'_>) -> Result<Baseline, InputError> {
     let example = "baseline = { variant = \"h1s\" }";
     let table = root.table("baseline")?.ok_or_else(|| root.missing("baseline", example))?;
-    let names: Vec<&str> = ALL.iter().map(|(_, name, _)| *name).collect();
-    let table = table.with_keys(&names)?;
+    let table = table.with_keys(NAMES)?;
     let mut found = Vec::new();
     for (kind, name, _) in ALL {
         if let Some(level) = table.string(name, "h1s")? {

@@ -9,9 +9,11 @@ mod lines;
 mod map;
 pub(crate) mod panel;
 mod phases;
+mod published;
 mod runs;
 mod spread;
 mod swept;
+mod timeline;
 mod waterfall;
 
 use crate::encode;
@@ -71,6 +73,18 @@ pub(crate) const FIGURES: &[FigureKind] = &[
     },
     always("waterfall", waterfall::draw, "a page load with at most 500 requests"),
     always("phases", phases::draw, "a run with at most 500 requests"),
+    FigureKind {
+        name: "timeline",
+        draw: timeline::draw,
+        suits: timeline::is_worth_showing,
+        needs: "a run that the monitor watched",
+    },
+    FigureKind {
+        name: "published",
+        draw: published::draw,
+        suits: published::has_some,
+        needs: "[[published]] in the study, of cells that it measures",
+    },
 ];
 
 /// Panels of one figure at most; a matrix with more has them in the CSV.
@@ -151,8 +165,10 @@ fn draw(view: &View<'_>, wanted: &[&FigureKind]) -> Vec<DrawnFigure> {
                 ));
             }
             let is_drawn = |style: Style| {
-                let class = format!("series s-{}", style.class);
-                drawing.panels.iter().any(|panel| panel.body.contains(&class))
+                // The name of one style begins another's: h2, h2c.
+                let classes = ["\"", " "].map(|end| format!("series s-{}{end}", style.class));
+                let has = |class: &String| drawing.panels.iter().any(|panel| panel.body.contains(class));
+                classes.iter().any(has)
             };
             let series = view
                 .series

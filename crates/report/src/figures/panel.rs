@@ -89,6 +89,10 @@ pub(crate) fn draw_swatch(canvas: &mut Canvas, x: f64, y: f64, key: &Key, series
         canvas.line(at(x, y + 5.0), at(x + SWATCH, y + 5.0), key.class);
         return;
     }
+    if key.class == "published" {
+        canvas.line(at(x + SWATCH / 2.0, y - 1.0), at(x + SWATCH / 2.0, y + 11.0), key.class);
+        return;
+    }
     if key.class == "hatch" {
         canvas.hatch(Rect { x, y, width: SWATCH, height: 10.0 }, 5.0);
         return;

@@ -28,7 +28,7 @@ fn reports_are_readable_everywhere_and_do_nothing() {
     let cases = [
         ("well", fabricated::all_well()),
         ("troubled", fabricated::troubled()),
-        ("spread", figures::spread(1_000)),
+        ("spread", figures::watched(figures::publishing(figures::spread(1_000)))),
         ("networks", fabricated::over_networks(&["5", "20", "80"], &["0", "0.5", "2"])),
     ];
     for (name, fabricated) in cases {

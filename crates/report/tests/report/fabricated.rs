@@ -13,7 +13,7 @@ use model::network::Direction;
 use model::plan::{Cell, ClientGroup, Level, NamedWorkload, Plan, PlannedRun, ServerChain};
 use model::record::{LossCalibration, NetworkCalibration, RateCalibration, StreamCalibration};
 use model::{Backend, Network, Page, Pins, Variant};
-use report::{ConnectionTrace, Input, RequestTrace, RunTrace, Terminal};
+use report::{ConnectionTrace, Input, RequestTrace, RunTimeline, RunTrace, Terminal};
 use serde_json::{Value, json};
 
 pub(crate) const RUNS: u32 = 5;
@@ -25,6 +25,7 @@ pub(crate) struct Fabricated {
     pub(crate) environment: Value,
     pub(crate) traces: Vec<RunTrace>,
     pub(crate) pooled: Vec<Pooled>,
+    pub(crate) timelines: Vec<RunTimeline>,
     pub(crate) command: String,
     pub(crate) terminal: Terminal,
 }
@@ -37,6 +38,7 @@ impl Fabricated {
             environment: &self.environment,
             traces: &self.traces,
             pooled: &self.pooled,
+            timelines: &self.timelines,
             command: &self.command,
             terminal: self.terminal,
         }
@@ -53,6 +55,7 @@ pub(crate) fn all_well() -> Fabricated {
         plan,
         summary,
         pooled,
+        timelines: Vec::new(),
         environment: environment(),
         traces,
         command: "h123 run quick --out results/quick-again".to_owned(),
@@ -234,6 +237,7 @@ fn plan_of(networks: Vec<Network>, workloads: Vec<NamedWorkload>) -> Plan {
         accepted: Vec::new(),
         figures: None,
         claims: Vec::new(),
+        published: Vec::new(),
         topology: model::plan::PlannedTopology::default(),
         networks,
         workloads,

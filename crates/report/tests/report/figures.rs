@@ -180,3 +180,184 @@ fn a_map_as_drawn() {
     insta::assert_snapshot!("map_svg", body(map));
     insta::assert_snapshot!("map_csv", map.csv);
 }
+
+/// What the monitor might have seen of a load of two seconds after one of warm-up.
+pub(crate) fn watched(mut fabricated: Fabricated) -> Fabricated {
+    use model::monitor::Quantity;
+    use report::{RunTimeline, Track};
+    let rounds = 0..16_i32;
+    let values =
+        |of: fn(f64) -> f64| rounds.clone().map(|round| Some(of(f64::from(round)))).collect::<Vec<_>>();
+    fabricated.timelines = fabricated
+        .summary
+        .cells
+        .iter()
+        .filter(|cell| !cell.metrics.is_empty())
+        .map(|cell| {
+            let mut cpu = values(|round| 40.0 + 10.0 * (round % 3.0));
+            cpu[0] = None;
+            let number = f64::from(cell.cell);
+            cpu.iter_mut().flatten().for_each(|value| *value += number);
+            RunTimeline {
+                cell: cell.cell,
+                run: cell.cell,
+                at_ns: rounds.clone().map(|round| i64::from(round - 1) * 200_000_000).collect(),
+                warmup_ended_ns: Some(1_000_000_000),
+                finished_ns: 2_950_000_000,
+                tracks: [
+                    (Track::ServerCpu, cpu),
+                    (Track::ServerMemory, values(|round| 12e6 + 1e5 * round)),
+                    (Track::Down, values(|round| 5e6 * round)),
+                    (Track::ServerSockets(Quantity::Established), values(|round| round.min(6.0))),
+                    (Track::ClientSockets(Quantity::TimeWait), values(|round| (round - 8.0).max(0.0))),
+                ]
+                .into(),
+            }
+        })
+        .collect();
+    fabricated
+}
+
+#[test]
+fn a_timeline_as_drawn() {
+    let report = choosing(watched(fabricated::small()), &["timeline"]);
+    let timeline = figure(&report, "timeline");
+    insta::assert_snapshot!("timeline_svg", body(timeline));
+    insta::assert_snapshot!("timeline_csv", timeline.csv);
+    let periods: Vec<&str> =
+        timeline.csv.lines().skip(1).take(16).map(|line| line.split(',').nth(3).unwrap()).collect();
+    let count = |wanted: &str| periods.iter().filter(|period| **period == wanted).count();
+    assert_eq!((count("before"), count("warm-up"), count("measured")), (1, 5, 10));
+}
+
+#[test]
+fn a_timeline_needs_a_run_that_was_watched_for_long_enough() {
+    let names_of = |fabricated: &Fabricated| -> Vec<String> {
+        let report = render(&fabricated.input()).unwrap();
+        names(&report).into_iter().map(ToOwned::to_owned).collect()
+    };
+    let mut fabricated = watched(fabricated::troubled());
+    assert_eq!(names_of(&fabricated).last().unwrap(), "timeline");
+    for timeline in &mut fabricated.timelines {
+        timeline.at_ns.truncate(3);
+    }
+    assert!(!names_of(&fabricated).contains(&"timeline".to_owned()));
+    let report = choosing(fabricated, &["timeline"]);
+    assert_eq!(names(&report), ["timeline"], "but whoever asks for it has it");
+    assert!(figure(&report, "timeline").svg.contains("s-h2c bad"));
+}
+
+/// Somebody published ratios of two variants, of one of them on one network alone.
+pub(crate) fn publishing(mut fabricated: Fabricated) -> Fabricated {
+    let level = |factor: &str, value: &str| model::plan::Level { factor: factor.into(), value: value.into() };
+    let published = |source: &str, levels, ratio| model::plan::Published {
+        source: source.to_owned(),
+        levels,
+        metric: "time_to_first_byte".to_owned(),
+        ratio,
+    };
+    fabricated.plan.published = vec![
+        published("Doe, Protocols compared, 2024, table 3", vec![level("variant", "h3")], 0.7),
+        published("Roe, 2023", vec![level("variant", "h2c"), level("network", "north-carolina")], 0.666),
+        published("nobody measures this here", vec![level("variant", "h2"), level("network", "moon")], 3.0),
+    ];
+    fabricated
+}
+
+#[test]
+fn published_figures_stand_beside_measured_ones() {
+    let mut small = publishing(fabricated::small());
+    small.summary.comparisons.retain(|comparison| comparison.metric == "time_to_first_byte");
+    let report = choosing(small, &["published"]);
+    let published = figure(&report, "published");
+    insta::assert_snapshot!("published_svg", body(published));
+    insta::assert_snapshot!("published_csv", published.csv);
+
+    let report = choosing(publishing(fabricated::troubled()), &["published"]);
+    let published = figure(&report, "published");
+    let rows =
+        |level: &str| published.csv.lines().filter(|line| line.contains(&format!(",{level},"))).count();
+    assert_eq!((rows("h3"), rows("h2c"), rows("h2")), (3 + 1, 2, 0), "{}", published.csv);
+    assert!(published.svg.contains("s-h2c bad") && published.svg.contains("\"cross\""));
+    assert!(published.caption.contains("Published: Doe, Protocols compared, 2024, table 3; Roe, 2023"));
+}
+
+#[test]
+fn without_published_figures_there_is_none() {
+    let report = render(&fabricated::all_well().input()).unwrap();
+    assert!(!names(&report).contains(&"published"));
+    let report = choosing(fabricated::all_well(), &["published"]);
+    assert!(report.html.contains("which needs [[published]] in the study"));
+}
+
+#[test]
+fn a_timeline_is_made_of_what_the_monitor_read_of_both_ends() {
+    use model::assignment::{ClientReport, WarmupCost};
+    use model::monitor::{Quantity, Reading, Subject, SubjectKind};
+    use report::{RunTimeline, Track};
+    let mut plan = fabricated::small().plan;
+    let reading = |at_ns: u64, node: Option<&str>, kind, name: &str, quantity, value| Reading {
+        at_ns,
+        subject: Subject { node: node.map(Into::into), kind, name: name.into(), id: 0 },
+        quantity,
+        value,
+    };
+    let (process, interface, sockets) = (SubjectKind::Process, SubjectKind::Interface, SubjectKind::Sockets);
+    let (server, client) = (Some("server"), Some("client"));
+    let mut readings = Vec::new();
+    for round in 0..=4_u64 {
+        let at = round * 100_000_000;
+        readings.extend([
+            reading(at, server, process, "origin", Quantity::CpuUser, round * 20_000_000),
+            reading(at, server, process, "origin", Quantity::CpuSystem, round * 10_000_000),
+            reading(at, server, SubjectKind::Thread, "worker", Quantity::CpuUser, round * 20_000_000),
+            reading(at, client, process, "h123 load", Quantity::CpuUser, round * 50_000_000),
+            reading(at, None, process, "h123", Quantity::CpuUser, round * 90_000_000),
+            reading(at, server, process, "origin", Quantity::Resident, 1_000_000 + round),
+            reading(at, server, interface, "eth0", Quantity::SentBytes, round * 125_000),
+            reading(at, server, interface, "lo", Quantity::SentBytes, round * 999_000),
+            reading(at, server, sockets, "", Quantity::Established, 6),
+            reading(at, client, sockets, "", Quantity::TimeWait, 0),
+        ]);
+    }
+    let clients = vec![ClientReport {
+        started_ns: 50_000_000,
+        finished_ns: 350_000_000,
+        warmup: Some(WarmupCost { ended_ns: 150_000_000, ..WarmupCost::default() }),
+        ..ClientReport::default()
+    }];
+    let record = model::RunRecord {
+        run: 7,
+        cell: 3,
+        block: 0,
+        began_unix_ns: 0,
+        took_ns: 1,
+        outcome: model::Outcome::Ok,
+        samples: Vec::new(),
+        connections: Vec::new(),
+        clients,
+        servers: Vec::new(),
+        server_requests: Vec::new(),
+        links: Vec::new(),
+        readings,
+        calibration: None,
+    };
+    let timeline = RunTimeline::from_record(&plan, &record).unwrap();
+    assert_eq!((timeline.run, timeline.cell), (7, 3));
+    let ms: Vec<i64> = timeline.at_ns.iter().map(|at| at / 1_000_000).collect();
+    assert_eq!((ms, timeline.warmup_ended_ns), (vec![-50, 50, 150, 250, 350], Some(100_000_000)));
+    let tracks: Vec<Track> = timeline.tracks.keys().copied().collect();
+    let established = Track::ServerSockets(Quantity::Established);
+    assert_eq!(tracks, [Track::ServerCpu, Track::ClientCpu, Track::ServerMemory, Track::Down, established]);
+    let last = |track: Track| timeline.tracks[&track].last().unwrap().unwrap();
+    assert!((last(Track::ServerCpu) - 30.0).abs() < 1e-9 && (last(Track::ClientCpu) - 50.0).abs() < 1e-9);
+    assert!((last(Track::Down) - 10e6).abs() < 1.0, "10 Mbit/s, without what the node says to itself");
+    assert_eq!((last(Track::ServerMemory), last(established)), (1_000_004.0, 6.0));
+    assert_eq!(timeline.tracks[&Track::ServerCpu][0], None, "a rate begins with the second round");
+
+    plan.topology.name = model::plan::DIRECT.to_owned();
+    let direct = RunTimeline::from_record(&plan, &record).unwrap();
+    assert!(direct.tracks.keys().all(|track| !matches!(track, Track::Down | Track::ServerSockets(_))));
+    let unwatched = model::RunRecord { readings: Vec::new(), ..record };
+    assert_eq!(RunTimeline::from_record(&plan, &unwatched), None);
+}

@@ -4,6 +4,7 @@ use report::{RunTrace, render};
 use serde_json::json;
 
 use crate::fabricated::{self, Fabricated};
+use crate::figures;
 use crate::structure::{assert_self_contained, assert_well_formed};
 
 pub(crate) const HOSTILE: [&str; 8] = [
@@ -28,7 +29,7 @@ fn plan_every_figure(fabricated: &mut Fabricated) {
 
 /// `quick` with a hostile string in every place that takes one.
 pub(crate) fn fabricated() -> Fabricated {
-    let mut fabricated = fabricated::troubled();
+    let mut fabricated = figures::watched(figures::publishing(fabricated::troubled()));
     let all = HOSTILE.join(" ");
     plan_every_figure(&mut fabricated);
     let Fabricated { plan, summary, environment, traces, command, .. } = &mut fabricated;
@@ -36,6 +37,9 @@ pub(crate) fn fabricated() -> Fabricated {
         text.clone_from(&all);
     }
     summary.study.clone_from(&all);
+    for published in &mut plan.published {
+        published.source.clone_from(&all);
+    }
     summary.question.clone_from(&all);
     for (index, network) in plan.networks.iter_mut().enumerate() {
         for text in [&mut network.name, &mut network.title, &mut network.source] {

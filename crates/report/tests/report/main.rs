@@ -34,7 +34,7 @@ fn every_fabricated_report_renders() {
         ("troubled", fabricated::troubled()),
         ("hostile", hostile::fabricated()),
         ("small", fabricated::small()),
-        ("spread", figures::spread(1_000)),
+        ("spread", figures::watched(figures::publishing(figures::spread(1_000)))),
         ("networks", fabricated::over_networks(&["5", "20", "80"], &["0", "0.5", "2"])),
         ("connections", fabricated::over_connections(&[1, 2, 4, 8, 16])),
     ];
