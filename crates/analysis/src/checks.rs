@@ -316,6 +316,23 @@ mod tests {
         assert_eq!(found.measured, "1 of 200 frames; accepted, as the study or --accept says");
     }
 
+    /// docs/results.md has both tables of all checks, in their order and in their words.
+    #[test]
+    fn every_check_is_in_the_documentation() {
+        let page = include_str!("../../../docs/results.md");
+        let rows = |head: &str| -> Vec<&str> {
+            let table = page.split_once(head).expect(head).1;
+            table.lines().skip(2).take_while(|line| line.starts_with("| `")).collect()
+        };
+        let (measures, reasons) =
+            (rows("| check | measures | passes | doubt | condemns |"), rows("| check | why | what to do |"));
+        assert_eq!((measures.len(), reasons.len()), (CHECKS.len(), CHECKS.len()));
+        for (check, (measured, reason)) in CHECKS.iter().zip(measures.iter().zip(reasons)) {
+            assert!(measured.starts_with(&format!("| `{}` | ", check.name)), "{}: {measured}", check.name);
+            assert_eq!(reason, format!("| `{}` | {} | {} |", check.name, check.why, check.remedy));
+        }
+    }
+
     #[test]
     fn every_check_says_why_and_what_to_do() {
         let names: std::collections::BTreeSet<&str> = CHECKS.iter().map(|check| check.name).collect();

@@ -425,6 +425,7 @@ mod tests {
             let suffix = match info.unit {
                 "ns" => "_ns",
                 "B" => "_bytes",
+                "Hz" => "_hz",
                 "1" => "",
                 other => panic!("an unknown unit {other}"),
             };
