@@ -92,10 +92,10 @@ impl Study<'_> {
                 break;
             }
             if let Some((runs, expected_ns)) = repeating.adds_before(planned) {
-                progress.expect(runs, expected_ns);
+                progress.expect(self.plan, runs, expected_ns);
             }
             let cell = &self.plan.cells[planned.cell as usize];
-            progress.begin(&cell.label());
+            progress.begin(self.plan, planned.cell);
             if self.emulated {
                 known.measure(self.plan, cell, self.cores.emulator, folder)?;
             }
@@ -105,7 +105,7 @@ impl Study<'_> {
             }
             folder.append(&record).context("the run could not be stored")?;
             repeating.add(&record);
-            progress.end(cell.expected_run_ns, record.outcome.is_ok());
+            progress.end(self.plan, &record, known.found());
         }
         Ok(true)
     }

@@ -1,6 +1,7 @@
 //! What people see: standard output for results, standard error for progress and errors.
 
 use std::io::{IsTerminal, Write, stderr, stdout};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 
@@ -18,8 +19,36 @@ pub(crate) fn print(text: &str) -> Result<()> {
 /// Says something about the course of things, unless `quiet`.
 pub(crate) fn note(quiet: bool, text: &str) {
     if !quiet {
+        let mut shown = BLOCK_LINES.lock().unwrap_or_else(PoisonError::into_inner);
         // Nobody is left to tell when standard error is gone.
-        let _ = writeln!(stderr().lock(), "{text}");
+        let _ = writeln!(stderr().lock(), "{}{text}", redraw(*shown, &[]));
+        *shown = 0;
+    }
+}
+
+/// Lines of the block that stands last on standard error.
+static BLOCK_LINES: Mutex<usize> = Mutex::new(0);
+
+/// Shows a block of lines on standard error in the place of the last one; what is said meanwhile stands above it.
+pub(crate) fn block(lines: &[String]) {
+    let mut shown = BLOCK_LINES.lock().unwrap_or_else(PoisonError::into_inner);
+    // Nobody is left to tell when standard error is gone.
+    let _ = stderr().lock().write_all(redraw(*shown, lines).as_bytes());
+    *shown = lines.len();
+}
+
+/// The text that puts lines in the place of so many that are there.
+fn redraw(shown: usize, lines: &[String]) -> String {
+    let removed = if shown > 0 { format!("\r\x1b[{shown}A\x1b[J") } else { String::new() };
+    lines.iter().fold(removed, |text, line| text + line + "\n")
+}
+
+/// Columns and rows of the terminal on standard error, as far as it says.
+pub(crate) fn size_of_stderr() -> (usize, usize) {
+    const UNKNOWN: (usize, usize) = (80, 24);
+    match rustix::termios::tcgetwinsize(stderr()) {
+        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col.into(), size.ws_row.into()),
+        _ => UNKNOWN,
     }
 }
 
@@ -39,5 +68,17 @@ pub(crate) fn look() -> report::Terminal {
         width: width.clamp(*WIDTHS.start(), *WIDTHS.end()),
         colour: colours(),
         plain: !stdout().is_terminal(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_block_takes_the_place_of_the_last() {
+        assert_eq!(redraw(0, &["a".into(), "b".into()]), "a\nb\n");
+        assert_eq!(redraw(2, &["c".into()]), "\r\x1b[2A\x1b[Jc\n");
+        assert_eq!(redraw(0, &[]), "", "where nothing was shown, nothing is removed");
     }
 }

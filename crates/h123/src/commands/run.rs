@@ -135,10 +135,7 @@ fn drive_runs(study: &Study<'_>, folder: &mut ResultFolder, quiet: bool) -> Resu
     for damage in &stored.damaged {
         note(false, &format!("damaged, measured again: {damage}"));
     }
-    let plan = study.plan;
-    let left: Vec<_> = plan.least_runs().iter().filter(|run| !stored.whole.contains(&run.run)).collect();
-    let expected_ns = left.iter().map(|run| plan.cells[run.cell as usize].expected_run_ns).sum();
-    let mut progress = Progress::new(left.len(), expected_ns, quiet);
+    let mut progress = Progress::new(study.plan, &stored.whole, quiet);
     let all_done = study.run(folder, &mut progress);
     progress.finish();
     let all_done = all_done?;

@@ -1,7 +1,6 @@
 //! The display while a load test runs: one block on a terminal, plain lines in a pipe, on standard error.
 
-use std::fmt::Write as _;
-use std::io::{IsTerminal, Write as _, stderr};
+use std::io::{IsTerminal, stderr};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -11,6 +10,7 @@ use model::assignment::{Assignment, Workload};
 use model::units::{format_bytes, format_duration_ns, three_digits};
 
 use super::summary::as_f64;
+use crate::terminal;
 
 /// A terminal's block changes this often.
 const BLOCK_EVERY: Duration = Duration::from_millis(200);
@@ -82,35 +82,20 @@ pub(crate) fn show(lives: &[Arc<Live>], goal: Goal, done: &Receiver<()>) {
     let every = if is_terminal { BLOCK_EVERY } else { LINE_EVERY };
     let began = Instant::now();
     let mut earlier = vec![(Duration::ZERO, 0)];
-    let mut shown = 0;
     while done.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
         let now = lives.iter().fold(Snapshot::default(), |sum, live| sum.and(&live.snapshot()));
         let elapsed = began.elapsed();
         let ended = ended(&now);
         let rate = rate(&mut earlier, elapsed, ended);
         let view = View { goal, elapsed, now, rate };
-        let text = if is_terminal {
-            let lines = block(&view, width());
-            let text = redraw(shown, &lines);
-            shown = lines.len();
-            text
+        if is_terminal {
+            terminal::block(&block(&view, terminal::size_of_stderr().0.max(20)));
         } else {
-            format!("{}\n", line(&view))
-        };
-        // Nobody is left to tell when standard error is gone.
-        let _ = stderr().lock().write_all(text.as_bytes());
+            terminal::note(false, &line(&view));
+        }
     }
     // The summary takes the block's place.
-    let _ = stderr().lock().write_all(redraw(shown, &[]).as_bytes());
-}
-
-/// How wide the terminal is now.
-fn width() -> usize {
-    const UNKNOWN: usize = 80;
-    match rustix::termios::tcgetwinsize(stderr()) {
-        Ok(size) if size.ws_col > 0 => usize::from(size.ws_col).max(20),
-        _ => UNKNOWN,
-    }
+    terminal::block(&[]);
 }
 
 fn ended(now: &Snapshot) -> u64 {
@@ -129,17 +114,6 @@ fn rate(earlier: &mut Vec<(Duration, u64)>, elapsed: Duration, ended: u64) -> f6
     let old = earlier.iter().filter(|(at, _)| elapsed.saturating_sub(*at) >= RATE_OVER).count();
     earlier.drain(..old.saturating_sub(1));
     if seconds > 0.0 { as_f64(ended.saturating_sub(since.1)) / seconds } else { 0.0 }
-}
-
-/// The block in the place of the one that is there.
-fn redraw(shown: usize, lines: &[String]) -> String {
-    let mut text = String::new();
-    // Writing to a String cannot fail.
-    if shown > 0 {
-        let _ = write!(text, "\r\x1b[{shown}A\x1b[J");
-    }
-    lines.iter().for_each(|line| text.extend([line.as_str(), "\n"]));
-    text
 }
 
 /// The block; no line is wider than the terminal, or the next block would not meet it.
@@ -251,13 +225,6 @@ mod tests {
             line(&view()),
             "2 s · 20 %, 8 s left · 12002 requests/s · p99 – · errors: 4 (3 timeout, 1 wrong_status)"
         );
-    }
-
-    #[test]
-    fn the_next_block_takes_the_place_of_the_last() {
-        assert_eq!(redraw(0, &["a".into(), "b".into()]), "a\nb\n");
-        assert_eq!(redraw(2, &["c".into()]), "\r\x1b[2A\x1b[Jc\n");
-        assert_eq!(redraw(0, &[]), "", "where nothing was shown, nothing is removed");
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
 }
 
 /// The range that all panels share; nothing where there is no ratio to draw.
-fn domain(view: &View<'_>) -> Option<(f64, f64)> {
+pub(crate) fn domain(view: &View<'_>) -> Option<(f64, f64)> {
     let ratios = || view.rows_with_context().filter_map(|(_, row)| row.comparison);
     ratios().next()?;
     let margin = view.summary().margin_share;

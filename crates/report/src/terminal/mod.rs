@@ -1,19 +1,27 @@
-//! What the terminal shows: one compact table per context, and below it what may not be believed.
+//! What the terminal shows: one compact table per context with its ratios drawn, and below it what may not be believed.
+
+mod plot;
 
 use comfy_table::presets::{ASCII_NO_BORDERS, UTF8_FULL_CONDENSED};
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, LineStyle, Table};
 
 use crate::Terminal;
 use crate::doubts::{self, Doubts};
+use crate::figures::comparison::domain;
 use crate::method;
 use crate::server_time;
 use crate::text::{self, clean_line};
 use crate::view::{Context, Row, View, status_name, verdict_name};
+use plot::Plot;
 
 /// A table narrower than this cannot be read; it is drawn wider and the terminal wraps it.
 const LEAST_WIDTH: u16 = 40;
 /// Columns of numbers, held to the right.
 const NUMERIC: [usize; 2] = [1, 2];
+/// What a further column costs besides its text.
+const COLUMN_BORDER: usize = 3;
+/// Where a plot below its table begins.
+const BELOW_INDENT: usize = 12;
 
 /// Renders tables and doubts.
 pub(crate) fn render(view: &View<'_>) -> String {
@@ -21,12 +29,17 @@ pub(crate) fn render(view: &View<'_>) -> String {
     let width = usize::from(style.width.max(LEAST_WIDTH));
     let mut out = String::new();
     wrap(&mut out, &clean_line(&view.summary().question), "", width);
+    let drawn = drawn(view, style, width);
     for context in &view.contexts {
         out.push('\n');
         let note = if context.note.is_empty() { String::new() } else { format!("  ({})", context.note) };
         wrap(&mut out, &format!("{}{note}", context.name), "", width);
-        out.push_str(&table(view, context, style));
+        let within = drawn.filter(|(_, place)| *place == Place::Column);
+        out.push_str(&table(view, context, style, within.map(|(plot, _)| plot)));
         out.push('\n');
+        if let Some((plot, Place::Below)) = drawn {
+            out.push_str(&plots_below(view, context, &plot));
+        }
         if let Some(times) = server_times(view, context, style) {
             out.push_str(&times);
             out.push('\n');
@@ -39,6 +52,57 @@ pub(crate) fn render(view: &View<'_>) -> String {
     }
     write_doubts(&mut out, &doubts::collect(view), width);
     if style.plain { ascii(&out) } else { out }
+}
+
+/// Where the ratios are drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// In a column of the table.
+    Column,
+    /// Below the table, where the terminal has no room for another column.
+    Below,
+}
+
+/// The plot that all tables share, as wide as the widest of them leaves room; `None` where there is no ratio.
+fn drawn(view: &View<'_>, style: Terminal, width: usize) -> Option<(Plot, Place)> {
+    let domain = domain(view)?;
+    let tables = view.contexts.iter().map(|context| table(view, context, style, None));
+    let widest = tables.flat_map(|table| table.lines().map(visible_width).max()).max().unwrap_or(width);
+    let room = width.saturating_sub(widest + COLUMN_BORDER);
+    let place = if room >= plot::LEAST_COLUMNS { Place::Column } else { Place::Below };
+    let columns = if place == Place::Column { room } else { width.saturating_sub(BELOW_INDENT + 2) };
+    Some((Plot::new(domain, columns.min(plot::MOST_COLUMNS), style.plain), place))
+}
+
+/// Characters of a line that are seen: all but the sequences that colour it.
+fn visible_width(line: &str) -> usize {
+    let coloured = line.split('\u{1b}');
+    coloured
+        .enumerate()
+        .map(|(index, part)| match index {
+            0 => part.chars().count(),
+            _ => part.split_once('m').map_or(0, |(_, rest)| rest.chars().count()),
+        })
+        .sum()
+}
+
+/// The ratios of a context, one line each, below an axis.
+fn plots_below(view: &View<'_>, context: &Context<'_>, plot: &Plot) -> String {
+    let rows: Vec<_> = context.rows.iter().filter(|row| row.comparison.is_some()).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut out = format!("{:BELOW_INDENT$}{}\n", "", plot.axis().trim_end());
+    for row in rows {
+        let name = text::shorten(&clean_line(&view.series_of(row).name), BELOW_INDENT - 2);
+        out.push_str(&format!(" {name:<rest$}{}\n", bar(plot, row), rest = BELOW_INDENT - 1));
+    }
+    out
+}
+
+fn bar(plot: &Plot, row: &Row<'_>) -> String {
+    let ratio = row.comparison.and_then(|comparison| comparison.ratio);
+    plot.bar(ratio, row.is_believable())
 }
 
 /// Where the time of requests went, in the cells whose servers say theirs.
@@ -76,18 +140,22 @@ fn empty_table(style: Terminal) -> Table {
     table
 }
 
-fn table(view: &View<'_>, context: &Context<'_>, style: Terminal) -> String {
+fn table(view: &View<'_>, context: &Context<'_>, style: Terminal, plot: Option<Plot>) -> String {
     let mut table = empty_table(style);
     let factor = clean_line(&view.summary().baseline.factor);
-    table.set_header([
+    let mut header = vec![
         factor,
         view.metric_title(),
         format!("against {}", view.baseline()),
         "verdict".to_owned(),
         "validity".to_owned(),
-    ]);
+    ];
+    header.extend(plot.map(|plot| plot.axis()));
+    table.set_header(header);
     for row in &context.rows {
-        table.add_row(table_row(view, row, style));
+        let mut cells = table_row(view, row, style);
+        cells.extend(plot.map(|plot| Cell::new(bar(&plot, row))));
+        table.add_row(cells);
     }
     for index in NUMERIC {
         if let Some(column) = table.column_mut(index) {
@@ -143,6 +211,9 @@ fn write_doubts(out: &mut String, doubts: &Doubts, width: usize) {
     }
     if let Some(missing) = &doubts.missing {
         wrap(out, missing, "  ", width);
+    }
+    for what in &doubts.damaged {
+        wrap(out, &format!("left out: {what}"), "  ", width);
     }
     for finding in &doubts.findings {
         let places: Vec<String> =

@@ -1,0 +1,255 @@
+//! How far a study is: a live table of its cells on a terminal, plain lines in a pipe and in CI, on standard error.
+
+mod table;
+
+use std::collections::BTreeSet;
+use std::io::{IsTerminal, stderr};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use analysis::RunSummary;
+use analysis::summary::CellStatus;
+use model::record::NetworkCalibration;
+use model::sample::{Outcome, Phase};
+use model::units::format_duration_ns;
+use model::{Plan, RunRecord};
+
+use crate::terminal::{self, note};
+use table::{CellRow, Table};
+
+/// In a pipe, a line is written at most this often.
+const LINE_EVERY: Duration = Duration::from_secs(10);
+/// The table changes this often: seldom, for it is drawn while runs measure.
+const TABLE_EVERY: Duration = Duration::from_secs(1);
+
+/// Where progress goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Nowhere,
+    Lines,
+    Table,
+}
+
+impl Mode {
+    fn of_this_process(quiet: bool) -> Mode {
+        let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        match () {
+            () if quiet => Mode::Nowhere,
+            () if stderr().is_terminal() && !is_set("CI") && !is_dumb => Mode::Table,
+            () => Mode::Lines,
+        }
+    }
+}
+
+/// Shows how far a study is.
+pub(crate) struct Progress {
+    mode: Mode,
+    state: Arc<Mutex<State>>,
+    last_line: Instant,
+    /// Draws the table until it is told to stop.
+    drawing: Option<(Sender<()>, JoinHandle<()>)>,
+}
+
+/// What is known of the study's course.
+struct State {
+    table: Table,
+    total_expected_ns: u64,
+    done_expected_ns: u64,
+    began: Instant,
+    /// When the run that goes on now began, and how long it is expected to take.
+    running: Option<(Instant, u64)>,
+}
+
+impl Progress {
+    /// Of a study, some of whose runs are `stored` already.
+    pub(crate) fn new(plan: &Plan, stored: &BTreeSet<u32>, quiet: bool) -> Self {
+        let left = || plan.least_runs().iter().filter(|run| !stored.contains(&run.run));
+        let expected_ns = left().map(|run| plan.cells[run.cell as usize].expected_run_ns).sum();
+        let now = Instant::now();
+        let state = State {
+            table: Table::of(plan, stored),
+            total_expected_ns: expected_ns,
+            done_expected_ns: 0,
+            began: now,
+            running: None,
+        };
+        let (mode, state) = (Mode::of_this_process(quiet), Arc::new(Mutex::new(state)));
+        let drawing = (mode == Mode::Table && expected_ns > 0).then(|| draw_until_told(Arc::clone(&state)));
+        Progress { mode, state, last_line: now, drawing }
+    }
+
+    /// A block more is to be done than it was told first.
+    pub(crate) fn expect(&mut self, plan: &Plan, runs: usize, expected_ns: u64) {
+        let mut state = locked(&self.state);
+        state.total_expected_ns = state.total_expected_ns.saturating_add(expected_ns);
+        state.table.runs += runs;
+        let each = runs / plan.cells.len().max(1);
+        state.table.cells.iter_mut().for_each(|cell| cell.runs += each);
+    }
+
+    /// A run of a cell begins.
+    pub(crate) fn begin(&self, plan: &Plan, cell: u32) {
+        let mut state = locked(&self.state);
+        state.table.running = Some(cell as usize);
+        let expected_ns = plan.cells.get(cell as usize).map_or(0, |cell| cell.expected_run_ns);
+        state.running = Some((Instant::now(), expected_ns));
+    }
+
+    /// A run has ended and is stored.
+    pub(crate) fn end(&mut self, plan: &Plan, record: &RunRecord, networks: &[NetworkCalibration]) {
+        let expected_ns = plan.cells.get(record.cell as usize).map_or(0, |cell| cell.expected_run_ns);
+        // What a run is worth by itself is worked out between runs, and only where somebody looks.
+        let alone = (self.mode != Mode::Nowhere).then(|| Alone::of(plan, record, networks));
+        let mut state = locked(&self.state);
+        state.done_expected_ns = state.done_expected_ns.saturating_add(expected_ns);
+        (state.running, state.table.running) = (None, None);
+        state.table.done += 1;
+        if let Some(cell) = state.table.cells.get_mut(record.cell as usize) {
+            count(cell, record, alone.as_ref());
+        }
+        if let Some(alone) = alone {
+            state.table.last = alone.rate;
+        }
+        let line = state.line();
+        drop(state);
+        if self.mode == Mode::Lines && self.last_line.elapsed() >= LINE_EVERY {
+            self.last_line = Instant::now();
+            note(false, &line);
+        }
+    }
+
+    /// The table goes away.
+    pub(crate) fn finish(&mut self) {
+        if let Some((stop, drawing)) = self.drawing.take() {
+            drop(stop);
+            // A thread that panicked has drawn what it could; the study does not depend on it.
+            let _ = drawing.join();
+            terminal::block(&[]);
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+/// A panic elsewhere leaves numbers that can still be shown.
+fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn draw_until_told(state: Arc<Mutex<State>>) -> (Sender<()>, JoinHandle<()>) {
+    let (stop, told) = channel::<()>();
+    let drawing = std::thread::spawn(move || {
+        let colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        loop {
+            let (width, height) = terminal::size_of_stderr();
+            let lines = {
+                let mut state = locked(&state);
+                state.table.left = state.left();
+                state.table.running_for = state.running.map_or(Duration::ZERO, |(began, _)| began.elapsed());
+                state.table.lines(width, height, colour)
+            };
+            terminal::block(&lines);
+            if told.recv_timeout(TABLE_EVERY) != Err(RecvTimeoutError::Timeout) {
+                return;
+            }
+        }
+    });
+    (stop, drawing)
+}
+
+impl State {
+    /// Time left, by the plan's expectation scaled with what was seen so far.
+    fn left(&self) -> Duration {
+        let running = self.running.map_or(0, |(began, expected_ns)| {
+            u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX).min(expected_ns)
+        });
+        let left_ns = self.total_expected_ns.saturating_sub(self.done_expected_ns);
+        let scale = if self.done_expected_ns == 0 {
+            1.0
+        } else {
+            let since = self.running.map_or_else(|| self.began.elapsed(), |(began, _)| began - self.began);
+            since.as_secs_f64() * 1e9 / as_f64(self.done_expected_ns)
+        };
+        let left_s = (as_f64(left_ns) * scale - as_f64(running)).max(0.0) / 1e9;
+        Duration::try_from_secs_f64(left_s).unwrap_or(Duration::MAX)
+    }
+
+    /// The whole in one line, for pipes and logs.
+    fn line(&self) -> String {
+        let Table { done, runs, cells, last, .. } = &self.table;
+        let troubles = table::troubles(cells.iter());
+        let troubles = if troubles.is_empty() { troubles } else { format!(", {troubles}") };
+        let last = last.as_ref().map_or(String::new(), |last| format!(", {last}"));
+        format!("{done}/{runs} runs, {} left{last}{troubles}", table::clock(self.left()))
+    }
+}
+
+/// A run as if there were no other.
+struct Alone {
+    is_invalid: bool,
+    /// The primary metric's value.
+    value: Option<String>,
+    /// Such as `last run 12300 requests/s`.
+    rate: Option<String>,
+}
+
+impl Alone {
+    fn of(plan: &Plan, record: &RunRecord, networks: &[NetworkCalibration]) -> Alone {
+        let summary = analysis::analyse(plan, &[RunSummary::of(plan, record)], networks);
+        let cell = summary.cells.iter().find(|cell| cell.cell == record.cell);
+        let metric = cell.and_then(|cell| cell.metrics.get(&plan.metric));
+        Alone {
+            is_invalid: cell.is_some_and(|cell| cell.status == CellStatus::Invalid),
+            value: metric.map(|metric| report::value_in_words(&metric.unit, metric.median.value)),
+            rate: rate(record),
+        }
+    }
+}
+
+/// Requests per second that were answered in a run while it measured.
+fn rate(record: &RunRecord) -> Option<String> {
+    let measured = || {
+        let is_answered = |s: &&model::Sample| s.phase == Phase::Measure && s.outcome.is_ok();
+        record.samples.iter().filter(is_answered)
+    };
+    let begin = measured().map(|sample| sample.intended_ns).min()?;
+    let end = measured().filter_map(|sample| sample.done_ns).max()?;
+    let seconds = as_f64(end.saturating_sub(begin)) / 1e9;
+    let count = measured().count() as u64;
+    (seconds > 0.0)
+        .then(|| format!("last run {} requests/s", model::units::three_digits(as_f64(count) / seconds)))
+}
+
+fn count(cell: &mut CellRow, record: &RunRecord, alone: Option<&Alone>) {
+    cell.done += 1;
+    match &record.outcome {
+        Outcome::Unsupported(_) => cell.unsupported += 1,
+        Outcome::Failed(_) => cell.failed += 1,
+        Outcome::Ok => cell.invalid += usize::from(alone.is_some_and(|alone| alone.is_invalid)),
+    }
+    if let Some(value) = alone.and_then(|alone| alone.value.clone()) {
+        cell.last = Some(value);
+    }
+}
+
+/// A duration for a sentence: `1 min 52 s`.
+pub(crate) fn in_words(duration_ns: u64) -> String {
+    let seconds = duration_ns / 1_000_000_000;
+    match seconds {
+        0..60 => format_duration_ns(as_f64(duration_ns)),
+        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "an estimate for people")]
+fn as_f64(value: u64) -> f64 {
+    value as f64
+}

@@ -1,0 +1,108 @@
+//! Intervals as text: one line per ratio on a logarithmic axis that all share, with a mark at 1.
+
+use analysis::summary::Estimate;
+
+use crate::svg::Scale;
+
+/// A plot narrower than this shows nothing.
+pub(super) const LEAST_COLUMNS: usize = 16;
+/// A wider one shows no more.
+pub(super) const MOST_COLUMNS: usize = 36;
+
+/// The axis of a plot.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plot {
+    scale: Scale,
+    columns: usize,
+    marks: &'static Marks,
+}
+
+/// The characters that a plot is made of.
+#[derive(Debug)]
+struct Marks {
+    one: char,
+    line: char,
+    low: char,
+    high: char,
+    below: char,
+    above: char,
+    point: char,
+    disbelieved: char,
+}
+
+const UNICODE: Marks =
+    Marks {
+        one: '┊', line: '─', low: '├', high: '┤', below: '◂', above: '▸', point: '●', disbelieved: '○'
+    };
+const ASCII: Marks =
+    Marks { one: ':', line: '-', low: '|', high: '|', below: '<', above: '>', point: 'o', disbelieved: 'x' };
+
+impl Plot {
+    /// An axis over ratios from `domain.0` to `domain.1`, so many characters wide.
+    pub(super) fn new(domain: (f64, f64), columns: usize, plain: bool) -> Plot {
+        #[expect(clippy::cast_precision_loss, reason = "columns of a terminal")]
+        let last = columns.saturating_sub(1) as f64;
+        let marks = if plain { &ASCII } else { &UNICODE };
+        Plot { scale: Scale::logarithmic(domain, (0.0, last)), columns, marks }
+    }
+
+    /// The labels of the axis, each over its place; one that would touch another is left out, but never that of 1.
+    pub(super) fn axis(&self) -> String {
+        let mut line = vec![' '; self.columns];
+        let mut ticks = vec![1.0];
+        ticks.extend(self.scale.ticks((self.columns / 7).max(2)));
+        for tick in ticks {
+            let label: Vec<char> = format!("{}×", model::units::three_digits(tick)).chars().collect();
+            let place = self.column(tick);
+            let start = place.saturating_sub(label.len() / 2).min(self.columns.saturating_sub(label.len()));
+            let around = start.saturating_sub(1)..(start + label.len() + 1).min(self.columns);
+            if line[around].iter().all(|c| *c == ' ') && label.len() <= self.columns {
+                line[start..start + label.len()].copy_from_slice(&label);
+            }
+        }
+        line.into_iter().collect()
+    }
+
+    /// A ratio with its interval. Ends beyond the axis are arrows; what may not be believed has another point.
+    pub(super) fn bar(&self, ratio: Option<Estimate>, is_believable: bool) -> String {
+        let mut line = vec![' '; self.columns];
+        line[self.column(1.0)] = self.marks.one;
+        if let Some(ratio) = ratio {
+            if let (Some(low), Some(high)) = (ratio.low, ratio.high) {
+                let (from, to) = (self.column(low), self.column(high));
+                line[from..=to].fill(self.marks.line);
+                line[from] = if self.scale.contains(low) { self.marks.low } else { self.marks.below };
+                line[to] = if self.scale.contains(high) { self.marks.high } else { self.marks.above };
+            }
+            line[self.column(ratio.value)] =
+                if is_believable { self.marks.point } else { self.marks.disbelieved };
+        }
+        line.into_iter().collect::<String>().trim_end().to_owned()
+    }
+
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "inside the columns")]
+    fn column(&self, ratio: f64) -> usize {
+        (self.scale.place(ratio).round().max(0.0) as usize).min(self.columns.saturating_sub(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn estimate(low: f64, value: f64, high: f64) -> Option<Estimate> {
+        Some(Estimate { value, low: Some(low), high: Some(high) })
+    }
+
+    #[test]
+    fn bars_lie_on_their_axis() {
+        let plot = Plot::new((0.25, 4.0), 33, false);
+        assert_eq!(plot.axis(), "      0.5×     1×      2×        ");
+        assert_eq!(plot.bar(estimate(0.25, 0.5, 2.0), true), "├───────●───────────────┤");
+        assert_eq!(plot.bar(estimate(0.4999, 0.5, 0.5001), true), "        ●       ┊");
+        assert_eq!(plot.bar(estimate(0.1, 0.5, 9.0), false), "◂───────○───────────────────────▸");
+        assert_eq!(plot.bar(None, true), "                ┊");
+        let plain = Plot::new((0.25, 4.0), 33, true).bar(estimate(0.25, 0.5, 2.0), true);
+        assert_eq!(plain, "|-------o---------------|");
+    }
+}
