@@ -18,6 +18,7 @@ need() {
 has() {
     case $1 in
         chromium) command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null ;;
+        python3-venv) python3 -c 'import venv, ensurepip' 2>/dev/null ;;
         /*) [ -e "$1" ] ;;
         *) command -v "$1" >/dev/null || [ -x "/usr/sbin/$1" ] ;;
     esac

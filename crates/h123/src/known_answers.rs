@@ -1,5 +1,6 @@
 //! Every network of a study held against its known answers, once, before its first run.
 
+use analysis::RunSummary;
 use anyhow::{Context, Result};
 use lab::{Lab, PairSpec};
 use model::plan::DIRECT;
@@ -25,6 +26,11 @@ impl KnownAnswers {
         KnownAnswers { found: stored(folder), failed: Vec::new() }
     }
 
+    /// What was measured so far.
+    pub(crate) fn found(&self) -> &[NetworkCalibration] {
+        &self.found
+    }
+
     /// Measures rate and loss of a cell's network in a lab of its own, unless that was done before, and stores them; nothing
     /// where the network is none of a link.
     ///
@@ -38,10 +44,7 @@ impl KnownAnswers {
         folder: &ResultFolder,
     ) -> Result<()> {
         let (index, network, backend) = (cell.network, plan.network_of(cell), cell.backend);
-        // Of several links on the way, the cell's network is a summary that no link has.
-        let is_a_links =
-            plan.topology.built.get(index).is_none_or(|topology| topology.emulated_way().len() == 1);
-        if plan.topology.name == DIRECT || !is_a_links {
+        if !has_known_answers(plan, index) {
             return Ok(());
         }
         let is_found = |found: &NetworkCalibration| found.network == network.name && found.backend == backend;
@@ -60,6 +63,29 @@ impl KnownAnswers {
         }
         folder.write_json(FILE, &self.found).context("the calibration could not be stored")
     }
+}
+
+/// Whether a network of the plan is that of one link, which can be measured. Of several links on the way it is a summary that
+/// no link has.
+fn has_known_answers(plan: &Plan, network: usize) -> bool {
+    plan.topology.name != DIRECT
+        && plan.topology.built.get(network).is_none_or(|topology| topology.emulated_way().len() == 1)
+}
+
+/// What is missing of them, in a sentence: networks that were emulated, and nobody knows how well.
+pub(crate) fn fault(found: &[NetworkCalibration], plan: &Plan, runs: &[RunSummary]) -> Option<String> {
+    let emulated = runs.iter().filter(|run| run.calibration.is_some());
+    let cells = emulated.filter_map(|run| plan.cells.get(run.cell as usize));
+    let mut missing: Vec<&str> = cells
+        .filter(|cell| has_known_answers(plan, cell.network))
+        .map(|cell| plan.network_of(cell).name.as_str())
+        .filter(|name| found.iter().all(|calibration| calibration.network != *name))
+        .collect();
+    missing.sort_unstable();
+    missing.dedup();
+    (!missing.is_empty()).then(|| {
+        format!("{FILE} does not say how well the networks kept what they promise: {}", missing.join(", "))
+    })
 }
 
 /// What a result holds of them; nothing where its networks were not emulated.

@@ -1,5 +1,7 @@
 //! Whether another block of runs is made: what the plan's rule says of the runs that are stored.
 
+use std::collections::BTreeSet;
+
 use analysis::RunSummary;
 use analysis::repetition::standing;
 use anyhow::Result;
@@ -22,7 +24,8 @@ impl<'a> Repeating<'a> {
     pub(crate) fn of(plan: &'a Plan, folder: &ResultFolder) -> Result<Self> {
         let mut repeating = Repeating { plan, runs: Vec::new() };
         if plan.repetition.is_some() {
-            repeating.runs = condensed(folder, plan)?.0;
+            // What is damaged is named, and measured again, by whoever asked for the runs that are stored.
+            repeating.runs = condensed(folder, plan, &mut BTreeSet::new())?.0;
         }
         Ok(repeating)
     }

@@ -1,13 +1,13 @@
 //! From stored records to everything that a result shows: summary, report, figures, tables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZero;
 
 use analysis::{RunFold, RunSummary, Summary};
 use anyhow::{Context, Result};
 use model::{Plan, RunRecord};
 use report::{RunTimeline, RunTrace, representative_run};
-use store::ResultFolder;
+use store::{Damage, ResultFolder};
 
 use crate::commands::run::COMMAND_NOTE;
 use crate::known_answers;
@@ -26,9 +26,14 @@ pub(crate) struct Finished {
 /// # Errors
 /// Rows that cannot be read at all, or a disk that refuses; damaged files are named on standard error and left out.
 pub(crate) fn finish(folder: &ResultFolder, plan: &Plan) -> Result<Finished> {
-    let (runs, seen) = condensed(folder, plan)?;
-    let summary = analysis::analyse(plan, &runs, &known_answers::stored(folder));
-    let environment: serde_json::Value = folder.read_json("environment.json").unwrap_or_default();
+    let mut damaged = BTreeSet::new();
+    let (runs, seen) = condensed(folder, plan, &mut damaged)?;
+    let known = known_answers::stored(folder);
+    let summary = analysis::analyse(plan, &runs, &known);
+    let environment = environment(folder, &mut damaged);
+    damaged.extend(known_answers::fault(&known, plan, &runs));
+    let damaged: Vec<String> = damaged.into_iter().collect();
+    damaged.iter().for_each(|damage| note(false, &format!("left out: {damage}")));
     let (traces, timelines) = representative(seen, &summary);
     let pooled = analysis::pooled(&runs, &summary.metric);
     let command = environment["notes"][COMMAND_NOTE]
@@ -42,6 +47,7 @@ pub(crate) fn finish(folder: &ResultFolder, plan: &Plan) -> Result<Finished> {
         timelines: &timelines,
         pooled: &pooled,
         command: &command,
+        damaged: &damaged,
         terminal: terminal::look(),
     };
     let report = report::render(&input).context("the report could not be rendered")?;
@@ -52,9 +58,23 @@ pub(crate) fn finish(folder: &ResultFolder, plan: &Plan) -> Result<Finished> {
         folder.write_file(&format!("figures/{}.csv", figure.name), figure.csv.as_bytes())?;
     }
     for table in &report.tables {
-        folder.write_file(&format!("tables/{}.csv", table.name), table.csv.as_bytes())?;
+        for (ending, text) in [("csv", &table.csv), ("md", &table.markdown), ("json", &table.json)] {
+            folder.write_file(&format!("tables/{}.{ending}", table.name), text.as_bytes())?;
+        }
     }
     Ok(Finished { summary, terminal: report.terminal })
+}
+
+/// What is known of the machine; nothing where that was lost.
+fn environment(folder: &ResultFolder, damaged: &mut BTreeSet<String>) -> serde_json::Value {
+    const FILE: &str = "environment.json";
+    let is_there = folder.path().join(FILE).exists();
+    folder.read_json(FILE).unwrap_or_else(|_| {
+        let what = if is_there { "it is no JSON" } else { "it is missing" };
+        damaged
+            .insert(format!("{FILE} is damaged: {what}, so nobody knows on what machine this was measured"));
+        serde_json::Value::Null
+    })
 }
 
 /// A trace with more requests than this is no waterfall that anybody reads.
@@ -64,13 +84,18 @@ const MOST_TRACED_REQUESTS: u64 = 500;
 type Seen = BTreeMap<u32, (Option<RunTrace>, Option<RunTimeline>)>;
 
 /// The summary of every stored run, on all cores, and what figures show of each, kept until it is known which run
-/// represents its cell. Of each run's rows no more than a row group is in memory.
+/// represents its cell. Of each run's rows no more than a row group is in memory. What is damaged is left out, and named in
+/// `damaged`, inside the result's folder.
 ///
 /// # Errors
-/// The samples cannot be listed; damaged files are named on standard error and left out.
-pub(crate) fn condensed(folder: &ResultFolder, plan: &Plan) -> Result<(Vec<RunSummary>, Seen)> {
+/// The samples cannot be listed.
+pub(crate) fn condensed(
+    folder: &ResultFolder,
+    plan: &Plan,
+    damaged: &mut BTreeSet<String>,
+) -> Result<(Vec<RunSummary>, Seen)> {
     let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let condensed = folder.fold_runs(threads, |record, samples| {
+    let condensed = folder.fold_what_is_there(threads, |record, samples| {
         let is_traced = samples.count() <= MOST_TRACED_REQUESTS;
         let (mut fold, mut kept) = (RunFold::new(plan, record), Vec::new());
         samples.for_each(|sample| {
@@ -86,14 +111,21 @@ pub(crate) fn condensed(folder: &ResultFolder, plan: &Plan) -> Result<(Vec<RunSu
     let (mut runs, mut seen) = (Vec::new(), Seen::new());
     for run in condensed {
         match run {
-            Ok((summary, shown)) => {
+            Ok(((summary, shown), lost)) => {
+                damaged.extend(lost.iter().map(|damage| in_folder(folder, damage)));
                 seen.insert(summary.run, shown);
                 runs.push(summary);
             }
-            Err(damage) => note(false, &format!("left out: {damage}")),
+            Err(damage) => drop(damaged.insert(in_folder(folder, &damage))),
         }
     }
     Ok((runs, seen))
+}
+
+/// A damage with the file's place in the result, whichever folder that is in.
+fn in_folder(folder: &ResultFolder, damage: &Damage) -> String {
+    let file = damage.file.strip_prefix(folder.path()).unwrap_or(&damage.file).to_owned();
+    Damage { file, ..damage.clone() }.to_string()
 }
 
 /// A value in a list of differences: not longer than a line.

@@ -14,6 +14,8 @@ const MAX_REASONS: usize = 8;
 pub(crate) struct Doubts {
     /// Runs that are missing, in a sentence.
     pub(crate) missing: Option<String>,
+    /// Files that are damaged or missing, and so left out.
+    pub(crate) damaged: Vec<String>,
     /// One per check and outcome, the worst first.
     pub(crate) findings: Vec<Finding>,
     /// Cells without any number.
@@ -103,10 +105,17 @@ pub(crate) fn collect(view: &View<'_>) -> Doubts {
     let mut doubts = Doubts {
         missing: (summary.runs_stored < summary.runs_planned).then(|| {
             format!(
-                "{} of {} planned runs are stored: the study did not finish, and what follows rests on fewer runs.",
-                summary.runs_stored, summary.runs_planned
+                "{} of {} planned runs are {}, and what follows rests on fewer runs.",
+                summary.runs_stored,
+                summary.runs_planned,
+                if view.input.damaged.is_empty() {
+                    "stored: the study did not finish"
+                } else {
+                    "there and readable"
+                }
             )
         }),
+        damaged: view.input.damaged.iter().map(|what| clean_line(what)).collect(),
         ..Doubts::default()
     };
     for outcome in [CheckOutcome::Invalid, CheckOutcome::Doubt] {
@@ -130,6 +139,7 @@ pub(crate) fn collect(view: &View<'_>) -> Doubts {
     doubts.unsaid = unsaid(view);
     doubts.claims = summary.claims.iter().map(claim_row).collect();
     let silent = doubts.missing.is_none()
+        && doubts.damaged.is_empty()
         && doubts.findings.is_empty()
         && doubts.lost.is_empty()
         && doubts.partly.is_empty();

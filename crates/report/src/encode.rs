@@ -69,6 +69,90 @@ impl Csv {
     }
 }
 
+/// A table as a file in three forms, written row by row.
+pub(crate) struct TableText {
+    columns: Vec<String>,
+    csv: Csv,
+    markdown: String,
+    json: Vec<String>,
+}
+
+impl TableText {
+    /// Begins with the names of the columns.
+    pub(crate) fn new(columns: &[&str]) -> Self {
+        let names: Vec<String> = columns.iter().map(|name| markdown(name)).collect();
+        let rules = vec!["---"; columns.len()];
+        TableText {
+            columns: columns.iter().map(|name| clean(name)).collect(),
+            csv: Csv::new(columns),
+            markdown: format!("| {} |\n| {} |\n", names.join(" | "), rules.join(" | ")),
+            json: Vec::new(),
+        }
+    }
+
+    /// Adds a row.
+    pub(crate) fn row(&mut self, fields: &[Field<'_>]) {
+        self.csv.row(fields);
+        let cells: Vec<String> = fields.iter().map(|field| markdown(&field.plain())).collect();
+        self.markdown.push_str(&format!("| {} |\n", cells.join(" | ")));
+        // Objects by hand: their keys keep the order of the columns.
+        let pairs = self.columns.iter().zip(fields);
+        let pairs: Vec<String> =
+            pairs.map(|(name, field)| format!("{}: {}", serde_json::json!(name), field.json())).collect();
+        self.json.push(format!("  {{{}}}", pairs.join(", ")));
+    }
+
+    /// The whole texts: CSV, Markdown, JSON.
+    pub(crate) fn finish(self) -> (String, String, String) {
+        let json = match self.json.is_empty() {
+            true => "[]\n".to_owned(),
+            false => format!("[\n{}\n]\n", self.json.join(",\n")),
+        };
+        (self.csv.finish(), self.markdown, json)
+    }
+}
+
+impl Field<'_> {
+    fn plain(&self) -> String {
+        match self {
+            Field::Text(text) => (*text).to_owned(),
+            Field::Number(number) | Field::Maybe(Some(number)) => number.to_string(),
+            Field::Whole(number) => number.to_string(),
+            Field::Maybe(None) | Field::Empty => String::new(),
+        }
+    }
+
+    fn json(&self) -> serde_json::Value {
+        match self {
+            Field::Text(text) => clean(text).into(),
+            Field::Number(number) | Field::Maybe(Some(number)) => (*number).into(),
+            Field::Whole(number) => (*number).into(),
+            Field::Maybe(None) | Field::Empty => serde_json::Value::Null,
+        }
+    }
+}
+
+/// Text that Markdown shows as it is, on one line, whoever wrote it.
+pub(crate) fn markdown(text: &str) -> String {
+    let text = clean(text);
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '|' | '*' | '_' | '`' | '[' | ']' | '\\' | '#' | '!' | '~' => {
+                out.push('\\');
+                out.push(c);
+            }
+            '@' => out.push_str("&#64;"),
+            '\n' | '\r' | '\t' => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
 /// A field of text. Spreadsheets take a field that begins with one of `= + - @` or a tab for a formula, so such a
 /// field gets an apostrophe before it.
 fn csv_text(text: &str) -> String {
@@ -112,6 +196,30 @@ mod tests {
         csv.row(&[Field::Text("=HYPERLINK(\"x\")"), Field::Number(-0.5)]);
         csv.row(&[Field::Text("@x,y"), Field::Maybe(None)]);
         assert_eq!(csv.finish(), "a,b\n\"'=HYPERLINK(\"\"x\"\")\",-0.5\n\"'@x,y\",\n");
+    }
+
+    #[test]
+    fn a_table_says_the_same_in_three_forms() {
+        let mut table = TableText::new(&["a_b", "n", "m"]);
+        table.row(&[Field::Text("x|y\n<i>"), Field::Number(-0.5), Field::Maybe(None)]);
+        table.row(&[Field::Text("\"q\""), Field::Whole(7), Field::Maybe(Some(1.5))]);
+        let (csv, markdown, json) = table.finish();
+        assert_eq!(csv, "a_b,n,m\n\"x|y\n<i>\",-0.5,\n\"\"\"q\"\"\",7,1.5\n");
+        assert_eq!(
+            markdown,
+            "| a\\_b | n | m |\n| --- | --- | --- |\n| x\\|y &lt;i&gt; | -0.5 |  |\n| \"q\" | 7 | 1.5 |\n"
+        );
+        let read: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(read[0]["n"], -0.5);
+        assert!(read[0]["m"].is_null() && read[0]["a_b"] == "x|y\n<i>" && read[1]["m"] == 1.5);
+        assert!(json.starts_with("[\n  {\"a_b\": "), "{json}");
+        assert_eq!(TableText::new(&["a"]).finish().2, "[]\n");
+    }
+
+    #[test]
+    fn nothing_that_somebody_else_wrote_is_markup() {
+        assert_eq!(markdown("a|b <img> `x` @me"), "a\\|b &lt;img&gt; \\`x\\` &#64;me");
+        assert_eq!(markdown("one\ntwo"), "one two");
     }
 
     #[test]

@@ -47,6 +47,8 @@ pub struct Input<'a> {
     pub pooled: &'a [Pooled],
     /// The command that measures all this again.
     pub command: &'a str,
+    /// What of the result is damaged or missing, one sentence each.
+    pub damaged: &'a [String],
     /// How the terminal's table is to look.
     pub terminal: Terminal,
 }
@@ -69,7 +71,7 @@ pub struct Report {
     pub html: String,
     /// `figures/NAME.svg` and `figures/NAME.csv`.
     pub figures: Vec<Figure>,
-    /// `tables/NAME.csv`.
+    /// `tables/NAME.csv`, `.md` and `.json`.
     pub tables: Vec<Table>,
     /// What the terminal shows.
     pub terminal: String,
@@ -99,6 +101,10 @@ pub struct Table {
     pub title: &'static str,
     /// The table, RFC 4180.
     pub csv: String,
+    /// The same in GitHub's Markdown.
+    pub markdown: String,
+    /// The same as a list of objects; what is absent is null.
+    pub json: String,
 }
 
 /// Why a report could not be rendered.
@@ -112,6 +118,11 @@ pub enum ReportError {
 /// The names of all figures, in the order in which the report shows them.
 pub fn figure_names() -> impl Iterator<Item = &'static str> {
     figures::FIGURES.iter().map(|kind| kind.name)
+}
+
+/// A value with the unit that suits it, such as `412 ms`.
+pub fn value_in_words(unit: &str, value: f64) -> String {
+    text::value(unit, value)
 }
 
 /// Renders everything.

@@ -1,11 +1,11 @@
-//! The tables as CSV files, one entry each in [`TABLES`].
+//! The tables as files, one entry each in [`TABLES`].
 
 use analysis::summary::{Estimate, Verdict};
 use model::plan::Level;
 
 use crate::Table;
 use crate::doubts::outcome_name;
-use crate::encode::{Csv, Field};
+use crate::encode::{Field, TableText};
 use crate::load;
 use crate::view::{View, status_name, verdict_name};
 
@@ -13,7 +13,7 @@ use crate::view::{View, status_name, verdict_name};
 struct TableKind {
     name: &'static str,
     title: &'static str,
-    write: fn(&View<'_>) -> String,
+    write: fn(&View<'_>) -> TableText,
 }
 
 const TABLES: &[TableKind] = &[
@@ -37,7 +37,11 @@ const TABLES: &[TableKind] = &[
 
 /// Writes every table.
 pub(crate) fn all(view: &View<'_>) -> Vec<Table> {
-    TABLES.iter().map(|kind| Table { name: kind.name, title: kind.title, csv: (kind.write)(view) }).collect()
+    let written = |kind: &TableKind| {
+        let (csv, markdown, json) = (kind.write)(view).finish();
+        Table { name: kind.name, title: kind.title, csv, markdown, json }
+    };
+    TABLES.iter().map(written).collect()
 }
 
 /// The factors of the matrix, in the order in which cells name them.
@@ -59,12 +63,12 @@ fn level_fields<'a>(factors: &[&str], levels: &[&'a Level]) -> Vec<Field<'a>> {
         .collect()
 }
 
-fn cells(view: &View<'_>) -> String {
+fn cells(view: &View<'_>) -> TableText {
     let factors = factors(view);
     let mut columns = vec!["cell"];
     columns.extend(&factors);
     columns.extend(["status", "metric", "unit", "statistic", "value", "low", "high", "runs", "samples"]);
-    let mut csv = Csv::new(&columns);
+    let mut table = TableText::new(&columns);
     for cell in &view.summary().cells {
         let levels: Vec<&Level> = cell.levels.iter().collect();
         let mut head = vec![Field::Whole(u64::from(cell.cell))];
@@ -74,7 +78,7 @@ fn cells(view: &View<'_>) -> String {
             let mut row = head.clone();
             row.extend([Field::Empty; 9]);
             row.truncate(columns.len());
-            csv.row(&row);
+            table.row(&row);
         }
         for (name, metric) in &cell.metrics {
             let statistics = [
@@ -92,14 +96,14 @@ fn cells(view: &View<'_>) -> String {
                 row.extend([Field::Text(name), Field::Text(&metric.unit), Field::Text(statistic)]);
                 row.extend([Field::Number(value), Field::Maybe(low), Field::Maybe(high)]);
                 row.extend([Field::Whole(u64::from(metric.runs)), Field::Whole(metric.samples)]);
-                csv.row(&row);
+                table.row(&row);
             }
         }
     }
-    csv.finish()
+    table
 }
 
-fn comparisons(view: &View<'_>) -> String {
+fn comparisons(view: &View<'_>) -> TableText {
     let factors = factors(view);
     let mut columns = vec!["cell", "baseline_cell"];
     columns.extend(&factors);
@@ -120,7 +124,7 @@ fn comparisons(view: &View<'_>) -> String {
         "verdict",
         "because",
     ]);
-    let mut csv = Csv::new(&columns);
+    let mut table = TableText::new(&columns);
     for comparison in &view.summary().comparisons {
         let levels: Vec<&Level> = std::iter::once(&comparison.level).chain(&comparison.context).collect();
         let because = match &comparison.verdict {
@@ -150,34 +154,34 @@ fn comparisons(view: &View<'_>) -> String {
             Field::Text(verdict_name(&comparison.verdict).0),
             Field::Text(&because),
         ]);
-        csv.row(&row);
+        table.row(&row);
     }
-    csv.finish()
+    table
 }
 
-fn load(view: &View<'_>) -> String {
+fn load(view: &View<'_>) -> TableText {
     let factors = factors(view);
     let mut columns = vec!["cell"];
     columns.extend(&factors);
     columns.extend(load::COLUMNS.iter().map(|(name, _)| *name));
-    let mut csv = Csv::new(&columns);
+    let mut table = TableText::new(&columns);
     for cell in &view.summary().cells {
         let levels: Vec<&Level> = cell.levels.iter().collect();
         let mut row = vec![Field::Whole(u64::from(cell.cell))];
         row.extend(level_fields(&factors, &levels));
         let median = |name: &str| cell.metrics.get(name).map(|metric| metric.median.value);
         row.extend(load::COLUMNS.iter().map(|(name, _)| Field::Maybe(median(name))));
-        csv.row(&row);
+        table.row(&row);
     }
-    csv.finish()
+    table
 }
 
-fn validity(view: &View<'_>) -> String {
+fn validity(view: &View<'_>) -> TableText {
     let factors = factors(view);
     let mut columns = vec!["cell"];
     columns.extend(&factors);
     columns.extend(["status", "check", "result", "measured", "threshold", "why", "remedy"]);
-    let mut csv = Csv::new(&columns);
+    let mut table = TableText::new(&columns);
     for cell in &view.summary().cells {
         let levels: Vec<&Level> = cell.levels.iter().collect();
         for result in &cell.validity {
@@ -192,8 +196,8 @@ fn validity(view: &View<'_>) -> String {
                 Field::Text(&result.why),
                 Field::Text(&result.remedy),
             ]);
-            csv.row(&row);
+            table.row(&row);
         }
     }
-    csv.finish()
+    table
 }

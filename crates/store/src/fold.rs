@@ -37,6 +37,9 @@ impl Samples<'_> {
     }
 }
 
+/// What was made of a run, and the tables of it that are lost; or why nothing can be made of it.
+pub type WhatIsThere<T> = Result<(T, Vec<Damage>), Damage>;
+
 impl ResultFolder {
     /// Makes something of every stored run: `fold` gets what the run left behind beside its rows of requests, and these one
     /// after the other. `threads` of them work at once, each on a run of its own, and hold a row group each. The results
@@ -48,6 +51,38 @@ impl ResultFolder {
         &self,
         threads: usize,
         fold: impl Fn(&RunRecord, &mut Samples<'_>) -> Result<T, Damage> + Sync,
+    ) -> Result<Vec<Result<T, Damage>>> {
+        self.fold_each(threads, |tables, run| {
+            let (rows, number) = (run.requests.clone(), run.row.run);
+            let record = tables.record_without_requests(run)?;
+            let mut samples = Samples { table: &mut tables.requests, rows, run: number };
+            fold(&record, &mut samples).map_err(|damage| damage.of_run(number))
+        })
+    }
+
+    /// The same of a result that may be damaged: where a table other than those of runs and of requests cannot be read, a run
+    /// is shown without its rows, and the table's damage with it.
+    ///
+    /// # Errors
+    /// The folder of samples cannot be listed.
+    pub fn fold_what_is_there<T: Send>(
+        &self,
+        threads: usize,
+        fold: impl Fn(&RunRecord, &mut Samples<'_>) -> Result<T, Damage> + Sync,
+    ) -> Result<Vec<WhatIsThere<T>>> {
+        self.fold_each(threads, |tables, run| {
+            let (rows, number) = (run.requests.clone(), run.row.run);
+            let (record, lost) = tables.what_is_there(run)?;
+            let mut samples = Samples { table: &mut tables.requests, rows, run: number };
+            let folded = fold(&record, &mut samples).map_err(|damage| damage.of_run(number))?;
+            Ok((folded, lost))
+        })
+    }
+
+    fn fold_each<T: Send>(
+        &self,
+        threads: usize,
+        fold: impl Fn(&mut TableFolder, RunAt) -> Result<T, Damage> + Sync,
     ) -> Result<Vec<Result<T, Damage>>> {
         let tasks = tasks(sources(&self.samples())?);
         let next = AtomicUsize::new(0);
@@ -116,7 +151,7 @@ impl Task {
     fn fold<T>(
         &self,
         open: &mut Open,
-        fold: &impl Fn(&RunRecord, &mut Samples<'_>) -> Result<T, Damage>,
+        fold: &impl Fn(&mut TableFolder, RunAt) -> Result<T, Damage>,
     ) -> Vec<Result<T, Damage>> {
         if let Some(damage) = &self.damage {
             return vec![Err(damage.clone())];
@@ -135,21 +170,10 @@ impl Task {
             let Some(run) = tables.next_run() else { break };
             passed += 1;
             if passed > self.runs.start {
-                folded.push(fold_run(&mut tables, run, fold));
+                folded.push(fold(&mut tables, run));
             }
         }
         *open = Some((folder, tables, passed));
         folded
     }
-}
-
-fn fold_run<T>(
-    tables: &mut TableFolder,
-    run: RunAt,
-    fold: &impl Fn(&RunRecord, &mut Samples<'_>) -> Result<T, Damage>,
-) -> Result<T, Damage> {
-    let (rows, number) = (run.requests.clone(), run.row.run);
-    let record = tables.record_without_requests(run)?;
-    let mut samples = Samples { table: &mut tables.requests, rows, run: number };
-    fold(&record, &mut samples).map_err(|damage| damage.of_run(number))
 }

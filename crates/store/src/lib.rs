@@ -21,7 +21,7 @@ mod table;
 mod write;
 
 pub use environment::Environment;
-pub use fold::Samples;
+pub use fold::{Samples, WhatIsThere};
 pub use folder::{ResultFolder, write_whole};
 pub use read::{Damage, Records, StoredRuns};
 pub use requests_file::RequestsFile;

@@ -241,10 +241,20 @@ impl TableFolder {
     /// A run as it was, but for its rows of requests.
     pub(crate) fn record_without_requests(&mut self, run: RunAt) -> Result<RunRecord, Damage> {
         let number = run.row.run;
-        self.all_but_requests(run).map_err(|damage| damage.of_run(number))
+        self.all_but_requests(run, None).map_err(|damage| damage.of_run(number))
     }
 
-    fn all_but_requests(&mut self, run: RunAt) -> Result<RunRecord, Damage> {
+    /// The same without the tables that cannot be read, which are named.
+    pub(crate) fn what_is_there(&mut self, run: RunAt) -> Result<(RunRecord, Vec<Damage>), Damage> {
+        let mut lost = Vec::new();
+        Ok((self.all_but_requests(run, Some(&mut lost))?, lost))
+    }
+
+    fn all_but_requests(
+        &mut self,
+        run: RunAt,
+        mut lost: Option<&mut Vec<Damage>>,
+    ) -> Result<RunRecord, Damage> {
         let row = run.row;
         Ok(RunRecord {
             run: row.run,
@@ -254,24 +264,26 @@ impl TableFolder {
             took_ns: row.took_ns,
             outcome: row.outcome,
             samples: Vec::new(),
-            connections: self
-                .connections
-                .rows(run.connections, row.run)?
-                .into_iter()
-                .map(|row| row.is)
-                .collect(),
-            clients: self.clients.rows(run.clients, row.run)?.into_iter().map(|row| row.is).collect(),
-            servers: self.servers.rows(run.servers, row.run)?.into_iter().map(|row| row.is).collect(),
-            server_requests: self
-                .server_requests
-                .rows(run.server_requests, row.run)?
-                .into_iter()
-                .map(|row| row.is)
-                .collect(),
-            links: self.links.rows(run.links, row.run)?.into_iter().map(|row| row.is).collect(),
-            readings: self.monitor.rows(run.monitor, row.run)?.into_iter().map(|row| row.is).collect(),
+            connections: kept(self.connections.rows(run.connections, row.run), &mut lost)?,
+            clients: kept(self.clients.rows(run.clients, row.run), &mut lost)?,
+            servers: kept(self.servers.rows(run.servers, row.run), &mut lost)?,
+            server_requests: kept(self.server_requests.rows(run.server_requests, row.run), &mut lost)?,
+            links: kept(self.links.rows(run.links, row.run), &mut lost)?,
+            readings: kept(self.monitor.rows(run.monitor, row.run), &mut lost)?,
             calibration: row.calibration,
         })
+    }
+}
+
+/// The nouns of a table's rows; where it is damaged and `lost` takes note of that, none.
+fn kept<T>(found: Result<Vec<Of<T>>, Damage>, lost: &mut Option<&mut Vec<Damage>>) -> Result<Vec<T>, Damage> {
+    match (found, lost) {
+        (Ok(rows), _) => Ok(rows.into_iter().map(|row| row.is).collect()),
+        (Err(damage), Some(lost)) => {
+            lost.push(damage);
+            Ok(Vec::new())
+        }
+        (Err(damage), None) => Err(damage),
     }
 }
 

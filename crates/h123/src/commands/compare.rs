@@ -1,6 +1,6 @@
 //! `h123 compare`: two results side by side; an exit status for CI.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -151,7 +151,11 @@ impl Compared {
             Some(summary) => summary,
             None => {
                 let folder = ResultFolder::open(path)?;
-                let (runs, _) = condensed(&folder, &plan)?;
+                let mut damaged = BTreeSet::new();
+                let (runs, _) = condensed(&folder, &plan, &mut damaged)?;
+                damaged
+                    .iter()
+                    .for_each(|damage| note(false, &format!("{}: left out: {damage}", path.display())));
                 analysis::analyse(&plan, &runs, &known_answers::stored(&folder))
             }
         };
@@ -212,7 +216,7 @@ fn differences(
     about: &str,
     doubts: &mut Vec<Doubt>,
 ) {
-    let keys: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+    let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
     for key in keys.into_iter().filter(|key| !IGNORED.contains(&key.as_str()) && !key.contains(COMMAND_NOTE))
     {
         let of = |values: &BTreeMap<String, String>| {

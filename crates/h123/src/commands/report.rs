@@ -8,14 +8,18 @@ use model::Plan;
 use store::ResultFolder;
 
 use crate::commands::run::verdict;
-use crate::exit::Exit;
+use crate::exit::{Exit, UsageError};
 use crate::result::finish;
 use crate::terminal::print;
 
 /// Analyse a result again and write its report again, from the stored samples
 #[derive(Args, Debug)]
 #[command(after_help = "Example:
-  h123 report results/quick-20260101-120000")]
+  h123 report results/quick-20260101-120000
+
+What is damaged or missing, but for plan.json, is named in the report and on standard error, and the rest is reported.
+
+Exit status: 0 done, 2 no result there, or one without a readable plan.json, 3 done but a cell failed or is invalid")]
 pub(crate) struct ReportArgs {
     /// The result folder
     result: PathBuf,
@@ -29,8 +33,13 @@ pub(crate) struct ReportArgs {
 /// # Errors
 /// No result there, or one that cannot be read or written.
 pub(crate) fn run(args: &ReportArgs) -> Result<Exit> {
-    let folder = ResultFolder::open(&args.result)?;
-    let plan: Plan = folder.read_json("plan.json")?;
+    let folder = ResultFolder::open(&args.result).map_err(|error| UsageError(format!("{error:#}")))?;
+    let plan: Plan = folder.read_json("plan.json").map_err(|error| {
+        UsageError(format!(
+            "{error:#}; without the plan nobody knows what the samples are of. It does not change while a study runs: copy it \
+             from where the result is still whole"
+        ))
+    })?;
     let finished = finish(&folder, &plan)?;
     if args.json {
         print(&serde_json::to_string_pretty(&finished.summary)?)?;

@@ -9,6 +9,8 @@ mod bad_input;
 mod bad_servers;
 mod browser;
 mod capture;
+mod damage;
+mod data;
 mod foreign;
 mod generator;
 mod handover;

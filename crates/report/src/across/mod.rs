@@ -10,6 +10,7 @@ use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table};
 use model::plan::Level;
 
 use crate::Terminal;
+use crate::encode::markdown as escaped;
 use crate::terminal::{ascii, wrap};
 use crate::text::{self, clean_line};
 use crate::view::verdict_name;
@@ -164,35 +165,4 @@ fn notes(across: &Across) -> Vec<Note> {
     .into_iter()
     .filter(|note| !note.items.is_empty())
     .collect()
-}
-
-/// Text that Markdown shows as it is, whoever wrote it.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '|' | '*' | '_' | '`' | '[' | ']' | '\\' | '#' | '!' | '~' => {
-                out.push('\\');
-                out.push(c);
-            }
-            '@' => out.push_str("&#64;"),
-            '\n' | '\r' => out.push(' '),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nothing_that_somebody_else_wrote_is_markup() {
-        assert_eq!(escaped("a|b <img> `x` @me"), "a\\|b &lt;img&gt; \\`x\\` &#64;me");
-        assert_eq!(escaped("one\ntwo"), "one two");
-    }
 }

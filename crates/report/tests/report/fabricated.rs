@@ -27,6 +27,7 @@ pub(crate) struct Fabricated {
     pub(crate) pooled: Vec<Pooled>,
     pub(crate) timelines: Vec<RunTimeline>,
     pub(crate) command: String,
+    pub(crate) damaged: Vec<String>,
     pub(crate) terminal: Terminal,
 }
 
@@ -40,6 +41,7 @@ impl Fabricated {
             pooled: &self.pooled,
             timelines: &self.timelines,
             command: &self.command,
+            damaged: &self.damaged,
             terminal: self.terminal,
         }
     }
@@ -59,6 +61,7 @@ pub(crate) fn all_well() -> Fabricated {
         environment: environment(),
         traces,
         command: "h123 run quick --out results/quick-again".to_owned(),
+        damaged: Vec::new(),
         terminal: Terminal { width: 100, colour: false, plain: false },
     }
 }

@@ -32,6 +32,7 @@ pub(crate) fn fabricated() -> Fabricated {
     let mut fabricated = figures::watched(figures::publishing(fabricated::troubled()));
     let all = HOSTILE.join(" ");
     plan_every_figure(&mut fabricated);
+    fabricated.damaged = HOSTILE.map(str::to_owned).to_vec();
     let Fabricated { plan, summary, environment, traces, command, .. } = &mut fabricated;
     for text in [&mut plan.study, &mut plan.question, &mut plan.study_text, command] {
         text.clone_from(&all);

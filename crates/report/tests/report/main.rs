@@ -78,6 +78,38 @@ fn the_terminal_is_plain_and_narrow_when_asked() {
 }
 
 #[test]
+fn the_terminal_draws_ratios_beside_the_tables_where_there_is_room() {
+    let mut fabricated = fabricated::troubled();
+    for (width, is_beside) in [(130, true), (120, true), (80, false), (60, false)] {
+        for colour in [false, true] {
+            fabricated.terminal = report::Terminal { width, colour, plain: false };
+            let terminal = render(&fabricated.input()).unwrap().terminal;
+            let bars: Vec<&str> = terminal.lines().filter(|line| line.contains('●')).collect();
+            // Four compared levels in four contexts, without two that have no ratio and one that is invalid.
+            assert_eq!(bars.len(), 13, "{width} columns:\n{terminal}");
+            assert!(bars.iter().all(|line| line.contains("│") == is_beside), "{width} columns:\n{terminal}");
+            assert!(terminal.contains('○'), "the invalid one has another point");
+            let widest =
+                terminal.lines().filter(|line| !line.contains('\u{1b}')).map(|line| line.chars().count());
+            assert!(widest.max() <= Some(usize::from(width)), "{terminal}");
+        }
+    }
+}
+
+#[test]
+fn what_is_damaged_is_said_everywhere() {
+    let mut fabricated = fabricated::all_well();
+    fabricated.damaged = vec!["samples/links.parquet is damaged: it is <missing>".to_owned()];
+    let report = render(&fabricated.input()).unwrap();
+    assert!(report.html.contains("Damaged or missing, and left out"));
+    assert!(
+        report.html.contains("it is &lt;missing&gt;")
+            && !report.html.contains("Nothing: every run ended well")
+    );
+    assert!(report.terminal.contains("left out: samples/links.parquet is damaged: it is <missing>"));
+}
+
+#[test]
 fn colour_only_when_asked() {
     let mut fabricated = fabricated::troubled();
     assert!(!render(&fabricated.input()).unwrap().terminal.contains('\u{1b}'));

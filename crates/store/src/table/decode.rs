@@ -36,7 +36,10 @@ impl<R: Row + Clone> TableFile<R> {
     /// Opens a file and verifies its footer.
     pub(crate) fn open(path: &Path, checksums: Option<FileChecksums>) -> Result<Self, Damage> {
         let damage = |reason: String| Damage { file: path.to_owned(), run: None, reason };
-        let file = File::open(path).map_err(|error| damage(error.to_string()))?;
+        let file = File::open(path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => damage("it is missing".to_owned()),
+            _ => damage(error.to_string()),
+        })?;
         if let Some(checksums) = &checksums {
             verify_footer(&file, checksums).map_err(damage)?;
         }

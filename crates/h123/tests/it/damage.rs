@@ -1,0 +1,144 @@
+//! A damaged or partial result: what is missing is said, and the rest is reported.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use store::ResultFolder;
+use tempfile::TempDir;
+
+use crate::quick;
+use crate::tool::{Ended, folder, h123, summary};
+
+/// A copy of `quick`'s result without what `h123 report` makes of it.
+fn copy() -> (TempDir, PathBuf) {
+    let place = folder();
+    let copy = place.path().join("copy");
+    for sub in ["samples", "figures", "tables", "logs"] {
+        fs::create_dir_all(copy.join(sub)).unwrap();
+    }
+    let files = ["plan.json", "environment.json", "calibrations.json"].map(PathBuf::from);
+    let samples = fs::read_dir(quick::result().join("samples")).unwrap().flatten();
+    let samples = samples.map(|entry| Path::new("samples").join(entry.file_name()));
+    for file in files.into_iter().chain(samples) {
+        fs::copy(quick::result().join(&file), copy.join(&file)).unwrap();
+    }
+    (place, copy)
+}
+
+fn report(result: &Path) -> Ended {
+    h123(["report", result.to_str().unwrap()])
+}
+
+/// Reports, and finds the words in the page, on standard output and on standard error.
+fn reported(result: &Path, words: &str) -> Value {
+    let ended = report(result);
+    assert!(matches!(ended.code, 0 | 3), "stdout:\n{}\nstderr:\n{}", ended.stdout, ended.stderr);
+    let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let html = fs::read_to_string(result.join("report.html")).unwrap().replace("&#x2f;", "/");
+    assert!(html.contains("Damaged or missing") && html.contains(words), "the page lacks `{words}`");
+    assert!(flat(&ended.stdout).contains(words), "{}", ended.stdout);
+    assert!(flat(&ended.stderr).contains(words), "{}", ended.stderr);
+    assert!(!html.contains("Nothing: every run ended well"));
+    summary(result)
+}
+
+fn truncate(file: &Path) {
+    let bytes = fs::read(file).unwrap();
+    fs::write(file, &bytes[..bytes.len() / 2]).unwrap();
+}
+
+fn metrics(summary: &Value, name: &str) -> usize {
+    let cells = summary["cells"].as_array().unwrap().iter();
+    cells.filter(|cell| !cell["metrics"][name].is_null()).count()
+}
+
+#[test]
+fn a_report_is_made_of_samples_and_plan_alone() {
+    let (_place, copy) = copy();
+    for name in ["figures", "tables"] {
+        fs::remove_dir_all(copy.join(name)).unwrap();
+        fs::create_dir(copy.join(name)).unwrap();
+    }
+    let ended = report(&copy);
+    assert!(matches!(ended.code, 0 | 3), "{}", ended.stderr);
+    assert!(summary(&copy) == summary(quick::result()), "the same numbers as at the end of the study");
+    for (table, endings) in [("cells", 3), ("comparisons", 3), ("validity", 3)] {
+        let written = ["csv", "md", "json"].map(|ending| copy.join(format!("tables/{table}.{ending}")));
+        assert_eq!(written.iter().filter(|path| path.exists()).count(), endings, "{table}");
+        let rows: Value = serde_json::from_slice(&fs::read(&written[2]).unwrap()).unwrap();
+        let lines = fs::read_to_string(&written[1]).unwrap().lines().count();
+        assert_eq!(rows.as_array().unwrap().len(), lines - 2, "{table}: as many rows in Markdown as in JSON");
+    }
+}
+
+#[test]
+fn lost_tables_and_files_are_named_and_the_rest_is_reported() {
+    let (_place, whole) = copy();
+    let spoil = |spoil: &dyn Fn(&Path), words: &str| {
+        let (place, copy) = copy();
+        spoil(&copy);
+        let summary = reported(&copy, words);
+        drop(place);
+        summary
+    };
+    let all = summary(quick::result())["cells"].as_array().unwrap().len();
+    let lost = spoil(
+        &|copy| fs::remove_file(copy.join("samples/servers.parquet")).unwrap(),
+        "samples/servers.parquet is damaged: it is missing",
+    );
+    assert_eq!((lost["runs_stored"].as_u64(), metrics(&lost, "page_load_time")), (Some(60), all));
+    let lost =
+        spoil(&|copy| truncate(&copy.join("samples/monitor.parquet")), "samples/monitor.parquet is damaged");
+    assert_eq!((metrics(&lost, "server_memory_peak"), metrics(&lost, "page_load_time")), (0, all));
+    // What the emulator did is not known, so the check that reads it was not made; the times are there.
+    let lost = spoil(
+        &|copy| fs::remove_file(copy.join("samples/links.parquet")).unwrap(),
+        "samples/links.parquet is damaged: it is missing",
+    );
+    assert!(!lost.to_string().contains("emulator_late") && metrics(&lost, "page_load_time") == all);
+    let lost = spoil(
+        &|copy| truncate(&copy.join("samples/requests.parquet")),
+        "samples/requests.parquet is damaged",
+    );
+    assert_eq!(lost["runs_stored"], 0);
+    let lost = spoil(
+        &|copy| fs::remove_file(copy.join("environment.json")).unwrap(),
+        "environment.json is damaged: it is missing",
+    );
+    assert_eq!(metrics(&lost, "page_load_time"), all);
+    let lost = spoil(
+        &|copy| fs::remove_file(copy.join("calibrations.json")).unwrap(),
+        "kept what they promise: lan, north-carolina",
+    );
+    assert_eq!(metrics(&lost, "page_load_time"), all);
+    // One run's folder among others, as in a study that was interrupted.
+    let place = folder();
+    let apart = place.path().join("apart");
+    let mut result = ResultFolder::create(&apart, 0).unwrap();
+    for name in ["plan.json", "environment.json", "calibrations.json"] {
+        fs::copy(whole.join(name), apart.join(name)).unwrap();
+    }
+    for record in ResultFolder::open(&whole).unwrap().records().unwrap().take(20) {
+        result.append(&record.unwrap()).unwrap();
+    }
+    drop(result);
+    truncate(&apart.join("samples/run-000003/requests.parquet"));
+    let lost = reported(&apart, "samples/run-000003/requests.parquet is damaged (run 3)");
+    assert_eq!(lost["runs_stored"], 19);
+}
+
+#[test]
+fn without_a_plan_there_is_one_line_and_nothing_is_changed() {
+    let (_place, copy) = copy();
+    fs::write(copy.join("plan.json"), "{").unwrap();
+    let ended = report(&copy).expect(2);
+    assert!(ended.stderr.contains("plan.json is not what this h123 writes"), "{}", ended.stderr);
+    fs::remove_file(copy.join("plan.json")).unwrap();
+    let ended = report(&copy).expect(2);
+    assert!(ended.stderr.contains("without the plan"), "{}", ended.stderr);
+    assert_eq!(ended.stderr.trim().lines().count(), 1, "{}", ended.stderr);
+    assert!(!copy.join("report.html").exists() && !copy.join("summary.json").exists());
+    let ended = report(&copy.join("nowhere")).expect(2);
+    assert!(ended.stderr.contains("found no result in"), "{}", ended.stderr);
+}
