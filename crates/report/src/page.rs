@@ -186,7 +186,7 @@ fn page(view: &View<'_>, drawings: &Drawings, tables: &[Table]) -> Page {
         margin: text::percent(summary.margin_share),
         doubts: doubts::collect(view),
         checks: checks(view),
-        figures: drawings.figures.iter().map(figure_part).collect(),
+        figures: figure_parts(&drawings.figures),
         missing_figures: drawings.missing.clone(),
         contexts: view.contexts.iter().map(|context| context_tables(view, context)).collect(),
         files: tables
@@ -268,6 +268,25 @@ fn checks(view: &View<'_>) -> Checks {
 
 fn number_panels(name: &str, panels: &[crate::figures::Panel]) -> Vec<String> {
     panels.iter().enumerate().map(|(index, panel)| panel.to_html(&format!("{name}-{index}"))).collect()
+}
+
+/// Files inside the page weigh at most so much: it is to be mailed, and all of them stand beside it.
+const MOST_FILE_BYTES: usize = 900_000;
+
+/// Every figure, with its files as links as far as these are light enough, the lightest first.
+fn figure_parts(figures: &[DrawnFigure]) -> Vec<FigurePart> {
+    let mut parts: Vec<FigurePart> = figures.iter().map(figure_part).collect();
+    let mut links: Vec<&mut String> =
+        parts.iter_mut().flat_map(|part| [&mut part.svg_link, &mut part.csv_link]).collect();
+    links.sort_by_key(|link| link.len());
+    let mut bytes = 0;
+    for link in links {
+        bytes += link.len();
+        if bytes > MOST_FILE_BYTES {
+            link.clear();
+        }
+    }
+    parts
 }
 
 pub(crate) fn figure_part(figure: &DrawnFigure) -> FigurePart {

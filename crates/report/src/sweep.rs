@@ -413,3 +413,117 @@ impl Group {
         columns > 1 && rows > 1 && self.points.len() * 2 > columns * rows
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use model::error::Source;
+    use model::schedule::{Arrivals, Share, Stage};
+
+    use super::*;
+
+    fn closed(connections: u32, streams: u32, path: &str) -> Is {
+        Is::Workload(Workload::Closed {
+            paths: vec![path.to_owned()],
+            connections,
+            streams,
+            requests: None,
+            duration_ns: Some(1),
+            warmup_ns: 0,
+        })
+    }
+
+    fn open(per_second: u64) -> Is {
+        let rate = Rate(per_second * 1000);
+        let stages = vec![Stage { from: rate, to: rate, duration_ns: Some(1) }];
+        Is::Workload(Workload::Open {
+            paths: vec!["/".to_owned()],
+            schedule: Schedule::Rates { stages, arrivals: Arrivals::Even, share: Share::WHOLE },
+            connections: 1,
+            streams: 1,
+            requests: None,
+            warmup_ns: 0,
+            queue_limit: 1,
+        })
+    }
+
+    fn network(name: &str, lines: &str) -> Is {
+        let text = format!("title = \"{name}\"\nsource = \"{name}\"\n{lines}");
+        Is::Network(Box::new(Network::parse(name, Source { file: name, text: &text }).unwrap()))
+    }
+
+    fn server(workers: u64, on: bool) -> Is {
+        let mut chain = ServerChain::alone("server", "nginx");
+        chain.set.insert("workers".to_owned(), Setting::Number(workers));
+        chain.set.insert("keepalive".to_owned(), Setting::Flag(on));
+        Is::Server(None, chain)
+    }
+
+    fn workers() -> Parameter {
+        Parameter::Tunable { of_back: false, name: "workers".to_owned() }
+    }
+
+    #[test]
+    fn levels_that_differ_in_a_parameter_alone_are_one_sweep() {
+        let slow = "rtt = \"20ms\"\nrate = \"10Mbit/s\"\nqueue = \"2bdp\"\n";
+        let far = "rtt = \"80ms\"\nrate = \"10Mbit/s\"\nqueue = \"2bdp\"\n";
+        let fast = "rtt = \"20ms\"\nrate = \"40Mbit/s\"\nqueue = \"2bdp\"\n";
+        let lossy = format!("{slow}loss = \"2%\"\n");
+        for (parameter, one, other, values) in [
+            (Parameter::Connections, closed(1, 1, "/"), closed(8, 1, "/"), [1.0, 8.0]),
+            (Parameter::Streams, closed(1, 1, "/"), closed(1, 10, "/"), [1.0, 10.0]),
+            (Parameter::InPath("/bytes/"), closed(1, 1, "/bytes/5"), closed(1, 1, "/bytes/70"), [5.0, 70.0]),
+            (Parameter::InPath("/delay/"), closed(1, 1, "/delay/5"), closed(1, 1, "/delay/7"), [5.0, 7.0]),
+            (Parameter::ArrivalRate, open(5), open(80), [5.0, 80.0]),
+            (Parameter::RoundTrip, network("a", slow), network("b", far), [20e6, 80e6]),
+            (Parameter::LinkRate, network("a", slow), network("b", fast), [10e6, 40e6]),
+            (Parameter::Loss, network("a", slow), network("b", &lossy), [0.0, 2.0]),
+            (workers(), server(1, true), server(4, true), [1.0, 4.0]),
+        ] {
+            let found = [&one, &other].map(|level| parameter.value(level).unwrap());
+            assert!((found[0] - values[0]).abs() + (found[1] - values[1]).abs() < 1e-6, "{found:?}");
+            assert_eq!(
+                rest_of(one.clone(), &[&parameter]),
+                rest_of(other.clone(), &[&parameter]),
+                "{parameter:?}"
+            );
+            let another = if parameter == Parameter::Loss { Parameter::RoundTrip } else { Parameter::Loss };
+            assert_ne!(rest_of(one, &[&another]), rest_of(other, &[&another]), "{parameter:?}");
+        }
+    }
+
+    #[test]
+    fn levels_that_differ_in_more_are_not() {
+        for (parameter, one, other) in [
+            (Parameter::Connections, closed(1, 1, "/a"), closed(8, 1, "/b")),
+            (Parameter::Connections, closed(1, 1, "/a"), closed(8, 2, "/a")),
+            (workers(), server(1, true), server(4, false)),
+            (
+                Parameter::RoundTrip,
+                network("a", "rtt = \"20ms\"\n"),
+                network("b", "rtt = \"80ms\"\nrate = \"1Mbit/s\"\n"),
+            ),
+        ] {
+            assert_ne!(rest_of(one, &[&parameter]), rest_of(other, &[&parameter]), "{parameter:?}");
+        }
+        assert_eq!(Parameter::InPath("/bytes/").value(&closed(1, 1, "/bytes/many")), None);
+        assert_eq!(Parameter::ArrivalRate.value(&closed(1, 1, "/")), None);
+        let flag = Parameter::Tunable { of_back: false, name: "keepalive".to_owned() };
+        assert_eq!(flag.value(&server(1, true)), None, "a flag is no number");
+    }
+
+    #[test]
+    fn parameters_are_told_with_their_units() {
+        let words = [
+            Parameter::RoundTrip.words(20e6),
+            Parameter::Loss.words(0.5),
+            Parameter::LinkRate.words(20e6),
+            Parameter::Connections.words(8.0),
+            Parameter::InPath("/bytes/").words(20e3),
+            workers().words(4.0),
+        ];
+        assert_eq!(
+            words,
+            ["RTT 20 ms", "loss 0.5\u{a0}%", "20 Mbit/s", "connections 8", "20 kB", "workers 4"]
+        );
+    }
+}

@@ -361,3 +361,21 @@ fn a_timeline_is_made_of_what_the_monitor_read_of_both_ends() {
     let unwatched = model::RunRecord { readings: Vec::new(), ..record };
     assert_eq!(RunTimeline::from_record(&plan, &unwatched), None);
 }
+
+#[test]
+fn a_large_matrix_has_a_page_that_can_be_mailed() {
+    let round_trips: Vec<String> = (1..=12).map(|n| (n * 15).to_string()).collect();
+    let round_trips: Vec<&str> = round_trips.iter().map(String::as_str).collect();
+    let large = fabricated::over_networks(&round_trips, &["0", "0.5", "2"]);
+    let large = watched(fabricated::of_requests(large, 5_000));
+    assert_eq!(large.summary.cells.len(), 108);
+    let every: Vec<&str> = report::figure_names().collect();
+    let report = choosing(large, &every);
+    let sizes: Vec<_> = report.figures.iter().map(|f| (f.name, f.svg.len(), f.csv.len())).collect();
+    let caption = &figure(&report, "ecdf").caption;
+    assert!(caption.ends_with("The first 24 of 36 panels are drawn; the CSV has all."), "{caption}");
+    // What is too heavy for the page stands beside it.
+    assert!(report.html.contains("Figure: <code>figures/timeline.svg</code>"));
+    assert!(report.html.contains("download=\"map.svg\"") && report.html.contains("download=\"map.csv\""));
+    assert!(report.html.len() < 3_000_000, "{} bytes: {sizes:?}", report.html.len());
+}
