@@ -63,8 +63,11 @@ pub enum TunableKind {
         /// The most.
         most: u64,
     },
-    /// A duration with its unit, such as `"75s"`, in whole milliseconds.
-    Duration,
+    /// A duration with its unit, such as `"75s"`, a multiple of this.
+    Duration {
+        /// In milliseconds.
+        step_ms: u64,
+    },
     /// One of these words.
     Choice(Vec<String>),
 }
@@ -100,9 +103,9 @@ impl Tunable {
                     units::parse_size_bytes(text).map_err(|problem| format!("`{name}`: {problem}"))?;
                 (least..=most).contains(&&bytes).then_some(Setting::Number(bytes)).ok_or_else(wrong)
             }
-            (TunableKind::Duration, Setting::Text(text)) => {
+            (TunableKind::Duration { step_ms }, Setting::Text(text)) => {
                 let ns = units::parse_duration_ns(text).map_err(|problem| format!("`{name}`: {problem}"))?;
-                let is_whole = ns % NANOS_PER_MS == 0;
+                let is_whole = ns.checked_rem(step_ms * NANOS_PER_MS) == Some(0);
                 is_whole.then_some(Setting::Number(ns / NANOS_PER_MS)).ok_or_else(wrong)
             }
             (TunableKind::Choice(choices), Setting::Text(text)) => match choices.contains(text) {
@@ -119,7 +122,7 @@ impl Tunable {
     pub fn in_words(&self, setting: &Setting) -> String {
         let units: &[(u64, &str)] = match self.kind {
             TunableKind::Size { .. } => &[(1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B")],
-            TunableKind::Duration => &[(1000, "s"), (1, "ms")],
+            TunableKind::Duration { .. } => &[(1000, "s"), (1, "ms")],
             TunableKind::Flag | TunableKind::Count { .. } | TunableKind::Choice(_) => &[],
         };
         let Setting::Number(number) = setting else { return setting.to_string() };
@@ -165,7 +168,15 @@ impl fmt::Display for TunableKind {
             TunableKind::Size { least, most } => {
                 write!(f, "a size from {least} to {most} bytes, such as \"16KiB\"")
             }
-            TunableKind::Duration => write!(f, "a duration of whole milliseconds, such as \"75s\""),
+            TunableKind::Duration { step_ms: 1 } => {
+                write!(f, "a duration of whole milliseconds, such as \"75s\"")
+            }
+            TunableKind::Duration { step_ms: 1000 } => {
+                write!(f, "a duration of whole seconds, such as \"75s\"")
+            }
+            TunableKind::Duration { step_ms } => {
+                write!(f, "a duration in steps of {step_ms} ms, such as \"{}ms\"", 3 * step_ms)
+            }
             TunableKind::Choice(choices) => write!(f, "one of {}", choices.join(", ")),
         }
     }
@@ -174,6 +185,8 @@ impl fmt::Display for TunableKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const MILLISECONDS: TunableKind = TunableKind::Duration { step_ms: 1 };
 
     fn tunable(kind: TunableKind) -> Tunable {
         Tunable { name: "x".to_owned(), meaning: "x".to_owned(), kind, default: None }
@@ -186,9 +199,9 @@ mod tests {
         assert_eq!(size.setting(&text("4KiB")), Ok(Setting::Number(4096)));
         assert_eq!(size.in_words(&Setting::Number(4096)), "\"4KiB\"");
         assert_eq!(size.in_words(&Setting::Number(0)), "\"0B\"");
-        assert_eq!(tunable(TunableKind::Duration).setting(&text("1.5s")), Ok(Setting::Number(1500)));
-        assert_eq!(tunable(TunableKind::Duration).in_words(&Setting::Number(1500)), "\"1500ms\"");
-        assert_eq!(tunable(TunableKind::Duration).in_words(&Setting::Number(75_000)), "\"75s\"");
+        assert_eq!(tunable(MILLISECONDS).setting(&text("1.5s")), Ok(Setting::Number(1500)));
+        assert_eq!(tunable(MILLISECONDS).in_words(&Setting::Number(1500)), "\"1500ms\"");
+        assert_eq!(tunable(MILLISECONDS).in_words(&Setting::Number(75_000)), "\"75s\"");
         let count = tunable(TunableKind::Count { least: 1, most: 8 });
         assert_eq!(count.setting(&Setting::Number(8)), Ok(Setting::Number(8)));
         assert_eq!(tunable(TunableKind::Flag).setting(&Setting::Flag(true)), Ok(Setting::Flag(true)));
@@ -213,8 +226,14 @@ mod tests {
                 "found \"9B\", expected a size from 1 to 8 bytes",
             ),
             (TunableKind::Size { least: 1, most: 8 }, text("9"), "found `9`"),
-            (TunableKind::Duration, text("1us"), "expected a duration of whole milliseconds"),
-            (TunableKind::Duration, Setting::Number(5), "found 5, expected a duration"),
+            (MILLISECONDS, text("1us"), "expected a duration of whole milliseconds"),
+            (
+                TunableKind::Duration { step_ms: 1000 },
+                text("1500ms"),
+                "found \"1500ms\", expected a duration of whole seconds",
+            ),
+            (TunableKind::Duration { step_ms: 250 }, text("300ms"), "expected a duration in steps of 250 ms"),
+            (MILLISECONDS, Setting::Number(5), "found 5, expected a duration"),
             (choice, text("onn"), "found `onn`, expected a choice: on, off"),
         ] {
             let problem = tunable(kind).setting(&found).unwrap_err();

@@ -36,3 +36,4 @@ mod servers;
 mod statistics;
 mod tool;
 mod topologies;
+mod tunables;

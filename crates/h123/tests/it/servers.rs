@@ -37,7 +37,7 @@ fn expect_sound(cell: &Value, requests: f64, bytes: f64) {
         (requests, bytes),
         "{cell:#}"
     );
-    for sound in ["version", "status", "body_length", "failed_requests", "all_requested"] {
+    for sound in ["version", "status", "body_length", "body_content", "failed_requests", "all_requested"] {
         assert_eq!(check(cell, sound)["result"], "pass", "{cell:#}");
     }
 }

@@ -6,7 +6,7 @@ use toml::Spanned;
 use super::{Setting, Tunable, TunableKind};
 use crate::error::{InputError, Source};
 use crate::nearest::unknown;
-use crate::units;
+use crate::units::{self, NANOS_PER_MS};
 
 const KINDS: &[&str] = &["flag", "count", "size", "duration", "choice"];
 /// The most of a count or a size where a description names none.
@@ -22,6 +22,7 @@ pub struct TunableEntry {
     least: Option<Spanned<Setting>>,
     most: Option<Spanned<Setting>>,
     choices: Option<Spanned<Vec<String>>>,
+    step: Option<Spanned<String>>,
     default: Option<Spanned<Setting>>,
 }
 
@@ -77,9 +78,12 @@ impl TunableEntry {
         if kind != "choice" && KINDS.contains(&kind) {
             stray(self.choices.as_ref().map(Spanned::span), "choices")?;
         }
+        if kind != "duration" && KINDS.contains(&kind) {
+            stray(self.step.as_ref().map(Spanned::span), "a step")?;
+        }
         Ok(match kind {
             "flag" => TunableKind::Flag,
-            "duration" => TunableKind::Duration,
+            "duration" => TunableKind::Duration { step_ms: self.step_ms(source)? },
             "count" => {
                 let (least, most) = self.bounds(source, |setting| match setting {
                     Setting::Number(number) => Ok(*number),
@@ -111,6 +115,18 @@ impl TunableEntry {
                 ));
             }
         })
+    }
+
+    /// The step of a duration, in milliseconds.
+    fn step_ms(&self, source: Source<'_>) -> Result<u64, InputError> {
+        let Some(step) = &self.step else { return Ok(1) };
+        let ns =
+            units::parse_duration_ns(step.get_ref()).map_err(|problem| source.error(step.span(), problem))?;
+        if ns == 0 || ns % NANOS_PER_MS != 0 {
+            let problem = format!("found `{}`, expected whole milliseconds such as `1s`", step.get_ref());
+            return Err(source.error(step.span(), problem));
+        }
+        Ok(ns / NANOS_PER_MS)
     }
 
     fn bounds(
@@ -158,6 +174,21 @@ mod tests {
         assert_eq!(tunables[0].kind, TunableKind::Count { least: 1, most: 8 });
         assert_eq!(tunables[1].kind, TunableKind::Size { least: 0, most: 16_384 });
         assert_eq!(tunables[1].default, Some(Setting::Number(4096)));
+    }
+
+    #[test]
+    fn a_duration_may_have_a_step() {
+        let idle = "[[tunable]]\nname = \"idle\"\nmeaning = \"x\"\nkind = \"duration\"\nstep = \"1s\"\n";
+        assert_eq!(read(idle).unwrap()[0].kind, TunableKind::Duration { step_ms: 1000 });
+        for (found, instead, expected) in [
+            ("\"1s\"", "\"0s\"", "server.toml:5:8: found `0s`, expected whole milliseconds"),
+            ("\"1s\"", "\"1us\"", "server.toml:5:8: found `1us`"),
+            ("\"duration\"", "\"flag\"", "server.toml:5:8: found a step of a `flag`, expected none"),
+            ("step = \"1s\"", "step = \"1s\"\ndefault = \"1.5s\"", "expected a duration of whole seconds"),
+        ] {
+            let error = read(&idle.replacen(found, instead, 1)).unwrap_err();
+            assert!(error.contains(expected), "{error} should say {expected}");
+        }
     }
 
     #[test]
