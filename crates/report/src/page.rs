@@ -271,7 +271,7 @@ fn number_panels(name: &str, panels: &[crate::figures::Panel]) -> Vec<String> {
 }
 
 /// Files inside the page weigh at most so much: it is to be mailed, and all of them stand beside it.
-const MOST_FILE_BYTES: usize = 900_000;
+const MOST_FILE_BYTES: usize = 600_000;
 
 /// Every figure, with its files as links as far as these are light enough, the lightest first.
 fn figure_parts(figures: &[DrawnFigure]) -> Vec<FigurePart> {

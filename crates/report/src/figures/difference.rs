@@ -48,7 +48,7 @@ pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
         caption: format!(
             "How much better than {baseline} a level is, in the metric's own unit: {baseline} minus the level where less \
              is better, the level minus {baseline} where more is. Above the line of zero it is better, below it worse. Bars \
-             are 95 % intervals over runs; what is faded was not shown to differ.{}",
+             are 95 % intervals over runs, cut where they are very wide; what is faded was not shown to differ.{}",
             swept::caveat(view)
         ),
         keys,
@@ -96,6 +96,12 @@ fn draw_panel(
     };
     ends().next()?;
     let (low, high) = ends().fold((0.0, 0.0), |(low, high): (f64, f64), v| (low.min(v), high.max(v)));
+    let most = series()
+        .flat_map(|(group, series)| gains(view, metric, group, series))
+        .map(|(_, gain, ..)| gain.value.abs())
+        .fold(0.0, f64::max);
+    let reach = if most > 0.0 { most * swept::WIDEST } else { f64::MAX };
+    let (low, high) = (low.max(-reach), high.min(reach));
     let pad = (high - low) * 0.06;
     let bottom = TOP + HEIGHT;
     let scale = Scale::linear((low - pad, high + pad), (bottom, TOP));

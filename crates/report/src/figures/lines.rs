@@ -27,7 +27,7 @@ pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
     Some(Drawing {
         title: format!("Over {}", text::list(&over)),
         caption: format!(
-            "Medians over runs; the band is their 95 % interval. Cells that are alike in all but the parameter are joined \
+            "Medians over runs; the band is their 95 % interval, cut where it is very wide. Cells that are alike in all but the parameter are joined \
              by a line, which says nothing about what lies between.{} Axes differ between panels.",
             swept::caveat(view)
         ),
@@ -43,11 +43,7 @@ fn draw_panel(view: &View<'_>, metric: &str, sweep: &Sweep, group: &Group) -> Op
         let rows = group.points.iter().flat_map(|(_, context)| &view.contexts[*context].rows);
         rows.filter_map(|row| row.metric(metric))
     };
-    let ends = found().flat_map(|metric| {
-        let median = metric.median;
-        [Some(median.value), median.low, median.high].into_iter().flatten()
-    });
-    let (scale, logarithmic) = swept::upwards(ends)?;
+    let (scale, logarithmic) = swept::upwards(found().map(|metric| metric.median))?;
     let across = Across::of(sweep, std::iter::once(group));
     let largest = found().map(|metric| metric.median.value).fold(0.0, f64::max);
     let units = text::Scale::fitting(unit, largest);

@@ -14,6 +14,8 @@ use crate::view::{Context, Row, View, status_name, verdict_name};
 const ROW: f64 = 42.0;
 const PLOT_RIGHT: f64 = 262.0;
 const NOTE_LEFT: f64 = 276.0;
+/// As far as intervals may widen the axis.
+const WIDEST: (f64, f64) = (0.1, 10.0);
 /// A name in the caption is cut where it is longer.
 const MOST_NAME: usize = 160;
 /// Sources named in the caption; the CSV has all.
@@ -97,7 +99,10 @@ fn domain(view: &View<'_>) -> Option<(f64, f64)> {
     pairs().next()?;
     let of_pair = |pair: Pair<'_, '_>| {
         let ratio = pair.ratio();
-        let ends = [ratio.map(|r| r.value), ratio.and_then(|r| r.low), ratio.and_then(|r| r.high)];
+        // Intervals that run out of it are cut at the edge.
+        let inside = |end: Option<f64>| end.map(|end| end.clamp(WIDEST.0, WIDEST.1));
+        let ends =
+            [inside(ratio.and_then(|r| r.low)), inside(ratio.and_then(|r| r.high)), ratio.map(|r| r.value)];
         ends.into_iter().flatten().chain([pair.published.ratio])
     };
     let values = pairs().flat_map(of_pair).filter(|value| value.is_finite() && *value > 0.0);

@@ -1,6 +1,6 @@
 //! What the figures over swept parameters share: which metrics they show, and their axes.
 
-use analysis::summary::MetricSummary;
+use analysis::summary::{Estimate, MetricSummary};
 
 use super::panel::{LABEL_SIZE, WIDTH};
 use super::runs::axis_title;
@@ -141,12 +141,20 @@ pub(super) fn draw_side(canvas: &mut Canvas, scale: Scale, units: &text::Scale, 
     SideAxis { scale, left: LEFT, right: RIGHT, label: &label }.draw(canvas, 5);
 }
 
-/// A vertical scale for values that are above 0, and whether it is logarithmic.
-pub(super) fn upwards(values: impl Iterator<Item = f64>) -> Option<(Scale, bool)> {
-    let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
-    if low > high {
+/// Intervals widen an axis so many times at most: those of few runs would leave nothing else to see.
+pub(super) const WIDEST: f64 = 3.0;
+
+/// A vertical scale for medians and their intervals, and whether it is logarithmic.
+pub(super) fn upwards(estimates: impl Iterator<Item = Estimate> + Clone) -> Option<(Scale, bool)> {
+    let medians = estimates.clone().map(|estimate| estimate.value);
+    let (least, most) = medians.fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
+    if least > most {
         return None;
     }
+    let (low, high) = estimates.fold((least, most), |(low, high), estimate| {
+        (estimate.low.unwrap_or(low).min(low), estimate.high.unwrap_or(high).max(high))
+    });
+    let (low, high) = (low.max(least / WIDEST), high.min(most * WIDEST));
     let places = (TOP + HEIGHT, TOP);
     if low > 0.0 && high / low > DECADES {
         return Some((Scale::logarithmic((low / 1.15, high * 1.15), places), true));

@@ -81,7 +81,8 @@ fn draw_panel(view: &View<'_>, context: &Context<'_>, most: usize) -> Option<Pan
     let end = found()
         .flat_map(|timeline| timeline.at_ns.last().copied().into_iter().chain([timeline.finished_ns]))
         .max()?;
-    let span = Scale::linear((float(*begin), float(end)), (LEFT, RIGHT));
+    // Room for a marker at either end.
+    let span = Scale::linear((float(*begin), float(end)), (LEFT + 6.0, RIGHT - 6.0));
     let mut canvas = Canvas::default();
     panel::heading(&mut canvas, &context.name);
     let tracks = tracks(context);

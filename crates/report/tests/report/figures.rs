@@ -379,3 +379,29 @@ fn a_large_matrix_has_a_page_that_can_be_mailed() {
     assert!(report.html.contains("download=\"map.svg\"") && report.html.contains("download=\"map.csv\""));
     assert!(report.html.len() < 3_000_000, "{} bytes: {sizes:?}", report.html.len());
 }
+
+#[test]
+fn every_figure_is_documented() {
+    let documentation = include_str!("../../../../docs/figures.md");
+    for name in report::figure_names() {
+        assert!(documentation.contains(&format!("| [`{name}`](#{name}) |")), "{name} in the table");
+        assert!(documentation.contains(&format!("\n### `{name}`\n")), "{name} in a section");
+    }
+}
+
+#[test]
+fn intervals_of_few_runs_leave_room_for_the_rest() {
+    let mut fabricated = fabricated::over_networks(&["5", "20", "80"], &["0"]);
+    for cell in &mut fabricated.summary.cells {
+        let median = &mut cell.metrics.get_mut("page_load_time").unwrap().median;
+        (median.low, median.high) = (Some(median.value / 1e5), Some(median.value * 1e5));
+    }
+    for comparison in &mut fabricated.summary.comparisons {
+        let difference = comparison.difference.as_mut().unwrap();
+        (difference.low, difference.high) = (Some(-1e15), Some(1e15));
+    }
+    let report = choosing(fabricated, &["lines", "difference"]);
+    for (name, label) in [("lines", ">100<"), ("difference", ">200<")] {
+        assert!(figure(&report, name).svg.contains(label), "{name}: an axis of milliseconds");
+    }
+}
