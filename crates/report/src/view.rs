@@ -1,5 +1,7 @@
 //! The summary as a reader sees it: contexts (what is alike) and within each one row per compared level.
 
+use std::collections::BTreeMap;
+
 use analysis::Pooled;
 use analysis::metrics::{self, Better};
 use analysis::summary::{CellStatus, CellSummary, Comparison, MetricSummary, Summary, Verdict};
@@ -20,6 +22,8 @@ pub(crate) struct View<'a> {
     pub(crate) input: &'a Input<'a>,
     pub(crate) series: Vec<Series>,
     pub(crate) contexts: Vec<Context<'a>>,
+    /// By cell and metric.
+    comparisons: BTreeMap<(u32, &'a str), &'a Comparison>,
     /// What the study sweeps.
     pub(crate) sweeps: Vec<Sweep>,
 }
@@ -97,9 +101,15 @@ impl<'a> View<'a> {
             }
         }
         name_contexts(&mut contexts, &keys, &summary.study);
-        let mut view = View { input, series, contexts, sweeps: Vec::new() };
+        let comparisons = summary.comparisons.iter().map(|c| ((c.cell, c.metric.as_str()), c)).collect();
+        let mut view = View { input, series, contexts, comparisons, sweeps: Vec::new() };
         view.sweeps = sweep::sweeps(&view);
         view
+    }
+
+    /// A cell against the baseline's, by a metric.
+    pub(crate) fn comparison(&self, cell: u32, metric: &str) -> Option<&'a Comparison> {
+        self.comparisons.get(&(cell, metric)).copied()
     }
 
     pub(crate) fn summary(&self) -> &'a Summary {

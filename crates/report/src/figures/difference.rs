@@ -3,12 +3,12 @@
 use analysis::metrics::{self, Better};
 use analysis::summary::{Comparison, Estimate, Verdict};
 
+use super::Drawing;
 use super::panel::{self, Panel, WIDTH};
 use super::runs::axis_title;
 use super::swept::{self, Across, HEIGHT, LEFT, RIGHT, TOP};
-use super::{Drawing, Key};
 use crate::encode::{Csv, Field};
-use crate::svg::{Axis, Canvas, Point, Scale, at};
+use crate::svg::{Anchor, Axis, Canvas, Point, Scale, at, fit};
 use crate::sweep::{Group, Sweep};
 use crate::text::{self, clean_line};
 use crate::view::{Row, View, status_name, verdict_name};
@@ -17,6 +17,8 @@ use crate::view::{Row, View, status_name, verdict_name};
 const DASHES: [&str; 5] = ["curve", "curve dash-1", "curve dash-2", "curve dash-3", "curve dash-4"];
 const KEYS: [&str; 5] =
     ["key-line", "key-line dash-1", "key-line dash-2", "key-line dash-3", "key-line dash-4"];
+/// Height of an entry that says whose dashes these are.
+const KEY: f64 = 17.0;
 /// How far the marks of different series stand apart, so that their intervals can be seen.
 const APART: f64 = 3.0;
 
@@ -24,18 +26,11 @@ const APART: f64 = 3.0;
 type Gain<'v, 'a> = (f64, Estimate, &'v Comparison, &'v Row<'a>);
 
 pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
-    let (mut panels, mut keys): (Vec<Panel>, Vec<Key>) = (Vec::new(), Vec::new());
+    let mut panels = Vec::new();
     for metric in swept::metrics(view) {
         for sweep in swept::drawn(view) {
             for (number, groups) in sweep.groups.chunks(DASHES.len()).enumerate() {
-                let Some(panel) = draw_panel(view, metric, sweep, groups, number) else { continue };
-                panels.push(panel);
-                if groups.len() > 1 && sweep.groups.len() <= DASHES.len() {
-                    let named = groups.iter().zip(KEYS).map(|(group, class)| Key::new(class, &group.name));
-                    let is_new = |key: &Key| keys.iter().all(|known| known.label != key.label);
-                    let new: Vec<Key> = named.filter(is_new).collect();
-                    keys.extend(new);
-                }
+                panels.extend(draw_panel(view, metric, sweep, groups, number));
             }
         }
     }
@@ -51,7 +46,7 @@ pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
              are 95 % intervals over runs, cut where they are very wide; what is faded was not shown to differ.{}",
             swept::caveat(view)
         ),
-        keys,
+        keys: Vec::new(),
         panels,
         csv: csv(view),
     })
@@ -64,8 +59,7 @@ fn less_is_better(metric: &str) -> bool {
 
 fn gains<'v, 'a>(view: &'v View<'a>, metric: &str, group: &'v Group, series: usize) -> Vec<Gain<'v, 'a>> {
     let gain = |(value, row): (f64, &'v Row<'a>)| {
-        let is_it = |c: &&Comparison| c.cell == row.cell.cell && c.metric == metric;
-        let comparison = view.summary().comparisons.iter().find(is_it)?;
+        let comparison = view.comparison(row.cell.cell, metric)?;
         let difference = comparison.difference?;
         let gain = match less_is_better(metric) {
             true => Estimate {
@@ -80,6 +74,21 @@ fn gains<'v, 'a>(view: &'v View<'a>, metric: &str, group: &'v Group, series: usi
     swept::rows(view, group, series).filter_map(gain).collect()
 }
 
+/// The range of all gains with their intervals, and 0; `None` where there is none.
+fn range(view: &View<'_>, metric: &str, groups: &[Group]) -> Option<(f64, f64)> {
+    let series = groups.iter().flat_map(|group| (0..view.series.len()).map(move |series| (group, series)));
+    let gains: Vec<Estimate> = series
+        .flat_map(|(group, series)| gains(view, metric, group, series))
+        .map(|(_, gain, ..)| gain)
+        .filter(|gain| gain.value.is_finite())
+        .collect();
+    let most = gains.iter().map(|gain| gain.value.abs()).reduce(f64::max)?;
+    let reach = if most > 0.0 { most * swept::WIDEST } else { f64::MAX };
+    let ends = gains.iter().flat_map(|gain| [Some(gain.value), gain.low, gain.high]).flatten();
+    let range = ends.filter(|end| end.is_finite()).map(|end| end.clamp(-reach, reach));
+    Some(range.fold((0.0, 0.0), |(low, high): (f64, f64), end| (low.min(end), high.max(end))))
+}
+
 fn draw_panel(
     view: &View<'_>,
     metric: &str,
@@ -88,20 +97,7 @@ fn draw_panel(
     number: usize,
 ) -> Option<Panel> {
     let unit = groups.iter().find_map(|group| swept::unit_of(view, group, metric))?;
-    let series = || groups.iter().flat_map(|group| (0..view.series.len()).map(move |series| (group, series)));
-    let ends = || {
-        series().flat_map(|(group, series)| gains(view, metric, group, series)).flat_map(|(_, gain, ..)| {
-            [Some(gain.value), gain.low, gain.high].into_iter().flatten().filter(|value| value.is_finite())
-        })
-    };
-    ends().next()?;
-    let (low, high) = ends().fold((0.0, 0.0), |(low, high): (f64, f64), v| (low.min(v), high.max(v)));
-    let most = series()
-        .flat_map(|(group, series)| gains(view, metric, group, series))
-        .map(|(_, gain, ..)| gain.value.abs())
-        .fold(0.0, f64::max);
-    let reach = if most > 0.0 { most * swept::WIDEST } else { f64::MAX };
-    let (low, high) = (low.max(-reach), high.min(reach));
+    let (low, high) = range(view, metric, groups)?;
     let pad = (high - low) * 0.06;
     let bottom = TOP + HEIGHT;
     let scale = Scale::linear((low - pad, high + pad), (bottom, TOP));
@@ -132,12 +128,19 @@ fn draw_panel(
             description.extend(draw_line(view, &mut canvas, group, &gains, dash, &across, scale));
         }
     }
+    let mut height = bottom + Axis::HEIGHT + 4.0;
+    for (group, class) in groups.iter().zip(KEYS).filter(|_| groups.len() > 1) {
+        canvas.line(at(LEFT, height + 6.0), at(LEFT + 30.0, height + 6.0), class);
+        let name = fit(&group.name, 11.5, RIGHT - LEFT - 38.0);
+        canvas.text(at(LEFT + 38.0, height + 10.0), Anchor::Start, "tick", &name);
+        height += KEY;
+    }
     Some(Panel {
         title: format!("{heading}: {signed} over {}", sweep.parameter.title()),
         description: description.join("; "),
         class: String::new(),
         width: WIDTH,
-        height: bottom + Axis::HEIGHT + 4.0,
+        height,
         body: canvas.finish(),
     })
 }

@@ -53,8 +53,7 @@ fn pairs<'v, 'a>(view: &'v View<'a>, context: &'v Context<'a>) -> Vec<Pair<'v, '
             if !published.levels.iter().all(|level| planned.contains(level)) {
                 continue;
             }
-            let is_it = |c: &&Comparison| c.cell == row.cell.cell && c.metric == published.metric;
-            let measured = view.summary().comparisons.iter().find(is_it);
+            let measured = view.comparison(row.cell.cell, &published.metric);
             pairs.extend(measured.map(|measured| Pair { published, row, measured }));
         }
     }

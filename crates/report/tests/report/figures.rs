@@ -405,3 +405,13 @@ fn intervals_of_few_runs_leave_room_for_the_rest() {
         assert!(figure(&report, name).svg.contains(label), "{name}: an axis of milliseconds");
     }
 }
+
+#[test]
+fn more_contexts_than_dashes_have_panels_of_their_own() {
+    let losses = ["0", "0.1", "0.2", "0.5", "1", "2", "5"];
+    let report = choosing(fabricated::over_networks(&["5", "20", "80", "160"], &losses), &["difference"]);
+    let svg = &figure(&report, "difference").svg;
+    for words in ["Page load time (2)", "loss 0.1\u{a0}%<", "loss 5\u{a0}%<", "RTT 160 ms<"] {
+        assert!(svg.contains(words), "{words}");
+    }
+}
