@@ -23,6 +23,7 @@ need curl curl "the tests of commands inside a lab"
 need ip iproute2 "the test of a handover inside a lab"
 need tshark tshark "the tests that read captures"
 need python3-venv "python3 python3-venv" "the test that runs docs/data.md"
+need script bsdutils "the test of what a terminal shows"
 need setpriv util-linux "the test that runs as an unprivileged user"
 
 if ! command -v cargo >/dev/null; then

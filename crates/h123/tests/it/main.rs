@@ -16,6 +16,7 @@ mod generator;
 mod handover;
 mod interrupted;
 mod lab;
+mod live_table;
 mod load_limits;
 mod load_options;
 mod load_output;
