@@ -252,16 +252,20 @@ pub(crate) fn wrap(out: &mut String, text: &str, indent: &str, width: usize) {
 
 /// The same text in ASCII, for whoever reads a log.
 pub(crate) fn ascii(text: &str) -> String {
-    text.chars()
-        .map(|c| match c {
-            '–' | '−' | '‒' | '—' => '-',
-            '×' => 'x',
-            '·' => '/',
-            'µ' => 'u',
-            '…' => '~',
-            '\u{202f}' | '\u{a0}' => ' ',
-            c if c.is_ascii() => c,
-            _ => '?',
-        })
-        .collect()
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '–' | '−' | '‒' | '—' => out.push('-'),
+            '×' => out.push('x'),
+            '·' => out.push('/'),
+            'µ' => out.push('u'),
+            '…' => out.push('~'),
+            '±' => out.push_str("+-"),
+            '→' => out.push_str("->"),
+            '\u{202f}' | '\u{a0}' => out.push(' '),
+            c if c.is_ascii() => out.push(c),
+            _ => out.push('?'),
+        }
+    }
+    out
 }
