@@ -208,13 +208,7 @@ fn alike(plan: &Plan, metric: &str, arm: &Arm<'_>, other: &Arm<'_>) -> Option<Fo
     let ratio = comparison::ratio_of(plan, metric, arm, other)?;
     let (low, high) = (ratio.low?, ratio.high?);
     let (least, most) = (1.0 / (1.0 + plan.margin_share), 1.0 + plan.margin_share);
-    let result = if low >= least && high <= most {
-        ClaimOutcome::Holds
-    } else if high < least || low > most {
-        ClaimOutcome::Refuted
-    } else {
-        ClaimOutcome::NotShown
-    };
+    let result = lies_within((low, high), (least, most));
     Some(Found {
         result,
         measured: format!(
@@ -226,6 +220,17 @@ fn alike(plan: &Plan, metric: &str, arm: &Arm<'_>, other: &Arm<'_>) -> Option<Fo
         expected: format!("from {least:.3} to {most:.3}, the margin of interest"),
         cells: vec![arm.cell.cell],
     })
+}
+
+/// What an interval says of a value that is claimed to lie within bounds.
+fn lies_within((low, high): (f64, f64), (least, most): (f64, f64)) -> ClaimOutcome {
+    if low >= least && high <= most {
+        ClaimOutcome::Holds
+    } else if high < least || low > most {
+        ClaimOutcome::Refuted
+    } else {
+        ClaimOutcome::NotShown
+    }
 }
 
 /// Whether the cell's network is more than a wire, as planned and as calibrated.
@@ -264,13 +269,7 @@ fn value(
     let least = least.map_or(f64::NEG_INFINITY, resolved);
     let most = most.map_or(f64::INFINITY, resolved);
     let (low, high) = (estimate.low?, estimate.high?);
-    let result = if low >= least && high <= most {
-        ClaimOutcome::Holds
-    } else if high < least || low > most {
-        ClaimOutcome::Refuted
-    } else {
-        ClaimOutcome::NotShown
-    };
+    let result = lies_within((low, high), (least, most));
     let bound = |value: f64| shown(&Estimate { value, low: None, high: None }, &summary.unit);
     let expected = match (least.is_finite(), most.is_finite()) {
         (true, true) => format!("from {} to {}", bound(least), bound(most)),

@@ -253,11 +253,19 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_of_t_are_the_published_ones() {
+    fn quantiles_and_tails_are_the_published_ones() {
         // NIST/SEMATECH e-Handbook of Statistical Methods, section 1.3.6.7.2.
         for (freedom, expected) in [(1, 12.706), (2, 4.303), (4, 2.776), (9, 2.262), (29, 2.045)] {
             near(student_quantile(freedom, 0.975), expected, 5e-4);
         }
+        // The same, section 1.3.6.7.4: the upper 5 % points of chi-squared.
+        for (freedom, value) in [(1, 3.841), (4, 9.488), (9, 16.919), (29, 42.557)] {
+            near(chi_squared_tail(freedom, value), 0.05, 5e-5);
+        }
+        // 1 - e^-1 (1 + 1 + 1/2), and 1 - e^-2.
+        near(poisson_at_least(3, 1.0), 0.080_301, 1e-6);
+        near(poisson_at_least(1, 2.0), 0.864_665, 1e-6);
+        assert_eq!((poisson_at_least(0, 0.0), poisson_at_least(2, 0.0)), (1.0, 0.0));
         near(student_quantile(4, 0.8), 0.941, 5e-4);
         near(normal_probability(1.959_964), 0.975, 1e-6);
     }
