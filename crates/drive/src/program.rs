@@ -6,9 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, anyhow, bail};
 use minijinja::value::Value;
+use model::InputError;
+use model::error::Source;
+use toml::Spanned;
 
+use crate::description::words;
 use crate::servers::installed;
 use crate::template::{Variables, fill};
 
@@ -22,17 +26,16 @@ const VERSION_BYTES: u64 = 1 << 20;
 const POLL: Duration = Duration::from_millis(2);
 
 /// What a description says of a program.
-pub(crate) struct Wanted<'a> {
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
     /// Where it may be, as templates: names looked up in PATH, or paths; the first that exists is taken.
-    pub(crate) programs: &'a [String],
-    /// One command for people that gets it.
-    pub(crate) install: Option<&'a str>,
+    programs: Vec<String>,
+    /// One command for people that gets it; `None` where it comes with the tool.
+    install: Option<String>,
     /// What makes it say its version.
-    pub(crate) version_command: &'a [String],
+    version_command: Vec<String>,
     /// What stands before the version.
-    pub(crate) version_after: &'a str,
-    /// The description's file, for errors.
-    pub(crate) file: &'a str,
+    version_after: String,
 }
 
 /// A program that is here.
@@ -47,26 +50,51 @@ pub(crate) struct Asked {
     pub(crate) said: String,
 }
 
-/// Looks for a program and asks its version. `tool` is what `{{self}}` means.
-///
-/// # Errors
-/// It is not installed, with what would install it, or it says no version.
-pub(crate) fn ask(wanted: &Wanted<'_>, tool: &Path) -> Result<Asked> {
-    let mut variables = Variables::from([("self", Value::from(tool.display().to_string()))]);
-    let programs = fill(wanted.programs, wanted.file, "", "", &variables)?;
-    let program = programs.iter().find_map(|program| find_program(program)).ok_or_else(|| {
-        let advice = wanted.install.map_or(String::new(), |install| format!(": try `{install}`"));
-        anyhow!("found none of {} on this machine{advice}", programs.join(", "))
-    })?;
-    variables.insert("program", Value::from(program.display().to_string()));
-    let command = fill(wanted.version_command, wanted.file, "", "", &variables)?;
-    let said = output_within(&command, VERSION_LIMIT)?;
-    let command = command.join(" ");
-    let version = version_in(&said, wanted.version_after).ok_or_else(|| {
-        let start: String = said.chars().take(200).collect();
-        anyhow!("`{command}` said `{start}`, expected a version after `{}`", wanted.version_after)
-    })?;
-    Ok(Asked { program, command, version, said })
+impl Wanted {
+    /// From a description as written.
+    ///
+    /// # Errors
+    /// The place of an empty list or text, or of a template that cannot be read.
+    pub(crate) fn read(
+        programs: &Spanned<Vec<Spanned<String>>>,
+        install: Option<String>,
+        version_command: &Spanned<Vec<Spanned<String>>>,
+        version_after: Spanned<String>,
+        source: Source<'_>,
+    ) -> Result<Wanted, InputError> {
+        if version_after.get_ref().is_empty() {
+            let problem = "found an empty text, expected what stands before the version";
+            return Err(source.error(version_after.span(), problem));
+        }
+        Ok(Wanted {
+            programs: words(programs, source, "a program")?,
+            install,
+            version_command: words(version_command, source, "a command")?,
+            version_after: version_after.into_inner(),
+        })
+    }
+
+    /// Looks for the program and asks its version. `tool` is what `{{self}}` means, `file` the description's, for errors.
+    ///
+    /// # Errors
+    /// It is not installed, with what would install it, or it says no version.
+    pub(crate) fn ask(&self, file: &str, tool: &Path) -> anyhow::Result<Asked> {
+        let mut variables = Variables::from([("self", Value::from(tool.display().to_string()))]);
+        let programs = fill(&self.programs, file, "", "", &variables)?;
+        let program = programs.iter().find_map(|program| find_program(program)).ok_or_else(|| {
+            let advice = self.install.as_ref().map_or(String::new(), |install| format!(": try `{install}`"));
+            anyhow!("found none of {} on this machine{advice}", programs.join(", "))
+        })?;
+        variables.insert("program", Value::from(program.display().to_string()));
+        let command = fill(&self.version_command, file, "", "", &variables)?;
+        let said = output_within(&command, VERSION_LIMIT)?;
+        let command = command.join(" ");
+        let version = version_in(&said, &self.version_after).ok_or_else(|| {
+            let start: String = said.chars().take(200).collect();
+            anyhow!("`{command}` said `{start}`, expected a version after `{}`", self.version_after)
+        })?;
+        Ok(Asked { program, command, version, said })
+    }
 }
 
 fn find_program(name: &str) -> Option<PathBuf> {
@@ -84,7 +112,7 @@ fn find_program(name: &str) -> Option<PathBuf> {
 }
 
 /// All that a command says on standard output and standard error, which must not take longer.
-fn output_within(command: &[String], limit: Duration) -> Result<String> {
+fn output_within(command: &[String], limit: Duration) -> anyhow::Result<String> {
     let shown = command.join(" ");
     let (program, args) = command.split_first().context("found an empty command")?;
     let mut child = Command::new(program)

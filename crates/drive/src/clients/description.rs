@@ -13,7 +13,7 @@ use workload::formats::clients::Format;
 
 use super::CLIENT_FILE;
 use crate::description::{ConfigFile, Files};
-use crate::program::{self, Asked, Wanted};
+use crate::program::{Asked, Wanted};
 use crate::servers::probe::Support;
 use crate::template::is_at_least;
 
@@ -26,12 +26,8 @@ pub struct Client {
     pub title: String,
     /// What it speaks.
     pub variants: Vec<ClientVariant>,
-    /// How to get it, one command for people.
-    pub install: Option<String>,
-    /// Where the program may be: names looked up in PATH, or paths; the first that exists is taken.
-    pub(crate) programs: Vec<String>,
-    pub(crate) version_command: Vec<String>,
-    pub(crate) version_after: String,
+    /// Where the program may be, and how it says its version.
+    pub(crate) wanted: Wanted,
     /// What its output is read as.
     pub(crate) output: Format,
     /// The event at which its times begin, for people; `None` where it says no times.
@@ -113,14 +109,7 @@ impl Client {
         if let Some(found) = known().get(&key) {
             return Ok(found.clone());
         }
-        let wanted = Wanted {
-            programs: &self.programs,
-            install: self.install.as_deref(),
-            version_command: &self.version_command,
-            version_after: &self.version_after,
-            file: &self.file(),
-        };
-        let Asked { program, version, said, .. } = program::ask(&wanted, tool)?;
+        let Asked { program, version, said, .. } = self.wanted.ask(&self.file(), tool)?;
         let support = |entry: &ClientVariant| match &entry.requires {
             _ if entry.since.as_ref().is_some_and(|since| !is_at_least(&version, since)) => {
                 Support::Unsupported(format!(
@@ -269,6 +258,7 @@ mod written {
     use super::{Can, ClientVariant};
     use crate::clients::command::ARGUMENTS;
     use crate::description::{Files, WrittenFile, config_file, plain_name, words};
+    use crate::program::Wanted;
     use crate::template;
 
     #[derive(Deserialize)]
@@ -333,11 +323,8 @@ mod written {
             files: &Files,
             source: Source<'_>,
         ) -> Result<super::Client, InputError> {
-            let after = self.version.after;
-            if after.get_ref().is_empty() {
-                let problem = "found an empty text, expected what stands before the version";
-                return Err(source.error(after.span(), problem));
-            }
+            let Version { command, after, .. } = &self.version;
+            let wanted = Wanted::read(&self.program, self.install, command, after.clone(), source)?;
             let output = format(&self.output, source)?;
             let command = words(&self.start.command, source, "a command")?;
             let variants = variants(&self.variant, source)?;
@@ -361,10 +348,7 @@ mod written {
                 name: name.to_owned(),
                 title: self.title,
                 variants,
-                install: self.install,
-                programs: words(&self.program, source, "a program")?,
-                version_command: words(&self.version.command, source, "a command")?,
-                version_after: after.into_inner(),
+                wanted,
                 output,
                 begins: self.begins,
                 can: can(&self.can, source)?,

@@ -10,6 +10,7 @@ use rustix::process::Signal;
 use super::ADAPTER_FILE;
 use super::access_log::AccessLog;
 use crate::description::{ConfigFile, Files};
+use crate::program::Wanted;
 
 /// A server that can be probed and started, as described by its folder.
 #[derive(Clone, Debug)]
@@ -20,16 +21,12 @@ pub struct Adapter {
     pub title: String,
     /// What it speaks, each on a port of its own.
     pub variants: Vec<AdapterVariant>,
-    /// How to get it, one command for people; `None` where it comes with the tool.
-    pub install: Option<String>,
-    /// Where the program may be: names looked up in PATH, or paths; the first that exists is taken.
-    pub(crate) programs: Vec<String>,
+    /// Where the program may be, and how it says its version.
+    pub(crate) wanted: Wanted,
     /// Whether the program changes its user when it is started as root.
     pub(crate) drops_privileges: bool,
     /// Whether the program does not serve as root.
     pub(crate) refuses_root: bool,
-    pub(crate) version_command: Vec<String>,
-    pub(crate) version_after: String,
     /// Older ones cannot be driven.
     pub(crate) oldest_version: Option<String>,
     /// What stands before the TLS library's name and version in what the version command says, or that name itself.
@@ -148,6 +145,7 @@ mod written {
 
     use super::AdapterVariant;
     use crate::description::{Files, WrittenFile, config_file, words};
+    use crate::program::Wanted;
     use crate::servers::access_log::WrittenLog;
 
     /// The signals that servers end by.
@@ -234,11 +232,8 @@ mod written {
             files: &Files,
             source: Source<'_>,
         ) -> Result<super::Adapter, InputError> {
-            let after = self.version.after;
-            if after.get_ref().is_empty() {
-                return Err(source
-                    .error(after.span(), "found an empty text, expected what stands before the version"));
-            }
+            let Version { command, after, .. } = &self.version;
+            let wanted = Wanted::read(&self.program, self.install, command, after.clone(), source)?;
             let tls = match (self.version.tls, self.version.tls_after) {
                 (Some(name), None) => super::Tls::Named(name),
                 (None, Some(after)) => super::Tls::After(after.into_inner()),
@@ -254,18 +249,15 @@ mod written {
                 variants: variants(&self.variant, source)?,
                 tunables: TunableEntry::resolve_all(&self.tunable, source)?,
                 back: self.back.as_ref().map(|written| back(written, source)).transpose()?,
-                install: self.install,
-                programs: words(&self.program, source, "a program")?,
+                wanted,
                 drops_privileges: self.drops_privileges,
                 refuses_root: self.refuses_root,
-                version_command: words(&self.version.command, source, "a command")?,
                 oldest_version: self
                     .version
                     .at_least
                     .as_ref()
                     .map(|oldest| plain_version(oldest, source))
                     .transpose()?,
-                version_after: after.into_inner(),
                 tls,
                 files: self
                     .file

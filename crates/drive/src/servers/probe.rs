@@ -9,7 +9,7 @@ use model::Variant;
 
 use super::ADAPTER_FILE;
 use super::adapter::{Adapter, AdapterVariant, Tls};
-use crate::program::{self, Asked, Wanted, two_words_after};
+use crate::program::{Asked, two_words_after};
 use crate::template::{Variables, fill, is_at_least};
 
 /// A server as it is on this machine.
@@ -67,14 +67,7 @@ impl Adapter {
     }
 
     fn look(&self, tool: &Path) -> Result<Found> {
-        let wanted = Wanted {
-            programs: &self.programs,
-            install: self.install.as_deref(),
-            version_command: &self.version_command,
-            version_after: &self.version_after,
-            file: &self.file(),
-        };
-        let Asked { program, command, version, said: build } = program::ask(&wanted, tool)?;
+        let Asked { program, command, version, said: build } = self.wanted.ask(&self.file(), tool)?;
         if let Some(oldest) = self.oldest_version.as_ref().filter(|oldest| !is_at_least(&version, oldest)) {
             let (name, program) = (&self.name, program.display());
             bail!("found {name} {version} at {program}, expected {oldest} or later");
