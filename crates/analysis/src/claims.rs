@@ -4,6 +4,9 @@
 //! can write down (*the runs were pooled*, *the script was recorded over HTTP/2*). What the sentence would mean for the data
 //! is a test like any other.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use model::claim::{Bound, Claim, ClaimFigure, ClaimTest};
 use model::plan::{Level, Plan};
 
@@ -25,21 +28,22 @@ struct Found {
     cells: Vec<u32>,
 }
 
-/// What the data say of each claim. `arms` are in the order of the plan.
+/// What the data say of each claim, the worst first; of cells that say different things each by itself. `arms` are in the
+/// order of the plan.
 pub(crate) fn test_all(plan: &Plan, arms: &[Arm<'_>]) -> Vec<ClaimResult> {
-    plan.claims.iter().map(|claim| test(plan, claim, arms)).collect()
+    plan.claims.iter().flat_map(|claim| test(plan, claim, arms)).collect()
 }
 
-fn test(plan: &Plan, claim: &Claim, arms: &[Arm<'_>]) -> ClaimResult {
-    let found = match &claim.holds_if {
-        ClaimTest::Pooled => worst(arms.iter().map(|arm| pooled(plan, arm))),
+fn test(plan: &Plan, claim: &Claim, arms: &[Arm<'_>]) -> Vec<ClaimResult> {
+    let found: Vec<Found> = match &claim.holds_if {
+        ClaimTest::Pooled => arms.iter().filter_map(|arm| pooled(plan, arm)).collect(),
         ClaimTest::Best { level, by } => best(plan, level, by, arms),
         ClaimTest::Script { trained_on } => script(plan, trained_on, arms),
         ClaimTest::Scale { levels } => scale(plan, levels, arms),
-        ClaimTest::Impaired => worst(arms.iter().map(|arm| impaired(plan, arm))),
+        ClaimTest::Impaired => arms.iter().map(|arm| impaired(plan, arm)).collect(),
         ClaimTest::Value { metric, figure, levels, least, most } => {
             let about = arms.iter().filter(|arm| levels.iter().all(|level| has(arm, level)));
-            worst(about.map(|arm| value(plan, arm, metric, *figure, (*least, *most))))
+            about.filter_map(|arm| value(plan, arm, metric, *figure, (*least, *most))).collect()
         }
     };
     let nothing = || Found {
@@ -48,21 +52,33 @@ fn test(plan: &Plan, claim: &Claim, arms: &[Arm<'_>]) -> ClaimResult {
         expected: "cells that the claim is about".to_owned(),
         cells: arms.iter().map(|arm| arm.cell.cell).collect(),
     };
-    let Found { result, measured, expected, cells } = found.unwrap_or_else(nothing);
+    let found = if found.is_empty() { vec![nothing()] } else { found };
     let (says, kind) = (claim.says.clone(), claim.holds_if.kind().to_owned());
-    ClaimResult { says, kind, result, measured, expected, cells }
+    let result = |Found { result, measured, expected, cells }: Found| ClaimResult {
+        says: says.clone(),
+        kind: kind.clone(),
+        result,
+        measured,
+        expected,
+        cells,
+    };
+    by_outcome(found).into_iter().map(result).collect()
 }
 
-/// The claim is as true as it is where it is least true; it is about the cells where it is so.
-fn worst(found: impl Iterator<Item = Option<Found>>) -> Option<Found> {
-    found.flatten().reduce(|mut worst, other| match other.result.cmp(&worst.result) {
-        std::cmp::Ordering::Greater => other,
-        std::cmp::Ordering::Equal => {
-            worst.cells.extend(other.cells);
-            worst
-        }
-        std::cmp::Ordering::Less => worst,
-    })
+/// One finding for each outcome, the worst first, with the cells of all that have it and the words of the first.
+fn by_outcome(found: Vec<Found>) -> Vec<Found> {
+    let mut outcomes: BTreeMap<Reverse<ClaimOutcome>, Found> = BTreeMap::new();
+    for Found { result, measured, expected, cells } in found {
+        let known = outcomes.entry(Reverse(result)).or_insert(Found {
+            result,
+            measured,
+            expected,
+            cells: Vec::new(),
+        });
+        let new: Vec<u32> = cells.into_iter().filter(|cell| !known.cells.contains(cell)).collect();
+        known.cells.extend(new);
+    }
+    outcomes.into_values().collect()
 }
 
 fn has(arm: &Arm<'_>, level: &Level) -> bool {
@@ -114,13 +130,16 @@ fn pooled(plan: &Plan, arm: &Arm<'_>) -> Option<Found> {
 }
 
 /// Whether a level is the best of its factor by every figure, in every context: its interval apart from all others.
-fn best(plan: &Plan, level: &Level, by: &[ClaimFigure], arms: &[Arm<'_>]) -> Option<Found> {
-    let better = crate::metrics::find(&plan.metric)?.better;
+fn best(plan: &Plan, level: &Level, by: &[ClaimFigure], arms: &[Arm<'_>]) -> Vec<Found> {
+    let better = crate::metrics::find(&plan.metric).map_or(Better::Neither, |metric| metric.better);
     let chosen = arms.iter().filter(|arm| has(arm, level));
-    worst(chosen.flat_map(|arm| {
+    let found = chosen.flat_map(|arm| {
         let rivals = arms.iter().filter(|other| is_beside(arm, other, &level.factor));
-        rivals.flat_map(move |other| by.iter().map(move |figure| beats(plan, better, arm, other, *figure)))
-    }))
+        rivals.flat_map(move |other| {
+            by.iter().filter_map(move |figure| beats(plan, better, arm, other, *figure))
+        })
+    });
+    found.collect()
 }
 
 /// Alike in all levels but that of a factor.
@@ -183,24 +202,26 @@ fn shown(estimate: &Estimate, unit: &str) -> String {
 
 /// Whether the other arms waited for responses as long as the one that the script was recorded with: its requests come when
 /// that one's viewer had its answers.
-fn script(plan: &Plan, trained_on: &Level, arms: &[Arm<'_>]) -> Option<Found> {
+fn script(plan: &Plan, trained_on: &Level, arms: &[Arm<'_>]) -> Vec<Found> {
     let trained = arms.iter().filter(|arm| has(arm, trained_on));
-    worst(trained.flat_map(|arm| {
+    let found = trained.flat_map(|arm| {
         let others = arms.iter().filter(|other| is_beside(arm, other, &trained_on.factor));
-        others.map(|other| alike(plan, "request_time", other, arm))
-    }))
+        others.filter_map(|other| alike(plan, "request_time", other, arm))
+    });
+    found.collect()
 }
 
 /// Whether a metric is the same at every level of a size.
-fn scale(plan: &Plan, levels: &[Level], arms: &[Arm<'_>]) -> Option<Found> {
-    let (first, rest) = levels.split_first()?;
+fn scale(plan: &Plan, levels: &[Level], arms: &[Arm<'_>]) -> Vec<Found> {
+    let Some((first, rest)) = levels.split_first() else { return Vec::new() };
     let large = arms.iter().filter(|arm| has(arm, first));
-    worst(large.flat_map(|arm| {
+    let found = large.flat_map(|arm| {
         let small = arms.iter().filter(|other| {
             is_beside(arm, other, &first.factor) && rest.iter().any(|level| has(other, level))
         });
-        small.map(|other| alike(plan, &plan.metric, other, arm))
-    }))
+        small.filter_map(|other| alike(plan, &plan.metric, other, arm))
+    });
+    found.collect()
 }
 
 /// Whether a metric is the same in two cells within the margin of interest.
@@ -234,7 +255,7 @@ fn lies_within((low, high): (f64, f64), (least, most): (f64, f64)) -> ClaimOutco
 }
 
 /// Whether the cell's network is more than a wire, as planned and as calibrated.
-fn impaired(plan: &Plan, arm: &Arm<'_>) -> Option<Found> {
+fn impaired(plan: &Plan, arm: &Arm<'_>) -> Found {
     let network = plan.network_of(arm.cell);
     let seen = arm.runs.iter().filter(|run| run.calibration.is_some()).count();
     let is_planned = network.is_impaired();
@@ -248,7 +269,7 @@ fn impaired(plan: &Plan, arm: &Arm<'_>) -> Option<Found> {
         true => format!("the network {} is emulated and was calibrated in {seen} runs", network.name),
     };
     let expected = "a delay, a rate or a loss, calibrated".to_owned();
-    Some(Found { result, measured, expected, cells: vec![arm.cell.cell] })
+    Found { result, measured, expected, cells: vec![arm.cell.cell] }
 }
 
 /// Whether a figure of a metric lies between bounds, with its whole interval.
@@ -387,6 +408,18 @@ mod tests {
         assert_eq!(result(bench(1.0, 0.001), sizes()).result, ClaimOutcome::Holds);
         assert_eq!(result(bench(1.5, 0.001), sizes()).result, ClaimOutcome::Refuted);
         assert_eq!(result(bench(1.0, 0.2), sizes()).result, ClaimOutcome::NotShown);
+    }
+
+    #[test]
+    fn what_some_cells_refute_is_still_not_shown_in_others() {
+        let mut bench = Bench::page(&[Variant::H1, Variant::H2c]);
+        let least = Some(Bound::Plain(bench.summary().cells[1].metrics["page_load_time"].median.value));
+        let (metric, figure) = ("page_load_time".to_owned(), ClaimFigure::Median);
+        let holds_if = ClaimTest::Value { metric, figure, levels: Vec::new(), least: None, most: least };
+        bench.plan.claims = vec![Claim { says: "Both are quick.".to_owned(), holds_if }];
+        let found = bench.summary().claims;
+        let outcomes: Vec<_> = found.iter().map(|found| (found.result, found.cells.as_slice())).collect();
+        assert_eq!(outcomes, [(ClaimOutcome::Refuted, &[0][..]), (ClaimOutcome::NotShown, &[1][..])]);
     }
 
     #[test]

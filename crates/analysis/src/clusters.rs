@@ -9,7 +9,7 @@
 //!   (t(all − 1)/t(n − 1))² because so few runs tell the variance;
 //! - with it Clopper and Pearson's interval (1934), by Korn and Graubard, *Confidence intervals for proportions with small
 //!   expected number of positive counts estimated from survey data* (Survey Methodology 24, 1998). Where all runs agree to
-//!   the last request, as where nothing ever failed, no variance can be seen and all requests count as independent.
+//!   the last request, as where nothing ever failed, no variance can be seen, and all requests count but for the same factor.
 //!
 //! An interval of a quantile is the set of values x for which the share of requests at or below x may be q: Woodruff
 //! (*Confidence intervals for medians and other position measures*, JASA 47, 1952) for clusters, by inverting the test as

@@ -310,6 +310,12 @@ pub(crate) fn smallest_showable(log_mean: &Mean, significance: f64) -> Option<f6
     ratio.is_finite().then_some(ratio)
 }
 
+/// The median of all values; of a share, all hits of all that could be.
 fn pooled(metric: &str, runs: &[&RunSummary]) -> Option<f64> {
+    let shares = || runs.iter().filter_map(|run| run.shares.get(metric));
+    let (hits, all) = shares().fold((0, 0), |sum, share| (sum.0 + share.hits, sum.1 + share.all));
+    if all > 0 {
+        return Some(number::float(hits) / number::float(all));
+    }
     Distribution::merged(runs.iter().filter_map(|run| run.metrics.get(metric))).median()
 }

@@ -20,8 +20,8 @@ use crate::server_time::{ServerFold, ServerTimes};
 /// IPv6 and TCP with time stamps.
 const TCP_HEADER_BYTES: u32 = 40 + 32;
 
-/// A study of hundreds of runs with millions of URLs would not fit into memory.
-const MOST_URLS_OF_A_GOOD_RUN: usize = 20_000;
+/// A study of hundreds of runs with millions of URLs would not fit into memory: more are counted and not told apart.
+const MOST_URLS: usize = 20_000;
 
 /// A run on its way into its summary.
 pub struct RunFold<'a> {
@@ -326,7 +326,7 @@ impl<'a> GroupFold<'a> {
             requests: self.totals.requests,
             requests_ok: self.totals.requests_ok,
             distinct_urls: self.urls.len() as u64,
-            urls: if is_worth_keeping(&self.urls) { self.urls } else { Urls::new() },
+            urls: if self.urls.len() <= MOST_URLS { self.urls } else { Urls::new() },
             thirds: self.thirds.map(Thirds::finish),
             server: self.server.finish(),
             ..self.facts
@@ -336,11 +336,6 @@ impl<'a> GroupFold<'a> {
         }
         facts
     }
-}
-
-/// Whether the URLs of a run are kept: few always, many where some failed.
-fn is_worth_keeping(urls: &Urls) -> bool {
-    urls.len() <= MOST_URLS_OF_A_GOOD_RUN || urls.values().any(|tries| tries.ok < tries.all)
 }
 
 /// Adds what somebody else's program says of requests that have no row, and takes its word for what its rows lack.
@@ -359,7 +354,7 @@ fn count_foreign(facts: &mut GroupFacts, foreign: &ForeignReport) {
     }
     facts.body_bytes = foreign.body_bytes.unwrap_or(0);
     facts.connections = foreign.connections.unwrap_or(0);
-    foreign.times().for_each(|(took_ns, _)| facts.stamps.see(took_ns));
+    foreign.times().for_each(|(took_ns, requests)| facts.stamps.see(took_ns, requests));
     facts.begins.clone_from(&foreign.begins);
     facts.silences.clone_from(&foreign.silences);
 }

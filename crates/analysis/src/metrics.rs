@@ -216,6 +216,11 @@ impl Values {
     pub(crate) const fn is_of_requests(self) -> bool {
         matches!(self, Values::Request(_) | Values::AtServer(_))
     }
+
+    /// Whether it is so many of all.
+    pub(crate) const fn is_a_share(self) -> bool {
+        matches!(self, Values::Share(_))
+    }
 }
 
 impl Metric {
@@ -274,7 +279,8 @@ fn request_time(sample: &Sample) -> Option<f64> {
     time(sample, Some(sample.intended_ns), sample.done_ns)
 }
 
-/// In a closed loop a request is intended when it is sent.
+/// Of a closed loop, the only one that foreign clients have: a request is intended when it is sent, so that their times are both
+/// `request_time` and `service_time`.
 fn foreign_times(report: &ForeignReport) -> Vec<(f64, u64)> {
     report.times().map(|(ns, count)| (number::float(ns), count)).collect()
 }

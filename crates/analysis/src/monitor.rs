@@ -32,7 +32,7 @@ pub struct MonitorFacts {
     pub major_faults: u64,
     /// TCP sockets in TIME-WAIT before the run asked for anything, in the node that had most.
     pub time_wait_before: u64,
-    /// Sockets of a client's node that hold a port, ESTABLISHED and TIME-WAIT each at its peak, in the node that had most.
+    /// Sockets of a client's node that held a port at once, ESTABLISHED and TIME-WAIT, in the node that had most.
     pub client_ports: u64,
 }
 
@@ -129,19 +129,20 @@ fn most_of_a_node(record: &RunRecord, is_wanted: impl Fn(&Reading) -> bool) -> u
     nodes.into_values().max().unwrap_or(0)
 }
 
-/// Ports that the clients of a node held at most.
+/// Ports that the clients of a node held at most at once: ESTABLISHED and TIME-WAIT of the same round.
 fn client_ports(record: &RunRecord, cell: Option<&Cell>) -> u64 {
     let nodes: BTreeSet<&str> =
         cell.iter().flat_map(|cell| &cell.clients).map(|group| group.node.as_str()).collect();
-    let of_node = |node: &&str| {
-        let peak = |quantity| {
-            sum_of_peaks(record, quantity, |subject| {
-                subject.kind == SubjectKind::Sockets && subject.node.as_deref() == Some(*node)
-            })
-        };
-        peak(Quantity::Established).unwrap_or(0) + peak(Quantity::TimeWait).unwrap_or(0)
-    };
-    nodes.iter().map(of_node).max().unwrap_or(0)
+    let mut rounds: BTreeMap<(&str, u64), u64> = BTreeMap::new();
+    for reading in &record.readings {
+        let holds_a_port = matches!(reading.quantity, Quantity::Established | Quantity::TimeWait);
+        if let Some(node) =
+            reading.subject.node.as_deref().filter(|node| holds_a_port && nodes.contains(node))
+        {
+            *rounds.entry((node, reading.at_ns)).or_default() += reading.value;
+        }
+    }
+    rounds.into_values().max().unwrap_or(0)
 }
 
 /// What all nodes counted of the protocols over the run.

@@ -2,7 +2,7 @@
 //!
 //! The rule asks how precise what the study *answers* is: the ratio of every comparison of the primary metric, or, where it
 //! compares nothing, the median of every cell. Half of each interval, as a share of its value, has to be within the precision
-//! that the study asks for; these are the very intervals that it shows. Cells that failed or do not exist here are not
+//! that the study asks for; these are the intervals that it shows, before they are widened to hold the point. Cells that failed or do not exist here are not
 //! waited for. Nothing but widths decides, never whether a difference has shown itself, and the widths carry what stopping on
 //! them costs ([`crate::statistics::widening`]), so that intervals and p-values stay what they promise to be.
 //!

@@ -61,14 +61,15 @@ impl Stamps {
             self.disordered += u64::from(is_disordered);
         }
         if let (Some(sent_ns), Some(done_ns)) = (sample.sent_ns, sample.done_ns) {
-            self.see(done_ns.saturating_sub(sent_ns));
+            self.see(done_ns.saturating_sub(sent_ns), 1);
         }
     }
 
-    /// One time more; so many steps of one nanosecond are soon seen that the divisor costs nothing from then on.
-    pub(crate) fn see(&mut self, took_ns: u64) {
-        self.times += 1;
-        self.zeros += u64::from(took_ns == 0);
+    /// So many requests more that took so long. With clocks of one nanosecond the divisor is soon 1 and costs nothing from then
+    /// on.
+    pub(crate) fn see(&mut self, took_ns: u64, requests: u64) {
+        self.times += requests;
+        self.zeros += if took_ns == 0 { requests } else { 0 };
         let before = self.last_ns.replace(took_ns);
         self.changes += u64::from(before.is_some_and(|before| before != took_ns));
         if self.step_ns != 1 {
@@ -93,10 +94,10 @@ mod tests {
     fn the_step_of_times_is_their_common_divisor() {
         let mut stamps = Stamps::default();
         for took_ns in [30_000_000, 0, 50_000_000, 50_000_000, 20_000_000] {
-            stamps.see(took_ns);
+            stamps.see(took_ns, 1);
         }
         assert_eq!((stamps.step_ns, stamps.times, stamps.changes, stamps.zeros), (10_000_000, 5, 3, 1));
-        stamps.see(7);
+        stamps.see(7, 1);
         assert_eq!(stamps.step_ns, 1);
         let mut finer = Stamps { step_ns: 6, ..Stamps::default() };
         finer.merge(&Stamps { step_ns: 4, times: 2, disordered: 1, ..Stamps::default() });

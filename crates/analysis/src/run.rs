@@ -93,7 +93,7 @@ pub struct GroupFacts {
     pub small: SmallResponses,
     /// Distinct URLs among the rows that count.
     pub distinct_urls: u64,
-    /// How often each of these was asked and answered well; left empty where they are very many and all answered well.
+    /// What became of the requests of each of these; empty where they are too many to be told apart.
     pub urls: Urls,
     /// Of the requests that ended well, those whose body was empty and that were not known to be so.
     pub empty_bodies: u64,

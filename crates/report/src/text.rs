@@ -125,9 +125,22 @@ pub(crate) fn value(unit: &str, value: f64) -> String {
     Scale::fitting(unit, value).value(value)
 }
 
-/// An interval such as `409–416`, in the unit of `scale`, without it.
+/// What stands in place of an interval that says nothing.
+const UNKNOWN: &str = "unknown";
+/// From so many times its value on an end of an interval says only that nothing is known, as of two runs that differ.
+const SAYS_NOTHING: f64 = 1e3;
+
+/// Whether an interval reaches so far that its numbers would only puzzle.
+fn says_nothing(estimate: &Estimate) -> bool {
+    estimate.value > 0.0 && estimate.high.is_some_and(|high| high > SAYS_NOTHING * estimate.value)
+}
+
+/// An interval such as `409–416`, in the unit of `scale`, without it; or that it is unknown.
 pub(crate) fn interval(scale: &Scale, estimate: &Estimate) -> Option<String> {
     let (low, high) = (estimate.low?, estimate.high?);
+    if says_nothing(estimate) {
+        return Some(UNKNOWN.to_owned());
+    }
     let joint = if low < 0.0 || high < 0.0 { " to " } else { "–" };
     Some(format!("{}{joint}{}", scale.number(low), scale.number(high)))
 }
@@ -156,7 +169,11 @@ pub(crate) fn ratio(ratio: f64) -> String {
 
 /// The interval of a ratio such as `0.70–0.75`.
 pub(crate) fn ratio_interval(estimate: &Estimate) -> Option<String> {
-    Some(format!("{}–{}", ratio_number(estimate.low?), ratio_number(estimate.high?)))
+    let (low, high) = (estimate.low?, estimate.high?);
+    if says_nothing(estimate) {
+        return Some(UNKNOWN.to_owned());
+    }
+    Some(format!("{}–{}", ratio_number(low), ratio_number(high)))
 }
 
 /// A share such as `5 %`.
@@ -203,6 +220,9 @@ mod tests {
 
     #[test]
     fn numbers_read_well() {
+        let absurd = Estimate { value: 2.0, low: Some(1e-9), high: Some(5e10) };
+        assert_eq!(ratio_interval(&absurd).unwrap(), "unknown");
+        assert_eq!(estimate("ns", &absurd), "2 ns [unknown]");
         let e = Estimate { value: 1_234_567.0, low: Some(999_000.0), high: Some(1_400_000.0) };
         assert_eq!(estimate("ns", &e), "1.23 ms [0.999–1.40]");
         assert_eq!(value("B", 1_600_000.0), "1.60 MB");

@@ -16,8 +16,9 @@ pub(super) const CHECK: Check = Check {
 const COARSE_SHARE: f64 = 0.01;
 /// From here on the ticks are what was measured.
 const INVALID_SHARE: f64 = 0.1;
-/// So often a time has to change before a common divisor is taken for the clock's step.
-const LEAST_CHANGES: u64 = 10;
+/// So often a time has to change before a common divisor is taken for the clock's step: that four times in nanoseconds have
+/// one of a thousand is a matter of one in a billion.
+const LEAST_CHANGES: u64 = 3;
 
 /// Requests whose stamps run backward, of which there may be none; and where the study's metric is a time, the largest step
 /// of which all times from sent to done are multiples, against the metric's median.
@@ -36,10 +37,17 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let is_time = |name: &str| crate::metrics::find(name).is_some_and(|metric| metric.unit == "ns");
     let metric = Some(context.plan.metric.as_str()).filter(|name| is_time(name));
     let median = metric.and_then(|name| context.own.median(|run| run.value(name)));
-    let Some(median) = median.filter(|_| stamps.changes >= LEAST_CHANGES) else {
+    let is_seen = stamps.changes >= LEAST_CHANGES || stamps.zeros == stamps.times;
+    let Some(median) = median.filter(|_| is_seen) else {
         let measured = format!("no stamp of {} requests runs backward", stamps.times);
         return Some(Finding { result: CheckOutcome::Pass, measured, threshold });
     };
+    if number::float(stamps.zeros) > COARSE_SHARE * number::float(stamps.times) {
+        let result =
+            if stamps.zeros * 2 > stamps.times { CheckOutcome::Invalid } else { CheckOutcome::Doubt };
+        let measured = format!("{} of {} times are 0", stamps.zeros, stamps.times);
+        return Some(Finding { result, measured, threshold });
+    }
     let step = number::float(stamps.step_ns);
     let measured = format!("steps of {} in times of {}", time(step), time(median));
     let share = if median > 0.0 { step / median } else { f64::INFINITY };
@@ -83,6 +91,27 @@ mod tests {
         assert_eq!(result(&ticking(10_000_000)), CheckOutcome::Doubt);
         let found = fails("clock", &ticking(20_000_000));
         assert!(found.measured.starts_with("steps of 20 ms in times of 1"), "{found:?}");
+    }
+
+    #[test]
+    fn a_clock_that_sees_nothing_condemns() {
+        let mut bench = Bench::closed(&[Variant::H1]);
+        for sample in bench.records.iter_mut().flat_map(|record| &mut record.samples) {
+            (sample.first_byte_ns, sample.done_ns) = (None, sample.sent_ns);
+        }
+        assert_eq!(fails("clock", &bench).measured, "250 of 250 times are 0");
+    }
+
+    #[test]
+    fn the_sums_of_other_peoples_programs_count_as_often_as_they_say() {
+        let mut bench = Bench::closed(&[Variant::H1]);
+        for record in &mut bench.records {
+            record.samples.clear();
+            let mut report = model::foreign::ForeignReport { requests_ok: 40, ..Default::default() };
+            report.set_times(&[(10_000_000, 20), (20_000_000, 10), (30_000_000, 5), (50_000_000, 5)]);
+            record.clients[0].foreign = Some(Box::new(report));
+        }
+        assert_eq!(fails("clock", &bench).measured, "steps of 10 ms in times of 15 ms");
     }
 
     #[test]

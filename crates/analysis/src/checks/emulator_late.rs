@@ -109,12 +109,16 @@ fn sum_p50_ns(run: &RunSummary, way: fn(&LinkReport) -> &DirectionReport) -> Opt
     sum.filter(|_| !run.links.is_empty()).map(number::float)
 }
 
+/// Times that no frame begins or ends.
+const WITHOUT_NETWORK: &[&str] =
+    &["server_time", "client_cpu_per_request", "server_cpu_per_request", "schedule_lag"];
+
 /// The primary metric of a cell as a time: itself, or the time of a request where it is a rate.
 fn metric_ns(context: &Context<'_>, side: &Side<'_>) -> Option<f64> {
     let primary = crate::metrics::find(&context.plan.metric)?;
     let name = match primary.unit {
-        // What passes at the server passes without the network.
-        "ns" if primary.name == "server_time" => return None,
+        // What passes at one end passes without the network.
+        "ns" if WITHOUT_NETWORK.contains(&primary.name) => return None,
         "ns" => primary.name,
         "1/s" => "request_time",
         _ => return None,

@@ -1,5 +1,7 @@
 //! Every URL that was asked for exists.
 
+use model::sample::FailureKind;
+
 use super::{Check, CheckOutcome, Context, Finding, percent};
 use crate::number;
 use crate::rows::{Tries, Urls};
@@ -15,29 +17,30 @@ pub(super) const CHECK: Check = Check {
 /// The chance that so many URLs never answer well though each of their requests fails by chance.
 const CHANCE: f64 = 1e-3;
 
-/// URLs that were asked and answered in no run but with an unexpected status, while others answered well. If every request failed with the same chance p,
-/// a URL asked n times would never answer well with the chance pⁿ; the sum of these over all URLs is expected, and that
-/// so many or more are found has Poisson's probability.
+/// URLs that were asked and answered in no run but with an unexpected status, while others answered well. If every request
+/// were refused with the same chance p, a URL asked n times would never answer well with the chance pⁿ; the sum of these
+/// over all URLs is expected, and that so many or more are found has Poisson's probability.
 fn judge(context: &Context<'_>) -> Option<Finding> {
+    let facts = || context.own.ok().flat_map(|run| &run.groups).filter(|facts| facts.requests > 0);
+    facts().next()?;
+    if facts().any(|facts| facts.urls.is_empty()) {
+        let is_refused =
+            |facts: &crate::run::GroupFacts| facts.failures.contains_key(&FailureKind::WrongStatus);
+        let reason =
+            "URLs are not told apart, because they are too many or the client does not say which it asked";
+        return facts().any(is_refused).then(|| Finding::unsaid(reason));
+    }
     let mut urls: Vec<Urls> = vec![Urls::new(); context.own.cell.clients.len()];
     for run in context.own.ok() {
         for (known, facts) in urls.iter_mut().zip(&run.groups) {
             facts.urls.iter().for_each(|(url, tries)| known.entry(*url).or_default().add(*tries));
         }
     }
-    let requests: u64 = context.own.ok().flat_map(|run| &run.groups).map(|facts| facts.requests).sum();
-    let failed: u64 = context
-        .own
-        .ok()
-        .flat_map(|run| &run.groups)
-        .map(|facts| facts.requests - facts.requests_ok.min(facts.requests))
-        .sum();
-    if requests == 0 || context.own.ok().flat_map(|run| &run.groups).all(|facts| facts.stamps.times == 0) {
-        return None;
-    }
+    let sum = |of: fn(&Tries) -> u64| -> u64 { urls.iter().flat_map(|urls| urls.values()).map(of).sum() };
+    let (requests, refused) = (sum(|tries| tries.all), sum(|tries| tries.refused));
     let all = || urls.iter().flat_map(|urls| urls.values());
     let never: Vec<&Tries> = all().filter(|tries| tries.refused == tries.all).collect();
-    let share = number::float(failed) / number::float(requests);
+    let share = number::float(refused) / number::float(requests.max(1));
     let expected: f64 = all().map(|tries| share.powi(i32::try_from(tries.all).unwrap_or(i32::MAX))).sum();
     let is_chance = statistics::poisson_at_least(never.len(), expected) >= CHANCE;
     let lost: u64 = never.iter().map(|tries| tries.all).sum();
@@ -45,8 +48,8 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let measured = match never.len() {
         0 => "every URL answered well at least once".to_owned(),
         some => format!(
-            "{some} URLs never answered well in {lost} requests, {} of all failures; {expected:.1} such URLs by chance",
-            percent(number::float(lost) / number::float(failed.max(1)))
+            "{some} URLs never answered well in {lost} requests, {} of all refusals; {expected:.1} such URLs by chance",
+            percent(number::float(lost) / number::float(refused.max(1)))
         ),
     };
     Some(Finding { result, measured, threshold: "no more than by chance".to_owned() })
@@ -54,6 +57,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
+    use model::foreign::{FailureCount, ForeignReport};
     use model::sample::{FailureKind, Outcome};
     use model::variant::Variant;
 
@@ -85,15 +89,32 @@ mod tests {
     fn a_url_that_never_answers_condemns() {
         let found = fails("missing_urls", &of_ten_urls(|request| request % 10 == 7));
         assert!(
-            found.measured.starts_with("1 URLs never answered well in 25 requests, 100% of all"),
+            found.measured.starts_with("1 URLs never answered well in 25 requests, 100% of all refusals"),
             "{found:?}"
         );
     }
 
     #[test]
-    fn without_rows_there_is_nothing_to_judge() {
+    fn a_url_that_answered_in_another_run_is_there() {
+        let mut bench = of_ten_urls(|_| false);
+        for sample in bench.records[0].samples.iter_mut().filter(|sample| sample.url == 3) {
+            sample.outcome = Outcome::failed(FailureKind::WrongStatus, "503");
+        }
+        passes("missing_urls", &bench);
+    }
+
+    #[test]
+    fn without_rows_nobody_knows() {
         let mut bench = Bench::closed(&[Variant::H1]);
         bench.records.iter_mut().for_each(|record| record.samples.clear());
         silent("missing_urls", &bench);
+        for record in &mut bench.records {
+            let failures = vec![FailureCount { kind: FailureKind::WrongStatus, requests: 5 }];
+            let report = ForeignReport { requests_ok: 45, failures, ..ForeignReport::default() };
+            record.clients[0].foreign = Some(Box::new(report));
+        }
+        let summary = bench.summary();
+        let found = summary.cells[0].validity.iter().find(|check| check.check == "missing_urls").unwrap();
+        assert!(found.measured.starts_with("not judged: URLs are not told apart"), "{found:?}");
     }
 }

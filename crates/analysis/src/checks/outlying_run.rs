@@ -20,12 +20,15 @@ const LEAST_RUNS: usize = 5;
 /// So often chance alone makes some run of a cell look so.
 const CHANCE: f64 = 0.01;
 
+/// A value of 0 has no logarithm; this is as far from all others.
+const LEAST_VALUE: f64 = 1e-9;
+
 /// The study's metric: the run that is farthest from all others, against them.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let values: Vec<(u32, f64)> = context
         .own
         .ok()
-        .filter_map(|run| Some((run.run, run.value(&context.plan.metric).filter(|value| *value > 0.0)?.ln())))
+        .filter_map(|run| Some((run.run, run.value(&context.plan.metric)?.max(LEAST_VALUE).ln())))
         .collect();
     if values.len() < LEAST_RUNS {
         return None;
@@ -59,7 +62,8 @@ fn against_others(values: &[(u32, f64)], place: usize) -> Option<(u32, f64, f64)
     let (run, value) = values[place];
     let deviation = (variance * (1.0 + 1.0 / count)).sqrt();
     if deviation == 0.0 {
-        return (value == mean).then_some((run, 1.0, 1.0));
+        let p = if value == mean { 1.0 } else { 0.0 };
+        return Some((run, p, (value - mean).exp()));
     }
     let t = (value - mean).abs() / deviation;
     let p = 2.0 * statistics::student_tail(others.len() - 1, t) * number::count(values.len());

@@ -1,6 +1,7 @@
 //! The interval is narrow enough for the question.
 
 use super::{Check, CheckOutcome, Context, Finding, percent};
+use crate::summary::{CellSummary, Estimate};
 
 pub(super) const CHECK: Check = Check {
     name: "precision",
@@ -13,23 +14,33 @@ pub(super) const CHECK: Check = Check {
 /// where the baseline differs by more than that, the difference itself.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let metric = context.plan.metric.as_str();
-    let own = context.own.summary.metrics.get(metric)?.median;
+    let own = figure(context.own.summary, metric)?;
     let (low, high) = (own.low?, own.high?);
     if own.value <= 0.0 {
         return None;
     }
     let half_share = (high - low) / 2.0 / own.value;
-    let other = context.baseline.as_ref().and_then(|side| side.summary.metrics.get(metric));
-    let apart = other.map_or(0.0, |other| (own.value / other.median.value - 1.0).abs());
+    let other = context.baseline.as_ref().and_then(|side| figure(side.summary, metric));
+    let other = other.filter(|other| other.value > 0.0);
+    let apart = other.map_or(0.0, |other| (own.value / other.value - 1.0).abs());
     let allowed = context.plan.margin_share.max(apart);
     let result = if half_share <= allowed { CheckOutcome::Pass } else { CheckOutcome::Doubt };
-    let measured = format!("known to \u{b1}{}", percent(half_share));
+    let measured = match half_share {
+        known if known < 1.0 => format!("known to \u{b1}{}", percent(known)),
+        _ => "known to no better than \u{b1}100%".to_owned(),
+    };
     let threshold = if apart > context.plan.margin_share {
         format!("{}, the difference to the baseline", percent(apart))
     } else {
         format!("{}, the margin of interest", percent(allowed))
     };
     Some(Finding { result, measured, threshold })
+}
+
+/// What stands for a cell: its median, or of a share all hits of all that could be.
+fn figure(cell: &CellSummary, metric: &str) -> Option<Estimate> {
+    let is_share = crate::metrics::find(metric).is_some_and(|metric| metric.from.is_a_share());
+    cell.metrics.get(metric).map(|found| if is_share { found.mean } else { found.median })
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 
 use super::{Check, Context, Finding, percent};
 use crate::number;
+use crate::run::GroupFacts;
 use crate::statistics::{self, CONFIDENCE};
 use crate::summary::CheckOutcome;
 
@@ -29,12 +30,10 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let changes: Vec<f64> = context
         .own
         .ok()
-        .flat_map(|run| &run.groups)
-        .filter_map(|facts| {
-            let [first, _, last] = facts.thirds?;
-            let is_enough = first.requests.min(last.requests) >= LEAST_REQUESTS;
-            (is_enough && first.median_ns > 0.0 && last.median_ns > 0.0)
-                .then(|| (last.median_ns / first.median_ns).ln())
+        .filter_map(|run| {
+            // The run is the unit: what its groups saw is one observation.
+            let groups: Vec<f64> = run.groups.iter().filter_map(change).collect();
+            Some(statistics::mean(&groups).map_or(*groups.first()?, |mean| mean.mean))
         })
         .collect();
     if changes.len() < LEAST_RUNS {
@@ -62,6 +61,14 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
         ),
         threshold: format!("{}; invalid beyond {}", percent(margin), percent(INVALID_CHANGE)),
     })
+}
+
+/// The logarithm of how much longer the last third's requests took than the first's.
+fn change(facts: &GroupFacts) -> Option<f64> {
+    let [first, _, last] = facts.thirds?;
+    let is_enough = first.requests.min(last.requests) >= LEAST_REQUESTS;
+    (is_enough && first.median_ns > 0.0 && last.median_ns > 0.0)
+        .then(|| (last.median_ns / first.median_ns).ln())
 }
 
 #[cfg(test)]

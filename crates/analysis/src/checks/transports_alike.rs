@@ -10,7 +10,7 @@ pub(super) const CHECK: Check = Check {
     why: "Another congestion control, initial window or pacing, or batches on one side alone, are a difference of transports and \
           not of HTTP versions.",
     remedy: "Hold `congestion_control` and `initial_window` to what the server's QUIC does (`[hold]`), set what it lets be set \
-             (`quic_gso`), or say in the report that stacks were compared.",
+             (`quic_gso`), and where a stack cannot do otherwise, as most pace whatever is asked, say that stacks were compared.",
     judge,
 };
 

@@ -73,19 +73,22 @@ fn intervals_of_the_median_cover_what_they_promise() {
     coverage(Figure::MEDIAN, |_| true, 0.93);
 }
 
+// Where a few runs decide a figure, runs that do not have them cannot tell: no five runs of the mode that seven of ten have show
+// the other. Below are what docs/decides.md says of the worst world, so that nothing gets worse unseen.
+
 #[test]
-fn intervals_of_the_mean_cover_what_they_promise() {
-    coverage(Figure::Mean, World::has_mean, 0.0);
+fn intervals_of_the_mean_cover_what_is_said_of_the_worst_world() {
+    coverage(Figure::Mean, World::has_mean, 0.83);
 }
 
 #[test]
-fn intervals_of_far_quantiles_cover_what_they_promise() {
-    coverage(Figure::Quantile(0.9), |world| world.requests > 1, 0.0);
+fn intervals_of_far_quantiles_cover_what_is_said_of_the_worst_world() {
+    coverage(Figure::Quantile(0.9), |world| world.requests > 1, 0.85);
 }
 
 #[test]
-fn intervals_of_the_interquartile_range_cover_what_they_promise() {
-    coverage(Figure::Iqr, |world| world.requests > 1, 0.0);
+fn intervals_of_the_interquartile_range_cover_what_is_said_of_the_worst_world() {
+    coverage(Figure::Iqr, |world| world.requests > 1, 0.90);
 }
 
 #[test]

@@ -196,6 +196,9 @@ fn doubts(a: &Compared, b: &Compared) -> Result<Vec<Doubt>> {
         ("held alike", pins as fn(&Plan) -> Result<Value>),
         ("topology", topology),
         ("margin", |plan| Ok(Value::from(plan.margin_share))),
+        ("servers", servers),
+        ("accepted checks", |plan| Ok(Value::from(plan.accepted.join(", ")))),
+        ("claims", |plan| Ok(serde_json::to_value(&plan.claims)?)),
     ] {
         differences(&flat(&of(&a.plan)?), &flat(&of(&b.plan)?), about, &mut doubts);
     }
@@ -204,6 +207,27 @@ fn doubts(a: &Compared, b: &Compared) -> Result<Vec<Doubt>> {
 
 fn pins(plan: &Plan) -> Result<Value> {
     Ok(serde_json::to_value(&plan.pins)?)
+}
+
+/// What each level of the factor `server` is: the server and what is set of it, what stands behind it, and what is held in its
+/// cells alone.
+fn servers(plan: &Plan) -> Result<Value> {
+    let mut servers = serde_json::Map::new();
+    for cell in &plan.cells {
+        let name = cell.level("server").unwrap_or_default();
+        let mut chains = serde_json::to_value(&cell.chains)?;
+        // On which node it runs the topology says.
+        for chain in chains.as_array_mut().into_iter().flatten() {
+            for place in ["/node", "/back/node"] {
+                if let Some(node) = chain.pointer_mut(place) {
+                    *node = Value::Null;
+                }
+            }
+        }
+        let pins = serde_json::to_value(&cell.pins)?;
+        servers.insert(name.to_owned(), serde_json::json!({ "is": chains, "holds": pins }));
+    }
+    Ok(Value::Object(servers))
 }
 
 fn topology(plan: &Plan) -> Result<Value> {

@@ -18,8 +18,9 @@ fn verdicts(summary: &Value) -> Vec<String> {
 
 /// Runs a study in short form, at most three times, each with a seed of its own: it comes out right at least once, or the lab
 /// says each time that this machine was too busy to tell.
-fn comes_out(study: &str, wrong: &str, right: &[&str]) {
+fn comes_out(study: &str, wrong: &[&str], right: &[&str]) {
     let folder = folder();
+    let mut false_verdicts = 0;
     let mut found = Vec::new();
     for seed in ["1", "2", "3"] {
         let out = folder.path().join(seed);
@@ -31,10 +32,18 @@ fn comes_out(study: &str, wrong: &str, right: &[&str]) {
         assert_valid(&summary);
         let verdicts = verdicts(&summary);
         assert_eq!(verdicts.len(), 1, "{verdicts:?}");
-        assert_ne!(verdicts[0], wrong, "{}", ended.stdout);
+        assert!(!wrong.contains(&verdicts[0].as_str()), "{}", ended.stdout);
         if right.contains(&verdicts[0].as_str()) {
             return;
         }
+        // One study of twenty may find a difference by chance; one that matters it may not find, nor may two find one.
+        let ratio = &summary["comparisons"][0]["ratio"];
+        if matches!(verdicts[0].as_str(), "better" | "worse") {
+            let is_slight = |end: &str| ratio[end].as_f64().is_some_and(|ratio| (ratio - 1.0).abs() < 0.06);
+            assert!(is_slight("low") && is_slight("high"), "{study}: {ratio}\n{}", ended.stdout);
+            false_verdicts += 1;
+        }
+        assert!(false_verdicts < 2, "{study}: {}", ended.stdout);
         found.push((verdicts[0].clone(), blamed(&summary), ended.stdout));
     }
     let is_busy = |checks: &Vec<String>| {
@@ -55,7 +64,6 @@ const MACHINE: &[&str] = &[
     "emulator_late",
     "network_loss",
     "network_rate",
-    "steady_state",
 ];
 
 /// The checks that condemn a cell.
@@ -69,8 +77,8 @@ fn blamed(summary: &Value) -> Vec<String> {
 #[test]
 fn the_same_server_under_two_names_is_no_different_and_two_milliseconds_are_found() {
     let _machine = machine();
-    comes_out("aa", "none is", &["equivalent", "no_difference_shown"]);
-    comes_out("known-delay", "better", &["worse"]);
+    comes_out("aa", &[], &["equivalent", "no_difference_shown"]);
+    comes_out("known-delay", &["better", "equivalent"], &["worse"]);
 }
 
 const STUDY: &str = r#"
