@@ -190,6 +190,7 @@ fn compared(a: &Path, place: &Path) {
     let json: Value = serde_json::from_str(&with_page.stdout).unwrap();
     let ratio = json["cells"][0]["comparison"]["ratio"]["value"].as_f64().unwrap();
     assert!((ratio - 1.2).abs() < 1e-9 && json["doubts"].as_array().unwrap().len() == 1, "{json:#}");
+    another_server_is_a_doubt(a, b);
     let nowhere = h123(["compare", a, "nowhere"]).expect(2).stderr;
     assert!(nowhere.contains("found no folder nowhere"), "{nowhere}");
     // A summary of another version is made again from the samples.
@@ -205,4 +206,21 @@ fn compared(a: &Path, place: &Path) {
         other.contains("expected results of the same question") && other.trim().lines().count() == 1,
         "{other}"
     );
+}
+
+/// What is set of a server, and what was accepted, is no part of a cell's name.
+fn another_server_is_a_doubt(a: &str, b: &str) {
+    let file = Path::new(b).join("plan.json");
+    let before = fs::read_to_string(&file).unwrap();
+    let mut plan: Value = serde_json::from_str(&before).unwrap();
+    for cell in plan["cells"].as_array_mut().unwrap() {
+        cell["chains"][0]["set"] = serde_json::json!({ "workers": 2 });
+    }
+    plan["accepted"] = serde_json::json!(["client_waited"]);
+    fs::write(&file, plan.to_string()).unwrap();
+    let found: Value = serde_json::from_str(&h123(["compare", a, b, "--json"]).expect(0).stdout).unwrap();
+    let doubts = found["doubts"].to_string();
+    assert!(doubts.contains("servers: origin") && doubts.contains("workers"), "{doubts}");
+    assert!(doubts.contains("accepted checks") && doubts.contains("client_waited"), "{doubts}");
+    fs::write(&file, before).unwrap();
 }
