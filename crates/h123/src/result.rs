@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZero;
+use std::path::Path;
 
 use analysis::{RunFold, RunSummary, Summary};
 use anyhow::{Context, Result};
@@ -10,6 +11,7 @@ use report::{RunTimeline, RunTrace, representative_run};
 use store::{Damage, ResultFolder};
 
 use crate::commands::run::COMMAND_NOTE;
+use crate::exit::UsageError;
 use crate::known_answers;
 use crate::terminal::{self, note};
 
@@ -63,6 +65,17 @@ pub(crate) fn finish(folder: &ResultFolder, plan: &Plan) -> Result<Finished> {
         }
     }
     Ok(Finished { summary, terminal: report.terminal })
+}
+
+/// Opens a result; a folder that is none is wrong usage.
+///
+/// # Errors
+/// There is no result, or another process is compacting it.
+pub(crate) fn open(path: &Path) -> Result<ResultFolder> {
+    ResultFolder::open(path).map_err(|error| match path.join("samples").is_dir() {
+        true => error,
+        false => UsageError(format!("{error:#}")).into(),
+    })
 }
 
 /// What is known of the machine; nothing where that was lost.

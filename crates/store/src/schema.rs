@@ -320,3 +320,45 @@ pub(crate) fn named<'de, T: Deserialize<'de>>(name: &'de str) -> Result<T, Strin
     let names: StrDeserializer<'de, NameError> = name.into_deserializer();
     T::deserialize(names).map_err(|error| error.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use model::assignment::ClientReport;
+    use model::record::{LinkReport, ServerReport, ServerRequest};
+    use model::{ConnectionRow, Reading};
+
+    use super::*;
+    use crate::table::value::Kind;
+
+    /// Every column of a table says what it means, and its unit agrees with its name.
+    fn assert_described<R: Row>() {
+        assert!(!R::MEANING.is_empty());
+        for Column { name, kind, unit, meaning, .. } in R::columns() {
+            let place = format!("{}.{name}", R::TABLE);
+            assert!(!meaning.is_empty(), "{place} has no meaning");
+            let expected = match name.rsplit('_').next() {
+                _ if matches!(kind, Kind::Text | Kind::MaybeText | Kind::Texts | Kind::Flag) => "",
+                Some("ns") => "ns",
+                Some("bytes") => "B",
+                _ => "1",
+            };
+            // What the monitor reads has the unit of its quantity, which stands in its name.
+            assert!(
+                unit == expected || place == "monitor.value",
+                "{place} is in `{unit}`, expected `{expected}`"
+            );
+        }
+    }
+
+    #[test]
+    fn every_column_has_a_unit_and_a_meaning() {
+        assert_described::<RunRow>();
+        assert_described::<RequestRow>();
+        assert_described::<Of<ConnectionRow>>();
+        assert_described::<Of<ClientReport>>();
+        assert_described::<Of<ServerReport>>();
+        assert_described::<Of<ServerRequest>>();
+        assert_described::<Of<LinkReport>>();
+        assert_described::<Of<Reading>>();
+    }
+}

@@ -5,11 +5,10 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use model::Plan;
-use store::ResultFolder;
 
 use crate::commands::run::verdict;
 use crate::exit::{Exit, UsageError};
-use crate::result::finish;
+use crate::result::{finish, open};
 use crate::terminal::print;
 
 /// Analyse a result again and write its report again, from the stored samples
@@ -33,7 +32,7 @@ pub(crate) struct ReportArgs {
 /// # Errors
 /// No result there, or one that cannot be read or written.
 pub(crate) fn run(args: &ReportArgs) -> Result<Exit> {
-    let folder = ResultFolder::open(&args.result).map_err(|error| UsageError(format!("{error:#}")))?;
+    let folder = open(&args.result)?;
     let plan: Plan = folder.read_json("plan.json").map_err(|error| {
         UsageError(format!(
             "{error:#}; without the plan nobody knows what the samples are of. It does not change while a study runs: copy it \

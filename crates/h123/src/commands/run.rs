@@ -19,7 +19,7 @@ use crate::cores::Cores;
 use crate::exit::{Exit, UsageError};
 use crate::library::plan_of;
 use crate::progress::{Progress, in_words};
-use crate::result::{Finished, finish};
+use crate::result::{self, Finished, finish};
 use crate::run::Study;
 use crate::terminal::{note, print};
 
@@ -152,7 +152,7 @@ fn drive_runs(study: &Study<'_>, folder: &mut ResultFolder, quiet: bool) -> Resu
 }
 
 fn stored_plan(folder: &Path) -> Result<Plan> {
-    let plan: Plan = ResultFolder::open(folder)?.read_json("plan.json")?;
+    let plan: Plan = result::open(folder)?.read_json("plan.json")?;
     anyhow::ensure!(
         plan.version == model::plan::PLAN_VERSION,
         "{} holds a plan of version {}, expected {}: continue it with the h123 that began it",

@@ -79,7 +79,7 @@ fn what_is_no_result_cannot_be_reported_or_resumed() {
     for args in [["report", path], ["run", "--resume"]] {
         let args = if args[1] == "--resume" { vec!["run", "--resume", path] } else { args.to_vec() };
         let ended = h123(&args);
-        assert_eq!(ended.code, 1, "{args:?}: {}", ended.stderr);
+        assert_eq!(ended.code, 2, "{args:?}: {}", ended.stderr);
         assert!(ended.stderr.contains("found no result"), "{}", ended.stderr);
     }
 }
