@@ -59,6 +59,21 @@ fn the_page_of_two_results_is_as_readable() {
 }
 
 #[test]
+fn the_reports_that_are_shown_as_examples_are_as_readable() {
+    let folder =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples").canonicalize().unwrap();
+    let mut browser = Browser::start();
+    for name in ["quick.html", "distance-and-loss.html"] {
+        let bytes = std::fs::metadata(folder.join(name)).unwrap().len();
+        assert!(bytes <= 3_000_000, "{name} has {bytes} bytes, more than an attachment may have");
+        let mut page = browser.open(&folder.join(name), Screen::DESK);
+        let flaws = flaws_everywhere(&mut page);
+        assert!(flaws.is_empty(), "{name}:\n{}", flaws.join("\n"));
+        assert_eq!(page.misdeeds(), Vec::<String>::new(), "{name}");
+    }
+}
+
+#[test]
 fn hostile_strings_run_nothing_even_without_the_policy_against_it() {
     let folder = tempfile::tempdir().unwrap();
     let mut browser = Browser::start();
