@@ -53,6 +53,17 @@ impl Variant {
         }
     }
 
+    /// What it is, for those who do not know the name.
+    pub const fn in_words(self) -> &'static str {
+        match self {
+            Variant::H1 => "HTTP/1.1 without encryption",
+            Variant::H1s => "HTTP/1.1 over TLS",
+            Variant::H2c => "HTTP/2 without encryption",
+            Variant::H2 => "HTTP/2 over TLS",
+            Variant::H3 => "HTTP/3 over QUIC, encrypted as always",
+        }
+    }
+
     /// The version of HTTP that this variant asks for.
     pub const fn http(self) -> HttpVersion {
         match self {

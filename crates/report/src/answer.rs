@@ -1,6 +1,9 @@
 //! The answer: a sentence per comparison of the primary metric, and one per level over all contexts.
 
+use std::collections::BTreeSet;
+
 use analysis::summary::{CellStatus, Comparison, Estimate, Verdict};
+use model::Variant;
 use serde::Serialize;
 
 use crate::palette::Style;
@@ -117,11 +120,33 @@ fn rest(view: &View<'_>, comparison: &Comparison) -> String {
         }
         Verdict::NoDifferenceShown => comparison.smallest_showable_ratio.map_or(String::new(), |showable| {
             let share = showable.max(1.0 / showable) - 1.0;
-            format!("These runs could have shown a difference of {}.", text::percent(share))
+            let correction =
+                if is_uncorrected(comparison) { "Not beyond chance once corrected. " } else { "" };
+            match share {
+                share if share <= 1.0 => {
+                    format!("{correction}Only a difference beyond {} would have shown.", text::percent(share))
+                }
+                _ => format!("{correction}These runs are too few, or too scattered, to show any."),
+            }
         }),
         Verdict::Equivalent => format!("Within {} for certain.", text::percent(view.summary().margin_share)),
         Verdict::Better | Verdict::Worse => difference(view, comparison.difference),
     }
+}
+
+/// Whether the interval by itself excludes that there is no difference: intervals are each for itself, and verdicts are
+/// corrected for how many there are.
+fn is_uncorrected(comparison: &Comparison) -> bool {
+    comparison.ratio.is_some_and(|ratio| {
+        ratio.low.is_some_and(|low| low > 1.0) || ratio.high.is_some_and(|high| high < 1.0)
+    })
+}
+
+/// What the variants of the plan are, such as `h2: HTTP/2 over TLS`.
+pub(crate) fn variants(view: &View<'_>) -> Vec<String> {
+    let cells = view.input.plan.cells.iter().flat_map(|cell| &cell.clients);
+    let planned: BTreeSet<Variant> = cells.map(|group| group.variant).collect();
+    planned.iter().map(|variant| format!("{variant}: {}", variant.in_words())).collect()
 }
 
 /// Such as `159 ms less (148–171).`
@@ -154,8 +179,13 @@ pub(crate) fn lead(view: &View<'_>) -> String {
         (_, false) => "below 1× is better",
         (_, true) => "above 1× is better",
     };
+    let primary = summary.comparisons.iter().filter(|comparison| comparison.primary).count();
+    let corrected = match primary {
+        0 | 1 => String::new(),
+        count => format!(" Verdicts are corrected for there being {count} comparisons, intervals are not."),
+    };
     format!(
-        "By {}, each against {}: the ratio of medians over {} and, in brackets, its 95 % interval; {direction}.",
+        "By {}, each against {}: the ratio of medians over {} and, in brackets, its 95 % interval; {direction}.{corrected}",
         view.metric_title(),
         view.baseline(),
         text::count(view.runs_per_cell(), "run", "runs"),

@@ -181,6 +181,19 @@ pub(crate) fn data_uri(media_type: &str, text: &str) -> String {
     out
 }
 
+/// Text for HTML in which what stands between backticks is code; a backtick without its second stays one.
+pub(crate) fn with_code(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, tail)) = rest.split_once('`') {
+        let Some((code, after)) = tail.split_once('`') else { break };
+        out.push_str(&format!("{}<code>{}</code>", xml(before), xml(code)));
+        rest = after;
+    }
+    out.push_str(&xml(rest));
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

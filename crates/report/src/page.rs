@@ -2,14 +2,14 @@
 
 use analysis::summary::{Comparison, MetricSummary};
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::Serde;
+use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 use model::plan::PlannedTopology;
 use serde::Serialize;
 
 use crate::answer::{self, Card, InShort};
 use crate::doubts::{self, Doubts, outcome_name};
-use crate::encode::data_uri;
+use crate::encode::{self, data_uri};
 use crate::figures::{Drawings, DrawnFigure, FIGURE_CSS, swatch_html};
 use crate::load::{self, LoadTable};
 use crate::method::{self, Block, Described, Settings};
@@ -40,6 +40,7 @@ struct Page {
     question: String,
     facts: Vec<String>,
     lead: String,
+    variants: Vec<String>,
     in_short: Vec<InShort>,
     cards: Vec<Card>,
     margin: String,
@@ -158,6 +159,7 @@ pub(crate) fn render(view: &View<'_>, drawings: &Drawings, tables: &[Table]) -> 
 /// A page of one of the templates; whatever is text in it is escaped.
 pub(crate) fn render_template(name: &str, page: &impl Serialize) -> Result<String, ReportError> {
     let mut environment = Environment::new();
+    environment.add_filter("code", |text: String| Value::from_safe_string(encode::with_code(&text)));
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
@@ -181,6 +183,7 @@ fn page(view: &View<'_>, drawings: &Drawings, tables: &[Table]) -> Page {
         question: clean_line(&summary.question),
         facts: facts(view),
         lead: answer::lead(view),
+        variants: answer::variants(view),
         in_short: answer::in_short(view),
         cards: answer::cards(view),
         margin: text::percent(summary.margin_share),

@@ -49,6 +49,8 @@ pub struct ConnectionTrace {
     pub connected_ns: Option<u64>,
     /// When requests could first be sent.
     pub ready_ns: Option<u64>,
+    /// Whether there was a handshake of TLS or QUIC between the two.
+    pub is_encrypted: bool,
 }
 
 impl RunTrace {
@@ -86,6 +88,7 @@ impl RunTrace {
             opened_ns: row.opened_ns.saturating_sub(begin),
             connected_ns: since(row.connected_ns),
             ready_ns: since(row.ready_ns),
+            is_encrypted: row.tls_version.is_some() || row.connected_ns.is_none(),
         };
         RunTrace {
             cell: record.cell,

@@ -55,7 +55,7 @@ impl ResultFolder {
                  choose another with `--out DIR`"
             );
         }
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let parent = parent_of(path);
         fs::create_dir_all(parent).with_context(|| format!("cannot make the folder {}", parent.display()))?;
         check_free_space(parent, need_bytes)?;
         fs::create_dir(path).with_context(|| format!("cannot make the folder {}", path.display()))?;
@@ -197,7 +197,12 @@ pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
         // What failed is reported; a half-written file must not stay.
         let _ = fs::remove_file(&temporary);
     }
-    written.and_then(|()| path.parent().map_or(Ok(()), sync_folder))
+    written.and_then(|()| sync_folder(parent_of(path)))
+}
+
+/// The folder that a path is in, which for a bare name is the current one.
+fn parent_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Waits until a folder's names are on the disk.

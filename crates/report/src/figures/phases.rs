@@ -25,7 +25,9 @@ fn phases(trace: &RunTrace) -> Option<[u64; 4]> {
     let first = trace.requests.first()?;
     let connection = trace.connection(first.connection?)?;
     let (ready, first_byte) = (connection.ready_ns?, first.first_byte_ns?);
-    let connected = connection.connected_ns.unwrap_or(connection.opened_ns);
+    // In cleartext whoever is connected is ready.
+    let tcp = if connection.is_encrypted { connection.connected_ns } else { connection.ready_ns };
+    let connected = tcp.unwrap_or(connection.opened_ns);
     Some([
         connected.saturating_sub(connection.opened_ns),
         ready.saturating_sub(connected),

@@ -540,6 +540,7 @@ fn trace(plan: &Plan, cell: &Cell) -> RunTrace {
                 connection: u32::try_from(index).unwrap(),
                 opened_ns: opened as u64,
                 connected_ns: (!variant.is_quic()).then_some(connected as u64),
+                is_encrypted: variant.is_encrypted(),
                 ready_ns: Some(ready as u64),
             }
         })

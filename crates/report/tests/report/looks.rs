@@ -92,7 +92,7 @@ pub(crate) fn assert_keyboard_reaches_all(page: &mut Page<'_>) {
     loop {
         let at = page.evaluate(
             "(() => { const e = document.activeElement; if (!e || e === document.body) return null; \
-             const seen = getComputedStyle(e.matches('.legend input') ? e.parentElement.querySelector('.marker') : e); \
+             const seen = getComputedStyle(e); \
              const box = e.getBoundingClientRect(); \
              return { ring: seen.outlineStyle !== 'none' && parseFloat(seen.outlineWidth) >= 2, tag: e.outerHTML.slice(0, 90), \
                shown: box.right > 0 && box.bottom > 0 && box.left < innerWidth && box.top < innerHeight }; })()",
