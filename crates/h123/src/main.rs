@@ -5,6 +5,7 @@ mod chain;
 mod commands;
 mod cores;
 mod cross;
+mod damages;
 mod exit;
 mod foreign;
 mod known_answers;

@@ -1,13 +1,12 @@
 //! Whether another block of runs is made: what the plan's rule says of the runs that are stored.
 
-use std::collections::BTreeSet;
-
 use analysis::RunSummary;
 use analysis::repetition::standing;
 use anyhow::Result;
 use model::{Plan, PlannedRun, RunRecord};
 use store::ResultFolder;
 
+use crate::damages::Damages;
 use crate::result::condensed;
 
 /// The runs so far of a study that adds runs; of any other study nothing is kept.
@@ -25,7 +24,7 @@ impl<'a> Repeating<'a> {
         let mut repeating = Repeating { plan, runs: Vec::new() };
         if plan.repetition.is_some() {
             // What is damaged is named, and measured again, by whoever asked for the runs that are stored.
-            repeating.runs = condensed(folder, plan, &mut BTreeSet::new())?.0;
+            repeating.runs = condensed(folder, plan, &mut Damages::default())?.0;
         }
         Ok(repeating)
     }

@@ -1,6 +1,6 @@
 //! From stored records to everything that a result shows: summary, report, figures, tables.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::path::Path;
 
@@ -8,9 +8,10 @@ use analysis::{RunFold, RunSummary, Summary};
 use anyhow::{Context, Result};
 use model::{Plan, RunRecord};
 use report::{RunTimeline, RunTrace, representative_run};
-use store::{Damage, ResultFolder};
+use store::ResultFolder;
 
 use crate::commands::run::COMMAND_NOTE;
+use crate::damages::Damages;
 use crate::exit::UsageError;
 use crate::known_answers;
 use crate::terminal::{self, note};
@@ -28,13 +29,13 @@ pub(crate) struct Finished {
 /// # Errors
 /// Rows that cannot be read at all, or a disk that refuses; damaged files are named on standard error and left out.
 pub(crate) fn finish(folder: &ResultFolder, plan: &Plan) -> Result<Finished> {
-    let mut damaged = BTreeSet::new();
+    let mut damaged = Damages::default();
     let (runs, seen) = condensed(folder, plan, &mut damaged)?;
     let known = known_answers::stored(folder);
     let summary = analysis::analyse(plan, &runs, &known);
     let environment = environment(folder, &mut damaged);
-    damaged.extend(known_answers::fault(&known, plan, &runs));
-    let damaged: Vec<String> = damaged.into_iter().collect();
+    known_answers::fault(&known, plan, &runs).into_iter().for_each(|fault| damaged.note(fault));
+    let damaged = damaged.lines(plan.runs.len());
     damaged.iter().for_each(|damage| note(false, &format!("left out: {damage}")));
     let (traces, timelines) = representative(seen, &summary);
     let pooled = analysis::pooled(&runs, &summary.metric);
@@ -79,13 +80,12 @@ pub(crate) fn open(path: &Path) -> Result<ResultFolder> {
 }
 
 /// What is known of the machine; nothing where that was lost.
-fn environment(folder: &ResultFolder, damaged: &mut BTreeSet<String>) -> serde_json::Value {
+fn environment(folder: &ResultFolder, damaged: &mut Damages) -> serde_json::Value {
     const FILE: &str = "environment.json";
     let is_there = folder.path().join(FILE).exists();
     folder.read_json(FILE).unwrap_or_else(|_| {
         let what = if is_there { "it is no JSON" } else { "it is missing" };
-        damaged
-            .insert(format!("{FILE} is damaged: {what}, so nobody knows on what machine this was measured"));
+        damaged.note(format!("{FILE} is damaged: {what}, so nobody knows on what machine this was measured"));
         serde_json::Value::Null
     })
 }
@@ -105,7 +105,7 @@ type Seen = BTreeMap<u32, (Option<RunTrace>, Option<RunTimeline>)>;
 pub(crate) fn condensed(
     folder: &ResultFolder,
     plan: &Plan,
-    damaged: &mut BTreeSet<String>,
+    damaged: &mut Damages,
 ) -> Result<(Vec<RunSummary>, Seen)> {
     let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
     let condensed = folder.fold_what_is_there(threads, |record, samples| {
@@ -121,24 +121,19 @@ pub(crate) fn condensed(
         let timeline = RunTimeline::from_record(plan, record);
         Ok((fold.finish(), (is_traced.then(|| RunTrace::from_record(&whole())), timeline)))
     })?;
+    damaged.look_for_runs(folder.path());
     let (mut runs, mut seen) = (Vec::new(), Seen::new());
     for run in condensed {
         match run {
             Ok(((summary, shown), lost)) => {
-                damaged.extend(lost.iter().map(|damage| in_folder(folder, damage)));
+                lost.iter().for_each(|damage| damaged.add(folder, damage));
                 seen.insert(summary.run, shown);
                 runs.push(summary);
             }
-            Err(damage) => drop(damaged.insert(in_folder(folder, &damage))),
+            Err(damage) => damaged.add(folder, &damage),
         }
     }
     Ok((runs, seen))
-}
-
-/// A damage with the file's place in the result, whichever folder that is in.
-fn in_folder(folder: &ResultFolder, damage: &Damage) -> String {
-    let file = damage.file.strip_prefix(folder.path()).unwrap_or(&damage.file).to_owned();
-    Damage { file, ..damage.clone() }.to_string()
 }
 
 /// A value in a list of differences: not longer than a line.

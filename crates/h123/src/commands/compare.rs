@@ -16,6 +16,7 @@ use serde_json::Value;
 use store::ResultFolder;
 
 use crate::commands::run::COMMAND_NOTE;
+use crate::damages::Damages;
 use crate::exit::{Exit, UsageError};
 use crate::result::condensed;
 use crate::terminal::{look, note, print};
@@ -151,11 +152,11 @@ impl Compared {
             Some(summary) => summary,
             None => {
                 let folder = ResultFolder::open(path)?;
-                let mut damaged = BTreeSet::new();
+                let mut damaged = Damages::default();
                 let (runs, _) = condensed(&folder, &plan, &mut damaged)?;
-                damaged
-                    .iter()
-                    .for_each(|damage| note(false, &format!("{}: left out: {damage}", path.display())));
+                for damage in damaged.lines(plan.runs.len()) {
+                    note(false, &format!("{}: left out: {damage}", path.display()));
+                }
                 analysis::analyse(&plan, &runs, &known_answers::stored(&folder))
             }
         };

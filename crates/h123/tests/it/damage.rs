@@ -103,6 +103,11 @@ fn lost_tables_and_files_are_named_and_the_rest_is_reported() {
     );
     assert_eq!(lost["runs_stored"], 0);
     let lost = spoil(
+        &|copy| fs::remove_file(copy.join("samples/runs.parquet")).unwrap(),
+        "samples/runs.parquet is missing: the rows of the other tables are there",
+    );
+    assert_eq!(lost["runs_stored"], 0);
+    let lost = spoil(
         &|copy| fs::remove_file(copy.join("environment.json")).unwrap(),
         "environment.json is damaged: it is missing",
     );

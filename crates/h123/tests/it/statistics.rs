@@ -3,11 +3,12 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::Value;
 
 use crate::schema::assert_valid;
-use crate::tool::{Ended, folder, h123, machine, summary};
+use crate::tool::{Ended, H123, folder, h123, machine, summary};
 
 /// The verdicts on the primary metric.
 fn verdicts(summary: &Value) -> Vec<String> {
@@ -191,6 +192,11 @@ fn compared(a: &Path, place: &Path) {
     let ratio = json["cells"][0]["comparison"]["ratio"]["value"].as_f64().unwrap();
     assert!((ratio - 1.2).abs() < 1e-9 && json["doubts"].as_array().unwrap().len() == 1, "{json:#}");
     another_server_is_a_doubt(a, b);
+    // A page beside, by its bare name.
+    let mut command = Command::new(H123);
+    command.args(["compare", a, b, "--html", "page.html"]).current_dir(place);
+    Ended::of(command.output().unwrap()).expect(0);
+    assert!(fs::read_to_string(place.join("page.html")).unwrap().contains("</html>"));
     let nowhere = h123(["compare", a, "nowhere"]).expect(2).stderr;
     assert!(nowhere.contains("found no folder nowhere"), "{nowhere}");
     // A summary of another version is made again from the samples.
