@@ -46,6 +46,7 @@ mod network_rate;
 mod omission;
 mod other_work;
 mod outlying_run;
+mod pins_alike;
 mod precision;
 mod records_alike;
 mod runs;
@@ -77,6 +78,7 @@ pub const CHECKS: &[Check] = &[
     urls::CHECK,
     empty_bodies::CHECK,
     arms_alike::CHECK,
+    pins_alike::CHECK,
     ends_alike::CHECK,
     connections::CHECK,
     events_alike::CHECK,

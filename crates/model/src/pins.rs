@@ -112,6 +112,26 @@ pub struct Http3Pins {
     pub qpack_table_bytes: u32,
 }
 
+impl Pins {
+    /// The names of what these hold otherwise than others do.
+    pub fn differences(&self, other: &Pins) -> Vec<&'static str> {
+        let alike = [
+            ("congestion_control", self.congestion_control == other.congestion_control),
+            ("initial_window", self.initial_window_packets == other.initial_window_packets),
+            ("mtu", self.mtu_bytes == other.mtu_bytes),
+            ("quic_datagram", self.quic_datagram_bytes == other.quic_datagram_bytes),
+            ("tls", self.tls_version == other.tls_version),
+            ("cipher_suite", self.cipher_suite == other.cipher_suite),
+            ("key_exchange", self.key_exchange == other.key_exchange),
+            ("resumption", self.resumption == other.resumption),
+            ("http2", self.http2 == other.http2),
+            ("http3", self.http3 == other.http3),
+            ("http1_connections", self.http1_connections == other.http1_connections),
+        ];
+        alike.into_iter().filter(|(_, is_alike)| !is_alike).map(|(name, _)| name).collect()
+    }
+}
+
 impl Default for Pins {
     /// Chromium's windows, cubic, TLS 1.3 with AES-128-GCM and X25519, nothing resumed.
     fn default() -> Self {

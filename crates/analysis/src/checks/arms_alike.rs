@@ -1,8 +1,10 @@
 //! The cell and its baseline did the same work.
 
+use model::assignment::Workload;
+
 use super::{Check, Context, Finding, Side};
 use crate::number;
-use crate::run::page_of;
+use crate::run::{GroupFacts, RunSummary, page_of};
 use crate::summary::CheckOutcome;
 
 pub(super) const CHECK: Check = Check {
@@ -16,35 +18,83 @@ pub(super) const CHECK: Check = Check {
 const LOOP_TOLERANCE_SHARE: f64 = 0.01;
 
 /// A page: as many requests and as many body bytes in the median run as the baseline. A loop: as many body bytes
-/// per request, within 1 %.
+/// per request, within 1 %; as many URLs; and as many requests, where a number of them ends it.
 fn judge(context: &Context<'_>) -> Option<Finding> {
-    let ((own, bytes), (baseline, expected)) =
-        (work(context, &context.own)?, work(context, context.baseline.as_ref()?)?);
-    let is_alike = own == baseline
-        || bytes
-            .zip(expected)
-            .is_some_and(|(bytes, expected)| (bytes - expected).abs() <= LOOP_TOLERANCE_SHARE * expected);
-    let result = if is_alike { CheckOutcome::Pass } else { CheckOutcome::Invalid };
-    Some(Finding { result, measured: own, threshold: format!("{baseline}, as the baseline") })
+    let (own, baseline) = (Work::of(context, &context.own)?, Work::of(context, context.baseline.as_ref()?)?);
+    let result = if own.is_like(&baseline) { CheckOutcome::Pass } else { CheckOutcome::Invalid };
+    Some(Finding {
+        result,
+        measured: own.in_words(),
+        threshold: format!("{}, as the baseline", baseline.in_words()),
+    })
 }
 
-/// What the median run did, for people; and of loops, for comparing, the body bytes per request.
-fn work(context: &Context<'_>, side: &Side<'_>) -> Option<(String, Option<f64>)> {
-    let pages = side.cell.clients.iter().all(|group| page_of(context.plan, group).is_some());
-    let sum = |run: &crate::run::RunSummary, field: fn(&crate::run::GroupFacts) -> u64| {
-        number::float(run.groups.iter().map(field).sum())
-    };
-    let digits = model::units::three_digits;
-    if pages {
-        let requests = side.median(|run| Some(sum(run, |facts| facts.requests)))?;
-        let bytes = side.median(|run| Some(sum(run, |facts| facts.body_bytes)))?;
-        return Some((format!("{requests:.0} requests, {bytes:.0} body bytes"), None));
+/// What the median run did.
+struct Work {
+    /// Of pages, and of loops that a number of requests ends.
+    requests: Option<f64>,
+    /// All of a page; of a loop those of a request.
+    body_bytes: f64,
+    /// Of loops: different ones, where its client says which it asked.
+    urls: Option<f64>,
+    is_page: bool,
+}
+
+impl Work {
+    fn of(context: &Context<'_>, side: &Side<'_>) -> Option<Work> {
+        let groups = &side.cell.clients;
+        let is_page = groups.iter().all(|group| page_of(context.plan, group).is_some());
+        let sum = |run: &RunSummary, field: fn(&GroupFacts) -> u64| {
+            number::float(run.groups.iter().map(field).sum())
+        };
+        if is_page {
+            let requests = side.median(|run| Some(sum(run, |facts| facts.requests)));
+            let body_bytes = side.median(|run| Some(sum(run, |facts| facts.body_bytes)))?;
+            return Some(Work { requests, body_bytes, urls: None, is_page });
+        }
+        let body_bytes = side.median(|run| {
+            let ok = sum(run, |facts| facts.requests_ok);
+            (ok > 0.0).then(|| sum(run, |facts| facts.body_bytes) / ok)
+        })?;
+        let is_counted = groups.iter().all(|group| ends_by_number(&context.plan.workload_of(group).workload));
+        let requests = side.median(|run| is_counted.then(|| sum(run, |facts| facts.requests)));
+        let urls = side.median(|run| Some(sum(run, |facts| facts.distinct_urls))).filter(|urls| *urls > 0.0);
+        Some(Work { requests, body_bytes, urls, is_page })
     }
-    let bytes = side.median(|run| {
-        let ok = sum(run, |facts| facts.requests_ok);
-        (ok > 0.0).then(|| sum(run, |facts| facts.body_bytes) / ok)
-    })?;
-    Some((format!("{} body bytes per request", digits(bytes)), Some(bytes)))
+
+    fn is_like(&self, other: &Work) -> bool {
+        let tolerance = if self.is_page { 0.0 } else { LOOP_TOLERANCE_SHARE * other.body_bytes };
+        // Where one of them is not known, the other says nothing.
+        let alike =
+            |own: Option<f64>, other: Option<f64>| own.zip(other).is_none_or(|(own, other)| own == other);
+        let has_as_many_urls = match (self.requests, other.requests) {
+            (Some(_), Some(_)) => alike(self.urls, other.urls),
+            // What a time ends may have asked for some of its URLs and not for others.
+            _ => true,
+        };
+        (self.body_bytes - other.body_bytes).abs() <= tolerance
+            && alike(self.requests, other.requests)
+            && has_as_many_urls
+    }
+
+    fn in_words(&self) -> String {
+        let digits = model::units::three_digits;
+        let requests = self.requests.map(|requests| format!("{requests:.0} requests"));
+        let urls = self.urls.map(|urls| format!("{urls:.0} URLs"));
+        let bytes = match self.is_page {
+            true => format!("{:.0} body bytes", self.body_bytes),
+            false => format!("{} body bytes per request", digits(self.body_bytes)),
+        };
+        requests.into_iter().chain(urls).chain([bytes]).collect::<Vec<_>>().join(", ")
+    }
+}
+
+fn ends_by_number(workload: &Workload) -> bool {
+    match workload {
+        Workload::Closed { requests, duration_ns, .. } => requests.is_some() && duration_ns.is_none(),
+        // Of an open loop those that were never sent are missing, which `missed_schedule` judges.
+        Workload::Open { .. } | Workload::Page { .. } => false,
+    }
 }
 
 #[cfg(test)]
@@ -73,6 +123,21 @@ mod tests {
             record.samples[1].response_body_bytes = 128 + 63;
         }
         fails("arms_alike", &bench);
+    }
+
+    #[test]
+    fn fewer_urls_or_requests_in_one_arm_condemn() {
+        let second = |record: &&mut model::RunRecord| record.cell == 1;
+        let mut fewer = Bench::closed(&[Variant::H1s, Variant::H2]);
+        for record in fewer.records.iter_mut().filter(second) {
+            record.samples.truncate(40);
+        }
+        assert!(fails("arms_alike", &fewer).measured.starts_with("40 requests, 1 URLs, "));
+        let mut other = Bench::closed(&[Variant::H1s, Variant::H2]);
+        for sample in other.records.iter_mut().filter(second).flat_map(|record| &mut record.samples) {
+            sample.url = u32::try_from(sample.request % 7).unwrap();
+        }
+        assert!(fails("arms_alike", &other).measured.contains("7 URLs"));
     }
 
     #[test]

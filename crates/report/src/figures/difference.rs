@@ -74,7 +74,11 @@ fn gains<'v, 'a>(view: &'v View<'a>, metric: &str, group: &'v Group, series: usi
     swept::rows(view, group, series).filter_map(gain).collect()
 }
 
-/// The range of all gains with their intervals, and 0; `None` where there is none.
+/// How far beyond the gains, as a share of their own range, their intervals may stretch the axis: one that is very wide would
+/// press all others onto the line of zero.
+const ROOM_SHARE: f64 = 0.4;
+
+/// The range of all gains and 0, and of their intervals as far as there is room; `None` where there is none.
 fn range(view: &View<'_>, metric: &str, groups: &[Group]) -> Option<(f64, f64)> {
     let series = groups.iter().flat_map(|group| (0..view.series.len()).map(move |series| (group, series)));
     let gains: Vec<Estimate> = series
@@ -82,11 +86,12 @@ fn range(view: &View<'_>, metric: &str, groups: &[Group]) -> Option<(f64, f64)> 
         .map(|(_, gain, ..)| gain)
         .filter(|gain| gain.value.is_finite())
         .collect();
-    let most = gains.iter().map(|gain| gain.value.abs()).reduce(f64::max)?;
-    let reach = if most > 0.0 { most * swept::WIDEST } else { f64::MAX };
-    let ends = gains.iter().flat_map(|gain| [Some(gain.value), gain.low, gain.high]).flatten();
-    let range = ends.filter(|end| end.is_finite()).map(|end| end.clamp(-reach, reach));
-    Some(range.fold((0.0, 0.0), |(low, high): (f64, f64), end| (low.min(end), high.max(end))))
+    let span = |range: (f64, f64), end: f64| (range.0.min(end), range.1.max(end));
+    let (low, high) = gains.iter().map(|gain| gain.value).fold((0.0, 0.0), span);
+    let room = if high > low { (high - low) * ROOM_SHARE } else { f64::MAX };
+    let ends = gains.iter().flat_map(|gain| [gain.low, gain.high]).flatten().filter(|end| end.is_finite());
+    let ends = ends.map(|end| end.clamp(low - room, high + room));
+    (!gains.is_empty()).then(|| ends.fold((low, high), span))
 }
 
 fn draw_panel(
@@ -112,8 +117,10 @@ fn draw_panel(
     let mut canvas = Canvas::default();
     let heading = match groups {
         [group] if !group.name.is_empty() => group.name.clone(),
-        _ if number > 0 => format!("{} ({})", text::metric_title(metric), number + 1),
-        _ => text::metric_title(metric),
+        _ => {
+            let name = format!("{} over {}", text::metric_title(metric), sweep.parameter.title());
+            if number > 0 { format!("{name} ({})", number + 1) } else { name }
+        }
     };
     panel::heading(&mut canvas, &heading);
     swept::draw_side(&mut canvas, scale, &units, &format!("↑ better · {}", axis_title(&signed, &units)));
