@@ -80,7 +80,7 @@ impl Work {
     fn in_words(&self) -> String {
         let digits = model::units::three_digits;
         let requests = self.requests.map(|requests| format!("{requests:.0} requests"));
-        let urls = self.urls.map(|urls| format!("{urls:.0} URLs"));
+        let urls = self.urls.map(|urls| format!("{urls:.0} URL{}", if urls == 1.0 { "" } else { "s" }));
         let bytes = match self.is_page {
             true => format!("{:.0} body bytes", self.body_bytes),
             false => format!("{} body bytes per request", digits(self.body_bytes)),
@@ -132,7 +132,7 @@ mod tests {
         for record in fewer.records.iter_mut().filter(second) {
             record.samples.truncate(40);
         }
-        assert!(fails("arms_alike", &fewer).measured.starts_with("40 requests, 1 URLs, "));
+        assert!(fails("arms_alike", &fewer).measured.starts_with("40 requests, 1 URL, "));
         let mut other = Bench::closed(&[Variant::H1s, Variant::H2]);
         for sample in other.records.iter_mut().filter(second).flat_map(|record| &mut record.samples) {
             sample.url = u32::try_from(sample.request % 7).unwrap();
