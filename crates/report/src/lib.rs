@@ -26,7 +26,7 @@ use analysis::Pooled;
 use analysis::summary::Summary;
 use model::Plan;
 
-pub use across::{AcrossInput, across_html, across_markdown, across_terminal};
+pub use across::{AcrossInput, Side, across_html, across_markdown, across_terminal};
 pub use timeline::{RunTimeline, Track};
 pub use trace::{ConnectionTrace, RequestTrace, RunTrace, representative_run};
 

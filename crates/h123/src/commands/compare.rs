@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use model::Plan;
 use model::plan::Level;
-use report::{AcrossInput, across_html, across_markdown, across_terminal};
+use report::{AcrossInput, Side, across_html, across_markdown, across_terminal};
 use serde_json::Value;
 use store::ResultFolder;
 
@@ -74,28 +74,59 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Exit> {
     let across = compare(&a.summary, &b.summary, &changed, doubts).map_err(|problem| {
         UsageError(format!("{problem} (A: {}, B: {})", args.a.display(), args.b.display()))
     })?;
+    let (of_a, of_b) = (args.a.to_string_lossy(), args.b.to_string_lossy());
+    let (name_a, name_b) = names(&args.a, &args.b);
+    let command = command(args);
+    let input = AcrossInput {
+        across: &across,
+        factor: &b.summary.baseline.factor,
+        question: &b.summary.question,
+        a: Side { name: &name_a, path: &of_a },
+        b: Side { name: &name_b, path: &of_b },
+        command: &command,
+    };
     if let Some(path) = &args.html {
-        write_page(path, args, &across, &b.summary.question)?;
+        write_page(path, &input)?;
     }
     if args.json {
         print(&serde_json::to_string_pretty(&across)?)?;
     } else if args.markdown {
-        print(across_markdown(&across).trim_end())?;
+        print(across_markdown(&input).trim_end())?;
     } else {
-        print(across_terminal(&across, look()).trim_end())?;
+        print(across_terminal(&input, look()).trim_end())?;
     }
     Ok(exit(&across, &a.summary, &b.summary, args.fail_on))
 }
 
 /// Writes the page, whole or not at all.
-fn write_page(path: &Path, args: &CompareArgs, across: &Across, question: &str) -> Result<()> {
-    let (a, b) = (args.a.to_string_lossy(), args.b.to_string_lossy());
-    let command =
-        format!("h123 compare {} {} --html {}", quoted(&a), quoted(&b), quoted(&path.to_string_lossy()));
-    let html = across_html(&AcrossInput { across, question, a: &a, b: &b, command: &command })?;
+fn write_page(path: &Path, input: &AcrossInput<'_>) -> Result<()> {
+    let html = across_html(input)?;
     store::write_whole(path, html.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
     note(false, &format!("page: {}", path.display()));
     Ok(())
+}
+
+/// The command that makes the page again.
+fn command(args: &CompareArgs) -> String {
+    let page = args.html.iter().flat_map(|path| [Path::new("--html"), path]);
+    let words = [args.a.as_path(), args.b.as_path()].into_iter().chain(page);
+    let words: Vec<String> = words.map(|word| quoted(&word.to_string_lossy())).collect();
+    format!("h123 compare {}", words.join(" "))
+}
+
+/// What to call two folders: as much of the end of each path as tells them apart.
+fn names(a: &Path, b: &Path) -> (String, String) {
+    let parts = |path: &Path| -> Vec<String> {
+        let whole = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        whole.iter().map(|part| part.to_string_lossy().into_owned()).collect()
+    };
+    let (a, b) = (parts(a), parts(b));
+    let alike = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count();
+    // Of one folder compared with itself the last part is enough.
+    let is_same = alike == a.len() && alike == b.len();
+    let kept = if is_same { 1 } else { alike + 1 };
+    let end = |parts: &[String]| parts[parts.len().saturating_sub(kept)..].join("/");
+    (end(&a), end(&b))
 }
 
 /// An argument as a shell takes it for one word.
@@ -272,4 +303,19 @@ fn flat(value: &Value) -> BTreeMap<String, String> {
     let mut into = BTreeMap::new();
     walk("", value, &mut into);
     into
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_are_called_by_what_tells_them_apart() {
+        let of = |a: &str, b: &str| names(Path::new(a), Path::new(b));
+        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        assert_eq!(of("/x1/results/main", "/x1/results/branch"), pair("main", "branch"));
+        assert_eq!(of("/x1/monday/quick", "/x1/tuesday/quick/"), pair("monday/quick", "tuesday/quick"));
+        assert_eq!(of("/x1/quick", "/x1/old/quick"), pair("x1/quick", "old/quick"));
+        assert_eq!(of("/x1/quick", "/x1/quick"), pair("quick", "quick"));
+    }
 }

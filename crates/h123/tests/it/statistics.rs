@@ -176,6 +176,8 @@ fn compared(a: &Path, place: &Path) {
     let (a, b) = (a.to_str().unwrap(), b.to_str().unwrap());
     let worse = h123(["compare", a, b]).expect(0).stdout;
     assert!(worse.contains("1.2") && worse.contains("worse") && worse.contains("another kernel"), "{worse}");
+    let sides = format!("A: {a}\nB: {b}\n");
+    assert!(worse.contains(&sides) && worse.contains("below 1x B is faster. "), "{worse}");
     h123(["compare", a, b, "--fail-on", "worse"]).expect(4);
     h123(["compare", b, a, "--fail-on", "worse"]).expect(0);
     h123(["compare", b, a, "--fail-on", "different"]).expect(4);

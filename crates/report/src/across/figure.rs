@@ -1,122 +1,88 @@
-//! The ratios of all cells, B to A, below each other: point, interval, the margin of interest, the verdict.
+//! The ratios of all cells, B to A: a panel for what is alike in all but the compared factor, drawn as the report draws ratios.
 
 use analysis::across::{Across, CellAcross};
+use analysis::metrics::{self, Better};
 
-use super::{label, primary, ratio_words};
+use super::names::{Names, full};
+use super::{direction, primary, unit};
 use crate::encode::{Csv, Field};
-use crate::figures::comparison::{WIDEST, draw_interval, trim};
-use crate::figures::panel::{LABEL_SIZE, WIDTH};
-use crate::figures::{Drawing, DrawnFigure, Key, Panel};
-use crate::palette::{self, Style};
-use crate::svg::{Anchor, Axis, Canvas, Rect, Scale, at, fit};
+use crate::figures::comparison::{Ground, RatioRow, range, ratio_words};
+use crate::figures::{Drawing, DrawnFigure, Key, MOST_PANELS, Panel};
+use crate::svg::Scale;
 use crate::text;
 use crate::view::verdict_name;
 
-/// A row holds the cell's name and, below it, what was found.
-const ROW: f64 = 46.0;
-const TOP: f64 = 10.0;
-const LEFT: f64 = 10.0;
-const RIGHT: f64 = 236.0;
-const NOTE_LEFT: f64 = 250.0;
-/// Rows of one panel; beyond, another stands beside it.
-const MOST_ROWS: usize = 14;
+/// Where the axis begins and ends.
+const AXIS: (f64, f64) = (66.0, 262.0);
 
 /// Draws it; `None` where no cell has a ratio.
-pub(super) fn draw(across: &Across) -> Option<DrawnFigure> {
+pub(super) fn draw(across: &Across, names: &Names) -> Option<DrawnFigure> {
     let cells: Vec<&CellAcross> = primary(across).collect();
-    let scale = Scale::logarithmic(domain(across, &cells)?, (LEFT, RIGHT));
-    let style = palette::style_of("B", 0);
-    let parts = cells.len().div_ceil(MOST_ROWS).max(1);
-    let rows = cells.len().div_ceil(parts).max(1);
-    let panels = cells.chunks(rows).map(|cells| draw_panel(across, cells, scale, style)).collect();
+    cells.iter().find_map(|cell| cell.comparison.ratio)?;
+    let domain = range(cells.iter().map(|cell| cell.comparison.ratio), across.margin_share)?;
+    let ground = Ground {
+        scale: Scale::logarithmic(domain, AXIS),
+        margin_share: across.margin_share,
+        against: "ratio of B to A".to_owned(),
+        unit: unit(across),
+        more_is_better: metrics::find(&across.metric).is_some_and(|metric| metric.better == Better::Higher),
+    };
+    let mut panels = panels(&cells, names, &ground);
     let margin = text::percent(across.margin_share);
-    let title = text::capital(&text::metric_title(&across.metric));
+    let mut caption = format!(
+        "Ratio of B's median to A's, and its 95 % interval over runs, on a logarithmic axis: at 1× there is no difference, {}. \
+         Differences of up to {margin}, the shaded band, do not matter.",
+        direction(&across.metric, unit(across))
+    );
+    if panels.len() > MOST_PANELS {
+        caption.push_str(&format!(
+            " The first {MOST_PANELS} of {} panels are drawn; the CSV has all.",
+            panels.len()
+        ));
+        panels.truncate(MOST_PANELS);
+    }
     let drawing = Drawing {
-        title: format!("{title}, B against A"),
-        caption: format!(
-            "Ratio of B's median to A's, and its 95 % interval over runs, on a logarithmic axis: at 1 there is no \
-             difference. Differences of up to {margin}, the shaded band, do not matter."
-        ),
+        title: format!("{}, B against A", text::capital(&text::metric_title(&across.metric))),
+        caption,
         keys: vec![Key::new("band", &format!("within {margin} of A"))],
         panels,
         csv: csv(&cells),
     };
-    Some(DrawnFigure { name: "ratios", drawing, series: Vec::new() })
+    Some(DrawnFigure { name: "ratios", drawing, series: names.all_series() })
 }
 
-fn domain(across: &Across, cells: &[&CellAcross]) -> Option<(f64, f64)> {
-    let ratios: Vec<_> = cells.iter().filter_map(|cell| cell.comparison.ratio).collect();
-    ratios.first()?;
-    let margin = across.margin_share;
-    let values = ratios.iter().flat_map(|ratio| [Some(ratio.value), ratio.low, ratio.high]).flatten();
-    let values = values.filter(|value| value.is_finite() && *value > 0.0);
-    let values = values.chain([1.0 / (1.0 + margin) * 0.95, (1.0 + margin) * 1.05]);
-    let (low, high) = values.fold((1.0, 1.0), |(low, high): (f64, f64), v| (low.min(v), high.max(v)));
-    Some(((low * 0.96).max(WIDEST.0), (high * 1.04).min(WIDEST.1)))
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a handful of rows")]
-fn draw_panel(across: &Across, cells: &[&CellAcross], scale: Scale, style: Style) -> Panel {
-    let bottom = TOP + cells.len() as f64 * ROW;
-    let mut canvas = Canvas::default();
-    let margin = across.margin_share;
-    let (from, to) = (scale.place(1.0 / (1.0 + margin)), scale.place(1.0 + margin));
-    canvas.rect(Rect { x: from, y: TOP, width: to - from, height: bottom - TOP }, "band");
-    let axis = Axis {
-        scale,
-        top: TOP,
-        bottom,
-        width: WIDTH,
-        title: "ratio of B to A",
-        label: &|v| format!("{}×", model::units::three_digits(trim(v))),
-    };
-    axis.draw(&mut canvas);
-    canvas.line(at(scale.place(1.0), TOP), at(scale.place(1.0), bottom), "zero");
-    let mut description = Vec::new();
-    for (index, cell) in cells.iter().enumerate() {
-        let y = TOP + index as f64 * ROW;
-        let sentence = format!(
-            "{}: {}, {}",
-            label(&cell.comparison.context),
-            ratio_words(cell.comparison.ratio),
-            verdict_name(&cell.comparison.verdict).0
-        );
-        draw_row(&mut canvas, cell, scale, style, y, &sentence);
-        description.push(sentence);
-    }
-    Panel {
-        title: "Ratios of B to A".to_owned(),
-        description: description.join("; "),
-        class: String::new(),
-        width: WIDTH,
-        height: bottom + Axis::HEIGHT + 4.0,
-        body: canvas.finish(),
-    }
-}
-
-fn draw_row(canvas: &mut Canvas, cell: &CellAcross, scale: Scale, style: Style, top: f64, sentence: &str) {
-    let (verdict, class) = verdict_name(&cell.comparison.verdict);
-    let is_invalid = class == "invalid";
-    let group = format!("s-{}{}", style.class, if is_invalid { " bad" } else { "" });
-    let name_class = if is_invalid { "label halo struck" } else { "label halo" };
-    canvas.group(&group, Some(sentence), |c| {
-        c.rect(Rect { x: 0.0, y: top, width: WIDTH, height: ROW }, "hit");
-        let name = fit(&label(&cell.comparison.context), LABEL_SIZE * 1.12, WIDTH);
-        c.text(at(0.0, top + 13.0), Anchor::Start, name_class, &name);
-        let y = top + 30.0;
-        if let Some(ratio) = cell.comparison.ratio {
-            draw_interval(c, ratio, scale, y);
-            c.marker(at(scale.place(ratio.value), y), style, 5.5);
-            if is_invalid {
-                c.cross(at(scale.place(ratio.value), y), 7.0);
-            }
+/// The cells of each context, in their order.
+fn panels(cells: &[&CellAcross], names: &Names, ground: &Ground<'_>) -> Vec<Panel> {
+    let mut contexts: Vec<(String, Vec<RatioRow>)> = Vec::new();
+    for cell in cells {
+        let (context, row) = (names.context(&cell.comparison.context), row(cell, names));
+        match contexts.iter_mut().find(|(known, _)| *known == context) {
+            Some((_, rows)) => rows.push(row),
+            None => contexts.push((context, vec![row])),
         }
-        let value_class =
-            if is_invalid && cell.comparison.ratio.is_some() { "value struck" } else { "value" };
-        let words = fit(&ratio_words(cell.comparison.ratio), LABEL_SIZE, WIDTH - NOTE_LEFT);
-        c.text(at(NOTE_LEFT, y - 1.0), Anchor::Start, value_class, &words);
-        c.text(at(NOTE_LEFT, y + 13.0), Anchor::Start, &format!("verdict v-{class}"), verdict);
-    });
+    }
+    let panel = |(context, rows): (String, Vec<RatioRow>)| {
+        ground.panel(&context, format!("{context}: ratios of B to A"), &rows)
+    };
+    contexts.into_iter().map(panel).collect()
+}
+
+fn row(cell: &CellAcross, names: &Names) -> RatioRow {
+    let found = &cell.comparison;
+    let (verdict, class) = verdict_name(&found.verdict);
+    let (name, style) = names.series(&found.context);
+    let is_invalid = class == "invalid";
+    let words = ratio_words(found.ratio, "no ratio");
+    RatioRow {
+        sentence: format!("{}: B against A {words}, {verdict}", names.cell(&found.context)),
+        name,
+        style,
+        ratio: found.ratio,
+        verdict,
+        class,
+        is_name_struck: is_invalid,
+        is_believable: !is_invalid,
+    }
 }
 
 fn csv(cells: &[&CellAcross]) -> String {
@@ -125,7 +91,7 @@ fn csv(cells: &[&CellAcross]) -> String {
     for cell in cells {
         let found = &cell.comparison;
         csv.row(&[
-            Field::Text(&label(&found.context)),
+            Field::Text(&full(&found.context)),
             Field::Text(&cell.unit),
             Field::Maybe(cell.a.map(|a| a.value)),
             Field::Maybe(cell.b.map(|b| b.value)),

@@ -1,12 +1,14 @@
 //! The page of `h123 compare --html`: one file, no script, nothing fetched, in the report's style.
 
-use analysis::across::{Across, CellAcross};
+use analysis::across::CellAcross;
+use analysis::metrics::{self, Better};
 use analysis::summary::Verdict;
-use model::plan::Level;
 use serde::Serialize;
 
-use super::{counts, figure, label, lead, primary, row};
+use super::names::Names;
+use super::{AcrossInput, Side, alone, counts, figure, lead, primary, row};
 use crate::ReportError;
+use crate::answer::style_marker;
 use crate::page::{self, FigurePart};
 use crate::text::{self, clean, clean_line};
 use crate::view::verdict_name;
@@ -14,32 +16,17 @@ use crate::view::verdict_name;
 /// Metrics besides the primary one that a page shows of all cells together.
 const MOST_EXPLORED: usize = 400;
 
-/// What the page is made of.
-#[derive(Clone, Copy, Debug)]
-pub struct AcrossInput<'a> {
-    /// What was found.
-    pub across: &'a Across,
-    /// The question of both studies.
-    pub question: &'a str,
-    /// What result A is called, such as its folder.
-    pub a: &'a str,
-    /// What result B is called.
-    pub b: &'a str,
-    /// The command that makes the page again.
-    pub command: &'a str,
-}
-
 #[derive(Serialize)]
 struct Page {
     title: String,
     css: String,
     question: String,
-    a: String,
-    b: String,
+    a: SidePart,
+    b: SidePart,
     lead: String,
     margin: String,
     counts: Vec<(&'static str, &'static str, usize)>,
-    sentences: Vec<Sentence>,
+    cards: Vec<Card>,
     doubts: Vec<[String; 3]>,
     alone: Vec<String>,
     figures: Vec<FigurePart>,
@@ -51,9 +38,24 @@ struct Page {
     command: String,
 }
 
+/// A result, and its folder where the name does not say it.
+#[derive(Serialize)]
+struct SidePart {
+    name: String,
+    path: Option<String>,
+}
+
+/// What is alike in all but the compared factor.
+#[derive(Serialize)]
+struct Card {
+    name: String,
+    sentences: Vec<Sentence>,
+}
+
 #[derive(Serialize)]
 struct Sentence {
-    cell: String,
+    marker: String,
+    level: String,
     class: &'static str,
     verdict: &'static str,
     ratio: Option<String>,
@@ -63,6 +65,7 @@ struct Sentence {
 
 #[derive(Serialize)]
 struct TableRow {
+    marker: String,
     cell: String,
     metric: String,
     a: String,
@@ -77,32 +80,29 @@ struct TableRow {
 /// # Errors
 /// Only where the template does not fit its data, which is a fault of this crate.
 pub fn across_html(input: &AcrossInput<'_>) -> Result<String, ReportError> {
-    let across = input.across;
+    let (across, names) = (input.across, Names::new(input.across, input.factor));
     let class_of = |word: &'static str| {
         let found = primary(across).map(|cell| verdict_name(&cell.comparison.verdict));
         found.into_iter().find(|(name, _)| *name == word).map_or("open", |(_, class)| class)
     };
-    let mut explored: Vec<TableRow> =
-        across.cells.iter().filter(|cell| !cell.comparison.primary).map(table_row).collect();
+    let explored = across.cells.iter().filter(|cell| !cell.comparison.primary);
+    let mut explored: Vec<TableRow> = explored.map(|cell| table_row(cell, &names)).collect();
     let more = explored.len().saturating_sub(MOST_EXPLORED);
     explored.truncate(MOST_EXPLORED);
-    let alone = |cells: &[Vec<Level>], side: &str| -> Vec<String> {
-        cells.iter().map(|levels| format!("{} is only in {side}", label(levels))).collect()
-    };
-    let (a, b) = (clean_line(input.a), clean_line(input.b));
+    let (a, b) = (side(&input.a), side(&input.b));
     let page = Page {
-        title: format!("{b} against {a}"),
+        title: format!("{} against {}", b.name, a.name),
         css: page::css(),
         question: clean_line(input.question),
-        lead: lead(across),
+        lead: lead(across, &names),
         margin: text::percent(across.margin_share),
         counts: counts(across).into_iter().map(|(word, count)| (word, class_of(word), count)).collect(),
-        sentences: primary(across).map(sentence).collect(),
+        cards: cards(primary(across), &names),
         doubts: across.doubts.iter().map(|d| [&d.about, &d.a, &d.b].map(|text| clean_line(text))).collect(),
-        alone: [alone(&across.only_in_a, "A"), alone(&across.only_in_b, "B")].concat(),
-        figures: figure::draw(across).iter().map(page::figure_part).collect(),
+        alone: alone(across),
+        figures: figure::draw(across, &names).iter().map(page::figure_part).collect(),
         missing_figures: [],
-        primary: primary(across).map(table_row).collect(),
+        primary: primary(across).map(|cell| table_row(cell, &names)).collect(),
         explored,
         more,
         command: clean(input.command),
@@ -112,15 +112,33 @@ pub fn across_html(input: &AcrossInput<'_>) -> Result<String, ReportError> {
     page::render_template("across.html", &page)
 }
 
-fn sentence(cell: &CellAcross) -> Sentence {
+fn side(side: &Side<'_>) -> SidePart {
+    SidePart { name: clean_line(side.name), path: (side.path != side.name).then(|| clean_line(side.path)) }
+}
+
+fn cards<'a>(cells: impl Iterator<Item = &'a CellAcross>, names: &Names) -> Vec<Card> {
+    let mut cards: Vec<Card> = Vec::new();
+    for cell in cells {
+        let (name, sentence) = (names.context(&cell.comparison.context), sentence(cell, names));
+        match cards.iter_mut().find(|card| card.name == name) {
+            Some(card) => card.sentences.push(sentence),
+            None => cards.push(Card { name, sentences: vec![sentence] }),
+        }
+    }
+    cards
+}
+
+fn sentence(cell: &CellAcross, names: &Names) -> Sentence {
     let (verdict, class) = verdict_name(&cell.comparison.verdict);
     let because = match &cell.comparison.verdict {
         Verdict::Invalid { because } => clean_line(&because.join("; ")),
         _ => String::new(),
     };
     let ratio = cell.comparison.ratio.filter(|_| class != "invalid");
+    let (level, style) = names.series(&cell.comparison.context);
     Sentence {
-        cell: label(&cell.comparison.context),
+        marker: style_marker(style),
+        level,
         class,
         verdict,
         ratio: ratio.map(|ratio| text::ratio(ratio.value)),
@@ -129,8 +147,21 @@ fn sentence(cell: &CellAcross) -> Sentence {
     }
 }
 
-fn table_row(cell: &CellAcross) -> TableRow {
-    let [name, a, b, ratio, _] = row(cell);
+fn table_row(cell: &CellAcross, names: &Names) -> TableRow {
+    let [name, a, b, ratio, _] = row(cell, names);
     let (verdict, class) = verdict_name(&cell.comparison.verdict);
-    TableRow { cell: name, metric: text::metric_title(&cell.comparison.metric), a, b, ratio, verdict, class }
+    let (_, style) = names.series(&cell.comparison.context);
+    let marker = style_marker(style);
+    let metric = metric_words(&cell.comparison.metric);
+    TableRow { marker, cell: name, metric, a, b, ratio, verdict, class }
+}
+
+/// A metric's title, and which of its directions is better.
+fn metric_words(metric: &str) -> String {
+    let title = text::metric_title(metric);
+    match metrics::find(metric).map(|known| known.better) {
+        Some(Better::Lower) => format!("{title} (less is better)"),
+        Some(Better::Higher) => format!("{title} (more is better)"),
+        Some(Better::Neither) | None => title,
+    }
 }

@@ -5,6 +5,7 @@ use analysis::summary::{Comparison, Estimate};
 use super::panel::{self, LABEL_SIZE, LEFT, Panel, TOP, WIDTH};
 use super::{Drawing, Key};
 use crate::encode::{Csv, Field};
+use crate::palette::Style;
 use crate::svg::{Anchor, Axis, Canvas, Rect, Scale, at, fit};
 use crate::text::{self, clean_line};
 use crate::view::{Context, Row, View, verdict_name};
@@ -39,66 +40,123 @@ pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
 
 /// The range that all panels share; nothing where there is no ratio to draw.
 pub(crate) fn domain(view: &View<'_>) -> Option<(f64, f64)> {
-    let ratios = || view.rows_with_context().filter_map(|(_, row)| row.comparison);
-    ratios().next()?;
-    let margin = view.summary().margin_share;
-    let values = ratios()
-        .filter_map(|comparison| comparison.ratio)
+    let comparisons = view.rows_with_context().filter_map(|(_, row)| row.comparison);
+    range(comparisons.map(|comparison| comparison.ratio), view.summary().margin_share)
+}
+
+/// The range that holds ratios, their intervals and the margin; nothing where there is no comparison.
+pub(crate) fn range(
+    comparisons: impl Iterator<Item = Option<Estimate>>,
+    margin_share: f64,
+) -> Option<(f64, f64)> {
+    let mut comparisons = comparisons.peekable();
+    comparisons.peek()?;
+    let values = comparisons
+        .flatten()
         .flat_map(|ratio| [Some(ratio.value), ratio.low, ratio.high])
         .flatten()
         .filter(|value| value.is_finite() && *value > 0.0)
-        .chain([1.0 / (1.0 + margin) * 0.95, (1.0 + margin) * 1.05]);
+        .chain([1.0 / (1.0 + margin_share) * 0.95, (1.0 + margin_share) * 1.05]);
     let (low, high) = values.fold((1.0, 1.0), |(low, high): (f64, f64), v| (low.min(v), high.max(v)));
     Some(((low * 0.96).max(WIDEST.0), (high * 1.04).min(WIDEST.1)))
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a handful of rows")]
 fn draw_panel(view: &View<'_>, context: &Context<'_>, scale: Scale) -> Panel {
-    let rows: Vec<(&Row<'_>, &Comparison)> =
-        context.rows.iter().filter_map(|row| Some((row, row.comparison?))).collect();
-    let bottom = TOP + rows.len() as f64 * ROW;
-    let mut canvas = Canvas::default();
-    panel::heading(&mut canvas, &context.name);
-    draw_ground(view, &mut canvas, scale, bottom);
-    let mut description = Vec::new();
-    for (index, (row, comparison)) in rows.into_iter().enumerate() {
-        let y = TOP + (index as f64 + 0.5) * ROW;
-        let sentence = describe(view, comparison);
-        draw_row(view, &mut canvas, row, comparison, scale, y, &sentence);
-        description.push(sentence);
-    }
-    Panel {
-        title: format!("{}: ratios to {}", context.name, view.baseline()),
-        description: description.join("; "),
-        class: String::new(),
-        width: WIDTH,
-        height: bottom + Axis::HEIGHT + 4.0,
-        body: canvas.finish(),
-    }
+    let rows: Vec<RatioRow> = context.rows.iter().filter_map(|row| ratio_row(view, row)).collect();
+    let ground = Ground {
+        scale,
+        margin_share: view.summary().margin_share,
+        against: format!("ratio to {}", view.baseline()),
+        unit: view.metric_unit(),
+        more_is_better: view.more_is_better(),
+    };
+    ground.panel(&context.name, format!("{}: ratios to {}", context.name, view.baseline()), &rows)
 }
 
-fn draw_ground(view: &View<'_>, canvas: &mut Canvas, scale: Scale, bottom: f64) {
-    let margin = view.summary().margin_share;
-    let (from, to) = (scale.place(1.0 / (1.0 + margin)), scale.place(1.0 + margin));
-    canvas.rect(Rect { x: from, y: TOP, width: to - from, height: bottom - TOP }, "band");
-    let directions = match (view.metric_unit(), view.more_is_better()) {
-        ("ns", false) => ("faster", "slower"),
-        (_, false) => ("less, better", "more, worse"),
-        (_, true) => ("less, worse", "more, better"),
-    };
-    let title = format!("← {} · ratio to {} · {} →", directions.0, view.baseline(), directions.1);
-    let title = fit(&title, 11.5, WIDTH - LEFT + 40.0);
-    let axis = Axis {
-        scale,
-        top: TOP,
-        bottom,
-        width: WIDTH,
-        title: &title,
-        label: &|v| format!("{}×", model::units::three_digits(trim(v))),
-    };
-    axis.draw(canvas);
-    let one = scale.place(1.0);
-    canvas.line(at(one, TOP - 4.0), at(one, bottom), "zero");
+fn ratio_row(view: &View<'_>, row: &Row<'_>) -> Option<RatioRow> {
+    let (comparison, series) = (row.comparison?, view.series_of(row));
+    let (verdict, class) = verdict_name(&comparison.verdict);
+    Some(RatioRow {
+        name: clean_line(&series.name),
+        style: series.style,
+        ratio: comparison.ratio,
+        verdict,
+        class,
+        is_name_struck: !row.is_believable(),
+        is_believable: class != "invalid" && row.is_believable(),
+        sentence: describe(view, comparison),
+    })
+}
+
+/// A level, what was found of it, and whether that may be believed.
+pub(crate) struct RatioRow {
+    pub(crate) name: String,
+    pub(crate) style: Style,
+    pub(crate) ratio: Option<Estimate>,
+    pub(crate) verdict: &'static str,
+    /// The verdict's class.
+    pub(crate) class: &'static str,
+    pub(crate) is_name_struck: bool,
+    pub(crate) is_believable: bool,
+    /// The same in words.
+    pub(crate) sentence: String,
+}
+
+/// What all rows of a figure of ratios stand on.
+pub(crate) struct Ground<'a> {
+    pub(crate) scale: Scale,
+    pub(crate) margin_share: f64,
+    /// Such as `ratio to h1s`.
+    pub(crate) against: String,
+    pub(crate) unit: &'a str,
+    pub(crate) more_is_better: bool,
+}
+
+impl Ground<'_> {
+    /// A panel of rows below a heading.
+    #[expect(clippy::cast_precision_loss, reason = "a handful of rows")]
+    pub(crate) fn panel(&self, heading: &str, title: String, rows: &[RatioRow]) -> Panel {
+        let bottom = TOP + rows.len() as f64 * ROW;
+        let mut canvas = Canvas::default();
+        panel::heading(&mut canvas, heading);
+        self.draw(&mut canvas, bottom);
+        for (index, row) in rows.iter().enumerate() {
+            draw_row(&mut canvas, row, self.scale, TOP + (index as f64 + 0.5) * ROW);
+        }
+        let sentences: Vec<&str> = rows.iter().map(|row| row.sentence.as_str()).collect();
+        Panel {
+            title,
+            description: sentences.join("; "),
+            class: String::new(),
+            width: WIDTH,
+            height: bottom + Axis::HEIGHT + 4.0,
+            body: canvas.finish(),
+        }
+    }
+
+    fn draw(&self, canvas: &mut Canvas, bottom: f64) {
+        let scale = self.scale;
+        let (from, to) = (scale.place(1.0 / (1.0 + self.margin_share)), scale.place(1.0 + self.margin_share));
+        canvas.rect(Rect { x: from, y: TOP, width: to - from, height: bottom - TOP }, "band");
+        let directions = match (self.unit, self.more_is_better) {
+            ("ns", false) => ("faster", "slower"),
+            (_, false) => ("less, better", "more, worse"),
+            (_, true) => ("less, worse", "more, better"),
+        };
+        let title = format!("← {} · {} · {} →", directions.0, self.against, directions.1);
+        let title = fit(&title, 11.5, WIDTH - LEFT + 40.0);
+        let axis = Axis {
+            scale,
+            top: TOP,
+            bottom,
+            width: WIDTH,
+            title: &title,
+            label: &|v| format!("{}×", model::units::three_digits(trim(v))),
+        };
+        axis.draw(canvas);
+        let one = scale.place(1.0);
+        canvas.line(at(one, TOP - 4.0), at(one, bottom), "zero");
+    }
 }
 
 /// Removes the noise of binary fractions from a tick.
@@ -106,37 +164,31 @@ pub(crate) fn trim(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }
 
-fn draw_row(
-    view: &View<'_>,
-    canvas: &mut Canvas,
-    row: &Row<'_>,
-    comparison: &Comparison,
-    scale: Scale,
-    y: f64,
-    sentence: &str,
-) {
-    let style = view.series_of(row).style;
-    let (verdict, class) = verdict_name(&comparison.verdict);
-    let believable = class != "invalid" && row.is_believable();
-    canvas.group(&panel::row_class(style, believable), Some(sentence), |c| {
+fn draw_row(canvas: &mut Canvas, row: &RatioRow, scale: Scale, y: f64) {
+    canvas.group(&panel::row_class(row.style, row.is_believable), Some(&row.sentence), |c| {
         c.rect(Rect { x: 0.0, y: y - ROW / 2.0, width: WIDTH, height: ROW }, "hit");
-        panel::row_label(c, view, row, y);
-        if let Some(ratio) = comparison.ratio {
+        panel::series_label(c, &row.name, row.style, row.is_name_struck, y);
+        if let Some(ratio) = row.ratio {
             draw_interval(c, ratio, scale, y);
-            c.marker(at(scale.place(ratio.value), y), style, 5.5);
-            if !believable {
+            c.marker(at(scale.place(ratio.value), y), row.style, 5.5);
+            if !row.is_believable {
                 c.cross(at(scale.place(ratio.value), y), 7.0);
             }
         }
-        let ratio_class = if believable || comparison.ratio.is_none() { "value" } else { "value struck" };
-        let ratio = comparison.ratio.map_or(text::NONE.to_owned(), |ratio| {
-            let interval = text::ratio_interval(&ratio).map(|i| format!(" ({i})")).unwrap_or_default();
-            format!("{}{interval}", text::ratio(ratio.value))
-        });
+        let ratio_class = if row.is_believable || row.ratio.is_none() { "value" } else { "value struck" };
         let room = WIDTH - NOTE_LEFT;
-        c.text(at(NOTE_LEFT, y - 2.0), Anchor::Start, ratio_class, &fit(&ratio, LABEL_SIZE, room));
-        c.text(at(NOTE_LEFT, y + 13.0), Anchor::Start, &format!("verdict v-{class}"), verdict);
+        let ratio = fit(&ratio_words(row.ratio, text::NONE), LABEL_SIZE, room);
+        c.text(at(NOTE_LEFT, y - 2.0), Anchor::Start, ratio_class, &ratio);
+        c.text(at(NOTE_LEFT, y + 13.0), Anchor::Start, &format!("verdict v-{}", row.class), row.verdict);
     });
+}
+
+/// A ratio and its interval, such as `0.72× (0.70–0.75)`.
+pub(crate) fn ratio_words(ratio: Option<Estimate>, none: &str) -> String {
+    ratio.map_or(none.to_owned(), |ratio| {
+        let interval = text::ratio_interval(&ratio).map(|i| format!(" ({i})")).unwrap_or_default();
+        format!("{}{interval}", text::ratio(ratio.value))
+    })
 }
 
 /// A whisker from end to end of an interval; an end beyond the axis is an arrow.
@@ -157,10 +209,7 @@ pub(crate) fn draw_interval(canvas: &mut Canvas, ratio: Estimate, scale: Scale, 
 fn describe(view: &View<'_>, comparison: &Comparison) -> String {
     let (verdict, _) = verdict_name(&comparison.verdict);
     let level = clean_line(&comparison.level.value);
-    let ratio = comparison.ratio.map_or("no ratio".to_owned(), |ratio| {
-        let interval = text::ratio_interval(&ratio).map(|i| format!(" ({i})")).unwrap_or_default();
-        format!("{}{interval}", text::ratio(ratio.value))
-    });
+    let ratio = ratio_words(comparison.ratio, "no ratio");
     format!("{level} against {}: {ratio}, {verdict}", view.baseline())
 }
 

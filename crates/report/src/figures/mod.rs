@@ -88,7 +88,7 @@ pub(crate) const FIGURES: &[FigureKind] = &[
 ];
 
 /// Panels of one figure at most; a matrix with more has them in the CSV.
-const MOST_PANELS: usize = 24;
+pub(crate) const MOST_PANELS: usize = 24;
 
 /// A figure as drawn: panels that the page arranges as it has room.
 pub(crate) struct Drawing {

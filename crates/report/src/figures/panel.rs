@@ -56,11 +56,15 @@ pub(crate) fn heading(canvas: &mut Canvas, text: &str) {
 /// The marker and name of a row; what may not be believed is struck out and crossed.
 pub(crate) fn row_label(canvas: &mut Canvas, view: &View<'_>, row: &Row<'_>, y: f64) {
     let series = view.series_of(row);
-    let class = if row.is_believable() { "label" } else { "label struck" };
-    let name = fit(&clean_line(&series.name), LABEL_SIZE * BOLD, LEFT - 30.0);
-    canvas.marker(at(7.0, y), series.style, 5.0);
-    canvas.text(at(18.0, y + 4.5), Anchor::Start, class, &name);
-    if !row.is_believable() {
+    series_label(canvas, &clean_line(&series.name), series.style, !row.is_believable(), y);
+}
+
+/// The marker and name of a series, left of its row.
+pub(crate) fn series_label(canvas: &mut Canvas, name: &str, style: Style, is_struck: bool, y: f64) {
+    let class = if is_struck { "label struck" } else { "label" };
+    canvas.marker(at(7.0, y), style, 5.0);
+    canvas.text(at(18.0, y + 4.5), Anchor::Start, class, &fit(name, LABEL_SIZE * BOLD, LEFT - 30.0));
+    if is_struck {
         canvas.cross(at(LEFT - 9.0, y), 4.0);
     }
 }

@@ -3,7 +3,7 @@
 use analysis::across::{Across, CellAcross, Doubt};
 use analysis::summary::{Comparison, Estimate, Verdict};
 use model::plan::Level;
-use report::{AcrossInput, across_html, across_markdown, across_terminal};
+use report::{AcrossInput, Side, across_html, across_markdown, across_terminal};
 
 use crate::structure::assert_self_contained;
 
@@ -47,6 +47,7 @@ pub(crate) fn fabricated() -> Across {
     let metric = "page_load_time";
     let names = ["origin", "north-carolina", "large"];
     let of = |variant: &'static str| [variant, names[0], names[1], names[2]];
+    let near = |variant: &'static str| [variant, names[0], "lan", names[2]];
     let mut lost = cell(4, of("h3"), metric, (310.0, 300.0), invalid);
     (lost.a, lost.comparison.ratio) = (None, None);
     Across {
@@ -59,6 +60,8 @@ pub(crate) fn fabricated() -> Across {
             cell(2, of("h2c"), metric, (312.0, 313.0), Verdict::Equivalent),
             cell(3, of("h2"), metric, (330.0, 340.0), Verdict::NoDifferenceShown),
             lost,
+            cell(5, near("h1s"), metric, (61.2, 58.4), Verdict::NoDifferenceShown),
+            cell(6, near("h3"), metric, (52.0, 44.0), Verdict::Better),
             cell(0, of("h1"), "time_to_first_byte", (40.0, 50.0), Verdict::Worse),
         ],
         only_in_a: vec![vec![level("variant", "h3"), level("workload", "small")]],
@@ -67,11 +70,24 @@ pub(crate) fn fabricated() -> Across {
     }
 }
 
-pub(crate) fn page(across: &Across, name: &str) -> String {
+/// What is made of an input whose texts have `name` in them.
+fn with_input<T>(across: &Across, name: &str, make: impl Fn(&AcrossInput<'_>) -> T) -> T {
     let question = format!("Which HTTP version loads a page soonest? {name}");
-    let (a, b) = (format!("results/main{name}"), format!("results/branch{name}"));
-    let command = format!("h123 compare {a} {b} --html compare.html");
-    across_html(&AcrossInput { across, question: &question, a: &a, b: &b, command: &command }).unwrap()
+    let names = [format!("monday{name}/quick"), format!("tuesday{name}/quick")];
+    let paths = names.clone().map(|name| format!("results/{name}"));
+    let command = format!("h123 compare {} {} --html compare.html", paths[0], paths[1]);
+    make(&AcrossInput {
+        across,
+        factor: "variant",
+        question: &question,
+        a: Side { name: &names[0], path: &paths[0] },
+        b: Side { name: &names[1], path: &paths[1] },
+        command: &command,
+    })
+}
+
+pub(crate) fn page(across: &Across, name: &str) -> String {
+    with_input(across, name, |input| across_html(input).unwrap())
 }
 
 /// A string in every place that takes one.
@@ -94,7 +110,7 @@ fn the_page_says_all_that_the_terminal_says() {
     let html = page(&across, "");
     assert_self_contained(&html);
     let style = report::Terminal { width: 200, colour: false, plain: false };
-    let others = [across_terminal(&across, style), across_markdown(&across)];
+    let others = with_input(&across, "", |input| [across_terminal(input, style), across_markdown(input)]);
     for words in ["1.22×", "0.78×", "no difference shown", "equivalent", "client_waited", "6.16.1", "501 ms"]
     {
         assert!(html.contains(words), "the page lacks {words}");
@@ -115,4 +131,60 @@ fn a_comparison_without_numbers_is_a_page_too() {
     across.only_in_a.clear();
     let html = page(&across, "");
     assert!(html.contains("There are no numbers to draw.") && html.contains("alike in both"));
+}
+
+/// Both results as drawn, of the factor with fixed styles and of one that has none.
+#[test]
+fn ratios_as_drawn() {
+    let html = page(&fabricated(), "");
+    let figure = html.split_once("id=\"figure-ratios\"").unwrap().1.split_once("</figure>").unwrap().0;
+    let drawn =
+        figure.split_once("<div class=\"panels\">").unwrap().1.split_once("<p class=\"files\">").unwrap().0;
+    insta::assert_snapshot!("across_panels", drawn.replace("><", ">\n<"));
+    // Names are said once, each variant has its own style, and both tell which side is better.
+    for variant in ["h1", "h1s", "h2c", "h2", "h3"] {
+        assert!(drawn.contains(&format!("<g class=\"series s-{variant}")), "{variant}");
+        assert!(figure.contains(&format!("class=\"t-{variant}\"")), "{variant} has no entry in the legend");
+    }
+    assert!(!drawn.contains(">origin") && drawn.contains("← faster · ratio of B to A · slower →"));
+}
+
+#[test]
+fn what_all_cells_share_is_said_once_and_which_side_is_better_always() {
+    let across = fabricated();
+    let texts = with_input(&across, "", |input| {
+        let style = report::Terminal { width: 400, colour: false, plain: false };
+        [across_terminal(input, style), across_markdown(input), across_html(input).unwrap()]
+    });
+    for text in texts.each_ref().map(|text| text.replace("&#x2f;", "/")) {
+        assert!(text.contains("In all cells: server origin and workload large."), "{text}");
+        assert!(text.contains("below 1× B is faster"), "{text}");
+        assert!(text.contains("monday/quick") && text.contains("tuesday/quick"), "{text}");
+        assert!(!text.contains("origin · "), "{text}");
+    }
+    assert!(texts[2].contains("Time to first byte (less is better)"));
+    let mut rate = fabricated();
+    rate.metric = "requests_per_second".to_owned();
+    for cell in rate.cells.iter_mut().filter(|cell| cell.comparison.primary) {
+        (cell.comparison.metric, cell.unit) = (rate.metric.clone(), "1/s".to_owned());
+    }
+    let html = page(&rate, "");
+    assert!(
+        html.contains("above 1× B is better")
+            && html.contains("← less, worse · ratio of B to A · more, better →")
+    );
+}
+
+#[test]
+fn levels_without_a_style_of_their_own_have_those_of_the_report() {
+    let mut across = fabricated();
+    across.cells.truncate(2);
+    for (cell, server) in across.cells.iter_mut().zip(["nginx", "caddy"]) {
+        cell.comparison.context[0].value = "h2".to_owned();
+        cell.comparison.context[1].value = server.to_owned();
+    }
+    let html =
+        with_input(&across, "", |input| across_html(&AcrossInput { factor: "server", ..*input }).unwrap());
+    assert!(html.contains("<g class=\"series s-o1") && html.contains("<g class=\"series s-o2"));
+    assert!(html.contains("In all cells: variant h2, network north-carolina and workload large."));
 }
