@@ -7,6 +7,7 @@ use model::network::{Direction, LinkRate, Network};
 use model::page::{Page, Resource, ResourceKind};
 use model::pins::Pins;
 use model::plan::{Cell, ClientGroup, Level, NamedWorkload, PLAN_VERSION, Plan, PlannedRun, ServerChain};
+use model::player::{Player, PlayerEvent, PlayerEventKind, Rule};
 use model::record::{
     Calibration, DirectionReport, Lateness, LinkReport, LossCalibration, NetworkCalibration, RateCalibration,
     RunRecord, Sending, ServerReport, ServerRequest, StreamCalibration, TimeSource,
@@ -66,6 +67,19 @@ impl Bench {
             queue_limit: 10,
         };
         Bench::new(variants, workload, "request_time")
+    }
+
+    /// A video of four segments, on the same network.
+    pub(crate) fn player(variants: &[Variant]) -> Bench {
+        let player = Player {
+            ladder_bits_per_s: vec![1_000_000, 2_500_000],
+            segment_ns: 500 * MS,
+            segments: 4,
+            goal_ns: 1000 * MS,
+            startup_ns: 500 * MS,
+            rule: Rule::Throughput,
+        };
+        Bench::new(variants, Workload::Player { player }, "startup_time")
     }
 
     /// The same with a server that says of each request that it took 2 ms, to so many nanoseconds.
@@ -333,6 +347,7 @@ fn record(plan: &Plan, run: &PlannedRun) -> RunRecord {
                 .collect::<Vec<_>>();
             (rows, ends[2])
         }
+        Workload::Player { player } => (segments(player, variant), 3000 * MS),
         Workload::Closed { .. } | Workload::Open { .. } => {
             let end = |request: u64| handshake_ns + (request + 1) * round_trip_ns;
             let rows = (0..CLOSED_REQUESTS)
@@ -362,6 +377,7 @@ fn record(plan: &Plan, run: &PlannedRun) -> RunRecord {
         began_unix_ns: 0,
         took_ns: 1000 * MS,
         outcome: Outcome::Ok,
+        player: playback(&plan.workloads[0].workload, &rows),
         samples: rows,
         connections: connections(plan, variant, handshake_ns),
         clients: vec![ClientReport {
@@ -382,6 +398,41 @@ fn record(plan: &Plan, run: &PlannedRun) -> RunRecord {
             sent: 5,
         }),
     }
+}
+
+/// Four segments, one after the other.
+fn segments(player: &Player, variant: Variant) -> Vec<Sample> {
+    let stamps = [(0, 600), (600, 900), (900, 2000), (2000, 2400)].map(|(from, to)| (from * MS, to * MS));
+    let rows = (0_u32..).zip(stamps).zip([0, 1, 1, 0]).map(|((request, (from, to)), url)| {
+        let bytes = player.segment_bytes(player.ladder_bits_per_s[url]);
+        row(variant, u64::from(request), number::small(url), from, to, bytes)
+    });
+    rows.collect()
+}
+
+/// Playing from the first segment on, stalled from 1.6 s until the third is there, ended at 3 s.
+fn playback(workload: &Workload, rows: &[Sample]) -> Vec<PlayerEvent> {
+    let Workload::Player { .. } = workload else { return Vec::new() };
+    let event = |at_ms: u64, what, segment: u32, buffered_ms: u64| {
+        let url = rows.get(segment as usize).map_or(0, |row| row.url);
+        let bits_per_s = [1_000_000, 2_500_000][url as usize];
+        PlayerEvent { group: 0, at_ns: at_ms * MS, what, segment, bits_per_s, buffered_ns: buffered_ms * MS }
+    };
+    use PlayerEventKind::{Arrived, Ended, Playing, Requested, Stalled};
+    vec![
+        event(0, Requested, 0, 0),
+        event(600, Arrived, 0, 500),
+        event(600, Playing, 0, 500),
+        event(600, Requested, 1, 500),
+        event(900, Arrived, 1, 700),
+        event(900, Requested, 2, 700),
+        event(1600, Stalled, 2, 0),
+        event(2000, Arrived, 2, 500),
+        event(2000, Playing, 2, 500),
+        event(2000, Requested, 3, 500),
+        event(2400, Arrived, 3, 600),
+        event(3000, Ended, 3, 0),
+    ]
 }
 
 fn row(variant: Variant, request: u64, url: u32, intended_ns: u64, done_ns: u64, bytes: u64) -> Sample {

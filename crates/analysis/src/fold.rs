@@ -437,7 +437,7 @@ impl Thirds {
 /// Whether a workload asks for the same from its first to its last request, so that it can be in a steady state.
 fn has_steady_state(workload: &Workload) -> bool {
     match workload {
-        Workload::Page { .. } => false,
+        Workload::Page { .. } | Workload::Player { .. } => false,
         Workload::Closed { .. } => true,
         Workload::Open { schedule: Schedule::Rates { stages, .. }, .. } => {
             let first = stages.first().map(|stage| stage.from);
@@ -451,6 +451,7 @@ fn has_steady_state(workload: &Workload) -> bool {
 fn has_one_stream(workload: &Workload) -> bool {
     match workload {
         Workload::Page { .. } => false,
+        Workload::Player { .. } => true,
         Workload::Closed { streams, .. } | Workload::Open { streams, .. } => *streams == 1,
     }
 }

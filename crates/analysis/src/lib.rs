@@ -16,6 +16,7 @@ pub mod fold;
 pub mod metrics;
 pub mod monitor;
 mod number;
+mod player;
 pub mod pooled;
 pub mod predict;
 pub mod repetition;

@@ -6,7 +6,7 @@ use model::record::{DirectionReport, ServerRequest};
 use model::sample::{ConnectionRow, Sample};
 
 use crate::fold::View;
-use crate::{monitor, number};
+use crate::{monitor, number, player};
 
 /// Which direction of a metric is the better one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub enum Kind {
     Closed,
     /// Open loops.
     Open,
+    /// Videos that are played.
+    Player,
 }
 
 /// One metric.
@@ -36,7 +38,7 @@ pub struct Metric {
     pub name: &'static str,
     /// For headings.
     pub title: &'static str,
-    /// `ns`, `B`, `1/s`, or `1` for counts and shares.
+    /// `ns`, `B`, `1/s`, `bit/s`, or `1` for counts and shares.
     pub unit: &'static str,
     /// Which direction is better.
     pub better: Better,
@@ -74,7 +76,8 @@ type Summed = fn(&ForeignReport) -> Vec<(f64, u64)>;
 const PAGE: &[Kind] = &[Kind::Page];
 const OPEN: &[Kind] = &[Kind::Open];
 const LOOPS: &[Kind] = &[Kind::Closed, Kind::Open];
-const ANY: &[Kind] = &[Kind::Page, Kind::Closed, Kind::Open];
+const PLAYER: &[Kind] = &[Kind::Player];
+const ANY: &[Kind] = &[Kind::Page, Kind::Closed, Kind::Open, Kind::Player];
 const RUN_START: &str = "start of the run";
 const RUN_END: &str = "end of the run";
 
@@ -94,6 +97,37 @@ pub const METRICS: &[Metric] = &[
         start: "first connection opened",
         end: "the same connection ready for requests",
         ..duration("handshake_time", "Handshake time", PAGE, handshake_time)
+    },
+    Metric {
+        start: "first segment wanted",
+        end: "playback begins",
+        ..duration("startup_time", "Start-up time", PLAYER, player::startup_time)
+    },
+    Metric {
+        unit: "1",
+        ceiling: Some(1.0),
+        start: "first segment wanted",
+        end: "last media shown; only where the video was played to its end",
+        ..quantity("stall_share", "Share of the time stalled", PLAYER, player::stall_share)
+    },
+    Metric {
+        unit: "1",
+        start: "playback begins",
+        end: "last media shown; only where the video was played to its end",
+        ..quantity("stalls", "Stalls", PLAYER, player::stalls)
+    },
+    Metric {
+        unit: "bit/s",
+        better: Better::Higher,
+        start: "first segment arrived",
+        end: "last segment arrived, each weighing as much as it plays",
+        ..quantity("mean_representation", "Mean representation", PLAYER, player::mean_representation)
+    },
+    Metric {
+        unit: "1",
+        start: "first segment arrived",
+        end: "last segment arrived; changes from one to the next",
+        ..quantity("representation_switches", "Representation switches", PLAYER, player::switches)
     },
     Metric {
         start: "request intended",
@@ -230,6 +264,7 @@ impl Metric {
             Workload::Page { .. } => Kind::Page,
             Workload::Closed { .. } => Kind::Closed,
             Workload::Open { .. } => Kind::Open,
+            Workload::Player { .. } => Kind::Player,
         })
     }
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use model::assignment::Workload;
 use model::plan::{ClientGroup, Plan};
+use model::player::Player;
 use model::record::{Calibration, LinkReport, RunRecord, Sending};
 use model::sample::{FailureKind, HandshakeKind, Outcome, Sample};
 use model::variant::HttpVersion;
@@ -180,6 +181,19 @@ impl RunSummary {
 pub(crate) fn page_of<'a>(plan: &'a Plan, group: &ClientGroup) -> Option<&'a model::Page> {
     match &plan.workload_of(group).workload {
         Workload::Page { page } => Some(page),
-        Workload::Closed { .. } | Workload::Open { .. } => None,
+        Workload::Closed { .. } | Workload::Open { .. } | Workload::Player { .. } => None,
     }
+}
+
+/// The player of a group, if it plays a video.
+pub(crate) fn player_of<'a>(plan: &'a Plan, group: &ClientGroup) -> Option<&'a Player> {
+    match &plan.workload_of(group).workload {
+        Workload::Player { player } => Some(player),
+        Workload::Page { .. } | Workload::Closed { .. } | Workload::Open { .. } => None,
+    }
+}
+
+/// Whether a group keeps a loop going, which takes as many requests as it gets.
+pub(crate) fn is_loop(plan: &Plan, group: &ClientGroup) -> bool {
+    matches!(plan.workload_of(group).workload, Workload::Closed { .. } | Workload::Open { .. })
 }

@@ -12,6 +12,7 @@ use anyhow::{Context, Result};
 use lab::{Input, Node, Output, Process, Program};
 use model::assignment::{ASSIGNMENT_VERSION, Assignment, ClientMessage, ClientReport};
 use model::frame::Decoder;
+use model::player::PlayerEvent;
 use model::sample::FailureKind;
 use model::{ConnectionRow, Outcome, Sample};
 
@@ -47,6 +48,8 @@ pub struct ClientOutcome {
     pub samples: Vec<Sample>,
     /// Rows of connections.
     pub connections: Vec<ConnectionRow>,
+    /// What happened to the player, where the workload plays a video.
+    pub player: Vec<PlayerEvent>,
     /// What it said of itself; empty where it did not come to that.
     pub report: ClientReport,
 }
@@ -114,6 +117,7 @@ impl ClientOutcome {
             outcome: Outcome::Ok,
             samples: Vec::new(),
             connections: Vec::new(),
+            player: Vec::new(),
             report: ClientReport::default(),
         }
     }
@@ -204,6 +208,7 @@ impl<'a> Conversation<'a> {
             (_, ClientMessage::Fault(failure)) => return Some(End::Failed(Outcome::Failed(failure))),
             (true, ClientMessage::Samples(rows)) => self.outcome.samples.extend(rows),
             (true, ClientMessage::Connections(rows)) => self.outcome.connections.extend(rows),
+            (true, ClientMessage::Player(rows)) => self.outcome.player.extend(rows),
             (true, ClientMessage::Done(report)) => {
                 self.outcome.report = *report;
                 return Some(End::Done);

@@ -18,7 +18,7 @@ pub use client::{ClientOutcome, Limits};
 pub use clients::Clients;
 pub use clients::description::{Client, ClientVariant, FoundClient};
 pub use clients::run::ForeignSpec;
-pub use content::write_content;
+pub use content::{write_content, write_segments};
 pub use description::DescriptionError;
 pub use servers::Servers;
 pub use servers::access_log::{AccessLog, AccessLogFile};

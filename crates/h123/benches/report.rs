@@ -137,6 +137,7 @@ fn record(run: &PlannedRun, samples: u64) -> RunRecord {
         outcome: Outcome::Ok,
         samples: rows.collect(),
         connections: Vec::new(),
+        player: Vec::new(),
         clients: vec![client],
         servers: vec![ServerReport::default()],
         server_requests: Vec::new(),

@@ -40,7 +40,7 @@ pub(crate) fn prepare(assignments: &[Assignment]) -> Result<()> {
 fn connections(workload: &Workload) -> u64 {
     match workload {
         Workload::Open { connections, .. } | Workload::Closed { connections, .. } => u64::from(*connections),
-        Workload::Page { .. } => 1,
+        Workload::Page { .. } | Workload::Player { .. } => 1,
     }
 }
 

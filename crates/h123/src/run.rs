@@ -183,6 +183,7 @@ impl Study<'_> {
             let client = self.drive_clients(lab, cell, group, clients)?;
             record.samples.extend(client.samples);
             record.connections.extend(client.connections);
+            record.player.extend(client.player);
             record.clients.push(client.report);
             if !client.outcome.is_ok() {
                 outcome = outcome.and(Err(client.outcome));
@@ -295,6 +296,7 @@ fn empty_record(planned: &PlannedRun) -> RunRecord {
         servers: Vec::new(),
         server_requests: Vec::new(),
         readings: Vec::new(),
+        player: Vec::new(),
         links: Vec::new(),
         calibration: None,
     }

@@ -11,14 +11,17 @@ const MOST_BYTES: u64 = 256 << 20;
 pub(crate) struct Contents(Vec<Vec<u8>>);
 
 impl Contents {
-    /// Those of a page; nothing for loops, whose servers may serve what they like.
+    /// Those of a page; nothing for loops, whose servers may serve what they like, nor for videos, of which the length is known.
     pub(crate) fn of(workload: &Workload) -> Contents {
         match workload {
             Workload::Page { page } if total_bytes(page) <= MOST_BYTES => {
                 let bodies = (0..page.resources.len()).map(|url| workload::content::page_body(page, url));
                 Contents(bodies.collect())
             }
-            Workload::Page { .. } | Workload::Closed { .. } | Workload::Open { .. } => Contents::default(),
+            Workload::Page { .. }
+            | Workload::Closed { .. }
+            | Workload::Open { .. }
+            | Workload::Player { .. } => Contents::default(),
         }
     }
 

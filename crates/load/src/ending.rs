@@ -40,7 +40,7 @@ impl Worker<'_> {
                 self.fail_due(host, &failure, opened_ns, now);
             }
         }
-        if let Work::Page(_) = self.session.work {
+        if let Work::Page(_) | Work::Player(_) = self.session.work {
             for host in 0..self.hosts.len() {
                 let doing = format!("waiting for a connection to {}", self.hosts[host].target.address);
                 while self.session.work.waiting(host) > 0 {

@@ -145,7 +145,7 @@ fn fields(workload: &Workload, index: usize) -> Vec<(String, String)> {
                 field("sec-fetch-site", if index == 0 { "none" } else { "same-origin" }),
             ]
         }
-        Workload::Closed { .. } | Workload::Open { .. } => {
+        Workload::Closed { .. } | Workload::Open { .. } | Workload::Player { .. } => {
             vec![field("user-agent", USER_AGENT), field("accept", "*/*")]
         }
     }

@@ -39,6 +39,9 @@ pub fn serve_assignment(mut input: impl Read, mut output: impl Write, stop: &Ato
             for rows in report.connections.chunks(ROWS_PER_MESSAGE) {
                 send(&ClientMessage::Connections(rows.to_vec()))?;
             }
+            for rows in report.player.chunks(ROWS_PER_MESSAGE) {
+                send(&ClientMessage::Player(rows.to_vec()))?;
+            }
             send(&ClientMessage::Done(Box::new(report.client)))?;
         }
         Err(error) => {

@@ -249,7 +249,7 @@ impl Session {
     }
 
     fn finish(&mut self, sample: Sample) {
-        self.work.handle_done(sample.url);
+        self.work.handle_done(sample.outcome.is_ok(), sample.done_ns.unwrap_or(sample.intended_ns));
         if let Some(live) = &self.live {
             live.ended(&sample);
         }

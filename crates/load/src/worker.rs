@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, Result};
 use engine::Connection as _;
 use model::assignment::{Assignment, ClientReport, WarmupCost, Workload};
+use model::player::PlayerEvent;
 use model::sample::{ConnectionRow, Failure, FailureKind, Sample};
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
@@ -39,6 +40,8 @@ pub struct Report {
     pub samples: Vec<Sample>,
     /// One row per connection, up to the same limit.
     pub connections: Vec<ConnectionRow>,
+    /// What happened to the player, where the workload plays a video.
+    pub player: Vec<PlayerEvent>,
     /// What it took.
     pub client: ClientReport,
     /// How long it waited for whoever reads its rows ([`Watched::rows`]): so long, it did nothing else.
@@ -139,7 +142,8 @@ impl<'a> Worker<'a> {
         let warmup_ends_ns = match &assignment.workload {
             Workload::Closed { warmup_ns: 0, .. }
             | Workload::Open { warmup_ns: 0, .. }
-            | Workload::Page { .. } => u64::MAX,
+            | Workload::Page { .. }
+            | Workload::Player { .. } => u64::MAX,
             Workload::Closed { .. } | Workload::Open { .. } => session.work.warmup_ends_ns(),
         };
         Ok(Worker {
@@ -252,7 +256,7 @@ impl<'a> Worker<'a> {
         while self.session.work.waiting(host) > 0 {
             let idle = &mut self.hosts[host].idle;
             let next = match self.session.work {
-                Work::Page(_) => idle.pop_back(),
+                Work::Page(_) | Work::Player(_) => idle.pop_back(),
                 Work::Open(_) | Work::Closed(_) => idle.pop_front(),
             };
             let Some(key) = next else { return };
@@ -434,9 +438,11 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn into_report(self, started_ns: u64, usage: Usage) -> Result<Report> {
+    fn into_report(mut self, started_ns: u64, usage: Usage) -> Result<Report> {
         let mut connections = self.rows;
         connections.sort_by_key(|row| row.connection);
+        let mut player = self.session.work.take_player_events();
+        player.iter_mut().for_each(|event| event.group = self.assignment.group);
         let mut samples = self.session.samples;
         samples.sort_by_key(|sample| sample.request);
         let rows_waited_ns = self.session.rows.map_or(0, RowSender::finish);
@@ -461,6 +467,6 @@ impl<'a> Worker<'a> {
             warmup: self.warmup,
             foreign: None,
         };
-        Ok(Report { samples, connections, client, rows_waited_ns })
+        Ok(Report { samples, connections, player, client, rows_waited_ns })
     }
 }

@@ -11,13 +11,14 @@ use crate::foreign::ForeignReport;
 use crate::options::Options;
 use crate::page::Page;
 use crate::pins::Pins;
+use crate::player::{Player, PlayerEvent};
 use crate::sample::{ConnectionRow, Failure, Sample};
 use crate::schedule::Schedule;
 use crate::tally::{ConnectionTally, RequestTimes, Tally, Unmoved};
 use crate::variant::Variant;
 
 /// The version of this seam; a client refuses any other.
-pub const ASSIGNMENT_VERSION: u32 = 3;
+pub const ASSIGNMENT_VERSION: u32 = 4;
 
 /// All that a client process has to know.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -122,6 +123,11 @@ pub enum Workload {
         /// At most so many due requests wait for a connection; further ones are counted as never sent.
         queue_limit: u32,
     },
+    /// Play a video, segment by segment over one connection, as an adaptive player does.
+    Player {
+        /// The video and its player.
+        player: Player,
+    },
 }
 
 /// What a client says on standard output, in this order: `Hello`, any rows, then `Done` or `Fault`.
@@ -138,6 +144,8 @@ pub enum ClientMessage {
     Samples(Vec<Sample>),
     /// Rows of connections.
     Connections(Vec<ConnectionRow>),
+    /// Rows of a player, in the order of time.
+    Player(Vec<PlayerEvent>),
     /// All done; what it took.
     Done(Box<ClientReport>),
     /// The client could not do its work at all.

@@ -18,6 +18,7 @@ pub mod page;
 pub mod pins;
 pub mod plan;
 pub mod plan_text;
+pub mod player;
 pub mod predict;
 mod reader;
 pub mod record;

@@ -1,6 +1,6 @@
 //! The plan: a study fully resolved. Nothing in it can be inconsistent.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use serde::{Deserialize, Serialize};
@@ -13,12 +13,13 @@ use crate::monitor::MonitorRate;
 use crate::network::Network;
 use crate::page::Page;
 use crate::pins::Pins;
+use crate::player::Player;
 use crate::topology::Topology;
 use crate::tunable::Settings;
 use crate::variant::Variant;
 
 /// The version of `plan.json`.
-pub const PLAN_VERSION: u32 = 4;
+pub const PLAN_VERSION: u32 = 5;
 
 /// A study fully resolved: every cell, the order of the runs, their seeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -387,6 +388,20 @@ impl Plan {
             }
         }
         pages
+    }
+
+    /// The segments of all videos, one of each representation, by their paths and lengths: what servers of files have to have.
+    pub fn segments(&self) -> BTreeMap<String, u64> {
+        let players = self.workloads.iter().filter_map(|named| match &named.workload {
+            Workload::Player { player } => Some(player),
+            Workload::Page { .. } | Workload::Closed { .. } | Workload::Open { .. } => None,
+        });
+        let of = |player: &'_ Player| {
+            let lengths: Vec<u64> =
+                player.ladder_bits_per_s.iter().map(|rate| player.segment_bytes(*rate)).collect();
+            player.paths().into_iter().zip(lengths)
+        };
+        players.flat_map(of).collect()
     }
 
     /// The prediction of the whole study's duration; of the least runs, where a rule adds more.

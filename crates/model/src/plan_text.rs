@@ -282,6 +282,7 @@ fn describe(workload: &Workload) -> String {
                 warmup(*warmup_ns)
             )
         }
+        Workload::Player { player } => format!("a video, played: {}", player.describe()),
     }
 }
 

@@ -19,6 +19,7 @@ use crate::assignment::Workload;
 use crate::network::Network;
 use crate::page::Page;
 use crate::pins::{Pins, TlsVersion};
+use crate::player::{Player, Rule};
 use crate::units::{NANOS_PER_MS, NANOS_PER_S};
 use crate::variant::{HttpVersion, Variant};
 
@@ -66,6 +67,11 @@ pub fn predict(workload: &Workload, variant: Variant, network: &Network, pins: &
             let lasts_ns = warmup_ns.saturating_add(schedule.lasts_ns(*requests).unwrap_or(0));
             (lasts_ns, handshake_ns(variant, network, pins).saturating_add(network.rtt_ns()))
         }
+        Workload::Player { player } => {
+            let round_trips_ns = network.rtt_ns().saturating_mul(u64::from(player.segments));
+            let governed_ns = handshake_ns(variant, network, pins).saturating_add(round_trips_ns);
+            (playing_ns(player, network), governed_ns)
+        }
     };
     let governed_ns = LAB_NS.saturating_add(governed_ns);
     Prediction {
@@ -104,6 +110,19 @@ pub fn page_ns(page: &Page, variant: Variant, network: &Network, pins: &Pins) ->
         total_ns = total_ns.saturating_add(level.requests.saturating_mul(REQUEST_NS));
     }
     total_ns
+}
+
+/// How long a video plays at least: its own time, or that of its bytes where the link is slower. A player that may choose is
+/// taken to choose the lowest representation.
+fn playing_ns(player: &Player, network: &Network) -> u64 {
+    let bits_per_s = match player.rule {
+        Rule::Fixed { bits_per_s } => bits_per_s,
+        Rule::Throughput | Rule::Buffer | Rule::Bola => {
+            player.ladder_bits_per_s.first().copied().unwrap_or(0)
+        }
+    };
+    let bytes = player.segment_bytes(bits_per_s).saturating_mul(u64::from(player.segments));
+    player.media_ns().max(serialisation_ns(bytes, network))
 }
 
 /// The resources that are as far from the document as each other.

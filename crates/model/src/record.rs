@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::assignment::ClientReport;
 use crate::backend::Backend;
 use crate::monitor::Reading;
+use crate::player::PlayerEvent;
 use crate::sample::{ConnectionRow, Outcome, Sample};
 
 /// Everything that one run left behind.
@@ -32,6 +33,9 @@ pub struct RunRecord {
     pub servers: Vec<ServerReport>,
     /// What servers say of the requests of this run, where the study asks for it.
     pub server_requests: Vec<ServerRequest>,
+    /// What happened to players, in the order of time of each group; empty where no workload plays anything.
+    #[serde(default)]
+    pub player: Vec<PlayerEvent>,
     /// What the emulator did; empty where there was none.
     pub links: Vec<LinkReport>,
     /// What the monitor read, in the order of time; empty where it was off.

@@ -16,6 +16,7 @@ mod claims;
 mod clients;
 mod hold;
 mod loops;
+mod player;
 mod published;
 mod repetition;
 mod resolve;

@@ -102,6 +102,7 @@ pub(crate) fn workloads(plan: &Plan) -> Vec<Described> {
                     "Open loop".to_owned(),
                     format!("{}, {}", schedule.describe(), text::count(paths.len(), "path", "paths")),
                 ),
+                Workload::Player { player } => ("A video, played".to_owned(), player.describe()),
             };
             Described {
                 name: clean_line(&named.name),

@@ -189,6 +189,7 @@ impl Parameter {
                 Parameter::InPath(_) => paths.clear(),
                 _ => {}
             },
+            Workload::Player { .. } => {}
         }
         if let (Parameter::ArrivalRate, Workload::Open { schedule: Schedule::Rates { stages, .. }, .. }) =
             (self, workload)
@@ -201,7 +202,7 @@ impl Parameter {
 /// Connections, streams and paths of a loop.
 fn loop_of(workload: &Workload) -> Option<(u32, u32, &[String])> {
     match workload {
-        Workload::Page { .. } => None,
+        Workload::Page { .. } | Workload::Player { .. } => None,
         Workload::Closed { connections, streams, paths, .. }
         | Workload::Open { connections, streams, paths, .. } => Some((*connections, *streams, paths)),
     }

@@ -189,7 +189,7 @@ impl<'a> Row<'a> {
         let group = self.planned?.clients.first()?;
         match &plan.workloads.get(group.workload)?.workload {
             Workload::Page { page } => Some(page.total_bytes()),
-            Workload::Closed { .. } | Workload::Open { .. } => None,
+            Workload::Closed { .. } | Workload::Open { .. } | Workload::Player { .. } => None,
         }
     }
 }
@@ -237,6 +237,7 @@ fn context_note(plan: &Plan, cell: &Cell) -> String {
                 format!("{connections} connections × {streams} streams")
             }
             Workload::Open { schedule, .. } => schedule.describe(),
+            Workload::Player { player } => player.describe(),
         });
     }
     parts.join("; ")

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use model::assignment::ClientReport;
+use model::player::PlayerEvent;
 use model::record::{LinkReport, ServerReport, ServerRequest};
 use model::{ConnectionRow, Reading, RunRecord};
 
@@ -141,6 +142,7 @@ pub(crate) struct TableFolder {
     pub(crate) clients: LazyTable<Of<ClientReport>>,
     pub(crate) servers: LazyTable<Of<ServerReport>>,
     pub(crate) server_requests: LazyTable<Of<ServerRequest>>,
+    pub(crate) player: LazyTable<Of<PlayerEvent>>,
     pub(crate) links: LazyTable<Of<LinkReport>>,
     pub(crate) monitor: LazyTable<Of<Reading>>,
 }
@@ -159,6 +161,7 @@ pub(crate) struct RunAt {
     pub(crate) clients: Range<u64>,
     pub(crate) servers: Range<u64>,
     pub(crate) server_requests: Range<u64>,
+    pub(crate) player: Range<u64>,
     pub(crate) links: Range<u64>,
     pub(crate) monitor: Range<u64>,
 }
@@ -178,6 +181,7 @@ impl TableFolder {
             clients: LazyTable::new(folder, &checksums),
             servers: LazyTable::new(folder, &checksums),
             server_requests: LazyTable::new(folder, &checksums),
+            player: LazyTable::new(folder, &checksums),
             links: LazyTable::new(folder, &checksums),
             monitor: LazyTable::new(folder, &checksums),
         })
@@ -199,6 +203,7 @@ impl TableFolder {
             clients: take(&mut self.next.clients, counts.clients),
             servers: take(&mut self.next.servers, counts.servers),
             server_requests: take(&mut self.next.server_requests, counts.server_requests),
+            player: take(&mut self.next.player, counts.player),
             links: take(&mut self.next.links, counts.links),
             monitor: take(&mut self.next.monitor, counts.monitor),
         })
@@ -212,6 +217,7 @@ impl TableFolder {
             .and_then(|()| self.clients.check(&run.clients))
             .and_then(|()| self.servers.check(&run.servers))
             .and_then(|()| self.server_requests.check(&run.server_requests))
+            .and_then(|()| self.player.check(&run.player))
             .and_then(|()| self.links.check(&run.links))
             .and_then(|()| self.monitor.check(&run.monitor))
             .map_err(|damage| damage.of_run(run.row.run))
@@ -225,6 +231,7 @@ impl TableFolder {
             .and_then(|()| self.clients.verify(run.clients.clone(), run.row.run))
             .and_then(|()| self.servers.verify(run.servers.clone(), run.row.run))
             .and_then(|()| self.server_requests.verify(run.server_requests.clone(), run.row.run))
+            .and_then(|()| self.player.verify(run.player.clone(), run.row.run))
             .and_then(|()| self.links.verify(run.links.clone(), run.row.run))
             .and_then(|()| self.monitor.verify(run.monitor.clone(), run.row.run))
             .map_err(|damage| damage.of_run(run.row.run))
@@ -268,6 +275,7 @@ impl TableFolder {
             clients: kept(self.clients.rows(run.clients, row.run), &mut lost)?,
             servers: kept(self.servers.rows(run.servers, row.run), &mut lost)?,
             server_requests: kept(self.server_requests.rows(run.server_requests, row.run), &mut lost)?,
+            player: kept(self.player.rows(run.player, row.run), &mut lost)?,
             links: kept(self.links.rows(run.links, row.run), &mut lost)?,
             readings: kept(self.monitor.rows(run.monitor, row.run), &mut lost)?,
             calibration: row.calibration,

@@ -3,6 +3,7 @@
 mod connections;
 mod foreign;
 mod monitor;
+mod player;
 mod reports;
 mod requests;
 mod server_requests;
@@ -18,7 +19,7 @@ use serde::de::value::{Error as NameError, StrDeserializer};
 use crate::table::value::{Column, Value, integer, integers, maybe_integer, maybe_text, text};
 
 /// The version of the tables, in each file's footer as `h123.schema_version`; a reader refuses any other.
-pub const SCHEMA_VERSION: u32 = 4;
+pub const SCHEMA_VERSION: u32 = 5;
 
 /// A row of one of the tables.
 pub(crate) trait Row: Sized {
@@ -56,6 +57,7 @@ pub(crate) struct Counts {
     pub(crate) clients: u64,
     pub(crate) servers: u64,
     pub(crate) server_requests: u64,
+    pub(crate) player: u64,
     pub(crate) links: u64,
     pub(crate) monitor: u64,
 }
@@ -225,6 +227,13 @@ fn count_columns() -> Vec<Column<RunRow>> {
             |r, v| v.to(&mut r.counts.server_requests),
         ),
         integer(
+            "player_count",
+            "1",
+            "its rows in the table `player`",
+            |r: &RunRow| r.counts.player.into(),
+            |r, v| v.to(&mut r.counts.player),
+        ),
+        integer(
             "links_count",
             "1",
             "its rows in the table `links`",
@@ -324,6 +333,7 @@ pub(crate) fn named<'de, T: Deserialize<'de>>(name: &'de str) -> Result<T, Strin
 #[cfg(test)]
 mod tests {
     use model::assignment::ClientReport;
+    use model::player::PlayerEvent;
     use model::record::{LinkReport, ServerReport, ServerRequest};
     use model::{ConnectionRow, Reading};
 
@@ -340,6 +350,7 @@ mod tests {
                 _ if matches!(kind, Kind::Text | Kind::MaybeText | Kind::Texts | Kind::Flag) => "",
                 Some("ns") => "ns",
                 Some("bytes") => "B",
+                _ if name.ends_with("_bits_per_s") => "bit/s",
                 _ => "1",
             };
             // What the monitor reads has the unit of its quantity, which stands in its name.
@@ -358,6 +369,7 @@ mod tests {
         assert_described::<Of<ClientReport>>();
         assert_described::<Of<ServerReport>>();
         assert_described::<Of<ServerRequest>>();
+        assert_described::<Of<PlayerEvent>>();
         assert_described::<Of<LinkReport>>();
         assert_described::<Of<Reading>>();
     }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use model::assignment::ClientReport;
+use model::player::PlayerEvent;
 use model::record::{LinkReport, ServerReport, ServerRequest};
 use model::{ConnectionRow, Reading, RunRecord};
 
@@ -182,6 +183,7 @@ struct TableSet {
     clients: NewTable<Of<ClientReport>>,
     servers: NewTable<Of<ServerReport>>,
     server_requests: NewTable<Of<ServerRequest>>,
+    player: NewTable<Of<PlayerEvent>>,
     links: NewTable<Of<LinkReport>>,
     monitor: NewTable<Of<Reading>>,
 }
@@ -196,6 +198,7 @@ impl TableSet {
             clients: NewTable::new(folder),
             servers: NewTable::new(folder),
             server_requests: NewTable::new(folder),
+            player: NewTable::new(folder),
             links: NewTable::new(folder),
             monitor: NewTable::new(folder),
         }
@@ -218,6 +221,8 @@ impl TableSet {
         let of = |is| Of { run, cell, is };
         record.server_requests.iter().cloned().try_for_each(|is| self.server_requests.push(of(is)))?;
         let of = |is| Of { run, cell, is };
+        record.player.iter().cloned().try_for_each(|is| self.player.push(of(is)))?;
+        let of = |is| Of { run, cell, is };
         record.links.iter().cloned().try_for_each(|is| self.links.push(of(is)))?;
         let of = |is| Of { run, cell, is };
         record.readings.iter().cloned().try_for_each(|is| self.monitor.push(of(is)))?;
@@ -235,6 +240,7 @@ impl TableSet {
                 clients: record.clients.len() as u64,
                 servers: record.servers.len() as u64,
                 server_requests: record.server_requests.len() as u64,
+                player: record.player.len() as u64,
                 links: record.links.len() as u64,
                 monitor: record.readings.len() as u64,
             },
@@ -255,6 +261,7 @@ impl TableSet {
         source
             .server_requests
             .for_each(run.server_requests, number, |row| self.server_requests.push(row.clone()))?;
+        source.player.for_each(run.player, number, |row| self.player.push(row.clone()))?;
         source.links.for_each(run.links, number, |row| self.links.push(row.clone()))?;
         source.monitor.for_each(run.monitor, number, |row| self.monitor.push(row.clone()))?;
         self.runs.push(run.row)
@@ -269,6 +276,7 @@ impl TableSet {
             self.clients.finish(empty_too)?,
             self.servers.finish(empty_too)?,
             self.server_requests.finish(empty_too)?,
+            self.player.finish(empty_too)?,
             self.links.finish(empty_too)?,
             self.monitor.finish(empty_too)?,
         ];

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use model::assignment::{ClientReport, Lag, WarmupCost};
 use model::foreign::{FailureCount, ForeignReport};
 use model::monitor::{QUANTITIES, Reading, Subject, SubjectKind};
+use model::player::{PlayerEvent, PlayerEventKind};
 use model::record::{
     Calibration, DirectionReport, Lateness, LinkReport, Sending, ServerReport, ServerRequest, TimeSource,
 };
@@ -178,6 +179,21 @@ prop_compose! {
     }
 }
 
+fn player_event() -> impl Strategy<Value = PlayerEvent> {
+    use PlayerEventKind::{Arrived, Ended, Failed, Playing, Requested, Stalled};
+    let kinds = vec![Requested, Arrived, Playing, Stalled, Ended, Failed];
+    (any::<u16>(), number(), prop::sample::select(kinds), any::<u32>(), number(), number()).prop_map(
+        |(group, at_ns, what, segment, bits_per_s, buffered_ns)| PlayerEvent {
+            group,
+            at_ns,
+            what,
+            segment,
+            bits_per_s,
+            buffered_ns,
+        },
+    )
+}
+
 fn link() -> impl Strategy<Value = LinkReport> {
     (".{0,8}", any::<bool>(), direction(), direction(), any::<bool>(), option::of(number())).prop_map(
         |(link, is_kernel, up, down, realtime, cpu_ns)| {
@@ -218,13 +234,14 @@ prop_compose! {
         clients in prop::collection::vec(client(), 0..3),
         servers in prop::collection::vec(server(), 0..2),
         server_requests in prop::collection::vec(server_request(), 0..20),
+        player in prop::collection::vec(player_event(), 0..20),
         links in prop::collection::vec(link(), 0..2),
         readings in prop::collection::vec(reading(), 0..20),
         calibration in option::of(calibration()),
     ) -> RunRecord {
         RunRecord {
             run: 0, cell, block, began_unix_ns, took_ns, outcome, samples, connections, clients, servers,
-            server_requests, links, readings, calibration,
+            server_requests, player, links, readings, calibration,
         }
     }
 }
@@ -273,6 +290,7 @@ fn plain(run: u32, rows: u64) -> RunRecord {
         clients: vec![ClientReport { urls: vec!["/a".into(), "/b".into()], ..ClientReport::default() }],
         servers: Vec::new(),
         server_requests: Vec::new(),
+        player: Vec::new(),
         readings: Vec::new(),
         links: Vec::new(),
         calibration: None,
@@ -513,9 +531,18 @@ fn an_interrupted_compaction_is_completed() {
     let records = [plain(0, 5), plain(1, 6)];
     let whole = Place::new();
     whole.filled(&records).compact().unwrap();
-    let files =
-        ["runs", "requests", "connections", "clients", "servers", "server_requests", "links", "monitor"]
-            .map(|t| format!("{t}.parquet"));
+    let files = [
+        "runs",
+        "requests",
+        "connections",
+        "clients",
+        "servers",
+        "server_requests",
+        "player",
+        "links",
+        "monitor",
+    ]
+    .map(|t| format!("{t}.parquet"));
     for moved in 0..=files.len() {
         let place = Place::new();
         drop(place.filled(&records));

@@ -3,6 +3,7 @@
 //! A workload decides *what* is requested and *when* it is due; it never sees a connection. The worker asks
 //! [`Work::poll_request`] whenever a connection could take a request, and tells the workload what arrived.
 
+mod abr;
 pub mod closed;
 pub mod content;
 pub mod formats;
@@ -10,10 +11,12 @@ pub mod fuzz_targets;
 pub mod open;
 pub mod pacer;
 pub mod page;
+pub mod player;
 pub mod urls;
 
 use model::assignment;
 use model::options::Options;
+use model::player::PlayerEvent;
 use model::sample::Phase;
 use model::schedule::Schedule;
 use model::shuffle::SplitMix64;
@@ -22,6 +25,7 @@ pub use closed::ClosedLoop;
 pub use open::OpenLoop;
 pub use pacer::Pacer;
 pub use page::PageLoader;
+pub use player::VideoPlayer;
 
 /// A request that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +45,8 @@ pub enum Work {
     Closed(ClosedLoop),
     /// Open loop.
     Open(OpenLoop),
+    /// A video, played.
+    Player(VideoPlayer),
 }
 
 /// Streams of random numbers that are drawn from one seed and must not depend on each other.
@@ -124,6 +130,7 @@ impl Work {
                 };
                 Work::Open(OpenLoop::new(paths.clone(), urls_of(paths), pacer, &setup))
             }
+            assignment::Workload::Player { player } => Work::Player(VideoPlayer::new(player.clone(), now)),
         }
     }
 
@@ -133,6 +140,7 @@ impl Work {
             Work::Page(page) => page.paths(),
             Work::Closed(closed) => closed.paths(),
             Work::Open(open) => open.paths(),
+            Work::Player(player) => player.paths(),
         }
     }
 
@@ -140,6 +148,7 @@ impl Work {
     pub fn expected_body_bytes(&self, url: u32) -> Option<u64> {
         match self {
             Work::Page(page) => page.expected_body_bytes(url),
+            Work::Player(player) => player.expected_body_bytes(url),
             Work::Closed(_) | Work::Open(_) => None,
         }
     }
@@ -148,7 +157,7 @@ impl Work {
     /// the same order.
     pub fn targets(&self) -> usize {
         match self {
-            Work::Page(_) => 1,
+            Work::Page(_) | Work::Player(_) => 1,
             Work::Closed(closed) => closed.targets(),
             Work::Open(open) => open.targets(),
         }
@@ -156,8 +165,10 @@ impl Work {
 
     /// It is `now`: what has become due waits from now on.
     pub fn handle_time(&mut self, now: u64) {
-        if let Work::Open(open) = self {
-            open.handle_time(now);
+        match self {
+            Work::Open(open) => open.handle_time(now),
+            Work::Player(player) => player.handle_time(now),
+            Work::Page(_) | Work::Closed(_) => {}
         }
     }
 
@@ -167,6 +178,7 @@ impl Work {
             Work::Page(page) => page.poll_request(),
             Work::Closed(closed) => closed.poll_request(target, now),
             Work::Open(open) => open.poll_request(target),
+            Work::Player(player) => player.poll_request(now),
         }
     }
 
@@ -176,6 +188,7 @@ impl Work {
             Work::Page(page) => page.waiting(),
             Work::Closed(_) => 0,
             Work::Open(open) => open.waiting(target),
+            Work::Player(player) => player.waiting(),
         }
     }
 
@@ -191,12 +204,13 @@ impl Work {
         }
     }
 
-    /// A request that `poll_request` gave has ended, well or not.
-    pub fn handle_done(&mut self, _url: u32) {
+    /// A request that `poll_request` gave has ended at `now`, well or not.
+    pub fn handle_done(&mut self, is_ok: bool, now: u64) {
         match self {
             Work::Page(page) => page.handle_done(),
             Work::Closed(closed) => closed.handle_done(),
             Work::Open(open) => open.handle_done(),
+            Work::Player(player) => player.handle_done(is_ok, now),
         }
     }
 
@@ -206,6 +220,7 @@ impl Work {
             Work::Page(page) => page.is_finished(),
             Work::Closed(closed) => closed.is_finished(now),
             Work::Open(open) => open.is_finished(now),
+            Work::Player(player) => player.is_finished(),
         }
     }
 
@@ -215,13 +230,22 @@ impl Work {
             Work::Page(_) => None,
             Work::Closed(closed) => closed.ends_ns(),
             Work::Open(open) => open.next_ns(),
+            Work::Player(player) => player.next_ns(),
+        }
+    }
+
+    /// What happened to a player so far, in the order of time; nothing for other workloads.
+    pub fn take_player_events(&mut self) -> Vec<PlayerEvent> {
+        match self {
+            Work::Player(player) => player.take_events(),
+            Work::Page(_) | Work::Closed(_) | Work::Open(_) => Vec::new(),
         }
     }
 
     /// The end has come from outside: how many requests were due and never sent.
     pub fn give_up(&mut self) -> u64 {
         match self {
-            Work::Page(_) | Work::Closed(_) => 0,
+            Work::Page(_) | Work::Closed(_) | Work::Player(_) => 0,
             Work::Open(open) => {
                 open.give_up();
                 open.never_sent()
@@ -232,7 +256,7 @@ impl Work {
     /// How many requests are still to be begun at most.
     pub fn left(&self) -> u64 {
         match self {
-            Work::Page(_) | Work::Open(_) => u64::MAX,
+            Work::Page(_) | Work::Open(_) | Work::Player(_) => u64::MAX,
             Work::Closed(closed) => closed.left(),
         }
     }
@@ -240,7 +264,7 @@ impl Work {
     /// The phase of a request intended at this time.
     pub fn phase(&self, intended_ns: u64) -> Phase {
         match self {
-            Work::Page(_) => Phase::Measure,
+            Work::Page(_) | Work::Player(_) => Phase::Measure,
             Work::Closed(closed) => closed.phase(intended_ns),
             Work::Open(open) => open.phase(intended_ns),
         }
@@ -249,7 +273,7 @@ impl Work {
     /// When the warm-up ends; the beginning where there is none.
     pub fn warmup_ends_ns(&self) -> u64 {
         match self {
-            Work::Page(_) => 0,
+            Work::Page(_) | Work::Player(_) => 0,
             Work::Closed(closed) => closed.warmup_ends_ns(),
             Work::Open(open) => open.warmup_ends_ns(),
         }
@@ -259,7 +283,7 @@ impl Work {
     pub fn think_ns(&mut self) -> u64 {
         match self {
             Work::Closed(closed) => closed.think_ns(),
-            Work::Page(_) | Work::Open(_) => 0,
+            Work::Page(_) | Work::Open(_) | Work::Player(_) => 0,
         }
     }
 
@@ -273,13 +297,15 @@ impl Work {
                 streams: closed.streams(),
             },
             Work::Open(open) => open.connections(),
+            // One segment is asked for at a time.
+            Work::Player(_) => Connections { at_once: 0, limit: 1, streams: 1 },
         }
     }
 
     /// Of the connections that are opened at once: how many are by `now`, and when there will be more.
     pub fn opened_by(&self, now: u64) -> (u32, Option<u64>) {
         match self {
-            Work::Page(_) => (0, None),
+            Work::Page(_) | Work::Player(_) => (0, None),
             Work::Closed(closed) => closed.opened_by(now),
             Work::Open(open) => (open.connections().at_once, None),
         }

@@ -1,10 +1,11 @@
 //! The cell and its baseline did the same work.
 
 use model::assignment::Workload;
+use model::player::{Player, Rule};
 
 use super::{Check, Context, Finding, Side};
 use crate::number;
-use crate::run::{GroupFacts, RunSummary, page_of};
+use crate::run::{GroupFacts, RunSummary, page_of, player_of};
 use crate::summary::CheckOutcome;
 
 pub(super) const CHECK: Check = Check {
@@ -17,8 +18,9 @@ pub(super) const CHECK: Check = Check {
 /// Of a loop over paths of different lengths: where its end falls in the list changes the mean by less.
 const LOOP_TOLERANCE_SHARE: f64 = 0.01;
 
-/// A page: as many requests and as many body bytes in the median run as the baseline. A loop: as many body bytes
-/// per request, within 1 %; as many URLs; and as many requests, where a number of them ends it.
+/// A page or a player of one representation: as many requests and as many body bytes in the median run as the baseline. A loop: as many body bytes
+/// per request, within 1 %; as many URLs; and as many requests, where a number of them ends it. A player that chooses: as
+/// many segments, for what it chooses is the answer.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let (own, baseline) = (Work::of(context, &context.own)?, Work::of(context, context.baseline.as_ref()?)?);
     let result = if own.is_like(&baseline) { CheckOutcome::Pass } else { CheckOutcome::Invalid };
@@ -31,10 +33,10 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
 
 /// What the median run did.
 struct Work {
-    /// Of pages, and of loops that a number of requests ends.
+    /// Of pages, and of loops that a number of requests ends; of players those that ended well.
     requests: Option<f64>,
-    /// All of a page; of a loop those of a request.
-    body_bytes: f64,
+    /// All of a page; of a loop those of a request; unknown where a player chooses among them.
+    body_bytes: Option<f64>,
     /// Of loops: different ones, where its client says which it asked.
     urls: Option<f64>,
     is_page: bool,
@@ -49,8 +51,16 @@ impl Work {
         };
         if is_page {
             let requests = side.median(|run| Some(sum(run, |facts| facts.requests)));
-            let body_bytes = side.median(|run| Some(sum(run, |facts| facts.body_bytes)))?;
+            let body_bytes = Some(side.median(|run| Some(sum(run, |facts| facts.body_bytes)))?);
             return Some(Work { requests, body_bytes, urls: None, is_page });
+        }
+        let players: Vec<&Player> =
+            groups.iter().filter_map(|group| player_of(context.plan, group)).collect();
+        if players.len() == groups.len() {
+            let requests = side.median(|run| Some(sum(run, |facts| facts.requests_ok)));
+            let is_fixed = players.iter().all(|player| matches!(player.rule, Rule::Fixed { .. }));
+            let body_bytes = side.median(|run| is_fixed.then(|| sum(run, |facts| facts.body_bytes)));
+            return Some(Work { requests, body_bytes, urls: None, is_page: true });
         }
         let body_bytes = side.median(|run| {
             let ok = sum(run, |facts| facts.requests_ok);
@@ -59,11 +69,13 @@ impl Work {
         let is_counted = groups.iter().all(|group| ends_by_number(&context.plan.workload_of(group).workload));
         let requests = side.median(|run| is_counted.then(|| sum(run, |facts| facts.requests)));
         let urls = side.median(|run| Some(sum(run, |facts| facts.distinct_urls))).filter(|urls| *urls > 0.0);
-        Some(Work { requests, body_bytes, urls, is_page })
+        Some(Work { requests, body_bytes: Some(body_bytes), urls, is_page })
     }
 
     fn is_like(&self, other: &Work) -> bool {
-        let tolerance = if self.is_page { 0.0 } else { LOOP_TOLERANCE_SHARE * other.body_bytes };
+        let share = if self.is_page { 0.0 } else { LOOP_TOLERANCE_SHARE };
+        let bytes = self.body_bytes.zip(other.body_bytes);
+        let are_bytes_alike = bytes.is_none_or(|(own, other)| (own - other).abs() <= share * other);
         // Where one of them is not known, the other says nothing.
         let alike =
             |own: Option<f64>, other: Option<f64>| own.zip(other).is_none_or(|(own, other)| own == other);
@@ -72,20 +84,18 @@ impl Work {
             // What a time ends may have asked for some of its URLs and not for others.
             _ => true,
         };
-        (self.body_bytes - other.body_bytes).abs() <= tolerance
-            && alike(self.requests, other.requests)
-            && has_as_many_urls
+        are_bytes_alike && alike(self.requests, other.requests) && has_as_many_urls
     }
 
     fn in_words(&self) -> String {
         let digits = model::units::three_digits;
         let requests = self.requests.map(|requests| format!("{requests:.0} requests"));
         let urls = self.urls.map(|urls| format!("{urls:.0} URL{}", if urls == 1.0 { "" } else { "s" }));
-        let bytes = match self.is_page {
-            true => format!("{:.0} body bytes", self.body_bytes),
-            false => format!("{} body bytes per request", digits(self.body_bytes)),
-        };
-        requests.into_iter().chain(urls).chain([bytes]).collect::<Vec<_>>().join(", ")
+        let bytes = self.body_bytes.map(|bytes| match self.is_page {
+            true => format!("{bytes:.0} body bytes"),
+            false => format!("{} body bytes per request", digits(bytes)),
+        });
+        requests.into_iter().chain(urls).chain(bytes).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -93,7 +103,7 @@ fn ends_by_number(workload: &Workload) -> bool {
     match workload {
         Workload::Closed { requests, duration_ns, .. } => requests.is_some() && duration_ns.is_none(),
         // Of an open loop those that were never sent are missing, which `missed_schedule` judges.
-        Workload::Open { .. } | Workload::Page { .. } => false,
+        Workload::Open { .. } | Workload::Page { .. } | Workload::Player { .. } => false,
     }
 }
 

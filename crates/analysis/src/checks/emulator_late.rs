@@ -11,14 +11,14 @@
 //! equal share in both leaves the ratio as it is. The lengthening alone is a matter of the absolute number: the
 //! network was a little longer than its name says.
 
-use model::plan::Cell;
+use model::plan::{Cell, ClientGroup};
 use model::record::{DirectionReport, LinkReport};
 use model::units::NANOS_PER_US;
 
 use super::{Check, Context, Finding, Side, percent, time};
 use crate::number;
 use crate::predict;
-use crate::run::{RunSummary, page_of};
+use crate::run::{RunSummary, page_of, player_of};
 use crate::summary::CheckOutcome;
 
 pub(super) const CHECK: Check = Check {
@@ -126,6 +126,12 @@ fn metric_ns(context: &Context<'_>, side: &Side<'_>) -> Option<f64> {
     Some(side.summary.metrics.get(name)?.median.value).filter(|ns| *ns > 0.0)
 }
 
+/// How many segments a player waits for before it begins, one after the other.
+fn segments_to_begin(context: &Context<'_>, group: &ClientGroup) -> f64 {
+    player_of(context.plan, group)
+        .map_or(1.0, |player| number::float(player.startup_ns.div_ceil(player.segment_ns.max(1)).max(1)))
+}
+
 fn lengthening_ns(context: &Context<'_>, cell: &Cell, up_ns: f64, down_ns: f64) -> f64 {
     let round_trip_ns = up_ns + down_ns;
     let lengthenings = cell.clients.iter().map(|group| {
@@ -133,6 +139,7 @@ fn lengthening_ns(context: &Context<'_>, cell: &Cell, up_ns: f64, down_ns: f64) 
         match (context.plan.metric.as_str(), page_of(context.plan, group)) {
             ("handshake_time", _) => handshake * round_trip_ns,
             ("time_to_first_byte", _) => (handshake + 1.0) * round_trip_ns,
+            ("startup_time", _) => (handshake + segments_to_begin(context, group)) * round_trip_ns,
             ("page_load_time", Some(page)) => {
                 // A difference, so that what the network leaves to chance hardly matters.
                 let network = context.plan.network_of(cell).certain();

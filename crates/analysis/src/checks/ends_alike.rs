@@ -3,6 +3,7 @@
 use model::assignment::Workload;
 
 use super::{Check, CheckOutcome, Context, Finding, Side};
+use crate::number;
 
 pub(super) const CHECK: Check = Check {
     name: "ends_alike",
@@ -31,6 +32,10 @@ fn end(context: &Context<'_>, side: &Side<'_>) -> String {
             "ends after a number of requests or a time".to_owned()
         }
         Workload::Closed { .. } | Workload::Open { .. } => "ends after a time".to_owned(),
+        Workload::Player { player } => {
+            let media = model::units::format_duration_ns(number::float(player.media_ns()));
+            format!("ends with {} segments, {media} of media", player.segments)
+        }
     };
     side.cell.clients.iter().map(of_group).collect::<Vec<_>>().join(", ")
 }

@@ -56,7 +56,7 @@ fn responses(context: &Context<'_>, group: &ClientGroup) -> Option<(f64, f64)> {
     }
     let streams = match &context.plan.workload_of(group).workload {
         Workload::Closed { streams, .. } | Workload::Open { streams, .. } => f64::from(*streams),
-        Workload::Page { .. } => 1.0,
+        Workload::Page { .. } | Workload::Player { .. } => 1.0,
     };
     let mean = context.own.median(|run: &RunSummary| {
         let facts = run.groups.iter().find(|facts| facts.group == group.group)?;

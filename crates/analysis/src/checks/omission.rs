@@ -32,7 +32,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
         return None;
     }
     if context.own.ok().flat_map(|run| &run.groups).any(|facts| facts.is_open)
-        || context.own.cell.clients.iter().any(|group| crate::run::page_of(context.plan, group).is_some())
+        || context.own.cell.clients.iter().any(|group| !crate::run::is_loop(context.plan, group))
     {
         return None;
     }

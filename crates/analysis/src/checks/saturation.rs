@@ -23,8 +23,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let metric = context.plan.metric.as_str();
     let is_ceiling = metric == "requests_per_second";
     let is_latency = ["request_time", "service_time", "wait_time"].contains(&metric);
-    let is_loop =
-        context.own.cell.clients.iter().all(|group| crate::run::page_of(context.plan, group).is_none());
+    let is_loop = context.own.cell.clients.iter().all(|group| crate::run::is_loop(context.plan, group));
     let is_open = context.own.ok().flat_map(|run| &run.groups).any(|facts| facts.is_open);
     if !is_loop || !(is_latency || is_ceiling && !is_open) {
         return None;

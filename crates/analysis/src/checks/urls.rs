@@ -44,7 +44,8 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
 fn paths(context: &Context<'_>, group: &ClientGroup) -> Option<usize> {
     match &context.plan.workload_of(group).workload {
         Workload::Closed { paths, .. } | Workload::Open { paths, .. } => Some(paths.len()),
-        Workload::Page { .. } => None,
+        // A rule chooses among a player's.
+        Workload::Page { .. } | Workload::Player { .. } => None,
     }
 }
 

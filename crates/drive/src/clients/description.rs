@@ -144,6 +144,7 @@ impl Client {
             Workload::Page { .. } => {
                 Some(format!("{name} loads no pages: it does not look for what a document names"))
             }
+            Workload::Player { .. } => Some(format!("{name} plays no videos: it has no buffer and no rule")),
             Workload::Open { .. } => {
                 Some(format!("{name} keeps no open loop, whose latency would count from the intended time"))
             }

@@ -105,7 +105,7 @@ impl Client {
         let speaker =
             Speaker { client, version, begins, group, is_quic: variant.is_quic(), is_asked_for_ids };
         let (samples, report) = report(said, measured, &asked, &speaker);
-        Ok(ClientOutcome { outcome: Outcome::Ok, samples, connections: Vec::new(), report })
+        Ok(ClientOutcome { outcome: Outcome::Ok, samples, report, ..ClientOutcome::empty() })
     }
 
     /// What the client said, from its text and its file; the file is removed, because its rows are stored with the run.

@@ -91,6 +91,7 @@ pub(crate) fn run(args: &RunArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
     let pages = plan.pages();
     let content = folder.logs().join("content");
     drive::write_content(&content, &pages)?;
+    drive::write_segments(&content, &plan.segments())?;
     let study = Study {
         plan: &plan,
         pages,

@@ -45,7 +45,7 @@ impl Goal {
                         schedule.lasts_ns(*requests).map(|lasts| lasts.saturating_add(*warmup_ns));
                     goal.requests = *requests;
                 }
-                Workload::Page { .. } => {}
+                Workload::Page { .. } | Workload::Player { .. } => {}
             }
         }
         goal

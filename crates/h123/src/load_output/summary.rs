@@ -62,6 +62,7 @@ impl Asked {
             }
             Workload::Closed { streams, .. } => ("closed loop".to_owned(), *streams),
             Workload::Page { .. } => ("a page".to_owned(), 1),
+            Workload::Player { .. } => ("a video".to_owned(), 1),
         };
         let each = match (streams, first.target.variant.http()) {
             (..=1, _) => String::new(),
@@ -109,7 +110,7 @@ fn schedule_ns(workload: &Workload) -> Option<u64> {
 fn connections(workload: &Workload) -> u32 {
     match workload {
         Workload::Open { connections, .. } | Workload::Closed { connections, .. } => *connections,
-        Workload::Page { .. } => 1,
+        Workload::Page { .. } | Workload::Player { .. } => 1,
     }
 }
 

@@ -99,6 +99,7 @@ fn report_of(samples: &[Sample], connections: &[ConnectionRow]) -> Report {
     Report {
         samples: Vec::new(),
         connections: Vec::new(),
+        player: Vec::new(),
         rows_waited_ns: 0,
         client: ClientReport {
             urls: vec!["https://a.test/one".into(), "https://a.test/two, \"quoted\"".into()],

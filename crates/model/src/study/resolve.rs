@@ -260,6 +260,7 @@ fn resolve_workload(
             warmup_ns: common.warmup_ns,
             queue_limit: *queue_limit,
         },
+        Entry::Player(player) => Workload::Player { player: player.clone() },
     };
     Ok(NamedWorkload { name: entry.name.value.clone(), workload })
 }

@@ -10,6 +10,7 @@ use crate::backend::Backend;
 use crate::monitor::MonitorRate;
 use crate::plan::{Cell, PlannedTopology};
 use crate::plan_text::plan_text;
+use crate::player::{Player, Rule};
 use crate::schedule::{Arrivals, Rate, Schedule, Share, Stage};
 use crate::topology::Topology;
 use crate::tunable::{ServerFacts, Tunable, TunableKind};
@@ -207,7 +208,7 @@ fn quick_states_the_defaults() {
     assert!(plan.expected_ns() < 120_000_000_000, "{} ns", plan.expected_ns());
     let page = |index: usize| match &plan.workloads[index].workload {
         Workload::Page { page } => (page.name.clone(), page.total_bytes(), page.resources.len()),
-        Workload::Closed { .. } | Workload::Open { .. } => panic!("not a page"),
+        _ => panic!("not a page"),
     };
     assert_eq!(page(0), ("small".into(), 20_000, 3));
     assert_eq!(page(1), ("large".into(), 1_600_000, 55));
@@ -426,7 +427,7 @@ fn faults_of_workloads() {
     assert_fault(
         12,
         "kind = \"pages\"",
-        "12:8: `kind`: found `pages`, expected a kind of workload: page, closed, open; did you mean `page`?",
+        "12:8: `kind`: found `pages`, expected a kind of workload: page, closed, open, player; did you mean `page`?",
     );
     assert_fault(12, "", "11:1: found no `kind` in [workload.small], expected one such as `kind = \"page\"`");
     assert!(
@@ -534,6 +535,102 @@ fn faults_of_open_loops() {
         ),
     ] {
         assert_eq!(parse(&open_study(lines)).unwrap_err(), format!("s.toml:{expected}"), "with `{lines}`");
+    }
+}
+
+const LADDER: &str = "ladder = [\"1Mbit/s\", \"2.5Mbit/s\", \"8Mbit/s\"]";
+
+fn video_study(lines: &str) -> String {
+    SHORT.replace("kind = \"page\"\npage = \"small\"", &format!("kind = \"player\"\n{lines}"))
+}
+
+#[test]
+fn a_video_is_resolved_and_planned() {
+    let rest = "segment = \"2s\"\nsegments = 30\nbuffer = \"12s\"\nrule = \"throughput\"";
+    let plan = parse(&video_study(&format!("{LADDER}\n{rest}"))).unwrap();
+    let player = Player {
+        ladder_bits_per_s: vec![1_000_000, 2_500_000, 8_000_000],
+        segment_ns: 2_000_000_000,
+        segments: 30,
+        goal_ns: 12_000_000_000,
+        startup_ns: 2_000_000_000,
+        rule: Rule::Throughput,
+    };
+    assert_eq!(plan.workloads[0].workload, Workload::Player { player: player.clone() });
+    assert_eq!(plan.cells[0].expected_run_ns / 1_000_000_000, 60, "as long as its media");
+    let words = plan_text(&plan).split_whitespace().collect::<Vec<_>>().join(" ");
+    let described = "a video, played: 30 segments of 2 s at 1, 2.5 or 8 Mbit/s, throughput rule, buffer 12 s";
+    assert!(words.contains(described), "{words}");
+    let lengths: Vec<(String, u64)> = plan.segments().into_iter().collect();
+    let expected = [("/bytes/2000000", 2_000_000), ("/bytes/250000", 250_000), ("/bytes/625000", 625_000)];
+    assert_eq!(lengths, expected.map(|(path, bytes)| (path.to_owned(), bytes)));
+
+    let fixed =
+        rest.replace("\"throughput\"", "\"fixed\"\nrepresentation = \"2500kbit/s\"\nstartup = \"5s\"");
+    let plan = parse(&video_study(&format!("{LADDER}\n{fixed}"))).unwrap();
+    let rule = Rule::Fixed { bits_per_s: 2_500_000 };
+    let expected = Player { rule, startup_ns: 5_000_000_000, ..player };
+    assert_eq!(plan.workloads[0].workload, Workload::Player { player: expected });
+    for rule in Rule::NAMES.into_iter().filter(|name| *name != "fixed") {
+        parse(&video_study(&format!("{LADDER}\n{}", rest.replace("throughput", rule)))).unwrap();
+    }
+}
+
+#[test]
+fn faults_of_videos() {
+    let rest = "segment = \"2s\"\nsegments = 30\nbuffer = \"12s\"";
+    let whole = format!("{LADDER}\n{rest}\nrule = \"throughput\"");
+    let change = |from: &str, to: &str| whole.replace(from, to);
+    for (lines, expected) in [
+        (
+            rest.to_owned(),
+            "11:1: found no `ladder` in [workload.small], expected one such as `ladder = [\"1Mbit/s\", \"2.5Mbit/s\", \
+             \"8Mbit/s\"]`",
+        ),
+        (
+            change("\"2.5Mbit/s\"", "\"9Mbit/s\""),
+            "13:33: `ladder`: found `8Mbit/s` after one that is not lower, expected them ascending",
+        ),
+        (
+            change("\"2.5Mbit/s\"", "\"fast\""),
+            "13:22: `ladder`: found `fast`, expected a rate such as `50Mbit/s` (units: bit/s, kbit/s, Mbit/s, Gbit/s)",
+        ),
+        (
+            change("\"1Mbit/s\"", "\"3bit/s\""),
+            "13:11: `ladder`: found a segment of 0 bytes (`3bit/s` for the segment's time), expected 1 to 64000000",
+        ),
+        (change("\"2s\"", "\"0s\""), "14:11: `segment`: found 0, expected more, such as `2s`"),
+        (
+            change("segments = 30", "segments = 0"),
+            "15:12: `segments`: found 0, expected a whole number from 1 to 10000",
+        ),
+        (
+            format!("{whole}\nstartup = \"13s\""),
+            "18:11: `startup`: found more than `buffer`, expected at most as much: playback would never begin",
+        ),
+        (
+            change("throughput", "troughput"),
+            "17:8: `rule`: found `troughput`, expected a rule: fixed, throughput, buffer, bola; did you mean `throughput`?",
+        ),
+        (
+            change("throughput", "fixed"),
+            "11:1: found no `representation` in [workload.small], expected one such as `representation = \"2.5Mbit/s\"`",
+        ),
+        (
+            format!("{}\nrepresentation = \"2Mbit/s\"", change("throughput", "fixed")),
+            "18:18: `representation`: found a bit rate that is not in `ladder`, expected one of it",
+        ),
+        (
+            format!("{whole}\nrepresentation = \"1Mbit/s\""),
+            "18:18: `representation`: found it with the rule `throughput`, expected it with `fixed` alone",
+        ),
+        (
+            format!("{whole}\nconnections = 2"),
+            "18:1: found `connections`, expected a key of [workload.small]: kind, ladder, segment, segments, buffer, \
+             startup, rule, representation, clients",
+        ),
+    ] {
+        assert_eq!(parse(&video_study(&lines)).unwrap_err(), format!("s.toml:{expected}"), "with `{lines}`");
     }
 }
 

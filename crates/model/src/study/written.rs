@@ -5,10 +5,11 @@ use std::ops::RangeInclusive;
 use toml::de::DeTable;
 
 use super::loops::{self, Closed, Open};
-use super::{Factor, Study, claims, hold, published, repetition, servers, topology};
+use super::{Factor, Study, claims, hold, player, published, repetition, servers, topology};
 use crate::error::{InputError, Source};
 use crate::monitor::MonitorRate;
 use crate::nearest::unknown;
+use crate::player::Player;
 use crate::reader::{MOST_ENTRIES, Placed, Table};
 use crate::units;
 
@@ -39,7 +40,7 @@ pub(super) const STUDY_KEYS: &[&str] = &[
     "published",
 ];
 const PAGE_KEYS: &[&str] = &["kind", "page", "clients"];
-const WORKLOAD_KINDS: &[&str] = &["page", "closed", "open"];
+const WORKLOAD_KINDS: &[&str] = &["page", "closed", "open", "player"];
 
 const MOST_TEXT_BYTES: usize = 256 << 10;
 const DEFAULT_SEED: u64 = 1;
@@ -112,6 +113,7 @@ pub(super) enum Entry {
     Page(Placed<String>),
     Closed(Closed),
     Open(Open),
+    Player(Player),
 }
 
 pub(super) fn read(name: &str, source: Source<'_>) -> Result<Study, InputError> {
@@ -283,6 +285,11 @@ fn read_workload(name: Placed<String>, table: Table<'_>) -> Result<NamedEntry, I
             let table = table.with_keys(loops::OPEN_KEYS)?;
             let open = loops::read_open(&table)?;
             (table, Entry::Open(open))
+        }
+        "player" => {
+            let table = table.with_keys(player::PLAYER_KEYS)?;
+            let player = player::read(&table)?;
+            (table, Entry::Player(player))
         }
         _ => {
             let problem = unknown(&kind.value, "a kind of workload", WORKLOAD_KINDS);

@@ -336,6 +336,7 @@ fn a_timeline_is_made_of_what_the_monitor_read_of_both_ends() {
         samples: Vec::new(),
         connections: Vec::new(),
         clients,
+        player: Vec::new(),
         servers: Vec::new(),
         server_requests: Vec::new(),
         links: Vec::new(),

@@ -1,0 +1,159 @@
+//! What a video's player went through, from the rows of its events.
+
+use model::player::{PlayerEvent, PlayerEventKind};
+
+use crate::fold::View;
+use crate::number;
+
+/// How one player's video went.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Playback {
+    began_ns: u64,
+    playing_ns: Option<u64>,
+    /// All media was shown.
+    ended_ns: Option<u64>,
+    stalled_ns: u64,
+    stalls: u64,
+    segments: u64,
+    /// The sum of all segments' representations.
+    bits_per_s: f64,
+    switches: u64,
+}
+
+impl Playback {
+    /// From the events of one client group, in the order of time.
+    fn of<'a>(events: impl Iterator<Item = &'a PlayerEvent>) -> Option<Playback> {
+        let mut playback: Option<Playback> = None;
+        let (mut stalled_since, mut before) = (None, None);
+        for event in events {
+            let own = playback.get_or_insert(Playback { began_ns: event.at_ns, ..Playback::default() });
+            match event.what {
+                PlayerEventKind::Playing => {
+                    own.playing_ns.get_or_insert(event.at_ns);
+                    let since: Option<u64> = stalled_since.take();
+                    own.stalled_ns += since.map_or(0, |since| event.at_ns.saturating_sub(since));
+                }
+                PlayerEventKind::Stalled => {
+                    stalled_since = Some(event.at_ns);
+                    own.stalls += 1;
+                }
+                PlayerEventKind::Arrived => {
+                    own.segments += 1;
+                    own.bits_per_s += number::float(event.bits_per_s);
+                    let last = before.replace(event.bits_per_s);
+                    own.switches += u64::from(last.is_some_and(|last| last != event.bits_per_s));
+                }
+                PlayerEventKind::Ended => own.ended_ns = Some(event.at_ns),
+                PlayerEventKind::Requested | PlayerEventKind::Failed => {}
+            }
+        }
+        playback
+    }
+}
+
+/// The player of a run; a run has one, as long as it has one client group that plays.
+fn playback(view: &View<'_>) -> Option<Playback> {
+    let own = |event: &&PlayerEvent| view.groups.first() == Some(&event.group);
+    Playback::of(view.record.player.iter().filter(own))
+}
+
+/// The same, of a video that was played to its end.
+fn whole(view: &View<'_>) -> Option<Playback> {
+    playback(view).filter(|playback| playback.ended_ns.is_some())
+}
+
+/// First segment wanted until playback began.
+pub(crate) fn startup_time(view: &View<'_>) -> Option<f64> {
+    let playback = playback(view)?;
+    playback.playing_ns?.checked_sub(playback.began_ns).map(number::float)
+}
+
+/// Time stalled over all time until the end, start-up included.
+pub(crate) fn stall_share(view: &View<'_>) -> Option<f64> {
+    let playback = whole(view)?;
+    let wall_ns = playback.ended_ns?.checked_sub(playback.began_ns).filter(|wall_ns| *wall_ns > 0)?;
+    Some(number::float(playback.stalled_ns) / number::float(wall_ns))
+}
+
+pub(crate) fn stalls(view: &View<'_>) -> Option<f64> {
+    whole(view).map(|playback| number::float(playback.stalls))
+}
+
+/// All segments hold as much media, so that the mean over segments is that over media time.
+pub(crate) fn mean_representation(view: &View<'_>) -> Option<f64> {
+    let playback = whole(view).filter(|playback| playback.segments > 0)?;
+    Some(playback.bits_per_s / number::float(playback.segments))
+}
+
+pub(crate) fn switches(view: &View<'_>) -> Option<f64> {
+    whole(view).map(|playback| number::float(playback.switches))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::player::PlayerEventKind;
+    use model::variant::Variant;
+
+    use crate::RunSummary;
+    use crate::fixtures::{Bench, passes, silent};
+    use crate::metrics::{Kind, METRICS};
+
+    const OWN: [&str; 5] =
+        ["startup_time", "stall_share", "stalls", "mean_representation", "representation_switches"];
+
+    #[test]
+    fn a_playback_is_measured_from_its_events() {
+        let bench = Bench::player(&[Variant::H2]);
+        let run = RunSummary::of(&bench.plan, &bench.records[0]);
+        // Four segments of 500 ms: playing after 600 ms, 400 ms of stall before the third, 3 s in all.
+        for (name, value) in [
+            ("startup_time", 600e6),
+            ("stalls", 1.0),
+            ("mean_representation", 1.75e6),
+            ("representation_switches", 2.0),
+        ] {
+            assert_eq!(run.value(name), Some(value), "{name}");
+        }
+        let share = run.value("stall_share").unwrap();
+        assert!((share - 0.4 / 3.0).abs() < 1e-12, "{share}");
+        assert_eq!(run.metrics["request_time"].count(), 4, "each segment is a request");
+    }
+
+    #[test]
+    fn a_player_that_gave_up_has_no_share_of_anything() {
+        let mut bench = Bench::player(&[Variant::H2]);
+        let events = &mut bench.records[0].player;
+        events.retain(|event| event.at_ns < 2_000_000_000);
+        events.last_mut().unwrap().what = PlayerEventKind::Failed;
+        let run = RunSummary::of(&bench.plan, &bench.records[0]);
+        assert_eq!(run.value("startup_time"), Some(600e6));
+        OWN[1..].iter().for_each(|name| assert_eq!(run.value(name), None, "{name}"));
+        bench.records[0].player.clear();
+        assert_eq!(RunSummary::of(&bench.plan, &bench.records[0]).value("startup_time"), None);
+    }
+
+    #[test]
+    fn other_workloads_have_none_of_it() {
+        for bench in [Bench::page(&[Variant::H2]), Bench::closed(&[Variant::H2])] {
+            let run = RunSummary::of(&bench.plan, &bench.records[0]);
+            OWN.iter().for_each(|name| assert_eq!(run.value(name), None, "{name}"));
+        }
+        for metric in METRICS.iter().filter(|metric| OWN.contains(&metric.name)) {
+            assert_eq!(metric.of, [Kind::Player]);
+        }
+    }
+
+    #[test]
+    fn what_a_rule_chooses_is_no_difference_of_work() {
+        let mut bench = Bench::player(&[Variant::H1s, Variant::H2]);
+        for sample in bench.records.iter_mut().filter(|record| record.cell == 1).flat_map(|r| &mut r.samples)
+        {
+            sample.response_body_bytes *= 2;
+            sample.expected_body_bytes = Some(sample.response_body_bytes);
+        }
+        passes("arms_alike", &bench);
+        for check in ["urls", "omission", "saturation", "steady_state"] {
+            silent(check, &bench);
+        }
+    }
+}
