@@ -38,6 +38,7 @@ mod failed_requests;
 mod failed_runs;
 mod flow_control;
 mod listen_overflow;
+mod look_up;
 mod loopback_packets;
 mod missed_schedule;
 mod missing_urls;
@@ -100,6 +101,7 @@ pub const CHECKS: &[Check] = &[
     steady_state::CHECK,
     emulation::CHECK,
     calibration::CHECK,
+    look_up::CHECK,
     network_rate::CHECK,
     network_loss::CHECK,
     emulator_late::CHECK,

@@ -1,6 +1,6 @@
 //! The metrics: one entry each, with unit, direction, and the events at which it starts and ends.
 
-use model::assignment::{ClientReport, Workload};
+use model::assignment::{ClientReport, LookUp, Workload};
 use model::foreign::ForeignReport;
 use model::record::{DirectionReport, ServerRequest};
 use model::sample::{ConnectionRow, Sample};
@@ -80,18 +80,24 @@ const PLAYER: &[Kind] = &[Kind::Player];
 const ANY: &[Kind] = &[Kind::Page, Kind::Closed, Kind::Open, Kind::Player];
 const RUN_START: &str = "start of the run";
 const RUN_END: &str = "end of the run";
+const ASKED: &str = "server's name asked for; first connection opened where its address was known";
 
 /// Every metric, in the order in which tables show them.
 pub const METRICS: &[Metric] = &[
     Metric {
-        start: "first connection opened",
+        start: ASKED,
         end: "last byte of the last resource; only where every resource came well",
         ..duration("page_load_time", "Page load time", PAGE, page_load_time)
     },
     Metric {
-        start: "first connection opened",
+        start: ASKED,
         end: "head of the document's response read",
         ..duration("time_to_first_byte", "Time to first byte", PAGE, time_to_first_byte)
+    },
+    Metric {
+        start: "server's name asked for",
+        end: "its address known",
+        ..duration("look_up_time", "Look-up of the server's name", ANY, look_up_time)
     },
     Metric {
         start: "first connection opened",
@@ -299,15 +305,22 @@ const fn quantity(name: &'static str, title: &'static str, of: &'static [Kind], 
 
 fn page_load_time(view: &View<'_>) -> Option<f64> {
     let is_whole = view.totals.requests == view.totals.requests_ended_well;
-    since_first_opened(view, view.totals.last_done_ns.filter(|_| is_whole))
+    since_asked(view, view.totals.last_done_ns.filter(|_| is_whole))
 }
 
 fn time_to_first_byte(view: &View<'_>) -> Option<f64> {
-    since_first_opened(view, view.totals.document?.first_byte_ns)
+    since_asked(view, view.totals.document?.first_byte_ns)
+}
+
+/// Of the first of several groups that asked.
+fn look_up_time(view: &View<'_>) -> Option<f64> {
+    let look_up = look_up(view)?;
+    look_up.ended_ns.checked_sub(look_up.began_ns).map(number::float)
 }
 
 fn handshake_time(view: &View<'_>) -> Option<f64> {
-    since_first_opened(view, first_opened(view)?.ready_ns)
+    let first = first_opened(view)?;
+    first.ready_ns?.checked_sub(first.opened_ns).map(number::float)
 }
 
 fn request_time(sample: &Sample) -> Option<f64> {
@@ -451,8 +464,14 @@ fn first_opened<'a>(view: &View<'a>) -> Option<&'a ConnectionRow> {
     view.connections().min_by_key(|connection| connection.opened_ns)
 }
 
-fn since_first_opened(view: &View<'_>, end_ns: Option<u64>) -> Option<f64> {
-    end_ns?.checked_sub(first_opened(view)?.opened_ns).map(number::float)
+fn look_up(view: &View<'_>) -> Option<LookUp> {
+    view.clients().filter_map(|client| client.look_up).min_by_key(|look_up| look_up.began_ns)
+}
+
+fn since_asked(view: &View<'_>, end_ns: Option<u64>) -> Option<f64> {
+    let opened_ns = first_opened(view)?.opened_ns;
+    let began_ns = look_up(view).map_or(opened_ns, |look_up| look_up.began_ns.min(opened_ns));
+    end_ns?.checked_sub(began_ns).map(number::float)
 }
 
 /// What entered the links, lost frames included; none where nothing was emulated.

@@ -1,31 +1,23 @@
 //! A name server in a lab that somebody uses by hand: a node of its own, so far from those who ask as `--dns` says.
 
 use std::fmt::Write;
-use std::fs;
-use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use drive::{Adapter, RunningServer};
-use lab::{Lab, OwnFile, Process, Program};
-use model::network::Direction;
-use model::topology::{Role, TopologyNode};
-use model::{Network, Topology, Variant, units};
+use lab::{Lab, OwnFile, Process};
+use model::topology::{NAME_SERVER, Role, TopologyNode, parse_name_server_rtt_ns};
+use model::{Topology, Variant};
 use names::{Config, Host, PORT, Service};
 
 use crate::exit::UsageError;
 use crate::lab_servers::{V6_SUFFIX, Wanted};
+use crate::name_server;
 
-/// The node of the name server.
-pub(crate) const NODE: &str = "names";
 /// What clients prefer, and how it is called in ALPN where that is announced.
 const ANNOUNCED: [(Variant, &str); 3] =
     [(Variant::H3, "h3"), (Variant::H2, "h2"), (Variant::H1s, "http/1.1")];
-const SWITCH_FILE: &str = "/etc/nsswitch.conf";
-
-/// No resolver waits longer for an answer.
-const FARTHEST_NS: u64 = 10_000_000_000;
 
 /// Adds the name server to the topology, linked to those nodes that ask it.
 ///
@@ -38,27 +30,14 @@ pub(crate) fn add(topology: Option<&mut Topology>, rtt: &str, nodes: &[&str]) ->
             usage("found no nodes in `direct`, expected a network or another topology".to_owned()).into()
         );
     };
-    let rtt_ns = units::parse_duration_ns(rtt).map_err(usage)?;
-    if rtt_ns > FARTHEST_NS {
-        return Err(usage(format!("found `{rtt}`, expected at most 10s: resolvers give up before")).into());
-    }
+    let rtt_ns = parse_name_server_rtt_ns(rtt).map_err(usage)?;
     let mut linked: Vec<usize> = Vec::new();
     for node in nodes.iter().filter_map(|node| topology.position(node)) {
         if !linked.contains(&node) {
             linked.push(node);
         }
     }
-    let direction = |delay_ns| Direction { delay_ns, ..Direction::default() };
-    let network = Network {
-        name: "dns".to_owned(),
-        title: "The way to the name server".to_owned(),
-        source: "--dns".to_owned(),
-        up: direction(rtt_ns / 2),
-        down: direction(rtt_ns - rtt_ns / 2),
-        timeline: Vec::new(),
-    };
-    let network = (rtt_ns > 0).then_some(&network);
-    topology.add_host(NODE, &linked, network).map_err(usage)?;
+    topology.add_name_server(rtt_ns, &linked, "--dns").map_err(usage)?;
     Ok(())
 }
 
@@ -69,44 +48,11 @@ pub(crate) fn add(topology: Option<&mut Topology>, rtt: &str, nodes: &[&str]) ->
 pub(crate) fn cover_files(lab: &Lab, topology: &Topology) -> Result<()> {
     let table = table(topology);
     for node in lab.nodes() {
-        let found = files(topology, node.name());
+        let found = name_server::files(topology, node.name());
         let table = || vec![OwnFile { path: "/etc/hosts".into(), text: table.clone() }];
         node.cover_files(found.unwrap_or_else(table))?;
     }
     Ok(())
-}
-
-/// The files that make a node ask the name server and nobody else; `None` where it has no link to one.
-fn files(topology: &Topology, node: &str) -> Option<Vec<OwnFile>> {
-    let server = &topology.nodes[topology.position(NODE)?];
-    let own = &topology.nodes[topology.position(node)?];
-    let is_beside = |address: IpAddr| {
-        own.interfaces.iter().flat_map(|port| &port.neighbours).any(|(known, _)| *known == address)
-    };
-    let mut addresses = server.interfaces.iter().filter_map(|port| Some(port.v4?.0));
-    let address = addresses.find(|address| is_beside((*address).into()))?;
-    let mut files = vec![
-        OwnFile {
-            path: "/etc/hosts".into(),
-            text: "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n".to_owned(),
-        },
-        // Names without a dot are asked as they are.
-        OwnFile {
-            path: "/etc/resolv.conf".into(),
-            text: format!("nameserver {address}\nsearch .\noptions ndots:0\n"),
-        },
-    ];
-    // Another service of the machine's would be asked in place of DNS, or before it.
-    if let Ok(text) = fs::read_to_string(SWITCH_FILE) {
-        files.push(OwnFile { path: SWITCH_FILE.into(), text: only_dns(&text) });
-    }
-    Some(files)
-}
-
-/// The name service switch (nsswitch.conf(5)) with `hosts: files dns`.
-fn only_dns(text: &str) -> String {
-    let others = text.lines().filter(|line| !line.trim_start().starts_with("hosts:"));
-    others.chain(["hosts: files dns"]).flat_map(|line| [line, "\n"]).collect()
 }
 
 /// Starts the name server, which knows every node and every server that runs, and waits until it listens.
@@ -120,28 +66,11 @@ pub(crate) fn start(
     servers: &[(Wanted, Adapter)],
     running: &[RunningServer<'_>],
 ) -> Result<Process> {
-    let node = lab.node(NODE).context("the lab was built without its name server")?;
-    let own = topology.nodes.iter().find(|node| node.name == NODE).context("no name server was added")?;
+    let node = lab.node(NAME_SERVER).context("the lab was built without its name server")?;
+    let own = topology.name_server().context("no name server was added")?;
     let has_ipv6 = node.addresses().v6.is_some();
     let config = Config { listen: listen(own, has_ipv6), hosts: hosts(topology, has_ipv6, servers, running) };
-    let (file, log) = (folder.join("names.json"), folder.join("names.log"));
-    let context = || format!("cannot write {}", file.display());
-    fs::write(&file, serde_json::to_vec(&config)?).with_context(context)?;
-    let messages = fs::File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
-    let program = Program::new(std::env::current_exe().context("this program's own path is not known")?)
-        .args(["names".as_ref(), "--config".as_ref(), file.as_os_str()])
-        .stdout(lab::Output::Pipe)
-        .stderr(lab::Output::File(messages));
-    let mut process = node.spawn(program)?;
-    let stdout = process.take_stdout().context("the name server has no standard output")?;
-    // It says a line when it listens, or ends and says why in its log.
-    let mut line = String::new();
-    BufReader::new(stdout).read_line(&mut line).context("the name server cannot be heard")?;
-    if line.trim() != crate::commands::names::READY {
-        let words = fs::read_to_string(&log).unwrap_or_default();
-        bail!("the name server did not come up; its last words: {}", words.trim());
-    }
-    Ok(process)
+    name_server::start(node, &config, folder)
 }
 
 fn listen(own: &TopologyNode, has_ipv6: bool) -> Vec<SocketAddr> {
@@ -198,14 +127,9 @@ fn hosts(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use model::Network;
 
-    #[test]
-    fn the_switch_asks_files_and_dns() {
-        let found =
-            only_dns("passwd: files systemd\nhosts: files resolve [!UNAVAIL=return] dns\nnetworks: files\n");
-        assert_eq!(found, "passwd: files systemd\nnetworks: files\nhosts: files dns\n");
-    }
+    use super::*;
 
     #[test]
     fn those_who_ask_are_linked_and_others_are_not() {
@@ -214,9 +138,9 @@ mod tests {
         assert_eq!(pair.links.len(), 2);
         assert_eq!(pair.links[1].name, "client-names");
         assert_eq!(pair.links[1].network.as_ref().unwrap().rtt_ns(), 20_000_000);
-        let files = files(&pair, "client").unwrap();
+        let files = name_server::files(&pair, "client").unwrap();
         assert!(files[1].text.starts_with("nameserver 10.123.1.53\n"), "{files:?}");
-        assert!(super::files(&pair, "server").is_none());
+        assert!(name_server::files(&pair, "server").is_none());
         let error = add(Some(&mut pair), "20ms", &["client"]).unwrap_err();
         assert!(error.to_string().contains("--dns: found the node `names`"), "{error}");
         let error = add(Some(&mut Topology::pair(&Network::default())), "20", &["client"]).unwrap_err();

@@ -340,6 +340,8 @@ fn options(
         random_parts: listed.urls.iter().any(|url| matches!(Pattern::parse(&url.path), Ok(Some(_)))),
     };
     let connections = ConnectionOptions {
+        // The tool looked the names up itself.
+        look_up: false,
         requests_each: connecting.requests_per_connection,
         connect_timeout_ns: connecting.connect_timeout.0,
         request_timeout_ns: connecting.timeout.0,

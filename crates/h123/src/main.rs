@@ -20,6 +20,7 @@ mod load_options;
 mod load_output;
 mod load_plan;
 mod monitor;
+mod name_server;
 mod pcap;
 mod places;
 mod progress;

@@ -142,6 +142,7 @@ impl Study<'_> {
         });
         let mut server = server?;
         record.calibration = calibration.map_err(|error| lab_failed(&error))?;
+        let _names = self.start_name_server(&lab, cell, logs)?;
         let cross = self.cross_traffic(&lab, cell, planned.seed, logs)?;
         if self.pcap {
             lab.begin_capture(&logs.join(CAPTURE)).map_err(|error| lab_failed(&error))?;
@@ -212,6 +213,7 @@ impl Study<'_> {
     fn options_on(&self, cell: &Cell, logs: &Path) -> Options {
         let mut options = Options::default();
         options.requests.request_ids = self.plan.server_time;
+        options.connections.look_up = self.looks_up();
         let takes_early = |chain: &ServerChain| chain.set.get("early_data") == Some(&Setting::Flag(true));
         options.protocols.tls.early_data =
             self.plan.pins_of(cell).resumption && cell.chains.iter().any(takes_early);

@@ -8,6 +8,7 @@ use model::assignment::{ASSIGNMENT_VERSION, Assignment, ClientMessage};
 use model::frame;
 use model::sample::{Failure, FailureKind};
 
+use crate::look_up::NameNotFound;
 use crate::worker;
 
 /// Rows per message: a frame of this many stays far below the frame limit.
@@ -46,7 +47,8 @@ pub fn serve_assignment(mut input: impl Read, mut output: impl Write, stop: &Ato
         }
         Err(error) => {
             let reason = format!("{error:#}");
-            send(&ClientMessage::Fault(Failure { kind: FailureKind::Client, reason }))?;
+            let kind = if error.is::<NameNotFound>() { FailureKind::Dns } else { FailureKind::Client };
+            send(&ClientMessage::Fault(Failure { kind, reason }))?;
         }
     }
     output.flush().context("writing the last message")

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
 use engine::Connection as _;
-use model::assignment::{Assignment, ClientReport, WarmupCost, Workload};
+use model::assignment::{Assignment, ClientReport, LookUp, WarmupCost, Workload};
 use model::player::PlayerEvent;
 use model::sample::{ConnectionRow, Failure, FailureKind, Sample};
 use rustix::event::epoll;
@@ -18,6 +18,7 @@ use crate::connection::Conn;
 use crate::contents::Contents;
 use crate::host::{Host, Logs};
 use crate::live::Live;
+use crate::look_up;
 use crate::migration::{Moves, WATCH_KEY};
 use crate::request::Requests;
 use crate::rows::RowSender;
@@ -61,7 +62,7 @@ pub struct Watched {
 ///
 /// # Errors
 /// Only what keeps the work from beginning: a TLS configuration or an epoll instance that cannot be made, a body's
-/// file that cannot be read. What fails later is a row with its outcome.
+/// file that cannot be read, a name that is not found ([`NameNotFound`](crate::NameNotFound)). What fails later is a row with its outcome.
 pub fn run(assignment: &Assignment, stop: &AtomicBool) -> Result<Report> {
     run_watched(assignment, stop, Watched::default())
 }
@@ -79,6 +80,7 @@ pub fn run_watched(assignment: &Assignment, stop: &AtomicBool, watched: Watched)
     worker.session.rows = watched.rows;
     worker.usage_before = system::thread_usage();
     let started_ns = worker.clock.now_ns();
+    worker.look_up()?;
     worker.run(stop)?;
     let usage = system::thread_usage().since(worker.usage_before);
     worker.into_report(started_ns, usage)
@@ -101,6 +103,7 @@ pub(crate) struct Worker<'a> {
     pub(crate) timers: Timers,
     pub(crate) session: Session,
     rows: Vec<ConnectionRow>,
+    look_up: Option<LookUp>,
     /// Connections beyond the limit of rows.
     further_connections: Option<Box<ConnectionTallies>>,
     usage_before: Usage,
@@ -161,6 +164,7 @@ impl<'a> Worker<'a> {
             timers: Timers::default(),
             session,
             rows: Vec::new(),
+            look_up: None,
             further_connections: further,
             usage_before: Usage::default(),
             warmup_ends_ns,
@@ -173,6 +177,14 @@ impl<'a> Worker<'a> {
             never_sent: 0,
             unfinished: 0,
         })
+    }
+
+    /// Looks the server's name up, where it is asked to: what is due meanwhile waits, as it would for a user.
+    fn look_up(&mut self) -> Result<()> {
+        if self.assignment.options.connections.look_up {
+            self.look_up = Some(look_up::look_up(&self.assignment.target, &self.clock)?);
+        }
+        Ok(())
     }
 
     fn run(&mut self, stop: &AtomicBool) -> Result<()> {
@@ -456,6 +468,7 @@ impl<'a> Worker<'a> {
             cpu_system_ns: usage.cpu_system_ns,
             run_queue_ns: usage.run_queue_ns,
             max_resident_bytes: system::max_resident_bytes(),
+            look_up: self.look_up,
             lag: self.session.lag.lag(),
             never_sent: self.never_sent,
             unfinished: self.unfinished,

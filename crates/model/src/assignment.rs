@@ -169,6 +169,9 @@ pub struct ClientReport {
     pub run_queue_ns: u64,
     /// Peak resident memory.
     pub max_resident_bytes: u64,
+    /// When the server's name was looked up; `None` where its address was known.
+    #[serde(default)]
+    pub look_up: Option<LookUp>,
     /// How much later than intended requests were sent.
     pub lag: Lag,
     /// Requests that were due and never sent: the queue was full, or the end came first.
@@ -191,6 +194,15 @@ pub struct ClientReport {
     pub warmup: Option<WarmupCost>,
     /// What the client said of itself where it was somebody else's program; `None` for our own.
     pub foreign: Option<Box<ForeignReport>>,
+}
+
+/// A look-up of the server's name; stamps in nanoseconds since the run's start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LookUp {
+    /// When the resolver was asked.
+    pub began_ns: u64,
+    /// When it answered.
+    pub ended_ns: u64,
 }
 
 /// What had been spent when the warm-up ended.

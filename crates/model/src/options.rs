@@ -97,6 +97,9 @@ pub enum Body {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ConnectionOptions {
+    /// The server's name is looked up before the first connection is opened; it has to give the target's address.
+    #[serde(skip_serializing_if = "is_default")]
+    pub look_up: bool,
     /// A connection is closed after so many requests.
     #[serde(skip_serializing_if = "is_default")]
     pub requests_each: Option<u64>,

@@ -50,6 +50,9 @@ pub struct Plan {
     /// Whether the servers' own times are measured: requests say who they are, and logs are joined with the rows.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub server_time: bool,
+    /// The round trip to the name server that clients ask for the server's name; `None` where they know its address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dns_rtt_ns: Option<u64>,
     /// Checks that the study does not let condemn: what they find is a doubt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accepted: Vec<String>,
@@ -263,6 +266,15 @@ impl Repetition {
 }
 
 impl PlannedTopology {
+    /// Adds the name server, which the clients' node asks.
+    ///
+    /// # Errors
+    /// As [`Topology::add_name_server`].
+    pub(crate) fn add_name_server(&self, topology: &mut Topology, rtt_ns: u64) -> Result<(), String> {
+        let client = topology.position(&self.client).unwrap_or(topology.client);
+        topology.add_name_server(rtt_ns, &[client], "the study's `dns`")
+    }
+
     /// What it is and who is measured over which links, for people.
     pub fn in_words(&self) -> String {
         if self.name == DIRECT {
@@ -358,7 +370,12 @@ impl Plan {
             return None;
         }
         let built = self.topology.built.get(cell.network);
-        Some(built.cloned().unwrap_or_else(|| Topology::pair(self.network_of(cell))))
+        let mut topology = built.cloned().unwrap_or_else(|| Topology::pair(self.network_of(cell)));
+        if let Some(rtt_ns) = self.dns_rtt_ns {
+            // That there is room for it was found when the study was resolved.
+            let _ = self.topology.add_name_server(&mut topology, rtt_ns);
+        }
+        Some(topology)
     }
 
     /// The workload of a client group.

@@ -44,6 +44,11 @@ fn write_plan(out: &mut String, plan: &Plan) -> fmt::Result {
     let margin = three_digits(plan.margin_share * 100.0);
     entry(out, "margin", &format!("{margin} %: smaller differences do not matter"))?;
     entry(out, "topology", &plan.topology.in_words())?;
+    if let Some(rtt_ns) = plan.dns_rtt_ns {
+        #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
+        let rtt = format_duration_ns(rtt_ns as f64);
+        entry(out, "names", &format!("every run asks a name server, {rtt} away, for the server's address"))?;
+    }
     let expected = format_expected(plan.expected_ns());
     let runs = plan.least_runs().len();
     let (cells, per_cell) = (plan.cells.len(), plan.runs_per_cell);

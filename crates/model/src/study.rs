@@ -14,6 +14,7 @@ use crate::variant::Variant;
 
 mod claims;
 mod clients;
+mod dns;
 mod hold;
 mod loops;
 mod player;
@@ -50,6 +51,7 @@ pub struct Study {
     servers: Vec<servers::ServerEntry>,
     hold: hold::Hold,
     server_time: bool,
+    dns: Option<Placed<u64>>,
     claims: Vec<claims::Written>,
     accept: Placed<Vec<Placed<String>>>,
     figures: Option<Placed<Vec<Placed<String>>>>,

@@ -14,6 +14,7 @@ use crate::variant::Variant;
 
 mod further;
 mod moves;
+mod names;
 mod resolve;
 mod routes;
 #[cfg(test)]
@@ -23,6 +24,7 @@ mod words;
 mod written;
 
 pub use moves::{Moves, MovesError};
+pub use names::{NAME_SERVER, parse_name_server_rtt_ns};
 pub use way::WayStep;
 pub use words::describe;
 

@@ -134,8 +134,18 @@ pub(crate) fn topology(view: &View<'_>) -> Vec<Panel> {
     plan.networks.iter().map(|network| draw_network(network, plan, &servers)).collect()
 }
 
-/// The topology in a sentence or three.
+/// The topology in a sentence or four.
 pub(crate) fn topology_words(plan: &Plan) -> String {
+    let names = plan.dns_rtt_ns.map(|rtt_ns| {
+        format!(
+            " Every run's client asks a name server, {} away, for the server's address before it connects.",
+            text::duration(rtt_ns)
+        )
+    });
+    nodes_words(plan) + &names.unwrap_or_default()
+}
+
+fn nodes_words(plan: &Plan) -> String {
     let servers: Vec<String> = plan.servers.iter().map(|server| clean_line(server)).collect();
     let servers = text::list(&servers);
     if plan.topology.name == DIRECT {

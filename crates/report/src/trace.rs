@@ -15,6 +15,8 @@ pub struct RunTrace {
     pub requests: Vec<RequestTrace>,
     /// In the order of opening.
     pub connections: Vec<ConnectionTrace>,
+    /// When the server's name was asked for and when its address was known; `None` where it was known before.
+    pub look_up_ns: Option<(u64, u64)>,
 }
 
 /// One request; stamps in nanoseconds since the trace's begin.
@@ -59,13 +61,16 @@ impl RunTrace {
         let group = record.samples.first().map_or(0, |sample| sample.group);
         let samples = || record.samples.iter().filter(move |sample| sample.group == group);
         let connections = || record.connections.iter().filter(move |row| row.group == group);
+        let client = record.clients.get(usize::from(group));
+        let look_up = client.and_then(|client| client.look_up);
         let begin = samples()
             .map(|sample| sample.intended_ns)
             .chain(connections().map(|row| row.opened_ns))
+            .chain(look_up.map(|look_up| look_up.began_ns))
             .min()
             .unwrap_or(0);
         let since = |stamp: Option<u64>| stamp.map(|stamp| stamp.saturating_sub(begin));
-        let urls = record.clients.get(usize::from(group)).map_or(&[][..], |client| &client.urls);
+        let urls = client.map_or(&[][..], |client| &client.urls);
         let request = |sample: &model::Sample| RequestTrace {
             url: urls
                 .get(sample.url as usize)
@@ -95,12 +100,20 @@ impl RunTrace {
             run: record.run,
             requests: samples().map(request).collect(),
             connections: connections().map(connection).collect(),
+            look_up_ns: look_up.map(|look_up| {
+                (look_up.began_ns.saturating_sub(begin), look_up.ended_ns.saturating_sub(begin))
+            }),
         }
     }
 
     /// When the last answer was whole.
     pub(crate) fn end_ns(&self) -> u64 {
         self.requests.iter().filter_map(|request| request.done_ns).max().unwrap_or(0)
+    }
+
+    /// Whether the server's name was looked up.
+    pub(crate) fn looks_up(&self) -> bool {
+        self.look_up_ns.is_some()
     }
 
     pub(crate) fn connection(&self, number: u32) -> Option<&ConnectionTrace> {

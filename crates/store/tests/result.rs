@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use model::assignment::{ClientReport, Lag, WarmupCost};
+use model::assignment::{ClientReport, Lag, LookUp, WarmupCost};
 use model::foreign::{FailureCount, ForeignReport};
 use model::monitor::{QUANTITIES, Reading, Subject, SubjectKind};
 use model::player::{PlayerEvent, PlayerEventKind};
@@ -113,6 +113,7 @@ fn client() -> impl Strategy<Value = ClientReport> {
         ClientReport {
             urls,
             stopped,
+            look_up: (n[6] % 2 == 0).then_some(LookUp { began_ns: n[7], ended_ns: n[8] }),
             lag: Lag { p50_ns: n[6], p99_ns: n[7], max_ns: n[8] },
             never_sent: n[9],
             unfinished: n[10],

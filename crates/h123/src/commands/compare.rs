@@ -230,6 +230,7 @@ fn doubts(a: &Compared, b: &Compared) -> Result<Vec<Doubt>> {
         ("margin", |plan| Ok(Value::from(plan.margin_share))),
         ("servers", servers),
         ("accepted checks", |plan| Ok(Value::from(plan.accepted.join(", ")))),
+        ("name server", |plan| Ok(serde_json::to_value(plan.dns_rtt_ns)?)),
         ("claims", |plan| Ok(serde_json::to_value(&plan.claims)?)),
     ] {
         differences(&flat(&of(&a.plan)?), &flat(&of(&b.plan)?), about, &mut doubts);

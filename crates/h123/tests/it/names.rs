@@ -181,3 +181,48 @@ fn wrong_distances_are_one_line() {
         assert_eq!(ended.stderr.trim_end().lines().count(), 1, "{}", ended.stderr);
     }
 }
+
+/// Loads of a little page that begin with a look-up, over two networks.
+const STUDY: &str = "question = 'How long is a look-up?'\nmetric = 'page_load_time'\nmargin = '10%'\nruns = 1\nseed = 1\n\
+    dns = '60ms'\nbaseline = { variant = 'h1s' }\n[matrix]\nvariant = ['h1s', 'h3']\nserver = ['origin']\n\
+    network = ['lan']\nworkload = ['page']\n[workload.page]\nkind = 'page'\npage = 'small'\n";
+const LOOK_UP_NS: u64 = 60_000_000;
+
+#[test]
+fn a_studys_clients_look_the_server_up_before_they_connect() {
+    let _machine = machine();
+    let place = folder();
+    std::fs::write(place.path().join("study.toml"), STUDY).unwrap();
+    let args = ["run", "study.toml", "-q", "--out", "out"];
+    let ended = Ended::of(Command::new(H123).args(args).current_dir(place.path()).output().unwrap());
+    assert!(matches!(ended.code, 0 | 3), "stdout:\n{}\nstderr:\n{}", ended.stdout, ended.stderr);
+    let out = place.path().join("out");
+    let records: Vec<_> = store::ResultFolder::open(&out).unwrap().records().unwrap().collect();
+    assert_eq!(records.len(), 2);
+    for record in records {
+        let record = record.unwrap();
+        assert!(record.outcome.is_ok(), "{:?}", record.outcome);
+        let look_up = record.clients[0].look_up.unwrap();
+        assert!(look_up.ended_ns - look_up.began_ns >= LOOK_UP_NS, "{look_up:?}");
+        assert!(
+            record.connections.iter().all(|row| row.opened_ns >= look_up.ended_ns),
+            "nobody connects before"
+        );
+        let asked = record.links.iter().find(|link| link.link == "client-names").unwrap();
+        // An address of each family is asked for.
+        assert_eq!((asked.up.packets_in, asked.down.packets_in), (2, 2), "{asked:?}");
+        let done_ns = record.samples.iter().filter_map(|sample| sample.done_ns).max().unwrap();
+        let summary = crate::tool::summary(&out);
+        let variant = if record.cell == 0 { "h1s" } else { "h3" };
+        let cell = crate::tool::cell(&summary, &[variant]);
+        assert_eq!(crate::tool::check(cell, "look_up")["result"], "pass", "{cell:#}");
+        let load_ns = crate::tool::median(cell, "page_load_time");
+        #[expect(clippy::cast_precision_loss, reason = "below 2^53 ns")]
+        let from_question_ns = (done_ns - look_up.began_ns) as f64;
+        assert!((load_ns - from_question_ns).abs() < 1.0, "the look-up is part of the load");
+    }
+    let phases = std::fs::read_to_string(out.join("figures/phases.csv")).unwrap();
+    assert_eq!(phases.lines().filter(|line| line.contains(",DNS look-up,ns,")).count(), 2, "{phases}");
+    let page = std::fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(page.contains("asks a name server, 60 ms away"), "the method says so");
+}

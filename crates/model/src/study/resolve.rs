@@ -3,7 +3,7 @@
 use super::loops::{Closed, Open};
 use super::servers::{self, ServerLevel};
 use super::written::{Entry, NamedEntry, levels_of};
-use super::{DataFile, Factor, FactorKind, Library, Study, claims, clients, published, topology};
+use super::{DataFile, Factor, FactorKind, Library, Study, claims, clients, dns, published, topology};
 use crate::assignment::Workload;
 use crate::backend::Backend;
 use crate::error::{InputError, Source};
@@ -27,6 +27,7 @@ const MOST_RUNS: u64 = 1_000_000;
 
 /// The levels of every factor, looked up.
 struct Matrix {
+    dns_rtt_ns: Option<u64>,
     variants: Vec<Variant>,
     servers: Vec<ServerLevel>,
     clients: Vec<String>,
@@ -44,7 +45,9 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
     let servers = servers::resolve(study, levels(study, FactorKind::Server), library)?;
     let (topology, networks) =
         topology::resolve(study, levels(study, FactorKind::Network), &servers, library)?;
+    let dns_rtt_ns = dns::resolve(study, &topology, &networks)?;
     let matrix = Matrix {
+        dns_rtt_ns,
         backends: resolve_backends(study, &topology, &networks)?,
         topology,
         variants: resolve_variants(levels(study, FactorKind::Variant))?,
@@ -89,6 +92,7 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         repetition,
         pins: study.hold.pins.clone(),
         server_time: study.server_time,
+        dns_rtt_ns,
         accepted: resolve_accepted(study, library)?,
         figures: resolve_figures(study, library)?,
         claims: claims::resolve(study, library)?,
@@ -343,7 +347,7 @@ fn make_cell(number: usize, indices: &[usize], study: &Study, matrix: &Matrix) -
     let way = whole.as_ref().unwrap_or(&matrix.networks[network]);
     let Prediction { expected_run_ns, run_limit_ns } =
         predict(&named.workload, variant, way, server.pins.as_ref().unwrap_or(&study.hold.pins));
-    let lead_ns = built.map_or(0, Topology::lead_ns);
+    let lead_ns = built.map_or(0, Topology::lead_ns).saturating_add(matrix.dns_rtt_ns.unwrap_or(0));
     Cell {
         cell: to_u32(number),
         levels: levels.collect(),
@@ -361,7 +365,7 @@ fn make_cell(number: usize, indices: &[usize], study: &Study, matrix: &Matrix) -
         }],
         chains: vec![chain],
         expected_run_ns: expected_run_ns.saturating_add(lead_ns),
-        run_limit_ns,
+        run_limit_ns: run_limit_ns.saturating_add(matrix.dns_rtt_ns.unwrap_or(0)),
         unsupported: None,
     }
 }

@@ -183,7 +183,7 @@ fn fault(line: usize, replacement: &str) -> String {
     parse(&lines.join("\n")).unwrap_err()
 }
 
-fn assert_fault(line: usize, replacement: &str, expected: &str) {
+pub(super) fn assert_fault(line: usize, replacement: &str, expected: &str) {
     let error = fault(line, replacement);
     assert_eq!(error, format!("s.toml:{expected}"), "with `{replacement}`");
 }

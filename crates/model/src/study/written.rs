@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use toml::de::DeTable;
 
 use super::loops::{self, Closed, Open};
-use super::{Factor, Study, claims, hold, player, published, repetition, servers, topology};
+use super::{Factor, Study, claims, dns, hold, player, published, repetition, servers, topology};
 use crate::error::{InputError, Source};
 use crate::monitor::MonitorRate;
 use crate::nearest::unknown;
@@ -33,6 +33,7 @@ pub(super) const STUDY_KEYS: &[&str] = &[
     "server",
     "hold",
     "server_time",
+    "dns",
     "accept",
     "claim",
     "monitor",
@@ -169,6 +170,7 @@ pub(super) fn read(name: &str, source: Source<'_>) -> Result<Study, InputError> 
         figures: root.strings("figures", r#"["lines", "ecdf"]"#)?,
         published: published::read(&root)?,
         server_time: root.boolean("server_time")?.is_some_and(|wanted| wanted.value),
+        dns: dns::read(&root)?,
     };
     study.set_backends(backends);
     Ok(study)

@@ -1,4 +1,4 @@
-//! Where the time went: connect, TLS or QUIC, wait for the first byte, the rest.
+//! Where the time went: DNS, connect, TLS or QUIC, wait for the first byte, the rest.
 
 use super::panel::{self, LABEL_SIZE, LEFT, Panel, TOP, WIDTH};
 use super::runs::axis_title;
@@ -12,8 +12,11 @@ use crate::view::{Context, Row, View, status_name};
 const ROW: f64 = 28.0;
 const PLOT_RIGHT: f64 = 322.0;
 
+const DNS: &str = "k-dns";
+
 /// The phases: name, class of the segment.
-const PHASES: [(&str, &str); 4] = [
+const PHASES: [(&str, &str); 5] = [
+    ("DNS look-up", DNS),
     ("TCP connect", "k-connect"),
     ("TLS or QUIC handshake", "k-setup"),
     ("wait for the first byte", "k-wait"),
@@ -21,14 +24,16 @@ const PHASES: [(&str, &str); 4] = [
 ];
 
 /// How long each phase of one run took.
-fn phases(trace: &RunTrace) -> Option<[u64; 4]> {
+fn phases(trace: &RunTrace) -> Option<[u64; 5]> {
     let first = trace.requests.first()?;
     let connection = trace.connection(first.connection?)?;
     let (ready, first_byte) = (connection.ready_ns?, first.first_byte_ns?);
     // In cleartext whoever is connected is ready.
     let tcp = if connection.is_encrypted { connection.connected_ns } else { connection.ready_ns };
     let connected = tcp.unwrap_or(connection.opened_ns);
+    let (asked, known) = trace.look_up_ns.unwrap_or_default();
     Some([
+        known.saturating_sub(asked),
         connected.saturating_sub(connection.opened_ns),
         ready.saturating_sub(connected),
         first_byte.saturating_sub(ready),
@@ -41,18 +46,25 @@ pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
     if panels.is_empty() {
         return None;
     }
-    let keys = PHASES.iter().map(|(label, class)| Key::new(class, label)).collect();
+    let is_looked_up = looks_up(view);
+    let shown = PHASES.iter().filter(|(_, class)| is_looked_up || *class != DNS);
+    let keys = shown.map(|(label, class)| Key::new(class, label)).collect();
     Some(Drawing {
         title: "Where the time went".to_owned(),
         caption:
-            "The run nearest to the median of each cell: its first connection until requests could be sent, \
-                  then until the first byte of the first answer, then until the last byte of the last. Axes \
+            "The run nearest to the median of each cell: the look-up of the server's name, where there was one, then its \
+                  first connection until requests could be sent, then until the first byte of the first answer, then until the last byte of the last. Axes \
                   differ between panels; all begin at 0."
                 .to_owned(),
         keys,
         panels,
         csv: csv(view),
     })
+}
+
+/// Whether any client had to ask for the server's address.
+fn looks_up(view: &View<'_>) -> bool {
+    view.rows_with_context().any(|(_, row)| row.trace.is_some_and(RunTrace::looks_up))
 }
 
 fn draw_panel(view: &View<'_>, context: &Context<'_>) -> Option<Panel> {
@@ -130,7 +142,8 @@ fn csv(view: &View<'_>) -> String {
         let Some((trace, phases)) = row.trace.and_then(|trace| Some((trace, phases(trace)?))) else {
             continue;
         };
-        for ((name, _), ns) in PHASES.iter().zip(phases) {
+        let happened = |class: &str| class != DNS || trace.looks_up();
+        for ((name, _), ns) in PHASES.iter().zip(phases).filter(|((_, class), _)| happened(class)) {
             csv.row(&[
                 Field::Text(&context.name),
                 Field::Text(&view.series_of(row).name),

@@ -30,18 +30,22 @@ pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
     } else {
         String::new()
     };
+    let mut keys = vec![
+        Key::new("k-setup", "connection set-up"),
+        Key::new("k-queue", "wanted, not yet sent"),
+        Key::new("k-wait", "sent, no answer yet"),
+        Key::new("k-transfer", "answer arriving"),
+    ];
+    if rows.iter().any(|(_, trace)| trace.looks_up()) {
+        keys.insert(0, Key::new("k-dns", "DNS look-up"));
+    }
     Some(Drawing {
         title: format!("One page load, request by request: {}", context.name),
         caption: format!(
             "The run nearest to the median of each cell, the same time axis for all. One line per request, in the \
              order in which the page names them; the dashed line is the end of the load.{cut}"
         ),
-        keys: vec![
-            Key::new("k-setup", "connection set-up"),
-            Key::new("k-queue", "wanted, not yet sent"),
-            Key::new("k-wait", "sent, no answer yet"),
-            Key::new("k-transfer", "answer arriving"),
-        ],
+        keys,
         panels,
         csv: csv(view, &rows),
     })
@@ -125,6 +129,9 @@ fn draw_requests(canvas: &mut Canvas, trace: &RunTrace, shown: usize, scale: Sca
             };
             let sent = request.sent_ns.or(request.done_ns);
             segment(Some(request.intended_ns), sent, "k-queue");
+            if let Some((asked, known)) = trace.look_up_ns.filter(|_| index == 0) {
+                segment(Some(asked), Some(known), "k-dns");
+            }
             if let Some(connection) = request.connection.filter(|number| !seen.contains(number)) {
                 seen.push(connection);
                 if let Some(connection) = trace.connection(connection) {

@@ -237,6 +237,7 @@ fn plan_of(networks: Vec<Network>, workloads: Vec<NamedWorkload>) -> Plan {
         pins: Pins::default(),
         monitor: model::MonitorRate::default(),
         server_time: false,
+        dns_rtt_ns: None,
         accepted: Vec::new(),
         figures: None,
         claims: Vec::new(),
@@ -577,7 +578,7 @@ fn trace(plan: &Plan, cell: &Cell) -> RunTrace {
         });
     }
     let run = plan.runs.iter().find(|run| run.cell == cell.cell).unwrap().run;
-    RunTrace { cell: cell.cell, run, requests, connections }
+    RunTrace { cell: cell.cell, run, requests, connections, look_up_ns: None }
 }
 
 fn environment() -> Value {

@@ -418,3 +418,21 @@ fn more_contexts_than_dashes_have_panels_of_their_own() {
         assert!(svg.contains(words), "{words}");
     }
 }
+
+#[test]
+fn a_look_up_is_a_phase_where_there_was_one() {
+    let known = choosing(fabricated::all_well(), &["phases", "waterfall"]);
+    for name in ["phases", "waterfall"] {
+        assert!(!body(figure(&known, name)).contains("DNS"), "{name}: the address was known");
+    }
+    let mut asked = fabricated::all_well();
+    for trace in &mut asked.traces {
+        trace.look_up_ns = Some((0, 20_000_000));
+    }
+    let asked = choosing(asked, &["phases", "waterfall"]);
+    let phases = figure(&asked, "phases");
+    assert!(phases.csv.contains(",DNS look-up,ns,20000000,"), "{}", phases.csv);
+    for name in ["phases", "waterfall"] {
+        assert!(body(figure(&asked, name)).contains("k-dns"), "{name}: it is drawn");
+    }
+}

@@ -1,6 +1,6 @@
 //! The columns of the tables `clients`, `servers` and `links`.
 
-use model::assignment::{ClientReport, WarmupCost};
+use model::assignment::{ClientReport, LookUp, WarmupCost};
 use model::record::{DirectionReport, Lateness, LinkReport, ServerReport};
 
 use super::{Of, Row, foreign, of_columns};
@@ -66,6 +66,7 @@ impl Row for Client {
                 |r, v| v.to(&mut r.is.max_resident_bytes),
             ),
         ]);
+        columns.extend(look_up_columns());
         columns.extend(schedule_columns());
         columns.extend(warmup_columns());
         columns.extend(foreign::columns());
@@ -79,6 +80,35 @@ impl Row for Client {
     fn run(&self) -> u32 {
         self.run
     }
+}
+
+/// When the server's name was looked up; null where its address was known. The first column makes it.
+fn look_up_columns() -> [Column<Client>; 2] {
+    [
+        maybe_integer(
+            "look_up_began_ns",
+            "ns",
+            "when the server's name was asked for; null where its address was known",
+            |r: &Client| r.is.look_up.map(|look_up| look_up.began_ns).into(),
+            |r, v| {
+                r.is.look_up = v.maybe_u64()?.map(|began_ns| LookUp { began_ns, ended_ns: began_ns });
+                Ok(())
+            },
+        ),
+        maybe_integer(
+            "look_up_ended_ns",
+            "ns",
+            "when its address was known",
+            |r: &Client| r.is.look_up.map(|look_up| look_up.ended_ns).into(),
+            |r, v| match (v.maybe_u64()?, &mut r.is.look_up) {
+                (Some(ended_ns), Some(look_up)) => {
+                    look_up.ended_ns = ended_ns;
+                    Ok(())
+                }
+                _ => Ok(()),
+            },
+        ),
+    ]
 }
 
 /// What became of an open loop's schedule, and of the requests that have no row.

@@ -1,0 +1,100 @@
+//! Looking the server's name up took as long as the way to the name server.
+
+use model::units::NANOS_PER_MS;
+
+use super::{Check, Context, Finding, time};
+use crate::distribution::Distribution;
+use crate::number;
+use crate::summary::CheckOutcome;
+
+pub(super) const CHECK: Check = Check {
+    name: "look_up",
+    why: "A name that is answered from nearby, or asked for again and again, makes another load than the study's.",
+    remedy: "See the run's `names.log`, and what else on this machine answers for names (nsswitch.conf(5)).",
+    judge,
+};
+
+/// What resolver and name server take themselves, beyond the margin of interest.
+const FLOOR_NS: f64 = 5.0 * NANOS_PER_MS as f64;
+/// So many times the allowance condemns: resolvers ask again after seconds.
+const INVALID_FACTOR: f64 = 20.0;
+
+/// Where the study asks for it, every run looks the name up, none in less than the promised round trip; the median exceeds
+/// that by no more than the margin of interest, or by 5 ms where that is more.
+fn judge(context: &Context<'_>) -> Option<Finding> {
+    let expected_ns = number::float(context.plan.dns_rtt_ns?);
+    let runs = context.own.ok().count();
+    if runs == 0 {
+        return None;
+    }
+    let times: Vec<f64> = context.own.ok().filter_map(|run| run.value("look_up_time")).collect();
+    let allowed_ns = (context.plan.margin_share * expected_ns).max(FLOOR_NS);
+    let threshold = format!("{} + {}", time(expected_ns), time(allowed_ns));
+    let invalid =
+        |measured| Some(Finding { result: CheckOutcome::Invalid, measured, threshold: threshold.clone() });
+    if times.len() < runs {
+        return invalid(format!("{} of {runs} runs looked nothing up", runs - times.len()));
+    }
+    let shortest = times.iter().copied().fold(f64::INFINITY, f64::min);
+    if shortest < expected_ns {
+        return invalid(format!("a look-up in {}", time(shortest)));
+    }
+    let median = times.into_iter().collect::<Distribution>().median()?;
+    let measured = time(median);
+    Some(Finding::graded(median - expected_ns, allowed_ns, INVALID_FACTOR * allowed_ns, measured, threshold))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::assignment::LookUp;
+    use model::units::NANOS_PER_MS;
+    use model::variant::Variant;
+
+    use crate::fixtures::{Bench, doubts, fails, passes, silent};
+
+    /// Loads that begin with a look-up of so long, 20 ms away.
+    fn bench(took_ms: u64) -> Bench {
+        let mut bench = Bench::page(&[Variant::H2]);
+        bench.plan.dns_rtt_ns = Some(20 * NANOS_PER_MS);
+        for client in bench.records.iter_mut().flat_map(|record| &mut record.clients) {
+            client.look_up = Some(LookUp { began_ns: 0, ended_ns: took_ms * NANOS_PER_MS });
+        }
+        bench
+    }
+
+    #[test]
+    fn a_round_trip_and_little_more_pass() {
+        passes("look_up", &bench(20));
+        passes("look_up", &bench(24));
+        silent("look_up", &Bench::page(&[Variant::H2]));
+    }
+
+    #[test]
+    fn a_slow_answer_is_doubted_and_one_after_a_second_try_condemned() {
+        doubts(&bench(30), &["look_up"]);
+        assert_eq!(fails("look_up", &bench(5_020)).measured, "5.02 s");
+    }
+
+    #[test]
+    fn an_answer_from_nearby_or_none_condemns() {
+        assert_eq!(fails("look_up", &bench(1)).measured, "a look-up in 1 ms");
+        let mut bench = bench(20);
+        bench.records[2].clients[0].look_up = None;
+        assert_eq!(fails("look_up", &bench).measured, "1 of 5 runs looked nothing up");
+    }
+
+    #[test]
+    fn looking_up_is_part_of_the_load() {
+        let load_time = |bench: &Bench| bench.summary().cells[0].metrics["page_load_time"].median.value;
+        let (known, mut looked_up) = (Bench::page(&[Variant::H2]), bench(20));
+        for record in &mut looked_up.records {
+            let opened_ns = record.connections[0].opened_ns;
+            record.clients[0].look_up =
+                Some(LookUp { began_ns: opened_ns, ended_ns: opened_ns + 20 * NANOS_PER_MS });
+            record.connections.iter_mut().for_each(|row| row.opened_ns += 20 * NANOS_PER_MS);
+        }
+        assert_eq!(load_time(&looked_up), load_time(&known));
+        looked_up.records.iter_mut().for_each(|record| record.clients[0].look_up = None);
+        assert!(load_time(&looked_up) < load_time(&known), "without it the load begins with the connection");
+    }
+}

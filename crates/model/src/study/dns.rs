@@ -1,0 +1,109 @@
+//! `dns`: clients look the server's name up, from a name server so far away.
+
+use super::Study;
+use super::written::{FactorKind, levels_of};
+use crate::error::InputError;
+use crate::foreign::OWN_CLIENT;
+use crate::network::Network;
+use crate::plan::{DIRECT, PlannedTopology};
+use crate::reader::{Placed, Table};
+use crate::topology::{Topology, parse_name_server_rtt_ns};
+
+pub(super) fn read(root: &Table<'_>) -> Result<Option<Placed<u64>>, InputError> {
+    root.parsed("dns", "20ms", parse_name_server_rtt_ns)
+}
+
+/// The round trip to the name server, if there is to be one.
+pub(super) fn resolve(
+    study: &Study,
+    topology: &PlannedTopology,
+    networks: &[Network],
+) -> Result<Option<u64>, InputError> {
+    let Some(dns) = &study.dns else { return Ok(None) };
+    if topology.name == DIRECT {
+        let problem =
+            format!("`dns`: found it beside the topology `{DIRECT}`, where there is no further node");
+        return Err(dns.error(problem));
+    }
+    // A foreign client says nothing of its look-up, and many keep the name's address in ways of their own.
+    let clients = levels_of(&study.matrix.value, FactorKind::Client);
+    if let Some(foreign) = clients.iter().find(|client| client.value != OWN_CLIENT) {
+        return Err(foreign.error(format!(
+            "found the client `{}` beside `dns`, expected `{OWN_CLIENT}` alone: no other says how long looking up took",
+            foreign.value
+        )));
+    }
+    let built = match topology.built.as_slice() {
+        [] => networks.iter().map(Topology::pair).collect(),
+        built => built.to_vec(),
+    };
+    for mut built in built {
+        topology
+            .add_name_server(&mut built, dns.value)
+            .map_err(|problem| dns.error(format!("`dns`: {problem}")))?;
+    }
+    Ok(Some(dns.value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{SHORT, assert_fault, parse};
+    use crate::topology::NAME_SERVER;
+    use crate::units::NANOS_PER_MS;
+
+    const RUNS: &str = "runs = 2";
+
+    #[test]
+    fn the_client_alone_has_a_link_to_the_name_server() {
+        let plan = parse(&SHORT.replace(RUNS, "runs = 5\ndns = '20ms'")).unwrap();
+        assert_eq!(plan.dns_rtt_ns, Some(20 * NANOS_PER_MS));
+        let topology = plan.topology_of(&plan.cells[0]).unwrap();
+        assert!(topology.name_server_of("client").is_some());
+        assert_eq!(topology.name_server_of("server"), None);
+        let link = topology.links.iter().find(|link| link.name == format!("client-{NAME_SERVER}")).unwrap();
+        assert_eq!(link.network.as_ref().unwrap().rtt_ns(), 20 * NANOS_PER_MS);
+        let without = parse(SHORT).unwrap();
+        assert_eq!(without.topology_of(&without.cells[0]).unwrap().links.len() + 1, topology.links.len());
+        assert_eq!(
+            plan.cells[0].expected_run_ns - without.cells[0].expected_run_ns,
+            20 * NANOS_PER_MS,
+            "the look-up is part of the prediction"
+        );
+    }
+
+    #[test]
+    fn every_topology_of_a_study_has_room_for_it() {
+        let shared =
+            SHORT.replace(RUNS, "runs = 5\ndns = '5ms'\ntopology = 'shared'").replace("\"lan\"", "\"own\"");
+        let plan = parse(&shared).unwrap();
+        let topology = plan.topology_of(&plan.cells[0]).unwrap();
+        assert!(topology.name_server_of(&plan.topology.client).is_some());
+    }
+
+    #[test]
+    fn faults_of_dns() {
+        assert_fault(
+            5,
+            "runs = 5\ndns = \"20\"",
+            "6:7: `dns`: found `20`, expected a duration such as `150ms` (units: ns, us, µs, ms, s, min, h)",
+        );
+        assert_fault(
+            5,
+            "runs = 5\ndns = \"11s\"",
+            "6:7: `dns`: found `11s`, expected at most 10s: resolvers give up before",
+        );
+        let beside =
+            |key: &str| parse(&SHORT.replace(RUNS, &format!("runs = 5\ndns = '5ms'\n{key}"))).unwrap_err();
+        let direct = beside("topology = 'direct'");
+        assert!(
+            direct.contains("`dns`: found it beside the topology `direct`")
+                || direct.contains("expected `own`"),
+            "{direct}"
+        );
+        let foreign = SHORT
+            .replace(RUNS, "runs = 5\ndns = '5ms'")
+            .replace("[matrix]", "[matrix]\nclient = [\"h123\", \"wrk\"]");
+        let foreign = parse(&foreign).unwrap_err();
+        assert!(foreign.contains("found the client `wrk` beside `dns`, expected `h123` alone"), "{foreign}");
+    }
+}
