@@ -366,11 +366,17 @@ impl Plan {
 
     /// The nodes and links of a cell; `None` where it runs on this machine's loopback.
     pub fn topology_of(&self, cell: &Cell) -> Option<Topology> {
+        self.topology_on(cell.network)
+    }
+
+    /// The nodes and links of the cells that have this one of [`Plan::networks`]; `None` where they run on this machine's
+    /// loopback.
+    pub fn topology_on(&self, network: usize) -> Option<Topology> {
         if self.topology.name == DIRECT {
             return None;
         }
-        let built = self.topology.built.get(cell.network);
-        let mut topology = built.cloned().unwrap_or_else(|| Topology::pair(self.network_of(cell)));
+        let built = self.topology.built.get(network);
+        let mut topology = built.cloned().or_else(|| self.networks.get(network).map(Topology::pair))?;
         if let Some(rtt_ns) = self.dns_rtt_ns {
             // That there is room for it was found when the study was resolved.
             let _ = self.topology.add_name_server(&mut topology, rtt_ns);

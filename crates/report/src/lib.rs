@@ -19,6 +19,7 @@ mod tables;
 mod terminal;
 mod text;
 mod timeline;
+mod topology;
 mod trace;
 mod view;
 

@@ -1,18 +1,15 @@
-//! Exactly how it was measured: the topology, networks, workloads, what was held alike, order and seeds, and the
+//! Exactly how it was measured: networks, workloads, what was held alike, order and seeds, and the
 //! environment as it is stored.
 
 use analysis::repetition::Ending;
+use model::Pins;
 use model::assignment::Workload;
-use model::network::{Network, describe_direction};
-use model::plan::{DIRECT, Plan, PlannedTopology, ServerChain};
+use model::plan::{Plan, ServerChain};
 use model::record::{NetworkCalibration, StreamCalibration};
 use model::units::format_rate;
-use model::{Pins, Topology};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::figures::Panel;
-use crate::svg::{Anchor, Canvas, Rect, at, fit};
 use crate::text::{self, clean, clean_line};
 use crate::view::View;
 
@@ -125,114 +122,6 @@ fn page_detail(page: &model::Page) -> String {
         .unwrap_or(0);
     let levels = text::count(depth.saturating_sub(1), "level", "levels");
     format!("{}, {levels} of dependency", model::page::describe(page))
-}
-
-/// The topology: one drawing per network.
-pub(crate) fn topology(view: &View<'_>) -> Vec<Panel> {
-    let plan = view.plan();
-    let servers: Vec<String> = plan.servers.iter().map(|server| clean_line(server)).collect();
-    plan.networks.iter().map(|network| draw_network(network, plan, &servers)).collect()
-}
-
-/// The topology in a sentence or four.
-pub(crate) fn topology_words(plan: &Plan) -> String {
-    let names = plan.dns_rtt_ns.map(|rtt_ns| {
-        format!(
-            " Every run's client asks a name server, {} away, for the server's address before it connects.",
-            text::duration(rtt_ns)
-        )
-    });
-    nodes_words(plan) + &names.unwrap_or_default()
-}
-
-fn nodes_words(plan: &Plan) -> String {
-    let servers: Vec<String> = plan.servers.iter().map(|server| clean_line(server)).collect();
-    let servers = text::list(&servers);
-    if plan.topology.name == DIRECT {
-        return format!(
-            "Client and server ({servers}) run on this machine and speak over its loopback: nothing is emulated."
-        );
-    }
-    let each = "Each direction loses, queues and paces packets, then delays them.";
-    if plan.topology.built.is_empty() {
-        return format!(
-            "Client and server ({servers}) run in network namespaces of their own, joined by one emulated link. {each}"
-        );
-    }
-    format!(
-        "Every node runs in network namespaces of its own; the server is {servers}. {}. On an emulated link {}",
-        clean_line(&plan.topology.in_words()),
-        each.to_lowercase()
-    )
-}
-
-/// The nodes and links of a topology beyond a pair, one table for each network of the matrix.
-pub(crate) fn links(plan: &Plan) -> Vec<Settings> {
-    let built = plan.topology.built.iter().zip(&plan.networks);
-    let table = |(topology, network): (&Topology, &Network)| {
-        let lines = model::topology::describe(topology);
-        let rows: Vec<(String, String)> = lines
-            .lines()
-            .skip(1)
-            .filter(|line| !line.starts_with(' '))
-            .map(|line| {
-                let (name, what) = line.split_once(": ").unwrap_or((line, text::NONE));
-                (clean_line(name), clean_line(what))
-            })
-            .take(MAX_ROWS)
-            .collect();
-        let title = format!("Topology {} with {}", clean_line(&topology.name), clean_line(&network.name));
-        Settings { title, rows, more: 0 }
-    };
-    built.map(table).collect()
-}
-
-fn draw_network(network: &Network, plan: &Plan, servers: &[String]) -> Panel {
-    const WIDTH: f64 = 400.0;
-    const NODE: f64 = 86.0;
-    const HEIGHT: f64 = 132.0;
-    let mut canvas = Canvas::default();
-    let name = clean_line(&network.name);
-    canvas.text(at(0.0, 15.0), Anchor::Start, "heading", &fit(&name, 14.5 * 1.12, WIDTH));
-    let PlannedTopology { client, server, .. } = &plan.topology;
-    let nodes = [
-        (clean_line(client), "h123 load".to_owned(), 0.0),
-        (clean_line(server), servers.join(", "), WIDTH - NODE),
-    ];
-    for (node, what, x) in nodes {
-        canvas.rounded(Rect { x: x + 0.5, y: 32.5, width: NODE - 1.0, height: 94.0 }, 6.0, "node");
-        canvas.text(at(x + NODE / 2.0, 76.0), Anchor::Middle, "label", &fit(&node, 14.0, NODE - 8.0));
-        canvas.text(at(x + NODE / 2.0, 94.0), Anchor::Middle, "tick", &fit(&what, 11.5, NODE - 8.0));
-    }
-    let (left, right) = (NODE + 6.0, WIDTH - NODE - 6.0);
-    let mut description = Vec::new();
-    let ways = [("up", &network.up, 52.0, left, right), ("down", &network.down, 104.0, right, left)];
-    for (way, direction, y, from, to) in ways {
-        let inner = if to > from { to - 7.0 } else { to + 7.0 };
-        canvas.line(at(from, y), at(to, y), "wire");
-        canvas.path(&[at(inner, y - 4.0), at(to, y), at(inner, y + 4.0)], "wire");
-        let (first, second) = describe_direction(direction);
-        let room = right - left - 4.0;
-        canvas.text(
-            at(WIDTH / 2.0, y - 6.0),
-            Anchor::Middle,
-            "tick",
-            &fit(&format!("{way}: {first}"), 11.5, room),
-        );
-        canvas.text(at(WIDTH / 2.0, y + 15.0), Anchor::Middle, "tick", &fit(&second, 11.5, room));
-        description.push(format!("{way}: {first}, {second}"));
-    }
-    Panel {
-        title: match plan.topology == PlannedTopology::default() {
-            true => format!("Topology {name}: client and server, joined by one emulated link"),
-            false => format!("Topology {name}: {}", clean_line(&plan.topology.in_words())),
-        },
-        description: description.join("; "),
-        class: String::new(),
-        width: WIDTH,
-        height: HEIGHT,
-        body: canvas.finish(),
-    }
 }
 
 /// The servers to which the study gave settings, pins of their own or another server behind them, one line each.

@@ -16,6 +16,7 @@ use crate::method::{self, Block, Described, Settings};
 use crate::palette;
 use crate::server_time::{self, ServerTimeRow};
 use crate::text::{self, clean, clean_line};
+use crate::topology;
 use crate::view::{Context, Row, View, status_name, verdict_name};
 use crate::{ReportError, Table};
 
@@ -201,9 +202,9 @@ fn page(view: &View<'_>, drawings: &Drawings, tables: &[Table]) -> Page {
             })
             .collect(),
         method: Method {
-            topology_words: method::topology_words(view.plan()),
-            topology: number_panels("topology", &method::topology(view)),
-            links: method::links(view.plan()),
+            topology_words: topology::words(view.plan()),
+            topology: number_panels("topology", &topology::panels(view)),
+            links: topology::links(view.plan()),
             networks: method::networks(plan, &summary.networks),
             workloads: method::workloads(plan),
             pins: method::pins(plan),

@@ -10,7 +10,7 @@ use crate::looks::{
     assert_hover_tells_values, assert_keyboard_reaches_all, assert_legends_work,
     assert_screen_reader_finds_its_way, flaws, flaws_everywhere,
 };
-use crate::{across, fabricated, figures, hostile};
+use crate::{across, fabricated, figures, hostile, topologies};
 
 /// The policy that keeps a page from running or fetching anything, whatever is in it.
 const POLICY: &str = "<meta http-equiv=\"Content-Security-Policy\"";
@@ -29,6 +29,8 @@ fn reports_are_readable_everywhere_and_do_nothing() {
         ("well", fabricated::all_well()),
         ("troubled", fabricated::troubled()),
         ("spread", figures::watched(figures::publishing(figures::spread(1_000)))),
+        ("shared", topologies::measured_on("shared", "client", "server")),
+        ("sites", topologies::measured_on("sites", "tokyo", "server")),
         ("networks", fabricated::over_networks(&["5", "20", "80"], &["0", "0.5", "2"])),
     ];
     for (name, fabricated) in cases {

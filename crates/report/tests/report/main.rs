@@ -18,6 +18,7 @@ mod figures;
 mod hostile;
 mod looks;
 mod structure;
+mod topologies;
 
 use report::{Report, render};
 
@@ -31,6 +32,8 @@ fn file<'a>(report: &'a Report, table: &str) -> &'a str {
 fn every_fabricated_report_renders() {
     let cases = [
         ("well", fabricated::all_well()),
+        ("shared", topologies::measured_on("shared", "client", "server")),
+        ("sites", topologies::measured_on("sites", "tokyo", "server")),
         ("troubled", fabricated::troubled()),
         ("hostile", hostile::fabricated()),
         ("small", fabricated::small()),

@@ -1,0 +1,220 @@
+//! A topology of more than two nodes: the measured way from top to bottom, and beside it what else is linked.
+
+use model::network::Network;
+use model::plan::Plan;
+use model::topology::{NAME_SERVER, Role, TopologyLink};
+use model::{Topology, network};
+
+use super::{clients, servers};
+use crate::figures::Panel;
+use crate::svg::{Anchor, Canvas, Rect, at, fit, text_width};
+use crate::text::{self, clean_line};
+
+const WIDTH: f64 = 400.0;
+const TOP: f64 = 28.0;
+const NODE_WIDTH: f64 = 124.0;
+const NODE_HEIGHT: f64 = 26.0;
+/// How much further right a branch stands than the node that it leaves.
+const INDENT: f64 = 26.0;
+/// Of a node's box, where the wires of its branches and of the way leave it.
+const STEM: f64 = 13.0;
+const TICK_SIZE: f64 = 11.5;
+const LINE: f64 = 15.0;
+/// Above the first line about a link, and below a node.
+const GAP: f64 = 7.0;
+
+/// A node where it is drawn: after the one that it was reached from.
+struct Placed {
+    node: usize,
+    /// How far it stands from the way.
+    depth: usize,
+    /// The node it was reached from and the link between them; `None` for the client.
+    from: Option<(usize, usize)>,
+    is_on_way: bool,
+    /// What the link to it does, in lines that fit.
+    about: Vec<String>,
+    /// The top of its box.
+    y: f64,
+}
+
+impl Placed {
+    fn x(&self) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "a handful of nodes")]
+        let depth = self.depth as f64;
+        0.5 + depth * INDENT
+    }
+}
+
+pub(super) fn draw(plan: &Plan, network: &Network, topology: &Topology) -> Panel {
+    let placed = place(topology);
+    let mut canvas = Canvas::default();
+    let name = clean_line(&network.name);
+    canvas.text(at(0.0, 15.0), Anchor::Start, "heading", &fit(&name, 14.5 * 1.12, WIDTH));
+    for own in &placed {
+        draw_wire(&mut canvas, &placed, own);
+    }
+    for own in &placed {
+        draw_node(&mut canvas, own, topology, &what(plan, topology, own.node));
+    }
+    let mut y = placed.last().map_or(TOP, |last| last.y + NODE_HEIGHT + GAP);
+    let further = further(topology, &placed);
+    for line in &further {
+        y += LINE;
+        canvas.text(at(0.0, y), Anchor::Start, "tick", line);
+    }
+    let links = topology.links.iter().map(|link| format!("{}: {}", clean_line(&link.name), does(link)));
+    Panel {
+        title: format!("Topology {name}: {}", clean_line(&plan.topology.in_words())),
+        description: links.chain(further).collect::<Vec<_>>().join("; "),
+        class: String::new(),
+        width: WIDTH,
+        height: y + GAP,
+        body: canvas.finish(),
+    }
+}
+
+/// Every node that the client's links lead to, each once: first what a node has beside the way, then the way's next one.
+fn place(topology: &Topology) -> Vec<Placed> {
+    let way: Vec<usize> = topology.way().unwrap_or_default().iter().map(|step| step.link).collect();
+    let mut placed: Vec<Placed> = Vec::new();
+    let mut left = vec![(topology.client, 0, None, true)];
+    let mut y = TOP;
+    while let Some((node, depth, from, is_on_way)) = left.pop() {
+        if placed.iter().any(|known| known.node == node) {
+            continue;
+        }
+        let mut own = Placed { node, depth, from, is_on_way, about: Vec::new(), y: 0.0 };
+        if let Some((_, link)) = from {
+            let room = WIDTH - own.x() - STEM - 8.0;
+            own.about = lines(&does(&topology.links[link]), room);
+            #[expect(clippy::cast_precision_loss, reason = "a line or three")]
+            let height = own.about.len() as f64 * LINE;
+            y += GAP + height;
+        }
+        own.y = y + GAP;
+        y = own.y + NODE_HEIGHT;
+        placed.push(own);
+        let of_node = |(index, link): (usize, &TopologyLink)| {
+            let other = if link.ends[0].0 == node { link.ends[1].0 } else { link.ends[0].0 };
+            let leads = link.ends.iter().any(|end| end.0 == node);
+            leads.then(|| {
+                let stays = is_on_way && way.contains(&index);
+                (other, if stays { depth } else { depth + 1 }, Some((node, index)), stays)
+            })
+        };
+        let mut next: Vec<_> = topology.links.iter().enumerate().filter_map(of_node).collect();
+        // The last of them is taken first: branches in the order of the file, then the way.
+        next.sort_by_key(|(_, _, link, stays)| (!stays, std::cmp::Reverse(*link)));
+        left.extend(next);
+    }
+    placed
+}
+
+fn does(link: &TopologyLink) -> String {
+    match &link.network {
+        None => "a wire".to_owned(),
+        Some(found) => format!("{}: {}", clean_line(&found.name), clean_line(&network::describe(found))),
+    }
+}
+
+/// The text in lines that are no wider than `room`, cut between words.
+fn lines(text: &str, room: f64) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if text_width(&format!("{line} {word}"), TICK_SIZE) <= room => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(fit(word, TICK_SIZE, room)),
+        }
+    }
+    lines
+}
+
+fn draw_wire(canvas: &mut Canvas, placed: &[Placed], own: &Placed) {
+    let Some((from, _)) = own.from else { return };
+    let Some(from) = placed.iter().find(|known| known.node == from) else { return };
+    let stem = from.x() + STEM;
+    let class = if own.is_on_way { "wire way" } else { "wire" };
+    let begin = at(stem, from.y + NODE_HEIGHT);
+    match own.is_on_way {
+        true => canvas.line(begin, at(stem, own.y), class),
+        false => {
+            let middle = own.y + NODE_HEIGHT / 2.0;
+            canvas.path(&[begin, at(stem, middle), at(own.x(), middle)], class);
+        }
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a line or three")]
+    let height = own.about.len() as f64 * LINE;
+    for (index, line) in own.about.iter().enumerate() {
+        #[expect(clippy::cast_precision_loss, reason = "a line or three")]
+        let y = own.y - 5.0 - height + (index as f64 + 1.0) * LINE - 1.0;
+        canvas.text(at(stem + 8.0, y), Anchor::Start, "tick", line);
+    }
+}
+
+fn draw_node(canvas: &mut Canvas, own: &Placed, topology: &Topology, what: &str) {
+    let (x, y) = (own.x(), own.y);
+    let name = clean_line(&topology.nodes[own.node].name);
+    canvas.rounded(Rect { x, y, width: NODE_WIDTH, height: NODE_HEIGHT }, 5.0, "node");
+    let label = fit(&name, 14.0, NODE_WIDTH - 12.0);
+    canvas.text(at(x + NODE_WIDTH / 2.0, y + 17.5), Anchor::Middle, "label", &label);
+    let beside = x + NODE_WIDTH + 8.0;
+    canvas.text(at(beside, y + 17.0), Anchor::Start, "tick", &fit(what, TICK_SIZE, WIDTH - beside));
+}
+
+/// What a node does.
+fn what(plan: &Plan, topology: &Topology, node: usize) -> String {
+    let own = &topology.nodes[node];
+    let planned = &plan.topology;
+    let crosses = topology.cross.iter().any(|cross| cross.from == node || cross.to == node);
+    let mut parts = Vec::new();
+    if own.name == planned.client {
+        parts.push(clients(plan).join(", "));
+    }
+    if own.name == planned.server {
+        parts.push(servers(plan).join(", "));
+    }
+    if planned.back.as_ref() == Some(&own.name) {
+        let mut backs: Vec<String> = Vec::new();
+        for back in plan.cells.iter().flat_map(|cell| &cell.chains).filter_map(|chain| chain.back.as_ref()) {
+            let name = clean_line(&back.server);
+            if !backs.contains(&name) {
+                backs.push(name);
+            }
+        }
+        parts.push(format!("behind the proxy: {}", text::list(&backs)));
+    }
+    match own.role {
+        Role::Router => parts.push("router".to_owned()),
+        Role::Switch => parts.push("switch".to_owned()),
+        Role::Host if own.name == NAME_SERVER && plan.dns_rtt_ns.is_some() => {
+            parts.push("name server".to_owned());
+        }
+        Role::Host if crosses => parts.push("cross-traffic".to_owned()),
+        Role::Host => {}
+    }
+    parts.join("; ")
+}
+
+/// What the tree cannot show: links that close a circle, nodes that nothing leads to, and who else loads the links.
+fn further(topology: &Topology, placed: &[Placed]) -> Vec<String> {
+    let name = |node: usize| clean_line(&topology.nodes[node].name);
+    let is_drawn = |index: usize| placed.iter().any(|own| own.from.is_some_and(|(_, link)| link == index));
+    let links = topology.links.iter().enumerate().filter(|(index, _)| !is_drawn(*index)).map(|(_, link)| {
+        format!("further link {} – {}: {}", name(link.ends[0].0), name(link.ends[1].0), does(link))
+    });
+    let alone = (0..topology.nodes.len()).filter(|node| placed.iter().all(|own| own.node != *node));
+    let alone = alone.map(|node| format!("{} is not linked to these", name(node)));
+    let cross = topology.cross.iter().map(|cross| {
+        format!(
+            "cross-traffic: {} × {} from {} to {}",
+            cross.flows,
+            cross.variant,
+            name(cross.to),
+            name(cross.from)
+        )
+    });
+    links.chain(alone).chain(cross).flat_map(|text| lines(&text, WIDTH)).collect()
+}
