@@ -41,6 +41,7 @@ mod listen_overflow;
 mod look_up;
 mod loopback_packets;
 mod missed_schedule;
+mod missing_tables;
 mod missing_urls;
 mod network_loss;
 mod network_rate;
@@ -90,6 +91,7 @@ pub const CHECKS: &[Check] = &[
     flow_control::CHECK,
     loopback_packets::CHECK,
     delayed_ack::CHECK,
+    missing_tables::CHECK,
     failed_runs::CHECK,
     runs::CHECK,
     precision::CHECK,
@@ -205,8 +207,29 @@ pub fn condemning(summary: &CellSummary) -> String {
 }
 
 impl Check {
-    /// The check applied.
-    pub fn result(&self, context: &Context<'_>) -> Option<CheckResult> {
+    /// The check applied, to the runs that have what it reads.
+    pub fn result<'a>(&self, context: &Context<'a>) -> Option<CheckResult> {
+        let lacks = |side: &Side<'_>| side.stored.iter().any(|run| run.lacks(self.name));
+        if !lacks(&context.own) && !context.baseline.as_ref().is_some_and(lacks) {
+            return self.result_of(context);
+        }
+        let kept = |side: &Side<'a>| -> Vec<&'a RunSummary> {
+            side.stored.iter().copied().filter(|run| !run.lacks(self.name)).collect()
+        };
+        let (own, baseline) = (kept(&context.own), context.baseline.as_ref().map(kept));
+        let is_empty = |runs: &[&RunSummary]| runs.iter().all(|run| !run.outcome.is_ok());
+        if is_empty(&own) {
+            return None;
+        }
+        let baseline = context.baseline.zip(baseline.as_deref()).filter(|(_, runs)| !is_empty(runs));
+        self.result_of(&Context {
+            own: Side { stored: &own, ..context.own },
+            baseline: baseline.map(|(side, stored)| Side { stored, ..side }),
+            ..*context
+        })
+    }
+
+    fn result_of(&self, context: &Context<'_>) -> Option<CheckResult> {
         let finding = match context.silence(self.name) {
             Some(reason) => Finding::unsaid(reason),
             None => (self.judge)(context)?,

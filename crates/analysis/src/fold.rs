@@ -162,6 +162,7 @@ impl<'a> RunFold<'a> {
             log_fault: record.servers.iter().find_map(|server| server.log_fault.clone()),
             monitor: MonitorFacts::of(record, self.cell),
             calibration: record.calibration.clone(),
+            lost: Vec::new(),
         }
     }
 

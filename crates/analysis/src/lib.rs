@@ -25,6 +25,7 @@ pub mod run;
 mod server_time;
 pub mod statistics;
 pub mod summary;
+pub mod tables;
 
 pub use analyse::analyse;
 pub use distribution::Distribution;

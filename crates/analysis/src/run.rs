@@ -15,6 +15,7 @@ use crate::fold::RunFold;
 use crate::monitor::MonitorFacts;
 use crate::rows::{Stamps, Urls};
 use crate::server_time::ServerFacts;
+use crate::tables::Table;
 
 /// What analysis keeps of one run.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,6 +52,8 @@ pub struct RunSummary {
     pub monitor: Option<MonitorFacts>,
     /// The known-answer round trips; `None` where nothing was emulated.
     pub calibration: Option<Calibration>,
+    /// Tables of it that are lost; empty fields above may be theirs.
+    pub lost: Vec<&'static Table>,
 }
 
 /// So many of all, in one run.

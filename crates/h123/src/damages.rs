@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use anyhow::Result;
 use store::{Damage, ResultFolder};
 
 /// So many runs are named one by one.
@@ -44,6 +45,33 @@ impl Damages {
                 "{RUNS} is missing: the rows of the other tables are there, and nobody knows of which run they are"
             ));
         }
+    }
+
+    /// Tables that are read though nothing vouches for their bytes, because no checksum of them is there.
+    pub(crate) fn look_for_checksums(&mut self, folder: &ResultFolder) -> Result<()> {
+        let mut of_places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for file in folder.unverified()? {
+            let within = file.strip_prefix(folder.path()).unwrap_or(&file);
+            let place = within.parent().unwrap_or(within).display().to_string();
+            of_places
+                .entry(place)
+                .or_default()
+                .extend(file.file_stem().map(|stem| stem.to_string_lossy().into_owned()));
+        }
+        let Some((place, tables)) = of_places.first_key_value() else { return Ok(()) };
+        let others = match of_places.len() - 1 {
+            0 => String::new(),
+            1 => " (and of another run)".to_owned(),
+            more => format!(" (and of {more} other runs)"),
+        };
+        let is_there = folder.path().join(place).join("checksums.json").exists();
+        let found = if is_there { "has nothing of these tables" } else { "is missing" };
+        self.note(format!(
+            "{place}/checksums.json{others} {found}, so nobody can tell whether they are as they were written; they are read all the \
+             same: {}",
+            tables.join(", ")
+        ));
+        Ok(())
     }
 
     /// A line for each, of `runs` that there should be.

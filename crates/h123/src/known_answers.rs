@@ -1,9 +1,9 @@
 //! Every network of a study held against its known answers, once, before its first run.
 
 use analysis::RunSummary;
+use analysis::tables::has_known_answers;
 use anyhow::{Context, Result};
 use lab::{Lab, PairSpec};
-use model::plan::DIRECT;
 use model::record::NetworkCalibration;
 use model::{Backend, Cell, Plan};
 use store::ResultFolder;
@@ -63,13 +63,6 @@ impl KnownAnswers {
         }
         folder.write_json(FILE, &self.found).context("the calibration could not be stored")
     }
-}
-
-/// Whether a network of the plan is that of one link, which can be measured. Of several links on the way it is a summary that
-/// no link has.
-fn has_known_answers(plan: &Plan, network: usize) -> bool {
-    plan.topology.name != DIRECT
-        && plan.topology.built.get(network).is_none_or(|topology| topology.emulated_way().len() == 1)
 }
 
 /// What is missing of them, in a sentence: networks that were emulated, and nobody knows how well.

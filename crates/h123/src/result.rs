@@ -36,7 +36,7 @@ pub(crate) fn finish(folder: &ResultFolder, plan: &Plan) -> Result<Finished> {
     let environment = environment(folder, &mut damaged);
     known_answers::fault(&known, plan, &runs).into_iter().for_each(|fault| damaged.note(fault));
     let damaged = damaged.lines(plan.runs.len());
-    damaged.iter().for_each(|damage| note(false, &format!("left out: {damage}")));
+    damaged.iter().for_each(|damage| note(false, &format!("damaged or missing: {damage}")));
     let (traces, timelines) = representative(seen, &summary);
     let pooled = analysis::pooled(&runs, &summary.metric);
     let command = environment["notes"][COMMAND_NOTE]
@@ -122,11 +122,15 @@ pub(crate) fn condensed(
         Ok((fold.finish(), (is_traced.then(|| RunTrace::from_record(&whole())), timeline)))
     })?;
     damaged.look_for_runs(folder.path());
+    damaged.look_for_checksums(folder)?;
     let (mut runs, mut seen) = (Vec::new(), Seen::new());
     for run in condensed {
         match run {
             Ok(((summary, shown), lost)) => {
                 lost.iter().for_each(|damage| damaged.add(folder, damage));
+                let tables = lost.iter().filter_map(|damage| damage.file.file_stem()?.to_str());
+                let tables = tables.filter_map(analysis::tables::find);
+                let summary = tables.fold(summary, RunSummary::without);
                 seen.insert(summary.run, shown);
                 runs.push(summary);
             }

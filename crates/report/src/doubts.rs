@@ -14,7 +14,7 @@ const MAX_REASONS: usize = 8;
 pub(crate) struct Doubts {
     /// Runs that are missing, in a sentence.
     pub(crate) missing: Option<String>,
-    /// Files that are damaged or missing, and so left out.
+    /// Files that are damaged or missing.
     pub(crate) damaged: Vec<String>,
     /// One per check and outcome, the worst first.
     pub(crate) findings: Vec<Finding>,

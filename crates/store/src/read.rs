@@ -64,6 +64,23 @@ impl ResultFolder {
         Ok(stored)
     }
 
+    /// The tables whose bytes nothing vouches for, because no checksum of them is stored.
+    ///
+    /// # Errors
+    /// The folder of samples cannot be listed.
+    pub fn unverified(&self) -> Result<Vec<PathBuf>> {
+        let mut unverified = Vec::new();
+        for folder in sources(&self.samples())? {
+            // A damaged file of checksums is named by whoever reads the tables.
+            let Ok(checksums) = read_checksums(&folder) else { continue };
+            let alone = file_names()
+                .into_iter()
+                .filter(|name| !checksums.contains_key(name) && folder.join(name).exists());
+            unverified.extend(alone.map(|name| folder.join(name)));
+        }
+        Ok(unverified)
+    }
+
     /// Every stored run, one at a time; a run that cannot be read is an error, and the next one follows.
     ///
     /// # Errors
@@ -125,6 +142,20 @@ pub(crate) fn run_folder(run: u32) -> String {
 /// The name of a table's file.
 pub(crate) fn file_name<R: Row>() -> String {
     format!("{}.parquet", R::TABLE)
+}
+
+/// The names of all tables' files.
+fn file_names() -> [String; 8] {
+    [
+        file_name::<RunRow>(),
+        file_name::<RequestRow>(),
+        file_name::<Of<ConnectionRow>>(),
+        file_name::<Of<ClientReport>>(),
+        file_name::<Of<ServerReport>>(),
+        file_name::<Of<ServerRequest>>(),
+        file_name::<Of<LinkReport>>(),
+        file_name::<Of<Reading>>(),
+    ]
 }
 
 fn run_of(name: &str) -> Option<u32> {

@@ -559,6 +559,26 @@ fn an_interrupted_compaction_is_completed() {
     }
 }
 
+#[test]
+fn tables_without_a_checksum_are_named() {
+    let place = Place::new();
+    let mut result = place.filled(&[plain(0, 5), plain(1, 6)]);
+    assert_eq!(result.unverified().unwrap(), Vec::<PathBuf>::new());
+    let samples = place.path().join("samples");
+    fs::remove_file(samples.join("run-000001/checksums.json")).unwrap();
+    let alone = result.unverified().unwrap();
+    assert!(alone.contains(&samples.join("run-000001/requests.parquet")) && alone.len() > 2, "{alone:?}");
+    assert!(alone.iter().all(|file| file.starts_with(samples.join("run-000001"))), "{alone:?}");
+    result.compact().unwrap();
+    assert_eq!(result.unverified().unwrap(), Vec::<PathBuf>::new());
+    let file = samples.join("checksums.json");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("links.parquet", "other.parquet")).unwrap();
+    assert_eq!(result.unverified().unwrap(), [samples.join("links.parquet")]);
+    fs::remove_file(&file).unwrap();
+    assert_eq!(result.unverified().unwrap().len(), 8);
+}
+
 fn flip(path: &Path, position: u64) {
     let mut bytes = fs::read(path).unwrap();
     bytes[usize::try_from(position).unwrap()] ^= 0x10;

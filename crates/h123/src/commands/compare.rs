@@ -186,7 +186,7 @@ impl Compared {
                 let mut damaged = Damages::default();
                 let (runs, _) = condensed(&folder, &plan, &mut damaged)?;
                 for damage in damaged.lines(plan.runs.len()) {
-                    note(false, &format!("{}: left out: {damage}", path.display()));
+                    note(false, &format!("{}: damaged or missing: {damage}", path.display()));
                 }
                 analysis::analyse(&plan, &runs, &known_answers::stored(&folder))
             }

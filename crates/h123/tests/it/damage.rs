@@ -53,6 +53,23 @@ fn metrics(summary: &Value, name: &str) -> usize {
     cells.filter(|cell| !cell["metrics"][name].is_null()).count()
 }
 
+/// Every cell is in doubt for what is missing; what the check says of the first, and that none of these checks was made.
+fn missing(summary: &Value, not_made: &[&str]) -> String {
+    let mut said = Vec::new();
+    for cell in summary["cells"].as_array().unwrap() {
+        let validity = cell["validity"].as_array().unwrap();
+        let found = validity.iter().find(|found| found["check"] == "missing_tables").unwrap();
+        assert!(found["result"] == "doubt" && cell["status"] != "valid", "{cell:#}");
+        assert!(
+            validity.iter().all(|found| !not_made.iter().any(|name| found["check"] == *name)),
+            "{cell:#}"
+        );
+        said.push(found["measured"].as_str().unwrap().to_owned());
+    }
+    assert!(not_made.iter().all(|name| said[0].contains(name)), "{}", said[0]);
+    said.swap_remove(0)
+}
+
 #[test]
 fn a_report_is_made_of_samples_and_plan_alone() {
     let (_place, copy) = copy();
@@ -72,31 +89,58 @@ fn a_report_is_made_of_samples_and_plan_alone() {
     }
 }
 
+/// What is reported of a copy in which something is spoilt, with words that say so.
+fn spoil(spoil: &dyn Fn(&Path), words: &str) -> Value {
+    let (_place, copy) = copy();
+    spoil(&copy);
+    reported(&copy, words)
+}
+
+fn cells() -> usize {
+    summary(quick::result())["cells"].as_array().unwrap().len()
+}
+
 #[test]
-fn lost_tables_and_files_are_named_and_the_rest_is_reported() {
-    let (_place, whole) = copy();
-    let spoil = |spoil: &dyn Fn(&Path), words: &str| {
-        let (place, copy) = copy();
-        spoil(&copy);
-        let summary = reported(&copy, words);
-        drop(place);
-        summary
-    };
-    let all = summary(quick::result())["cells"].as_array().unwrap().len();
+fn a_lost_table_is_named_and_what_rests_on_it_is_in_doubt() {
+    let all = cells();
     let lost = spoil(
         &|copy| fs::remove_file(copy.join("samples/servers.parquet")).unwrap(),
         "samples/servers.parquet is damaged: it is missing",
     );
     assert_eq!((lost["runs_stored"].as_u64(), metrics(&lost, "page_load_time")), (Some(60), all));
+    let said = missing(&lost, &["server_waited", "server_stop", "transports_alike"]);
+    assert!(said.starts_with("samples/servers.parquet of 3 of 3 runs, not judged: "), "{said}");
+    let lost = spoil(
+        &|copy| fs::remove_file(copy.join("samples/clients.parquet")).unwrap(),
+        "samples/clients.parquet is damaged: it is missing",
+    );
+    missing(&lost, &["client_cpu", "client_waited", "server_waited"]);
+    assert_eq!(metrics(&lost, "page_load_time"), all);
+    // A load begins with its first connection, so without these nobody knows how long it took.
+    let lost = spoil(
+        &|copy| fs::remove_file(copy.join("samples/connections.parquet")).unwrap(),
+        "samples/connections.parquet is damaged: it is missing",
+    );
+    let said = missing(&lost, &["tls_alike"]);
+    assert!(said.contains("not known: page_load_time, time_to_first_byte"), "{said}");
+    assert_eq!((metrics(&lost, "page_load_time"), metrics(&lost, "wire_bytes_down")), (0, all));
     let lost =
         spoil(&|copy| truncate(&copy.join("samples/monitor.parquet")), "samples/monitor.parquet is damaged");
     assert_eq!((metrics(&lost, "server_memory_peak"), metrics(&lost, "page_load_time")), (0, all));
+    missing(&lost, &["listen_overflow", "udp_drops", "other_work"]);
     // What the emulator did is not known, so the check that reads it was not made; the times are there.
     let lost = spoil(
         &|copy| fs::remove_file(copy.join("samples/links.parquet")).unwrap(),
         "samples/links.parquet is damaged: it is missing",
     );
-    assert!(!lost.to_string().contains("emulator_late") && metrics(&lost, "page_load_time") == all);
+    missing(&lost, &["emulator_late", "emulator_drops"]);
+    assert_eq!((metrics(&lost, "wire_bytes_down"), metrics(&lost, "page_load_time")), (0, all));
+}
+
+#[test]
+fn lost_files_are_named_and_the_rest_is_reported() {
+    let (_place, whole) = copy();
+    let all = cells();
     let lost = spoil(
         &|copy| truncate(&copy.join("samples/requests.parquet")),
         "samples/requests.parquet is damaged",
@@ -117,6 +161,16 @@ fn lost_tables_and_files_are_named_and_the_rest_is_reported() {
         "kept what they promise: lan, north-carolina",
     );
     assert_eq!(metrics(&lost, "page_load_time"), all);
+    assert_eq!(
+        missing(&lost, &["network_rate", "network_loss"]),
+        "calibrations.json has nothing of the network `lan`, not judged: network_rate, network_loss"
+    );
+    // Nothing is lost, and nobody can tell.
+    let unsure = spoil(
+        &|copy| fs::remove_file(copy.join("samples/checksums.json")).unwrap(),
+        "samples/checksums.json is missing, so nobody can tell whether they are as they were written",
+    );
+    assert!(unsure == summary(quick::result()), "the same numbers");
     // One run's folder among others, as in a study that was interrupted.
     let place = folder();
     let apart = place.path().join("apart");

@@ -4,15 +4,15 @@
 //! fastest run is held against the prediction, and what fails is measured again, whole, before the test fails.
 
 use std::path::{Path, PathBuf};
+use std::process::Child;
 use std::sync::OnceLock;
 
 use analysis::predict_page_load_ns;
 use model::plan::Plan;
 use model::{Page, Variant};
 use serde_json::Value;
-use tempfile::TempDir;
 
-use crate::tool::{cell, check, folder, h123, machine, median, processes_with, summary};
+use crate::tool::{cell, check, folder_until_exit, h123, machine, median, processes_with, summary};
 
 /// Runs of each cell: enough for intervals, few enough for a test.
 const RUNS: &str = "3";
@@ -27,16 +27,16 @@ pub(crate) fn result() -> &'static Path {
 
 /// The result of one attempt, each measured at most once for all tests.
 fn attempt(number: usize) -> &'static Path {
-    static RESULTS: [OnceLock<(TempDir, PathBuf)>; ATTEMPTS] = [const { OnceLock::new() }; ATTEMPTS];
+    static RESULTS: [OnceLock<(Child, PathBuf)>; ATTEMPTS] = [const { OnceLock::new() }; ATTEMPTS];
     let (_, path) = RESULTS[number].get_or_init(|| {
-        let folder = folder();
-        let path = folder.path().join("quick");
+        let (remover, folder) = folder_until_exit();
+        let path = folder.join("quick");
         let _machine = machine();
         let ended = h123(["run", "quick", "--runs", RUNS, "--out", path.to_str().unwrap()]);
         assert!(matches!(ended.code, 0 | 3), "stdout:\n{}\nstderr:\n{}", ended.stdout, ended.stderr);
         assert!(ended.stdout.contains("report: "), "{}", ended.stdout);
         assert!(ended.stdout.contains("north-carolina"), "{}", ended.stdout);
-        (folder, path)
+        (remover, path)
     });
     path
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
@@ -28,6 +28,18 @@ pub(crate) fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
     folder
+}
+
+/// A folder for the life of this process, and what removes it then, however the process ends: statics are never dropped, and a
+/// `TempDir` inside one would stay behind.
+pub(crate) fn folder_until_exit() -> (Child, PathBuf) {
+    let path = folder().keep();
+    // The read ends with this process, whose end of the pipe is then gone.
+    let remove = "trap '' INT TERM HUP; read -r _; rm -rf -- \"$1\"";
+    let mut remover = Command::new("sh");
+    remover.args(["-c", remove, "sh"]).arg(&path).current_dir("/");
+    remover.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    (remover.spawn().unwrap(), path)
 }
 
 /// How a call of the tool ended.

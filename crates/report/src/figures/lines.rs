@@ -7,6 +7,7 @@ use super::panel::{self, Panel, WIDTH};
 use super::runs::axis_title;
 use super::swept::{self, Across, HEIGHT, TOP};
 use crate::encode::{Csv, Field};
+use crate::palette::{Shape, Style};
 use crate::svg::{Axis, Canvas, Point, Scale, at};
 use crate::sweep::{Group, Sweep};
 use crate::text::{self, clean_line};
@@ -27,7 +28,8 @@ pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
     Some(Drawing {
         title: format!("Over {}", text::list(&over)),
         caption: format!(
-            "Medians over runs; the band is their 95 % interval, cut where it is very wide. Cells that are alike in all but the parameter are joined \
+            "Medians over runs; the band is their 95 % interval, its edges dotted for circles, dashed for squares and \
+             drawn through for diamonds; it is cut where it is very wide. Cells that are alike in all but the parameter are joined \
              by a line, which says nothing about what lies between.{} Axes differ between panels.",
             swept::caveat(view)
         ),
@@ -98,19 +100,32 @@ fn draw_bands(
     };
     let ends: Vec<Option<(f64, f64, f64)>> =
         found(metric, cells).into_iter().map(|cell| cell.and_then(ends)).collect();
-    canvas.group(&panel::row_class(view.series_of(row).style, true), None, |c| {
+    let style = view.series_of(row).style;
+    canvas.group(&panel::row_class(style, true), None, |c| {
         for band in ends.split(Option::is_none) {
             let band: Vec<(f64, f64, f64)> = band.iter().copied().flatten().collect();
             if band.len() > 1 {
-                let lower = band.iter().map(|(x, low, _)| at(*x, *low));
-                let upper = band.iter().rev().map(|(x, _, high)| at(*x, *high));
-                c.area(&lower.chain(upper).collect::<Vec<Point>>(), "ci");
+                let lower: Vec<Point> = band.iter().map(|(x, low, _)| at(*x, *low)).collect();
+                let upper: Vec<Point> = band.iter().map(|(x, _, high)| at(*x, *high)).collect();
+                c.area(&lower.iter().chain(upper.iter().rev()).copied().collect::<Vec<Point>>(), "ci-area");
+                // Where bands overlap, and on paper without colour, their edges tell them apart.
+                [lower, upper].iter().for_each(|edge| c.path(edge, edge_class(style)));
             }
             if let [(x, low, high)] = band.as_slice() {
                 c.line(at(*x, *low), at(*x, *high), "whisker");
             }
         }
     });
+}
+
+/// The edge of a band: dashes by the series' shape.
+const fn edge_class(style: Style) -> &'static str {
+    match style.shape {
+        Shape::Circle => "ci-edge dots",
+        Shape::Square => "ci-edge dashes",
+        Shape::Diamond => "ci-edge",
+        Shape::Triangle => "ci-edge dots-and-dashes",
+    }
 }
 
 fn draw_series(

@@ -5,6 +5,7 @@ pub(crate) mod comparison;
 mod difference;
 mod ecdf;
 mod histograms;
+mod legend;
 mod lines;
 mod map;
 pub(crate) mod panel;
@@ -18,7 +19,7 @@ mod waterfall;
 
 use crate::encode;
 use crate::palette::{self, Style};
-use crate::svg::{Anchor, Canvas, at, number};
+use crate::svg::{Anchor, Canvas, at, number, text_width};
 use crate::view::View;
 
 pub(crate) use panel::{Panel, swatch_html};
@@ -128,6 +129,8 @@ pub(crate) const FIGURE_CSS: &str = include_str!("../../templates/figure.css");
 const GUTTER: f64 = 32.0;
 const MARGIN: f64 = 20.0;
 const COLUMNS: usize = 2;
+/// Font size of a figure's title in its own file; bold letters are wider.
+const TITLE_SIZE: f64 = 17.0 * 1.12;
 
 /// Everything that is drawn, and what was asked for in vain.
 pub(crate) struct Drawings {
@@ -200,11 +203,10 @@ impl DrawnFigure {
         let column_width = drawing.panels.iter().map(|panel| panel.width).fold(0.0, f64::max);
         let mut canvas = Canvas::default();
         canvas.text(at(MARGIN, MARGIN + 16.0), Anchor::Start, "figure-title", &drawing.title);
-        let mut top = MARGIN + 34.0;
-        for key in &drawing.keys {
-            panel::draw_key(&mut canvas, MARGIN, top, key, &self.series);
-            top += 18.0;
-        }
+        #[expect(clippy::cast_precision_loss, reason = "a number of columns")]
+        let inner = columns as f64 * column_width + (columns - 1) as f64 * GUTTER;
+        let inner = inner.max(text_width(&drawing.title, TITLE_SIZE));
+        let mut top = legend::draw(&mut canvas, self, MARGIN, MARGIN + 34.0, inner);
         let mut body = canvas.finish();
         for row in drawing.panels.chunks(columns) {
             for (column, panel) in row.iter().enumerate() {
@@ -219,9 +221,7 @@ impl DrawnFigure {
             }
             top += row.iter().map(|panel| panel.height).fold(0.0, f64::max) + GUTTER / 2.0;
         }
-        #[expect(clippy::cast_precision_loss, reason = "a number of columns")]
-        let width = MARGIN * 2.0 + columns as f64 * column_width + (columns - 1) as f64 * GUTTER;
-        let (width, height) = (number(width), number(top + MARGIN));
+        let (width, height) = (number(MARGIN * 2.0 + inner), number(top + MARGIN));
         let css = palette::resolved_css(FIGURE_CSS);
         let (title, caption) = (encode::xml(&drawing.title), encode::xml(&drawing.caption));
         format!(

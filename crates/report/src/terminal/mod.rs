@@ -213,7 +213,7 @@ fn write_doubts(out: &mut String, doubts: &Doubts, width: usize) {
         wrap(out, missing, "  ", width);
     }
     for what in &doubts.damaged {
-        wrap(out, &format!("left out: {what}"), "  ", width);
+        wrap(out, &format!("damaged or missing: {what}"), "  ", width);
     }
     for finding in &doubts.findings {
         let places: Vec<String> =

@@ -139,7 +139,7 @@ fn ratios_as_drawn() {
     let html = page(&fabricated(), "");
     let figure = html.split_once("id=\"figure-ratios\"").unwrap().1.split_once("</figure>").unwrap().0;
     let drawn =
-        figure.split_once("<div class=\"panels\">").unwrap().1.split_once("<p class=\"files\">").unwrap().0;
+        figure.split_once("<div class=\"panels\"").unwrap().1.split_once("<p class=\"files\">").unwrap().0;
     insta::assert_snapshot!("across_panels", drawn.replace("><", ">\n<"));
     // Names are said once, each variant has its own style, and both tell which side is better.
     for variant in ["h1", "h1s", "h2c", "h2", "h3"] {

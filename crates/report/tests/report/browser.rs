@@ -15,6 +15,9 @@ use crate::{across, fabricated, figures, hostile, topologies};
 /// The policy that keeps a page from running or fetching anything, whatever is in it.
 const POLICY: &str = "<meta http-equiv=\"Content-Security-Policy\"";
 
+/// Narrower than any drawing may become.
+const SMALL_PHONE: Screen = Screen { width: 360, ..Screen::PHONE };
+
 fn file(folder: &TempDir, name: &str, html: &str) -> PathBuf {
     let path = folder.path().join(name);
     std::fs::write(&path, html).unwrap();
@@ -52,8 +55,9 @@ fn the_page_of_two_results_is_as_readable() {
     let mut browser = Browser::start();
     let html = across::page(&across::fabricated(), "");
     let mut page = browser.open(&file(&folder, "across.html", &html), Screen::DESK);
-    let flaws = flaws_everywhere(&mut page);
-    assert!(flaws.is_empty(), "{}", flaws.join("\n"));
+    let mut found = flaws_everywhere(&mut page);
+    found.extend(flaws(&mut page, SMALL_PHONE));
+    assert!(found.is_empty(), "{}", found.join("\n"));
     assert_hover_tells_values(&mut page);
     assert_keyboard_reaches_all(&mut page);
     assert_screen_reader_finds_its_way(&mut page);
@@ -128,6 +132,17 @@ fn what_must_not_be_would_have_been_noticed() {
         (whole.replace("</style>", "h1{width:1400px;max-width:none}</style>"), "pixels wide on 1280"),
         (whole.replace("</style>", ".series *{display:none}</style>"), "is empty"),
     ];
+    let on_a_phone = [
+        (whole.replace("min-width:24rem", "min-width:0;width:300px"), "pixels high"),
+        (whole.replace("no-repeat local", "no-repeat scroll"), "scrolls without a cue"),
+        (whole.replace("max-width:100cqi", "max-width:none;white-space:nowrap"), "the caption is cut"),
+        (whole.replace(" tabindex=\"0\"", ""), "out of the keyboard's reach"),
+    ];
+    for (index, (html, expected)) in on_a_phone.iter().enumerate() {
+        let mut page = browser.open(&file(&folder, &format!("phone-{index}.html"), html), Screen::PHONE);
+        let flaws = flaws(&mut page, Screen::PHONE);
+        assert!(flaws.iter().any(|flaw| flaw.contains(expected)), "{expected}: {flaws:#?}");
+    }
     for (index, (html, expected)) in flawed.iter().enumerate() {
         let mut page = browser.open(&file(&folder, &format!("flaw-{index}.html"), html), Screen::DESK);
         let flaws = flaws(&mut page, Screen::DESK);

@@ -154,6 +154,34 @@ fn a_difference_is_a_gain_whatever_is_better() {
     assert!(rates[..12].iter().all(|gain| *gain < 0.0), "less of what should be more: {rates:?}");
 }
 
+/// A figure's own file goes into papers, without the page around it.
+#[test]
+fn files_of_figures_name_what_they_show() {
+    for fabricated in [
+        publishing(watched(spread(500))),
+        fabricated::over_networks(&["5", "20", "80"], &["0", "0.5", "2"]),
+        fabricated::over_connections(&[1, 2, 4]),
+    ] {
+        let report = render(&fabricated.input()).unwrap();
+        for figure in &report.figures {
+            let legend = report.html.split_once(&format!("id=\"figure-{}\"", figure.name)).unwrap().1;
+            let legend = legend.split_once("<div class=\"panels\"").unwrap().0;
+            let series: Vec<&str> =
+                legend.split("class=\"t-").skip(1).map(|s| s.split_once('"').unwrap().0).collect();
+            assert!(!series.is_empty(), "{} has no series", figure.name);
+            let before = figure.svg.split_once("<g transform=").unwrap().0;
+            for name in series {
+                let entry = before.split_once(&format!("<g class=\"s-{name}\">")).map(|(_, rest)| rest);
+                let entry = entry.unwrap_or_else(|| panic!("{}: no marker of {name}", figure.name));
+                let entry = entry.split_once("</g>").unwrap().0;
+                assert!(entry.contains(&format!(">{name}</text>")), "{}: {entry}", figure.name);
+                assert!(entry.contains("solid") || entry.contains("hollow"), "{}: {entry}", figure.name);
+            }
+            assert!(before.contains("figure-title"), "{}", figure.name);
+        }
+    }
+}
+
 #[test]
 fn a_map_as_drawn() {
     let mut fabricated = fabricated::over_networks(&["5", "20", "80"], &["0", "2"]);

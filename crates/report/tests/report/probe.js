@@ -23,7 +23,7 @@
   const drawings = [...document.querySelectorAll("svg[role=img]")].filter(shows);
   for (const svg of drawings) {
     const frame = svg.getBoundingClientRect();
-    const scrolls = svg.closest(".scroll");
+    const scrolls = svg.closest(".scroll, .panels");
     const place = `${where(svg)}: «${(svg.querySelector("title") || {}).textContent}»`;
     if (frame.width < 20 || frame.height < 20) found.push(`${place} is ${frame.width} by ${frame.height} pixels`);
     if (!scrolls && (frame.left < -1 || frame.right > width + 1)) found.push(`${place} leaves the page`);
@@ -35,7 +35,7 @@
     const scale = frame.width / (svg.viewBox.baseVal.width || frame.width);
     for (const a of labels) {
       const size = parseFloat(getComputedStyle(a.text).fontSize) * scale;
-      if (size < 8.5) found.push(`${place}: «${a.words}» is ${size.toFixed(1)} pixels high`);
+      if (size < (width < 600 ? 11 : 8.5)) found.push(`${place}: «${a.words}» is ${size.toFixed(1)} pixels high`);
       if (a.left < frame.left - 2 || a.right > frame.right + 2 || a.top < frame.top - 2 || a.bottom > frame.bottom + 2) {
         found.push(`${place}: «${a.words}» is cut`);
       }
@@ -50,6 +50,21 @@
       }
     }
   }
+  // What is wider than its place scrolls there, says so at its edge, and is reached by the keyboard; its caption stays whole.
+  for (const box of [...document.querySelectorAll(".scroll, .panels")].filter(shows)) {
+    const style = getComputedStyle(box);
+    const place = `${where(box)}: «${box.getAttribute("aria-label")}»`;
+    if (box.scrollWidth > box.clientWidth + 1 && style.overflowX === "auto") {
+      if (!style.backgroundAttachment.includes("local") || !style.backgroundImage.includes("gradient")) found.push(`${place} scrolls without a cue`);
+      if (box.tabIndex !== 0 || !box.getAttribute("aria-label")) found.push(`${place} scrolls out of the keyboard's reach`);
+    }
+    const frame = box.getBoundingClientRect();
+    for (const caption of box.querySelectorAll("caption")) {
+      const words = document.createRange();
+      words.selectNodeContents(caption);
+      if (words.getBoundingClientRect().right > Math.min(frame.right, width) + 1) found.push(`${place}: the caption is cut`);
+    }
+  }
   // Drawings do not lie on each other, and nothing makes the whole page wider than the screen.
   for (const panels of document.querySelectorAll(".panels")) {
     const boxes = [...panels.children].filter(shows).map((e) => e.getBoundingClientRect());
@@ -60,7 +75,7 @@
     }));
   }
   if (document.documentElement.scrollWidth > width + 1) {
-    const wide = [...document.querySelectorAll("body *")].filter((e) => !e.closest(".scroll, pre, .hidden, .skip") && e.getBoundingClientRect().right > width + 1);
+    const wide = [...document.querySelectorAll("body *")].filter((e) => !e.closest(".scroll, .panels, pre, .hidden, .skip") && e.getBoundingClientRect().right > width + 1);
     found.push(`the page is ${document.documentElement.scrollWidth} pixels wide on ${width}: ${wide.slice(0, 3).map((e) => e.outerHTML.slice(0, 80)).join(" | ")}`);
   }
 
