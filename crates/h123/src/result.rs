@@ -7,7 +7,7 @@ use std::path::Path;
 use analysis::{RunFold, RunSummary, Summary};
 use anyhow::{Context, Result};
 use model::{Plan, RunRecord};
-use report::{RunTimeline, RunTrace, representative_run};
+use report::{RunPlayback, RunTimeline, RunTrace, representative_run};
 use store::ResultFolder;
 
 use crate::commands::run::COMMAND_NOTE;
@@ -37,7 +37,7 @@ pub(crate) fn finish(folder: &ResultFolder, plan: &Plan) -> Result<Finished> {
     known_answers::fault(&known, plan, &runs).into_iter().for_each(|fault| damaged.note(fault));
     let damaged = damaged.lines(plan.runs.len());
     damaged.iter().for_each(|damage| note(false, &format!("damaged or missing: {damage}")));
-    let (traces, timelines) = representative(seen, &summary);
+    let Shown { traces, timelines, playbacks } = representative(seen, &summary);
     let pooled = analysis::pooled(&runs, &summary.metric);
     let command = environment["notes"][COMMAND_NOTE]
         .as_str()
@@ -48,6 +48,7 @@ pub(crate) fn finish(folder: &ResultFolder, plan: &Plan) -> Result<Finished> {
         environment: &environment,
         traces: &traces,
         timelines: &timelines,
+        playbacks: &playbacks,
         pooled: &pooled,
         command: &command,
         damaged: &damaged,
@@ -93,8 +94,16 @@ fn environment(folder: &ResultFolder, damaged: &mut Damages) -> serde_json::Valu
 /// A trace with more requests than this is no waterfall that anybody reads.
 const MOST_TRACED_REQUESTS: u64 = 500;
 
-/// What figures show of a run: its trace, where it is small enough, and what the monitor saw.
-type Seen = BTreeMap<u32, (Option<RunTrace>, Option<RunTimeline>)>;
+/// What figures show of a run: its trace, where it is small enough, what the monitor saw, and how it played a video.
+type Seen = BTreeMap<u32, (Option<RunTrace>, Option<RunTimeline>, Option<RunPlayback>)>;
+
+/// The same of those runs that represent their cells.
+#[derive(Default)]
+struct Shown {
+    traces: Vec<RunTrace>,
+    timelines: Vec<RunTimeline>,
+    playbacks: Vec<RunPlayback>,
+}
 
 /// The summary of every stored run, on all cores, and what figures show of each, kept until it is known which run
 /// represents its cell. Of each run's rows no more than a row group is in memory. What is damaged is left out, and named in
@@ -119,7 +128,8 @@ pub(crate) fn condensed(
         })?;
         let whole = || RunRecord { samples: kept, ..record.clone() };
         let timeline = RunTimeline::from_record(plan, record);
-        Ok((fold.finish(), (is_traced.then(|| RunTrace::from_record(&whole())), timeline)))
+        let trace = is_traced.then(|| RunTrace::from_record(&whole()));
+        Ok((fold.finish(), (trace, timeline, RunPlayback::from_record(record))))
     })?;
     damaged.look_for_runs(folder.path());
     damaged.look_for_checksums(folder)?;
@@ -149,8 +159,13 @@ pub(crate) fn shown(value: &str) -> String {
     value.chars().take(MOST).chain(['…']).collect()
 }
 
-fn representative(mut seen: Seen, summary: &Summary) -> (Vec<RunTrace>, Vec<RunTimeline>) {
+fn representative(mut seen: Seen, summary: &Summary) -> Shown {
+    let mut shown = Shown::default();
     let runs = summary.cells.iter().filter_map(|cell| representative_run(cell, &summary.metric));
-    let (traces, timelines): (Vec<_>, Vec<_>) = runs.filter_map(|run| seen.remove(&run)).unzip();
-    (traces.into_iter().flatten().collect(), timelines.into_iter().flatten().collect())
+    for (trace, timeline, playback) in runs.filter_map(|run| seen.remove(&run)) {
+        shown.traces.extend(trace);
+        shown.timelines.extend(timeline);
+        shown.playbacks.extend(playback);
+    }
+    shown
 }

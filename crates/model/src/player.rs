@@ -57,11 +57,11 @@ impl Rule {
         }
     }
 
-    /// The same with the representation of one that has no choice, such as `fixed at 8 Mbit/s`.
+    /// In words, such as `throughput rule` or `fixed at 8 Mbit/s`.
     pub fn describe(self) -> String {
         match self {
             Rule::Fixed { bits_per_s } => format!("fixed at {}", rate(bits_per_s)),
-            other => other.name().to_owned(),
+            other => format!("{} rule", other.name()),
         }
     }
 }
@@ -88,7 +88,7 @@ impl Player {
     pub fn describe(&self) -> String {
         let time = |ns: u64| units::format_duration_ns(ns as f64);
         format!(
-            "{} segments of {} at {}, {} rule, buffer {}",
+            "{} segments of {} at {}, {}, buffer {}",
             self.segments,
             time(self.segment_ns),
             self.ladder(),
@@ -185,7 +185,7 @@ mod tests {
         };
         assert_eq!(player.paths(), ["/bytes/62500", "/bytes/156250", "/bytes/500000"]);
         assert_eq!(player.media_ns(), 8_000_000_000);
-        let words = "16 segments of 500 ms at 1, 2.5 or 8 Mbit/s, fixed at 8 Mbit/s rule, buffer 2 s";
+        let words = "16 segments of 500 ms at 1, 2.5 or 8 Mbit/s, fixed at 8 Mbit/s, buffer 2 s";
         assert_eq!(player.describe(), words);
         let mixed = Player { ladder_bits_per_s: vec![500_000, 1_000_000], rule: Rule::Bola, ..player };
         assert_eq!(mixed.ladder(), "500 kbit/s or 1 Mbit/s");

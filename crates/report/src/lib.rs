@@ -12,6 +12,7 @@ mod load;
 mod method;
 mod page;
 mod palette;
+mod playback;
 mod server_time;
 mod svg;
 mod sweep;
@@ -28,6 +29,7 @@ use analysis::summary::Summary;
 use model::Plan;
 
 pub use across::{AcrossInput, Side, across_html, across_markdown, across_terminal};
+pub use playback::{RunPlayback, SegmentSpan, StallSpan};
 pub use timeline::{RunTimeline, Track};
 pub use trace::{ConnectionTrace, RequestTrace, RunTrace, representative_run};
 
@@ -44,6 +46,8 @@ pub struct Input<'a> {
     pub traces: &'a [RunTrace],
     /// What the monitor saw of one run of each cell.
     pub timelines: &'a [RunTimeline],
+    /// How a video was played in one run of each cell.
+    pub playbacks: &'a [RunPlayback],
     /// The primary metric's values of each cell, over all runs: for pictures of how they are spread.
     pub pooled: &'a [Pooled],
     /// The command that measures all this again.

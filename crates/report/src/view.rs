@@ -12,6 +12,7 @@ use model::plan::{Cell, Level};
 
 use crate::Input;
 use crate::palette::{self, Style};
+use crate::playback::RunPlayback;
 use crate::sweep::{self, Sweep};
 use crate::text::{self, clean_line};
 use crate::timeline::RunTimeline;
@@ -57,6 +58,8 @@ pub(crate) struct Row<'a> {
     pub(crate) trace: Option<&'a RunTrace>,
     /// What the monitor saw of the same run.
     pub(crate) timeline: Option<&'a RunTimeline>,
+    /// How the same run played a video.
+    pub(crate) playback: Option<&'a RunPlayback>,
     /// The primary metric's values over all runs.
     pub(crate) pooled: Option<&'a Pooled>,
 }
@@ -90,6 +93,7 @@ impl<'a> View<'a> {
                 comparison: summary.comparisons.iter().find(|c| c.primary && c.cell == cell.cell),
                 trace: input.traces.iter().find(|trace| trace.cell == cell.cell),
                 timeline: input.timelines.iter().find(|timeline| timeline.cell == cell.cell),
+                playback: input.playbacks.iter().find(|playback| playback.cell == cell.cell),
                 pooled: input.pooled.iter().find(|pooled| pooled.cell == cell.cell),
             };
             if let Some(index) = keys.iter().position(|known| *known == key) {

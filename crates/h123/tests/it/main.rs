@@ -29,6 +29,7 @@ mod names;
 mod nginx;
 mod other_tools;
 mod permissions;
+mod player;
 mod quick;
 mod real_server;
 mod schema;

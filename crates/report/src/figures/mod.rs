@@ -10,6 +10,7 @@ mod lines;
 mod map;
 pub(crate) mod panel;
 mod phases;
+mod player;
 mod published;
 mod runs;
 mod spread;
@@ -73,7 +74,14 @@ pub(crate) const FIGURES: &[FigureKind] = &[
         needs: "values of the metric",
     },
     always("waterfall", waterfall::draw, "a page load with at most 500 requests"),
-    always("phases", phases::draw, "a run with at most 500 requests"),
+    FigureKind {
+        name: "phases",
+        draw: phases::draw,
+        // Most of a video's time nothing is asked for.
+        suits: player::has_none,
+        needs: "a run with at most 500 requests",
+    },
+    always("player", player::draw, "a run that plays a video"),
     FigureKind {
         name: "timeline",
         draw: timeline::draw,

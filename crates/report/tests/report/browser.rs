@@ -33,6 +33,7 @@ fn reports_are_readable_everywhere_and_do_nothing() {
         ("troubled", fabricated::troubled()),
         ("spread", figures::watched(figures::publishing(figures::spread(1_000)))),
         ("shared", topologies::measured_on("shared", "client", "server")),
+        ("videos", figures::videos()),
         ("networks", fabricated::over_networks(&["5", "20", "80"], &["0", "0.5", "2"])),
     ];
     for (name, fabricated) in cases {

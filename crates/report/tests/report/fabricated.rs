@@ -11,9 +11,10 @@ use model::assignment::Workload;
 use model::error::Source;
 use model::network::Direction;
 use model::plan::{Cell, ClientGroup, Level, NamedWorkload, Plan, PlannedRun, ServerChain};
+use model::player::{Player, Rule};
 use model::record::{LossCalibration, NetworkCalibration, RateCalibration, StreamCalibration};
 use model::{Backend, Network, Page, Pins, Variant};
-use report::{ConnectionTrace, Input, RequestTrace, RunTimeline, RunTrace, Terminal};
+use report::{ConnectionTrace, Input, RequestTrace, RunPlayback, RunTimeline, RunTrace, Terminal};
 use serde_json::{Value, json};
 
 pub(crate) const RUNS: u32 = 5;
@@ -26,6 +27,7 @@ pub(crate) struct Fabricated {
     pub(crate) traces: Vec<RunTrace>,
     pub(crate) pooled: Vec<Pooled>,
     pub(crate) timelines: Vec<RunTimeline>,
+    pub(crate) playbacks: Vec<RunPlayback>,
     pub(crate) command: String,
     pub(crate) damaged: Vec<String>,
     pub(crate) terminal: Terminal,
@@ -40,6 +42,7 @@ impl Fabricated {
             traces: &self.traces,
             pooled: &self.pooled,
             timelines: &self.timelines,
+            playbacks: &self.playbacks,
             command: &self.command,
             damaged: &self.damaged,
             terminal: self.terminal,
@@ -58,6 +61,7 @@ pub(crate) fn all_well() -> Fabricated {
         summary,
         pooled,
         timelines: Vec::new(),
+        playbacks: Vec::new(),
         environment: environment(),
         traces,
         command: "h123 run quick --out results/quick-again".to_owned(),
@@ -313,6 +317,22 @@ pub(crate) fn over_networks(round_trips_ms: &[&str], losses: &[&str]) -> Fabrica
         }
     }
     swept(networks, vec![page("small", include_str!("../../../../pages/small.toml"))])
+}
+
+/// Videos over two networks.
+pub(crate) fn of_videos() -> Fabricated {
+    let networks = ["dsl", "4g"]
+        .map(|name| network(name, "title = \"x\"\nsource = \"y\"\nrtt = \"30ms\"\nrate = \"4Mbit/s\"\n"));
+    let player = Player {
+        ladder_bits_per_s: vec![1_000_000, 2_500_000, 8_000_000],
+        segment_ns: 500_000_000,
+        segments: 8,
+        goal_ns: 1_500_000_000,
+        startup_ns: 500_000_000,
+        rule: Rule::Throughput,
+    };
+    let video = NamedWorkload { name: "video".to_owned(), workload: Workload::Player { player } };
+    swept(networks.into(), vec![video])
 }
 
 /// Closed loops over connections, on two networks that differ in more than a number.

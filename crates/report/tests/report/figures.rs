@@ -275,6 +275,149 @@ fn a_timeline_needs_a_run_that_was_watched_for_long_enough() {
     assert!(figure(&report, "timeline").svg.contains("s-h2c bad"));
 }
 
+/// Videos over two networks, played by three variants: one without a stall, one with two, one whose player gives up.
+pub(crate) fn videos() -> Fabricated {
+    let mut fabricated = fabricated::of_videos();
+    fabricated.playbacks =
+        (0..).zip(&fabricated.plan.cells).map(|(number, cell)| playback(number, cell.cell)).collect();
+    fabricated
+}
+
+/// The rows that the player of a cell might have left: a segment of 500 ms arrives every so many, from the third on at another
+/// representation.
+fn playback(number: usize, cell: u32) -> report::RunPlayback {
+    use model::player::PlayerEventKind::{Arrived, Ended, Failed, Playing, Requested, Stalled};
+    let took_ms = [300, 650, 650][number / 2];
+    let gives_up = number / 2 == 2;
+    let mut events = Vec::new();
+    let mut add = |at_ms: u64, what, segment: u32, buffered_ms: u64| {
+        let bits_per_s = if segment < 2 { 1_000_000 } else { 2_500_000 };
+        events.push(model::player::PlayerEvent {
+            group: 0,
+            at_ns: (at_ms + 40) * 1_000_000,
+            what,
+            segment,
+            bits_per_s,
+            buffered_ns: buffered_ms * 1_000_000,
+        });
+    };
+    // Playing begins with the first segment; `empty` is when the buffer will be.
+    let mut empty = took_ms;
+    for segment in 0..8_u32 {
+        let (wanted, arrived) = (u64::from(segment) * took_ms, u64::from(segment + 1) * took_ms);
+        add(wanted, Requested, segment, empty.saturating_sub(wanted) * u64::from(segment > 0));
+        if segment > 0 && empty < arrived {
+            add(empty, Stalled, segment, 0);
+        }
+        if gives_up && segment == 6 {
+            add(arrived, Failed, segment, 0);
+            break;
+        }
+        let is_stalled = segment == 0 || empty < arrived;
+        empty = empty.max(arrived) + 500;
+        add(arrived, Arrived, segment, empty - arrived);
+        if is_stalled {
+            add(arrived, Playing, segment, empty - arrived);
+        }
+    }
+    if !gives_up {
+        add(empty, Ended, 7, 0);
+    }
+    let record = model::RunRecord { player: events, ..record(cell) };
+    report::RunPlayback::from_record(&record).unwrap()
+}
+
+/// A run of a cell that left nothing behind.
+fn record(cell: u32) -> model::RunRecord {
+    model::RunRecord {
+        run: cell,
+        cell,
+        block: 0,
+        began_unix_ns: 0,
+        took_ns: 1,
+        outcome: model::Outcome::Ok,
+        samples: Vec::new(),
+        connections: Vec::new(),
+        player: Vec::new(),
+        clients: Vec::new(),
+        servers: Vec::new(),
+        server_requests: Vec::new(),
+        links: Vec::new(),
+        readings: Vec::new(),
+        calibration: None,
+    }
+}
+
+#[test]
+fn a_playback_as_drawn() {
+    let mut fabricated = videos();
+    fabricated.summary.cells[1].status = analysis::summary::CellStatus::Invalid;
+    let player = &fabricated.playbacks[0];
+    assert_eq!((player.stalls, player.stalled_ns, player.startup_ns), (0, 0, Some(300_000_000)));
+    let report = render(&fabricated.input()).unwrap();
+    assert!(names(&report).contains(&"player"), "drawn without being asked for: {:?}", names(&report));
+    assert!(!names(&report).contains(&"phases"));
+    let report = choosing(fabricated, &["player"]);
+    let player = figure(&report, "player");
+    insta::assert_snapshot!("player_svg", body(player));
+    insta::assert_snapshot!("player_csv", player.csv);
+}
+
+#[test]
+fn a_playback_needs_a_video() {
+    assert!(!names(&render(&fabricated::all_well().input()).unwrap()).contains(&"player"));
+    let report = choosing(fabricated::all_well(), &["player", "runs"]);
+    assert_eq!(names(&report), ["runs"]);
+    assert!(report.html.contains("Not drawn: <code>player</code>, which needs a run that plays a video"));
+    let mut lost = videos();
+    lost.playbacks.remove(1);
+    let report = choosing(lost, &["player"]);
+    assert!(figure(&report, "player").svg.contains("no run to show"));
+}
+
+#[test]
+fn a_long_video_is_condensed_and_keeps_its_extremes() {
+    use model::player::PlayerEventKind::{Arrived, Playing, Requested, Stalled};
+    let mut events = Vec::new();
+    for segment in 0..10_000_u32 {
+        let at = u64::from(segment) * 1_000;
+        let bits_per_s = if segment == 5_000 { 9 } else { 5 };
+        for (after, what, buffered_ns) in
+            [(0, Requested, 0), (600, Arrived, 400), (600, Playing, 400), (1_000, Stalled, 0)]
+        {
+            let buffered_ns = if segment == 5_000 { buffered_ns * 2 } else { buffered_ns };
+            let event = model::player::PlayerEvent {
+                group: 0,
+                at_ns: at + after,
+                what,
+                segment,
+                bits_per_s,
+                buffered_ns,
+            };
+            events.push(event);
+        }
+    }
+    let playback =
+        report::RunPlayback::from_record(&model::RunRecord { player: events, ..record(0) }).unwrap();
+    assert_eq!((playback.stalls, playback.stalled_ns), (10_000, 9_999 * 600));
+    assert!(
+        playback.segments.len() <= 240 && playback.stall_spans.len() <= 60,
+        "{}",
+        playback.segments.len()
+    );
+    assert!(playback.buffer.len() <= 4 * 241, "{}", playback.buffer.len());
+    assert_eq!(playback.buffer.iter().map(|(_, buffered)| *buffered).max(), Some(800));
+    assert_eq!(playback.segments.iter().map(|span| span.highest_bits_per_s).max(), Some(9));
+    assert_eq!(playback.segments.last().map(|span| span.last), Some(9_999));
+    assert_eq!(playback.stall_spans.iter().map(|span| span.stalls).sum::<u32>(), 10_000);
+    let mut many = videos();
+    for own in &mut many.playbacks {
+        *own = report::RunPlayback { cell: own.cell, ..playback.clone() };
+    }
+    let report = choosing(many, &["player"]);
+    assert!(report.html.len() < 1_500_000, "{} bytes", report.html.len());
+}
+
 /// Somebody published ratios of two variants, of one of them on one network alone.
 pub(crate) fn publishing(mut fabricated: Fabricated) -> Fabricated {
     let level = |factor: &str, value: &str| model::plan::Level { factor: factor.into(), value: value.into() };

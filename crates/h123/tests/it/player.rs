@@ -1,0 +1,111 @@
+//! Videos over a link that carries more than one representation and less than the next, from the file to the figure.
+
+use std::path::Path;
+use std::process::Command;
+
+use model::player::{PlayerEvent, PlayerEventKind};
+use model::record::RunRecord;
+use store::ResultFolder;
+
+use crate::tool::{Ended, H123, cell, check, folder, machine, median, summary};
+
+const NETWORK: &str = "title = 'Slow'\nsource = 'a test'\nrtt = '20ms'\nrate = '4Mbit/s'\n";
+const STUDY: &str = "question = 'What does a video look like that the link does not carry?'\nmetric = 'startup_time'\n\
+    margin = '10%'\nruns = 1\nseed = 1\nbaseline = { variant = 'h2' }\n[matrix]\nvariant = ['h2', 'h3']\nserver = ['origin']\n\
+    network = ['slow']\nworkload = ['fixed', 'adaptive']\n\
+    [workload.fixed]\nkind = 'player'\nladder = ['1Mbit/s', '2.5Mbit/s', '8Mbit/s']\nsegment = '0.5s'\nsegments = 4\n\
+    buffer = '1.5s'\nrule = 'fixed'\nrepresentation = '8Mbit/s'\n\
+    [workload.adaptive]\nkind = 'player'\nladder = ['1Mbit/s', '2.5Mbit/s', '8Mbit/s']\nsegment = '0.5s'\nsegments = 12\n\
+    buffer = '1.5s'\nrule = 'throughput'\n";
+const SEGMENT_NS: u64 = 500_000_000;
+const GOAL_NS: u64 = 1_500_000_000;
+const SECOND_NS: f64 = 1e9;
+
+fn events(record: &RunRecord, what: PlayerEventKind) -> Vec<&PlayerEvent> {
+    record.player.iter().filter(|event| event.what == what).collect()
+}
+
+/// What holds of every playback that came to its end, whatever the link did.
+fn expect_whole(record: &RunRecord, segments: usize) {
+    assert!(record.outcome.is_ok(), "{:?}", record.outcome);
+    let (requested, arrived) =
+        (events(record, PlayerEventKind::Requested), events(record, PlayerEventKind::Arrived));
+    assert_eq!((requested.len(), arrived.len(), record.samples.len()), (segments, segments, segments));
+    for (sample, (requested, arrived)) in record.samples.iter().zip(requested.iter().zip(&arrived)) {
+        assert!(sample.outcome.is_ok(), "{sample:?}");
+        assert_eq!(sample.expected_body_bytes, Some(sample.response_body_bytes));
+        assert_eq!(sample.response_body_bytes * 16, arrived.bits_per_s, "half a second of it");
+        assert_eq!((sample.intended_ns, sample.done_ns), (requested.at_ns, Some(arrived.at_ns)));
+        assert!(requested.buffered_ns <= GOAL_NS, "{requested:?}");
+    }
+    assert!(record.player.is_sorted_by_key(|event| event.at_ns));
+    assert!(record.player.iter().all(|event| event.buffered_ns <= GOAL_NS + SEGMENT_NS));
+    let stalls = events(record, PlayerEventKind::Stalled).len();
+    assert_eq!(events(record, PlayerEventKind::Playing).len(), stalls + 1);
+    let last = record.player.last().unwrap();
+    assert_eq!((last.what, last.buffered_ns), (PlayerEventKind::Ended, 0));
+    assert_eq!(record.connections.len(), 1, "all over one connection");
+}
+
+fn run(place: &Path) -> (ResultFolder, model::Plan) {
+    std::fs::create_dir(place.join("networks")).unwrap();
+    std::fs::write(place.join("networks/slow.toml"), NETWORK).unwrap();
+    std::fs::write(place.join("study.toml"), STUDY).unwrap();
+    let args = ["run", "study.toml", "-q", "--out", "out"];
+    let ended = Ended::of(Command::new(H123).args(args).current_dir(place).output().unwrap());
+    assert!(matches!(ended.code, 0 | 3), "stdout:\n{}\nstderr:\n{}", ended.stdout, ended.stderr);
+    let result = ResultFolder::open(&place.join("out")).unwrap();
+    let plan = result.read_json("plan.json").unwrap();
+    (result, plan)
+}
+
+#[test]
+fn videos_are_played_stored_analysed_and_drawn() {
+    let _machine = machine();
+    let place = folder();
+    let (result, plan) = run(place.path());
+    let records: Vec<RunRecord> = result.records().unwrap().map(Result::unwrap).collect();
+    assert_eq!(records.len(), 4);
+    for record in &records {
+        let level = plan.cells[record.cell as usize].level("workload").unwrap();
+        let representations = record.player.iter().map(|event| event.bits_per_s);
+        if level == "fixed" {
+            expect_whole(record, 4);
+            assert!(representations.clone().all(|bits_per_s| bits_per_s == 8_000_000));
+            // A segment takes a second at least and plays for half of one.
+            assert_eq!(events(record, PlayerEventKind::Stalled).len(), 3);
+        } else {
+            expect_whole(record, 12);
+            assert_eq!(representations.clone().max(), Some(2_500_000), "the link carries no more");
+        }
+    }
+    let out = place.path().join("out");
+    let summary = summary(&out);
+    for variant in ["h2", "h3"] {
+        let fixed = cell(&summary, &[variant, "fixed"]);
+        assert!(median(fixed, "startup_time") >= SECOND_NS, "{fixed:#}");
+        assert_eq!([median(fixed, "stalls"), median(fixed, "mean_representation")], [3.0, 8e6]);
+        let share = median(fixed, "stall_share");
+        assert!((1.5 / 4.5 - 1e-9..1.0).contains(&share), "{share}");
+        let adaptive = cell(&summary, &[variant, "adaptive"]);
+        assert!((1e6..=2.5e6).contains(&median(adaptive, "mean_representation")), "{adaptive:#}");
+        assert!(median(adaptive, "representation_switches") >= 1.0);
+        for sound in ["version", "status", "failed_requests", "body_length"] {
+            assert_eq!(check(adaptive, sound)["result"], "pass", "{adaptive:#}");
+        }
+        if variant == "h3" {
+            assert_eq!(check(adaptive, "arms_alike")["result"], "pass", "{adaptive:#}");
+        }
+        assert!(adaptive["metrics"].get("page_load_time").is_none());
+    }
+    let csv = std::fs::read_to_string(out.join("figures/player.csv")).unwrap();
+    let marks = |mark: &str| csv.lines().filter(|line| line.split(',').nth(3) == Some(mark)).count();
+    assert_eq!((marks("start-up"), marks("segment"), marks("end")), (4, 2 * (4 + 12), 4), "{csv}");
+    assert!(marks("stall") >= 2 * 3);
+    let report = std::fs::read_to_string(out.join("report.html")).unwrap();
+    for part in ["How the video was played", "A video, played", "fixed at 8", "3 stalls"] {
+        assert!(report.contains(part), "no {part} in the report");
+    }
+    let segment = out.join("logs/content/bytes/500000");
+    assert_eq!(std::fs::metadata(segment).unwrap().len(), 500_000, "for servers of files");
+}

@@ -1,0 +1,233 @@
+//! One run of a video's player over time: its buffer, its segments and its stalls, condensed from the rows of its events.
+
+use model::RunRecord;
+use model::player::{PlayerEvent, PlayerEventKind};
+
+/// Segments kept of a run; of more, neighbours become one.
+const MOST_SPANS: usize = 240;
+
+/// How a video was played in one run; stamps in nanoseconds since its first segment was wanted.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunPlayback {
+    /// The cell that the run repeats.
+    pub cell: u32,
+    /// Its number in the plan.
+    pub run: u32,
+    /// When playback began; `None` where it never did.
+    pub startup_ns: Option<u64>,
+    /// When the last media was shown, or the player gave up.
+    pub end_ns: u64,
+    /// Whether all media was shown.
+    pub is_whole: bool,
+    /// How often playback stood still.
+    pub stalls: u32,
+    /// How long, in all.
+    pub stalled_ns: u64,
+    /// The mean representation of all segments that arrived, in bit/s.
+    pub mean_bits_per_s: f64,
+    /// When the buffer held how much media, in order; in between it changes evenly.
+    pub buffer: Vec<(u64, u64)>,
+    /// The segments, in order.
+    pub segments: Vec<SegmentSpan>,
+    /// When playback stood still, in order.
+    pub stall_spans: Vec<StallSpan>,
+}
+
+/// The time from when a segment was wanted until it was there; of several that became one, of all of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SegmentSpan {
+    /// The first segment, counted from 0.
+    pub first: u32,
+    /// The last.
+    pub last: u32,
+    /// When the first was wanted.
+    pub wanted_ns: u64,
+    /// When the last was there, or its request had failed.
+    pub done_ns: u64,
+    /// The lowest representation, in bit/s.
+    pub lowest_bits_per_s: u64,
+    /// The highest.
+    pub highest_bits_per_s: u64,
+    /// Media buffered from then on.
+    pub buffered_ns: u64,
+    /// Requests that failed.
+    pub failed: u32,
+}
+
+/// A time in which playback stood still; of several that became one, from the first to the last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StallSpan {
+    /// When the first began.
+    pub from_ns: u64,
+    /// When the last ended.
+    pub to_ns: u64,
+    /// How many.
+    pub stalls: u32,
+    /// How long, in all.
+    pub stalled_ns: u64,
+}
+
+impl RunPlayback {
+    /// The playback of a stored run's first client group that plays; `None` where none does.
+    pub fn from_record(record: &RunRecord) -> Option<RunPlayback> {
+        let first = record.player.first()?;
+        let mut building = Building::new(record, first.at_ns);
+        for event in record.player.iter().filter(|event| event.group == first.group) {
+            building.add(event);
+        }
+        Some(building.finish().condensed(MOST_SPANS))
+    }
+
+    /// The same with at most so many segments, a quarter as many stalls, and four times as many points of the buffer: of
+    /// neighbours that become one the extremes stay.
+    pub(crate) fn condensed(mut self, most: usize) -> RunPlayback {
+        self.segments = merged(&self.segments, most, |all, next| SegmentSpan {
+            last: next.last,
+            done_ns: next.done_ns,
+            lowest_bits_per_s: all.lowest_bits_per_s.min(next.lowest_bits_per_s),
+            highest_bits_per_s: all.highest_bits_per_s.max(next.highest_bits_per_s),
+            buffered_ns: next.buffered_ns,
+            failed: all.failed + next.failed,
+            ..all
+        });
+        self.stall_spans = merged(&self.stall_spans, most.div_ceil(4), |all, next| StallSpan {
+            to_ns: next.to_ns,
+            stalls: all.stalls + next.stalls,
+            stalled_ns: all.stalled_ns + next.stalled_ns,
+            ..all
+        });
+        let chunk = self.buffer.len().div_ceil(most.max(1));
+        if chunk > 4 {
+            self.buffer = self.buffer.chunks(chunk).flat_map(extremes).collect();
+        }
+        self
+    }
+}
+
+/// At most so many, neighbours merged.
+fn merged<T: Clone>(spans: &[T], most: usize, merge: impl Fn(T, &T) -> T) -> Vec<T> {
+    let chunk = spans.len().div_ceil(most.max(1)).max(1);
+    let whole = |spans: &[T]| Some(spans[1..].iter().fold(spans.first()?.clone(), &merge));
+    spans.chunks(chunk).filter_map(whole).collect()
+}
+
+/// The first, the lowest, the highest and the last point, in the order of time.
+fn extremes(points: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let numbers = || 0..points.len();
+    let lowest = numbers().min_by_key(|number| points[*number].1);
+    let highest = numbers().max_by_key(|number| points[*number].1);
+    let mut kept: Vec<usize> =
+        [numbers().next(), lowest, highest, numbers().last()].into_iter().flatten().collect();
+    kept.sort_unstable();
+    kept.dedup();
+    kept.into_iter().map(|number| points[number]).collect()
+}
+
+/// A playback in the making.
+struct Building {
+    playback: RunPlayback,
+    began_ns: u64,
+    /// Since when the buffer held how much, and whether it is being shown.
+    at_ns: u64,
+    buffered_ns: u64,
+    is_playing: bool,
+    wanted_ns: u64,
+    stalled_since: Option<u64>,
+    bits_per_s: Vec<u64>,
+}
+
+impl Building {
+    fn new(record: &RunRecord, began_ns: u64) -> Building {
+        let playback = RunPlayback {
+            cell: record.cell,
+            run: record.run,
+            buffer: vec![(0, 0)],
+            ..RunPlayback::default()
+        };
+        Building {
+            playback,
+            began_ns,
+            at_ns: 0,
+            buffered_ns: 0,
+            is_playing: false,
+            wanted_ns: 0,
+            stalled_since: None,
+            bits_per_s: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, event: &PlayerEvent) {
+        let now = event.at_ns.saturating_sub(self.began_ns);
+        self.follow(now, event.buffered_ns);
+        match event.what {
+            PlayerEventKind::Requested => self.wanted_ns = now,
+            PlayerEventKind::Arrived => {
+                self.bits_per_s.push(event.bits_per_s);
+                self.span(event, now, 0);
+            }
+            PlayerEventKind::Failed => self.span(event, now, 1),
+            PlayerEventKind::Playing => {
+                self.playback.startup_ns.get_or_insert(now);
+                self.is_playing = true;
+                self.end_stall(now);
+            }
+            PlayerEventKind::Stalled => {
+                self.is_playing = false;
+                self.stalled_since = Some(now);
+            }
+            PlayerEventKind::Ended => {
+                self.is_playing = false;
+                self.playback.is_whole = true;
+            }
+        }
+        self.playback.end_ns = now;
+    }
+
+    /// The buffer falls as fast as time passes while it is shown, and jumps when a segment arrives.
+    fn follow(&mut self, now: u64, buffered_ns: u64) {
+        let passed_ns = if self.is_playing { now.saturating_sub(self.at_ns) } else { 0 };
+        let before_ns = self.buffered_ns.saturating_sub(passed_ns);
+        let is_bend = before_ns != buffered_ns || before_ns == 0;
+        for point in [(now, before_ns), (now, buffered_ns)] {
+            if is_bend && self.playback.buffer.last() != Some(&point) {
+                self.playback.buffer.push(point);
+            }
+        }
+        (self.at_ns, self.buffered_ns) = (now, buffered_ns);
+    }
+
+    fn span(&mut self, event: &PlayerEvent, now: u64, failed: u32) {
+        self.playback.segments.push(SegmentSpan {
+            first: event.segment,
+            last: event.segment,
+            wanted_ns: self.wanted_ns,
+            done_ns: now,
+            lowest_bits_per_s: event.bits_per_s,
+            highest_bits_per_s: event.bits_per_s,
+            buffered_ns: event.buffered_ns,
+            failed,
+        });
+    }
+
+    fn end_stall(&mut self, now: u64) {
+        let Some(from_ns) = self.stalled_since.take() else { return };
+        let stalled_ns = now.saturating_sub(from_ns);
+        self.playback.stalls += 1;
+        self.playback.stalled_ns = self.playback.stalled_ns.saturating_add(stalled_ns);
+        self.playback.stall_spans.push(StallSpan { from_ns, to_ns: now, stalls: 1, stalled_ns });
+    }
+
+    fn finish(mut self) -> RunPlayback {
+        let end_ns = self.playback.end_ns;
+        self.end_stall(end_ns);
+        if self.playback.buffer.last().is_some_and(|(stamp, _)| *stamp < end_ns) {
+            self.playback.buffer.push((end_ns, self.buffered_ns));
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a mean for people")]
+        if !self.bits_per_s.is_empty() {
+            let sum: f64 = self.bits_per_s.iter().map(|rate| *rate as f64).sum();
+            self.playback.mean_bits_per_s = sum / self.bits_per_s.len() as f64;
+        }
+        self.playback
+    }
+}
