@@ -80,6 +80,11 @@ pub const TABLES: &[Table] = &[
             "segments_retransmitted",
         ],
     },
+    Table {
+        name: "player",
+        checks: &[],
+        metrics: &["startup_time", "stall_share", "stalls", "mean_representation", "representation_switches"],
+    },
 ];
 
 /// The table of this name.
@@ -161,13 +166,14 @@ mod tests {
 
     type Clear = fn(&mut RunRecord);
 
-    const CLEAR: [(&str, Clear); 6] = [
+    const CLEAR: [(&str, Clear); 7] = [
         ("connections", |run| run.connections.clear()),
         ("clients", |run| run.clients.clear()),
         ("servers", |run| run.servers.clear()),
         ("server_requests", |run| run.server_requests.clear()),
         ("links", |run| run.links.clear()),
         ("monitor", |run| run.readings.clear()),
+        ("player", |run| run.player.clear()),
     ];
     /// What reads the primary metric, whatever it is computed from.
     const OF_THE_METRIC: [&str; 6] =
@@ -175,7 +181,7 @@ mod tests {
 
     #[test]
     fn all_that_changes_with_a_table_is_said_to_rest_on_it() {
-        for make in [Bench::page as fn(&[Variant]) -> Bench, Bench::closed, Bench::open] {
+        for make in [Bench::page as fn(&[Variant]) -> Bench, Bench::closed, Bench::open, Bench::player] {
             let whole = bench(make);
             let before = said(&whole.summary());
             for (name, clear) in CLEAR {

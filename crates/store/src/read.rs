@@ -145,7 +145,7 @@ pub(crate) fn file_name<R: Row>() -> String {
 }
 
 /// The names of all tables' files.
-fn file_names() -> [String; 8] {
+fn file_names() -> [String; 9] {
     [
         file_name::<RunRow>(),
         file_name::<RequestRow>(),
@@ -153,6 +153,7 @@ fn file_names() -> [String; 8] {
         file_name::<Of<ClientReport>>(),
         file_name::<Of<ServerReport>>(),
         file_name::<Of<ServerRequest>>(),
+        file_name::<Of<PlayerEvent>>(),
         file_name::<Of<LinkReport>>(),
         file_name::<Of<Reading>>(),
     ]

@@ -29,8 +29,10 @@ fn of_table(context: &Context<'_>, table: &Table) -> Option<String> {
         return None;
     }
     let mut words = format!("samples/{}.parquet of {without} of {all} runs", table.name);
-    words.push_str(if without == all { ", not judged: " } else { ", judged by the others: " });
-    words.push_str(&table.checks.join(", "));
+    if !table.checks.is_empty() {
+        words.push_str(if without == all { ", not judged: " } else { ", judged by the others: " });
+        words.push_str(&table.checks.join(", "));
+    }
     let is_asked = |name: &&&str| {
         let metric = crate::metrics::find(name);
         metric.is_some_and(|metric| {
