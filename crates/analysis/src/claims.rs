@@ -122,7 +122,7 @@ fn pooled(plan: &Plan, arm: &Arm<'_>) -> Option<Found> {
             "{}: medians of runs are {} % apart, which requests of one population would be with a chance of {}",
             place(arm),
             model::units::three_digits(spread),
-            model::units::three_digits(p)
+            number::p_number(p, "")
         ),
         expected: format!("a chance of at least {CHANCE}"),
         cells: vec![arm.cell.cell],

@@ -68,9 +68,9 @@ pub(crate) fn style_marker(style: Style) -> String {
     )
 }
 
-/// Every context's sentences.
-pub(crate) fn cards(view: &View<'_>) -> Vec<Card> {
-    view.contexts
+/// The sentences of these contexts.
+pub(crate) fn cards(view: &View<'_>, contexts: &[&Context<'_>]) -> Vec<Card> {
+    contexts
         .iter()
         .map(|context| Card {
             name: context.name.clone(),

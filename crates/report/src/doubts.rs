@@ -3,6 +3,7 @@
 use analysis::summary::{CellStatus, CheckOutcome, CheckResult, ClaimOutcome, ClaimResult};
 use serde::Serialize;
 
+use crate::alike;
 use crate::text::{self, clean_line};
 use crate::view::View;
 
@@ -122,7 +123,7 @@ pub(crate) fn collect(view: &View<'_>) -> Doubts {
         add_findings(view, outcome, &mut doubts.findings);
     }
     for finding in &mut doubts.findings {
-        finding.cells = merged(&finding.cells, summary.cells.len());
+        finding.cells = alike::places(&finding.cells, summary.cells.len());
     }
     for cell in &summary.cells {
         let lost = Lost {
@@ -136,6 +137,8 @@ pub(crate) fn collect(view: &View<'_>) -> Doubts {
             _ => {}
         }
     }
+    doubts.lost = alike::lost(&doubts.lost, summary.cells.len());
+    doubts.partly = alike::lost(&doubts.partly, summary.cells.len());
     doubts.unsaid = unsaid(view);
     doubts.claims = summary.claims.iter().map(claim_row).collect();
     let silent = doubts.missing.is_none()
@@ -168,10 +171,11 @@ fn unsaid(view: &View<'_>) -> Vec<Unsaid> {
             }
         }
     }
+    let all = view.summary().cells.len();
     let joined = |(reason, metrics, cells): (String, Vec<String>, Vec<String>)| Unsaid {
         metrics: metrics.join(", "),
         reason: clean_line(&reason),
-        cells: cells.join(", "),
+        cells: alike::named(&cells.iter().map(String::as_str).collect::<Vec<_>>(), all),
     };
     found.into_iter().map(joined).collect()
 }
@@ -208,29 +212,6 @@ fn add_findings(view: &View<'_>, outcome: CheckOutcome, findings: &mut Vec<Findi
             });
         }
     }
-}
-
-/// Cells with the same measurement in one line; all of them have a short name.
-fn merged(places: &[Place], all: usize) -> Vec<Place> {
-    let mut groups: Vec<(Place, usize)> = Vec::new();
-    for place in places {
-        let is_alike = |other: &Place| other.measured == place.measured && other.threshold == place.threshold;
-        if let Some((group, count)) = groups.iter_mut().find(|(group, _)| is_alike(group)) {
-            group.cell = format!("{}, {}", group.cell, place.cell);
-            *count += 1;
-        } else {
-            groups.push((place.clone(), 1));
-        }
-    }
-    groups
-        .into_iter()
-        .map(|(mut place, count)| {
-            if count == all && count > 1 {
-                place.cell = format!("all {count} cells");
-            }
-            place
-        })
-        .collect()
 }
 
 fn new_finding(check: String, result: &CheckResult) -> Finding {

@@ -4,10 +4,12 @@
 //! measured, how to run it again. Every string that may come from a server or a file is escaped where it is written.
 
 mod across;
+mod alike;
 mod answer;
 mod doubts;
 mod encode;
 mod figures;
+mod limits;
 mod load;
 mod method;
 mod page;

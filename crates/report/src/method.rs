@@ -15,6 +15,8 @@ use crate::view::View;
 
 /// Rows shown of any one table of settings; the file beside the report has all.
 const MAX_ROWS: usize = 400;
+/// Runs whose order is shown.
+const MOST_ORDERED: usize = 2_000;
 /// Characters shown of one value.
 const MAX_VALUE: usize = 600;
 /// How deep nested values are followed.
@@ -241,7 +243,7 @@ fn words(key: &str) -> String {
 pub(crate) fn order(view: &View<'_>) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let most = view.runs_per_cell() * view.plan().cells.len();
-    for run in view.plan().runs.iter().take(most.min(MAX_ROWS * 10)) {
+    for run in view.plan().runs.iter().take(most.min(MOST_ORDERED)) {
         let cell = view.cell_name(run.cell);
         match blocks.last_mut() {
             Some(block) if block.block == run.block => block.cells.push(cell),
@@ -256,13 +258,18 @@ pub(crate) fn order_words(view: &View<'_>) -> String {
     let plan = view.plan();
     let per_cell = view.runs_per_cell();
     let rule = repetition_words(view).map(|words| format!(" {words}")).unwrap_or_default();
+    let runs = per_cell * plan.cells.len();
+    let rest = match runs > MOST_ORDERED {
+        true => format!(" The order of the first {MOST_ORDERED} is below, that of all in plan.json."),
+        false => String::new(),
+    };
     format!(
         "{} of each of {}, {} in all.{rule} Runs come in blocks: every block holds one run of every cell, in an order \
          shuffled by the study's seed, {}, so that a drift of the machine falls on all cells alike. Every run has a \
-         fresh lab, a fresh server, fresh clients and a seed of its own, stored in plan.json.",
+         fresh lab, a fresh server, fresh clients and a seed of its own, stored in plan.json.{rest}",
         text::count(per_cell, "run", "runs"),
         text::count(plan.cells.len(), "cell", "cells"),
-        text::count(per_cell * plan.cells.len(), "run", "runs"),
+        text::count(runs, "run", "runs"),
         plan.seed
     )
 }

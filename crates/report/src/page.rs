@@ -1,6 +1,8 @@
 //! The HTML page: one file, no script, nothing fetched. What the templates read is built here.
 
-use analysis::summary::{Comparison, MetricSummary};
+use std::cmp::Reverse;
+
+use analysis::summary::{CellSummary, Comparison, MetricSummary};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Serde, Value};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
@@ -11,6 +13,7 @@ use crate::answer::{self, Card, InShort};
 use crate::doubts::{self, Doubts, outcome_name};
 use crate::encode::{self, data_uri};
 use crate::figures::{Drawings, DrawnFigure, FIGURE_CSS, swatch_html};
+use crate::limits::{self, Limits, MOST_NETWORKS};
 use crate::load::{self, LoadTable};
 use crate::method::{self, Block, Described, Settings};
 use crate::palette;
@@ -44,6 +47,8 @@ struct Page {
     variants: Vec<String>,
     in_short: Vec<InShort>,
     cards: Vec<Card>,
+    /// What of the contexts does not stand in answer and tables.
+    contexts_rest: Option<String>,
     margin: String,
     doubts: Doubts,
     checks: Checks,
@@ -51,6 +56,7 @@ struct Page {
     /// Name and need of those that the study chose and has nothing for.
     missing_figures: Vec<(&'static str, &'static str)>,
     contexts: Vec<ContextTables>,
+    explored_rest: Option<String>,
     files: Vec<FilePart>,
     method: Method,
     command: String,
@@ -62,6 +68,7 @@ struct Page {
 struct Checks {
     names: Vec<String>,
     rows: Vec<CheckRow>,
+    rest: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -144,6 +151,7 @@ struct Method {
     topology: Vec<String>,
     links: Vec<Settings>,
     networks: Vec<Described>,
+    networks_rest: Option<String>,
     workloads: Vec<Described>,
     pins: Settings,
     servers: Option<Settings>,
@@ -177,6 +185,19 @@ pub(crate) fn css() -> String {
 
 fn page(view: &View<'_>, drawings: &Drawings, tables: &[Table]) -> Page {
     let (plan, summary) = (view.plan(), view.summary());
+    let mut figures: Vec<FigurePart> = drawings.figures.iter().map(figure_part).collect();
+    let limits = Limits::beside(figures.iter().flat_map(|figure| &figure.panels).map(String::len).sum());
+    let mut files: Vec<FilePart> = tables.iter().map(file_part).collect();
+    lighten(&mut figures, &mut files, limits.file_bytes);
+    let shown = limits::contexts(view, limits.rows);
+    let (contexts, explored_rest) = all_tables(view, &shown, limits.explored);
+    let contexts_rest = limits::rest(
+        shown.len(),
+        view.contexts.len(),
+        &format!("panels, cells alike in all but the {},", clean_line(&summary.baseline.factor)),
+        "those with cells that may not be believed first, then those with the largest differences",
+        "tables/cells.csv",
+    );
     Page {
         title: clean_line(&format!("{}: {}", summary.study, summary.question)),
         css: css(),
@@ -186,36 +207,46 @@ fn page(view: &View<'_>, drawings: &Drawings, tables: &[Table]) -> Page {
         lead: answer::lead(view),
         variants: answer::variants(view),
         in_short: answer::in_short(view),
-        cards: answer::cards(view),
+        cards: answer::cards(view, &shown),
+        contexts_rest,
         margin: text::percent(summary.margin_share),
         doubts: doubts::collect(view),
-        checks: checks(view),
-        figures: figure_parts(&drawings.figures),
+        checks: checks(view, limits.checks),
+        figures,
         missing_figures: drawings.missing.clone(),
-        contexts: view.contexts.iter().map(|context| context_tables(view, context)).collect(),
-        files: tables
-            .iter()
-            .map(|table| FilePart {
-                name: table.name,
-                title: table.title,
-                link: data_uri("text/csv", &table.csv),
-            })
-            .collect(),
-        method: Method {
-            topology_words: topology::words(view.plan()),
-            topology: number_panels("topology", &topology::panels(view)),
-            links: topology::links(view.plan()),
-            networks: method::networks(plan, &summary.networks),
-            workloads: method::workloads(plan),
-            pins: method::pins(plan),
-            servers: method::servers(plan),
-            order_words: method::order_words(view),
-            order: method::order(view),
-            environment: method::environment(view.input.environment),
-        },
+        contexts,
+        explored_rest,
+        files,
+        method: method(view),
         command: clean(view.input.command),
         study_text: clean(&plan.study_text),
     }
+}
+
+fn method(view: &View<'_>) -> Method {
+    let (plan, summary) = (view.plan(), view.summary());
+    let mut networks = method::networks(plan, &summary.networks);
+    let mut drawn = topology::panels(view);
+    let all = networks.len();
+    networks.truncate(MOST_NETWORKS);
+    drawn.truncate(MOST_NETWORKS);
+    Method {
+        topology_words: topology::words(plan),
+        topology: number_panels("topology", &drawn),
+        links: topology::links(plan),
+        networks_rest: limits::rest(networks.len(), all, "networks", "the first of the study", "plan.json"),
+        networks,
+        workloads: method::workloads(plan),
+        pins: method::pins(plan),
+        servers: method::servers(plan),
+        order_words: method::order_words(view),
+        order: method::order(view),
+        environment: method::environment(view.input.environment),
+    }
+}
+
+fn file_part(table: &Table) -> FilePart {
+    FilePart { name: table.name, title: table.title, link: data_uri("text/csv", &table.csv) }
 }
 
 /// A few numbers under the question.
@@ -244,53 +275,52 @@ fn toggle_css() -> String {
         .collect()
 }
 
-fn checks(view: &View<'_>) -> Checks {
+/// So many results of checks, those of the worst cells first where not all fit.
+fn checks(view: &View<'_>, most: usize) -> Checks {
+    let cells = &view.summary().cells;
     let mut names: Vec<&str> = Vec::new();
-    for result in view.summary().cells.iter().flat_map(|cell| &cell.validity) {
+    for result in cells.iter().flat_map(|cell| &cell.validity) {
         if !names.contains(&result.check.as_str()) {
             names.push(&result.check);
         }
     }
-    let rows = view
-        .summary()
-        .cells
-        .iter()
-        .map(|cell| CheckRow {
-            cell: view.cell_name(cell.cell),
-            results: names
-                .iter()
-                .map(|name| {
-                    let result = cell.validity.iter().find(|result| result.check == *name)?;
-                    let measured = clean_line(&result.measured);
-                    Some(CheckCell { class: outcome_name(result.result), measured })
-                })
-                .collect(),
-        })
-        .collect();
-    Checks { names: names.into_iter().map(doubts::check_title).collect(), rows }
+    let mut shown: Vec<&CellSummary> = cells.iter().collect();
+    let rows = (most / names.len().max(1)).max(1);
+    if shown.len() > rows {
+        shown.sort_by_key(|cell| Reverse(cell.validity.iter().map(|check| check.result).max()));
+        shown.truncate(rows);
+    }
+    let row = |cell: &&CellSummary| {
+        let result = |name: &&str| {
+            let result = cell.validity.iter().find(|result| result.check == *name)?;
+            Some(CheckCell { class: outcome_name(result.result), measured: clean_line(&result.measured) })
+        };
+        CheckRow { cell: view.cell_name(cell.cell), results: names.iter().map(result).collect() }
+    };
+    let order = "those that may not be believed first";
+    Checks {
+        rows: shown.iter().map(row).collect(),
+        rest: limits::rest(shown.len(), cells.len(), "cells", order, "tables/validity.csv"),
+        names: names.into_iter().map(doubts::check_title).collect(),
+    }
 }
 
 fn number_panels(name: &str, panels: &[crate::figures::Panel]) -> Vec<String> {
     panels.iter().enumerate().map(|(index, panel)| panel.to_html(&format!("{name}-{index}"))).collect()
 }
 
-/// Files inside the page weigh at most so much: it is to be mailed, and all of them stand beside it.
-const MOST_FILE_BYTES: usize = 600_000;
-
-/// Every figure, with its files as links as far as these are light enough, the lightest first.
-fn figure_parts(figures: &[DrawnFigure]) -> Vec<FigurePart> {
-    let mut parts: Vec<FigurePart> = figures.iter().map(figure_part).collect();
-    let mut links: Vec<&mut String> =
-        parts.iter_mut().flat_map(|part| [&mut part.svg_link, &mut part.csv_link]).collect();
+/// Keeps files inside the page as far as they are light enough together, the lightest first; all of them stand beside it.
+fn lighten(figures: &mut [FigurePart], files: &mut [FilePart], most_bytes: usize) {
+    let of_figures = figures.iter_mut().flat_map(|part| [&mut part.svg_link, &mut part.csv_link]);
+    let mut links: Vec<&mut String> = of_figures.chain(files.iter_mut().map(|file| &mut file.link)).collect();
     links.sort_by_key(|link| link.len());
     let mut bytes = 0;
     for link in links {
         bytes += link.len();
-        if bytes > MOST_FILE_BYTES {
+        if bytes > most_bytes {
             link.clear();
         }
     }
-    parts
 }
 
 pub(crate) fn figure_part(figure: &DrawnFigure) -> FigurePart {
@@ -312,7 +342,33 @@ pub(crate) fn figure_part(figure: &DrawnFigure) -> FigurePart {
     }
 }
 
-fn context_tables(view: &View<'_>, context: &Context<'_>) -> ContextTables {
+/// The tables of these contexts, with so many rows of further metrics in all; and what of these is not there.
+fn all_tables(
+    view: &View<'_>,
+    contexts: &[&Context<'_>],
+    most_explored: usize,
+) -> (Vec<ContextTables>, Option<String>) {
+    let (mut rows, mut without) = (0, 0);
+    let tables: Vec<ContextTables> = contexts
+        .iter()
+        .map(|context| {
+            let names = explored(view, context);
+            let own = names.len() * context.rows.len();
+            let fits = rows + own <= most_explored;
+            rows += if fits { own } else { 0 };
+            without += usize::from(!fits);
+            context_tables(view, context, if fits { &names } else { &[] })
+        })
+        .collect();
+    let rest = (without > 0).then(|| {
+        let panels = text::count(without, "panel", "panels");
+        format!("Further metrics of {panels} are not in this page; tables/cells.csv has those of all.")
+    });
+    (tables, rest)
+}
+
+/// The metrics of a context besides the primary one, in the order of analysis.
+fn explored<'a>(view: &View<'a>, context: &Context<'a>) -> Vec<&'a str> {
     let primary = view.summary().metric.as_str();
     let mut names: Vec<&str> = Vec::new();
     for name in context.rows.iter().flat_map(|row| row.cell.metrics.keys()) {
@@ -322,14 +378,18 @@ fn context_tables(view: &View<'_>, context: &Context<'_>) -> ContextTables {
     }
     let place = |name: &str| analysis::METRICS.iter().position(|metric| metric.name == name);
     names.sort_by_key(|name| place(name).unwrap_or(usize::MAX));
+    names
+}
+
+fn context_tables(view: &View<'_>, context: &Context<'_>, explored: &[&str]) -> ContextTables {
     ContextTables {
         name: context.name.clone(),
         note: context.note.clone(),
-        primary: metric_table(view, context, primary),
+        primary: metric_table(view, context, &view.summary().metric),
         server_times: server_time::rows(view, context),
         server_headings: server_time::headings(),
         load: load::table(view, context),
-        others: names.into_iter().map(|name| metric_table(view, context, name)).collect(),
+        others: explored.iter().map(|name| metric_table(view, context, name)).collect(),
     }
 }
 

@@ -48,10 +48,10 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     Some(Finding {
         result,
         measured: format!(
-            "{sign}{} over {} blocks (p {})",
+            "{sign}{} over {} blocks ({})",
             percent(change.abs()),
             number::nearest(last - first) + 1,
-            model::units::three_digits(p)
+            number::p_words(p)
         ),
         threshold: format!("{} where p is below {CHANCE}", percent(allowed)),
     })

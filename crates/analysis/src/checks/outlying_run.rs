@@ -40,11 +40,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let result = if p < CHANCE && is_far { CheckOutcome::Doubt } else { CheckOutcome::Pass };
     Some(Finding {
         result,
-        measured: format!(
-            "run {run} at {} of the others (p {})",
-            percent(ratio),
-            model::units::three_digits(p)
-        ),
+        measured: format!("run {run} at {} of the others ({})", percent(ratio), number::p_words(p)),
         threshold: format!(
             "p at least {CHANCE}, or within the margin of {}",
             percent(context.plan.margin_share)

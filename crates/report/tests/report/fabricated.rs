@@ -122,7 +122,7 @@ pub(crate) fn of_requests(mut fabricated: Fabricated, count: u32) -> Fabricated 
     fabricated
 }
 
-fn condemn(summary: &mut Summary, cell: u32, outcome: CheckOutcome) {
+pub(crate) fn condemn(summary: &mut Summary, cell: u32, outcome: CheckOutcome) {
     let invalid = outcome == CheckOutcome::Invalid;
     let index = cell as usize;
     summary.cells[index].status = if invalid { CellStatus::Invalid } else { CellStatus::Doubt };

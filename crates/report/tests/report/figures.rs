@@ -1,5 +1,6 @@
 //! Each kind of figure from fabricated data: what it draws, what its CSV says, and when it is left out.
 
+use analysis::summary::CheckOutcome;
 use report::{Figure, Report, render};
 
 use crate::fabricated::{self, Fabricated};
@@ -550,6 +551,72 @@ fn a_large_matrix_has_a_page_that_can_be_mailed() {
     assert!(report.html.contains("Figure: <code>figures/timeline.svg</code>"));
     assert!(report.html.contains("download=\"map.svg\"") && report.html.contains("download=\"map.csv\""));
     assert!(report.html.len() < 3_000_000, "{} bytes: {sizes:?}", report.html.len());
+}
+
+/// 1020 cells with every metric and fifty checks each, a few of which are invalid, late in the order of the plan.
+fn thousand() -> Fabricated {
+    let round_trips: Vec<String> = (1..=17).map(|n| (n * 15).to_string()).collect();
+    let losses: Vec<String> = (0..20).map(|n| format!("{}", f64::from(n) / 10.0)).collect();
+    let round_trips: Vec<&str> = round_trips.iter().map(String::as_str).collect();
+    let losses: Vec<&str> = losses.iter().map(String::as_str).collect();
+    let mut large = watched(fabricated::of_requests(fabricated::over_networks(&round_trips, &losses), 300));
+    for cell in &mut large.summary.cells {
+        let own = cell.metrics[&large.summary.metric].clone();
+        for metric in analysis::METRICS {
+            cell.metrics.entry(metric.name.to_owned()).or_insert_with(|| own.clone());
+        }
+        for number in 0..50 {
+            let mut check = cell.validity[0].clone();
+            check.check = format!("check_number_{number}");
+            check.measured = format!("{number}.{}% of the client's time was spent on something", cell.cell);
+            cell.validity.push(check);
+        }
+    }
+    for cell in [700, 1000] {
+        fabricated::condemn(&mut large.summary, cell, CheckOutcome::Invalid);
+    }
+    large
+}
+
+#[test]
+fn a_thousand_cells_make_a_page_that_can_be_mailed_and_say_what_is_not_in_it() {
+    let mut large = thousand();
+    assert_eq!(large.summary.cells.len(), 1020);
+    let invalid =
+        large.summary.cells[700].levels.iter().find(|level| level.factor == "network").unwrap().value.clone();
+    large.plan.figures = Some(report::figure_names().map(str::to_owned).collect());
+    let report = render(&large.input()).unwrap();
+    assert_self_contained(&report.html);
+    let sizes: Vec<_> = report.figures.iter().map(|f| (f.name, f.svg.len(), f.csv.len())).collect();
+    assert!(report.html.len() <= 3_000_000, "{} bytes: {sizes:?}", report.html.len());
+    // Whoever looks for what is not there is told where it is, and what may not be believed comes first.
+    let html = report.html.replace("&#x2f;", "/");
+    let (answer, tables) = (section(&html, "answer"), section(&html, "tables"));
+    for part in [answer, tables] {
+        assert!(part.contains(
+            " of 340 panels, cells alike in all but the variant, stand here, those with cells that may not be believed"
+        ));
+        assert!(part.contains("tables/cells.csv has all."));
+        let first = part.find(&format!(">{invalid}<")).unwrap();
+        let plain = part.find(">r15-l0<").unwrap_or(usize::MAX);
+        assert!(first < plain, "the invalid {invalid} stands at {first}, the first of the plan at {plain}");
+    }
+    assert!(tables.contains("Further metrics of") && tables.contains("<code>tables/cells.csv</code>"));
+    let checks = section(&html, "doubts");
+    assert!(checks.contains(" of 1020 cells stand here") && checks.contains("tables/validity.csv has all."));
+    assert!(
+        section(&html, "method")
+            .contains("24 of 340 networks stand here, the first of the study; plan.json has all.")
+    );
+    // The files have all.
+    let rows =
+        |name: &str| report.tables.iter().find(|table| table.name == name).unwrap().csv.lines().count();
+    assert!(rows("cells") > 1020 * analysis::METRICS.len() && rows("validity") > 1020 * 50);
+}
+
+fn section<'h>(html: &'h str, id: &str) -> &'h str {
+    let from = html.split_once(&format!("<section id=\"{id}\"")).unwrap().1;
+    from.split_once("</section>").unwrap().0
 }
 
 #[test]
