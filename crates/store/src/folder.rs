@@ -131,7 +131,7 @@ impl ResultFolder {
             .with_context(|| format!("{} is not what this h123 writes", path.display()))
     }
 
-    /// Writes a file such as `report.html` or `figures/plt.svg`: whole or not at all.
+    /// Writes a file such as `report.html` or `figures/plt.svg`: whole or not at all. A folder for it is made where there is none.
     ///
     /// # Errors
     /// The name leaves the folder, or the disk refuses.
@@ -142,6 +142,9 @@ impl ResultFolder {
             bail!("found the file name `{name}`, expected one inside the result's folder");
         }
         let path = self.path.join(name);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        }
         write_whole(&path, content).with_context(|| format!("cannot write {}", path.display()))
     }
 

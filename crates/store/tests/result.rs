@@ -576,7 +576,11 @@ fn tables_without_a_checksum_are_named() {
     fs::write(&file, text.replace("links.parquet", "other.parquet")).unwrap();
     assert_eq!(result.unverified().unwrap(), [samples.join("links.parquet")]);
     fs::remove_file(&file).unwrap();
-    assert_eq!(result.unverified().unwrap().len(), 8);
+    let tables = fs::read_dir(&samples)
+        .unwrap()
+        .flatten()
+        .filter(|entry| entry.path().extension().is_some_and(|e| e == "parquet"));
+    assert_eq!(result.unverified().unwrap().len(), tables.count());
 }
 
 fn flip(path: &Path, position: u64) {

@@ -26,7 +26,8 @@ pub(super) struct Table {
     pub(super) running: Option<usize>,
     pub(super) running_for: Duration,
     pub(super) left: Duration,
-    /// What the last run brought, such as its rate.
+    /// What the last run brought, such as its rate. What the run that goes on now has reached nobody knows before it ends: a
+    /// client says nothing while it measures, and what the monitor reads counts packets and no requests.
     pub(super) last: Option<String>,
 }
 
@@ -85,7 +86,7 @@ impl Table {
         if room > 0 && width >= 30 {
             let shown = self.chosen(room);
             let columns = self.columns(width);
-            lines.push((columns.line("cell", "runs", &self.metric, "state"), Look::Done));
+            lines.push((columns.line("cell", "runs", &self.value_heading(), "state"), Look::Done));
             for index in &shown {
                 let (state, look) = self.state(*index);
                 let cell = &self.cells[*index];
@@ -155,8 +156,14 @@ impl Table {
         (all > 0).then(|| format!("… {all} more: {}", parts.join(", ")))
     }
 
+    /// The values are those of each cell's last run.
+    fn value_heading(&self) -> String {
+        format!("last {}", self.metric)
+    }
+
     fn columns(&self, width: usize) -> Columns {
-        let value = if width < NARROW { 0 } else { VALUE_COLUMN.max(self.metric.chars().count() + 2) };
+        let value =
+            if width < NARROW { 0 } else { VALUE_COLUMN.max(self.value_heading().chars().count() + 2) };
         let longest = self.cells.iter().map(|cell| cell.label.chars().count()).max().unwrap_or(0).max(4);
         let room = width.saturating_sub(RUNS_COLUMN + value + STATE_COLUMN + 1).max(8);
         Columns { label: longest.min(room), value }
@@ -257,10 +264,10 @@ mod tests {
     fn the_table_says_what_is_done_what_runs_and_what_is_wrong() {
         let expected = [
             "quick ████████████████░░░░░░░░ 10/15 runs · 1 min 15 s left · last run 42 requests/s · 1 failed, 2 invalid",
-            "cell                runs  page load time  state",
-            "h1 · lan · small     5/5         1.36 ms  ✓ done",
-            "h3 · lan · small     2/5               –  ▶ running 3 s",
-            "h2 · lan · small     3/5               –  waiting, 1 failed, 2 invalid",
+            "cell                runs  last page load time  state",
+            "h1 · lan · small     5/5              1.36 ms  ✓ done",
+            "h3 · lan · small     2/5                    –  ▶ running 3 s",
+            "h2 · lan · small     3/5                    –  waiting, 1 failed, 2 invalid",
         ];
         assert_eq!(table().lines(120, 24, false), expected);
         let coloured = table().lines(120, 24, true);
