@@ -118,6 +118,14 @@ pub const METRICS: &[Metric] = &[
     },
     Metric {
         unit: "1",
+        better: Better::Higher,
+        ceiling: Some(1.0),
+        start: "first segment wanted",
+        end: "last media shown; only where the video was played to its end",
+        ..quantity("played_share", "Share of the time played", PLAYER, player::played_share)
+    },
+    Metric {
+        unit: "1",
         start: "playback begins",
         end: "last media shown; only where the video was played to its end",
         ..quantity("stalls", "Stalls", PLAYER, player::stalls)

@@ -49,6 +49,11 @@ impl Playback {
         }
         playback
     }
+
+    /// From the first segment wanted until the last media shown.
+    fn wall_ns(&self) -> Option<f64> {
+        self.ended_ns?.checked_sub(self.began_ns).filter(|wall_ns| *wall_ns > 0).map(number::float)
+    }
 }
 
 /// The player of a run; a run has one, as long as it has one client group that plays.
@@ -71,8 +76,15 @@ pub(crate) fn startup_time(view: &View<'_>) -> Option<f64> {
 /// Time stalled over all time until the end, start-up included.
 pub(crate) fn stall_share(view: &View<'_>) -> Option<f64> {
     let playback = whole(view)?;
-    let wall_ns = playback.ended_ns?.checked_sub(playback.began_ns).filter(|wall_ns| *wall_ns > 0)?;
-    Some(number::float(playback.stalled_ns) / number::float(wall_ns))
+    Some(number::float(playback.stalled_ns) / playback.wall_ns()?)
+}
+
+/// Time in which media was shown over the same time; never 0, so that it always has a ratio.
+pub(crate) fn played_share(view: &View<'_>) -> Option<f64> {
+    let playback = whole(view)?;
+    let began_ns = playback.playing_ns?;
+    let shown_ns = playback.ended_ns?.saturating_sub(began_ns).saturating_sub(playback.stalled_ns);
+    Some(number::float(shown_ns) / playback.wall_ns()?)
 }
 
 pub(crate) fn stalls(view: &View<'_>) -> Option<f64> {
@@ -98,8 +110,14 @@ mod tests {
     use crate::fixtures::{Bench, passes, silent};
     use crate::metrics::{Kind, METRICS};
 
-    const OWN: [&str; 5] =
-        ["startup_time", "stall_share", "stalls", "mean_representation", "representation_switches"];
+    const OWN: [&str; 6] = [
+        "startup_time",
+        "stall_share",
+        "played_share",
+        "stalls",
+        "mean_representation",
+        "representation_switches",
+    ];
 
     #[test]
     fn a_playback_is_measured_from_its_events() {
@@ -116,6 +134,8 @@ mod tests {
         }
         let share = run.value("stall_share").unwrap();
         assert!((share - 0.4 / 3.0).abs() < 1e-12, "{share}");
+        let share = run.value("played_share").unwrap();
+        assert!((share - 2.0 / 3.0).abs() < 1e-12, "{share}");
         assert_eq!(run.metrics["request_time"].count(), 4, "each segment is a request");
     }
 

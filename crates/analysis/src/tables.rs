@@ -83,7 +83,14 @@ pub const TABLES: &[Table] = &[
     Table {
         name: "player",
         checks: &[],
-        metrics: &["startup_time", "stall_share", "stalls", "mean_representation", "representation_switches"],
+        metrics: &[
+            "startup_time",
+            "stall_share",
+            "played_share",
+            "stalls",
+            "mean_representation",
+            "representation_switches",
+        ],
     },
 ];
 

@@ -87,6 +87,8 @@ fn videos_are_played_stored_analysed_and_drawn() {
         assert_eq!([median(fixed, "stalls"), median(fixed, "mean_representation")], [3.0, 8e6]);
         let share = median(fixed, "stall_share");
         assert!((1.5 / 4.5 - 1e-9..1.0).contains(&share), "{share}");
+        let played = median(fixed, "played_share");
+        assert!((0.0..=2.0 / 4.5 + 1e-9).contains(&played), "{played}");
         let adaptive = cell(&summary, &[variant, "adaptive"]);
         assert!((1e6..=2.5e6).contains(&median(adaptive, "mean_representation")), "{adaptive:#}");
         assert!(median(adaptive, "representation_switches") >= 1.0);
