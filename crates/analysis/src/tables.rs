@@ -33,6 +33,7 @@ pub const TABLES: &[Table] = &[
             "saturation",
             "steady_state",
             "ends_alike",
+            "look_up",
         ],
         metrics: &["client_cpu_per_request"],
     },
@@ -94,16 +95,27 @@ pub const TABLES: &[Table] = &[
     },
 ];
 
+/// Where clients look the server's name up, these are of that or begin with it, and when it was stands in the table of clients.
+const OF_LOOK_UP: [&str; 3] = ["look_up_time", "page_load_time", "time_to_first_byte"];
+
 /// The table of this name.
 pub fn find(name: &str) -> Option<&'static Table> {
     TABLES.iter().find(|table| table.name == name)
 }
 
+impl Table {
+    /// The metrics of a study that are computed from it.
+    pub(crate) fn metrics_of(&self, plan: &Plan) -> impl Iterator<Item = &'static str> {
+        let looked_up = plan.dns_rtt_ns.is_some() && self.name == "clients";
+        self.metrics.iter().chain(OF_LOOK_UP.iter().filter(move |_| looked_up)).copied()
+    }
+}
+
 impl RunSummary {
     /// The run without a table that is lost: what was computed from it is not known, and checks that read it leave the run out.
     #[must_use]
-    pub fn without(mut self, table: &'static Table) -> RunSummary {
-        for metric in table.metrics {
+    pub fn without(mut self, plan: &Plan, table: &'static Table) -> RunSummary {
+        for metric in table.metrics_of(plan) {
             self.metrics.remove(metric);
             self.shares.remove(metric);
         }
@@ -128,6 +140,7 @@ pub fn has_known_answers(plan: &Plan, network: usize) -> bool {
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
+    use model::assignment::LookUp;
     use model::{RunRecord, Variant};
 
     use super::*;
@@ -237,7 +250,7 @@ mod tests {
                     return RunSummary::of(&bench.plan, &record);
                 }
                 clear(&mut record);
-                RunSummary::of(&bench.plan, &record).without(find(name).unwrap())
+                RunSummary::of(&bench.plan, &record).without(&bench.plan, find(name).unwrap())
             })
             .collect();
         analyse(&bench.plan, &runs, &bench.networks)
@@ -265,6 +278,24 @@ mod tests {
             }
         }
         assert!(!said(&bench(Bench::page).summary()).contains_key("missing_tables"));
+    }
+
+    #[test]
+    fn without_clients_nobody_knows_when_a_look_up_began() {
+        let mut bench = Bench::page(&[Variant::H2]);
+        bench.plan.dns_rtt_ns = Some(20_000_000);
+        for client in bench.records.iter_mut().flat_map(|record| &mut record.clients) {
+            client.look_up = Some(LookUp { began_ns: 0, ended_ns: 20_000_000 });
+        }
+        let (name, clear) = CLEAR[1];
+        let cell = &without(&bench, name, clear, |_| true).cells[0];
+        assert!(
+            ["page_load_time", "time_to_first_byte", "look_up_time"]
+                .iter()
+                .all(|m| !cell.metrics.contains_key(*m))
+        );
+        let said = cell.validity.iter().find(|found| found.check == "missing_tables").unwrap();
+        assert!(said.measured.contains("look_up, not known: look_up_time, page_load_time"), "{said:?}");
     }
 
     #[test]

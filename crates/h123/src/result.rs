@@ -140,7 +140,7 @@ pub(crate) fn condensed(
                 lost.iter().for_each(|damage| damaged.add(folder, damage));
                 let tables = lost.iter().filter_map(|damage| damage.file.file_stem()?.to_str());
                 let tables = tables.filter_map(analysis::tables::find);
-                let summary = tables.fold(summary, RunSummary::without);
+                let summary = tables.fold(summary, |summary, table| summary.without(plan, table));
                 seen.insert(summary.run, shown);
                 runs.push(summary);
             }

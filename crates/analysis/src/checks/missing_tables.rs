@@ -33,24 +33,13 @@ fn of_table(context: &Context<'_>, table: &Table) -> Option<String> {
         words.push_str(if without == all { ", not judged: " } else { ", judged by the others: " });
         words.push_str(&table.checks.join(", "));
     }
-    let is_asked = |name: &&&str| {
-        let metric = crate::metrics::find(name);
-        metric.is_some_and(|metric| {
-            context
-                .own
-                .cell
-                .clients
-                .iter()
-                .any(|group| metric.is_about(&context.plan.workload_of(group).workload))
-        })
+    let is_asked = |name: &&str| {
+        let groups =
+            || context.own.cell.clients.iter().map(|group| &context.plan.workload_of(group).workload);
+        crate::metrics::find(name).is_some_and(|metric| groups().any(|workload| metric.is_about(workload)))
     };
-    let unknown: Vec<&str> = table
-        .metrics
-        .iter()
-        .filter(is_asked)
-        .filter(|name| !context.own.summary.metrics.contains_key(**name))
-        .copied()
-        .collect();
+    let is_lost = |name: &&str| !context.own.summary.metrics.contains_key(*name);
+    let unknown: Vec<&str> = table.metrics_of(context.plan).filter(is_asked).filter(is_lost).collect();
     if !unknown.is_empty() {
         words.push_str(&format!(", not known: {}", unknown.join(", ")));
     }
