@@ -295,7 +295,7 @@ mod tests {
                 .all(|m| !cell.metrics.contains_key(*m))
         );
         let said = cell.validity.iter().find(|found| found.check == "missing_tables").unwrap();
-        assert!(said.measured.contains("look_up, not known: look_up_time, page_load_time"), "{said:?}");
+        assert!(said.measured.contains("look_up; not known: look_up_time, page_load_time"), "{said:?}");
     }
 
     #[test]

@@ -19,7 +19,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let lost: Vec<String> = TABLES.iter().filter_map(|table| of_table(context, table)).collect();
     let lost = lost.into_iter().chain(of_network(context)).collect::<Vec<_>>();
     let threshold = "no table lost".to_owned();
-    (!lost.is_empty()).then(|| Finding { result: CheckOutcome::Doubt, measured: lost.join("; "), threshold })
+    (!lost.is_empty()).then(|| Finding { result: CheckOutcome::Doubt, measured: lost.join(". "), threshold })
 }
 
 fn of_table(context: &Context<'_>, table: &Table) -> Option<String> {
@@ -41,7 +41,7 @@ fn of_table(context: &Context<'_>, table: &Table) -> Option<String> {
     let is_lost = |name: &&str| !context.own.summary.metrics.contains_key(*name);
     let unknown: Vec<&str> = table.metrics_of(context.plan).filter(is_asked).filter(is_lost).collect();
     if !unknown.is_empty() {
-        words.push_str(&format!(", not known: {}", unknown.join(", ")));
+        words.push_str(&format!("; not known: {}", unknown.join(", ")));
     }
     Some(words)
 }

@@ -216,8 +216,16 @@ fn write_doubts(out: &mut String, doubts: &Doubts, width: usize) {
         wrap(out, &format!("damaged or missing: {what}"), "  ", width);
     }
     for finding in &doubts.findings {
+        // Thresholds beyond the first are in the page, so what differs in them alone is one here.
+        let mut measured: Vec<(&str, Vec<&str>)> = Vec::new();
+        for place in &finding.cells {
+            match measured.iter_mut().find(|(known, _)| *known == place.measured) {
+                Some((_, cells)) => cells.push(&place.cell),
+                None => measured.push((&place.measured, vec![&place.cell])),
+            }
+        }
         let places: Vec<String> =
-            finding.cells.iter().map(|place| format!("{} ({})", place.cell, place.measured)).collect();
+            measured.iter().map(|(found, cells)| format!("{} ({found})", cells.join(", "))).collect();
         let threshold = finding.cells.first().map_or("", |place| place.threshold.as_str());
         let head =
             format!("{}: {}, threshold {threshold}. In: {}", finding.class, finding.check, places.join("; "));
