@@ -10,6 +10,8 @@ use crate::abr::{self, Throughput};
 
 /// At most so many rows a segment: wanted, failed, wanted again, arrived, stalled, playing.
 const EVENTS_PER_SEGMENT: usize = 6;
+/// Rows that room is made for ahead: those of the longest video that a study may name.
+const MOST_ROOM: usize = 10_000 * EVENTS_PER_SEGMENT + 1;
 
 /// Plays one video once.
 #[derive(Clone, Debug)]
@@ -62,10 +64,12 @@ impl VideoPlayer {
             fetch: Fetch::Idle,
             buffered_ns: 0,
             shown_ns: 0,
-            arrived: Vec::with_capacity(segments),
+            arrived: Vec::with_capacity(segments.min(MOST_ROOM)),
             is_second_try: false,
             throughput: Throughput::default(),
-            events: Vec::with_capacity(segments.saturating_mul(EVENTS_PER_SEGMENT).saturating_add(1)),
+            events: Vec::with_capacity(
+                segments.saturating_mul(EVENTS_PER_SEGMENT).saturating_add(1).min(MOST_ROOM),
+            ),
             player,
         };
         video.follow(now);

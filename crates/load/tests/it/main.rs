@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod hostile;
+mod player;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
