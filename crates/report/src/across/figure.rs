@@ -8,6 +8,7 @@ use super::{direction, primary, unit};
 use crate::encode::{Csv, Field};
 use crate::figures::comparison::{Ground, RatioRow, range, ratio_words};
 use crate::figures::{Drawing, DrawnFigure, Key, MOST_PANELS, Panel};
+use crate::palette::Style;
 use crate::svg::Scale;
 use crate::text;
 use crate::view::verdict_name;
@@ -48,7 +49,9 @@ pub(super) fn draw(across: &Across, names: &Names) -> Option<DrawnFigure> {
         panels,
         csv: csv(&cells),
     };
-    Some(DrawnFigure { name: "ratios", drawing, series: names.all_series() })
+    let is_drawn = |(_, style): &(String, Style)| drawing.panels.iter().any(|panel| panel.shows(*style));
+    let series = names.all_series().into_iter().filter(is_drawn).collect();
+    Some(DrawnFigure { name: "ratios", drawing, series })
 }
 
 /// The cells of each context, in their order.

@@ -175,12 +175,7 @@ fn draw(view: &View<'_>, wanted: &[&FigureKind]) -> Vec<DrawnFigure> {
                     " The first {MOST_PANELS} of {all} panels are drawn; the CSV has all."
                 ));
             }
-            let is_drawn = |style: Style| {
-                // The name of one style begins another's: h2, h2c.
-                let classes = ["\"", " "].map(|end| format!("series s-{}{end}", style.class));
-                let has = |class: &String| drawing.panels.iter().any(|panel| panel.body.contains(class));
-                classes.iter().any(has)
-            };
+            let is_drawn = |style: Style| drawing.panels.iter().any(|panel| panel.shows(style));
             let series = view
                 .series
                 .iter()

@@ -34,6 +34,12 @@ pub(crate) struct Panel {
 }
 
 impl Panel {
+    /// Whether a series of this style is drawn in it.
+    pub(crate) fn shows(&self, style: Style) -> bool {
+        // The name of one style begins another's: h2, h2c.
+        ["\"", " "].iter().any(|end| self.body.contains(&format!("series s-{}{end}", style.class)))
+    }
+
     /// The panel as an element of an HTML page; `id` is unique there.
     pub(crate) fn to_html(&self, id: &str) -> String {
         let (width, height) = (number(self.width), number(self.height));
