@@ -100,17 +100,13 @@ impl Player {
     /// The representations in words, such as `1, 2.5 or 8 Mbit/s`.
     pub fn ladder(&self) -> String {
         let rates: Vec<String> = self.ladder_bits_per_s.iter().map(|bits| rate(*bits)).collect();
-        let unit = |rate: &str| rate.split_once(' ').map_or(String::new(), |(_, unit)| unit.to_owned());
-        let (Some(last), Some(rest)) = (rates.last(), rates.get(..rates.len().saturating_sub(1))) else {
-            return String::new();
+        let Some(last) = rates.last() else { return String::new() };
+        // A unit stands with the last that has it.
+        let short = |pair: &[String]| match (pair[0].split_once(' '), pair[1].split_once(' ')) {
+            (Some((number, unit)), Some((_, next))) if unit == next => number.to_owned(),
+            _ => pair[0].clone(),
         };
-        // A unit that all have stands once.
-        let is_alike = rest.iter().all(|rate| unit(rate) == unit(last));
-        let short = |rate: &String| match rate.split_once(' ') {
-            Some((number, _)) if is_alike => number.to_owned(),
-            _ => rate.clone(),
-        };
-        let rest: Vec<String> = rest.iter().map(short).collect();
+        let rest: Vec<String> = rates.windows(2).map(short).collect();
         if rest.is_empty() { last.clone() } else { format!("{} or {last}", rest.join(", ")) }
     }
 }
@@ -189,5 +185,7 @@ mod tests {
         assert_eq!(player.describe(), words);
         let mixed = Player { ladder_bits_per_s: vec![500_000, 1_000_000], rule: Rule::Bola, ..player };
         assert_eq!(mixed.ladder(), "500 kbit/s or 1 Mbit/s");
+        let many = Player { ladder_bits_per_s: vec![300_000, 700_000, 1_500_000, 3_000_000], ..mixed };
+        assert_eq!(many.ladder(), "300, 700 kbit/s, 1.5 or 3 Mbit/s");
     }
 }

@@ -61,8 +61,12 @@ pub(super) struct Hold {
 }
 
 impl Hold {
-    /// Refuses pins that the matrix contradicts. `cold_workload` is one that begins without any session.
-    pub(super) fn check(&self, variants: &[Variant], cold_workload: Option<&str>) -> Result<(), InputError> {
+    /// Refuses pins that the matrix contradicts. `cold_workload` is one that begins without any session, and what it does.
+    pub(super) fn check(
+        &self,
+        variants: &[Variant],
+        cold_workload: Option<(&str, &str)>,
+    ) -> Result<(), InputError> {
         if let Some(version) = &self.tls_version
             && version.value == TlsVersion::V12
             && variants.contains(&Variant::H3)
@@ -73,10 +77,10 @@ impl Hold {
         }
         if let Some(resumption) = &self.resumption
             && resumption.value
-            && let Some(workload) = cold_workload
+            && let Some((workload, does)) = cold_workload
         {
             let problem = format!(
-                "`resumption`: found true, but the workload `{workload}` loads its page with a fresh client that \
+                "`resumption`: found true, but the workload `{workload}` {does} with a fresh client that \
                  has no session to resume, expected false"
             );
             return Err(resumption.error(problem));

@@ -69,9 +69,9 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         return Err(study.metric.error(problem));
     }
     let baseline = resolve_baseline(study)?;
-    let cold = matrix.workloads.iter().find(|(named, _)| matches!(named.workload, Workload::Page { .. }));
+    let cold = matrix.workloads.iter().find_map(|(named, _)| cold_workload(named));
     for hold in study.servers.iter().filter_map(|entry| entry.hold.as_ref()).chain([&study.hold]) {
-        hold.check(&matrix.variants, cold.map(|(named, _)| named.name.as_str()))?;
+        hold.check(&matrix.variants, cold)?;
     }
     let repetition = study.repetition.as_ref().map(|written| written.resolve(&study.runs)).transpose()?;
     let most_runs = repetition.map_or(study.runs.value, |repetition| repetition.most_runs);
@@ -105,6 +105,15 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         workloads: matrix.workloads.into_iter().map(|(named, _)| named).collect(),
         servers: matrix.servers.into_iter().map(|level| level.name).collect(),
     })
+}
+
+/// A workload that begins without any session, and what it does.
+fn cold_workload(named: &NamedWorkload) -> Option<(&str, &str)> {
+    match named.workload {
+        Workload::Page { .. } => Some((&named.name, "loads its page")),
+        Workload::Player { .. } => Some((&named.name, "plays its video")),
+        Workload::Closed { .. } | Workload::Open { .. } => None,
+    }
 }
 
 /// The levels of a factor as written; the reader made sure that every factor is there.

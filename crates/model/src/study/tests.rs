@@ -565,6 +565,9 @@ fn a_video_is_resolved_and_planned() {
     let expected = [("/bytes/2000000", 2_000_000), ("/bytes/250000", 250_000), ("/bytes/625000", 625_000)];
     assert_eq!(lengths, expected.map(|(path, bytes)| (path.to_owned(), bytes)));
 
+    let resumed = video_study(&format!("{LADDER}\n{rest}")).replace("mtu = \"1500B\"", "resumption = true");
+    let fault = "`resumption`: found true, but the workload `small` plays its video with a fresh client";
+    assert!(parse(&resumed).unwrap_err().contains(fault));
     let fixed =
         rest.replace("\"throughput\"", "\"fixed\"\nrepresentation = \"2500kbit/s\"\nstartup = \"5s\"");
     let plan = parse(&video_study(&format!("{LADDER}\n{fixed}"))).unwrap();
