@@ -23,8 +23,6 @@ pub(crate) struct Limits {
     pub(crate) explored: usize,
     /// Results of checks.
     pub(crate) checks: usize,
-    /// Bytes of files inside the page.
-    pub(crate) file_bytes: usize,
 }
 
 impl Limits {
@@ -37,8 +35,13 @@ impl Limits {
             rows: share(30, ROW_BYTES, 60),
             explored: share(30, EXPLORED_BYTES, 60),
             checks: share(12, CHECK_BYTES, 400),
-            file_bytes: share(22, 1, 0),
         }
+    }
+
+    /// Bytes of files that there is room for beside figures of so many bytes and so much of each part.
+    pub(crate) fn file_bytes(figure_bytes: usize, used: Limits) -> usize {
+        let parts = used.rows * ROW_BYTES + used.explored * EXPLORED_BYTES + used.checks * CHECK_BYTES;
+        MOST_BYTES.saturating_sub(figure_bytes + parts)
     }
 }
 

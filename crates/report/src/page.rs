@@ -186,11 +186,20 @@ pub(crate) fn css() -> String {
 fn page(view: &View<'_>, drawings: &Drawings, tables: &[Table]) -> Page {
     let (plan, summary) = (view.plan(), view.summary());
     let mut figures: Vec<FigurePart> = drawings.figures.iter().map(figure_part).collect();
-    let limits = Limits::beside(figures.iter().flat_map(|figure| &figure.panels).map(String::len).sum());
-    let mut files: Vec<FilePart> = tables.iter().map(file_part).collect();
-    lighten(&mut figures, &mut files, limits.file_bytes);
+    let figure_bytes = figures.iter().flat_map(|figure| &figure.panels).map(String::len).sum();
+    let limits = Limits::beside(figure_bytes);
     let shown = limits::contexts(view, limits.rows);
     let (contexts, explored_rest) = all_tables(view, &shown, limits.explored);
+    let checks = checks(view, limits.checks);
+    let rows_of =
+        |context: &ContextTables| context.others.iter().map(|table| table.rows.len()).sum::<usize>();
+    let used = Limits {
+        rows: shown.iter().map(|context| context.rows.len()).sum(),
+        explored: contexts.iter().map(rows_of).sum(),
+        checks: checks.rows.len() * checks.names.len(),
+    };
+    let mut files: Vec<FilePart> = tables.iter().map(file_part).collect();
+    lighten(&mut figures, &mut files, Limits::file_bytes(figure_bytes, used));
     let contexts_rest = limits::rest(
         shown.len(),
         view.contexts.len(),
@@ -211,7 +220,7 @@ fn page(view: &View<'_>, drawings: &Drawings, tables: &[Table]) -> Page {
         contexts_rest,
         margin: text::percent(summary.margin_share),
         doubts: doubts::collect(view),
-        checks: checks(view, limits.checks),
+        checks,
         figures,
         missing_figures: drawings.missing.clone(),
         contexts,

@@ -162,6 +162,7 @@ fn files_of_figures_name_what_they_show() {
         publishing(watched(spread(500))),
         fabricated::over_networks(&["5", "20", "80"], &["0", "0.5", "2"]),
         fabricated::over_connections(&[1, 2, 4]),
+        videos(),
     ] {
         let report = render(&fabricated.input()).unwrap();
         for figure in &report.figures {
@@ -608,6 +609,9 @@ fn a_thousand_cells_make_a_page_that_can_be_mailed_and_say_what_is_not_in_it() {
         section(&html, "method")
             .contains("24 of 340 networks stand here, the first of the study; plan.json has all.")
     );
+    // A small page has its files inside, as a mail needs them.
+    let small = render(&fabricated::all_well().input()).unwrap().html;
+    assert!(small.contains("download=\"cells.csv\"") && !small.contains(" stand here, "));
     // The files have all.
     let rows =
         |name: &str| report.tables.iter().find(|table| table.name == name).unwrap().csv.lines().count();
