@@ -5,6 +5,8 @@ use crate::view::{Context, View};
 
 /// A page with all its parts is to stay below 3 MB; this leaves room for what is not counted.
 const MOST_BYTES: usize = 2_750_000;
+/// Files inside a page weigh at most so much, for they stand beside it.
+const MOST_FILE_BYTES: usize = 1_200_000;
 /// What a row of the primary metric weighs on average: in the answer, in its table, and in that of the load.
 const ROW_BYTES: usize = 2_400;
 /// What a row of another metric weighs.
@@ -41,7 +43,7 @@ impl Limits {
     /// Bytes of files that there is room for beside figures of so many bytes and so much of each part.
     pub(crate) fn file_bytes(figure_bytes: usize, used: Limits) -> usize {
         let parts = used.rows * ROW_BYTES + used.explored * EXPLORED_BYTES + used.checks * CHECK_BYTES;
-        MOST_BYTES.saturating_sub(figure_bytes + parts)
+        MOST_BYTES.saturating_sub(figure_bytes + parts).min(MOST_FILE_BYTES)
     }
 }
 
