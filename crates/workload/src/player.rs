@@ -42,15 +42,15 @@ enum Playback {
     Over,
 }
 
-/// What the player does about the next segment.
+/// What the player does about the next segment; a rung is a place in the ladder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fetch {
     /// Nothing: the buffer is full, or there is no further segment.
     Idle,
     /// It wants it, and waits for a connection.
-    Wanted { level: usize, intended_ns: u64 },
+    Wanted { rung: usize, intended_ns: u64 },
     /// It was asked for.
-    InFlight { level: usize, sent_ns: u64 },
+    InFlight { rung: usize, sent_ns: u64 },
 }
 
 impl VideoPlayer {
@@ -91,9 +91,9 @@ impl VideoPlayer {
 
     pub(crate) fn poll_request(&mut self, now: u64) -> Option<Due> {
         self.follow(now);
-        let Fetch::Wanted { level, intended_ns } = self.fetch else { return None };
-        self.fetch = Fetch::InFlight { level, sent_ns: now };
-        Some(Due { url: u32::try_from(level).unwrap_or(u32::MAX), intended_ns })
+        let Fetch::Wanted { rung, intended_ns } = self.fetch else { return None };
+        self.fetch = Fetch::InFlight { rung, sent_ns: now };
+        Some(Due { url: u32::try_from(rung).unwrap_or(u32::MAX), intended_ns })
     }
 
     pub(crate) fn waiting(&self) -> usize {
@@ -104,12 +104,12 @@ impl VideoPlayer {
     /// player gives up.
     pub(crate) fn handle_done(&mut self, is_ok: bool, now: u64) {
         self.follow(now);
-        let Fetch::InFlight { level, sent_ns } = self.fetch else { return };
+        let Fetch::InFlight { rung, sent_ns } = self.fetch else { return };
         self.fetch = Fetch::Idle;
         if is_ok {
-            self.arrive(level, now.saturating_sub(sent_ns));
+            self.arrive(rung, now.saturating_sub(sent_ns));
         } else {
-            self.note(PlayerEventKind::Failed, self.arrived.len(), level);
+            self.note(PlayerEventKind::Failed, self.arrived.len(), rung);
             if std::mem::replace(&mut self.is_second_try, true) {
                 self.playback = Playback::Over;
             } else {
@@ -160,7 +160,7 @@ impl VideoPlayer {
             } else if self.buffered_ns == 0 {
                 // What arrives in the very moment is in time.
                 self.playback = Playback::Waiting;
-                self.note(PlayerEventKind::Stalled, self.arrived.len(), self.level_asked());
+                self.note(PlayerEventKind::Stalled, self.arrived.len(), self.rung_asked());
             }
         }
     }
@@ -183,18 +183,18 @@ impl VideoPlayer {
         }
     }
 
-    fn want(&mut self, level: usize) {
-        self.fetch = Fetch::Wanted { level, intended_ns: self.at_ns };
-        self.note(PlayerEventKind::Requested, self.arrived.len(), level);
+    fn want(&mut self, rung: usize) {
+        self.fetch = Fetch::Wanted { rung, intended_ns: self.at_ns };
+        self.note(PlayerEventKind::Requested, self.arrived.len(), rung);
     }
 
-    fn arrive(&mut self, level: usize, took_ns: u64) {
-        let bits_per_s = self.player.ladder_bits_per_s.get(level).copied().unwrap_or(0);
+    fn arrive(&mut self, rung: usize, took_ns: u64) {
+        let bits_per_s = self.player.ladder_bits_per_s.get(rung).copied().unwrap_or(0);
         self.throughput.see(self.player.segment_bytes(bits_per_s), took_ns);
         self.is_second_try = false;
         self.buffered_ns = self.buffered_ns.saturating_add(self.player.segment_ns);
-        self.note(PlayerEventKind::Arrived, self.arrived.len(), level);
-        self.arrived.push(level);
+        self.note(PlayerEventKind::Arrived, self.arrived.len(), rung);
+        self.arrived.push(rung);
         // More than the goal is never asked for.
         let enough_ns = self.player.startup_ns.min(self.player.goal_ns);
         if self.playback == Playback::Waiting && (self.buffered_ns >= enough_ns || self.has_all()) {
@@ -206,20 +206,20 @@ impl VideoPlayer {
     }
 
     /// The representation of the segment that playback waits for.
-    fn level_asked(&self) -> usize {
+    fn rung_asked(&self) -> usize {
         match self.fetch {
-            Fetch::Wanted { level, .. } | Fetch::InFlight { level, .. } => level,
+            Fetch::Wanted { rung, .. } | Fetch::InFlight { rung, .. } => rung,
             Fetch::Idle => 0,
         }
     }
 
-    fn note(&mut self, what: PlayerEventKind, segment: usize, level: usize) {
+    fn note(&mut self, what: PlayerEventKind, segment: usize, rung: usize) {
         self.events.push(PlayerEvent {
             group: 0,
             at_ns: self.at_ns,
             what,
             segment: u32::try_from(segment).unwrap_or(u32::MAX),
-            bits_per_s: self.player.ladder_bits_per_s.get(level).copied().unwrap_or(0),
+            bits_per_s: self.player.ladder_bits_per_s.get(rung).copied().unwrap_or(0),
             buffered_ns: self.buffered_ns,
         });
     }
@@ -287,7 +287,7 @@ mod tests {
         events.iter().filter(|event| event.what == what).map(|event| (event.at_ns - BEGAN) / MS).collect()
     }
 
-    fn levels(events: &[PlayerEvent]) -> Vec<u64> {
+    fn rungs(events: &[PlayerEvent]) -> Vec<u64> {
         let arrived = events.iter().filter(|event| event.what == PlayerEventKind::Arrived);
         arrived.map(|event| event.bits_per_s / 100_000).collect()
     }
@@ -352,13 +352,13 @@ mod tests {
         let events = play(&video(Rule::Throughput), at(4_000_000));
         let mut expected = vec![25; 16];
         expected[0] = 10;
-        assert_eq!(levels(&events), expected);
-        assert_eq!(levels(&play(&video(Rule::Throughput), at(800_000))), [10; 16]);
+        assert_eq!(rungs(&events), expected);
+        assert_eq!(rungs(&play(&video(Rule::Throughput), at(800_000))), [10; 16]);
         for rule in [Rule::Buffer, Rule::Bola] {
             let events = play(&video(rule), at(4_000_000));
-            assert_eq!(levels(&events)[0], 10, "{rule:?} begins at the bottom");
-            assert!(levels(&events).contains(&25), "{rule:?}: {:?}", levels(&events));
-            assert_eq!(levels(&play(&video(rule), at(100_000_000)))[15], 80, "{rule:?}");
+            assert_eq!(rungs(&events)[0], 10, "{rule:?} begins at the bottom");
+            assert!(rungs(&events).contains(&25), "{rule:?}: {:?}", rungs(&events));
+            assert_eq!(rungs(&play(&video(rule), at(100_000_000)))[15], 80, "{rule:?}");
         }
     }
 
@@ -386,14 +386,14 @@ mod tests {
         let again = &events[failed + 1];
         assert_eq!((again.what, again.segment), (PlayerEventKind::Requested, 3));
         assert_eq!((again.at_ns, again.bits_per_s), (events[failed].at_ns, 1_000_000));
-        assert_eq!(levels(&events)[2..6], [25, 10, 25, 25]);
+        assert_eq!(rungs(&events)[2..6], [25, 10, 25, 25]);
         assert_eq!(stamps(&events, PlayerEventKind::Ended).len(), 1);
         // Twice is too often: it gives up, and never says that it ended.
         let events =
             play(&player, |request, bytes| if request >= 3 { Err(MS) } else { at(4_000_000)(0, bytes) });
         assert_eq!(stamps(&events, PlayerEventKind::Failed).len(), 2);
         assert_eq!(events.last().unwrap().what, PlayerEventKind::Failed);
-        assert_eq!(levels(&events).len(), 3);
+        assert_eq!(rungs(&events).len(), 3);
     }
 
     fn rules() -> impl Strategy<Value = Rule> {
