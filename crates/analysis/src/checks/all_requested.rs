@@ -1,33 +1,49 @@
-//! Every run of a page requested every resource once.
+//! Every run of a page requested every resource once, and every video was there whole.
+
+use model::plan::ClientGroup;
 
 use super::{Check, Context, Finding};
-use crate::run::page_of;
+use crate::run::{GroupFacts, page_of, player_of};
 
 pub(super) const CHECK: Check = Check {
     name: "all_requested",
-    why: "A page load that leaves out resources is quicker than the page.",
-    remedy: "Check that the documents and style sheets that the server sends name all resources of the page.",
+    why: "A page load that leaves out resources is quicker than the page, and a video that was given up stalls no more.",
+    remedy: "Check that the documents and style sheets that the server sends name all resources of the page, and why segments of a video failed.",
     judge,
 };
 
-/// In each run that ended well, as many rows and as many distinct URLs as the page has resources.
+/// In each run that ended well, as many rows and as many distinct URLs as the page has resources, or as many segments that ended
+/// well as the video has.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let (mut wrong, mut all, mut example) = (0, 0, String::new());
     for run in context.own.ok() {
         for (group, facts) in context.own.cell.clients.iter().zip(&run.groups) {
-            let Some(page) = page_of(context.plan, group) else { continue };
-            let expected = page.resources.len() as u64 * u64::from(group.clients);
+            let Some(missing) = missing(context, group, facts) else { continue };
             all += 1;
-            if facts.requests != expected || facts.distinct_urls != page.resources.len() as u64 {
+            if let Some(words) = missing {
                 wrong += 1;
-                example = format!(
-                    ", such as {} requests for {} URLs where {expected} were expected",
-                    facts.requests, facts.distinct_urls
-                );
+                example = format!(", such as {words}");
             }
         }
     }
-    Finding::none_of(wrong, all, "page loads", &example)
+    let plays = context.own.cell.clients.iter().any(|group| player_of(context.plan, group).is_some());
+    Finding::none_of(wrong, all, if plays { "videos" } else { "page loads" }, &example)
+}
+
+/// What one group lacks, if anything; `None` where it neither loads a page nor plays a video.
+fn missing(context: &Context<'_>, group: &ClientGroup, facts: &GroupFacts) -> Option<Option<String>> {
+    if let Some(player) = player_of(context.plan, group) {
+        let expected = u64::from(player.segments) * u64::from(group.clients);
+        let words = format!("{} segments where {expected} were expected", facts.requests_ok);
+        return Some((facts.requests_ok != expected).then_some(words));
+    }
+    let urls = page_of(context.plan, group)?.resources.len() as u64;
+    let expected = urls * u64::from(group.clients);
+    let words = format!(
+        "{} requests for {} URLs where {expected} were expected",
+        facts.requests, facts.distinct_urls
+    );
+    Some((facts.requests != expected || facts.distinct_urls != urls).then_some(words))
 }
 
 #[cfg(test)]
@@ -40,6 +56,15 @@ mod tests {
     fn a_whole_page_passes() {
         passes("all_requested", &Bench::page(&[Variant::H1s]));
         silent("all_requested", &Bench::closed(&[Variant::H1s]));
+    }
+
+    #[test]
+    fn a_video_that_was_given_up_condemns() {
+        passes("all_requested", &Bench::player(&[Variant::H1s]));
+        let mut bench = Bench::player(&[Variant::H1s]);
+        bench.records[4].samples.pop();
+        let measured = fails("all_requested", &bench).measured;
+        assert_eq!(measured, "1 of 5 videos, such as 3 segments where 4 were expected");
     }
 
     #[test]
