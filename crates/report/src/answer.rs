@@ -84,7 +84,7 @@ pub(crate) fn cards(view: &View<'_>, contexts: &[&Context<'_>]) -> Vec<Card> {
 fn sentence(view: &View<'_>, context: &Context<'_>, row: &Row<'_>) -> Option<Sentence> {
     let comparison = row.comparison?;
     let baseline = view.baseline();
-    let (verdict, class) = verdict_name(&comparison.verdict);
+    let (verdict, class) = row.verdict(comparison);
     let (link, against) = match comparison.verdict {
         Verdict::Better | Verdict::Worse => (" is ".to_owned(), format!(" than {baseline}")),
         Verdict::Equivalent => (" is ".to_owned(), format!(" to {baseline}")),

@@ -20,7 +20,7 @@ use crate::palette;
 use crate::server_time::{self, ServerTimeRow};
 use crate::text::{self, clean, clean_line};
 use crate::topology;
-use crate::view::{Context, Row, View, status_name, verdict_name};
+use crate::view::{Context, Row, View, status_name};
 use crate::{ReportError, Table};
 
 const TEMPLATES: &[(&str, &str)] = &[
@@ -423,7 +423,7 @@ fn metric_row(view: &View<'_>, row: &Row<'_>, name: &str) -> MetricRow {
         statistics: metric.map(statistics).unwrap_or_default(),
         ratio: ratio.map(|ratio| text::ratio(ratio.value)),
         interval: ratio.as_ref().and_then(text::ratio_interval),
-        verdict: comparison.map(|comparison| verdict_name(&comparison.verdict)),
+        verdict: comparison.map(|comparison| row.verdict(comparison)),
         runs: metric.map_or(row.cell.runs_ok, |metric| metric.runs),
         status: status_name(row.cell.status),
         struck: !row.is_believable(),

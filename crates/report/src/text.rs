@@ -75,8 +75,13 @@ impl Scale {
             "1" | "" => &[(1.0, "")],
             other => return Scale { divisor: 1.0, label: clean_line(other) },
         };
+        Scale::among(steps, largest)
+    }
+
+    /// The one of some units, of which the last is the smallest, that suits a value.
+    fn among(steps: &[(f64, &str)], value: f64) -> Scale {
         let last = (1.0, steps[steps.len() - 1].1);
-        let (divisor, label) = steps.iter().copied().find(|(step, _)| largest.abs() >= *step).unwrap_or(last);
+        let (divisor, label) = steps.iter().copied().find(|(step, _)| value.abs() >= *step).unwrap_or(last);
         Scale { divisor, label: label.to_owned() }
     }
 
@@ -110,6 +115,30 @@ impl Scale {
         self.with_unit(&self.short(value))
     }
 
+    /// The unit of the same quantity that suits another value.
+    fn suiting(&self, value: f64) -> Scale {
+        let is_own = |steps: &&&[(f64, &str)]| steps.iter().any(|step| *step == (self.divisor, &self.label));
+        match [TIME, BYTES, BITS].iter().find(is_own) {
+            Some(steps) => Scale::among(steps, value),
+            None => self.clone(),
+        }
+    }
+
+    /// Whether a value has so many digits in this unit that another says it better.
+    fn is_far_from(&self, value: f64) -> bool {
+        let scaled = value.abs() / self.divisor;
+        value != 0.0 && !(0.1..1e4).contains(&scaled) && self.suiting(value) != *self
+    }
+
+    /// The number in the unit that suits it, with the unit, from which no line break parts it.
+    fn own_value(&self, value: f64) -> String {
+        if value == 0.0 {
+            self.number(value)
+        } else {
+            self.suiting(value).value(value).replace(' ', "\u{a0}")
+        }
+    }
+
     fn with_unit(&self, number: &str) -> String {
         if self.label.is_empty() { number.to_owned() } else { format!("{number} {}", self.label) }
     }
@@ -135,13 +164,17 @@ fn says_nothing(estimate: &Estimate) -> bool {
     estimate.value > 0.0 && estimate.high.is_some_and(|high| high > SAYS_NOTHING * estimate.value)
 }
 
-/// An interval such as `409–416`, in the unit of `scale`, without it; or that it is unknown.
+/// An interval such as `409–416`, in the unit of `scale`, without it, or `832 µs–176 s` where that unit suits an end too
+/// badly; or that it is unknown.
 pub(crate) fn interval(scale: &Scale, estimate: &Estimate) -> Option<String> {
     let (low, high) = (estimate.low?, estimate.high?);
     if says_nothing(estimate) {
         return Some(UNKNOWN.to_owned());
     }
     let joint = if low < 0.0 || high < 0.0 { " to " } else { "–" };
+    if [low, high].into_iter().any(|end| scale.is_far_from(end)) {
+        return Some(format!("{}{joint}{}", scale.own_value(low), scale.own_value(high)));
+    }
     Some(format!("{}{joint}{}", scale.number(low), scale.number(high)))
 }
 
@@ -225,6 +258,13 @@ mod tests {
         assert_eq!(estimate("ns", &absurd), "2 ns [unknown]");
         let e = Estimate { value: 1_234_567.0, low: Some(999_000.0), high: Some(1_400_000.0) };
         assert_eq!(estimate("ns", &e), "1.23 ms [0.999–1.40]");
+        let wide = Estimate { value: 386e6, low: Some(832e3), high: Some(176.44e9) };
+        assert_eq!(estimate("ns", &wide), "386 ms [832\u{a0}µs–176\u{a0}s]");
+        assert_eq!(estimate("ns", &Estimate { low: Some(0.0), ..wide }), "386 ms [0–176\u{a0}s]");
+        assert_eq!(
+            estimate("ns", &Estimate { low: Some(-1e6), high: Some(9e9), ..wide }),
+            "386 ms [−1.00 to 9000]"
+        );
         assert_eq!(value("B", 1_600_000.0), "1.60 MB");
         assert_eq!(value("1", 55.0), "55");
         assert_eq!(value("ns", -2_000_000.0), "−2.00 ms");

@@ -188,6 +188,20 @@ impl<'a> Row<'a> {
         matches!(self.cell.status, CellStatus::Valid | CellStatus::Doubt)
     }
 
+    /// Whether its name is struck out: something was measured, or should have been, and may not be believed.
+    pub(crate) fn is_struck(&self) -> bool {
+        !self.is_believable() && self.cell.status != CellStatus::Unsupported
+    }
+
+    /// The verdict of a comparison of this cell, and its class. A cell that has no numbers says why instead.
+    pub(crate) const fn verdict(&self, of: &Comparison) -> (&'static str, &'static str) {
+        match self.cell.status {
+            CellStatus::Unsupported => (status_name(self.cell.status), "open"),
+            CellStatus::Failed => (status_name(self.cell.status), "invalid"),
+            CellStatus::Valid | CellStatus::Doubt | CellStatus::Invalid => verdict_name(&of.verdict),
+        }
+    }
+
     /// Whether the plan has it load a page.
     pub(crate) fn page_bytes(&self, plan: &Plan) -> Option<u64> {
         let group = self.planned?.clients.first()?;

@@ -6,29 +6,30 @@ use analysis::metrics::{self, Better};
 use super::names::{Names, full};
 use super::{direction, primary, unit};
 use crate::encode::{Csv, Field};
-use crate::figures::comparison::{Ground, RatioRow, range, ratio_words};
+use crate::figures::comparison::{Ground, Layout, RatioRow, beyond, range, ratio_words};
 use crate::figures::{Drawing, DrawnFigure, Key, MOST_PANELS, Panel};
 use crate::palette::Style;
-use crate::svg::Scale;
 use crate::text;
 use crate::view::verdict_name;
-
-/// Where the axis begins and ends.
-const AXIS: (f64, f64) = (66.0, 262.0);
 
 /// Draws it; `None` where no cell has a ratio.
 pub(super) fn draw(across: &Across, names: &Names) -> Option<DrawnFigure> {
     let cells: Vec<&CellAcross> = primary(across).collect();
     cells.iter().find_map(|cell| cell.comparison.ratio)?;
     let domain = range(cells.iter().map(|cell| cell.comparison.ratio), across.margin_share)?;
+    let contexts = contexts(&cells, names, domain);
     let ground = Ground {
-        scale: Scale::logarithmic(domain, AXIS),
+        layout: Layout::of(contexts.iter().flat_map(|(_, rows)| rows)),
+        domain,
         margin_share: across.margin_share,
         against: "ratio of B to A".to_owned(),
         unit: unit(across),
         more_is_better: metrics::find(&across.metric).is_some_and(|metric| metric.better == Better::Higher),
     };
-    let mut panels = panels(&cells, names, &ground);
+    let panel = |(context, rows): &(String, Vec<RatioRow>)| {
+        ground.panel(context, format!("{context}: ratios of B to A"), rows)
+    };
+    let mut panels: Vec<Panel> = contexts.iter().map(panel).collect();
     let margin = text::percent(across.margin_share);
     let mut caption = format!(
         "Ratio of B's median to A's, and its 95 % interval over runs, on a logarithmic axis: at 1× there is no difference, {}. \
@@ -55,29 +56,30 @@ pub(super) fn draw(across: &Across, names: &Names) -> Option<DrawnFigure> {
 }
 
 /// The cells of each context, in their order.
-fn panels(cells: &[&CellAcross], names: &Names, ground: &Ground<'_>) -> Vec<Panel> {
+fn contexts(cells: &[&CellAcross], names: &Names, domain: (f64, f64)) -> Vec<(String, Vec<RatioRow>)> {
     let mut contexts: Vec<(String, Vec<RatioRow>)> = Vec::new();
     for cell in cells {
-        let (context, row) = (names.context(&cell.comparison.context), row(cell, names));
+        let (context, row) = (names.context(&cell.comparison.context), row(cell, names, domain));
         match contexts.iter_mut().find(|(known, _)| *known == context) {
             Some((_, rows)) => rows.push(row),
             None => contexts.push((context, vec![row])),
         }
     }
-    let panel = |(context, rows): (String, Vec<RatioRow>)| {
-        ground.panel(&context, format!("{context}: ratios of B to A"), &rows)
-    };
-    contexts.into_iter().map(panel).collect()
+    contexts
 }
 
-fn row(cell: &CellAcross, names: &Names) -> RatioRow {
+fn row(cell: &CellAcross, names: &Names, domain: (f64, f64)) -> RatioRow {
     let found = &cell.comparison;
     let (verdict, class) = verdict_name(&found.verdict);
     let (name, style) = names.series(&found.context);
     let is_invalid = class == "invalid";
     let words = ratio_words(found.ratio, "no ratio");
     RatioRow {
-        sentence: format!("{}: B against A {words}, {verdict}", names.cell(&found.context)),
+        sentence: format!(
+            "{}: B against A {words}{}, {verdict}",
+            names.cell(&found.context),
+            beyond(found.ratio, domain)
+        ),
         name,
         style,
         ratio: found.ratio,

@@ -5,15 +5,15 @@
 use analysis::distribution::Distribution;
 
 use super::Drawing;
-use super::panel::{self, LABEL_SIZE, LEFT, Panel, TOP, WIDTH};
+use super::panel::{self, Panel, TOP, WIDTH};
+use super::rows::Rows;
 use super::spread::{self, Spread, values_of};
 use crate::encode::{Csv, Field};
-use crate::svg::{Anchor, Axis, Canvas, Rect, at, fit};
+use crate::svg::{Axis, Canvas, Rect, at};
 use crate::text::{self, clean_line};
 use crate::view::{Context, Row, View, status_name};
 
 const ROW: f64 = 36.0;
-const PLOT_RIGHT: f64 = 322.0;
 /// Fences are so many interquartile ranges from the box.
 const FENCE: f64 = 1.5;
 /// Outliers nearer to each other than this are one mark; the more boxes there are, the fewer marks each has.
@@ -53,7 +53,12 @@ impl Tukey {
 }
 
 pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
-    let panels: Vec<Panel> = view.contexts.iter().filter_map(|context| draw_panel(view, context)).collect();
+    let medians = view
+        .rows_with_context()
+        .filter_map(|(_, row)| Some(text::value(&row.values_metric()?.unit, values_of(row)?.quantile(0.5)?)));
+    let rows = Rows::of(view, ROW).with_values(medians);
+    let panels: Vec<Panel> =
+        view.contexts.iter().filter_map(|context| draw_panel(view, context, &rows)).collect();
     if panels.is_empty() {
         return None;
     }
@@ -71,20 +76,18 @@ pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
     })
 }
 
-fn draw_panel(view: &View<'_>, context: &Context<'_>) -> Option<Panel> {
-    let spread = Spread::of(context, (LEFT, PLOT_RIGHT))?;
-    #[expect(clippy::cast_precision_loss, reason = "a handful of rows")]
-    let bottom = TOP + context.rows.len() as f64 * ROW;
+fn draw_panel(view: &View<'_>, context: &Context<'_>, rows: &Rows) -> Option<Panel> {
+    let spread = Spread::of(context, rows.plot())?;
+    let bottom = rows.bottom(context.rows.len());
     let mut canvas = Canvas::default();
     panel::heading(&mut canvas, &context.name);
     spread.draw_axis(view, &mut canvas, TOP, bottom, "");
     let mut description = Vec::new();
     for (index, row) in context.rows.iter().enumerate() {
-        #[expect(clippy::cast_precision_loss, reason = "a handful of rows")]
-        let y = TOP + (index as f64 + 0.5) * ROW;
+        let y = rows.middle(index);
         description.push(match values_of(row).and_then(Tukey::of) {
-            Some(tukey) => draw_row(view, &mut canvas, row, &tukey, &spread, y),
-            None => panel::empty_row(&mut canvas, view, row, y),
+            Some(tukey) => draw_row(view, &mut canvas, row, rows, &tukey, &spread, y),
+            None => rows.draw_status(&mut canvas, view, row, y),
         });
     }
     Some(Panel {
@@ -101,6 +104,7 @@ fn draw_row(
     view: &View<'_>,
     canvas: &mut Canvas,
     row: &Row<'_>,
+    rows: &Rows,
     tukey: &Tukey,
     spread: &Spread,
     y: f64,
@@ -117,8 +121,8 @@ fn draw_row(
         if believable { "" } else { ", invalid" }
     );
     canvas.group(&panel::row_class(style, believable), Some(&summary), |c| {
-        c.rect(Rect { x: 0.0, y: y - ROW / 2.0, width: WIDTH, height: ROW }, "hit");
-        panel::row_label(c, view, row, y);
+        rows.draw_hit(c, y);
+        rows.draw_label(c, view, row, y);
         let place = |value: f64| spread.scale.place(value);
         let [q1, median, q3] = tukey.quartiles.map(place);
         let (low, high) = (place(tukey.whiskers.0), place(tukey.whiskers.1));
@@ -130,18 +134,17 @@ fn draw_row(
         }
         c.rect(Rect { x: q1, y: y - 10.0, width: (q3 - q1).max(1.0), height: 20.0 }, "box");
         c.line(at(median, y - 10.0), at(median, y + 10.0), "median");
-        draw_outliers(c, &level, tukey, spread, mark_width(view), y);
-        let class = if believable { "value" } else { "value struck" };
-        let value = fit(&spread.value(tukey.quartiles[1]), LABEL_SIZE, WIDTH - PLOT_RIGHT - 8.0);
-        c.text(at(WIDTH, y + 4.5), Anchor::End, class, &value);
+        draw_outliers(c, &level, tukey, spread, mark_width(view, rows), y);
+        rows.draw_value(c, row, &spread.value(tukey.quartiles[1]), y);
     });
     summary
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a number of boxes")]
-fn mark_width(view: &View<'_>) -> f64 {
+fn mark_width(view: &View<'_>, rows: &Rows) -> f64 {
+    let (left, right) = rows.plot();
     let boxes = view.rows_with_context().filter(|(_, row)| values_of(row).is_some()).count() as f64;
-    ((PLOT_RIGHT - LEFT) * boxes / MOST_MARKS).clamp(MARK, 5.0 * MARK)
+    ((right - left) * boxes / MOST_MARKS).clamp(MARK, 5.0 * MARK)
 }
 
 /// A ring for each place that has outliers, however many.

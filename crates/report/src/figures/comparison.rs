@@ -2,28 +2,46 @@
 
 use analysis::summary::{Comparison, Estimate};
 
-use super::panel::{self, LABEL_SIZE, LEFT, Panel, TOP, WIDTH};
+use super::panel::{self, LABEL_SIZE, Panel, TOP, WIDTH};
+use super::rows::{self, Rows};
 use super::{Drawing, Key};
 use crate::encode::{Csv, Field};
 use crate::palette::Style;
-use crate::svg::{Anchor, Axis, Canvas, Rect, Scale, at, fit};
+use crate::svg::{Anchor, Axis, Canvas, Rect, Scale, at, text_width};
 use crate::text::{self, clean_line};
 use crate::view::{Context, Row, View, verdict_name};
 
 const ROW: f64 = 40.0;
-const PLOT_RIGHT: f64 = 262.0;
+/// A row whose interval has a line of its own.
+const HIGH_ROW: f64 = 56.0;
+/// Where the words beside the plot begin, if they are short; they may begin as far left as that.
 const NOTE_LEFT: f64 = 276.0;
+const LEAST_NOTE_LEFT: f64 = 250.0;
+/// Between plot and words.
+const GAP: f64 = 14.0;
 /// Ratios beyond these ends are drawn as arrows.
 pub(crate) const WIDEST: (f64, f64) = (0.02, 50.0);
 
 pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
-    let scale = Scale::logarithmic(domain(view)?, (LEFT, PLOT_RIGHT));
-    let panels: Vec<Panel> = view
-        .contexts
-        .iter()
-        .filter(|context| context.rows.iter().any(|row| row.comparison.is_some()))
-        .map(|context| draw_panel(view, context, scale))
-        .collect();
+    let domain = domain(view)?;
+    let compared = |context: &Context<'_>| -> Vec<RatioRow> {
+        context.rows.iter().filter_map(|row| ratio_row(view, row)).collect()
+    };
+    let found: Vec<(&Context<'_>, Vec<RatioRow>)> =
+        view.contexts.iter().map(|context| (context, compared(context))).collect();
+    let ground = Ground {
+        layout: Layout::of(found.iter().flat_map(|(_, rows)| rows)),
+        domain,
+        margin_share: view.summary().margin_share,
+        against: format!("ratio to {}", view.baseline()),
+        unit: view.metric_unit(),
+        more_is_better: view.more_is_better(),
+    };
+    let panels = found.iter().filter(|(_, rows)| !rows.is_empty()).map(|(context, rows)| {
+        let title = format!("{}: ratios to {}", context.name, view.baseline());
+        ground.panel(&context.name, title, rows)
+    });
+    let panels: Vec<Panel> = panels.collect();
     let (metric, baseline) = (view.metric_title(), view.baseline());
     let margin = text::percent(view.summary().margin_share);
     Some(Drawing {
@@ -61,30 +79,18 @@ pub(crate) fn range(
     Some(((low * 0.96).max(WIDEST.0), (high * 1.04).min(WIDEST.1)))
 }
 
-fn draw_panel(view: &View<'_>, context: &Context<'_>, scale: Scale) -> Panel {
-    let rows: Vec<RatioRow> = context.rows.iter().filter_map(|row| ratio_row(view, row)).collect();
-    let ground = Ground {
-        scale,
-        margin_share: view.summary().margin_share,
-        against: format!("ratio to {}", view.baseline()),
-        unit: view.metric_unit(),
-        more_is_better: view.more_is_better(),
-    };
-    ground.panel(&context.name, format!("{}: ratios to {}", context.name, view.baseline()), &rows)
-}
-
 fn ratio_row(view: &View<'_>, row: &Row<'_>) -> Option<RatioRow> {
     let (comparison, series) = (row.comparison?, view.series_of(row));
-    let (verdict, class) = verdict_name(&comparison.verdict);
+    let (verdict, class) = row.verdict(comparison);
     Some(RatioRow {
         name: clean_line(&series.name),
         style: series.style,
         ratio: comparison.ratio,
         verdict,
         class,
-        is_name_struck: !row.is_believable(),
+        is_name_struck: row.is_struck(),
         is_believable: class != "invalid" && row.is_believable(),
-        sentence: describe(view, comparison),
+        sentence: describe(view, row, comparison),
     })
 }
 
@@ -102,9 +108,37 @@ pub(crate) struct RatioRow {
     pub(crate) sentence: String,
 }
 
+/// How rows of ratios are laid out: an interval that does not fit beside its ratio has a line of its own.
+pub(crate) struct Layout {
+    rows: Rows,
+    is_high: bool,
+    notes_left: f64,
+}
+
+impl Layout {
+    pub(crate) fn of<'r>(rows: impl Iterator<Item = &'r RatioRow> + Clone) -> Layout {
+        let mut names: Vec<String> = Vec::new();
+        for row in rows.clone() {
+            if !names.contains(&row.name) {
+                names.push(row.name.clone());
+            }
+        }
+        let words = rows.map(|row| text_width(&ratio_words(row.ratio, text::NONE), LABEL_SIZE));
+        let left = (WIDTH - words.fold(0.0, f64::max)).min(NOTE_LEFT);
+        let is_high = left < LEAST_NOTE_LEFT;
+        Layout {
+            rows: Rows::new(&names, if is_high { HIGH_ROW } else { ROW }),
+            is_high,
+            notes_left: if is_high { NOTE_LEFT } else { left },
+        }
+    }
+}
+
 /// What all rows of a figure of ratios stand on.
 pub(crate) struct Ground<'a> {
-    pub(crate) scale: Scale,
+    pub(crate) layout: Layout,
+    /// The range of the axis.
+    pub(crate) domain: (f64, f64),
     pub(crate) margin_share: f64,
     /// Such as `ratio to h1s`.
     pub(crate) against: String,
@@ -114,14 +148,13 @@ pub(crate) struct Ground<'a> {
 
 impl Ground<'_> {
     /// A panel of rows below a heading.
-    #[expect(clippy::cast_precision_loss, reason = "a handful of rows")]
     pub(crate) fn panel(&self, heading: &str, title: String, rows: &[RatioRow]) -> Panel {
-        let bottom = TOP + rows.len() as f64 * ROW;
+        let bottom = self.layout.rows.bottom(rows.len());
         let mut canvas = Canvas::default();
         panel::heading(&mut canvas, heading);
         self.draw(&mut canvas, bottom);
         for (index, row) in rows.iter().enumerate() {
-            draw_row(&mut canvas, row, self.scale, TOP + (index as f64 + 0.5) * ROW);
+            self.draw_row(&mut canvas, row, self.layout.rows.middle(index));
         }
         let sentences: Vec<&str> = rows.iter().map(|row| row.sentence.as_str()).collect();
         Panel {
@@ -134,17 +167,15 @@ impl Ground<'_> {
         }
     }
 
+    fn scale(&self) -> Scale {
+        Scale::logarithmic(self.domain, (self.layout.rows.left(), self.layout.notes_left - GAP))
+    }
+
     fn draw(&self, canvas: &mut Canvas, bottom: f64) {
-        let scale = self.scale;
+        let scale = self.scale();
         let (from, to) = (scale.place(1.0 / (1.0 + self.margin_share)), scale.place(1.0 + self.margin_share));
         canvas.rect(Rect { x: from, y: TOP, width: to - from, height: bottom - TOP }, "band");
-        let directions = match (self.unit, self.more_is_better) {
-            ("ns", false) => ("faster", "slower"),
-            (_, false) => ("less, better", "more, worse"),
-            (_, true) => ("less, worse", "more, better"),
-        };
-        let title = format!("← {} · {} · {} →", directions.0, self.against, directions.1);
-        let title = fit(&title, 11.5, WIDTH - LEFT + 40.0);
+        let title = self.axis_title();
         let axis = Axis {
             scale,
             top: TOP,
@@ -157,30 +188,59 @@ impl Ground<'_> {
         let one = scale.place(1.0);
         canvas.line(at(one, TOP - 4.0), at(one, bottom), "zero");
     }
+
+    /// Which way is better, and the ratio to what, if there is room for its name.
+    fn axis_title(&self) -> String {
+        let (less, more) = match (self.unit, self.more_is_better) {
+            ("ns", false) => ("faster", "slower"),
+            (_, false) => ("less, better", "more, worse"),
+            (_, true) => ("less, worse", "more, better"),
+        };
+        let title = |against: &str| format!("← {less} · {against} · {more} →");
+        let whole = title(&self.against);
+        if text_width(&whole, 11.5) <= WIDTH { whole } else { title("ratio to the baseline") }
+    }
+
+    fn draw_row(&self, canvas: &mut Canvas, row: &RatioRow, y: f64) {
+        let (scale, rows) = (self.scale(), &self.layout.rows);
+        canvas.group(&panel::row_class(row.style, row.is_believable), Some(&row.sentence), |c| {
+            rows.draw_hit(c, y);
+            rows.draw_name(c, &row.name, row.style, row.is_name_struck, y);
+            if let Some(ratio) = row.ratio {
+                draw_interval(c, ratio, scale, y);
+                rows::draw_mark(c, ratio.value, row.style, scale, y, 5.5);
+                if !row.is_believable {
+                    c.cross(at(scale.place(ratio.value), y), 7.0);
+                }
+            }
+            self.draw_words(c, row, y);
+        });
+    }
+
+    fn draw_words(&self, canvas: &mut Canvas, row: &RatioRow, y: f64) {
+        let class = if row.is_believable || row.ratio.is_none() { "value" } else { "value struck" };
+        let ratio = ratio_words(row.ratio, text::NONE);
+        let lines: Vec<&str> = match ratio.split_once(' ').filter(|_| self.layout.is_high) {
+            Some((value, interval)) => vec![value, interval],
+            None => vec![&ratio],
+        };
+        let mut y = if lines.len() > 1 { y - 10.0 } else { y - 2.0 };
+        for line in lines {
+            canvas.text(at(self.layout.notes_left, y), Anchor::Start, class, line);
+            y += 15.0;
+        }
+        canvas.text(
+            at(self.layout.notes_left, y),
+            Anchor::Start,
+            &format!("verdict v-{}", row.class),
+            row.verdict,
+        );
+    }
 }
 
 /// Removes the noise of binary fractions from a tick.
 pub(crate) fn trim(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
-}
-
-fn draw_row(canvas: &mut Canvas, row: &RatioRow, scale: Scale, y: f64) {
-    canvas.group(&panel::row_class(row.style, row.is_believable), Some(&row.sentence), |c| {
-        c.rect(Rect { x: 0.0, y: y - ROW / 2.0, width: WIDTH, height: ROW }, "hit");
-        panel::series_label(c, &row.name, row.style, row.is_name_struck, y);
-        if let Some(ratio) = row.ratio {
-            draw_interval(c, ratio, scale, y);
-            c.marker(at(scale.place(ratio.value), y), row.style, 5.5);
-            if !row.is_believable {
-                c.cross(at(scale.place(ratio.value), y), 7.0);
-            }
-        }
-        let ratio_class = if row.is_believable || row.ratio.is_none() { "value" } else { "value struck" };
-        let room = WIDTH - NOTE_LEFT;
-        let ratio = fit(&ratio_words(row.ratio, text::NONE), LABEL_SIZE, room);
-        c.text(at(NOTE_LEFT, y - 2.0), Anchor::Start, ratio_class, &ratio);
-        c.text(at(NOTE_LEFT, y + 13.0), Anchor::Start, &format!("verdict v-{}", row.class), row.verdict);
-    });
 }
 
 /// A ratio and its interval, such as `0.72× (0.70–0.75)`.
@@ -196,21 +256,28 @@ pub(crate) fn draw_interval(canvas: &mut Canvas, ratio: Estimate, scale: Scale, 
     let (Some(low), Some(high)) = (ratio.low, ratio.high) else { return };
     let (from, to) = (scale.place(low), scale.place(high));
     canvas.line(at(from, y), at(to, y), "whisker");
-    for (value, x, outwards) in [(low, from, -1.0), (high, to, 1.0)] {
+    for (value, x) in [(low, from), (high, to)] {
         if scale.contains(value) {
             canvas.line(at(x, y - 4.0), at(x, y + 4.0), "whisker");
-        } else {
-            let inner = x - 5.0 * outwards;
-            canvas.path(&[at(inner, y - 5.0), at(x, y), at(inner, y + 5.0)], "whisker");
         }
+    }
+    rows::draw_ends(canvas, (low, high), scale, y, "whisker");
+}
+
+/// What is said of a ratio that the axis does not hold; nothing of others.
+pub(crate) fn beyond(ratio: Option<Estimate>, domain: (f64, f64)) -> &'static str {
+    match ratio {
+        Some(ratio) if ratio.value < domain.0 || ratio.value > domain.1 => ", beyond the axis",
+        _ => "",
     }
 }
 
-fn describe(view: &View<'_>, comparison: &Comparison) -> String {
-    let (verdict, _) = verdict_name(&comparison.verdict);
+fn describe(view: &View<'_>, row: &Row<'_>, comparison: &Comparison) -> String {
+    let (verdict, _) = row.verdict(comparison);
     let level = clean_line(&comparison.level.value);
     let ratio = ratio_words(comparison.ratio, "no ratio");
-    format!("{level} against {}: {ratio}, {verdict}", view.baseline())
+    let beyond = domain(view).map_or("", |domain| beyond(comparison.ratio, domain));
+    format!("{level} against {}: {ratio}{beyond}, {verdict}", view.baseline())
 }
 
 fn csv(view: &View<'_>) -> String {

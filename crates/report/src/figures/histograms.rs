@@ -3,7 +3,8 @@
 use analysis::distribution::Distribution;
 
 use super::Drawing;
-use super::panel::{self, LEFT, Panel, TOP, WIDTH};
+use super::panel::{self, Panel, TOP, WIDTH};
+use super::rows::Rows;
 use super::spread::{self, Spread, values_of};
 use crate::encode::{Csv, Field};
 use crate::svg::{Axis, Canvas, Rect, at};
@@ -33,8 +34,8 @@ struct Histogram {
 }
 
 impl Bins {
-    fn of(view: &View<'_>, context: &Context<'_>) -> Option<Bins> {
-        let spread = Spread::of(context, (LEFT, RIGHT))?;
+    fn of(view: &View<'_>, context: &Context<'_>, left: f64) -> Option<Bins> {
+        let spread = Spread::of(context, (left, RIGHT))?;
         let most = context.rows.iter().filter_map(|row| values_of(row)).map(Distribution::count).max()?;
         let rows = view.rows_with_context().filter(|(_, row)| values_of(row).is_some()).count();
         let allowed = (MOST_BARS / rows.max(1)).clamp(FEWEST_BINS, MOST_BINS);
@@ -75,7 +76,9 @@ impl Histogram {
 }
 
 pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
-    let panels: Vec<Panel> = view.contexts.iter().filter_map(|context| draw_panel(view, context)).collect();
+    let rows = Rows::of(view, ROW);
+    let panels: Vec<Panel> =
+        view.contexts.iter().filter_map(|context| draw_panel(view, context, &rows)).collect();
     if panels.is_empty() {
         return None;
     }
@@ -90,28 +93,26 @@ pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
         ),
         keys: Vec::new(),
         panels,
-        csv: csv(view),
+        csv: csv(view, &rows),
     })
 }
 
-fn draw_panel(view: &View<'_>, context: &Context<'_>) -> Option<Panel> {
-    let bins = Bins::of(view, context)?;
+fn draw_panel(view: &View<'_>, context: &Context<'_>, rows: &Rows) -> Option<Panel> {
+    let bins = Bins::of(view, context, rows.left())?;
     let counted = |row: &Row<'_>| values_of(row).map(|values| bins.histogram(values));
     let histograms: Vec<Option<Histogram>> = context.rows.iter().map(counted).collect();
     let tallest = histograms.iter().flatten().map(Histogram::tallest).fold(0.0, f64::max);
-    #[expect(clippy::cast_precision_loss, reason = "a handful of rows")]
-    let bottom = TOP + context.rows.len() as f64 * ROW;
+    let bottom = rows.bottom(context.rows.len());
     let mut canvas = Canvas::default();
     panel::heading(&mut canvas, &context.name);
     let full = format!(" · full height {}", text::percent(tallest));
     bins.spread.draw_axis(view, &mut canvas, TOP, bottom, &full);
     let mut description = Vec::new();
     for ((index, row), histogram) in context.rows.iter().enumerate().zip(&histograms) {
-        #[expect(clippy::cast_precision_loss, reason = "a handful of rows")]
-        let y = TOP + (index as f64 + 1.0) * ROW;
+        let y = rows.middle(index);
         description.push(match histogram {
-            Some(histogram) => draw_row(view, &mut canvas, row, histogram, &bins, tallest, y),
-            None => panel::empty_row(&mut canvas, view, row, y - ROW / 2.0),
+            Some(histogram) => draw_row(view, &mut canvas, row, rows, histogram, &bins, tallest, y),
+            None => rows.draw_status(&mut canvas, view, row, y),
         });
     }
     Some(Panel {
@@ -128,12 +129,13 @@ fn draw_row(
     view: &View<'_>,
     canvas: &mut Canvas,
     row: &Row<'_>,
+    rows: &Rows,
     histogram: &Histogram,
     bins: &Bins,
     tallest: f64,
-    bottom: f64,
+    y: f64,
 ) -> String {
-    let (style, believable) = (view.series_of(row).style, row.is_believable());
+    let (style, believable, bottom) = (view.series_of(row).style, row.is_believable(), y + ROW / 2.0);
     let level = clean_line(&view.series_of(row).name);
     let mark = if believable { "" } else { ", invalid" };
     let words = |bin: usize| {
@@ -144,8 +146,8 @@ fn draw_row(
     let summary =
         format!("{level}: most often, {} ({}){mark}", words(fullest), spread::count_words(view, row));
     canvas.group(&panel::row_class(style, believable), Some(&summary), |c| {
-        panel::row_label(c, view, row, bottom - ROW / 2.0);
-        c.line(at(LEFT, bottom), at(RIGHT, bottom), "grid");
+        rows.draw_label(c, view, row, y);
+        c.line(at(rows.left(), bottom), at(RIGHT, bottom), "grid");
         let place = |edge: usize| bins.spread.scale.place(bins.edges[edge]);
         for bin in (0..bins.count()).filter(|bin| histogram.counts[*bin] > 0) {
             let height = ((ROW - GAP) * histogram.share(bin) / tallest).max(1.0);
@@ -160,11 +162,11 @@ fn draw_row(
     summary
 }
 
-fn csv(view: &View<'_>) -> String {
+fn csv(view: &View<'_>, rows: &Rows) -> String {
     let mut csv =
         Csv::new(&["context", "level", "metric", "unit", "from", "to", "values", "share", "status"]);
     for context in &view.contexts {
-        let Some(bins) = Bins::of(view, context) else { continue };
+        let Some(bins) = Bins::of(view, context, rows.left()) else { continue };
         for row in &context.rows {
             let Some(histogram) = values_of(row).map(|values| bins.histogram(values)) else { continue };
             for bin in (0..bins.count()).filter(|bin| histogram.counts[*bin] > 0) {

@@ -12,6 +12,7 @@ pub(crate) mod panel;
 mod phases;
 mod player;
 mod published;
+pub(crate) mod rows;
 mod runs;
 mod spread;
 mod swept;

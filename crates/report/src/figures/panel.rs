@@ -4,15 +4,11 @@ use super::Key;
 use crate::encode;
 use crate::palette::Style;
 use crate::svg::{Anchor, Canvas, Rect, at, fit, number};
-use crate::text::clean_line;
-use crate::view::{Row, View};
 
 /// A panel's width: readable on a phone of 390 pixels, two abreast on a desk.
 pub(crate) const WIDTH: f64 = 400.0;
 /// Where the first row may begin, below the heading.
 pub(crate) const TOP: f64 = 34.0;
-/// Where a plot begins, right of its rows' labels.
-pub(crate) const LEFT: f64 = 66.0;
 /// Font size of headings.
 const HEADING_SIZE: f64 = 14.5;
 /// How much wider bold letters are.
@@ -57,32 +53,6 @@ impl Panel {
 /// The heading of a panel.
 pub(crate) fn heading(canvas: &mut Canvas, text: &str) {
     canvas.text(at(0.0, 15.0), Anchor::Start, "heading", &fit(text, HEADING_SIZE * BOLD, WIDTH));
-}
-
-/// The marker and name of a row; what may not be believed is struck out and crossed.
-pub(crate) fn row_label(canvas: &mut Canvas, view: &View<'_>, row: &Row<'_>, y: f64) {
-    let series = view.series_of(row);
-    series_label(canvas, &clean_line(&series.name), series.style, !row.is_believable(), y);
-}
-
-/// The marker and name of a series, left of its row.
-pub(crate) fn series_label(canvas: &mut Canvas, name: &str, style: Style, is_struck: bool, y: f64) {
-    let class = if is_struck { "label struck" } else { "label" };
-    canvas.marker(at(7.0, y), style, 5.0);
-    canvas.text(at(18.0, y + 4.5), Anchor::Start, class, &fit(name, LABEL_SIZE * BOLD, LEFT - 30.0));
-    if is_struck {
-        canvas.cross(at(LEFT - 9.0, y), 4.0);
-    }
-}
-
-/// A row of which there are no numbers says why; returns the same in words.
-pub(crate) fn empty_row(canvas: &mut Canvas, view: &View<'_>, row: &Row<'_>, y: f64) -> String {
-    let (series, words) = (view.series_of(row), crate::view::status_name(row.cell.status));
-    canvas.group(&row_class(series.style, row.is_believable()), None, |c| {
-        row_label(c, view, row, y);
-        c.text(at(LEFT + 6.0, y + 4.5), Anchor::Start, "note", words);
-    });
-    format!("{}: {words}", clean_line(&series.name))
 }
 
 /// The class of a row's group: its series, and whether it may not be believed.

@@ -1,16 +1,16 @@
 //! Where the time went: DNS, connect, TLS or QUIC, wait for the first byte, the rest.
 
-use super::panel::{self, LABEL_SIZE, LEFT, Panel, TOP, WIDTH};
+use super::panel::{self, Panel, TOP, WIDTH};
+use super::rows::Rows;
 use super::runs::axis_title;
 use super::{Drawing, Key};
 use crate::encode::{Csv, Field};
-use crate::svg::{Anchor, Axis, Canvas, Rect, Scale, at, fit};
+use crate::svg::{Axis, Canvas, Rect, Scale};
 use crate::text::{self, clean_line};
 use crate::trace::RunTrace;
 use crate::view::{Context, Row, View, status_name};
 
 const ROW: f64 = 28.0;
-const PLOT_RIGHT: f64 = 322.0;
 
 const DNS: &str = "k-dns";
 
@@ -42,7 +42,11 @@ fn phases(trace: &RunTrace) -> Option<[u64; 5]> {
 }
 
 pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
-    let panels: Vec<Panel> = view.contexts.iter().filter_map(|context| draw_panel(view, context)).collect();
+    let totals =
+        view.rows_with_context().filter_map(|(_, row)| phases(row.trace?)).map(|phases| total(&phases));
+    let rows = Rows::of(view, ROW).with_values(totals);
+    let panels: Vec<Panel> =
+        view.contexts.iter().filter_map(|context| draw_panel(view, context, &rows)).collect();
     if panels.is_empty() {
         return None;
     }
@@ -67,13 +71,12 @@ fn looks_up(view: &View<'_>) -> bool {
     view.rows_with_context().any(|(_, row)| row.trace.is_some_and(RunTrace::looks_up))
 }
 
-fn draw_panel(view: &View<'_>, context: &Context<'_>) -> Option<Panel> {
+fn draw_panel(view: &View<'_>, context: &Context<'_>, rows: &Rows) -> Option<Panel> {
     let totals = context.rows.iter().filter_map(|row| phases(row.trace?));
     let longest = totals.map(|phases| phases.iter().sum::<u64>()).max().filter(|total| *total > 0)?;
     let units = text::Scale::fitting("ns", as_f64(longest));
-    let scale = Scale::linear((0.0, as_f64(longest)), (LEFT, PLOT_RIGHT));
-    #[expect(clippy::cast_precision_loss, reason = "a handful of rows")]
-    let bottom = TOP + context.rows.len() as f64 * ROW;
+    let scale = Scale::linear((0.0, as_f64(longest)), rows.plot());
+    let bottom = rows.bottom(context.rows.len());
     let mut canvas = Canvas::default();
     panel::heading(&mut canvas, &context.name);
     let label = |value: f64| units.short(value);
@@ -81,9 +84,7 @@ fn draw_panel(view: &View<'_>, context: &Context<'_>) -> Option<Panel> {
     Axis { scale, top: TOP, bottom, width: WIDTH, title: &title, label: &label }.draw(&mut canvas);
     let mut description = Vec::new();
     for (index, row) in context.rows.iter().enumerate() {
-        #[expect(clippy::cast_precision_loss, reason = "a handful of rows")]
-        let y = TOP + (index as f64 + 0.5) * ROW;
-        description.push(draw_row(view, &mut canvas, row, scale, y));
+        description.push(draw_row(view, &mut canvas, row, rows, scale, rows.middle(index)));
     }
     Some(Panel {
         title: format!("{}: phases of a load", context.name),
@@ -95,19 +96,21 @@ fn draw_panel(view: &View<'_>, context: &Context<'_>) -> Option<Panel> {
     })
 }
 
-fn draw_row(view: &View<'_>, canvas: &mut Canvas, row: &Row<'_>, scale: Scale, y: f64) -> String {
+fn draw_row(
+    view: &View<'_>,
+    canvas: &mut Canvas,
+    row: &Row<'_>,
+    rows: &Rows,
+    scale: Scale,
+    y: f64,
+) -> String {
     let series = view.series_of(row);
     let level = clean_line(&series.name);
     let class = panel::row_class(series.style, row.is_believable());
     let Some(phases) = row.trace.and_then(phases) else {
         let words = if row.is_believable() { "no run to show" } else { status_name(row.cell.status) };
-        canvas.group(&class, None, |c| {
-            panel::row_label(c, view, row, y);
-            c.text(at(LEFT + 6.0, y + 4.5), Anchor::Start, "note", words);
-        });
-        return format!("{level}: {words}");
+        return rows.draw_empty(canvas, view, row, words, y);
     };
-    let total: u64 = phases.iter().sum();
     let parts: Vec<String> = PHASES
         .iter()
         .zip(phases)
@@ -115,7 +118,7 @@ fn draw_row(view: &View<'_>, canvas: &mut Canvas, row: &Row<'_>, scale: Scale, y
         .map(|((name, _), ns)| format!("{name} {}", text::duration(ns)))
         .collect();
     canvas.group(&class, None, |c| {
-        panel::row_label(c, view, row, y);
+        rows.draw_label(c, view, row, y);
         let mut from = 0;
         for ((name, class), ns) in PHASES.iter().zip(phases).filter(|(_, ns)| *ns > 0) {
             let (x, end) = (scale.place(as_f64(from)), scale.place(as_f64(from + ns)));
@@ -124,11 +127,14 @@ fn draw_row(view: &View<'_>, canvas: &mut Canvas, row: &Row<'_>, scale: Scale, y
             c.group("phase", Some(&title), |c| c.rect(rect, class));
             from += ns;
         }
-        let class = if row.is_believable() { "value" } else { "value struck" };
-        let value = fit(&text::value("ns", as_f64(total)), LABEL_SIZE, WIDTH - PLOT_RIGHT - 8.0);
-        c.text(at(WIDTH, y + 4.5), Anchor::End, class, &value);
+        rows.draw_value(c, row, &total(&phases), y);
     });
     format!("{level}: {}", parts.join(", "))
+}
+
+/// What all phases take together.
+fn total(phases: &[u64; 5]) -> String {
+    text::value("ns", as_f64(phases.iter().sum()))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "nanoseconds on a drawing")]

@@ -4,14 +4,18 @@
 use analysis::summary::{Comparison, Estimate};
 use model::plan::Published;
 
-use super::panel::{self, LABEL_SIZE, LEFT, Panel, TOP, WIDTH};
+use super::comparison::draw_interval;
+use super::panel::{self, Panel, TOP, WIDTH};
+use super::rows::Rows;
 use super::{Drawing, Key};
 use crate::encode::{Csv, Field};
-use crate::svg::{Anchor, Axis, Canvas, Rect, Scale, at, fit};
+use crate::svg::{Anchor, Axis, Canvas, Scale, at, fit};
 use crate::text::{self, clean_line};
 use crate::view::{Context, Row, View, status_name, verdict_name};
 
 const ROW: f64 = 42.0;
+/// Height of the line that says which metric and source the rows below are of.
+const HEAD: f64 = 20.0;
 const PLOT_RIGHT: f64 = 262.0;
 const NOTE_LEFT: f64 = 276.0;
 /// As far as intervals may widen the axis.
@@ -19,7 +23,7 @@ const WIDEST: (f64, f64) = (0.1, 10.0);
 /// A name in the caption is cut where it is longer.
 const MOST_NAME: usize = 160;
 /// Sources named in the caption; the CSV has all.
-const MOST_NAMED: usize = 8;
+const MOST_NAMED: usize = 24;
 
 /// A published figure and the comparison that measured the same.
 struct Pair<'v, 'a> {
@@ -66,30 +70,43 @@ pub(super) fn has_some(view: &View<'_>) -> bool {
 }
 
 pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
-    let scale = Scale::logarithmic(domain(view)?, (LEFT, PLOT_RIGHT));
-    let panels: Vec<Panel> =
-        view.contexts.iter().filter_map(|context| draw_panel(view, context, scale)).collect();
-    let mut sources: Vec<String> = Vec::new();
-    for pair in view.contexts.iter().flat_map(|context| pairs(view, context)) {
-        let source = text::shorten(&clean_line(&pair.published.source), MOST_NAME);
-        if !sources.contains(&source) {
-            sources.push(source);
-        }
-    }
-    let more = if sources.len() > MOST_NAMED { "; …" } else { "" };
-    sources.truncate(MOST_NAMED);
+    let rows = Rows::of(view, ROW);
+    let scale = Scale::logarithmic(domain(view)?, (rows.left(), PLOT_RIGHT));
+    let sources = sources(view);
+    let draw_panel = |context| draw_panel(view, context, &sources, &rows, scale);
+    let panels: Vec<Panel> = view.contexts.iter().filter_map(draw_panel).collect();
+    let named = sources.iter().take(MOST_NAMED).enumerate();
+    let named: Vec<String> = named.map(|(index, source)| format!("[{}] {source}", index + 1)).collect();
+    let more = if sources.len() > MOST_NAMED { "; the others are in the CSV" } else { "" };
     let baseline = view.baseline();
     Some(Drawing {
         title: "Published and measured".to_owned(),
         caption: format!(
             "Ratios to {baseline} alone, for seconds of other machines say nothing here. The mark is what was measured, with \
-             its 95 % interval over runs; the upright stroke is what was published. Published: {}{more}.",
-            sources.join("; ")
+             its 95 % interval over runs; the upright stroke is what was published, of the metric and in the source that stand \
+             above it. Published: {}{more}.",
+            named.join("; ")
         ),
         keys: vec![Key::new("published", "published")],
         panels,
         csv: csv(view),
     })
+}
+
+/// Where anything that is drawn was published, in the order of their numbers.
+fn sources(view: &View<'_>) -> Vec<String> {
+    let mut sources: Vec<String> = Vec::new();
+    for pair in view.contexts.iter().flat_map(|context| pairs(view, context)) {
+        let source = source(pair.published);
+        if !sources.contains(&source) {
+            sources.push(source);
+        }
+    }
+    sources
+}
+
+fn source(published: &Published) -> String {
+    text::shorten(&clean_line(&published.source), MOST_NAME)
 }
 
 /// The range that all panels share; nothing where there is no pair.
@@ -106,28 +123,55 @@ fn domain(view: &View<'_>) -> Option<(f64, f64)> {
     };
     let values = pairs().flat_map(of_pair).filter(|value| value.is_finite() && *value > 0.0);
     let (low, high) = values.fold((0.95, 1.05), |(low, high): (f64, f64), v| (low.min(v), high.max(v)));
-    Some((low * 0.96, high * 1.04))
+    // No stroke lies on the edge.
+    let room = (high / low).powf(0.05);
+    Some((low / room, high * room))
 }
 
-fn draw_panel(view: &View<'_>, context: &Context<'_>, scale: Scale) -> Option<Panel> {
-    let pairs = pairs(view, context);
-    if pairs.is_empty() {
+/// What is alike of neighbouring rows: the metric, and the number of its source.
+fn head(pair: &Pair<'_, '_>, sources: &[String]) -> String {
+    let metric = text::metric_title(&pair.published.metric);
+    let number = sources.iter().position(|known| *known == source(pair.published)).unwrap_or_default() + 1;
+    format!("{metric}, published in [{number}]")
+}
+
+fn draw_panel(
+    view: &View<'_>,
+    context: &Context<'_>,
+    sources: &[String],
+    rows: &Rows,
+    scale: Scale,
+) -> Option<Panel> {
+    let mut groups: Vec<(String, Vec<Pair<'_, '_>>)> = Vec::new();
+    for pair in pairs(view, context) {
+        let head = head(&pair, sources);
+        match groups.iter_mut().find(|(known, _)| *known == head) {
+            Some((_, pairs)) => pairs.push(pair),
+            None => groups.push((head, vec![pair])),
+        }
+    }
+    let count: usize = groups.iter().map(|(_, pairs)| pairs.len()).sum();
+    if count == 0 {
         return None;
     }
-    #[expect(clippy::cast_precision_loss, reason = "a handful of rows")]
-    let bottom = TOP + pairs.len() as f64 * ROW;
+    #[expect(clippy::cast_precision_loss, reason = "a handful of groups")]
+    let bottom = rows.bottom(count) + groups.len() as f64 * HEAD;
     let mut canvas = Canvas::default();
     panel::heading(&mut canvas, &context.name);
     let label = |v: f64| format!("{}×", model::units::three_digits((v * 1e6).round() / 1e6));
-    let title = fit(&format!("ratio to {}, logarithmic", view.baseline()), 11.5, WIDTH - LEFT);
+    let title = fit(&format!("ratio to {}, logarithmic", view.baseline()), 11.5, WIDTH);
     Axis { scale, top: TOP, bottom, width: WIDTH, title: &title, label: &label }.draw(&mut canvas);
     let one = scale.place(1.0);
     canvas.line(at(one, TOP - 4.0), at(one, bottom), "zero");
-    let mut description = Vec::new();
-    for (index, pair) in pairs.iter().enumerate() {
-        #[expect(clippy::cast_precision_loss, reason = "a handful of rows")]
-        let y = TOP + (index as f64 + 0.5) * ROW;
-        description.push(draw_pair(view, &mut canvas, pair, scale, y));
+    let (mut description, mut index, mut heads) = (Vec::new(), 0, 0.0);
+    for (head, pairs) in &groups {
+        let place = at(0.0, rows.top(index) + heads + HEAD - 5.0);
+        canvas.text(place, Anchor::Start, "axis-title halo", &fit(head, 11.5, WIDTH));
+        heads += HEAD;
+        for pair in pairs {
+            description.push(draw_pair(view, &mut canvas, pair, rows, scale, rows.middle(index) + heads));
+            index += 1;
+        }
     }
     Some(Panel {
         title: format!("{}: published and measured ratios to {}", context.name, view.baseline()),
@@ -139,42 +183,37 @@ fn draw_panel(view: &View<'_>, context: &Context<'_>, scale: Scale) -> Option<Pa
     })
 }
 
-fn draw_pair(view: &View<'_>, canvas: &mut Canvas, pair: &Pair<'_, '_>, scale: Scale, y: f64) -> String {
+fn draw_pair(
+    view: &View<'_>,
+    canvas: &mut Canvas,
+    pair: &Pair<'_, '_>,
+    rows: &Rows,
+    scale: Scale,
+    y: f64,
+) -> String {
     let style = view.series_of(pair.row).style;
     let sentence = describe(view, pair);
     canvas.group(&panel::row_class(style, pair.is_believable()), Some(&sentence), |c| {
-        c.rect(Rect { x: 0.0, y: y - ROW / 2.0, width: WIDTH, height: ROW }, "hit");
-        panel::row_label(c, view, pair.row, y);
+        rows.draw_hit(c, y);
+        rows.draw_label(c, view, pair.row, y);
         let x = scale.place(pair.published.ratio);
         c.line(at(x, y - 13.0), at(x, y + 13.0), "published");
         if let Some(ratio) = pair.ratio() {
-            if let (Some(low), Some(high)) = (ratio.low, ratio.high) {
-                let (from, to) = (scale.place(low), scale.place(high));
-                c.line(at(from, y), at(to, y), "whisker");
-                for end in [from, to] {
-                    c.line(at(end, y - 4.0), at(end, y + 4.0), "whisker");
-                }
-            }
+            draw_interval(c, ratio, scale, y);
             let place = at(scale.place(ratio.value), y);
             c.marker(place, style, 5.0);
             if !pair.is_believable() {
                 c.cross(place, 7.0);
             }
         }
-        let room = WIDTH - NOTE_LEFT;
         let (class, measured) = match pair.ratio() {
             Some(ratio) if pair.is_believable() => ("value", format!("{} here", text::ratio(ratio.value))),
             Some(ratio) => ("value struck", format!("{} here", text::ratio(ratio.value))),
             None => ("note", no_number(pair).to_owned()),
         };
-        let published = text::ratio(pair.published.ratio);
-        c.text(at(NOTE_LEFT, y - 3.0), Anchor::Start, class, &fit(&measured, LABEL_SIZE, room));
-        c.text(
-            at(NOTE_LEFT, y + 13.0),
-            Anchor::Start,
-            "tick",
-            &fit(&format!("{published} published"), 11.5, room),
-        );
+        let published = format!("{} published", text::ratio(pair.published.ratio));
+        c.text(at(NOTE_LEFT, y - 3.0), Anchor::Start, class, &measured);
+        c.text(at(NOTE_LEFT, y + 13.0), Anchor::Start, "tick", &published);
     });
     sentence
 }
@@ -201,7 +240,7 @@ fn describe(view: &View<'_>, pair: &Pair<'_, '_>) -> String {
     format!(
         "{level}, {metric}: {measured}; published {}{within}{mark}; {}",
         text::ratio(pair.published.ratio),
-        text::shorten(&clean_line(&pair.published.source), MOST_NAME)
+        source(pair.published)
     )
 }
 

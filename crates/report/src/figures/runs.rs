@@ -3,64 +3,61 @@
 use analysis::summary::MetricSummary;
 
 use super::Drawing;
-use super::panel::{self, LABEL_SIZE, LEFT, Panel, TOP, WIDTH};
+use super::panel::{self, Panel, TOP, WIDTH};
+use super::rows::{self, Rows};
 use crate::encode::{Csv, Field};
-use crate::svg::{Anchor, Axis, Canvas, Rect, Scale, at, fit};
+use crate::svg::{Axis, Canvas, Rect, Scale, at, fit};
 use crate::text::{self, clean_line};
 use crate::view::{Context, Row, View, status_name};
 
 const ROW: f64 = 34.0;
-const PLOT_RIGHT: f64 = 322.0;
+/// Intervals widen an axis by so many times the range of its dots at most, on each side.
+const WIDEST: f64 = 0.6;
 /// A domain that would begin above this share of its end does not begin at 0.
 const ZERO_BASED_BELOW: f64 = 0.6;
 
 pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
     let metric = &view.summary().metric;
-    let panels: Vec<Panel> = view.contexts.iter().filter_map(|context| draw_panel(view, context)).collect();
+    let medians = view.rows_with_context().filter_map(|(_, row)| Some(median(row.metric(metric)?)));
+    let rows = Rows::of(view, ROW).with_values(medians);
+    let panels: Vec<Panel> =
+        view.contexts.iter().filter_map(|context| draw_panel(view, context, &rows)).collect();
     if panels.is_empty() {
         return None;
     }
     Some(Drawing {
         title: format!("{}, run by run", text::capital(&text::metric_title(metric))),
-        caption: "Each dot is one run, the first at the top of its row and the last at the bottom; the upright \
-                  line is the median over runs, the bar its 95 % interval. Axes differ between panels, and not \
+        caption:
+            "Each dot is one run, the first at the top of its row and the last at the bottom; the upright \
+                  line is the median over runs, the bar its 95 % interval, with an arrow where that reaches \
+                  farther than the axis. Axes differ between panels, and not \
                   all begin at 0."
-            .to_owned(),
+                .to_owned(),
         keys: Vec::new(),
         panels,
         csv: csv(view),
     })
 }
 
-fn draw_panel(view: &View<'_>, context: &Context<'_>) -> Option<Panel> {
+fn draw_panel(view: &View<'_>, context: &Context<'_>, rows: &Rows) -> Option<Panel> {
     let name = &view.summary().metric;
     let metrics = || context.rows.iter().filter_map(|row| row.metric(name));
-    let values = || {
-        metrics().flat_map(|metric| {
-            let median = metric.median;
-            let ends = [Some(median.value), median.low, median.high].into_iter().flatten();
-            metric.per_run.iter().map(|run| run.value).chain(ends)
-        })
-    };
-    let (low, high) = values().fold((f64::MAX, f64::MIN), |(l, h), v| (l.min(v), h.max(v)));
+    let (low, high) = range(metrics());
     let unit = &metrics().next()?.unit;
     let units = text::Scale::fitting(unit, high);
     let pad = (high - low) * 0.05;
     let domain = if low / high > ZERO_BASED_BELOW { (low - pad, high + pad) } else { (0.0, high + pad) };
-    let scale = Scale::linear(domain, (LEFT, PLOT_RIGHT));
-    #[expect(clippy::cast_precision_loss, reason = "a handful of rows")]
-    let bottom = TOP + context.rows.len() as f64 * ROW;
+    let scale = Scale::linear(domain, rows.plot());
+    let bottom = rows.bottom(context.rows.len());
     let mut canvas = Canvas::default();
     panel::heading(&mut canvas, &context.name);
     let title = axis_title(&view.metric_title(), &units);
-    let title = fit(&title, 11.5, WIDTH - LEFT);
+    let title = fit(&title, 11.5, WIDTH);
     let label = |value: f64| units.short(value);
     Axis { scale, top: TOP, bottom, width: WIDTH, title: &title, label: &label }.draw(&mut canvas);
     let mut description = Vec::new();
     for (index, row) in context.rows.iter().enumerate() {
-        #[expect(clippy::cast_precision_loss, reason = "a handful of rows")]
-        let y = TOP + (index as f64 + 0.5) * ROW;
-        description.push(draw_row(view, &mut canvas, row, scale, y));
+        description.push(draw_row(view, &mut canvas, row, rows, scale, rows.middle(index)));
     }
     Some(Panel {
         title: format!("{}: {} of every run", context.name, view.metric_title()),
@@ -72,34 +69,50 @@ fn draw_panel(view: &View<'_>, context: &Context<'_>) -> Option<Panel> {
     })
 }
 
+/// What an axis shows: every dot, and of the intervals as much as leaves the dots apart.
+fn range<'m>(metrics: impl Iterator<Item = &'m MetricSummary> + Clone) -> (f64, f64) {
+    let dots = metrics
+        .clone()
+        .flat_map(|metric| metric.per_run.iter().map(|run| run.value).chain([metric.median.value]));
+    let (least, most) = dots.fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
+    let room = (most - least) * WIDEST;
+    let ends = metrics.flat_map(|metric| [metric.median.low, metric.median.high]).flatten();
+    ends.map(|end| end.clamp(least - room, most + room))
+        .fold((least, most), |(low, high), v| (low.min(v), high.max(v)))
+}
+
+/// A median as it stands beside its row.
+fn median(metric: &MetricSummary) -> String {
+    text::value(&metric.unit, metric.median.value)
+}
+
 /// Words and unit such as `page load time (ms)`.
 pub(super) fn axis_title(words: &str, units: &text::Scale) -> String {
     if units.label.is_empty() { words.to_owned() } else { format!("{words} ({})", units.label) }
 }
 
-fn draw_row(view: &View<'_>, canvas: &mut Canvas, row: &Row<'_>, scale: Scale, y: f64) -> String {
+fn draw_row(
+    view: &View<'_>,
+    canvas: &mut Canvas,
+    row: &Row<'_>,
+    rows: &Rows,
+    scale: Scale,
+    y: f64,
+) -> String {
     let series = view.series_of(row);
     let level = clean_line(&series.name);
     let class = panel::row_class(series.style, row.is_believable());
     let Some(metric) = row.metric(&view.summary().metric) else {
-        let words = status_name(row.cell.status);
-        canvas.group(&class, None, |c| {
-            panel::row_label(c, view, row, y);
-            c.text(at(LEFT + 6.0, y + 4.5), Anchor::Start, "note", words);
-        });
-        return format!("{level}: {words}");
+        return rows.draw_status(canvas, view, row, y);
     };
     let mark = if row.is_believable() { "" } else { ", invalid" };
     let summary = format!("{level}: median {}{mark}", text::estimate(&metric.unit, &metric.median));
     canvas.group(&class, Some(&summary), |c| {
-        c.rect(Rect { x: 0.0, y: y - ROW / 2.0, width: WIDTH, height: ROW }, "hit");
-        panel::row_label(c, view, row, y);
+        rows.draw_hit(c, y);
+        rows.draw_label(c, view, row, y);
         draw_median(c, metric, scale, y);
         draw_dots(c, view, row, metric, scale, y);
-        let class = if row.is_believable() { "value" } else { "value struck" };
-        let value =
-            fit(&text::value(&metric.unit, metric.median.value), LABEL_SIZE, WIDTH - PLOT_RIGHT - 8.0);
-        c.text(at(WIDTH, y + 4.5), Anchor::End, class, &value);
+        rows.draw_value(c, row, &median(metric), y);
     });
     summary
 }
@@ -108,6 +121,7 @@ fn draw_median(canvas: &mut Canvas, metric: &MetricSummary, scale: Scale, y: f64
     if let (Some(low), Some(high)) = (metric.median.low, metric.median.high) {
         let (from, to) = (scale.place(low), scale.place(high));
         canvas.rect(Rect { x: from, y: y - 12.0, width: to - from, height: 24.0 }, "ci");
+        rows::draw_ends(canvas, (low, high), scale, y, "thin");
     }
     let x = scale.place(metric.median.value);
     canvas.line(at(x, y - 13.0), at(x, y + 13.0), "median");

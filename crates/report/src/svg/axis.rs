@@ -33,19 +33,25 @@ impl Axis<'_> {
     pub(crate) fn draw_at(&self, canvas: &mut Canvas, ticks: &[f64]) {
         let (left, right) = self.scale.range();
         canvas.line(at(left, self.bottom), at(right, self.bottom), "axis");
-        let mut free_from = 0.0;
         for &tick in ticks {
             let x = self.scale.place(tick);
             canvas.line(at(x, self.top), at(x, self.bottom), "grid");
+        }
+        // Where there is no room for all labels, whole decades have it first.
+        let (first, rest): (Vec<f64>, Vec<f64>) = ticks.iter().partition(|tick| self.scale.is_decade(**tick));
+        let mut taken: Vec<(f64, f64)> = Vec::new();
+        for tick in first.into_iter().chain(rest) {
             let label = (self.label)(tick);
             let half = text_width(&label, LABEL_SIZE) / 2.0;
-            let middle = x.clamp(half, (self.width - half).max(half));
-            if middle - half >= free_from {
+            let middle = self.scale.place(tick).clamp(half, (self.width - half).max(half));
+            let (from, to) = (middle - half - LABEL_GAP, middle + half + LABEL_GAP);
+            if taken.iter().all(|(left, right)| *right <= from || to <= *left) {
                 canvas.text(at(middle, self.bottom + 15.0), Anchor::Middle, "tick", &label);
-                free_from = middle + half + LABEL_GAP;
+                taken.push((middle - half, middle + half));
             }
         }
-        let middle = f64::midpoint(left, right);
+        let half = text_width(self.title, LABEL_SIZE) / 2.0;
+        let middle = f64::midpoint(left, right).min(self.width - half).max(half.min(self.width / 2.0));
         canvas.text(at(middle, self.bottom + 32.0), Anchor::Middle, "axis-title", self.title);
     }
 }

@@ -11,6 +11,9 @@ pub(crate) struct Scale {
 /// Values at which an axis has a label.
 pub(crate) type Ticks = Vec<f64>;
 
+/// With fewer labels nobody knows how an axis goes on.
+const FEWEST_TICKS: usize = 3;
+
 const NICE_STEPS: [f64; 4] = [1.0, 2.0, 2.5, 5.0];
 
 impl Scale {
@@ -51,6 +54,11 @@ impl Scale {
         (self.domain.0..=self.domain.1).contains(&value)
     }
 
+    /// Whether a value is a power of ten on a logarithmic scale.
+    pub(crate) fn is_decade(&self, value: f64) -> bool {
+        self.logarithmic && (value.log10() - value.log10().round()).abs() < 1e-9
+    }
+
     /// The places of both ends.
     pub(crate) fn range(&self) -> (f64, f64) {
         self.range
@@ -81,17 +89,23 @@ fn linear_ticks(low: f64, high: f64, wanted: usize) -> Ticks {
 fn logarithmic_ticks(low: f64, high: f64, wanted: usize) -> Ticks {
     let families: [&[f64]; 4] =
         [&[1.0, 1.5, 2.0, 3.0, 5.0, 7.0], &[1.0, 2.0, 3.0, 5.0], &[1.0, 2.0, 5.0], &[1.0]];
-    let mut ticks = Ticks::new();
+    let mut before = Ticks::new();
     for family in families {
-        ticks = (-12..=12)
+        let ticks: Ticks = (-12..=12)
             .flat_map(|power| family.iter().map(move |nice| nice * 10f64.powi(power)))
             .filter(|tick| (low..=high).contains(tick))
             .collect();
-        if ticks.len() <= wanted {
-            break;
+        let is_enough = ticks.len() <= wanted;
+        // Of whole decades there may be too few to read a value by.
+        if is_enough && (ticks.len() >= FEWEST_TICKS || ticks.len() >= before.len()) {
+            return ticks;
         }
+        if is_enough {
+            return before;
+        }
+        before = ticks;
     }
-    ticks
+    before
 }
 
 #[cfg(test)]
@@ -108,6 +122,8 @@ mod tests {
         assert!((log.place(1.0) - 100.0).abs() < 1e-9);
         assert!((log.value_at(100.0) - 1.0).abs() < 1e-9 && linear.value_at(60.0) == 50.0);
         assert_eq!(log.ticks(7), [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0]);
+        let short = Scale::logarithmic((0.4, 30.0), (0.0, 200.0));
+        assert_eq!(short.ticks(5), [0.5, 1.0, 2.0, 5.0, 10.0, 20.0]);
         assert_eq!(Scale::linear((3.0, 3.0), (0.0, 1.0)).place(3.0), 0.5);
     }
 }

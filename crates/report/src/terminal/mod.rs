@@ -11,7 +11,7 @@ use crate::figures::comparison::domain;
 use crate::method;
 use crate::server_time;
 use crate::text::{self, clean_line};
-use crate::view::{Context, Row, View, status_name, verdict_name};
+use crate::view::{Context, Row, View, status_name};
 use plot::Plot;
 
 /// A table narrower than this cannot be read; it is drawn wider and the terminal wraps it.
@@ -20,8 +20,9 @@ const LEAST_WIDTH: u16 = 40;
 const NUMERIC: [usize; 2] = [1, 2];
 /// What a further column costs besides its text.
 const COLUMN_BORDER: usize = 3;
-/// Where a plot below its table begins.
+/// Where a plot below its table begins, at least; longer names move it, up to the most.
 const BELOW_INDENT: usize = 12;
+const MOST_INDENT: usize = 28;
 
 /// Renders tables and doubts.
 pub(crate) fn render(view: &View<'_>) -> String {
@@ -70,8 +71,16 @@ fn drawn(view: &View<'_>, style: Terminal, width: usize) -> Option<(Plot, Place)
     let widest = tables.flat_map(|table| table.lines().map(visible_width).max()).max().unwrap_or(width);
     let room = width.saturating_sub(widest + COLUMN_BORDER);
     let place = if room >= plot::LEAST_COLUMNS { Place::Column } else { Place::Below };
-    let columns = if place == Place::Column { room } else { width.saturating_sub(BELOW_INDENT + 2) };
+    let columns = if place == Place::Column { room } else { width.saturating_sub(indent(view) + 2) };
     Some((Plot::new(domain, columns.min(plot::MOST_COLUMNS), style.plain), place))
+}
+
+/// Where plots below their tables begin: beside the longest name that leaves room for them.
+fn indent(view: &View<'_>) -> usize {
+    let width = usize::from(view.input.terminal.width.max(LEAST_WIDTH));
+    let most = width.saturating_sub(plot::LEAST_COLUMNS + 2).min(MOST_INDENT);
+    let names = view.series.iter().map(|series| clean_line(&series.name).chars().count() + 2);
+    names.filter(|wanted| *wanted <= most).max().unwrap_or_default().max(BELOW_INDENT)
 }
 
 /// Characters of a line that are seen: all but the sequences that colour it.
@@ -92,10 +101,15 @@ fn plots_below(view: &View<'_>, context: &Context<'_>, plot: &Plot) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let mut out = format!("{:BELOW_INDENT$}{}\n", "", plot.axis().trim_end());
+    let indent = indent(view);
+    let mut out = format!("{:indent$}{}\n", "", plot.axis().trim_end());
     for row in rows {
-        let name = text::shorten(&clean_line(&view.series_of(row).name), BELOW_INDENT - 2);
-        out.push_str(&format!(" {name:<rest$}{}\n", bar(plot, row), rest = BELOW_INDENT - 1));
+        let name = clean_line(&view.series_of(row).name);
+        let beside = if name.chars().count() + 2 <= indent { name.as_str() } else { "" };
+        if beside.is_empty() {
+            wrap(&mut out, &name, " ", usize::from(view.input.terminal.width.max(LEAST_WIDTH)));
+        }
+        out.push_str(&format!(" {beside:<rest$}{}\n", bar(plot, row), rest = indent - 1));
     }
     out
 }
@@ -175,7 +189,7 @@ fn table_row(view: &View<'_>, row: &Row<'_>, style: Terminal) -> Vec<Cell> {
                 let interval = text::ratio_interval(&ratio).map(|i| format!(" [{i}]")).unwrap_or_default();
                 format!("{}{interval}", text::ratio(ratio.value))
             });
-            let (word, class) = verdict_name(&comparison.verdict);
+            let (word, class) = row.verdict(comparison);
             (ratio, word, class)
         }
         None if series.is_baseline => (text::NONE.to_owned(), "baseline", "baseline"),

@@ -9,6 +9,9 @@ pub(super) const LEAST_COLUMNS: usize = 16;
 /// A wider one shows no more.
 pub(super) const MOST_COLUMNS: usize = 36;
 
+/// So many labels tell how far an axis goes.
+const ENOUGH_LABELS: usize = 3;
+
 /// The axis of a plot.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plot {
@@ -28,14 +31,32 @@ struct Marks {
     above: char,
     point: char,
     disbelieved: char,
+    /// A point that the axis does not hold, believed and not, below and above.
+    points_beyond: [[&'static str; 2]; 2],
 }
 
-const UNICODE: Marks =
-    Marks {
-        one: '┊', line: '─', low: '├', high: '┤', below: '◂', above: '▸', point: '●', disbelieved: '○'
-    };
-const ASCII: Marks =
-    Marks { one: ':', line: '-', low: '|', high: '|', below: '<', above: '>', point: 'o', disbelieved: 'x' };
+const UNICODE: Marks = Marks {
+    one: '┊',
+    line: '─',
+    low: '├',
+    high: '┤',
+    below: '◂',
+    above: '▸',
+    point: '●',
+    disbelieved: '○',
+    points_beyond: [["◀", "◁"], ["▶", "▷"]],
+};
+const ASCII: Marks = Marks {
+    one: ':',
+    line: '-',
+    low: '|',
+    high: '|',
+    below: '<',
+    above: '>',
+    point: 'o',
+    disbelieved: 'x',
+    points_beyond: [["<<", "<x"], [">>", "x>"]],
+};
 
 impl Plot {
     /// An axis over ratios from `domain.0` to `domain.1`, so many characters wide.
@@ -46,18 +67,26 @@ impl Plot {
         Plot { scale: Scale::logarithmic(domain, (0.0, last)), columns, marks }
     }
 
-    /// The labels of the axis, each over its place; one that would touch another is left out, but never that of 1.
+    /// The labels of the axis, each over its place; one that would touch another is left out, but never that of 1. Where
+    /// there are too few to tell how far the axis goes, its ends have theirs.
     pub(super) fn axis(&self) -> String {
         let mut line = vec![' '; self.columns];
         let mut ticks = vec![1.0];
         ticks.extend(self.scale.ticks((self.columns / 7).max(2)));
-        for tick in ticks {
+        let (low, high) = self.scale.range();
+        let ends = [low, high].map(|place| self.scale.value_at(place));
+        let mut labels = 0;
+        for (index, tick) in ticks.iter().copied().chain(ends).enumerate() {
+            if index == ticks.len() && labels >= ENOUGH_LABELS {
+                break;
+            }
             let label: Vec<char> = format!("{}×", model::units::three_digits(tick)).chars().collect();
             let place = self.column(tick);
             let start = place.saturating_sub(label.len() / 2).min(self.columns.saturating_sub(label.len()));
             let around = start.saturating_sub(1)..(start + label.len() + 1).min(self.columns);
             if line[around].iter().all(|c| *c == ' ') && label.len() <= self.columns {
                 line[start..start + label.len()].copy_from_slice(&label);
+                labels += 1;
             }
         }
         line.into_iter().collect()
@@ -74,10 +103,20 @@ impl Plot {
                 line[from] = if self.scale.contains(low) { self.marks.low } else { self.marks.below };
                 line[to] = if self.scale.contains(high) { self.marks.high } else { self.marks.above };
             }
-            line[self.column(ratio.value)] =
-                if is_believable { self.marks.point } else { self.marks.disbelieved };
+            self.draw_point(&mut line, ratio.value, is_believable);
         }
         line.into_iter().collect::<String>().trim_end().to_owned()
+    }
+
+    fn draw_point(&self, line: &mut [char], ratio: f64, is_believable: bool) {
+        let place = self.column(ratio);
+        if self.scale.contains(ratio) {
+            line[place] = if is_believable { self.marks.point } else { self.marks.disbelieved };
+            return;
+        }
+        let mark = self.marks.points_beyond[usize::from(place > 0)][usize::from(!is_believable)];
+        let start = place.min(line.len().saturating_sub(mark.chars().count()));
+        line[start..].iter_mut().zip(mark.chars()).for_each(|(place, c)| *place = c);
     }
 
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "inside the columns")]
@@ -102,6 +141,11 @@ mod tests {
         assert_eq!(plot.bar(estimate(0.4999, 0.5, 0.5001), true), "        ●       ┊");
         assert_eq!(plot.bar(estimate(0.1, 0.5, 9.0), false), "◂───────○───────────────────────▸");
         assert_eq!(plot.bar(None, true), "                ┊");
+        assert_eq!(plot.bar(estimate(5.0, 164.0, 900.0), true), "                ┊               ▶");
+        assert_eq!(plot.bar(estimate(0.5, 0.1, 0.9), false), "◁       ├──────┤┊");
+        let narrow = Plot::new((0.13, 2.7), 16, false);
+        assert_eq!(narrow.axis(), "0.2×     1×  2× ");
+        assert_eq!(Plot::new((0.8, 1.9), 20, false).axis(), "    1×          1.9×");
         let plain = Plot::new((0.25, 4.0), 33, true).bar(estimate(0.25, 0.5, 2.0), true);
         assert_eq!(plain, "|-------o---------------|");
     }

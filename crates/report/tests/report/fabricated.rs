@@ -335,6 +335,62 @@ pub(crate) fn of_videos() -> Fabricated {
     swept(networks.into(), vec![video])
 }
 
+/// Servers by their names on eight networks: short names and long ones, one without what was asked for, and intervals of few
+/// runs that reach very far.
+pub(crate) fn servers(names: [&str; 5]) -> Fabricated {
+    let networks = ["5", "20", "80", "160"].iter().flat_map(|rtt| {
+        ["0", "2"].map(|loss| {
+            let text = format!(
+                "title = \"RTT {rtt}\"\nsource = \"made up\"\nrtt = \"{rtt}ms\"\nrate = \"20Mbit/s\"\nqueue = \"2bdp\"\nloss = \"{loss}%\"\n"
+            );
+            network(&format!("r{rtt}-l{loss}"), &text)
+        })
+    });
+    let mut fabricated = all_well();
+    let mut plan =
+        plan_of(networks.collect(), vec![page("small", include_str!("../../../../pages/small.toml"))]);
+    plan.study = "servers".to_owned();
+    fabricated.summary = summary(&plan);
+    fabricated.traces = plan.cells.iter().map(|cell| trace(&plan, cell)).collect();
+    fabricated.pooled = fabricated.summary.cells.iter().filter_map(pooled).collect();
+    fabricated.plan = plan;
+    reach_far(&mut fabricated.summary);
+    let unsupported =
+        fabricated.plan.cells.iter().find(|cell| cell.level("variant") == Some("h3")).unwrap().cell;
+    lose(&mut fabricated, unsupported, CellStatus::Unsupported, "this nginx was built without HTTP/3");
+    let rename = |level: &mut Level| match level.factor.as_str() {
+        "variant" => {
+            let place = Variant::ALL.iter().position(|variant| variant.name() == level.value).unwrap();
+            *level = self::level("server", names[place]);
+        }
+        "server" => *level = self::level("variant", "h2"),
+        _ => {}
+    };
+    rename(&mut fabricated.plan.baseline);
+    rename(&mut fabricated.summary.baseline);
+    fabricated.plan.cells.iter_mut().flat_map(|cell| &mut cell.levels).for_each(rename);
+    fabricated.summary.cells.iter_mut().flat_map(|cell| &mut cell.levels).for_each(rename);
+    for comparison in &mut fabricated.summary.comparisons {
+        rename(&mut comparison.level);
+        comparison.context.iter_mut().for_each(rename);
+    }
+    fabricated
+}
+
+/// Ratios and intervals that no axis holds.
+fn reach_far(summary: &mut Summary) {
+    for cell in summary.cells.iter_mut().skip(1).step_by(4) {
+        let median = &mut cell.metrics.get_mut("page_load_time").unwrap().median;
+        (median.low, median.high) = (Some(median.value / 460.0), Some(median.value * 457.0));
+    }
+    let primary = |comparison: &&mut Comparison| comparison.primary;
+    let far = [(0.57, 0.0138, 24.7), (164.0, 41.0, 8_230.0), (56.0, 0.4, 97.0), (0.0012, 0.0004, 0.8)];
+    for (comparison, (value, low, high)) in summary.comparisons.iter_mut().filter(primary).step_by(9).zip(far)
+    {
+        comparison.ratio = Some(Estimate { value, low: Some(low), high: Some(high) });
+    }
+}
+
 /// Closed loops over connections, on two networks that differ in more than a number.
 pub(crate) fn over_connections(connections: &[u32]) -> Fabricated {
     let text = |rtt: &str, rate: &str| {

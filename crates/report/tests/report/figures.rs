@@ -420,6 +420,40 @@ fn a_long_video_is_condensed_and_keeps_its_extremes() {
     assert!(report.html.len() < 1_500_000, "{} bytes", report.html.len());
 }
 
+/// Every kind of figure of servers: what none of them may cut.
+pub(crate) fn servers() -> Fabricated {
+    of_servers(["nginx", "nghttpd", "h2o", "lighttpd", "haproxy"])
+}
+
+/// The same with names that have no place beside their rows.
+pub(crate) fn long_names() -> Fabricated {
+    of_servers([
+        "nginx",
+        "nginx-with-sendfile-off",
+        "nginx-with-sendfile-on",
+        "envoy",
+        "haproxy-of-distribution",
+    ])
+}
+
+fn of_servers(names: [&str; 5]) -> Fabricated {
+    let mut fabricated = fabricated::of_requests(fabricated::servers(names), 120);
+    let published = |source: &str, name: &str, metric: &str, ratio| model::plan::Published {
+        source: source.to_owned(),
+        levels: vec![model::plan::Level { factor: "server".into(), value: name.into() }],
+        metric: metric.to_owned(),
+        ratio,
+    };
+    let (doe, roe) = ("Doe, Protocols compared, 2024, table 3", "Roe, 2023, section 5.2");
+    fabricated.plan.published = vec![
+        published(doe, names[4], "request_time", 0.7),
+        published(doe, names[4], "time_to_first_byte", 5.5),
+        published(roe, names[4], "request_time", 0.9),
+        published(doe, names[2], "request_time", 1.02),
+    ];
+    fabricated
+}
+
 /// Somebody published ratios of two variants, of one of them on one network alone.
 pub(crate) fn publishing(mut fabricated: Fabricated) -> Fabricated {
     let level = |factor: &str, value: &str| model::plan::Level { factor: factor.into(), value: value.into() };
@@ -452,7 +486,9 @@ fn published_figures_stand_beside_measured_ones() {
         |level: &str| published.csv.lines().filter(|line| line.contains(&format!(",{level},"))).count();
     assert_eq!((rows("h3"), rows("h2c"), rows("h2")), (3 + 1, 2, 0), "{}", published.csv);
     assert!(published.svg.contains("s-h2c bad") && published.svg.contains("\"cross\""));
-    assert!(published.caption.contains("Published: Doe, Protocols compared, 2024, table 3; Roe, 2023"));
+    assert!(
+        published.caption.contains("Published: [1] Doe, Protocols compared, 2024, table 3; [2] Roe, 2023")
+    );
 }
 
 #[test]

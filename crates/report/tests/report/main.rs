@@ -40,6 +40,8 @@ fn every_fabricated_report_renders() {
         ("spread", figures::watched(figures::publishing(figures::spread(1_000)))),
         ("networks", fabricated::over_networks(&["5", "20", "80"], &["0", "0.5", "2"])),
         ("videos", figures::videos()),
+        ("servers", figures::servers()),
+        ("long", figures::long_names()),
         ("connections", fabricated::over_connections(&[1, 2, 4, 8, 16])),
     ];
     for (name, fabricated) in cases {

@@ -34,6 +34,8 @@
     const labels = [...svg.querySelectorAll("text")].filter((t) => shows(t) && t.textContent.trim()).map(label);
     const scale = frame.width / (svg.viewBox.baseVal.width || frame.width);
     for (const a of labels) {
+      // What whoever drew it left out is missing for every reader.
+      if (a.words.includes("…") && a.text.matches(".label, .value, .heading, .verdict, .axis-title")) found.push(`${place}: «${a.words}» is shortened`);
       const size = parseFloat(getComputedStyle(a.text).fontSize) * scale;
       if (size < (width < 600 ? 11 : 8.5)) found.push(`${place}: «${a.words}» is ${size.toFixed(1)} pixels high`);
       if (a.left < frame.left - 2 || a.right > frame.right + 2 || a.top < frame.top - 2 || a.bottom > frame.bottom + 2) {
