@@ -25,6 +25,8 @@ struct Bins {
     spread: Spread,
     /// One edge more than bins, in the metric's unit.
     edges: Vec<f64>,
+    /// The share that the height of a whole row is.
+    tallest: f64,
 }
 
 /// The counts of one cell.
@@ -46,7 +48,10 @@ impl Bins {
         #[expect(clippy::cast_precision_loss, reason = "at most MOST_BINS")]
         let place = |index: usize| low + (high - low) * index as f64 / count as f64;
         let edges = (0..=count).map(|index| spread.scale.value_at(place(index))).collect();
-        Some(Bins { spread, edges })
+        let mut bins = Bins { spread, edges, tallest: 0.0 };
+        let values = context.rows.iter().filter_map(values_of);
+        bins.tallest = values.map(|values| bins.histogram(values).tallest()).fold(0.0, f64::max);
+        Some(bins)
     }
 
     fn count(&self) -> usize {
@@ -101,17 +106,16 @@ fn draw_panel(view: &View<'_>, context: &Context<'_>, rows: &Rows) -> Option<Pan
     let bins = Bins::of(view, context, rows.left())?;
     let counted = |row: &Row<'_>| values_of(row).map(|values| bins.histogram(values));
     let histograms: Vec<Option<Histogram>> = context.rows.iter().map(counted).collect();
-    let tallest = histograms.iter().flatten().map(Histogram::tallest).fold(0.0, f64::max);
     let bottom = rows.bottom(context.rows.len());
     let mut canvas = Canvas::default();
     panel::heading(&mut canvas, &context.name);
-    let full = format!(" · full height {}", text::percent(tallest));
+    let full = format!(" · full height {}", text::percent(bins.tallest));
     bins.spread.draw_axis(view, &mut canvas, TOP, bottom, &full);
     let mut description = Vec::new();
     for ((index, row), histogram) in context.rows.iter().enumerate().zip(&histograms) {
         let y = rows.middle(index);
         description.push(match histogram {
-            Some(histogram) => draw_row(view, &mut canvas, row, rows, histogram, &bins, tallest, y),
+            Some(histogram) => draw_row(view, &mut canvas, row, rows, histogram, &bins, y),
             None => rows.draw_status(&mut canvas, view, row, y),
         });
     }
@@ -132,7 +136,6 @@ fn draw_row(
     rows: &Rows,
     histogram: &Histogram,
     bins: &Bins,
-    tallest: f64,
     y: f64,
 ) -> String {
     let (style, believable, bottom) = (view.series_of(row).style, row.is_believable(), y + ROW / 2.0);
@@ -150,7 +153,7 @@ fn draw_row(
         c.line(at(rows.left(), bottom), at(RIGHT, bottom), "grid");
         let place = |edge: usize| bins.spread.scale.place(bins.edges[edge]);
         for bin in (0..bins.count()).filter(|bin| histogram.counts[*bin] > 0) {
-            let height = ((ROW - GAP) * histogram.share(bin) / tallest).max(1.0);
+            let height = ((ROW - GAP) * histogram.share(bin) / bins.tallest).max(1.0);
             let (x, end) = (place(bin), place(bin + 1));
             let title = format!("{level}: {} ({})", words(bin), text::grouped(histogram.counts[bin]));
             c.group("dot", Some(&title), |c| {
