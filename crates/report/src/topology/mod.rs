@@ -10,9 +10,13 @@ use model::plan::{DIRECT, Plan};
 
 use crate::figures::Panel;
 use crate::method::Settings;
+use crate::svg::{fit, text_width};
 use crate::text::{self, clean_line};
 use crate::view::View;
 
+/// The size of small text and the distance of its lines.
+const TICK_SIZE: f64 = 11.5;
+const LINE: f64 = 15.0;
 /// Rows shown of any one table.
 const MAX_ROWS: usize = 400;
 
@@ -59,9 +63,12 @@ fn nodes_words(plan: &Plan) -> String {
 
 /// The nodes and links of a topology beyond a pair, one table for each network of the matrix.
 pub(crate) fn links(plan: &Plan) -> Vec<Settings> {
-    let built = plan.topology.built.iter().zip(&plan.networks);
-    let table = |(topology, network): (&Topology, &Network)| {
-        let lines = model::topology::describe(topology);
+    let built = plan.networks.iter().enumerate().filter_map(|(index, network)| {
+        let topology = plan.topology_on(index).filter(|topology| topology.nodes.len() > 2)?;
+        Some((topology, network))
+    });
+    let table = |(topology, network): (Topology, &Network)| {
+        let lines = model::topology::describe(&topology);
         let rows: Vec<(String, String)> = lines
             .lines()
             .skip(1)
@@ -76,6 +83,21 @@ pub(crate) fn links(plan: &Plan) -> Vec<Settings> {
         Settings { title, rows, more: 0 }
     };
     built.map(table).collect()
+}
+
+/// The text in lines that are no wider than `room`, cut between words.
+fn lines(text: &str, room: f64) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if text_width(&format!("{line} {word}"), TICK_SIZE) <= room => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(fit(word, TICK_SIZE, room)),
+        }
+    }
+    lines
 }
 
 fn servers(plan: &Plan) -> Vec<String> {

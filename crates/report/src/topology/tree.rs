@@ -5,9 +5,9 @@ use model::plan::Plan;
 use model::topology::{NAME_SERVER, Role, TopologyLink};
 use model::{Topology, network};
 
-use super::{clients, servers};
+use super::{LINE, clients, lines, servers};
 use crate::figures::Panel;
-use crate::svg::{Anchor, Canvas, Rect, at, fit, text_width};
+use crate::svg::{Anchor, Canvas, Rect, at, fit};
 use crate::text::{self, clean_line};
 
 const WIDTH: f64 = 400.0;
@@ -15,11 +15,10 @@ const TOP: f64 = 28.0;
 const NODE_WIDTH: f64 = 124.0;
 const NODE_HEIGHT: f64 = 26.0;
 /// How much further right a branch stands than the node that it leaves.
-const INDENT: f64 = 26.0;
-/// Of a node's box, where the wires of its branches and of the way leave it.
+const INDENT: f64 = 56.0;
+/// Of a node's box, where the wire of the way leaves it, and where that of its branches does.
 const STEM: f64 = 13.0;
-const TICK_SIZE: f64 = 11.5;
-const LINE: f64 = 15.0;
+const BRANCH_STEM: f64 = 38.0;
 /// Above the first line about a link, and below a node.
 const GAP: f64 = 7.0;
 
@@ -31,8 +30,10 @@ struct Placed {
     /// The node it was reached from and the link between them; `None` for the client.
     from: Option<(usize, usize)>,
     is_on_way: bool,
-    /// What the link to it does, in lines that fit.
-    about: Vec<String>,
+    /// On the way: what the link to it does, in lines above it.
+    above: Vec<String>,
+    /// What it does and, of a branch, what the link to it does: in lines beside it.
+    beside: Vec<String>,
     /// The top of its box.
     y: f64,
 }
@@ -43,10 +44,19 @@ impl Placed {
         let depth = self.depth as f64;
         0.5 + depth * INDENT
     }
+
+    fn beside_x(&self) -> f64 {
+        self.x() + NODE_WIDTH + 8.0
+    }
+
+    /// The lower end of its box and of what stands beside it.
+    fn bottom(&self) -> f64 {
+        self.y + NODE_HEIGHT.max(height(&self.beside))
+    }
 }
 
 pub(super) fn draw(plan: &Plan, network: &Network, topology: &Topology) -> Panel {
-    let placed = place(topology);
+    let placed = place(plan, topology);
     let mut canvas = Canvas::default();
     let name = clean_line(&network.name);
     canvas.text(at(0.0, 15.0), Anchor::Start, "heading", &fit(&name, 14.5 * 1.12, WIDTH));
@@ -54,9 +64,9 @@ pub(super) fn draw(plan: &Plan, network: &Network, topology: &Topology) -> Panel
         draw_wire(&mut canvas, &placed, own);
     }
     for own in &placed {
-        draw_node(&mut canvas, own, topology, &what(plan, topology, own.node));
+        draw_node(&mut canvas, own, topology);
     }
-    let mut y = placed.last().map_or(TOP, |last| last.y + NODE_HEIGHT + GAP);
+    let mut y = placed.last().map_or(TOP, |last| last.bottom() + GAP);
     let further = further(topology, &placed);
     for line in &further {
         y += LINE;
@@ -74,7 +84,7 @@ pub(super) fn draw(plan: &Plan, network: &Network, topology: &Topology) -> Panel
 }
 
 /// Every node that the client's links lead to, each once: first what a node has beside the way, then the way's next one.
-fn place(topology: &Topology) -> Vec<Placed> {
+fn place(plan: &Plan, topology: &Topology) -> Vec<Placed> {
     let way: Vec<usize> = topology.way().unwrap_or_default().iter().map(|step| step.link).collect();
     let mut placed: Vec<Placed> = Vec::new();
     let mut left = vec![(topology.client, 0, None, true)];
@@ -83,16 +93,18 @@ fn place(topology: &Topology) -> Vec<Placed> {
         if placed.iter().any(|known| known.node == node) {
             continue;
         }
-        let mut own = Placed { node, depth, from, is_on_way, about: Vec::new(), y: 0.0 };
-        if let Some((_, link)) = from {
-            let room = WIDTH - own.x() - STEM - 8.0;
-            own.about = lines(&does(&topology.links[link]), room);
-            #[expect(clippy::cast_precision_loss, reason = "a line or three")]
-            let height = own.about.len() as f64 * LINE;
-            y += GAP + height;
+        let mut own = Placed { node, depth, from, is_on_way, above: Vec::new(), beside: Vec::new(), y: 0.0 };
+        let link = from.map(|(_, link): (usize, usize)| does(&topology.links[link]));
+        let mut beside = what(plan, topology, node);
+        match link {
+            Some(link) if is_on_way => own.above = lines(&link, WIDTH - own.x() - STEM - 8.0),
+            Some(link) if beside.is_empty() => beside = link,
+            Some(link) => beside = format!("{beside} · {link}"),
+            None => {}
         }
-        own.y = y + GAP;
-        y = own.y + NODE_HEIGHT;
+        own.beside = lines(&beside, WIDTH - own.beside_x());
+        own.y = y + GAP + height(&own.above) + if own.above.is_empty() { 0.0 } else { GAP };
+        y = own.bottom();
         placed.push(own);
         let of_node = |(index, link): (usize, &TopologyLink)| {
             let other = if link.ends[0].0 == node { link.ends[1].0 } else { link.ends[0].0 };
@@ -117,51 +129,42 @@ fn does(link: &TopologyLink) -> String {
     }
 }
 
-/// The text in lines that are no wider than `room`, cut between words.
-fn lines(text: &str, room: f64) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if text_width(&format!("{line} {word}"), TICK_SIZE) <= room => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(fit(word, TICK_SIZE, room)),
-        }
-    }
-    lines
+#[expect(clippy::cast_precision_loss, reason = "a line or three")]
+fn height(lines: &[String]) -> f64 {
+    lines.len() as f64 * LINE
 }
 
 fn draw_wire(canvas: &mut Canvas, placed: &[Placed], own: &Placed) {
     let Some((from, _)) = own.from else { return };
     let Some(from) = placed.iter().find(|known| known.node == from) else { return };
-    let stem = from.x() + STEM;
-    let class = if own.is_on_way { "wire way" } else { "wire" };
-    let begin = at(stem, from.y + NODE_HEIGHT);
-    match own.is_on_way {
-        true => canvas.line(begin, at(stem, own.y), class),
-        false => {
-            let middle = own.y + NODE_HEIGHT / 2.0;
-            canvas.path(&[begin, at(stem, middle), at(own.x(), middle)], class);
-        }
+    let leaves = |stem: f64| at(from.x() + stem, from.y + NODE_HEIGHT);
+    if !own.is_on_way {
+        let (begin, middle) = (leaves(BRANCH_STEM), own.y + NODE_HEIGHT / 2.0);
+        canvas.path(&[begin, at(begin.x, middle), at(own.x(), middle)], "wire");
+        return;
     }
-    #[expect(clippy::cast_precision_loss, reason = "a line or three")]
-    let height = own.about.len() as f64 * LINE;
-    for (index, line) in own.about.iter().enumerate() {
-        #[expect(clippy::cast_precision_loss, reason = "a line or three")]
-        let y = own.y - 5.0 - height + (index as f64 + 1.0) * LINE - 1.0;
-        canvas.text(at(stem + 8.0, y), Anchor::Start, "tick", line);
+    let begin = leaves(STEM);
+    canvas.line(begin, at(begin.x, own.y), "wire way");
+    let top = own.y - 5.0 - height(&own.above);
+    draw_lines(canvas, &own.above, begin.x + 8.0, top);
+}
+
+fn draw_lines(canvas: &mut Canvas, lines: &[String], x: f64, top: f64) {
+    let mut y = top - 4.0;
+    for line in lines {
+        y += LINE;
+        canvas.text(at(x, y), Anchor::Start, "tick", line);
     }
 }
 
-fn draw_node(canvas: &mut Canvas, own: &Placed, topology: &Topology, what: &str) {
+fn draw_node(canvas: &mut Canvas, own: &Placed, topology: &Topology) {
     let (x, y) = (own.x(), own.y);
     let name = clean_line(&topology.nodes[own.node].name);
     canvas.rounded(Rect { x, y, width: NODE_WIDTH, height: NODE_HEIGHT }, 5.0, "node");
     let label = fit(&name, 14.0, NODE_WIDTH - 12.0);
     canvas.text(at(x + NODE_WIDTH / 2.0, y + 17.5), Anchor::Middle, "label", &label);
-    let beside = x + NODE_WIDTH + 8.0;
-    canvas.text(at(beside, y + 17.0), Anchor::Start, "tick", &fit(what, TICK_SIZE, WIDTH - beside));
+    let top = y + ((NODE_HEIGHT - height(&own.beside)) / 2.0).max(0.0);
+    draw_lines(canvas, &own.beside, own.beside_x(), top);
 }
 
 /// What a node does.
