@@ -17,7 +17,8 @@ use crate::number;
 use crate::repetition;
 use crate::run::RunSummary;
 use crate::summary::{
-    CellStatus, CellSummary, CheckOutcome, Estimate, MetricSummary, RunValue, SUMMARY_VERSION, Summary,
+    CellStatus, CellSummary, CheckOutcome, Estimate, Measured, MetricSummary, RunValue, SUMMARY_VERSION,
+    Summary,
 };
 
 /// The figures of [`MetricSummary`], in this order.
@@ -72,6 +73,7 @@ pub fn analyse(plan: &Plan, runs: &[RunSummary], networks: &[NetworkCalibration]
         margin_share: plan.margin_share,
         runs_planned: number::small(planned(plan, runs)),
         runs_stored: number::small(runs.len()),
+        measured: measured(runs),
         repetition: repetition::standing(plan, runs),
         networks: networks.to_vec(),
         cells,
@@ -84,6 +86,15 @@ pub fn analyse(plan: &Plan, runs: &[RunSummary], networks: &[NetworkCalibration]
 fn arms_of<'a>(plan: &'a Plan, cells: &'a [CellSummary], ok: &'a [Vec<&'a RunSummary>]) -> Vec<Arm<'a>> {
     let both = plan.cells.iter().zip(cells).zip(ok);
     both.map(|((cell, summary), runs)| Arm { cell, summary, runs }).collect()
+}
+
+/// From the first run's begin to the last one's end; a run without a date says nothing of it.
+fn measured(runs: &[RunSummary]) -> Option<Measured> {
+    let dated = || runs.iter().filter(|run| run.began_unix_ns > 0);
+    Some(Measured {
+        began_unix_ns: dated().map(|run| run.began_unix_ns).min()?,
+        ended_unix_ns: dated().map(|run| run.began_unix_ns.saturating_add(run.took_ns)).max()?,
+    })
 }
 
 /// How many runs there should be: all, or those of the least blocks and of all that were begun.

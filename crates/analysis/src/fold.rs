@@ -145,6 +145,7 @@ impl<'a> RunFold<'a> {
             run: record.run,
             cell: record.cell,
             block: record.block,
+            began_unix_ns: record.began_unix_ns,
             took_ns: record.took_ns,
             outcome: record.outcome.clone(),
             metrics,

@@ -26,6 +26,8 @@ pub struct RunSummary {
     pub cell: u32,
     /// The block that it belongs to.
     pub block: u32,
+    /// When it began, Unix time: for people alone.
+    pub began_unix_ns: u64,
     /// How long it took, lab included.
     pub took_ns: u64,
     /// How it ended.

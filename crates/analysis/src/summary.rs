@@ -30,6 +30,9 @@ pub struct Summary {
     pub runs_planned: u32,
     /// Runs that are stored, whatever their outcome.
     pub runs_stored: u32,
+    /// From when to when; `None` where no run is stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<Measured>,
     /// How far the study came, and why it ended, where a rule adds runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repetition: Option<Standing>,
@@ -43,6 +46,15 @@ pub struct Summary {
     pub claims: Vec<ClaimResult>,
     /// One entry per non-baseline cell and metric of the comparison family.
     pub comparisons: Vec<Comparison>,
+}
+
+/// When a study's runs were made, by the machine's calendar clock: for people, never computed with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Measured {
+    /// When the first run began, Unix time in nanoseconds.
+    pub began_unix_ns: u64,
+    /// When the last one ended.
+    pub ended_unix_ns: u64,
 }
 
 /// One cell's numbers and the reasons to doubt them.

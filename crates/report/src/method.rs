@@ -168,8 +168,9 @@ pub(crate) fn environment(environment: &Value) -> Vec<Settings> {
         Value::Array(items) => items.iter().any(|item| item.is_object() || item.is_array()),
         _ => false,
     };
-    let plain: serde_json::Map<String, Value> =
-        map.iter().filter(|(_, value)| !is_nested(value)).map(|(k, v)| (k.clone(), v.clone())).collect();
+    // The version of the file itself is nobody's concern here.
+    let plain = map.iter().filter(|(key, value)| *key != "version" && !is_nested(value));
+    let plain: serde_json::Map<String, Value> = plain.map(|(k, v)| (k.clone(), v.clone())).collect();
     let mut tables = Vec::new();
     if !plain.is_empty() {
         tables.push(settings("Machine and tool", &Value::Object(plain)));
@@ -223,14 +224,21 @@ fn show(path: &str, value: &Value) -> String {
             _ => number.to_string(),
         },
         Value::Array(items) if items.is_empty() => "none".to_owned(),
+        // As it can be copied.
+        Value::Array(items) if path == "command" => {
+            items.iter().map(|item| show("", item)).collect::<Vec<_>>().join(" ")
+        }
         Value::Array(items) => items.iter().map(|item| show("", item)).collect::<Vec<_>>().join(", "),
         Value::Object(_) => value.to_string(),
     };
     text::shorten(&text, MAX_VALUE)
 }
 
-/// A key as words; abbreviations in capitals.
+/// A key as words, abbreviations in capitals; what has a dot is the kernel's own name and stays one.
 fn words(key: &str) -> String {
+    if key.contains('.') {
+        return clean_line(key);
+    }
     const ABBREVIATIONS: [&str; 10] =
         ["cpu", "tls", "mtu", "quic", "rtt", "http", "http1", "http2", "http3", "tcp"];
     let word = |word: &str| {

@@ -35,6 +35,9 @@ const TEMPLATES: &[(&str, &str)] = &[
 ];
 const PAGE_CSS: &str = include_str!("../templates/report.css");
 
+/// Said where there is nothing to draw.
+pub(crate) const NOTHING_DRAWN: &str = "There are no numbers to draw.";
+
 /// Everything on the page.
 #[derive(Serialize)]
 struct Page {
@@ -55,6 +58,8 @@ struct Page {
     figures: Vec<FigurePart>,
     /// Name and need of those that the study chose and has nothing for.
     missing_figures: Vec<(&'static str, &'static str)>,
+    /// What stands in the place of figures where there are none.
+    nothing_drawn: &'static str,
     contexts: Vec<ContextTables>,
     explored_rest: Option<String>,
     files: Vec<FilePart>,
@@ -223,6 +228,10 @@ fn page(view: &View<'_>, drawings: &Drawings, tables: &[Table]) -> Page {
         checks,
         figures,
         missing_figures: drawings.missing.clone(),
+        nothing_drawn: match &plan.figures {
+            Some(figures) if figures.is_empty() => "The study asks for no figures.",
+            _ => NOTHING_DRAWN,
+        },
         contexts,
         explored_rest,
         files,
@@ -271,6 +280,7 @@ fn facts(view: &View<'_>) -> Vec<String> {
     ];
     let servers: Vec<String> = plan.servers.iter().map(|server| clean_line(server)).collect();
     facts.push(format!("server: {}", text::list(&servers)));
+    facts.extend(summary.measured.map(|measured| format!("measured {}", text::dates(&measured))));
     if plan.topology != PlannedTopology::default() {
         facts.push(format!("topology: {}", clean_line(&plan.topology.name)));
     }

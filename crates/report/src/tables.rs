@@ -1,5 +1,6 @@
 //! The tables as files, one entry each in [`TABLES`].
 
+use analysis::metrics;
 use analysis::summary::{Estimate, Verdict};
 use model::plan::Level;
 
@@ -110,6 +111,7 @@ fn comparisons(view: &View<'_>) -> TableText {
     columns.extend([
         "baseline",
         "metric",
+        "unit",
         "primary",
         "pairs",
         "ratio",
@@ -137,6 +139,7 @@ fn comparisons(view: &View<'_>) -> TableText {
         row.extend([
             Field::Text(&view.summary().baseline.value),
             Field::Text(&comparison.metric),
+            metrics::find(&comparison.metric).map_or(Field::Empty, |metric| Field::Text(metric.unit)),
             Field::Text(if comparison.primary { "yes" } else { "no" }),
             Field::Whole(u64::from(comparison.pairs)),
         ]);
@@ -163,7 +166,8 @@ fn load(view: &View<'_>) -> TableText {
     let factors = factors(view);
     let mut columns = vec!["cell"];
     columns.extend(&factors);
-    columns.extend(load::COLUMNS.iter().map(|(name, _)| *name));
+    let names: Vec<String> = load::COLUMNS.iter().map(|(name, _)| with_unit(name)).collect();
+    columns.extend(names.iter().map(String::as_str));
     let mut table = TableText::new(&columns);
     for cell in &view.summary().cells {
         let levels: Vec<&Level> = cell.levels.iter().collect();
@@ -174,6 +178,15 @@ fn load(view: &View<'_>) -> TableText {
         table.row(&row);
     }
     table
+}
+
+/// A metric's name that ends with its unit, where it has one.
+fn with_unit(name: &str) -> String {
+    match metrics::find(name).map(|metric| metric.unit) {
+        Some("ns") => format!("{name}_ns"),
+        Some("B") => format!("{name}_bytes"),
+        _ => name.to_owned(),
+    }
 }
 
 fn validity(view: &View<'_>) -> TableText {

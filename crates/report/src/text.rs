@@ -1,6 +1,7 @@
 //! Numbers and names as people read them, and the cleaning of strings that others wrote.
 
-use analysis::summary::Estimate;
+use analysis::summary::{Estimate, Measured};
+use jiff::Timestamp;
 use model::units::{self, three_digits};
 
 /// What stands where there is no number.
@@ -247,9 +248,35 @@ pub(crate) fn list(items: &[String]) -> String {
     }
 }
 
+/// From when to when, in UTC and to the minute, such as `2026-11-22 13:05–13:07 UTC`.
+pub(crate) fn dates(measured: &Measured) -> String {
+    let [began, ended] = [measured.began_unix_ns, measured.ended_unix_ns]
+        .map(|ns| Timestamp::from_nanosecond(i128::from(ns)).unwrap_or_default());
+    let [day, last_day] = [began, ended].map(|time| time.strftime("%Y-%m-%d").to_string());
+    let [from, to] = [began, ended].map(|time| time.strftime("%H:%M").to_string());
+    match (day == last_day, from == to) {
+        (true, true) => format!("{day} {from} UTC"),
+        (true, false) => format!("{day} {from}–{to} UTC"),
+        (false, _) => format!("{day} {from} – {last_day} {to} UTC"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dates_are_as_short_as_they_can_be() {
+        const MINUTE: u64 = 60_000_000_000;
+        // 2026-09-21 14:13:20 UTC.
+        let began_unix_ns = 1_790_000_000_000_000_000;
+        let found = |minutes: u64| {
+            dates(&Measured { began_unix_ns, ended_unix_ns: began_unix_ns + minutes * MINUTE })
+        };
+        assert_eq!(found(0), "2026-09-21 14:13 UTC");
+        assert_eq!(found(90), "2026-09-21 14:13–15:43 UTC");
+        assert_eq!(found(24 * 60), "2026-09-21 14:13 – 2026-09-22 14:13 UTC");
+    }
 
     #[test]
     fn numbers_read_well() {

@@ -9,7 +9,7 @@ use super::names::Names;
 use super::{AcrossInput, Side, alone, counts, figure, lead, primary, row};
 use crate::ReportError;
 use crate::answer::style_marker;
-use crate::page::{self, FigurePart};
+use crate::page::{self, FigurePart, NOTHING_DRAWN};
 use crate::text::{self, clean, clean_line};
 use crate::view::verdict_name;
 
@@ -32,6 +32,7 @@ struct Page {
     figures: Vec<FigurePart>,
     /// What the figures' template asks for; here none are chosen.
     missing_figures: [(); 0],
+    nothing_drawn: &'static str,
     primary: Vec<TableRow>,
     explored: Vec<TableRow>,
     more: usize,
@@ -102,6 +103,7 @@ pub fn across_html(input: &AcrossInput<'_>) -> Result<String, ReportError> {
         alone: alone(across),
         figures: figure::draw(across, &names).iter().map(page::figure_part).collect(),
         missing_figures: [],
+        nothing_drawn: NOTHING_DRAWN,
         primary: primary(across).map(|cell| table_row(cell, &names)).collect(),
         explored,
         more,

@@ -443,6 +443,10 @@ fn summary(plan: &Plan) -> Summary {
         margin_share: plan.margin_share,
         runs_planned: 100,
         runs_stored: 100,
+        measured: Some(analysis::summary::Measured {
+            began_unix_ns: 1_790_000_000_000_000_000,
+            ended_unix_ns: 1_790_000_101_000_000_000,
+        }),
         repetition: None,
         networks: plan.networks.iter().map(calibrated).collect(),
         cells,
