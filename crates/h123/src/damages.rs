@@ -8,9 +8,10 @@ use store::{Damage, ResultFolder};
 
 /// So many runs are named one by one.
 const MOST_NAMED: usize = 5;
-/// The table without which nobody knows which rows are of which run, and one that every result has.
+/// The table without which nobody knows which rows are of which run, one that every result has, and what says that they were there.
 const RUNS: &str = "samples/runs.parquet";
 const REQUESTS: &str = "samples/requests.parquet";
+const CHECKSUMS: &str = "samples/checksums.json";
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -40,9 +41,16 @@ impl Damages {
 
     /// A merged result whose table of runs is gone.
     pub(crate) fn look_for_runs(&mut self, folder: &Path) {
-        if folder.join(REQUESTS).exists() && !folder.join(RUNS).exists() {
+        if folder.join(RUNS).exists() {
+            return;
+        }
+        if folder.join(REQUESTS).exists() {
             self.note(format!(
                 "{RUNS} is missing: the rows of the other tables are there, and nobody knows of which run they are"
+            ));
+        } else if folder.join(CHECKSUMS).exists() {
+            self.note(format!(
+                "{RUNS} and {REQUESTS} are missing, and {CHECKSUMS} says that they were there: nothing can be said of these runs"
             ));
         }
     }
@@ -65,7 +73,7 @@ impl Damages {
             more => format!(" (and of {more} other runs)"),
         };
         let is_there = folder.path().join(place).join("checksums.json").exists();
-        let found = if is_there { "has nothing of these tables" } else { "is missing" };
+        let found = if is_there { "is damaged or has nothing of these tables" } else { "is missing" };
         self.note(format!(
             "{place}/checksums.json{others} {found}, so nobody can tell whether they are as they were written; they are read all the \
              same: {}",

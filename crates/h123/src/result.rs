@@ -6,6 +6,7 @@ use std::path::Path;
 
 use analysis::{RunFold, RunSummary, Summary};
 use anyhow::{Context, Result};
+use model::sample::{FailureKind, Outcome};
 use model::{Plan, RunRecord};
 use report::{RunPlayback, RunTimeline, RunTrace, representative_run};
 use store::ResultFolder;
@@ -133,7 +134,7 @@ pub(crate) fn condensed(
     })?;
     damaged.look_for_runs(folder.path());
     damaged.look_for_checksums(folder)?;
-    let (mut runs, mut seen) = (Vec::new(), Seen::new());
+    let (mut runs, mut seen, mut unread) = (Vec::new(), Seen::new(), Vec::new());
     for run in condensed {
         match run {
             Ok(((summary, shown), lost)) => {
@@ -144,10 +145,27 @@ pub(crate) fn condensed(
                 seen.insert(summary.run, shown);
                 runs.push(summary);
             }
-            Err(damage) => damaged.add(folder, &damage),
+            Err(damage) => {
+                unread.extend(damage.run.map(|run| (run, damage.reason.clone())));
+                damaged.add(folder, &damage);
+            }
         }
     }
+    runs.extend(lost_cells(plan, &runs, &unread));
     Ok((runs, seen))
+}
+
+/// Of cells of which no run can be read, the runs that are there and cannot: as failed, with the reason, so that nobody takes them
+/// for runs that were never made.
+fn lost_cells(plan: &Plan, read: &[RunSummary], unread: &[(u32, String)]) -> Vec<RunSummary> {
+    let planned = unread.iter().filter_map(|(run, reason)| Some((plan.runs.get(*run as usize)?, reason)));
+    let lost = planned.filter(|(planned, _)| read.iter().all(|run| run.cell != planned.cell));
+    lost.map(|(planned, reason)| {
+        let words = format!("its rows of requests are stored and cannot be read: {reason}");
+        let outcome = Outcome::failed(FailureKind::System, words);
+        RunSummary::of(plan, &RunRecord { outcome, ..RunRecord::empty(planned) })
+    })
+    .collect()
 }
 
 /// A value in a list of differences: not longer than a line.

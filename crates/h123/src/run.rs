@@ -286,21 +286,8 @@ struct Clients<'a> {
 fn empty_record(planned: &PlannedRun) -> RunRecord {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     RunRecord {
-        run: planned.run,
-        cell: planned.cell,
-        block: planned.block,
         began_unix_ns: u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX),
-        took_ns: 0,
-        outcome: Outcome::Ok,
-        samples: Vec::new(),
-        connections: Vec::new(),
-        clients: Vec::new(),
-        servers: Vec::new(),
-        server_requests: Vec::new(),
-        readings: Vec::new(),
-        player: Vec::new(),
-        links: Vec::new(),
-        calibration: None,
+        ..RunRecord::empty(planned)
     }
 }
 

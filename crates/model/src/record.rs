@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::assignment::ClientReport;
 use crate::backend::Backend;
 use crate::monitor::Reading;
+use crate::plan::PlannedRun;
 use crate::player::PlayerEvent;
 use crate::sample::{ConnectionRow, Outcome, Sample};
 
@@ -43,6 +44,29 @@ pub struct RunRecord {
     pub readings: Vec<Reading>,
     /// The known-answer round trips on the empty path; `None` where nothing was emulated.
     pub calibration: Option<Calibration>,
+}
+
+impl RunRecord {
+    /// A planned run of which there is nothing yet, not even a date.
+    pub fn empty(planned: &PlannedRun) -> RunRecord {
+        RunRecord {
+            run: planned.run,
+            cell: planned.cell,
+            block: planned.block,
+            began_unix_ns: 0,
+            took_ns: 0,
+            outcome: Outcome::Ok,
+            samples: Vec::new(),
+            connections: Vec::new(),
+            clients: Vec::new(),
+            servers: Vec::new(),
+            server_requests: Vec::new(),
+            readings: Vec::new(),
+            player: Vec::new(),
+            links: Vec::new(),
+            calibration: None,
+        }
+    }
 }
 
 /// What a server process cost and said.

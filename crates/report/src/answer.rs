@@ -184,6 +184,13 @@ pub(crate) fn lead(view: &View<'_>) -> String {
         0 | 1 => String::new(),
         count => format!(" Verdicts are corrected for there being {count} comparisons, intervals are not."),
     };
+    if summary.runs_stored == 0 {
+        return format!(
+            "By {}, each against {}; no run is stored that could say it.",
+            view.metric_title(),
+            view.baseline()
+        );
+    }
     format!(
         "By {}, each against {}: the ratio of medians over {} and, in brackets, its 95 % interval; {direction}.{corrected}",
         view.metric_title(),

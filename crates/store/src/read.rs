@@ -71,8 +71,7 @@ impl ResultFolder {
     pub fn unverified(&self) -> Result<Vec<PathBuf>> {
         let mut unverified = Vec::new();
         for folder in sources(&self.samples())? {
-            // A damaged file of checksums is named by whoever reads the tables.
-            let Ok(checksums) = read_checksums(&folder) else { continue };
+            let checksums = read_checksums(&folder).unwrap_or_default();
             let alone = file_names()
                 .into_iter()
                 .filter(|name| !checksums.contains_key(name) && folder.join(name).exists());
@@ -201,7 +200,8 @@ pub(crate) struct RunAt {
 impl TableFolder {
     /// Opens the table of runs; the others are opened when they are needed.
     pub(crate) fn open(folder: &Path) -> Result<Self, Damage> {
-        let checksums = read_checksums(folder)?;
+        // Where it is lost or damaged nothing vouches for the tables ([`ResultFolder::unverified`]), and they are read all the same.
+        let checksums = read_checksums(folder).unwrap_or_default();
         let mut runs = LazyTable::<RunRow>::new(folder, &checksums);
         let rows_total = runs.table()?.rows_total();
         Ok(TableFolder {

@@ -144,6 +144,24 @@ fn lost_files_are_named_and_the_rest_is_reported() {
         &|copy| truncate(&copy.join("samples/requests.parquet")),
         "samples/requests.parquet is damaged",
     );
+    assert_eq!(lost["runs_stored"], lost["runs_planned"], "they are there, and cannot be read");
+    for cell in lost["cells"].as_array().unwrap() {
+        let reason = cell["reasons"][0].as_str().unwrap();
+        assert!(
+            cell["status"] == "failed" && reason.contains("rows of requests are stored and cannot be read"),
+            "{cell:#}"
+        );
+    }
+    let lost = spoil(
+        &|copy| {
+            for entry in fs::read_dir(copy.join("samples")).unwrap().flatten() {
+                if entry.path().extension().is_some_and(|ending| ending == "parquet") {
+                    fs::remove_file(entry.path()).unwrap();
+                }
+            }
+        },
+        "samples/checksums.json says that they were there",
+    );
     assert_eq!(lost["runs_stored"], 0);
     let lost = spoil(
         &|copy| fs::remove_file(copy.join("samples/runs.parquet")).unwrap(),
@@ -168,6 +186,11 @@ fn lost_files_are_named_and_the_rest_is_reported() {
     let unsure = spoil(
         &|copy| fs::remove_file(copy.join("samples/checksums.json")).unwrap(),
         "samples/checksums.json is missing, so nobody can tell whether they are as they were written",
+    );
+    assert!(unsure == summary(quick::result()), "the same numbers");
+    let unsure = spoil(
+        &|copy| fs::write(copy.join("samples/checksums.json"), "no json").unwrap(),
+        "samples/checksums.json is damaged or has nothing of these tables, so nobody can tell",
     );
     assert!(unsure == summary(quick::result()), "the same numbers");
     // One run's folder among others, as in a study that was interrupted.
