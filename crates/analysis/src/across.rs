@@ -10,15 +10,16 @@ use serde::{Deserialize, Serialize};
 
 use model::plan::Level;
 
+use crate::checks::CHECKS;
 use crate::comparison::{correct, obstacles_of, smallest_showable};
 use crate::estimate::with_interval;
 use crate::metrics::{self, Better, METRICS};
 use crate::number;
 use crate::statistics::{self, CONFIDENCE, Mean, SIGNIFICANCE};
-use crate::summary::{CellSummary, Comparison, Estimate, MetricSummary, Summary, Verdict};
+use crate::summary::{CellSummary, CheckOutcome, Comparison, Estimate, MetricSummary, Summary, Verdict};
 
 /// The version of what `h123 compare --json` prints.
-pub const ACROSS_VERSION: u32 = 1;
+pub const ACROSS_VERSION: u32 = 2;
 
 /// Result B against result A.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,6 +38,19 @@ pub struct Across {
     pub only_in_b: Vec<Vec<Level>>,
     /// What else differs between the two.
     pub doubts: Vec<Doubt>,
+    /// The checks by which cells that are compared are in doubt, in the order of the checks.
+    pub doubted: Vec<Doubted>,
+}
+
+/// A check by which compared cells are in doubt in their own result, whatever the other says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Doubted {
+    /// The check.
+    pub check: String,
+    /// How many of the compared cells it doubts in A.
+    pub cells_in_a: u32,
+    /// The same in B.
+    pub cells_in_b: u32,
 }
 
 /// A metric of one cell in both results.
@@ -134,7 +148,22 @@ pub fn compare(
         only_in_b: only(&b.cells, &a.cells),
         cells,
         doubts,
+        doubted: doubted(&pairs),
     })
+}
+
+/// What makes a doubt of a cell in its own study makes one of the comparison.
+fn doubted(pairs: &[Pair<'_>]) -> Vec<Doubted> {
+    let is_doubted = |cell: &CellSummary, check: &str| {
+        cell.validity.iter().any(|found| found.check == check && found.result == CheckOutcome::Doubt)
+    };
+    let of = |check: &&str| Doubted {
+        check: (*check).to_owned(),
+        cells_in_a: number::small(pairs.iter().filter(|pair| is_doubted(pair.a, check)).count()),
+        cells_in_b: number::small(pairs.iter().filter(|pair| is_doubted(pair.b, check)).count()),
+    };
+    let names: Vec<&str> = CHECKS.iter().map(|check| check.name).collect();
+    names.iter().map(of).filter(|found| found.cells_in_a + found.cells_in_b > 0).collect()
 }
 
 fn is_same(one: &CellSummary, other: &CellSummary) -> bool {
@@ -296,6 +325,16 @@ mod tests {
     fn verdicts(across: &Across) -> Vec<Verdict> {
         let primary = across.cells.iter().filter(|cell| cell.comparison.primary);
         primary.map(|cell| cell.comparison.verdict.clone()).collect()
+    }
+
+    #[test]
+    fn what_a_cell_is_doubted_for_is_counted_on_each_side() {
+        let (mut few, many) =
+            (Bench::page(&[Variant::H1, Variant::H2]), Bench::page(&[Variant::H1, Variant::H2]));
+        few.records.retain(|record| record.block < 3);
+        let found = compare(&few.summary(), &many.summary(), &[], Vec::new()).unwrap();
+        let runs = found.doubted.iter().find(|found| found.check == "runs").unwrap();
+        assert_eq!((runs.cells_in_a, runs.cells_in_b), (2, 0), "{:?}", found.doubted);
     }
 
     #[test]

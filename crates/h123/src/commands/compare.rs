@@ -81,10 +81,13 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Exit> {
         across: &across,
         factor: &b.summary.baseline.factor,
         question: &b.summary.question,
-        a: Side { name: &name_a, path: &of_a },
-        b: Side { name: &name_b, path: &of_b },
+        a: side(&name_a, &of_a, &a.summary),
+        b: side(&name_b, &of_b, &b.summary),
         command: &command,
     };
+    if is_same(&args.a, &args.b) {
+        note(false, "A and B are the same folder: nothing can differ");
+    }
     if let Some(path) = &args.html {
         write_page(path, &input)?;
     }
@@ -96,6 +99,14 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Exit> {
         print(across_terminal(&input, look()).trim_end())?;
     }
     Ok(exit(&across, &a.summary, &b.summary, args.fail_on))
+}
+
+fn side<'a>(name: &'a str, path: &'a str, summary: &Summary) -> Side<'a> {
+    Side { name, path, measured: summary.measured, runs: summary.runs_stored }
+}
+
+fn is_same(a: &Path, b: &Path) -> bool {
+    matches!((fs::canonicalize(a), fs::canonicalize(b)), (Ok(a), Ok(b)) if a == b)
 }
 
 /// Writes the page, whole or not at all.
@@ -230,7 +241,9 @@ fn doubts(a: &Compared, b: &Compared) -> Result<Vec<Doubt>> {
         ("margin", |plan| Ok(Value::from(plan.margin_share))),
         ("servers", servers),
         ("accepted checks", |plan| Ok(Value::from(plan.accepted.join(", ")))),
-        ("name server", |plan| Ok(serde_json::to_value(plan.dns_rtt_ns)?)),
+        ("name server", name_server),
+        ("runs of each cell", |plan| Ok(Value::from(plan.runs_per_cell))),
+        ("seed", |plan| Ok(Value::from(plan.seed))),
         ("claims", |plan| Ok(serde_json::to_value(&plan.claims)?)),
     ] {
         differences(&flat(&of(&a.plan)?), &flat(&of(&b.plan)?), about, &mut doubts);
@@ -261,6 +274,12 @@ fn servers(plan: &Plan) -> Result<Value> {
         servers.insert(name.to_owned(), serde_json::json!({ "is": chains, "holds": pins }));
     }
     Ok(Value::Object(servers))
+}
+
+fn name_server(plan: &Plan) -> Result<Value> {
+    #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
+    let words = |rtt_ns: u64| format!("{} away", model::units::format_duration_ns(rtt_ns as f64));
+    Ok(Value::from(plan.dns_rtt_ns.map_or("none".to_owned(), words)))
 }
 
 fn topology(plan: &Plan) -> Result<Value> {

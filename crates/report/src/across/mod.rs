@@ -4,9 +4,9 @@ mod figure;
 mod names;
 mod page;
 
-use analysis::across::{Across, CellAcross};
+use analysis::across::{Across, CellAcross, Doubted};
 use analysis::metrics::{self, Better};
-use analysis::summary::{Estimate, Verdict};
+use analysis::summary::{Estimate, Measured, Verdict};
 use comfy_table::presets::{ASCII_NO_BORDERS, UTF8_FULL_CONDENSED};
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table};
 use model::plan::Level;
@@ -32,6 +32,10 @@ pub struct Side<'a> {
     pub name: &'a str,
     /// Its folder as whoever asked wrote it.
     pub path: &'a str,
+    /// When it was measured.
+    pub measured: Option<Measured>,
+    /// How many runs are stored.
+    pub runs: u32,
 }
 
 impl Side<'_> {
@@ -43,6 +47,12 @@ impl Side<'_> {
             format!("{} ({})", self.name, self.path)
         };
         clean_line(&words)
+    }
+
+    /// How much was measured and when, such as `100 runs, 2026-11-22 13:05–13:07 UTC`.
+    fn extent(&self) -> String {
+        let runs = text::count(self.runs as usize, "run", "runs");
+        self.measured.map_or(runs.clone(), |measured| format!("{runs}, {}", text::dates(&measured)))
     }
 }
 
@@ -68,8 +78,8 @@ pub fn across_terminal(input: &AcrossInput<'_>, style: Terminal) -> String {
     let (across, names) = (input.across, Names::new(input.across, input.factor));
     let width = usize::from(style.width);
     let mut out = String::new();
-    wrap(&mut out, &format!("A: {}", input.a.words()), "", width);
-    wrap(&mut out, &format!("B: {}", input.b.words()), "", width);
+    wrap(&mut out, &format!("A: {}, {}", input.a.words(), input.a.extent()), "", width);
+    wrap(&mut out, &format!("B: {}, {}", input.b.words(), input.b.extent()), "", width);
     wrap(&mut out, &lead(across, &names), "", width);
     let mut table = Table::new();
     table.force_no_tty();
@@ -101,9 +111,11 @@ pub fn across_markdown(input: &AcrossInput<'_>) -> String {
     let (across, names) = (input.across, Names::new(input.across, input.factor));
     let mut out = format!("### {}\n\n", escaped(&headline(across)));
     out.push_str(&format!(
-        "A: {}, B: {}\n\n{}\n\n| {} |\n|---|---:|---:|---:|---|\n",
+        "A: {} ({}), B: {} ({})\n\n{}\n\n| {} |\n|---|---:|---:|---:|---|\n",
         escaped(&input.a.words()),
+        escaped(&input.a.extent()),
         escaped(&input.b.words()),
+        escaped(&input.b.extent()),
         escaped(&lead(across, &names)),
         HEADER.join(" | ")
     ));
@@ -185,6 +197,20 @@ fn alone(across: &Across) -> Vec<String> {
     [of(&across.only_in_a, "A"), of(&across.only_in_b, "B")].concat()
 }
 
+/// The checks by which compared cells are in doubt in their own results, one line each.
+fn doubted(across: &Across) -> Vec<String> {
+    let line = |found: &Doubted| {
+        let title = crate::doubts::check_title(&found.check);
+        format!("{title}: {} in A, {} in B", found.cells_in_a, found.cells_in_b)
+    };
+    let cells = text::count(primary(across).count(), "cell", "cells");
+    let lines: Vec<String> = across.doubted.iter().map(line).collect();
+    match lines.is_empty() {
+        true => lines,
+        false => std::iter::once(format!("of {cells} that both have")).chain(lines).collect(),
+    }
+}
+
 struct Note {
     head: String,
     items: Vec<String>,
@@ -210,6 +236,7 @@ fn notes(across: &Across, names: &Names) -> Vec<Note> {
     });
     [
         Note { head: "No verdict, because".to_owned(), items: reasons.collect() },
+        Note { head: "Cells that are in doubt in their own result".to_owned(), items: doubted(across) },
         Note { head: "What else differs, and may be the cause".to_owned(), items: doubts.collect() },
         Note { head: "Not compared".to_owned(), items: alone(across) },
         Note {

@@ -6,7 +6,7 @@ use analysis::summary::Verdict;
 use serde::Serialize;
 
 use super::names::Names;
-use super::{AcrossInput, Side, alone, counts, figure, lead, primary, row};
+use super::{AcrossInput, Side, alone, counts, doubted, figure, lead, primary, row};
 use crate::ReportError;
 use crate::answer::style_marker;
 use crate::page::{self, FigurePart, NOTHING_DRAWN};
@@ -29,6 +29,7 @@ struct Page {
     cards: Vec<Card>,
     doubts: Vec<[String; 3]>,
     alone: Vec<String>,
+    doubted: Vec<String>,
     figures: Vec<FigurePart>,
     /// What the figures' template asks for; here none are chosen.
     missing_figures: [(); 0],
@@ -44,6 +45,7 @@ struct Page {
 struct SidePart {
     name: String,
     path: Option<String>,
+    extent: String,
 }
 
 /// What is alike in all but the compared factor.
@@ -101,6 +103,7 @@ pub fn across_html(input: &AcrossInput<'_>) -> Result<String, ReportError> {
         cards: cards(primary(across), &names),
         doubts: across.doubts.iter().map(|d| [&d.about, &d.a, &d.b].map(|text| clean_line(text))).collect(),
         alone: alone(across),
+        doubted: doubted(across),
         figures: figure::draw(across, &names).iter().map(page::figure_part).collect(),
         missing_figures: [],
         nothing_drawn: NOTHING_DRAWN,
@@ -115,7 +118,11 @@ pub fn across_html(input: &AcrossInput<'_>) -> Result<String, ReportError> {
 }
 
 fn side(side: &Side<'_>) -> SidePart {
-    SidePart { name: clean_line(side.name), path: (side.path != side.name).then(|| clean_line(side.path)) }
+    SidePart {
+        name: clean_line(side.name),
+        path: (side.path != side.name).then(|| clean_line(side.path)),
+        extent: side.extent(),
+    }
 }
 
 fn cards<'a>(cells: impl Iterator<Item = &'a CellAcross>, names: &Names) -> Vec<Card> {

@@ -1,7 +1,7 @@
 //! Two results against each other: the page, from fabricated comparisons.
 
-use analysis::across::{Across, CellAcross, Doubt};
-use analysis::summary::{Comparison, Estimate, Verdict};
+use analysis::across::{Across, CellAcross, Doubt, Doubted};
+use analysis::summary::{Comparison, Estimate, Measured, Verdict};
 use model::plan::Level;
 use report::{AcrossInput, Side, across_html, across_markdown, across_terminal};
 
@@ -40,6 +40,10 @@ fn cell(number: u32, levels: [&str; 4], metric: &str, medians: (f64, f64), verdi
     }
 }
 
+/// 2026-09-21, 14:13 to 14:15 UTC.
+const MONDAY: Measured =
+    Measured { began_unix_ns: 1_790_000_000_000_000_000, ended_unix_ns: 1_790_000_101_000_000_000 };
+
 /// Every verdict, doubts and cells that stand alone.
 pub(crate) fn fabricated() -> Across {
     let invalid =
@@ -66,6 +70,10 @@ pub(crate) fn fabricated() -> Across {
         ],
         only_in_a: vec![vec![level("variant", "h3"), level("workload", "small")]],
         only_in_b: Vec::new(),
+        doubted: vec![
+            Doubted { check: "runs".into(), cells_in_a: 6, cells_in_b: 0 },
+            Doubted { check: "other_work".into(), cells_in_a: 2, cells_in_b: 7 },
+        ],
         doubts: vec![Doubt { about: "kernel".into(), a: "6.12.0".into(), b: "6.16.1".into() }],
     }
 }
@@ -80,8 +88,8 @@ fn with_input<T>(across: &Across, name: &str, make: impl Fn(&AcrossInput<'_>) ->
         across,
         factor: "variant",
         question: &question,
-        a: Side { name: &names[0], path: &paths[0] },
-        b: Side { name: &names[1], path: &paths[1] },
+        a: Side { name: &names[0], path: &paths[0], measured: Some(MONDAY), runs: 100 },
+        b: Side { name: &names[1], path: &paths[1], measured: None, runs: 97 },
         command: &command,
     })
 }
