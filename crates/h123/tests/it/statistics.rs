@@ -139,6 +139,18 @@ fn runs_are_added_until_it_is_precise_and_results_compared() {
     compared(&folder.path().join("loose"), folder.path());
 }
 
+/// Every cell's request time made 1 ms times a factor, with runs that differ by a percent from each other.
+fn scaled(summary: &mut Value, factor: f64) {
+    for cell in summary["cells"].as_array_mut().unwrap() {
+        let metric = &mut cell["metrics"]["request_time"];
+        let shares = [0.99, 1.0, 1.01, 1.0, 0.995];
+        for (run, share) in metric["per_run"].as_array_mut().unwrap().iter_mut().zip(shares.iter().cycle()) {
+            run["value"] = (1e6 * factor * share).into();
+        }
+        metric["median"]["value"] = (1e6 * factor).into();
+    }
+}
+
 /// A result against itself, and against what became of it when everything takes a fifth longer.
 fn compared(a: &Path, place: &Path) {
     let b = place.join("slower");
@@ -151,19 +163,6 @@ fn compared(a: &Path, place: &Path) {
         summary["cells"].as_array_mut().unwrap().iter_mut().for_each(|cell| cell["status"] = "valid".into());
     };
     believable(&mut before);
-    let scaled = |summary: &mut Value, factor: f64| {
-        for cell in summary["cells"].as_array_mut().unwrap() {
-            let metric = &mut cell["metrics"]["request_time"];
-            // Runs that differ by a percent from each other.
-            let shares = [0.99, 1.0, 1.01, 1.0, 0.995];
-            for (run, share) in
-                metric["per_run"].as_array_mut().unwrap().iter_mut().zip(shares.iter().cycle())
-            {
-                run["value"] = (1e6 * factor * share).into();
-            }
-            metric["median"]["value"] = (1e6 * factor).into();
-        }
-    };
     scaled(&mut before, 1.0);
     fs::write(a.join("summary.json"), before.to_string()).unwrap();
     let mut after = before.clone();
