@@ -16,7 +16,7 @@ use crate::figures::{Drawings, DrawnFigure, FIGURE_CSS, swatch_html};
 use crate::limits::{self, Limits, MOST_NETWORKS};
 use crate::load::{self, LoadTable};
 use crate::method::{self, Block, Described, Settings};
-use crate::palette;
+use crate::palette::{self, Style};
 use crate::server_time::{self, ServerTimeRow};
 use crate::text::{self, clean, clean_line};
 use crate::topology;
@@ -103,7 +103,7 @@ pub(crate) struct FigurePart {
 
 #[derive(Serialize)]
 struct SeriesPart {
-    class: &'static str,
+    class: String,
     marker: String,
     name: String,
 }
@@ -184,8 +184,8 @@ pub(crate) fn render_template(name: &str, page: &impl Serialize) -> Result<Strin
 }
 
 /// The style sheet of every page.
-pub(crate) fn css() -> String {
-    format!("{}\n{PAGE_CSS}\n{FIGURE_CSS}\n{}", palette::css_properties(), toggle_css())
+pub(crate) fn css(styles: &[Style]) -> String {
+    format!("{}\n{PAGE_CSS}\n{FIGURE_CSS}\n{}", palette::css_properties(styles), toggle_css(styles))
 }
 
 fn page(view: &View<'_>, drawings: &Drawings, tables: &[Table]) -> Page {
@@ -214,7 +214,7 @@ fn page(view: &View<'_>, drawings: &Drawings, tables: &[Table]) -> Page {
     );
     Page {
         title: clean_line(&format!("{}: {}", summary.study, summary.question)),
-        css: css(),
+        css: css(&view.series.iter().map(|series| series.style).collect::<Vec<Style>>()),
         study: clean_line(&summary.study),
         question: clean_line(&summary.question),
         facts: facts(view),
@@ -288,8 +288,9 @@ fn facts(view: &View<'_>) -> Vec<String> {
 }
 
 /// A legend's box hides its series without any script.
-fn toggle_css() -> String {
-    palette::all_styles()
+fn toggle_css(styles: &[Style]) -> String {
+    styles
+        .iter()
         .map(|style| format!(".fig:has(.t-{0}:not(:checked)) .series.s-{0}{{display:none}}", style.class))
         .collect()
 }
@@ -345,7 +346,7 @@ fn lighten(figures: &mut [FigurePart], files: &mut [FilePart], most_bytes: usize
 pub(crate) fn figure_part(figure: &DrawnFigure) -> FigurePart {
     let drawing = &figure.drawing;
     let series = figure.series.iter().map(|(name, style)| SeriesPart {
-        class: style.class,
+        class: style.class.to_string(),
         marker: answer::style_marker(*style),
         name: name.clone(),
     });

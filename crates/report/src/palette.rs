@@ -1,8 +1,11 @@
 //! Colours and markers: one of each per variant, the same everywhere, told apart without colour as well.
 //!
-//! The shape is the version of HTTP (circle 1.1, square 2, diamond 3); hollow is cleartext, solid is encrypted. The
+//! The shape is the version of HTTP (circle 1.1, square 2, diamond 3); hollow is cleartext, solid is encrypted. Levels that
+//! are no variants have six colours of their own in turn, and each turn another shape or filling: 48 levels look different. The
 //! hues follow Okabe and Ito's palette for colour-blind readers, darkened or lightened until each has 3 : 1 against
 //! its ground (WCAG 2.2, 1.4.11); text colours have 4.5 : 1 (1.4.3).
+
+use std::fmt;
 
 use model::Variant;
 
@@ -56,44 +59,66 @@ pub(crate) enum Shape {
     Triangle,
 }
 
+/// What a series is called in style sheets and legends: no two of a page are alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    Variant(Variant),
+    /// A level that is no variant, by its place.
+    Other(usize),
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Class::Variant(variant) => f.write_str(variant.name()),
+            Class::Other(index) => write!(f, "o{}", index + 1),
+        }
+    }
+}
+
 /// How one series looks in every figure and table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Style {
-    /// The colour's name; the CSS class is `s-` and this.
-    pub(crate) class: &'static str,
+    /// The CSS class is `s-` and this.
+    pub(crate) class: Class,
+    /// The colour's name.
+    pub(crate) colour: &'static str,
     pub(crate) shape: Shape,
     pub(crate) solid: bool,
 }
 
 impl Style {
-    /// The class of a line that belongs to it: solid for encrypted variants, dashed for those in cleartext.
+    /// The class of a line that belongs to it: drawn through where its markers are solid, dashed where they are hollow.
     pub(crate) const fn line_class(self) -> &'static str {
         if self.solid { "curve" } else { "curve dashed" }
     }
 }
 
-const fn style(class: &'static str, shape: Shape, solid: bool) -> Style {
-    Style { class, shape, solid }
-}
+/// The colours of series that are no variants (servers, networks, clients).
+const OTHERS: [&str; 6] = ["o1", "o2", "o3", "o4", "o5", "o6"];
 
-/// For series that are no variants (servers, clients), in their order.
-const OTHERS: &[Style] = &[
-    style("o1", Shape::Circle, true),
-    style("o2", Shape::Triangle, true),
-    style("o3", Shape::Square, true),
-    style("o4", Shape::Diamond, true),
-    style("o5", Shape::Triangle, false),
-    style("o6", Shape::Circle, false),
+/// Their shapes and whether they are solid, such that the first of each colour differ as much as can be.
+const LOOKS: [(Shape, bool); 8] = [
+    (Shape::Circle, true),
+    (Shape::Triangle, true),
+    (Shape::Square, true),
+    (Shape::Diamond, true),
+    (Shape::Triangle, false),
+    (Shape::Circle, false),
+    (Shape::Diamond, false),
+    (Shape::Square, false),
 ];
 
-/// Every style that exists.
-pub(crate) fn all_styles() -> impl Iterator<Item = Style> {
-    Variant::ALL.into_iter().map(of_variant).chain(OTHERS.iter().copied())
+/// The style of the series called `name`, the `index`-th of its page.
+pub(crate) fn style_of(name: &str, index: usize) -> Style {
+    name.parse::<Variant>().map_or_else(|_| of_other(index), of_variant)
 }
 
-/// The style of the series called `name`, the `index`-th of its figure.
-pub(crate) fn style_of(name: &str, index: usize) -> Style {
-    name.parse::<Variant>().map_or(OTHERS[index % OTHERS.len()], of_variant)
+/// Each turn through the colours moves on by one look, so that no colour has a look twice.
+const fn of_other(index: usize) -> Style {
+    let (place, turn) = (index % OTHERS.len(), index / OTHERS.len());
+    let (shape, solid) = LOOKS[(place + turn) % LOOKS.len()];
+    Style { class: Class::Other(index), colour: OTHERS[place], shape, solid }
 }
 
 const fn of_variant(variant: Variant) -> Style {
@@ -102,23 +127,24 @@ const fn of_variant(variant: Variant) -> Style {
         Variant::H2c | Variant::H2 => Shape::Square,
         Variant::H3 => Shape::Diamond,
     };
-    style(variant.name(), shape, variant.is_encrypted())
+    let class = Class::Variant(variant);
+    Style { class, colour: variant.name(), shape, solid: variant.is_encrypted() }
 }
 
 /// The custom properties of the page: light, dark where the reader prefers it, light on paper.
-pub(crate) fn css_properties() -> String {
+pub(crate) fn css_properties(styles: &[Style]) -> String {
     let block = |pick: fn(&Colour) -> &'static str| {
         let lines: String = COLOURS.iter().map(|c| format!("--{}:{};", c.name, pick(c))).collect();
         format!(":root{{{lines}}}")
     };
     let (light, dark) = (block(|c| c.light), block(|c| c.dark));
-    format!("{light}\n@media screen and (prefers-color-scheme:dark){{{dark}}}\n{}", series_css())
+    format!("{light}\n@media screen and (prefers-color-scheme:dark){{{dark}}}\n{}", series_css(styles))
 }
 
 /// A style sheet without custom properties, for SVG files: not every viewer knows them.
-pub(crate) fn resolved_css(css: &str) -> String {
+pub(crate) fn resolved_css(css: &str, styles: &[Style]) -> String {
     let resolve = |pick: fn(&Colour) -> &'static str| {
-        let sheet = format!("{css}\n{}", series_css());
+        let sheet = format!("{css}\n{}", series_css(styles));
         COLOURS.iter().fold(sheet, |sheet, c| sheet.replace(&format!("var(--{})", c.name), pick(c)))
     };
     format!(
@@ -128,8 +154,8 @@ pub(crate) fn resolved_css(css: &str) -> String {
     )
 }
 
-fn series_css() -> String {
-    all_styles().map(|style| format!(".s-{0}{{color:var(--{0})}}", style.class)).collect()
+fn series_css(styles: &[Style]) -> String {
+    styles.iter().map(|style| format!(".s-{}{{color:var(--{})}}", style.class, style.colour)).collect()
 }
 
 #[cfg(test)]
@@ -153,6 +179,10 @@ mod tests {
         *COLOURS.iter().find(|c| c.name == name).unwrap()
     }
 
+    fn all_styles() -> impl Iterator<Item = Style> {
+        Variant::ALL.into_iter().map(of_variant).chain((0..OTHERS.len()).map(of_other))
+    }
+
     #[test]
     fn text_and_marks_have_enough_contrast() {
         let texts = [
@@ -174,7 +204,7 @@ mod tests {
         }
         for style in all_styles() {
             for ground in ["paper", "panel", "band"] {
-                let (mark, ground) = (find(style.class), find(ground));
+                let (mark, ground) = (find(style.colour), find(ground));
                 assert!(contrast(mark.light, ground.light) >= 3.0, "{} on {}, light", mark.name, ground.name);
                 assert!(contrast(mark.dark, ground.dark) >= 3.0, "{} on {}, dark", mark.name, ground.name);
             }
@@ -189,6 +219,25 @@ mod tests {
                 assert!((a.shape, a.solid) != (b.shape, b.solid));
             }
         }
-        assert!(!resolved_css(".a{fill:var(--h1)}").contains("var("));
+        assert!(!resolved_css(".a{fill:var(--h1)}", &styles).contains("var("));
+    }
+
+    #[test]
+    fn no_two_series_of_a_page_look_alike_or_share_a_class() {
+        let names = ["h1", "h1s", "h2c", "h2", "h3"].map(str::to_owned).into_iter();
+        let names: Vec<String> = names.chain((0..48).map(|index| format!("network-{index}"))).collect();
+        let styles =
+            |first: usize| names.iter().enumerate().map(move |(at, name)| style_of(name, first + at));
+        let look = |style: Style| (style.colour, style.shape, style.solid);
+        // Variants among other levels, and other levels from the first on.
+        for styles in [styles(0).collect::<Vec<Style>>(), styles(0).skip(5).collect()] {
+            for (index, one) in styles.iter().enumerate() {
+                for other in &styles[index + 1..] {
+                    assert_ne!(look(*one), look(*other));
+                    assert_ne!(one.class.to_string(), other.class.to_string());
+                }
+            }
+        }
+        assert_eq!([5, 6, 100].map(|index| style_of("lan", index).class.to_string()), ["o6", "o7", "o101"]);
     }
 }

@@ -10,6 +10,7 @@ use super::{AcrossInput, Side, alone, counts, doubted, figure, lead, primary, ro
 use crate::ReportError;
 use crate::answer::style_marker;
 use crate::page::{self, FigurePart, NOTHING_DRAWN};
+use crate::palette::Style;
 use crate::text::{self, clean, clean_line};
 use crate::view::verdict_name;
 
@@ -95,7 +96,7 @@ pub fn across_html(input: &AcrossInput<'_>) -> Result<String, ReportError> {
     let (a, b) = (side(&input.a), side(&input.b));
     let page = Page {
         title: format!("{} against {}", b.name, a.name),
-        css: page::css(),
+        css: page::css(&names.all_series().into_iter().map(|(_, style)| style).collect::<Vec<Style>>()),
         question: clean_line(input.question),
         lead: lead(across, &names),
         margin: text::percent(across.margin_share),

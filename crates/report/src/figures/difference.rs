@@ -8,17 +8,19 @@ use super::panel::{self, Panel, WIDTH};
 use super::runs::axis_title;
 use super::swept::{self, Across, HEIGHT, LEFT, RIGHT, TOP};
 use crate::encode::{Csv, Field};
-use crate::svg::{Anchor, Axis, Canvas, Point, Scale, at, fit};
+use crate::svg::{Anchor, Axis, Canvas, Point, Rect, Scale, at, fit};
 use crate::sweep::{Group, Sweep};
 use crate::text::{self, clean_line};
 use crate::view::{Row, View, status_name, verdict_name};
 
-/// Lines of one series are told apart by their dashes: so many contexts are in one panel.
-const DASHES: [&str; 5] = ["curve", "curve dash-1", "curve dash-2", "curve dash-3", "curve dash-4"];
-const KEYS: [&str; 5] =
-    ["key-line", "key-line dash-1", "key-line dash-2", "key-line dash-3", "key-line dash-4"];
-/// Height of an entry that says whose dashes these are.
-const KEY: f64 = 17.0;
+/// Lines of one series are told apart by their weight and the size of their marks, since dashes are cleartext: so many
+/// contexts are in one panel. Class of the line, half a mark's height.
+const WEIGHTS: [(&str, f64); 4] =
+    [("weight-1", 3.0), ("weight-2", 4.2), ("weight-3", 5.4), ("weight-4", 6.8)];
+/// What a single context has.
+const ALONE: (&str, f64) = ("", 4.4);
+/// Height of an entry that says whose weight this is.
+const KEY: f64 = 18.0;
 /// How far the marks of different series stand apart, so that their intervals can be seen.
 const APART: f64 = 3.0;
 
@@ -29,7 +31,7 @@ pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
     let mut panels = Vec::new();
     for metric in swept::metrics(view) {
         for sweep in swept::drawn(view) {
-            for (number, groups) in sweep.groups.chunks(DASHES.len()).enumerate() {
+            for (number, groups) in sweep.groups.chunks(WEIGHTS.len()).enumerate() {
                 panels.extend(draw_panel(view, metric, sweep, groups, number));
             }
         }
@@ -38,12 +40,19 @@ pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
         return None;
     }
     let baseline = view.baseline();
+    let weights = match swept::drawn(view).any(|sweep| sweep.groups.len() > 1) {
+        true => {
+            " The weight of a line and the size of its marks say which of the places named below the panel it is of."
+        }
+        false => "",
+    };
     Some(Drawing {
         title: format!("Difference to {baseline}"),
         caption: format!(
             "How much better than {baseline} a level is, in the metric's own unit: {baseline} minus the level where less \
              is better, the level minus {baseline} where more is. Above the line of zero it is better, below it worse. Bars \
-             are 95 % intervals over runs, cut where they are very wide; what is faded was not shown to differ.{}",
+             are 95 % intervals over runs, cut where they are very wide; what is faded was not shown to differ, what is crossed may not be \
+             believed.{weights}{}",
             swept::caveat(view)
         ),
         keys: Vec::new(),
@@ -122,8 +131,7 @@ fn draw_panel(
             if number > 0 { format!("{name} ({})", number + 1) } else { name }
         }
     };
-    panel::heading(&mut canvas, &heading);
-    swept::draw_side(&mut canvas, scale, &units, &format!("↑ better · {}", axis_title(&signed, &units)));
+    swept::draw_side(&mut canvas, scale, &units);
     across.draw(&mut canvas, bottom);
     let zero = scale.place(0.0);
     canvas.line(at(LEFT, zero), at(RIGHT, zero), "zero");
@@ -131,25 +139,33 @@ fn draw_panel(
     for (place, group) in groups.iter().enumerate() {
         for series in 0..view.series.len() {
             let gains = gains(view, metric, group, series);
-            let dash = (groups.len() > 1).then(|| DASHES[place]);
-            description.extend(draw_line(view, &mut canvas, group, &gains, dash, &across, scale));
+            let weight = if groups.len() > 1 { WEIGHTS[place] } else { ALONE };
+            description.extend(draw_line(view, &mut canvas, group, &gains, weight, &across, scale));
         }
     }
     let mut height = bottom + Axis::HEIGHT + 4.0;
-    for (group, class) in groups.iter().zip(KEYS).filter(|_| groups.len() > 1) {
-        canvas.line(at(LEFT, height + 6.0), at(LEFT + 30.0, height + 6.0), class);
+    for (group, (weight, radius)) in groups.iter().zip(WEIGHTS).filter(|_| groups.len() > 1) {
+        canvas.line(at(LEFT, height + 6.0), at(LEFT + 30.0, height + 6.0), &format!("key-line {weight}"));
+        let (x, y, side) = (LEFT + 15.0 - radius, height + 6.0 - radius, radius * 2.0);
+        canvas.rounded(Rect { x, y, width: side, height: side }, radius, "key-mark");
         let name = fit(&group.name, 11.5, RIGHT - LEFT - 38.0);
         canvas.text(at(LEFT + 38.0, height + 10.0), Anchor::Start, "tick", &name);
         height += KEY;
     }
+    let side = format!("↑ better · {}", axis_title(&signed, &units));
+    let (body, down) = swept::below_heading(&heading, &side, canvas);
     Some(Panel {
         title: format!("{heading}: {signed} over {}", sweep.parameter.title()),
         description: description.join("; "),
         class: String::new(),
         width: WIDTH,
-        height,
-        body: canvas.finish(),
+        height: height + down,
+        body,
     })
+}
+
+fn is_valid(comparison: &Comparison, row: &Row<'_>) -> bool {
+    !matches!(comparison.verdict, Verdict::Invalid { .. }) && row.is_believable()
 }
 
 fn draw_line(
@@ -157,7 +173,7 @@ fn draw_line(
     canvas: &mut Canvas,
     group: &Group,
     gains: &[Gain<'_, '_>],
-    dash: Option<&str>,
+    (weight, radius): (&str, f64),
     across: &Across,
     scale: Scale,
 ) -> Option<String> {
@@ -170,29 +186,30 @@ fn draw_line(
     let place = |value: f64, gain: f64| at(across.scale.place(value) + shift, scale.place(gain));
     let mut words = Vec::new();
     if gains.len() > 1 {
-        let points: Vec<Point> = gains.iter().map(|(value, gain, ..)| place(*value, gain.value)).collect();
+        let points: Vec<(Point, bool)> = gains
+            .iter()
+            .map(|(value, gain, comparison, row)| (place(*value, gain.value), is_valid(comparison, row)))
+            .collect();
+        let class = format!("{} {weight}", series.style.line_class());
         canvas.group(&panel::row_class(series.style, true), Some(&level), |c| {
-            c.path(&points, dash.unwrap_or_else(|| series.style.line_class()));
+            swept::join(c, &points, class.trim_end());
         });
     }
     for (value, gain, comparison, row) in gains {
-        let (verdict, class) = verdict_name(&comparison.verdict);
+        let (verdict, _) = verdict_name(&comparison.verdict);
         let is_shown = matches!(comparison.verdict, Verdict::Better | Verdict::Worse | Verdict::Equivalent);
-        let is_valid = class != "invalid" && row.is_believable();
+        let is_valid = is_valid(comparison, row);
         let unit = row.cell.metrics.get(&comparison.metric).map_or("1", |metric| metric.unit.as_str());
         let estimate = text::estimate(unit, gain);
         words.push(format!("{} at {}, {verdict}", text::value(unit, gain.value), across.value(*value)));
-        let title = format!(
-            "{level} at {}: {estimate} better than {}, {verdict}",
-            across.value(*value),
-            view.baseline()
-        );
+        let title =
+            format!("{level} at {}: gain on {} {estimate}, {verdict}", across.value(*value), view.baseline());
         let center = place(*value, gain.value);
         canvas.group(&panel::row_class(series.style, is_valid && is_shown), Some(&title), |c| {
             if let (Some(low), Some(high)) = (gain.low, gain.high) {
                 c.line(place(*value, low), place(*value, high), "thin");
             }
-            c.marker(center, series.style, 4.4);
+            c.marker(center, series.style, radius);
             if !is_valid {
                 c.cross(center, 6.5);
             }

@@ -30,7 +30,8 @@ pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
         caption: format!(
             "Medians over runs; the band is their 95 % interval, its edges dotted for circles, dashed for squares and \
              drawn through for diamonds; it is cut where it is very wide. Cells that are alike in all but the parameter are joined \
-             by a line, which says nothing about what lies between.{} Axes differ between panels.",
+             by a line, which says nothing about what lies between; it is faint beside what may not be believed, which is \
+             crossed.{} Axes differ between panels.",
             swept::caveat(view)
         ),
         keys: Vec::new(),
@@ -53,10 +54,9 @@ fn draw_panel(view: &View<'_>, metric: &str, sweep: &Sweep, group: &Group) -> Op
     let heading = if group.name.is_empty() { &title } else { &group.name };
     let bottom = TOP + HEIGHT;
     let mut canvas = Canvas::default();
-    panel::heading(&mut canvas, heading);
     let note = if logarithmic { ", logarithmic" } else { "" };
     let side = format!("{}{note}", axis_title(&text::uncapital(&title), &units));
-    swept::draw_side(&mut canvas, scale, &units, &side);
+    swept::draw_side(&mut canvas, scale, &units);
     across.draw(&mut canvas, bottom);
     let mut description = Vec::new();
     let cells = |series| swept::rows(view, group, series).collect::<Vec<(f64, &Row<'_>)>>();
@@ -67,13 +67,14 @@ fn draw_panel(view: &View<'_>, metric: &str, sweep: &Sweep, group: &Group) -> Op
     for series in 0..view.series.len() {
         description.extend(draw_series(view, &mut canvas, metric, &cells(series), &across, scale));
     }
+    let (body, down) = swept::below_heading(heading, &side, canvas);
     Some(Panel {
         title: format!("{heading}: {} over {}", text::uncapital(&title), sweep.parameter.title()),
         description: description.join("; "),
         class: String::new(),
         width: WIDTH,
-        height: bottom + Axis::HEIGHT + 4.0,
-        body: canvas.finish(),
+        height: bottom + down + Axis::HEIGHT + 4.0,
+        body,
     })
 }
 
@@ -144,12 +145,11 @@ fn draw_series(
         // Cells next to each other are joined; where one has no number, the line has a gap.
         for joined in found.split(Option::is_none) {
             let joined: Vec<Found<'_, '_>> = joined.iter().copied().flatten().collect();
-            let place = |(value, metric, _): &Found<'_, '_>| {
-                at(across.scale.place(*value), scale.place(metric.median.value))
+            let place = |(value, metric, row): &Found<'_, '_>| {
+                (at(across.scale.place(*value), scale.place(metric.median.value)), row.is_believable())
             };
-            if joined.len() > 1 {
-                c.path(&joined.iter().map(place).collect::<Vec<Point>>(), series.style.line_class());
-            }
+            let places: Vec<(Point, bool)> = joined.iter().map(place).collect();
+            swept::join(c, &places, series.style.line_class());
         }
     });
     for (value, metric, row) in found.into_iter().flatten() {

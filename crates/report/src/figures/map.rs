@@ -3,7 +3,7 @@
 use analysis::summary::{Comparison, Verdict};
 
 use super::panel::{self, Panel, WIDTH};
-use super::swept::{LABEL, LEFT, units_of};
+use super::swept::{self, LABEL, LEFT, TOP, units_of};
 use super::{Drawing, Key};
 use crate::encode::{Csv, Field};
 use crate::svg::{Anchor, Axis, Canvas, Rect, at, text_width};
@@ -11,7 +11,6 @@ use crate::sweep::{Grid, Group, grids};
 use crate::text::{self, clean_line};
 use crate::view::{Context, Row, View, verdict_name};
 
-const TOP: f64 = 52.0;
 const ROW: f64 = 46.0;
 const RIGHT: f64 = WIDTH - 4.0;
 const GAP: f64 = 3.0;
@@ -44,10 +43,11 @@ pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
         title: format!("Where which {} wins: {metric}", clean_line(&view.summary().baseline.factor)),
         caption: format!(
             "Colour and name say which level has the best median. The number is its ratio to {baseline}; where {baseline} \
-             itself is best, it is that of the next best. Only the comparison with {baseline} has a verdict."
+             itself is best, it is that of the next best. Only the comparison with {baseline} has a verdict. A cross is where it may not be believed, and where it is all \
+             that a tile has, nothing may."
         ),
         keys: vec![
-            Key::new("hatch", "no difference shown, or invalid"),
+            Key::new("hatch", "no difference shown; with a cross: invalid"),
             Key::new("even", &format!("equivalent: within {margin}")),
         ],
         panels,
@@ -86,8 +86,6 @@ fn draw_panel(view: &View<'_>, grid: &Grid, group: &Group) -> Panel {
     let mut canvas = Canvas::default();
     let heading =
         if group.name.is_empty() { text::capital(&view.metric_title()) } else { group.name.clone() };
-    panel::heading(&mut canvas, &heading);
-    canvas.text(at(0.0, TOP - 14.0), Anchor::Start, "axis-title", &format!("↓ {}", titles[1]));
     for (place, value) in columns.iter().enumerate() {
         #[expect(clippy::cast_precision_loss, reason = "a column's number")]
         let x = LEFT + (place as f64 + 0.5) * width;
@@ -110,13 +108,14 @@ fn draw_panel(view: &View<'_>, grid: &Grid, group: &Group) -> Panel {
             format!("{}, {}", words(grid, &units, 0, values[0]), words(grid, &units, 1, values[1]));
         description.push(draw_tile(view, &mut canvas, &view.contexts[*context], &at_values, rect));
     }
+    let (body, down) = swept::below_heading(&heading, &format!("↓ {}", titles[1]), canvas);
     Panel {
         title: format!("{heading}: winners over {} and {}", titles[0], titles[1]),
         description: description.join("; "),
         class: String::new(),
         width: WIDTH,
-        height: bottom + Axis::HEIGHT + 4.0,
-        body: canvas.finish(),
+        height: bottom + down + Axis::HEIGHT + 4.0,
+        body,
     }
 }
 

@@ -226,7 +226,8 @@ impl DrawnFigure {
             top += row.iter().map(|panel| panel.height).fold(0.0, f64::max) + GUTTER / 2.0;
         }
         let (width, height) = (number(MARGIN * 2.0 + inner), number(top + MARGIN));
-        let css = palette::resolved_css(FIGURE_CSS);
+        let styles: Vec<Style> = self.series.iter().map(|(_, style)| *style).collect();
+        let css = palette::resolved_css(FIGURE_CSS, &styles);
         let (title, caption) = (encode::xml(&drawing.title), encode::xml(&drawing.caption));
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"figure\" viewBox=\"0 0 {width} {height}\" \

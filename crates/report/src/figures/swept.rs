@@ -5,7 +5,7 @@ use analysis::summary::{Estimate, MetricSummary};
 use super::panel::{LABEL_SIZE, WIDTH};
 use super::runs::axis_title;
 use super::spread::DECADES;
-use crate::svg::{Anchor, Axis, Canvas, Scale, SideAxis, at, fit};
+use crate::svg::{Anchor, Axis, Canvas, Point, Scale, SideAxis, at, fit, number, text_width};
 use crate::sweep::{Group, Parameter, Sweep};
 use crate::text;
 use crate::view::{Row, View};
@@ -92,6 +92,7 @@ pub(super) struct Across {
     pub(super) scale: Scale,
     values: Vec<f64>,
     title: String,
+    parameter: String,
     units: text::Scale,
 }
 
@@ -112,7 +113,7 @@ impl Across {
         let units = units_of(&sweep.parameter, high);
         let note = if is_wide { ", logarithmic" } else { "" };
         let title = format!("{}{note}", axis_title(&sweep.parameter.title(), &units));
-        Across { scale, values, title, units }
+        Across { scale, values, title, parameter: sweep.parameter.title(), units }
     }
 
     pub(super) fn draw(&self, canvas: &mut Canvas, bottom: f64) {
@@ -123,9 +124,9 @@ impl Across {
         canvas.line(at(LEFT, bottom), at(RIGHT, bottom), "axis");
     }
 
-    /// A value in words.
+    /// A value in words, such as `round-trip time 5 ms`.
     pub(super) fn value(&self, value: f64) -> String {
-        self.units.short_value(value)
+        format!("{} {}", self.parameter, self.units.short_value(value))
     }
 }
 
@@ -134,11 +135,61 @@ pub(super) fn units_of(parameter: &Parameter, largest: f64) -> text::Scale {
     text::Scale::fitting(parameter.unit(), largest)
 }
 
-/// The title of the vertical axis, above the plot; its labels and grid.
-pub(super) fn draw_side(canvas: &mut Canvas, scale: Scale, units: &text::Scale, title: &str) {
-    canvas.text(at(0.0, TOP - 16.0), Anchor::Start, "axis-title", &fit(title, 11.5, WIDTH));
+/// The labels and the grid of the vertical axis.
+pub(super) fn draw_side(canvas: &mut Canvas, scale: Scale, units: &text::Scale) {
     let label = |value: f64| units.short(value);
     SideAxis { scale, left: LEFT, right: RIGHT, label: &label }.draw(canvas, 5);
+}
+
+/// Font sizes of a heading, whose letters are bold, and of an axis' title; and from one line to the next.
+const HEADING: (f64, f64) = (14.5 * 1.12, 18.0);
+const TITLE: (f64, f64) = (11.5, 14.0);
+
+/// Puts the heading of a panel and the title of its vertical axis above what is drawn from [`TOP`] on, in as many lines as
+/// they need, and says by how much they push it down.
+pub(super) fn below_heading(heading: &str, title: &str, plot: Canvas) -> (String, f64) {
+    let mut canvas = Canvas::default();
+    let mut down = 0.0;
+    for (y, class, text, (size, height)) in
+        [(15.0, "heading", heading, HEADING), (TOP - 16.0, "axis-title", title, TITLE)]
+    {
+        for (place, line) in wrapped(text, size, WIDTH).iter().enumerate() {
+            down += if place > 0 { height } else { 0.0 };
+            canvas.text(at(0.0, y + down), Anchor::Start, class, line);
+        }
+    }
+    let (above, plot) = (canvas.finish(), plot.finish());
+    match down > 0.0 {
+        true => (format!("{above}<g transform=\"translate(0 {})\">{plot}</g>", number(down)), down),
+        false => (format!("{above}{plot}"), down),
+    }
+}
+
+/// The text in lines of a width; only a single word that is wider is cut.
+fn wrapped(text: &str, size: f64, width: f64) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if text_width(&format!("{line} {word}"), size) <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(fit(word, size, width)),
+        }
+    }
+    lines
+}
+
+/// A line through places, faint on the way to and from those that may not be believed.
+pub(super) fn join(canvas: &mut Canvas, places: &[(Point, bool)], class: &str) {
+    let is_believable = |pair: &&[(Point, bool)]| pair.iter().all(|(_, believable)| *believable);
+    let ways: Vec<&[(Point, bool)]> = places.windows(2).collect();
+    for alike in ways.chunk_by(|one, other| is_believable(one) == is_believable(other)) {
+        let ends = alike.iter().filter_map(|pair| pair.last()).map(|(place, _)| *place);
+        let begin = alike.first().and_then(|pair| pair.first()).map(|(place, _)| *place);
+        let faint = if alike.first().is_some_and(is_believable) { "" } else { " faint" };
+        canvas.path(&begin.into_iter().chain(ends).collect::<Vec<Point>>(), &format!("{class}{faint}"));
+    }
 }
 
 /// Intervals widen an axis so many times at most: those of few runs would leave nothing else to see.
@@ -164,3 +215,30 @@ pub(super) fn upwards(estimates: impl Iterator<Item = Estimate> + Clone) -> Opti
 
 /// The size that labels in a plot have.
 pub(super) const LABEL: f64 = LABEL_SIZE;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headings_are_wrapped_and_never_cut() {
+        let long = "Request time over requests per second that are asked for, of all that was asked";
+        let lines = wrapped(long, HEADING.0, WIDTH);
+        assert!(lines.len() == 2 && lines.join(" ") == long, "{lines:?}");
+        let (body, down) = below_heading(long, "request time (ms)", Canvas::default());
+        assert!(down == 18.0 && body.contains("translate(0 18)") && !body.contains('…'), "{body}");
+        assert_eq!(below_heading("short", "time (ms)", Canvas::default()).1, 0.0);
+    }
+
+    #[test]
+    fn a_line_is_faint_beside_what_may_not_be_believed() {
+        let mut canvas = Canvas::default();
+        let places = [(0.0, true), (1.0, true), (2.0, false), (3.0, true), (4.0, true)];
+        join(&mut canvas, &places.map(|(x, believable)| (at(x, 0.0), believable)), "curve");
+        assert_eq!(
+            canvas.finish(),
+            "<path class=\"curve\" d=\"M0 0L1 0\"/><path class=\"curve faint\" d=\"M1 0L2 0L3 0\"/>\
+             <path class=\"curve\" d=\"M3 0L4 0\"/>"
+        );
+    }
+}

@@ -36,6 +36,7 @@ fn reports_are_readable_everywhere_and_do_nothing() {
         ("videos", figures::videos()),
         ("servers", figures::servers()),
         ("long", figures::long_names()),
+        ("levels", fabricated::of_networks(8)),
         ("networks", fabricated::over_networks(&["5", "20", "80"], &["0", "0.5", "2"])),
     ];
     for (name, fabricated) in cases {

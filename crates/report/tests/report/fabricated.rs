@@ -319,6 +319,32 @@ pub(crate) fn over_networks(round_trips_ms: &[&str], losses: &[&str]) -> Fabrica
     swept(networks, vec![page("small", include_str!("../../../../pages/small.toml"))])
 }
 
+/// A page over h1s alone, on so many networks that are compared with the first of them.
+pub(crate) fn of_networks(count: usize) -> Fabricated {
+    let round_trips: Vec<String> = (1..=count).map(|place| (place * 10).to_string()).collect();
+    let round_trips: Vec<&str> = round_trips.iter().map(String::as_str).collect();
+    let mut fabricated = over_networks(&round_trips, &["0"]);
+    let is_kept = |levels: &[Level]| levels.contains(&level("variant", "h1s"));
+    fabricated.plan.cells.retain(|cell| is_kept(&cell.levels));
+    let summary = &mut fabricated.summary;
+    summary.cells.retain(|cell| is_kept(&cell.levels));
+    let network = |levels: &[Level]| levels.iter().find(|level| level.factor == "network").cloned().unwrap();
+    let baseline = &summary.cells[0];
+    summary.baseline.factor = "network".to_owned();
+    summary.baseline.value = network(&baseline.levels).value;
+    fabricated.plan.baseline = summary.baseline.clone();
+    let compared = fabricated.plan.cells.iter().zip(&summary.cells).skip(1);
+    summary.comparisons = compared
+        .map(|(planned, cell)| Comparison {
+            level: network(&cell.levels),
+            context: cell.levels.iter().filter(|level| level.factor != "network").cloned().collect(),
+            ..comparison("page_load_time", planned, cell, baseline)
+        })
+        .collect();
+    fabricated.traces.retain(|trace| summary.cells.iter().any(|cell| cell.cell == trace.cell));
+    fabricated
+}
+
 /// Videos over two networks.
 pub(crate) fn of_videos() -> Fabricated {
     let networks = ["dsl", "4g"]

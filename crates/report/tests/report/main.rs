@@ -42,6 +42,7 @@ fn every_fabricated_report_renders() {
         ("videos", figures::videos()),
         ("servers", figures::servers()),
         ("long", figures::long_names()),
+        ("levels", fabricated::of_networks(8)),
         ("connections", fabricated::over_connections(&[1, 2, 4, 8, 16])),
     ];
     for (name, fabricated) in cases {
