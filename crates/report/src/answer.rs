@@ -6,6 +6,7 @@ use analysis::summary::{CellStatus, Comparison, Estimate, Verdict};
 use model::Variant;
 use serde::Serialize;
 
+use crate::doubts::reason_in_words;
 use crate::palette::Style;
 use crate::svg::{Canvas, at};
 use crate::text::{self, clean_line};
@@ -115,7 +116,7 @@ fn rest(view: &View<'_>, comparison: &Comparison) -> String {
     match &comparison.verdict {
         Verdict::Invalid { because } if because.is_empty() => "no reason is stored.".to_owned(),
         Verdict::Invalid { because } => {
-            let reasons: Vec<String> = because.iter().map(|reason| clean_line(reason)).collect();
+            let reasons: Vec<String> = because.iter().map(|reason| reason_in_words(reason)).collect();
             format!("because {}.", text::shorten(reasons.join("; ").trim_end_matches('.'), 400))
         }
         Verdict::NoDifferenceShown => comparison.smallest_showable_ratio.map_or(String::new(), |showable| {

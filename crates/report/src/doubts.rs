@@ -1,5 +1,6 @@
 //! What may not be believed, and why: checks that doubt or condemn, cells that failed or do not exist here.
 
+use analysis::checks::CHECKS;
 use analysis::summary::{CellStatus, CheckOutcome, CheckResult, ClaimOutcome, ClaimResult};
 use serde::Serialize;
 
@@ -98,6 +99,15 @@ fn claim_row(claim: &ClaimResult) -> ClaimRow {
 /// The name of a check for people.
 pub(crate) fn check_title(check: &str) -> String {
     text::capital(&clean_line(&check.replace(['_', '-'], " ")))
+}
+
+/// A reason in which checks are named as in files, with their names in words.
+pub(crate) fn reason_in_words(reason: &str) -> String {
+    let is_key = |word: &str| CHECKS.iter().any(|check| check.name == word && word.contains('_'));
+    let words = clean_line(reason);
+    let words =
+        words.split(' ').map(|word| if is_key(word) { word.replace('_', " ") } else { word.to_owned() });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Collects everything that stands against the numbers.

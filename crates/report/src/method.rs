@@ -175,9 +175,25 @@ pub(crate) fn environment(environment: &Value) -> Vec<Settings> {
     if !plain.is_empty() {
         tables.push(settings("Machine and tool", &Value::Object(plain)));
     }
-    let nested = map.iter().filter(|(_, value)| is_nested(value)).take(MAX_ROWS);
-    tables.extend(nested.map(|(key, value)| settings(&text::capital(&words(key)), value)));
+    for (key, value) in map.iter().filter(|(_, value)| is_nested(value)).take(MAX_ROWS) {
+        let (programs, rest) = programs(value);
+        if let Some(programs) = programs {
+            tables.insert(0, settings("Servers and clients, with their versions", &programs));
+        }
+        if rest.as_object().is_none_or(|rest| !rest.is_empty()) {
+            tables.push(settings(&text::capital(&words(key)), &rest));
+        }
+    }
     tables
+}
+
+/// The versions of servers and clients among notes, and what else there is.
+fn programs(notes: &Value) -> (Option<Value>, Value) {
+    let Value::Object(map) = notes else { return (None, notes.clone()) };
+    let is_program = |key: &str| key.starts_with("server ") || key.starts_with("client ");
+    let (programs, rest): (serde_json::Map<_, _>, serde_json::Map<_, _>) =
+        map.clone().into_iter().partition(|(key, _)| is_program(key));
+    ((!programs.is_empty()).then_some(Value::Object(programs)), Value::Object(rest))
 }
 
 fn settings(title: &str, value: &Value) -> Settings {
@@ -310,4 +326,28 @@ pub(crate) fn repetition_words(view: &View<'_>) -> Option<String> {
         }
         None => format!("Runs were to be added until all is known to ±{asked}; after {blocks} {reached}."),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_stand_first_and_what_is_copied_can_be() {
+        let stored = serde_json::json!({
+            "version": 1,
+            "command": ["h123", "run", "quick"],
+            "kernel_settings": { "net.ipv4.tcp_rmem": "4096 131072" },
+            "notes": { "server origin": "0.1.0", "CPUs": "server [0]" },
+        });
+        let tables = environment(&stored);
+        let titles: Vec<&str> = tables.iter().map(|table| table.title.as_str()).collect();
+        let expected =
+            ["Servers and clients, with their versions", "Machine and tool", "Kernel settings", "Notes"];
+        assert_eq!(titles, expected);
+        let row = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        assert_eq!(tables[0].rows, [row("server origin", "0.1.0")]);
+        assert_eq!(tables[1].rows, [row("command", "h123 run quick")]);
+        assert_eq!(tables[2].rows, [row("net.ipv4.tcp_rmem", "4096 131072")]);
+    }
 }

@@ -12,6 +12,7 @@ use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table};
 use model::plan::Level;
 
 use crate::Terminal;
+use crate::doubts::reason_in_words;
 use crate::encode::markdown as escaped;
 use crate::terminal::{ascii, wrap};
 use crate::text::{self, clean_line};
@@ -219,9 +220,11 @@ struct Note {
 /// What a reader needs to know besides: reasons, doubts, missing cells, and what further metrics say.
 fn notes(across: &Across, names: &Names) -> Vec<Note> {
     let reasons = primary(across).filter_map(|cell| match &cell.comparison.verdict {
-        Verdict::Invalid { because } => {
-            Some(format!("{}: {}", names.cell(&cell.comparison.context), clean_line(&because.join("; "))))
-        }
+        Verdict::Invalid { because } => Some(format!(
+            "{}: {}",
+            names.cell(&cell.comparison.context),
+            reason_in_words(&because.join("; "))
+        )),
         _ => None,
     });
     let doubts = across.doubts.iter().map(|doubt| {

@@ -9,6 +9,7 @@ use super::names::Names;
 use super::{AcrossInput, Side, alone, counts, doubted, figure, lead, primary, row};
 use crate::ReportError;
 use crate::answer::style_marker;
+use crate::doubts::reason_in_words;
 use crate::page::{self, FigurePart, NOTHING_DRAWN};
 use crate::palette::Style;
 use crate::text::{self, clean, clean_line};
@@ -141,7 +142,7 @@ fn cards<'a>(cells: impl Iterator<Item = &'a CellAcross>, names: &Names) -> Vec<
 fn sentence(cell: &CellAcross, names: &Names) -> Sentence {
     let (verdict, class) = verdict_name(&cell.comparison.verdict);
     let because = match &cell.comparison.verdict {
-        Verdict::Invalid { because } => clean_line(&because.join("; ")),
+        Verdict::Invalid { because } => reason_in_words(&because.join("; ")),
         _ => String::new(),
     };
     let ratio = cell.comparison.ratio.filter(|_| class != "invalid");

@@ -119,7 +119,7 @@ fn the_page_says_all_that_the_terminal_says() {
     assert_self_contained(&html);
     let style = report::Terminal { width: 200, colour: false, plain: false };
     let others = with_input(&across, "", |input| [across_terminal(input, style), across_markdown(input)]);
-    for words in ["1.22×", "0.78×", "no difference shown", "equivalent", "client_waited", "6.16.1", "501 ms"]
+    for words in ["1.22×", "0.78×", "no difference shown", "equivalent", "client waited", "6.16.1", "501 ms"]
     {
         assert!(html.contains(words), "the page lacks {words}");
         let escaped = words.replace('_', "\\_");
