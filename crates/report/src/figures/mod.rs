@@ -49,9 +49,12 @@ const fn always(
 const SWEEP: &str = "levels of one factor, not the baseline's, that differ in one number alone";
 const TWO_SWEEPS: &str = "two numbers that levels differ in, and most pairs of their values";
 
+/// The figure in which the baseline is no row but what the others are compared to.
+const COMPARISON: &str = "comparison";
+
 /// All figures, in the order in which the report shows them.
 pub(crate) const FIGURES: &[FigureKind] = &[
-    always("comparison", comparison::draw, "a comparison of two cells"),
+    always(COMPARISON, comparison::draw, "a comparison of two cells"),
     always("runs", runs::draw, "a run with a number"),
     FigureKind { name: "map", draw: map::draw, suits: map::has_grid, needs: TWO_SWEEPS },
     FigureKind { name: "lines", draw: lines::draw, suits: swept::has_sweep, needs: SWEEP },
@@ -180,7 +183,7 @@ fn draw(view: &View<'_>, wanted: &[&FigureKind]) -> Vec<DrawnFigure> {
             let series = view
                 .series
                 .iter()
-                .filter(|series| is_drawn(series.style))
+                .filter(|series| is_drawn(series.style) && !(series.is_baseline && kind.name == COMPARISON))
                 .map(|series| (crate::text::clean_line(&series.name), series.style))
                 .collect();
             Some(DrawnFigure { name: kind.name, drawing, series })
@@ -213,6 +216,7 @@ impl DrawnFigure {
         let mut top = legend::draw(&mut canvas, self, MARGIN, MARGIN + 34.0, inner);
         let mut body = canvas.finish();
         for row in drawing.panels.chunks(columns) {
+            top += row.iter().map(Panel::above).fold(0.0, f64::max);
             for (column, panel) in row.iter().enumerate() {
                 #[expect(clippy::cast_precision_loss, reason = "a column's number")]
                 let x = MARGIN + column as f64 * (column_width + GUTTER);

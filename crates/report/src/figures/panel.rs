@@ -3,7 +3,7 @@
 use super::Key;
 use crate::encode;
 use crate::palette::Style;
-use crate::svg::{Anchor, Canvas, Rect, at, fit, number};
+use crate::svg::{Anchor, Canvas, Rect, at, fit, number, text_width};
 
 /// A panel's width: readable on a phone of 390 pixels, two abreast on a desk.
 pub(crate) const WIDTH: f64 = 400.0;
@@ -11,6 +11,10 @@ pub(crate) const WIDTH: f64 = 400.0;
 pub(crate) const TOP: f64 = 34.0;
 /// Font size of headings.
 const HEADING_SIZE: f64 = 14.5;
+/// Their class, their lines' height, and lines at most.
+const HEADING: &str = "heading";
+const HEADING_LINE: f64 = 18.0;
+const MOST_LINES: usize = 4;
 /// How much wider bold letters are.
 const BOLD: f64 = 1.12;
 /// Font size of labels.
@@ -36,12 +40,20 @@ impl Panel {
         ["\"", " "].iter().any(|end| self.body.contains(&format!("series s-{}{end}", style.class)))
     }
 
+    /// How much further lines of its heading stand above its upper edge.
+    #[expect(clippy::cast_precision_loss, reason = "a handful of lines")]
+    pub(crate) fn above(&self) -> f64 {
+        let lines = self.body.matches(&format!("class=\"{HEADING}\"")).count();
+        lines.saturating_sub(1) as f64 * HEADING_LINE
+    }
+
     /// The panel as an element of an HTML page; `id` is unique there.
     pub(crate) fn to_html(&self, id: &str) -> String {
-        let (width, height) = (number(self.width), number(self.height));
+        let above = self.above();
+        let (top, width, height) = (number(-above), number(self.width), number(self.height + above));
         let (title, description) = (encode::xml(&self.title), encode::xml(&self.description));
         format!(
-            "<svg class=\"figure {}\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
+            "<svg class=\"figure {}\" viewBox=\"0 {top} {width} {height}\" width=\"{width}\" height=\"{height}\" \
              role=\"img\" aria-labelledby=\"{id}-t {id}-d\"><title id=\"{id}-t\">{title}</title>\
              <desc id=\"{id}-d\">{description}</desc>{}</svg>",
             encode::xml(&self.class),
@@ -50,9 +62,33 @@ impl Panel {
     }
 }
 
-/// The heading of a panel.
+/// The heading of a panel. A long one has several lines, the last at the usual place and the others above it.
+#[expect(clippy::cast_precision_loss, reason = "a handful of lines")]
 pub(crate) fn heading(canvas: &mut Canvas, text: &str) {
-    canvas.text(at(0.0, 15.0), Anchor::Start, "heading", &fit(text, HEADING_SIZE * BOLD, WIDTH));
+    let lines = broken(text, HEADING_SIZE * BOLD, WIDTH, MOST_LINES);
+    for (index, line) in lines.iter().rev().enumerate() {
+        let y = 15.0 - index as f64 * HEADING_LINE;
+        canvas.text(at(0.0, y), Anchor::Start, HEADING, line);
+    }
+}
+
+/// A text in lines that fit into `width`, broken between words; so many lines at most.
+fn broken(text: &str, size: f64, width: f64, most: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let Some(line) = lines.last_mut() else { break };
+        let longer = if line.is_empty() { word.to_owned() } else { format!("{line} {word}") };
+        if line.is_empty() || text_width(&longer, size) <= width {
+            *line = longer;
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    if lines.len() > most {
+        let rest = lines.split_off(most - 1).join(" ");
+        lines.push(rest);
+    }
+    lines.iter().map(|line| fit(line, size, width)).collect()
 }
 
 /// The class of a row's group: its series, and whether it may not be believed.
@@ -107,4 +143,21 @@ pub(crate) fn swatch_html(key: &Key, series: &[(String, Style)]) -> String {
         "<svg class=\"figure\" viewBox=\"0 0 {width} 10\" width=\"{width}\" height=\"10\" aria-hidden=\"true\">{}</svg>",
         canvas.finish()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_headings_have_lines() {
+        let size = HEADING_SIZE * BOLD;
+        assert_eq!(broken("lan · small", size, WIDTH, MOST_LINES), ["lan · small"]);
+        let long = "nginx-with-sendfile-off · north-carolina-in-winter · fifty-resources-of-a-shop";
+        let lines = broken(long, size, WIDTH, MOST_LINES);
+        assert!(lines.len() > 1 && lines.join(" ") == long, "{lines:?}");
+        assert!(lines.iter().all(|line| text_width(line, size) <= WIDTH), "{lines:?}");
+        let endless = broken(&"word ".repeat(200), size, WIDTH, MOST_LINES);
+        assert!(endless.len() == MOST_LINES && endless[3].ends_with('…'), "{endless:?}");
+    }
 }

@@ -18,6 +18,9 @@ const RIGHT: f64 = WIDTH - 10.0;
 const TOP: f64 = 30.0;
 /// A level's name, a plot's title, the buffer's plot, and what is between a level and the next.
 const NAME: f64 = 20.0;
+/// Where a name begins, and the line below it for what does not fit beside it.
+const NAME_LEFT: f64 = 18.0;
+const NAME_LINE: f64 = 16.0;
 const TITLE: f64 = 16.0;
 const PLOT: f64 = 54.0;
 const GAP: f64 = 18.0;
@@ -26,6 +29,8 @@ const RUNG: f64 = 13.0;
 const STRIP: (f64, f64) = (26.0, 80.0);
 const BAR: f64 = 6.0;
 const NAME_SIZE: f64 = 12.5;
+/// How much wider bold letters are.
+const BOLD: f64 = 1.12;
 const NOTE: f64 = 17.0;
 /// Segments of all levels together, each with its values under the pointer, and of each level.
 const MOST_SPANS: usize = 1_500;
@@ -70,6 +75,8 @@ struct Frame {
     goal_ns: u64,
     /// The representations of all its levels, in bit/s, ascending.
     ladder: Vec<u64>,
+    /// Height of a level's name and of what came of it.
+    name: f64,
 }
 
 impl Frame {
@@ -84,11 +91,17 @@ impl Frame {
         let goal_ns = players.iter().map(|player| player.goal_ns).max()?;
         let buffered = playbacks().flat_map(|playback| &playback.buffer).map(|(_, buffered)| *buffered);
         let most_buffered = float(buffered.max()?.max(goal_ns).max(1));
+        let is_beside =
+            context.rows.iter().filter_map(|row| Some((row, row.playback?))).all(|(row, playback)| {
+                let name = clean_line(&view.series_of(row).name);
+                beside(&name) + text_width(&in_words(playback), NAME_SIZE) <= room(row)
+            });
         Some(Frame {
             span: Scale::linear((0.0, float(end_ns)), (LEFT, RIGHT)),
             most_buffered,
             goal_ns,
             ladder,
+            name: if is_beside { NAME } else { NAME + NAME_LINE },
         })
     }
 
@@ -99,7 +112,7 @@ impl Frame {
     }
 
     fn row(&self) -> f64 {
-        NAME + TITLE + PLOT + TITLE + self.strip()
+        self.name + TITLE + PLOT + TITLE + self.strip()
     }
 
     /// How far above the strip's bottom a representation is.
@@ -109,6 +122,16 @@ impl Frame {
         let (place, count) = (place as f64, self.ladder.len().max(1) as f64);
         (place + 0.5) / count * self.strip()
     }
+}
+
+/// Where what came of it stands beside a level's name.
+fn beside(name: &str) -> f64 {
+    NAME_LEFT + text_width(name, NAME_SIZE * BOLD) + 8.0
+}
+
+/// Where the line of a level's name ends: before its cross, if it has one.
+fn room(row: &Row<'_>) -> f64 {
+    if row.is_believable() { RIGHT } else { RIGHT - 18.0 }
 }
 
 /// The player that a cell's plan has.
@@ -131,8 +154,15 @@ fn draw_panel(view: &View<'_>, context: &Context<'_>, most: usize) -> Option<Pan
     let units = text::Scale::fitting("ns", float(drawn.iter().map(|(_, one)| one.end_ns).max()?));
     let label = |value: f64| units.short(value);
     let title = axis_title("time since the first segment was wanted", &units);
-    Axis { scale: frame.span, top: TOP + NAME + TITLE, bottom, width: WIDTH, title: &title, label: &label }
-        .draw(&mut canvas);
+    Axis {
+        scale: frame.span,
+        top: TOP + frame.name + TITLE,
+        bottom,
+        width: WIDTH,
+        title: &title,
+        label: &label,
+    }
+    .draw(&mut canvas);
     let mut description = Vec::new();
     for (place, (row, playback)) in drawn.iter().enumerate() {
         #[expect(clippy::cast_precision_loss, reason = "a handful of levels")]
@@ -171,7 +201,7 @@ fn draw_row(
     let came_of_it = in_words(playback);
     let mark = if believable { "" } else { ", invalid" };
     let words = format!("{level}: {came_of_it}, run {}{mark}", playback.run);
-    let buffer_top = top + NAME + TITLE;
+    let buffer_top = top + frame.name + TITLE;
     let strip_bottom = top + frame.row();
     let class = panel::row_class(series.style, believable);
     canvas.group(&class, None, |c| draw_waiting(c, playback, frame, (buffer_top, strip_bottom), &level));
@@ -179,11 +209,13 @@ fn draw_row(
     canvas.group(&class, None, |c| {
         c.marker(at(7.0, top + 8.0), series.style, 5.0);
         let class = if believable { "label" } else { "label struck" };
-        let name = fit(&level, NAME_SIZE * 1.12, 90.0);
-        c.text(at(18.0, top + 12.5), Anchor::Start, class, &name);
-        let beside = 18.0 + text_width(&name, NAME_SIZE * 1.12) + 8.0;
-        let room = RIGHT - beside - if believable { 0.0 } else { 18.0 };
-        c.text(at(beside, top + 12.5), Anchor::Start, "value", &fit(&came_of_it, NAME_SIZE, room));
+        let name = fit(&level, NAME_SIZE * BOLD, room(row) - NAME_LEFT);
+        c.text(at(NAME_LEFT, top + 12.5), Anchor::Start, class, &name);
+        let place = match frame.name > NAME {
+            true => at(NAME_LEFT, top + 12.5 + NAME_LINE),
+            false => at(beside(&name), top + 12.5),
+        };
+        c.text(place, Anchor::Start, "value", &came_of_it);
         if !believable {
             c.cross(at(WIDTH - 14.0, top + 8.0), 5.0);
         }

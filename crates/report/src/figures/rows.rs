@@ -111,9 +111,9 @@ impl Rows {
         let y = if self.is_above { y - self.marks / 2.0 - LINE / 2.0 + 2.0 } else { y };
         let class = match (self.is_above, is_struck) {
             (false, false) => "label",
-            (false, true) => "label struck",
             (true, false) => "label halo",
-            (true, true) => "label struck halo",
+            // A halo would hide the line that strikes the name out.
+            (_, true) => "label struck",
         };
         canvas.marker(at(7.0, y), style, 5.0);
         canvas.text(at(NAME, y + 4.5), Anchor::Start, class, shown);

@@ -13,7 +13,7 @@ use crate::view::{Context, Row, View, status_name};
 const ROW: f64 = 34.0;
 /// Intervals widen an axis by so many times the range of its dots at most, on each side.
 const WIDEST: f64 = 0.6;
-/// A domain that would begin above this share of its end does not begin at 0.
+/// An axis whose first dot is above this share of its last does not begin at 0.
 const ZERO_BASED_BELOW: f64 = 0.6;
 
 pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
@@ -42,11 +42,9 @@ pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
 fn draw_panel(view: &View<'_>, context: &Context<'_>, rows: &Rows) -> Option<Panel> {
     let name = &view.summary().metric;
     let metrics = || context.rows.iter().filter_map(|row| row.metric(name));
-    let (low, high) = range(metrics());
+    let domain = domain(metrics());
     let unit = &metrics().next()?.unit;
-    let units = text::Scale::fitting(unit, high);
-    let pad = (high - low) * 0.05;
-    let domain = if low / high > ZERO_BASED_BELOW { (low - pad, high + pad) } else { (0.0, high + pad) };
+    let units = text::Scale::fitting(unit, domain.1);
     let scale = Scale::linear(domain, rows.plot());
     let bottom = rows.bottom(context.rows.len());
     let mut canvas = Canvas::default();
@@ -70,15 +68,18 @@ fn draw_panel(view: &View<'_>, context: &Context<'_>, rows: &Rows) -> Option<Pan
 }
 
 /// What an axis shows: every dot, and of the intervals as much as leaves the dots apart.
-fn range<'m>(metrics: impl Iterator<Item = &'m MetricSummary> + Clone) -> (f64, f64) {
+fn domain<'m>(metrics: impl Iterator<Item = &'m MetricSummary> + Clone) -> (f64, f64) {
     let dots = metrics
         .clone()
         .flat_map(|metric| metric.per_run.iter().map(|run| run.value).chain([metric.median.value]));
     let (least, most) = dots.fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
     let room = (most - least) * WIDEST;
     let ends = metrics.flat_map(|metric| [metric.median.low, metric.median.high]).flatten();
-    ends.map(|end| end.clamp(least - room, most + room))
-        .fold((least, most), |(low, high), v| (low.min(v), high.max(v)))
+    let (low, high) = ends
+        .map(|end| end.clamp(least - room, most + room))
+        .fold((least, most), |(low, high), v| (low.min(v), high.max(v)));
+    let pad = (high - low) * 0.05;
+    (if least / most > ZERO_BASED_BELOW { low - pad } else { 0.0 }, high + pad)
 }
 
 /// A median as it stands beside its row.

@@ -37,10 +37,11 @@ impl Axis<'_> {
             let x = self.scale.place(tick);
             canvas.line(at(x, self.top), at(x, self.bottom), "grid");
         }
-        // Where there is no room for all labels, whole decades have it first.
-        let (first, rest): (Vec<f64>, Vec<f64>) = ticks.iter().partition(|tick| self.scale.is_decade(**tick));
+        // Where there is no room for all labels, 1 has it first, and then whole decades.
+        let mut first = ticks.to_vec();
+        first.sort_by_key(|tick| (!self.scale.is_decade(*tick), *tick != 1.0));
         let mut taken: Vec<(f64, f64)> = Vec::new();
-        for tick in first.into_iter().chain(rest) {
+        for tick in first {
             let label = (self.label)(tick);
             let half = text_width(&label, LABEL_SIZE) / 2.0;
             let middle = self.scale.place(tick).clamp(half, (self.width - half).max(half));

@@ -78,6 +78,28 @@ pub(crate) fn fabricated() -> Across {
     }
 }
 
+/// The same with long names, and ratios and intervals that reach far.
+pub(crate) fn wide() -> Across {
+    let mut across = fabricated();
+    let names = [
+        ("h1", "nginx-with-sendfile-off"),
+        ("h1s", "nginx-with-sendfile-on"),
+        ("h2c", "envoy"),
+        ("north-carolina", "between-north-carolina-and-tokyo"),
+        ("lan", "the-local-network-of-a-campus-on-a-monday"),
+    ];
+    for cell in &mut across.cells {
+        for level in &mut cell.comparison.context {
+            let name = names.iter().find(|(short, _)| *short == level.value);
+            level.value = name.map_or(level.value.clone(), |(_, long)| (*long).to_owned());
+        }
+        cell.comparison.context.push(level("client", &format!("of-{}-cores", 2 + cell.comparison.cell / 5)));
+    }
+    across.cells[0].comparison.ratio = Some(Estimate { value: 0.57, low: Some(0.0138), high: Some(24.7) });
+    across.cells[1].comparison.ratio = Some(Estimate { value: 164.0, low: Some(41.0), high: Some(8_230.0) });
+    across
+}
+
 /// What is made of an input whose texts have `name` in them.
 fn with_input<T>(across: &Across, name: &str, make: impl Fn(&AcrossInput<'_>) -> T) -> T {
     let question = format!("Which HTTP version loads a page soonest? {name}");

@@ -37,6 +37,7 @@ fn reports_are_readable_everywhere_and_do_nothing() {
         ("servers", figures::servers()),
         ("long", figures::long_names()),
         ("levels", fabricated::of_networks(8)),
+        ("played", figures::videos_of_servers()),
         ("networks", fabricated::over_networks(&["5", "20", "80"], &["0", "0.5", "2"])),
     ];
     for (name, fabricated) in cases {
@@ -56,15 +57,17 @@ fn reports_are_readable_everywhere_and_do_nothing() {
 fn the_page_of_two_results_is_as_readable() {
     let folder = tempfile::tempdir().unwrap();
     let mut browser = Browser::start();
-    let html = across::page(&across::fabricated(), "");
-    let mut page = browser.open(&file(&folder, "across.html", &html), Screen::DESK);
-    let mut found = flaws_everywhere(&mut page);
-    found.extend(flaws(&mut page, SMALL_PHONE));
-    assert!(found.is_empty(), "{}", found.join("\n"));
-    assert_hover_tells_values(&mut page);
-    assert_keyboard_reaches_all(&mut page);
-    assert_screen_reader_finds_its_way(&mut page);
-    assert_eq!(page.misdeeds(), Vec::<String>::new());
+    for (name, across) in [("across", across::fabricated()), ("wide", across::wide())] {
+        let html = across::page(&across, "");
+        let mut page = browser.open(&file(&folder, &format!("{name}.html"), &html), Screen::DESK);
+        let mut found = flaws_everywhere(&mut page);
+        found.extend(flaws(&mut page, SMALL_PHONE));
+        assert!(found.is_empty(), "{name}:\n{}", found.join("\n"));
+        assert_hover_tells_values(&mut page);
+        assert_keyboard_reaches_all(&mut page);
+        assert_screen_reader_finds_its_way(&mut page);
+        assert_eq!(page.misdeeds(), Vec::<String>::new(), "{name}");
+    }
 }
 
 #[test]

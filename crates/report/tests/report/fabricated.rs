@@ -384,6 +384,11 @@ pub(crate) fn servers(names: [&str; 5]) -> Fabricated {
     let unsupported =
         fabricated.plan.cells.iter().find(|cell| cell.level("variant") == Some("h3")).unwrap().cell;
     lose(&mut fabricated, unsupported, CellStatus::Unsupported, "this nginx was built without HTTP/3");
+    of_servers(fabricated, names)
+}
+
+/// The same of servers with these names in the place of the variants.
+pub(crate) fn of_servers(mut fabricated: Fabricated, names: [&str; 5]) -> Fabricated {
     let rename = |level: &mut Level| match level.factor.as_str() {
         "variant" => {
             let place = Variant::ALL.iter().position(|variant| variant.name() == level.value).unwrap();

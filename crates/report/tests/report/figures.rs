@@ -420,20 +420,23 @@ fn a_long_video_is_condensed_and_keeps_its_extremes() {
     assert!(report.html.len() < 1_500_000, "{} bytes", report.html.len());
 }
 
+const SHORT: [&str; 5] = ["nginx", "nghttpd", "h2o", "lighttpd", "haproxy"];
+const LONG: [&str; 5] =
+    ["nginx", "nginx-with-sendfile-off", "nginx-with-sendfile-on", "envoy", "haproxy-of-distribution"];
+
 /// Every kind of figure of servers: what none of them may cut.
 pub(crate) fn servers() -> Fabricated {
-    of_servers(["nginx", "nghttpd", "h2o", "lighttpd", "haproxy"])
+    of_servers(SHORT)
 }
 
 /// The same with names that have no place beside their rows.
 pub(crate) fn long_names() -> Fabricated {
-    of_servers([
-        "nginx",
-        "nginx-with-sendfile-off",
-        "nginx-with-sendfile-on",
-        "envoy",
-        "haproxy-of-distribution",
-    ])
+    of_servers(LONG)
+}
+
+/// Videos of servers with such names.
+pub(crate) fn videos_of_servers() -> Fabricated {
+    fabricated::of_servers(videos(), LONG)
 }
 
 fn of_servers(names: [&str; 5]) -> Fabricated {
@@ -713,4 +716,41 @@ fn a_look_up_is_a_phase_where_there_was_one() {
     for name in ["phases", "waterfall"] {
         assert!(body(figure(&asked, name)).contains("k-dns"), "{name}: it is drawn");
     }
+}
+
+#[test]
+fn names_and_numbers_are_whole() {
+    for (fabricated, names) in [(servers(), SHORT), (long_names(), LONG)] {
+        let report = render(&fabricated.input()).unwrap();
+        for name in ["comparison", "runs", "boxes", "histograms", "phases", "published"] {
+            let svg = &figure(&report, name).svg;
+            assert!(!svg.contains('…'), "{name}");
+            let labels = |level: &str| svg.matches(&format!(">{level}</text>")).count();
+            assert!(labels(names[4]) >= 4 && labels(names[2]) >= 4, "{name}: {names:?}");
+        }
+        let comparison = &figure(&report, "comparison").svg;
+        for words in [">(0.0138–24.7)<", "164× (41.0–8230), beyond the axis", ">unsupported<"] {
+            assert!(comparison.contains(words), "{words}");
+        }
+        assert!(!comparison.contains(">invalid<"), "what is unsupported is not invalid");
+        let keys = comparison.matches(&format!(">{}</text>", names[1])).count();
+        assert_eq!(keys, 0, "the baseline has no row, and no key");
+        assert!(report.terminal.contains('▶') && !report.terminal.contains('…'), "{}", report.terminal);
+    }
+}
+
+#[test]
+fn runs_have_the_axis_of_their_dots() {
+    let mut fabricated = fabricated::small();
+    for cell in &mut fabricated.summary.cells {
+        let median = &mut cell.metrics.get_mut("page_load_time").unwrap().median;
+        (median.low, median.high) = (Some(median.value / 400.0), Some(median.value * 400.0));
+    }
+    let report = choosing(fabricated, &["runs"]);
+    let runs = &figure(&report, "runs").svg;
+    assert!(
+        runs.contains(">500<") && runs.contains(">600<") && !runs.contains(">0<"),
+        "the axis is of the dots"
+    );
+    assert!(runs.contains("[1.14\u{a0}ms–183\u{a0}s]"), "ends with their units");
 }

@@ -43,6 +43,7 @@ fn every_fabricated_report_renders() {
         ("servers", figures::servers()),
         ("long", figures::long_names()),
         ("levels", fabricated::of_networks(8)),
+        ("played", figures::videos_of_servers()),
         ("connections", fabricated::over_connections(&[1, 2, 4, 8, 16])),
     ];
     for (name, fabricated) in cases {
@@ -58,6 +59,7 @@ fn every_fabricated_report_renders() {
             std::fs::write(folder.join(format!("{}.svg", figure.name)), &figure.svg).unwrap();
         }
         std::fs::write(folder.join("across.html"), across::page(&across::fabricated(), "")).unwrap();
+        std::fs::write(folder.join("wide.html"), across::page(&across::wide(), "")).unwrap();
     }
 }
 
