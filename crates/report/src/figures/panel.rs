@@ -3,7 +3,7 @@
 use super::Key;
 use crate::encode;
 use crate::palette::Style;
-use crate::svg::{Anchor, Canvas, Rect, at, fit, number, text_width};
+use crate::svg::{Anchor, Canvas, Rect, at, fit, number, wrapped};
 
 /// A panel's width: readable on a phone of 390 pixels, two abreast on a desk.
 pub(crate) const WIDTH: f64 = 400.0;
@@ -11,8 +11,8 @@ pub(crate) const WIDTH: f64 = 400.0;
 pub(crate) const TOP: f64 = 34.0;
 /// Font size of headings.
 const HEADING_SIZE: f64 = 14.5;
-/// Their class, their lines' height, and lines at most.
-const HEADING: &str = "heading";
+/// The class of their lines above the last, the lines' height, and lines at most.
+const ABOVE: &str = "heading above";
 const HEADING_LINE: f64 = 18.0;
 const MOST_LINES: usize = 4;
 /// How much wider bold letters are.
@@ -43,8 +43,7 @@ impl Panel {
     /// How much further lines of its heading stand above its upper edge.
     #[expect(clippy::cast_precision_loss, reason = "a handful of lines")]
     pub(crate) fn above(&self) -> f64 {
-        let lines = self.body.matches(&format!("class=\"{HEADING}\"")).count();
-        lines.saturating_sub(1) as f64 * HEADING_LINE
+        self.body.matches(&format!("class=\"{ABOVE}\"")).count() as f64 * HEADING_LINE
     }
 
     /// The panel as an element of an HTML page; `id` is unique there.
@@ -65,30 +64,20 @@ impl Panel {
 /// The heading of a panel. A long one has several lines, the last at the usual place and the others above it.
 #[expect(clippy::cast_precision_loss, reason = "a handful of lines")]
 pub(crate) fn heading(canvas: &mut Canvas, text: &str) {
-    let lines = broken(text, HEADING_SIZE * BOLD, WIDTH, MOST_LINES);
+    let lines = heading_lines(text);
     for (index, line) in lines.iter().rev().enumerate() {
         let y = 15.0 - index as f64 * HEADING_LINE;
-        canvas.text(at(0.0, y), Anchor::Start, HEADING, line);
+        canvas.text(at(0.0, y), Anchor::Start, if index == 0 { "heading" } else { ABOVE }, line);
     }
 }
 
-/// A text in lines that fit into `width`, broken between words; so many lines at most.
-fn broken(text: &str, size: f64, width: f64, most: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        let Some(line) = lines.last_mut() else { break };
-        let longer = if line.is_empty() { word.to_owned() } else { format!("{line} {word}") };
-        if line.is_empty() || text_width(&longer, size) <= width {
-            *line = longer;
-        } else {
-            lines.push(word.to_owned());
-        }
+fn heading_lines(text: &str) -> Vec<String> {
+    let mut lines = wrapped(text, HEADING_SIZE * BOLD, WIDTH);
+    if lines.len() > MOST_LINES {
+        let rest = lines.split_off(MOST_LINES - 1).join(" ");
+        lines.push(fit(&rest, HEADING_SIZE * BOLD, WIDTH));
     }
-    if lines.len() > most {
-        let rest = lines.split_off(most - 1).join(" ");
-        lines.push(rest);
-    }
-    lines.iter().map(|line| fit(line, size, width)).collect()
+    lines
 }
 
 /// The class of a row's group: its series, and whether it may not be believed.
@@ -151,13 +140,10 @@ mod tests {
 
     #[test]
     fn long_headings_have_lines() {
-        let size = HEADING_SIZE * BOLD;
-        assert_eq!(broken("lan · small", size, WIDTH, MOST_LINES), ["lan · small"]);
+        assert_eq!(heading_lines("lan · small"), ["lan · small"]);
         let long = "nginx-with-sendfile-off · north-carolina-in-winter · fifty-resources-of-a-shop";
-        let lines = broken(long, size, WIDTH, MOST_LINES);
-        assert!(lines.len() > 1 && lines.join(" ") == long, "{lines:?}");
-        assert!(lines.iter().all(|line| text_width(line, size) <= WIDTH), "{lines:?}");
-        let endless = broken(&"word ".repeat(200), size, WIDTH, MOST_LINES);
+        assert!(heading_lines(long).len() > 1 && heading_lines(long).join(" ") == long);
+        let endless = heading_lines(&"word ".repeat(200));
         assert!(endless.len() == MOST_LINES && endless[3].ends_with('…'), "{endless:?}");
     }
 }

@@ -5,7 +5,7 @@ use analysis::summary::{Estimate, MetricSummary};
 use super::panel::{LABEL_SIZE, WIDTH};
 use super::runs::axis_title;
 use super::spread::DECADES;
-use crate::svg::{Anchor, Axis, Canvas, Point, Scale, SideAxis, at, fit, number, text_width};
+use crate::svg::{Anchor, Axis, Canvas, Point, Scale, SideAxis, at, fit, number, wrapped};
 use crate::sweep::{Group, Parameter, Sweep};
 use crate::text;
 use crate::view::{Row, View};
@@ -163,21 +163,6 @@ pub(super) fn below_heading(heading: &str, title: &str, plot: Canvas) -> (String
         true => (format!("{above}<g transform=\"translate(0 {})\">{plot}</g>", number(down)), down),
         false => (format!("{above}{plot}"), down),
     }
-}
-
-/// The text in lines of a width; only a single word that is wider is cut.
-fn wrapped(text: &str, size: f64, width: f64) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
-        match lines.last_mut() {
-            Some(line) if text_width(&format!("{line} {word}"), size) <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(fit(word, size, width)),
-        }
-    }
-    lines
 }
 
 /// A line through places, faint on the way to and from those that may not be believed.

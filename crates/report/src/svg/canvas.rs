@@ -211,6 +211,21 @@ pub(crate) fn fit(text: &str, size: f64, width: f64) -> String {
     format!("{}…", kept.trim_end())
 }
 
+/// The text in lines of a width; only a single word that is wider is cut.
+pub(crate) fn wrapped(text: &str, size: f64, width: f64) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if text_width(&format!("{line} {word}"), size) <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(fit(word, size, width)),
+        }
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

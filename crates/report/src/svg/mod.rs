@@ -5,5 +5,5 @@ mod canvas;
 mod scale;
 
 pub(crate) use axis::{Axis, SideAxis};
-pub(crate) use canvas::{Anchor, Canvas, Point, Rect, at, fit, number, text_width};
+pub(crate) use canvas::{Anchor, Canvas, Point, Rect, at, fit, number, text_width, wrapped};
 pub(crate) use scale::Scale;
