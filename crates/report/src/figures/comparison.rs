@@ -76,7 +76,9 @@ pub(crate) fn range(
         .filter(|value| value.is_finite() && *value > 0.0)
         .chain([1.0 / (1.0 + margin_share) * 0.95, (1.0 + margin_share) * 1.05]);
     let (low, high) = values.fold((1.0, 1.0), |(low, high): (f64, f64), v| (low.min(v), high.max(v)));
-    Some(((low * 0.96).max(WIDEST.0), (high * 1.04).min(WIDEST.1)))
+    // Room for the outermost marks, however far the axis reaches.
+    let room = (high / low).powf(0.04).max(1.04);
+    Some(((low / room).max(WIDEST.0), (high * room).min(WIDEST.1)))
 }
 
 fn ratio_row(view: &View<'_>, row: &Row<'_>) -> Option<RatioRow> {
