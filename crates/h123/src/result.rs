@@ -92,9 +92,6 @@ fn environment(folder: &ResultFolder, damaged: &mut Damages) -> serde_json::Valu
     })
 }
 
-/// A trace with more requests than this is no waterfall that anybody reads.
-const MOST_TRACED_REQUESTS: u64 = 500;
-
 /// What figures show of a run: its trace, where it is small enough, what the monitor saw, and how it played a video.
 type Seen = BTreeMap<u32, (Option<RunTrace>, Option<RunTimeline>, Option<RunPlayback>)>;
 
@@ -119,7 +116,7 @@ pub(crate) fn condensed(
 ) -> Result<(Vec<RunSummary>, Seen)> {
     let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
     let condensed = folder.fold_what_is_there(threads, |record, samples| {
-        let is_traced = samples.count() <= MOST_TRACED_REQUESTS;
+        let is_traced = samples.count() <= report::MOST_TRACED_REQUESTS;
         let (mut fold, mut kept) = (RunFold::new(plan, record), Vec::new());
         samples.for_each(|sample| {
             fold.push(sample);

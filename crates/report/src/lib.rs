@@ -33,7 +33,7 @@ use model::Plan;
 pub use across::{AcrossInput, Side, across_html, across_markdown, across_terminal};
 pub use playback::{RunPlayback, SegmentSpan, StallSpan};
 pub use timeline::{RunTimeline, Track};
-pub use trace::{ConnectionTrace, RequestTrace, RunTrace, representative_run};
+pub use trace::{ConnectionTrace, MOST_TRACED_REQUESTS, RequestTrace, RunTrace, representative_run};
 
 /// All that a report is made of.
 #[derive(Clone, Copy, Debug)]

@@ -4,6 +4,9 @@ use analysis::summary::CellSummary;
 use model::RunRecord;
 use model::sample::Outcome;
 
+/// A run with more requests than these is not traced: there would be nothing to see.
+pub const MOST_TRACED_REQUESTS: u64 = 500;
+
 /// One run's requests and connections, in nanoseconds since the page was asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunTrace {

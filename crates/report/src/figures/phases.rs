@@ -7,7 +7,7 @@ use super::{Drawing, Key};
 use crate::encode::{Csv, Field};
 use crate::svg::{Axis, Canvas, Rect, Scale};
 use crate::text::{self, clean_line};
-use crate::trace::RunTrace;
+use crate::trace::{MOST_TRACED_REQUESTS, RunTrace};
 use crate::view::{Context, Row, View, status_name};
 
 const ROW: f64 = 28.0;
@@ -45,8 +45,14 @@ pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
     let totals =
         view.rows_with_context().filter_map(|(_, row)| phases(row.trace?)).map(|phases| total(&phases));
     let rows = Rows::of(view, ROW).with_values(totals);
-    let panels: Vec<Panel> =
-        view.contexts.iter().filter_map(|context| draw_panel(view, context, &rows)).collect();
+    let mut panels: Vec<Panel> = Vec::new();
+    let mut left_out: Vec<String> = Vec::new();
+    for context in &view.contexts {
+        match draw_panel(view, context, &rows) {
+            Some(panel) => panels.push(panel),
+            None => left_out.push(context.name.clone()),
+        }
+    }
     if panels.is_empty() {
         return None;
     }
@@ -55,15 +61,36 @@ pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
     let keys = shown.map(|(label, class)| Key::new(class, label)).collect();
     Some(Drawing {
         title: "Where the time went".to_owned(),
-        caption:
+        caption: format!(
             "The run nearest to the median of each cell: the look-up of the server's name, where there was one, then its \
                   first connection until requests could be sent, then until the first byte of the first answer, then until the last byte of the last. Axes \
-                  differ between panels; all begin at 0."
-                .to_owned(),
+                  differ between panels; all begin at 0.{}",
+            untraced(view, &left_out)
+        ),
         keys,
         panels,
         csv: csv(view),
     })
+}
+
+/// So many contexts are named.
+const MOST_NAMED: usize = 8;
+
+/// What is to be said of runs that are not drawn, and of contexts that have none.
+fn untraced(view: &View<'_>, left_out: &[String]) -> String {
+    let is_untraced = |row: &Row<'_>| row.is_believable() && row.trace.is_none();
+    if left_out.is_empty() && !view.rows_with_context().any(|(_, row)| is_untraced(row)) {
+        return String::new();
+    }
+    let mut named: Vec<String> = left_out.iter().take(MOST_NAMED).cloned().collect();
+    if left_out.len() > MOST_NAMED {
+        named.push(format!("{} more", left_out.len() - MOST_NAMED));
+    }
+    let panels = match named.is_empty() {
+        true => String::new(),
+        false => format!(" Without a panel for want of such a run: {}.", text::list(&named)),
+    };
+    format!(" A run of more than {MOST_TRACED_REQUESTS} requests is not drawn.{panels}")
 }
 
 /// Whether any client had to ask for the server's address.
@@ -108,8 +135,12 @@ fn draw_row(
     let level = clean_line(&series.name);
     let class = panel::row_class(series.style, row.is_believable());
     let Some(phases) = row.trace.and_then(phases) else {
-        let words = if row.is_believable() { "no run to show" } else { status_name(row.cell.status) };
-        return rows.draw_empty(canvas, view, row, words, y);
+        let words = match row.is_believable() {
+            true if row.trace.is_none() => format!("no run with at most {MOST_TRACED_REQUESTS} requests"),
+            true => "no run to show".to_owned(),
+            false => status_name(row.cell.status).to_owned(),
+        };
+        return rows.draw_empty(canvas, view, row, &words, y);
     };
     let parts: Vec<String> = PHASES
         .iter()

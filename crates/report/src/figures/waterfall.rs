@@ -6,7 +6,7 @@ use super::{Drawing, Key};
 use crate::encode::{Csv, Field};
 use crate::svg::{Axis, Canvas, Rect, Scale, at};
 use crate::text::{self, clean_line, duration};
-use crate::trace::{RequestTrace, RunTrace};
+use crate::trace::{ConnectionTrace, RequestTrace, RunTrace};
 use crate::view::{Context, Row, View};
 
 /// Rows drawn at most; the caption says when there are more, and the CSV has all.
@@ -119,7 +119,11 @@ fn draw_requests(canvas: &mut Canvas, trace: &RunTrace, shown: usize, scale: Sca
     for (index, request) in trace.requests.iter().take(shown).enumerate() {
         #[expect(clippy::cast_precision_loss, reason = "at most MAX_ROWS")]
         let y = TOP + index as f64 * pitch + (pitch - height) / 2.0;
-        canvas.group("request", Some(&describe(request)), |c| {
+        let look_up = trace.look_up_ns.filter(|_| index == 0);
+        let is_first = |number: &u32| !seen.contains(number);
+        let opened = request.connection.filter(is_first).and_then(|number| trace.connection(number));
+        seen.extend(request.connection.filter(is_first));
+        canvas.group("request", Some(&describe(request, look_up, opened)), |c| {
             let mut segment = |from: Option<u64>, to: Option<u64>, class: &str| {
                 let (Some(from), Some(to)) = (from, to) else { return };
                 let (x, end) = (scale.place(as_f64(from)), scale.place(as_f64(to)));
@@ -129,14 +133,11 @@ fn draw_requests(canvas: &mut Canvas, trace: &RunTrace, shown: usize, scale: Sca
             };
             let sent = request.sent_ns.or(request.done_ns);
             segment(Some(request.intended_ns), sent, "k-queue");
-            if let Some((asked, known)) = trace.look_up_ns.filter(|_| index == 0) {
+            if let Some((asked, known)) = look_up {
                 segment(Some(asked), Some(known), "k-dns");
             }
-            if let Some(connection) = request.connection.filter(|number| !seen.contains(number)) {
-                seen.push(connection);
-                if let Some(connection) = trace.connection(connection) {
-                    segment(Some(connection.opened_ns), connection.ready_ns, "k-setup");
-                }
+            if let Some(connection) = opened {
+                segment(Some(connection.opened_ns), connection.ready_ns, "k-setup");
             }
             segment(request.sent_ns, request.first_byte_ns.or(request.done_ns), "k-wait");
             segment(request.first_byte_ns, request.done_ns, "k-transfer");
@@ -148,10 +149,15 @@ fn draw_requests(canvas: &mut Canvas, trace: &RunTrace, shown: usize, scale: Sca
     }
 }
 
-fn describe(request: &RequestTrace) -> String {
+/// A request in words, with what was done for it first: the look-up of the name, and its connection where it opened one.
+fn describe(request: &RequestTrace, look_up: Option<(u64, u64)>, opened: Option<&ConnectionTrace>) -> String {
     let stamp = |name: &str, stamp: Option<u64>| stamp.map(|ns| format!("{name} {}", duration(ns)));
     let mut parts = vec![text::shorten(&clean_line(&request.url), 120)];
+    let from_to = |name: &str, from: u64, to: u64| format!("{name} {} to {}", duration(from), duration(to));
+    parts.extend(look_up.map(|(asked, known)| from_to("DNS look-up", asked, known)));
     parts.extend(request.connection.map(|number| format!("connection {number}")));
+    let set_up = |own: &ConnectionTrace| Some(from_to("set up", own.opened_ns, own.ready_ns?));
+    parts.extend(opened.and_then(set_up));
     parts.extend(stamp("wanted", Some(request.intended_ns)));
     parts.extend(stamp("sent", request.sent_ns));
     parts.extend(stamp("first byte", request.first_byte_ns));
@@ -171,6 +177,8 @@ fn csv(view: &View<'_>, rows: &[(&Row<'_>, &RunTrace)]) -> String {
         "level",
         "run",
         "url",
+        "look_up_began_ns",
+        "look_up_ended_ns",
         "connection",
         "opened_ns",
         "connected_ns",
@@ -191,6 +199,8 @@ fn csv(view: &View<'_>, rows: &[(&Row<'_>, &RunTrace)]) -> String {
                 Field::Text(&view.series_of(row).name),
                 Field::Whole(u64::from(trace.run)),
                 Field::Text(&request.url),
+                maybe(trace.look_up_ns.map(|(began, _)| began)),
+                maybe(trace.look_up_ns.map(|(_, ended)| ended)),
                 maybe(request.connection.map(u64::from)),
                 maybe(connection.map(|c| c.opened_ns)),
                 maybe(connection.and_then(|c| c.connected_ns)),

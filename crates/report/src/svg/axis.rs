@@ -69,7 +69,12 @@ pub(crate) struct SideAxis<'a> {
 impl SideAxis<'_> {
     /// Draws grid and labels; what does not fit left of the plot is left out, never cut.
     pub(crate) fn draw(&self, canvas: &mut Canvas, wanted: usize) {
-        for tick in self.scale.ticks(wanted) {
+        self.draw_at(canvas, &self.scale.ticks(wanted));
+    }
+
+    /// The same with these ticks.
+    pub(crate) fn draw_at(&self, canvas: &mut Canvas, ticks: &[f64]) {
+        for &tick in ticks {
             let (y, label) = (self.scale.place(tick), (self.label)(tick));
             canvas.line(at(self.left, y), at(self.right, y), "grid");
             if text_width(&label, LABEL_SIZE) <= self.left - LABEL_GAP / 2.0 {

@@ -691,7 +691,7 @@ fn intervals_of_few_runs_leave_room_for_the_rest() {
 }
 
 #[test]
-fn more_contexts_than_dashes_have_panels_of_their_own() {
+fn more_contexts_than_weights_have_panels_of_their_own() {
     let losses = ["0", "0.1", "0.2", "0.5", "1", "2", "5"];
     let report = choosing(fabricated::over_networks(&["5", "20", "80", "160"], &losses), &["difference"]);
     let svg = &figure(&report, "difference").svg;
