@@ -10,7 +10,7 @@ use crate::doubts::reason_in_words;
 use crate::palette::Style;
 use crate::svg::{Canvas, at};
 use crate::text::{self, clean_line};
-use crate::view::{Context, Row, View, verdict_name};
+use crate::view::{Context, Row, View};
 
 /// A sentence in parts, so that a page can set the words that matter in bold.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -204,10 +204,12 @@ pub(crate) fn lead(view: &View<'_>) -> String {
 pub(crate) fn in_short(view: &View<'_>) -> Vec<InShort> {
     (0..view.series.len())
         .filter_map(|series| {
-            let comparisons: Vec<&Comparison> = view
+            let comparisons: Vec<(&'static str, &Comparison)> = view
                 .rows_with_context()
                 .filter(|(_, row)| row.series == series)
-                .filter_map(|(_, row)| row.comparison)
+                .filter_map(|(_, row)| {
+                    row.comparison.map(|comparison| (row.verdict(comparison).0, comparison))
+                })
                 .collect();
             (!comparisons.is_empty()).then(|| InShort {
                 marker: marker(view, series),
@@ -218,11 +220,15 @@ pub(crate) fn in_short(view: &View<'_>) -> Vec<InShort> {
         .collect()
 }
 
-fn tally(comparisons: &[&Comparison]) -> String {
+/// What is no verdict has no ratio to be proud of.
+const NO_VERDICT: [&str; 3] = ["invalid", "failed", "unsupported"];
+
+fn tally(comparisons: &[(&'static str, &Comparison)]) -> String {
     let mut parts = Vec::new();
-    for word in ["better", "worse", "equivalent", "no difference shown", "invalid"] {
-        let same: Vec<&&Comparison> =
-            comparisons.iter().filter(|c| verdict_name(&c.verdict).0 == word).collect();
+    let verdicts = ["better", "worse", "equivalent", "no difference shown"];
+    for word in verdicts.into_iter().chain(NO_VERDICT) {
+        let same: Vec<&Comparison> =
+            comparisons.iter().filter(|(own, _)| *own == word).map(|(_, comparison)| *comparison).collect();
         if same.is_empty() {
             continue;
         }
@@ -237,7 +243,7 @@ fn tally(comparisons: &[&Comparison]) -> String {
         let high = ratios.iter().copied().fold(f64::MIN, f64::max);
         let range = match ratios.len() {
             0 => String::new(),
-            _ if word == "invalid" => String::new(),
+            _ if NO_VERDICT.contains(&word) => String::new(),
             1 => format!(" ({})", text::ratio(low)),
             _ => format!(" ({}–{})", text::ratio_number(low), text::ratio(high)),
         };
