@@ -88,7 +88,7 @@ fn untraced(view: &View<'_>, left_out: &[String]) -> String {
     }
     let panels = match named.is_empty() {
         true => String::new(),
-        false => format!(" Without a panel for want of such a run: {}.", text::list(&named)),
+        false => format!(" Without a panel, for want of a run that is drawn: {}.", text::list(&named)),
     };
     format!(" A run of more than {MOST_TRACED_REQUESTS} requests is not drawn.{panels}")
 }

@@ -701,6 +701,21 @@ fn more_contexts_than_weights_have_panels_of_their_own() {
 }
 
 #[test]
+fn phases_say_what_they_leave_out() {
+    let all = choosing(fabricated::all_well(), &["phases"]);
+    assert!(!figure(&all, "phases").caption.contains("more than 500 requests"));
+    let mut fabricated = fabricated::all_well();
+    let is_large = |cell: &model::plan::Cell| cell.level("workload") == Some("large");
+    let large: Vec<u32> =
+        fabricated.plan.cells.iter().filter(|c| is_large(c)).map(|cell| cell.cell).collect();
+    fabricated.traces.retain(|trace| !large.contains(&trace.cell));
+    let caption = &figure(&choosing(fabricated, &["phases"]), "phases").caption.clone();
+    let said = "A run of more than 500 requests is not drawn. Without a panel, for want of a run that is drawn: \
+                lan · large and north-carolina · large.";
+    assert!(caption.ends_with(said), "{caption}");
+}
+
+#[test]
 fn a_look_up_is_a_phase_where_there_was_one() {
     let known = choosing(fabricated::all_well(), &["phases", "waterfall"]);
     for name in ["phases", "waterfall"] {
@@ -716,6 +731,13 @@ fn a_look_up_is_a_phase_where_there_was_one() {
     for name in ["phases", "waterfall"] {
         assert!(body(figure(&asked, name)).contains("k-dns"), "{name}: it is drawn");
     }
+    let waterfall = figure(&asked, "waterfall");
+    let told = waterfall.svg.replace('\u{a0}', " ");
+    let first = told.split("<title>").find(|title| title.contains("connection 0")).unwrap_or_default();
+    let first = first.split('<').next().unwrap_or_default();
+    assert!(first.contains("DNS look-up 0 ns to 20 ms · connection 0 · set up "), "{first}");
+    assert!(waterfall.csv.lines().next().unwrap().contains(",look_up_began_ns,look_up_ended_ns,"));
+    assert!(waterfall.csv.lines().skip(1).all(|line| line.contains(",0,20000000,")), "{}", waterfall.csv);
 }
 
 #[test]
