@@ -79,9 +79,7 @@ fn the_reports_that_are_shown_as_examples_are_as_readable() {
         let bytes = std::fs::metadata(folder.join(name)).unwrap().len();
         assert!(bytes <= 3_000_000, "{name} has {bytes} bytes, more than an attachment may have");
         let mut page = browser.open(&folder.join(name), Screen::DESK);
-        let mut flaws = flaws_everywhere(&mut page);
-        // They are older than the rule that no name is shortened.
-        flaws.retain(|flaw| !flaw.ends_with(" is shortened"));
+        let flaws = flaws_everywhere(&mut page);
         assert!(flaws.is_empty(), "{name}:\n{}", flaws.join("\n"));
         assert_eq!(page.misdeeds(), Vec::<String>::new(), "{name}");
     }
