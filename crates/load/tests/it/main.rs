@@ -311,5 +311,6 @@ fn an_assignment_of_another_version_is_refused() {
     assignment.version = 99;
     let text = serde_json::to_vec(&assignment).unwrap();
     let error = load::serve_assignment(text.as_slice(), Vec::new(), &AtomicBool::new(false)).unwrap_err();
-    assert_eq!(error.to_string(), "found an assignment of version 99, expected 3");
+    let expected = format!("found an assignment of version 99, expected {ASSIGNMENT_VERSION}");
+    assert_eq!(error.to_string(), expected);
 }
