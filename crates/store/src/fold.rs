@@ -1,6 +1,6 @@
 //! Every stored run, row by row and on several threads: rows of requests are shown and not kept.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -52,7 +52,7 @@ impl ResultFolder {
         threads: usize,
         fold: impl Fn(&RunRecord, &mut Samples<'_>) -> Result<T, Damage> + Sync,
     ) -> Result<Vec<Result<T, Damage>>> {
-        self.fold_each(threads, |tables, run| {
+        self.fold_each(threads, TableFolder::open, |tables, run| {
             let (rows, number) = (run.requests.clone(), run.row.run);
             let record = tables.record_without_requests(run)?;
             let mut samples = Samples { table: &mut tables.requests, rows, run: number };
@@ -70,7 +70,7 @@ impl ResultFolder {
         threads: usize,
         fold: impl Fn(&RunRecord, &mut Samples<'_>) -> Result<T, Damage> + Sync,
     ) -> Result<Vec<WhatIsThere<T>>> {
-        self.fold_each(threads, |tables, run| {
+        self.fold_each(threads, TableFolder::open_unsure, |tables, run| {
             let (rows, number) = (run.requests.clone(), run.row.run);
             let (record, lost) = tables.what_is_there(run)?;
             let mut samples = Samples { table: &mut tables.requests, rows, run: number };
@@ -82,9 +82,10 @@ impl ResultFolder {
     fn fold_each<T: Send>(
         &self,
         threads: usize,
+        opens: Opens,
         fold: impl Fn(&mut TableFolder, RunAt) -> Result<T, Damage> + Sync,
     ) -> Result<Vec<Result<T, Damage>>> {
-        let tasks = tasks(sources(&self.samples())?);
+        let tasks = tasks(sources(&self.samples())?, opens);
         let next = AtomicUsize::new(0);
         let done = Mutex::new(Vec::new());
         std::thread::scope(|scope| {
@@ -92,7 +93,7 @@ impl ResultFolder {
                 scope.spawn(|| {
                     let mut open = None;
                     while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let folded = task.fold(&mut open, &fold);
+                        let folded = task.fold(&mut open, opens, &fold);
                         done.lock().unwrap_or_else(PoisonError::into_inner).push((task.place, folded));
                     }
                 });
@@ -113,10 +114,13 @@ struct Task {
     damage: Option<Damage>,
 }
 
-fn tasks(folders: Vec<PathBuf>) -> Vec<Task> {
+/// How a folder's tables are opened.
+type Opens = fn(&Path) -> Result<TableFolder, Damage>;
+
+fn tasks(folders: Vec<PathBuf>, opens: Opens) -> Vec<Task> {
     let mut tasks = Vec::new();
     for folder in folders {
-        let mut tables = match TableFolder::open(&folder) {
+        let mut tables = match opens(&folder) {
             Ok(tables) => tables,
             Err(damage) => {
                 tasks.push(Task { place: tasks.len(), folder, runs: 0..0, damage: Some(damage) });
@@ -151,6 +155,7 @@ impl Task {
     fn fold<T>(
         &self,
         open: &mut Open,
+        opens: Opens,
         fold: &impl Fn(&mut TableFolder, RunAt) -> Result<T, Damage>,
     ) -> Vec<Result<T, Damage>> {
         if let Some(damage) = &self.damage {
@@ -160,7 +165,7 @@ impl Task {
             open.take().filter(|(folder, _, passed)| *folder == self.folder && *passed <= self.runs.start);
         let (folder, mut tables, mut passed) = match opened {
             Some(opened) => opened,
-            None => match TableFolder::open(&self.folder) {
+            None => match opens(&self.folder) {
                 Ok(tables) => (self.folder.clone(), tables, 0),
                 Err(damage) => return vec![Err(damage)],
             },

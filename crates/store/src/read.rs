@@ -200,22 +200,30 @@ pub(crate) struct RunAt {
 impl TableFolder {
     /// Opens the table of runs; the others are opened when they are needed.
     pub(crate) fn open(folder: &Path) -> Result<Self, Damage> {
-        // Where it is lost or damaged nothing vouches for the tables ([`ResultFolder::unverified`]), and they are read all the same.
-        let checksums = read_checksums(folder).unwrap_or_default();
-        let mut runs = LazyTable::<RunRow>::new(folder, &checksums);
+        Self::with_checksums(folder, &read_checksums(folder)?)
+    }
+
+    /// The same where the checksums are damaged: nothing vouches for the tables then ([`ResultFolder::unverified`]). To report
+    /// alone: what is kept, or measured no more, has to be sure.
+    pub(crate) fn open_unsure(folder: &Path) -> Result<Self, Damage> {
+        Self::with_checksums(folder, &read_checksums(folder).unwrap_or_default())
+    }
+
+    fn with_checksums(folder: &Path, checksums: &Checksums) -> Result<Self, Damage> {
+        let mut runs = LazyTable::<RunRow>::new(folder, checksums);
         let rows_total = runs.table()?.rows_total();
         Ok(TableFolder {
             folder: folder.to_owned(),
             runs: runs.table()?.rows(0..rows_total)?.into(),
             next: Counts::default(),
-            requests: LazyTable::new(folder, &checksums),
-            connections: LazyTable::new(folder, &checksums),
-            clients: LazyTable::new(folder, &checksums),
-            servers: LazyTable::new(folder, &checksums),
-            server_requests: LazyTable::new(folder, &checksums),
-            player: LazyTable::new(folder, &checksums),
-            links: LazyTable::new(folder, &checksums),
-            monitor: LazyTable::new(folder, &checksums),
+            requests: LazyTable::new(folder, checksums),
+            connections: LazyTable::new(folder, checksums),
+            clients: LazyTable::new(folder, checksums),
+            servers: LazyTable::new(folder, checksums),
+            server_requests: LazyTable::new(folder, checksums),
+            player: LazyTable::new(folder, checksums),
+            links: LazyTable::new(folder, checksums),
+            monitor: LazyTable::new(folder, checksums),
         })
     }
 

@@ -583,6 +583,21 @@ fn tables_without_a_checksum_are_named() {
     assert_eq!(result.unverified().unwrap().len(), tables.count());
 }
 
+#[test]
+fn damaged_checksums_are_read_past_to_report_and_nowhere_else() {
+    let place = Place::new();
+    let result = place.filled(&[plain(0, 5), plain(1, 6)]);
+    fs::write(place.path().join("samples/run-000001/checksums.json"), "no json").unwrap();
+    let whole: Vec<u32> = result.stored_runs().unwrap().whole.into_iter().collect();
+    assert_eq!(whole, [0], "the other one is measured again");
+    let (read, damage) = read_all(&result);
+    assert!(read.len() == 1 && damage.len() == 1, "{damage:?}");
+    let rows = result.fold_what_is_there(1, |record, samples| Ok((record.run, samples.count()))).unwrap();
+    let rows: Vec<(u32, u64)> = rows.into_iter().map(|run| run.unwrap().0).collect();
+    assert_eq!(rows, [(0, 5), (1, 6)]);
+    assert!(result.unverified().unwrap().iter().any(|file| file.ends_with("run-000001/requests.parquet")));
+}
+
 fn flip(path: &Path, position: u64) {
     let mut bytes = fs::read(path).unwrap();
     bytes[usize::try_from(position).unwrap()] ^= 0x10;
