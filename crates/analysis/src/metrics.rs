@@ -78,6 +78,8 @@ const OPEN: &[Kind] = &[Kind::Open];
 const LOOPS: &[Kind] = &[Kind::Closed, Kind::Open];
 const PLAYER: &[Kind] = &[Kind::Player];
 const ANY: &[Kind] = &[Kind::Page, Kind::Closed, Kind::Open, Kind::Player];
+/// How long looking the server's name up took: of studies with `dns` alone.
+pub const LOOK_UP_TIME: &str = "look_up_time";
 const RUN_START: &str = "start of the run";
 const RUN_END: &str = "end of the run";
 const ASKED: &str = "server's name asked for; first connection opened where its address was known";
@@ -97,7 +99,7 @@ pub const METRICS: &[Metric] = &[
     Metric {
         start: "server's name asked for",
         end: "its address known",
-        ..duration("look_up_time", "Look-up of the server's name", ANY, look_up_time)
+        ..duration(LOOK_UP_TIME, "Look-up of the server's name", ANY, look_up_time)
     },
     Metric {
         start: "first connection opened",

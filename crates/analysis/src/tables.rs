@@ -3,6 +3,7 @@
 
 use model::plan::{DIRECT, Plan};
 
+use crate::metrics::LOOK_UP_TIME;
 use crate::run::RunSummary;
 
 /// One table of the samples.
@@ -96,7 +97,7 @@ pub const TABLES: &[Table] = &[
 ];
 
 /// Where clients look the server's name up, these are of that or begin with it, and when it was stands in the table of clients.
-const OF_LOOK_UP: [&str; 3] = ["look_up_time", "page_load_time", "time_to_first_byte"];
+const OF_LOOK_UP: [&str; 3] = [LOOK_UP_TIME, "page_load_time", "time_to_first_byte"];
 
 /// The table of this name.
 pub fn find(name: &str) -> Option<&'static Table> {

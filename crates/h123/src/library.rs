@@ -79,6 +79,10 @@ impl Library for DataFiles {
         analysis::metrics::find(metric).is_some_and(|metric| metric.of_servers)
     }
 
+    fn needs_look_up(&self, metric: &str) -> bool {
+        metric == analysis::metrics::LOOK_UP_TIME
+    }
+
     fn check_metric(&self, metric: &str, workload: &Workload) -> Result<(), String> {
         let answers = |metric: &Metric| metric.is_about(workload) && metric.better != Better::Neither;
         if analysis::metrics::find(metric).is_some_and(answers) {

@@ -105,6 +105,8 @@ pub trait Library {
     fn check_metric(&self, metric: &str, workload: &Workload) -> Result<(), String>;
     /// Whether a metric in [`Library::metrics`] is computed from the servers' own times.
     fn needs_server_time(&self, metric: &str) -> bool;
+    /// Whether a metric in [`Library::metrics`] is of the look-up of the server's name.
+    fn needs_look_up(&self, metric: &str) -> bool;
     /// The file of a network in [`Library::networks`].
     ///
     /// # Errors

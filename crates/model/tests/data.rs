@@ -74,6 +74,10 @@ impl Library for Folders {
         vec![self.metric.clone()]
     }
 
+    fn needs_look_up(&self, _: &str) -> bool {
+        false
+    }
+
     fn needs_server_time(&self, _: &str) -> bool {
         false
     }

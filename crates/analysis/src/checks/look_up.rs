@@ -4,6 +4,7 @@ use model::units::NANOS_PER_MS;
 
 use super::{Check, Context, Finding, time};
 use crate::distribution::Distribution;
+use crate::metrics::LOOK_UP_TIME;
 use crate::number;
 use crate::summary::CheckOutcome;
 
@@ -27,7 +28,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     if runs == 0 {
         return None;
     }
-    let times: Vec<f64> = context.own.ok().filter_map(|run| run.value("look_up_time")).collect();
+    let times: Vec<f64> = context.own.ok().filter_map(|run| run.value(LOOK_UP_TIME)).collect();
     let allowed_ns = (context.plan.margin_share * expected_ns).max(FLOOR_NS);
     let threshold = format!("{} + {}", time(expected_ns), time(allowed_ns));
     let invalid =

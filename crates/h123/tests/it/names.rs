@@ -189,6 +189,17 @@ const STUDY: &str = "question = 'How long is a look-up?'\nmetric = 'page_load_ti
 const LOOK_UP_NS: u64 = 60_000_000;
 
 #[test]
+fn a_study_about_the_look_up_has_to_ask_for_one() {
+    let place = folder();
+    let text = STUDY.replace("dns = '60ms'\n", "").replace("page_load_time", "look_up_time");
+    std::fs::write(place.path().join("study.toml"), text).unwrap();
+    let output = Command::new(H123).args(["plan", "study.toml"]).current_dir(place.path()).output().unwrap();
+    let ended = Ended::of(output).expect(2);
+    let expected = "study.toml:2:10: `metric`: found `look_up_time`, expected `dns` beside it";
+    assert!(ended.stderr.contains(expected) && ended.stderr.lines().count() == 1, "{}", ended.stderr);
+}
+
+#[test]
 fn a_studys_clients_look_the_server_up_before_they_connect() {
     let _machine = machine();
     let place = folder();

@@ -1,7 +1,7 @@
 //! `dns`: clients look the server's name up, from a name server so far away.
 
-use super::Study;
 use super::written::{FactorKind, levels_of};
+use super::{Library, Study};
 use crate::error::InputError;
 use crate::foreign::OWN_CLIENT;
 use crate::network::Network;
@@ -11,6 +11,17 @@ use crate::topology::{Topology, parse_name_server_rtt_ns};
 
 pub(super) fn read(root: &Table<'_>) -> Result<Option<Placed<u64>>, InputError> {
     root.parsed("dns", "20ms", parse_name_server_rtt_ns)
+}
+
+/// A study about the look-up has to ask for one.
+pub(super) fn check_metric(study: &Study, library: &impl Library) -> Result<(), InputError> {
+    if study.dns.is_some() || !library.needs_look_up(&study.metric.value) {
+        return Ok(());
+    }
+    Err(study.metric.error(format!(
+        "`metric`: found `{}`, expected `dns` beside it, such as `dns = \"20ms\"`: without it nothing is looked up",
+        study.metric.value
+    )))
 }
 
 /// The round trip to the name server, if there is to be one.

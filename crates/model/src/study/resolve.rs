@@ -68,6 +68,7 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         );
         return Err(study.metric.error(problem));
     }
+    dns::check_metric(study, library)?;
     let baseline = resolve_baseline(study)?;
     let cold = matrix.workloads.iter().find_map(|(named, _)| cold_workload(named));
     for hold in study.servers.iter().filter_map(|entry| entry.hold.as_ref()).chain([&study.hold]) {

@@ -123,6 +123,10 @@ impl Library for TestLibrary {
         metric == "server_time"
     }
 
+    fn needs_look_up(&self, metric: &str) -> bool {
+        metric == "look_up_time"
+    }
+
     fn check_metric(&self, metric: &str, workload: &Workload) -> Result<(), String> {
         let is_page = matches!(workload, Workload::Page { .. });
         if is_page || metric != "time_to_first_byte" { Ok(()) } else { Err("found no page".into()) }
