@@ -42,8 +42,8 @@ bench-load: ## h123 load on its own: schedule, memory, threads (about 5 minutes 
 bench-lab: ## the emulated link: its errors, its throughput, what a packet costs (about a minute on a quiet machine)
 	cargo bench --locked -p lab --bench link
 
-bench-statistics: ## the statistics against simulated studies of known truth (about five minutes): the tables of docs/decides.md
-	H123_STUDIES=2000 cargo test --release --locked -p analysis --lib known_truth -- --nocapture --test-threads=1
+bench-statistics: ## the statistics against simulated studies with a known answer (about five minutes): the tables of docs/statistics.md
+	H123_STUDIES=2000 cargo test --release --locked -p analysis --lib ground_truth -- --nocapture --test-threads=1
 
 bench-report: ## ten million samples analysed and reported: time and memory (about two minutes)
 	cargo bench --locked -p h123 --bench report

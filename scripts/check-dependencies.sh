@@ -53,9 +53,9 @@ for crate in $banned; do
     fi
 done
 
-foreign=$(grep '^source = ' Cargo.lock | grep -v '"registry+' || true)
-if [ -n "$foreign" ]; then
-    echo "Cargo.lock: found a source other than crates.io: $foreign" >&2
+external=$(grep '^source = ' Cargo.lock | grep -v '"registry+' || true)
+if [ -n "$external" ]; then
+    echo "Cargo.lock: found a source other than crates.io: $external" >&2
     faults=1
 fi
 

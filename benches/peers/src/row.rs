@@ -21,9 +21,9 @@ pub(crate) enum Verdict {
     /// The whole interval is on the good side.
     Met,
     /// The median is on the good side, but the interval reaches over.
-    MetWithDoubt,
+    MetWithCaveat,
     /// The median is on the bad side, but the interval reaches over.
-    MissedWithDoubt,
+    MissedWithCaveat,
     /// The whole interval is on the bad side.
     Missed,
 }
@@ -166,9 +166,9 @@ impl Median {
         let (low, high) = self.interval.unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
         match self.median <= target {
             true if high <= target => Verdict::Met,
-            true => Verdict::MetWithDoubt,
+            true => Verdict::MetWithCaveat,
             false if low > target => Verdict::Missed,
-            false => Verdict::MissedWithDoubt,
+            false => Verdict::MissedWithCaveat,
         }
     }
 
@@ -184,8 +184,8 @@ impl Verdict {
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Verdict::Met => "met",
-            Verdict::MetWithDoubt => "met?",
-            Verdict::MissedWithDoubt => "missed?",
+            Verdict::MetWithCaveat => "met?",
+            Verdict::MissedWithCaveat => "missed?",
             Verdict::Missed => "missed",
         }
     }
@@ -255,15 +255,15 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn verdicts_tell_sure_from_doubtful() {
+    fn verdicts_tell_sure_from_caveatful() {
         let figure = |median, low, high| Median { median, interval: Some((low, high)) };
         assert_eq!(figure(0.8, 0.7, 0.9).at_most(0.9), Verdict::Met);
-        assert_eq!(figure(0.8, 0.7, 0.9).at_most(0.85), Verdict::MetWithDoubt);
-        assert_eq!(figure(0.8, 0.7, 0.9).at_most(0.75), Verdict::MissedWithDoubt);
+        assert_eq!(figure(0.8, 0.7, 0.9).at_most(0.85), Verdict::MetWithCaveat);
+        assert_eq!(figure(0.8, 0.7, 0.9).at_most(0.75), Verdict::MissedWithCaveat);
         assert_eq!(figure(0.8, 0.7, 0.9).at_most(0.6), Verdict::Missed);
         assert_eq!(figure(1.1, 1.0, 1.2).at_least(1.0), Verdict::Met);
         assert_eq!(figure(0.9, 0.8, 0.95).at_least(1.0), Verdict::Missed);
-        assert_eq!(Median { median: 0.1, interval: None }.at_most(0.9), Verdict::MetWithDoubt);
+        assert_eq!(Median { median: 0.1, interval: None }.at_most(0.9), Verdict::MetWithCaveat);
     }
 
     #[test]

@@ -37,17 +37,17 @@ pub struct Across {
     /// The levels of cells that B alone has.
     pub only_in_b: Vec<Vec<Level>>,
     /// What else differs between the two.
-    pub doubts: Vec<Doubt>,
-    /// The checks by which cells that are compared are in doubt, in the order of the checks.
-    pub doubted: Vec<Doubted>,
+    pub differences: Vec<Difference>,
+    /// The checks by which cells that are compared are with a caveat, in the order of the checks.
+    pub caveats: Vec<CellCaveats>,
 }
 
-/// A check by which compared cells are in doubt in their own result, whatever the other says.
+/// A check by which compared cells have caveats in their own result, whatever the other says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Doubted {
+pub struct CellCaveats {
     /// The check.
     pub check: String,
-    /// How many of the compared cells it doubts in A.
+    /// How many of the compared cells it differences in A.
     pub cells_in_a: u32,
     /// The same in B.
     pub cells_in_b: u32,
@@ -68,7 +68,7 @@ pub struct CellAcross {
 
 /// Something else than the numbers that differs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Doubt {
+pub struct Difference {
     /// What it is.
     pub about: String,
     /// How it is in A.
@@ -102,7 +102,7 @@ pub fn compare(
     a: &Summary,
     b: &Summary,
     changed: &[Level],
-    doubts: Vec<Doubt>,
+    differences: Vec<Difference>,
 ) -> Result<Across, NotComparable> {
     if a.metric != b.metric {
         return Err(NotComparable::Metrics { a: a.metric.clone(), b: b.metric.clone() });
@@ -147,20 +147,20 @@ pub fn compare(
         only_in_a: only(&a.cells, &b.cells),
         only_in_b: only(&b.cells, &a.cells),
         cells,
-        doubts,
-        doubted: doubted(&pairs),
+        differences,
+        caveats: caveats(&pairs),
     })
 }
 
-/// What makes a doubt of a cell in its own study makes one of the comparison.
-fn doubted(pairs: &[Pair<'_>]) -> Vec<Doubted> {
-    let is_doubted = |cell: &CellSummary, check: &str| {
-        cell.validity.iter().any(|found| found.check == check && found.result == CheckOutcome::Doubt)
+/// What makes a caveat of a cell in its own study makes one of the comparison.
+fn caveats(pairs: &[Pair<'_>]) -> Vec<CellCaveats> {
+    let has_caveat = |cell: &CellSummary, check: &str| {
+        cell.validity.iter().any(|found| found.check == check && found.result == CheckOutcome::Caveat)
     };
-    let of = |check: &&str| Doubted {
+    let of = |check: &&str| CellCaveats {
         check: (*check).to_owned(),
-        cells_in_a: number::small(pairs.iter().filter(|pair| is_doubted(pair.a, check)).count()),
-        cells_in_b: number::small(pairs.iter().filter(|pair| is_doubted(pair.b, check)).count()),
+        cells_in_a: number::small(pairs.iter().filter(|pair| has_caveat(pair.a, check)).count()),
+        cells_in_b: number::small(pairs.iter().filter(|pair| has_caveat(pair.b, check)).count()),
     };
     let names: Vec<&str> = CHECKS.iter().map(|check| check.name).collect();
     names.iter().map(of).filter(|found| found.cells_in_a + found.cells_in_b > 0).collect()
@@ -316,7 +316,7 @@ mod tests {
 
     use super::*;
     use crate::fixtures::Bench;
-    use crate::known_truth::study::{Noise, study};
+    use crate::ground_truth::study::{Noise, study};
 
     fn arms() -> Bench {
         Bench::page(&[Variant::H1s, Variant::H3])
@@ -328,13 +328,13 @@ mod tests {
     }
 
     #[test]
-    fn what_a_cell_is_doubted_for_is_counted_on_each_side() {
+    fn what_a_cell_has_caveat_for_is_counted_on_each_side() {
         let (mut few, many) =
             (Bench::page(&[Variant::H1, Variant::H2]), Bench::page(&[Variant::H1, Variant::H2]));
         few.records.retain(|record| record.block < 3);
         let found = compare(&few.summary(), &many.summary(), &[], Vec::new()).unwrap();
-        let runs = found.doubted.iter().find(|found| found.check == "runs").unwrap();
-        assert_eq!((runs.cells_in_a, runs.cells_in_b), (2, 0), "{:?}", found.doubted);
+        let runs = found.caveats.iter().find(|found| found.check == "runs").unwrap();
+        assert_eq!((runs.cells_in_a, runs.cells_in_b), (2, 0), "{:?}", found.caveats);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::foreign::silence_parts;
+use model::external::split_not_reported;
 use model::plan::{Cell, Plan};
 use model::record::NetworkCalibration;
 use model::sample::Outcome;
@@ -57,7 +57,7 @@ pub fn analyse(plan: &Plan, runs: &[RunSummary], networks: &[NetworkCalibration]
     for cell in &mut cells {
         let worst = cell.validity.iter().map(|check| check.result).max();
         match worst {
-            Some(CheckOutcome::Doubt) => cell.status = CellStatus::Doubt,
+            Some(CheckOutcome::Caveat) => cell.status = CellStatus::Caveat,
             Some(CheckOutcome::Invalid) => cell.status = CellStatus::Invalid,
             Some(CheckOutcome::Pass) | None => {}
         }
@@ -82,7 +82,7 @@ pub fn analyse(plan: &Plan, runs: &[RunSummary], networks: &[NetworkCalibration]
     }
 }
 
-/// The cells with their runs that ended well, in the order of the plan.
+/// The cells with their runs that succeeded, in the order of the plan.
 fn arms_of<'a>(plan: &'a Plan, cells: &'a [CellSummary], ok: &'a [Vec<&'a RunSummary>]) -> Vec<Arm<'a>> {
     let both = plan.cells.iter().zip(cells).zip(ok);
     both.map(|((cell, summary), runs)| Arm { cell, summary, runs }).collect()
@@ -144,21 +144,21 @@ fn summarise(plan: &Plan, cell: &Cell, stored: &[&RunSummary], ok: &[&RunSummary
         runs_failed: number::small(failed),
         reasons,
         metrics,
-        unsaid: unsaid(plan, cell, ok),
+        not_reported: not_reported(plan, cell, ok),
         validity: Vec::new(),
     }
 }
 
 /// The metrics of the cell's workloads that its clients do not say, with the reasons.
-fn unsaid(plan: &Plan, cell: &Cell, ok: &[&RunSummary]) -> BTreeMap<String, String> {
-    let silences = ok.iter().flat_map(|run| &run.groups).flat_map(|facts| &facts.silences);
+fn not_reported(plan: &Plan, cell: &Cell, ok: &[&RunSummary]) -> BTreeMap<String, String> {
+    let not_reported = ok.iter().flat_map(|run| &run.groups).flat_map(|facts| &facts.not_reported);
     let is_asked = |about: &str| {
         let metric = crate::metrics::find(about);
         metric.is_some_and(|metric| {
             cell.clients.iter().any(|group| metric.is_about(&plan.workload_of(group).workload))
         })
     };
-    let parts = silences.map(|silence| silence_parts(silence));
+    let parts = not_reported.map(|silence| split_not_reported(silence));
     parts
         .filter(|(about, _)| is_asked(about))
         .map(|(about, why)| (about.to_owned(), why.to_owned()))
@@ -220,7 +220,7 @@ mod tests {
         let summary = bench.summary();
         assert_eq!((summary.runs_planned, summary.runs_stored), (15, 10));
         let [h1s, h2, h3] = summary.cells.as_slice() else { panic!("{summary:#?}") };
-        assert_eq!((h1s.runs_ok, h1s.runs_failed, h1s.status), (3, 2, CellStatus::Doubt));
+        assert_eq!((h1s.runs_ok, h1s.runs_failed, h1s.status), (3, 2, CellStatus::Caveat));
         assert_eq!(h1s.reasons, ["server: died"]);
         assert_eq!((h2.runs_ok, h2.status), (5, CellStatus::Valid));
         assert_eq!(
@@ -242,7 +242,7 @@ mod tests {
         let comparison = &summary.comparisons[0];
         assert_eq!(comparison.ratio.and_then(|ratio| ratio.low), None);
         assert_eq!(comparison.smallest_showable_ratio, None);
-        let because = vec!["fewer than two blocks hold a run of both that ended well".to_owned()];
+        let because = vec!["fewer than two blocks hold a run of both that succeeded".to_owned()];
         assert_eq!(comparison.verdict, Verdict::Invalid { because });
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use model::foreign::silence_parts;
+use model::external::split_not_reported;
 use model::plan::{Cell, ClientGroup, Plan};
 use model::record::{NetworkCalibration, StreamCalibration};
 
@@ -12,7 +12,6 @@ use crate::run::{GroupFacts, RunSummary};
 use crate::summary::{CellStatus, CellSummary, CheckOutcome, CheckResult, ClaimResult};
 
 mod all_requested;
-mod arms_alike;
 mod body_content;
 mod body_length;
 mod calibration;
@@ -27,18 +26,18 @@ mod cpu_frequency;
 mod cpu_steal;
 mod delayed_ack;
 mod disk;
+mod dns_lookup;
 mod drift;
 mod empty_bodies;
 mod emulation;
 mod emulator_drops;
 mod emulator_late;
-mod ends_alike;
-mod events_alike;
+mod ends_match;
+mod events_match;
 mod failed_requests;
 mod failed_runs;
 mod flow_control;
 mod listen_overflow;
-mod look_up;
 mod loopback_packets;
 mod missed_schedule;
 mod missing_tables;
@@ -48,9 +47,9 @@ mod network_rate;
 mod omission;
 mod other_work;
 mod outlying_run;
-mod pins_alike;
+mod pins_match;
 mod precision;
-mod records_alike;
+mod records_match;
 mod runs;
 mod saturation;
 mod server_stop;
@@ -59,13 +58,14 @@ mod server_time_precision;
 mod server_waited;
 mod status;
 mod steady_state;
-mod tls_alike;
-mod transports_alike;
+mod tls_match;
+mod transports_match;
 mod two_peaks;
 mod udp_drops;
 mod urls;
 mod version;
 mod waiting;
+mod workloads_match;
 
 /// Every check, in the order in which reports show them.
 pub const CHECKS: &[Check] = &[
@@ -79,15 +79,15 @@ pub const CHECKS: &[Check] = &[
     missing_urls::CHECK,
     urls::CHECK,
     empty_bodies::CHECK,
-    arms_alike::CHECK,
-    pins_alike::CHECK,
-    ends_alike::CHECK,
+    workloads_match::CHECK,
+    pins_match::CHECK,
+    ends_match::CHECK,
     connections::CHECK,
-    events_alike::CHECK,
+    events_match::CHECK,
     clock::CHECK,
-    tls_alike::CHECK,
-    records_alike::CHECK,
-    transports_alike::CHECK,
+    tls_match::CHECK,
+    records_match::CHECK,
+    transports_match::CHECK,
     flow_control::CHECK,
     loopback_packets::CHECK,
     delayed_ack::CHECK,
@@ -103,7 +103,7 @@ pub const CHECKS: &[Check] = &[
     steady_state::CHECK,
     emulation::CHECK,
     calibration::CHECK,
-    look_up::CHECK,
+    dns_lookup::CHECK,
     network_rate::CHECK,
     network_loss::CHECK,
     emulator_late::CHECK,
@@ -151,7 +151,7 @@ pub struct Side<'a> {
 pub struct Context<'a> {
     /// The plan.
     pub plan: &'a Plan,
-    /// The known answers of the cell's network, where it was calibrated.
+    /// The reference measurements of the cell's network, where it was calibrated.
     pub network: Option<&'a NetworkCalibration>,
     /// What the data say of the study's claims.
     pub claims: &'a [ClaimResult],
@@ -164,7 +164,7 @@ pub struct Context<'a> {
 /// What a check found, for people.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// Pass, doubt or invalid.
+    /// Pass, caveat or invalid.
     pub result: CheckOutcome,
     /// The value measured.
     pub measured: String,
@@ -195,8 +195,8 @@ pub fn judge_all(
     CHECKS.iter().filter_map(|check| check.result(&context)).collect()
 }
 
-/// The checks that condemned a cell, for people: `version (5 of 55 responses); …`.
-pub fn condemning(summary: &CellSummary) -> String {
+/// The checks that invalidated a cell, for people: `version (5 of 55 responses); …`.
+pub fn invalidating(summary: &CellSummary) -> String {
     let mut text = String::new();
     for check in summary.validity.iter().filter(|check| check.result == CheckOutcome::Invalid) {
         let separator = if text.is_empty() { "" } else { "; " };
@@ -231,13 +231,13 @@ impl Check {
 
     fn result_of(&self, context: &Context<'_>) -> Option<CheckResult> {
         let finding = match context.silence(self.name) {
-            Some(reason) => Finding::unsaid(reason),
+            Some(reason) => Finding::not_reported(reason),
             None => (self.judge)(context)?,
         };
         let accepted = context.plan.accepted.iter().any(|name| name == self.name);
         let (result, measured) = match finding.result {
             CheckOutcome::Invalid if accepted => (
-                CheckOutcome::Doubt,
+                CheckOutcome::Caveat,
                 format!("{}; accepted, as the study or --accept says", finding.measured),
             ),
             result => (result, finding.measured),
@@ -256,20 +256,21 @@ impl Check {
 impl Context<'_> {
     /// Why a check cannot be made: a client that is somebody else's program does not say what it needs.
     fn silence(&self, check: &str) -> Option<&str> {
-        let compares = check == arms_alike::CHECK.name;
+        let compares = check == workloads_match::CHECK.name;
         let baseline = self.baseline.as_ref().filter(|_| compares);
         if compares && baseline.is_none() {
             return None;
         }
         let sides = [Some(&self.own), baseline];
         let facts = sides.into_iter().flatten().flat_map(|side| side.ok()).flat_map(|run| &run.groups);
-        let mut silences = facts.flat_map(|facts| &facts.silences).map(|silence| silence_parts(silence));
-        silences.find(|(about, _)| *about == check).map(|(_, reason)| reason)
+        let mut not_reported =
+            facts.flat_map(|facts| &facts.not_reported).map(|silence| split_not_reported(silence));
+        not_reported.find(|(about, _)| *about == check).map(|(_, reason)| reason)
     }
 }
 
 impl<'a> Side<'a> {
-    /// Its runs that ended well.
+    /// Its runs that succeeded.
     pub fn ok(&self) -> impl Iterator<Item = &'a RunSummary> + '_ {
         self.stored.iter().copied().filter(|run| run.outcome.is_ok())
     }
@@ -280,27 +281,27 @@ impl<'a> Side<'a> {
         self.stored.iter().copied().flat_map(move |run| groups.iter().zip(&run.groups))
     }
 
-    /// The median over runs that ended well of a figure of the run.
+    /// The median over runs that succeeded of a figure of the run.
     fn median(&self, figure: impl Fn(&RunSummary) -> Option<f64>) -> Option<f64> {
         self.ok().filter_map(figure).collect::<Distribution>().median()
     }
 }
 
 impl Finding {
-    /// `value` passes up to `pass`, is a doubt up to `doubt`, and condemns beyond.
-    fn graded(value: f64, pass: f64, doubt: f64, measured: String, threshold: String) -> Finding {
+    /// `value` passes up to `pass`, is a caveat up to `caveat`, and invalidates beyond.
+    fn graded(value: f64, pass: f64, caveat: f64, measured: String, threshold: String) -> Finding {
         let result = match value {
             v if v <= pass => CheckOutcome::Pass,
-            v if v <= doubt => CheckOutcome::Doubt,
+            v if v <= caveat => CheckOutcome::Caveat,
             _ => CheckOutcome::Invalid,
         };
         Finding { result, measured, threshold }
     }
 
     /// Nobody knows, so nobody vouches.
-    fn unsaid(reason: &str) -> Finding {
+    fn not_reported(reason: &str) -> Finding {
         let measured = format!("not judged: {reason}");
-        Finding { result: CheckOutcome::Doubt, measured, threshold: "as of our own client".to_owned() }
+        Finding { result: CheckOutcome::Caveat, measured, threshold: "as of our own client".to_owned() }
     }
 
     /// None of so many things may be wrong; where there are none, there is nothing to judge.
@@ -316,7 +317,7 @@ fn percent(share: f64) -> String {
     format!("{}%", model::units::three_digits(share * 100.0))
 }
 
-/// The two directions of a network's known answers.
+/// The two directions of a network's reference measurements.
 fn directions(network: &NetworkCalibration) -> [(&'static str, &StreamCalibration); 2] {
     [("up", &network.up), ("down", &network.down)]
 }
@@ -330,14 +331,14 @@ fn time(ns: f64) -> String {
 mod tests {
     use super::*;
 
-    /// What a study accepts is a doubt, and says so.
+    /// What a study accepts is a caveat, and says so.
     #[test]
-    fn what_is_accepted_does_not_condemn() {
+    fn what_is_accepted_does_not_invalidate() {
         let mut bench = crate::fixtures::Bench::page(&[model::Variant::H1]);
         bench.records[2].links[0].down.lost_overload = 1;
         crate::fixtures::fails("emulator_drops", &bench);
         bench.plan.accepted = vec!["emulator_drops".to_owned()];
-        crate::fixtures::doubts(&bench, &["emulator_drops"]);
+        crate::fixtures::caveats(&bench, &["emulator_drops"]);
         let cell = &bench.summary().cells[0];
         let found = cell.validity.iter().find(|check| check.check == "emulator_drops").unwrap();
         assert_eq!(found.measured, "1 of 200 frames; accepted, as the study or --accept says");
@@ -351,8 +352,10 @@ mod tests {
             let table = page.split_once(head).expect(head).1;
             table.lines().skip(2).take_while(|line| line.starts_with("| `")).collect()
         };
-        let (measures, reasons) =
-            (rows("| check | measures | passes | doubt | condemns |"), rows("| check | why | what to do |"));
+        let (measures, reasons) = (
+            rows("| check | measures | passes | caveat | invalidates |"),
+            rows("| check | why | what to do |"),
+        );
         assert_eq!((measures.len(), reasons.len()), (CHECKS.len(), CHECKS.len()));
         for (check, (measured, reason)) in CHECKS.iter().zip(measures.iter().zip(reasons)) {
             assert!(measured.starts_with(&format!("| `{}` | ", check.name)), "{}: {measured}", check.name);

@@ -44,14 +44,14 @@ use crate::summary::{CellStatus, CellSummary, Comparison, Estimate, Verdict};
 /// The chance with which a difference of [`Comparison::smallest_showable_ratio`] would have been found.
 pub const POWER: f64 = 0.8;
 
-/// One cell with its ended-well runs, as comparisons need it.
+/// One cell with its successful runs, as comparisons need it.
 #[derive(Clone, Copy)]
 pub struct Arm<'a> {
     /// The cell.
     pub cell: &'a Cell,
     /// What is known of it.
     pub summary: &'a CellSummary,
-    /// Its runs that ended well.
+    /// Its runs that succeeded.
     pub runs: &'a [&'a RunSummary],
 }
 
@@ -192,10 +192,10 @@ fn obstacles(plan: &Plan, metric: &str, arm: &Arm<'_>, baseline: &Arm<'_>) -> Ve
 
 /// Why nothing may be concluded from a cell's metric, by the name that reasons give the cell.
 pub(crate) fn obstacles_of(name: &str, metric: &str, cell: &CellSummary) -> Vec<String> {
-    let mut because: Vec<String> = cell.unsaid.get(metric).cloned().into_iter().collect();
+    let mut because: Vec<String> = cell.not_reported.get(metric).cloned().into_iter().collect();
     let reasons = match cell.status {
-        CellStatus::Valid | CellStatus::Doubt => return because,
-        CellStatus::Invalid => format!("invalid: {}", crate::checks::condemning(cell)),
+        CellStatus::Valid | CellStatus::Caveat => return because,
+        CellStatus::Invalid => format!("invalid: {}", crate::checks::invalidating(cell)),
         CellStatus::Failed => format!("failed: {}", cell.reasons.join("; ")),
         CellStatus::Unsupported => format!("unsupported: {}", cell.reasons.join("; ")),
     };
@@ -262,7 +262,7 @@ impl Pairs {
             because.push(format!("no run of one of the two has `{}`", self.metric));
         } else if because.is_empty() && self.log_mean.is_none() {
             because.push(match self.differences.len() {
-                0 | 1 => "fewer than two blocks hold a run of both that ended well".to_owned(),
+                0 | 1 => "fewer than two blocks hold a run of both that succeeded".to_owned(),
                 _ => "a value is 0, which has no ratio".to_owned(),
             });
         }

@@ -17,7 +17,7 @@
 //! Few runs can neither show their own skew nor that there is a second mode. So up to 50 runs these intervals (not those of
 //! comparisons) are made at a higher confidence, 1 − 0.05 (1 − 4/n): at 5 runs and fewer 98.75 %, at 10 97 %, at 30 95.7 %,
 //! and of the interquartile range with a quarter of that error. That is no theory but what simulation asks for where times
-//! are skewed, have several modes or heavy tails (`known_truth`): intervals of medians and shares then cover at least 93 %.
+//! are skewed, have several modes or heavy tails (`ground_truth`): intervals of medians and shares then cover at least 93 %.
 //! Those of means, far quantiles and ranges cover less where a few runs decide them. Intervals are widened to hold the
 //! point. Values that are all alike give one without width.
 

@@ -200,21 +200,21 @@ pub(crate) fn passes(check: &str, bench: &Bench) {
     assert!(found.iter().all(|found| found.result == CheckOutcome::Pass), "{found:?}");
 }
 
-/// The check condemns at least one cell.
+/// The check invalidates at least one cell.
 pub(crate) fn fails(check: &str, bench: &Bench) -> CheckResult {
     let found = results(check, &bench.summary());
-    let condemned = found.iter().find(|found| found.result == CheckOutcome::Invalid).cloned();
-    condemned.unwrap_or_else(|| panic!("`{check}` condemned nothing: {found:?}"))
+    let invalidated = found.iter().find(|found| found.result == CheckOutcome::Invalid).cloned();
+    invalidated.unwrap_or_else(|| panic!("`{check}` invalidated nothing: {found:?}"))
 }
 
-/// These checks, and no others, raise a doubt on some cell.
-pub(crate) fn doubts(bench: &Bench, checks: &[&str]) {
+/// These checks, and no others, raise a caveat on some cell.
+pub(crate) fn caveats(bench: &Bench, checks: &[&str]) {
     let summary = bench.summary();
     let mut found: Vec<String> = summary
         .cells
         .iter()
         .flat_map(|cell| &cell.validity)
-        .filter(|check| check.result == CheckOutcome::Doubt)
+        .filter(|check| check.result == CheckOutcome::Caveat)
         .map(|check| check.check.clone())
         .collect();
     found.sort();
@@ -280,7 +280,7 @@ fn plan(variants: &[Variant], workload: Workload, metric: &str) -> Plan {
             backend: Backend::default(),
             clients: vec![ClientGroup {
                 group: 0,
-                client: model::foreign::OWN_CLIENT.to_owned(),
+                client: model::external::OWN_CLIENT.to_owned(),
                 node: "client".to_owned(),
                 variant: *variant,
                 workload: 0,
@@ -491,7 +491,7 @@ fn connection(variant: Variant, ready_ns: u64) -> ConnectionRow {
         early_data: EarlyData::NotTried,
         early_requests: 0,
         pushed: Pushes::default(),
-        moved: None,
+        migrated: None,
         sent_bytes: 0,
         received_bytes: 0,
         outcome: Outcome::Ok,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::assignment::{ClientReport, Workload};
-use model::foreign::ForeignReport;
+use model::external::ExternalReport;
 use model::plan::{Cell, ClientGroup, Plan};
 use model::record::RunRecord;
 use model::sample::{ConnectionRow, FailureKind, Outcome, Phase, Sample};
@@ -36,10 +36,10 @@ pub struct RunFold<'a> {
 pub struct Totals {
     /// Requests.
     pub requests: u64,
-    /// Of these, those that ended well.
+    /// Of these, those that succeeded.
     pub requests_ok: u64,
     /// Of these, those whose end has a stamp.
-    pub requests_ended_well: u64,
+    pub requests_succeeded: u64,
     /// The earliest time that one was intended for.
     pub first_intended_ns: Option<u64>,
     /// The latest end of one.
@@ -106,8 +106,8 @@ impl<'a> View<'a> {
     }
 
     /// What client processes of these groups said that are somebody else's programs.
-    pub fn foreign(&self) -> impl Iterator<Item = &'a ForeignReport> + '_ {
-        self.clients().filter_map(|client| client.foreign.as_deref())
+    pub fn external(&self) -> impl Iterator<Item = &'a ExternalReport> + '_ {
+        self.clients().filter_map(|client| client.external.as_deref())
     }
 }
 
@@ -128,7 +128,7 @@ impl<'a> RunFold<'a> {
         }
     }
 
-    /// The summary. Metrics come only from a run that ended well, and only from rows past the warm-up.
+    /// The summary. Metrics come only from a run that succeeded, and only from rows past the warm-up.
     pub fn finish(mut self) -> RunSummary {
         let record = self.record;
         let (mut metrics, mut shares) = (BTreeMap::new(), BTreeMap::new());
@@ -176,7 +176,7 @@ impl<'a> RunFold<'a> {
             view.rows += group.facts.rows;
             view.groups.push(group.facts.group);
         }
-        if view.groups.is_empty() || view.foreign().any(|report| report.silence(metric.name).is_some()) {
+        if view.groups.is_empty() || view.external().any(|report| report.silence(metric.name).is_some()) {
             return nothing;
         }
         match metric.from {
@@ -187,7 +187,7 @@ impl<'a> RunFold<'a> {
                         values.add(&std::mem::take(own).finish());
                     }
                 }
-                for (value, count) in metric.summed.iter().flat_map(|summed| view.foreign().flat_map(summed))
+                for (value, count) in metric.summed.iter().flat_map(|summed| view.external().flat_map(summed))
                 {
                     values.push_times(value, count);
                 }
@@ -215,7 +215,7 @@ struct GroupFold<'a> {
     window_bytes: Option<u64>,
     thirds: Option<Thirds>,
     server: ServerFold,
-    foreign: Option<&'a ForeignReport>,
+    external: Option<&'a ExternalReport>,
 }
 
 impl<'a> GroupFold<'a> {
@@ -266,7 +266,7 @@ impl<'a> GroupFold<'a> {
             window_bytes: waits_alone.then_some(window_bytes),
             thirds: client.filter(|_| has_steady_state(workload)).map(Thirds::of),
             server: ServerFold::default(),
-            foreign: client.and_then(|client| client.foreign.as_deref()),
+            external: client.and_then(|client| client.external.as_deref()),
         }
     }
 
@@ -333,32 +333,32 @@ impl<'a> GroupFold<'a> {
             server: self.server.finish(),
             ..self.facts
         };
-        if let Some(foreign) = self.foreign {
-            count_foreign(&mut facts, foreign);
+        if let Some(external) = self.external {
+            count_external(&mut facts, external);
         }
         facts
     }
 }
 
 /// Adds what somebody else's program says of requests that have no row, and takes its word for what its rows lack.
-fn count_foreign(facts: &mut GroupFacts, foreign: &ForeignReport) {
-    facts.rows += foreign.requests();
-    facts.requests += foreign.requests();
-    facts.requests_ok += foreign.requests_ok;
-    for failure in &foreign.failures {
+fn count_external(facts: &mut GroupFacts, external: &ExternalReport) {
+    facts.rows += external.requests();
+    facts.requests += external.requests();
+    facts.requests_ok += external.requests_ok;
+    for failure in &external.failures {
         *facts.failures.entry(failure.kind).or_default() += failure.requests;
         if failure.kind == FailureKind::WrongLength {
             facts.wrong_lengths += failure.requests;
         }
     }
-    if let (Some(version), true) = (foreign.http, foreign.requests_ok > 0) {
-        *facts.versions.entry(version).or_default() += foreign.requests_ok;
+    if let (Some(version), true) = (external.http, external.requests_ok > 0) {
+        *facts.versions.entry(version).or_default() += external.requests_ok;
     }
-    facts.body_bytes = foreign.body_bytes.unwrap_or(0);
-    facts.connections = foreign.connections.unwrap_or(0);
-    foreign.times().for_each(|(took_ns, requests)| facts.stamps.see(took_ns, requests));
-    facts.begins.clone_from(&foreign.begins);
-    facts.silences.clone_from(&foreign.silences);
+    facts.body_bytes = external.body_bytes.unwrap_or(0);
+    facts.connections = external.connections.unwrap_or(0);
+    external.times().for_each(|(took_ns, requests)| facts.stamps.see(took_ns, requests));
+    facts.begins.clone_from(&external.begins);
+    facts.not_reported.clone_from(&external.not_reported);
 }
 
 impl Totals {
@@ -366,7 +366,7 @@ impl Totals {
         let is_ok = sample.outcome.is_ok();
         self.requests += 1;
         self.requests_ok += u64::from(is_ok);
-        self.requests_ended_well += u64::from(is_ok && sample.done_ns.is_some());
+        self.requests_succeeded += u64::from(is_ok && sample.done_ns.is_some());
         self.first_intended_ns = earliest(self.first_intended_ns, Some(sample.intended_ns));
         self.last_done_ns = self.last_done_ns.max(sample.done_ns);
         if self.document.is_none_or(|document| sample.request < document.request) {
@@ -384,7 +384,7 @@ impl Totals {
     fn merge(&mut self, other: &Totals) {
         self.requests += other.requests;
         self.requests_ok += other.requests_ok;
-        self.requests_ended_well += other.requests_ended_well;
+        self.requests_succeeded += other.requests_succeeded;
         self.first_intended_ns = earliest(self.first_intended_ns, other.first_intended_ns);
         self.last_done_ns = self.last_done_ns.max(other.last_done_ns);
         let is_earlier = |document: &Document| self.document.is_none_or(|own| document.request < own.request);

@@ -39,6 +39,6 @@ pub use summary::Summary;
 #[cfg(test)]
 mod fixtures;
 #[cfg(test)]
-mod known_truth;
+mod ground_truth;
 #[cfg(test)]
 mod verdicts;

@@ -1,7 +1,7 @@
 //! The metrics: one entry each, with unit, direction, and the events at which it starts and ends.
 
-use model::assignment::{ClientReport, LookUp, Workload};
-use model::foreign::ForeignReport;
+use model::assignment::{ClientReport, DnsLookup, Workload};
+use model::external::ExternalReport;
 use model::record::{DirectionReport, ServerRequest};
 use model::sample::{ConnectionRow, Sample};
 
@@ -63,7 +63,7 @@ pub struct Metric {
 pub enum Values {
     /// From each request that counts: one, or none.
     Request(fn(&Sample) -> Option<f64>),
-    /// From each request that counts, ended well, and that the server's log names: one, or none.
+    /// From each request that counts, succeeded, and that the server's log names: one, or none.
     AtServer(fn(&Sample, &ServerRequest) -> Option<f64>),
     /// From the whole run: one, or none where the run does not have it.
     Run(fn(&View<'_>) -> Option<f64>),
@@ -71,7 +71,7 @@ pub enum Values {
     Share(fn(&View<'_>) -> (u64, u64)),
 }
 
-type Summed = fn(&ForeignReport) -> Vec<(f64, u64)>;
+type Summed = fn(&ExternalReport) -> Vec<(f64, u64)>;
 
 const PAGE: &[Kind] = &[Kind::Page];
 const OPEN: &[Kind] = &[Kind::Open];
@@ -79,7 +79,7 @@ const LOOPS: &[Kind] = &[Kind::Closed, Kind::Open];
 const PLAYER: &[Kind] = &[Kind::Player];
 const ANY: &[Kind] = &[Kind::Page, Kind::Closed, Kind::Open, Kind::Player];
 /// How long looking the server's name up took: of studies with `dns` alone.
-pub const LOOK_UP_TIME: &str = "look_up_time";
+pub const DNS_LOOKUP_TIME: &str = "dns_lookup_time";
 const RUN_START: &str = "start of the run";
 const RUN_END: &str = "end of the run";
 const ASKED: &str = "server's name asked for; first connection opened where its address was known";
@@ -99,7 +99,7 @@ pub const METRICS: &[Metric] = &[
     Metric {
         start: "server's name asked for",
         end: "its address known",
-        ..duration(LOOK_UP_TIME, "Look-up of the server's name", ANY, look_up_time)
+        ..duration(DNS_LOOKUP_TIME, "DNS lookup", ANY, dns_lookup_time)
     },
     Metric {
         start: "first connection opened",
@@ -147,8 +147,8 @@ pub const METRICS: &[Metric] = &[
     },
     Metric {
         start: "request intended",
-        end: "last byte of its response; only requests that ended well",
-        summed: Some(foreign_times),
+        end: "last byte of its response; only requests that succeeded",
+        summed: Some(external_times),
         ..each_request("request_time", "Request time", ANY, request_time)
     },
     Metric {
@@ -163,22 +163,22 @@ pub const METRICS: &[Metric] = &[
         better: Better::Higher,
         ceiling: Some(1.0),
         from: Values::Share(availability),
-        ..quantity("availability", "Share of requests that ended well", LOOPS, |_| None)
+        ..quantity("availability", "Share of requests that succeeded", LOOPS, |_| None)
     },
     Metric {
         start: "request sent",
-        end: "last byte of its response; only requests that ended well",
-        summed: Some(foreign_times),
+        end: "last byte of its response; only requests that succeeded",
+        summed: Some(external_times),
         ..each_request("service_time", "Service time", LOOPS, service_time)
     },
     Metric {
         start: "request sent",
-        end: "head of its response read; only requests that ended well",
+        end: "head of its response read; only requests that succeeded",
         ..each_request("wait_time", "Time until the response's head", LOOPS, wait_time)
     },
     Metric {
         start: "head of the response read",
-        end: "its last byte; only requests that ended well",
+        end: "its last byte; only requests that succeeded",
         ..each_request("transfer_time", "Transfer time", LOOPS, transfer_time)
     },
     Metric {
@@ -314,7 +314,7 @@ const fn quantity(name: &'static str, title: &'static str, of: &'static [Kind], 
 }
 
 fn page_load_time(view: &View<'_>) -> Option<f64> {
-    let is_whole = view.totals.requests == view.totals.requests_ended_well;
+    let is_whole = view.totals.requests == view.totals.requests_succeeded;
     since_asked(view, view.totals.last_done_ns.filter(|_| is_whole))
 }
 
@@ -323,9 +323,9 @@ fn time_to_first_byte(view: &View<'_>) -> Option<f64> {
 }
 
 /// Of the first of several groups that asked.
-fn look_up_time(view: &View<'_>) -> Option<f64> {
-    let look_up = look_up(view)?;
-    look_up.ended_ns.checked_sub(look_up.began_ns).map(number::float)
+fn dns_lookup_time(view: &View<'_>) -> Option<f64> {
+    let dns_lookup = dns_lookup(view)?;
+    dns_lookup.ended_ns.checked_sub(dns_lookup.began_ns).map(number::float)
 }
 
 fn handshake_time(view: &View<'_>) -> Option<f64> {
@@ -337,17 +337,17 @@ fn request_time(sample: &Sample) -> Option<f64> {
     time(sample, Some(sample.intended_ns), sample.done_ns)
 }
 
-/// Of a closed loop, the only one that foreign clients have: a request is intended when it is sent, so that their times are both
+/// Of a closed loop, the only one that external clients have: a request is intended when it is sent, so that their times are both
 /// `request_time` and `service_time`.
-fn foreign_times(report: &ForeignReport) -> Vec<(f64, u64)> {
+fn external_times(report: &ExternalReport) -> Vec<(f64, u64)> {
     report.times().map(|(ns, count)| (number::float(ns), count)).collect()
 }
 
-/// Of a foreign client without rows, over the time that it says its requests took.
+/// Of an external client without rows, over the time that it says its requests took.
 fn requests_per_second(view: &View<'_>) -> Option<f64> {
     let (mut ok, mut took_ns) = (0, 0);
     if view.totals.requests == 0 {
-        for report in view.foreign() {
+        for report in view.external() {
             ok += report.requests_ok;
             took_ns = report.took_ns.unwrap_or(0).max(took_ns);
         }
@@ -360,16 +360,16 @@ fn requests_per_second(view: &View<'_>) -> Option<f64> {
 }
 
 fn availability(view: &View<'_>) -> (u64, u64) {
-    let said: u64 = view.foreign().map(|report| report.requests_ok).sum();
+    let said: u64 = view.external().map(|report| report.requests_ok).sum();
     (view.totals.requests_ok + said, all_requests(view))
 }
 
 /// With rows and without.
 fn all_requests(view: &View<'_>) -> u64 {
-    view.totals.requests + view.foreign().map(ForeignReport::requests).sum::<u64>()
+    view.totals.requests + view.external().map(ExternalReport::requests).sum::<u64>()
 }
 
-/// Of a request that ended well, the time between two of its stamps.
+/// Of a request that succeeded, the time between two of its stamps.
 fn time(sample: &Sample, from_ns: Option<u64>, to_ns: Option<u64>) -> Option<f64> {
     let (from_ns, to_ns) = from_ns.zip(to_ns).filter(|_| sample.outcome.is_ok())?;
     to_ns.checked_sub(from_ns).map(number::float)
@@ -422,7 +422,7 @@ fn client_cpu_per_request(view: &View<'_>) -> Option<f64> {
 }
 
 fn connections(view: &View<'_>) -> Option<f64> {
-    let said: u64 = view.foreign().filter_map(|report| report.connections).sum();
+    let said: u64 = view.external().filter_map(|report| report.connections).sum();
     Some(number::count(view.connections().count()) + number::float(said))
 }
 
@@ -474,13 +474,13 @@ fn first_opened<'a>(view: &View<'a>) -> Option<&'a ConnectionRow> {
     view.connections().min_by_key(|connection| connection.opened_ns)
 }
 
-fn look_up(view: &View<'_>) -> Option<LookUp> {
-    view.clients().filter_map(|client| client.look_up).min_by_key(|look_up| look_up.began_ns)
+fn dns_lookup(view: &View<'_>) -> Option<DnsLookup> {
+    view.clients().filter_map(|client| client.dns_lookup).min_by_key(|dns_lookup| dns_lookup.began_ns)
 }
 
 fn since_asked(view: &View<'_>, end_ns: Option<u64>) -> Option<f64> {
     let opened_ns = first_opened(view)?.opened_ns;
-    let began_ns = look_up(view).map_or(opened_ns, |look_up| look_up.began_ns.min(opened_ns));
+    let began_ns = dns_lookup(view).map_or(opened_ns, |dns_lookup| dns_lookup.began_ns.min(opened_ns));
     end_ns?.checked_sub(began_ns).map(number::float)
 }
 
@@ -493,7 +493,7 @@ fn sum_links(view: &View<'_>, field: fn(&DirectionReport, &DirectionReport) -> u
 #[cfg(test)]
 mod tests {
     use model::assignment::WarmupCost;
-    use model::foreign::FailureCount;
+    use model::external::FailureCount;
     use model::monitor::{Quantity, Reading, Subject, SubjectKind};
     use model::sample::{FailureKind, Outcome, Phase};
     use model::variant::Variant;
@@ -565,10 +565,10 @@ mod tests {
             let reading = Reading { at_ns: 0, subject, quantity: Quantity::PeakResident, value };
             bench.records[0].readings.push(reading);
         }
-        let mut foreign = bench.records[0].readings[2].clone();
-        foreign.subject.node = Some("client".into());
-        foreign.value = 9;
-        bench.records[0].readings.push(foreign);
+        let mut external = bench.records[0].readings[2].clone();
+        external.subject.node = Some("client".into());
+        external.value = 9;
+        bench.records[0].readings.push(external);
         bench.records[0].servers[0].cpu_user_ns = 4_000;
         bench.records[0].servers[0].cpu_system_ns = 1_000;
         let run = first(&bench);
@@ -671,30 +671,30 @@ mod tests {
     }
 
     /// The first run's client becomes somebody else's program that sums up: two requests of 2 s in all, one failed.
-    fn foreign() -> Bench {
+    fn external() -> Bench {
         let mut bench = Bench::closed(&[Variant::H1s, Variant::H2]);
         for record in bench.records.iter_mut().filter(|record| record.cell == 1) {
             record.samples.clear();
             record.connections.clear();
-            record.clients[0].foreign = Some(Box::new(ForeignReport {
+            record.clients[0].external = Some(Box::new(ExternalReport {
                 client: "wrk".to_owned(),
                 requests_ok: 300,
                 failures: vec![FailureCount { kind: FailureKind::Timeout, requests: 100 }],
                 took_ns: Some(2_000_000_000),
                 times_ns: vec![5_000_000, 7_000_000],
                 times_requests: vec![299, 1],
-                silences: ["wait_time", "transfer_time", "connections", "version", "arms_alike"]
+                not_reported: ["wait_time", "transfer_time", "connections", "version", "workloads_match"]
                     .map(|about| format!("{about}: wrk does not say it"))
                     .to_vec(),
-                ..ForeignReport::default()
+                ..ExternalReport::default()
             }));
         }
         bench
     }
 
     #[test]
-    fn a_foreign_clients_sums_are_the_same_metrics() {
-        let bench = foreign();
+    fn a_external_clients_sums_are_the_same_metrics() {
+        let bench = external();
         let run = RunSummary::of(&bench.plan, bench.records.iter().find(|record| record.cell == 1).unwrap());
         assert_eq!(run.value("requests_per_second"), Some(150.0));
         assert_eq!((run.value("requests"), run.value("availability")), (Some(400.0), Some(0.75)));
@@ -704,26 +704,26 @@ mod tests {
         }
         // 10 ms of the process.
         assert_eq!(run.value("client_cpu_per_request"), Some(25_000.0));
-        for unsaid in ["wait_time", "transfer_time", "connections"] {
-            assert_eq!(run.value(unsaid), None, "{unsaid}");
+        for not_reported in ["wait_time", "transfer_time", "connections"] {
+            assert_eq!(run.value(not_reported), None, "{not_reported}");
         }
         assert_eq!((run.groups[0].requests, run.groups[0].requests_ok), (400, 300));
     }
 
     #[test]
-    fn what_a_foreign_client_does_not_say_is_told_with_the_reason() {
-        let mut bench = foreign();
+    fn what_a_external_client_does_not_say_is_told_with_the_reason() {
+        let mut bench = external();
         bench.plan.metric = "wait_time".to_owned();
         let summary = bench.summary();
-        let [own, foreign] = summary.cells.as_slice() else { panic!("{summary:#?}") };
-        assert!(own.unsaid.is_empty());
-        let unsaid: Vec<&str> = foreign.unsaid.keys().map(String::as_str).collect();
-        assert_eq!(unsaid, ["connections", "transfer_time", "wait_time"], "checks are no metrics");
-        for check in ["version", "arms_alike"] {
-            let found = foreign.validity.iter().find(|found| found.check == check).unwrap();
+        let [own, external] = summary.cells.as_slice() else { panic!("{summary:#?}") };
+        assert!(own.not_reported.is_empty());
+        let not_reported: Vec<&str> = external.not_reported.keys().map(String::as_str).collect();
+        assert_eq!(not_reported, ["connections", "transfer_time", "wait_time"], "checks are no metrics");
+        for check in ["version", "workloads_match"] {
+            let found = external.validity.iter().find(|found| found.check == check).unwrap();
             assert_eq!(
                 (found.result, found.measured.as_str()),
-                (CheckOutcome::Doubt, "not judged: wrk does not say it")
+                (CheckOutcome::Caveat, "not judged: wrk does not say it")
             );
         }
         let primary = summary.comparisons.iter().find(|comparison| comparison.primary).unwrap();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::RunRecord;
-use model::foreign::ForeignReport;
+use model::external::ExternalReport;
 use model::monitor::{Quantity, Reading, Subject, SubjectKind};
 use model::plan::Cell;
 use model::record::ServerReport;
@@ -154,7 +154,7 @@ fn counted(record: &RunRecord, quantity: Quantity) -> Option<u64> {
 pub(crate) fn server_cpu_per_request(view: &View<'_>) -> Option<f64> {
     let cpu = |server: &ServerReport| server.cpu_user_ns.saturating_add(server.cpu_system_ns);
     let cpu_ns: u64 = view.record.servers.iter().map(cpu).sum();
-    let requests = view.rows + view.foreign().map(ForeignReport::requests).sum::<u64>();
+    let requests = view.rows + view.external().map(ExternalReport::requests).sum::<u64>();
     (cpu_ns > 0 && requests > 0).then(|| number::float(cpu_ns) / number::float(requests))
 }
 

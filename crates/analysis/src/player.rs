@@ -171,7 +171,7 @@ mod tests {
             sample.response_body_bytes *= 2;
             sample.expected_body_bytes = Some(sample.response_body_bytes);
         }
-        passes("arms_alike", &bench);
+        passes("workloads_match", &bench);
         for check in ["urls", "omission", "saturation", "steady_state"] {
             silent(check, &bench);
         }

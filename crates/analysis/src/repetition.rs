@@ -126,7 +126,7 @@ mod tests {
 
     use super::*;
     use crate::fixtures::Bench;
-    use crate::known_truth::study::{Noise, blocks};
+    use crate::ground_truth::study::{Noise, blocks};
 
     fn bench(variants: &[Variant], precision_share: f64, budget_ns: Option<u64>, most_runs: u32) -> Bench {
         let mut bench = Bench::page(variants);

@@ -14,7 +14,7 @@ pub type Urls = BTreeMap<u32, Tries>;
 pub struct Tries {
     /// Requests.
     pub all: u64,
-    /// Of these, those that ended well.
+    /// Of these, those that succeeded.
     pub ok: u64,
     /// Of these, those that the server answered with another status than expected.
     pub refused: u64,

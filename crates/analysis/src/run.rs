@@ -52,7 +52,7 @@ pub struct RunSummary {
     pub log_fault: Option<String>,
     /// What the monitor counted; `None` where it was off.
     pub monitor: Option<MonitorFacts>,
-    /// The known-answer round trips; `None` where nothing was emulated.
+    /// The reference round trips; `None` where nothing was emulated.
     pub calibration: Option<Calibration>,
     /// Tables of it that are lost; empty fields above may be theirs.
     pub lost: Vec<&'static Table>,
@@ -70,7 +70,7 @@ pub struct ShareOfRun {
 /// A third of the measuring phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Third {
-    /// Requests that were intended in it and ended well.
+    /// Requests that were intended in it and succeeded.
     pub requests: u64,
     /// The median of their times.
     pub median_ns: f64,
@@ -85,7 +85,7 @@ pub struct GroupFacts {
     pub rows: u64,
     /// Rows of requests that count.
     pub requests: u64,
-    /// Of these, those that ended well.
+    /// Of these, those that succeeded.
     pub requests_ok: u64,
     /// Responses by the version that they really used, warm-up included.
     pub versions: BTreeMap<HttpVersion, u64>,
@@ -101,13 +101,13 @@ pub struct GroupFacts {
     pub distinct_urls: u64,
     /// What became of the requests of each of these; empty where they are too many to be told apart.
     pub urls: Urls,
-    /// Of the requests that ended well, those whose body was empty and that were not known to be so.
+    /// Of the requests that succeeded, those whose body was empty and that were not known to be so.
     pub empty_bodies: u64,
     /// The stamps of the rows that count.
     pub stamps: Stamps,
     /// The event at which its client's times begin, where that is somebody else's program and known.
     pub begins: Option<String>,
-    /// Response body bytes received by requests that ended well; of a foreign client by all, 0 where it does not say.
+    /// Response body bytes received by requests that succeeded; of an external client by all, 0 where it does not say.
     pub body_bytes: u64,
     /// Connections opened.
     pub connections: u64,
@@ -129,8 +129,8 @@ pub struct GroupFacts {
     pub never_sent: u64,
     /// What the server says of these requests.
     pub server: ServerFacts,
-    /// What its client does not say, where that is somebody else's program ([`model::foreign::ForeignReport::silences`]).
-    pub silences: Vec<String>,
+    /// What its client does not say, where that is somebody else's program ([`model::external::ExternalReport::not_reported`]).
+    pub not_reported: Vec<String>,
     /// The measuring phase by thirds, where the workload is the same from its first to its last request.
     pub thirds: Option<[Third; 3]>,
 }

@@ -50,7 +50,7 @@ pub(crate) struct ServerFold {
 }
 
 impl ServerFold {
-    /// Adds a request that counts and ended well, with what the server says of it.
+    /// Adds a request that counts and succeeded, with what the server says of it.
     pub(crate) fn add(&mut self, sample: &Sample, row: Option<&ServerRequest>) {
         self.facts.requests += 1;
         let Some(row) = row else { return };

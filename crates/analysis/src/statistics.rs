@@ -161,7 +161,7 @@ pub fn poisson_at_least(count: usize, expected: f64) -> f64 {
 /// Who stops when the interval is narrow stops sooner where the runs happen to agree, so such an interval promises too much:
 /// at 5 runs to begin with it covers 92 % (Anscombe, *Sequential estimation*, 1953; Chow and Robbins, *On the asymptotic
 /// theory of fixed-width sequential confidence intervals*, 1965: the promise holds only for very many runs). √(1 + 4/n) mends
-/// that, by simulation (`known_truth`). Stein's two stages (1945) mend it exactly for normal times, but ask for up to
+/// that, by simulation (`ground_truth`). Stein's two stages (1945) mend it exactly for normal times, but ask for up to
 /// twice as many runs, and cover less where times have heavy tails, for they trust the first runs alone.
 pub fn widening(runs: usize, is_until_precise: bool) -> f64 {
     if is_until_precise { (1.0 + 4.0 / number::count(runs.max(1))).sqrt() } else { 1.0 }
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn constants_leave_no_doubt() {
+    fn constants_leave_no_caveat() {
         let mean = mean(&[0.1, 0.1, 0.1]).unwrap();
         assert_eq!((mean.error, mean.half_width(0.95), mean.p_value()), (0.0, 0.0, 0.0));
         assert_eq!(super::mean(&[0.0, 0.0]).unwrap().p_value(), 1.0);

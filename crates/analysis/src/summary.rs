@@ -36,7 +36,7 @@ pub struct Summary {
     /// How far the study came, and why it ended, where a rule adds runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repetition: Option<Standing>,
-    /// The known answers of the networks that were calibrated.
+    /// The reference measurements of the networks that were calibrated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub networks: Vec<NetworkCalibration>,
     /// One entry per cell, in the order of the plan.
@@ -57,7 +57,7 @@ pub struct Measured {
     pub ended_unix_ns: u64,
 }
 
-/// One cell's numbers and the reasons to doubt them.
+/// One cell's numbers and the reasons to caveat them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellSummary {
     /// The cell's number in the plan.
@@ -66,7 +66,7 @@ pub struct CellSummary {
     pub levels: Vec<Level>,
     /// Whether its numbers may be used.
     pub status: CellStatus,
-    /// Runs that ended well.
+    /// Runs that succeeded.
     pub runs_ok: u32,
     /// Runs that failed, with the distinct reasons.
     pub runs_failed: u32,
@@ -76,7 +76,7 @@ pub struct CellSummary {
     pub metrics: BTreeMap<String, MetricSummary>,
     /// Metrics that cannot be had from a client that is somebody else's program, with the reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub unsaid: BTreeMap<String, String>,
+    pub not_reported: BTreeMap<String, String>,
     /// Every check's result.
     pub validity: Vec<CheckResult>,
 }
@@ -87,11 +87,11 @@ pub struct CellSummary {
 pub enum CellStatus {
     /// All checks passed.
     Valid,
-    /// At least one check neither passed nor condemned.
-    Doubt,
-    /// At least one check condemned it.
+    /// At least one check neither passed nor invalidated.
+    Caveat,
+    /// At least one check invalidated it.
     Invalid,
-    /// No run ended well.
+    /// No run succeeded.
     Failed,
     /// What was asked for does not exist here.
     Unsupported,
@@ -161,7 +161,7 @@ pub struct Comparison {
     pub cell: u32,
     /// The baseline's cell.
     pub baseline_cell: u32,
-    /// Blocks that hold a run of both that ended well.
+    /// Blocks that hold a run of both that succeeded.
     pub pairs: u32,
     /// Median of the cell / median of the baseline; absent where either has no number.
     pub ratio: Option<Estimate>,
@@ -250,7 +250,7 @@ pub enum CheckOutcome {
     /// All is well.
     Pass,
     /// Not certain: shown, and no obstacle to a verdict.
-    Doubt,
+    Caveat,
     /// The number may not be believed.
     Invalid,
 }

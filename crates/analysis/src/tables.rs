@@ -3,7 +3,7 @@
 
 use model::plan::{DIRECT, Plan};
 
-use crate::metrics::LOOK_UP_TIME;
+use crate::metrics::DNS_LOOKUP_TIME;
 use crate::run::RunSummary;
 
 /// One table of the samples.
@@ -21,7 +21,7 @@ pub struct Table {
 pub const TABLES: &[Table] = &[
     Table {
         name: "connections",
-        checks: &["connections", "tls_alike"],
+        checks: &["connections", "tls_match"],
         metrics: &["page_load_time", "time_to_first_byte", "handshake_time", "connections"],
     },
     Table {
@@ -33,8 +33,8 @@ pub const TABLES: &[Table] = &[
             "missed_schedule",
             "saturation",
             "steady_state",
-            "ends_alike",
-            "look_up",
+            "ends_match",
+            "dns_lookup",
         ],
         metrics: &["client_cpu_per_request"],
     },
@@ -44,8 +44,8 @@ pub const TABLES: &[Table] = &[
             "server_waited",
             "server_stop",
             "saturation",
-            "transports_alike",
-            "records_alike",
+            "transports_match",
+            "records_match",
             "server_time_joined",
         ],
         metrics: &["server_cpu_per_request"],
@@ -97,7 +97,7 @@ pub const TABLES: &[Table] = &[
 ];
 
 /// Where clients look the server's name up, these are of that or begin with it, and when it was stands in the table of clients.
-const OF_LOOK_UP: [&str; 3] = [LOOK_UP_TIME, "page_load_time", "time_to_first_byte"];
+const OF_DNS_LOOKUP: [&str; 3] = [DNS_LOOKUP_TIME, "page_load_time", "time_to_first_byte"];
 
 /// The table of this name.
 pub fn find(name: &str) -> Option<&'static Table> {
@@ -108,7 +108,7 @@ impl Table {
     /// The metrics of a study that are computed from it.
     pub(crate) fn metrics_of(&self, plan: &Plan) -> impl Iterator<Item = &'static str> {
         let looked_up = plan.dns_rtt_ns.is_some() && self.name == "clients";
-        self.metrics.iter().chain(OF_LOOK_UP.iter().filter(move |_| looked_up)).copied()
+        self.metrics.iter().chain(OF_DNS_LOOKUP.iter().filter(move |_| looked_up)).copied()
     }
 }
 
@@ -130,18 +130,18 @@ impl RunSummary {
     }
 }
 
-/// Whether the network of this index is that of one link, which can be calibrated. Of several links on the way it is a summary
+/// Whether the network of this index is that of one link, which can be calibrated. Of several links on the route it is a summary
 /// that no link has.
-pub fn has_known_answers(plan: &Plan, network: usize) -> bool {
+pub fn has_reference_measurement(plan: &Plan, network: usize) -> bool {
     plan.topology.name != DIRECT
-        && plan.topology.built.get(network).is_none_or(|topology| topology.emulated_way().len() == 1)
+        && plan.topology.built.get(network).is_none_or(|topology| topology.emulated_route().len() == 1)
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
-    use model::assignment::LookUp;
+    use model::assignment::DnsLookup;
     use model::{RunRecord, Variant};
 
     use super::*;
@@ -258,21 +258,21 @@ mod tests {
     }
 
     #[test]
-    fn what_rests_on_a_lost_table_is_a_doubt_and_not_a_pass() {
+    fn what_rests_on_a_lost_table_is_a_caveat_and_not_a_pass() {
         for (name, clear) in CLEAR {
             let whole = bench(Bench::page);
             let summary = without(&whole, name, clear, |_| true);
             for cell in &summary.cells {
                 let find = |check: &str| cell.validity.iter().find(|found| found.check == check);
-                let doubt = find("missing_tables").unwrap();
-                assert_eq!(doubt.result, CheckOutcome::Doubt);
+                let caveat = find("missing_tables").unwrap();
+                assert_eq!(caveat.result, CheckOutcome::Caveat);
                 let table = super::find(name).unwrap();
                 assert!(
-                    doubt.measured.starts_with(&format!("samples/{name}.parquet of 5 of 5 runs")),
-                    "{doubt:?}"
+                    caveat.measured.starts_with(&format!("samples/{name}.parquet of 5 of 5 runs")),
+                    "{caveat:?}"
                 );
                 for check in table.checks {
-                    assert!(doubt.measured.contains(check), "{check} is not named: {doubt:?}");
+                    assert!(caveat.measured.contains(check), "{check} is not named: {caveat:?}");
                     assert_eq!(find(check), None, "{name}");
                 }
                 assert!(table.metrics.iter().all(|metric| !cell.metrics.contains_key(*metric)), "{name}");
@@ -282,21 +282,21 @@ mod tests {
     }
 
     #[test]
-    fn without_clients_nobody_knows_when_a_look_up_began() {
+    fn without_clients_nobody_knows_when_a_dns_lookup_began() {
         let mut bench = Bench::page(&[Variant::H2]);
         bench.plan.dns_rtt_ns = Some(20_000_000);
         for client in bench.records.iter_mut().flat_map(|record| &mut record.clients) {
-            client.look_up = Some(LookUp { began_ns: 0, ended_ns: 20_000_000 });
+            client.dns_lookup = Some(DnsLookup { began_ns: 0, ended_ns: 20_000_000 });
         }
         let (name, clear) = CLEAR[1];
         let cell = &without(&bench, name, clear, |_| true).cells[0];
         assert!(
-            ["page_load_time", "time_to_first_byte", "look_up_time"]
+            ["page_load_time", "time_to_first_byte", "dns_lookup_time"]
                 .iter()
                 .all(|m| !cell.metrics.contains_key(*m))
         );
         let said = cell.validity.iter().find(|found| found.check == "missing_tables").unwrap();
-        assert!(said.measured.contains("look_up; not known: look_up_time, page_load_time"), "{said:?}");
+        assert!(said.measured.contains("dns_lookup; not known: dns_lookup_time, page_load_time"), "{said:?}");
     }
 
     #[test]
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_whose_known_answers_are_lost_is_a_doubt() {
+    fn a_network_whose_reference_values_are_lost_is_a_caveat() {
         let mut bench = Bench::page(&[Variant::H1s]);
         bench.networks.clear();
         let summary = bench.summary();

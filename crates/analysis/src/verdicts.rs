@@ -6,7 +6,7 @@ use model::variant::Variant;
 
 use crate::comparison::Claims;
 use crate::fixtures::Bench;
-use crate::known_truth::study::{Noise, five_arms, study};
+use crate::ground_truth::study::{Noise, five_arms, study};
 use crate::metrics::Better;
 use crate::summary::{Comparison, Estimate, Verdict};
 

@@ -1,4 +1,4 @@
-//! Foreign clients: other people's programs in the place of our own client, described by folders `clients/NAME`, those of the
+//! External clients: other people's programs in the place of our own client, described by folders `clients/NAME`, those of the
 //! current directory first.
 
 pub(crate) mod command;
@@ -18,7 +18,7 @@ static CLIENTS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../clients");
 pub(crate) const CLIENT_FILE: &str = "client.toml";
 static SHELF: Shelf = Shelf { noun: "client", folder: "clients", file: CLIENT_FILE, embedded: &CLIENTS };
 
-/// The foreign clients that are described here and in the binary.
+/// The external clients that are described here and in the binary.
 #[derive(Clone, Copy, Debug)]
 pub struct Clients;
 

@@ -17,7 +17,7 @@ pub use certificate::{Authority, Identity};
 pub use client::{ClientOutcome, Limits};
 pub use clients::Clients;
 pub use clients::description::{Client, ClientVariant, FoundClient};
-pub use clients::run::ForeignSpec;
+pub use clients::run::ExternalSpec;
 pub use content::{write_content, write_segments};
 pub use description::DescriptionError;
 pub use servers::Servers;

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use drive::{
-    Adapter, Authority, ClientOutcome, Clients, ForeignSpec, Identity, Limits, Servers, StartSpec, Support,
+    Adapter, Authority, ClientOutcome, Clients, ExternalSpec, Identity, Limits, Servers, StartSpec, Support,
     client,
 };
 use lab::{Access, Lab, PairSpec};
@@ -457,8 +457,8 @@ fn a_client_that_is_not_there_is_named() {
     assert!(reason(&outcome, FailureKind::Client).contains("/nonexistent/h123"), "{outcome:?}");
 }
 
-/// A foreign client whose program is a script that is asked for one request of the wrk form.
-fn run_foreign(place: &Place, name: &str, script: &str, limits: &Limits) -> ClientOutcome {
+/// An external client whose program is a script that is asked for one request of the wrk form.
+fn run_external(place: &Place, name: &str, script: &str, limits: &Limits) -> ClientOutcome {
     let program = place
         .script(&format!("{name}.sh"), &format!("[ \"$1\" = -V ] && {{ echo tool/1.2; exit; }}\n{script}"));
     let folder = place.path(name);
@@ -479,7 +479,7 @@ fn run_foreign(place: &Place, name: &str, script: &str, limits: &Limits) -> Clie
         warmup_ns: 0,
     };
     let (lab, stop) = (Lab::loopback().unwrap(), AtomicBool::new(false));
-    let spec = ForeignSpec {
+    let spec = ExternalSpec {
         folder: &place.path(&format!("{name}-run")),
         log: &place.path(&format!("{name}.log")),
         tool: Path::new("/nonexistent/h123"),
@@ -491,15 +491,18 @@ fn run_foreign(place: &Place, name: &str, script: &str, limits: &Limits) -> Clie
 }
 
 #[test]
-fn a_foreign_clients_words_become_the_runs() {
+fn a_external_clients_words_become_the_runs() {
     let place = Place::new();
     let script = "echo to somebody >&2\necho \"asked for $1 over $2\"\n\
                   echo 'h123 sums 2000 9 99 0 0 0 0 0'\necho 'h123 latency 500 9'\necho 'h123 report_cpu 0'";
-    let outcome = run_foreign(&place, "good", script, &LIMITS);
+    let outcome = run_external(&place, "good", script, &LIMITS);
     assert_eq!(outcome.outcome, Outcome::Ok);
-    let foreign = outcome.report.foreign.unwrap();
-    assert_eq!((foreign.client.as_str(), foreign.version.as_str(), foreign.requests_ok), ("good", "1.2", 9));
-    assert_eq!(foreign.times().collect::<Vec<_>>(), [(500_000, 9)]);
+    let external = outcome.report.external.unwrap();
+    assert_eq!(
+        (external.client.as_str(), external.version.as_str(), external.requests_ok),
+        ("good", "1.2", 9)
+    );
+    assert_eq!(external.times().collect::<Vec<_>>(), [(500_000, 9)]);
     assert!(outcome.report.finished_ns > outcome.report.started_ns && outcome.report.urls == ["/a"]);
     let log = fs::read_to_string(place.path("good.log")).unwrap();
     let target = assignment().target;
@@ -508,7 +511,7 @@ fn a_foreign_clients_words_become_the_runs() {
 }
 
 #[test]
-fn whatever_a_foreign_client_does_wrong_is_an_outcome_with_its_last_words() {
+fn whatever_a_external_client_does_wrong_is_an_outcome_with_its_last_words() {
     let place = Place::new();
     let short = Limits { time: Duration::from_millis(300), ..LIMITS };
     let small = Limits { bytes: 1000, ..LIMITS };
@@ -550,7 +553,7 @@ fn whatever_a_foreign_client_does_wrong_is_an_outcome_with_its_last_words() {
             "half failed (exit status: 1)",
         ),
     ] {
-        let outcome = run_foreign(&place, name, script, limits);
+        let outcome = run_external(&place, name, script, limits);
         let Outcome::Failed(Failure { kind: found, reason }) = outcome.outcome else {
             panic!("{name}: {outcome:?}")
         };

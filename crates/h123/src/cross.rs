@@ -185,13 +185,13 @@ fn fault(is_early: bool, end: &Result<ClientOutcome>) -> Option<String> {
         Err(error) => return Some(format!("{error:#}")),
         Ok(client) => client,
     };
-    let in_words = |outcome: &Outcome| match outcome {
+    let describe = |outcome: &Outcome| match outcome {
         Outcome::Failed(failure) => failure.reason.clone(),
         Outcome::Unsupported(reason) => reason.clone(),
         Outcome::Ok => "it was done".to_owned(),
     };
     let lost = client.samples.iter().find(|sample| !sample.outcome.is_ok());
-    lost.map(|sample| in_words(&sample.outcome)).or_else(|| is_early.then(|| in_words(&client.outcome)))
+    lost.map(|sample| describe(&sample.outcome)).or_else(|| is_early.then(|| describe(&client.outcome)))
 }
 
 fn bulk(flow: &CrossTraffic, limit: Duration) -> Workload {

@@ -3,7 +3,7 @@
 /// How the tool ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// Done. Unsupported cells and doubts are listed; they do not fail.
+    /// Done. Unsupported cells and caveats are listed; they do not fail.
     Done,
     /// The tool failed.
     ToolFailed,

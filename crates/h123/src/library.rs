@@ -79,8 +79,8 @@ impl Library for DataFiles {
         analysis::metrics::find(metric).is_some_and(|metric| metric.of_servers)
     }
 
-    fn needs_look_up(&self, metric: &str) -> bool {
-        metric == analysis::metrics::LOOK_UP_TIME
+    fn needs_dns_lookup(&self, metric: &str) -> bool {
+        metric == analysis::metrics::DNS_LOOKUP_TIME
     }
 
     fn check_metric(&self, metric: &str, workload: &Workload) -> Result<(), String> {

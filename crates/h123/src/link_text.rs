@@ -10,7 +10,7 @@ use model::units;
 const WITHOUT_REALTIME: &str = "; without real-time priority (`h123 doctor`)";
 
 /// What a link did, in a line.
-pub(crate) fn link_in_words(report: &LinkReport) -> String {
+pub(crate) fn describe_link(report: &LinkReport) -> String {
     let direction = |way: &str, direction: &DirectionReport| {
         let mut text = format!("{way} {} packets", direction.packets_in);
         let lost = [

@@ -26,7 +26,7 @@ const GRACE_NS: u64 = 30 * units::NANOS_PER_S;
 /// Hosts in one list.
 const MOST_HOSTS: usize = 1000;
 
-/// One assignment per thread, and how long each look-up of a name took, in nanoseconds.
+/// One assignment per thread, and how long each DNS lookup of a name took, in nanoseconds.
 ///
 /// # Errors
 /// Options that contradict each other, files that cannot be read, names that do not resolve.
@@ -249,7 +249,7 @@ fn absolute(text: &str, base: Option<&Url>) -> Result<Url> {
     }
 }
 
-/// The hosts of all URLs, each once, which host each URL has, and how long each look-up took.
+/// The hosts of all URLs, each once, which host each URL has, and how long each DNS lookup took.
 fn targets(
     args: &LoadArgs,
     urls: &[Url],
@@ -341,7 +341,7 @@ fn options(
     };
     let connections = ConnectionOptions {
         // The tool looked the names up itself.
-        look_up: false,
+        dns_lookup: false,
         requests_each: connecting.requests_per_connection,
         connect_timeout_ns: connecting.connect_timeout.0,
         request_timeout_ns: connecting.timeout.0,

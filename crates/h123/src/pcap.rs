@@ -71,7 +71,7 @@ impl Pcap {
     }
 
     /// How to look at it.
-    pub(crate) fn in_words(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let (file, keys) = (self.file.display(), self.keys.display());
         let mut text = if self.keys.exists() {
             format!("captured: wireshark -o tls.keylog_file:{keys} -r {file}")

@@ -45,7 +45,7 @@ impl Places {
         if let Some((_, _, address)) = known {
             return Ok(SocketAddr::new(*address, port));
         }
-        let found = look_up(&host, port)?;
+        let found = dns_lookup(&host, port)?;
         let fits = |address: &SocketAddr| self.only_ipv4.is_none_or(|ipv4| address.is_ipv4() == ipv4);
         found.into_iter().find(fits).ok_or_else(|| {
             let family = if self.only_ipv4 == Some(true) { "IPv4" } else { "IPv6" };
@@ -58,7 +58,7 @@ impl Places {
 ///
 /// # Errors
 /// A [`UsageError`] where the name does not resolve.
-pub(crate) fn look_up(host: &str, port: u16) -> Result<Vec<SocketAddr>> {
+pub(crate) fn dns_lookup(host: &str, port: u16) -> Result<Vec<SocketAddr>> {
     let found = (host, port).to_socket_addrs().map(Vec::from_iter);
     match found {
         Ok(addresses) if !addresses.is_empty() => Ok(addresses),

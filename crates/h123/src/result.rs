@@ -14,7 +14,7 @@ use store::ResultFolder;
 use crate::commands::run::COMMAND_NOTE;
 use crate::damages::Damages;
 use crate::exit::UsageError;
-use crate::known_answers;
+use crate::reference;
 use crate::terminal::{self, note};
 
 /// What a result came to.
@@ -32,10 +32,10 @@ pub(crate) struct Finished {
 pub(crate) fn finish(folder: &ResultFolder, plan: &Plan) -> Result<Finished> {
     let mut damaged = Damages::default();
     let (runs, seen) = condensed(folder, plan, &mut damaged)?;
-    let known = known_answers::stored(folder);
+    let known = reference::stored(folder);
     let summary = analysis::analyse(plan, &runs, &known);
     let environment = environment(folder, &mut damaged);
-    known_answers::fault(&known, plan, &runs).into_iter().for_each(|fault| damaged.note(fault));
+    reference::fault(&known, plan, &runs).into_iter().for_each(|fault| damaged.note(fault));
     let damaged = damaged.lines(plan.runs.len());
     damaged.iter().for_each(|damage| note(false, &format!("damaged or missing: {damage}")));
     let Shown { traces, timelines, playbacks } = representative(seen, &summary);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! for each run, in the plan's interleaved order:
-//!     [the network's first run: rate and loss against known answers, in a lab of their own]
+//!     [the network's first run: rate and loss against a reference measurement, in a lab of their own]
 //!     lab up → calibrate the empty path (while the servers come up) → monitor, cross-traffic and clients → store → lab down
 //! ```
 //!
@@ -18,7 +18,7 @@ use drive::client::{ClientOutcome, Limits};
 use drive::{Adapter, Authority, Client};
 use lab::{Lab, LabError, LabSpec};
 use model::assignment::{ASSIGNMENT_VERSION, Assignment, ClockReference};
-use model::foreign::OWN_CLIENT;
+use model::external::OWN_CLIENT;
 use model::options::Options;
 use model::plan::{ClientGroup, PlannedTopology, ServerChain};
 use model::sample::{FailureKind, Outcome};
@@ -27,13 +27,13 @@ use store::ResultFolder;
 
 use crate::chain::RunningChain;
 use crate::cores::Cores;
-use crate::known_answers::KnownAnswers;
 use crate::monitor::Watch;
 use crate::progress::Progress;
+use crate::reference::ReferenceMeasurements;
 use crate::repetition::Repeating;
 use crate::server_time;
 
-/// Known-answer round trips before each run: few, because a run at 150 ms RTT has no more than 0.3 s to spare.
+/// reference round trips before each run: few, because a run at 150 ms RTT has no more than 0.3 s to spare.
 const CALIBRATION_PROBES: u32 = 7;
 /// The name that every server's certificate is for.
 pub(crate) const SERVER_NAME: &str = "server.h123.test";
@@ -57,7 +57,7 @@ pub(crate) struct Study<'a> {
     pub(crate) plan: &'a Plan,
     /// The servers of the plan, by name.
     pub(crate) servers: BTreeMap<String, Adapter>,
-    /// The foreign clients of the plan, by name.
+    /// The external clients of the plan, by name.
     pub(crate) clients: BTreeMap<String, Client>,
     /// Signs the servers' certificates; its own is trusted by the clients alone.
     pub(crate) authority: Authority,
@@ -85,7 +85,7 @@ impl Study<'_> {
     /// A fault of the tool or of the disk; what was measured is stored.
     pub(crate) fn run(&self, folder: &mut ResultFolder, progress: &mut Progress) -> Result<bool> {
         let stored = folder.stored_runs()?.whole;
-        let mut known = KnownAnswers::of(folder);
+        let mut known = ReferenceMeasurements::of(folder);
         let mut repeating = Repeating::of(self.plan, folder)?;
         for planned in self.plan.runs.iter().filter(|planned| !stored.contains(&planned.run)) {
             if repeating.is_enough_before(planned) {
@@ -213,7 +213,7 @@ impl Study<'_> {
     fn options_on(&self, cell: &Cell, logs: &Path) -> Options {
         let mut options = Options::default();
         options.requests.request_ids = self.plan.server_time;
-        options.connections.look_up = self.looks_up();
+        options.connections.dns_lookup = self.looks_up();
         let takes_early = |chain: &ServerChain| chain.set.get("early_data") == Some(&Setting::Flag(true));
         options.protocols.tls.early_data =
             self.plan.pins_of(cell).resumption && cell.chains.iter().any(takes_early);
@@ -260,7 +260,7 @@ impl Study<'_> {
             cpus: self.cores.client.clone(),
         };
         if group.client != OWN_CLIENT {
-            return self.drive_foreign(lab, group, &assignment, &limits, logs);
+            return self.drive_external(lab, group, &assignment, &limits, logs);
         }
         drive::client::run_until(
             lab.client(),

@@ -96,13 +96,13 @@ impl Url {
         Variant::ALL.into_iter().filter(|variant| variant.is_encrypted() == self.encrypted).collect()
     }
 
-    /// The address of the host, and how long the look-up took.
+    /// The address of the host, and how long the DNS lookup took.
     ///
     /// # Errors
     /// A name that does not resolve.
     pub(crate) fn resolve(&self) -> Result<(SocketAddr, Duration)> {
         let start = Instant::now();
-        let addresses = places::look_up(&self.host, self.port)?;
+        let addresses = places::dns_lookup(&self.host, self.port)?;
         Ok((addresses[0], start.elapsed()))
     }
 

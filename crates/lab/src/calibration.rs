@@ -1,9 +1,9 @@
-//! Known answers of an emulated network: its round trip before each run, its rates and losses once.
+//! Reference measurements of an emulated network: its round trip before each run, its rates and losses once.
 
 use model::Network;
 use model::network::Direction;
 use model::record::{Calibration, NetworkCalibration, StreamCalibration};
-use path::{Seeds, Way};
+use path::{LinkDirection, Seeds};
 
 use crate::error::LabError;
 use crate::node::Node;
@@ -18,10 +18,10 @@ impl Lab {
     /// # Errors
     /// The emulator or a probe's socket failed.
     pub fn calibrate(&self, probes: u32) -> Result<Option<Calibration>, LabError> {
-        if self.way.is_empty() {
+        if self.route.is_empty() {
             return Ok(None);
         }
-        let links = || self.way.iter().map(|index| &self.links[*index]);
+        let links = || self.route.iter().map(|index| &self.links[*index]);
         let networks: Vec<Network> = links().map(|link| link.network.certain()).collect();
         for (link, certain) in links().zip(&networks) {
             link.emulator.restart(certain.clone(), seeds(link))?;
@@ -33,7 +33,7 @@ impl Lab {
         Ok(Some(calibration))
     }
 
-    /// Measures rate and loss against their known answers, each alone, in both directions; `None` where nothing is
+    /// Measures rate and loss against their reference measurements, each alone, in both directions; `None` where nothing is
     /// emulated, or by several links. It takes up to some seconds and uses up none of the run's randomness.
     ///
     /// # Errors
@@ -41,8 +41,8 @@ impl Lab {
     pub fn calibrate_network(&self) -> Result<Option<NetworkCalibration>, LabError> {
         let [link] = self.links.as_slice() else { return Ok(None) };
         let network = &link.network;
-        let up = link.known_answers(&network.up, [self.client(), self.server()])?;
-        let down = link.known_answers(&network.down, [self.server(), self.client()])?;
+        let up = link.reference_measurement(&network.up, [self.client(), self.server()])?;
+        let down = link.reference_measurement(&network.down, [self.server(), self.client()])?;
         link.restart()?;
         let (network, backend) = (network.name.clone(), link.emulator.backend());
         Ok(Some(NetworkCalibration { network, backend, up, down }))
@@ -50,7 +50,7 @@ impl Lab {
 }
 
 impl Link {
-    fn known_answers(
+    fn reference_measurement(
         &self,
         direction: &Direction,
         [from, to]: [&Node; 2],
@@ -78,5 +78,5 @@ impl Link {
 
 /// The calibration's own randomness.
 fn seeds(link: &Link) -> [Seeds; 2] {
-    [Way::Up, Way::Down].map(|way| Seeds::calibration(link.seed, way))
+    [LinkDirection::Up, LinkDirection::Down].map(|way| Seeds::calibration(link.seed, way))
 }

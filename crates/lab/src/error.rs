@@ -10,7 +10,7 @@ use std::io;
 pub enum LabError {
     /// The topology has no room for a network's handovers.
     #[error(transparent)]
-    Moves(#[from] model::topology::MovesError),
+    AddressChange(#[from] model::topology::AddressChangeError),
     /// This machine or user may not build labs.
     #[error(transparent)]
     Missing(#[from] crate::capability::Missing),
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     /// An error and its causes, as people see them.
-    fn in_words(error: &dyn std::error::Error) -> String {
+    fn describe(error: &dyn std::error::Error) -> String {
         let causes = std::iter::successors(Some(error), |error| error.source());
         causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
     }
@@ -77,12 +77,12 @@ mod tests {
     fn a_cause_is_said_once() {
         let refused: io::Result<()> = Err(io::Error::other("refused"));
         let error = refused.step(|| "mounting".to_owned()).unwrap_err();
-        assert_eq!(in_words(&error), "mounting: refused");
+        assert_eq!(describe(&error), "mounting: refused");
         let missing = crate::capability::Missing {
             what: "a lab",
             why: "no right".to_owned(),
             remedy: "be root".to_owned(),
         };
-        assert_eq!(in_words(&LabError::from(missing.clone())), missing.to_string());
+        assert_eq!(describe(&LabError::from(missing.clone())), missing.to_string());
     }
 }

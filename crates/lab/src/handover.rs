@@ -10,13 +10,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use model::topology::{Moves, TopologyNode};
+use model::topology::{AddressChange, TopologyNode};
 use model::{Network, Pins};
 use path::{Event, Timeline};
 
 use crate::emulator::monotonic_ns;
 use crate::error::{LabError, Step};
-use crate::link::{self, Mover};
+use crate::link::{self, AddressChanger};
 use crate::netns;
 use crate::node::Node;
 
@@ -34,8 +34,8 @@ pub(crate) struct Handovers {
 /// Who moves, and where to.
 #[derive(Debug)]
 struct Itinerary {
-    mover: Mover,
-    moves: Moves,
+    mover: AddressChanger,
+    changes: AddressChange,
 }
 
 #[derive(Debug, Default)]
@@ -57,14 +57,14 @@ impl Handovers {
     pub(crate) fn new(
         node: &Node,
         spec: &TopologyNode,
-        moves: Moves,
+        changes: AddressChange,
         pins: &Pins,
     ) -> Result<Handovers, LabError> {
-        let (_, interface) = moves.end;
+        let (_, interface) = changes.end;
         let end = node.end(&spec.interfaces[interface])?;
         let routes = spec.routes.iter().filter(|route| route.interface == interface).copied().collect();
-        let mover = Mover { node: end.node, interface: end.interface, routes, pins: pins.clone() };
-        let itinerary = Arc::new(Itinerary { mover, moves });
+        let mover = AddressChanger { node: end.node, interface: end.interface, routes, pins: pins.clone() };
+        let itinerary = Arc::new(Itinerary { mover, changes });
         Ok(Handovers { network: end.network, itinerary, state: Mutex::default() })
     }
 
@@ -136,7 +136,7 @@ impl Itinerary {
     }
 
     fn change(&self, from: usize, to: usize) -> Result<(), LabError> {
-        for family in &self.moves.families {
+        for family in &self.changes.families {
             if let (Some(old), Some(new)) = (family.get(from), family.get(to)) {
                 link::change_address(&self.mover, *old, *new)?;
             }

@@ -37,7 +37,7 @@ use std::sync::{Mutex, PoisonError};
 use model::record::LinkReport;
 use model::topology::Role;
 use model::{Backend, Network, Pins, Topology};
-use path::{Seeds, Way};
+use path::{LinkDirection, Seeds};
 
 pub use capability::{Access, Capability, Missing, enter, probe, several_users};
 use emulation::Emulation;
@@ -59,8 +59,8 @@ pub use terminal::Terminal;
 pub struct Lab {
     nodes: Vec<Node>,
     links: Vec<Link>,
-    /// Which of the links are on the way from the client to the server.
-    way: Vec<usize>,
+    /// Which of the links are on the route from the client to the server.
+    route: Vec<usize>,
     client: usize,
     server: usize,
     capture: Mutex<Option<capture::Writer>>,
@@ -131,8 +131,8 @@ impl Lab {
             backend.check(network, pins.mtu_bytes)?;
         }
         let mut topology = topology.clone();
-        let moves = topology.moves()?;
-        topology.expect(&moves);
+        let changes = topology.address_changes()?;
+        topology.expect(&changes);
         // All at once: most of the time is the kernel's.
         let emulators = topology.links.iter().map(|link| {
             link.network.as_ref().map(|_| emulation::Beginning::new(backend, pins.mtu_bytes)).transpose()
@@ -157,20 +157,20 @@ impl Lab {
             .zip(&topology.nodes)
             .map(|(node, spec)| node.begin_configuring(spec, pins))
             .collect();
-        let on_the_way: Vec<usize> =
-            topology.way().unwrap_or_default().into_iter().map(|step| step.link).collect();
-        let (mut links, mut way) = (Vec::new(), Vec::new());
+        let on_the_route: Vec<usize> =
+            topology.route().unwrap_or_default().into_iter().map(|step| step.link).collect();
+        let (mut links, mut route) = (Vec::new(), Vec::new());
         for (index, link, network, emulator) in connected {
-            if on_the_way.contains(&index) {
-                way.push(links.len());
+            if on_the_route.contains(&index) {
+                route.push(links.len());
             }
             let seed = link_seed(seed, index);
             let emulator = emulator.start(network.clone(), run_seeds(seed), emulator_cpu)?;
-            let moves = moves.iter().find(|moves| moves.link == index).cloned();
-            let handovers = moves
-                .map(|moves| {
-                    let node = moves.end.0;
-                    Handovers::new(&nodes[node], &topology.nodes[node], moves, pins)
+            let changes = changes.iter().find(|change| change.link == index).cloned();
+            let handovers = changes
+                .map(|change| {
+                    let node = change.end.0;
+                    Handovers::new(&nodes[node], &topology.nodes[node], change, pins)
                 })
                 .transpose()?;
             links.push(Link {
@@ -188,7 +188,7 @@ impl Lab {
         }
         await_passing(&nodes, &topology, &links)?;
         let (client, server) = (topology.client, topology.server);
-        Ok(Lab { nodes, links, way, client, server, capture: Mutex::default() })
+        Ok(Lab { nodes, links, route, client, server, capture: Mutex::default() })
     }
 
     /// Both nodes are this machine, joined by its loopback: nothing is emulated, there are no reports and there is no
@@ -207,8 +207,8 @@ impl Lab {
     pub fn loopback_of(names: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Lab, LabError> {
         let nodes: Vec<Node> =
             names.into_iter().map(|name| Node::direct(name.as_ref())).collect::<Result<_, _>>()?;
-        let (links, way) = (Vec::new(), Vec::new());
-        Ok(Lab { nodes, links, way, client: 0, server: 1, capture: Mutex::default() })
+        let (links, route) = (Vec::new(), Vec::new());
+        Ok(Lab { nodes, links, route, client: 0, server: 1, capture: Mutex::default() })
     }
 
     /// Whether there is an emulated network between nodes.
@@ -355,5 +355,5 @@ const fn link_seed(seed: u64, index: usize) -> u64 {
 
 /// The seeds of the two directions.
 fn run_seeds(seed: u64) -> [Seeds; 2] {
-    [Way::Up, Way::Down].map(|way| Seeds::run(seed, way))
+    [LinkDirection::Up, LinkDirection::Down].map(|way| Seeds::run(seed, way))
 }

@@ -140,7 +140,7 @@ fn set_route(
 
 /// What has to be known of a host's end of a link to change its address there.
 #[derive(Clone, Debug)]
-pub(crate) struct Mover {
+pub(crate) struct AddressChanger {
     /// The host's name.
     pub(crate) node: String,
     /// Its interface.
@@ -153,11 +153,15 @@ pub(crate) struct Mover {
 
 /// Changes one of a host's addresses, from a thread in it: the new one is there and routes lead from it before the old one
 /// goes. Addresses come with the lengths of their prefixes.
-pub(crate) fn change_address(mover: &Mover, old: (IpAddr, u8), new: (IpAddr, u8)) -> Result<(), LabError> {
+pub(crate) fn change_address(
+    mover: &AddressChanger,
+    old: (IpAddr, u8),
+    new: (IpAddr, u8),
+) -> Result<(), LabError> {
     if !is_known(&new.0) {
         return Ok(());
     }
-    let Mover { node, interface, routes, pins } = mover;
+    let AddressChanger { node, interface, routes, pins } = mover;
     let what = || format!("moving the node `{node}` from {} to {}", old.0, new.0);
     let index = interface_index(interface).step(what)?;
     let mut netlink = Netlink::open().step(what)?;

@@ -12,13 +12,13 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 
 use crate::error::{LabError, Step};
 
-/// Moves the calling thread into a network namespace of its own and returns a descriptor of it.
+/// AddressChange the calling thread into a network namespace of its own and returns a descriptor of it.
 pub(crate) fn unshare_network() -> Result<OwnedFd, LabError> {
     unshare(UnshareFlags::NEWNET).step(|| "creating a network namespace".to_owned())?;
     current_network()
 }
 
-/// Moves the calling thread into network, mount and PID namespaces of its own. Its children will be in the PID
+/// AddressChange the calling thread into network, mount and PID namespaces of its own. Its children will be in the PID
 /// namespace; the first must be [`Init`].
 pub(crate) fn unshare_node() -> Result<OwnedFd, LabError> {
     unshare(UnshareFlags::NEWNET | UnshareFlags::NEWNS | UnshareFlags::NEWPID)
@@ -31,7 +31,7 @@ pub(crate) fn unshare_node() -> Result<OwnedFd, LabError> {
     current_network()
 }
 
-/// Moves the whole process, which must have one thread, into a user namespace in which it is root.
+/// AddressChange the whole process, which must have one thread, into a user namespace in which it is root.
 pub(crate) fn unshare_user() -> io::Result<()> {
     let (uid, gid) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
     unshare(UnshareFlags::NEWUSER)?;
@@ -41,7 +41,7 @@ pub(crate) fn unshare_user() -> io::Result<()> {
     std::fs::write("/proc/self/gid_map", format!("0 {gid} 1"))
 }
 
-/// Moves the calling thread into the given network namespace.
+/// AddressChange the calling thread into the given network namespace.
 pub(crate) fn enter_network(network: BorrowedFd<'_>) -> io::Result<()> {
     Ok(rustix::thread::move_into_link_name_space(network, Some(LinkNameSpaceType::Network))?)
 }

@@ -233,7 +233,7 @@ impl Node {
         })
     }
 
-    /// A UDP socket of the node for known-answer round trips.
+    /// A UDP socket of the node for reference round trips.
     pub(crate) fn probe_socket(&self) -> Result<StampedSocket, LabError> {
         let address = IpAddr::V4(self.addresses.v4);
         self.enter(move || StampedSocket::bind(address))?

@@ -1,4 +1,4 @@
-//! Known-answer round trips on the empty path.
+//! reference round trips on the empty path.
 //!
 //! A probe is stamped by its sender just before it is sent and by the receiver's kernel when its frame arrives, in both
 //! directions, all on this machine's wall clock. Their sum is the time on the way; how long the two threads took to wake

@@ -1,4 +1,4 @@
-//! Known answers of rate and loss: a stream of datagrams over one direction, counted and stamped where it arrives.
+//! Reference measurements of rate and loss: a stream of datagrams over one direction, counted and stamped where it arrives.
 //!
 //! Each impairment is measured alone and on the calibration's own random stream, so that a run's packets meet the fate
 //! that their seed gives them, whether anything was calibrated or not.
@@ -110,7 +110,9 @@ impl Train {
     /// # Errors
     /// A socket or thread cannot be had, or a socket fails.
     pub(crate) fn send(&self, from: &Node, to: &Node) -> Result<Passage, LabError> {
-        let what = || format!("sending a stream of known answers from `{}` to `{}`", from.name(), to.name());
+        let what = || {
+            format!("sending a stream of reference measurements from `{}` to `{}`", from.name(), to.name())
+        };
         let (sender, receiver) = (from.probe_socket()?, to.probe_socket()?);
         receiver.make_room(ROOM_BYTES);
         let target = receiver.local_address().step(what)?;

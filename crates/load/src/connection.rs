@@ -80,7 +80,7 @@ impl Conn {
             early_data: EarlyData::NotTried,
             early_requests: 0,
             pushed: Pushes::default(),
-            moved: None,
+            migrated: None,
             sent_bytes: 0,
             received_bytes: 0,
             outcome: Outcome::Ok,
@@ -156,7 +156,7 @@ impl Conn {
                 self.row.received_bytes += length as u64;
                 let bytes = &mut buffer[..length];
                 let now = now();
-                if let Some(moved) = &mut self.row.moved {
+                if let Some(moved) = &mut self.row.migrated {
                     moved.answered_ns.get_or_insert(now);
                 }
                 self.input(session, Input::Datagrams { bytes, segment_bytes, ecn }, now);

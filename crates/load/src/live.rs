@@ -50,11 +50,11 @@ pub struct Live {
 /// The counters of one or more workers at a moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Requests that ended well, warm-up included.
+    /// Requests that succeeded, warm-up included.
     pub completed: u64,
     /// Requests that ended in any way and are not warm-up.
     pub measured: u64,
-    /// Body bytes of those that ended well.
+    /// Body bytes of those that succeeded.
     pub body_bytes: u64,
     /// Connections held.
     pub connections: u64,

@@ -4,8 +4,8 @@ use std::os::fd::OwnedFd;
 
 use anyhow::{Context, Result};
 use model::options::ProtocolOptions;
-use model::sample::Moved;
-use model::tally::Unmoved;
+use model::sample::MigrationTimes;
+use model::tally::FailedMigration;
 use model::variant::Variant;
 use rustix::event::epoll;
 
@@ -19,45 +19,45 @@ pub(crate) const WATCH_KEY: u64 = u64::MAX;
 const MOST_REASONS: usize = 16;
 
 /// When QUIC connections move, and what came of it.
-pub(crate) struct Moves {
+pub(crate) struct Migrations {
     /// When they are to move by the clock; never is [`u64::MAX`].
     pub(crate) at_ns: u64,
     /// Tells of local addresses that are gone.
     watch: Option<AddressWatch>,
     /// Connections that were to move and stayed.
-    pub(crate) unmoved: Vec<Unmoved>,
+    pub(crate) failed_migrations: Vec<FailedMigration>,
 }
 
-impl Moves {
+impl Migrations {
     /// Those of a worker that begins now and waits for the sockets of `epoll`; only QUIC can move.
     pub(crate) fn new(
         options: &ProtocolOptions,
         variant: Variant,
         begins_ns: u64,
         epoll: &OwnedFd,
-    ) -> Result<Moves> {
-        let mut moves = Moves { at_ns: u64::MAX, watch: None, unmoved: Vec::new() };
+    ) -> Result<Migrations> {
+        let mut migrations = Migrations { at_ns: u64::MAX, watch: None, failed_migrations: Vec::new() };
         if !variant.is_quic() {
-            return Ok(moves);
+            return Ok(migrations);
         }
         if let Some(migration) = options.migration {
-            moves.at_ns = begins_ns.saturating_add(migration.after_ns);
+            migrations.at_ns = begins_ns.saturating_add(migration.after_ns);
         }
         if options.follows_addresses {
             let what = "local addresses could not be watched";
             let watch = AddressWatch::open().context(what)?;
             let key = epoll::EventData::new_u64(WATCH_KEY);
             epoll::add(epoll, &watch, key, epoll::EventFlags::IN).context(what)?;
-            moves.watch = Some(watch);
+            migrations.watch = Some(watch);
         }
-        Ok(moves)
+        Ok(migrations)
     }
 }
 
 impl Worker<'_> {
     /// Local addresses changed: where one that connections may use has gone, they move.
     pub(crate) fn follow(&mut self) {
-        let Some(watch) = &self.moves.watch else { return };
+        let Some(watch) = &self.migrations.watch else { return };
         let lost = watch.lost();
         if self.hosts.iter().any(|host| lost.has(host.target.address.ip())) {
             self.move_all(self.clock.now_ns());
@@ -66,7 +66,7 @@ impl Worker<'_> {
 
     /// The move that was asked for by time.
     pub(crate) fn migrate(&mut self, now: u64) {
-        self.moves.at_ns = u64::MAX;
+        self.migrations.at_ns = u64::MAX;
         if let Some(to) = self.assignment.options.protocols.migration.and_then(|migration| migration.to) {
             // Connections that are opened from now on begin there.
             self.sources = vec![to];
@@ -74,7 +74,7 @@ impl Worker<'_> {
         self.move_all(now);
     }
 
-    /// Moves every QUIC connection to a socket of its own at the new address. The old sockets are closed, as when a
+    /// Migrations every QUIC connection to a socket of its own at the new address. The old sockets are closed, as when a
     /// phone leaves a network: what is on its way to them is lost, and QUIC has to find out.
     fn move_all(&mut self, now: u64) {
         for key in 0..self.conns.len() {
@@ -89,11 +89,12 @@ impl Worker<'_> {
     }
 
     fn stayed(&mut self, reason: String) {
-        if let Some(known) = self.moves.unmoved.iter_mut().find(|known| known.reason == reason) {
+        if let Some(known) = self.migrations.failed_migrations.iter_mut().find(|known| known.reason == reason)
+        {
             known.connections += 1;
-        } else if self.moves.unmoved.len() < MOST_REASONS {
-            self.moves.unmoved.push(Unmoved { reason, connections: 1 });
-        } else if let Some(last) = self.moves.unmoved.last_mut() {
+        } else if self.migrations.failed_migrations.len() < MOST_REASONS {
+            self.migrations.failed_migrations.push(FailedMigration { reason, connections: 1 });
+        } else if let Some(last) = self.migrations.failed_migrations.last_mut() {
             last.connections += 1;
         }
     }
@@ -119,7 +120,7 @@ impl Worker<'_> {
         conn.socket = socket;
         conn.blocked = false;
         conn.watched_for_writing = false;
-        conn.row.moved = Some(Moved { at_ns: now, answered_ns: None });
+        conn.row.migrated = Some(MigrationTimes { at_ns: now, answered_ns: None });
         Ok(())
     }
 }

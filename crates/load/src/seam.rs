@@ -8,7 +8,7 @@ use model::assignment::{ASSIGNMENT_VERSION, Assignment, ClientMessage};
 use model::frame;
 use model::sample::{Failure, FailureKind};
 
-use crate::look_up::NameNotFound;
+use crate::dns_lookup::NameNotFound;
 use crate::worker;
 
 /// Rows per message: a frame of this many stays far below the frame limit.

@@ -178,7 +178,7 @@ impl Tallies {
 pub struct Carried {
     /// Requests that ended on it.
     pub requests: u64,
-    /// Of these, those that ended well.
+    /// Of these, those that succeeded.
     pub completed: u64,
     /// The sum of their latencies.
     pub latency_ns: u64,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
 use engine::Connection as _;
-use model::assignment::{Assignment, ClientReport, LookUp, WarmupCost, Workload};
+use model::assignment::{Assignment, ClientReport, DnsLookup, WarmupCost, Workload};
 use model::player::PlayerEvent;
 use model::sample::{ConnectionRow, Failure, FailureKind, Sample};
 use rustix::event::epoll;
@@ -16,10 +16,10 @@ use workload::{Connections, Seeds, Work};
 use crate::clock::Clock;
 use crate::connection::Conn;
 use crate::contents::Contents;
+use crate::dns_lookup;
 use crate::host::{Host, Logs};
 use crate::live::Live;
-use crate::look_up;
-use crate::migration::{Moves, WATCH_KEY};
+use crate::migration::{Migrations, WATCH_KEY};
 use crate::request::Requests;
 use crate::rows::RowSender;
 use crate::session::Session;
@@ -80,7 +80,7 @@ pub fn run_watched(assignment: &Assignment, stop: &AtomicBool, watched: Watched)
     worker.session.rows = watched.rows;
     worker.usage_before = system::thread_usage();
     let started_ns = worker.clock.now_ns();
-    worker.look_up()?;
+    worker.dns_lookup()?;
     worker.run(stop)?;
     let usage = system::thread_usage().since(worker.usage_before);
     worker.into_report(started_ns, usage)
@@ -103,7 +103,7 @@ pub(crate) struct Worker<'a> {
     pub(crate) timers: Timers,
     pub(crate) session: Session,
     rows: Vec<ConnectionRow>,
-    look_up: Option<LookUp>,
+    dns_lookup: Option<DnsLookup>,
     /// Connections beyond the limit of rows.
     further_connections: Option<Box<ConnectionTallies>>,
     usage_before: Usage,
@@ -112,7 +112,7 @@ pub(crate) struct Worker<'a> {
     warmup: Option<WarmupCost>,
     /// Local addresses of new connections, in turn.
     pub(crate) sources: Vec<IpAddr>,
-    pub(crate) moves: Moves,
+    pub(crate) migrations: Migrations,
     pub(crate) buffer: Vec<u8>,
     /// Connections that were left while there was more to read; the kernel tells of new bytes only.
     pub(crate) unread: Vec<usize>,
@@ -141,7 +141,7 @@ impl<'a> Worker<'a> {
         wait::be_punctual();
         let begins_ns = clock.now_ns();
         session.work = Work::new(&assignment.workload, options, seeds, begins_ns);
-        let moves = Moves::new(&options.protocols, variant, begins_ns, &epoll)?;
+        let migrations = Migrations::new(&options.protocols, variant, begins_ns, &epoll)?;
         let warmup_ends_ns = match &assignment.workload {
             Workload::Closed { warmup_ns: 0, .. }
             | Workload::Open { warmup_ns: 0, .. }
@@ -164,13 +164,13 @@ impl<'a> Worker<'a> {
             timers: Timers::default(),
             session,
             rows: Vec::new(),
-            look_up: None,
+            dns_lookup: None,
             further_connections: further,
             usage_before: Usage::default(),
             warmup_ends_ns,
             warmup: None,
             sources: options.connections.sources.clone(),
-            moves,
+            migrations,
             buffer,
             unread: Vec::new(),
             finished_ns: 0,
@@ -180,9 +180,9 @@ impl<'a> Worker<'a> {
     }
 
     /// Looks the server's name up, where it is asked to: what is due meanwhile waits, as it would for a user.
-    fn look_up(&mut self) -> Result<()> {
-        if self.assignment.options.connections.look_up {
-            self.look_up = Some(look_up::look_up(&self.assignment.target, &self.clock)?);
+    fn dns_lookup(&mut self) -> Result<()> {
+        if self.assignment.options.connections.dns_lookup {
+            self.dns_lookup = Some(dns_lookup::dns_lookup(&self.assignment.target, &self.clock)?);
         }
         Ok(())
     }
@@ -202,7 +202,7 @@ impl<'a> Worker<'a> {
             if is_over(&self.session) || stop.load(Ordering::Relaxed) {
                 break;
             }
-            if now >= self.moves.at_ns {
+            if now >= self.migrations.at_ns {
                 self.migrate(now);
             }
             self.dispatch(now);
@@ -399,7 +399,7 @@ impl<'a> Worker<'a> {
     fn wait(&mut self, events: &mut Vec<epoll::Event>, now: u64) -> Result<()> {
         let (_, next_opening) = self.session.work.opened_by(now);
         let mut until = (now + LONGEST_WAIT_NS).min(self.assignment.deadline_ns).min(self.warmup_ends_ns);
-        until = until.min(self.moves.at_ns);
+        until = until.min(self.migrations.at_ns);
         for wish in [self.timers.next(), self.session.work.next_ns(), next_opening].into_iter().flatten() {
             until = until.min(wish);
         }
@@ -468,7 +468,7 @@ impl<'a> Worker<'a> {
             cpu_system_ns: usage.cpu_system_ns,
             run_queue_ns: usage.run_queue_ns,
             max_resident_bytes: system::max_resident_bytes(),
-            look_up: self.look_up,
+            dns_lookup: self.dns_lookup,
             lag: self.session.lag.lag(),
             never_sent: self.never_sent,
             unfinished: self.unfinished,
@@ -476,9 +476,9 @@ impl<'a> Worker<'a> {
             tallies,
             times,
             further_connections: further.unwrap_or_default(),
-            unmoved: self.moves.unmoved,
+            failed_migrations: self.migrations.failed_migrations,
             warmup: self.warmup,
-            foreign: None,
+            external: None,
         };
         Ok(Report { samples, connections, player, client, rows_waited_ns })
     }

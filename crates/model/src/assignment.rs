@@ -7,14 +7,14 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::foreign::ForeignReport;
+use crate::external::ExternalReport;
 use crate::options::Options;
 use crate::page::Page;
 use crate::pins::Pins;
 use crate::player::{Player, PlayerEvent};
 use crate::sample::{ConnectionRow, Failure, Sample};
 use crate::schedule::Schedule;
-use crate::tally::{ConnectionTally, RequestTimes, Tally, Unmoved};
+use crate::tally::{ConnectionTally, FailedMigration, RequestTimes, Tally};
 use crate::variant::Variant;
 
 /// The version of this seam; a client refuses any other.
@@ -171,7 +171,7 @@ pub struct ClientReport {
     pub max_resident_bytes: u64,
     /// When the server's name was looked up; `None` where its address was known.
     #[serde(default)]
-    pub look_up: Option<LookUp>,
+    pub dns_lookup: Option<DnsLookup>,
     /// How much later than intended requests were sent.
     pub lag: Lag,
     /// Requests that were due and never sent: the queue was full, or the end came first.
@@ -189,16 +189,16 @@ pub struct ClientReport {
     /// Connections that have no row of their own, summed up.
     pub further_connections: ConnectionTally,
     /// Connections that were to move to a new local address and could not, by reason.
-    pub unmoved: Vec<Unmoved>,
+    pub failed_migrations: Vec<FailedMigration>,
     /// What the warm-up took, where there was one: what is counted began when it ended.
     pub warmup: Option<WarmupCost>,
     /// What the client said of itself where it was somebody else's program; `None` for our own.
-    pub foreign: Option<Box<ForeignReport>>,
+    pub external: Option<Box<ExternalReport>>,
 }
 
-/// A look-up of the server's name; stamps in nanoseconds since the run's start.
+/// A DNS lookup; stamps in nanoseconds since the run's start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LookUp {
+pub struct DnsLookup {
     /// When the resolver was asked.
     pub began_ns: u64,
     /// When it answered.

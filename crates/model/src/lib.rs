@@ -8,7 +8,7 @@ pub mod backend;
 pub mod buffers;
 pub mod claim;
 pub mod error;
-pub mod foreign;
+pub mod external;
 pub mod frame;
 pub mod monitor;
 pub mod nearest;

@@ -391,7 +391,7 @@ impl Network {
             || self.timeline.iter().any(|change| change.handover)
     }
 
-    /// The part whose outcome is certain, as it is at the run's start: what known answers are computed from.
+    /// The part whose outcome is certain, as it is at the run's start: what reference measurements are computed from.
     pub fn certain(&self) -> Network {
         let (up, down) = (self.up.certain(), self.down.certain());
         Network { up, down, timeline: Vec::new(), ..self.clone() }

@@ -99,7 +99,7 @@ pub enum Body {
 pub struct ConnectionOptions {
     /// The server's name is looked up before the first connection is opened; it has to give the target's address.
     #[serde(skip_serializing_if = "is_default")]
-    pub look_up: bool,
+    pub dns_lookup: bool,
     /// A connection is closed after so many requests.
     #[serde(skip_serializing_if = "is_default")]
     pub requests_each: Option<u64>,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::assignment::Workload;
 use crate::backend::Backend;
 use crate::claim::Claim;
-use crate::foreign::OWN_CLIENT;
+use crate::external::OWN_CLIENT;
 use crate::monitor::MonitorRate;
 use crate::network::Network;
 use crate::page::Page;
@@ -53,7 +53,7 @@ pub struct Plan {
     /// The round trip to the name server that clients ask for the server's name; `None` where they know its address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dns_rtt_ns: Option<u64>,
-    /// Checks that the study does not let condemn: what they find is a doubt.
+    /// Checks that the study does not let invalidate: what they find is a caveat.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accepted: Vec<String>,
     /// The figures of the report, in this order; `None` for those that suit the matrix.
@@ -71,7 +71,7 @@ pub struct Plan {
     /// Where every run takes place.
     #[serde(default)]
     pub topology: PlannedTopology,
-    /// The networks that cells name: what the whole way from the client to the server does.
+    /// The networks that cells name: what the whole route from the client to the server does.
     pub networks: Vec<Network>,
     /// The named workloads.
     pub workloads: Vec<NamedWorkload>,
@@ -257,7 +257,7 @@ pub struct PlannedRun {
 
 impl Repetition {
     /// The rule, after the number of runs that are made in any case: `then more until ±2 %, at most 100 each or 30 min`.
-    pub fn in_words(&self) -> String {
+    pub fn describe(&self) -> String {
         let precision = crate::units::three_digits(self.precision_share * 100.0);
         let budget = self.budget_ns.map(|ns| format!(" or {}", crate::plan_text::format_expected(ns)));
         let budget = budget.unwrap_or_default();
@@ -276,7 +276,7 @@ impl PlannedTopology {
     }
 
     /// What it is and who is measured over which links, for people.
-    pub fn in_words(&self) -> String {
+    pub fn describe(&self) -> String {
         if self.name == DIRECT {
             return format!("{DIRECT}: this machine and its loopback, nothing is emulated");
         }
@@ -284,7 +284,7 @@ impl PlannedTopology {
         let Some(topology) = self.built.first() else {
             return format!("{}: {client} and {server}, joined by one link", self.name);
         };
-        let steps = topology.way().unwrap_or_default();
+        let steps = topology.route().unwrap_or_default();
         let links: Vec<&str> = steps.iter().map(|step| topology.links[step.link].name.as_str()).collect();
         let mut words = format!("{}: {client} to {server} by {}", self.name, links.join(", "));
         if let Some(link) = &self.link {
@@ -326,7 +326,7 @@ impl ServerChain {
     }
 
     /// What it is made of, in one line, such as `nghttpx (workers = 2) → apache over h1`.
-    pub fn in_words(&self) -> String {
+    pub fn describe(&self) -> String {
         let mut words = with_settings(&self.server, &self.set);
         if let Some(back) = &self.back {
             let _ = write!(words, " → {} over {}", with_settings(&back.server, &back.set), back.variant);
@@ -390,7 +390,7 @@ impl Plan {
     }
 
     /// The clients that cells name, our own left out, each once.
-    pub fn foreign_clients(&self) -> Vec<&str> {
+    pub fn external_clients(&self) -> Vec<&str> {
         let mut clients = Vec::new();
         for group in self.cells.iter().flat_map(|cell| &cell.clients) {
             if !is_own_client(&group.client) && !clients.contains(&group.client.as_str()) {

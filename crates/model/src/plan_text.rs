@@ -43,7 +43,7 @@ fn write_plan(out: &mut String, plan: &Plan) -> fmt::Result {
     entry(out, "baseline", &format!("{} = {}", plan.baseline.factor, plan.baseline.value))?;
     let margin = three_digits(plan.margin_share * 100.0);
     entry(out, "margin", &format!("{margin} %: smaller differences do not matter"))?;
-    entry(out, "topology", &plan.topology.in_words())?;
+    entry(out, "topology", &plan.topology.describe())?;
     if let Some(rtt_ns) = plan.dns_rtt_ns {
         #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
         let rtt = format_duration_ns(rtt_ns as f64);
@@ -52,7 +52,7 @@ fn write_plan(out: &mut String, plan: &Plan) -> fmt::Result {
     let expected = format_expected(plan.expected_ns());
     let runs = plan.least_runs().len();
     let (cells, per_cell) = (plan.cells.len(), plan.runs_per_cell);
-    let more = plan.repetition.map_or(String::new(), |rule| format!(", {}", rule.in_words()));
+    let more = plan.repetition.map_or(String::new(), |rule| format!(", {}", rule.describe()));
     entry(out, "runs", &format!("{runs} = {} × {per_cell} each{more}", count(cells, "cell")))?;
     if plan.monitor != MonitorRate::default() {
         entry(out, "monitor", &plan.monitor.to_string())?;
@@ -171,7 +171,7 @@ fn write_servers(out: &mut String, plan: &Plan) -> fmt::Result {
         let held = pin_lines(plan, &plan.pins);
         let own = pin_lines(plan, plan.pins_of(cell)).into_iter().filter(|line| !held.contains(line));
         let own = own.map(|(name, value)| format!("{name}: {value}"));
-        let words = cell.chains.iter().map(ServerChain::in_words).filter(|words| words != name);
+        let words = cell.chains.iter().map(ServerChain::describe).filter(|words| words != name);
         let parts: Vec<String> = words.chain(own).collect();
         if !parts.is_empty() {
             lines.push((name, parts.join("; ")));

@@ -42,7 +42,7 @@ pub struct RunRecord {
     /// What the monitor read, in the order of time; empty where it was off.
     #[serde(default)]
     pub readings: Vec<Reading>,
-    /// The known-answer round trips on the empty path; `None` where nothing was emulated.
+    /// The reference round trips on the empty path; `None` where nothing was emulated.
     pub calibration: Option<Calibration>,
 }
 
@@ -249,7 +249,7 @@ pub struct Lateness {
     pub max_ns: u64,
 }
 
-/// Known-answer round trips on the empty path.
+/// reference round trips on the empty path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Calibration {
     /// The RTT that the network promises.
@@ -260,7 +260,7 @@ pub struct Calibration {
     pub sent: u32,
 }
 
-/// What a network did to streams of the lab's own, beside what it promises: known answers of rate and loss, measured once
+/// What a network did to streams of the lab's own, beside what it promises: reference measurements of rate and loss, measured once
 /// per network and study, each impairment alone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NetworkCalibration {
@@ -275,7 +275,7 @@ pub struct NetworkCalibration {
     pub down: StreamCalibration,
 }
 
-/// The known answers of one direction.
+/// The reference measurements of one direction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StreamCalibration {
     /// The rate; `None` where the network has none or one that varies.

@@ -10,8 +10,8 @@ use crate::variant::HttpVersion;
 /// One request's row.
 ///
 /// All stamps are nanoseconds since the run's start on the node's monotonic clock; 0 with `None` semantics is
-/// never used: what did not happen is `None`. Rows of foreign clients have no header bytes, and body bytes only where
-/// [`crate::foreign::ForeignReport::has_row_bytes`] says so; these fields are 0 then, and null in files.
+/// never used: what did not happen is `None`. Rows of external clients have no header bytes, and body bytes only where
+/// [`crate::external::ExternalReport::has_row_bytes`] says so; these fields are 0 then, and null in files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// The client group's number within the cell.
@@ -229,7 +229,7 @@ pub struct ConnectionRow {
     /// What an HTTP/2 server pushed.
     pub pushed: Pushes,
     /// Whether and when a QUIC connection moved to a new local address.
-    pub moved: Option<Moved>,
+    pub migrated: Option<MigrationTimes>,
     /// Bytes handed to the transport: TCP payload or UDP payload.
     pub sent_bytes: u64,
     /// Bytes received from the transport.
@@ -275,7 +275,7 @@ pub struct Pushes {
 
 /// A connection's move to a new local address (RFC 9000, section 9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Moved {
+pub struct MigrationTimes {
     /// When its first packet left from there.
     pub at_ns: u64,
     /// When the server's first packet arrived there; `None` where none ever did.

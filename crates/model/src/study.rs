@@ -80,7 +80,7 @@ pub trait Library {
     /// # Errors
     /// Its description is wrong, in one sentence.
     fn server(&self, name: &str) -> Result<ServerFacts, String>;
-    /// The names of the foreign clients (`clients/NAME/`).
+    /// The names of the external clients (`clients/NAME/`).
     fn clients(&self) -> Vec<String>;
     /// Why a client in [`Library::clients`] cannot do this, where it cannot: `Ok(Some(…))`.
     ///
@@ -105,8 +105,8 @@ pub trait Library {
     fn check_metric(&self, metric: &str, workload: &Workload) -> Result<(), String>;
     /// Whether a metric in [`Library::metrics`] is computed from the servers' own times.
     fn needs_server_time(&self, metric: &str) -> bool;
-    /// Whether a metric in [`Library::metrics`] is of the look-up of the server's name.
-    fn needs_look_up(&self, metric: &str) -> bool;
+    /// Whether a metric in [`Library::metrics`] is of the DNS lookup.
+    fn needs_dns_lookup(&self, metric: &str) -> bool;
     /// The file of a network in [`Library::networks`].
     ///
     /// # Errors
@@ -155,7 +155,7 @@ pub struct Overrides {
     pub topology: Option<String>,
     /// What emulates the networks.
     pub backends: Option<Vec<String>>,
-    /// Checks that shall not condemn.
+    /// Checks that shall not invalidate.
     pub accept: Option<Vec<String>>,
     /// Runs of each cell.
     pub runs: Option<u32>,

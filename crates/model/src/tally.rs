@@ -127,7 +127,7 @@ pub struct ProtocolCounts {
     /// Body bytes of pushed responses.
     pub pushed_bytes: u64,
     /// Connections that moved to a new local address.
-    pub moved: u64,
+    pub migrated: u64,
     /// Of these, those that heard from the server there.
     pub moved_answered: u64,
 }
@@ -143,8 +143,8 @@ impl ProtocolCounts {
             pushed: row.pushed.whole.into(),
             pushed_broken: row.pushed.broken.into(),
             pushed_bytes: row.pushed.body_bytes,
-            moved: is(row.moved.is_some()),
-            moved_answered: is(row.moved.is_some_and(|moved| moved.answered_ns.is_some())),
+            migrated: is(row.migrated.is_some()),
+            moved_answered: is(row.migrated.is_some_and(|moved| moved.answered_ns.is_some())),
         }
     }
 
@@ -156,14 +156,14 @@ impl ProtocolCounts {
         self.pushed += other.pushed;
         self.pushed_broken += other.pushed_broken;
         self.pushed_bytes += other.pushed_bytes;
-        self.moved += other.moved;
+        self.migrated += other.migrated;
         self.moved_answered += other.moved_answered;
     }
 }
 
 /// Connections that were to move and stayed, for the same reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unmoved {
+pub struct FailedMigration {
     /// Why.
     pub reason: String,
     /// How many.

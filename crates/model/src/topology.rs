@@ -12,20 +12,20 @@ use crate::network::Network;
 use crate::units::NANOS_PER_S;
 use crate::variant::Variant;
 
+mod address_changes;
 mod further;
-mod moves;
 mod names;
 mod resolve;
+mod route;
 mod routes;
 #[cfg(test)]
 mod tests;
-mod way;
 mod words;
 mod written;
 
-pub use moves::{Moves, MovesError};
+pub use address_changes::{AddressChange, AddressChangeError};
 pub use names::{NAME_SERVER, parse_name_server_rtt_ns};
-pub use way::WayStep;
+pub use route::Hop;
 pub use words::describe;
 
 /// Nodes and the links between them, resolved.

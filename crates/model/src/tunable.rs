@@ -119,7 +119,7 @@ impl Tunable {
 
 impl Tunable {
     /// A value as a study would write it.
-    pub fn in_words(&self, setting: &Setting) -> String {
+    pub fn describe(&self, setting: &Setting) -> String {
         let units: &[(u64, &str)] = match self.kind {
             TunableKind::Size { .. } => &[(1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B")],
             TunableKind::Duration { .. } => &[(1000, "s"), (1, "ms")],
@@ -197,11 +197,11 @@ mod tests {
         let text = |text: &str| Setting::Text(text.to_owned());
         let size = tunable(TunableKind::Size { least: 512, most: 16_384 });
         assert_eq!(size.setting(&text("4KiB")), Ok(Setting::Number(4096)));
-        assert_eq!(size.in_words(&Setting::Number(4096)), "\"4KiB\"");
-        assert_eq!(size.in_words(&Setting::Number(0)), "\"0B\"");
+        assert_eq!(size.describe(&Setting::Number(4096)), "\"4KiB\"");
+        assert_eq!(size.describe(&Setting::Number(0)), "\"0B\"");
         assert_eq!(tunable(MILLISECONDS).setting(&text("1.5s")), Ok(Setting::Number(1500)));
-        assert_eq!(tunable(MILLISECONDS).in_words(&Setting::Number(1500)), "\"1500ms\"");
-        assert_eq!(tunable(MILLISECONDS).in_words(&Setting::Number(75_000)), "\"75s\"");
+        assert_eq!(tunable(MILLISECONDS).describe(&Setting::Number(1500)), "\"1500ms\"");
+        assert_eq!(tunable(MILLISECONDS).describe(&Setting::Number(75_000)), "\"75s\"");
         let count = tunable(TunableKind::Count { least: 1, most: 8 });
         assert_eq!(count.setting(&Setting::Number(8)), Ok(Setting::Number(8)));
         assert_eq!(tunable(TunableKind::Flag).setting(&Setting::Flag(true)), Ok(Setting::Flag(true)));

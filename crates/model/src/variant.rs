@@ -54,7 +54,7 @@ impl Variant {
     }
 
     /// What it is, for those who do not know the name.
-    pub const fn in_words(self) -> &'static str {
+    pub const fn describe(self) -> &'static str {
         match self {
             Variant::H1 => "HTTP/1.1 without encryption",
             Variant::H1s => "HTTP/1.1 over TLS",

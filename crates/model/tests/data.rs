@@ -74,7 +74,7 @@ impl Library for Folders {
         vec![self.metric.clone()]
     }
 
-    fn needs_look_up(&self, _: &str) -> bool {
+    fn needs_dns_lookup(&self, _: &str) -> bool {
         false
     }
 

@@ -11,7 +11,7 @@ use std::time::Instant;
 use model::Network;
 use model::error::Source;
 use model::network::Direction;
-use path::{Frame, Path, Seeds, Way};
+use path::{Frame, LinkDirection, Path, Seeds};
 
 const ROUNDS: usize = 11;
 const PACKETS: u64 = 500_000;
@@ -59,7 +59,7 @@ fn main() {
 
 /// Nanoseconds per packet.
 fn round(direction: &Direction) -> f64 {
-    let mut path = Path::new(direction, Seeds::run(1, Way::Down));
+    let mut path = Path::new(direction, Seeds::run(1, LinkDirection::Down));
     let mut spare: Vec<Frame> = Vec::new();
     let mut out = 0_u64;
     let began = Instant::now();

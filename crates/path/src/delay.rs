@@ -77,7 +77,7 @@ pub(crate) fn least_ns(direction: &Direction) -> u64 {
 mod tests {
     use super::*;
     use crate::statistics::{KS_999, kolmogorov_smirnov};
-    use crate::stream::Way;
+    use crate::stream::LinkDirection;
 
     const MS: u64 = 1_000_000;
 
@@ -85,7 +85,7 @@ mod tests {
     fn steps_are_held_and_uniform() {
         let steps = DelaySteps { every_ns: 15_000 * MS, spread_ns: 8 * MS };
         let direction = Direction { delay_ns: 20 * MS, delay_steps: Some(steps), ..Direction::default() };
-        let mut delay = Delay::new(&direction, Seeds::run(1, Way::Up));
+        let mut delay = Delay::new(&direction, Seeds::run(1, LinkDirection::Up));
         let mut held = Vec::new();
         for second in 0..150_000 {
             let now_ns = delay.of_packet_ns(second * 1000 * MS, 0.0);

@@ -23,12 +23,12 @@ impl Duplicate {
 mod tests {
     use super::*;
     use crate::statistics::{CHI_SQUARE_999, chi_square};
-    use crate::stream::Way;
+    use crate::stream::LinkDirection;
 
     #[test]
     fn share_passes_chi_square() {
         for (share, seed) in [(0.01, 1), (0.3, 2)] {
-            let duplicate = Duplicate::new(share, Seeds::run(seed, Way::Up));
+            let duplicate = Duplicate::new(share, Seeds::run(seed, LinkDirection::Up));
             let twice = (1..=100_000).filter(|number| duplicate.draw(*number)).count() as f64;
             let expected = 100_000.0 * share;
             let statistic = chi_square(&[twice, 100_000.0 - twice], &[expected, 100_000.0 - expected]);

@@ -6,7 +6,7 @@ use model::network::{Direction, LinkRate, OutagePackets, trace};
 use model::study::DataFile;
 use model::{Network, Topology};
 
-use crate::{Fate, Frame, Packet, Path, Seeds, Way};
+use crate::{Fate, Frame, LinkDirection, Packet, Path, Seeds};
 
 const PACKETS: u64 = 64;
 
@@ -21,7 +21,9 @@ pub fn network(data: &[u8]) {
         _ => Err(format!("there is no {file}")),
     };
     match Network::parse_with("n", Source { file: "n.toml", text }, &traces) {
-        Ok(network) => [Way::Up, Way::Down].into_iter().for_each(|way| run(&network, way)),
+        Ok(network) => {
+            [LinkDirection::Up, LinkDirection::Down].into_iter().for_each(|way| run(&network, way))
+        }
         Err(error) => {
             assert!(error.to_string().contains("n.toml") || error.to_string().contains("a."), "{error}")
         }
@@ -62,7 +64,7 @@ pub fn trace(data: &[u8]) {
     }
     for rate in rates {
         let down = Direction { rate, ..Direction::default() };
-        run(&Network { down, ..Network::default() }, Way::Down);
+        run(&Network { down, ..Network::default() }, LinkDirection::Down);
     }
 }
 
@@ -80,7 +82,7 @@ pub fn frame(data: &[u8]) {
     assert_eq!(frame.mark_congestion(), is_marked, "marked twice is marked");
 }
 
-fn run(network: &Network, way: Way) {
+fn run(network: &Network, way: LinkDirection) {
     let mut path = Path::of_network(network, way, Seeds::run(1, way), 5);
     let mut queued = 0;
     for packet in 0..PACKETS {
@@ -163,7 +165,7 @@ mod tests {
     }
 
     fn random(seed: u64) -> Random {
-        Random(Seeds::run(seed, Way::Up).stream(Impairment::Loss), 0)
+        Random(Seeds::run(seed, LinkDirection::Up).stream(Impairment::Loss), 0)
     }
 
     fn bytes<'a>(corpus: &[&'a str]) -> Vec<&'a [u8]> {

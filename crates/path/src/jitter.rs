@@ -110,7 +110,7 @@ fn float(ns: u64) -> f64 {
 mod tests {
     use super::*;
     use crate::statistics::{KS_999, kolmogorov_smirnov, standard_normal};
-    use crate::stream::Way;
+    use crate::stream::LinkDirection;
 
     const MS: u64 = 1_000_000;
     const SPREAD_NS: u64 = 5 * MS;
@@ -119,7 +119,7 @@ mod tests {
     fn jitter(distribution: Distribution, order: Order, seed: u64) -> Jitter {
         Jitter::new(
             Some(network::Jitter { spread_ns: SPREAD_NS, distribution, order }),
-            Seeds::run(seed, Way::Up),
+            Seeds::run(seed, LinkDirection::Up),
         )
     }
 
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn none_is_none() {
-        let mut none = Jitter::new(None, Seeds::run(1, Way::Up));
+        let mut none = Jitter::new(None, Seeds::run(1, LinkDirection::Up));
         let drawn = none.draw(1);
         assert!(drawn == 0.0 && none.offset_ns(5, drawn) == 0.0);
     }

@@ -36,5 +36,5 @@ pub use jitter::jitter_quantile;
 pub use ledger::{Cause, Counters, Lost};
 pub use packet::{Frame, Packet};
 pub use path::{Fate, Path, Release};
-pub use stream::{Seeds, Way};
+pub use stream::{LinkDirection, Seeds};
 pub use timeline::{Event, Timeline};

@@ -100,10 +100,10 @@ mod tests {
 
     use super::*;
     use crate::statistics::{CHI_SQUARE_999, chi_square};
-    use crate::stream::Way;
+    use crate::stream::LinkDirection;
 
     fn loss(loss: network::Loss, seed: u64) -> Loss {
-        Loss::new(&Direction { loss, ..Direction::default() }, Seeds::run(seed, Way::Down))
+        Loss::new(&Direction { loss, ..Direction::default() }, Seeds::run(seed, LinkDirection::Down))
     }
 
     #[test]
@@ -212,7 +212,7 @@ mod tests {
     fn chosen_packets_are_lost_and_no_others() {
         let chosen = vec![(3, 3), (10, 12)];
         let direction = Direction { lost_packets: chosen, ..Direction::default() };
-        let mut loss = Loss::new(&direction, Seeds::run(1, Way::Up));
+        let mut loss = Loss::new(&direction, Seeds::run(1, LinkDirection::Up));
         let lost: Vec<u64> = (1..100).filter(|number| loss.draw(*number)).collect();
         assert_eq!(lost, [3, 10, 11, 12]);
     }

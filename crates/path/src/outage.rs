@@ -70,11 +70,11 @@ impl Outage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stream::Way;
+    use crate::stream::LinkDirection;
 
     const MS: u64 = 1_000_000;
 
-    fn every(at_random: bool, packets: OutagePackets, way: Way) -> Outage {
+    fn every(at_random: bool, packets: OutagePackets, way: LinkDirection) -> Outage {
         let times = OutageTimes::Every { every_ns: 100 * MS, lasts_ns: 7 * MS, at_random };
         Outage::new(Some(Outages { packets, times }), Seeds::run(5, way))
     }
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn they_last_and_recur_as_told() {
         for at_random in [false, true] {
-            let outage = every(at_random, OutagePackets::Wait, Way::Up);
+            let outage = every(at_random, OutagePackets::Wait, LinkDirection::Up);
             let (mut now_ns, mut out_ns, mut outages) = (0, 0, 0);
             while now_ns < 1_000_000 * MS {
                 let state = outage.standstill(now_ns);
@@ -104,8 +104,10 @@ mod tests {
 
     #[test]
     fn both_directions_are_out_at_once() {
-        let (up, down) =
-            (every(false, OutagePackets::Lost, Way::Up), every(false, OutagePackets::Lost, Way::Down));
+        let (up, down) = (
+            every(false, OutagePackets::Lost, LinkDirection::Up),
+            every(false, OutagePackets::Lost, LinkDirection::Down),
+        );
         assert!((0..1000).all(|ms| up.loses(ms * MS) == down.loses(ms * MS)));
         assert_eq!((0..10_000).filter(|ms| up.loses(ms * MS)).count(), 700);
     }
@@ -113,11 +115,14 @@ mod tests {
     #[test]
     fn packets_are_lost_or_wait() {
         let outage = |packets| {
-            Outage::new(Some(Outages { packets, times: OutageTimes::Always }), Seeds::run(1, Way::Up))
+            Outage::new(
+                Some(Outages { packets, times: OutageTimes::Always }),
+                Seeds::run(1, LinkDirection::Up),
+            )
         };
         assert!(outage(OutagePackets::Lost).loses(5) && !outage(OutagePackets::Lost).standstill(5).is_out);
         assert!(!outage(OutagePackets::Wait).loses(5) && outage(OutagePackets::Wait).standstill(5).is_out);
-        let none = Outage::new(None, Seeds::run(1, Way::Up));
+        let none = Outage::new(None, Seeds::run(1, LinkDirection::Up));
         assert!(!none.loses(5) && !none.standstill(5).is_out);
     }
 }

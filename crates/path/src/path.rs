@@ -13,7 +13,7 @@ use crate::packet::Packet;
 use crate::queue::{Queue, Waiting};
 use crate::rate::Link;
 use crate::reorder::Reorder;
-use crate::stream::{Seeds, Way};
+use crate::stream::{LinkDirection, Seeds};
 use crate::timeline::Schedule;
 
 /// How many packets one direction holds at most, whatever its queue and delay say: 200 MB of full frames, or
@@ -91,10 +91,10 @@ impl<P: Packet> Path<P> {
     }
 
     /// One direction of a network, with what its timeline changes in a run that begins at `start_ns`.
-    pub fn of_network(network: &Network, way: Way, seeds: Seeds, start_ns: u64) -> Self {
+    pub fn of_network(network: &Network, way: LinkDirection, seeds: Seeds, start_ns: u64) -> Self {
         let direction = match way {
-            Way::Up => &network.up,
-            Way::Down => &network.down,
+            LinkDirection::Up => &network.up,
+            LinkDirection::Down => &network.down,
         };
         Path::with_schedule(direction, Schedule::of(network, way), seeds, start_ns)
     }
@@ -328,6 +328,6 @@ impl<P: Packet> Path<P> {
 }
 
 #[cfg(test)]
-mod known_answers;
+mod reference_values;
 #[cfg(test)]
 mod tests;

@@ -217,12 +217,12 @@ mod tests {
     use model::network::{OutagePackets, OutageTimes, Outages, RateSteps};
 
     use super::*;
-    use crate::stream::Way;
+    use crate::stream::LinkDirection;
 
     const MS: u64 = 1_000_000;
 
     fn link(rate: LinkRate) -> Link {
-        Link::new(&Direction { rate, ..Direction::default() }, Seeds::run(1, Way::Up))
+        Link::new(&Direction { rate, ..Direction::default() }, Seeds::run(1, LinkDirection::Up))
     }
 
     fn send(link: &mut Link, ready_ns: u64, length_bytes: u64) -> u64 {
@@ -291,7 +291,7 @@ mod tests {
         };
         for rate in [LinkRate::Unlimited, LinkRate::Constant { bits_per_s: 8_000_000 }] {
             let direction = Direction { rate, outages: Some(outages), ..Direction::default() };
-            let seeds = Seeds::run(1, Way::Up);
+            let seeds = Seeds::run(1, LinkDirection::Up);
             let mut link = Link::new(&direction, seeds);
             let begins_ns = 100 * MS - seeds.phase_ns(100 * MS);
             let took_ns = if direction.rate == LinkRate::Unlimited { 0 } else { MS };
@@ -304,6 +304,6 @@ mod tests {
         assert_eq!(send(&mut link(LinkRate::Constant { bits_per_s: 0 }), 5, 100), u64::MAX);
         let outages = Outages { packets: OutagePackets::Wait, times: OutageTimes::Always };
         let direction = Direction { outages: Some(outages), ..Direction::default() };
-        assert_eq!(Link::new(&direction, Seeds::run(1, Way::Up)).start_ns(7), u64::MAX);
+        assert_eq!(Link::new(&direction, Seeds::run(1, LinkDirection::Up)).start_ns(7), u64::MAX);
     }
 }

@@ -42,10 +42,10 @@ impl Reorder {
 mod tests {
     use super::*;
     use crate::statistics::{CHI_SQUARE_999, chi_square};
-    use crate::stream::Way;
+    use crate::stream::LinkDirection;
 
     fn reorder(share: f64, gap: u64) -> Reorder {
-        Reorder::new(Some(network::Reorder { share, gap }), Seeds::run(4, Way::Up))
+        Reorder::new(Some(network::Reorder { share, gap }), Seeds::run(4, LinkDirection::Up))
     }
 
     #[test]

@@ -156,7 +156,7 @@ mod tests {
     use model::network::{Direction, Loss};
 
     use super::*;
-    use crate::{Seeds, Way};
+    use crate::{LinkDirection, Seeds};
 
     const MS: u64 = 1_000_000;
 
@@ -211,8 +211,8 @@ mod tests {
         let direction = Direction { delay_ns: 10 * MS, loss, ..Direction::default() };
         let sender = Sender { next: 0, last: 20, resend_at_ns: 0, done_ns: 0 };
         let (up, down) = (
-            Path::new(&direction, Seeds::run(seed, Way::Up)),
-            Path::new(&direction, Seeds::run(seed, Way::Down)),
+            Path::new(&direction, Seeds::run(seed, LinkDirection::Up)),
+            Path::new(&direction, Seeds::run(seed, LinkDirection::Down)),
         );
         let mut simulation = Simulation::new(sender, Echo::default(), up, down);
         let result = simulation.run_until(limit, |client, _| client.next == client.last);
@@ -241,8 +241,12 @@ mod tests {
     #[test]
     fn silence_is_an_error() {
         let path = |way| Path::new(&Direction::default(), Seeds::run(1, way));
-        let mut simulation =
-            Simulation::new(Echo::default(), Echo::default(), path(Way::Up), path(Way::Down));
+        let mut simulation = Simulation::new(
+            Echo::default(),
+            Echo::default(),
+            path(LinkDirection::Up),
+            path(LinkDirection::Down),
+        );
         let result = simulation.run_until(10, |_, _| false);
         assert_eq!(result, Err(SimulationError::Silent { now_ns: 0, events: 0 }));
     }

@@ -12,7 +12,7 @@ const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Which direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum LinkDirection {
     /// From the client to the server.
     Up,
     /// From the server to the client.
@@ -45,16 +45,16 @@ pub(crate) enum Impairment {
 
 impl Seeds {
     /// For the packets that a run is about; `seed` is the run's.
-    pub const fn run(seed: u64, way: Way) -> Seeds {
+    pub const fn run(seed: u64, way: LinkDirection) -> Seeds {
         Seeds::of(seed, 1, way)
     }
 
     /// For calibration: it uses up and shifts nothing of the run's.
-    pub const fn calibration(seed: u64, way: Way) -> Seeds {
+    pub const fn calibration(seed: u64, way: LinkDirection) -> Seeds {
         Seeds::of(seed, 2, way)
     }
 
-    const fn of(seed: u64, purpose: u64, way: Way) -> Seeds {
+    const fn of(seed: u64, purpose: u64, way: LinkDirection) -> Seeds {
         let link = derive(seed, purpose);
         Seeds { link, direction: derive(link, way as u64) }
     }
@@ -148,7 +148,7 @@ mod tests {
     fn streams_differ() {
         let mut first: Vec<u64> = Vec::new();
         for seed in 0..20 {
-            for way in [Way::Up, Way::Down] {
+            for way in [LinkDirection::Up, LinkDirection::Down] {
                 for seeds in [Seeds::run(seed, way), Seeds::calibration(seed, way)] {
                     first.extend([Impairment::Loss, Impairment::Jitter].map(|of| seeds.stream(of).number(0)));
                 }
@@ -157,13 +157,16 @@ mod tests {
         first.sort_unstable();
         first.dedup();
         assert_eq!(first.len(), 20 * 2 * 2 * 2);
-        assert_eq!(Seeds::run(1, Way::Up).phase_ns(1000), Seeds::run(1, Way::Down).phase_ns(1000));
+        assert_eq!(
+            Seeds::run(1, LinkDirection::Up).phase_ns(1000),
+            Seeds::run(1, LinkDirection::Down).phase_ns(1000)
+        );
     }
 
     #[test]
     fn uniform_and_normal_pass_kolmogorov_smirnov() {
         const DRAWS: u64 = 100_000;
-        let stream = Seeds::run(1, Way::Up).stream(Impairment::Loss);
+        let stream = Seeds::run(1, LinkDirection::Up).stream(Impairment::Loss);
         let uniform = (0..DRAWS).map(|index| stream.uniform(index)).collect();
         let distance = kolmogorov_smirnov(uniform, |x| x);
         assert!(distance < KS_999, "{distance}");
@@ -174,7 +177,7 @@ mod tests {
 
     #[test]
     fn neighbours_are_independent() {
-        let stream = Seeds::run(3, Way::Down).stream(Impairment::Jitter);
+        let stream = Seeds::run(3, LinkDirection::Down).stream(Impairment::Jitter);
         let mut counts = [0_u32; 256];
         for pair in 0..100_000 {
             let cell = (stream.number(2 * pair) >> 60) * 16 + (stream.number(2 * pair + 1) >> 60);

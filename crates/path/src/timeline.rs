@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use model::Network;
 use model::network::Direction;
 
-use crate::stream::Way;
+use crate::stream::LinkDirection;
 
 /// The descriptions of one direction that are still to come.
 #[derive(Debug)]
@@ -18,10 +18,10 @@ impl Schedule {
         Schedule { changes: VecDeque::new() }
     }
 
-    pub(crate) fn of(network: &Network, way: Way) -> Self {
+    pub(crate) fn of(network: &Network, way: LinkDirection) -> Self {
         let direction = |change: &model::network::Change| match way {
-            Way::Up => change.up.clone(),
-            Way::Down => change.down.clone(),
+            LinkDirection::Up => change.up.clone(),
+            LinkDirection::Down => change.down.clone(),
         };
         Schedule {
             changes: network.timeline.iter().map(|change| (change.at_ns, direction(change))).collect(),

@@ -94,7 +94,7 @@ fn factor(normal: f64, log_deviation: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stream::Way;
+    use crate::stream::LinkDirection;
 
     const S: u64 = 1_000_000_000;
     const MEAN: u64 = 20_000_000;
@@ -122,7 +122,7 @@ mod tests {
             // Independent factors: (1 + a²)(1 + b²) - 1.
             (variation(0.3, 15 * S), variation(0.4, S), (1.09_f64 * 1.16 - 1.0).sqrt()),
         ] {
-            let mut varying = Varying::new(MEAN, steps, drift, Seeds::run(2, Way::Down));
+            let mut varying = Varying::new(MEAN, steps, drift, Seeds::run(2, LinkDirection::Down));
             let (mean, spread) = moments(&mut varying, 300_000 * S);
             assert!((mean / MEAN as f64 - 1.0).abs() < 0.01, "mean {mean}");
             assert!((spread / expected - 1.0).abs() < 0.03, "spread {spread}, expected {expected}");
@@ -132,7 +132,8 @@ mod tests {
     #[test]
     fn steps_are_held_and_are_alike_in_time_both_ways() {
         let steps = Some(Variation { spread_share: 0.3, every_ns: 15 * S });
-        let mut ways = [Way::Up, Way::Down].map(|way| Varying::new(MEAN, steps, None, Seeds::run(2, way)));
+        let mut ways = [LinkDirection::Up, LinkDirection::Down]
+            .map(|way| Varying::new(MEAN, steps, None, Seeds::run(2, way)));
         let [up, down] = ways.each_mut().map(|varying| varying.stretch(0));
         assert_eq!(up.until_ns, down.until_ns);
         assert_ne!(up.bits_per_s, down.bits_per_s);
@@ -144,7 +145,7 @@ mod tests {
     #[test]
     fn a_drift_is_continuous() {
         let drift = Some(Variation { spread_share: 0.5, every_ns: S });
-        let mut varying = Varying::new(MEAN, None, drift, Seeds::run(3, Way::Down));
+        let mut varying = Varying::new(MEAN, None, drift, Seeds::run(3, LinkDirection::Down));
         let (mut now_ns, mut last) = (0, None);
         while now_ns < 100 * S {
             let stretch = varying.stretch(now_ns);

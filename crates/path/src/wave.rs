@@ -41,12 +41,12 @@ impl Wave {
 mod tests {
     use super::*;
     use crate::statistics::{KS_999, kolmogorov_smirnov, standard_normal};
-    use crate::stream::{Impairment, Seeds, Way};
+    use crate::stream::{Impairment, LinkDirection, Seeds};
 
     const PERIOD_NS: u64 = 1_000_000;
 
     fn wave(seed: u64) -> Wave {
-        Wave::new(Seeds::run(seed, Way::Up).stream(Impairment::Jitter), PERIOD_NS)
+        Wave::new(Seeds::run(seed, LinkDirection::Up).stream(Impairment::Jitter), PERIOD_NS)
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::cell::Cell;
 
 use model::Network;
 use model::error::Source;
-use path::{Frame, Path, Seeds, Way};
+use path::{Frame, LinkDirection, Path, Seeds};
 
 /// The system's allocator, which counts what this thread asks for.
 struct Counting;
@@ -48,7 +48,7 @@ fn a_warm_path_allocates_nothing() {
     ] {
         let text = format!("title = 'x'\nsource = 'y'\n{lines}\n");
         let network = Network::parse("n", Source { file: "n.toml", text: &text }).unwrap();
-        let mut path = Path::of_network(&network, Way::Down, Seeds::run(1, Way::Down), 0);
+        let mut path = Path::of_network(&network, LinkDirection::Down, Seeds::run(1, LinkDirection::Down), 0);
         let mut spare: Vec<Frame> = (0..10_000).map(|_| Frame(vec![0x45; 1514])).collect();
         let mut at_half = 0;
         for packet in 0..2 * PACKETS {

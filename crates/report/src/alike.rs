@@ -1,6 +1,6 @@
 //! Many lines that say the same of many cells in one line: with one value, or with the range of what differs.
 
-use crate::doubts::{Lost, Place};
+use crate::caveats::{Lost, Place};
 
 /// So many lines of one shape are shown as they are.
 const MOST_ALIKE: usize = 3;

@@ -6,7 +6,7 @@ use analysis::summary::{CellStatus, Comparison, Estimate, Verdict};
 use model::Variant;
 use serde::Serialize;
 
-use crate::doubts::reason_in_words;
+use crate::caveats::describe_reason;
 use crate::palette::Style;
 use crate::svg::{Canvas, at};
 use crate::text::{self, clean_line};
@@ -33,8 +33,8 @@ pub(crate) struct Sentence {
     pub(crate) interval: Option<String>,
     /// What else a reader needs: the difference, or why there is no verdict.
     pub(crate) rest: String,
-    /// Whether a check neither passed nor condemned.
-    pub(crate) doubt: bool,
+    /// Whether a check neither passed nor invalidated.
+    pub(crate) caveat: bool,
 }
 
 /// The sentences of one context.
@@ -97,7 +97,7 @@ fn sentence(view: &View<'_>, context: &Context<'_>, row: &Row<'_>) -> Option<Sen
     let ratio = comparison.ratio.filter(|_| !is_invalid);
     let is_baseline = |other: &&Row<'_>| other.cell.cell == comparison.baseline_cell;
     let baseline_row = context.rows.iter().find(is_baseline);
-    let doubted = |row: &Row<'_>| row.cell.status == CellStatus::Doubt;
+    let caveated = |row: &Row<'_>| row.cell.status == CellStatus::Caveat;
     Some(Sentence {
         marker: marker(view, row.series),
         level: clean_line(&view.series_of(row).name),
@@ -108,7 +108,7 @@ fn sentence(view: &View<'_>, context: &Context<'_>, row: &Row<'_>) -> Option<Sen
         ratio: ratio.map(|ratio| text::ratio(ratio.value)),
         interval: ratio.as_ref().and_then(text::ratio_interval),
         rest: rest(view, comparison),
-        doubt: doubted(row) || baseline_row.is_some_and(doubted),
+        caveat: caveated(row) || baseline_row.is_some_and(caveated),
     })
 }
 
@@ -116,7 +116,7 @@ fn rest(view: &View<'_>, comparison: &Comparison) -> String {
     match &comparison.verdict {
         Verdict::Invalid { because } if because.is_empty() => "no reason is stored.".to_owned(),
         Verdict::Invalid { because } => {
-            let reasons: Vec<String> = because.iter().map(|reason| reason_in_words(reason)).collect();
+            let reasons: Vec<String> = because.iter().map(|reason| describe_reason(reason)).collect();
             format!("because {}.", text::shorten(reasons.join("; ").trim_end_matches('.'), 400))
         }
         Verdict::NoDifferenceShown => comparison.smallest_showable_ratio.map_or(String::new(), |showable| {
@@ -147,7 +147,7 @@ fn is_uncorrected(comparison: &Comparison) -> bool {
 pub(crate) fn variants(view: &View<'_>) -> Vec<String> {
     let cells = view.input.plan.cells.iter().flat_map(|cell| &cell.clients);
     let planned: BTreeSet<Variant> = cells.map(|group| group.variant).collect();
-    planned.iter().map(|variant| format!("{variant}: {}", variant.in_words())).collect()
+    planned.iter().map(|variant| format!("{variant}: {}", variant.describe())).collect()
 }
 
 /// Such as `159 ms less (148–171).`

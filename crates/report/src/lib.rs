@@ -6,7 +6,7 @@
 mod across;
 mod alike;
 mod answer;
-mod doubts;
+mod caveats;
 mod encode;
 mod figures;
 mod limits;
@@ -128,7 +128,7 @@ pub fn figure_names() -> impl Iterator<Item = &'static str> {
 }
 
 /// A value with the unit that suits it, such as `412 ms`.
-pub fn value_in_words(unit: &str, value: f64) -> String {
+pub fn format_value(unit: &str, value: f64) -> String {
     text::value(unit, value)
 }
 

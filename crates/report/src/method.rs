@@ -49,7 +49,7 @@ pub(crate) struct Block {
     pub(crate) cells: Vec<String>,
 }
 
-/// The networks of the plan, with their known answers.
+/// The networks of the plan, with their reference measurements.
 pub(crate) fn networks(plan: &Plan, calibrations: &[NetworkCalibration]) -> Vec<Described> {
     plan.networks
         .iter()
@@ -61,15 +61,15 @@ pub(crate) fn networks(plan: &Plan, calibrations: &[NetworkCalibration]) -> Vec<
             measured: calibrations
                 .iter()
                 .filter(|calibration| calibration.network == network.name)
-                .map(known_answers)
+                .map(reference_measurement)
                 .collect::<Vec<_>>()
                 .join("; "),
         })
         .collect()
 }
 
-/// What a network did to streams of known answers, in a line.
-fn known_answers(found: &NetworkCalibration) -> String {
+/// What a network did to streams of reference measurements, in a line.
+fn reference_measurement(found: &NetworkCalibration) -> String {
     let stream = |way: &str, stream: &StreamCalibration| {
         let rate = stream.rate.as_ref().map(|rate| {
             #[expect(clippy::cast_precision_loss, reason = "rates below 2^53 are exact")]
@@ -130,7 +130,7 @@ fn page_detail(page: &model::Page) -> String {
 pub(crate) fn servers(plan: &Plan) -> Option<Settings> {
     let rows = plan.servers.iter().filter_map(|name| {
         let cell = plan.cells.iter().find(|cell| cell.level("server") == Some(name))?;
-        let words = cell.chains.iter().map(ServerChain::in_words).filter(|words| words != name);
+        let words = cell.chains.iter().map(ServerChain::describe).filter(|words| words != name);
         let differing = cell.pins.as_ref().map(|pins| differing(pins, &plan.pins));
         let parts: Vec<String> = words.chain(differing.into_iter().flatten()).collect();
         (!parts.is_empty()).then(|| (clean_line(name), clean_line(&parts.join("; "))))

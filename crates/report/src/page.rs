@@ -10,7 +10,7 @@ use model::plan::PlannedTopology;
 use serde::Serialize;
 
 use crate::answer::{self, Card, InShort};
-use crate::doubts::{self, Doubts, outcome_name};
+use crate::caveats::{self, Caveats, outcome_name};
 use crate::encode::{self, data_uri};
 use crate::figures::{Drawings, DrawnFigure, FIGURE_CSS, swatch_html};
 use crate::limits::{self, Limits, MOST_NETWORKS};
@@ -28,7 +28,7 @@ const TEMPLATES: &[(&str, &str)] = &[
     ("across.html", include_str!("../templates/across.html")),
     ("head.html", include_str!("../templates/head.html")),
     ("answer.html", include_str!("../templates/answer.html")),
-    ("doubts.html", include_str!("../templates/doubts.html")),
+    ("caveats.html", include_str!("../templates/caveats.html")),
     ("figures.html", include_str!("../templates/figures.html")),
     ("tables.html", include_str!("../templates/tables.html")),
     ("method.html", include_str!("../templates/method.html")),
@@ -53,7 +53,7 @@ struct Page {
     /// What of the contexts does not stand in answer and tables.
     contexts_rest: Option<String>,
     margin: String,
-    doubts: Doubts,
+    caveats: Caveats,
     checks: Checks,
     figures: Vec<FigurePart>,
     /// Name and need of those that the study chose and has nothing for.
@@ -224,7 +224,7 @@ fn page(view: &View<'_>, drawings: &Drawings, tables: &[Table]) -> Page {
         cards: answer::cards(view, &shown),
         contexts_rest,
         margin: text::percent(summary.margin_share),
-        doubts: doubts::collect(view),
+        caveats: caveats::collect(view),
         checks,
         figures,
         missing_figures: drawings.missing.clone(),
@@ -321,7 +321,7 @@ fn checks(view: &View<'_>, most: usize) -> Checks {
     Checks {
         rows: shown.iter().map(row).collect(),
         rest: limits::rest(shown.len(), cells.len(), "cells", order, "tables/validity.csv"),
-        names: names.into_iter().map(doubts::check_title).collect(),
+        names: names.into_iter().map(caveats::check_title).collect(),
     }
 }
 

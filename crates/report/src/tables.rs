@@ -5,7 +5,7 @@ use analysis::summary::{Estimate, Verdict};
 use model::plan::Level;
 
 use crate::Table;
-use crate::doubts::outcome_name;
+use crate::caveats::outcome_name;
 use crate::encode::{Field, TableText};
 use crate::load;
 use crate::view::{View, status_name, verdict_name};

@@ -19,7 +19,7 @@ pub struct RunTrace {
     /// In the order of opening.
     pub connections: Vec<ConnectionTrace>,
     /// When the server's name was asked for and when its address was known; `None` where it was known before.
-    pub look_up_ns: Option<(u64, u64)>,
+    pub dns_lookup_ns: Option<(u64, u64)>,
 }
 
 /// One request; stamps in nanoseconds since the trace's begin.
@@ -65,11 +65,11 @@ impl RunTrace {
         let samples = || record.samples.iter().filter(move |sample| sample.group == group);
         let connections = || record.connections.iter().filter(move |row| row.group == group);
         let client = record.clients.get(usize::from(group));
-        let look_up = client.and_then(|client| client.look_up);
+        let dns_lookup = client.and_then(|client| client.dns_lookup);
         let begin = samples()
             .map(|sample| sample.intended_ns)
             .chain(connections().map(|row| row.opened_ns))
-            .chain(look_up.map(|look_up| look_up.began_ns))
+            .chain(dns_lookup.map(|dns_lookup| dns_lookup.began_ns))
             .min()
             .unwrap_or(0);
         let since = |stamp: Option<u64>| stamp.map(|stamp| stamp.saturating_sub(begin));
@@ -103,8 +103,8 @@ impl RunTrace {
             run: record.run,
             requests: samples().map(request).collect(),
             connections: connections().map(connection).collect(),
-            look_up_ns: look_up.map(|look_up| {
-                (look_up.began_ns.saturating_sub(begin), look_up.ended_ns.saturating_sub(begin))
+            dns_lookup_ns: dns_lookup.map(|dns_lookup| {
+                (dns_lookup.began_ns.saturating_sub(begin), dns_lookup.ended_ns.saturating_sub(begin))
             }),
         }
     }
@@ -116,7 +116,7 @@ impl RunTrace {
 
     /// Whether the server's name was looked up.
     pub(crate) fn looks_up(&self) -> bool {
-        self.look_up_ns.is_some()
+        self.dns_lookup_ns.is_some()
     }
 
     pub(crate) fn connection(&self, number: u32) -> Option<&ConnectionTrace> {

@@ -185,7 +185,7 @@ impl<'a> Row<'a> {
 
     /// Whether its numbers may be shown without a mark.
     pub(crate) fn is_believable(&self) -> bool {
-        matches!(self.cell.status, CellStatus::Valid | CellStatus::Doubt)
+        matches!(self.cell.status, CellStatus::Valid | CellStatus::Caveat)
     }
 
     /// Whether its name is struck out: something was measured, or should have been, and may not be believed.
@@ -198,7 +198,7 @@ impl<'a> Row<'a> {
         match self.cell.status {
             CellStatus::Unsupported => (status_name(self.cell.status), "open"),
             CellStatus::Failed => (status_name(self.cell.status), "invalid"),
-            CellStatus::Valid | CellStatus::Doubt | CellStatus::Invalid => verdict_name(&of.verdict),
+            CellStatus::Valid | CellStatus::Caveat | CellStatus::Invalid => verdict_name(&of.verdict),
         }
     }
 
@@ -216,7 +216,7 @@ impl<'a> Row<'a> {
 pub(crate) const fn status_name(status: CellStatus) -> &'static str {
     match status {
         CellStatus::Valid => "valid",
-        CellStatus::Doubt => "doubt",
+        CellStatus::Caveat => "caveat",
         CellStatus::Invalid => "invalid",
         CellStatus::Failed => "failed",
         CellStatus::Unsupported => "unsupported",

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use model::Sample;
 use model::assignment::ClientReport;
 
-use crate::schema::{RequestRow, Unsaid};
+use crate::schema::{NotReported, RequestRow};
 use crate::table::TableWriter;
 
 /// A table of requests that grows: the columns are those of a result's `requests.parquet`, run and cell are 0.
@@ -56,8 +56,8 @@ impl RequestsFile {
     /// A number does not fit, or the disk refuses; then nothing more can be added.
     pub fn push(&mut self, sample: Sample) -> Result<()> {
         self.rows += 1;
-        let (path, unsaid) = (self.paths.of(&sample), Unsaid::default());
-        self.table.push(RequestRow { run: 0, cell: 0, path, unsaid, sample })
+        let (path, not_reported) = (self.paths.of(&sample), NotReported::default());
+        self.table.push(RequestRow { run: 0, cell: 0, path, not_reported, sample })
     }
 
     /// Completes the file, waits until the disk has it, and moves it to its place; how many rows it has.
@@ -96,7 +96,7 @@ pub(crate) struct Paths(Vec<Group>);
 #[derive(Clone, Default)]
 struct Group {
     urls: Vec<Arc<str>>,
-    unsaid: Unsaid,
+    not_reported: NotReported,
 }
 
 impl Paths {
@@ -105,8 +105,8 @@ impl Paths {
         let mut paths = Paths::default();
         for (group, client) in (0..).zip(clients) {
             paths.set(group, &client.urls);
-            if let (Some(foreign), Some(known)) = (&client.foreign, paths.0.get_mut(usize::from(group))) {
-                known.unsaid = Unsaid { headers: true, body: !foreign.has_row_bytes };
+            if let (Some(external), Some(known)) = (&client.external, paths.0.get_mut(usize::from(group))) {
+                known.not_reported = NotReported { headers: true, body: !external.has_row_bytes };
             }
         }
         paths
@@ -125,7 +125,7 @@ impl Paths {
         group.urls.get(usize::try_from(sample.url).ok()?).cloned()
     }
 
-    pub(crate) fn unsaid(&self, sample: &Sample) -> Unsaid {
-        self.0.get(usize::from(sample.group)).map_or(Unsaid::default(), |group| group.unsaid)
+    pub(crate) fn not_reported(&self, sample: &Sample) -> NotReported {
+        self.0.get(usize::from(sample.group)).map_or(NotReported::default(), |group| group.not_reported)
     }
 }

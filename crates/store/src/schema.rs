@@ -1,7 +1,7 @@
 //! The tables of a result: every column's name, type, unit and meaning, described once for writer and reader.
 
 mod connections;
-mod foreign;
+mod external;
 mod monitor;
 mod player;
 mod reports;
@@ -68,13 +68,13 @@ pub(crate) struct RequestRow {
     pub(crate) run: u32,
     pub(crate) cell: u32,
     pub(crate) path: Option<Arc<str>>,
-    pub(crate) unsaid: Unsaid,
+    pub(crate) not_reported: NotReported,
     pub(crate) sample: Sample,
 }
 
 /// The bytes that a request's client does not say: somebody else's program, as a rule, says none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Unsaid {
+pub(crate) struct NotReported {
     pub(crate) headers: bool,
     pub(crate) body: bool,
 }

@@ -208,8 +208,8 @@ impl TableSet {
         let (run, cell) = (record.run, record.cell);
         let paths = Paths::new(&record.clients);
         for sample in &record.samples {
-            let (path, unsaid) = (paths.of(sample), paths.unsaid(sample));
-            let row = RequestRow { run, cell, path, unsaid, sample: sample.clone() };
+            let (path, not_reported) = (paths.of(sample), paths.not_reported(sample));
+            let row = RequestRow { run, cell, path, not_reported, sample: sample.clone() };
             self.requests.push(row)?;
         }
         let of = |is| Of { run, cell, is };

@@ -5,14 +5,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use model::assignment::{ClientReport, Lag, LookUp, WarmupCost};
-use model::foreign::{FailureCount, ForeignReport};
+use model::assignment::{ClientReport, DnsLookup, Lag, WarmupCost};
+use model::external::{ExternalReport, FailureCount};
 use model::monitor::{QUANTITIES, Reading, Subject, SubjectKind};
 use model::player::{PlayerEvent, PlayerEventKind};
 use model::record::{
     Calibration, DirectionReport, Lateness, LinkReport, Sending, ServerReport, ServerRequest, TimeSource,
 };
-use model::sample::{EarlyData, Failure, FailureKind, Moved, Phase, Pushes};
+use model::sample::{EarlyData, Failure, FailureKind, MigrationTimes, Phase, Pushes};
 use model::{Backend, ConnectionRow, HttpVersion, Outcome, RunRecord, Sample};
 use proptest::option;
 use proptest::prelude::*;
@@ -81,7 +81,7 @@ prop_compose! {
             cipher_suite: texts[2].clone(), key_exchange: texts[3].clone(),
             resumed, early_data, early_requests,
             pushed: Pushes { whole, broken, body_bytes },
-            moved: moved.map(|(at_ns, answered_ns)| Moved { at_ns, answered_ns }),
+            migrated: moved.map(|(at_ns, answered_ns)| MigrationTimes { at_ns, answered_ns }),
             sent_bytes, received_bytes, outcome,
         }
     }
@@ -113,7 +113,7 @@ fn client() -> impl Strategy<Value = ClientReport> {
         ClientReport {
             urls,
             stopped,
-            look_up: (n[6] % 2 == 0).then_some(LookUp { began_ns: n[7], ended_ns: n[8] }),
+            dns_lookup: (n[6] % 2 == 0).then_some(DnsLookup { began_ns: n[7], ended_ns: n[8] }),
             lag: Lag { p50_ns: n[6], p99_ns: n[7], max_ns: n[8] },
             never_sent: n[9],
             unfinished: n[10],
@@ -385,7 +385,7 @@ fn many_row_groups_and_a_second_compaction() {
 }
 
 #[test]
-fn what_a_foreign_client_says_is_kept_and_what_it_does_not_say_is_null() {
+fn what_a_external_client_says_is_kept_and_what_it_does_not_say_is_null() {
     let mut silent = plain(0, 3);
     for sample in &mut silent.samples {
         sample.request_header_raw_bytes = 0;
@@ -395,7 +395,7 @@ fn what_a_foreign_client_says_is_kept_and_what_it_does_not_say_is_null() {
         sample.response_body_bytes = 0;
         sample.expected_body_bytes = None;
     }
-    let report = ForeignReport {
+    let report = ExternalReport {
         client: "wrk".into(),
         version: "4.1.0".into(),
         requests_ok: 7,
@@ -411,13 +411,13 @@ fn what_a_foreign_client_says_is_kept_and_what_it_does_not_say_is_null() {
         connections: None,
         http: Some(HttpVersion::Http11),
         begins: Some("the request is written".into()),
-        silences: vec!["version: wrk does not say which".into()],
+        not_reported: vec!["version: wrk does not say which".into()],
     };
-    silent.clients[0].foreign = Some(Box::new(report.clone()));
+    silent.clients[0].external = Some(Box::new(report.clone()));
     let mut counted = silent.clone();
     counted.run = 1;
     counted.samples.iter_mut().for_each(|sample| sample.response_body_bytes = 1000);
-    counted.clients[0].foreign = Some(Box::new(ForeignReport { has_row_bytes: true, ..report }));
+    counted.clients[0].external = Some(Box::new(ExternalReport { has_row_bytes: true, ..report }));
     let records = [silent, counted, plain(2, 3)];
     let place = Place::new();
     let mut result = place.filled(&records);

@@ -84,7 +84,7 @@ fn good_outputs_are_read() {
 }
 
 #[test]
-fn nothing_is_read_from_empty_cut_or_foreign_text() {
+fn nothing_is_read_from_empty_cut_or_external_text() {
     for (name, parser, good) in ALL {
         assert!(parser("").is_err(), "{name}: empty");
         assert!(parser("{}").is_err(), "{name}: an empty object");

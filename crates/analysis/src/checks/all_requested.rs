@@ -12,7 +12,7 @@ pub(super) const CHECK: Check = Check {
     judge,
 };
 
-/// In each run that ended well, as many rows and as many distinct URLs as the page has resources, or as many segments that ended
+/// In each run that succeeded, as many rows and as many distinct URLs as the page has resources, or as many segments that ended
 /// well as the video has.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let (mut wrong, mut all, mut example) = (0, 0, String::new());
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn a_video_that_was_given_up_condemns() {
+    fn a_video_that_was_given_up_invalidates() {
         passes("all_requested", &Bench::player(&[Variant::H1s]));
         let mut bench = Bench::player(&[Variant::H1s]);
         bench.records[4].samples.pop();
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_resource_condemns() {
+    fn a_missing_resource_invalidates() {
         let mut bench = Bench::page(&[Variant::H1s]);
         bench.records[4].samples.pop();
         let measured = fails("all_requested", &bench).measured;

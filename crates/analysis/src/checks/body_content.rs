@@ -37,7 +37,7 @@ mod tests {
     }
 
     #[test]
-    fn other_bytes_condemn() {
+    fn other_bytes_invalidate() {
         let mut bench = Bench::page(&[Variant::H2]);
         bench.records[0].samples[1].outcome = Outcome::failed(FailureKind::WrongContent, "byte 7");
         assert_eq!(fails("body_content", &bench).measured, "1 of 15 responses");

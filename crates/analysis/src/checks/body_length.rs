@@ -31,7 +31,7 @@ mod tests {
     }
 
     #[test]
-    fn one_byte_too_few_condemns() {
+    fn one_byte_too_few_invalidates() {
         let mut bench = Bench::page(&[Variant::H3]);
         bench.records[0].samples[2].response_body_bytes -= 1;
         assert_eq!(fails("body_length", &bench).measured, "1 of 15 responses");

@@ -17,8 +17,8 @@ pub(super) const CHECK: Check = Check {
 
 /// What a probe takes on a path without delay: two crossings of the emulator and four wake-ups.
 const FLOOR_NS: f64 = 200.0 * NANOS_PER_US as f64;
-/// So many times the allowance condemns.
-const DOUBT_FACTOR: f64 = 3.0;
+/// So many times the allowance invalidates.
+const CAVEAT_FACTOR: f64 = 3.0;
 /// Less than this share of the promised round trip cannot come from an emulated path.
 const LEAST_SHARE: f64 = 0.95;
 
@@ -50,9 +50,9 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
         measured = format!("{measured}, {lost} probes lost");
     }
     let off_ns = if rtt_ns < LEAST_SHARE * expected_ns { f64::INFINITY } else { rtt_ns - expected_ns };
-    let mut finding = Finding::graded(off_ns, allowed_ns, DOUBT_FACTOR * allowed_ns, measured, threshold);
+    let mut finding = Finding::graded(off_ns, allowed_ns, CAVEAT_FACTOR * allowed_ns, measured, threshold);
     if lost > 0 {
-        finding.result = finding.result.max(CheckOutcome::Doubt);
+        finding.result = finding.result.max(CheckOutcome::Caveat);
     }
     Some(finding)
 }
@@ -61,7 +61,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
 mod tests {
     use model::variant::Variant;
 
-    use crate::fixtures::{Bench, doubts, fails, passes};
+    use crate::fixtures::{Bench, caveats, fails, passes};
 
     fn with_rtt(rtt_ns: u64) -> Bench {
         let mut bench = Bench::page(&[Variant::H1]);
@@ -77,13 +77,13 @@ mod tests {
     }
 
     #[test]
-    fn a_longer_round_trip_is_doubted_then_condemned() {
-        doubts(&with_rtt(157_000_000), &["calibration"]);
+    fn a_longer_round_trip_is_a_caveat_then_invalid() {
+        caveats(&with_rtt(157_000_000), &["calibration"]);
         assert_eq!(fails("calibration", &with_rtt(170_000_000)).measured, "170 ms");
     }
 
     #[test]
-    fn a_shorter_one_condemns_for_nothing_was_emulated() {
+    fn a_shorter_one_invalidates_for_nothing_was_emulated() {
         fails("calibration", &with_rtt(100_000));
     }
 
@@ -95,12 +95,12 @@ mod tests {
     }
 
     #[test]
-    fn lost_probes_are_a_doubt_and_silence_condemns() {
+    fn lost_probes_are_a_caveat_and_silence_invalidates() {
         let mut bench = with_rtt(150_000_000);
         if let Some(calibration) = &mut bench.records[0].calibration {
             calibration.sent = 6;
         }
-        doubts(&bench, &["calibration"]);
+        caveats(&bench, &["calibration"]);
         for calibration in bench.records.iter_mut().filter_map(|record| record.calibration.as_mut()) {
             calibration.rtt_ns.clear();
         }

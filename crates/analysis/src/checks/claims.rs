@@ -10,8 +10,8 @@ pub(super) const CHECK: Check = Check {
     judge,
 };
 
-/// The claims that are about the cell, as [`crate::claims`] tests them: one that is refuted condemns, one that is not shown is
-/// a doubt.
+/// The claims that are about the cell, as [`crate::claims`] tests them: one that is refuted invalidates, one that is not shown is
+/// a caveat.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let cell = context.own.cell.cell;
     let about: Vec<&ClaimResult> =
@@ -19,7 +19,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let worst = about.iter().max_by_key(|claim| claim.result)?;
     let result = match worst.result {
         ClaimOutcome::Holds => CheckOutcome::Pass,
-        ClaimOutcome::NotShown => CheckOutcome::Doubt,
+        ClaimOutcome::NotShown => CheckOutcome::Caveat,
         ClaimOutcome::Refuted => CheckOutcome::Invalid,
     };
     let measured = match worst.result {
@@ -35,7 +35,7 @@ mod tests {
     use model::claim::{Bound, Claim, ClaimFigure, ClaimTest};
     use model::variant::Variant;
 
-    use crate::fixtures::{Bench, doubts, fails, passes, silent};
+    use crate::fixtures::{Bench, caveats, fails, passes, silent};
 
     /// The page takes 480 ms over h1 here, within a percent.
     fn claiming(least_ms: f64, most_ms: f64) -> Bench {
@@ -62,8 +62,8 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_is_doubted_and_what_is_not_so_condemns() {
-        doubts(&claiming(median_ms(), median_ms() * 1.1), &["claims"]);
+    fn what_cannot_be_told_is_caveated_and_what_is_not_so_invalidates() {
+        caveats(&claiming(median_ms(), median_ms() * 1.1), &["claims"]);
         let found = fails("claims", &claiming(0.0, median_ms() * 0.9));
         assert!(found.measured.starts_with("\u{201c}It is quick.\u{201d} is not so: "), "{found:?}");
     }

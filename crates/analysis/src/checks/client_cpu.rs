@@ -14,7 +14,7 @@ pub(super) const CHECK: Check = Check {
 };
 
 /// Beyond this share of a core queues grow within the client.
-const DOUBT_SHARE: f64 = 0.85;
+const CAVEAT_SHARE: f64 = 0.85;
 /// Beyond this share the client does nothing but compute.
 const INVALID_SHARE: f64 = 0.97;
 /// Shorter work is a burst: a page load of a few milliseconds on a local network computes most of the time by its
@@ -29,15 +29,15 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     };
     let worst_group = |run: &crate::run::RunSummary| run.groups.iter().filter_map(share).reduce(f64::max);
     let share = context.own.median(worst_group)?;
-    let threshold = format!("{} of a core; invalid beyond {}", percent(DOUBT_SHARE), percent(INVALID_SHARE));
-    Some(Finding::graded(share, DOUBT_SHARE, INVALID_SHARE, percent(share), threshold))
+    let threshold = format!("{} of a core; invalid beyond {}", percent(CAVEAT_SHARE), percent(INVALID_SHARE));
+    Some(Finding::graded(share, CAVEAT_SHARE, INVALID_SHARE, percent(share), threshold))
 }
 
 #[cfg(test)]
 mod tests {
     use model::variant::Variant;
 
-    use crate::fixtures::{Bench, doubts, fails, passes, silent};
+    use crate::fixtures::{Bench, caveats, fails, passes, silent};
 
     fn with_cpu(busy_ns: u64, cpu_ns: u64) -> Bench {
         let mut bench = Bench::page(&[Variant::H2]);
@@ -56,8 +56,8 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_client_is_doubted_then_condemned() {
-        doubts(&with_cpu(1_000_000_000, 900_000_000), &["client_cpu"]);
+    fn a_busy_client_is_a_caveat_then_invalid() {
+        caveats(&with_cpu(1_000_000_000, 900_000_000), &["client_cpu"]);
         assert_eq!(fails("client_cpu", &with_cpu(1_000_000_000, 990_000_000)).measured, "99%");
     }
 

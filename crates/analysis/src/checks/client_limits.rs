@@ -37,7 +37,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let is_scarce = share > SCARCE_SHARE || number::float(before) > FEW_BEFORE_SHARE * PORTS;
     let result = match (refused, is_scarce) {
         (1.., _) => CheckOutcome::Invalid,
-        (0, true) => CheckOutcome::Doubt,
+        (0, true) => CheckOutcome::Caveat,
         (0, false) => CheckOutcome::Pass,
     };
     let measured = format!(
@@ -59,7 +59,7 @@ mod tests {
     use model::variant::Variant;
 
     use super::FailureKind;
-    use crate::fixtures::{Bench, doubts, fails, passes, silent};
+    use crate::fixtures::{Bench, caveats, fails, passes, silent};
 
     /// The client's node had this many sockets in TIME-WAIT at the begin and at the end.
     fn with_time_wait(begin: u64, end: u64) -> Bench {
@@ -76,13 +76,13 @@ mod tests {
     }
 
     #[test]
-    fn scarce_ports_are_doubted() {
-        doubts(&with_time_wait(0, 25_000), &["client_limits"]);
-        doubts(&with_time_wait(500, 600), &["client_limits"]);
+    fn scarce_ports_are_a_caveat() {
+        caveats(&with_time_wait(0, 25_000), &["client_limits"]);
+        caveats(&with_time_wait(500, 600), &["client_limits"]);
     }
 
     #[test]
-    fn a_client_without_ports_condemns() {
+    fn a_client_without_ports_invalidates() {
         let mut bench = with_time_wait(0, 28_000);
         bench.records[0].samples[3].outcome = Outcome::failed(FailureKind::System, "no local port is free");
         let found = fails("client_limits", &bench);

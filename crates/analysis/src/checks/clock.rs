@@ -12,7 +12,7 @@ pub(super) const CHECK: Check = Check {
     judge,
 };
 
-/// A step of this share of the median is a doubt.
+/// A step of this share of the median is a caveat.
 const COARSE_SHARE: f64 = 0.01;
 /// From here on the ticks are what was measured.
 const INVALID_SHARE: f64 = 0.1;
@@ -44,7 +44,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     };
     if number::float(stamps.zeros) > COARSE_SHARE * number::float(stamps.times) {
         let result =
-            if stamps.zeros * 2 > stamps.times { CheckOutcome::Invalid } else { CheckOutcome::Doubt };
+            if stamps.zeros * 2 > stamps.times { CheckOutcome::Invalid } else { CheckOutcome::Caveat };
         let measured = format!("{} of {} times are 0", stamps.zeros, stamps.times);
         return Some(Finding { result, measured, threshold });
     }
@@ -87,14 +87,14 @@ mod tests {
     }
 
     #[test]
-    fn coarse_ticks_are_doubted_then_condemned() {
-        assert_eq!(result(&ticking(10_000_000)), CheckOutcome::Doubt);
+    fn coarse_ticks_are_a_caveat_then_invalid() {
+        assert_eq!(result(&ticking(10_000_000)), CheckOutcome::Caveat);
         let found = fails("clock", &ticking(20_000_000));
         assert!(found.measured.starts_with("steps of 20 ms in times of 1"), "{found:?}");
     }
 
     #[test]
-    fn a_clock_that_sees_nothing_condemns() {
+    fn a_clock_that_sees_nothing_invalidates() {
         let mut bench = Bench::closed(&[Variant::H1]);
         for sample in bench.records.iter_mut().flat_map(|record| &mut record.samples) {
             (sample.first_byte_ns, sample.done_ns) = (None, sample.sent_ns);
@@ -107,15 +107,15 @@ mod tests {
         let mut bench = Bench::closed(&[Variant::H1]);
         for record in &mut bench.records {
             record.samples.clear();
-            let mut report = model::foreign::ForeignReport { requests_ok: 40, ..Default::default() };
+            let mut report = model::external::ExternalReport { requests_ok: 40, ..Default::default() };
             report.set_times(&[(10_000_000, 20), (20_000_000, 10), (30_000_000, 5), (50_000_000, 5)]);
-            record.clients[0].foreign = Some(Box::new(report));
+            record.clients[0].external = Some(Box::new(report));
         }
         assert_eq!(fails("clock", &bench).measured, "steps of 10 ms in times of 15 ms");
     }
 
     #[test]
-    fn stamps_that_run_backward_condemn() {
+    fn stamps_that_run_backward_invalidate() {
         let mut bench = Bench::closed(&[Variant::H1]);
         let sample = &mut bench.records[3].samples[7];
         sample.first_byte_ns = sample.done_ns.map(|done| done + 1);

@@ -31,7 +31,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let is_alone = wanted.is_none() && per_connection(baseline).is_some_and(|each| each < LEAST_REQUESTS);
     let is_single = each < LEAST_REQUESTS && (is_multiplexed(&context.own) || is_alone);
     let is_narrow = wanted.is_some_and(|wanted| opened < wanted);
-    let result = if is_single || is_narrow { CheckOutcome::Doubt } else { CheckOutcome::Pass };
+    let result = if is_single || is_narrow { CheckOutcome::Caveat } else { CheckOutcome::Pass };
     let digits = model::units::three_digits;
     let threshold = match wanted {
         Some(wanted) => format!("at least {} connections", digits(wanted)),
@@ -80,7 +80,7 @@ fn wanted_of_http1(context: &Context<'_>) -> Option<f64> {
 mod tests {
     use model::variant::Variant;
 
-    use crate::fixtures::{Bench, doubts, passes, silent};
+    use crate::fixtures::{Bench, caveats, passes, silent};
 
     fn with_connections(mut bench: Bench, count: usize) -> Bench {
         for record in &mut bench.records {
@@ -98,8 +98,8 @@ mod tests {
     }
 
     #[test]
-    fn one_request_a_connection_is_doubted() {
-        doubts(&with_connections(Bench::closed(&[Variant::H1, Variant::H2c]), 50), &["connections"]);
+    fn one_request_a_connection_is_a_caveat() {
+        caveats(&with_connections(Bench::closed(&[Variant::H1, Variant::H2c]), 50), &["connections"]);
         // HTTP/1.0 as it was.
         let mut other = with_connections(Bench::closed(&[Variant::H1]), 50);
         other.plan.baseline.factor = "server".to_owned();
@@ -107,9 +107,9 @@ mod tests {
     }
 
     #[test]
-    fn a_page_on_one_connection_of_http1_is_doubted() {
+    fn a_page_on_one_connection_of_http1_is_a_caveat() {
         let one = with_connections(Bench::page(&[Variant::H1s]), 1);
-        doubts(&one, &["connections"]);
+        caveats(&one, &["connections"]);
         let mut held = one;
         held.plan.pins.http1_connections = 1;
         passes("connections", &held);

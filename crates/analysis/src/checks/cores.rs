@@ -8,7 +8,7 @@ use crate::number;
 const TICK_NS: u64 = 10_000_000;
 
 /// The share of all cores' time that `of` took in the median run, less one tick of each core, against `allowed`; never
-/// more than a doubt, because how long client and server waited for a core is judged by itself. `None` where the monitor
+/// more than a caveat, because how long client and server waited for a core is judged by itself. `None` where the monitor
 /// read no core.
 pub(super) fn share(
     context: &Context<'_>,
@@ -21,7 +21,7 @@ pub(super) fn share(
         (cores.all_ns > 0).then(|| number::float(ns) / number::float(cores.all_ns))
     };
     let share = context.own.median(|run| certain(run.monitor?.cores))?;
-    let result = if share <= allowed { CheckOutcome::Pass } else { CheckOutcome::Doubt };
+    let result = if share <= allowed { CheckOutcome::Pass } else { CheckOutcome::Caveat };
     let measured = format!("{} of all cores' time {things}", percent(share));
     Some(Finding { result, measured, threshold: format!("at most {}", percent(allowed)) })
 }

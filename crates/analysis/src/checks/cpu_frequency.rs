@@ -19,7 +19,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let slowest = number::float(seen.iter().map(|(slowest, _)| *slowest).min()?);
     let fastest = number::float(seen.iter().map(|(_, fastest)| *fastest).max()?);
     let allowed = context.plan.margin_share;
-    let result = if fastest / slowest - 1.0 <= allowed { CheckOutcome::Pass } else { CheckOutcome::Doubt };
+    let result = if fastest / slowest - 1.0 <= allowed { CheckOutcome::Pass } else { CheckOutcome::Caveat };
     let ghz = |hz: f64| model::units::three_digits(hz / 1e9);
     let measured = format!("{} to {} GHz", ghz(slowest), ghz(fastest));
     Some(Finding { result, measured, threshold: format!("within {}", percent(allowed)) })
@@ -30,7 +30,7 @@ mod tests {
     use model::monitor::{Quantity, SubjectKind};
     use model::variant::Variant;
 
-    use crate::fixtures::{Bench, doubts, passes, silent};
+    use crate::fixtures::{Bench, caveats, passes, silent};
 
     fn at(frequencies_mhz: &[u64]) -> Bench {
         let bench = Bench::closed(&[Variant::H1]);
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_beyond_the_margin_is_doubted() {
-        doubts(&at(&[2100, 3500, 2100]), &["cpu_frequency"]);
+    fn a_change_beyond_the_margin_is_a_caveat() {
+        caveats(&at(&[2100, 3500, 2100]), &["cpu_frequency"]);
     }
 }

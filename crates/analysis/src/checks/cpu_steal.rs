@@ -20,7 +20,7 @@ mod tests {
     use model::variant::Variant;
 
     use super::super::cores::bench::with_core;
-    use crate::fixtures::{Bench, doubts, passes, silent};
+    use crate::fixtures::{Bench, caveats, passes, silent};
 
     #[test]
     fn no_steal_and_a_tick_pass() {
@@ -30,7 +30,7 @@ mod tests {
     }
 
     #[test]
-    fn steal_beyond_the_margin_is_doubted() {
-        doubts(&with_core(Quantity::CpuSteal, 500), &["cpu_steal"]);
+    fn steal_beyond_the_margin_is_a_caveat() {
+        caveats(&with_core(Quantity::CpuSteal, 500), &["cpu_steal"]);
     }
 }

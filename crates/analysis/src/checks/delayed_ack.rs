@@ -14,7 +14,7 @@ pub(super) const CHECK: Check = Check {
 
 /// Chance puts a few responses there.
 const ALLOWED_SHARE: f64 = 0.01;
-const DOUBTED_SHARE: f64 = 0.1;
+const CAVEAT_SHARE: f64 = 0.1;
 
 /// In loops of one stream for each connection over TCP, where no response waits for another's bytes: the share of
 /// responses, among those that fit into the server's first window, that took the 38 to 52 ms of a delayed
@@ -33,14 +33,14 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let stalled = number::float(sum.as_delayed_ack) - number::float(sum.nearly) / 2.0;
     let share = stalled.max(0.0) / number::float(sum.all);
     let measured = format!("{} of {} small responses", sum.as_delayed_ack, sum.all);
-    Some(Finding::graded(share, ALLOWED_SHARE, DOUBTED_SHARE, measured, percent(ALLOWED_SHARE)))
+    Some(Finding::graded(share, ALLOWED_SHARE, CAVEAT_SHARE, measured, percent(ALLOWED_SHARE)))
 }
 
 #[cfg(test)]
 mod tests {
     use model::variant::Variant;
 
-    use crate::fixtures::{Bench, doubts, fails, passes, silent};
+    use crate::fixtures::{Bench, caveats, fails, passes, silent};
 
     /// A closed loop of which every so many responses take so long from head to end.
     fn slow(every: usize, took_ns: u64) -> Bench {
@@ -62,14 +62,14 @@ mod tests {
     }
 
     #[test]
-    fn responses_that_wait_for_an_acknowledgement_condemn() {
+    fn responses_that_wait_for_an_acknowledgement_invalidate() {
         let found = fails("delayed_ack", &slow(1, 44_000_000));
         assert_eq!(found.measured, "250 of 250 small responses");
     }
 
     #[test]
-    fn a_few_are_a_doubt() {
-        doubts(&slow(25, 44_000_000), &["delayed_ack"]);
+    fn a_few_are_a_caveat() {
+        caveats(&slow(25, 44_000_000), &["delayed_ack"]);
     }
 
     #[test]

@@ -26,7 +26,7 @@ mod tests {
     use model::variant::Variant;
 
     use super::super::cores::bench::with_core;
-    use crate::fixtures::{Bench, doubts, passes, silent};
+    use crate::fixtures::{Bench, caveats, passes, silent};
 
     #[test]
     fn what_comes_from_memory_passes() {
@@ -35,7 +35,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_a_disk_is_doubted() {
-        doubts(&with_core(Quantity::CpuIowait, 1_000), &["disk"]);
+    fn waiting_for_a_disk_is_a_caveat() {
+        caveats(&with_core(Quantity::CpuIowait, 1_000), &["disk"]);
     }
 }

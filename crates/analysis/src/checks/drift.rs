@@ -43,7 +43,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let p = slope.p_value();
     let allowed = context.plan.margin_share;
     let is_beyond = change.abs().max((1.0 / (1.0 + change) - 1.0).abs()) > allowed;
-    let result = if p < CHANCE && is_beyond { CheckOutcome::Doubt } else { CheckOutcome::Pass };
+    let result = if p < CHANCE && is_beyond { CheckOutcome::Caveat } else { CheckOutcome::Pass };
     let sign = if change < 0.0 { "−" } else { "+" };
     Some(Finding {
         result,
@@ -61,7 +61,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
 mod tests {
     use model::variant::Variant;
 
-    use crate::fixtures::{Bench, doubts, passes, silent};
+    use crate::fixtures::{Bench, caveats, passes, silent};
 
     /// Loads that take so many percent longer with each block.
     fn drifting(percent_per_block: u64) -> Bench {
@@ -76,8 +76,8 @@ mod tests {
     }
 
     #[test]
-    fn loads_that_take_longer_and_longer_are_a_doubt() {
-        doubts(&drifting(3), &["drift", "precision"]);
+    fn loads_that_take_longer_and_longer_are_a_caveat() {
+        caveats(&drifting(3), &["drift", "precision"]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Responses that should have content have some.
 
-use model::foreign::OWN_CLIENT;
+use model::external::OWN_CLIENT;
 
 use super::{Check, CheckOutcome, Context, Finding, Side, percent};
 use crate::number;
@@ -12,8 +12,8 @@ pub(super) const CHECK: Check = Check {
     judge,
 };
 
-/// Responses that ended well with an empty body of which nobody said that it would be empty: none. Where some are, the cell is
-/// invalid if the baseline's are not empty as often, and else a doubt.
+/// Responses that succeeded with an empty body of which nobody said that it would be empty: none. Where some are, the cell is
+/// invalid if the baseline's are not empty as often, and else a caveat.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let (empty, all) = empties(&context.own)?;
     let share = number::float(empty) / number::float(all);
@@ -22,7 +22,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let result = match (empty, other_share) {
         (0, _) => CheckOutcome::Pass,
         (_, Some(other)) if (share - other).abs() > TOLERANCE_SHARE => CheckOutcome::Invalid,
-        _ => CheckOutcome::Doubt,
+        _ => CheckOutcome::Caveat,
     };
     let threshold = match other_share {
         Some(other) if other > 0.0 => format!("0; {} in the baseline", percent(other)),
@@ -35,7 +35,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
 /// Where a loop ends in its list of paths changes the share by less.
 const TOLERANCE_SHARE: f64 = 0.01;
 
-/// Empty responses and all that ended well; `None` where there are none, or where a client does not say.
+/// Empty responses and all that succeeded; `None` where there are none, or where a client does not say.
 fn empties(side: &Side<'_>) -> Option<(u64, u64)> {
     let is_own = side.cell.clients.iter().all(|group| group.client == OWN_CLIENT);
     let facts = || side.ok().flat_map(|run| &run.groups);
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_bodies_of_one_arm_condemn_and_of_both_are_doubted() {
+    fn empty_bodies_of_one_arm_invalidate_and_of_both_are_a_caveat() {
         let found = fails("empty_bodies", &with_empty(&[1], 2, None));
         assert_eq!(
             (found.measured.as_str(), found.threshold.as_str()),
@@ -78,7 +78,7 @@ mod tests {
         );
         let both = with_empty(&[0, 1], 2, None).summary();
         let of = |cell: usize| both.cells[cell].validity.iter().find(|check| check.check == "empty_bodies");
-        assert!((0..2).all(|cell| of(cell).unwrap().result == CheckOutcome::Doubt));
+        assert!((0..2).all(|cell| of(cell).unwrap().result == CheckOutcome::Caveat));
     }
 
     #[test]

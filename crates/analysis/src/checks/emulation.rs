@@ -9,7 +9,7 @@ pub(super) const CHECK: Check = Check {
     judge,
 };
 
-/// Each run that ended well on an impaired network was calibrated, which only an emulated path can be.
+/// Each run that succeeded on an impaired network was calibrated, which only an emulated path can be.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     if !context.plan.network_of(context.own.cell).is_impaired() {
         return None;
@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_network_condemns() {
+    fn a_missing_network_invalidates() {
         let mut bench = Bench::page(&[Variant::H1]);
         for record in &mut bench.records {
             record.calibration = None;

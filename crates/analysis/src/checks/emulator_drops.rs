@@ -9,7 +9,7 @@ pub(super) const CHECK: Check = Check {
     judge,
 };
 
-/// Frames lost to overload in runs that ended well, both directions of all links.
+/// Frames lost to overload in runs that succeeded, both directions of all links.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let (mut lost, mut all) = (0, 0);
     for link in context.own.ok().flat_map(|run| &run.links) {
@@ -37,7 +37,7 @@ mod tests {
     }
 
     #[test]
-    fn one_frame_lost_to_overload_condemns() {
+    fn one_frame_lost_to_overload_invalidates() {
         let mut bench = Bench::page(&[Variant::H1]);
         bench.records[2].links[0].down.lost_overload = 1;
         assert_eq!(fails("emulator_drops", &bench).measured, "1 of 200 frames");

@@ -30,12 +30,12 @@ pub(super) const CHECK: Check = Check {
 
 /// What waking a thread costs: lateness that is part of the calibrated round trip.
 const WAKE_UP_NS: f64 = 50.0 * NANOS_PER_US as f64;
-/// The ratio to the baseline: the arms' shares may differ by the margin; by three margins it is a doubt.
-const RATIO_DOUBT_FACTOR: f64 = 3.0;
-/// The absolute number: lengthened by five margins (15 % where the margin is 3 %) it passes; by ten it is a doubt.
+/// The ratio to the baseline: the arms' shares may differ by the margin; by three margins it is a caveat.
+const RATIO_CAVEAT_FACTOR: f64 = 3.0;
+/// The absolute number: lengthened by five margins (15 % where the margin is 3 %) it passes; by ten it is a caveat.
 const ABSOLUTE_PASS_FACTOR: f64 = 5.0;
-const ABSOLUTE_DOUBT_FACTOR: f64 = 10.0;
-/// One frame in a hundred later than so many margins of the metric, in the median run, is a doubt.
+const ABSOLUTE_CAVEAT_FACTOR: f64 = 10.0;
+/// One frame in a hundred later than so many margins of the metric, in the median run, is a caveat.
 const TAIL_FACTOR: f64 = 10.0;
 
 fn judge(context: &Context<'_>) -> Option<Finding> {
@@ -46,16 +46,16 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
         .as_ref()
         .and_then(|baseline| Lateness::of(context, baseline))
         .map_or(0.0, |baseline| (own.share - baseline.share).abs());
-    let graded = |value: f64, pass: f64, doubt: f64| {
-        Finding::graded(value, pass * margin, doubt * margin, String::new(), String::new()).result
+    let graded = |value: f64, pass: f64, caveat: f64| {
+        Finding::graded(value, pass * margin, caveat * margin, String::new(), String::new()).result
     };
-    let mut result = graded(apart, 1.0, RATIO_DOUBT_FACTOR).max(graded(
+    let mut result = graded(apart, 1.0, RATIO_CAVEAT_FACTOR).max(graded(
         own.share,
         ABSOLUTE_PASS_FACTOR,
-        ABSOLUTE_DOUBT_FACTOR,
+        ABSOLUTE_CAVEAT_FACTOR,
     ));
     if own.p99_ns > TAIL_FACTOR * margin * own.metric_ns {
-        result = result.max(CheckOutcome::Doubt);
+        result = result.max(CheckOutcome::Caveat);
     }
     Some(Finding {
         result,
@@ -162,7 +162,7 @@ mod tests {
     use model::record::Lateness;
     use model::variant::Variant;
 
-    use crate::fixtures::{Bench, doubts, fails, passes, silent};
+    use crate::fixtures::{Bench, caveats, fails, passes, silent};
 
     fn with_lateness(variants: &[Variant], p50_ns: u64, p99_ns: u64) -> Bench {
         let mut bench = Bench::page(variants);
@@ -192,27 +192,27 @@ mod tests {
     }
 
     #[test]
-    fn milliseconds_on_a_local_network_condemn() {
+    fn milliseconds_on_a_local_network_invalidate() {
         let mut bench = with_lateness(&[Variant::H1s, Variant::H3], 1_000_000, 4_000_000);
         bench.on_lan();
         fails("emulator_late", &bench);
     }
 
     #[test]
-    fn one_arm_later_than_the_other_is_doubted_then_condemned() {
+    fn one_arm_later_than_the_other_is_a_caveat_then_invalid() {
         let mut bench = with_lateness(&[Variant::H1s, Variant::H2], 60_000, 150_000);
         bench.on_lan();
         late(&mut bench, Some(1), 80_000, 150_000);
-        doubts(&bench, &["emulator_late"]);
+        caveats(&bench, &["emulator_late"]);
         late(&mut bench, Some(1), 190_000, 150_000);
         fails("emulator_late", &bench);
     }
 
     #[test]
-    fn a_gross_tail_is_a_doubt() {
+    fn a_gross_tail_is_a_caveat() {
         let mut bench = with_lateness(&[Variant::H1s], 10_000, 4_000_000);
         bench.on_lan();
-        doubts(&bench, &["emulator_late"]);
+        caveats(&bench, &["emulator_late"]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Requests that failed within runs that ended well.
+//! Requests that failed within runs that succeeded.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ pub(super) const CHECK: Check = Check {
     judge,
 };
 
-/// Of a thousand requests, one failure is a doubt; more than one in a hundred condemns.
-const DOUBT_SHARE: f64 = 0.01;
+/// Of a thousand requests, one failure is a caveat; more than one in a hundred invalidates.
+const CAVEAT_SHARE: f64 = 0.01;
 
-/// Counted requests that failed, in runs that ended well; failed runs are the business of another check.
+/// Counted requests that failed, in runs that succeeded; failed runs are the business of another check.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let (mut failed, mut all) = (0, 0);
     let mut kinds: BTreeMap<&str, u64> = BTreeMap::new();
@@ -33,8 +33,8 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let names: Vec<String> = kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     let detail = if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) };
     let measured = format!("{failed} of {all} requests{detail}");
-    let threshold = format!("0; invalid beyond {}", percent(DOUBT_SHARE));
-    Some(Finding::graded(share, 0.0, DOUBT_SHARE, measured, threshold))
+    let threshold = format!("0; invalid beyond {}", percent(CAVEAT_SHARE));
+    Some(Finding::graded(share, 0.0, CAVEAT_SHARE, measured, threshold))
 }
 
 #[cfg(test)]
@@ -42,7 +42,7 @@ mod tests {
     use model::sample::{FailureKind, Outcome};
     use model::variant::Variant;
 
-    use crate::fixtures::{Bench, doubts, fails, passes};
+    use crate::fixtures::{Bench, caveats, fails, passes};
 
     #[test]
     fn no_failure_passes() {
@@ -57,9 +57,9 @@ mod tests {
     }
 
     #[test]
-    fn a_few_in_a_thousand_are_a_doubt() {
+    fn a_few_in_a_thousand_are_a_caveat() {
         let mut bench = Bench::closed(&[Variant::H2c]);
         bench.records[0].samples[7].outcome = Outcome::failed(FailureKind::Reset, "stream 5 was reset");
-        doubts(&bench, &["failed_requests"]);
+        caveats(&bench, &["failed_requests"]);
     }
 }

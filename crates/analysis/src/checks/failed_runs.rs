@@ -1,25 +1,25 @@
-//! Runs that failed beside runs that ended well.
+//! Runs that failed beside runs that succeeded.
 
 use super::{Check, Context, Finding, percent};
 use crate::number;
 
 pub(super) const CHECK: Check = Check {
     name: "failed_runs",
-    why: "The runs that ended well may be the lucky ones.",
+    why: "The runs that succeeded may be the lucky ones.",
     remedy: "Read the reasons listed with the cell and the logs of the failed runs, then run the study again.",
     judge,
 };
 
 /// More than half the runs failed: what is left describes an exception.
-const DOUBT_SHARE: f64 = 0.5;
+const CAVEAT_SHARE: f64 = 0.5;
 
 /// The share of stored runs that did not end well.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let (ok, all) = (context.own.ok().count(), context.own.stored.len());
     let failed = all - ok;
     let share = number::count(failed) / number::count(all.max(1));
-    let threshold = format!("0; invalid beyond {}", percent(DOUBT_SHARE));
-    Some(Finding::graded(share, 0.0, DOUBT_SHARE, format!("{failed} of {all} runs"), threshold))
+    let threshold = format!("0; invalid beyond {}", percent(CAVEAT_SHARE));
+    Some(Finding::graded(share, 0.0, CAVEAT_SHARE, format!("{failed} of {all} runs"), threshold))
 }
 
 #[cfg(test)]
@@ -27,7 +27,7 @@ mod tests {
     use model::sample::{FailureKind, Outcome};
     use model::variant::Variant;
 
-    use crate::fixtures::{Bench, doubts, fails, passes};
+    use crate::fixtures::{Bench, caveats, fails, passes};
 
     #[test]
     fn no_failed_run_passes() {
@@ -35,10 +35,10 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_run_is_a_doubt_and_most_failed_condemn() {
+    fn a_failed_run_is_a_caveat_and_most_failed_invalidate() {
         let mut bench = Bench::page(&[Variant::H1]);
         bench.records[0].outcome = Outcome::failed(FailureKind::Server, "the server died");
-        doubts(&bench, &["failed_runs", "runs"]);
+        caveats(&bench, &["failed_runs", "runs"]);
         for record in &mut bench.records[1..3] {
             record.outcome = Outcome::failed(FailureKind::Server, "the server died");
         }

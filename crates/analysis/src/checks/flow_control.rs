@@ -38,7 +38,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     });
     let (of_stream, of_connection, stream, connection) =
         worst.min_by(|a, b| a.0.min(a.1).total_cmp(&b.0.min(b.1)))?;
-    let result = if of_stream.min(of_connection) < 1.0 { CheckOutcome::Doubt } else { CheckOutcome::Pass };
+    let result = if of_stream.min(of_connection) < 1.0 { CheckOutcome::Caveat } else { CheckOutcome::Pass };
     let size = |bytes: f64| model::units::format_bytes(bytes);
     Some(Finding {
         result,
@@ -69,7 +69,7 @@ fn responses(context: &Context<'_>, group: &ClientGroup) -> Option<(f64, f64)> {
 mod tests {
     use model::variant::Variant;
 
-    use crate::fixtures::{Bench, doubts, passes, silent};
+    use crate::fixtures::{Bench, caveats, passes, silent};
 
     #[test]
     fn browsers_windows_pass_and_http1_has_none() {
@@ -79,15 +79,15 @@ mod tests {
     }
 
     #[test]
-    fn a_window_below_the_way_and_the_response_is_doubted() {
+    fn a_window_below_the_way_and_the_response_is_a_caveat() {
         let mut bench = Bench::page(&[Variant::H1s, Variant::H2]);
         // The largest resource has 7000 bytes, the way holds 938 kB.
         bench.plan.pins.http2.stream_window_bytes = 6_000;
-        doubts(&bench, &["flow_control"]);
+        caveats(&bench, &["flow_control"]);
         bench.plan.pins.http2.stream_window_bytes = 8_000;
         passes("flow_control", &bench);
         // The page has 17 kB in all.
         bench.plan.pins.http2.connection_window_bytes = 16_000;
-        doubts(&bench, &["flow_control"]);
+        caveats(&bench, &["flow_control"]);
     }
 }

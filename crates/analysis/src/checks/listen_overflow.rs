@@ -10,8 +10,8 @@ pub(super) const CHECK: Check = Check {
     judge,
 };
 
-/// Connections and SYNs that listeners dropped in runs that ended well, wherever the monitor looked: none, or a doubt. It never
-/// condemns: a server that turns people away may be what the study is about.
+/// Connections and SYNs that listeners dropped in runs that succeeded, wherever the monitor looked: none, or a caveat. It never
+/// invalidates: a server that turns people away may be what the study is about.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let facts = || context.own.ok().filter_map(|run| run.monitor);
     let runs = facts().count();
@@ -32,7 +32,7 @@ mod tests {
     use model::monitor::Quantity;
     use model::variant::Variant;
 
-    use crate::fixtures::{Bench, doubts, passes, silent};
+    use crate::fixtures::{Bench, caveats, passes, silent};
 
     #[test]
     fn who_is_let_in_passes() {
@@ -40,11 +40,11 @@ mod tests {
     }
 
     #[test]
-    fn who_is_dropped_is_a_doubt() {
+    fn who_is_dropped_is_a_caveat() {
         let mut bench = Bench::closed(&[Variant::H1]).monitored(&[(Quantity::ListenDrops, 0)]);
         bench.records[1].readings.clear();
         bench = bench.read(2, Quantity::ListenDrops, 7).read(2, Quantity::ListenOverflows, 5);
-        doubts(&bench, &["listen_overflow"]);
+        caveats(&bench, &["listen_overflow"]);
         let summary = bench.summary();
         let check = summary.cells[0].validity.iter().find(|check| check.check == "listen_overflow").unwrap();
         assert_eq!(check.measured, "7 in 1 of 4 runs, 5 of them because a queue was full");

@@ -20,7 +20,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let baseline = context.baseline.as_ref()?;
     let is_quic = |clients: &[model::plan::ClientGroup]| clients.iter().any(|group| group.variant.is_quic());
     let differs = is_quic(&context.own.cell.clients) != is_quic(&baseline.cell.clients);
-    let result = if differs { CheckOutcome::Doubt } else { CheckOutcome::Pass };
+    let result = if differs { CheckOutcome::Caveat } else { CheckOutcome::Pass };
     let measured =
         if differs { "QUIC against TCP over the loopback" } else { "the same transport on both sides" };
     Some(Finding {
@@ -51,9 +51,9 @@ mod tests {
     }
 
     #[test]
-    fn quic_against_tcp_is_doubted() {
+    fn quic_against_tcp_is_a_caveat() {
         let summary = direct(&[Variant::H2, Variant::H3]).summary();
         let found = summary.cells[1].validity.iter().find(|check| check.check == "loopback_packets").unwrap();
-        assert_eq!(found.result, CheckOutcome::Doubt);
+        assert_eq!(found.result, CheckOutcome::Caveat);
     }
 }

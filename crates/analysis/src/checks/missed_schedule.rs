@@ -41,8 +41,8 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let lag_ns = context.own.median(lag)?;
     let unsent = context.own.median(unsent_share)?;
     let allowed = context.plan.margin_share;
-    let graded = |value: f64, pass: f64, doubt: f64| {
-        Finding::graded(value, pass, doubt, String::new(), String::new()).result
+    let graded = |value: f64, pass: f64, caveat: f64| {
+        Finding::graded(value, pass, caveat, String::new(), String::new()).result
     };
     let mut result = graded(unsent, PASS_UNSENT_SHARE, INVALID_UNSENT_SHARE);
     let mut of_latency = String::new();
@@ -53,8 +53,8 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
                 result = result.max(graded(share, allowed, INVALID_LAG_SHARE));
             }
         }
-        // Without any request that ended well, other checks condemn.
-        None if lag_ns > PROMISED_NS => result = result.max(super::CheckOutcome::Doubt),
+        // Without any request that succeeded, other checks invalidate.
+        None if lag_ns > PROMISED_NS => result = result.max(super::CheckOutcome::Caveat),
         None => {}
     }
     Some(Finding {
@@ -93,7 +93,7 @@ mod tests {
     use model::assignment::Lag;
     use model::variant::Variant;
 
-    use crate::fixtures::{Bench, doubts, fails, passes, silent};
+    use crate::fixtures::{Bench, caveats, fails, passes, silent};
 
     /// Requests take 160 ms, a margin of that is 4.8 ms.
     fn with(p99_ns: u64, never_sent: u64) -> Bench {
@@ -112,8 +112,8 @@ mod tests {
     }
 
     #[test]
-    fn lateness_beyond_the_margin_is_doubted_then_condemned() {
-        doubts(&with(10_000_000, 0), &["missed_schedule"]);
+    fn lateness_beyond_the_margin_is_a_caveat_then_invalid() {
+        caveats(&with(10_000_000, 0), &["missed_schedule"]);
         let found = fails("missed_schedule", &with(100_000_000, 0));
         assert!(found.measured.starts_with("sent 100 ms late (p99, 6"), "{}", found.measured);
     }
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_were_never_sent_condemn() {
+    fn requests_that_were_never_sent_invalidate() {
         // Fifty were sent.
         let found = fails("missed_schedule", &with(0, 50));
         assert!(found.measured.ends_with("50% never sent"), "{}", found.measured);

@@ -1,7 +1,7 @@
 //! Every table of the samples is there.
 
 use super::{Check, CheckOutcome, Context, Finding};
-use crate::tables::{TABLES, Table, has_known_answers};
+use crate::tables::{TABLES, Table, has_reference_measurement};
 
 pub(super) const CHECK: Check = Check {
     name: "missing_tables",
@@ -13,13 +13,13 @@ pub(super) const CHECK: Check = Check {
 /// The checks that read what is known of a network.
 const OF_NETWORKS: [&str; 2] = ["network_rate", "network_loss"];
 
-/// Of each table that runs which ended well lost: of how many, which checks read it, and what is not known without it. Runs that
+/// Of each table that runs which succeeded lost: of how many, which checks read it, and what is not known without it. Runs that
 /// still have it are judged by themselves. Nothing to judge where nothing is lost.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let lost: Vec<String> = TABLES.iter().filter_map(|table| of_table(context, table)).collect();
     let lost = lost.into_iter().chain(of_network(context)).collect::<Vec<_>>();
     let threshold = "no table lost".to_owned();
-    (!lost.is_empty()).then(|| Finding { result: CheckOutcome::Doubt, measured: lost.join(". "), threshold })
+    (!lost.is_empty()).then(|| Finding { result: CheckOutcome::Caveat, measured: lost.join(". "), threshold })
 }
 
 fn of_table(context: &Context<'_>, table: &Table) -> Option<String> {
@@ -46,12 +46,12 @@ fn of_table(context: &Context<'_>, table: &Table) -> Option<String> {
     Some(words)
 }
 
-/// A network that was emulated, as the calibrated round trip shows, and whose known answers are not there.
+/// A network that was emulated, as the calibrated round trip shows, and whose reference measurements are not there.
 fn of_network(context: &Context<'_>) -> Option<String> {
     let was_emulated = context.own.ok().any(|run| run.calibration.is_some());
     let is_lost = was_emulated
         && context.network.is_none()
-        && has_known_answers(context.plan, context.own.cell.network);
+        && has_reference_measurement(context.plan, context.own.cell.network);
     let name = &context.plan.network_of(context.own.cell).name;
     is_lost.then(|| {
         format!(

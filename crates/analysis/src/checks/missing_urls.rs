@@ -28,7 +28,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
             |facts: &crate::run::GroupFacts| facts.failures.contains_key(&FailureKind::WrongStatus);
         let reason =
             "URLs are not told apart, because they are too many or the client does not say which it asked";
-        return facts().any(is_refused).then(|| Finding::unsaid(reason));
+        return facts().any(is_refused).then(|| Finding::not_reported(reason));
     }
     let mut urls: Vec<Urls> = vec![Urls::new(); context.own.cell.clients.len()];
     for run in context.own.ok() {
@@ -57,7 +57,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use model::foreign::{FailureCount, ForeignReport};
+    use model::external::{ExternalReport, FailureCount};
     use model::sample::{FailureKind, Outcome};
     use model::variant::Variant;
 
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_that_never_answers_condemns() {
+    fn a_url_that_never_answers_invalidates() {
         let found = fails("missing_urls", &of_ten_urls(|request| request % 10 == 7));
         assert!(
             found.measured.starts_with("1 URLs never answered well in 25 requests, 100% of all refusals"),
@@ -110,8 +110,8 @@ mod tests {
         silent("missing_urls", &bench);
         for record in &mut bench.records {
             let failures = vec![FailureCount { kind: FailureKind::WrongStatus, requests: 5 }];
-            let report = ForeignReport { requests_ok: 45, failures, ..ForeignReport::default() };
-            record.clients[0].foreign = Some(Box::new(report));
+            let report = ExternalReport { requests_ok: 45, failures, ..ExternalReport::default() };
+            record.clients[0].external = Some(Box::new(report));
         }
         let summary = bench.summary();
         let found = summary.cells[0].validity.iter().find(|check| check.check == "missing_urls").unwrap();

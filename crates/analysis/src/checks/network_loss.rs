@@ -12,9 +12,9 @@ pub(super) const CHECK: Check = Check {
 
 /// So many standard deviations are nothing strange: 1 in 16 000 of normal numbers strays farther.
 const ALLOWED_DEVIATIONS: f64 = 4.0;
-const DOUBTED_DEVIATIONS: f64 = 6.0;
+const CAVEATED_DEVIATIONS: f64 = 6.0;
 /// Where no chance is involved, a share of the packets up to which the machine may be to blame.
-const DOUBTED_SHARE: f64 = 0.001;
+const CAVEAT_SHARE: f64 = 0.001;
 
 /// The direction whose number of lost packets is farthest from the expected one, in standard deviations.
 fn judge(context: &Context<'_>) -> Option<Finding> {
@@ -25,10 +25,10 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     });
     let (way, loss, off, _) = losses.into_iter().max_by(|(.., one), (.., other)| one.total_cmp(other))?;
     let allowed = ALLOWED_DEVIATIONS * loss.deviation;
-    let doubted = (DOUBTED_DEVIATIONS * loss.deviation).max(DOUBTED_SHARE * float(loss.sent));
+    let caveated = (CAVEATED_DEVIATIONS * loss.deviation).max(CAVEAT_SHARE * float(loss.sent));
     let measured = format!("{} of {} lost {way}", loss.lost, loss.sent);
     let threshold = format!("{:.0} ± {:.0}", loss.expected, allowed);
-    Some(Finding::graded(off, allowed, doubted, measured, threshold))
+    Some(Finding::graded(off, allowed, caveated, measured, threshold))
 }
 
 #[cfg(test)]
@@ -36,7 +36,7 @@ mod tests {
     use model::record::LossCalibration;
     use model::variant::Variant;
 
-    use crate::fixtures::{Bench, doubts, fails, passes, silent};
+    use crate::fixtures::{Bench, caveats, fails, passes, silent};
 
     fn lost(lost: u64, expected: f64, deviation: f64) -> Bench {
         let mut bench = Bench::page(&[Variant::H1]);
@@ -51,15 +51,15 @@ mod tests {
     }
 
     #[test]
-    fn what_chance_does_not_explain_is_doubted_then_condemned() {
-        doubts(&lost(150, 100.0, 10.0), &["network_loss"]);
+    fn what_chance_does_not_explain_is_a_caveat_then_invalid() {
+        caveats(&lost(150, 100.0, 10.0), &["network_loss"]);
         assert_eq!(fails("network_loss", &lost(30, 100.0, 10.0)).measured, "30 of 10000 lost up");
         assert_eq!(fails("network_loss", &lost(30, 100.0, 10.0)).threshold, "100 ± 40");
     }
 
     #[test]
-    fn packets_lost_for_no_reason_are_doubted_then_condemned() {
-        doubts(&lost(1, 0.0, 0.0), &["network_loss"]);
+    fn packets_lost_for_no_reason_are_a_caveat_then_invalid() {
+        caveats(&lost(1, 0.0, 0.0), &["network_loss"]);
         fails("network_loss", &lost(11, 0.0, 0.0));
     }
 

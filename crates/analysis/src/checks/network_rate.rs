@@ -14,7 +14,7 @@ pub(super) const CHECK: Check = Check {
 
 /// What full frames that came faster than the link lets through may be off by.
 const ALLOWED_SHARE: f64 = 0.01;
-const DOUBTED_SHARE: f64 = 0.05;
+const CAVEAT_SHARE: f64 = 0.05;
 
 /// The direction whose measured rate is farthest from the promise. A sender that was itself slower than the promise shows
 /// nothing beyond what it sent.
@@ -30,14 +30,14 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
         measured = format!("{measured}, of {} sent", format_rate(float(rate.offered_bits_per_s)));
     }
     let threshold = format!("{} ± {}", format_rate(float(rate.expected_bits_per_s)), percent(ALLOWED_SHARE));
-    Some(Finding::graded(off, ALLOWED_SHARE, DOUBTED_SHARE, measured, threshold))
+    Some(Finding::graded(off, ALLOWED_SHARE, CAVEAT_SHARE, measured, threshold))
 }
 
 #[cfg(test)]
 mod tests {
     use model::variant::Variant;
 
-    use crate::fixtures::{Bench, doubts, fails, passes, silent};
+    use crate::fixtures::{Bench, caveats, fails, passes, silent};
 
     fn at(measured_bits_per_s: u64) -> Bench {
         let mut bench = Bench::page(&[Variant::H1]);
@@ -51,8 +51,8 @@ mod tests {
     }
 
     #[test]
-    fn another_rate_is_doubted_then_condemned() {
-        doubts(&at(51_000_000), &["network_rate"]);
+    fn another_rate_is_a_caveat_then_invalid() {
+        caveats(&at(51_000_000), &["network_rate"]);
         assert_eq!(fails("network_rate", &at(40_000_000)).measured, "40 Mbit/s down");
     }
 

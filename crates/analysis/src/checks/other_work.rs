@@ -24,7 +24,7 @@ mod tests {
     use model::variant::Variant;
 
     use super::super::cores::bench::with_core;
-    use crate::fixtures::{Bench, doubts, passes, silent};
+    use crate::fixtures::{Bench, caveats, passes, silent};
 
     #[test]
     fn a_machine_of_its_own_passes() {
@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_elses_work_is_doubted() {
-        doubts(&with_core(Quantity::CpuUser, 1_000), &["other_work"]);
+    fn somebody_elses_work_is_a_caveat() {
+        caveats(&with_core(Quantity::CpuUser, 1_000), &["other_work"]);
     }
 }

@@ -37,7 +37,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
         .filter_map(|place| against_others(&values, place))
         .min_by(|a, b| a.1.total_cmp(&b.1))?;
     let is_far = (ratio.ln()).abs() > context.plan.margin_share.ln_1p();
-    let result = if p < CHANCE && is_far { CheckOutcome::Doubt } else { CheckOutcome::Pass };
+    let result = if p < CHANCE && is_far { CheckOutcome::Caveat } else { CheckOutcome::Pass };
     Some(Finding {
         result,
         measured: format!("run {run} at {} of the others ({})", percent(ratio), number::p_words(p)),
@@ -87,7 +87,7 @@ mod tests {
         }
         let summary = bench.summary();
         let found = summary.cells[0].validity.iter().find(|check| check.check == "outlying_run").unwrap();
-        assert_eq!(found.result, CheckOutcome::Doubt);
+        assert_eq!(found.result, CheckOutcome::Caveat);
         assert!(found.measured.starts_with("run 3 at 30"), "{}", found.measured);
     }
 }

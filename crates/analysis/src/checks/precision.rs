@@ -24,7 +24,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let other = other.filter(|other| other.value > 0.0);
     let apart = other.map_or(0.0, |other| (own.value / other.value - 1.0).abs());
     let allowed = context.plan.margin_share.max(apart);
-    let result = if half_share <= allowed { CheckOutcome::Pass } else { CheckOutcome::Doubt };
+    let result = if half_share <= allowed { CheckOutcome::Pass } else { CheckOutcome::Caveat };
     let measured = match half_share {
         known if known < 1.0 => format!("known to \u{b1}{}", percent(known)),
         _ => "known to no better than \u{b1}100%".to_owned(),
@@ -73,10 +73,10 @@ mod tests {
     }
 
     #[test]
-    fn a_wide_one_is_doubted_unless_the_difference_is_larger() {
-        assert_eq!(result(&scattered(&[Variant::H1s], 10), 0), CheckOutcome::Doubt);
+    fn a_wide_one_is_caveated_unless_the_difference_is_larger() {
+        assert_eq!(result(&scattered(&[Variant::H1s], 10), 0), CheckOutcome::Caveat);
         let both = scattered(&[Variant::H3, Variant::H1s], 4);
-        assert_eq!(result(&both, 0), CheckOutcome::Doubt);
+        assert_eq!(result(&both, 0), CheckOutcome::Caveat);
         assert_eq!(result(&both, 1), CheckOutcome::Pass, "HTTP/1.1 takes half as long again");
     }
 

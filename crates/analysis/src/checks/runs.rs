@@ -10,13 +10,13 @@ pub(super) const CHECK: Check = Check {
     judge,
 };
 
-/// Fewer raise a doubt; with four, Student's t is already half as wide again as with many.
+/// Fewer raise a caveat; with four, Student's t is already half as wide again as with many.
 const ENOUGH: usize = 5;
 
-/// How many runs ended well.
+/// How many runs succeeded.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let ok = context.own.ok().count();
-    let result = if ok < ENOUGH { CheckOutcome::Doubt } else { CheckOutcome::Pass };
+    let result = if ok < ENOUGH { CheckOutcome::Caveat } else { CheckOutcome::Pass };
     let measured = match ok {
         1 => "1 run, which has no interval".to_owned(),
         _ => format!("{ok} runs"),
@@ -28,15 +28,15 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
 mod tests {
     use model::variant::Variant;
 
-    use crate::fixtures::{Bench, doubts, passes};
+    use crate::fixtures::{Bench, caveats, passes};
 
     #[test]
-    fn five_pass_and_four_are_a_doubt() {
+    fn five_pass_and_four_are_a_caveat() {
         let mut bench = Bench::page(&[Variant::H1]);
         passes("runs", &bench);
         bench.records.pop();
-        doubts(&bench, &["runs"]);
+        caveats(&bench, &["runs"]);
         bench.records.truncate(1);
-        doubts(&bench, &["runs"]);
+        caveats(&bench, &["runs"]);
     }
 }

@@ -37,7 +37,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
         false => ("below", "of a core"),
     };
     Some(Finding {
-        result: if passes { CheckOutcome::Pass } else { CheckOutcome::Doubt },
+        result: if passes { CheckOutcome::Pass } else { CheckOutcome::Caveat },
         measured: format!("server {} of a core, way {} of its rate", percent(server), percent(link)),
         threshold: format!("{expected} {} {of}", percent(FULL_SHARE)),
     })
@@ -67,7 +67,7 @@ fn link_share(context: &Context<'_>, side: &Side<'_>) -> Option<f64> {
 mod tests {
     use model::variant::Variant;
 
-    use crate::fixtures::{Bench, doubts, passes, silent};
+    use crate::fixtures::{Bench, caveats, passes, silent};
 
     fn with(metric: &str, cpu_share: f64) -> Bench {
         let mut bench = Bench::closed(&[Variant::H1s]);
@@ -83,13 +83,13 @@ mod tests {
     #[test]
     fn a_busy_server_is_a_ceiling_and_no_latency() {
         passes("saturation", &with("requests_per_second", 0.95));
-        doubts(&with("request_time", 0.95), &["saturation"]);
+        caveats(&with("request_time", 0.95), &["saturation"]);
     }
 
     #[test]
     fn an_idle_server_has_latency_and_no_ceiling() {
         passes("saturation", &with("request_time", 0.3));
-        doubts(&with("requests_per_second", 0.3), &["saturation"]);
+        caveats(&with("requests_per_second", 0.3), &["saturation"]);
     }
 
     #[test]

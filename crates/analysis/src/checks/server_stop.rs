@@ -9,11 +9,11 @@ pub(super) const CHECK: Check = Check {
     judge,
 };
 
-/// Runs after which a server had to be killed; any is a doubt.
+/// Runs after which a server had to be killed; any is a caveat.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let runs = context.own.stored.len();
     let killed = context.own.stored.iter().filter(|run| run.server_was_killed).count();
-    let result = if killed == 0 { CheckOutcome::Pass } else { CheckOutcome::Doubt };
+    let result = if killed == 0 { CheckOutcome::Pass } else { CheckOutcome::Caveat };
     let measured = format!("killed after {killed} of {runs} runs");
     (runs > 0).then(|| Finding { result, measured, threshold: "0".to_owned() })
 }
@@ -22,7 +22,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
 mod tests {
     use model::variant::Variant;
 
-    use crate::fixtures::{Bench, doubts, passes};
+    use crate::fixtures::{Bench, caveats, passes};
 
     #[test]
     fn a_server_that_ends_passes() {
@@ -30,9 +30,9 @@ mod tests {
     }
 
     #[test]
-    fn one_that_had_to_be_killed_is_doubted() {
+    fn one_that_had_to_be_killed_is_a_caveat() {
         let mut bench = Bench::page(&[Variant::H2]);
         bench.records[1].servers[0].was_killed = true;
-        doubts(&bench, &["server_stop"]);
+        caveats(&bench, &["server_stop"]);
     }
 }

@@ -18,7 +18,7 @@ const NEEDED_SHARE: f64 = 0.99;
 /// So few may take longer at the server than at the client.
 const LONGER_SHARE: f64 = 0.01;
 
-/// Where the study asks for server time: the share of measured requests that ended well and that the server's log names;
+/// Where the study asks for server time: the share of measured requests that succeeded and that the server's log names;
 /// and no more than a few of them took longer at the server than at the client, beyond the log's precision. Without any,
 /// a study about server time has no answer.
 fn judge(context: &Context<'_>) -> Option<Finding> {
@@ -40,7 +40,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let result = match sum.joined {
         0 if is_primary => CheckOutcome::Invalid,
         _ if is_sound => CheckOutcome::Pass,
-        _ => CheckOutcome::Doubt,
+        _ => CheckOutcome::Caveat,
     };
     let mut measured = format!("{} of {} requests in the server's log", sum.joined, sum.requests);
     if sum.longer > 0 {
@@ -56,7 +56,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
 mod tests {
     use model::variant::Variant;
 
-    use crate::fixtures::{Bench, doubts, fails, passes, silent};
+    use crate::fixtures::{Bench, caveats, fails, passes, silent};
 
     #[test]
     fn logs_that_name_every_request_pass() {
@@ -70,35 +70,35 @@ mod tests {
     }
 
     #[test]
-    fn a_request_without_a_line_in_fifty_is_a_doubt() {
+    fn a_request_without_a_line_in_fifty_is_a_caveat() {
         let mut bench = Bench::closed(&[Variant::H1]).served(1_000);
         for record in &mut bench.records {
             record.server_requests.remove(7);
             record.servers[0].log_fault = Some("line 9 is none".to_owned());
         }
-        doubts(&bench, &["server_time_joined"]);
+        caveats(&bench, &["server_time_joined"]);
         let summary = bench.summary();
         let check = summary.cells[0].validity.iter().find(|check| check.check == "server_time_joined");
         let measured = &check.unwrap().measured;
         assert_eq!(measured, "245 of 250 requests in the server's log: line 9 is none");
         bench.plan.metric = "server_time".to_owned();
-        doubts(&bench, &["server_time_joined"]);
+        caveats(&bench, &["server_time_joined"]);
     }
 
     #[test]
-    fn requests_that_took_longer_inside_than_outside_are_a_doubt() {
+    fn requests_that_took_longer_inside_than_outside_are_a_caveat() {
         let mut bench = Bench::closed(&[Variant::H1]).served(1_000);
         for row in bench.records.iter_mut().flat_map(|record| &mut record.server_requests) {
             row.request_time_ns = 10_000_000_000;
         }
-        doubts(&bench, &["server_time_joined"]);
+        caveats(&bench, &["server_time_joined"]);
     }
 
     #[test]
-    fn a_study_about_server_time_without_any_is_condemned() {
+    fn a_study_about_server_time_without_any_is_invalidated() {
         let mut bench = Bench::closed(&[Variant::H1]).served(1_000);
         bench.records.iter_mut().for_each(|record| record.server_requests.clear());
-        doubts(&bench, &["server_time_joined"]);
+        caveats(&bench, &["server_time_joined"]);
         bench.plan.metric = "server_time".to_owned();
         assert_eq!(fails("server_time_joined", &bench).measured, "0 of 250 requests in the server's log");
     }

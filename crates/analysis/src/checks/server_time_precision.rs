@@ -34,7 +34,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     };
     let is_fine = precision_ns <= ALLOWED_SHARE * typical_ns;
     Some(Finding {
-        result: if is_fine { CheckOutcome::Pass } else { CheckOutcome::Doubt },
+        result: if is_fine { CheckOutcome::Pass } else { CheckOutcome::Caveat },
         measured: format!("to {} at a median of {}, from {source}", time(precision_ns), time(typical_ns)),
         threshold: format!("{} of the median", percent(ALLOWED_SHARE)),
     })
@@ -45,7 +45,7 @@ mod tests {
     use model::record::TimeSource;
     use model::variant::Variant;
 
-    use crate::fixtures::{Bench, doubts, passes, silent};
+    use crate::fixtures::{Bench, caveats, passes, silent};
 
     fn measured(bench: &Bench) -> String {
         let summary = bench.summary();
@@ -67,13 +67,13 @@ mod tests {
     }
 
     #[test]
-    fn milliseconds_of_two_are_a_doubt() {
-        doubts(&Bench::closed(&[Variant::H1]).served(1_000_000), &["server_time_precision"]);
+    fn milliseconds_of_two_are_a_caveat() {
+        caveats(&Bench::closed(&[Variant::H1]).served(1_000_000), &["server_time_precision"]);
         let mut bench = Bench::closed(&[Variant::H1]).served(1_000_000);
         for row in bench.records.iter_mut().flat_map(|record| &mut record.server_requests) {
             row.request_time_ns = 0;
         }
-        doubts(&bench, &["server_time_precision"]);
+        caveats(&bench, &["server_time_precision"]);
     }
 
     #[test]

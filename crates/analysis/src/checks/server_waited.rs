@@ -14,7 +14,7 @@ pub(super) const CHECK: Check = Check {
 /// Time that the server's threads were runnable but not running, as a share of the client's time in the median run: up
 /// to [`waiting::allowed_share`].
 ///
-/// More is a doubt and never condemns: it bounds what the waiting can have added, but while the link has a backlog
+/// More is a caveat and never invalidates: it bounds what the waiting can have added, but while the link has a backlog
 /// the server's next bytes would have waited all the same.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let share = |run: &RunSummary| Some(number::float(run.server_run_queue_ns) / waiting::shortest_ns(run)?);
@@ -28,7 +28,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
 mod tests {
     use model::variant::Variant;
 
-    use crate::fixtures::{Bench, doubts, passes};
+    use crate::fixtures::{Bench, caveats, passes};
 
     fn with_waiting(run_queue_ns: u64) -> Bench {
         let mut bench = Bench::page(&[Variant::H2]);
@@ -50,8 +50,8 @@ mod tests {
     }
 
     #[test]
-    fn more_is_doubted_and_never_condemned() {
-        doubts(&with_waiting(4_000_000), &["server_waited"]);
-        doubts(&with_waiting(90_000_000), &["server_waited"]);
+    fn more_is_caveated_and_never_invalidated() {
+        caveats(&with_waiting(4_000_000), &["server_waited"]);
+        caveats(&with_waiting(90_000_000), &["server_waited"]);
     }
 }

@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn one_error_page_condemns() {
+    fn one_error_page_invalidates() {
         let mut bench = Bench::page(&[Variant::H1]);
         bench.records[0].samples[2].status = Some(404);
         assert_eq!(fails("status", &bench).measured, "1 of 15 responses with 404");

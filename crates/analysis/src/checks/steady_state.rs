@@ -46,7 +46,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let size = ratio.max(1.0 / ratio) - 1.0;
     let result = match size {
         _ if !is_shown || size <= margin => CheckOutcome::Pass,
-        size if size <= INVALID_CHANGE => CheckOutcome::Doubt,
+        size if size <= INVALID_CHANGE => CheckOutcome::Caveat,
         _ => CheckOutcome::Invalid,
     };
     let digits = |ratio: f64| model::units::three_digits(ratio);
@@ -77,7 +77,7 @@ mod tests {
     use model::schedule::{Rate, Schedule, Stage};
     use model::variant::Variant;
 
-    use crate::fixtures::{Bench, doubts, fails, passes, silent};
+    use crate::fixtures::{Bench, caveats, fails, passes, silent};
 
     /// Each request takes so many percent longer than the one before, and each run's noise beside that.
     fn slowing(bench: Bench, percent: u64) -> Bench {
@@ -105,9 +105,9 @@ mod tests {
     }
 
     #[test]
-    fn times_that_rise_are_doubted_then_condemned() {
+    fn times_that_rise_are_a_caveat_then_invalid() {
         let mut bench = slowing(Bench::closed(&[Variant::H1]), 1);
-        doubts(&bench, &["precision", "steady_state"]);
+        caveats(&bench, &["precision", "steady_state"]);
         bench.plan.margin_share = 0.5;
         passes("steady_state", &bench);
         let found = fails("steady_state", &slowing(Bench::closed(&[Variant::H1]), 10));

@@ -28,7 +28,7 @@ struct Parts {
     centres: [f64; 2],
 }
 
-/// The study's metric over all requests of the runs that ended well; judged where it is a time of each request.
+/// The study's metric over all requests of the runs that succeeded; judged where it is a time of each request.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let metric = crate::metrics::find(&context.plan.metric).filter(|metric| metric.from.is_of_requests())?;
     let all = Distribution::merged(context.own.ok().filter_map(|run| run.metrics.get(metric.name)));
@@ -49,7 +49,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
         ),
         false => "one peak".to_owned(),
     };
-    let result = if has_two { CheckOutcome::Doubt } else { CheckOutcome::Pass };
+    let result = if has_two { CheckOutcome::Caveat } else { CheckOutcome::Pass };
     Some(Finding { result, measured, threshold: "one peak".to_owned() })
 }
 
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(found(&bench), "66% near 150 ms, 34% near 450 ms");
         let summary = bench.summary();
         let check = summary.cells[0].validity.iter().find(|check| check.check == "two_peaks").unwrap();
-        assert_eq!(check.result, CheckOutcome::Doubt);
+        assert_eq!(check.result, CheckOutcome::Caveat);
     }
 
     #[test]

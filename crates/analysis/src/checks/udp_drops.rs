@@ -10,8 +10,8 @@ pub(super) const CHECK: Check = Check {
     judge,
 };
 
-/// Datagrams that a full buffer of a socket cost in runs that ended well, wherever the monitor looked: none, or a doubt. It
-/// never condemns: the packets are the protocol's own risk, as on any machine.
+/// Datagrams that a full buffer of a socket cost in runs that succeeded, wherever the monitor looked: none, or a caveat. It
+/// never invalidates: the packets are the protocol's own risk, as on any machine.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let facts = || context.own.ok().filter_map(|run| run.monitor);
     let runs = facts().count();
@@ -32,7 +32,7 @@ mod tests {
     use model::monitor::Quantity;
     use model::variant::Variant;
 
-    use crate::fixtures::{Bench, doubts, passes, silent};
+    use crate::fixtures::{Bench, caveats, passes, silent};
 
     #[test]
     fn buffers_with_room_pass() {
@@ -41,10 +41,10 @@ mod tests {
     }
 
     #[test]
-    fn a_full_buffer_at_either_end_is_a_doubt() {
+    fn a_full_buffer_at_either_end_is_a_caveat() {
         for quantity in [Quantity::UdpReceiveBufferErrors, Quantity::UdpSendBufferErrors] {
             let bench = Bench::closed(&[Variant::H3]).monitored(&[(Quantity::DatagramsReceived, 50)]);
-            doubts(&bench.read(3, quantity, 1), &["udp_drops"]);
+            caveats(&bench.read(3, quantity, 1), &["udp_drops"]);
         }
     }
 

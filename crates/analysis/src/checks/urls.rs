@@ -31,10 +31,11 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let (most_paths, _) = all.iter().max_by_key(|(paths, _)| *paths)?;
     let compares_servers = context.plan.baseline.factor == "server";
     let (result, measured) = match all.iter().find_map(missed) {
-        Some((asked, paths)) => (CheckOutcome::Doubt, format!("{asked} of {paths} paths were asked")),
-        None if *most_paths == 1 && compares_servers => {
-            (CheckOutcome::Doubt, "one URL, and the answer is about servers, each with its caches".to_owned())
-        }
+        Some((asked, paths)) => (CheckOutcome::Caveat, format!("{asked} of {paths} paths were asked")),
+        None if *most_paths == 1 && compares_servers => (
+            CheckOutcome::Caveat,
+            "one URL, and the answer is about servers, each with its caches".to_owned(),
+        ),
         None => (CheckOutcome::Pass, format!("{most_paths} paths in the workload, asked as planned")),
     };
     Some(Finding { result, measured, threshold: "every path; several where servers are compared".to_owned() })
@@ -55,7 +56,7 @@ mod tests {
     use model::plan::Level;
     use model::variant::Variant;
 
-    use crate::fixtures::{Bench, doubts, passes, silent};
+    use crate::fixtures::{Bench, caveats, passes, silent};
 
     fn with_paths(count: u32, asked: u32) -> Bench {
         let mut bench = Bench::closed(&[Variant::H1]);
@@ -76,15 +77,15 @@ mod tests {
     }
 
     #[test]
-    fn the_first_path_alone_is_doubted() {
-        doubts(&with_paths(10, 1), &["urls"]);
-        doubts(&with_paths(1000, 1), &["urls"]);
+    fn the_first_path_alone_is_a_caveat() {
+        caveats(&with_paths(10, 1), &["urls"]);
+        caveats(&with_paths(1000, 1), &["urls"]);
     }
 
     #[test]
-    fn one_url_for_servers_is_doubted() {
+    fn one_url_for_servers_is_a_caveat() {
         let mut bench = with_paths(1, 1);
         bench.plan.baseline = Level { factor: "server".to_owned(), value: "origin".to_owned() };
-        doubts(&bench, &["urls"]);
+        caveats(&bench, &["urls"]);
     }
 }

@@ -36,7 +36,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
 mod tests {
     use model::variant::{HttpVersion, Variant};
 
-    use crate::fixtures::{Bench, doubts, fails, passes};
+    use crate::fixtures::{Bench, caveats, fails, passes};
 
     #[test]
     fn the_version_asked_for_passes() {
@@ -44,10 +44,10 @@ mod tests {
     }
 
     #[test]
-    fn one_response_in_another_version_condemns() {
+    fn one_response_in_another_version_invalidates() {
         let mut bench = Bench::page(&[Variant::H2]);
         bench.records[3].samples[1].version = Some(HttpVersion::Http11);
         assert_eq!(fails("version", &bench).measured, "1 of 15 responses used HTTP/1.1");
-        doubts(&bench, &[]);
+        caveats(&bench, &[]);
     }
 }

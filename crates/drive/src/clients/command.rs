@@ -21,7 +21,7 @@ pub(crate) const ARGUMENTS: &str = "{{arguments}}";
 /// Whom to trust, in the client's folder.
 const AUTHORITY_FILE: &str = "authority.pem";
 
-/// A closed loop over one path, as a foreign client does it.
+/// A closed loop over one path, as an external client does it.
 pub(crate) struct Loop<'a> {
     pub(crate) path: &'a str,
     pub(crate) connections: u32,

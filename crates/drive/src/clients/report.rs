@@ -1,7 +1,7 @@
-//! From what a foreign client said to the rows and sums of a run.
+//! From what an external client said to the rows and sums of a run.
 
 use model::assignment::ClientReport;
-use model::foreign::{FailureCount, ForeignReport};
+use model::external::{ExternalReport, FailureCount};
 use model::sample::{FailureKind, Outcome, Phase, Sample};
 use workload::formats::clients::{Row, Said};
 
@@ -42,30 +42,30 @@ pub(crate) fn report(
     speaker: &Speaker<'_>,
 ) -> (Vec<Sample>, ClientReport) {
     let client = speaker.client;
-    let mut silences: Vec<String> = said
-        .silences
+    let mut not_reported: Vec<String> = said
+        .not_reported
         .iter()
-        .map(|silence| format!("{}: {client} does not say {}", silence.about, silence.what))
+        .map(|not_reported| format!("{}: {client} does not say {}", not_reported.about, not_reported.what))
         .collect();
     if asked.warmup_ns > 0 {
-        silences.push(format!(
+        not_reported.push(format!(
             "client_cpu_per_request: {client} does not say how much processor time its warm-up took"
         ));
     }
     if speaker.is_asked_for_ids {
         for about in ["server_time", "outside_server_time", "server_time_joined"] {
-            silences.push(format!("{about}: {client} does not say in its requests which one each is"));
+            not_reported.push(format!("{about}: {client} does not say in its requests which one each is"));
         }
     }
     if said.rows.is_empty() {
-        silences
+        not_reported
             .push(format!("steady_state: {client} does not say which of its requests came first and last"));
     }
     let sees_heads = said.rows.iter().any(|row| row.wait_ns.is_some());
     if asked.streams == 1 && !speaker.is_quic && !sees_heads {
-        silences.push(format!("delayed_ack: {client} does not say when the head of each response came"));
+        not_reported.push(format!("delayed_ack: {client} does not say when the head of each response came"));
     }
-    let mut foreign = ForeignReport {
+    let mut external = ExternalReport {
         client: client.to_owned(),
         version: speaker.version.to_owned(),
         requests_ok: said.ok,
@@ -76,10 +76,10 @@ pub(crate) fn report(
         connections: said.connections,
         http: said.version,
         begins: speaker.begins.map(str::to_owned),
-        silences,
-        ..ForeignReport::default()
+        not_reported,
+        ..ExternalReport::default()
     };
-    foreign.set_times(&said.times);
+    external.set_times(&said.times);
     let samples = (0..).zip(said.rows).map(|(number, row)| sample(number, row, measured, speaker.group));
     let samples: Vec<Sample> = samples.collect();
     let report = ClientReport {
@@ -90,7 +90,7 @@ pub(crate) fn report(
         cpu_system_ns: measured.cpu_system_ns,
         run_queue_ns: measured.run_queue_ns,
         max_resident_bytes: measured.max_resident_bytes,
-        foreign: Some(Box::new(foreign)),
+        external: Some(Box::new(external)),
         ..ClientReport::default()
     };
     (samples, report)

@@ -1,4 +1,4 @@
-//! A foreign client from its start in a node to what it said.
+//! An external client from its start in a node to what it said.
 
 use std::fs;
 use std::io::Write as _;
@@ -31,9 +31,9 @@ const MOST_TEXT_BYTES: u64 = 64 << 20;
 /// No tool's file is larger: rows of 10 million requests.
 const MOST_FILE_BYTES: u64 = 512 << 20;
 
-/// Where a foreign client runs, and as what.
+/// Where an external client runs, and as what.
 #[derive(Clone, Copy, Debug)]
-pub struct ForeignSpec<'a> {
+pub struct ExternalSpec<'a> {
     /// The run's folder for this client: its files. Made here.
     pub folder: &'a Path,
     /// Where its own words go.
@@ -67,7 +67,7 @@ impl Client {
         node: &Node,
         assignment: &Assignment,
         limits: &Limits,
-        spec: &ForeignSpec<'_>,
+        spec: &ExternalSpec<'_>,
     ) -> Result<ClientOutcome> {
         let ended = |outcome: Outcome| Ok(ClientOutcome { outcome, ..ClientOutcome::empty() });
         let variant = assignment.target.variant;
@@ -140,7 +140,7 @@ impl Client {
 struct Running<'a> {
     client: &'a Client,
     limits: &'a Limits,
-    spec: &'a ForeignSpec<'a>,
+    spec: &'a ExternalSpec<'a>,
     writes: Option<&'a Path>,
 }
 

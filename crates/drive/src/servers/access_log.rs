@@ -153,7 +153,7 @@ impl WrittenLog {
 
 impl AccessLog {
     /// How a request's time in this log is to be understood, for people; `None` where nobody described it.
-    pub fn in_words(&self) -> Option<String> {
+    pub fn describe(&self) -> Option<String> {
         let Lines { format, from, to } = self.lines.as_ref()?;
         #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
         let precision = units::format_duration_ns(format.precision_ns as f64);
@@ -231,10 +231,10 @@ to = "last byte written"
     #[test]
     fn a_log_is_described() {
         let log = parse(GOOD).unwrap();
-        assert_eq!(log.in_words().unwrap(), "to 1 ms, from: first byte read; to: last byte written");
+        assert_eq!(log.describe().unwrap(), "to 1 ms, from: first byte read; to: last byte written");
         assert_eq!(log.precision_ns(), Some(1_000_000));
         let bare = parse("file = \"access.log\"").unwrap();
-        assert_eq!((bare.in_words(), bare.lines), (None, None));
+        assert_eq!((bare.describe(), bare.lines), (None, None));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use model::network::{Direction, Loss, Queue};
 use model::sample::{Failure, FailureKind};
 use model::{Outcome, Pins};
 use path::sim::{Endpoint, Simulation};
-use path::{Path, Seeds, Way};
+use path::{LinkDirection, Path, Seeds};
 use quinn_proto::crypto::rustls::QuicServerConfig;
 use quinn_proto::{ConnectionHandle, DatagramEvent, Dir, StreamEvent, StreamId, VarInt};
 
@@ -538,7 +538,7 @@ impl Net {
             loss: Loss::Independent { share: self.loss_share },
             ..Direction::default()
         };
-        Path::new(&direction, Seeds::run(seed, Way::Up))
+        Path::new(&direction, Seeds::run(seed, LinkDirection::Up))
     }
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use analysis::Summary;
-use analysis::across::{Across, Doubt, compare};
+use analysis::across::{Across, Difference, compare};
 use analysis::summary::{CellStatus, SUMMARY_VERSION, Verdict};
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
@@ -20,7 +20,7 @@ use crate::damages::Damages;
 use crate::exit::{Exit, UsageError};
 use crate::result::condensed;
 use crate::terminal::{look, note, print};
-use crate::{known_answers, result};
+use crate::{reference, result};
 
 /// Compare two results: another day, another commit, another machine. B against A, cell by cell
 #[derive(Args, Debug)]
@@ -31,7 +31,7 @@ use crate::{known_answers, result};
 
 Cells that are alike in all levels are compared by the primary metric, with Welch's t on the
 logarithms of the runs' medians and Holm's correction. What else differs (kernel, CPU, versions,
-pins) is listed as a doubt.
+pins) is listed as a caveat.
 
 Exit status: 0 done, 2 results of different questions, 3 a cell that both have is failed or invalid,
 4 what --fail-on names was found (3 wins where both hold)")]
@@ -70,8 +70,8 @@ enum FailOn {
 /// No result there, or results that cannot be compared.
 pub(crate) fn run(args: &CompareArgs) -> Result<Exit> {
     let (a, b) = (Compared::load(&args.a)?, Compared::load(&args.b)?);
-    let (changed, doubts) = (changed_levels(&a.plan, &b.plan), doubts(&a, &b)?);
-    let across = compare(&a.summary, &b.summary, &changed, doubts).map_err(|problem| {
+    let (changed, differences) = (changed_levels(&a.plan, &b.plan), differences(&a, &b)?);
+    let across = compare(&a.summary, &b.summary, &changed, differences).map_err(|problem| {
         UsageError(format!("{problem} (A: {}, B: {})", args.a.display(), args.b.display()))
     })?;
     let (of_a, of_b) = (args.a.to_string_lossy(), args.b.to_string_lossy());
@@ -199,7 +199,7 @@ impl Compared {
                 for damage in damaged.lines(plan.runs.len()) {
                     note(false, &format!("{}: damaged or missing: {damage}", path.display()));
                 }
-                analysis::analyse(&plan, &runs, &known_answers::stored(&folder))
+                analysis::analyse(&plan, &runs, &reference::stored(&folder))
             }
         };
         Ok(Compared { plan, summary, environment: read("environment.json").unwrap_or_default() })
@@ -224,16 +224,20 @@ fn changed_levels(a: &Plan, b: &Plan) -> Vec<Level> {
 const IGNORED: &[&str] = &["version", "command", "load_average", "memory_available_bytes", "user_id"];
 
 /// What else differs: the environment, and what the plans hold alike.
-fn doubts(a: &Compared, b: &Compared) -> Result<Vec<Doubt>> {
-    let mut doubts = Vec::new();
+fn differences(a: &Compared, b: &Compared) -> Result<Vec<Difference>> {
+    let mut differences = Vec::new();
     for (side, other) in [(a, "A"), (b, "B")] {
         if side.environment.is_null() {
             let unknown = |name: &str| if name == other { "not stored" } else { "stored" }.to_owned();
-            doubts.push(Doubt { about: "environment".to_owned(), a: unknown("A"), b: unknown("B") });
+            differences.push(Difference {
+                about: "environment".to_owned(),
+                a: unknown("A"),
+                b: unknown("B"),
+            });
         }
     }
     if !a.environment.is_null() && !b.environment.is_null() {
-        differences(&flat(&a.environment), &flat(&b.environment), "", &mut doubts);
+        compare_values(&flat(&a.environment), &flat(&b.environment), "", &mut differences);
     }
     for (about, of) in [
         ("held alike", pins as fn(&Plan) -> Result<Value>),
@@ -246,9 +250,9 @@ fn doubts(a: &Compared, b: &Compared) -> Result<Vec<Doubt>> {
         ("seed", |plan| Ok(Value::from(plan.seed))),
         ("claims", |plan| Ok(serde_json::to_value(&plan.claims)?)),
     ] {
-        differences(&flat(&of(&a.plan)?), &flat(&of(&b.plan)?), about, &mut doubts);
+        compare_values(&flat(&of(&a.plan)?), &flat(&of(&b.plan)?), about, &mut differences);
     }
-    Ok(doubts)
+    Ok(differences)
 }
 
 fn pins(plan: &Plan) -> Result<Value> {
@@ -283,14 +287,14 @@ fn name_server(plan: &Plan) -> Result<Value> {
 }
 
 fn topology(plan: &Plan) -> Result<Value> {
-    Ok(Value::from(plan.topology.in_words()))
+    Ok(Value::from(plan.topology.describe()))
 }
 
-fn differences(
+fn compare_values(
     a: &BTreeMap<String, String>,
     b: &BTreeMap<String, String>,
     about: &str,
-    doubts: &mut Vec<Doubt>,
+    differences: &mut Vec<Difference>,
 ) {
     let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
     for key in keys.into_iter().filter(|key| !IGNORED.contains(&key.as_str()) && !key.contains(COMMAND_NOTE))
@@ -301,7 +305,7 @@ fn differences(
         if a.get(key) != b.get(key) {
             let about =
                 [about, key].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ");
-            doubts.push(Doubt { about, a: result::shown(&of(a)), b: result::shown(&of(b)) });
+            differences.push(Difference { about, a: result::shown(&of(a)), b: result::shown(&of(b)) });
         }
     }
 }

@@ -26,7 +26,7 @@ use crate::lab_cross as cross;
 use crate::lab_names;
 use crate::lab_servers::{Kitchen, Wanted, addresses_of};
 use crate::library::{network_of, topology_of};
-use crate::link_text::link_in_words;
+use crate::link_text::describe_link;
 use crate::pcap::Pcap;
 use crate::terminal::{note, print};
 
@@ -255,10 +255,10 @@ fn run_inside(args: &LabArgs, name: &str, topology: Option<&Topology>, inside: I
     drop(others);
     lab.end_capture()?;
     for report in lab.reports()? {
-        note(args.quiet, &link_in_words(&report));
+        note(args.quiet, &describe_link(&report));
     }
     if let Some(pcap) = &pcap {
-        note(args.quiet, &pcap.in_words());
+        note(args.quiet, &pcap.describe());
     }
     for server in running {
         if let Some(died) = server.stop()?.died {
@@ -309,7 +309,7 @@ fn changed(mut topology: Topology, networks: &[String]) -> Result<Topology> {
         let replaced = topology.replace_network(link, &network_of(network)?);
         replaced.map_err(|problem| UsageError(format!("--network: {problem}")))?;
     }
-    topology.moves().map_err(|error| UsageError(error.to_string()))?;
+    topology.address_changes().map_err(|error| UsageError(error.to_string()))?;
     Ok(topology)
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct Narrow {
     /// The seed of the order and of all randomness
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// Accept what this check condemns: a doubt in place of an invalid cell, and so recorded (repeat for several)
+    /// Accept what this check invalidates: a caveat in place of an invalid cell, and so recorded (repeat for several)
     #[arg(long, value_name = "CHECK")]
     pub(crate) accept: Vec<String>,
     /// How often the monitor reads processes, cores, sockets and interfaces: 1Hz to 10Hz, or `off` [default: the study's, or

@@ -20,7 +20,7 @@ Two things have to be there: the folder `samples`, and a plan.json that can be r
 them there is one line, status 2, and nothing is changed. What else is damaged or missing is named
 in the report and on standard error, and the rest is reported: runs, tables of the samples,
 environment.json, calibrations.json, checksums.json. Where a check could not be made without them,
-its cell is in doubt and says so. summary.json, report.html, figures/ and tables/ are made again.
+its cell has a caveat and says so. summary.json, report.html, figures/ and tables/ are made again.
 
 Exit status: 0 done, 1 the folder cannot be written or another h123 writes to it, 2 no result
 there or none with a readable plan.json, 3 done but a cell failed or is invalid")]

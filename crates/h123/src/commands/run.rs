@@ -18,7 +18,7 @@ use crate::commands::plan::Narrow;
 use crate::cores::Cores;
 use crate::exit::{Exit, UsageError};
 use crate::library::plan_of;
-use crate::progress::{Progress, in_words};
+use crate::progress::{Progress, describe};
 use crate::result::{self, Finished, finish};
 use crate::run::Study;
 use crate::terminal::{note, print};
@@ -108,9 +108,10 @@ pub(crate) fn run(args: &RunArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
     if args.resume.is_none() {
         folder.write_json("plan.json", &plan)?;
         let mut environment = environment(&study, args);
-        environment
-            .notes
-            .insert("emulation".to_owned(), way(&plan, emulation.as_ref().err(), ordinary.as_ref()));
+        environment.notes.insert(
+            "emulation".to_owned(),
+            emulation_text(&plan, emulation.as_ref().err(), ordinary.as_ref()),
+        );
         folder.write_json("environment.json", &environment)?;
     }
     let outcome = drive_runs(&study, &mut folder, args.quiet)?;
@@ -169,9 +170,9 @@ fn find_servers(plan: &Plan) -> Result<BTreeMap<String, Adapter>> {
     plan.adapters().into_iter().map(|name| Ok((name.to_owned(), Servers::find(name)?))).collect()
 }
 
-/// The descriptions of the plan's foreign clients.
+/// The descriptions of the plan's external clients.
 fn find_clients(plan: &Plan) -> Result<BTreeMap<String, Client>> {
-    plan.foreign_clients().into_iter().map(|name| Ok((name.to_owned(), Clients::find(name)?))).collect()
+    plan.external_clients().into_iter().map(|name| Ok((name.to_owned(), Clients::find(name)?))).collect()
 }
 
 fn create(path: &Path, plan: &Plan) -> Result<ResultFolder> {
@@ -201,8 +202,8 @@ fn announce(plan: &Plan, folder: &ResultFolder, missing: Option<&Missing>, args:
             plan.cells.len(),
             plan.runs_per_cell,
             plan.least_runs().len(),
-            plan.repetition.map_or(String::new(), |rule| format!(", {}", rule.in_words())),
-            in_words(plan.expected_ns()),
+            plan.repetition.map_or(String::new(), |rule| format!(", {}", rule.describe())),
+            describe(plan.expected_ns()),
             folder.path().display()
         ),
     );
@@ -226,7 +227,7 @@ fn environment(study: &Study<'_>, args: &RunArgs) -> Environment {
             .probe(&study.program)
             .map_or_else(|error| format!("not found: {error:#}"), |found| found.version);
         environment.notes.insert(format!("server {name}"), version);
-        if let Some(words) = adapter.access_log.as_ref().and_then(AccessLog::in_words)
+        if let Some(words) = adapter.access_log.as_ref().and_then(AccessLog::describe)
             && study.plan.server_time
         {
             environment.notes.insert(format!("time in the log of {name}"), words);
@@ -243,7 +244,7 @@ fn environment(study: &Study<'_>, args: &RunArgs) -> Environment {
 }
 
 /// How the networks are emulated, and what that lacks.
-fn way(plan: &Plan, missing: Option<&Missing>, ordinary: Option<&Missing>) -> String {
+fn emulation_text(plan: &Plan, missing: Option<&Missing>, ordinary: Option<&Missing>) -> String {
     let mut ways: Vec<&str> = plan.cells.iter().map(|cell| means(cell.backend)).collect();
     ways.sort_unstable();
     ways.dedup();

@@ -1,4 +1,4 @@
-//! `h123 servers`: the servers and foreign clients found, with version, variants and where they come from; and newer ones.
+//! `h123 servers`: the servers and external clients found, with version, variants and where they come from; and newer ones.
 
 use std::path::{Path, PathBuf};
 
@@ -81,7 +81,7 @@ fn show(name: &str) -> Result<Exit> {
     }
     print("A study may set, as in `set = { … }`:")?;
     for tunable in &facts.tunables {
-        let otherwise = tunable.default.as_ref().map(|default| format!(" = {}", tunable.in_words(default)));
+        let otherwise = tunable.default.as_ref().map(|default| format!(" = {}", tunable.describe(default)));
         print(&format!("  {}{}", tunable.name, otherwise.unwrap_or_default()))?;
         print(&format!("      {}: {}", tunable.meaning, tunable.kind))?;
     }
@@ -123,7 +123,7 @@ fn list() -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The foreign clients; reasons of what is missing are added.
+/// The external clients; reasons of what is missing are added.
 fn list_clients(tool: &Path, reasons: &mut Vec<String>) -> Result<Table> {
     let mut table = Table::new();
     table.load_style(UTF8_HORIZONTAL_ONLY);
@@ -157,8 +157,8 @@ fn install(args: &InstallArgs) -> Result<Exit> {
             UsageError("found no home folder of this user, expected --folder DIR".to_owned())
         })?;
     // What is replaced as a whole must be ours.
-    let is_foreign = folder.exists() && !folder.join("bin").is_dir() && !is_empty(&folder);
-    if is_foreign {
+    let is_external = folder.exists() && !folder.join("bin").is_dir() && !is_empty(&folder);
+    if is_external {
         let shown = folder.display();
         return Err(UsageError(format!(
             "found {shown} with something else in it, expected a folder of installed servers, an empty one or a new name"

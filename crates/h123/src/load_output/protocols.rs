@@ -1,7 +1,7 @@
 //! What protocols did beyond requests: kinds of handshake, early data, pushes, moves.
 
 use model::assignment::ClientReport;
-use model::tally::{ProtocolCounts, Security, Unmoved};
+use model::tally::{FailedMigration, ProtocolCounts, Security};
 use model::units::format_bytes;
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use super::summary::{Asked, Phases, as_f64};
 pub(crate) struct Protocols {
     pub(crate) sums: ProtocolCounts,
     pub(crate) security: Vec<Security>,
-    pub(crate) unmoved: Vec<Unmoved>,
+    pub(crate) failed_migrations: Vec<FailedMigration>,
 }
 
 impl Protocols {
@@ -28,10 +28,10 @@ impl Protocols {
                 None => self.security.push(found.clone()),
             }
         }
-        for found in &client.unmoved {
-            match self.unmoved.iter_mut().find(|known| known.reason == found.reason) {
+        for found in &client.failed_migrations {
+            match self.failed_migrations.iter_mut().find(|known| known.reason == found.reason) {
                 Some(known) => known.connections += found.connections,
-                None => self.unmoved.push(found.clone()),
+                None => self.failed_migrations.push(found.clone()),
             }
         }
     }
@@ -68,35 +68,39 @@ impl Protocols {
                 format!("{} response{}, {bytes} of bodies{broken}", sums.pushed, plural(sums.pushed)),
             ));
         }
-        if sums.moved > 0 || !self.unmoved.is_empty() {
+        if sums.migrated > 0 || !self.failed_migrations.is_empty() {
             let text = format!(
                 "{} connection{} to a new local address · {} heard from the server there",
-                sums.moved,
-                plural(sums.moved),
+                sums.migrated,
+                plural(sums.migrated),
                 sums.moved_answered
             );
             lines.push(("moved", text));
         }
-        for unmoved in &self.unmoved {
-            lines.push(("not moved", format!("{} × {}", unmoved.connections, unmoved.reason)));
+        for failed_migrations in &self.failed_migrations {
+            lines.push((
+                "not moved",
+                format!("{} × {}", failed_migrations.connections, failed_migrations.reason),
+            ));
         }
         lines
     }
 
     /// What a reader has to know before believing the numbers.
     pub(crate) fn warnings(&self, asked: &Asked, phases: &Phases) -> Vec<String> {
-        let silent = self.sums.moved.saturating_sub(self.sums.moved_answered);
+        let silent = self.sums.migrated.saturating_sub(self.sums.moved_answered);
         let mut warnings = Vec::new();
         if silent > 0 {
             warnings.push(format!(
                 "{silent} of {} connections that moved never heard from the server at the new address: it may not \
                  let clients migrate, or the test ended before",
-                self.sums.moved
+                self.sums.migrated
             ));
         }
-        if asked.migrates && self.sums.moved == 0 {
-            warnings
-                .push("no connection moved: none was open at --migrate-at, or the test had ended".to_owned());
+        if asked.migrates && self.sums.migrated == 0 {
+            warnings.push(
+                "no connection migrated: none was open at --migrate-at, or the test had ended".to_owned(),
+            );
         }
         if asked.resumes && phases.resumed.count() + phases.early.count() == 0 {
             warnings.push(
@@ -122,8 +126,10 @@ impl Protocols {
                 "key_exchange": is.key_exchange, "connections": is.connections,
             })
         });
-        let unmoved =
-            self.unmoved.iter().map(|is| json!({ "reason": is.reason, "connections": is.connections }));
+        let failed_migrations = self
+            .failed_migrations
+            .iter()
+            .map(|is| json!({ "reason": is.reason, "connections": is.connections }));
         [
             (
                 "handshakes",
@@ -149,8 +155,8 @@ impl Protocols {
             (
                 "migration",
                 json!({
-                    "moved": sums.moved, "answered": sums.moved_answered,
-                    "unmoved": unmoved.collect::<Vec<_>>(),
+                    "moved": sums.migrated, "answered": sums.moved_answered,
+                    "failed_migrations": failed_migrations.collect::<Vec<_>>(),
                 }),
             ),
         ]
@@ -165,9 +171,9 @@ impl Protocols {
             ("early_requests", sums.early_requests),
             ("pushed", sums.pushed),
             ("pushed_broken", sums.pushed_broken),
-            ("moved", sums.moved),
-            ("moved_answered", sums.moved_answered),
-            ("unmoved", self.unmoved.iter().map(|is| is.connections).sum()),
+            ("moved", sums.migrated),
+            ("migrated_answered", sums.moved_answered),
+            ("failed_migrations", self.failed_migrations.iter().map(|is| is.connections).sum()),
         ]
     }
 }

@@ -37,7 +37,7 @@ pub(crate) struct Asked {
     pub(crate) schedule_ns: Option<u64>,
     /// How long every read waited for more, in nanoseconds.
     pub(crate) coalesce_ns: u64,
-    /// How long each look-up of a name took.
+    /// How long each DNS lookup of a name took.
     pub(crate) dns_ns: Vec<u64>,
     /// The file that has the secrets of TLS and QUIC.
     pub(crate) key_log: Option<String>,
@@ -227,7 +227,7 @@ impl OwnCpu {
 #[derive(Clone, Debug)]
 pub(crate) struct Summary {
     pub(crate) asked: Asked,
-    /// Requests that ended well.
+    /// Requests that succeeded.
     pub(crate) completed: u64,
     /// Requests that failed.
     pub(crate) failed: u64,
@@ -280,7 +280,7 @@ impl Summary {
         Ok(Summary { rows, ..sums.finish(reports) })
     }
 
-    /// Requests that ended well per second.
+    /// Requests that succeeded per second.
     pub(crate) fn per_second(&self) -> f64 {
         if self.duration_ns == 0 { 0.0 } else { as_f64(self.completed) * 1e9 / as_f64(self.duration_ns) }
     }

@@ -3,8 +3,8 @@
 use load::{Carried, ConnectionTallies, Report, Tallies};
 use model::HttpVersion;
 use model::assignment::{ClientReport, Lag, WarmupCost};
-use model::sample::{ConnectionRow, EarlyData, FailureKind, Moved, Outcome, Phase, Pushes, Sample};
-use model::tally::{Security, Unmoved};
+use model::sample::{ConnectionRow, EarlyData, FailureKind, MigrationTimes, Outcome, Phase, Pushes, Sample};
+use model::tally::{FailedMigration, Security};
 
 use super::rows::WrittenRows;
 use super::summary::{Asked, Summary};
@@ -56,7 +56,7 @@ fn connection(number: u32, resumed: bool) -> ConnectionRow {
         early_data: EarlyData::NotTried,
         early_requests: 0,
         pushed: Pushes::default(),
-        moved: None,
+        migrated: None,
         sent_bytes: 1000,
         received_bytes: 100_000,
         outcome: Outcome::Ok,
@@ -312,7 +312,7 @@ fn busy_report() -> Report {
         early_data,
         early_requests: 3,
         pushed: Pushes { whole: 2, broken: number % 2, body_bytes: 1_000_000 },
-        moved: Some(Moved { at_ns: MS, answered_ns: (number < 4).then_some(2 * MS) }),
+        migrated: Some(MigrationTimes { at_ns: MS, answered_ns: (number < 4).then_some(2 * MS) }),
         tls_version: Some("TLSv1_3".into()),
         cipher_suite: Some("TLS_AES_128_GCM_SHA256".into()),
         key_exchange: (number < 4).then(|| "x25519".into()),
@@ -326,7 +326,8 @@ fn busy_report() -> Report {
         early(4, EarlyData::Rejected, false),
     ];
     let mut report = report_of(&samples(), &rows);
-    report.client.unmoved = vec![Unmoved { reason: "its handshake was not done".into(), connections: 2 }];
+    report.client.failed_migrations =
+        vec![FailedMigration { reason: "its handshake was not done".into(), connections: 2 }];
     report
 }
 
@@ -348,7 +349,7 @@ fn what_protocols_did_is_counted_apart() {
         assert_eq!(json[key], expected, "{key}");
     }
     assert_eq!((&json["migration"]["moved"], &json["migration"]["answered"]), (&6.into(), &4.into()));
-    assert_eq!(json["migration"]["unmoved"][0]["connections"], 4);
+    assert_eq!(json["migration"]["failed_migrations"][0]["connections"], 4);
     let security: &[Security] = &summary.protocols.security;
     assert_eq!(security.iter().map(|is| is.connections).collect::<Vec<_>>(), [4, 4, 2], "threads add up");
     let csv = csv::format(&summary);

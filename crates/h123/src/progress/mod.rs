@@ -207,7 +207,7 @@ impl Alone {
         let metric = cell.and_then(|cell| cell.metrics.get(&plan.metric));
         Alone {
             is_invalid: cell.is_some_and(|cell| cell.status == CellStatus::Invalid),
-            value: metric.map(|metric| report::value_in_words(&metric.unit, metric.median.value)),
+            value: metric.map(|metric| report::format_value(&metric.unit, metric.median.value)),
             rate: rate(record),
         }
     }
@@ -240,7 +240,7 @@ fn count(cell: &mut CellRow, record: &RunRecord, alone: Option<&Alone>) {
 }
 
 /// A duration for a sentence: `1 min 52 s`.
-pub(crate) fn in_words(duration_ns: u64) -> String {
+pub(crate) fn describe(duration_ns: u64) -> String {
     let seconds = duration_ns / 1_000_000_000;
     match seconds {
         0..60 => format_duration_ns(as_f64(duration_ns)),

@@ -37,7 +37,7 @@ fn a_study_runs_on_both_and_goes_on_without_netem() {
             }
             assert_eq!((cell["runs_ok"].as_u64(), median(cell, "requests")), (Some(1), 3.0), "{cell:#}");
             assert!(median(cell, "wire_bytes_down") > 20_000.0, "{cell:#}");
-            // Both were held against their known answers; only one knows how late it was.
+            // Both were held against their reference measurements; only one knows how late it was.
             for known in ["calibration", "network_rate", "network_loss"] {
                 assert!(check(cell, known)["measured"].is_string(), "{cell:#}");
             }

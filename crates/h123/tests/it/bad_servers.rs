@@ -152,12 +152,12 @@ fn a_server_that_hangs_when_it_is_asked_to_stop_is_killed() {
     let stop = check(&cell, "server_stop");
     assert_eq!(
         (stop["result"].as_str(), stop["measured"].as_str()),
-        (Some("doubt"), Some("killed after 1 of 1 runs"))
+        (Some("caveat"), Some("killed after 1 of 1 runs"))
     );
 }
 
-/// The named check condemned the cell, and said this.
-fn expect_condemned(cell: &Value, name: &str, measured: &str) {
+/// The named check invalidated the cell, and said this.
+fn expect_invalidated(cell: &Value, name: &str, measured: &str) {
     assert_eq!(cell["status"], "invalid", "{cell:#}");
     let check = check(cell, name);
     assert_eq!(check["result"], "invalid", "{check:#}");
@@ -165,36 +165,36 @@ fn expect_condemned(cell: &Value, name: &str, measured: &str) {
 }
 
 #[test]
-fn wrong_answers_are_counted_and_condemn_the_cell() {
+fn wrong_answers_are_counted_and_invalidate_the_cell() {
     let body = "\n    peer.sendall(b'HTTP/1.1 200 OK\\r\\ncontent-length: 3\\r\\n\\r\\nabc')\n";
     let (cell, _) = study_with(&format!("{SERVE}{body}"));
-    expect_condemned(&cell, "body_length", "1 of 1");
-    expect_condemned(&cell, "failed_requests", "wrong_length");
+    expect_invalidated(&cell, "body_length", "1 of 1");
+    expect_invalidated(&cell, "failed_requests", "wrong_length");
     // As long as the document, and something else.
     let other =
         "\n    peer.sendall(b'HTTP/1.1 200 OK\\r\\ncontent-length: 8000\\r\\n\\r\\n' + b'x' * 8000)\n";
     let (cell, _) = study_with(&format!("{SERVE}{other}"));
-    expect_condemned(&cell, "body_content", " of ");
-    expect_condemned(&cell, "failed_requests", "wrong_content");
+    expect_invalidated(&cell, "body_content", " of ");
+    expect_invalidated(&cell, "failed_requests", "wrong_content");
     let status = "\n    peer.sendall(b'HTTP/1.1 503 No\\r\\ncontent-length: 0\\r\\n\\r\\n')\n";
     let (cell, _) = study_with(&format!("{SERVE}{status}"));
-    expect_condemned(&cell, "status", "503");
+    expect_invalidated(&cell, "status", "503");
     let garbage = "\n    peer.sendall(b'\\x00\\x01\\x02 what is HTTP?\\r\\n\\r\\n')\n";
     let (cell, _) = study_with(&format!("{SERVE}{garbage}"));
-    expect_condemned(&cell, "failed_requests", "protocol");
+    expect_invalidated(&cell, "failed_requests", "protocol");
 }
 
 #[test]
 fn resets_are_counted() {
     let (cell, _) = study_with(&format!("{SERVE}\n    reset(peer)\n"));
-    expect_condemned(&cell, "failed_requests", "1 reset");
+    expect_invalidated(&cell, "failed_requests", "1 reset");
 }
 
 #[test]
 fn a_server_that_stalls_before_its_answer_is_a_timeout() {
     let keep = "\n    peers = globals().setdefault('peers', []); peers.append(peer)\n";
     let (cell, _) = study_with(&format!("{SERVE}{keep}"));
-    expect_condemned(&cell, "failed_requests", "1 timeout");
+    expect_invalidated(&cell, "failed_requests", "1 timeout");
 }
 
 /// Listens at one TCP and one UDP port and never says a word.
@@ -210,7 +210,7 @@ time.sleep(60)
 fn a_server_that_stalls_in_a_handshake_is_a_timeout_too() {
     for variant in ["h1s", "h2", "h3"] {
         let (cell, _) = study_of(variant, SILENCE);
-        expect_condemned(&cell, "failed_requests", "1 timeout");
+        expect_invalidated(&cell, "failed_requests", "1 timeout");
     }
 }
 

@@ -39,7 +39,7 @@ fn reported(result: &Path, words: &str) -> Value {
     assert!(html.contains("Damaged or missing") && html.contains(words), "the page lacks `{words}`");
     assert!(flat(&ended.stdout).contains(words), "{}", ended.stdout);
     assert!(flat(&ended.stderr).contains(words), "{}", ended.stderr);
-    assert!(!html.contains("Nothing: every run ended well"));
+    assert!(!html.contains("Nothing: every run succeeded"));
     summary(result)
 }
 
@@ -53,13 +53,13 @@ fn metrics(summary: &Value, name: &str) -> usize {
     cells.filter(|cell| !cell["metrics"][name].is_null()).count()
 }
 
-/// Every cell is in doubt for what is missing; what the check says of the first, and that none of these checks was made.
+/// Every cell has a caveat for what is missing; what the check says of the first, and that none of these checks was made.
 fn missing(summary: &Value, not_made: &[&str]) -> String {
     let mut said = Vec::new();
     for cell in summary["cells"].as_array().unwrap() {
         let validity = cell["validity"].as_array().unwrap();
         let found = validity.iter().find(|found| found["check"] == "missing_tables").unwrap();
-        assert!(found["result"] == "doubt" && cell["status"] != "valid", "{cell:#}");
+        assert!(found["result"] == "caveat" && cell["status"] != "valid", "{cell:#}");
         assert!(
             validity.iter().all(|found| !not_made.iter().any(|name| found["check"] == *name)),
             "{cell:#}"
@@ -100,14 +100,14 @@ fn cells() -> usize {
 }
 
 #[test]
-fn a_lost_table_is_named_and_what_rests_on_it_is_in_doubt() {
+fn a_lost_table_is_named_and_what_rests_on_it_is_in_caveat() {
     let all = cells();
     let lost = spoil(
         &|copy| fs::remove_file(copy.join("samples/servers.parquet")).unwrap(),
         "samples/servers.parquet is damaged: it is missing",
     );
     assert_eq!((lost["runs_stored"].as_u64(), metrics(&lost, "page_load_time")), (Some(60), all));
-    let said = missing(&lost, &["server_waited", "server_stop", "transports_alike"]);
+    let said = missing(&lost, &["server_waited", "server_stop", "transports_match"]);
     assert!(said.starts_with("samples/servers.parquet of 3 of 3 runs, not judged: "), "{said}");
     let lost = spoil(
         &|copy| fs::remove_file(copy.join("samples/clients.parquet")).unwrap(),
@@ -120,7 +120,7 @@ fn a_lost_table_is_named_and_what_rests_on_it_is_in_doubt() {
         &|copy| fs::remove_file(copy.join("samples/connections.parquet")).unwrap(),
         "samples/connections.parquet is damaged: it is missing",
     );
-    let said = missing(&lost, &["tls_alike"]);
+    let said = missing(&lost, &["tls_match"]);
     assert!(said.contains("not known: page_load_time, time_to_first_byte"), "{said}");
     assert_eq!((metrics(&lost, "page_load_time"), metrics(&lost, "wire_bytes_down")), (0, all));
     let lost =

@@ -241,11 +241,11 @@ fn processes_in(files: &Path) -> Vec<String> {
         let variables = std::fs::read(process.join("environ")).unwrap_or_default();
         variables.split(|byte| *byte == 0).any(|variable| variable == needle.as_bytes())
     };
-    let in_words = |process: PathBuf| {
+    let describe = |process: PathBuf| {
         let line = std::fs::read(process.join("cmdline")).unwrap_or_default();
         format!("{}: {}", process.display(), String::from_utf8_lossy(&line).replace('\0', " "))
     };
-    processes.filter(is_one).map(in_words).collect()
+    processes.filter(is_one).map(describe).collect()
 }
 
 #[test]

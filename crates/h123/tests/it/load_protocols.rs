@@ -187,9 +187,9 @@ fn moves_that_fail_are_named() {
     let ended = h123([&["load", "--json", "-q"], &args[..]].concat());
     let json: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!(json["migration"]["moved"], 0, "{json:#}");
-    let unmoved = &json["migration"]["unmoved"][0];
+    let failed_migrations = &json["migration"]["failed_migrations"][0];
     assert_eq!(
-        (&unmoved["connections"], unmoved["reason"].as_str()),
+        (&failed_migrations["connections"], failed_migrations["reason"].as_str()),
         (&1.into(), Some("its handshake was not done, or it was over already"))
     );
     assert!(ended.stderr.contains("warning: no connection moved"), "{}", ended.stderr);

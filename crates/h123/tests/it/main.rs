@@ -11,7 +11,7 @@ mod browser;
 mod capture;
 mod damage;
 mod data;
-mod foreign;
+mod external;
 mod generator;
 mod handover;
 mod interrupted;

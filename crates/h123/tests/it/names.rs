@@ -182,20 +182,20 @@ fn wrong_distances_are_one_line() {
     }
 }
 
-/// Loads of a little page that begin with a look-up, over two networks.
-const STUDY: &str = "question = 'How long is a look-up?'\nmetric = 'page_load_time'\nmargin = '10%'\nruns = 1\nseed = 1\n\
+/// Loads of a little page that begin with a DNS lookup, over two networks.
+const STUDY: &str = "question = 'How long is a DNS lookup?'\nmetric = 'page_load_time'\nmargin = '10%'\nruns = 1\nseed = 1\n\
     dns = '60ms'\nbaseline = { variant = 'h1s' }\n[matrix]\nvariant = ['h1s', 'h3']\nserver = ['origin']\n\
     network = ['lan']\nworkload = ['page']\n[workload.page]\nkind = 'page'\npage = 'small'\n";
-const LOOK_UP_NS: u64 = 60_000_000;
+const DNS_LOOKUP_NS: u64 = 60_000_000;
 
 #[test]
-fn a_study_about_the_look_up_has_to_ask_for_one() {
+fn a_study_about_the_dns_lookup_has_to_ask_for_one() {
     let place = folder();
-    let text = STUDY.replace("dns = '60ms'\n", "").replace("page_load_time", "look_up_time");
+    let text = STUDY.replace("dns = '60ms'\n", "").replace("page_load_time", "dns_lookup_time");
     std::fs::write(place.path().join("study.toml"), text).unwrap();
     let output = Command::new(H123).args(["plan", "study.toml"]).current_dir(place.path()).output().unwrap();
     let ended = Ended::of(output).expect(2);
-    let expected = "study.toml:2:10: `metric`: found `look_up_time`, expected `dns` beside it";
+    let expected = "study.toml:2:10: `metric`: found `dns_lookup_time`, expected `dns` beside it";
     assert!(ended.stderr.contains(expected) && ended.stderr.lines().count() == 1, "{}", ended.stderr);
 }
 
@@ -213,10 +213,10 @@ fn a_studys_clients_look_the_server_up_before_they_connect() {
     for record in records {
         let record = record.unwrap();
         assert!(record.outcome.is_ok(), "{:?}", record.outcome);
-        let look_up = record.clients[0].look_up.unwrap();
-        assert!(look_up.ended_ns - look_up.began_ns >= LOOK_UP_NS, "{look_up:?}");
+        let dns_lookup = record.clients[0].dns_lookup.unwrap();
+        assert!(dns_lookup.ended_ns - dns_lookup.began_ns >= DNS_LOOKUP_NS, "{dns_lookup:?}");
         assert!(
-            record.connections.iter().all(|row| row.opened_ns >= look_up.ended_ns),
+            record.connections.iter().all(|row| row.opened_ns >= dns_lookup.ended_ns),
             "nobody connects before"
         );
         let asked = record.links.iter().find(|link| link.link == "client-names").unwrap();
@@ -226,14 +226,14 @@ fn a_studys_clients_look_the_server_up_before_they_connect() {
         let summary = crate::tool::summary(&out);
         let variant = if record.cell == 0 { "h1s" } else { "h3" };
         let cell = crate::tool::cell(&summary, &[variant]);
-        assert_eq!(crate::tool::check(cell, "look_up")["result"], "pass", "{cell:#}");
+        assert_eq!(crate::tool::check(cell, "dns_lookup")["result"], "pass", "{cell:#}");
         let load_ns = crate::tool::median(cell, "page_load_time");
         #[expect(clippy::cast_precision_loss, reason = "below 2^53 ns")]
-        let from_question_ns = (done_ns - look_up.began_ns) as f64;
-        assert!((load_ns - from_question_ns).abs() < 1.0, "the look-up is part of the load");
+        let from_question_ns = (done_ns - dns_lookup.began_ns) as f64;
+        assert!((load_ns - from_question_ns).abs() < 1.0, "the DNS lookup is part of the load");
     }
     let phases = std::fs::read_to_string(out.join("figures/phases.csv")).unwrap();
-    assert_eq!(phases.lines().filter(|line| line.contains(",DNS look-up,ns,")).count(), 2, "{phases}");
+    assert_eq!(phases.lines().filter(|line| line.contains(",DNS lookup,ns,")).count(), 2, "{phases}");
     let page = std::fs::read_to_string(out.join("report.html")).unwrap();
     assert!(page.contains("asks a name server, 60 ms away"), "the method says so");
 }

@@ -62,7 +62,7 @@ fn study_as_user() -> Result<(), String> {
         let cell = cell(&summary, &[variant]);
         assert_eq!(cell["runs_ok"], 2);
         assert_eq!(check(cell, "emulation")["result"], "pass");
-        let is_sound = matches!(cell["status"].as_str(), Some("valid" | "doubt"));
+        let is_sound = matches!(cell["status"].as_str(), Some("valid" | "caveat"));
         if !is_sound || check(cell, "calibration")["result"] != "pass" || ended.code != 0 {
             return Err(format!("exit status {}: {cell:#}", ended.code));
         }

@@ -96,7 +96,7 @@ fn videos_are_played_stored_analysed_and_drawn() {
             assert_eq!(check(adaptive, sound)["result"], "pass", "{adaptive:#}");
         }
         if variant == "h3" {
-            assert_eq!(check(adaptive, "arms_alike")["result"], "pass", "{adaptive:#}");
+            assert_eq!(check(adaptive, "workloads_match")["result"], "pass", "{adaptive:#}");
         }
         assert!(adaptive["metrics"].get("page_load_time").is_none());
     }

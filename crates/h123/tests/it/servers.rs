@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::foreign;
+use crate::external;
 use crate::permissions::user_command;
 use crate::tool::{Ended, H123, cell, check, folder, machine, median, repository, summary};
 
@@ -214,10 +214,10 @@ fn newer_servers_are_installed_and_nginx_has_http3() {
         expect_sound(cell(&summary(&out), &[proxy, "h3"]), 3.0, 20_000.0);
     }
     let mut command = with(user_command());
-    foreign::expect_http3(&mut command, place.path());
-    let foreign =
+    external::expect_http3(&mut command, place.path());
+    let external =
         Command::new(H123).args(["servers", "install", "--folder"]).arg(place.path()).output().unwrap();
-    let refused = Ended::of(foreign).expect(2);
+    let refused = Ended::of(external).expect(2);
     assert!(refused.stderr.contains("with something else in it"), "{}", refused.stderr);
 }
 

@@ -56,7 +56,7 @@ fn comes_out(study: &str, wrong: &[&str], right: &[&str]) {
     );
 }
 
-/// The checks that condemn because the machine had other things to do.
+/// The checks that invalidate because the machine had other things to do.
 const MACHINE: &[&str] = &[
     "calibration",
     "client_cpu",
@@ -67,12 +67,12 @@ const MACHINE: &[&str] = &[
     "network_rate",
 ];
 
-/// The checks that condemn a cell.
+/// The checks that invalidate a cell.
 fn blamed(summary: &Value) -> Vec<String> {
     let cells = summary["cells"].as_array().unwrap().iter();
     let checks = cells.flat_map(|cell| cell["validity"].as_array().unwrap());
-    let condemning = checks.filter(|check| check["result"] == "invalid");
-    condemning.map(|check| check["check"].as_str().unwrap().to_owned()).collect()
+    let invalidating = checks.filter(|check| check["result"] == "invalid");
+    invalidating.map(|check| check["check"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
@@ -194,8 +194,8 @@ fn compared(a: &Path, place: &Path) {
     assert!(with_page.stderr.contains(&format!("page: {shown}")), "{}", with_page.stderr);
     let json: Value = serde_json::from_str(&with_page.stdout).unwrap();
     let ratio = json["cells"][0]["comparison"]["ratio"]["value"].as_f64().unwrap();
-    assert!((ratio - 1.2).abs() < 1e-9 && json["doubts"].as_array().unwrap().len() == 1, "{json:#}");
-    another_server_is_a_doubt(a, b);
+    assert!((ratio - 1.2).abs() < 1e-9 && json["caveats"].as_array().unwrap().len() == 1, "{json:#}");
+    another_server_is_a_caveat(a, b);
     // A page beside, by its bare name.
     let mut command = Command::new(H123);
     command.args(["compare", a, b, "--html", "page.html"]).current_dir(place);
@@ -220,7 +220,7 @@ fn compared(a: &Path, place: &Path) {
 }
 
 /// What is set of a server, and what was accepted, is no part of a cell's name.
-fn another_server_is_a_doubt(a: &str, b: &str) {
+fn another_server_is_a_caveat(a: &str, b: &str) {
     let file = Path::new(b).join("plan.json");
     let before = fs::read_to_string(&file).unwrap();
     let mut plan: Value = serde_json::from_str(&before).unwrap();
@@ -230,8 +230,8 @@ fn another_server_is_a_doubt(a: &str, b: &str) {
     plan["accepted"] = serde_json::json!(["client_waited"]);
     fs::write(&file, plan.to_string()).unwrap();
     let found: Value = serde_json::from_str(&h123(["compare", a, b, "--json"]).expect(0).stdout).unwrap();
-    let doubts = found["doubts"].to_string();
-    assert!(doubts.contains("servers: origin") && doubts.contains("workers"), "{doubts}");
-    assert!(doubts.contains("accepted checks") && doubts.contains("client_waited"), "{doubts}");
+    let caveats = found["caveats"].to_string();
+    assert!(caveats.contains("servers: origin") && caveats.contains("workers"), "{caveats}");
+    assert!(caveats.contains("accepted checks") && caveats.contains("client_waited"), "{caveats}");
     fs::write(&file, before).unwrap();
 }

@@ -131,7 +131,7 @@ fn a_plan_names_its_topology_and_refuses_what_cannot_be() {
         (
             "\"proxied\"",
             "own",
-            "study.toml:6:12: `topology`: found no way from the node `client` to `server`",
+            "study.toml:6:12: `topology`: found no route from the node `client` to `server`",
         ),
         ("\"shred\"", "own", "did you mean `shared`?"),
         ("\"direct\"", "lan", "expected `own`"),

@@ -5,7 +5,7 @@ use std::sync::mpsc;
 
 use model::record::{DirectionReport, Lateness, LinkReport};
 use model::{Backend, Network};
-use path::{Fate, Frame, Path, Seeds, Way};
+use path::{Fate, Frame, LinkDirection, Path, Seeds};
 use rustix::event::{PollFd, PollFlags};
 use rustix::time::Timespec;
 
@@ -329,10 +329,13 @@ fn keep(spare: &mut Vec<Vec<u8>>, frame: Frame) {
 impl Line {
     /// Up and down, from `start_ns` on.
     fn pair(network: &Network, seeds: [Seeds; 2], start_ns: u64) -> [Line; 2] {
-        [Line::new(network, Way::Up, seeds[0], start_ns), Line::new(network, Way::Down, seeds[1], start_ns)]
+        [
+            Line::new(network, LinkDirection::Up, seeds[0], start_ns),
+            Line::new(network, LinkDirection::Down, seeds[1], start_ns),
+        ]
     }
 
-    fn new(network: &Network, way: Way, seeds: Seeds, start_ns: u64) -> Line {
+    fn new(network: &Network, way: LinkDirection, seeds: Seeds, start_ns: u64) -> Line {
         Line {
             path: Path::of_network(network, way, seeds, start_ns),
             batch: Vec::with_capacity(BATCH),

@@ -12,7 +12,7 @@ use model::network::{
 };
 use model::record::DirectionReport;
 use model::{Backend, Network, Pins};
-use path::{Path, Seeds, Way};
+use path::{LinkDirection, Path, Seeds};
 
 use crate::help::{MS, wait_until};
 use crate::network::socket;
@@ -91,7 +91,8 @@ fn arrivals(lab: &Lab, count: u32) -> Vec<u32> {
 
 /// What the path does with as many packets on a virtual clock, all of them sent at once.
 fn virtual_arrivals(network: &Network, count: u32) -> Vec<u32> {
-    let mut path: Path<u64> = Path::of_network(network, Way::Up, Seeds::run(SEED, Way::Up), 0);
+    let mut path: Path<u64> =
+        Path::of_network(network, LinkDirection::Up, Seeds::run(SEED, LinkDirection::Up), 0);
     for number in 1..=count {
         path.handle_packet(0, 1000, u64::from(number));
     }

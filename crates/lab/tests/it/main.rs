@@ -44,7 +44,7 @@ const TESTS: &[Test] = &[
     ("network::all_can_be_lost", network::all_can_be_lost),
     ("network::the_seed_decides_what_is_lost", network::the_seed_decides_what_is_lost),
     ("network::a_flood_is_accounted_for", network::a_flood_is_accounted_for),
-    ("network::rate_and_loss_have_known_answers", network::rate_and_loss_have_known_answers),
+    ("network::rate_and_loss_match_the_reference", network::rate_and_loss_match_the_reference),
     ("network::an_offload_left_on_is_an_error", network::an_offload_left_on_is_an_error),
     ("impairments::chosen_packets_are_lost_by_number", impairments::chosen_packets_are_lost_by_number),
     (

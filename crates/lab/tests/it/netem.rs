@@ -84,7 +84,7 @@ pub(crate) fn what_netem_cannot_honour_is_named() {
     assert!(matches!(&found, LabError::Unsupported { what, .. } if what.contains("capture")), "{found}");
 }
 
-/// A stream of known answers: never faster than promised, and in the best of several tries as fast.
+/// A stream of reference measurements: never faster than promised, and in the best of several tries as fast.
 pub(crate) fn the_bucket_holds_the_rate() {
     for bits_per_s in [8_000_000, 100_000_000] {
         let lab =

@@ -9,7 +9,7 @@ use model::{Backend, Pins, Topology};
 
 use crate::help::{MS, network};
 
-/// A client, a router, a switch with two servers; two emulated links on the way to each of these.
+/// A client, a router, a switch with two servers; two emulated links on the route to each of these.
 const CAMPUS: &str = r#"title = "T"
 [[node]]
 name = "client"

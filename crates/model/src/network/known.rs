@@ -1,4 +1,4 @@
-//! Known answers: what a direction must do to a stream of packets, in the long run and by how much it may stray.
+//! Reference measurements: what a direction must do to a stream of packets, in the long run and by how much it may stray.
 
 use super::{Direction, Loss};
 

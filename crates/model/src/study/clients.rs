@@ -3,7 +3,7 @@
 use super::Library;
 use super::resolve::check_name;
 use crate::error::InputError;
-use crate::foreign::OWN_CLIENT;
+use crate::external::OWN_CLIENT;
 use crate::plan::{Cell, NamedWorkload};
 use crate::reader::Placed;
 use crate::variant::Variant;

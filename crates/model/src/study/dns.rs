@@ -3,7 +3,7 @@
 use super::written::{FactorKind, levels_of};
 use super::{Library, Study};
 use crate::error::InputError;
-use crate::foreign::OWN_CLIENT;
+use crate::external::OWN_CLIENT;
 use crate::network::Network;
 use crate::plan::{DIRECT, PlannedTopology};
 use crate::reader::{Placed, Table};
@@ -13,9 +13,9 @@ pub(super) fn read(root: &Table<'_>) -> Result<Option<Placed<u64>>, InputError> 
     root.parsed("dns", "20ms", parse_name_server_rtt_ns)
 }
 
-/// A study about the look-up has to ask for one.
+/// A study about the DNS lookup has to ask for one.
 pub(super) fn check_metric(study: &Study, library: &impl Library) -> Result<(), InputError> {
-    if study.dns.is_some() || !library.needs_look_up(&study.metric.value) {
+    if study.dns.is_some() || !library.needs_dns_lookup(&study.metric.value) {
         return Ok(());
     }
     Err(study.metric.error(format!(
@@ -36,12 +36,12 @@ pub(super) fn resolve(
             format!("`dns`: found it beside the topology `{DIRECT}`, where there is no further node");
         return Err(dns.error(problem));
     }
-    // A foreign client says nothing of its look-up, and many keep the name's address in ways of their own.
+    // An external client says nothing of its DNS lookup, and many keep the name's address in ways of their own.
     let clients = levels_of(&study.matrix.value, FactorKind::Client);
-    if let Some(foreign) = clients.iter().find(|client| client.value != OWN_CLIENT) {
-        return Err(foreign.error(format!(
+    if let Some(external) = clients.iter().find(|client| client.value != OWN_CLIENT) {
+        return Err(external.error(format!(
             "found the client `{}` beside `dns`, expected `{OWN_CLIENT}` alone: no other says how long looking up took",
-            foreign.value
+            external.value
         )));
     }
     let built = match topology.built.as_slice() {
@@ -78,7 +78,7 @@ mod tests {
         assert_eq!(
             plan.cells[0].expected_run_ns - without.cells[0].expected_run_ns,
             20 * NANOS_PER_MS,
-            "the look-up is part of the prediction"
+            "the DNS lookup is part of the prediction"
         );
     }
 
@@ -111,10 +111,13 @@ mod tests {
                 || direct.contains("expected `own`"),
             "{direct}"
         );
-        let foreign = SHORT
+        let external = SHORT
             .replace(RUNS, "runs = 5\ndns = '5ms'")
             .replace("[matrix]", "[matrix]\nclient = [\"h123\", \"wrk\"]");
-        let foreign = parse(&foreign).unwrap_err();
-        assert!(foreign.contains("found the client `wrk` beside `dns`, expected `h123` alone"), "{foreign}");
+        let external = parse(&external).unwrap_err();
+        assert!(
+            external.contains("found the client `wrk` beside `dns`, expected `h123` alone"),
+            "{external}"
+        );
     }
 }

@@ -165,7 +165,7 @@ pub(super) fn resolve_network(level: &Placed<String>, library: &impl Library) ->
     Network::parse_with(&level.value, Source { file: &file, text: &text }, &|trace| library.trace(trace))
 }
 
-/// The checks that the study does not let condemn, each once.
+/// The checks that the study does not let invalidate, each once.
 fn resolve_accepted(study: &Study, library: &impl Library) -> Result<Vec<String>, InputError> {
     let mut accepted: Vec<String> = Vec::new();
     for name in &study.accept.value {

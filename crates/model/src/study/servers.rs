@@ -261,8 +261,8 @@ set = { workers = 2 }
         assert_eq!(plan.adapters().into_iter().collect::<Vec<_>>(), ["nghttpx", "nginx", "origin"]);
         let topology = plan.topology_of(cell("behind")).unwrap();
         let (proxy, back) = (topology.position("server").unwrap(), topology.position("back").unwrap());
-        assert!(topology.way_between(proxy, back).is_some());
-        assert!(topology.way_between(topology.client, back).is_none(), "clients reach the proxy alone");
+        assert!(topology.route_between(proxy, back).is_some());
+        assert!(topology.route_between(topology.client, back).is_none(), "clients reach the proxy alone");
         let text = plan_text(&plan);
         assert!(text.contains("nghttpx → nginx (workers = 2) over h1"), "{text}");
         assert!(text.contains("origin (workers = 4); congestion control: bbr"), "{text}");

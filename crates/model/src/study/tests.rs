@@ -123,8 +123,8 @@ impl Library for TestLibrary {
         metric == "server_time"
     }
 
-    fn needs_look_up(&self, metric: &str) -> bool {
-        metric == "look_up_time"
+    fn needs_dns_lookup(&self, metric: &str) -> bool {
+        metric == "dns_lookup_time"
     }
 
     fn check_metric(&self, metric: &str, workload: &Workload) -> Result<(), String> {
@@ -388,7 +388,7 @@ fn faults_of_the_matrix() {
 }
 
 #[test]
-fn what_shall_not_condemn_is_a_check_that_there_is() {
+fn what_shall_not_invalidate_is_a_check_that_there_is() {
     let accepting = SHORT.replace("runs = 2", "runs = 2\naccept = [\"client_waited\"]");
     assert_eq!(parse(&accepting).unwrap().accepted, ["client_waited"]);
     let both = Some(vec!["version".to_owned(), "client_waited".to_owned()]);
@@ -815,7 +815,7 @@ fn a_topology_that_cannot_be_is_named_with_its_place() {
         (
             "\"proxied\"",
             "[\"own\"]",
-            "6:12: `topology`: found no way from the node `client` to `server`: a host between them forwards nothing; expected two nodes that reach each other, or a reverse proxy on that host",
+            "6:12: `topology`: found no route from the node `client` to `server`: a host between them forwards nothing; expected two nodes that reach each other, or a reverse proxy on that host",
         ),
     ] {
         let error = over(topology, network).unwrap_err();
@@ -1097,7 +1097,7 @@ fn with_clients(clients: &str) -> String {
 fn a_study_without_clients_has_our_own_and_no_such_factor() {
     let plan = parse(&with_clients("")).unwrap();
     assert!(plan.cells.iter().all(|cell| cell.clients[0].client == "h123" && cell.level("client").is_none()));
-    assert!(plan.cells.iter().all(|cell| cell.unsupported.is_none()) && plan.foreign_clients().is_empty());
+    assert!(plan.cells.iter().all(|cell| cell.unsupported.is_none()) && plan.external_clients().is_empty());
     let json = serde_json::to_string(&plan).unwrap();
     assert!(
         !json.contains("\"client\":\"h123") && !json.contains("unsupported"),
@@ -1108,7 +1108,7 @@ fn a_study_without_clients_has_our_own_and_no_such_factor() {
 #[test]
 fn what_a_client_cannot_do_is_known_before_any_run() {
     let plan = parse(&with_clients("client = [\"h123\", \"h2load\", \"wrk\"]")).unwrap();
-    assert_eq!((plan.cells.len(), plan.foreign_clients()), (12, vec!["h2load", "wrk"]));
+    assert_eq!((plan.cells.len(), plan.external_clients()), (12, vec!["h2load", "wrk"]));
     let reason = |levels: [&str; 3]| {
         let has = |cell: &&Cell| levels.iter().all(|level| cell.levels.iter().any(|own| own.value == *level));
         plan.cells.iter().find(has).unwrap().unsupported.clone()

@@ -60,7 +60,7 @@ pub(super) fn read(root: &Table<'_>) -> Result<Option<Chosen>, InputError> {
     }))
 }
 
-/// The topology, and for each level of `network` what the way from the client to the server does: to the proxy, where there is
+/// The topology, and for each level of `network` what the route from the client to the server does: to the proxy, where there is
 /// one.
 pub(super) fn resolve(
     study: &Study,
@@ -90,7 +90,7 @@ pub(super) fn resolve(
     };
     let built = levels.iter().map(|level| with_network(&topology, link.as_deref(), level, library));
     let built: Vec<Topology> = built.collect::<Result<_, _>>()?;
-    let networks = built.iter().zip(levels).map(|(topology, level)| topology.way_network(&level.value));
+    let networks = built.iter().zip(levels).map(|(topology, level)| topology.route_network(&level.value));
     let networks = networks.collect();
     let name = |node: usize| topology.nodes[node].name.clone();
     let planned = PlannedTopology {
@@ -162,10 +162,10 @@ fn base(
     let proxy = proxy(&topology, chosen, study, servers)?;
     topology.choose(client, proxy.unwrap_or(server)).map_err(fault)?;
     let back = match proxy {
-        Some(proxy) if topology.way_between(proxy, server).is_none() || proxy == server => {
+        Some(proxy) if topology.route_between(proxy, server).is_none() || proxy == server => {
             let [from, to] = [proxy, server].map(|node| topology.nodes[node].name.as_str());
             return Err(fault(format!(
-                "found no way from the proxy `{from}` to the server `{to}`, expected one"
+                "found no route from the proxy `{from}` to the server `{to}`, expected one"
             )));
         }
         Some(_) => Some(server),
@@ -257,7 +257,7 @@ fn with_network(
     };
     let network = resolve_network(level, library)?;
     topology.replace_network(Some(link), &network).map_err(|problem| level.error(problem))?;
-    topology.moves().map_err(|error| level.error(error.problem))?;
+    topology.address_changes().map_err(|error| level.error(error.problem))?;
     Ok(topology)
 }
 

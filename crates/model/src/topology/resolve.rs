@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::moves::MovesError;
+use super::address_changes::AddressChangeError;
 use super::written::{Cross, End, Link, Written};
 use super::{CrossTraffic, Interface, Role, Topology, TopologyLink, TopologyNode, routes};
 use crate::error::{InputError, Place};
@@ -75,7 +75,7 @@ pub(super) fn resolve(
     }
     check_distinct(&topology, &segments)?;
     routes::join(&mut topology, &segments);
-    if let Err(MovesError { link, problem }) = topology.moves() {
+    if let Err(AddressChangeError { link, problem }) = topology.address_changes() {
         let place =
             written.links[link].network.as_ref().map_or_else(Place::command_line, |name| name.place.clone());
         return Err(InputError { place, problem });
@@ -129,9 +129,9 @@ fn resolve_cross(topology: &Topology, cross: &Cross) -> Result<CrossTraffic, Inp
     if from == to {
         return Err(cross.to.error("found the same node at both ends of a flow, expected two nodes"));
     }
-    if topology.way_between(from, to).is_none() {
+    if topology.route_between(from, to).is_none() {
         let problem =
-            format!("found no way from `{}` to `{}`, expected one", cross.from.value, cross.to.value);
+            format!("found no route from `{}` to `{}`, expected one", cross.from.value, cross.to.value);
         return Err(cross.to.error(problem));
     }
     Ok(CrossTraffic { from, to, variant: cross.variant, flows: cross.flows })
@@ -178,8 +178,9 @@ fn add_link(
     }
     let is_switch = |node: usize| topology.nodes[node].role == Role::Switch;
     if nodes.iter().all(|node| is_switch(*node)) && are_joined(topology, nodes) {
-        return Err(link.ends[1]
-            .error("found a second way between two switches, expected one: frames would go round for ever"));
+        return Err(link.ends[1].error(
+            "found a second route between two switches, expected one: frames would go round for ever",
+        ));
     }
     let network = match &link.network {
         None => None,

@@ -1,4 +1,4 @@
-//! Neighbours and routes, computed: every node knows the shortest way to every network, and everybody next to it.
+//! Neighbours and routes, computed: every node knows the shortest route to every network, and everybody next to it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;

@@ -142,7 +142,7 @@ fn joined_switches_are_one_network_without_loops() {
     );
     let looped = format!("{SWITCHES}[[link]]\nends = [\"t\", \"s\"]\n");
     let error = parse(&looped).unwrap_err();
-    assert!(error.contains("t.toml:19:14: found a second way between two switches"), "{error}");
+    assert!(error.contains("t.toml:19:14: found a second route between two switches"), "{error}");
 }
 
 #[test]
@@ -223,12 +223,12 @@ fn faults_name_the_place() {
 #[test]
 fn a_host_that_moves_stays_in_its_network_and_is_expected_there() {
     let mut campus = parse(&CAMPUS.replace("\"lan\"", "\"roam\"")).unwrap();
-    let moves = campus.moves().unwrap();
+    let changes = campus.address_changes().unwrap();
     let web_server = campus.position("web-server").unwrap();
     let prefix = |text: &str| (text.parse::<IpAddr>().unwrap(), if text.contains(".2.2") { 29 } else { 32 });
-    assert_eq!((moves[0].link, moves[0].end), (2, (web_server, 0)));
-    assert_eq!(moves[0].families[0], [prefix("192.168.2.2"), prefix("192.168.2.4")]);
-    campus.expect(&moves);
+    assert_eq!((changes[0].link, changes[0].end), (2, (web_server, 0)));
+    assert_eq!(changes[0].families[0], [prefix("192.168.2.2"), prefix("192.168.2.4")]);
+    campus.expect(&changes);
     let mac = campus.nodes[web_server].interfaces[0].mac;
     for (name, interface, knows) in [("router", 1, true), ("video-server", 0, true), ("router", 0, false)] {
         let node = &campus.nodes[campus.position(name).unwrap()];
@@ -244,13 +244,13 @@ fn a_host_that_moves_stays_in_its_network_and_is_expected_there() {
         };
         Network { name: "x".to_owned(), timeline: (1..=count).map(change).collect(), ..Network::default() }
     };
-    let moves = Topology::pair(&network(3)).moves().unwrap().remove(0);
+    let changes = Topology::pair(&network(3)).address_changes().unwrap().remove(0);
     let addresses = |family: usize| -> Vec<String> {
-        moves.families[family].iter().map(|(address, prefix)| format!("{address}/{prefix}")).collect()
+        changes.families[family].iter().map(|(address, prefix)| format!("{address}/{prefix}")).collect()
     };
     assert_eq!(addresses(0), ["10.123.0.1/24", "10.123.0.3/32", "10.123.0.4/32", "10.123.0.5/32"]);
     assert_eq!(addresses(1)[..2], ["fd12:3123:123::1/64", "fd12:3123:123::3/128"]);
-    let error = |topology: Topology| topology.moves().unwrap_err().to_string();
+    let error = |topology: Topology| topology.address_changes().unwrap_err().to_string();
     assert!(error(Topology::pair(&network(201))).contains("expected at most 200"));
     let turned =
         CAMPUS.replace("\"client 192.168.1.2/30\", \"router 192.168.1.1/30\"", "\"router\", \"client\"");
@@ -259,20 +259,20 @@ fn a_host_that_moves_stays_in_its_network_and_is_expected_there() {
     assert!(error(turned).contains("whose first end `router` is no host"));
     let mut full = Topology::pair(&network(200));
     full.replace_network(None, &network(0)).unwrap();
-    assert_eq!(full.moves(), Ok(Vec::new()));
+    assert_eq!(full.address_changes(), Ok(Vec::new()));
 }
 
 /// A topology's way as `link forward`.
-fn way(topology: &Topology) -> Vec<String> {
-    let words = |step: &WayStep| {
+fn route_of(topology: &Topology) -> Vec<String> {
+    let words = |step: &Hop| {
         let arrow = if step.is_forward { "forward" } else { "back" };
         format!("{} {arrow}", topology.links[step.link].name)
     };
-    topology.way().unwrap().iter().map(words).collect()
+    topology.route().unwrap().iter().map(words).collect()
 }
 
 #[test]
-fn the_way_follows_routes_and_switches() {
+fn the_route_follows_routes_and_switches() {
     let mut campus = parse(CAMPUS).unwrap();
     assert_eq!(
         (campus.client, campus.server),
@@ -280,39 +280,45 @@ fn the_way_follows_routes_and_switches() {
         "the node `client` and, without `server`, the last host"
     );
     campus.choose(0, 3).unwrap();
-    assert_eq!(way(&campus), ["client-router forward", "router-switch forward", "web-server-switch back"]);
-    let all = campus.way_network("own");
+    assert_eq!(
+        route_of(&campus),
+        ["client-router forward", "router-switch forward", "web-server-switch back"]
+    );
+    let all = campus.route_network("own");
     assert_eq!(
         (all.name.as_str(), all.rtt_ns(), all.up.delay_ns),
         ("own", 4_000_000, 2_000_000),
         "two of 2 ms"
     );
     campus.choose(4, 0).unwrap();
-    assert_eq!(way(&campus), ["video-server-switch forward", "router-switch back", "client-router back"]);
+    assert_eq!(
+        route_of(&campus),
+        ["video-server-switch forward", "router-switch back", "client-router back"]
+    );
     assert!(campus.choose(2, 0).is_err(), "a switch speaks to nobody");
     assert!(campus.choose(0, 0).unwrap_err().contains("as client and as server"));
     assert!(campus.host("router").unwrap_err().contains("expected a host of the topology `test`"));
     assert!(campus.host("web-sever").unwrap_err().contains("did you mean `web-server`?"));
     let mut split = parse(&CAMPUS.replace("role = \"router\"", "role = \"host\"")).unwrap();
     assert!(split.choose(0, 3).unwrap_err().contains("or a reverse proxy on that host"));
-    assert_eq!(way(&parse(SWITCHES).unwrap()), ["a-s forward", "s-t forward", "t-b forward"]);
+    assert_eq!(route_of(&parse(SWITCHES).unwrap()), ["a-s forward", "s-t forward", "t-b forward"]);
 }
 
 #[test]
-fn a_way_of_one_network_is_that_network_from_the_clients_side() {
+fn a_route_of_one_network_is_that_network_from_the_clients_side() {
     let text = "title = \"T\"\n[[node]]\nname = \"server\"\n[[node]]\nname = \"client\"\n[[link]]\n\
                 ends = [\"server\", \"client\"]\nnetwork = \"lan\"\n";
     let mut found = parse(text).unwrap();
     let network = found.links[0].network.as_mut().unwrap();
     network.up.delay_ns = 7;
-    let seen = found.way_network("x");
+    let seen = found.route_network("x");
     assert_eq!((seen.up.delay_ns, seen.down.delay_ns), (1_000_000, 7), "turned round");
     let text = CAMPUS.replace("network = \"tokyo\"\n", "").replace("network = \"lan\"\n", "");
-    assert!(!parse(&text).unwrap().way_network("x").is_impaired(), "wires only");
+    assert!(!parse(&text).unwrap().route_network("x").is_impaired(), "wires only");
 }
 
 #[test]
-fn cross_traffic_has_a_way() {
+fn cross_traffic_has_a_route() {
     let cross = |lines: &str| parse(&format!("{CAMPUS}[[cross]]\n{lines}\n"));
     let found = cross("from = \"client\"\nto = \"web-server\"\nvariant = \"h3\"\nflows = 2").unwrap();
     assert_eq!(found.cross, [CrossTraffic { from: 0, to: 3, variant: Variant::H3, flows: 2 }]);
@@ -355,7 +361,7 @@ fn a_name_server_stands_beside_those_who_ask() {
     // The automatic IPv6 networks 0 and 1 are taken, and a network is free in both families or not at all.
     assert_eq!(addresses, ["10.123.2.53 fd12:3123:123:2::35", "10.123.3.53 fd12:3123:123:3::35"]);
     assert_eq!(campus.nodes[0].address_v4(), before.nodes[0].address_v4(), "others reach it as before");
-    assert_eq!(campus.way(), before.way());
+    assert_eq!(campus.route(), before.route());
     assert_eq!(routes(&campus, "client")[1], "10.123.2.0/24 from 10.123.2.1");
     assert_eq!(&routes(&campus, "client")[2..], routes(&before, "client"));
     assert_eq!(routes(&campus, "router"), routes(&before, "router"), "it knows nothing of it");

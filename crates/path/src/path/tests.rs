@@ -11,7 +11,7 @@ use super::*;
 const MS: u64 = 1_000_000;
 
 fn path<P: Packet>(direction: &Direction) -> Path<P> {
-    Path::new(direction, Seeds::run(1, Way::Down))
+    Path::new(direction, Seeds::run(1, LinkDirection::Down))
 }
 
 fn limited(delay_ns: u64, bits_per_s: u64, queue: Queue) -> Direction {
@@ -62,7 +62,8 @@ fn a_change_frees_who_waits_for_a_link_that_stands_still() {
     let still = Direction { outages, ..Direction::default() };
     let over = Change { at_ns: 400 * MS, up: still.clone(), down: Direction::default(), handover: false };
     let network = Network { down: still, timeline: vec![over], ..Network::default() };
-    let mut path: Path<u64> = Path::of_network(&network, Way::Down, Seeds::run(1, Way::Down), 0);
+    let mut path: Path<u64> =
+        Path::of_network(&network, LinkDirection::Down, Seeds::run(1, LinkDirection::Down), 0);
     path.handle_packet(MS, 1514, 1);
     assert_eq!(path.next_release_ns(), Some(400 * MS));
     assert_eq!(drain(&mut path), [Release { due_ns: 400 * MS, packet: 1 }]);
@@ -82,7 +83,8 @@ fn a_late_poll_changes_no_due_time() {
 fn a_run_may_begin_at_any_time() {
     let start_ns = 7_000_000 * MS;
     let network = Network { down: limited(20 * MS, 10_000_000, Queue::packets(100)), ..Network::default() };
-    let mut path = Path::of_network(&network, Way::Down, Seeds::run(1, Way::Down), start_ns);
+    let mut path =
+        Path::of_network(&network, LinkDirection::Down, Seeds::run(1, LinkDirection::Down), start_ns);
     path.handle_packet(start_ns + 3 * MS, 1250, 9_u64);
     assert_eq!(path.next_release_ns(), Some(start_ns + 24 * MS));
     assert_eq!(path.poll_release(start_ns - 1), None);
@@ -130,9 +132,13 @@ fn the_seed_decides() {
         let mut path = Path::new(&direction, seeds);
         (0..2000).map(|packet| path.handle_packet(packet * MS / 2, 1250, ())).collect()
     };
-    assert_eq!(fates(Seeds::run(7, Way::Up)), fates(Seeds::run(7, Way::Up)));
-    for other in [Seeds::run(8, Way::Up), Seeds::run(7, Way::Down), Seeds::calibration(7, Way::Up)] {
-        assert_ne!(fates(Seeds::run(7, Way::Up)), fates(other));
+    assert_eq!(fates(Seeds::run(7, LinkDirection::Up)), fates(Seeds::run(7, LinkDirection::Up)));
+    for other in [
+        Seeds::run(8, LinkDirection::Up),
+        Seeds::run(7, LinkDirection::Down),
+        Seeds::calibration(7, LinkDirection::Up),
+    ] {
+        assert_ne!(fates(Seeds::run(7, LinkDirection::Up)), fates(other));
     }
 }
 
@@ -181,7 +187,7 @@ fn an_outage_loses_or_holds() {
         let out = Direction { outages: outages(packets), ..base.clone() };
         let timeline = vec![change(10 * MS, out), change(20 * MS, base.clone())];
         let network = Network { down: base.clone(), timeline, ..Network::default() };
-        let mut path = Path::of_network(&network, Way::Down, Seeds::run(1, Way::Down), 0);
+        let mut path = Path::of_network(&network, LinkDirection::Down, Seeds::run(1, LinkDirection::Down), 0);
         for at in [1, 9, 10, 12, 19, 20, 30] {
             path.handle_packet(at * MS, 100, at);
         }
@@ -200,7 +206,7 @@ fn the_timeline_changes_the_path() {
     let slow = limited(2 * MS, 1_000_000, Queue::packets(2));
     let timeline = vec![change(100 * MS, slow), change(200 * MS, fast.clone())];
     let network = Network { down: fast, timeline, ..Network::default() };
-    let mut path = Path::of_network(&network, Way::Down, Seeds::run(1, Way::Down), 0);
+    let mut path = Path::of_network(&network, LinkDirection::Down, Seeds::run(1, LinkDirection::Down), 0);
     assert_eq!(path.least_delay_ns(), 2 * MS);
     // At 10 Mbit/s a packet takes 1 ms, at 1 Mbit/s 10 ms.
     let mut send = |at_ns, packet| path.handle_packet(at_ns, 1250, packet);
@@ -324,7 +330,7 @@ proptest! {
         packets in any_packets(),
         early_polls in any::<bool>(),
     ) {
-        let mut path = Path::of_network(&network, Way::Down, Seeds::run(seed, Way::Down), 0);
+        let mut path = Path::of_network(&network, LinkDirection::Down, Seeds::run(seed, LinkDirection::Down), 0);
         let (mut now_ns, mut arrivals, mut released) = (0, Vec::new(), Vec::new());
         let mut refused = 0;
         for (number, (gap_ns, length_bytes)) in packets.iter().enumerate() {
@@ -364,7 +370,7 @@ proptest! {
     #[test]
     fn polling_never_changes_a_fate(network in any_network(), seed in any::<u64>(), packets in any_packets()) {
         let run = |polls: bool| {
-            let mut path = Path::of_network(&network, Way::Down, Seeds::run(seed, Way::Down), 0);
+            let mut path = Path::of_network(&network, LinkDirection::Down, Seeds::run(seed, LinkDirection::Down), 0);
             let (mut now_ns, mut fates, mut due) = (0, Vec::new(), Vec::new());
             for (number, (gap_ns, length_bytes)) in packets.iter().enumerate() {
                 now_ns += gap_ns;
@@ -388,7 +394,7 @@ proptest! {
     ) {
         let unlimited = Direction { rate: LinkRate::Unlimited, outages: None, duplicate_share: 0.0, ..direction };
         let run = |direction: &Direction| {
-            let mut path = Path::new(direction, Seeds::run(seed, Way::Down));
+            let mut path = Path::new(direction, Seeds::run(seed, LinkDirection::Down));
             let mut now_ns = 0;
             for (number, (gap_ns, length_bytes)) in packets.iter().enumerate() {
                 now_ns += gap_ns;

@@ -4,7 +4,7 @@ mod figure;
 mod names;
 mod page;
 
-use analysis::across::{Across, CellAcross, Doubted};
+use analysis::across::{Across, CellAcross, CellCaveats};
 use analysis::metrics::{self, Better};
 use analysis::summary::{Estimate, Measured, Verdict};
 use comfy_table::presets::{ASCII_NO_BORDERS, UTF8_FULL_CONDENSED};
@@ -12,7 +12,7 @@ use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table};
 use model::plan::Level;
 
 use crate::Terminal;
-use crate::doubts::reason_in_words;
+use crate::caveats::describe_reason;
 use crate::encode::markdown as escaped;
 use crate::terminal::{ascii, wrap};
 use crate::text::{self, clean_line};
@@ -198,14 +198,14 @@ fn alone(across: &Across) -> Vec<String> {
     [of(&across.only_in_a, "A"), of(&across.only_in_b, "B")].concat()
 }
 
-/// The checks by which compared cells are in doubt in their own results, one line each.
-fn doubted(across: &Across) -> Vec<String> {
-    let line = |found: &Doubted| {
-        let title = crate::doubts::check_title(&found.check);
+/// The checks by which compared cells have caveats in their own result, one line each.
+fn caveats(across: &Across) -> Vec<String> {
+    let line = |found: &CellCaveats| {
+        let title = crate::caveats::check_title(&found.check);
         format!("{title}: {} in A, {} in B", found.cells_in_a, found.cells_in_b)
     };
     let cells = text::count(primary(across).count(), "cell", "cells");
-    let lines: Vec<String> = across.doubted.iter().map(line).collect();
+    let lines: Vec<String> = across.caveats.iter().map(line).collect();
     match lines.is_empty() {
         true => lines,
         false => std::iter::once(format!("of {cells} that both have")).chain(lines).collect(),
@@ -217,18 +217,23 @@ struct Note {
     items: Vec<String>,
 }
 
-/// What a reader needs to know besides: reasons, doubts, missing cells, and what further metrics say.
+/// What a reader needs to know besides: reasons, differences, missing cells, and what further metrics say.
 fn notes(across: &Across, names: &Names) -> Vec<Note> {
     let reasons = primary(across).filter_map(|cell| match &cell.comparison.verdict {
         Verdict::Invalid { because } => Some(format!(
             "{}: {}",
             names.cell(&cell.comparison.context),
-            reason_in_words(&because.join("; "))
+            describe_reason(&because.join("; "))
         )),
         _ => None,
     });
-    let doubts = across.doubts.iter().map(|doubt| {
-        format!("{}: {} in A, {} in B", clean_line(&doubt.about), clean_line(&doubt.a), clean_line(&doubt.b))
+    let differences = across.differences.iter().map(|caveat| {
+        format!(
+            "{}: {} in A, {} in B",
+            clean_line(&caveat.about),
+            clean_line(&caveat.a),
+            clean_line(&caveat.b)
+        )
     });
     let further = across.cells.iter().filter(|cell| !cell.comparison.primary).filter_map(|cell| {
         let (verdict, _) = verdict_name(&cell.comparison.verdict);
@@ -239,8 +244,8 @@ fn notes(across: &Across, names: &Names) -> Vec<Note> {
     });
     [
         Note { head: "No verdict, because".to_owned(), items: reasons.collect() },
-        Note { head: "Cells that are in doubt in their own result".to_owned(), items: doubted(across) },
-        Note { head: "What else differs, and may be the cause".to_owned(), items: doubts.collect() },
+        Note { head: "Cells that have caveats in their own result".to_owned(), items: caveats(across) },
+        Note { head: "What else differs, and may be the cause".to_owned(), items: differences.collect() },
         Note { head: "Not compared".to_owned(), items: alone(across) },
         Note {
             head: "Other metrics that differ (explored, not corrected)".to_owned(),

@@ -6,10 +6,10 @@ use analysis::summary::Verdict;
 use serde::Serialize;
 
 use super::names::Names;
-use super::{AcrossInput, Side, alone, counts, doubted, figure, lead, primary, row};
+use super::{AcrossInput, Side, alone, caveats, counts, figure, lead, primary, row};
 use crate::ReportError;
 use crate::answer::style_marker;
-use crate::doubts::reason_in_words;
+use crate::caveats::describe_reason;
 use crate::page::{self, FigurePart, NOTHING_DRAWN};
 use crate::palette::Style;
 use crate::text::{self, clean, clean_line};
@@ -29,9 +29,9 @@ struct Page {
     margin: String,
     counts: Vec<(&'static str, &'static str, usize)>,
     cards: Vec<Card>,
-    doubts: Vec<[String; 3]>,
+    differences: Vec<[String; 3]>,
     alone: Vec<String>,
-    doubted: Vec<String>,
+    caveats: Vec<String>,
     figures: Vec<FigurePart>,
     /// What the figures' template asks for; here none are chosen.
     missing_figures: [(); 0],
@@ -103,9 +103,13 @@ pub fn across_html(input: &AcrossInput<'_>) -> Result<String, ReportError> {
         margin: text::percent(across.margin_share),
         counts: counts(across).into_iter().map(|(word, count)| (word, class_of(word), count)).collect(),
         cards: cards(primary(across), &names),
-        doubts: across.doubts.iter().map(|d| [&d.about, &d.a, &d.b].map(|text| clean_line(text))).collect(),
+        differences: across
+            .differences
+            .iter()
+            .map(|d| [&d.about, &d.a, &d.b].map(|text| clean_line(text)))
+            .collect(),
         alone: alone(across),
-        doubted: doubted(across),
+        caveats: caveats(across),
         figures: figure::draw(across, &names).iter().map(page::figure_part).collect(),
         missing_figures: [],
         nothing_drawn: NOTHING_DRAWN,
@@ -142,7 +146,7 @@ fn cards<'a>(cells: impl Iterator<Item = &'a CellAcross>, names: &Names) -> Vec<
 fn sentence(cell: &CellAcross, names: &Names) -> Sentence {
     let (verdict, class) = verdict_name(&cell.comparison.verdict);
     let because = match &cell.comparison.verdict {
-        Verdict::Invalid { because } => reason_in_words(&because.join("; ")),
+        Verdict::Invalid { because } => describe_reason(&because.join("; ")),
         _ => String::new(),
     };
     let ratio = cell.comparison.ratio.filter(|_| class != "invalid");

@@ -16,7 +16,7 @@ const DNS: &str = "k-dns";
 
 /// The phases: name, class of the segment.
 const PHASES: [(&str, &str); 5] = [
-    ("DNS look-up", DNS),
+    ("DNS lookup", DNS),
     ("TCP connect", "k-connect"),
     ("TLS or QUIC handshake", "k-setup"),
     ("wait for the first byte", "k-wait"),
@@ -31,7 +31,7 @@ fn phases(trace: &RunTrace) -> Option<[u64; 5]> {
     // In cleartext whoever is connected is ready.
     let tcp = if connection.is_encrypted { connection.connected_ns } else { connection.ready_ns };
     let connected = tcp.unwrap_or(connection.opened_ns);
-    let (asked, known) = trace.look_up_ns.unwrap_or_default();
+    let (asked, known) = trace.dns_lookup_ns.unwrap_or_default();
     Some([
         known.saturating_sub(asked),
         connected.saturating_sub(connection.opened_ns),
@@ -62,7 +62,7 @@ pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
     Some(Drawing {
         title: "Where the time went".to_owned(),
         caption: format!(
-            "The run nearest to the median of each cell: the look-up of the server's name, where there was one, then its \
+            "The run nearest to the median of each cell: the DNS lookup, where there was one, then its \
                   first connection until requests could be sent, then until the first byte of the first answer, then until the last byte of the last. Axes \
                   differ between panels; all begin at 0.{}",
             untraced(view, &left_out)

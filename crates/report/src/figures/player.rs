@@ -94,7 +94,7 @@ impl Frame {
         let is_beside =
             context.rows.iter().filter_map(|row| Some((row, row.playback?))).all(|(row, playback)| {
                 let name = clean_line(&view.series_of(row).name);
-                beside(&name) + text_width(&in_words(playback), NAME_SIZE) <= room(row)
+                beside(&name) + text_width(&describe(playback), NAME_SIZE) <= room(row)
             });
         Some(Frame {
             span: Scale::linear((0.0, float(end_ns)), (LEFT, RIGHT)),
@@ -198,7 +198,7 @@ fn draw_row(
 ) -> String {
     let series = view.series_of(row);
     let (level, believable) = (clean_line(&series.name), row.is_believable());
-    let came_of_it = in_words(playback);
+    let came_of_it = describe(playback);
     let mark = if believable { "" } else { ", invalid" };
     let words = format!("{level}: {came_of_it}, run {}{mark}", playback.run);
     let buffer_top = top + frame.name + TITLE;
@@ -353,7 +353,7 @@ fn segment_words(span: &SegmentSpan, level: &str) -> String {
 }
 
 /// What came of a playback, in a line.
-fn in_words(playback: &RunPlayback) -> String {
+fn describe(playback: &RunPlayback) -> String {
     let Some(startup_ns) = playback.startup_ns else { return "nothing was ever shown".to_owned() };
     let startup = duration(startup_ns);
     let stalls = match playback.stalls {

@@ -37,7 +37,7 @@ pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
         Key::new("k-transfer", "answer arriving"),
     ];
     if rows.iter().any(|(_, trace)| trace.looks_up()) {
-        keys.insert(0, Key::new("k-dns", "DNS look-up"));
+        keys.insert(0, Key::new("k-dns", "DNS lookup"));
     }
     Some(Drawing {
         title: format!("One page load, request by request: {}", context.name),
@@ -119,11 +119,11 @@ fn draw_requests(canvas: &mut Canvas, trace: &RunTrace, shown: usize, scale: Sca
     for (index, request) in trace.requests.iter().take(shown).enumerate() {
         #[expect(clippy::cast_precision_loss, reason = "at most MAX_ROWS")]
         let y = TOP + index as f64 * pitch + (pitch - height) / 2.0;
-        let look_up = trace.look_up_ns.filter(|_| index == 0);
+        let dns_lookup = trace.dns_lookup_ns.filter(|_| index == 0);
         let is_first = |number: &u32| !seen.contains(number);
         let opened = request.connection.filter(is_first).and_then(|number| trace.connection(number));
         seen.extend(request.connection.filter(is_first));
-        canvas.group("request", Some(&describe(request, look_up, opened)), |c| {
+        canvas.group("request", Some(&describe(request, dns_lookup, opened)), |c| {
             let mut segment = |from: Option<u64>, to: Option<u64>, class: &str| {
                 let (Some(from), Some(to)) = (from, to) else { return };
                 let (x, end) = (scale.place(as_f64(from)), scale.place(as_f64(to)));
@@ -133,7 +133,7 @@ fn draw_requests(canvas: &mut Canvas, trace: &RunTrace, shown: usize, scale: Sca
             };
             let sent = request.sent_ns.or(request.done_ns);
             segment(Some(request.intended_ns), sent, "k-queue");
-            if let Some((asked, known)) = look_up {
+            if let Some((asked, known)) = dns_lookup {
                 segment(Some(asked), Some(known), "k-dns");
             }
             if let Some(connection) = opened {
@@ -149,12 +149,16 @@ fn draw_requests(canvas: &mut Canvas, trace: &RunTrace, shown: usize, scale: Sca
     }
 }
 
-/// A request in words, with what was done for it first: the look-up of the name, and its connection where it opened one.
-fn describe(request: &RequestTrace, look_up: Option<(u64, u64)>, opened: Option<&ConnectionTrace>) -> String {
+/// A request in words, with what was done for it first: the DNS lookup, and its connection where it opened one.
+fn describe(
+    request: &RequestTrace,
+    dns_lookup: Option<(u64, u64)>,
+    opened: Option<&ConnectionTrace>,
+) -> String {
     let stamp = |name: &str, stamp: Option<u64>| stamp.map(|ns| format!("{name} {}", duration(ns)));
     let mut parts = vec![text::shorten(&clean_line(&request.url), 120)];
     let from_to = |name: &str, from: u64, to: u64| format!("{name} {} to {}", duration(from), duration(to));
-    parts.extend(look_up.map(|(asked, known)| from_to("DNS look-up", asked, known)));
+    parts.extend(dns_lookup.map(|(asked, known)| from_to("DNS lookup", asked, known)));
     parts.extend(request.connection.map(|number| format!("connection {number}")));
     let set_up = |own: &ConnectionTrace| Some(from_to("set up", own.opened_ns, own.ready_ns?));
     parts.extend(opened.and_then(set_up));
@@ -177,8 +181,8 @@ fn csv(view: &View<'_>, rows: &[(&Row<'_>, &RunTrace)]) -> String {
         "level",
         "run",
         "url",
-        "look_up_began_ns",
-        "look_up_ended_ns",
+        "dns_lookup_began_ns",
+        "dns_lookup_ended_ns",
         "connection",
         "opened_ns",
         "connected_ns",
@@ -199,8 +203,8 @@ fn csv(view: &View<'_>, rows: &[(&Row<'_>, &RunTrace)]) -> String {
                 Field::Text(&view.series_of(row).name),
                 Field::Whole(u64::from(trace.run)),
                 Field::Text(&request.url),
-                maybe(trace.look_up_ns.map(|(began, _)| began)),
-                maybe(trace.look_up_ns.map(|(_, ended)| ended)),
+                maybe(trace.dns_lookup_ns.map(|(began, _)| began)),
+                maybe(trace.dns_lookup_ns.map(|(_, ended)| ended)),
                 maybe(request.connection.map(u64::from)),
                 maybe(connection.map(|c| c.opened_ns)),
                 maybe(connection.and_then(|c| c.connected_ns)),

@@ -6,7 +6,7 @@ use comfy_table::presets::{ASCII_NO_BORDERS, UTF8_FULL_CONDENSED};
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, LineStyle, Table};
 
 use crate::Terminal;
-use crate::doubts::{self, Doubts};
+use crate::caveats::{self, Caveats};
 use crate::figures::comparison::domain;
 use crate::method;
 use crate::server_time;
@@ -24,7 +24,7 @@ const COLUMN_BORDER: usize = 3;
 const BELOW_INDENT: usize = 12;
 const MOST_INDENT: usize = 28;
 
-/// Renders tables and doubts.
+/// Renders tables and caveats.
 pub(crate) fn render(view: &View<'_>) -> String {
     let style = view.input.terminal;
     let width = usize::from(style.width.max(LEAST_WIDTH));
@@ -51,7 +51,7 @@ pub(crate) fn render(view: &View<'_>) -> String {
         wrap(&mut out, &words, "", width);
         out.push('\n');
     }
-    write_doubts(&mut out, &doubts::collect(view), width);
+    write_caveats(&mut out, &caveats::collect(view), width);
     if style.plain { ascii(&out) } else { out }
 }
 
@@ -218,18 +218,18 @@ fn table_row(view: &View<'_>, row: &Row<'_>, style: Terminal) -> Vec<Cell> {
     ]
 }
 
-fn write_doubts(out: &mut String, doubts: &Doubts, width: usize) {
+fn write_caveats(out: &mut String, caveats: &Caveats, width: usize) {
     wrap(out, "What may not be believed, and why", "", width);
-    if let Some(nothing) = &doubts.nothing {
+    if let Some(nothing) = &caveats.nothing {
         wrap(out, nothing, "  ", width);
     }
-    if let Some(missing) = &doubts.missing {
+    if let Some(missing) = &caveats.missing {
         wrap(out, missing, "  ", width);
     }
-    for what in &doubts.damaged {
+    for what in &caveats.damaged {
         wrap(out, &format!("damaged or missing: {what}"), "  ", width);
     }
-    for finding in &doubts.findings {
+    for finding in &caveats.findings {
         // Thresholds beyond the first are in the page, so what differs in them alone is one here.
         let mut measured: Vec<(&str, Vec<&str>)> = Vec::new();
         for place in &finding.cells {
@@ -246,12 +246,12 @@ fn write_doubts(out: &mut String, doubts: &Doubts, width: usize) {
         wrap(out, &head, "  ", width);
         wrap(out, &format!("{} {}", finding.why, finding.remedy), "    ", width);
     }
-    for lost in doubts.lost.iter().chain(&doubts.partly) {
+    for lost in caveats.lost.iter().chain(&caveats.partly) {
         wrap(out, &format!("{}: {}: {}", lost.status, lost.cell, lost.reasons), "  ", width);
     }
-    for unsaid in &doubts.unsaid {
+    for not_reported in &caveats.not_reported {
         // The reason names the client; the page lists the cells.
-        wrap(out, &format!("not said: {}: {}", unsaid.metrics, unsaid.reason), "  ", width);
+        wrap(out, &format!("not said: {}: {}", not_reported.metrics, not_reported.reason), "  ", width);
     }
 }
 

@@ -4,7 +4,7 @@ mod pair;
 mod tree;
 
 use model::Topology;
-use model::foreign::OWN_CLIENT;
+use model::external::OWN_CLIENT;
 use model::network::Network;
 use model::plan::{DIRECT, Plan};
 
@@ -56,7 +56,7 @@ fn nodes_words(plan: &Plan) -> String {
     }
     format!(
         "Every node runs in network namespaces of its own; the server is {servers}. {}. On an emulated link {}",
-        clean_line(&plan.topology.in_words()),
+        clean_line(&plan.topology.describe()),
         each.to_lowercase()
     )
 }
@@ -108,5 +108,5 @@ fn servers(plan: &Plan) -> Vec<String> {
 fn clients(plan: &Plan) -> Vec<String> {
     let own = plan.cells.iter().flat_map(|cell| &cell.clients).any(|group| group.client == OWN_CLIENT);
     let own = own.then(|| "h123 load".to_owned());
-    own.into_iter().chain(plan.foreign_clients().into_iter().map(clean_line)).collect()
+    own.into_iter().chain(plan.external_clients().into_iter().map(clean_line)).collect()
 }

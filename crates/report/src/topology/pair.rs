@@ -41,7 +41,7 @@ pub(super) fn draw(plan: &Plan, network: &Network) -> Panel {
     Panel {
         title: match plan.topology == PlannedTopology::default() {
             true => format!("Topology {name}: client and server, joined by one emulated link"),
-            false => format!("Topology {name}: {}", clean_line(&plan.topology.in_words())),
+            false => format!("Topology {name}: {}", clean_line(&plan.topology.describe())),
         },
         description: description.join("; "),
         class: String::new(),

@@ -74,7 +74,7 @@ pub(super) fn draw(plan: &Plan, network: &Network, topology: &Topology) -> Panel
     }
     let links = topology.links.iter().map(|link| format!("{}: {}", clean_line(&link.name), does(link)));
     Panel {
-        title: format!("Topology {name}: {}", clean_line(&plan.topology.in_words())),
+        title: format!("Topology {name}: {}", clean_line(&plan.topology.describe())),
         description: links.chain(further).collect::<Vec<_>>().join("; "),
         class: String::new(),
         width: WIDTH,
@@ -85,7 +85,7 @@ pub(super) fn draw(plan: &Plan, network: &Network, topology: &Topology) -> Panel
 
 /// Every node that the client's links lead to, each once: first what a node has beside the way, then the way's next one.
 fn place(plan: &Plan, topology: &Topology) -> Vec<Placed> {
-    let way: Vec<usize> = topology.way().unwrap_or_default().iter().map(|step| step.link).collect();
+    let way: Vec<usize> = topology.route().unwrap_or_default().iter().map(|step| step.link).collect();
     let mut placed: Vec<Placed> = Vec::new();
     let mut left = vec![(topology.client, 0, None, true)];
     let mut y = TOP;

@@ -1,6 +1,6 @@
 //! Two results against each other: the page, from fabricated comparisons.
 
-use analysis::across::{Across, CellAcross, Doubt, Doubted};
+use analysis::across::{Across, CellAcross, CellCaveats, Difference};
 use analysis::summary::{Comparison, Estimate, Measured, Verdict};
 use model::plan::Level;
 use report::{AcrossInput, Side, across_html, across_markdown, across_terminal};
@@ -44,7 +44,7 @@ fn cell(number: u32, levels: [&str; 4], metric: &str, medians: (f64, f64), verdi
 const MONDAY: Measured =
     Measured { began_unix_ns: 1_790_000_000_000_000_000, ended_unix_ns: 1_790_000_101_000_000_000 };
 
-/// Every verdict, doubts and cells that stand alone.
+/// Every verdict, differences and cells that stand alone.
 pub(crate) fn fabricated() -> Across {
     let invalid =
         Verdict::Invalid { because: vec!["the cell in A is invalid: client_waited (53.4%)".to_owned()] };
@@ -70,11 +70,11 @@ pub(crate) fn fabricated() -> Across {
         ],
         only_in_a: vec![vec![level("variant", "h3"), level("workload", "small")]],
         only_in_b: Vec::new(),
-        doubted: vec![
-            Doubted { check: "runs".into(), cells_in_a: 6, cells_in_b: 0 },
-            Doubted { check: "other_work".into(), cells_in_a: 2, cells_in_b: 7 },
+        caveats: vec![
+            CellCaveats { check: "runs".into(), cells_in_a: 6, cells_in_b: 0 },
+            CellCaveats { check: "other_work".into(), cells_in_a: 2, cells_in_b: 7 },
         ],
-        doubts: vec![Doubt { about: "kernel".into(), a: "6.12.0".into(), b: "6.16.1".into() }],
+        differences: vec![Difference { about: "kernel".into(), a: "6.12.0".into(), b: "6.16.1".into() }],
     }
 }
 
@@ -123,8 +123,8 @@ pub(crate) fn page(across: &Across, name: &str) -> String {
 /// A string in every place that takes one.
 pub(crate) fn spoilt(text: &str) -> String {
     let mut across = fabricated();
-    for doubt in &mut across.doubts {
-        *doubt = Doubt { about: text.to_owned(), a: text.to_owned(), b: text.to_owned() };
+    for difference in &mut across.differences {
+        *difference = Difference { about: text.to_owned(), a: text.to_owned(), b: text.to_owned() };
     }
     for cell in &mut across.cells {
         cell.comparison.context.iter_mut().for_each(|level| level.value = text.to_owned());
@@ -147,7 +147,7 @@ fn the_page_says_all_that_the_terminal_says() {
         let escaped = words.replace('_', "\\_");
         assert!(others.iter().all(|text| text.contains(words) || text.contains(&escaped)), "{words}");
     }
-    let order = ["id=\"answer\"", "id=\"doubts\"", "id=\"figures\"", "id=\"tables\"", "id=\"again\""];
+    let order = ["id=\"answer\"", "id=\"differences\"", "id=\"figures\"", "id=\"tables\"", "id=\"again\""];
     let places: Vec<usize> = order.iter().map(|part| html.find(part).unwrap()).collect();
     assert!(places.is_sorted(), "{places:?}");
     assert!(html.contains("figure-ratios") && html.contains("h3 · small is only in A"));
@@ -157,7 +157,7 @@ fn the_page_says_all_that_the_terminal_says() {
 fn a_comparison_without_numbers_is_a_page_too() {
     let mut across = fabricated();
     across.cells.retain(|cell| cell.comparison.ratio.is_none());
-    across.doubts.clear();
+    across.differences.clear();
     across.only_in_a.clear();
     let html = page(&across, "");
     assert!(html.contains("There are no numbers to draw.") && html.contains("alike in both"));

@@ -70,7 +70,7 @@ pub(crate) fn all_well() -> Fabricated {
     }
 }
 
-/// `quick` where one cell is invalid, one in doubt, one failed and one is unsupported.
+/// `quick` where one cell is invalid, one with a caveat, one failed and one is unsupported.
 pub(crate) fn troubled() -> Fabricated {
     let mut fabricated = all_well();
     let find = |variant: &str, network: &str, workload: &str, plan: &Plan| {
@@ -82,9 +82,9 @@ pub(crate) fn troubled() -> Fabricated {
         plan.cells.iter().find(is).unwrap().cell
     };
     let late = find("h2c", "north-carolina", "large", &fabricated.plan);
-    condemn(&mut fabricated.summary, late, CheckOutcome::Invalid);
+    invalidate(&mut fabricated.summary, late, CheckOutcome::Invalid);
     let busy = find("h3", "lan", "large", &fabricated.plan);
-    condemn(&mut fabricated.summary, busy, CheckOutcome::Doubt);
+    invalidate(&mut fabricated.summary, busy, CheckOutcome::Caveat);
     let failed = find("h2", "lan", "small", &fabricated.plan);
     lose(&mut fabricated, failed, CellStatus::Failed, "server: exited with status 1 before it was ready");
     let unsupported = find("h3", "north-carolina", "small", &fabricated.plan);
@@ -122,10 +122,10 @@ pub(crate) fn of_requests(mut fabricated: Fabricated, count: u32) -> Fabricated 
     fabricated
 }
 
-pub(crate) fn condemn(summary: &mut Summary, cell: u32, outcome: CheckOutcome) {
+pub(crate) fn invalidate(summary: &mut Summary, cell: u32, outcome: CheckOutcome) {
     let invalid = outcome == CheckOutcome::Invalid;
     let index = cell as usize;
-    summary.cells[index].status = if invalid { CellStatus::Invalid } else { CellStatus::Doubt };
+    summary.cells[index].status = if invalid { CellStatus::Invalid } else { CellStatus::Caveat };
     let check = summary.cells[index].validity.iter_mut().find(|c| c.check == "emulator_late").unwrap();
     check.result = outcome;
     check.measured = if invalid { "p99 4.1 ms" } else { "p99 0.9 ms" }.to_owned();
@@ -195,7 +195,7 @@ fn plan_of(networks: Vec<Network>, workloads: Vec<NamedWorkload>) -> Plan {
                     backend: Backend::default(),
                     clients: vec![ClientGroup {
                         group: 0,
-                        client: model::foreign::OWN_CLIENT.to_owned(),
+                        client: model::external::OWN_CLIENT.to_owned(),
                         node: "client".to_owned(),
                         variant,
                         workload: workload_index,
@@ -498,7 +498,7 @@ pub(crate) fn claim(says: &str, result: ClaimOutcome) -> ClaimResult {
     }
 }
 
-/// A network's known answers as they are: a little below the rate, and lost by chance.
+/// A network's reference measurements as they are: a little below the rate, and lost by chance.
 fn calibrated(network: &Network) -> NetworkCalibration {
     let stream = |direction: &Direction| StreamCalibration {
         rate: direction.rate.constant_bits_per_s().map(|rate| RateCalibration {
@@ -538,7 +538,7 @@ fn cell_summary(plan: &Plan, cell: &Cell, random: &mut Random) -> CellSummary {
         runs_failed: 0,
         reasons: Vec::new(),
         metrics,
-        unsaid: std::collections::BTreeMap::new(),
+        not_reported: std::collections::BTreeMap::new(),
         validity: ["emulator_late", "calibration", "version"].map(check).to_vec(),
     }
 }
@@ -689,7 +689,7 @@ fn trace(plan: &Plan, cell: &Cell) -> RunTrace {
         });
     }
     let run = plan.runs.iter().find(|run| run.cell == cell.cell).unwrap().run;
-    RunTrace { cell: cell.cell, run, requests, connections, look_up_ns: None }
+    RunTrace { cell: cell.cell, run, requests, connections, dns_lookup_ns: None }
 }
 
 fn environment() -> Value {

@@ -613,7 +613,7 @@ fn thousand() -> Fabricated {
         }
     }
     for cell in [700, 1000] {
-        fabricated::condemn(&mut large.summary, cell, CheckOutcome::Invalid);
+        fabricated::invalidate(&mut large.summary, cell, CheckOutcome::Invalid);
     }
     large
 }
@@ -642,7 +642,7 @@ fn a_thousand_cells_make_a_page_that_can_be_mailed_and_say_what_is_not_in_it() {
         assert!(first < plain, "the invalid {invalid} stands at {first}, the first of the plan at {plain}");
     }
     assert!(tables.contains("Further metrics of") && tables.contains("<code>tables/cells.csv</code>"));
-    let checks = section(&html, "doubts");
+    let checks = section(&html, "caveats");
     assert!(checks.contains(" of 1020 cells stand here") && checks.contains("tables/validity.csv has all."));
     assert!(
         section(&html, "method")
@@ -716,18 +716,18 @@ fn phases_say_what_they_leave_out() {
 }
 
 #[test]
-fn a_look_up_is_a_phase_where_there_was_one() {
+fn a_dns_lookup_is_a_phase_where_there_was_one() {
     let known = choosing(fabricated::all_well(), &["phases", "waterfall"]);
     for name in ["phases", "waterfall"] {
         assert!(!body(figure(&known, name)).contains("DNS"), "{name}: the address was known");
     }
     let mut asked = fabricated::all_well();
     for trace in &mut asked.traces {
-        trace.look_up_ns = Some((0, 20_000_000));
+        trace.dns_lookup_ns = Some((0, 20_000_000));
     }
     let asked = choosing(asked, &["phases", "waterfall"]);
     let phases = figure(&asked, "phases");
-    assert!(phases.csv.contains(",DNS look-up,ns,20000000,"), "{}", phases.csv);
+    assert!(phases.csv.contains(",DNS lookup,ns,20000000,"), "{}", phases.csv);
     for name in ["phases", "waterfall"] {
         assert!(body(figure(&asked, name)).contains("k-dns"), "{name}: it is drawn");
     }
@@ -735,8 +735,8 @@ fn a_look_up_is_a_phase_where_there_was_one() {
     let told = waterfall.svg.replace('\u{a0}', " ");
     let first = told.split("<title>").find(|title| title.contains("connection 0")).unwrap_or_default();
     let first = first.split('<').next().unwrap_or_default();
-    assert!(first.contains("DNS look-up 0 ns to 20 ms · connection 0 · set up "), "{first}");
-    assert!(waterfall.csv.lines().next().unwrap().contains(",look_up_began_ns,look_up_ended_ns,"));
+    assert!(first.contains("DNS lookup 0 ns to 20 ms · connection 0 · set up "), "{first}");
+    assert!(waterfall.csv.lines().next().unwrap().contains(",dns_lookup_began_ns,dns_lookup_ended_ns,"));
     assert!(waterfall.csv.lines().skip(1).all(|line| line.contains(",0,20000000,")), "{}", waterfall.csv);
 }
 

@@ -64,14 +64,14 @@ fn every_fabricated_report_renders() {
 }
 
 #[test]
-fn the_terminal_shows_tables_and_doubts() {
+fn the_terminal_shows_tables_and_caveats() {
     let report = render(&fabricated::troubled().input()).unwrap();
     insta::assert_snapshot!("terminal_wide", report.terminal);
     let nothing = render(&fabricated::all_well().input()).unwrap();
     assert!(
         nothing
             .terminal
-            .contains("Nothing: every run ended well, and each of the 20 cells passed all 3 checks.")
+            .contains("Nothing: every run succeeded, and each of the 20 cells passed all 3 checks.")
     );
 }
 
@@ -113,7 +113,7 @@ fn what_is_damaged_is_said_everywhere() {
     assert!(report.html.contains("Damaged or missing"));
     assert!(
         report.html.contains("it is &lt;missing&gt;")
-            && !report.html.contains("Nothing: every run ended well")
+            && !report.html.contains("Nothing: every run succeeded")
     );
     assert!(
         report.terminal.contains("damaged or missing: samples/links.parquet is damaged: it is <missing>")

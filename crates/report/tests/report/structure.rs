@@ -97,7 +97,7 @@ fn sections_come_in_the_order_of_reading() {
     let order = [
         "<h1>",
         "id=\"answer\"",
-        "id=\"doubts\"",
+        "id=\"caveats\"",
         "id=\"figures\"",
         "id=\"tables\"",
         "id=\"method\"",
@@ -136,11 +136,11 @@ fn every_cell_and_metric_is_in_the_tables() {
 fn what_may_not_be_believed_is_struck_out_and_marked() {
     let fabricated = fabricated::troubled();
     let report = render(&fabricated.input()).unwrap();
-    let doubts = report.html.split_once("id=\"doubts\"").unwrap().1.split_once("id=\"figures\"").unwrap().0;
+    let caveats = report.html.split_once("id=\"caveats\"").unwrap().1.split_once("id=\"figures\"").unwrap().0;
     for words in
         ["Emulator late", "h2c · north-carolina · large", "p99 4.1 ms", "this nginx was built without HTTP"]
     {
-        assert!(doubts.contains(words), "{words}");
+        assert!(caveats.contains(words), "{words}");
     }
     let tables = report.html.split_once("id=\"tables\"").unwrap().1;
     assert!(tables.contains("<s>h2c</s>") && tables.contains("<s>h3</s>") && tables.contains("<s>h2</s>"));
@@ -157,7 +157,7 @@ fn what_may_not_be_believed_is_struck_out_and_marked() {
     }
     let well = render(&fabricated::all_well().input()).unwrap();
     assert!(!well.html.contains("\"cross\"") && !well.html.contains("<s>"));
-    assert!(well.html.contains("Nothing: every run ended well"));
+    assert!(well.html.contains("Nothing: every run succeeded"));
 }
 
 #[test]

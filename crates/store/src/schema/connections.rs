@@ -1,6 +1,6 @@
 //! The columns of the table `connections`.
 
-use model::sample::{ConnectionRow, EarlyData, Moved, Outcome, Pushes};
+use model::sample::{ConnectionRow, EarlyData, MigrationTimes, Outcome, Pushes};
 
 use super::{Of, Row, of_columns, outcome_columns};
 use crate::table::value::{Column, Value, flag, integer, maybe_integer, maybe_text, text};
@@ -36,7 +36,7 @@ impl Row for Connection {
             early_data: EarlyData::NotTried,
             early_requests: 0,
             pushed: Pushes::default(),
-            moved: None,
+            migrated: None,
             sent_bytes: 0,
             received_bytes: 0,
             outcome: Outcome::Ok,
@@ -142,21 +142,21 @@ fn connection_protocol_columns() -> Vec<Column<Connection>> {
             |r, v| v.to(&mut r.is.early_requests),
         ),
         maybe_integer(
-            "moved_ns",
+            "migrated_ns",
             "ns",
             "when it moved to a new local address (QUIC); null where it did not",
-            |r: &Connection| r.is.moved.map(|moved| moved.at_ns).into(),
+            |r: &Connection| r.is.migrated.map(|moved| moved.at_ns).into(),
             |r, v| {
-                r.is.moved = v.maybe_u64()?.map(|at_ns| Moved { at_ns, answered_ns: None });
+                r.is.migrated = v.maybe_u64()?.map(|at_ns| MigrationTimes { at_ns, answered_ns: None });
                 Ok(())
             },
         ),
         maybe_integer(
-            "moved_answered_ns",
+            "migrated_answered_ns",
             "ns",
             "when the server's first packet arrived there; null where none did",
-            |r: &Connection| r.is.moved.and_then(|moved| moved.answered_ns).into(),
-            |r, v| r.is.moved.as_mut().map_or(Ok(()), |moved| v.to_maybe(&mut moved.answered_ns)),
+            |r: &Connection| r.is.migrated.and_then(|moved| moved.answered_ns).into(),
+            |r, v| r.is.migrated.as_mut().map_or(Ok(()), |moved| v.to_maybe(&mut moved.answered_ns)),
         ),
     ]
 }

@@ -1,9 +1,9 @@
 //! The columns of the tables `clients`, `servers` and `links`.
 
-use model::assignment::{ClientReport, LookUp, WarmupCost};
+use model::assignment::{ClientReport, DnsLookup, WarmupCost};
 use model::record::{DirectionReport, Lateness, LinkReport, ServerReport};
 
-use super::{Of, Row, foreign, of_columns};
+use super::{Of, Row, external, of_columns};
 use crate::table::value::{Column, Value, flag, integer, maybe_integer, maybe_text, text, texts};
 
 type Client = Of<ClientReport>;
@@ -66,10 +66,10 @@ impl Row for Client {
                 |r, v| v.to(&mut r.is.max_resident_bytes),
             ),
         ]);
-        columns.extend(look_up_columns());
+        columns.extend(dns_lookup_columns());
         columns.extend(schedule_columns());
         columns.extend(warmup_columns());
-        columns.extend(foreign::columns());
+        columns.extend(external::columns());
         columns
     }
 
@@ -83,26 +83,26 @@ impl Row for Client {
 }
 
 /// When the server's name was looked up; null where its address was known. The first column makes it.
-fn look_up_columns() -> [Column<Client>; 2] {
+fn dns_lookup_columns() -> [Column<Client>; 2] {
     [
         maybe_integer(
-            "look_up_began_ns",
+            "dns_lookup_began_ns",
             "ns",
             "when the server's name was asked for; null where its address was known",
-            |r: &Client| r.is.look_up.map(|look_up| look_up.began_ns).into(),
+            |r: &Client| r.is.dns_lookup.map(|dns_lookup| dns_lookup.began_ns).into(),
             |r, v| {
-                r.is.look_up = v.maybe_u64()?.map(|began_ns| LookUp { began_ns, ended_ns: began_ns });
+                r.is.dns_lookup = v.maybe_u64()?.map(|began_ns| DnsLookup { began_ns, ended_ns: began_ns });
                 Ok(())
             },
         ),
         maybe_integer(
-            "look_up_ended_ns",
+            "dns_lookup_ended_ns",
             "ns",
             "when its address was known",
-            |r: &Client| r.is.look_up.map(|look_up| look_up.ended_ns).into(),
-            |r, v| match (v.maybe_u64()?, &mut r.is.look_up) {
-                (Some(ended_ns), Some(look_up)) => {
-                    look_up.ended_ns = ended_ns;
+            |r: &Client| r.is.dns_lookup.map(|dns_lookup| dns_lookup.ended_ns).into(),
+            |r, v| match (v.maybe_u64()?, &mut r.is.dns_lookup) {
+                (Some(ended_ns), Some(dns_lookup)) => {
+                    dns_lookup.ended_ns = ended_ns;
                     Ok(())
                 }
                 _ => Ok(()),

@@ -2,7 +2,7 @@
 
 use model::sample::{Outcome, Phase, Sample};
 
-use super::{RequestRow, Row, Unsaid, named, outcome_columns};
+use super::{NotReported, RequestRow, Row, named, outcome_columns};
 use crate::table::value::{Column, Value, integer, maybe_integer, maybe_text, text};
 
 impl Row for RequestRow {
@@ -42,7 +42,7 @@ impl Row for RequestRow {
             expected_body_bytes: None,
             outcome: Outcome::Ok,
         };
-        RequestRow { run: 0, cell: 0, path: None, unsaid: Unsaid::default(), sample }
+        RequestRow { run: 0, cell: 0, path: None, not_reported: NotReported::default(), sample }
     }
 
     fn run(&self) -> u32 {
@@ -201,11 +201,11 @@ fn request_header_columns() -> Vec<Column<RequestRow>> {
             name,
             "B",
             meaning,
-            move |r: &RequestRow| (!r.unsaid.headers).then(|| get(&r.sample)).into(),
+            move |r: &RequestRow| (!r.not_reported.headers).then(|| get(&r.sample)).into(),
             move |r, v| {
                 let mut found = None;
                 v.to_maybe(&mut found)?;
-                r.unsaid.headers = found.is_none();
+                r.not_reported.headers = found.is_none();
                 *field(&mut r.sample) = found.unwrap_or(0);
                 Ok(())
             },
@@ -227,11 +227,11 @@ fn request_body_columns() -> Vec<Column<RequestRow>> {
             "response_body_bytes",
             "B",
             "response body received, after transfer coding and before content coding; null where the client does not say",
-            |r: &RequestRow| (!r.unsaid.body).then_some(r.sample.response_body_bytes).into(),
+            |r: &RequestRow| (!r.not_reported.body).then_some(r.sample.response_body_bytes).into(),
             |r, v| {
                 let mut found = None;
                 v.to_maybe(&mut found)?;
-                r.unsaid.body = found.is_none();
+                r.not_reported.body = found.is_none();
                 r.sample.response_body_bytes = found.unwrap_or(0);
                 Ok(())
             },

@@ -214,7 +214,7 @@ pub(super) fn assert_failed(name: &str, report: &Report, kind: FailureKind, part
     }
 }
 
-/// All requests ended well.
+/// All requests succeeded.
 pub(super) fn assert_ok(name: &str, report: &Report) {
     let failed: Vec<&Outcome> =
         report.samples.iter().map(|sample| &sample.outcome).filter(|outcome| !outcome.is_ok()).collect();

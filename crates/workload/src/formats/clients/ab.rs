@@ -7,7 +7,7 @@
 
 use model::sample::FailureKind;
 
-use super::{Said, Unreadable, after, nanoseconds, of_the_head, silence, whole, without_cut_off};
+use super::{Said, Unreadable, after, nanoseconds, not_reported, of_the_head, whole, without_cut_off};
 
 const NANOS_PER_MS: f64 = 1e6;
 const NANOS_PER_S: f64 = 1e9;
@@ -40,17 +40,17 @@ pub fn parse(text: &str, percentiles: &str, cut_off: u64) -> Result<Said, Unread
         body_bytes: bytes.clone().ok(),
         ..Said::default()
     };
-    said.silences.extend(of_the_head().into_iter().chain(bytes.err()));
-    said.silences.extend([
-        silence("version", "which version of HTTP responses used; it asks in HTTP/1.0"),
-        silence("connections", "how many connections it opened"),
-        silence("unfinished", "how many requests the end cut off"),
+    said.not_reported.extend(of_the_head().into_iter().chain(bytes.err()));
+    said.not_reported.extend([
+        not_reported("version", "which version of HTTP responses used; it asks in HTTP/1.0"),
+        not_reported("connections", "how many connections it opened"),
+        not_reported("unfinished", "how many requests the end cut off"),
     ]);
     if said.failures.is_empty() {
         said.times = spread(&read_percentiles(percentiles, complete)?, complete);
     } else {
         const WHAT: &str = "the times of good responses apart from those of bad ones";
-        said.silences.extend([silence("request_time", WHAT), silence("service_time", WHAT)]);
+        said.not_reported.extend([not_reported("request_time", WHAT), not_reported("service_time", WHAT)]);
     }
     Ok(said)
 }
@@ -159,7 +159,10 @@ mod tests {
     fn bad_responses_take_the_times_away() {
         let said = parse(ERRORS, PERCENTILES, 0).unwrap();
         assert_eq!((said.ok, said.failures.as_slice()), (0, &[(FailureKind::WrongStatus, 20)][..]));
-        assert!(said.times.is_empty() && said.silences.iter().any(|silence| silence.about == "service_time"));
+        assert!(
+            said.times.is_empty()
+                && said.not_reported.iter().any(|not_reported| not_reported.about == "service_time")
+        );
         let text = TEXT.replace(
             "Failed requests:        0",
             "Failed requests:        7\n   (Connect: 0, Receive: 1, Length: 5, Exceptions: 1)",

@@ -8,7 +8,7 @@ use model::sample::FailureKind;
 use model::variant::HttpVersion;
 use serde::Deserialize;
 
-use super::{Row, Said, Unreadable, silence, status_failure};
+use super::{Row, Said, Unreadable, not_reported, status_failure};
 
 const NANOS_PER_S: f64 = 1e9;
 const MOST_S: f64 = 8.64e6;
@@ -34,9 +34,9 @@ pub fn parse(text: &str) -> Result<Said, Unreadable> {
     let mut said = Said {
         body_bytes: Some(0),
         connections: Some(0),
-        silences: vec![
-            silence("requests_per_second", "how long all its transfers took together"),
-            silence("unfinished", "how many requests the end cut off"),
+        not_reported: vec![
+            not_reported("requests_per_second", "how long all its transfers took together"),
+            not_reported("unfinished", "how many requests the end cut off"),
         ],
         ..Said::default()
     };

@@ -8,7 +8,8 @@ use model::sample::FailureKind;
 use model::variant::HttpVersion;
 
 use super::{
-    Row, Said, Silence, Unreadable, after, of_the_head, silence, status_failure, whole, without_cut_off,
+    NotReported, Row, Said, Unreadable, after, not_reported, of_the_head, status_failure, whole,
+    without_cut_off,
 };
 
 const NANOS_PER_US: u64 = 1000;
@@ -34,16 +35,16 @@ pub fn parse(text: &str, log: &str, cut_off: u64) -> Result<Said, Unreadable> {
     rows.sort_by_key(|row| row.start_ns);
     let failures = if without > 0 { vec![(FailureKind::Closed, without)] } else { Vec::new() };
     let bytes = without_cut_off(body_bytes(text)?, done, cut_off);
-    let silences = silences(version.is_none()).chain(bytes.clone().err()).collect();
-    Ok(Said { rows, failures, body_bytes: bytes.ok(), version, silences, ..Said::default() })
+    let not_reported = missing_values(version.is_none()).chain(bytes.clone().err()).collect();
+    Ok(Said { rows, failures, body_bytes: bytes.ok(), version, not_reported, ..Said::default() })
 }
 
-fn silences(no_version: bool) -> impl Iterator<Item = Silence> {
+fn missing_values(no_version: bool) -> impl Iterator<Item = NotReported> {
     let version =
-        no_version.then(|| silence("version", "which version of HTTP was used: no connection was made"));
+        no_version.then(|| not_reported("version", "which version of HTTP was used: no connection was made"));
     of_the_head().into_iter().chain(version).chain([
-        silence("connections", "how many connections it opened again"),
-        silence("unfinished", "how many requests the end cut off"),
+        not_reported("connections", "how many connections it opened again"),
+        not_reported("unfinished", "how many requests the end cut off"),
     ])
 }
 
@@ -122,7 +123,7 @@ mod tests {
         assert!(said.failures.is_empty() && said.ok == 0);
         let said = parse(TEXT, LOG, 4).unwrap();
         assert_eq!(said.body_bytes, None, "4 of 24 may have come in part");
-        assert!(said.silences.iter().any(|silence| silence.about == "arms_alike"));
+        assert!(said.not_reported.iter().any(|not_reported| not_reported.about == "workloads_match"));
     }
 
     #[test]
@@ -142,7 +143,7 @@ mod tests {
     fn nobody_who_listens_is_so_many_failures() {
         let said = parse(REFUSED, "", 0).unwrap();
         assert_eq!((said.rows.len(), said.failures.as_slice()), (0, &[(FailureKind::Closed, 20)][..]));
-        assert!(said.silences.iter().any(|silence| silence.about == "version"));
+        assert!(said.not_reported.iter().any(|not_reported| not_reported.about == "version"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What other people's load tools say of their requests: parsed from their text, never read from disk here.
 //!
 //! A tool that says something of each request gives [`Row`]s; one that says sums alone gives these. What it does not say is
-//! named in [`Said::silences`], so that nobody takes its absence for a zero.
+//! named in [`Said::not_reported`], so that nobody takes its absence for a zero.
 
 pub mod ab;
 pub mod curl;
@@ -42,13 +42,13 @@ pub struct Asked {
 pub struct Said {
     /// One for each request, in the order of their beginning; none where it says sums alone.
     pub rows: Vec<Row>,
-    /// Requests without a row that ended well.
+    /// Requests without a row that succeeded.
     pub ok: u64,
     /// Requests without a row that did not.
     pub failures: Vec<(FailureKind, u64)>,
     /// How long the requests without rows took all together, by the tool's own clock.
     pub took_ns: Option<u64>,
-    /// Times of requests without rows that ended well, each with how many took so long.
+    /// Times of requests without rows that succeeded, each with how many took so long.
     pub times: Vec<(u64, u64)>,
     /// Response body bytes of all requests.
     pub body_bytes: Option<u64>,
@@ -59,7 +59,7 @@ pub struct Said {
     /// CPU time in user space that it spent on its report.
     pub report_cpu_ns: u64,
     /// What it does not say.
-    pub silences: Vec<Silence>,
+    pub not_reported: Vec<NotReported>,
 }
 
 /// One request.
@@ -83,7 +83,7 @@ pub struct Row {
 
 /// Something that a tool does not say.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Silence {
+pub struct NotReported {
     /// The metric that cannot be had, or the check that cannot be made.
     pub about: &'static str,
     /// What it is that is not said, to follow *does not say*.
@@ -143,22 +143,22 @@ impl Unreadable {
     }
 }
 
-const fn silence(about: &'static str, what: &'static str) -> Silence {
-    Silence { about, what }
+const fn not_reported(about: &'static str, what: &'static str) -> NotReported {
+    NotReported { about, what }
 }
 
 /// The body bytes of all requests, where those of requests that the end cut off are at most half a percent of them.
-fn without_cut_off(bytes: u64, requests: u64, cut_off: u64) -> Result<u64, Silence> {
+fn without_cut_off(bytes: u64, requests: u64, cut_off: u64) -> Result<u64, NotReported> {
     const MOST: u64 = 200;
     const WHAT: &str = "how many body bytes it received apart from those of requests that the end cut off";
     let is_small = cut_off.saturating_mul(MOST) <= requests;
-    if is_small { Ok(bytes) } else { Err(silence("arms_alike", WHAT)) }
+    if is_small { Ok(bytes) } else { Err(not_reported("workloads_match", WHAT)) }
 }
 
-/// The silences of tools that see a response only as a whole.
-fn of_the_head() -> [Silence; 2] {
+/// The not_reported of tools that see a response only as a whole.
+fn of_the_head() -> [NotReported; 2] {
     const WHAT: &str = "when the head of each response came";
-    [silence("wait_time", WHAT), silence("transfer_time", WHAT)]
+    [not_reported("wait_time", WHAT), not_reported("transfer_time", WHAT)]
 }
 
 /// What follows a label at the start of a line.

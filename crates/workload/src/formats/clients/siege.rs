@@ -6,7 +6,7 @@
 use model::sample::FailureKind;
 use serde::Deserialize;
 
-use super::{Said, Unreadable, of_the_head, silence};
+use super::{Said, Unreadable, not_reported, of_the_head};
 
 /// Below this, steps of 10 ms are more than 2 % of the whole.
 const LEAST_ELAPSED_S: f64 = 0.5;
@@ -49,14 +49,14 @@ pub fn parse(text: &str) -> Result<Said, Unreadable> {
         ..Said::default()
     };
     const TIMES: &str = "times of responses in steps finer than 10 ms";
-    said.silences.extend(of_the_head());
-    said.silences.extend([
-        silence("request_time", TIMES),
-        silence("service_time", TIMES),
-        silence("version", "which version of HTTP responses used"),
-        silence("status", "the statuses of responses, only how many were below 400"),
-        silence("connections", "how many connections it opened"),
-        silence("unfinished", "how many requests the end cut off"),
+    said.not_reported.extend(of_the_head());
+    said.not_reported.extend([
+        not_reported("request_time", TIMES),
+        not_reported("service_time", TIMES),
+        not_reported("version", "which version of HTTP responses used"),
+        not_reported("status", "the statuses of responses, only how many were below 400"),
+        not_reported("connections", "how many connections it opened"),
+        not_reported("unfinished", "how many requests the end cut off"),
     ]);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "inside the bounds above")]
     let rounded = |number: f64| number.round() as u64;
@@ -64,13 +64,15 @@ pub fn parse(text: &str) -> Result<Said, Unreadable> {
         said.took_ns = Some(rounded(summary.elapsed_time * 1e9));
     } else {
         const WHAT: &str = "in steps finer than 10 ms how long less than half a second took";
-        said.silences.push(silence("requests_per_second", WHAT));
+        said.not_reported.push(not_reported("requests_per_second", WHAT));
     }
     if summary.data_transferred >= LEAST_MIB {
         said.body_bytes = Some(rounded(summary.data_transferred * BYTES_PER_MIB));
     } else {
-        said.silences
-            .push(silence("arms_alike", "in steps finer than 0.01 MiB how many body bytes it received"));
+        said.not_reported.push(not_reported(
+            "workloads_match",
+            "in steps finer than 0.01 MiB how many body bytes it received",
+        ));
     }
     Ok(said)
 }
@@ -88,7 +90,10 @@ mod tests {
         assert_eq!((said.ok, said.took_ns, said.failures.len()), (21_414, Some(1_250_000_000), 0));
         // 21 414 bodies of 1000 bytes, in steps of 0.01 MiB.
         assert!(said.body_bytes.is_some_and(|bytes| bytes.abs_diff(21_414_000) <= 5243), "{said:?}");
-        assert!(said.times.is_empty() && said.silences.iter().any(|silence| silence.about == "service_time"));
+        assert!(
+            said.times.is_empty()
+                && said.not_reported.iter().any(|not_reported| not_reported.about == "service_time")
+        );
     }
 
     #[test]

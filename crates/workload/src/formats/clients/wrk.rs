@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 
 use model::sample::FailureKind;
 
-use super::{Said, Unreadable, of_the_head, silence, whole};
+use super::{Said, Unreadable, not_reported, of_the_head, whole};
 
 const NANOS_PER_US: u64 = 1000;
 const SUMS: &str = "h123 sums ";
@@ -53,31 +53,31 @@ pub fn parse(text: &str, connections: u64) -> Result<Said, Unreadable> {
         report_cpu_ns: report_cpu_ns(text)?,
         ..Said::default()
     };
-    said.silences.extend(of_the_head());
-    said.silences.extend([
-        silence("version", "which version of HTTP responses used"),
-        silence("status", "the statuses of responses, only how many were above 399"),
-        silence("arms_alike", "how many body bytes it received"),
-        silence("connections", "how many connections it opened"),
-        silence("unfinished", "how many requests the end cut off"),
+    said.not_reported.extend(of_the_head());
+    said.not_reported.extend([
+        not_reported("version", "which version of HTTP responses used"),
+        not_reported("status", "the statuses of responses, only how many were above 399"),
+        not_reported("workloads_match", "how many body bytes it received"),
+        not_reported("connections", "how many connections it opened"),
+        not_reported("unfinished", "how many requests the end cut off"),
     ]);
     let expected = requests.saturating_sub(timeout);
     let interval_us = requests.checked_div(connections).and_then(|each| duration_us.checked_div(each));
     match (status, times(text)?) {
         (0, counts) if expected > 0 => match without_correction(counts, interval_us, expected) {
             Some(counts) => said.times = counts,
-            None => {
-                said.silences.extend(no_times("the times of its requests without those that it adds itself"))
-            }
+            None => said
+                .not_reported
+                .extend(no_times("the times of its requests without those that it adds itself")),
         },
         (0, _) => {}
-        _ => said.silences.extend(no_times("the times of good responses apart from those of bad ones")),
+        _ => said.not_reported.extend(no_times("the times of good responses apart from those of bad ones")),
     }
     Ok(said)
 }
 
-fn no_times(what: &'static str) -> [super::Silence; 2] {
-    [silence("request_time", what), silence("service_time", what)]
+fn no_times(what: &'static str) -> [super::NotReported; 2] {
+    [not_reported("request_time", what), not_reported("service_time", what)]
 }
 
 fn report_cpu_ns(text: &str) -> Result<u64, Unreadable> {
@@ -146,7 +146,10 @@ mod tests {
         assert!(said.report_cpu_ns > 0 && said.failures.is_empty());
         // With another number of connections nothing fits, and there are no times rather than wrong ones.
         let said = parse(TEXT, 3).unwrap();
-        assert!(said.times.is_empty() && said.silences.iter().any(|silence| silence.about == "service_time"));
+        assert!(
+            said.times.is_empty()
+                && said.not_reported.iter().any(|not_reported| not_reported.about == "service_time")
+        );
     }
 
     /// From wrk's own line.
@@ -162,7 +165,10 @@ mod tests {
             (said.ok, said.failures.as_slice()),
             (0, &[(FailureKind::WrongStatus, requests_in(ERRORS))][..])
         );
-        assert!(said.times.is_empty() && said.silences.iter().any(|silence| silence.about == "request_time"));
+        assert!(
+            said.times.is_empty()
+                && said.not_reported.iter().any(|not_reported| not_reported.about == "request_time")
+        );
     }
 
     #[test]

@@ -13,7 +13,7 @@ const S: u64 = 1_000_000_000;
 const FRAME_BYTES: u64 = 1514;
 
 fn path<P: Packet>(direction: &Direction) -> Path<P> {
-    Path::new(direction, Seeds::run(1, Way::Down))
+    Path::new(direction, Seeds::run(1, LinkDirection::Down))
 }
 
 /// Sends packets at a constant rate for so long; returns when each came out, by its number, and the path.

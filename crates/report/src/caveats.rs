@@ -1,4 +1,4 @@
-//! What may not be believed, and why: checks that doubt or condemn, cells that failed or do not exist here.
+//! What may not be believed, and why: checks that caveat or invalidate, cells that failed or do not exist here.
 
 use analysis::checks::CHECKS;
 use analysis::summary::{CellStatus, CheckOutcome, CheckResult, ClaimOutcome, ClaimResult};
@@ -13,7 +13,7 @@ const MAX_REASONS: usize = 8;
 
 /// All that a reader must know before believing anything.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct Doubts {
+pub(crate) struct Caveats {
     /// Runs that are missing, in a sentence.
     pub(crate) missing: Option<String>,
     /// Files that are damaged or missing.
@@ -25,10 +25,10 @@ pub(crate) struct Doubts {
     /// Cells with numbers some of whose runs failed.
     pub(crate) partly: Vec<Lost>,
     /// Metrics that a cell's client does not say.
-    pub(crate) unsaid: Vec<Unsaid>,
+    pub(crate) not_reported: Vec<NotReported>,
     /// What the study claims, and what the data say of it.
     pub(crate) claims: Vec<ClaimRow>,
-    /// When there is nothing to doubt: what was checked.
+    /// When there is nothing to caveat: what was checked.
     pub(crate) nothing: Option<String>,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct ClaimRow {
 
 /// What some cells have no number of, and why.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Unsaid {
+pub(crate) struct NotReported {
     pub(crate) metrics: String,
     pub(crate) reason: String,
     pub(crate) cells: String,
@@ -80,7 +80,7 @@ pub(crate) struct Lost {
 pub(crate) const fn outcome_name(outcome: CheckOutcome) -> &'static str {
     match outcome {
         CheckOutcome::Pass => "pass",
-        CheckOutcome::Doubt => "doubt",
+        CheckOutcome::Caveat => "caveat",
         CheckOutcome::Invalid => "invalid",
     }
 }
@@ -88,7 +88,7 @@ pub(crate) const fn outcome_name(outcome: CheckOutcome) -> &'static str {
 fn claim_row(claim: &ClaimResult) -> ClaimRow {
     let (class, result) = match claim.result {
         ClaimOutcome::Holds => ("pass", "holds"),
-        ClaimOutcome::NotShown => ("doubt", "not shown"),
+        ClaimOutcome::NotShown => ("caveat", "not shown"),
         ClaimOutcome::Refuted => ("invalid", "not so"),
     };
     let [says, measured, expected] =
@@ -102,7 +102,7 @@ pub(crate) fn check_title(check: &str) -> String {
 }
 
 /// A reason in which checks are named as in files, with their names in words.
-pub(crate) fn reason_in_words(reason: &str) -> String {
+pub(crate) fn describe_reason(reason: &str) -> String {
     let is_key = |word: &str| CHECKS.iter().any(|check| check.name == word && word.contains('_'));
     let words = clean_line(reason);
     let words =
@@ -111,9 +111,9 @@ pub(crate) fn reason_in_words(reason: &str) -> String {
 }
 
 /// Collects everything that stands against the numbers.
-pub(crate) fn collect(view: &View<'_>) -> Doubts {
+pub(crate) fn collect(view: &View<'_>) -> Caveats {
     let summary = view.summary();
-    let mut doubts = Doubts {
+    let mut caveats = Caveats {
         missing: (summary.runs_stored < summary.runs_planned).then(|| {
             format!(
                 "{} of {} planned runs are {}, and what follows rests on fewer runs.",
@@ -127,12 +127,12 @@ pub(crate) fn collect(view: &View<'_>) -> Doubts {
             )
         }),
         damaged: view.input.damaged.iter().map(|what| clean_line(what)).collect(),
-        ..Doubts::default()
+        ..Caveats::default()
     };
-    for outcome in [CheckOutcome::Invalid, CheckOutcome::Doubt] {
-        add_findings(view, outcome, &mut doubts.findings);
+    for outcome in [CheckOutcome::Invalid, CheckOutcome::Caveat] {
+        add_findings(view, outcome, &mut caveats.findings);
     }
-    for finding in &mut doubts.findings {
+    for finding in &mut caveats.findings {
         finding.cells = alike::places(&finding.cells, summary.cells.len());
     }
     for cell in &summary.cells {
@@ -142,31 +142,31 @@ pub(crate) fn collect(view: &View<'_>) -> Doubts {
             reasons: reasons(&cell.reasons, cell.runs_failed),
         };
         match cell.status {
-            CellStatus::Failed | CellStatus::Unsupported => doubts.lost.push(lost),
-            _ if cell.runs_failed > 0 => doubts.partly.push(lost),
+            CellStatus::Failed | CellStatus::Unsupported => caveats.lost.push(lost),
+            _ if cell.runs_failed > 0 => caveats.partly.push(lost),
             _ => {}
         }
     }
-    doubts.lost = alike::lost(&doubts.lost, summary.cells.len());
-    doubts.partly = alike::lost(&doubts.partly, summary.cells.len());
-    doubts.unsaid = unsaid(view);
-    doubts.claims = summary.claims.iter().map(claim_row).collect();
-    let silent = doubts.missing.is_none()
-        && doubts.damaged.is_empty()
-        && doubts.findings.is_empty()
-        && doubts.lost.is_empty()
-        && doubts.partly.is_empty();
+    caveats.lost = alike::lost(&caveats.lost, summary.cells.len());
+    caveats.partly = alike::lost(&caveats.partly, summary.cells.len());
+    caveats.not_reported = not_reported(view);
+    caveats.claims = summary.claims.iter().map(claim_row).collect();
+    let silent = caveats.missing.is_none()
+        && caveats.damaged.is_empty()
+        && caveats.findings.is_empty()
+        && caveats.lost.is_empty()
+        && caveats.partly.is_empty();
     if silent {
-        doubts.nothing = Some(nothing(view));
+        caveats.nothing = Some(nothing(view));
     }
-    doubts
+    caveats
 }
 
 /// The metrics that were not said, those with one reason together, and of these the cells.
-fn unsaid(view: &View<'_>) -> Vec<Unsaid> {
+fn not_reported(view: &View<'_>) -> Vec<NotReported> {
     let mut found: Vec<(String, Vec<String>, Vec<String>)> = Vec::new();
     for cell in &view.summary().cells {
-        for (metric, reason) in &cell.unsaid {
+        for (metric, reason) in &cell.not_reported {
             let (name, title) = (view.cell_name(cell.cell), check_title(metric));
             let index = found.iter().position(|(known, ..)| known == reason).unwrap_or(found.len());
             if index == found.len() {
@@ -182,7 +182,7 @@ fn unsaid(view: &View<'_>) -> Vec<Unsaid> {
         }
     }
     let all = view.summary().cells.len();
-    let joined = |(reason, metrics, cells): (String, Vec<String>, Vec<String>)| Unsaid {
+    let joined = |(reason, metrics, cells): (String, Vec<String>, Vec<String>)| NotReported {
         metrics: metrics.join(", "),
         reason: clean_line(&reason),
         cells: alike::named(&cells.iter().map(String::as_str).collect::<Vec<_>>(), all),
@@ -197,7 +197,7 @@ fn nothing(view: &View<'_>) -> String {
         return "No checks were made, so nothing vouches for these numbers.".to_owned();
     }
     format!(
-        "Nothing: every run ended well, and each of the {} passed all {}.",
+        "Nothing: every run succeeded, and each of the {} passed all {}.",
         text::count(cells, "cell", "cells"),
         text::count(checks, "check", "checks")
     )

@@ -1,11 +1,11 @@
 //! The metric begins and ends with the same events in both arms.
 
-use model::foreign::OWN_CLIENT;
+use model::external::OWN_CLIENT;
 
 use super::{Check, CheckOutcome, Context, Finding, Side};
 
 pub(super) const CHECK: Check = Check {
-    name: "events_alike",
+    name: "events_match",
     why: "A time that begins before a connection is opened and one that begins after it differ by what lies between, whatever \
           the arms do.",
     remedy: "Let one client measure both arms, or compare what the clients count and not what they time.",
@@ -26,8 +26,8 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let ((own, other), both) = ((begin(&context.own), begin(baseline)), "both begin alike");
     let (result, measured) = match (&own, &other) {
         (Some(own), Some(other)) if own == other => (CheckOutcome::Pass, own.clone()),
-        (Some(own), Some(_)) => (CheckOutcome::Doubt, own.clone()),
-        _ => return Some(Finding::unsaid("a client does not say at which event its times begin")),
+        (Some(own), Some(_)) => (CheckOutcome::Caveat, own.clone()),
+        _ => return Some(Finding::not_reported("a client does not say at which event its times begin")),
     };
     let threshold =
         other.map_or_else(|| both.to_owned(), |other| format!("{other}, as the baseline's client"));
@@ -50,7 +50,7 @@ fn begin(side: &Side<'_>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use model::foreign::ForeignReport;
+    use model::external::ExternalReport;
     use model::plan::Level;
     use model::variant::Variant;
 
@@ -67,40 +67,40 @@ mod tests {
         }
         bench.plan.baseline = bench.plan.cells[0].levels[0].clone();
         for record in bench.records.iter_mut().filter(|record| record.cell == 1) {
-            let report = ForeignReport {
+            let report = ExternalReport {
                 client: "other".into(),
                 begins: begins.map(str::to_owned),
                 ..Default::default()
             };
-            record.clients[0].foreign = Some(Box::new(report));
+            record.clients[0].external = Some(Box::new(report));
         }
         bench
     }
 
     fn found(bench: &Bench) -> CheckResult {
         let summary = bench.summary();
-        summary.cells[1].validity.iter().find(|check| check.check == "events_alike").unwrap().clone()
+        summary.cells[1].validity.iter().find(|check| check.check == "events_match").unwrap().clone()
     }
 
     #[test]
     fn one_client_is_not_judged_and_the_same_event_passes() {
-        silent("events_alike", &Bench::closed(&[Variant::H1, Variant::H2c]));
-        passes("events_alike", &beside(Some(OWN_BEGIN)));
+        silent("events_match", &Bench::closed(&[Variant::H1, Variant::H2c]));
+        passes("events_match", &beside(Some(OWN_BEGIN)));
     }
 
     #[test]
-    fn another_event_or_an_unknown_one_is_doubted() {
+    fn another_event_or_an_unknown_one_is_a_caveat() {
         let other = found(&beside(Some("the connection is opened")));
-        assert_eq!(other.result, CheckOutcome::Doubt);
+        assert_eq!(other.result, CheckOutcome::Caveat);
         assert_eq!(other.measured, "times begin where the connection is opened");
-        let unsaid = found(&beside(None));
-        assert!(unsaid.measured.starts_with("not judged: "), "{unsaid:?}");
+        let not_reported = found(&beside(None));
+        assert!(not_reported.measured.starts_with("not judged: "), "{not_reported:?}");
     }
 
     #[test]
     fn what_is_no_time_is_not_judged() {
         let mut bench = beside(None);
         bench.plan.metric = "requests_per_second".to_owned();
-        silent("events_alike", &bench);
+        silent("events_match", &bench);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
-use model::assignment::{LookUp, Target};
+use model::assignment::{DnsLookup, Target};
 
 use crate::clock::Clock;
 
@@ -21,14 +21,14 @@ pub struct NameNotFound {
 ///
 /// # Errors
 /// The resolver finds nothing, or not the target's address.
-pub(crate) fn look_up(target: &Target, clock: &Clock) -> Result<LookUp, NameNotFound> {
+pub(crate) fn dns_lookup(target: &Target, clock: &Clock) -> Result<DnsLookup, NameNotFound> {
     let fault = |problem: String| NameNotFound { name: target.server_name.clone(), problem };
     let began_ns = clock.now_ns();
     let found = (target.server_name.as_str(), target.address.port()).to_socket_addrs();
     let ended_ns = clock.now_ns();
     let found: Vec<SocketAddr> = found.map_err(|error| fault(error.to_string()))?.collect();
     if found.contains(&target.address) {
-        return Ok(LookUp { began_ns, ended_ns });
+        return Ok(DnsLookup { began_ns, ended_ns });
     }
     let found: Vec<String> = found.iter().map(|address| address.ip().to_string()).collect();
     Err(fault(format!("found {}, expected {}", found.join(", "), target.address.ip())))
@@ -54,12 +54,12 @@ mod tests {
     #[test]
     fn an_address_is_its_own_name_and_no_others() {
         let clock = Clock::new(&ClockReference { id: "test".to_owned(), run_start_ns: 0 });
-        let found = look_up(&target("127.0.0.1", "127.0.0.1:80"), &clock).unwrap();
+        let found = dns_lookup(&target("127.0.0.1", "127.0.0.1:80"), &clock).unwrap();
         assert!(found.began_ns > 0 && found.ended_ns >= found.began_ns, "{found:?}");
-        let error = look_up(&target("127.0.0.1", "127.0.0.2:80"), &clock).unwrap_err();
+        let error = dns_lookup(&target("127.0.0.1", "127.0.0.2:80"), &clock).unwrap_err();
         assert_eq!(error.to_string(), "looking up `127.0.0.1`: found 127.0.0.1, expected 127.0.0.2");
         // A name of 64 characters in one label is none (RFC 1035, section 2.3.4): nobody is asked for it.
-        let error = look_up(&target(&"a".repeat(64), "127.0.0.1:80"), &clock).unwrap_err();
+        let error = dns_lookup(&target(&"a".repeat(64), "127.0.0.1:80"), &clock).unwrap_err();
         assert!(error.problem.starts_with("failed to lookup address information"), "{error}");
     }
 }

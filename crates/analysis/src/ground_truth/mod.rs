@@ -1,8 +1,8 @@
-//! The bench of known truth: simulated studies of which the answer is known, in their hundreds.
+//! The bench of ground truth: simulated studies of which the answer is known, in their hundreds.
 //!
 //! What the 95 % intervals cover, how often studies of equals name a winner, what a true difference of 10 % shows, and what
 //! adding runs until an interval is narrow does to all that. The tests run a short form; `make bench-statistics` simulates
-//! 2000 studies each and prints the tables that stand in `docs/decides.md`. Every study has a seed of its own.
+//! 2000 studies each and prints the tables that stand in `docs/statistics.md`. Every study has a seed of its own.
 
 pub(crate) mod study;
 mod worlds;
@@ -74,7 +74,7 @@ fn intervals_of_the_median_cover_what_they_promise() {
 }
 
 // Where a few runs decide a figure, runs that do not have them cannot tell: no five runs of the mode that seven of ten have show
-// the other. Below are what docs/decides.md says of the worst world, so that nothing gets worse unseen.
+// the other. Below are what docs/statistics.md says of the worst world, so that nothing gets worse unseen.
 
 #[test]
 fn intervals_of_the_mean_cover_what_is_said_of_the_worst_world() {

@@ -4,12 +4,12 @@ use model::units::NANOS_PER_MS;
 
 use super::{Check, Context, Finding, time};
 use crate::distribution::Distribution;
-use crate::metrics::LOOK_UP_TIME;
+use crate::metrics::DNS_LOOKUP_TIME;
 use crate::number;
 use crate::summary::CheckOutcome;
 
 pub(super) const CHECK: Check = Check {
-    name: "look_up",
+    name: "dns_lookup",
     why: "A name that is answered from nearby, or asked for again and again, makes another load than the study's.",
     remedy: "See the run's `names.log`, and what else on this machine answers for names (nsswitch.conf(5)).",
     judge,
@@ -17,7 +17,7 @@ pub(super) const CHECK: Check = Check {
 
 /// What resolver and name server take themselves, beyond the margin of interest.
 const FLOOR_NS: f64 = 5.0 * NANOS_PER_MS as f64;
-/// So many times the allowance condemns: resolvers ask again after seconds.
+/// So many times the allowance invalidates: resolvers ask again after seconds.
 const INVALID_FACTOR: f64 = 20.0;
 
 /// Where the study asks for it, every run looks the name up, none in less than the promised round trip; the median exceeds
@@ -28,7 +28,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     if runs == 0 {
         return None;
     }
-    let times: Vec<f64> = context.own.ok().filter_map(|run| run.value(LOOK_UP_TIME)).collect();
+    let times: Vec<f64> = context.own.ok().filter_map(|run| run.value(DNS_LOOKUP_TIME)).collect();
     let allowed_ns = (context.plan.margin_share * expected_ns).max(FLOOR_NS);
     let threshold = format!("{} + {}", time(expected_ns), time(allowed_ns));
     let invalid =
@@ -38,7 +38,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     }
     let shortest = times.iter().copied().fold(f64::INFINITY, f64::min);
     if shortest < expected_ns {
-        return invalid(format!("a look-up in {}", time(shortest)));
+        return invalid(format!("a DNS lookup in {}", time(shortest)));
     }
     let median = times.into_iter().collect::<Distribution>().median()?;
     let measured = time(median);
@@ -47,41 +47,41 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use model::assignment::LookUp;
+    use model::assignment::DnsLookup;
     use model::units::NANOS_PER_MS;
     use model::variant::Variant;
 
-    use crate::fixtures::{Bench, doubts, fails, passes, silent};
+    use crate::fixtures::{Bench, caveats, fails, passes, silent};
 
-    /// Loads that begin with a look-up of so long, 20 ms away.
+    /// Loads that begin with a DNS lookup of so long, 20 ms away.
     fn bench(took_ms: u64) -> Bench {
         let mut bench = Bench::page(&[Variant::H2]);
         bench.plan.dns_rtt_ns = Some(20 * NANOS_PER_MS);
         for client in bench.records.iter_mut().flat_map(|record| &mut record.clients) {
-            client.look_up = Some(LookUp { began_ns: 0, ended_ns: took_ms * NANOS_PER_MS });
+            client.dns_lookup = Some(DnsLookup { began_ns: 0, ended_ns: took_ms * NANOS_PER_MS });
         }
         bench
     }
 
     #[test]
     fn a_round_trip_and_little_more_pass() {
-        passes("look_up", &bench(20));
-        passes("look_up", &bench(24));
-        silent("look_up", &Bench::page(&[Variant::H2]));
+        passes("dns_lookup", &bench(20));
+        passes("dns_lookup", &bench(24));
+        silent("dns_lookup", &Bench::page(&[Variant::H2]));
     }
 
     #[test]
-    fn a_slow_answer_is_doubted_and_one_after_a_second_try_condemned() {
-        doubts(&bench(30), &["look_up"]);
-        assert_eq!(fails("look_up", &bench(5_020)).measured, "5.02 s");
+    fn a_slow_answer_is_caveated_and_one_after_a_second_try_invalidated() {
+        caveats(&bench(30), &["dns_lookup"]);
+        assert_eq!(fails("dns_lookup", &bench(5_020)).measured, "5.02 s");
     }
 
     #[test]
-    fn an_answer_from_nearby_or_none_condemns() {
-        assert_eq!(fails("look_up", &bench(1)).measured, "a look-up in 1 ms");
+    fn an_answer_from_nearby_or_none_invalidates() {
+        assert_eq!(fails("dns_lookup", &bench(1)).measured, "a DNS lookup in 1 ms");
         let mut bench = bench(20);
-        bench.records[2].clients[0].look_up = None;
-        assert_eq!(fails("look_up", &bench).measured, "1 of 5 runs looked nothing up");
+        bench.records[2].clients[0].dns_lookup = None;
+        assert_eq!(fails("dns_lookup", &bench).measured, "1 of 5 runs looked nothing up");
     }
 
     #[test]
@@ -90,12 +90,12 @@ mod tests {
         let (known, mut looked_up) = (Bench::page(&[Variant::H2]), bench(20));
         for record in &mut looked_up.records {
             let opened_ns = record.connections[0].opened_ns;
-            record.clients[0].look_up =
-                Some(LookUp { began_ns: opened_ns, ended_ns: opened_ns + 20 * NANOS_PER_MS });
+            record.clients[0].dns_lookup =
+                Some(DnsLookup { began_ns: opened_ns, ended_ns: opened_ns + 20 * NANOS_PER_MS });
             record.connections.iter_mut().for_each(|row| row.opened_ns += 20 * NANOS_PER_MS);
         }
         assert_eq!(load_time(&looked_up), load_time(&known));
-        looked_up.records.iter_mut().for_each(|record| record.clients[0].look_up = None);
+        looked_up.records.iter_mut().for_each(|record| record.clients[0].dns_lookup = None);
         assert!(load_time(&looked_up) < load_time(&known), "without it the load begins with the connection");
     }
 }

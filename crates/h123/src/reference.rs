@@ -1,7 +1,7 @@
-//! Every network of a study held against its known answers, once, before its first run.
+//! Every network of a study held against its reference measurements, once, before its first run.
 
 use analysis::RunSummary;
-use analysis::tables::has_known_answers;
+use analysis::tables::has_reference_measurement;
 use anyhow::{Context, Result};
 use lab::{Lab, PairSpec};
 use model::record::NetworkCalibration;
@@ -14,16 +14,16 @@ use crate::terminal::note;
 const FILE: &str = "calibrations.json";
 
 /// The networks of a study that were measured so far.
-pub(crate) struct KnownAnswers {
+pub(crate) struct ReferenceMeasurements {
     found: Vec<NetworkCalibration>,
     /// Networks that could not be measured; their runs fail and say why, so it is not tried again before each.
     failed: Vec<(usize, Backend)>,
 }
 
-impl KnownAnswers {
+impl ReferenceMeasurements {
     /// Those that a result holds already.
     pub(crate) fn of(folder: &ResultFolder) -> Self {
-        KnownAnswers { found: stored(folder), failed: Vec::new() }
+        ReferenceMeasurements { found: stored(folder), failed: Vec::new() }
     }
 
     /// What was measured so far.
@@ -44,7 +44,7 @@ impl KnownAnswers {
         folder: &ResultFolder,
     ) -> Result<()> {
         let (index, network, backend) = (cell.network, plan.network_of(cell), cell.backend);
-        if !has_known_answers(plan, index) {
+        if !has_reference_measurement(plan, index) {
             return Ok(());
         }
         let is_found = |found: &NetworkCalibration| found.network == network.name && found.backend == backend;
@@ -70,7 +70,7 @@ pub(crate) fn fault(found: &[NetworkCalibration], plan: &Plan, runs: &[RunSummar
     let emulated = runs.iter().filter(|run| run.calibration.is_some());
     let cells = emulated.filter_map(|run| plan.cells.get(run.cell as usize));
     let mut missing: Vec<&str> = cells
-        .filter(|cell| has_known_answers(plan, cell.network))
+        .filter(|cell| has_reference_measurement(plan, cell.network))
         .map(|cell| plan.network_of(cell).name.as_str())
         .filter(|name| found.iter().all(|calibration| calibration.network != *name))
         .collect();

@@ -1,4 +1,4 @@
-//! Foreign clients: somebody else's programs in the place of our own client.
+//! External clients: somebody else's programs in the place of our own client.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,21 +10,21 @@ pub const OWN_CLIENT: &str = "h123";
 
 /// What somebody else's program said of a run in which it was the client, as far as it stands in no row.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ForeignReport {
+pub struct ExternalReport {
     /// The client's name, such as `wrk`.
     pub client: String,
     /// The version that it says it is.
     pub version: String,
-    /// Requests without a row that ended well.
+    /// Requests without a row that succeeded.
     pub requests_ok: u64,
     /// Requests without a row that did not.
     pub failures: Vec<FailureCount>,
     /// How long the requests without a row took all together, by the program's own clock; `None` where it does not say.
     pub took_ns: Option<u64>,
-    /// Times of requests without a row that ended well, from sent to done, in nanoseconds, each once. Empty where it does not
+    /// Times of requests without a row that succeeded, from sent to done, in nanoseconds, each once. Empty where it does not
     /// say.
     pub times_ns: Vec<u64>,
-    /// How many requests took each of [`ForeignReport::times_ns`].
+    /// How many requests took each of [`ExternalReport::times_ns`].
     pub times_requests: Vec<u64>,
     /// Response body bytes of all requests; `None` where it does not say.
     pub body_bytes: Option<u64>,
@@ -39,7 +39,7 @@ pub struct ForeignReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begins: Option<String>,
     /// What it does not say: `ABOUT: reason`, a metric that cannot be had or a check that cannot be made, and why.
-    pub silences: Vec<String>,
+    pub not_reported: Vec<String>,
 }
 
 /// Failures of one kind.
@@ -51,15 +51,15 @@ pub struct FailureCount {
     pub requests: u64,
 }
 
-/// What a silence of [`ForeignReport::silences`] is about, and its reason.
-pub fn silence_parts(silence: &str) -> (&str, &str) {
+/// What a silence of [`ExternalReport::not_reported`] is about, and its reason.
+pub fn split_not_reported(silence: &str) -> (&str, &str) {
     silence.split_once(": ").unwrap_or((silence, ""))
 }
 
-impl ForeignReport {
+impl ExternalReport {
     /// Why a metric cannot be had or a check cannot be made, where that is so.
     pub fn silence(&self, about: &str) -> Option<&str> {
-        let mut parts = self.silences.iter().map(|silence| silence_parts(silence));
+        let mut parts = self.not_reported.iter().map(|silence| split_not_reported(silence));
         parts.find(|(of, _)| *of == about).map(|(_, reason)| reason)
     }
 
@@ -68,7 +68,7 @@ impl ForeignReport {
         self.times_ns.iter().copied().zip(self.times_requests.iter().copied())
     }
 
-    /// Sets [`ForeignReport::times`].
+    /// Sets [`ExternalReport::times`].
     pub fn set_times(&mut self, times: &[(u64, u64)]) {
         (self.times_ns, self.times_requests) = times.iter().copied().unzip();
     }

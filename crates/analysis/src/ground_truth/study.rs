@@ -55,7 +55,7 @@ pub(crate) fn five_arms(margin_share: f64) -> Bench {
 pub(crate) fn blocks(bench: &Bench, seed: u64, noise: Noise, factor: f64, blocks: u32) -> Vec<RunSummary> {
     let mut dice = Dice::new(seed);
     let mut template = RunSummary::of(&bench.plan, &bench.records[0]);
-    // A margin of nothing condemns any lateness; here times alone are in question.
+    // A margin of nothing invalidates any lateness; here times alone are in question.
     template.links.clear();
     let arms = number::small(bench.plan.cells.len());
     let mut runs = Vec::new();

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use model::foreign::OWN_CLIENT;
+use model::external::OWN_CLIENT;
 use model::sample::HandshakeKind;
 
 use super::{Check, CheckOutcome, Context, Finding, Side};
 use crate::run::GroupFacts;
 
 pub(super) const CHECK: Check = Check {
-    name: "tls_alike",
+    name: "tls_match",
     why: "Another version, cipher or key exchange costs another time, and a resumed handshake is a shorter one: the comparison \
           is of these then.",
     remedy: "Pin them in `[hold]`, give every server a certificate and tickets of the same kind, and keep cold and resumed \
@@ -23,16 +23,16 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let own = sum(&context.own, |facts| &facts.tls);
     if own.is_empty() {
         let is_encrypted = context.own.cell.clients.iter().any(|group| group.variant.is_encrypted());
-        let is_foreign = context.own.cell.clients.iter().any(|group| group.client != OWN_CLIENT);
-        return (is_encrypted && is_foreign)
-            .then(|| Finding::unsaid("the client does not say what TLS it negotiated"));
+        let is_external = context.own.cell.clients.iter().any(|group| group.client != OWN_CLIENT);
+        return (is_encrypted && is_external)
+            .then(|| Finding::not_reported("the client does not say what TLS it negotiated"));
     }
     let kinds = sum(&context.own, |facts| &facts.handshakes);
     let baseline = context.baseline.as_ref().map(|side| sum(side, |facts| &facts.tls)).unwrap_or_default();
     let differs = !baseline.is_empty() && !own.keys().eq(baseline.keys());
     let result = match (differs, kinds.len() > 1) {
         (true, _) => CheckOutcome::Invalid,
-        (false, true) => CheckOutcome::Doubt,
+        (false, true) => CheckOutcome::Caveat,
         (false, false) => CheckOutcome::Pass,
     };
     let kinds = kinds.iter().map(|(kind, count)| format!("{count} {}", name(*kind))).collect::<Vec<_>>();
@@ -43,7 +43,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     Some(Finding { result, measured: format!("{}; {} handshakes", words(&own), kinds.join(", ")), threshold })
 }
 
-/// Over all runs that ended well and all client groups.
+/// Over all runs that succeeded and all client groups.
 fn sum<K: Ord + Clone>(side: &Side<'_>, of: fn(&GroupFacts) -> &BTreeMap<K, u64>) -> BTreeMap<K, u64> {
     let mut all = BTreeMap::new();
     for (key, count) in side.ok().flat_map(|run| &run.groups).flat_map(of) {
@@ -68,27 +68,27 @@ const fn name(kind: HandshakeKind) -> &'static str {
 mod tests {
     use model::variant::Variant;
 
-    use crate::fixtures::{Bench, doubts, fails, passes, silent};
+    use crate::fixtures::{Bench, caveats, fails, passes, silent};
 
     #[test]
     fn alike_passes_and_cleartext_has_none() {
-        passes("tls_alike", &Bench::page(&[Variant::H1s, Variant::H2, Variant::H3]));
-        silent("tls_alike", &Bench::page(&[Variant::H1, Variant::H2c]));
+        passes("tls_match", &Bench::page(&[Variant::H1s, Variant::H2, Variant::H3]));
+        silent("tls_match", &Bench::page(&[Variant::H1, Variant::H2c]));
     }
 
     #[test]
-    fn another_cipher_condemns() {
+    fn another_cipher_invalidates() {
         let mut bench = Bench::page(&[Variant::H1s, Variant::H2]);
         for record in bench.records.iter_mut().filter(|record| record.cell == 1) {
             record.connections[0].cipher_suite = Some("TLS_CHACHA20_POLY1305_SHA256".to_owned());
         }
-        assert!(fails("tls_alike", &bench).measured.contains("CHACHA20"));
+        assert!(fails("tls_match", &bench).measured.contains("CHACHA20"));
     }
 
     #[test]
-    fn mixed_handshakes_are_doubted() {
+    fn mixed_handshakes_are_a_caveat() {
         let mut bench = Bench::page(&[Variant::H1s]);
         bench.records[0].connections[0].resumed = true;
-        doubts(&bench, &["tls_alike"]);
+        caveats(&bench, &["tls_match"]);
     }
 }

@@ -1,9 +1,9 @@
-//! Foreign clients of a run: other people's programs in the place of our own client.
+//! External clients of a run: other people's programs in the place of our own client.
 
 use std::path::Path;
 
 use drive::client::{ClientOutcome, Limits};
-use drive::{ForeignSpec, Support};
+use drive::{ExternalSpec, Support};
 use lab::{Lab, LabError, OwnFile};
 use model::Cell;
 use model::assignment::{Assignment, Target};
@@ -37,11 +37,11 @@ impl Study<'_> {
         Ok(true)
     }
 
-    /// Runs a group's foreign client to its end.
+    /// Runs a group's external client to its end.
     ///
     /// # Errors
     /// The run's outcome where the tool itself failed.
-    pub(crate) fn drive_foreign(
+    pub(crate) fn drive_external(
         &self,
         lab: &Lab,
         group: &ClientGroup,
@@ -53,7 +53,7 @@ impl Study<'_> {
             let reason = format!("there is no client `{}`", group.client);
             return Err(Outcome::failed(FailureKind::Client, reason));
         };
-        let spec = ForeignSpec {
+        let spec = ExternalSpec {
             folder: &logs.join("client"),
             log: &logs.join("client.log"),
             tool: &self.program,

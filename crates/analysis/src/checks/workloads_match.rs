@@ -9,7 +9,7 @@ use crate::run::{GroupFacts, RunSummary, page_of, player_of};
 use crate::summary::CheckOutcome;
 
 pub(super) const CHECK: Check = Check {
-    name: "arms_alike",
+    name: "workloads_match",
     why: "Where one arm requests or receives more than the other, the comparison is of the work and not of the version.",
     remedy: "Compare the URLs and lengths of both cells' samples; serve both from the same content.",
     judge,
@@ -26,14 +26,14 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let result = if own.is_like(&baseline) { CheckOutcome::Pass } else { CheckOutcome::Invalid };
     Some(Finding {
         result,
-        measured: own.in_words(),
-        threshold: format!("{}, as the baseline", baseline.in_words()),
+        measured: own.describe(),
+        threshold: format!("{}, as the baseline", baseline.describe()),
     })
 }
 
 /// What the median run did.
 struct Work {
-    /// Of pages, and of loops that a number of requests ends; of players those that ended well.
+    /// Of pages, and of loops that a number of requests ends; of players those that succeeded.
     requests: Option<f64>,
     /// All of a page; of a loop those of a request; unknown where a player chooses among them.
     body_bytes: Option<f64>,
@@ -87,7 +87,7 @@ impl Work {
         are_bytes_alike && alike(self.requests, other.requests) && has_as_many_urls
     }
 
-    fn in_words(&self) -> String {
+    fn describe(&self) -> String {
         let digits = model::units::three_digits;
         let requests = self.requests.map(|requests| format!("{requests:.0} requests"));
         let urls = self.urls.map(|urls| format!("{urls:.0} URL{}", if urls == 1.0 { "" } else { "s" }));
@@ -115,9 +115,9 @@ mod tests {
 
     #[test]
     fn equal_work_passes() {
-        passes("arms_alike", &Bench::page(&[Variant::H1s, Variant::H2]));
-        passes("arms_alike", &Bench::closed(&[Variant::H1s, Variant::H2]));
-        silent("arms_alike", &Bench::page(&[Variant::H1s]));
+        passes("workloads_match", &Bench::page(&[Variant::H1s, Variant::H2]));
+        passes("workloads_match", &Bench::closed(&[Variant::H1s, Variant::H2]));
+        silent("workloads_match", &Bench::page(&[Variant::H1s]));
     }
 
     #[test]
@@ -128,30 +128,30 @@ mod tests {
             // 129.28 in place of 128 bytes per request: 1 % more.
             record.samples[0].response_body_bytes = 128 + 63;
         }
-        passes("arms_alike", &bench);
+        passes("workloads_match", &bench);
         for record in bench.records.iter_mut().filter(first(1)) {
             record.samples[1].response_body_bytes = 128 + 63;
         }
-        fails("arms_alike", &bench);
+        fails("workloads_match", &bench);
     }
 
     #[test]
-    fn fewer_urls_or_requests_in_one_arm_condemn() {
+    fn fewer_urls_or_requests_in_one_arm_invalidate() {
         let second = |record: &&mut model::RunRecord| record.cell == 1;
         let mut fewer = Bench::closed(&[Variant::H1s, Variant::H2]);
         for record in fewer.records.iter_mut().filter(second) {
             record.samples.truncate(40);
         }
-        assert!(fails("arms_alike", &fewer).measured.starts_with("40 requests, 1 URL, "));
+        assert!(fails("workloads_match", &fewer).measured.starts_with("40 requests, 1 URL, "));
         let mut other = Bench::closed(&[Variant::H1s, Variant::H2]);
         for sample in other.records.iter_mut().filter(second).flat_map(|record| &mut record.samples) {
             sample.url = u32::try_from(sample.request % 7).unwrap();
         }
-        assert!(fails("arms_alike", &other).measured.contains("7 URLs"));
+        assert!(fails("workloads_match", &other).measured.contains("7 URLs"));
     }
 
     #[test]
-    fn empty_bodies_in_one_arm_condemn() {
+    fn empty_bodies_in_one_arm_invalidate() {
         for mut bench in
             [Bench::page(&[Variant::H1s, Variant::H2]), Bench::closed(&[Variant::H1s, Variant::H2])]
         {
@@ -161,7 +161,7 @@ mod tests {
                     sample.expected_body_bytes = None;
                 }
             }
-            let found = fails("arms_alike", &bench);
+            let found = fails("workloads_match", &bench);
             assert!(found.measured.contains("0 body bytes"), "{found:?}");
         }
     }

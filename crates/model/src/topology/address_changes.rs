@@ -10,7 +10,7 @@ const MOST: usize = 200;
 
 /// The addresses of a host at one link, whose network hands it over.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Moves {
+pub struct AddressChange {
     /// The link's index.
     pub link: usize,
     /// Indices of the host and of its interface.
@@ -23,7 +23,7 @@ pub struct Moves {
 /// Handovers that a topology has no room for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
-pub struct MovesError {
+pub struct AddressChangeError {
     /// The link's index.
     pub link: usize,
     /// What was found and expected.
@@ -36,7 +36,7 @@ impl Topology {
     ///
     /// # Errors
     /// The first end is no host, or its network has too few addresses left.
-    pub fn moves(&self) -> Result<Vec<Moves>, MovesError> {
+    pub fn address_changes(&self) -> Result<Vec<AddressChange>, AddressChangeError> {
         let mut taken: Vec<IpAddr> = self.addresses();
         let mut found = Vec::new();
         for (index, link) in self.links.iter().enumerate() {
@@ -47,7 +47,7 @@ impl Topology {
             }
             let (node, interface) = link.ends[0];
             let name = &link.name;
-            let refuse = |problem: String| Err(MovesError { link: index, problem });
+            let refuse = |problem: String| Err(AddressChangeError { link: index, problem });
             if count > MOST {
                 return refuse(format!(
                     "found {count} handovers on the link `{name}`, expected at most {MOST}"
@@ -83,16 +83,16 @@ impl Topology {
                 let later = new.into_iter().map(|address| (address, alone));
                 families.push(std::iter::once((address, prefix)).chain(later).collect());
             }
-            found.push(Moves { link: index, end: link.ends[0], families });
+            found.push(AddressChange { link: index, end: link.ends[0], families });
         }
         Ok(found)
     }
 
     /// Lets every neighbour know the addresses to come.
-    pub fn expect(&mut self, moves: &[Moves]) {
-        for moves in moves {
-            let mac = self.nodes[moves.end.0].interfaces[moves.end.1].mac;
-            for family in &moves.families {
+    pub fn expect(&mut self, changes: &[AddressChange]) {
+        for changes in changes {
+            let mac = self.nodes[changes.end.0].interfaces[changes.end.1].mac;
+            for family in &changes.families {
                 let Some(((first, _), later)) = family.split_first() else { continue };
                 let interfaces = self.nodes.iter_mut().flat_map(|node| &mut node.interfaces);
                 for interface in interfaces.filter(|interface| interface.neighbours.contains(&(*first, mac)))

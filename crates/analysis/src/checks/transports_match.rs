@@ -6,7 +6,7 @@ use model::record::Sending;
 use super::{Check, CheckOutcome, Context, Finding, Side};
 
 pub(super) const CHECK: Check = Check {
-    name: "transports_alike",
+    name: "transports_match",
     why: "Another congestion control, initial window or pacing, or batches on one side alone, are a difference of transports and \
           not of HTTP versions.",
     remedy: "Hold `congestion_control` and `initial_window` to what the server's QUIC does (`[hold]`), set what it lets be set \
@@ -42,7 +42,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let (other, unknown) =
         (of(|quic, tcp| quic.is_some_and(|quic| quic != tcp)), of(|quic, _| quic.is_none()));
     let is_alike = other.is_empty() && unknown.is_empty();
-    let result = if is_alike { CheckOutcome::Pass } else { CheckOutcome::Doubt };
+    let result = if is_alike { CheckOutcome::Pass } else { CheckOutcome::Caveat };
     let measured = match is_alike {
         true => "alike".to_owned(),
         false => format!("QUIC and TCP: {}", [other, unknown].concat().join(", ")),
@@ -79,19 +79,19 @@ mod tests {
 
     fn found(bench: &Bench) -> CheckResult {
         let summary = bench.summary();
-        summary.cells[1].validity.iter().find(|check| check.check == "transports_alike").unwrap().clone()
+        summary.cells[1].validity.iter().find(|check| check.check == "transports_match").unwrap().clone()
     }
 
     #[test]
     fn the_same_rules_pass_and_two_of_tcp_are_not_judged() {
-        passes("transports_alike", &sending([Some("cubic"), Some("10"), Some("no"), Some("yes")]));
-        silent("transports_alike", &Bench::page(&[Variant::H1s, Variant::H2]));
+        passes("transports_match", &sending([Some("cubic"), Some("10"), Some("no"), Some("yes")]));
+        silent("transports_match", &Bench::page(&[Variant::H1s, Variant::H2]));
     }
 
     #[test]
-    fn other_rules_and_unknown_ones_are_doubted() {
+    fn other_rules_and_unknown_ones_are_a_caveat() {
         let other = found(&sending([Some("reno"), Some("32"), Some("yes"), None]));
-        assert_eq!(other.result, CheckOutcome::Doubt);
+        assert_eq!(other.result, CheckOutcome::Caveat);
         assert_eq!(
             other.measured,
             "QUIC and TCP: congestion control reno and cubic, initial window 32 and 10, pacing yes and no, \

@@ -6,7 +6,7 @@ use super::{Check, CheckOutcome, Context, Finding, Side};
 use crate::number;
 
 pub(super) const CHECK: Check = Check {
-    name: "ends_alike",
+    name: "ends_match",
     why: "An arm that stops at the document's end is quicker than one that waits for everything; one that stops by the clock counts \
           other requests than one that stops by number.",
     remedy: "Give both workloads the same end: the same number of `requests`, or the same `duration`.",
@@ -19,7 +19,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
         return None;
     }
     let (own, other) = (end(context, &context.own), end(context, context.baseline.as_ref()?));
-    let result = if own == other { CheckOutcome::Pass } else { CheckOutcome::Doubt };
+    let result = if own == other { CheckOutcome::Pass } else { CheckOutcome::Caveat };
     Some(Finding { result, measured: own, threshold: format!("{other}, as the baseline") })
 }
 
@@ -66,24 +66,24 @@ mod tests {
     #[test]
     fn the_same_end_passes_and_variants_are_not_judged() {
         passes(
-            "ends_alike",
+            "ends_match",
             &workloads(|workload| {
                 let Workload::Closed { connections, .. } = workload else { panic!() };
                 *connections = 7;
             }),
         );
-        silent("ends_alike", &Bench::closed(&[Variant::H1, Variant::H2c]));
+        silent("ends_match", &Bench::closed(&[Variant::H1, Variant::H2c]));
     }
 
     #[test]
-    fn another_end_is_doubted() {
+    fn another_end_is_a_caveat() {
         let bench = workloads(|workload| {
             let Workload::Closed { requests, duration_ns, .. } = workload else { panic!() };
             (*requests, *duration_ns) = (None, Some(1_000_000_000));
         });
         let summary = bench.summary();
-        let found = summary.cells[1].validity.iter().find(|check| check.check == "ends_alike").unwrap();
-        assert_eq!(found.result, CheckOutcome::Doubt);
+        let found = summary.cells[1].validity.iter().find(|check| check.check == "ends_match").unwrap();
+        assert_eq!(found.result, CheckOutcome::Caveat);
         assert_eq!(found.threshold, "ends after a number of requests, as the baseline");
     }
 }

@@ -1,4 +1,4 @@
-//! The way that packets take between a topology's client and server, and what it does to them in all.
+//! The route of packets between a topology's client and server, and what it does to them in all.
 
 use std::net::IpAddr;
 
@@ -7,9 +7,9 @@ use super::{Role, Route, Topology};
 use crate::network::{Direction, LinkRate, Loss, Network};
 use crate::plan::PlannedTopology;
 
-/// One link on the way from the client to the server.
+/// One link on the route from the client to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WayStep {
+pub struct Hop {
     /// Index into [`Topology::links`].
     pub link: usize,
     /// Whether the link's *up* leads towards the server.
@@ -34,15 +34,15 @@ impl Topology {
     /// Chooses the nodes of those who are measured, by their indices.
     ///
     /// # Errors
-    /// They are the same, or packets find no way from one to the other.
+    /// They are the same, or packets find no route from one to the other.
     pub fn choose(&mut self, client: usize, server: usize) -> Result<(), String> {
         let [from, to] = [client, server].map(|node| self.nodes[node].name.as_str());
         if client == server {
             return Err(format!("found the node `{from}` as client and as server, expected two nodes"));
         }
-        if self.way_between(client, server).is_none() {
+        if self.route_between(client, server).is_none() {
             return Err(format!(
-                "found no way from the node `{from}` to `{to}`: a host between them forwards nothing; expected two nodes \
+                "found no route from the node `{from}` to `{to}`: a host between them forwards nothing; expected two nodes \
                  that reach each other, or a reverse proxy on that host (`[server.NAME.back]` in the study)"
             ));
         }
@@ -51,12 +51,12 @@ impl Topology {
     }
 
     /// The links from the client to the server, in order; `None` where packets find no way.
-    pub fn way(&self) -> Option<Vec<WayStep>> {
-        self.way_between(self.client, self.server)
+    pub fn route(&self) -> Option<Vec<Hop>> {
+        self.route_between(self.client, self.server)
     }
 
     /// The links from one node to another, in order; `None` where packets find no way.
-    pub(crate) fn way_between(&self, from: usize, to: usize) -> Option<Vec<WayStep>> {
+    pub(crate) fn route_between(&self, from: usize, to: usize) -> Option<Vec<Hop>> {
         let target = self.nodes[to].address_v4()?;
         let mut steps = Vec::new();
         let mut node = from;
@@ -78,12 +78,12 @@ impl Topology {
     }
 
     /// Follows a frame over switches to the node that has this Ethernet address.
-    fn follow(&self, mut port: (usize, usize), mac: [u8; 6], steps: &mut Vec<WayStep>) -> Option<usize> {
+    fn follow(&self, mut port: (usize, usize), mac: [u8; 6], steps: &mut Vec<Hop>) -> Option<usize> {
         for _ in 0..=self.links.len() {
             let link = self.links.iter().position(|link| link.ends.contains(&port))?;
             let is_forward = self.links[link].ends[0] == port;
             let (node, interface) = self.links[link].ends[usize::from(is_forward)];
-            steps.push(WayStep { link, is_forward });
+            steps.push(Hop { link, is_forward });
             if self.nodes[node].role != Role::Switch {
                 return (self.nodes[node].interfaces[interface].mac == mac).then_some(node);
             }
@@ -93,30 +93,30 @@ impl Topology {
         None
     }
 
-    /// The networks on the way from the client to the server, in order and seen from the client.
-    pub fn emulated_way(&self) -> Vec<Network> {
-        self.networks_of(&self.way().unwrap_or_default())
+    /// The networks on the route from the client to the server, in order and seen from the client.
+    pub fn emulated_route(&self) -> Vec<Network> {
+        self.networks_of(&self.route().unwrap_or_default())
     }
 
-    fn networks_of(&self, steps: &[WayStep]) -> Vec<Network> {
+    fn networks_of(&self, steps: &[Hop]) -> Vec<Network> {
         let emulated = steps.iter().filter_map(|step| Some((self.links[step.link].network.as_ref()?, step)));
         emulated
             .map(|(network, step)| if step.is_forward { network.clone() } else { turned(network) })
             .collect()
     }
 
-    /// What the whole way from the client to the server does to packets: of one emulated link all of it; of several the
+    /// What the whole route from the client to the server does to packets: of one emulated link all of it; of several the
     /// sum of their delays, the least of constant rates, and loss by chance. For predictions and descriptions; what is
     /// built are the links.
-    pub fn way_network(&self, name: &str) -> Network {
-        self.in_one(&self.emulated_way(), name)
+    pub fn route_network(&self, name: &str) -> Network {
+        self.in_one(&self.emulated_route(), name)
     }
 
     /// The same as far as the server behind the proxy in the planned topology; `None` where there is none.
     pub(crate) fn network_to(&self, planned: &PlannedTopology) -> Option<Network> {
         let back = self.position(planned.back.as_ref()?)?;
-        let mut networks = self.emulated_way();
-        networks.extend(self.networks_of(&self.way_between(self.server, back)?));
+        let mut networks = self.emulated_route();
+        networks.extend(self.networks_of(&self.route_between(self.server, back)?));
         Some(self.in_one(&networks, &planned.name))
     }
 
