@@ -1,37 +1,12 @@
 //! h123: a laboratory for HTTP/1.1, HTTP/2 and HTTP/3.
 
-mod advice;
-mod chain;
 mod commands;
-mod cores;
-mod cross;
-mod damages;
+mod connect;
 mod exit;
-mod external;
-mod lab_checks;
-mod lab_cross;
-mod lab_names;
-mod lab_servers;
 mod library;
-mod link_text;
-mod load_limits;
-mod load_options;
-mod load_output;
-mod load_plan;
-mod monitor;
-mod name_server;
-mod pcap;
-mod places;
-mod progress;
-mod protocol_options;
-mod reference;
-mod repetition;
-mod result;
-mod run;
-mod server_time;
-mod target;
+mod name_service;
+mod study;
 mod terminal;
-mod tls_options;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -65,7 +40,7 @@ enum Command {
     Servers(commands::servers::ServersArgs),
     Doctor(commands::doctor::DoctorArgs),
     #[command(hide = true)]
-    Names(commands::names::NamesArgs),
+    Names(name_service::command::NamesArgs),
 }
 
 fn main() -> ExitCode {
@@ -109,7 +84,7 @@ fn dispatch(command: &Command) -> Result<Exit> {
         Command::Report(args) => commands::report::run(args),
         Command::Compare(args) => commands::compare::run(args),
         Command::Servers(args) => commands::servers::run(args),
-        Command::Names(args) => commands::names::run(args),
+        Command::Names(args) => name_service::command::run(args),
         Command::Doctor(args) => commands::doctor::run(args),
     }
 }

@@ -16,11 +16,11 @@ use serde_json::Value;
 use store::ResultFolder;
 
 use crate::commands::run::COMMAND_NOTE;
-use crate::damages::Damages;
 use crate::exit::{Exit, UsageError};
-use crate::result::condensed;
+use crate::study::damages::Damages;
+use crate::study::result::condensed;
+use crate::study::{reference, result};
 use crate::terminal::{look, note, print};
-use crate::{reference, result};
 
 /// Compare two results: another day, another commit, another machine. B against A, cell by cell
 #[derive(Args, Debug)]

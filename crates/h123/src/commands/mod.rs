@@ -4,7 +4,6 @@ pub(crate) mod compare;
 pub(crate) mod doctor;
 pub(crate) mod lab;
 pub(crate) mod load;
-pub(crate) mod names;
 pub(crate) mod plan;
 pub(crate) mod report;
 pub(crate) mod run;

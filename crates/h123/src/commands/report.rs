@@ -8,7 +8,7 @@ use model::Plan;
 
 use crate::commands::run::verdict;
 use crate::exit::{Exit, UsageError};
-use crate::result::{finish, open};
+use crate::study::result::{finish, open};
 use crate::terminal::print;
 
 /// Analyse a result again and write its report again, from the stored samples

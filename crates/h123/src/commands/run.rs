@@ -15,12 +15,12 @@ use model::{Backend, Plan};
 use store::{Environment, ResultFolder};
 
 use crate::commands::plan::Narrow;
-use crate::cores::Cores;
 use crate::exit::{Exit, UsageError};
 use crate::library::plan_of;
-use crate::progress::{Progress, describe};
-use crate::result::{self, Finished, finish};
-use crate::run::Study;
+use crate::study::cores::Cores;
+use crate::study::progress::{Progress, describe};
+use crate::study::result::{self, Finished, finish};
+use crate::study::run::Study;
 use crate::terminal::{note, print};
 
 /// The note in `environment.json` that holds the command to measure all this again.

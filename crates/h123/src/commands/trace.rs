@@ -15,12 +15,12 @@ use model::units::{self, format_duration_ns};
 use model::{Pins, Variant};
 use serde_json::{Value, json};
 
-use crate::advice;
+use crate::commands::load::protocol_options::qlog_folder;
+use crate::connect::advice;
+use crate::connect::target::{TrustOptions, Url, variant_for};
+use crate::connect::tls_options::TlsArgs;
 use crate::exit::{Exit, UsageError};
-use crate::protocol_options::qlog_folder;
-use crate::target::{TrustOptions, Url, variant_for};
 use crate::terminal::print;
-use crate::tls_options::TlsArgs;
 
 /// One request per variant, cold, one after the other: where did the time go?
 #[derive(Args, Debug)]

@@ -6,7 +6,7 @@ use lab::{Lab, Monitor, MonitorSpec, Node};
 use model::assignment::ClockReference;
 use model::{Cell, Outcome, Reading};
 
-use crate::run::{Study, lab_failed};
+use crate::study::run::{Study, lab_failed};
 
 /// The monitor of one run; none where the study has it off.
 pub(crate) struct Watch(Option<Monitor>);

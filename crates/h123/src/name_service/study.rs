@@ -13,7 +13,7 @@ use model::topology::NAME_SERVER;
 use model::{Cell, Topology};
 use names::{Config, Host, PORT};
 
-use crate::run::{SERVER_NAME, Study, tool_failed};
+use crate::study::run::{SERVER_NAME, Study, tool_failed};
 
 const SWITCH_FILE: &str = "/etc/nsswitch.conf";
 
@@ -104,7 +104,7 @@ pub(crate) fn start(node: &Node, config: &Config, folder: &Path) -> Result<Proce
     // It says a line when it listens, or ends and says why in its log.
     let mut line = String::new();
     BufReader::new(stdout).read_line(&mut line).context("the name server cannot be heard")?;
-    if line.trim() != crate::commands::names::READY {
+    if line.trim() != crate::name_service::command::READY {
         let words = fs::read_to_string(&log).unwrap_or_default();
         bail!("the name server did not come up; its last words: {}", words.trim());
     }

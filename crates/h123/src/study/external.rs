@@ -10,7 +10,7 @@ use model::assignment::{Assignment, Target};
 use model::plan::ClientGroup;
 use model::sample::{FailureKind, Outcome};
 
-use crate::run::{Study, lab_failed, tool_failed};
+use crate::study::run::{Study, lab_failed, tool_failed};
 
 impl Study<'_> {
     /// Why the cell's clients cannot do it here, if they cannot.

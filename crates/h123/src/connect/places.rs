@@ -4,9 +4,9 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 use anyhow::Result;
 
+use crate::commands::load::options::ConnectionArgs;
+use crate::connect::target::Url;
 use crate::exit::UsageError;
-use crate::load_options::ConnectionArgs;
-use crate::target::Url;
 
 /// What the command line says about the places of hosts.
 pub(crate) struct Places {

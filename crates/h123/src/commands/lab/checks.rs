@@ -6,8 +6,8 @@ use model::plan::DIRECT;
 use model::topology::Role;
 use model::{Backend, Pins, Topology};
 
+use crate::commands::lab::servers::Wanted;
 use crate::exit::UsageError;
-use crate::lab_servers::Wanted;
 
 /// Refuses two servers in one node, and one in a switch, which has no address.
 ///

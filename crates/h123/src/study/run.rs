@@ -25,13 +25,13 @@ use model::sample::{FailureKind, Outcome};
 use model::{Cell, Page, Plan, PlannedRun, RunRecord, Setting};
 use store::ResultFolder;
 
-use crate::chain::RunningChain;
-use crate::cores::Cores;
-use crate::monitor::Watch;
-use crate::progress::Progress;
-use crate::reference::ReferenceMeasurements;
-use crate::repetition::Repeating;
-use crate::server_time;
+use crate::study::chain::RunningChain;
+use crate::study::cores::Cores;
+use crate::study::monitor::Watch;
+use crate::study::progress::Progress;
+use crate::study::reference::ReferenceMeasurements;
+use crate::study::repetition::Repeating;
+use crate::study::server_time;
 
 /// reference round trips before each run: few, because a run at 150 ms RTT has no more than 0.3 s to spare.
 const CALIBRATION_PROBES: u32 = 7;

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::summary::{Group, HeaderBytes, Summary};
 use super::thresholds::Judged;
 use super::times::{QUANTILES, Times};
-use crate::advice;
+use crate::connect::advice;
 
 /// The version of the keys: it changes when one changes its meaning or goes; new ones may come without.
 const VERSION: u32 = 1;

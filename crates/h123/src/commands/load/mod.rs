@@ -1,5 +1,11 @@
 //! `h123 load`: the generator on its own, or as the client of a cell (`--assignment -`).
 
+mod limits;
+pub(crate) mod options;
+mod output;
+mod plan;
+pub(crate) mod protocol_options;
+
 use std::io::{stdin, stdout};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,14 +14,13 @@ use anyhow::Result;
 use clap::Args;
 use model::Variant;
 
+use self::options::{ConnectionArgs, LoadOptions, RequestArgs};
+use self::output::{Asked, OutputArgs, RowFile, Summary};
+use self::protocol_options::ProtocolArgs;
+use crate::connect::target::TrustOptions;
+use crate::connect::tls_options::TlsArgs;
 use crate::exit::Exit;
-use crate::load_options::{ConnectionArgs, LoadOptions, RequestArgs};
-use crate::load_output::{Asked, OutputArgs, RowFile, Summary};
-use crate::protocol_options::ProtocolArgs;
-use crate::target::TrustOptions;
 use crate::terminal::note;
-use crate::tls_options::TlsArgs;
-use crate::{load_limits, load_plan};
 
 /// Load a server: closed loop (each stream sends its next request when its last is answered), or open loop
 /// (--rate, --stages, --script: requests are due at their times, and latency counts from then)
@@ -85,12 +90,12 @@ pub(crate) fn run(args: &LoadArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
         load::serve_assignment(stdin().lock(), stdout().lock(), stop)?;
         return Ok(Exit::Done);
     }
-    let (assignments, dns_ns) = load_plan::assignments(args)?;
-    load_limits::prepare(&assignments)?;
+    let (assignments, dns_ns) = plan::assignments(args)?;
+    limits::prepare(&assignments)?;
     args.output.check()?;
     let file = args.load.samples.0.as_deref().map(RowFile::create).transpose()?;
     let (reports, rows) = args.output.drive(&assignments, stop, file)?;
-    for shortfall in load_limits::buffer_shortfalls(&assignments)? {
+    for shortfall in limits::buffer_shortfalls(&assignments)? {
         note(false, &format!("warning: {shortfall}"));
     }
     let mut asked = Asked::of(&name(args), &assignments, dns_ns);

@@ -10,8 +10,8 @@ use clap::Args;
 use model::Variant;
 use model::assignment::{Target, Trust};
 
+use crate::connect::places;
 use crate::exit::UsageError;
-use crate::places;
 
 /// Whom to trust: options that several commands share.
 #[derive(Args, Clone, Debug, Default)]

@@ -1,5 +1,11 @@
 //! `h123 lab`: any command inside an emulated network.
 
+mod checks;
+mod cross;
+mod link_text;
+mod pcap;
+pub(crate) mod servers;
+
 use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -21,13 +27,12 @@ use rustix::event::{PollFd, PollFlags};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::exit::{Exit, UsageError};
-use crate::lab_checks;
-use crate::lab_cross as cross;
-use crate::lab_names;
-use crate::lab_servers::{Kitchen, Wanted, addresses_of};
+
+use self::link_text::describe_link;
+use self::pcap::Pcap;
+use self::servers::{Kitchen, Wanted, addresses_of};
 use crate::library::{network_of, topology_of};
-use crate::link_text::describe_link;
-use crate::pcap::Pcap;
+use crate::name_service::lab as lab_names;
 use crate::terminal::{note, print};
 
 /// The exit statuses of shells for a command that is not there, and for one that cannot be executed.
@@ -152,8 +157,8 @@ pub(crate) fn run(args: &LabArgs) -> Result<Exit> {
     if let Some(topology) = &topology {
         cross::add_servers(topology, cross, &mut servers)?;
     }
-    lab_checks::backend(args.backend, !args.network.is_empty(), args.pcap.is_some(), topology.as_ref())?;
-    lab_checks::places(topology.as_ref(), &servers)?;
+    checks::backend(args.backend, !args.network.is_empty(), args.pcap.is_some(), topology.as_ref())?;
+    checks::places(topology.as_ref(), &servers)?;
     if args.describe {
         print(&topology.as_ref().map_or(DIRECT_IN_WORDS.to_owned(), model::topology::describe))?;
         return Ok(Exit::Done);

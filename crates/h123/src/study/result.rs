@@ -12,9 +12,9 @@ use report::{RunPlayback, RunTimeline, RunTrace, representative_run};
 use store::ResultFolder;
 
 use crate::commands::run::COMMAND_NOTE;
-use crate::damages::Damages;
 use crate::exit::UsageError;
-use crate::reference;
+use crate::study::damages::Damages;
+use crate::study::reference;
 use crate::terminal::{self, note};
 
 /// What a result came to.

@@ -11,9 +11,9 @@ use model::topology::{NAME_SERVER, Role, TopologyNode, parse_name_server_rtt_ns}
 use model::{Topology, Variant};
 use names::{Config, Host, PORT, Service};
 
+use crate::commands::lab::servers::{V6_SUFFIX, Wanted};
 use crate::exit::UsageError;
-use crate::lab_servers::{V6_SUFFIX, Wanted};
-use crate::name_server;
+use crate::name_service::study as name_server;
 
 /// What clients prefer, and how it is called in ALPN where that is announced.
 const ANNOUNCED: [(Variant, &str); 3] =

@@ -8,7 +8,7 @@ use model::units::{format_bytes, format_duration_ns, three_digits};
 use super::summary::{Group, HeaderBytes, Summary, as_f64};
 use super::thresholds::{Judged, percent};
 use super::times::Times;
-use crate::advice;
+use crate::connect::advice;
 
 /// So many URLs have a line.
 const URLS: usize = 10;

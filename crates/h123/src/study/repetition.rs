@@ -6,8 +6,8 @@ use anyhow::Result;
 use model::{Plan, PlannedRun, RunRecord};
 use store::ResultFolder;
 
-use crate::damages::Damages;
-use crate::result::condensed;
+use crate::study::damages::Damages;
+use crate::study::result::condensed;
 
 /// The runs so far of a study that adds runs; of any other study nothing is kept.
 pub(crate) struct Repeating<'a> {

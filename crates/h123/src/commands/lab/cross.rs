@@ -5,9 +5,9 @@ use drive::{Adapter, RunningServer};
 use model::Topology;
 use model::topology::CrossTraffic;
 
-use crate::cross::{ENDLESS, ORIGIN};
+use crate::commands::lab::servers::Wanted;
 use crate::exit::UsageError;
-use crate::lab_servers::Wanted;
+use crate::study::cross::{ENDLESS, ORIGIN};
 
 /// The flows of a topology, which must have some.
 ///

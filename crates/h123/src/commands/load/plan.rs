@@ -15,9 +15,9 @@ use workload::formats::{timing_script, url_list};
 use workload::urls::Pattern;
 
 use crate::commands::load::LoadArgs;
+use crate::connect::places::Places;
+use crate::connect::target::{Url, variant_for};
 use crate::exit::UsageError;
-use crate::places::Places;
-use crate::target::{Url, variant_for};
 
 /// A load test that nothing ends, ends after this long.
 const DEFAULT_DURATION_NS: u64 = 10 * units::NANOS_PER_S;

@@ -21,7 +21,7 @@ use model::topology::CrossTraffic;
 use model::tunable::NO_SETTINGS;
 use model::{Cell, Variant};
 
-use crate::run::{CLIENT_BYTES, SERVER_THREADS, Study, tool_failed};
+use crate::study::run::{CLIENT_BYTES, SERVER_THREADS, Study, tool_failed};
 
 /// Who answers.
 pub(crate) const ORIGIN: &str = "origin";

@@ -13,8 +13,8 @@ use model::record::ServerReport;
 use model::sample::{FailureKind, Outcome};
 use model::{Cell, Settings, Variant};
 
-use crate::run::{SERVER_NAME, SERVER_THREADS, Study, tool_failed};
-use crate::server_time::AskedServer;
+use crate::study::run::{SERVER_NAME, SERVER_THREADS, Study, tool_failed};
+use crate::study::server_time::AskedServer;
 
 /// Where configuration and logs of the server that clients ask are, in the run's folder of logs.
 const FRONT: &str = "server";

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use model::Topology;
 
+use crate::commands::load::protocol_options::QLOG_VARIABLE;
+use crate::connect::tls_options::KEY_LOG_VARIABLE;
 use crate::exit::UsageError;
-use crate::protocol_options::QLOG_VARIABLE;
-use crate::tls_options::KEY_LOG_VARIABLE;
 
 /// The files of a capture by hand.
 pub(crate) struct Pcap {
