@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::number::float;
 use crate::units;
 
 /// Asked of the kernel for each buffer of a QUIC socket, bytes: one bandwidth-delay product of 200 Mbit/s × 150 ms.
@@ -57,8 +58,7 @@ impl fmt::Display for Shortfall {
             Buffer::Receive => "receive",
             Buffer::Send => "send",
         };
-        #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
-        let [granted, asked] = [self.granted_bytes, self.asked_bytes].map(|n| units::format_bytes(n as f64));
+        let [granted, asked] = [self.granted_bytes, self.asked_bytes].map(|n| units::format_bytes(float(n)));
         write!(to, "found a socket's {name} buffer of {granted}, asked for {asked}: {}", self.remedy())
     }
 }

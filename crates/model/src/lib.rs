@@ -13,6 +13,7 @@ pub mod frame;
 pub mod monitor;
 pub mod nearest;
 pub mod network;
+pub mod number;
 pub mod options;
 pub mod page;
 pub mod pins;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::{InputError, Source};
+use crate::number::float;
 use crate::units;
 
 /// Bytes at the start of a document or style sheet before its first reference.
@@ -200,9 +201,7 @@ mod written {
 
 /// One line such as `55 resources, 1.6 MB`, for tables and reports.
 pub fn describe(page: &Page) -> String {
-    #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
-    let total = page.total_bytes() as f64;
-    format!("{} resources, {}", page.resources.len(), units::format_bytes(total))
+    format!("{} resources, {}", page.resources.len(), units::format_bytes(float(page.total_bytes())))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::assignment::Workload;
 use crate::monitor::MonitorRate;
 use crate::pins::{Pins, TlsVersion};
 use crate::plan::{Cell, Plan, ServerChain};
-use crate::units::{NANOS_PER_S, format_bytes, format_duration_ns, three_digits};
+use crate::units::{NANOS_PER_S, format_bytes, format_ns, three_digits};
 use crate::variant::Variant;
 use crate::{network, page};
 
@@ -45,8 +45,7 @@ fn write_plan(out: &mut String, plan: &Plan) -> fmt::Result {
     entry(out, "margin", &format!("{margin} %: smaller differences do not matter"))?;
     entry(out, "topology", &plan.topology.describe())?;
     if let Some(rtt_ns) = plan.dns_rtt_ns {
-        #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
-        let rtt = format_duration_ns(rtt_ns as f64);
+        let rtt = format_ns(rtt_ns);
         entry(out, "names", &format!("every run asks a name server, {rtt} away, for the server's address"))?;
     }
     let expected = format_expected(plan.expected_ns());
@@ -139,9 +138,7 @@ fn expected(cell: &Cell) -> String {
     if cell.unsupported.is_some() {
         return "-".to_owned();
     }
-    #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
-    let ns = cell.expected_run_ns as f64;
-    format_duration_ns(ns)
+    format_ns(cell.expected_run_ns)
 }
 
 fn write_order(out: &mut String, plan: &Plan) -> fmt::Result {
@@ -262,7 +259,7 @@ fn describe(workload: &Workload) -> String {
         Workload::Page { page } => format!("cold load of page {}: {}", page.name, page::describe(page)),
         Workload::Closed { paths, connections, streams, requests, duration_ns, warmup_ns } => {
             let end = match (requests, duration_ns) {
-                (_, Some(ns)) => format!("for {}", time(*ns)),
+                (_, Some(ns)) => format!("for {}", format_ns(*ns)),
                 (Some(requests), None) => format!("{requests} requests"),
                 (None, None) => "without end".to_owned(),
             };
@@ -276,7 +273,7 @@ fn describe(workload: &Workload) -> String {
         Workload::Open { paths, schedule, connections, streams, requests, warmup_ns, .. } => {
             let end = match (requests, schedule.lasts_ns(None)) {
                 (Some(requests), _) => format!("{requests} requests"),
-                (None, Some(ns)) => format!("for {}", time(ns)),
+                (None, Some(ns)) => format!("for {}", format_ns(ns)),
                 (None, None) => "without end".to_owned(),
             };
             format!(
@@ -292,12 +289,7 @@ fn describe(workload: &Workload) -> String {
 }
 
 fn warmup(ns: u64) -> String {
-    if ns == 0 { String::new() } else { format!(" after {} of warm-up", time(ns)) }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
-fn time(ns: u64) -> String {
-    format_duration_ns(ns as f64)
+    if ns == 0 { String::new() } else { format!(" after {} of warm-up", format_ns(ns)) }
 }
 
 /// The levels of a factor, in the order of the matrix.

@@ -3,7 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::units::{self, NANOS_PER_S};
+use crate::number::float;
+use crate::units::{self, NANOS_PER_S, format_ns};
 
 /// A video and how it is played.
 ///
@@ -84,16 +85,14 @@ impl Player {
     }
 
     /// In words, such as `30 segments of 2 s at 1, 2.5 or 8 Mbit/s, throughput rule, buffer 12 s`.
-    #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
     pub fn describe(&self) -> String {
-        let time = |ns: u64| units::format_duration_ns(ns as f64);
         format!(
             "{} segments of {} at {}, {}, buffer {}",
             self.segments,
-            time(self.segment_ns),
+            format_ns(self.segment_ns),
             self.ladder(),
             self.rule.describe(),
-            time(self.goal_ns)
+            format_ns(self.goal_ns)
         )
     }
 
@@ -111,9 +110,8 @@ impl Player {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
 fn rate(bits_per_s: u64) -> String {
-    units::format_rate(bits_per_s as f64)
+    units::format_rate(float(bits_per_s))
 }
 
 /// Something that happened to a player.

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::number::{float, nearest};
 use crate::units;
 
 /// When requests are due.
@@ -154,9 +155,8 @@ impl Schedule {
 
 impl Rate {
     /// Requests per second.
-    #[expect(clippy::cast_precision_loss, reason = "rates stay far below 2^53")]
     pub fn per_second(self) -> f64 {
-        self.0 as f64 / 1000.0
+        float(self.0) / 1000.0
     }
 }
 
@@ -176,9 +176,7 @@ impl std::str::FromStr for Rate {
         if !(1.0..=MOST_PER_1000_S).contains(&scaled) {
             return Err(format!("found rate `{text}`, expected from 0.001 to 100000k requests per second"));
         }
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "inside the range above")]
-        let rate = Rate(scaled as u64);
-        Ok(rate)
+        Ok(Rate(nearest(scaled)))
     }
 }
 

@@ -3,6 +3,8 @@
 //! Resolved values are plain integers whose unit stands last in the field's name; these functions are the only
 //! place that parses or prints a unit.
 
+use crate::number::{float, index, nearest};
+
 /// Nanoseconds in a second.
 pub const NANOS_PER_S: u64 = 1_000_000_000;
 /// Nanoseconds in a millisecond.
@@ -69,6 +71,11 @@ pub fn format_duration_ns(ns: f64) -> String {
     format!("{} {unit}", three_digits(value))
 }
 
+/// Prints a whole number of nanoseconds as [`format_duration_ns`] does.
+pub fn format_ns(ns: u64) -> String {
+    format_duration_ns(float(ns))
+}
+
 /// Prints bytes with three significant digits and the unit that fits: `1.6 MB`.
 pub fn format_bytes(bytes: f64) -> String {
     let (value, unit) = match bytes.abs() {
@@ -98,9 +105,7 @@ pub fn three_digits(value: f64) -> String {
     }
     let before_point = value.abs().log10().floor() + 1.0;
     let decimals = (3.0 - before_point).clamp(0.0, 9.0);
-    #[expect(clippy::cast_possible_truncation, reason = "clamped to 0..=9 in the line above")]
-    #[expect(clippy::cast_sign_loss, reason = "clamped to 0..=9 in the line above")]
-    let text = format!("{value:.*}", decimals as usize);
+    let text = format!("{value:.*}", index(decimals));
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
@@ -115,13 +120,7 @@ fn parse(text: &str, units: &[(&str, f64)], noun: &str, example: &str) -> Result
     let unit = trimmed[split..].trim();
     let factor = units.iter().find(|(name, _)| *name == unit).ok_or_else(fault)?.1;
     let value = (number * factor).round();
-    if value.is_finite() && value < 9e18 {
-        #[expect(clippy::cast_possible_truncation, reason = "rounded, and below 9e18")]
-        #[expect(clippy::cast_sign_loss, reason = "the number has no sign character")]
-        Ok(value as u64)
-    } else {
-        Err(fault())
-    }
+    if value.is_finite() && value < 9e18 { Ok(nearest(value)) } else { Err(fault()) }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Reference measurements: what a direction must do to a stream of packets, in the long run and by how much it may stray.
 
 use super::{Direction, Loss};
+use crate::number::float;
 
 /// How many packets of a stream are lost.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,8 +42,7 @@ impl Direction {
             .iter()
             .map(|(first, last)| (packets.min(*last) + 1).saturating_sub(*first))
             .sum();
-        #[expect(clippy::cast_precision_loss, reason = "counts of packets are far below 2^53")]
-        let (by_chance, chosen) = (packets.saturating_sub(chosen) as f64, chosen as f64);
+        let (by_chance, chosen) = (float(packets.saturating_sub(chosen)), float(chosen));
         ExpectedLoss {
             packets: chosen + by_chance * self.loss.mean_share(),
             deviation: self.loss.variance(by_chance).sqrt(),

@@ -6,9 +6,10 @@ use super::{
     OutagePackets, Queue, QueueLimit, trace,
 };
 use crate::error::{InputError, Source};
+use crate::number::{float, nearest};
 use crate::reader::Placed;
 use crate::study::DataFile;
-use crate::units::{self, NANOS_PER_MS, NANOS_PER_S};
+use crate::units::{NANOS_PER_MS, NANOS_PER_S, format_ns};
 
 /// A jitter that keeps the order changes no faster than this, whatever its spread.
 const LEAST_DEFAULT_CORRELATION_NS: u64 = 50 * NANOS_PER_MS;
@@ -150,8 +151,8 @@ fn resolve_jitter(written: &Placed<written::Jitter>, delay_ns: u64) -> Result<Op
     if spread_ns > delay_ns {
         return Err(written.error(format!(
             "found a jitter of {} about a delay of {}, expected at most the delay of this direction",
-            duration(spread_ns),
-            duration(delay_ns)
+            format_ns(spread_ns),
+            format_ns(delay_ns)
         )));
     }
     // So much longer than the spread has the correlation to be that the delay practically never falls faster than time
@@ -171,8 +172,8 @@ fn resolve_jitter(written: &Placed<written::Jitter>, delay_ns: u64) -> Result<Op
             return Err(correlation.error(format!(
                 "found a correlation of {}, expected at least {least} times the spread, {}, so that packets stay in \
                  order; or `order = \"free\"`",
-                duration(correlation.value),
-                duration(spread_ns.saturating_mul(least))
+                format_ns(correlation.value),
+                format_ns(spread_ns.saturating_mul(least))
             )));
         }
         written::Order::Kept { correlation: Some(correlation) } => {
@@ -223,14 +224,8 @@ fn resolve_queue(
                 limit.error("found a queue in `bdp` without a `rate`, expected a rate or another unit")
             })?;
             let product = u128::from(rate) * u128::from(rtt_ns) / u128::from(NANOS_PER_S) / BITS_PER_BYTE;
-            #[expect(clippy::cast_precision_loss, reason = "a queue's size needs no more than 53 bits")]
-            #[expect(
-                clippy::cast_possible_truncation,
-                reason = "saturates, and a queue so large is no limit"
-            )]
-            #[expect(clippy::cast_sign_loss, reason = "the factor is above 0")]
-            let bytes = (product as f64 * factor) as u64;
-            QueueLimit::Bytes(bytes.max(FULL_FRAME_BYTES))
+            let product = u64::try_from(product).unwrap_or(u64::MAX);
+            QueueLimit::Bytes(nearest((float(product) * factor).floor()).max(FULL_FRAME_BYTES))
         }
     };
     Ok(Queue { limit, discipline })
@@ -251,9 +246,4 @@ fn refuse_idle_queue(written: &Written, base: &[Layer; 2]) -> Result<(), InputEr
         }
         _ => Ok(()),
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
-fn duration(ns: u64) -> String {
-    units::format_duration_ns(ns as f64)
 }

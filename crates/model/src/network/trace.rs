@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::FULL_FRAME_BYTES;
 use crate::error::{InputError, Place, Source};
+use crate::number::nearest;
 use crate::units::{self, NANOS_PER_MS, NANOS_PER_S};
 
 /// A trace has at most so many lines: 100 Mbit/s for eight minutes.
@@ -212,9 +213,7 @@ fn number(text: &str, factor: f64) -> Result<u64, String> {
     let fault = || format!("found `{}`, expected a number of the column's unit, 0 or more", short(text));
     let value: f64 = text.trim().parse().map_err(|_| fault())?;
     let scaled = (value * factor).round();
-    #[expect(clippy::cast_possible_truncation, reason = "rounded, and below 9e18")]
-    #[expect(clippy::cast_sign_loss, reason = "checked to be 0 or more")]
-    if (0.0..9e18).contains(&scaled) { Ok(scaled as u64) } else { Err(fault()) }
+    if (0.0..9e18).contains(&scaled) { Ok(nearest(scaled)) } else { Err(fault()) }
 }
 
 /// The lines that say something, with their numbers from 1.

@@ -4,11 +4,12 @@ use super::{
     Direction, Discipline, Distribution, Jitter, LinkRate, Loss, Network, Order, OutagePackets, OutageTimes,
     QueueLimit,
 };
-use crate::units;
+use crate::number::float;
+use crate::units::{self, format_ns};
 
 /// One line such as `RTT 150 ms, 50 Mbit/s, queue 937500 B`.
 pub fn describe(network: &Network) -> String {
-    let mut parts = vec![format!("RTT {}", duration(network.rtt_ns()))];
+    let mut parts = vec![format!("RTT {}", format_ns(network.rtt_ns()))];
     let (up, down) = (&network.up, &network.down);
     let (rate_up, rate_down) = (rate(&up.rate), rate(&down.rate));
     parts.push(if rate_up == rate_down { rate_down } else { format!("{rate_down} down, {rate_up} up") });
@@ -32,14 +33,14 @@ pub fn describe(network: &Network) -> String {
 
 /// One direction in two parts: delay and rate, and the rest.
 pub fn describe_direction(direction: &Direction) -> (String, String) {
-    let first = format!("{} · {}", duration(direction.delay_ns), rate(&direction.rate));
+    let first = format!("{} · {}", format_ns(direction.delay_ns), rate(&direction.rate));
     let mut rest = chances(direction);
     rest.push(queue(direction));
     (first, rest.join(", "))
 }
 
 fn rate(rate: &LinkRate) -> String {
-    let mean = rate.mean_bits_per_s().map(|bits_per_s| units::format_rate(as_f64(bits_per_s)));
+    let mean = rate.mean_bits_per_s().map(|bits_per_s| units::format_rate(float(bits_per_s)));
     match (rate, mean) {
         (LinkRate::Unlimited, _) | (_, None) => "no rate limit".to_owned(),
         (LinkRate::Constant { .. }, Some(rate)) => rate,
@@ -53,7 +54,7 @@ fn rate(rate: &LinkRate) -> String {
 fn queue(direction: &Direction) -> String {
     let limit = match direction.queue.limit {
         QueueLimit::Packets(packets) => format!("queue {packets} packets"),
-        QueueLimit::Bytes(bytes) => format!("queue {}", units::format_bytes(as_f64(bytes))),
+        QueueLimit::Bytes(bytes) => format!("queue {}", units::format_bytes(float(bytes))),
     };
     let (name, codel) = match direction.queue.discipline {
         Discipline::DropTail => return limit,
@@ -73,10 +74,10 @@ fn chances(direction: &Direction) -> Vec<String> {
             Distribution::Pareto => "Pareto",
         };
         let free = if matches!(order, Order::Free { .. }) { ", packets overtake" } else { "" };
-        parts.push(format!("{form} jitter {}{free}", duration(spread_ns)));
+        parts.push(format!("{form} jitter {}{free}", format_ns(spread_ns)));
     }
     if let Some(steps) = direction.delay_steps {
-        parts.push(format!("delay ± {} every {}", duration(steps.spread_ns), duration(steps.every_ns)));
+        parts.push(format!("delay ± {} every {}", format_ns(steps.spread_ns), format_ns(steps.every_ns)));
     }
     match direction.loss {
         Loss::None => {}
@@ -107,7 +108,7 @@ fn chances(direction: &Direction) -> Vec<String> {
         parts.push(match outages.times {
             OutageTimes::Always => format!("{what} at all times"),
             OutageTimes::Every { every_ns, lasts_ns, .. } => {
-                format!("{what} of {} every {}", duration(lasts_ns), duration(every_ns))
+                format!("{what} of {} every {}", format_ns(lasts_ns), format_ns(every_ns))
             }
         });
     }
@@ -116,13 +117,4 @@ fn chances(direction: &Direction) -> Vec<String> {
 
 fn percent(share: f64) -> String {
     format!("{}%", units::three_digits(share * 100.0))
-}
-
-fn duration(ns: u64) -> String {
-    units::format_duration_ns(as_f64(ns))
-}
-
-#[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
-fn as_f64(value: u64) -> f64 {
-    value as f64
 }

@@ -5,6 +5,7 @@ use super::{Library, Study};
 use crate::claim::{Bound, Claim, ClaimFigure, ClaimTest};
 use crate::error::InputError;
 use crate::nearest::unknown;
+use crate::number::float;
 use crate::plan::Level;
 use crate::reader::{Placed, Table};
 use crate::units;
@@ -159,10 +160,7 @@ fn parse_bound(text: &str) -> Result<Bound, String> {
             number(trips).ok_or_else(|| format!("found `{text}`, expected round trips such as `2rtt`"))?;
         return Ok(Bound::RoundTrips(trips));
     }
-    let precise = |value: u64| {
-        #[expect(clippy::cast_precision_loss, reason = "a bound that a person wrote")]
-        Bound::Plain(value as f64)
-    };
+    let precise = |value: u64| Bound::Plain(float(value));
     let plain = number(text).map(Bound::Plain);
     let duration = || units::parse_duration_ns(text).ok().map(precise);
     let size = || units::parse_size_bytes(text).ok().map(precise);
