@@ -10,7 +10,7 @@ use model::assignment::Workload;
 use model::error::Source;
 use model::nearest::unknown;
 use model::plan::DIRECT;
-use model::study::{DataFile, Library, Overrides, Study};
+use model::study::{DataFile, Library, Override, Study};
 use model::{Network, Plan, ServerFacts, Topology, Variant};
 
 use crate::exit::UsageError;
@@ -117,7 +117,7 @@ impl Library for DataFiles {
 ///
 /// # Errors
 /// A [`UsageError`] where there is no such study; a [`model::InputError`] with file, line and column where it is wrong.
-pub(crate) fn plan_of(study: &str, overrides: &Overrides) -> Result<Plan> {
+pub(crate) fn plan_of(study: &str, overrides: &[Override]) -> Result<Plan> {
     let file = find_study(study)?;
     let name = Path::new(&file.file)
         .file_stem()

@@ -13,6 +13,9 @@ pub struct InputError {
     pub problem: String,
 }
 
+/// The span of a value that was given on the command line, in place of bytes of the file.
+pub(crate) const COMMAND_LINE: Range<usize> = usize::MAX..usize::MAX;
+
 /// A place in a text file, or the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -28,6 +31,11 @@ impl Place {
     /// The place of an option on the command line.
     pub fn command_line() -> Place {
         Place { file: "command line".to_owned(), line: 0, column: 0 }
+    }
+
+    /// Whether this is the place of an option on the command line.
+    pub fn is_command_line(&self) -> bool {
+        self.line == 0
     }
 }
 
@@ -62,6 +70,9 @@ impl Source<'_> {
     }
 
     pub(crate) fn place(&self, offset: usize) -> Place {
+        if offset == COMMAND_LINE.start {
+            return Place::command_line();
+        }
         let before = &self.text[..self.text.floor_char_boundary(offset)];
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         Place {

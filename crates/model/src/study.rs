@@ -5,7 +5,7 @@
 //! multiplies the matrix out. Both stop at the first fault and say where it is, what was found and what is expected.
 
 use crate::assignment::Workload;
-use crate::error::{InputError, Place, Source};
+use crate::error::{InputError, Source};
 use crate::monitor::MonitorRate;
 use crate::plan::Plan;
 use crate::reader::Placed;
@@ -17,6 +17,7 @@ mod clients;
 mod dns;
 mod hold;
 mod loops;
+mod overrides;
 mod player;
 mod published;
 mod repetition;
@@ -29,6 +30,7 @@ mod written;
 
 use written::{Baseline, NamedEntry};
 
+pub use overrides::{Override, OverrideValue};
 pub use written::FactorKind;
 
 /// A study as written. It has been read, but its names may mean nothing yet.
@@ -138,116 +140,26 @@ pub struct DataFile {
     pub text: String,
 }
 
-/// What the command line says instead of the file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Overrides {
-    /// Levels of the factor `variant`.
-    pub variants: Option<Vec<String>>,
-    /// Levels of the factor `server`.
-    pub servers: Option<Vec<String>>,
-    /// Levels of the factor `client`.
-    pub clients: Option<Vec<String>>,
-    /// Levels of the factor `network`.
-    pub networks: Option<Vec<String>>,
-    /// Levels of the factor `workload`; the study has to define them.
-    pub workloads: Option<Vec<String>>,
-    /// The topology, with the nodes that it has by itself.
-    pub topology: Option<String>,
-    /// What emulates the networks.
-    pub backends: Option<Vec<String>>,
-    /// Checks that shall not invalidate.
-    pub accept: Option<Vec<String>>,
-    /// Runs of each cell.
-    pub runs: Option<u32>,
-    /// The seed of the order and of every run.
-    pub seed: Option<u64>,
-    /// How often the monitor reads, such as `2Hz`, or `off`.
-    pub monitor: Option<String>,
-}
-
 impl Study {
-    /// Reads a study, applies the command line's overrides and resolves it.
+    /// Reads a study with the command line's overrides and resolves it.
     ///
     /// # Errors
-    /// As [`Study::read`], [`Study::apply`] and [`Study::resolve`].
+    /// As [`Study::read`] and [`Study::resolve`].
     pub fn parse(
         name: &str,
         source: Source<'_>,
-        overrides: &Overrides,
+        overrides: &[Override],
         library: &impl Library,
     ) -> Result<Plan, InputError> {
-        let mut study = Study::read(name, source)?;
-        study.apply(overrides)?;
-        study.resolve(library)
+        Study::read(name, source, overrides)?.resolve(library)
     }
 
-    /// Reads a study file as written.
+    /// Reads a study file as written, with the command line's overrides in place of its own values.
     ///
     /// # Errors
-    /// File, line and column of faulty TOML, an unknown or missing key, a wrong type or a bad unit.
-    pub fn read(name: &str, source: Source<'_>) -> Result<Study, InputError> {
-        written::read(name, source)
-    }
-
-    /// Puts the command line's values in the place of the file's.
-    ///
-    /// # Errors
-    /// Only a number of runs out of bounds, or a rate of the monitor that cannot be had; names are looked up by [`Study::resolve`].
-    pub fn apply(&mut self, overrides: &Overrides) -> Result<(), InputError> {
-        let by_factor = [
-            (FactorKind::Variant, &overrides.variants),
-            (FactorKind::Server, &overrides.servers),
-            (FactorKind::Network, &overrides.networks),
-            (FactorKind::Workload, &overrides.workloads),
-        ];
-        for (kind, names) in by_factor {
-            let Some(names) = names else { continue };
-            let factor = self.matrix.value.iter_mut().find(|factor| factor.kind == kind);
-            if let Some(factor) = factor {
-                let levels = names.iter().map(|name| on_command_line(name.clone())).collect();
-                factor.levels = on_command_line(levels);
-            }
-        }
-        if let Some(names) = &overrides.clients {
-            let levels = names.iter().map(|name| on_command_line(name.clone())).collect();
-            self.set_clients(on_command_line(levels));
-        }
-        if let Some(name) = &overrides.topology {
-            self.topology = Some(topology::Chosen::named(on_command_line(name.clone())));
-        }
-        if let Some(names) = &overrides.backends {
-            let levels = names.iter().map(|name| on_command_line(name.clone())).collect();
-            self.set_backends(Some(on_command_line(levels)));
-        }
-        if let Some(names) = &overrides.accept {
-            self.accept.value.extend(names.iter().map(|name| on_command_line(name.clone())));
-        }
-        if let Some(runs) = overrides.runs {
-            if !written::RUNS.contains(&u64::from(runs)) {
-                let (least, most) = (written::RUNS.start(), written::RUNS.end());
-                let problem = format!("found {runs} runs, expected a whole number from {least} to {most}");
-                return Err(on_command_line(runs).error(problem));
-            }
-            self.runs = on_command_line(runs);
-            if let Some(repetition) = &mut self.repetition {
-                repetition.allow(runs);
-            }
-        }
-        self.seed = overrides.seed.unwrap_or(self.seed);
-        if let Some(rate) = &overrides.monitor {
-            self.monitor = rate
-                .parse()
-                .map_err(|problem| on_command_line(rate).error(format!("the monitor's rate: {problem}")))?;
-        }
-        Ok(())
-    }
-
-    /// Clients are a factor wherever they are named, and change fastest where the study did not name them itself.
-    fn set_clients(&mut self, levels: Placed<Vec<Placed<String>>>) {
-        match self.matrix.value.iter_mut().find(|factor| factor.kind == FactorKind::Client) {
-            Some(factor) => factor.levels = levels,
-            None => self.matrix.value.push(Factor { kind: FactorKind::Client, levels }),
-        }
+    /// File, line and column (or the command line) of faulty TOML, an unknown or missing key, a wrong type or a bad unit.
+    pub fn read(name: &str, source: Source<'_>, overrides: &[Override]) -> Result<Study, InputError> {
+        written::read(name, source, overrides)
     }
 
     /// Several backends are a factor, and the one that changes fastest.
@@ -267,8 +179,4 @@ impl Study {
     pub fn resolve(&self, library: &impl Library) -> Result<Plan, InputError> {
         resolve::resolve(self, library)
     }
-}
-
-fn on_command_line<T>(value: T) -> Placed<T> {
-    Placed { value, place: Place::command_line() }
 }

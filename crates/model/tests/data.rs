@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use model::assignment::Workload;
 use model::error::Source;
-use model::study::{DataFile, Library, Overrides, Study};
+use model::study::{DataFile, Library, Study};
 use model::tunable::TunableEntry;
 use model::{Network, Page, ServerFacts, Topology, Variant};
 
@@ -187,8 +187,8 @@ fn every_study_becomes_a_plan() {
         let text = text("studies", &name);
         let metric = text.parse::<toml::Table>().unwrap()["metric"].as_str().unwrap().to_owned();
         let source = Source { file: &file, text: &text };
-        let plan = Study::parse(&name, source, &Overrides::default(), &Folders { metric })
-            .unwrap_or_else(|error| panic!("{error}"));
+        let plan =
+            Study::parse(&name, source, &[], &Folders { metric }).unwrap_or_else(|error| panic!("{error}"));
         assert!(!plan.runs.is_empty(), "{file}");
     }
 }

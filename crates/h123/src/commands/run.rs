@@ -14,10 +14,10 @@ use model::plan::DIRECT;
 use model::{Backend, Plan};
 use store::{Environment, ResultFolder};
 
-use crate::commands::plan::Narrow;
 use crate::exit::{Exit, UsageError};
 use crate::library::plan_of;
 use crate::study::cores::Cores;
+use crate::study::overrides::{self, StudyOverrides};
 use crate::study::progress::{Progress, describe};
 use crate::study::result::{self, Finished, finish};
 use crate::study::run::Study;
@@ -43,12 +43,12 @@ pub(crate) struct RunArgs {
     #[arg(required_unless_present = "resume")]
     study: Option<String>,
     #[command(flatten)]
-    narrow: Narrow,
+    overrides: StudyOverrides,
     /// Where the result goes; must not exist (default: results/STUDY-UTC-TIME)
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     out: Option<PathBuf>,
     /// Continue an interrupted study: its result folder
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["study", "server", "client", "variant", "network", "topology", "workload", "backend", "runs", "seed", "accept", "monitor"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["study", overrides::GROUP])]
     resume: Option<PathBuf>,
     /// Keep what was on each run's link, as logs/run-N/links.pcapng, the keys that decrypt it, and qlog of the clients'
     /// QUIC connections
@@ -68,7 +68,7 @@ pub(crate) struct RunArgs {
 /// A bad study, a folder that exists, no disk space, or a fault of the tool. What fails within a run is stored.
 pub(crate) fn run(args: &RunArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
     let plan = match (&args.study, &args.resume) {
-        (Some(study), _) => plan_of(study, &args.narrow.overrides())?,
+        (Some(study), _) => plan_of(study, args.overrides.values())?,
         (None, Some(folder)) => stored_plan(folder)?,
         (None, None) => {
             return Err(UsageError("found neither a study nor --resume, expected one".into()).into());
@@ -221,7 +221,7 @@ fn environment(study: &Study<'_>, args: &RunArgs) -> Environment {
     let study_name = args.study.as_deref().unwrap_or(&study.plan.study);
     environment
         .notes
-        .insert(COMMAND_NOTE.to_owned(), format!("h123 run {study_name}{}", args.narrow.as_options()));
+        .insert(COMMAND_NOTE.to_owned(), format!("h123 run {study_name}{}", args.overrides.text()));
     for (name, adapter) in &study.servers {
         let version = adapter
             .probe(&study.program)

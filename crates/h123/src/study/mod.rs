@@ -6,6 +6,7 @@ pub(crate) mod cross;
 pub(crate) mod damages;
 pub(crate) mod external;
 pub(crate) mod monitor;
+pub(crate) mod overrides;
 pub(crate) mod progress;
 pub(crate) mod reference;
 pub(crate) mod repetition;

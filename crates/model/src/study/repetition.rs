@@ -17,8 +17,6 @@ pub(super) struct Written {
     precision: Placed<f64>,
     budget_ns: Option<Placed<u64>>,
     most_runs: Option<Placed<u32>>,
-    /// What the command line asks for, whatever the file allows.
-    asked_runs: u32,
 }
 
 /// The rule, where the study has one.
@@ -44,16 +42,11 @@ pub(super) fn read(root: &Table<'_>) -> Result<Option<Written>, InputError> {
         return Err(precision.error(problem));
     }
     let most_runs = most_runs.map(|most| Placed { value: to_u32(most.value), place: most.place });
-    Ok(Some(Written { precision, budget_ns, most_runs, asked_runs: 0 }))
+    Ok(Some(Written { precision, budget_ns, most_runs }))
 }
 
 impl Written {
-    /// As many runs as the command line asks for are allowed.
-    pub(super) fn allow(&mut self, runs: u32) {
-        self.asked_runs = runs;
-    }
-
-    /// Refuses what contradicts the least number of runs.
+    /// Refuses what contradicts the least number of runs. The command line may ask for more runs than the file allows.
     pub(super) fn resolve(&self, runs: &Placed<u32>) -> Result<Repetition, InputError> {
         if runs.value < LEAST_RUNS {
             let problem = format!(
@@ -64,7 +57,7 @@ impl Written {
             return Err(runs.error(problem));
         }
         if let Some(most) =
-            self.most_runs.as_ref().filter(|most| most.value < runs.value && self.asked_runs == 0)
+            self.most_runs.as_ref().filter(|most| most.value < runs.value && !runs.place.is_command_line())
         {
             let problem =
                 format!("`most_runs`: found {}, expected at least the {} of `runs`", most.value, runs.value);

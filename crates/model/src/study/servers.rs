@@ -81,6 +81,9 @@ fn read_set(table: &Table<'_>) -> Result<Vec<Written>, InputError> {
 
 /// A server that no level of the matrix names is mostly a name that was changed in one place alone.
 pub(super) fn check_used(levels: &[Placed<String>], entries: &[ServerEntry]) -> Result<(), InputError> {
+    if levels.iter().any(|level| level.place.is_command_line()) {
+        return Ok(());
+    }
     let is_used = |entry: &&ServerEntry| levels.iter().any(|level| level.value == entry.name.value);
     match entries.iter().find(|entry| !is_used(entry)) {
         None => Ok(()),
@@ -222,8 +225,7 @@ impl Study {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Overrides;
-    use super::super::tests::{SHORT, parse, parse_with};
+    use super::super::tests::{SHORT, list, parse, parse_with, text};
     use crate::pins::CongestionControl;
     use crate::plan_text::plan_text;
     use crate::tunable::Setting;
@@ -274,11 +276,7 @@ set = { workers = 2 }
         let study = study.split("[server.wide]").next().unwrap().to_owned()
             + "[server.behind]"
             + study.split("[server.behind]").nth(1).unwrap();
-        let own = Overrides {
-            topology: Some("proxied".into()),
-            networks: Some(vec!["own".into()]),
-            ..Overrides::default()
-        };
+        let own = [text("topology", "proxied"), list("matrix.network", &["own"])];
         let plan = parse_with(&study, &own).unwrap();
         assert_eq!((plan.topology.server.as_str(), plan.topology.back.as_deref()), ("proxy", Some("server")));
         assert_eq!(plan.cells[0].chains[0].node, "proxy");

@@ -148,18 +148,30 @@ impl Library for TestLibrary {
     }
 }
 
-pub(super) fn parse_with(text: &str, overrides: &Overrides) -> Result<Plan, String> {
+pub(super) fn number(key: &'static str, number: u64) -> Override {
+    Override { key, value: OverrideValue::Number(number) }
+}
+
+pub(super) fn text(key: &'static str, text: &str) -> Override {
+    Override { key, value: OverrideValue::Text(text.to_owned()) }
+}
+
+pub(super) fn list(key: &'static str, names: &[&str]) -> Override {
+    Override { key, value: OverrideValue::List(names.iter().map(|name| (*name).to_owned()).collect()) }
+}
+
+pub(super) fn parse_with(text: &str, overrides: &[Override]) -> Result<Plan, String> {
     let source = Source { file: "s.toml", text };
     Study::parse("s", source, overrides, &TestLibrary).map_err(|error| error.to_string())
 }
 
 pub(super) fn parse(text: &str) -> Result<Plan, String> {
-    parse_with(text, &Overrides::default())
+    parse_with(text, &[])
 }
 
 fn quick() -> Plan {
     let source = Source { file: "studies/quick.toml", text: QUICK };
-    Study::parse("quick", source, &Overrides::default(), &TestLibrary).unwrap()
+    Study::parse("quick", source, &[], &TestLibrary).unwrap()
 }
 
 /// A short study without a fault. Lines are numbered in the tests below.
@@ -312,7 +324,7 @@ fn runs_are_added_block_by_block_and_follow_from_the_seed() {
         "{text}"
     );
     assert!(text.contains("Order: 5 blocks of 2 runs, up to 8, each"), "{text}");
-    let overridden = Overrides { runs: Some(9), ..Overrides::default() };
+    let overridden = [number("runs", 9)];
     let text = SHORT.replace("runs = 2", "runs = 5\nprecision = \"2%\"\nmost_runs = 8");
     let plan = Study::parse("s", Source { file: "s.toml", text: &text }, &overridden, &TestLibrary).unwrap();
     assert_eq!(plan.runs.len(), 18, "as many as the command line asks for are allowed");
@@ -391,8 +403,9 @@ fn faults_of_the_matrix() {
 fn what_shall_not_invalidate_is_a_check_that_there_is() {
     let accepting = SHORT.replace("runs = 2", "runs = 2\naccept = [\"client_waited\"]");
     assert_eq!(parse(&accepting).unwrap().accepted, ["client_waited"]);
-    let both = Some(vec!["version".to_owned(), "client_waited".to_owned()]);
-    let plan = parse_with(&accepting, &Overrides { accept: both, ..Overrides::default() }).unwrap();
+    let both = ["version".to_owned(), "client_waited".to_owned()];
+    let added = Override { key: "accept", value: OverrideValue::Added(both.into()) };
+    let plan = parse_with(&accepting, &[added]).unwrap();
     assert_eq!(plan.accepted, ["client_waited", "version"]);
     let error = parse(&accepting.replace("client_waited", "client_waits")).unwrap_err();
     assert!(error.contains(":6:11: `accept`: found `client_waits`, expected a check"), "{error}");
@@ -821,43 +834,40 @@ fn a_topology_that_cannot_be_is_named_with_its_place() {
         let error = over(topology, network).unwrap_err();
         assert!(error.starts_with("s.toml:") && error.contains(expected), "{error}\nshould say {expected}");
     }
-    let overrides = Overrides { topology: Some("direct".into()), ..Overrides::default() };
-    let error = parse_with(SHORT, &overrides).unwrap_err();
+    let direct = text("topology", "direct");
+    let error = parse_with(SHORT, std::slice::from_ref(&direct)).unwrap_err();
     assert!(error.contains("expected `own`"), "{error}");
-    let own = Some(vec!["own".to_owned()]);
-    let plan = parse_with(SHORT, &Overrides { networks: own, ..overrides }).unwrap();
+    let plan = parse_with(SHORT, &[direct, list("matrix.network", &["own"])]).unwrap();
     assert_eq!(plan.topology.name, "direct");
 }
 
 #[test]
 fn the_command_line_overrides_and_its_faults_say_so() {
-    let list = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
-    let overrides = Overrides {
-        servers: list(&["nginx"]),
-        networks: list(&["north-carolina", "lan"]),
-        runs: Some(7),
-        seed: Some(9),
-        ..Overrides::default()
-    };
+    let overrides = [
+        list("matrix.server", &["nginx"]),
+        list("matrix.network", &["north-carolina", "lan"]),
+        number("runs", 7),
+        number("seed", 9),
+    ];
     let plan = parse_with(SHORT, &overrides).unwrap();
     assert_eq!((plan.runs.len(), plan.seed, plan.servers.join(",")), (28, 9, "nginx".to_owned()));
     assert_eq!(plan.cells[0].label(), "h1s · nginx · north-carolina · small");
 
-    let error = |overrides: Overrides| parse_with(SHORT, &overrides).unwrap_err();
+    let error = |given: Override| parse_with(SHORT, &[given]).unwrap_err();
     assert_eq!(
-        error(Overrides { servers: list(&["ngnx"]), ..Overrides::default() }),
+        error(list("matrix.server", &["ngnx"])),
         "command line: found `ngnx`, expected a server: origin, nginx, nghttpx; did you mean `nginx`?"
     );
     assert_eq!(
-        error(Overrides { variants: list(&["h2", "h3"]), ..Overrides::default() }),
+        error(list("matrix.variant", &["h2", "h3"])),
         "command line: found only h2, h3 for `variant`, expected the baseline `h1s` among them"
     );
-    assert!(
-        error(Overrides { runs: Some(0), ..Overrides::default() }).starts_with("command line: found 0 runs")
+    assert_eq!(
+        error(number("runs", 0)),
+        "command line: `runs`: found 0, expected a whole number from 1 to 10000"
     );
-    assert!(
-        error(Overrides { workloads: list(&[]), ..Overrides::default() }).contains("found an empty list")
-    );
+    assert!(error(number("seed", u64::MAX)).starts_with("command line: `seed`: "));
+    assert!(error(list("matrix.workload", &[])).contains("found an empty list"));
 }
 
 #[test]
@@ -913,7 +923,7 @@ fn crowded() -> Plan {
         .replace("[\"h1s\", \"h3\"]", "[\"h1\", \"h1s\", \"h2c\", \"h2\", \"h3\"]")
         .replace("[\"origin\"]", "[\"origin\", \"nginx\"]")
         .replace("[\"lan\"]", "[\"lan\", \"north-carolina\"]");
-    parse_with(&text, &Overrides { runs: Some(12), ..Overrides::default() }).unwrap()
+    parse_with(&text, &[number("runs", 12)]).unwrap()
 }
 
 #[test]
@@ -924,7 +934,7 @@ fn a_crowded_plan_in_words() {
 #[test]
 fn the_monitors_rate_is_the_files_or_the_command_lines() {
     let with = |text: &str, rate: Option<&str>| {
-        let overrides = Overrides { monitor: rate.map(str::to_owned), ..Overrides::default() };
+        let overrides: Vec<Override> = rate.map(|rate| self::text("monitor", rate)).into_iter().collect();
         parse_with(text, &overrides).map(|plan| plan.monitor)
     };
     let ten = SHORT.replacen("runs = ", "monitor = \"10Hz\"\nruns = ", 1);
@@ -932,8 +942,8 @@ fn the_monitors_rate_is_the_files_or_the_command_lines() {
     assert_eq!(with(&ten, None), Ok(MonitorRate::Hertz(10)));
     assert_eq!(with(&ten, Some("off")), Ok(MonitorRate::Off));
     let problem = with(&ten, Some("fast")).unwrap_err();
-    assert!(problem.starts_with("command line: the monitor's rate: found `fast`, expected"), "{problem}");
-    assert!(plan_text(&parse_with(&ten, &Overrides::default()).unwrap()).contains("monitor   10Hz"));
+    assert!(problem.starts_with("command line: `monitor`: found `fast`, expected"), "{problem}");
+    assert!(plan_text(&parse_with(&ten, &[]).unwrap()).contains("monitor   10Hz"));
 }
 
 #[test]
@@ -945,23 +955,24 @@ fn words_fit_the_screen() {
     }
 }
 
+/// The seeds that a study can have: TOML's whole numbers that are not negative.
+const SEEDS: std::ops::RangeInclusive<u64> = 0..=i64::MAX as u64;
+
 proptest! {
     #[test]
     fn every_block_holds_every_cell_once(
         variants in proptest::sample::subsequence(vec!["h1", "h2c", "h2", "h3"], 0..=4),
         networks in proptest::sample::subsequence(vec!["lan", "north-carolina"], 1..=2),
         runs in 1_u32..20,
-        seed: u64,
+        seed in SEEDS,
     ) {
         let variants = [&["h1s"][..], &variants].concat();
-        let owned = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
-        let overrides = Overrides {
-            variants: owned(&variants),
-            networks: owned(&networks),
-            runs: Some(runs),
-            seed: Some(seed),
-            ..Overrides::default()
-        };
+        let overrides = [
+            list("matrix.variant", &variants),
+            list("matrix.network", &networks),
+            number("runs", runs.into()),
+            number("seed", seed),
+        ];
         let plan = parse_with(SHORT, &overrides).unwrap();
         prop_assert_eq!(plan.cells.len(), variants.len() * networks.len());
         prop_assert_eq!(plan.runs.len(), plan.cells.len() * runs as usize);
@@ -979,11 +990,11 @@ proptest! {
     }
 
     #[test]
-    fn the_seed_decides_the_plan(seed: u64, other: u64) {
+    fn the_seed_decides_the_plan(seed in SEEDS, other in SEEDS) {
         prop_assume!(seed != other);
         let with = |seed| {
             let source = Source { file: "quick.toml", text: QUICK };
-            Study::parse("quick", source, &Overrides { seed: Some(seed), ..Overrides::default() }, &TestLibrary).unwrap()
+            Study::parse("quick", source, &[number("seed", seed)], &TestLibrary).unwrap()
         };
         prop_assert_eq!(with(seed), with(seed));
         let order = |seed| with(seed).runs.iter().map(|run| run.cell).collect::<Vec<_>>();
@@ -991,9 +1002,9 @@ proptest! {
     }
 
     #[test]
-    fn a_plan_survives_json(seed: u64, runs in 1_u32..4, percent in 1_u32..=100) {
+    fn a_plan_survives_json(seed in SEEDS, runs in 1_u32..4, percent in 1_u32..=100) {
         let text = SHORT.replace("3%", &format!("{percent}%"));
-        let overrides = Overrides { seed: Some(seed), runs: Some(runs), ..Overrides::default() };
+        let overrides = [number("seed", seed), number("runs", runs.into())];
         let plan = parse_with(&text, &overrides).unwrap();
         let json = serde_json::to_string(&plan).unwrap();
         prop_assert_eq!(serde_json::from_str::<Plan>(&json).unwrap(), plan);
@@ -1034,12 +1045,11 @@ fn several_backends_are_a_factor_and_one_is_not() {
     let text = plan_text(&both);
     assert!(text.contains("  backend   netem, user-space\n"), "{text}");
 
-    let list = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
-    let overrides = Overrides { backends: list(&["netem"]), ..Overrides::default() };
+    let overrides = [list("backends", &["netem"])];
     let text = format!("backends = [\"netem\", \"user-space\"]\n{SHORT}");
     assert_eq!(parse_with(&text, &overrides).unwrap().cells, kernel.cells);
     assert_eq!(
-        parse_with(&text, &Overrides { backends: list(&["netm"]), ..Overrides::default() }).unwrap_err(),
+        parse_with(&text, &[list("backends", &["netm"])]).unwrap_err(),
         "command line: `backends`: found `netm`, expected a backend: user-space, netem; did you mean `netem`?"
     );
 }
@@ -1070,8 +1080,7 @@ fn a_backend_that_cannot_honour_a_network_is_refused() {
         "backends = [\"kernel\"]",
         "1:13: `backends`: found `kernel`, expected a backend: user-space, netem",
     );
-    let wavy =
-        Overrides { networks: Some(vec!["lan".to_owned(), "wavy".to_owned()]), ..Overrides::default() };
+    let wavy = [list("matrix.network", &["lan", "wavy"])];
     let found = parse_with(&format!("backends = [\"user-space\", \"netem\"]\n{SHORT}"), &wavy).unwrap_err();
     let expected = "1:27: `backends`: the network `wavy` has `up.jitter`, which the backend netem cannot honour: it \
                     draws a delay for each packet";
@@ -1129,10 +1138,10 @@ fn what_a_client_cannot_do_is_known_before_any_run() {
 
 #[test]
 fn the_command_line_names_clients_too() {
-    let overrides = Overrides { clients: Some(vec!["wrk".into()]), ..Overrides::default() };
+    let overrides = [list("matrix.client", &["wrk"])];
     let plan = parse_with(&with_clients(""), &overrides).unwrap();
     assert!(plan.cells.iter().all(|cell| cell.level("client") == Some("wrk")));
-    let error = parse_with(SHORT, &Overrides { clients: Some(vec!["wkr".into()]), ..overrides }).unwrap_err();
+    let error = parse_with(SHORT, &[list("matrix.client", &["wkr"])]).unwrap_err();
     assert!(error.contains("found `wkr`, expected a client") && error.contains("wrk"), "{error}");
 }
 
@@ -1200,7 +1209,7 @@ fn what_others_published_is_in_the_plan() {
     let plan = parse(&with_published(short)).unwrap();
     assert_eq!((plan.published[0].metric.as_str(), plan.published[0].ratio), ("page_load_time", 2.0));
     assert!(parse(SHORT).unwrap().published.is_empty());
-    let elsewhere = Overrides { networks: Some(vec!["dsl".into()]), ..Overrides::default() };
+    let elsewhere = [list("matrix.network", &["dsl"])];
     let plan = parse_with(&with_published(PUBLISHED), &elsewhere).unwrap();
     assert!(plan.published.is_empty(), "what the command line left out takes its figures with it");
 }

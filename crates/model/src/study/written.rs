@@ -5,7 +5,9 @@ use std::ops::RangeInclusive;
 use toml::de::DeTable;
 
 use super::loops::{self, Closed, Open};
-use super::{Factor, Study, claims, dns, hold, player, published, repetition, servers, topology};
+use super::{
+    Factor, Override, Study, claims, dns, hold, overrides, player, published, repetition, servers, topology,
+};
 use crate::error::{InputError, Source};
 use crate::monitor::MonitorRate;
 use crate::nearest::unknown;
@@ -117,13 +119,15 @@ pub(super) enum Entry {
     Player(Player),
 }
 
-pub(super) fn read(name: &str, source: Source<'_>) -> Result<Study, InputError> {
+pub(super) fn read(name: &str, source: Source<'_>, overrides: &[Override]) -> Result<Study, InputError> {
     if source.text.len() > MOST_TEXT_BYTES {
         let problem = format!("found {} bytes, expected at most {MOST_TEXT_BYTES}", source.text.len());
         return Err(source.error(0..0, problem));
     }
-    let document = DeTable::parse(source.text).map_err(|error| source.toml_error(&error))?;
-    let root = Table::root(source, document.get_ref(), "the study", STUDY_KEYS)?;
+    let values: Vec<String> = overrides.iter().map(Override::to_toml).collect();
+    let mut document = DeTable::parse(source.text).map_err(|error| source.toml_error(&error))?.into_inner();
+    overrides::write_into(&mut document, overrides, &values)?;
+    let root = Table::root(source, &document, "the study", STUDY_KEYS)?;
     let question = root.string("question", "Which version loads this page soonest?")?;
     let question = question.ok_or_else(|| root.missing("question", "question = \"Which version …?\""))?;
     if question.value.trim().is_empty() {
@@ -141,7 +145,7 @@ pub(super) fn read(name: &str, source: Source<'_>) -> Result<Study, InputError> 
     let runs = root.integer("runs", RUNS)?.ok_or_else(|| root.missing("runs", "runs = 5"))?;
     let matrix = read_matrix(&root)?;
     let workloads = read_workloads(&root)?;
-    check_used(&matrix.value, &workloads)?;
+    check_used(levels_of(&matrix.value, FactorKind::Workload), &workloads)?;
     let hold = hold::read(&root)?;
     let servers = servers::read(&root, &hold)?;
     servers::check_used(levels_of(&matrix.value, FactorKind::Server), &servers)?;
@@ -251,8 +255,10 @@ pub(super) fn levels_of(matrix: &[Factor], kind: FactorKind) -> &[Placed<String>
 }
 
 /// A workload that the matrix does not name is mostly a name that was changed in one place alone.
-fn check_used(matrix: &[Factor], workloads: &[NamedEntry]) -> Result<(), InputError> {
-    let levels = levels_of(matrix, FactorKind::Workload);
+fn check_used(levels: &[Placed<String>], workloads: &[NamedEntry]) -> Result<(), InputError> {
+    if levels.iter().any(|level| level.place.is_command_line()) {
+        return Ok(());
+    }
     let named: Vec<&str> = levels.iter().map(|level| level.value.as_str()).collect();
     // A level without its table is the better message: it says which name was meant.
     if named.iter().any(|name| workloads.iter().all(|entry| entry.name.value != *name)) {

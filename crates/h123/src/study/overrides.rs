@@ -1,0 +1,172 @@
+//! Command-line options that override keys of a study file.
+
+use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches, value_parser};
+use model::study::{Override, OverrideValue};
+
+use self::Kind::{Added, List, Number, Text};
+
+/// The group of all these options, for options that exclude them.
+pub(crate) const GROUP: &str = "overrides";
+
+/// Every option: its name, the name of its value, what it does to which key of the study, and its help. A new override is
+/// a new entry.
+const OPTIONS: &[(&str, &str, Kind, &str, &str)] = &[
+    ("server", "NAME", List, "matrix.server", "Use this server instead of the study's (repeatable)"),
+    (
+        "client",
+        "NAME",
+        List,
+        "matrix.client",
+        "Use this client instead of the study's: `h123`, or an external client that `h123 servers` lists (repeatable)",
+    ),
+    ("variant", "NAME", List, "matrix.variant", "Use this variant instead of the study's (repeatable)"),
+    ("network", "NAME", List, "matrix.network", "Use this network instead of the study's (repeatable)"),
+    ("topology", "NAME", Text, "topology", "Use this topology instead of the study's"),
+    ("workload", "NAME", List, "matrix.workload", "Run only this workload of the study (repeatable)"),
+    (
+        "backend",
+        "NAME",
+        List,
+        "backends",
+        "Emulate the networks with this backend: `user-space` or `netem` (repeat to compare both)",
+    ),
+    ("runs", "N", Number, "runs", "Runs of each cell"),
+    ("seed", "N", Number, "seed", "Random seed of the order and of every run"),
+    (
+        "accept",
+        "CHECK",
+        Added,
+        "accept",
+        "Where this check would invalidate a cell, give the cell a caveat instead; the result records this (repeatable)",
+    ),
+    (
+        "monitor",
+        "RATE",
+        Text,
+        "monitor",
+        "How often the monitor reads processes, cores, sockets and interfaces: 1Hz to 10Hz, or `off` [default: the \
+         study's, or 2Hz]",
+    ),
+];
+
+/// What an option does to its key.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    /// Sets a string.
+    Text,
+    /// Sets a whole number.
+    Number,
+    /// Sets a list, one entry for each use of the option.
+    List,
+    /// Adds entries to the study's list.
+    Added,
+}
+
+/// The overrides on a command line.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StudyOverrides {
+    overrides: Vec<Override>,
+    /// The same as on a command line, each with a space before it.
+    text: String,
+}
+
+impl StudyOverrides {
+    /// For the study's reader.
+    pub(crate) fn values(&self) -> &[Override] {
+        &self.overrides
+    }
+
+    /// As on a command line, each with a space before it.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+impl Args for StudyOverrides {
+    fn augment_args(command: Command) -> Command {
+        let args = OPTIONS.iter().map(|(name, value_name, kind, _, help)| {
+            let arg = Arg::new(*name).long(*name).value_name(*value_name).help(*help);
+            match kind {
+                Text => arg,
+                Number => arg.value_parser(value_parser!(u64)),
+                List | Added => arg.action(ArgAction::Append),
+            }
+        });
+        let names = OPTIONS.iter().map(|(name, ..)| *name);
+        command.args(args).group(ArgGroup::new(GROUP).args(names).multiple(true))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for StudyOverrides {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut given = StudyOverrides::default();
+        for (name, _, kind, key, _) in OPTIONS {
+            let (value, texts) = match kind {
+                Number => match matches.get_one::<u64>(name) {
+                    Some(number) => (OverrideValue::Number(*number), vec![number.to_string()]),
+                    None => continue,
+                },
+                Text | List | Added => {
+                    let texts: Vec<String> = matches.get_many(name).into_iter().flatten().cloned().collect();
+                    let value = match (kind, texts.first()) {
+                        (_, None) => continue,
+                        (List, _) => OverrideValue::List(texts.clone()),
+                        (Added, _) => OverrideValue::Added(texts.clone()),
+                        (_, Some(text)) => OverrideValue::Text(text.clone()),
+                    };
+                    (value, texts)
+                }
+            };
+            given.text.extend(texts.iter().map(|text| format!(" --{name} {text}")));
+            given.overrides.push(Override { key, value });
+        }
+        Ok(given)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser, Debug)]
+    struct Tool {
+        #[command(flatten)]
+        overrides: StudyOverrides,
+        #[arg(long, conflicts_with = GROUP)]
+        resume: bool,
+    }
+
+    #[test]
+    fn options_become_overrides_and_text() {
+        let line = "tool --network lan --runs 7 --network dsl --accept version --monitor off";
+        let StudyOverrides { overrides, text } = Tool::parse_from(line.split(' ')).overrides;
+        assert_eq!(text, " --network lan --network dsl --runs 7 --accept version --monitor off");
+        let list = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let expected = [
+            ("matrix.network", OverrideValue::List(list(&["lan", "dsl"]))),
+            ("runs", OverrideValue::Number(7)),
+            ("accept", OverrideValue::Added(list(&["version"]))),
+            ("monitor", OverrideValue::Text("off".to_owned())),
+        ];
+        assert_eq!(overrides, expected.map(|(key, value)| Override { key, value }));
+    }
+
+    #[test]
+    fn every_override_excludes_the_options_that_exclude_the_group() {
+        for (name, ..) in OPTIONS {
+            let error = Tool::try_parse_from(["tool", &format!("--{name}=1"), "--resume"]).unwrap_err();
+            assert_eq!(error.kind(), clap::error::ErrorKind::ArgumentConflict, "--{name}");
+        }
+    }
+}
