@@ -16,7 +16,7 @@ pub use quantities::{Counter, Nature, Origin, QUANTITIES, Quantity, QuantityInfo
 /// One quantity of one subject at one time.
 ///
 /// All readings of a round have the same stamp.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
     /// When the round began, in nanoseconds of the run's clock.
     pub at_ns: u64,
@@ -29,7 +29,7 @@ pub struct Reading {
 }
 
 /// What a reading is about.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Subject {
     /// The node that it belongs to; `None` for the tool's own process and its threads, and for the whole machine.
     pub node: Option<Name>,
@@ -42,10 +42,11 @@ pub struct Subject {
 }
 
 /// The kinds of subject.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SubjectKind {
     /// A process.
+    #[default]
     Process,
     /// A thread of a process that has several.
     Thread,
@@ -60,7 +61,7 @@ pub enum SubjectKind {
 }
 
 /// A name that many rows share.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(Arc<str>);
 
 impl SubjectKind {

@@ -115,7 +115,7 @@ fn rate(bits_per_s: u64) -> String {
 }
 
 /// Something that happened to a player.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlayerEvent {
     /// The client group.
     pub group: u16,
@@ -132,10 +132,11 @@ pub struct PlayerEvent {
 }
 
 /// What happened to a player.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlayerEventKind {
     /// It wanted a segment.
+    #[default]
     Requested,
     /// A segment was there, whole.
     Arrived,

@@ -10,7 +10,7 @@ use crate::player::PlayerEvent;
 use crate::sample::{ConnectionRow, Outcome, Sample};
 
 /// Everything that one run left behind.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     /// The run's number in the plan: [`crate::plan::PlannedRun::run`].
     pub run: u32,
@@ -49,23 +49,7 @@ pub struct RunRecord {
 impl RunRecord {
     /// A planned run of which there is nothing yet, not even a date.
     pub fn empty(planned: &PlannedRun) -> RunRecord {
-        RunRecord {
-            run: planned.run,
-            cell: planned.cell,
-            block: planned.block,
-            began_unix_ns: 0,
-            took_ns: 0,
-            outcome: Outcome::Ok,
-            samples: Vec::new(),
-            connections: Vec::new(),
-            clients: Vec::new(),
-            servers: Vec::new(),
-            server_requests: Vec::new(),
-            readings: Vec::new(),
-            player: Vec::new(),
-            links: Vec::new(),
-            calibration: None,
-        }
+        RunRecord { run: planned.run, cell: planned.cell, block: planned.block, ..RunRecord::default() }
     }
 }
 
@@ -130,7 +114,7 @@ impl Sending {
 }
 
 /// One request as a server of the run knows it, joined with the client's row by the request's name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerRequest {
     /// Which server, counted from the clients: 0 is the one that they ask, 1 what stands behind it.
     pub server: u16,
@@ -165,10 +149,11 @@ pub struct ServerRequest {
 }
 
 /// What a server's time was measured with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimeSource {
     /// The server's access log.
+    #[default]
     Log,
     /// The packets at the server's end of the emulated link: from the request's last to the response's last.
     Packets,
@@ -250,7 +235,7 @@ pub struct Lateness {
 }
 
 /// reference round trips on the empty path.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Calibration {
     /// The RTT that the network promises.
     pub expected_rtt_ns: u64,

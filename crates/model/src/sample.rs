@@ -12,7 +12,7 @@ use crate::variant::HttpVersion;
 /// All stamps are nanoseconds since the run's start on the node's monotonic clock; 0 with `None` semantics is
 /// never used: what did not happen is `None`. Rows of external clients have no header bytes, and body bytes only where
 /// [`crate::external::ExternalReport::has_row_bytes`] says so; these fields are 0 then, and null in files.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// The client group's number within the cell.
     pub group: u16,
@@ -93,20 +93,32 @@ impl FromStr for RequestName {
 pub struct NotRequestName;
 
 /// The part of a run to which a row belongs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
     /// Before the steady state; stored, not analysed.
     Warmup,
     /// Counted.
+    #[default]
     Measure,
 }
 
+impl Phase {
+    /// The name used in tables and files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Phase::Warmup => "warmup",
+            Phase::Measure => "measure",
+        }
+    }
+}
+
 /// How a request, or a run, ended. Never rewritten afterwards.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     /// As expected, whole.
+    #[default]
     Ok,
     /// It failed in a named way.
     Failed(Failure),
@@ -198,7 +210,7 @@ impl Outcome {
 }
 
 /// One connection's row. Stamps as in [`Sample`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ConnectionRow {
     /// The client group's number within the cell.
     pub group: u16,
@@ -274,7 +286,7 @@ pub struct Pushes {
 }
 
 /// A connection's move to a new local address (RFC 9000, section 9).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MigrationTimes {
     /// When its first packet left from there.
     pub at_ns: u64,

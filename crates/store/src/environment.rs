@@ -1,6 +1,6 @@
-//! `environment.json`: the machine and the settings under which a result came to be.
+//! `environment.json`: the machine and the settings under which a study ran.
 //!
-//! Everything is only read. What a machine does not tell is absent, never guessed.
+//! Everything is only read. A value that the machine does not provide is absent, never guessed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// The version of `environment.json`.
 pub const ENVIRONMENT_VERSION: u32 = 1;
 
-/// Settings of the kernel that move the numbers of this tool, as paths below `/proc/sys`.
+/// Settings of the kernel that affect measurements, as paths below `/proc/sys`.
 const SETTINGS: &[&str] = &[
     "net/ipv4/tcp_congestion_control",
     "net/ipv4/tcp_available_congestion_control",
@@ -48,9 +48,9 @@ pub struct Environment {
     pub version: u32,
     /// The tool's own version.
     pub tool_version: String,
-    /// The command line that began the study.
+    /// The command line that started the study.
     pub command: Vec<String>,
-    /// The kernel's name, release and build, as `uname` says them.
+    /// The kernel's name, release and build, as `uname` reports them.
     pub kernel: String,
     /// The machine's architecture.
     pub architecture: String,
@@ -64,25 +64,25 @@ pub struct Environment {
     pub cpus_usable_count: Option<u32>,
     /// Processors that are online.
     pub cpus_online_count: Option<u32>,
-    /// The frequency governor of each online processor, where the machine has one; alike ones once.
+    /// The frequency governor of each online processor, where the machine has one; each once.
     pub cpu_governors: Vec<String>,
     /// Whether the frequency may rise above nominal (`boost` or the inverse of `no_turbo`).
     pub cpu_boost: Option<bool>,
     /// The kernel's clock source.
     pub clock_source: Option<String>,
-    /// Memory in all.
+    /// Total memory.
     pub memory_total_bytes: Option<u64>,
     /// Memory that was available at the start.
     pub memory_available_bytes: Option<u64>,
     /// Signs of a virtual machine or container; empty where there is none.
     pub virtualisation: Vec<String>,
-    /// Load averages over 1, 5 and 15 minutes at the start.
+    /// The load averages over 1, 5 and 15 minutes at the start.
     pub load_average: Option<[f64; 3]>,
     /// The user's number; 0 is root.
     pub user_id: u32,
-    /// Descriptors that a process may have open: soft limit.
+    /// The soft limit of open file descriptors per process.
     pub open_files_limit: Option<u64>,
-    /// Settings of the kernel by their names, as read: those of the host, before any lab.
+    /// Settings of the kernel by name: those of the host, not of the lab.
     pub kernel_settings: BTreeMap<String, String>,
     /// What the study adds: versions of servers and clients, seeds, flags.
     #[serde(default)]
@@ -90,18 +90,18 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Looks at this machine.
+    /// The environment of this machine, now.
     pub fn collect(tool_version: &str, command: Vec<String>) -> Self {
         let system = rustix::system::uname();
-        let said = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
+        let text = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
         Environment {
             version: ENVIRONMENT_VERSION,
             tool_version: tool_version.to_owned(),
             command,
-            kernel: [system.sysname(), system.release(), system.version()].map(said).join(" "),
-            architecture: said(system.machine()),
+            kernel: [system.sysname(), system.release(), system.version()].map(text).join(" "),
+            architecture: text(system.machine()),
             distribution: read("/etc/os-release").as_deref().and_then(distribution),
             boot_id: read("/proc/sys/kernel/random/boot_id"),
             cpu_model: cpu_model(&cpuinfo),
@@ -124,7 +124,7 @@ impl Environment {
     }
 }
 
-/// A small file's text without surrounding white space; `None` where there is none or it is empty.
+/// The text of a small file without surrounding white space; `None` where it is missing or empty.
 fn read(path: impl AsRef<Path>) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let text = text.trim();
@@ -141,7 +141,7 @@ fn distribution(os_release: &str) -> Option<String> {
     Some(value.trim_matches('"').to_owned())
 }
 
-/// x86 says `model name`; other architectures say `Processor`, `cpu model` or only numbers.
+/// x86 has `model name`; other architectures have `Processor`, `cpu model` or only numbers.
 fn cpu_model(cpuinfo: &str) -> Option<String> {
     ["model name", "cpu model", "Processor", "Model"].iter().find_map(|key| {
         cpuinfo.lines().find_map(|line| {
@@ -192,7 +192,7 @@ fn virtualisation(cpuinfo: &str) -> Vec<String> {
     let mut signs = Vec::new();
     let flags = cpuinfo.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
     if flags.split_whitespace().any(|flag| flag == "hypervisor") {
-        signs.push("the processor says that it runs under a hypervisor".to_owned());
+        signs.push("the processor reports a hypervisor".to_owned());
     }
     for (name, path) in [
         ("hypervisor", "/sys/hypervisor/type"),
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_machine_tells_the_essentials() {
+    fn this_machine_has_the_essentials() {
         let environment = Environment::collect("0.0.0", vec!["h123".into()]);
         assert!(environment.kernel.starts_with("Linux "), "{}", environment.kernel);
         assert!(environment.cpus_usable_count.unwrap() >= 1);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_the_kernel_are_understood() {
+    fn files_of_the_kernel_are_parsed() {
         assert_eq!(count_of_list("0-3,8"), Some(5));
         assert_eq!(count_of_list("3-0"), None);
         assert_eq!(memory_bytes("MemFree: 1 kB\nMemTotal:  2048 kB\n", "MemTotal:"), Some(2 << 20));

@@ -1,4 +1,4 @@
-//! Every stored run, row by row and on several threads: rows of requests are shown and not kept.
+//! Folds every stored run, on several threads. Requests are shown one by one and not kept.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,42 +8,42 @@ use anyhow::Result;
 use model::{RunRecord, Sample};
 
 use crate::ResultFolder;
-use crate::read::{Damage, LazyTable, RunAt, TableFolder, sources};
-use crate::schema::RequestRow;
-use crate::table::ROW_GROUP_ROWS;
+use crate::schema::Request;
+use crate::table::{Damage, ROW_GROUP_ROWS};
+use crate::table_folder::{LazyTable, RunRows, TableFolder, sources};
 
-/// The rows of requests of one stored run.
+/// The requests of one stored run.
 pub struct Samples<'a> {
-    table: &'a mut LazyTable<RequestRow>,
+    table: &'a mut LazyTable<Request>,
     rows: std::ops::Range<u64>,
     run: u32,
 }
 
 impl Samples<'_> {
-    /// How many there are.
+    /// The number of requests.
     pub fn count(&self) -> u64 {
         self.rows.end - self.rows.start
     }
 
-    /// Shows each in turn, in the order in which they were stored.
+    /// Calls `show` with each request, in the order in which they were stored.
     ///
     /// # Errors
-    /// A row that cannot be read.
+    /// A row cannot be read.
     pub fn for_each(&mut self, mut show: impl FnMut(&Sample)) -> Result<(), Damage> {
         self.table.for_each(self.rows.clone(), self.run, |row| {
-            show(&row.sample);
+            show(&row.item.sample);
             Ok(())
         })
     }
 }
 
-/// What was made of a run, and the tables of it that are lost; or why nothing can be made of it.
-pub type WhatIsThere<T> = Result<(T, Vec<Damage>), Damage>;
+/// What a run was folded to, with its damaged tables; or why the run cannot be read.
+pub type PartialFold<T> = Result<(T, Vec<Damage>), Damage>;
 
 impl ResultFolder {
-    /// Makes something of every stored run: `fold` gets what the run left behind beside its rows of requests, and these one
-    /// after the other. `threads` of them work at once, each on a run of its own, and hold a row group each. The results
-    /// come in the order of the runs in the files; a run that cannot be read is an error among them.
+    /// Folds every stored run: `fold` gets the run's record without requests, and the requests one after the other. Each of
+    /// `threads` threads works on another run and holds one row group in memory. The results have the order of the runs in
+    /// the files; a run that cannot be read is an error among them.
     ///
     /// # Errors
     /// The folder of samples cannot be listed.
@@ -53,27 +53,27 @@ impl ResultFolder {
         fold: impl Fn(&RunRecord, &mut Samples<'_>) -> Result<T, Damage> + Sync,
     ) -> Result<Vec<Result<T, Damage>>> {
         self.fold_each(threads, TableFolder::open, |tables, run| {
-            let (rows, number) = (run.requests.clone(), run.row.run);
+            let (rows, number) = (run.rows.requests.clone(), run.run);
             let record = tables.record_without_requests(run)?;
-            let mut samples = Samples { table: &mut tables.requests, rows, run: number };
+            let mut samples = Samples { table: &mut tables.tables.requests, rows, run: number };
             fold(&record, &mut samples).map_err(|damage| damage.of_run(number))
         })
     }
 
-    /// The same of a result that may be damaged: where a table other than those of runs and of requests cannot be read, a run
-    /// is shown without its rows, and the table's damage with it.
+    /// The same for a result that may be damaged: where a table other than `runs` and `requests` cannot be read, the record
+    /// lacks its rows, and the damage is returned with the result.
     ///
     /// # Errors
     /// The folder of samples cannot be listed.
-    pub fn fold_what_is_there<T: Send>(
+    pub fn fold_readable<T: Send>(
         &self,
         threads: usize,
         fold: impl Fn(&RunRecord, &mut Samples<'_>) -> Result<T, Damage> + Sync,
-    ) -> Result<Vec<WhatIsThere<T>>> {
-        self.fold_each(threads, TableFolder::open_unsure, |tables, run| {
-            let (rows, number) = (run.requests.clone(), run.row.run);
-            let (record, lost) = tables.what_is_there(run)?;
-            let mut samples = Samples { table: &mut tables.requests, rows, run: number };
+    ) -> Result<Vec<PartialFold<T>>> {
+        self.fold_each(threads, TableFolder::open_unverified, |tables, run| {
+            let (rows, number) = (run.rows.requests.clone(), run.run);
+            let (record, lost) = tables.readable_record(run)?;
+            let mut samples = Samples { table: &mut tables.tables.requests, rows, run: number };
             let folded = fold(&record, &mut samples).map_err(|damage| damage.of_run(number))?;
             Ok((folded, lost))
         })
@@ -82,90 +82,88 @@ impl ResultFolder {
     fn fold_each<T: Send>(
         &self,
         threads: usize,
-        opens: Opens,
-        fold: impl Fn(&mut TableFolder, RunAt) -> Result<T, Damage> + Sync,
+        open: OpenFolder,
+        fold: impl Fn(&mut TableFolder, RunRows) -> Result<T, Damage> + Sync,
     ) -> Result<Vec<Result<T, Damage>>> {
-        let tasks = tasks(sources(&self.samples())?, opens);
+        let tasks = tasks(sources(&self.samples())?, open);
         let next = AtomicUsize::new(0);
         let done = Mutex::new(Vec::new());
         std::thread::scope(|scope| {
             for _ in 0..threads.clamp(1, tasks.len().max(1)) {
                 scope.spawn(|| {
-                    let mut open = None;
+                    let mut current = None;
                     while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let folded = task.fold(&mut open, opens, &fold);
-                        done.lock().unwrap_or_else(PoisonError::into_inner).push((task.place, folded));
+                        let folded = task.fold(&mut current, open, &fold);
+                        done.lock().unwrap_or_else(PoisonError::into_inner).push((task.index, folded));
                     }
                 });
             }
         });
         let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-        done.sort_by_key(|(place, _)| *place);
+        done.sort_by_key(|(index, _)| *index);
         Ok(done.into_iter().flat_map(|(_, folded)| folded).collect())
     }
 }
 
-/// Runs that follow each other in one folder, enough of them that a thread reads row groups of its own.
+/// Consecutive runs of one folder, enough of them that threads rarely read the same row group.
 struct Task {
-    place: usize,
+    index: usize,
     folder: PathBuf,
-    /// The first and the last but one of the folder's runs, by their places in its table.
+    /// The runs, by their indexes in the folder's table.
     runs: std::ops::Range<usize>,
     damage: Option<Damage>,
 }
 
-/// How a folder's tables are opened.
-type Opens = fn(&Path) -> Result<TableFolder, Damage>;
+/// A function that opens the tables of a folder.
+type OpenFolder = fn(&Path) -> Result<TableFolder, Damage>;
 
-fn tasks(folders: Vec<PathBuf>, opens: Opens) -> Vec<Task> {
+fn tasks(folders: Vec<PathBuf>, open: OpenFolder) -> Vec<Task> {
     let mut tasks = Vec::new();
     for folder in folders {
-        let mut tables = match opens(&folder) {
+        let mut add = |runs, damage| {
+            tasks.push(Task { index: tasks.len(), folder: folder.clone(), runs, damage });
+        };
+        let mut tables = match open(&folder) {
             Ok(tables) => tables,
             Err(damage) => {
-                tasks.push(Task { place: tasks.len(), folder, runs: 0..0, damage: Some(damage) });
+                add(0..0, Some(damage));
                 continue;
             }
         };
-        let (mut first, mut place, mut rows) = (0, 0, 0);
+        let (mut first, mut next, mut rows) = (0, 0, 0);
         while let Some(run) = tables.next_run() {
-            place += 1;
-            rows += run.requests.end - run.requests.start;
+            next += 1;
+            rows += run.rows.requests.end - run.rows.requests.start;
             if rows >= ROW_GROUP_ROWS as u64 {
-                tasks.push(Task {
-                    place: tasks.len(),
-                    folder: folder.clone(),
-                    runs: first..place,
-                    damage: None,
-                });
-                (first, rows) = (place, 0);
+                add(first..next, None);
+                (first, rows) = (next, 0);
             }
         }
-        if first < place {
-            tasks.push(Task { place: tasks.len(), folder, runs: first..place, damage: None });
+        if first < next {
+            add(first..next, None);
         }
     }
     tasks
 }
 
-/// A folder's tables, and how many of its runs were passed.
-type Open = Option<(PathBuf, TableFolder, usize)>;
+/// The folder that a thread has open, and the number of its runs that the thread has passed.
+type CurrentFolder = Option<(PathBuf, TableFolder, usize)>;
 
 impl Task {
     fn fold<T>(
         &self,
-        open: &mut Open,
-        opens: Opens,
-        fold: &impl Fn(&mut TableFolder, RunAt) -> Result<T, Damage>,
+        current: &mut CurrentFolder,
+        open: OpenFolder,
+        fold: &impl Fn(&mut TableFolder, RunRows) -> Result<T, Damage>,
     ) -> Vec<Result<T, Damage>> {
         if let Some(damage) = &self.damage {
             return vec![Err(damage.clone())];
         }
         let opened =
-            open.take().filter(|(folder, _, passed)| *folder == self.folder && *passed <= self.runs.start);
+            current.take().filter(|(folder, _, passed)| *folder == self.folder && *passed <= self.runs.start);
         let (folder, mut tables, mut passed) = match opened {
             Some(opened) => opened,
-            None => match opens(&self.folder) {
+            None => match open(&self.folder) {
                 Ok(tables) => (self.folder.clone(), tables, 0),
                 Err(damage) => return vec![Err(damage)],
             },
@@ -178,7 +176,7 @@ impl Task {
                 folded.push(fold(&mut tables, run));
             }
         }
-        *open = Some((folder, tables, passed));
+        *current = Some((folder, tables, passed));
         folded
     }
 }

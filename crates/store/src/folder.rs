@@ -1,7 +1,6 @@
-//! A result's folder: made once, locked while written, every file whole or absent.
+//! The folder of a result: it is created once and locked while a process writes to it.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -10,7 +9,8 @@ use rustix::fs::{FlockOperation, flock, statvfs};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::write::recover;
+use crate::files::{parent_of, write_whole};
+use crate::recover::{is_interrupted, recover};
 
 /// The folders of a result.
 const SUBFOLDERS: &[&str] = &["samples", "figures", "tables", "logs"];
@@ -20,15 +20,15 @@ const LOCK_FILE: &str = ".lock";
 /// The folder of one result.
 #[derive(Debug)]
 pub struct ResultFolder {
-    pub(crate) path: PathBuf,
-    /// Held from the first write on; the kernel gives it back when the process ends, however it ends.
-    pub(crate) lock: Option<File>,
-    /// Runs that are stored whole, once they have been counted.
+    path: PathBuf,
+    /// Held from the first write on; the kernel releases it when the process ends.
+    lock: Option<File>,
+    /// The runs that are stored; `None` until they were counted.
     pub(crate) stored: Option<std::collections::BTreeSet<u32>>,
 }
 
-/// What a writer that was killed had started ends with it, but not in the same instant.
-const DYING: Duration = Duration::from_secs(2);
+/// The children of a killed writer end with it, but slightly later. Until then the lock is waited for.
+const LOCK_WAIT: Duration = Duration::from_secs(2);
 
 fn lock_within(file: &File, limit: Duration) -> rustix::io::Result<()> {
     let deadline = Instant::now() + limit;
@@ -43,25 +43,25 @@ fn lock_within(file: &File, limit: Duration) -> rustix::io::Result<()> {
 }
 
 impl ResultFolder {
-    /// Makes the folder, which must not exist, where at least `need_bytes` are free.
+    /// Creates the folder, which must not exist, on a disk with at least `need_bytes` free.
     ///
     /// # Errors
-    /// The folder exists, the disk is too full, or it cannot be written; nothing is left behind.
+    /// The folder exists, the disk has too little space, or the folder cannot be written; nothing is left behind.
     pub fn create(path: &Path, need_bytes: u64) -> Result<Self> {
         if path.symlink_metadata().is_ok() {
             let shown = path.display();
             bail!(
-                "found {shown}, expected a name that does not exist yet: continue it with `--resume {shown}`, or \
-                 choose another with `--out DIR`"
+                "{shown} exists; continue it with `--resume {shown}`, or choose another name with `--out DIR`"
             );
         }
         let parent = parent_of(path);
-        fs::create_dir_all(parent).with_context(|| format!("cannot make the folder {}", parent.display()))?;
+        fs::create_dir_all(parent)
+            .with_context(|| format!("cannot create the folder {}", parent.display()))?;
         check_free_space(parent, need_bytes)?;
-        fs::create_dir(path).with_context(|| format!("cannot make the folder {}", path.display()))?;
+        fs::create_dir(path).with_context(|| format!("cannot create the folder {}", path.display()))?;
         let folder = ResultFolder { path: path.to_owned(), lock: None, stored: None };
-        folder.furnish().inspect_err(|_| {
-            // It was made just above and holds nothing of worth; the error that is returned matters more.
+        folder.create_subfolders().inspect_err(|_| {
+            // The folder is new and holds nothing of value; the returned error matters more.
             let _ = fs::remove_dir_all(path);
         })?;
         Ok(folder)
@@ -70,49 +70,49 @@ impl ResultFolder {
     /// Opens a folder that [`ResultFolder::create`] made, and completes a compaction that was interrupted.
     ///
     /// # Errors
-    /// There is no such folder, or another process is compacting it.
+    /// The folder is not a result, or another process is compacting it.
     pub fn open(path: &Path) -> Result<Self> {
         if !path.join("samples").is_dir() {
             bail!(
-                "found no result in {}, expected a folder with `samples` that `h123 run` made",
+                "{} is not a result; expected a folder with `samples`, as `h123 run` creates it",
                 path.display()
             );
         }
         let mut folder = ResultFolder { path: path.to_owned(), lock: None, stored: None };
-        if crate::write::is_interrupted(&folder.samples()) {
+        if is_interrupted(&folder.samples()) {
             folder.lock()?;
             folder.lock = None;
         }
         Ok(folder)
     }
 
-    /// Where it is.
+    /// The folder's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where logs belong.
+    /// The folder for logs.
     pub fn logs(&self) -> PathBuf {
         self.path.join("logs")
     }
 
-    /// Where rows belong.
+    /// The folder for tables.
     pub(crate) fn samples(&self) -> PathBuf {
         self.path.join("samples")
     }
 
-    /// Bytes that are free on its disk for this user.
+    /// The bytes on the folder's disk that are free for this user.
     ///
     /// # Errors
-    /// The system does not say.
+    /// The system does not report them.
     pub fn free_bytes(&self) -> Result<u64> {
         free_bytes(&self.path)
     }
 
-    /// Writes a value as JSON: the old file stays until the new one is whole on the disk.
+    /// Writes a value as JSON. The old file stays until the new one is on the disk.
     ///
     /// # Errors
-    /// The value is not JSON, or the disk refuses.
+    /// The value has no JSON form, or the file cannot be written.
     pub fn write_json(&self, name: &str, value: &impl Serialize) -> Result<()> {
         let mut text =
             serde_json::to_vec_pretty(value).with_context(|| format!("cannot write {name} as JSON"))?;
@@ -123,36 +123,36 @@ impl ResultFolder {
     /// Reads a value that [`ResultFolder::write_json`] wrote.
     ///
     /// # Errors
-    /// The file is absent, or is not what is expected; with its path.
+    /// The file is missing or has another form; the error names its path.
     pub fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<T> {
         let path = self.path.join(name);
         let text = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
         serde_json::from_slice(&text)
-            .with_context(|| format!("{} is not what this h123 writes", path.display()))
+            .with_context(|| format!("{} does not have the form that this h123 writes", path.display()))
     }
 
-    /// Writes a file such as `report.html` or `figures/plt.svg`: whole or not at all. A folder for it is made where there is none.
+    /// Writes a file such as `report.html` or `figures/plt.svg`, whole or not at all, and creates its folder.
     ///
     /// # Errors
-    /// The name leaves the folder, or the disk refuses.
+    /// The name is not inside the result's folder, or the file cannot be written.
     pub fn write_file(&self, name: &str, content: &[u8]) -> Result<()> {
         let is_inside =
             Path::new(name).components().all(|part| matches!(part, std::path::Component::Normal(_)));
         if name.is_empty() || !is_inside {
-            bail!("found the file name `{name}`, expected one inside the result's folder");
+            bail!("the file name `{name}` is not inside the result's folder");
         }
         let path = self.path.join(name);
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+            fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
         }
         write_whole(&path, content).with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Makes this process the only writer until it ends, and cleans up after one that was killed. Writing locks by itself;
-    /// call it before work whose result is to be written.
+    /// Makes this process the only writer until it ends, and completes or removes what a killed writer left. Methods that
+    /// write lock the folder too; call this before expensive work.
     ///
     /// # Errors
-    /// Another process is writing to the folder, or the disk refuses.
+    /// Another process writes to the folder, or the lock file cannot be opened.
     pub fn lock(&mut self) -> Result<()> {
         if self.lock.is_some() {
             return Ok(());
@@ -160,10 +160,10 @@ impl ResultFolder {
         let path = self.path.join(LOCK_FILE);
         let file = File::options().create(true).append(true).open(&path);
         let file = file.with_context(|| format!("cannot open {}", path.display()))?;
-        match lock_within(&file, DYING) {
+        match lock_within(&file, LOCK_WAIT) {
             Ok(()) => {}
             Err(rustix::io::Errno::WOULDBLOCK) => bail!(
-                "another h123 is writing to {}: wait until it has ended, or end it",
+                "another h123 is writing to {}; wait until it has ended, or stop it",
                 self.path.display()
             ),
             Err(error) => return Err(error).with_context(|| format!("cannot lock {}", path.display())),
@@ -173,10 +173,10 @@ impl ResultFolder {
         Ok(())
     }
 
-    fn furnish(&self) -> Result<()> {
+    fn create_subfolders(&self) -> Result<()> {
         for name in SUBFOLDERS {
             let path = self.path.join(name);
-            fs::create_dir(&path).with_context(|| format!("cannot make the folder {}", path.display()))?;
+            fs::create_dir(&path).with_context(|| format!("cannot create the folder {}", path.display()))?;
         }
         let probe = self.path.join(".probe");
         write_whole(&probe, b"h123 can write here\n")
@@ -185,39 +185,11 @@ impl ResultFolder {
     }
 }
 
-/// Writes a file under another name, waits for the disk, and renames it: whole or not at all.
-///
-/// # Errors
-/// The disk refuses.
-pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".tmp");
-    let temporary = path.with_file_name(name);
-    let written = File::create(&temporary)
-        .and_then(|mut file| file.write_all(content).and_then(|()| file.sync_all()))
-        .and_then(|()| fs::rename(&temporary, path));
-    if written.is_err() {
-        // What failed is reported; a half-written file must not stay.
-        let _ = fs::remove_file(&temporary);
-    }
-    written.and_then(|()| sync_folder(parent_of(path)))
-}
-
-/// The folder that a path is in, which for a bare name is the current one.
-fn parent_of(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-/// Waits until a folder's names are on the disk.
-pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
-    File::open(path)?.sync_all()
-}
-
 fn check_free_space(path: &Path, need_bytes: u64) -> Result<()> {
     let free_bytes = free_bytes(path)?;
     if free_bytes < need_bytes {
         bail!(
-            "found {free_bytes} free bytes on the disk of {}, expected at least {need_bytes}: make room, or choose \
+            "the disk of {} has {free_bytes} bytes free, but the study needs {need_bytes}; free some space, or choose \
              another disk with `--out DIR`",
             path.display()
         );
@@ -226,8 +198,8 @@ fn check_free_space(path: &Path, need_bytes: u64) -> Result<()> {
 }
 
 fn free_bytes(path: &Path) -> Result<u64> {
-    let disk =
-        statvfs(path).with_context(|| format!("cannot ask how full the disk of {} is", path.display()))?;
+    let disk = statvfs(path)
+        .with_context(|| format!("cannot read the free space on the disk of {}", path.display()))?;
     Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
@@ -244,7 +216,7 @@ mod tests {
         assert!(error.contains("--resume") && error.contains("--out"), "{error}");
         ResultFolder::open(&path).unwrap();
         let error = ResultFolder::open(place.path()).unwrap_err().to_string();
-        assert!(error.contains("found no result in"), "{error}");
+        assert!(error.contains("is not a result"), "{error}");
     }
 
     #[test]
@@ -252,7 +224,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("r");
         let error = ResultFolder::create(&path, u64::MAX).unwrap_err().to_string();
-        assert!(error.contains("expected at least 18446744073709551615"), "{error}");
+        assert!(error.contains("needs 18446744073709551615"), "{error}");
         assert!(!path.exists());
     }
 

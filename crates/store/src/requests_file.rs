@@ -1,4 +1,4 @@
-//! Requests as a table of their own, outside of any result, written while they come.
+//! A table of requests outside a result, written while the requests are made.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,124 +8,125 @@ use anyhow::{Context, Result, bail};
 use model::Sample;
 use model::assignment::ClientReport;
 
-use crate::schema::{NotReported, RequestRow};
+use crate::schema::{Request, Row};
 use crate::table::TableWriter;
 
-/// A table of requests that grows: the columns are those of a result's `requests.parquet`, run and cell are 0.
+/// A file with the columns of a result's `requests.parquet`; `run` and `cell` are 0.
 ///
-/// It grows beside its place, under its name with the process's number and `.partial` behind it, and is moved there when
-/// it is whole. Dropped before, it is removed: there is a readable file or none. One row group is held in memory.
+/// It is written as `NAME.PID.partial` in the same folder, and renamed when it is whole. If it is dropped before, it is
+/// removed: there is a readable file or none. One row group is held in memory.
 pub struct RequestsFile {
     path: PathBuf,
-    growing: Growing,
-    table: TableWriter<RequestRow>,
-    paths: Paths,
+    partial: PartialFile,
+    table: TableWriter<Request>,
+    urls: Urls,
     rows: u64,
 }
 
 impl RequestsFile {
-    /// Begins the file.
+    /// Creates the file.
     ///
     /// # Errors
-    /// The file exists, or cannot be made.
+    /// The file exists or cannot be created.
     pub fn create(path: &Path) -> Result<Self> {
         if path.symlink_metadata().is_ok() {
-            bail!("the file exists, expected a new one");
+            bail!("the file exists; choose another name or remove it");
         }
-        let mut name = path.file_name().context("found a path without a file's name")?.to_owned();
+        let mut name = path.file_name().context("the path has no file name")?.to_owned();
         name.push(format!(".{}.partial", std::process::id()));
-        let growing = path.with_file_name(name);
-        let table = TableWriter::create(&growing)?;
+        let partial = path.with_file_name(name);
+        let table = TableWriter::create(&partial)?;
         Ok(RequestsFile {
             path: path.to_owned(),
-            growing: Growing(growing),
+            partial: PartialFile(partial),
             table,
-            paths: Paths::default(),
+            urls: Urls::default(),
             rows: 0,
         })
     }
 
-    /// Says which URLs the rows of a group count; to be said before its first row.
+    /// Sets the URLs that the rows of a group refer to; call it before the group's first row.
     pub fn urls(&mut self, group: u16, urls: &[String]) {
-        self.paths.set(group, urls);
+        self.urls.set(group, urls);
     }
 
     /// Adds a row.
     ///
     /// # Errors
-    /// A number does not fit, or the disk refuses; then nothing more can be added.
+    /// A number does not fit, or the file cannot be written; then nothing more can be added.
     pub fn push(&mut self, sample: Sample) -> Result<()> {
         self.rows += 1;
-        let (path, not_reported) = (self.paths.of(&sample), NotReported::default());
-        self.table.push(RequestRow { run: 0, cell: 0, path, not_reported, sample })
+        self.table.push(Row { run: 0, cell: 0, item: self.urls.request(sample) })
     }
 
-    /// Completes the file, waits until the disk has it, and moves it to its place; how many rows it has.
+    /// Completes the file, syncs it to the disk, renames it, and returns the number of rows.
     ///
     /// # Errors
-    /// The disk refuses, or the file exists by now.
+    /// The file cannot be written, or was created by someone else meanwhile.
     pub fn finish(self) -> Result<u64> {
         self.table.finish()?;
         if self.path.symlink_metadata().is_ok() {
-            bail!(
-                "found {}, expected no such file; it was not there when the test began",
-                self.path.display()
-            );
+            bail!("{} was created during the test; it is not overwritten", self.path.display());
         }
-        fs::rename(&self.growing.0, &self.path).with_context(|| {
-            format!("cannot move {} to {}", self.growing.0.display(), self.path.display())
+        fs::rename(&self.partial.0, &self.path).with_context(|| {
+            format!("cannot rename {} to {}", self.partial.0.display(), self.path.display())
         })?;
         Ok(self.rows)
     }
 }
 
-/// A file that is removed unless it was moved away.
-struct Growing(PathBuf);
+/// A file that is removed unless it was renamed.
+struct PartialFile(PathBuf);
 
-impl Drop for Growing {
+impl Drop for PartialFile {
     fn drop(&mut self) {
-        // It is gone already where all went well.
+        // A file that was renamed is already gone.
         let _ = fs::remove_file(&self.0);
     }
 }
 
-/// What client groups say of their rows: the URLs, shared by the rows that name them, and what rows lack.
+/// The URLs of each client group, shared by the rows that name them, and which bytes the group reports.
 #[derive(Default)]
-pub(crate) struct Paths(Vec<Group>);
+pub(crate) struct Urls(Vec<Group>);
 
 #[derive(Clone, Default)]
 struct Group {
     urls: Vec<Arc<str>>,
-    not_reported: NotReported,
+    lacks_header_bytes: bool,
+    lacks_body_bytes: bool,
 }
 
-impl Paths {
-    /// The reports of the groups, in their order.
+impl Urls {
+    /// From the reports of the groups, in their order.
     pub(crate) fn new(clients: &[ClientReport]) -> Self {
-        let mut paths = Paths::default();
+        let mut urls = Urls::default();
         for (group, client) in (0..).zip(clients) {
-            paths.set(group, &client.urls);
-            if let (Some(external), Some(known)) = (&client.external, paths.0.get_mut(usize::from(group))) {
-                known.not_reported = NotReported { headers: true, body: !external.has_row_bytes };
-            }
+            let group = urls.set(group, &client.urls);
+            group.lacks_header_bytes = client.external.is_some();
+            group.lacks_body_bytes = client.external.as_ref().is_some_and(|external| !external.has_row_bytes);
         }
-        paths
+        urls
     }
 
-    fn set(&mut self, group: u16, urls: &[String]) {
+    fn set(&mut self, group: u16, urls: &[String]) -> &mut Group {
         let group = usize::from(group);
         if self.0.len() <= group {
             self.0.resize(group + 1, Group::default());
         }
-        self.0[group].urls = urls.iter().map(|url| Arc::from(&**url)).collect();
+        let group = &mut self.0[group];
+        group.urls = urls.iter().map(|url| Arc::from(&**url)).collect();
+        group
     }
 
-    pub(crate) fn of(&self, sample: &Sample) -> Option<Arc<str>> {
-        let group = self.0.get(usize::from(sample.group))?;
-        group.urls.get(usize::try_from(sample.url).ok()?).cloned()
-    }
-
-    pub(crate) fn not_reported(&self, sample: &Sample) -> NotReported {
-        self.0.get(usize::from(sample.group)).map_or(NotReported::default(), |group| group.not_reported)
+    /// A sample as a row of the table `requests`.
+    pub(crate) fn request(&self, sample: Sample) -> Request {
+        let group = self.0.get(usize::from(sample.group));
+        let url = |group: &Group| group.urls.get(usize::try_from(sample.url).ok()?).cloned();
+        Request {
+            path: group.and_then(url),
+            has_header_bytes: group.is_none_or(|group| !group.lacks_header_bytes),
+            has_body_bytes: group.is_none_or(|group| !group.lacks_body_bytes),
+            sample,
+        }
     }
 }

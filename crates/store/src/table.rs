@@ -1,10 +1,10 @@
-//! Tables as Parquet files: written and read one row group at a time, so memory stays bounded.
+//! Tables as Parquet files. They are written and read one row group at a time, which bounds memory.
 
 pub(crate) mod checksum;
 mod decode;
 mod encode;
-pub(crate) mod value;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use parquet::basic::{LogicalType, Repetition, Type as PhysicalType};
@@ -13,36 +13,53 @@ use parquet::schema::types::{Type, TypePtr};
 
 pub(crate) use decode::TableFile;
 pub(crate) use encode::TableWriter;
-use value::{Column, Kind};
 
-use crate::schema::Row;
+use crate::cell::Kind;
+use crate::schema::{Column, Table};
 
-/// Rows that are held in memory at once, and rows of a row group.
+/// The number of rows of a row group; as many are held in memory.
 pub(crate) const ROW_GROUP_ROWS: usize = 65_536;
 
-/// The footer's key of the schema's version.
+/// The footer's key for the schema's version.
 const VERSION_KEY: &str = "h123.schema_version";
-/// The footer's key of the table's name.
+/// The footer's key for the table's name.
 const TABLE_KEY: &str = "h123.table";
-/// The footer's key of what a row is.
+/// The footer's key for the meaning of a row.
 const MEANING_KEY: &str = "h123.rows";
-/// The footer's key, with the column's name appended, of a column's unit and meaning.
+/// The footer's key for a column's meaning and unit; the column's name follows.
 const COLUMN_KEY: &str = "h123.column.";
 
-/// The Parquet schema of a table.
-fn parquet_schema<R: Row>(columns: &[Column<R>]) -> Result<TypePtr, ParquetError> {
-    let fields = columns.iter().map(field).collect::<Result<Vec<_>, _>>()?;
-    Ok(Arc::new(Type::group_type_builder(R::TABLE).with_fields(fields).build()?))
+/// A damaged or missing file of a result's samples. All other files stay readable.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{} is damaged{}: {reason}", file.display(), run.map_or(String::new(), |run| format!(" (run {run})")))]
+pub struct Damage {
+    /// The file.
+    pub file: PathBuf,
+    /// The run that is lost with it, where that is known.
+    pub run: Option<u32>,
+    /// What was found and what was expected.
+    pub reason: String,
 }
 
-fn field<R>(column: &Column<R>) -> Result<TypePtr, ParquetError> {
-    let (name, required, optional) = (&*column.name, Repetition::REQUIRED, Repetition::OPTIONAL);
+impl Damage {
+    pub(crate) fn of_run(self, run: u32) -> Self {
+        Damage { run: Some(run), ..self }
+    }
+}
+
+/// The Parquet schema of a table.
+fn parquet_schema<T: Table>(columns: &[Column<T>]) -> Result<TypePtr, ParquetError> {
+    let fields = columns.iter().map(field).collect::<Result<Vec<_>, _>>()?;
+    Ok(Arc::new(Type::group_type_builder(T::NAME).with_fields(fields).build()?))
+}
+
+fn field<T>(column: &Column<T>) -> Result<TypePtr, ParquetError> {
+    let name = column.name;
+    let repetition = if column.is_nullable { Repetition::OPTIONAL } else { Repetition::REQUIRED };
     let leaf = match column.kind {
-        Kind::Integer => primitive(name, PhysicalType::INT64, required),
-        Kind::MaybeInteger => primitive(name, PhysicalType::INT64, optional),
-        Kind::Text => primitive(name, PhysicalType::BYTE_ARRAY, required),
-        Kind::MaybeText => primitive(name, PhysicalType::BYTE_ARRAY, optional),
-        Kind::Flag => primitive(name, PhysicalType::BOOLEAN, required),
+        Kind::Integer => primitive(name, PhysicalType::INT64, repetition),
+        Kind::Text => primitive(name, PhysicalType::BYTE_ARRAY, repetition),
+        Kind::Flag => primitive(name, PhysicalType::BOOLEAN, repetition),
         Kind::Integers => list(name, PhysicalType::INT64),
         Kind::Texts => list(name, PhysicalType::BYTE_ARRAY),
     }?;
@@ -57,7 +74,7 @@ fn primitive(name: &str, physical: PhysicalType, repetition: Repetition) -> Resu
         .build()
 }
 
-/// The three levels that the format's specification asks of a list (LogicalTypes.md, "Lists").
+/// The three levels of a list that the Parquet format prescribes (LogicalTypes.md, "Lists").
 fn list(name: &str, physical: PhysicalType) -> Result<Type, ParquetError> {
     let element = primitive("element", physical, Repetition::REQUIRED)?;
     let repeated = Type::group_type_builder("list")

@@ -1,4 +1,4 @@
-//! A result survives the way to the disk and back, kills, and damage.
+//! Results are read back as stored, and survive kills and damage.
 
 #![expect(clippy::unwrap_used, reason = "a failed test may panic")]
 
@@ -355,7 +355,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_stored_is_read_back_before_and_after_compaction(records in records()) {
+    fn stored_records_are_read_back_before_and_after_compaction(records in records()) {
         let place = Place::new();
         let mut result = place.filled(&records);
         prop_assert_eq!(read_all(&result), (records.clone(), vec![]));
@@ -376,7 +376,7 @@ fn many_row_groups_and_a_second_compaction() {
     drop(result);
     let mut result = ResultFolder::open(&place.path()).unwrap();
     result.append(&plain(3, 7)).unwrap();
-    assert!(result.append(&plain(2, 1)).unwrap_err().to_string().contains("found run 2"));
+    assert!(result.append(&plain(2, 1)).unwrap_err().to_string().contains("run 2 is already stored"));
     let all = [first.to_vec(), vec![plain(3, 7)]].concat();
     assert_eq!(read_all(&result), (all.clone(), vec![]));
     assert_eq!(result.compact().unwrap().runs, 4);
@@ -385,9 +385,9 @@ fn many_row_groups_and_a_second_compaction() {
 }
 
 #[test]
-fn what_a_external_client_says_is_kept_and_what_it_does_not_say_is_null() {
-    let mut silent = plain(0, 3);
-    for sample in &mut silent.samples {
+fn bytes_that_an_external_client_does_not_report_are_null() {
+    let mut unreported = plain(0, 3);
+    for sample in &mut unreported.samples {
         sample.request_header_raw_bytes = 0;
         sample.request_header_wire_bytes = 0;
         sample.response_header_raw_bytes = 0;
@@ -413,27 +413,27 @@ fn what_a_external_client_says_is_kept_and_what_it_does_not_say_is_null() {
         begins: Some("the request is written".into()),
         not_reported: vec!["version: wrk does not say which".into()],
     };
-    silent.clients[0].external = Some(Box::new(report.clone()));
-    let mut counted = silent.clone();
+    unreported.clients[0].external = Some(Box::new(report.clone()));
+    let mut counted = unreported.clone();
     counted.run = 1;
     counted.samples.iter_mut().for_each(|sample| sample.response_body_bytes = 1000);
     counted.clients[0].external = Some(Box::new(ExternalReport { has_row_bytes: true, ..report }));
-    let records = [silent, counted, plain(2, 3)];
+    let records = [unreported, counted, plain(2, 3)];
     let place = Place::new();
     let mut result = place.filled(&records);
     assert_eq!(read_all(&result), (records.to_vec(), vec![]));
     result.compact().unwrap();
     assert_eq!(read_all(&result), (records.to_vec(), vec![]));
-    // A zero that nobody said is not on the disk, and so would not come back either.
-    let mut lying = records[0].clone();
-    (lying.run, lying.samples[0].response_body_bytes) = (3, 9);
-    result.append(&lying).unwrap();
+    // Bytes that the client does not report are not stored.
+    let mut wrong = records[0].clone();
+    (wrong.run, wrong.samples[0].response_body_bytes) = (3, 9);
+    result.append(&wrong).unwrap();
     let (whole, _) = read_all(&result);
     assert_eq!(whole[3].samples[0].response_body_bytes, 0);
 }
 
 #[test]
-fn a_number_that_does_not_fit_is_refused_by_name() {
+fn a_number_that_does_not_fit_is_an_error_with_its_column() {
     let place = Place::new();
     let mut result = place.filled(&[]);
     let mut record = plain(0, 1);
@@ -445,7 +445,7 @@ fn a_number_that_does_not_fit_is_refused_by_name() {
 }
 
 #[test]
-fn damage_costs_its_run_and_no_other() {
+fn damage_costs_only_its_run() {
     let place = Place::new();
     let mut result = place.filled(&[plain(0, 50), plain(1, 50), plain(2, 50), plain(3, 50)]);
     let samples = place.path().join("samples");
@@ -513,7 +513,7 @@ fn damage_in_a_compacted_table_costs_its_row_group() {
 }
 
 #[test]
-fn a_kill_at_any_moment_leaves_whole_runs() {
+fn a_kill_at_any_time_leaves_whole_runs() {
     let place = Place::new();
     let records = [plain(0, 5), plain(1, 5)];
     drop(place.filled(&records));
@@ -584,7 +584,7 @@ fn tables_without_a_checksum_are_named() {
 }
 
 #[test]
-fn damaged_checksums_are_read_past_to_report_and_nowhere_else() {
+fn only_reports_ignore_damaged_checksums() {
     let place = Place::new();
     let result = place.filled(&[plain(0, 5), plain(1, 6)]);
     fs::write(place.path().join("samples/run-000001/checksums.json"), "no json").unwrap();
@@ -592,7 +592,7 @@ fn damaged_checksums_are_read_past_to_report_and_nowhere_else() {
     assert_eq!(whole, [0], "the other one is measured again");
     let (read, damage) = read_all(&result);
     assert!(read.len() == 1 && damage.len() == 1, "{damage:?}");
-    let rows = result.fold_what_is_there(1, |record, samples| Ok((record.run, samples.count()))).unwrap();
+    let rows = result.fold_readable(1, |record, samples| Ok((record.run, samples.count()))).unwrap();
     let rows: Vec<(u32, u64)> = rows.into_iter().map(|run| run.unwrap().0).collect();
     assert_eq!(rows, [(0, 5), (1, 6)]);
     assert!(result.unverified().unwrap().iter().any(|file| file.ends_with("run-000001/requests.parquet")));
@@ -620,5 +620,32 @@ fn copy(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
         fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+}
+
+/// `UPDATE_DOCS=1` writes the tables instead.
+#[test]
+fn the_documentation_has_every_column() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results.md");
+    let found = fs::read_to_string(&path).unwrap();
+    let mut page = found.clone();
+    for table in store::tables() {
+        const HEAD: &str = "| column | type | unit | meaning |\n|---|---|---|---|\n";
+        let rows: String = table
+            .columns
+            .iter()
+            .map(|column| {
+                format!("| `{}` | {} | {} | {} |\n", column.name, column.kind, column.unit, column.meaning)
+            })
+            .collect();
+        let section = page.find(&format!("### `{}`\n", table.name)).unwrap();
+        let start = section + page[section..].find(HEAD).unwrap() + HEAD.len();
+        let end = start + page[start..].find("\n\n").unwrap() + 1;
+        page.replace_range(start..end, &rows);
+    }
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&path, page).unwrap();
+    } else {
+        assert!(page == found, "docs/results.md is out of date: run UPDATE_DOCS=1 cargo test -p store");
     }
 }

@@ -179,8 +179,7 @@ fn create(path: &Path, plan: &Plan) -> Result<ResultFolder> {
     if path.symlink_metadata().is_ok() {
         let shown = path.display();
         return Err(UsageError(format!(
-            "found {shown}, expected a name that does not exist yet: continue it with `--resume {shown}`, or choose \
-             another with `--out DIR`"
+            "{shown} exists; continue it with `--resume {shown}`, or choose another name with `--out DIR`"
         ))
         .into());
     }

@@ -115,7 +115,7 @@ pub(crate) fn condensed(
     damaged: &mut Damages,
 ) -> Result<(Vec<RunSummary>, Seen)> {
     let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let condensed = folder.fold_what_is_there(threads, |record, samples| {
+    let condensed = folder.fold_readable(threads, |record, samples| {
         let is_traced = samples.count() <= report::MOST_TRACED_REQUESTS;
         let (mut fold, mut kept) = (RunFold::new(plan, record), Vec::new());
         samples.for_each(|sample| {

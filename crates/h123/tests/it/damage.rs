@@ -222,12 +222,16 @@ fn without_a_plan_there_is_one_line_and_nothing_is_changed() {
     let (_place, copy) = copy();
     fs::write(copy.join("plan.json"), "{").unwrap();
     let ended = report(&copy).expect(2);
-    assert!(ended.stderr.contains("plan.json is not what this h123 writes"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("plan.json does not have the form that this h123 writes"),
+        "{}",
+        ended.stderr
+    );
     fs::remove_file(copy.join("plan.json")).unwrap();
     let ended = report(&copy).expect(2);
     assert!(ended.stderr.contains("without the plan"), "{}", ended.stderr);
     assert_eq!(ended.stderr.trim().lines().count(), 1, "{}", ended.stderr);
     assert!(!copy.join("report.html").exists() && !copy.join("summary.json").exists());
     let ended = report(&copy.join("nowhere")).expect(2);
-    assert!(ended.stderr.contains("found no result in"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("is not a result"), "{}", ended.stderr);
 }

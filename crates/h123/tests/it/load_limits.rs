@@ -110,7 +110,10 @@ fn what_is_wrong_is_one_line_and_nothing_is_left_behind() {
         (&[url, "--csv", "/no/such/folder/a.csv"], "--csv /no/such/folder/a.csv: "),
         (&[url, "--hgrm", "/proc/a.hgrm"], "--hgrm /proc/a.hgrm: "),
         (&[url, "--samples", "/no/such/folder/a.parquet"], "--samples /no/such/folder/a.parquet: "),
-        (&[url, "--samples", &path("there.parquet")], "there.parquet: the file exists, expected a new one"),
+        (
+            &[url, "--samples", &path("there.parquet")],
+            "there.parquet: the file exists; choose another name or remove it",
+        ),
         (&[url, "--csv", &csv, "--hgrm", "/proc/a.hgrm"], "--hgrm /proc/a.hgrm: "),
         (&[url, "--csv", &csv, "--samples", &rows, "--data", "@/no/such"], "found body file /no/such"),
     ] {

@@ -46,9 +46,10 @@ pub struct QuantityInfo {
 
 /// Everything that the monitor reads; [`QUANTITIES`] describes each.
 #[expect(missing_docs, reason = "each is described once, in QUANTITIES")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Quantity {
+    #[default]
     CpuUser,
     CpuSystem,
     Waited,

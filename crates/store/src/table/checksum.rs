@@ -1,7 +1,7 @@
-//! Checksums of a folder's tables, so that a flipped bit is found before a wrong number is believed.
+//! Checksums of a folder's tables, which detect flipped bits.
 //!
-//! `checksums.json` beside the tables holds one CRC-32 (IEEE 802.3) per block of 1 MiB of every file: damage costs
-//! the row groups that it touches and no more.
+//! `checksums.json`, next to the tables, holds one CRC-32 (IEEE 802.3) per block of 1 MiB of every file: damage costs only
+//! the row groups that it touches.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,7 +13,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-/// The name of the file that holds them.
+/// The name of the file with the checksums.
 pub(crate) const CHECKSUMS_FILE: &str = "checksums.json";
 /// Bytes that one checksum covers.
 const BLOCK_BYTES: u64 = 1 << 20;
@@ -24,16 +24,16 @@ pub(crate) type Checksums = BTreeMap<String, FileChecksums>;
 /// One file's length and checksums.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FileChecksums {
-    /// The whole file's length.
+    /// The length of the file.
     bytes: u64,
     /// One CRC-32 per MiB.
     crc32: Vec<u32>,
 }
 
 impl FileChecksums {
-    /// Reads a whole file.
+    /// The checksums of a file.
     pub(crate) fn of(path: &Path) -> Result<Self> {
-        let context = || format!("cannot read {} again", path.display());
+        let context = || format!("cannot read {} to compute its checksums", path.display());
         let mut file = File::open(path).with_context(context)?;
         let mut sums = FileChecksums { bytes: 0, crc32: Vec::new() };
         let mut block = Vec::new();
@@ -48,10 +48,10 @@ impl FileChecksums {
         }
     }
 
-    /// Compares the blocks that `range` touches.
+    /// Verifies the blocks that `range` touches.
     ///
     /// # Errors
-    /// What was found and what was expected, in words.
+    /// What was found and what was expected.
     pub(crate) fn verify(&self, file: &File, range: Range<u64>) -> Result<(), String> {
         let found = file.metadata().map_err(|error| error.to_string())?.len();
         if found != self.bytes {

@@ -9,30 +9,30 @@ use parquet::data_type::{ByteArray, DataType};
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::{FileReader, RowGroupReader};
 use parquet::file::serialized_reader::SerializedFileReader;
+use parquet::schema::types::ColumnDescPtr;
 
 use super::checksum::FileChecksums;
-use super::value::{Column, Kind, Value};
-use super::{TABLE_KEY, VERSION_KEY};
-use crate::read::Damage;
-use crate::schema::{Row, SCHEMA_VERSION};
+use super::{Damage, TABLE_KEY, VERSION_KEY};
+use crate::cell::{Kind, Value};
+use crate::schema::{self, Column, Row, SCHEMA_VERSION, SetCell, Table};
 
-/// The last bytes of a Parquet file: the footer's length and the magic word.
+/// The last bytes of a Parquet file: the footer's length and the magic number.
 const TAIL_BYTES: u64 = 8;
 
-/// One table's file, read by row numbers; one row group is held in memory.
-pub(crate) struct TableFile<R: Row> {
+/// The file of a table, read by row numbers; one row group is held in memory.
+pub(crate) struct TableFile<T> {
     path: PathBuf,
     file: File,
     checksums: Option<FileChecksums>,
     parquet: SerializedFileReader<File>,
-    /// The columns, each with its place in the file.
-    columns: Vec<(usize, Column<R>)>,
-    /// The first row of each row group, and the number of all rows.
+    /// The columns, each with its index in the file.
+    columns: Vec<(usize, Column<T>)>,
+    /// The number of the first row of each row group; at the end, the number of all rows.
     starts: Vec<u64>,
-    loaded: Option<(usize, Vec<R>)>,
+    loaded: Option<(usize, Vec<Row<T>>)>,
 }
 
-impl<R: Row + Clone> TableFile<R> {
+impl<T: Table> TableFile<T> {
     /// Opens a file and verifies its footer.
     pub(crate) fn open(path: &Path, checksums: Option<FileChecksums>) -> Result<Self, Damage> {
         let damage = |reason: String| Damage { file: path.to_owned(), run: None, reason };
@@ -45,7 +45,7 @@ impl<R: Row + Clone> TableFile<R> {
         }
         let again = file.try_clone().map_err(|error| damage(error.to_string()))?;
         let parquet = SerializedFileReader::new(again).map_err(|error| damage(error.to_string()))?;
-        let columns = columns_of::<R>(parquet.metadata()).map_err(damage)?;
+        let columns = columns_of::<T>(parquet.metadata()).map_err(damage)?;
         let mut starts = vec![0];
         for group in parquet.metadata().row_groups() {
             let rows = u64::try_from(group.num_rows()).map_err(|error| damage(error.to_string()))?;
@@ -54,31 +54,27 @@ impl<R: Row + Clone> TableFile<R> {
         Ok(TableFile { path: path.to_owned(), file, checksums, parquet, columns, starts, loaded: None })
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub(crate) fn rows_total(&self) -> u64 {
         self.starts.last().copied().unwrap_or(0)
     }
 
-    /// The rows of a range, copied.
-    pub(crate) fn rows(&mut self, range: Range<u64>) -> Result<Vec<R>, Damage> {
-        let mut rows = Vec::new();
-        self.for_each(range, |row| {
-            rows.push(row.clone());
-            Ok::<(), Damage>(())
-        })?;
-        Ok(rows)
+    /// Checks that the file has the rows of a range.
+    pub(crate) fn check_count(&self, range: &Range<u64>) -> Result<(), Damage> {
+        let found = self.rows_total();
+        if found >= range.end {
+            return Ok(());
+        }
+        Err(self.damage(format!("found {found} rows, expected at least {}", range.end)))
     }
 
-    /// Shows every row of a range in turn; memory stays bounded by a row group.
+    /// Calls `show` with each row of a range.
     pub(crate) fn for_each<E: From<Damage>>(
         &mut self,
         range: Range<u64>,
-        mut show: impl FnMut(&R) -> Result<(), E>,
+        mut show: impl FnMut(&Row<T>) -> Result<(), E>,
     ) -> Result<(), E> {
-        if range.end > self.rows_total() {
-            let reason = format!("found {} rows, expected at least {}", self.rows_total(), range.end);
-            return Err(self.damage(reason).into());
-        }
+        self.check_count(&range)?;
         for group in 0..self.starts.len() - 1 {
             let (start, end) = (self.starts[group], self.starts[group + 1]);
             let (from, to) = (range.start.max(start), range.end.min(end));
@@ -92,7 +88,7 @@ impl<R: Row + Clone> TableFile<R> {
         Ok(())
     }
 
-    fn load(&mut self, group: usize) -> Result<&[R], Damage> {
+    fn load(&mut self, group: usize) -> Result<&[Row<T>], Damage> {
         if self.loaded.as_ref().is_none_or(|(index, _)| *index != group) {
             self.loaded = None;
             let rows = self.decode(group).map_err(|reason| self.damage(reason))?;
@@ -101,7 +97,7 @@ impl<R: Row + Clone> TableFile<R> {
         Ok(self.loaded.as_ref().map_or(&[], |(_, rows)| rows.as_slice()))
     }
 
-    fn decode(&self, group: usize) -> Result<Vec<R>, String> {
+    fn decode(&self, group: usize) -> Result<Vec<Row<T>>, String> {
         let metadata = self.parquet.metadata().row_group(group);
         if let Some(checksums) = &self.checksums {
             let ranges =
@@ -112,9 +108,10 @@ impl<R: Row + Clone> TableFile<R> {
         }
         let count = usize::try_from(metadata.num_rows()).map_err(|error| error.to_string())?;
         let reader = self.parquet.get_row_group(group).map_err(|error| error.to_string())?;
-        let mut rows: Vec<R> = std::iter::repeat_with(R::blank).take(count).collect();
-        for (place, column) in &self.columns {
-            fill(&*reader, *place, column, &mut rows)
+        let mut rows = vec![Row::default(); count];
+        for (index, column) in &self.columns {
+            let Some(set) = column.set else { continue };
+            fill(&*reader, *index, column.kind, set, &mut rows)
                 .map_err(|reason| format!("column `{}`: {reason}", column.name))?;
         }
         Ok(rows)
@@ -137,7 +134,7 @@ fn verify_footer(file: &File, checksums: &FileChecksums) -> Result<(), String> {
     checksums.verify(file, tail_start.saturating_sub(footer_bytes)..bytes)
 }
 
-fn columns_of<R: Row>(metadata: &ParquetMetaData) -> Result<Vec<(usize, Column<R>)>, String> {
+fn columns_of<T: Table>(metadata: &ParquetMetaData) -> Result<Vec<(usize, Column<T>)>, String> {
     let file = metadata.file_metadata();
     let entry = |key: &str| {
         let entries = file.key_value_metadata()?;
@@ -146,59 +143,59 @@ fn columns_of<R: Row>(metadata: &ParquetMetaData) -> Result<Vec<(usize, Column<R
     let (version, table) = (entry(VERSION_KEY).unwrap_or("none"), entry(TABLE_KEY).unwrap_or("none"));
     if version != SCHEMA_VERSION.to_string() {
         return Err(format!(
-            "found schema version {version}, expected {SCHEMA_VERSION}: read it with the h123 that wrote it"
+            "the samples have version {version}, this h123 reads version {SCHEMA_VERSION}; use the h123 that wrote them"
         ));
     }
-    if table != R::TABLE {
-        return Err(format!("found the table `{table}`, expected `{}`", R::TABLE));
+    if table != T::NAME {
+        return Err(format!("found the table `{table}`, expected `{}`", T::NAME));
     }
-    let place_of = |column: &Column<R>| {
-        let leaves = file.schema_descr().columns();
-        leaves.iter().position(|leaf| leaf.path().parts().first() == Some(&column.name))
+    let leaves = file.schema_descr().columns();
+    let with_index = |column: Column<T>| {
+        let is_same =
+            |leaf: &ColumnDescPtr| leaf.path().parts().first().is_some_and(|name| name == column.name);
+        let index = leaves.iter().position(is_same);
+        Ok((index.ok_or_else(|| format!("column `{}` is missing", column.name))?, column))
     };
-    let with_place = |column: Column<R>| match place_of(&column) {
-        Some(place) => Ok((place, column)),
-        None => Err(format!("found no column `{}`, expected one", column.name)),
-    };
-    R::columns().into_iter().map(with_place).collect()
+    schema::columns().into_iter().map(with_index).collect()
 }
 
-fn fill<R>(
+fn fill<T>(
     group: &dyn RowGroupReader,
-    place: usize,
-    column: &Column<R>,
-    rows: &mut [R],
+    index: usize,
+    kind: Kind,
+    set: SetCell<T>,
+    rows: &mut [Row<T>],
 ) -> Result<(), String> {
-    let reader = group.get_column_reader(place).map_err(|error| error.to_string())?;
-    match (reader, column.kind) {
-        (ColumnReader::Int64ColumnReader(reader), Kind::Integer | Kind::MaybeInteger) => {
+    let reader = group.get_column_reader(index).map_err(|error| error.to_string())?;
+    match (reader, kind) {
+        (ColumnReader::Int64ColumnReader(reader), Kind::Integer) => {
             let cells = read_cells(reader, rows.len())?;
-            cells.set(column, rows, |&integer| Ok(Value::Integer(unsigned(integer)?)))
+            cells.set(set, rows, |&integer| Ok(Value::Integer(unsigned(integer)?)))
         }
         (ColumnReader::Int64ColumnReader(reader), Kind::Integers) => {
             let cells = read_cells(reader, rows.len())?;
             let integers = cells.values.iter().copied().map(unsigned).collect::<Result<Vec<_>, _>>()?;
-            cells.set_lists(column, rows, |range| Some(Value::Integers(integers.get(range)?)))
+            cells.set_lists(set, rows, |range| Some(Value::Integers(integers.get(range)?)))
         }
-        (ColumnReader::ByteArrayColumnReader(reader), Kind::Text | Kind::MaybeText) => {
+        (ColumnReader::ByteArrayColumnReader(reader), Kind::Text) => {
             let cells = read_cells(reader, rows.len())?;
-            cells.set(column, rows, |bytes| Ok(Value::Text(text_of(bytes)?)))
+            cells.set(set, rows, |bytes| Ok(Value::Text(text_of(bytes)?)))
         }
         (ColumnReader::ByteArrayColumnReader(reader), Kind::Texts) => {
             let cells = read_cells(reader, rows.len())?;
             let texts = cells.values.iter().map(|bytes| text_of(bytes).map(str::to_owned));
             let texts = texts.collect::<Result<Vec<_>, _>>()?;
-            cells.set_lists(column, rows, |range| Some(Value::Texts(texts.get(range)?)))
+            cells.set_lists(set, rows, |range| Some(Value::Texts(texts.get(range)?)))
         }
         (ColumnReader::BoolColumnReader(reader), Kind::Flag) => {
             let cells = read_cells(reader, rows.len())?;
-            cells.set(column, rows, |&flag| Ok(Value::Flag(flag)))
+            cells.set(set, rows, |&flag| Ok(Value::Flag(flag)))
         }
-        (_, kind) => Err(format!("found another type in the file, expected {kind:?}")),
+        (_, kind) => Err(format!("found a column of another type, expected {kind:?}")),
     }
 }
 
-/// A column's values with their levels; columns that need no levels have none.
+/// A column's values with their levels; a column without nulls and lists has no levels.
 struct Cells<T> {
     values: Vec<T>,
     definitions: Vec<i16>,
@@ -219,8 +216,8 @@ fn read_cells<T: DataType>(mut reader: ColumnReaderImpl<T>, count: usize) -> Res
 impl<T> Cells<T> {
     fn set<'a, R>(
         &'a self,
-        column: &Column<R>,
-        rows: &mut [R],
+        set: SetCell<R>,
+        rows: &mut [Row<R>],
         value_of: impl Fn(&'a T) -> Result<Value<'a>, String>,
     ) -> Result<(), String> {
         let mut values = self.values.iter();
@@ -229,15 +226,15 @@ impl<T> Cells<T> {
                 Some(0) => Value::Null,
                 _ => value_of(values.next().ok_or("found fewer values than rows")?)?,
             };
-            (column.set)(row, value)?;
+            set(row, value)?;
         }
         Ok(())
     }
 
     fn set_lists<'a, R>(
         &self,
-        column: &Column<R>,
-        rows: &mut [R],
+        set: SetCell<R>,
+        rows: &mut [Row<R>],
         value_of: impl Fn(Range<usize>) -> Option<Value<'a>>,
     ) -> Result<(), String> {
         let (mut level, mut value) = (0, 0);
@@ -250,7 +247,7 @@ impl<T> Cells<T> {
                     break;
                 }
             }
-            (column.set)(row, value_of(first..value).ok_or("found fewer values than rows")?)?;
+            set(row, value_of(first..value).ok_or("found fewer values than rows")?)?;
         }
         Ok(())
     }

@@ -11,23 +11,23 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 
-use super::value::{Column, Kind, Value};
 use super::{COLUMN_KEY, MEANING_KEY, ROW_GROUP_ROWS, TABLE_KEY, VERSION_KEY, parquet_schema};
-use crate::schema::{Row, SCHEMA_VERSION};
+use crate::cell::{Kind, Value};
+use crate::schema::{self, Column, Row, SCHEMA_VERSION, Table};
 
 /// Writes one table; rows wait in memory until a row group is full.
-pub(crate) struct TableWriter<R: Row> {
+pub(crate) struct TableWriter<T> {
     path: PathBuf,
-    columns: Vec<Column<R>>,
+    columns: Vec<Column<T>>,
     file: SerializedFileWriter<File>,
-    rows: Vec<R>,
+    rows: Vec<Row<T>>,
 }
 
-impl<R: Row> TableWriter<R> {
-    /// Begins a file that must not exist.
+impl<T: Table> TableWriter<T> {
+    /// Creates the file, which must not exist.
     pub(crate) fn create(path: &Path) -> Result<Self> {
-        let columns = R::columns();
-        let context = || format!("cannot begin {}", path.display());
+        let columns = schema::columns::<T>();
+        let context = || format!("cannot create {}", path.display());
         let file = File::create_new(path).with_context(context)?;
         let properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
@@ -41,12 +41,12 @@ impl<R: Row> TableWriter<R> {
     }
 
     /// Adds a row.
-    pub(crate) fn push(&mut self, row: R) -> Result<()> {
+    pub(crate) fn push(&mut self, row: Row<T>) -> Result<()> {
         self.rows.push(row);
         if self.rows.len() >= ROW_GROUP_ROWS { self.write_row_group() } else { Ok(()) }
     }
 
-    /// Writes what is left and the footer, and waits until the disk has it all.
+    /// Writes the remaining rows and the footer, and waits until all of it is on the disk.
     pub(crate) fn finish(mut self) -> Result<()> {
         if !self.rows.is_empty() {
             self.write_row_group()?;
@@ -70,28 +70,28 @@ impl<R: Row> TableWriter<R> {
     }
 }
 
-fn footer<R: Row>(columns: &[Column<R>]) -> Vec<KeyValue> {
+fn footer<T: Table>(columns: &[Column<T>]) -> Vec<KeyValue> {
     let entry = |key: &str, value: String| KeyValue::new(key.to_owned(), value);
     let mut entries = vec![
         entry(VERSION_KEY, SCHEMA_VERSION.to_string()),
-        entry(TABLE_KEY, R::TABLE.to_owned()),
-        entry(MEANING_KEY, R::MEANING.to_owned()),
+        entry(TABLE_KEY, T::NAME.to_owned()),
+        entry(MEANING_KEY, T::MEANING.to_owned()),
     ];
     entries.extend(columns.iter().map(|column| {
-        let unit = if column.unit.is_empty() { String::new() } else { format!(" [{}]", column.unit) };
+        let unit = if column.unit().is_empty() { String::new() } else { format!(" [{}]", column.unit()) };
         entry(&format!("{COLUMN_KEY}{}", column.name), format!("{}{unit}", column.meaning))
     }));
     entries
 }
 
-fn write_column<R>(
+fn write_column<T>(
     group: &mut SerializedRowGroupWriter<'_, File>,
-    column: &Column<R>,
-    rows: &[R],
+    column: &Column<T>,
+    rows: &[Row<T>],
 ) -> Result<()> {
     match column.kind {
-        Kind::Integer | Kind::MaybeInteger | Kind::Integers => {
-            write_values::<Int64Type, R>(group, column, rows, |value, values| match value {
+        Kind::Integer | Kind::Integers => {
+            write_values::<Int64Type, T>(group, column, rows, |value, values| match value {
                 Value::Integer(integer) => push_integer(values, integer),
                 Value::Integers(integers) => {
                     integers.iter().try_for_each(|&integer| push_integer(values, integer))
@@ -99,17 +99,15 @@ fn write_column<R>(
                 other => Err(anyhow!("found {other:?}, expected an integer")),
             })
         }
-        Kind::Text | Kind::MaybeText | Kind::Texts => {
-            write_values::<ByteArrayType, R>(group, column, rows, |value, values| {
-                match value {
-                    Value::Text(text) => push_text(values, text),
-                    Value::Texts(texts) => texts.iter().for_each(|text| push_text(values, text)),
-                    other => return Err(anyhow!("found {other:?}, expected a text")),
-                }
-                Ok(())
-            })
-        }
-        Kind::Flag => write_values::<BoolType, R>(group, column, rows, |value, values| {
+        Kind::Text | Kind::Texts => write_values::<ByteArrayType, T>(group, column, rows, |value, values| {
+            match value {
+                Value::Text(text) => push_text(values, text),
+                Value::Texts(texts) => texts.iter().for_each(|text| push_text(values, text)),
+                other => return Err(anyhow!("found {other:?}, expected a text")),
+            }
+            Ok(())
+        }),
+        Kind::Flag => write_values::<BoolType, T>(group, column, rows, |value, values| {
             let Value::Flag(flag) = value else {
                 return Err(anyhow!("found {value:?}, expected true or false"));
             };
@@ -119,43 +117,36 @@ fn write_column<R>(
     }
 }
 
-fn write_values<T: DataType, R>(
+fn write_values<D: DataType, T>(
     group: &mut SerializedRowGroupWriter<'_, File>,
-    column: &Column<R>,
-    rows: &[R],
-    push: impl Fn(Value<'_>, &mut Vec<T::T>) -> Result<()>,
+    column: &Column<T>,
+    rows: &[Row<T>],
+    push: impl Fn(Value<'_>, &mut Vec<D::T>) -> Result<()>,
 ) -> Result<()> {
     let mut values = Vec::with_capacity(rows.len());
     let (mut definitions, mut repetitions) = (Vec::new(), Vec::new());
     for row in rows {
         let value = (column.get)(row);
-        levels(column.kind, value, &mut definitions, &mut repetitions);
+        push_levels(column.is_nullable, value, &mut definitions, &mut repetitions);
         if !matches!(value, Value::Null) {
             push(value, &mut values)?;
-        } else if !matches!(column.kind, Kind::MaybeInteger | Kind::MaybeText) {
+        } else if !column.is_nullable {
             return Err(anyhow!("found null, expected a value"));
         }
     }
     let mut writer = group.next_column()?.context("the schema has fewer columns than the table")?;
-    let levels = |levels: &Vec<i16>| (!levels.is_empty()).then(|| levels.clone());
-    writer.typed::<T>().write_batch(
-        &values,
-        levels(&definitions).as_deref(),
-        levels(&repetitions).as_deref(),
-    )?;
+    let levels = |levels| Some(levels).filter(|levels: &&[i16]| !levels.is_empty());
+    writer.typed::<D>().write_batch(&values, levels(&definitions), levels(&repetitions))?;
     writer.close()?;
     Ok(())
 }
 
 /// Appends the definition and repetition levels of one cell (Parquet format, "Nested Encoding").
-fn levels(kind: Kind, value: Value<'_>, definitions: &mut Vec<i16>, repetitions: &mut Vec<i16>) {
-    let count = match (kind, value) {
-        (Kind::MaybeInteger | Kind::MaybeText, value) => {
-            definitions.push(i16::from(!matches!(value, Value::Null)));
-            return;
-        }
-        (_, Value::Integers(list)) => list.len(),
-        (_, Value::Texts(list)) => list.len(),
+fn push_levels(is_nullable: bool, value: Value<'_>, definitions: &mut Vec<i16>, repetitions: &mut Vec<i16>) {
+    let count = match value {
+        Value::Integers(list) => list.len(),
+        Value::Texts(list) => list.len(),
+        value if is_nullable => return definitions.push(i16::from(!matches!(value, Value::Null))),
         _ => return,
     };
     for position in 0..count.max(1) {
@@ -171,7 +162,7 @@ fn push_integer(values: &mut Vec<i64>, integer: u64) -> Result<()> {
     Ok(())
 }
 
-/// Neighbours are often alike: they share one buffer.
+/// Adjacent rows often have equal texts: these share one buffer.
 fn push_text(values: &mut Vec<ByteArray>, text: &str) {
     let same = values.last().filter(|last| last.data() == text.as_bytes()).cloned();
     values.push(same.unwrap_or_else(|| ByteArray::from(text)));

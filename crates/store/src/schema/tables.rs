@@ -1,0 +1,500 @@
+//! The columns of every table: a column is one line.
+
+use model::assignment::ClientReport;
+use model::external::{ExternalReport, FailureCount, OWN_CLIENT};
+use model::monitor::Reading;
+use model::player::PlayerEvent;
+use model::record::{LinkReport, ServerReport, ServerRequest};
+use model::sample::{ConnectionRow, Failure, FailureKind, Outcome};
+
+use super::{Column, Request, Row, RunSummary, SetCell, Table};
+use crate::cell::{Cell, Kind, Value};
+
+/// Calls a macro with each table except `runs`: its name, what its rows hold, and their field in [`model::RunRecord`].
+macro_rules! for_each_table {
+    ($then:ident) => {
+        $then! {
+            requests: $crate::schema::Request = samples,
+            connections: model::sample::ConnectionRow = connections,
+            clients: model::assignment::ClientReport = clients,
+            servers: model::record::ServerReport = servers,
+            server_requests: model::record::ServerRequest = server_requests,
+            player: model::player::PlayerEvent = player,
+            links: model::record::LinkReport = links,
+            monitor: model::monitor::Reading = readings,
+        }
+    };
+}
+pub(crate) use for_each_table;
+
+/// A list of columns: `name [field] "meaning";`, with a prefix for all names. A field is one of:
+///
+/// - `[sent_ns]`, `[lag.p50_ns]`: a field whose type is a [`Cell`].
+/// - `[warmup? ended_ns]`: a field of an optional struct. The cells of an absent struct are null, false or empty.
+/// - `[sample.response_body_bytes if has_body_bytes]`: null where the flag is false.
+/// - `[path; write only]`: a field that readers do not set.
+/// - `[Text: get, set]`, `[Text or null: get, set]`: a value that two functions convert.
+macro_rules! columns {
+    ($prefix:literal $($name:ident [$($field:tt)+] $meaning:literal;)+) => {
+        vec![$(column!(concat!($prefix, stringify!($name)), $meaning, $($field)+)),+]
+    };
+}
+
+/// One column, as [`columns`] describes it.
+macro_rules! column {
+    ($name:expr, $meaning:expr, $kind:ident: $get:expr, $set:expr) => {
+        Column { name: $name, meaning: $meaning, kind: Kind::$kind, is_nullable: false, get: $get, set: Some($set) }
+    };
+    ($name:expr, $meaning:expr, $kind:ident or null: $get:expr, $set:expr) => {
+        Column { is_nullable: true, ..column!($name, $meaning, $kind: $get, $set) }
+    };
+    ($name:expr, $meaning:expr, $($field:ident).+; write only) => {
+        Column { set: None, ..column!($name, $meaning, $($field).+) }
+    };
+    ($name:expr, $meaning:expr, $($field:ident).+ if $flag:ident) => {
+        Column {
+            is_nullable: true,
+            get: |row| if row.item.$flag { row.item.$($field).+.value() } else { Value::Null },
+            set: Some(|row, value| {
+                row.item.$flag = !matches!(value, Value::Null);
+                if row.item.$flag {
+                    row.item.$($field).+ = Cell::read(value)?;
+                }
+                Ok(())
+            }),
+            ..column!($name, $meaning, $($field).+)
+        }
+    };
+    ($name:expr, $meaning:expr, $($part:ident).+ ? $($field:ident).+) => {
+        part_column(
+            $name,
+            $meaning,
+            |row: &Row<Self>| row.item.$($part).+.as_ref().map(|part| &part.$($field).+),
+            |row| value_of(row.item.$($part).+.as_ref().map(|part| &part.$($field).+)),
+            |row, value| {
+                let part = &mut row.item.$($part).+;
+                if part.is_some() || !value.is_absent() {
+                    part.get_or_insert_default().$($field).+ = Cell::read(value)?;
+                }
+                Ok(())
+            },
+        )
+    };
+    ($name:expr, $meaning:expr, $($field:ident).+) => {
+        field_column(
+            $name,
+            $meaning,
+            |row: &Row<Self>| &row.item.$($field).+,
+            |row| row.item.$($field).+.value(),
+            |row, value| {
+                row.item.$($field).+ = Cell::read(value)?;
+                Ok(())
+            },
+        )
+    };
+}
+
+/// The three columns of an outcome; they are read in this order.
+macro_rules! outcome_columns {
+    ($($field:ident).+) => {
+        columns! { ""
+            outcome [Text: |row| outcome_name(&row.item.$($field).+), |row, value| set_outcome(&mut row.item.$($field).+, value)]
+                "`ok`, `failed` or `unsupported`";
+            failure_kind [Text or null: |row| failure_kind(&row.item.$($field).+), |row, value| set_failure_kind(&mut row.item.$($field).+, value)]
+                "kind of the failure; null where there was none";
+            outcome_reason [Text or null: |row| reason(&row.item.$($field).+), |row, value| set_reason(&mut row.item.$($field).+, value)]
+                "why it failed, or what is unsupported; null for `ok`";
+        }
+    };
+}
+
+/// The columns of one direction of a link.
+macro_rules! direction_columns {
+    ($prefix:literal, $side:ident) => {
+        columns! { $prefix
+            packets_in_count [$side.packets_in] "frames that entered";
+            in_bytes [$side.bytes_in] "bytes of the frames that entered, including Ethernet headers";
+            packets_out_count [$side.packets_out] "frames that left";
+            out_bytes [$side.bytes_out] "bytes of the frames that left";
+            lost_configured_count [$side.lost_configured] "frames dropped because the network has loss";
+            lost_outage_count [$side.lost_outage] "frames dropped because they arrived during an outage";
+            lost_queue_count [$side.lost_queue] "frames dropped because the queue was full";
+            lost_codel_count [$side.lost_codel] "frames dropped by CoDel";
+            lost_overload_count [$side.lost_overload] "frames dropped because the emulator could not keep up: a fault";
+            marked_count [$side.marked] "frames that CoDel marked (CE) instead of dropping them";
+            duplicated_count [$side.duplicated] "copies of frames that the network made; null where not counted";
+            reordered_count [$side.reordered] "frames that left after a frame that entered later; null where not counted";
+            late_p50_ns [$side.lateness? p50_ns] "lateness of frames (left − due): median; null where not measured";
+            late_p99_ns [$side.lateness? p99_ns] "lateness of frames: 99th percentile; null where not measured";
+            late_max_ns [$side.lateness? max_ns] "lateness of frames: maximum; null where not measured";
+        }
+    };
+}
+
+impl Table for RunSummary {
+    const NAME: &'static str = "runs";
+    const MEANING: &'static str = "one row per run";
+
+    fn columns() -> Vec<Column<Self>> {
+        let time = columns! { ""
+            block [block] "number of the run's block in the plan";
+            began_unix_ns [began_unix_ns] "start, Unix time; for people, never subtracted";
+            took_ns [took_ns] "duration, including the setup of the lab";
+        };
+        let calibration = columns! { ""
+            calibration_expected_rtt_ns [calibration? expected_rtt_ns]
+                "round-trip time that the network promises; null where nothing was emulated";
+            calibration_sent_count [calibration? sent] "reference probes sent on the empty path";
+            calibration_rtt_ns [calibration? rtt_ns] "round-trip time of each probe that came back";
+        };
+        let counts = columns! { ""
+            requests_count [counts.requests] "rows of the run in the table `requests`";
+            connections_count [counts.connections] "rows of the run in the table `connections`";
+            clients_count [counts.clients] "rows of the run in the table `clients`";
+            servers_count [counts.servers] "rows of the run in the table `servers`";
+            server_requests_count [counts.server_requests] "rows of the run in the table `server_requests`";
+            player_count [counts.player] "rows of the run in the table `player`";
+            links_count [counts.links] "rows of the run in the table `links`";
+            monitor_count [counts.monitor] "rows of the run in the table `monitor`";
+        };
+        join([time, outcome_columns!(outcome), calibration, counts])
+    }
+}
+
+impl Table for Request {
+    const NAME: &'static str = "requests";
+    const MEANING: &'static str =
+        "one row per request; timestamps are ns since the run's start on the node's monotonic clock";
+
+    fn columns() -> Vec<Column<Self>> {
+        let columns = columns! { ""
+            group [sample.group] "number of the client group in the cell";
+            request [sample.request] "number of the request in the group, in the order of intended times";
+            url [sample.url] "index, from 0, into `urls` of the table `clients`";
+            path [path; write only] "URL as the client reported it; null where it reported none";
+            connection [sample.connection] "number of the connection that carried it; null where none did";
+            phase [sample.phase] "`warmup` (stored, not analysed) or `measure`";
+            intended_ns [sample.intended_ns] "when the workload wanted it sent";
+            sent_ns [sample.sent_ns] "when its first byte was handed to the transport; null where it was not sent";
+            first_byte_ns [sample.first_byte_ns] "when the header of the final response was read; null where none came";
+            done_ns [sample.done_ns] "when the last byte of the response was read, or when the request failed";
+            status [sample.status] "final status code; null where none came";
+            version [sample.version] "HTTP version that the response used; null where none came";
+            request_header_raw_bytes [sample.request_header_raw_bytes if has_header_bytes]
+                "request header: names and values before compression; null where the client does not report it";
+            request_header_wire_bytes [sample.request_header_wire_bytes if has_header_bytes]
+                "request header on the wire, including frame headers; null where the client does not report it";
+            response_header_raw_bytes [sample.response_header_raw_bytes if has_header_bytes]
+                "response header: names and values before compression; null where the client does not report it";
+            response_header_wire_bytes [sample.response_header_wire_bytes if has_header_bytes]
+                "response header on the wire, including frame headers; null where the client does not report it";
+            request_body_bytes [sample.request_body_bytes] "request body bytes sent";
+            response_body_bytes [sample.response_body_bytes if has_body_bytes]
+                "response body bytes received, without transfer coding; null where the client does not report them";
+            expected_body_bytes [sample.expected_body_bytes] "correct body length; null where the workload does not know it";
+        };
+        join([columns, outcome_columns!(sample.outcome)])
+    }
+}
+
+impl Table for ConnectionRow {
+    const NAME: &'static str = "connections";
+    const MEANING: &'static str = "one row per connection; timestamps as in the table `requests`";
+
+    fn columns() -> Vec<Column<Self>> {
+        let columns = columns! { ""
+            group [group] "number of the client group in the cell";
+            connection [connection] "number of the connection in the group, in the order of opening";
+            opened_ns [opened_ns] "when connect was called (TCP) or the first datagram was sent (QUIC)";
+            connected_ns [connected_ns] "when TCP was established; null for QUIC";
+            ready_ns [ready_ns] "when the first request could be sent; null where the connection failed before";
+            closed_ns [closed_ns] "when either side closed it";
+            alpn [alpn] "protocol that ALPN chose";
+            tls_version [tls_version] "TLS version";
+            cipher_suite [cipher_suite] "cipher suite, as registered with IANA";
+            key_exchange [key_exchange] "key exchange group, as registered with IANA";
+            resumed [resumed] "whether a TLS session was resumed";
+            early_data [early_data] "`not_tried`, `accepted`, or `rejected`: its requests were sent again";
+            early_requests_count [early_requests] "requests sent as early data";
+            migrated_ns [migrated? at_ns] "when it migrated to a new local address (QUIC); null where it did not";
+            migrated_answered_ns [migrated? answered_ns]
+                "when the server's first packet arrived at the new address; null where none did";
+            pushed_count [pushed.whole] "responses that the server pushed completely (HTTP/2)";
+            pushed_broken_count [pushed.broken] "responses that the server promised but did not complete";
+            pushed_bytes [pushed.body_bytes] "body bytes of pushed responses";
+            sent_bytes [sent_bytes] "bytes handed to the transport: TCP or UDP payload";
+            received_bytes [received_bytes] "bytes received from the transport: TCP or UDP payload";
+        };
+        join([columns, outcome_columns!(outcome)])
+    }
+}
+
+impl Table for ClientReport {
+    const NAME: &'static str = "clients";
+    const MEANING: &'static str = "one row per client process, in the order of the groups";
+
+    fn columns() -> Vec<Column<Self>> {
+        let own = columns! { ""
+            urls [urls] "URLs that `url` of the table `requests` refers to";
+            started_ns [started_ns] "intended time of the first request";
+            finished_ns [finished_ns] "end of the last response";
+            cpu_user_ns [cpu_user_ns] "CPU time in user space from `started_ns` to `finished_ns`";
+            cpu_system_ns [cpu_system_ns] "CPU time in the kernel from `started_ns` to `finished_ns`";
+            run_queue_ns [run_queue_ns] "time runnable but not running from `started_ns` to `finished_ns`";
+            max_resident_bytes [max_resident_bytes] "peak resident memory";
+            dns_lookup_began_ns [dns_lookup? began_ns] "start of the DNS lookup; null where the address was known";
+            dns_lookup_ended_ns [dns_lookup? ended_ns] "end of the DNS lookup; null where the address was known";
+            lag_p50_ns [lag.p50_ns] "sent − intended of an open loop's measured requests: median";
+            lag_p99_ns [lag.p99_ns] "sent − intended of an open loop's measured requests: 99th percentile";
+            lag_max_ns [lag.max_ns] "sent − intended of an open loop's measured requests: maximum";
+            never_sent_count [never_sent] "requests that were due but never sent; they have no row";
+            unfinished_count [unfinished] "requests that the end of the run cut off; they have no row";
+            stopped [stopped] "why the client stopped before its workload was done; null where it did not";
+            warmup_ended_ns [warmup? ended_ns] "end of the warm-up; null where there was none";
+            warmup_cpu_user_ns [warmup? cpu_user_ns] "the warm-up's part of `cpu_user_ns`";
+            warmup_cpu_system_ns [warmup? cpu_system_ns] "the warm-up's part of `cpu_system_ns`";
+            warmup_run_queue_ns [warmup? run_queue_ns] "the warm-up's part of `run_queue_ns`";
+            warmup_sent_bytes [warmup? sent_bytes] "bytes handed to the transport during the warm-up";
+            warmup_received_bytes [warmup? received_bytes] "bytes received from the transport during the warm-up";
+        };
+        // The first of these columns makes the report that the others fill in.
+        let external = columns! { ""
+            client [Text: client_name, set_client_name] "`h123`, or the name of the external client";
+            external_version [external? version]
+                "version that the external client reports; null for h123, as are all columns below (or false, or empty)";
+            external_http [external? http] "HTTP version of all responses; null where it is not reported once for all";
+            external_begins [external? begins] "event at which the client's times begin; null where unknown";
+            external_has_row_bytes [external? has_row_bytes] "whether its rows contain response body bytes";
+            external_not_reported [external? not_reported] "metrics and checks that lack data, and why";
+            external_ok_count [external? requests_ok] "requests without a row that succeeded";
+            external_took_ns [external? took_ns]
+                "duration of all requests without rows, by the client's clock; null where not reported";
+            external_body_bytes [external? body_bytes] "response body bytes of all requests; null where not reported";
+            external_connections_count [external? connections] "connections opened; null where not reported";
+            external_refused_count [Integer or null: |r| failures(r, REFUSED), |r, value| add_failures(r, REFUSED, value)]
+                "requests without a row whose connection was refused";
+            external_closed_count [Integer or null: |r| failures(r, CLOSED), |r, value| add_failures(r, CLOSED, value)]
+                "requests without a row whose connection closed before the response was complete";
+            external_timeout_count [Integer or null: |r| failures(r, TIMEOUT), |r, value| add_failures(r, TIMEOUT, value)]
+                "requests without a row that exceeded a time limit";
+            external_wrong_status_count [Integer or null: |r| failures(r, STATUS), |r, value| add_failures(r, STATUS, value)]
+                "requests without a row that had an unexpected status code";
+            external_wrong_length_count [Integer or null: |r| failures(r, LENGTH), |r, value| add_failures(r, LENGTH, value)]
+                "requests without a row that had an unexpected body length";
+            external_times_ns [external? times_ns]
+                "distinct times, from sent to done, of requests without a row that succeeded";
+            external_times_count [external? times_requests] "number of requests that took each of these times";
+        };
+        join([own, external])
+    }
+}
+
+impl Table for ServerReport {
+    const NAME: &'static str = "servers";
+    const MEANING: &'static str = "one row per server, in the order of the chains";
+
+    fn columns() -> Vec<Column<Self>> {
+        columns! { ""
+            name [name] "name of the server's description";
+            version [version] "version that the server reports";
+            ready_after_ns [ready_after_ns] "time from start to ready";
+            cpu_user_ns [cpu_user_ns] "CPU time of all its processes in user space during the run";
+            cpu_system_ns [cpu_system_ns] "CPU time of all its processes in the kernel during the run";
+            run_queue_ns [run_queue_ns] "time that its threads were runnable but not running during the run";
+            was_killed [was_killed] "whether it was killed after the run because it did not stop in time";
+            log_fault [log_fault]
+                "why its access log is incomplete, where server time was asked for; null where it is complete";
+            sends_congestion_control [sends.congestion_control]
+                "QUIC: congestion control; null, as in the columns below, where the server's description does not say";
+            sends_initial_window [sends.initial_window] "QUIC: initial congestion window in packets";
+            sends_pacing [sends.pacing] "QUIC: whether packets are paced, `yes` or `no`";
+            sends_gso [sends.gso] "QUIC: whether packets leave in batches (UDP segmentation offload), `yes` or `no`";
+            sends_tls_records [sends.tls_records] "TLS: size of records in bytes, or `dynamic`";
+        }
+    }
+}
+
+impl Table for ServerRequest {
+    const NAME: &'static str = "server_requests";
+    const MEANING: &'static str =
+        "one row per request that a server's log names, where the study has `server_time = true`";
+
+    fn columns() -> Vec<Column<Self>> {
+        columns! { ""
+            server [server] "position of the server in the chain; 0 is the one that clients ask";
+            group [group] "`group` of the request in the table `requests`";
+            request [request] "`request` of the request in the table `requests`";
+            request_time_ns [request_time_ns] "time that the request took at the server; `source` determines its first and last event";
+            precision_ns [precision_ns] "rounding, or uncertainty, of `request_time_ns`";
+            source [source] "origin of `request_time_ns`: `log`, or `packets` at the server's end of the link";
+            log_time_ns [log_time_ns] "time in the server's log; null where `source` is `log`";
+            arrived_ns [arrived_ns]
+                "when the request's last packet reached the server, on the clock of `requests`; null without packets";
+            first_sent_ns [first_sent_ns]
+                "when the response's first packet left the server; null also where it may have belonged to TLS";
+            sent_ns [sent_ns] "when the response's last packet first left the server; null without packets";
+            logged_unix_ns [logged_unix_ns] "timestamp in the log, Unix time; for people, never subtracted";
+            status [status] "status code in the log";
+            body_bytes [body_bytes] "body bytes sent, according to the log";
+            remote_port [remote_port] "client's port, according to the log";
+        }
+    }
+}
+
+impl Table for PlayerEvent {
+    const NAME: &'static str = "player";
+    const MEANING: &'static str = "one row per event of a video player, in the order of time";
+
+    fn columns() -> Vec<Column<Self>> {
+        columns! { ""
+            group [group] "number of the client group in the cell";
+            at_ns [at_ns] "when it happened, on the clock of the table `requests`";
+            event [what] "`requested`, `arrived`, `playing` (started or resumed), `stalled`, `ended` or `failed`";
+            segment [segment] "the event's segment, from 0; for playback, the segment shown or due";
+            representation_bits_per_s [bits_per_s] "bit rate of that segment's representation";
+            buffered_ns [buffered_ns] "media buffered (arrived, not yet shown) after the event";
+        }
+    }
+}
+
+impl Table for LinkReport {
+    const NAME: &'static str = "links";
+    const MEANING: &'static str =
+        "one row per emulated link; `up_` is from the client's side to the server's side";
+
+    fn columns() -> Vec<Column<Self>> {
+        let link = columns! { ""
+            link [link] "name of the link";
+            backend [backend] "what emulated it: `user-space` or `netem`";
+            realtime [realtime] "whether the emulator had real-time priority; false where the kernel emulates";
+            cpu_ns [cpu_ns] "CPU time of the emulator's thread; null where the kernel emulates";
+        };
+        join([link, direction_columns!("up_", up), direction_columns!("down_", down)])
+    }
+}
+
+impl Table for Reading {
+    const NAME: &'static str = "monitor";
+    const MEANING: &'static str = "one row per round, subject and quantity; timestamps are ns since the run's start, counters start at 0 there";
+
+    fn columns() -> Vec<Column<Self>> {
+        columns! { ""
+            at_ns [at_ns] "start of the round; all its rows have this timestamp";
+            node [subject.node] "name of the node; null for h123 itself and for the whole machine";
+            kind [subject.kind] "kind of subject: `process`, `thread`, `core`, `sockets`, `interface` or `protocols`";
+            subject [subject.name] "name of the subject, such as `nginx: worker process` or `eth0`";
+            id [subject.id] "number of the process, thread or core; 0 for others";
+            quantity [quantity] "what was read; its name ends with its unit";
+            value [value] "counter: change since the run's start; gauge: value at that time";
+        }
+    }
+}
+
+fn join<T, const N: usize>(parts: [Vec<Column<T>>; N]) -> Vec<Column<T>> {
+    parts.into_iter().flatten().collect()
+}
+
+/// A column that is a field of the row; `_field` only tells the field's type.
+fn field_column<T, C: Cell>(
+    name: &'static str,
+    meaning: &'static str,
+    _field: fn(&Row<T>) -> &C,
+    get: fn(&Row<T>) -> Value<'_>,
+    set: SetCell<T>,
+) -> Column<T> {
+    Column { name, meaning, kind: C::KIND, is_nullable: C::IS_NULLABLE, get, set: Some(set) }
+}
+
+/// A column that is a field of an optional part of the row; `_field` only tells the field's type.
+fn part_column<T, C: Cell>(
+    name: &'static str,
+    meaning: &'static str,
+    _field: fn(&Row<T>) -> Option<&C>,
+    get: fn(&Row<T>) -> Value<'_>,
+    set: SetCell<T>,
+) -> Column<T> {
+    let is_nullable = matches!(C::KIND.absent(), Value::Null);
+    Column { name, meaning, kind: C::KIND, is_nullable, get, set: Some(set) }
+}
+
+fn value_of<C: Cell>(cell: Option<&C>) -> Value<'_> {
+    cell.map_or(C::KIND.absent(), C::value)
+}
+
+fn outcome_name(outcome: &Outcome) -> Value<'_> {
+    Value::Text(match outcome {
+        Outcome::Ok => "ok",
+        Outcome::Failed(_) => "failed",
+        Outcome::Unsupported(_) => "unsupported",
+    })
+}
+
+fn set_outcome(outcome: &mut Outcome, value: Value<'_>) -> Result<(), String> {
+    *outcome = match value.as_text()? {
+        "ok" => Outcome::Ok,
+        "failed" => Outcome::Failed(Failure { kind: FailureKind::System, reason: String::new() }),
+        "unsupported" => Outcome::Unsupported(String::new()),
+        other => return Err(format!("found `{other}`, expected `ok`, `failed` or `unsupported`")),
+    };
+    Ok(())
+}
+
+fn failure_kind(outcome: &Outcome) -> Value<'_> {
+    match outcome {
+        Outcome::Failed(failure) => failure.kind.value(),
+        Outcome::Ok | Outcome::Unsupported(_) => Value::Null,
+    }
+}
+
+fn set_failure_kind(outcome: &mut Outcome, value: Value<'_>) -> Result<(), String> {
+    if let Outcome::Failed(failure) = outcome {
+        failure.kind = Cell::read(value)?;
+    }
+    Ok(())
+}
+
+fn reason(outcome: &Outcome) -> Value<'_> {
+    match outcome {
+        Outcome::Ok => Value::Null,
+        Outcome::Failed(Failure { reason, .. }) | Outcome::Unsupported(reason) => reason.value(),
+    }
+}
+
+fn set_reason(outcome: &mut Outcome, value: Value<'_>) -> Result<(), String> {
+    if let Outcome::Failed(Failure { reason, .. }) | Outcome::Unsupported(reason) = outcome {
+        *reason = Cell::read(value)?;
+    }
+    Ok(())
+}
+
+fn client_name(row: &Row<ClientReport>) -> Value<'_> {
+    Value::Text(row.item.external.as_ref().map_or(OWN_CLIENT, |external| &external.client))
+}
+
+fn set_client_name(row: &mut Row<ClientReport>, value: Value<'_>) -> Result<(), String> {
+    let client = value.as_text()?;
+    let report = || Box::new(ExternalReport { client: client.to_owned(), ..ExternalReport::default() });
+    row.item.external = (client != OWN_CLIENT).then(report);
+    Ok(())
+}
+
+// The kinds of failure that external clients count where they have no rows.
+const REFUSED: FailureKind = FailureKind::Refused;
+const CLOSED: FailureKind = FailureKind::Closed;
+const TIMEOUT: FailureKind = FailureKind::Timeout;
+const STATUS: FailureKind = FailureKind::WrongStatus;
+const LENGTH: FailureKind = FailureKind::WrongLength;
+
+fn failures(row: &Row<ClientReport>, kind: FailureKind) -> Value<'_> {
+    let Some(external) = &row.item.external else { return Value::Null };
+    Value::Integer(
+        external.failures.iter().filter(|failure| failure.kind == kind).map(|failure| failure.requests).sum(),
+    )
+}
+
+fn add_failures(row: &mut Row<ClientReport>, kind: FailureKind, value: Value<'_>) -> Result<(), String> {
+    if let (Some(external), Value::Integer(requests @ 1..)) = (&mut row.item.external, value) {
+        external.failures.push(FailureCount { kind, requests });
+    }
+    Ok(())
+}
