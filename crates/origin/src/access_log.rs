@@ -1,6 +1,7 @@
-//! The access log: one JSON line per request, written by a thread of its own so that no request waits for a disk.
+//! The access log: one JSON line per request, written by a separate thread so that no request waits for the
+//! disk.
 //!
-//! The queue is bounded; what it has no room for is counted, never waited for.
+//! The queue is bounded. Rows that find it full are dropped and counted.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -13,14 +14,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::Context as _;
 use model::Variant;
 
-/// Rows that wait for the writer at most.
+/// How many rows wait for the writer at most.
 const MOST_WAITING: usize = 1 << 17;
-/// Longer paths and request ids are cut in the log, in bytes.
+/// Length at which paths and request ids are cut in the log, in bytes.
 const LONGEST_FIELD_BYTES: usize = 1_024;
 const WRITE_EVERY: Duration = Duration::from_millis(50);
 const FLUSH_EVERY: Duration = Duration::from_secs(1);
 
-/// One request as the log knows it.
+/// One line of the log.
 struct Row {
     time_unix_ns: u64,
     variant: Variant,
@@ -44,13 +45,13 @@ pub(crate) struct AccessLog {
     stopping: AtomicBool,
 }
 
-/// The thread that writes; [`Writer::finish`] writes the rest and reports.
+/// The thread that writes; [`Writer::finish`] writes the remaining rows.
 pub(crate) struct Writer {
     log: Arc<AccessLog>,
     thread: JoinHandle<std::io::Result<()>>,
 }
 
-/// A request that will become a row when the last part of its answer has gone to the transport.
+/// A request that becomes a row when the transport has the last part of its answer.
 pub(crate) struct Entry {
     log: Arc<AccessLog>,
     started: Instant,
@@ -64,7 +65,7 @@ pub(crate) struct Entry {
     abandoned: AtomicBool,
 }
 
-/// Who asks, and how.
+/// The client of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Peer {
     pub(crate) variant: Variant,
@@ -131,13 +132,13 @@ impl Writer {
         Arc::clone(&self.log)
     }
 
-    /// Writes what waits; rows written, rows dropped.
+    /// Writes the waiting rows; returns how many rows were written and how many were dropped.
     pub(crate) fn finish(self) -> anyhow::Result<(u64, u64)> {
         self.log.stopping.store(true, Ordering::Release);
         self.thread.thread().unpark();
         match self.thread.join() {
-            Ok(result) => result.context("cannot write the access log: free some space and run again")?,
-            Err(_) => anyhow::bail!("the thread that writes the access log has failed"),
+            Ok(result) => result.context("cannot write the access log; free disk space and run again")?,
+            Err(_) => anyhow::bail!("the access log's thread panicked; see its message above"),
         }
         Ok((self.log.written.load(Ordering::Relaxed), self.log.dropped.load(Ordering::Relaxed)))
     }
@@ -165,7 +166,7 @@ impl Row {
 }
 
 impl Entry {
-    /// A request whose first byte was known at `started`.
+    /// A request whose first byte was read at `started`.
     pub(crate) fn new<B>(
         log: &Arc<AccessLog>,
         started: Instant,
@@ -189,18 +190,18 @@ impl Entry {
         }
     }
 
-    /// What the answer will be.
+    /// Sets the answer's status and length.
     pub(crate) fn set_answer(&mut self, status: u16, body_bytes: u64) {
         self.status = status;
         self.expected_bytes = body_bytes;
     }
 
-    /// So many bytes of the body have gone to the transport.
+    /// Adds bytes of the body that the transport has taken.
     pub(crate) fn add_sent(&self, bytes: u64) {
         self.sent_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// The answer's head could not be sent.
+    /// Marks the request as incomplete: the answer's head could not be sent.
     pub(crate) fn abandon(&self) {
         self.abandoned.store(true, Ordering::Relaxed);
     }

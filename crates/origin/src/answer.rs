@@ -1,4 +1,4 @@
-//! Answers: a status, the fields that every variant sends alike, and a body.
+//! Answers: a status, the fields that are the same in every variant, and a body.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -24,7 +24,7 @@ pub(crate) struct Answer {
     pub(crate) content: Content,
 }
 
-/// Which part of a body is asked for (RFC 9110, section 14).
+/// The requested part of a body (RFC 9110, section 14).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Whole,
@@ -36,7 +36,7 @@ pub(crate) enum Part {
 /// The `date` field, formatted once a second.
 pub(crate) struct DateField(Mutex<(u64, HeaderValue)>);
 
-/// The fields of an answer with a body of so many bytes, all but `date`.
+/// The fields of an answer with a body of `length` bytes, except `date`.
 pub(crate) fn fields(media_type: HeaderValue, length: u64) -> HeaderMap {
     let mut fields = HeaderMap::with_capacity(6);
     fields.insert(CONTENT_TYPE, media_type);
@@ -47,7 +47,7 @@ pub(crate) fn fields(media_type: HeaderValue, length: u64) -> HeaderMap {
 }
 
 impl Answer {
-    /// A whole body.
+    /// A complete body.
     pub(crate) fn whole(media_type: HeaderValue, length: u64, content: Content) -> Self {
         Answer { status: StatusCode::OK, fields: fields(media_type, length), body_bytes: length, content }
     }
@@ -75,7 +75,7 @@ impl Answer {
         Answer { status, fields, body_bytes: 0, content: Content::EMPTY }
     }
 
-    /// 405 with the methods that would do (RFC 9110, section 15.5.6).
+    /// 405 with the allowed methods (RFC 9110, section 15.5.6).
     pub(crate) fn not_allowed(allowed: &'static str) -> Self {
         let mut answer = Answer::status(StatusCode::METHOD_NOT_ALLOWED);
         answer.fields.insert(ALLOW, HeaderValue::from_static(allowed));
@@ -92,7 +92,7 @@ impl Answer {
         answer
     }
 
-    /// A part of a body that is `length` bytes long; `content` gives the bytes from an offset on.
+    /// A part of a body of `length` bytes; `content` makes the bytes from an offset with a length.
     pub(crate) fn part(
         media_type: HeaderValue,
         length: u64,
@@ -137,8 +137,9 @@ fn insert(fields: &mut HeaderMap, range: String) {
 }
 
 impl Part {
-    /// What a request's fields ask of a body of `length` bytes. Several ranges, other units and a range that depends
-    /// on a validator (none is ever given) mean the whole body (RFC 9110, sections 14.2 and 13.1.5).
+    /// The part that a request's fields ask for, of a body of `length` bytes. Several ranges, other units and
+    /// a range with a validator (the origin sends none) mean the whole body (RFC 9110, sections 14.2 and
+    /// 13.1.5).
     pub(crate) fn of(fields: &HeaderMap, length: u64) -> Part {
         let Some(range) = fields.get(http::header::RANGE) else { return Part::Whole };
         if fields.contains_key(http::header::IF_RANGE) {
@@ -176,40 +177,16 @@ impl DateField {
     }
 
     fn now(&self) -> HeaderValue {
-        let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let now = SystemTime::now();
+        let unix_s = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if cached.0 != unix_s
-            && let Ok(value) = HeaderValue::try_from(imf_fixdate(unix_s))
+            && let Ok(value) = HeaderValue::try_from(httpdate::fmt_http_date(now))
         {
             *cached = (unix_s, value);
         }
         cached.1.clone()
     }
-}
-
-/// A date as HTTP writes it (RFC 9110, section 5.6.7), from seconds since 1970.
-fn imf_fixdate(unix_s: u64) -> String {
-    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let days = unix_s / 86_400;
-    let mut year = 1970;
-    let mut day = days;
-    let leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    while day >= 365 + u64::from(leap(year)) {
-        day -= 365 + u64::from(leap(year));
-        year += 1;
-    }
-    let lengths = [31, 28 + u64::from(leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-    let mut month = 0;
-    while day >= lengths[month] {
-        day -= lengths[month];
-        month += 1;
-    }
-    let weekday = usize::try_from(days % 7).unwrap_or(0);
-    let (hour, minute, second) = (unix_s / 3600 % 24, unix_s / 60 % 60, unix_s % 60);
-    let (weekday, month, day) = (DAYS[weekday], MONTHS[month], day + 1);
-    format!("{weekday}, {day:02} {month} {year} {hour:02}:{minute:02}:{second:02} GMT")
 }
 
 #[cfg(test)]
@@ -218,10 +195,11 @@ mod tests {
 
     #[test]
     fn dates_are_written_as_the_rfc_does() {
-        assert_eq!(imf_fixdate(784_111_777), "Sun, 06 Nov 1994 08:49:37 GMT");
-        assert_eq!(imf_fixdate(0), "Thu, 01 Jan 1970 00:00:00 GMT");
-        assert_eq!(imf_fixdate(951_827_696), "Tue, 29 Feb 2000 12:34:56 GMT");
-        assert_eq!(imf_fixdate(4_102_444_799), "Thu, 31 Dec 2099 23:59:59 GMT");
+        let date = |unix_s| httpdate::fmt_http_date(UNIX_EPOCH + std::time::Duration::from_secs(unix_s));
+        assert_eq!(date(784_111_777), "Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(date(0), "Thu, 01 Jan 1970 00:00:00 GMT");
+        assert_eq!(date(951_827_696), "Tue, 29 Feb 2000 12:34:56 GMT");
+        assert_eq!(date(4_102_444_799), "Thu, 31 Dec 2099 23:59:59 GMT");
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Bodies: where their bytes come from, and the buffer that tells the access log when the last of them has left.
+//! Bodies: the source of their bytes, and the buffer that tells the access log when the last byte has been
+//! sent.
 
 use std::fs::File;
 use std::io::{IoSlice, Read};
@@ -13,12 +14,12 @@ use tokio::task::JoinHandle;
 
 use crate::access_log::Entry;
 
-/// Bytes of one part of a body that is not in memory.
+/// Length of one part of a body that is not in memory, in bytes.
 pub(crate) const PART_BYTES: usize = 1 << 18;
 
-/// Where a body comes from.
+/// The source of a body.
 pub(crate) enum Content {
-    /// All of it is in memory.
+    /// All bytes are in memory.
     Memory(Bytes),
     /// The repeated pattern, from an offset.
     Pattern { block: Bytes, offset: u64, left: u64 },
@@ -33,7 +34,7 @@ pub(crate) enum FileContent {
     Finished,
 }
 
-/// A buffer on its way to the transport. When dropped it reports how much of it was taken.
+/// A buffer on its way to the transport. Dropping it reports how much of it was sent.
 pub(crate) struct Chunk {
     data: Bytes,
     length: usize,
@@ -41,7 +42,7 @@ pub(crate) struct Chunk {
     queued: Option<Arc<Queued>>,
 }
 
-/// How many bytes of a streamed body wait inside a connection.
+/// Counts the bytes of a streamed body that wait inside a connection.
 #[derive(Default)]
 pub(crate) struct Queued {
     bytes: AtomicUsize,

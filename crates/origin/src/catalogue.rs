@@ -9,7 +9,7 @@
 //! | `/status/NNN` | that status, 200 to 599 |
 //! | anything else | the file below the folder, `index.html` where the path ends in `/` |
 //!
-//! GET and HEAD everywhere but at `/echo`. The query is ignored.
+//! Every path except `/echo` answers GET and HEAD. The query is ignored.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,12 +22,11 @@ use model::Page;
 
 use crate::answer::{Answer, DateField, PLAIN, Part, fields};
 use crate::body::Content;
-use crate::config::Config;
+use crate::config::{Config, LONGEST_DELAY};
 use crate::files::{FilePath, Root};
+use crate::timer;
 
-/// `/delay` waits no longer.
-pub(crate) const LONGEST_DELAY: Duration = Duration::from_secs(60);
-/// `/bytes` gives no more, in bytes.
+/// The longest body of `/bytes`, in bytes.
 const MOST_BYTES: u64 = 1 << 40;
 
 /// All that the origin serves.
@@ -48,15 +47,15 @@ struct Prepared {
 pub(crate) enum Plan {
     /// At once.
     Now(Answer),
-    /// After a while.
+    /// After a delay.
     After(Duration, Answer),
-    /// When the request's body has been drained.
+    /// After the request's body has been read.
     Echo,
-    /// When the disk has been asked.
+    /// After the file has been opened.
     File(FileRequest),
 }
 
-/// A file that is asked for.
+/// A request for a file.
 pub(crate) struct FileRequest {
     root: Arc<Root>,
     path: FilePath,
@@ -109,7 +108,7 @@ impl Catalogue {
         let wanted =
             text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<u64>().ok()).flatten();
         let Some(length) = wanted.filter(|length| *length <= MOST_BYTES) else {
-            let problem = format!("found `{text}`, expected a length from 0 to {MOST_BYTES} bytes\n");
+            let problem = format!("`{text}` is not a length; write 0 to {MOST_BYTES} bytes\n");
             return Answer::message(StatusCode::BAD_REQUEST, problem);
         };
         let media_type = HeaderValue::from_static("application/octet-stream");
@@ -140,16 +139,30 @@ impl Catalogue {
             is_head,
         })
     }
+}
 
-    /// The answer to `/echo` when so many bytes have been drained.
-    pub(crate) fn echoed(bytes: u64) -> Answer {
-        Answer::message(StatusCode::OK, format!("{bytes}\n"))
+impl Plan {
+    /// Carries the plan out. `drain` reads the request's body and returns its length, `None` where the body
+    /// broke off.
+    pub(crate) async fn answer(self, drain: impl Future<Output = Option<u64>>) -> Answer {
+        match self {
+            Plan::Now(answer) => answer,
+            Plan::After(wait, answer) => {
+                timer::wait(wait).await;
+                answer
+            }
+            Plan::File(file) => file.answer().await,
+            Plan::Echo => match drain.await {
+                Some(bytes) => Answer::message(StatusCode::OK, format!("{bytes}\n")),
+                None => Answer::status(StatusCode::BAD_REQUEST),
+            },
+        }
     }
 }
 
 impl FileRequest {
-    /// Asks the disk, on a thread that may block.
-    pub(crate) async fn answer(self) -> Answer {
+    /// Opens the file on a thread that may block.
+    async fn answer(self) -> Answer {
         let is_head = self.is_head;
         let asked = tokio::task::spawn_blocking(move || {
             self.root.answer(&self.path, &self.request_path, &self.fields)
@@ -187,9 +200,9 @@ fn prepare(page: &Page, resources: &mut HashMap<String, Prepared>) -> anyhow::Re
         let known = resources.insert(resource.path.clone(), Prepared { media_type, fields, body });
         ensure!(
             known.is_none(),
-            "found `{}` in page `{}` and before, expected each path once: rename one of them",
-            resource.path,
-            page.name
+            "page `{}` repeats the path `{}`; rename one of the two resources",
+            page.name,
+            resource.path
         );
     }
     Ok(())
@@ -203,10 +216,9 @@ fn status(text: &str) -> Answer {
     let code = (text.len() == 3).then(|| text.parse::<u16>().ok()).flatten();
     match code.filter(|code| (200..600).contains(code)).and_then(|code| StatusCode::from_u16(code).ok()) {
         Some(status) => Answer::status(status),
-        None => Answer::message(
-            StatusCode::BAD_REQUEST,
-            format!("found `{text}`, expected a status from 200 to 599\n"),
-        ),
+        None => {
+            Answer::message(StatusCode::BAD_REQUEST, format!("`{text}` is not a status; write 200 to 599\n"))
+        }
     }
 }
 
@@ -220,8 +232,8 @@ fn delay(text: &str, is_head: bool) -> Plan {
             Plan::After(wait, if is_head { answer.without_body() } else { answer })
         }
         None => {
-            let problem =
-                format!("found `{text}`, expected milliseconds from 0 to {}\n", LONGEST_DELAY.as_millis());
+            let most = LONGEST_DELAY.as_millis();
+            let problem = format!("`{text}` is not a delay; write 0 to {most} milliseconds\n");
             now(Answer::message(StatusCode::BAD_REQUEST, problem), is_head)
         }
     }

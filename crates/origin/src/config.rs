@@ -1,4 +1,4 @@
-//! What an origin is asked to be.
+//! An origin's configuration.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -7,7 +7,8 @@ use std::time::Duration;
 use anyhow::{bail, ensure};
 use model::{Page, Pins, Variant};
 
-use crate::catalogue;
+/// The longest wait of `/delay`.
+pub(crate) const LONGEST_DELAY: Duration = Duration::from_secs(60);
 
 /// A certificate chain and its private key.
 #[derive(Clone)]
@@ -24,44 +25,45 @@ impl std::fmt::Debug for Identity {
     }
 }
 
-/// What an origin is asked to be.
+/// An origin's configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Where to listen for each variant; port 0 lets the system choose.
     pub listen: Vec<(Variant, SocketAddr)>,
-    /// Needed as soon as an encrypted variant is listed.
+    /// Certificate and key; required for encrypted variants.
     pub identity: Option<Identity>,
     /// Pages whose resources are served at their own paths, prepared once.
     pub pages: Vec<Page>,
-    /// A folder whose files are served at every path that nothing else claims.
+    /// A folder whose files are served at every other path.
     pub root: Option<PathBuf>,
     /// Where to write one JSON line per request.
     pub access_log: Option<PathBuf>,
     /// Worker threads; one means a single-threaded runtime.
     pub threads: usize,
-    /// Congestion control, datagram size, TLS version, cipher and key exchange as the plan pins them. TLS 1.2 does
-    /// not apply to `h3`: QUIC has only TLS 1.3 (RFC 9001, section 4.2).
+    /// Congestion control, datagram size, TLS version, cipher and key exchange, as the plan pins them. A pin
+    /// of TLS 1.2 does not apply to `h3`: QUIC has only TLS 1.3 (RFC 9001, section 4.2).
     pub pins: Pins,
-    /// Whether HTTP/3 takes early data (RFC 9001, section 4.6) and answers it before the handshake is done; needs
-    /// resumption among the pins.
+    /// Whether HTTP/3 accepts early data (RFC 9001, section 4.6) and answers it before the handshake is
+    /// complete; requires resumption among the pins.
     pub early_data: bool,
-    /// Whether TCP listeners are set to the pinned congestion control too; otherwise the system's stays.
+    /// Whether TCP listeners use the pinned congestion control instead of the system's.
     pub pin_tcp_congestion_control: bool,
-    /// What a client may send ahead on one stream, in bytes (HTTP/2 and HTTP/3).
+    /// Flow-control window of a stream, in bytes (HTTP/2 and HTTP/3).
     pub stream_window_bytes: u32,
-    /// What a client may send ahead on one connection, in bytes (HTTP/2 and HTTP/3).
+    /// Flow-control window of a connection, in bytes (HTTP/2 and HTTP/3).
     pub connection_window_bytes: u32,
-    /// Requests in flight on one connection that HTTP/2 and HTTP/3 announce.
+    /// Concurrent streams per connection that HTTP/2 and HTTP/3 announce.
     pub concurrent_streams: u32,
-    /// How much unacknowledged data one QUIC connection may hold, in bytes.
+    /// Unacknowledged data that one QUIC connection may hold, in bytes.
     pub quic_send_window_bytes: u64,
-    /// Connections at one time; further ones are refused and counted.
+    /// Concurrent connections; further ones are refused and counted.
     pub most_connections: usize,
-    /// A TLS handshake, an HTTP/2 preface or the head of an HTTP/1.1 request must be complete within this time.
+    /// A TLS handshake, an HTTP/2 preface or the head of an HTTP/1.1 request must be complete within this
+    /// time.
     pub head_timeout: Duration,
-    /// A connection on which nothing moves for so long is closed; longer than the longest `/delay`.
+    /// A connection without reads and writes for this long is closed. It must exceed the longest `/delay`.
     pub idle_timeout: Duration,
-    /// How long requests in flight may take to end after the shutdown.
+    /// How long requests in flight may continue after the shutdown.
     pub grace: Duration,
 }
 
@@ -97,29 +99,29 @@ impl Config {
 
     /// Refuses what cannot work, before a socket is opened.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
-        ensure!(!self.listen.is_empty(), "found no address to listen at, expected at least one variant");
+        ensure!(!self.listen.is_empty(), "no address to listen on; list at least one variant");
         if let Some((variant, _)) = self.listen.iter().find(|(variant, _)| variant.is_encrypted())
             && self.identity.is_none()
         {
             bail!(
-                "found no certificate, expected one because `{variant}` is encrypted: give a certificate and key, or list only h1 and h2c"
+                "`{variant}` is encrypted and requires a certificate; pass a certificate and a key, or list only h1 and h2c"
             );
         }
-        ensure!(self.threads > 0, "found 0 threads, expected at least 1");
+        ensure!(self.threads > 0, "0 threads cannot serve; set at least 1");
         ensure!(
-            self.idle_timeout > catalogue::LONGEST_DELAY,
-            "found an idle timeout of {:?}, expected more than the longest /delay ({:?})",
+            self.idle_timeout > LONGEST_DELAY,
+            "the idle timeout {:?} is too short; set more than the longest /delay ({:?})",
             self.idle_timeout,
-            catalogue::LONGEST_DELAY
+            LONGEST_DELAY
         );
         ensure!(
             (1200..=65_527).contains(&self.pins.quic_datagram_bytes),
-            "found QUIC datagrams of {} bytes, expected 1200 to 65527",
+            "{} bytes is not a size of QUIC datagrams; set 1200 to 65527",
             self.pins.quic_datagram_bytes
         );
         ensure!(
             !self.early_data || self.pins.resumption,
-            "found early data without resumption, expected both: it is keyed by a ticket (RFC 8446, section 2.3)"
+            "early data requires resumption: a session ticket holds its key (RFC 8446, section 2.3); pin both"
         );
         for page in &self.pages {
             workload::content::check(page)?;

@@ -1,8 +1,8 @@
-//! Files below a folder, and nothing else: no path that a client can write leaves the folder.
+//! Files below a folder: no path of a request leaves the folder.
 //!
-//! Three walls: dot segments and NUL are refused after percent-decoding; every path is opened relative to the
-//! folder's descriptor; and the kernel (`openat2` with `RESOLVE_BENEATH`), or a walk that follows no link at all
-//! where it has no such call, keeps symbolic links inside.
+//! Three measures ensure this: dot segments and NUL are refused after percent-decoding; every path is opened
+//! relative to the folder's descriptor; and the kernel keeps symbolic links inside (`openat2` with
+//! `RESOLVE_BENEATH`). Where the kernel lacks that call, a walk that follows no link replaces it.
 
 use std::fs::File;
 use std::io::Read;
@@ -23,10 +23,10 @@ pub(crate) struct Root {
     folder: OwnedFd,
 }
 
-/// A path that has been decoded and found harmless.
+/// A decoded and checked path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FilePath {
-    /// The parts between slashes, none of them empty, `.` or `..`.
+    /// The parts between slashes; none is empty, `.` or `..`.
     parts: Vec<String>,
     /// Whether the path ended in `/`, which means `index.html`.
     is_folder: bool,
@@ -63,7 +63,7 @@ impl Root {
         Ok(Root { folder })
     }
 
-    /// The file as an answer; blocks on the disk.
+    /// The file as an answer; blocks on disk access.
     pub(crate) fn answer(&self, path: &FilePath, request_path: &str, fields: &HeaderMap) -> Answer {
         match self.find(path) {
             Ok((file, _, true)) => {
@@ -82,13 +82,13 @@ impl Root {
         }
     }
 
-    /// The open file, its length, and whether it is a folder instead.
+    /// The open file, its length, and whether it is a folder.
     fn find(&self, path: &FilePath) -> Result<(File, u64, bool), Errno> {
         let mut parts: Vec<&str> = path.parts.iter().map(String::as_str).collect();
         if path.is_folder {
             parts.push("index.html");
         }
-        // Without blocking: a named pipe must not hold a thread.
+        // Non-blocking, because a named pipe must not hold a thread.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         let joined = if parts.is_empty() { ".".to_owned() } else { parts.join("/") };
@@ -141,7 +141,8 @@ fn read(mut file: File, length: u64, media_type: HeaderValue, fields: &HeaderMap
     }
 }
 
-/// Bytes of a path with `%XX` decoded (RFC 3986, section 2.1); `None` where `%` is not followed by two digits.
+/// Bytes of a path with `%XX` decoded (RFC 3986, section 2.1); `None` where `%` is not followed by two
+/// digits.
 fn percent_decode(path: &str) -> Option<Vec<u8>> {
     let mut decoded = Vec::with_capacity(path.len());
     let mut bytes = path.bytes();

@@ -16,43 +16,41 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::access_log::Entry;
+use crate::activity::Activity;
 use crate::answer::Answer;
 use crate::body::{Chunk, Content};
-use crate::catalogue::{Catalogue, Plan};
-use crate::guard::Watch;
-use crate::server::{Context as Server, Link};
-use crate::timer;
+use crate::shared::{Link, Parts, Server};
 
 /// The longest head of a request, in bytes.
 const LONGEST_HEAD_BYTES: usize = 1 << 16;
 
 /// Serves one connection until either side ends it.
-pub(crate) async fn connection<S>(stream: S, link: Link, watch: Arc<Watch>) -> anyhow::Result<()>
+pub(crate) async fn connection<S>(stream: S, link: Link, activity: Arc<Activity>) -> anyhow::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let server = Arc::clone(&link.server);
-    let serving = Arc::clone(&watch);
+    let serving = Arc::clone(&activity);
     let peer = link.peer();
     let service = service_fn(move |request: Request<Incoming>| {
         let server = Arc::clone(&server);
-        let watch = Arc::clone(&serving);
+        let activity = Arc::clone(&serving);
         async move {
-            let started = watch.begin_request();
-            let entry = server.log.as_ref().map(|log| Entry::new(log, started, peer, &request));
+            let started = activity.begin_request();
+            let entry = server.begin_request(peer, &request, started);
             let response = respond(&server, request, entry).await;
-            watch.end_request();
+            activity.end_request();
             Ok::<_, Infallible>(response)
         }
     });
-    // The watch times heads: hyper's own timer would cost an allocation per request.
+    // `Activity` times the heads. hyper's timer would cost an allocation per request.
     let connection = http1::Builder::new()
         .auto_date_header(false)
         .header_read_timeout(None)
         .max_header_size(LONGEST_HEAD_BYTES)
         .serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
-    let expired = watch.expired(link.server.head_timeout, link.server.idle_timeout);
+    let expired = activity.expired(link.server.config.head_timeout, link.server.config.idle_timeout);
     tokio::pin!(expired);
     let closing = link.closing();
     tokio::pin!(closing);
@@ -71,41 +69,26 @@ where
 }
 
 async fn respond(server: &Server, request: Request<Incoming>, entry: Option<Entry>) -> Response<AnswerBody> {
-    server.count_request();
     let answer = if request.version() == Version::HTTP_11 && !request.headers().contains_key(HOST) {
         // RFC 9112, section 3.2
         Answer::status(StatusCode::BAD_REQUEST)
     } else {
-        match server.catalogue.plan(&request) {
-            Plan::Now(answer) => answer,
-            Plan::After(wait, answer) => {
-                timer::wait(wait).await;
-                answer
-            }
-            Plan::File(file) => file.answer().await,
-            Plan::Echo => drain(request.into_body()).await,
-        }
+        server.catalogue.plan(&request).answer(drain(request.into_body())).await
     };
-    let (head, body_bytes, content) = answer.into_parts(&server.catalogue.date);
-    let entry = entry.map(|mut entry| {
-        entry.set_answer(head.status().as_u16(), body_bytes);
-        Arc::new(entry)
-    });
+    let Parts { head, body_bytes, content, entry } = server.split(answer, entry);
     head.map(|()| AnswerBody { content, left: body_bytes, entry })
 }
 
-async fn drain(mut body: Incoming) -> Answer {
+/// Reads a body to its end; returns its length, `None` where it broke off.
+async fn drain(mut body: Incoming) -> Option<u64> {
     let mut bytes = 0;
     while let Some(frame) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
-        match frame {
-            Ok(frame) => bytes += frame.data_ref().map_or(0, |data| data.remaining() as u64),
-            Err(_) => return Answer::status(StatusCode::BAD_REQUEST),
-        }
+        bytes += frame.ok()?.data_ref().map_or(0, |data| data.remaining() as u64);
     }
-    Catalogue::echoed(bytes)
+    Some(bytes)
 }
 
-/// A body as hyper asks for it.
+/// An answer's body for hyper.
 struct AnswerBody {
     content: Content,
     left: u64,
@@ -127,7 +110,7 @@ impl Body for AnswerBody {
         }
         let Some(data) = ready!(this.content.poll_next(cx))? else { return Poll::Ready(None) };
         this.left = this.left.saturating_sub(data.len() as u64);
-        // The last chunk takes the entry with it: the row is written when that chunk has left.
+        // The last chunk owns the entry, so the row is written when that chunk has been sent.
         let entry = if this.left == 0 { this.entry.take() } else { this.entry.clone() };
         Poll::Ready(Some(Ok(Frame::data(Chunk::new(data, entry)))))
     }

@@ -1,8 +1,8 @@
 //! HTTP/2 (RFC 9113), by the `h2` crate itself.
 //!
-//! Bodies are given to `h2` without asking it for capacity first: it splits them as the peer's windows open, so that a
-//! small window costs no wake-up of ours. What is queued stays bounded: a body in memory is shared, not copied, and of
-//! any other at most [`MOST_QUEUED_BYTES`] wait.
+//! Bodies are passed to `h2` without waiting for capacity: `h2` splits them as the peer's windows open, so a
+//! small window costs no wake-up here. The queue stays bounded: a body in memory is shared, not copied, and
+//! any other body queues at most [`MOST_QUEUED_BYTES`].
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,39 +11,39 @@ use anyhow::Context as _;
 use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream};
-use http::{Request, StatusCode};
+use http::Request;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::access_log::Entry;
+use crate::activity::Activity;
 use crate::answer::Answer;
 use crate::body::{Chunk, Content, Queued};
-use crate::catalogue::{Catalogue, Plan};
-use crate::guard::Watch;
-use crate::server::{Context as Server, Link};
-use crate::timer;
+use crate::catalogue::Plan;
+use crate::shared::{Link, Parts, Server};
 
 /// The longest header list of a request, in bytes as RFC 9113, section 10.5.1, counts them.
 const LONGEST_HEAD_BYTES: u32 = 1 << 16;
-/// Of a body that is not in memory so much waits inside the connection at most, in bytes.
+/// How much of a body that is not in memory waits inside the connection at most, in bytes.
 const MOST_QUEUED_BYTES: usize = 1 << 18;
 
 /// Serves one connection until either side ends it.
-pub(crate) async fn connection<S>(stream: S, link: Link, watch: Arc<Watch>) -> anyhow::Result<()>
+pub(crate) async fn connection<S>(stream: S, link: Link, activity: Arc<Activity>) -> anyhow::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
+    let config = &link.server.config;
     let handshake = h2::server::Builder::new()
-        .initial_window_size(link.server.stream_window_bytes)
-        .initial_connection_window_size(link.server.connection_window_bytes)
-        .max_concurrent_streams(link.server.concurrent_streams)
+        .initial_window_size(config.stream_window_bytes)
+        .initial_connection_window_size(config.connection_window_bytes)
+        .max_concurrent_streams(config.concurrent_streams)
         .max_header_list_size(LONGEST_HEAD_BYTES)
         .handshake::<_, Chunk>(stream);
-    let mut connection = tokio::time::timeout(link.server.head_timeout, handshake)
+    let mut connection = tokio::time::timeout(config.head_timeout, handshake)
         .await
         .context("the connection preface was not complete in time")??;
-    // Requests overlap from here on: no byte read begins the one request whose head must be complete in time.
-    watch.begin_request();
-    let expired = watch.expired(link.server.head_timeout, link.server.idle_timeout);
+    // Requests overlap from here on, so the time limit of a head no longer applies.
+    activity.begin_request();
+    let expired = activity.expired(config.head_timeout, config.idle_timeout);
     tokio::pin!(expired);
     let closing = link.closing();
     tokio::pin!(closing);
@@ -60,14 +60,14 @@ where
             }
         };
         match accepted {
-            Some(Ok((request, respond))) => handle(&link, request, respond, watch.last_read()),
+            Some(Ok((request, respond))) => handle(&link, request, respond, activity.last_read()),
             Some(Err(error)) => return Err(error.into()),
             None => return Ok(()),
         }
     }
 }
 
-/// One request and the way to answer it.
+/// One request and the handle to answer it.
 struct Exchange {
     server: Arc<Server>,
     respond: SendResponse<Chunk>,
@@ -75,33 +75,19 @@ struct Exchange {
 }
 
 fn handle(link: &Link, request: Request<RecvStream>, respond: SendResponse<Chunk>, started: Instant) {
-    link.server.count_request();
-    let entry = link.server.log.as_ref().map(|log| Entry::new(log, started, link.peer(), &request));
+    let entry = link.server.begin_request(link.peer(), &request, started);
     let exchange = Exchange { server: Arc::clone(&link.server), respond, entry };
     match link.server.catalogue.plan(&request) {
         Plan::Now(answer) => exchange.answer(answer),
-        Plan::After(wait, answer) => {
-            tokio::spawn(async move {
-                timer::wait(wait).await;
-                exchange.answer(answer);
-            });
-        }
-        Plan::File(file) => {
-            tokio::spawn(async move { exchange.answer(file.answer().await) });
-        }
-        Plan::Echo => {
-            tokio::spawn(async move { exchange.answer(drain(request.into_body()).await) });
+        later => {
+            tokio::spawn(async move { exchange.answer(later.answer(drain(request.into_body())).await) });
         }
     }
 }
 
 impl Exchange {
     fn answer(mut self, answer: Answer) {
-        let (head, body_bytes, mut content) = answer.into_parts(&self.server.catalogue.date);
-        let entry = self.entry.take().map(|mut entry| {
-            entry.set_answer(head.status().as_u16(), body_bytes);
-            Arc::new(entry)
-        });
+        let Parts { head, body_bytes, mut content, entry } = self.server.split(answer, self.entry.take());
         let sent = self.respond.send_response(head, body_bytes == 0);
         let (Ok(mut stream), false) = (sent, body_bytes == 0) else {
             if let (Some(entry), true) = (&entry, body_bytes > 0) {
@@ -110,7 +96,7 @@ impl Exchange {
             return;
         };
         match content.take_whole() {
-            // An error here means that the peer has reset the stream; dropping the chunk tells the log.
+            // An error means that the peer has reset the stream. Dropping the chunk writes the log row.
             Some(data) => drop(stream.send_data(Chunk::new(data, entry), true)),
             None => {
                 tokio::spawn(async move {
@@ -132,7 +118,7 @@ async fn push(
 ) -> anyhow::Result<()> {
     let queued = Arc::new(Queued::default());
     while left > 0 {
-        tokio::time::timeout(server.idle_timeout, queued.room(MOST_QUEUED_BYTES)).await?;
+        tokio::time::timeout(server.config.idle_timeout, queued.room(MOST_QUEUED_BYTES)).await?;
         let data: Bytes = content.next().await?.context("the body ended early")?;
         left = left.saturating_sub(data.len() as u64);
         stream.send_data(Chunk::counted(data, entry.clone(), &queued), left == 0)?;
@@ -140,13 +126,14 @@ async fn push(
     Ok(())
 }
 
-async fn drain(mut body: RecvStream) -> Answer {
+/// Reads a body to its end; returns its length, `None` where it broke off.
+async fn drain(mut body: RecvStream) -> Option<u64> {
     let mut bytes = 0;
     while let Some(data) = body.data().await {
-        let Ok(data) = data else { return Answer::status(StatusCode::BAD_REQUEST) };
-        bytes += data.len() as u64;
-        // An error means that the stream is gone; the next read says so.
-        let _ = body.flow_control().release_capacity(data.len());
+        let length = data.ok()?.len();
+        bytes += length as u64;
+        // An error means that the stream is gone, which the next read reports.
+        let _ = body.flow_control().release_capacity(length);
     }
-    Catalogue::echoed(bytes)
+    Some(bytes)
 }

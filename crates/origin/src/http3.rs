@@ -8,18 +8,14 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use bytes::Buf;
 use h3::server::{RequestResolver, RequestStream};
-use http::StatusCode;
 
-use crate::access_log::{Entry, Peer};
-use crate::answer::Answer;
+use crate::access_log::Peer;
 use crate::body::Chunk;
-use crate::catalogue::{Catalogue, Plan};
-use crate::server::{Context as Server, Link};
-use crate::timer;
+use crate::shared::{Link, Parts, Server};
 
 /// The longest header list of a request, in bytes as RFC 9114, section 4.2.2, counts them.
 const LONGEST_HEAD_BYTES: u64 = 1 << 16;
-/// What has been answered may take so long to reach a client that is leaving.
+/// How long the last answers may take to reach a client that is closing.
 const LINGER: Duration = Duration::from_secs(1);
 
 type Connection = h3::server::Connection<h3_quinn::Connection, Chunk>;
@@ -29,7 +25,7 @@ type Stream = RequestStream<h3_quinn::BidiStream<Chunk>, Chunk>;
 /// Serves one connection until either side ends it.
 pub(crate) async fn connection(incoming: quinn::Incoming, link: Link) -> anyhow::Result<()> {
     let failed = "the QUIC handshake failed";
-    let quic = if link.server.early_data {
+    let quic = if link.server.config.early_data {
         // A server can always answer before the handshake is done.
         match incoming.accept().context(failed)?.into_0rtt() {
             Ok((quic, _)) => quic,
@@ -61,7 +57,7 @@ pub(crate) async fn connection(incoming: quinn::Incoming, link: Link) -> anyhow:
                 start(exchange(Arc::clone(&link.server), link.peer(), resolver, Instant::now())).await
             }
             Ok(None) => {
-                // The answers are in QUIC's hands; closing now would discard what is not acknowledged.
+                // QUIC still holds the answers. Closing now would discard what is not acknowledged.
                 let _ = tokio::time::timeout(LINGER, quic.closed()).await;
                 return Ok(());
             }
@@ -71,7 +67,7 @@ pub(crate) async fn connection(incoming: quinn::Incoming, link: Link) -> anyhow:
     }
 }
 
-/// Runs a task as far as it goes at once, and the rest, if any, on its own.
+/// Polls a task once in place and spawns it where it is not ready.
 async fn start(task: impl Future<Output = ()> + Send + 'static) {
     let mut task = Box::pin(task);
     let first = std::future::poll_fn(|cx| Poll::Ready(task.as_mut().poll(cx))).await;
@@ -81,37 +77,21 @@ async fn start(task: impl Future<Output = ()> + Send + 'static) {
 }
 
 async fn exchange(server: Arc<Server>, peer: Peer, resolver: Resolver, started: Instant) {
-    // Errors of one request end that request alone; h3 has reset its stream or closed the connection.
-    let resolved = tokio::time::timeout(server.head_timeout, resolver.resolve_request()).await;
+    // An error of one request ends that request only: h3 has reset its stream or closed the connection.
+    let resolved = tokio::time::timeout(server.config.head_timeout, resolver.resolve_request()).await;
     let Ok(Ok((request, mut stream))) = resolved else { return };
-    server.count_request();
-    let entry = server.log.as_ref().map(|log| Entry::new(log, started, peer, &request));
-    let answer = match server.catalogue.plan(&request) {
-        Plan::Now(answer) => answer,
-        Plan::After(wait, answer) => {
-            timer::wait(wait).await;
-            answer
-        }
-        Plan::File(file) => file.answer().await,
-        Plan::Echo => drain(&mut stream).await,
-    };
-    if send(&server, &mut stream, answer, entry).await.is_err() {
+    let entry = server.begin_request(peer, &request, started);
+    let answer = server.catalogue.plan(&request).answer(drain(&mut stream)).await;
+    let parts = server.split(answer, entry);
+    if send(&server, &mut stream, parts).await.is_err() {
         stream.stop_stream(h3::error::Code::H3_INTERNAL_ERROR);
     }
 }
 
-async fn send(
-    server: &Server,
-    stream: &mut Stream,
-    answer: Answer,
-    entry: Option<Entry>,
-) -> anyhow::Result<()> {
-    let (head, body_bytes, mut content) = answer.into_parts(&server.catalogue.date);
-    let entry = entry.map(|mut entry| {
-        entry.set_answer(head.status().as_u16(), body_bytes);
-        Arc::new(entry)
-    });
-    let sent = tokio::time::timeout(server.idle_timeout, stream.send_response(head)).await;
+async fn send(server: &Server, stream: &mut Stream, parts: Parts) -> anyhow::Result<()> {
+    let Parts { head, body_bytes, mut content, entry } = parts;
+    let limit = server.config.idle_timeout;
+    let sent = tokio::time::timeout(limit, stream.send_response(head)).await;
     if !matches!(sent, Ok(Ok(()))) {
         if let Some(entry) = &entry {
             entry.abandon();
@@ -123,27 +103,25 @@ async fn send(
         let data = content.next().await?.context("the body ended early")?;
         left = left.saturating_sub(data.len() as u64);
         let chunk = Chunk::new(data, entry.clone());
-        tokio::time::timeout(server.idle_timeout, stream.send_data(chunk)).await??;
+        tokio::time::timeout(limit, stream.send_data(chunk)).await??;
     }
-    // Taking the end of the request, where it is there, spares the client a STOP_SENDING. (Where it is not, dropping
-    // the stream sends one; `stop_sending` itself must not be called while a read is pending.)
+    // Reading the end of the request, if it has arrived, spares the client a STOP_SENDING. (Otherwise
+    // dropping the stream sends one; `stop_sending` itself must not be called while a read is pending.)
     std::future::poll_fn(|cx| Poll::Ready(stream.poll_recv_data(cx).is_ready())).await;
     stream.finish().await?;
     Ok(())
 }
 
-async fn drain(stream: &mut Stream) -> Answer {
+/// Reads a body to its end; returns its length, `None` where it broke off.
+async fn drain(stream: &mut Stream) -> Option<u64> {
     let mut bytes = 0;
-    loop {
-        match stream.recv_data().await {
-            Ok(Some(data)) => bytes += data.remaining() as u64,
-            Ok(None) => return Catalogue::echoed(bytes),
-            Err(_) => return Answer::status(StatusCode::BAD_REQUEST),
-        }
+    while let Some(data) = stream.recv_data().await.ok()? {
+        bytes += data.remaining() as u64;
     }
+    Some(bytes)
 }
 
-/// Fixes the pinned transport parameters.
+/// The pinned transport parameters.
 pub(crate) fn transport(config: &crate::Config) -> anyhow::Result<quinn::TransportConfig> {
     use model::pins::CongestionControl;
     use quinn::congestion::{BbrConfig, CubicConfig, NewRenoConfig};

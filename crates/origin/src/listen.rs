@@ -1,4 +1,4 @@
-//! Sockets: listeners, accept loops, and what to do when the system has no more descriptors.
+//! Listening sockets and their accept loops.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-use crate::guard::{Watch, Watched};
-use crate::server::Link;
+use crate::activity::{Activity, ActivityStream};
+use crate::shared::Link;
 use crate::{Config, http1, http2, http3, tls};
 
 const BACKLOG: i32 = 4_096;
-/// Pause after an accept that failed for want of descriptors or memory.
+/// Pause after an accept(2) that failed because descriptors or memory ran out.
 const BACK_OFF: Duration = Duration::from_millis(50);
 
 /// One listening socket.
@@ -26,9 +26,9 @@ pub(crate) enum Listener {
 }
 
 impl Listener {
-    /// Binds; must be called inside the runtime.
+    /// Binds a socket; call it inside the runtime.
     pub(crate) fn bind(config: &Config, variant: Variant, address: SocketAddr) -> anyhow::Result<Self> {
-        let identity = || config.identity.as_ref().context("an encrypted variant needs a certificate");
+        let identity = || config.identity.as_ref().context("an encrypted variant requires a certificate");
         let cannot = || format!("cannot listen at {address} for {variant}: choose another address or port 0");
         if variant.is_quic() {
             let crypto = tls::quic_config(identity()?, &config.pins, config.early_data)?;
@@ -66,7 +66,7 @@ impl Listener {
         })
     }
 
-    /// Where its socket has smaller buffers than it asked for.
+    /// Socket buffers that are smaller than requested.
     pub(crate) fn shortfalls(&self) -> &[Shortfall] {
         match self {
             Listener::Tcp { .. } => &[],
@@ -99,7 +99,7 @@ async fn accept_tcp(listener: &TcpListener, tls: Option<&TlsAcceptor>, link: &Li
             }
             Err(error) => {
                 link.server.count_accept_failure();
-                // Such a connection is gone by itself; anything else is a shortage that passes (accept(2)).
+                // An aborted connection is gone. Any other error is a temporary shortage (accept(2)).
                 if error.kind() != std::io::ErrorKind::ConnectionAborted {
                     tokio::time::sleep(BACK_OFF).await;
                 }
@@ -127,7 +127,7 @@ async fn accept_quic(endpoint: &quinn::Endpoint, link: &Link) {
             None => incoming.refuse(),
         }
     }
-    // Open connections go on; the endpoint lives as long as they do.
+    // Open connections continue; the endpoint lives as long as they do.
     endpoint.set_server_config(None);
 }
 
@@ -138,30 +138,30 @@ async fn serve_tcp(stream: TcpStream, tls: Option<TlsAcceptor>, link: Link) {
 
 async fn serve_stream(stream: TcpStream, tls: Option<TlsAcceptor>, link: Link) -> anyhow::Result<()> {
     stream.set_nodelay(true)?;
-    let watch = Watch::new();
-    let stream = Watched::new(stream, Arc::clone(&watch));
+    let activity = Activity::new();
+    let stream = ActivityStream::new(stream, Arc::clone(&activity));
     let variant = link.variant;
     let Some(tls) = tls else {
         return if variant == Variant::H2c {
-            http2::connection(stream, link, watch).await
+            http2::connection(stream, link, activity).await
         } else {
-            http1::connection(stream, link, watch).await
+            http1::connection(stream, link, activity).await
         };
     };
-    let stream = tokio::time::timeout(link.server.head_timeout, tls.accept(stream))
+    let stream = tokio::time::timeout(link.server.config.head_timeout, tls.accept(stream))
         .await
         .context("the TLS handshake was not complete in time")??;
-    // Bytes read so far were TLS's own: the first request has not begun.
-    watch.end_request();
+    // The bytes read so far belong to the TLS handshake: the first request has not begun.
+    activity.end_request();
     if variant == Variant::H1s {
-        return http1::connection(stream, link, watch).await;
+        return http1::connection(stream, link, activity).await;
     }
-    // RFC 9113, section 3.2: HTTP/2 over TLS needs ALPN.
+    // RFC 9113, section 3.2: HTTP/2 over TLS requires ALPN.
     anyhow::ensure!(
         stream.get_ref().1.alpn_protocol() == Some(b"h2"),
         "the client did not negotiate h2 by ALPN"
     );
-    http2::connection(stream, link, watch).await
+    http2::connection(stream, link, activity).await
 }
 
 fn tcp_socket(address: SocketAddr) -> std::io::Result<Socket> {
@@ -176,13 +176,13 @@ fn tcp_socket(address: SocketAddr) -> std::io::Result<Socket> {
     Ok(socket)
 }
 
-/// A socket, and where its buffers are smaller than asked.
+/// A socket, and its buffers that are smaller than requested.
 fn udp_socket(address: SocketAddr) -> std::io::Result<(UdpSocket, Vec<Shortfall>)> {
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
-    // As large as the system permits: it caps the value without an error.
+    // The system caps the size without an error.
     socket.set_recv_buffer_size(UDP_BUFFER_BYTES as usize)?;
     socket.set_send_buffer_size(UDP_BUFFER_BYTES as usize)?;
     let read = [(Buffer::Receive, socket.recv_buffer_size()?), (Buffer::Send, socket.send_buffer_size()?)];

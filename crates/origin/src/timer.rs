@@ -10,7 +10,7 @@ use rustix::time::{
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// Waits at least so long: to some 50 µs by a timer descriptor, to 1 ms where there is none to be had.
+/// Waits at least this long. A timer descriptor is precise to about 50 µs; without one the precision is 1 ms.
 pub(crate) async fn wait(time: Duration) {
     if time.is_zero() {
         return;
@@ -28,6 +28,7 @@ fn timer(time: Duration) -> io::Result<AsyncFd<OwnedFd>> {
     let value = Timespec::try_from(time).map_err(io::Error::other)?;
     let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
     timerfd_settime(&timer, TimerfdTimerFlags::empty(), &once)?;
-    // SAFETY: `OwnedFd` holds one open descriptor, always the same, and the `AsyncFd` owns it until it is dropped.
+    // SAFETY: an `OwnedFd` always holds the same open descriptor, and the `AsyncFd` owns it until it is
+    // dropped.
     Ok(unsafe { AsyncFd::register_with_interest(timer, Interest::READABLE) }?)
 }

@@ -1,6 +1,6 @@
 //! TLS with exactly the pinned version, cipher suite and key exchange.
 //!
-//! Records are what rustls writes: as large as the data at hand, at most 16 kB; it sizes none dynamically.
+//! rustls decides the record size: as large as the available data, at most 16 kB, never dynamic.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::config::Identity;
 
-/// Sessions that may be resumed, where the plan allows it.
+/// How many sessions can be resumed, where the plan allows it.
 const MOST_SESSIONS: usize = 16_384;
 
 /// The TLS settings of one variant.
@@ -27,10 +27,10 @@ pub(crate) fn server_config(
 ) -> anyhow::Result<ServerConfig> {
     let chain = CertificateDer::pem_slice_iter(&identity.certificate_pem)
         .collect::<Result<Vec<_>, _>>()
-        .context("cannot read the certificate, expected PEM")?;
-    ensure!(!chain.is_empty(), "found no certificate in the PEM text, expected at least one");
+        .context("cannot read the certificate; expected PEM")?;
+    ensure!(!chain.is_empty(), "the PEM text contains no certificate; add at least one");
     let key = PrivateKeyDer::from_pem_slice(&identity.key_pem)
-        .context("cannot read the private key, expected PEM")?;
+        .context("cannot read the private key; expected PEM")?;
     let version = if variant.is_quic() { TlsVersion::V13 } else { pins.tls_version };
     let protocol = match version {
         TlsVersion::V12 => &rustls::version::TLS12,
@@ -41,7 +41,7 @@ pub(crate) fn server_config(
         .context("the pinned cipher suite does not fit the pinned TLS version")?
         .with_no_client_auth()
         .with_single_cert(chain, key)
-        .context("the certificate and the private key do not fit together")?;
+        .context("the private key does not match the certificate")?;
     config.alpn_protocols = variant.alpn().map(<[u8]>::to_vec).into_iter().collect();
     if pins.resumption {
         config.session_storage = ServerSessionMemoryCache::new(MOST_SESSIONS);
@@ -78,7 +78,7 @@ fn provider(pins: &Pins, version: TlsVersion) -> CryptoProvider {
         (TlsVersion::V13, CipherSuite::TLS_CHACHA20_POLY1305_SHA256) => {
             vec![suites::TLS13_CHACHA20_POLY1305_SHA256]
         }
-        // TLS 1.2 names the key's kind in the suite: the certificate decides between the two.
+        // A TLS 1.2 suite names the kind of key: the certificate decides between the two.
         (TlsVersion::V12, CipherSuite::TLS_AES_128_GCM_SHA256) => vec![
             suites::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
             suites::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,

@@ -17,14 +17,14 @@ use client::Target;
 use http::StatusCode;
 use model::page::{PROLOGUE_BYTES, REFERENCE_BYTES, Resource, ResourceKind};
 use model::{Page, Variant};
-use origin::{Config, Identity, Served};
+use origin::{Config, Identity, ServeReport};
 
 /// An origin on a thread of its own.
 struct Running {
     addresses: Vec<(Variant, SocketAddr)>,
     roots: Arc<rustls::RootCertStore>,
     stop: Arc<AtomicBool>,
-    thread: std::thread::JoinHandle<anyhow::Result<Served>>,
+    thread: std::thread::JoinHandle<anyhow::Result<ServeReport>>,
 }
 
 impl Running {
@@ -55,7 +55,7 @@ impl Running {
         Target { variant, address, roots: Arc::clone(&self.roots) }
     }
 
-    fn stop(self) -> Served {
+    fn stop(self) -> ServeReport {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap().unwrap()
     }
@@ -478,7 +478,7 @@ fn what_cannot_work_is_refused_before_anything_listens() {
     assert!(refuse(&|config| config.listen.clear()).contains("no address"));
     assert!(refuse(&|config| config.root = Some("/does/not/exist".into())).contains("/does/not/exist"));
     assert!(refuse(&|config| config.access_log = Some("/does/not/exist".into())).contains("/does/not/exist"));
-    assert!(refuse(&|config| config.pages = vec![page(), page()]).contains("each path once"));
+    assert!(refuse(&|config| config.pages = vec![page(), page()]).contains("repeats the path"));
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     assert!(refuse(&|config| config.listen = vec![(Variant::H1, address)]).contains("cannot listen at"));

@@ -1,4 +1,5 @@
-//! What happens on a connection, seen from below TLS and HTTP: when a request began, and whether anything moves.
+//! A connection's reads and writes, observed below TLS and HTTP: when a request began, and how long nothing
+//! moved.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -16,35 +17,35 @@ const NONE: u64 = 0;
 const SERVING: u64 = u64::MAX;
 
 /// The times of one connection, in nanoseconds since it began.
-pub(crate) struct Watch {
+pub(crate) struct Activity {
     began: Instant,
     /// When the first byte of the request being read arrived; `NONE`; or `SERVING`.
     first_read_ns: AtomicU64,
     last_read_ns: AtomicU64,
-    /// How many reads and writes have moved something.
-    moves: AtomicU64,
+    /// How many reads and writes have transferred bytes.
+    transfers: AtomicU64,
 }
 
-/// A TCP stream that keeps its watch.
-pub(crate) struct Watched {
+/// A TCP stream that records its activity.
+pub(crate) struct ActivityStream {
     stream: TcpStream,
-    watch: Arc<Watch>,
+    activity: Arc<Activity>,
 }
 
-impl Watch {
+impl Activity {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Watch {
+        Arc::new(Activity {
             began: Instant::now(),
             first_read_ns: AtomicU64::new(NONE),
             last_read_ns: AtomicU64::new(NONE),
-            moves: AtomicU64::new(0),
+            transfers: AtomicU64::new(0),
         })
     }
 
-    /// A request is known completely; when its first byte arrived.
+    /// The head of a request is complete; returns when its first byte arrived.
     pub(crate) fn begin_request(&self) -> Instant {
         match self.first_read_ns.swap(SERVING, Ordering::Relaxed) {
-            // A pipelined request arrived together with the one before it.
+            // A pipelined request arrived together with its predecessor.
             NONE | SERVING => self.last_read(),
             first => self.began + Duration::from_nanos(first),
         }
@@ -55,16 +56,16 @@ impl Watch {
         self.first_read_ns.store(NONE, Ordering::Relaxed);
     }
 
-    /// When bytes arrived last.
+    /// When the last bytes arrived.
     pub(crate) fn last_read(&self) -> Instant {
         self.began + Duration::from_nanos(self.last_read_ns.load(Ordering::Relaxed))
     }
 
-    /// Returns, with the reason, when the connection should be closed: nothing has moved for `idle`, or the head of
-    /// an HTTP/1.1 request has been coming for longer than `head`.
+    /// Returns the reason once the connection should be closed: nothing has moved for `idle`, or the head of
+    /// an HTTP/1.1 request has been incomplete for longer than `head`.
     pub(crate) async fn expired(&self, head: Duration, idle: Duration) -> &'static str {
         let tick = head.min(idle) / 4;
-        let mut moves = self.moves.load(Ordering::Relaxed);
+        let mut transfers = self.transfers.load(Ordering::Relaxed);
         let mut still = Duration::ZERO;
         loop {
             tokio::time::sleep(tick).await;
@@ -72,10 +73,10 @@ impl Watch {
             if first != NONE && first != SERVING && self.now_ns() - first.min(self.now_ns()) > nanos(head) {
                 return "the head of a request was not complete in time";
             }
-            let before = std::mem::replace(&mut moves, self.moves.load(Ordering::Relaxed));
-            still = if moves == before { still + tick } else { Duration::ZERO };
+            let before = std::mem::replace(&mut transfers, self.transfers.load(Ordering::Relaxed));
+            still = if transfers == before { still + tick } else { Duration::ZERO };
             if still >= idle {
-                return "nothing moved";
+                return "the connection was idle for too long";
             }
         }
     }
@@ -90,29 +91,29 @@ impl Watch {
         if self.first_read_ns.load(Ordering::Relaxed) == NONE {
             self.first_read_ns.store(now, Ordering::Relaxed);
         }
-        self.note_move();
+        self.note_transfer();
     }
 
-    fn note_move(&self) {
-        // One task drives the connection: no other writer can come between.
-        self.moves.store(self.moves.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    fn note_transfer(&self) {
+        // One task drives the connection, so there is no other writer.
+        self.transfers.store(self.transfers.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 }
 
-impl Watched {
-    pub(crate) fn new(stream: TcpStream, watch: Arc<Watch>) -> Self {
-        Watched { stream, watch }
+impl ActivityStream {
+    pub(crate) fn new(stream: TcpStream, activity: Arc<Activity>) -> Self {
+        ActivityStream { stream, activity }
     }
 
     fn wrote(&self, result: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if matches!(result, Poll::Ready(Ok(_))) {
-            self.watch.note_move();
+            self.activity.note_transfer();
         }
         result
     }
 }
 
-impl AsyncRead for Watched {
+impl AsyncRead for ActivityStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -121,13 +122,13 @@ impl AsyncRead for Watched {
         let before = buf.filled().len();
         let result = Pin::new(&mut self.stream).poll_read(cx, buf);
         if buf.filled().len() > before {
-            self.watch.note_read();
+            self.activity.note_read();
         }
         result
     }
 }
 
-impl AsyncWrite for Watched {
+impl AsyncWrite for ActivityStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write(cx, buf);
         self.wrote(result)
@@ -163,36 +164,36 @@ fn nanos(duration: Duration) -> u64 {
 mod tests {
     use super::*;
 
-    fn expired(watch: &Watch, head_ms: u64, idle_ms: u64) -> &'static str {
+    fn expired(activity: &Activity, head_ms: u64, idle_ms: u64) -> &'static str {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        runtime.block_on(watch.expired(Duration::from_millis(head_ms), Duration::from_millis(idle_ms)))
+        runtime.block_on(activity.expired(Duration::from_millis(head_ms), Duration::from_millis(idle_ms)))
     }
 
     #[test]
     fn what_stands_still_expires() {
-        assert_eq!(expired(&Watch::new(), 10_000, 20), "nothing moved");
+        assert_eq!(expired(&Activity::new(), 10_000, 20), "the connection was idle for too long");
     }
 
     #[test]
     fn a_head_that_never_ends_expires_but_not_a_request_being_served() {
-        let watch = Watch::new();
-        watch.note_read();
-        assert!(expired(&watch, 8, 10_000).contains("head"));
-        watch.begin_request();
-        assert_eq!(expired(&watch, 8, 40), "nothing moved");
-        watch.end_request();
-        assert_eq!(expired(&watch, 8, 40), "nothing moved");
+        let activity = Activity::new();
+        activity.note_read();
+        assert!(expired(&activity, 8, 10_000).contains("head"));
+        activity.begin_request();
+        assert_eq!(expired(&activity, 8, 40), "the connection was idle for too long");
+        activity.end_request();
+        assert_eq!(expired(&activity, 8, 40), "the connection was idle for too long");
     }
 
     #[test]
     fn a_request_begins_with_its_first_byte() {
-        let watch = Watch::new();
-        watch.note_read();
-        let first = watch.last_read();
-        watch.note_read();
-        assert_eq!(watch.begin_request(), first);
-        watch.note_read();
-        watch.end_request();
-        assert_eq!(watch.begin_request(), watch.last_read());
+        let activity = Activity::new();
+        activity.note_read();
+        let first = activity.last_read();
+        activity.note_read();
+        assert_eq!(activity.begin_request(), first);
+        activity.note_read();
+        activity.end_request();
+        assert_eq!(activity.begin_request(), activity.last_read());
     }
 }
