@@ -146,7 +146,8 @@ fn row(figure: &str, found: &str, target: &str, besides: &str) {
     println!("{figure:<40} {found:>12} {target:>10}  {besides}");
 }
 
-/// Sends at a steady pace; the receiver's kernel stamps each arrival. The error is the distance from the delay.
+/// Sends at a steady pace; the receiver's kernel stamps each arrival. The error is the distance from the
+/// delay.
 fn one_way(backend: Backend, figure: &str, packets_per_s: u32, bytes: usize, targets_ns: [u64; 2]) {
     let direction = Direction { delay_ns: DELAY_NS, ..Direction::default() };
     let lab = backend.pair(direction, &Pins::default()).unwrap();
@@ -317,8 +318,8 @@ fn set_option(socket: &UdpSocket, level: libc::c_int, option: libc::c_int, value
 fn error_of_next(socket: &UdpSocket) -> Option<u64> {
     let (mut payload, mut control) = ([0_u8; 2048], [0_u64; 16]);
     let mut vector = libc::iovec { iov_base: payload.as_mut_ptr().cast(), iov_len: payload.len() };
-    // SAFETY: all zeros is a valid `msghdr`; the buffers outlive the call and have the lengths given; the control
-    // message is read where the kernel says that it is, and is the one that was asked for.
+    // SAFETY: all zeros is a valid `msghdr`; the buffers outlive the call and have the lengths given; the
+    // control message is read where the kernel says that it is, and is the one that was asked for.
     let arrival = unsafe {
         let mut header: libc::msghdr = std::mem::zeroed();
         header.msg_iov = &raw mut vector;

@@ -1,13 +1,14 @@
-//! Which CPUs a thread may run on.
+//! The CPUs that a thread may run on.
 
 use std::io;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// Keeps the calling thread, and the children that it starts from now on, to these CPUs; anywhere where empty.
+/// Restricts the calling thread, and the children that it starts, to these CPUs; no restriction where the
+/// list is empty.
 ///
 /// # Errors
-/// There is no such CPU, or this process may not use it.
+/// A CPU does not exist, or this process may not use it.
 pub(crate) fn keep_to(cpus: &[usize]) -> io::Result<()> {
     if cpus.is_empty() {
         return Ok(());
@@ -15,7 +16,7 @@ pub(crate) fn keep_to(cpus: &[usize]) -> io::Result<()> {
     let mut wanted = CpuSet::new();
     for cpu in cpus {
         if *cpu >= CpuSet::MAX_CPU {
-            let problem = format!("found CPU {cpu}, expected less than {}", CpuSet::MAX_CPU);
+            let problem = format!("CPU {cpu} does not exist; use a number below {}", CpuSet::MAX_CPU);
             return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
         }
         wanted.set(*cpu);
@@ -23,7 +24,7 @@ pub(crate) fn keep_to(cpus: &[usize]) -> io::Result<()> {
     Ok(sched_setaffinity(None, &wanted)?)
 }
 
-/// Runs `job` with the calling thread, and so every child that it starts, on these CPUs only.
+/// Runs `job` with the calling thread, and the children that it starts, restricted to these CPUs.
 ///
 /// # Errors
 /// As [`keep_to`], and those of `job`.

@@ -11,12 +11,12 @@ use crate::streams::Train;
 use crate::{Lab, Link, probe};
 
 impl Lab {
-    /// Measures round trips on the empty path from the client to the server, over the part of each network on the way that
-    /// leaves nothing to chance (delay and constant rate); `None` where nothing is emulated there. It uses up none of the
-    /// run's randomness.
+    /// Measures round trips on the empty path from the client to the server, over the deterministic part of
+    /// each network on the route (delay and constant rate); `None` where nothing is emulated there. It
+    /// consumes no randomness of the run.
     ///
     /// # Errors
-    /// The emulator or a probe's socket failed.
+    /// The emulator or a socket failed.
     pub fn calibrate(&self, probes: u32) -> Result<Option<Calibration>, LabError> {
         if self.route.is_empty() {
             return Ok(None);
@@ -24,7 +24,7 @@ impl Lab {
         let links = || self.route.iter().map(|index| &self.links[*index]);
         let networks: Vec<Network> = links().map(|link| link.network.certain()).collect();
         for (link, certain) in links().zip(&networks) {
-            link.emulator.restart(certain.clone(), seeds(link))?;
+            link.emulator.restart(certain, seeds(link))?;
         }
         let calibration = probe::round_trips(self.client(), self.server(), &networks, probes)?;
         for link in links() {
@@ -33,8 +33,9 @@ impl Lab {
         Ok(Some(calibration))
     }
 
-    /// Measures rate and loss against their reference measurements, each alone, in both directions; `None` where nothing is
-    /// emulated, or by several links. It takes up to some seconds and uses up none of the run's randomness.
+    /// Measures rate and loss separately in both directions, to compare them with the configuration; `None`
+    /// where there is not exactly one emulated link. It takes a few seconds at most and consumes no
+    /// randomness of the run.
     ///
     /// # Errors
     /// The emulator or a socket failed.
@@ -57,7 +58,7 @@ impl Link {
     ) -> Result<StreamCalibration, LabError> {
         let alone = |direction: &Direction| {
             let (up, down) = (direction.clone(), direction.clone());
-            self.emulator.restart(Network { up, down, ..Network::default() }, seeds(self))
+            self.emulator.restart(&Network { up, down, ..Network::default() }, seeds(self))
         };
         let certain = direction.certain();
         let rate = match Train::of_rate(&certain, self.mtu_bytes) {
@@ -76,7 +77,7 @@ impl Link {
     }
 }
 
-/// The calibration's own randomness.
+/// The seeds of the calibration's random streams.
 fn seeds(link: &Link) -> [Seeds; 2] {
-    [LinkDirection::Up, LinkDirection::Down].map(|way| Seeds::calibration(link.seed, way))
+    [LinkDirection::Up, LinkDirection::Down].map(|direction| Seeds::calibration(link.seed, direction))
 }

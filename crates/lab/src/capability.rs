@@ -1,81 +1,71 @@
-//! What this machine and this user may do, and what to do about what is missing.
+//! Which capabilities of a lab this machine and this user have, and how to get the missing ones.
 
 use std::io;
 use std::path::Path;
 
+use crate::error::MissingCapability;
 use crate::netns::{self, NOT_TRIED, Trial};
 
-/// Capabilities that building a lab takes (capabilities(7)): CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN.
+/// The capabilities that building a lab requires (capabilities(7)): CAP_NET_ADMIN, CAP_NET_RAW,
+/// CAP_SYS_ADMIN.
 const NEEDED_CAPABILITIES: u64 = 1 << 12 | 1 << 13 | 1 << 21;
 
-/// With `epoll_pwait2`, major and minor.
+/// The first kernel with `epoll_pwait2`: major and minor.
 const LEAST_KERNEL: (u32, u32) = (5, 11);
 
-/// A profile that permits this program alone, which is better than permitting all.
-const APPARMOR_REMEDY: &str = "permit it to this program alone, as root: `printf 'abi <abi/4.0>,\\ninclude \
+/// A profile that permits only this program is safer than permitting all programs.
+const APPARMOR_REMEDY: &str = "permit it for this program only, as root: `printf 'abi <abi/4.0>,\\ninclude \
                                <tunables/global>\\nprofile h123 /path/to/h123 flags=(unconfined) {\\n  userns,\\n}\\n' > \
-                               /etc/apparmor.d/h123 && apparmor_parser -r /etc/apparmor.d/h123`; or to all programs: \
+                               /etc/apparmor.d/h123 && apparmor_parser -r /etc/apparmor.d/h123`; or for all programs: \
                                `sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`";
 
-/// What a lab needs, and for each part that is missing why and what to do.
+/// What a lab needs; for each missing part the reason and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capability {
-    /// The kernel's release, where it is new enough: an older one has no wait for sockets to the nanosecond
-    /// (`epoll_pwait2`), which clients use.
-    pub kernel: Result<String, Missing>,
-    /// Network, mount and PID namespaces: without them nothing is emulated.
-    pub namespaces: Result<Access, Missing>,
-    /// Packet sockets (AF_PACKET) inside them: without them nothing is emulated.
-    pub packet_sockets: Result<(), Missing>,
-    /// Real-time priority for the emulator (SCHED_FIFO): without it frames may be late on a busy machine.
-    pub realtime: Result<(), Missing>,
+    /// The kernel's release. Clients need `epoll_pwait2`, which waits for sockets with nanosecond precision.
+    pub kernel: Result<String, MissingCapability>,
+    /// Network, mount and PID namespaces; emulation requires them.
+    pub namespaces: Result<Access, MissingCapability>,
+    /// Packet sockets (AF_PACKET) inside them; emulation requires them.
+    pub packet_sockets: Result<(), MissingCapability>,
+    /// Real-time priority for the emulator (SCHED_FIFO). Without it frames may be late on a busy machine.
+    pub realtime: Result<(), MissingCapability>,
 }
 
-/// How namespaces can be had.
+/// How this process can create namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// This process may make them as it is.
+    /// Directly.
     Direct,
-    /// After moving into a user namespace of its own.
+    /// After moving into a new user namespace.
     UserNamespace,
-}
-
-/// Something that is missing.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{what}: {why}; {remedy}")]
-pub struct Missing {
-    /// What cannot be had.
-    pub what: &'static str,
-    /// Why, in one clause.
-    pub why: String,
-    /// What to do about it, in one clause.
-    pub remedy: String,
 }
 
 impl Capability {
     /// Whether networks can be emulated.
     ///
     /// # Errors
-    /// The first thing that is missing.
-    pub fn emulation(&self) -> Result<Access, Missing> {
+    /// The first missing capability.
+    pub fn emulation(&self) -> Result<Access, MissingCapability> {
         self.kernel.clone()?;
         self.packet_sockets.clone()?;
         self.namespaces.clone()
     }
 }
 
-/// Finds out what this process may do, without changing it: a child process tries.
+/// Finds out which capabilities this process has. A child process tries them, so this process stays
+/// unchanged.
 pub fn probe() -> Capability {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     let access = if has_capabilities() { Access::Direct } else { Access::UserNamespace };
     match netns::try_out(access == Access::UserNamespace) {
-        Ok(trial) => judge(&release, access, trial, &|file| std::fs::read_to_string(file).ok()),
+        Ok(trial) => judge(&release, access, trial, &read_file),
         Err(error) => {
-            let missing = Missing {
-                what: "namespaces",
-                why: format!("no process could be started to try them ({error})"),
-                remedy: "raise the limit on processes (`ulimit -u`) or free memory".to_owned(),
-            };
+            let missing = MissingCapability::new(
+                "namespaces",
+                format!("no process could be started to try them ({error})"),
+                "raise the limit on processes (`ulimit -u`) or free memory",
+            );
             Capability {
                 kernel: judge_kernel(&release),
                 namespaces: Err(missing.clone()),
@@ -86,19 +76,24 @@ pub fn probe() -> Capability {
     }
 }
 
-/// Whether an ordinary user may have more than one user inside a user namespace, which takes `newuidmap` and a range of
-/// numbers in /etc/subuid. The lab itself needs one user only.
+/// Whether an ordinary user can have several users inside a user namespace, which requires `newuidmap` and a
+/// range of user IDs in /etc/subuid. The lab itself needs one user.
 ///
 /// # Errors
-/// What is missing, what that means, and the remedy.
-pub fn several_users() -> Result<(), Missing> {
+/// What is missing, the consequence, and the remedy.
+pub fn several_users() -> Result<(), MissingCapability> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let has_program = std::env::split_paths(&path).any(|folder| folder.join("newuidmap").is_file());
     let ranges = std::fs::read_to_string("/etc/subuid").unwrap_or_default();
     judge_users(has_program, &ranges, rustix::process::getuid().as_raw(), user_name().as_deref())
 }
 
-fn judge_users(has_program: bool, ranges: &str, uid: u32, name: Option<&str>) -> Result<(), Missing> {
+fn judge_users(
+    has_program: bool,
+    ranges: &str,
+    uid: u32,
+    name: Option<&str>,
+) -> Result<(), MissingCapability> {
     let uid = uid.to_string();
     let has_range = ranges
         .lines()
@@ -109,22 +104,19 @@ fn judge_users(has_program: bool, ranges: &str, uid: u32, name: Option<&str>) ->
     } else if has_program {
         let name = name.unwrap_or(&uid);
         (
-            format!("/etc/subuid has no range of numbers for {name}"),
+            format!("/etc/subuid has no range of user IDs for {name}"),
             format!(
                 "`usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {name}` as root adds one"
             ),
         )
     } else {
-        ("there is no newuidmap".to_owned(), "`apt-get install uidmap` as root brings it".to_owned())
+        ("newuidmap is not installed".to_owned(), "`apt-get install uidmap` as root installs it".to_owned())
     };
-    Err(Missing {
-        what: "several users in a lab",
-        why: format!(
-            "{why}, so inside a lab there is one user, and programs that change to another (su, apt) fail there; h123 \
-             and its servers need no other"
-        ),
-        remedy,
-    })
+    let why = format!(
+        "{why}, so a lab has one user, and programs that change to another user (su, apt) fail there; h123 and its \
+         servers need one user only"
+    );
+    Err(MissingCapability::new("several users in a lab", why, remedy))
 }
 
 /// This user's name in /etc/passwd.
@@ -138,37 +130,31 @@ fn user_name() -> Option<String> {
     })
 }
 
-/// Makes labs possible for this process: call it once, at the start, while there is one thread.
+/// Enables this process to build labs. Call it once, at the start, while the process has a single thread.
 ///
-/// With the capabilities of root it changes nothing (real-time priority would be refused inside a user namespace);
-/// otherwise the process moves into a user namespace in which it is root.
+/// With the capabilities of root it changes nothing, because real-time priority would be refused inside a
+/// user namespace. Otherwise the process moves into a user namespace in which it is root.
 ///
 /// # Errors
 /// User namespaces are not permitted here, or the process has more than one thread.
-pub fn enter() -> Result<Access, Missing> {
+pub fn enter() -> Result<Access, MissingCapability> {
     if has_capabilities() {
         return Ok(Access::Direct);
     }
-    match netns::unshare_user() {
-        Ok(()) => Ok(Access::UserNamespace),
-        Err(error) => Err(user_namespace_missing(error.raw_os_error().unwrap_or(0), &|file| {
-            std::fs::read_to_string(file).ok()
-        })),
-    }
+    let missing = |error: io::Error| user_namespace_missing(error.raw_os_error().unwrap_or(0), &read_file);
+    netns::unshare_user().map(|()| Access::UserNamespace).map_err(missing)
 }
 
-/// Fails where a lab cannot be built because the capabilities are not there.
-pub(crate) fn require() -> Result<(), Missing> {
+/// Fails where this process lacks the capabilities to build a lab.
+pub(crate) fn require() -> Result<(), MissingCapability> {
     if has_capabilities() {
         return Ok(());
     }
-    Err(Missing {
-        what: "namespaces",
-        why: "this process has no right to make them".to_owned(),
-        remedy:
-            "run as root, or permit unprivileged user namespaces (`h123 doctor` says what stands in the way)"
-                .to_owned(),
-    })
+    Err(MissingCapability::new(
+        "namespaces",
+        "this process may not create them",
+        "run as root, or permit unprivileged user namespaces (`h123 doctor` shows what prevents them)",
+    ))
 }
 
 /// Whether the effective capabilities suffice (`CapEff` of /proc/self/status).
@@ -182,21 +168,20 @@ fn has_capabilities() -> bool {
 
 type ReadFile<'a> = &'a dyn Fn(&Path) -> Option<String>;
 
+fn read_file(file: &Path) -> Option<String> {
+    std::fs::read_to_string(file).ok()
+}
+
 /// Judges a kernel by its release, such as `6.1.0-13-amd64`.
-fn judge_kernel(release: &str) -> Result<String, Missing> {
+fn judge_kernel(release: &str) -> Result<String, MissingCapability> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|digits| digits.parse::<u32>().ok());
     let (major, minor) = (numbers.next().flatten(), numbers.next().flatten());
     let (least_major, least_minor) = LEAST_KERNEL;
     if (major, minor) >= (Some(least_major), Some(least_minor)) {
         return Ok(release.to_owned());
     }
-    Err(Missing {
-        what: "a newer kernel",
-        why: format!(
-            "found Linux {release}, expected {least_major}.{least_minor} or newer, which clients need"
-        ),
-        remedy: "install a newer kernel and restart".to_owned(),
-    })
+    let why = format!("this is Linux {release}, and clients need {least_major}.{least_minor} or newer");
+    Err(MissingCapability::new("a newer kernel", why, "install a newer kernel and restart"))
 }
 
 fn judge(release: &str, access: Access, trial: Trial, read: ReadFile<'_>) -> Capability {
@@ -208,42 +193,35 @@ fn judge(release: &str, access: Access, trial: Trial, read: ReadFile<'_>) -> Cap
     let packet_sockets = match (&namespaces, trial.packet_socket) {
         (_, 0) => Ok(()),
         (Err(missing), NOT_TRIED) => Err(missing.clone()),
-        (_, errno) => Err(Missing {
-            what: "packet sockets",
-            why: format!("the kernel refuses AF_PACKET inside a namespace ({})", reason(errno)),
-            remedy: "use a kernel with CONFIG_PACKET, or loosen the container's seccomp profile".to_owned(),
-        }),
+        (_, errno) => Err(MissingCapability::new(
+            "packet sockets",
+            format!("the kernel refuses AF_PACKET inside a namespace ({})", reason(errno)),
+            "use a kernel with CONFIG_PACKET, or permit it in the container's seccomp profile",
+        )),
     };
     let realtime = match (trial.realtime, access) {
         (0, _) => Ok(()),
-        (errno, Access::UserNamespace) => Err(Missing {
-            what: "real-time priority",
-            why: format!("SCHED_FIFO is refused to an ordinary user ({})", reason(errno)),
-            remedy: "permit it with the line `YOUR-NAME - rtprio 10` in /etc/security/limits.conf and log in anew \
-                     (the limit RLIMIT_RTPRIO also counts inside a user namespace), or run as root, or keep the \
-                     machine idle while measuring"
-                .to_owned(),
-        }),
-        (errno, Access::Direct) => Err(Missing {
-            what: "real-time priority",
-            why: format!("SCHED_FIFO is refused to this root ({})", reason(errno)),
-            remedy:
-                "leave the user namespace or give the container CAP_SYS_NICE, or keep the machine idle while \
-                     measuring"
-                    .to_owned(),
-        }),
+        (errno, Access::UserNamespace) => Err(MissingCapability::new(
+            "real-time priority",
+            format!("the kernel refuses SCHED_FIFO to an ordinary user ({})", reason(errno)),
+            "permit it with the line `YOUR-NAME - rtprio 10` in /etc/security/limits.conf and log in again \
+             (RLIMIT_RTPRIO also applies inside a user namespace), or run as root, or keep the machine idle while \
+             measuring",
+        )),
+        (errno, Access::Direct) => Err(MissingCapability::new(
+            "real-time priority",
+            format!("the kernel refuses SCHED_FIFO to this root ({})", reason(errno)),
+            "leave the user namespace, or give the container CAP_SYS_NICE, or keep the machine idle while measuring",
+        )),
     };
     Capability { kernel: judge_kernel(release), namespaces, packet_sockets, realtime }
 }
 
-fn user_namespace_missing(errno: i32, read: ReadFile<'_>) -> Missing {
+fn user_namespace_missing(errno: i32, read: ReadFile<'_>) -> MissingCapability {
     let setting = |file: &str| read(Path::new("/proc/sys").join(file).as_path());
     let is = |file: &str, value: &str| setting(file).is_some_and(|found| found.trim() == value);
     let (why, remedy) = if is("user/max_user_namespaces", "0") {
-        (
-            "the limit on user namespaces is 0",
-            "`sysctl -w user.max_user_namespaces=10000` as root permits them",
-        )
+        ("the limit on user namespaces is 0", "`sysctl -w user.max_user_namespaces=10000` as root raises it")
     } else if is("kernel/unprivileged_userns_clone", "0") {
         (
             "this kernel reserves user namespaces for root",
@@ -251,39 +229,38 @@ fn user_namespace_missing(errno: i32, read: ReadFile<'_>) -> Missing {
         )
     } else if is("kernel/apparmor_restrict_unprivileged_userns", "1") {
         (
-            "AppArmor takes the rights inside user namespaces of ordinary users away, as Ubuntu has it since 23.10",
+            "AppArmor removes the capabilities inside user namespaces of ordinary users (Ubuntu since 23.10)",
             APPARMOR_REMEDY,
         )
     } else if errno == libc::EINVAL {
         (
             "the process has several threads, or this kernel has no user namespaces",
-            "move before the first thread starts, or use a kernel with CONFIG_USER_NS",
+            "enter the namespace before the first thread starts, or use a kernel with CONFIG_USER_NS",
         )
     } else if errno == libc::ENOSPC {
         (
-            "user namespaces are nested too deep or too many",
+            "there are too many user namespaces, or they are nested too deep",
             "leave the outer namespace, or raise user.max_user_namespaces",
         )
     } else {
         (
-            "user namespaces are refused, perhaps by a container's seccomp profile",
+            "the system refuses user namespaces, perhaps by a container's seccomp profile",
             "run as root on the machine itself, or start the container with `--privileged`",
         )
     };
-    Missing { what: "namespaces", why: format!("{why} ({})", reason(errno)), remedy: remedy.to_owned() }
+    MissingCapability::new("namespaces", format!("{why} ({})", reason(errno)), remedy)
 }
 
-fn other_namespaces_missing(access: Access, errno: i32, read: ReadFile<'_>) -> Missing {
-    // AppArmor lets the user namespace be made and then takes its capabilities away.
+fn other_namespaces_missing(access: Access, errno: i32, read: ReadFile<'_>) -> MissingCapability {
+    // AppArmor permits the user namespace and then removes its capabilities.
     if access == Access::UserNamespace && errno == libc::EPERM {
         return user_namespace_missing(errno, read);
     }
-    Missing {
-        what: "namespaces",
-        why: format!("the kernel refuses network, mount or PID namespaces ({})", reason(errno)),
-        remedy: "use a kernel with CONFIG_NET_NS and CONFIG_PID_NS, or raise user.max_net_namespaces"
-            .to_owned(),
-    }
+    MissingCapability::new(
+        "namespaces",
+        format!("the kernel refuses network, mount or PID namespaces ({})", reason(errno)),
+        "use a kernel with CONFIG_NET_NS and CONFIG_PID_NS, or raise user.max_net_namespaces",
+    )
 }
 
 fn reason(errno: i32) -> String {
@@ -341,7 +318,10 @@ mod tests {
         }
         for release in ["5.10.0-30-amd64", "4.19.0", "nonsense", ""] {
             let missing = judge("5.10.0", Access::Direct, ALL, &|_| None).emulation().unwrap_err();
-            assert!(missing.why.contains("found Linux 5.10.0, expected 5.11 or newer"), "{missing}");
+            assert!(
+                missing.why.contains("this is Linux 5.10.0, and clients need 5.11 or newer"),
+                "{missing}"
+            );
             assert!(judge_kernel(release).is_err(), "{release}");
         }
     }

@@ -1,11 +1,10 @@
-//! The emulator's clock: CLOCK_MONOTONIC in nanoseconds, and the way from CLOCK_REALTIME, in which the kernel stamps
-//! frames, to it.
+//! CLOCK_MONOTONIC in nanoseconds, and its distance to CLOCK_REALTIME, in which the kernel stamps frames.
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// Two readings of the monotonic clock this close bracket a reading of the other well enough.
+/// Two readings of the monotonic clock this close together bracket a reading of the wall clock well enough.
 const TIGHT_BRACKET_NS: u64 = 500;
-/// A change of the offset beyond this is a step of the wall clock, not noise of the reading.
+/// A larger change of the offset is a step of the wall clock, not noise of the reading.
 const STEP_NS: i64 = 20_000;
 
 /// Nanoseconds of CLOCK_MONOTONIC.
@@ -22,7 +21,8 @@ pub(crate) fn nanoseconds(time: Timespec) -> u64 {
     u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
-/// The distance between the two clocks. Both run at the same pace; it changes only when the wall clock is set.
+/// The offset between the two clocks. Both run at the same rate, so the offset changes only when the wall
+/// clock is set.
 #[derive(Debug)]
 pub(crate) struct WallClock {
     /// CLOCK_REALTIME minus CLOCK_MONOTONIC.
@@ -38,7 +38,7 @@ impl WallClock {
         WallClock { offset_ns: best.1 }
     }
 
-    /// Looks whether the wall clock was set since.
+    /// Updates the offset where the wall clock was set.
     pub(crate) fn check(&mut self) {
         let (bracket_ns, offset_ns) = reading();
         if bracket_ns < TIGHT_BRACKET_NS && (offset_ns - self.offset_ns).abs() > STEP_NS {
@@ -55,6 +55,12 @@ impl WallClock {
     pub(crate) const fn to_monotonic_ns(&self, seconds: u32, nanoseconds: u32) -> u64 {
         (seconds as u64 * 1_000_000_000 + nanoseconds as u64).saturating_add_signed(-self.offset_ns)
     }
+}
+
+/// A time span for a system call.
+pub(crate) fn timespec(ns: u64) -> Timespec {
+    let tv_sec = i64::try_from(ns / 1_000_000_000).unwrap_or(i64::MAX);
+    Timespec { tv_sec, tv_nsec: (ns % 1_000_000_000).cast_signed() }
 }
 
 /// The width of a bracket and the offset read within it.

@@ -1,48 +1,48 @@
-//! What can go wrong when a lab is built or used.
+//! Errors of building and using a lab.
 
 use std::io;
 
 /// Why a lab could not be built or used.
 ///
-/// What is displayed leaves out what [`std::error::Error::source`] has to say: people need both.
+/// The displayed text leaves out the text of [`std::error::Error::source`]: print both.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LabError {
-    /// The topology has no room for a network's handovers.
+    /// The topology has no addresses left for a network's handovers.
     #[error(transparent)]
     AddressChange(#[from] model::topology::AddressChangeError),
-    /// This machine or user may not build labs.
+    /// This machine or this user cannot build labs.
     #[error(transparent)]
-    Missing(#[from] crate::capability::Missing),
-    /// The network asks for what the backend cannot honour.
+    Missing(#[from] MissingCapability),
+    /// The backend cannot emulate a property of the network.
     #[error(transparent)]
     Unhonoured(#[from] model::network::kernel::Unhonoured),
-    /// This kernel or backend does not have what was asked for; others may.
-    #[error("{what} cannot be had here: {remedy}")]
+    /// This kernel or backend lacks a feature that others have.
+    #[error("{what} is not available here; {remedy}")]
     Unsupported {
-        /// What was asked for.
+        /// The requested feature.
         what: String,
         /// What to do, in one clause.
         remedy: String,
     },
-    /// The kernel refused a step.
+    /// A system call failed.
     #[error("{step}")]
     System {
-        /// What was tried, and what to do about it where that is known.
+        /// What was attempted, and what to do about it where that is known.
         step: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// A thread of the lab ended early; it left its reason on standard error.
-    #[error("the lab's thread `{thread}` ended before its work was done: look for its panic message above")]
+    /// A thread of the lab panicked; its message is on standard error.
+    #[error("the lab's thread `{thread}` ended before its work was done; look for its panic message above")]
     ThreadEnded {
         /// The thread's name.
         thread: String,
     },
     /// A frame was longer than the link allows.
     #[error(
-        "the emulator saw a frame of {found_bytes} bytes, expected at most {expected_bytes}: a segmentation offload \
-         is on inside the lab, so one emulated loss would be many; look at `ethtool -k eth0` in the node"
+        "the emulator received a frame of {found_bytes} bytes, expected at most {expected_bytes}: a segmentation \
+         offload is on inside the lab, so one emulated loss would drop many packets; check `ethtool -k eth0` in the node"
     )]
     FrameTooLong {
         /// Length of the frame.
@@ -52,7 +52,25 @@ pub enum LabError {
     },
 }
 
-/// Adds what was tried to what the kernel said.
+/// A capability that this machine or this user lacks.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what}: {why}; {remedy}")]
+pub struct MissingCapability {
+    /// What is unavailable.
+    pub what: &'static str,
+    /// Why, in one clause.
+    pub why: String,
+    /// What to do about it, in one clause.
+    pub remedy: String,
+}
+
+impl MissingCapability {
+    pub(crate) fn new(what: &'static str, why: impl Into<String>, remedy: impl Into<String>) -> Self {
+        MissingCapability { what, why: why.into(), remedy: remedy.into() }
+    }
+}
+
+/// Adds the attempted step to the kernel's error.
 pub(crate) trait Step<T> {
     fn step(self, step: impl FnOnce() -> String) -> Result<T, LabError>;
 }
@@ -78,11 +96,7 @@ mod tests {
         let refused: io::Result<()> = Err(io::Error::other("refused"));
         let error = refused.step(|| "mounting".to_owned()).unwrap_err();
         assert_eq!(describe(&error), "mounting: refused");
-        let missing = crate::capability::Missing {
-            what: "a lab",
-            why: "no right".to_owned(),
-            remedy: "be root".to_owned(),
-        };
+        let missing = MissingCapability::new("a lab", "no right", "be root");
         assert_eq!(describe(&LabError::from(missing.clone())), missing.to_string());
     }
 }

@@ -1,15 +1,32 @@
-//! The laboratory: hosts made of namespaces, an emulated network between them, processes inside them.
+//! The laboratory: hosts made of namespaces, emulated networks between them, and processes inside them.
 //!
-//! A [`Lab`] is [`Node`]s and the emulated links between. All of it vanishes when it is dropped, and when the tool ends in
-//! any other way: namespaces have no name in the file system, and every process in a node dies with that node's process
-//! 1, which dies with the tool.
+//! A [`Lab`] consists of [`Node`]s and the emulated links between them. Everything ends when the `Lab` is
+//! dropped and when the tool ends: no namespace has a name in the file system, and all processes of a node
+//! end with the node's process 1, which ends with the tool. This crate handles packets and processes; it
+//! knows no HTTP.
 //!
-//! Every call that makes the process something else ([`enter`]) or starts threads is explicit; packets and processes
-//! are all that this crate knows.
+//! ```no_run
+//! use lab::{Lab, PairSpec, Program};
+//! use model::{Backend, Network, Pins};
+//!
+//! // While the process has a single thread: an ordinary user gets a user namespace.
+//! lab::enter()?;
+//! let (network, pins) = (Network::default(), Pins::default());
+//! let (emulator_cpu, backend) = (None, Backend::UserSpace);
+//! let lab = Lab::pair(PairSpec { network: &network, pins: &pins, seed: 1, emulator_cpu, backend })?;
+//! let server = lab.server().addresses().v4.to_string();
+//! lab.begin_measuring()?;
+//! lab.client().spawn(Program::new("ping").args(["-c", "3", &server]))?.wait()?;
+//! for report in lab.reports()? {
+//!     println!("{} packets up, {} down", report.up.packets_in, report.down.packets_in);
+//! }
+//! # Ok::<(), lab::LabError>(())
+//! ```
 
 mod affinity;
 mod calibration;
-pub mod capability;
+mod capability;
+mod clock;
 mod emulation;
 mod emulator;
 mod error;
@@ -19,16 +36,20 @@ mod monitor;
 mod mounts;
 mod netem;
 mod netlink;
+mod netlink_bytes;
 mod netns;
 mod node;
 mod offload;
+mod priority;
 mod probe;
-pub mod process;
+mod process;
+mod procfs;
 pub mod registry;
 mod stamp;
 mod streams;
 mod sysctl;
 mod terminal;
+mod thread;
 mod worker;
 
 use std::path::Path;
@@ -39,60 +60,62 @@ use model::topology::Role;
 use model::{Backend, Network, Pins, Topology};
 use path::{LinkDirection, Seeds};
 
-pub use capability::{Access, Capability, Missing, enter, probe, several_users};
+pub use capability::{Access, Capability, enter, probe, several_users};
 use emulation::Emulation;
 use emulator::capture;
-pub use emulator::observer::{Seen, SeenSegment};
-pub use error::LabError;
+pub use emulator::observer::{Observation, ObservedSegment};
+use error::Step;
+pub use error::{LabError, MissingCapability};
 use handover::Handovers;
 pub use monitor::{Monitor, MonitorSpec};
 pub use mounts::OwnFile;
 pub use netem::probe_netem;
+use node::NodeBuilder;
 pub use node::{Addresses, CpuUsage, Node};
 pub use process::{Exit, Input, Output, Process, Program};
 pub use terminal::Terminal;
 
 /// Nodes and the networks between them.
 ///
-/// The fields are in the order of their end: first the processes, then the links, then their namespaces.
+/// The fields are in the order in which they are dropped: processes, links, namespaces.
 #[derive(Debug)]
 pub struct Lab {
     nodes: Vec<Node>,
     links: Vec<Link>,
-    /// Which of the links are on the route from the client to the server.
+    /// The indices of the links on the route from the client to the server.
     route: Vec<usize>,
     client: usize,
     server: usize,
     capture: Mutex<Option<capture::Writer>>,
 }
 
-/// What a lab is made of.
+/// The description of a lab.
 #[derive(Clone, Copy, Debug)]
 pub struct LabSpec<'a> {
-    /// The nodes and what joins them.
+    /// The nodes and their links.
     pub topology: &'a Topology,
     /// MTU, congestion control and initial window.
     pub pins: &'a Pins,
     /// Decides which packets are lost.
     pub seed: u64,
-    /// The CPU that the emulators run on; any where `None`.
+    /// The CPU of the emulators; any where `None`.
     pub emulator_cpu: Option<usize>,
-    /// What emulates.
+    /// What emulates the network.
     pub backend: Backend,
 }
 
-/// What a pair is made of.
+/// The description of a pair of nodes.
 #[derive(Clone, Copy, Debug)]
 pub struct PairSpec<'a> {
-    /// What the way between the nodes does to packets.
+    /// The network between the nodes.
     pub network: &'a Network,
     /// MTU, congestion control and initial window.
     pub pins: &'a Pins,
     /// Decides which packets are lost.
     pub seed: u64,
-    /// The CPU that the emulator runs on; any where `None`.
+    /// The CPU of the emulator; any where `None`.
     pub emulator_cpu: Option<usize>,
-    /// What emulates.
+    /// What emulates the network.
     pub backend: Backend,
 }
 
@@ -105,7 +128,7 @@ struct Link {
     network: Network,
     seed: u64,
     mtu_bytes: u32,
-    emulator: Emulation,
+    emulator: Box<dyn Emulation>,
     handovers: Option<Handovers>,
 }
 
@@ -119,11 +142,11 @@ impl Lab {
         Lab::build(LabSpec { topology: &Topology::pair(network), pins, seed, emulator_cpu, backend })
     }
 
-    /// Builds every node and link of a topology; each emulated link has a thread of its own.
+    /// Builds every node and link of a topology. Each emulated link has its own thread.
     ///
     /// # Errors
-    /// The rights are missing ([`LabError::Missing`]; see [`enter`]), a network asks for what cannot be had here, or the
-    /// kernel refuses a step.
+    /// Capabilities are missing ([`LabError::Missing`]; see [`enter`]), the backend cannot emulate a network,
+    /// or a system call fails.
     pub fn build(spec: LabSpec<'_>) -> Result<Lab, LabError> {
         capability::require()?;
         let LabSpec { topology, pins, seed, emulator_cpu, backend } = spec;
@@ -133,14 +156,19 @@ impl Lab {
         let mut topology = topology.clone();
         let changes = topology.address_changes()?;
         topology.expect(&changes);
-        // All at once: most of the time is the kernel's.
-        let emulators = topology.links.iter().map(|link| {
-            link.network.as_ref().map(|_| emulation::Beginning::new(backend, pins.mtu_bytes)).transpose()
-        });
+        // All concurrently: the kernel takes most of the time.
+        let begin = match backend {
+            Backend::UserSpace => emulator::begin,
+            Backend::Netem => netem::begin,
+        };
+        let emulators = topology
+            .links
+            .iter()
+            .map(|link| link.network.as_ref().map(|_| begin(pins.mtu_bytes)).transpose());
         let emulators: Vec<_> = emulators.collect::<Result<_, _>>()?;
         let nodes: Vec<_> =
-            topology.nodes.iter().map(|node| node::Beginning::new(node, pins)).collect::<Result<_, _>>()?;
-        let nodes: Vec<Node> = nodes.into_iter().map(node::Beginning::finish).collect::<Result<_, _>>()?;
+            topology.nodes.iter().map(|node| NodeBuilder::new(node, pins)).collect::<Result<_, _>>()?;
+        let nodes: Vec<Node> = nodes.into_iter().map(NodeBuilder::finish).collect::<Result<_, _>>()?;
         let mut connected = Vec::new();
         for (index, (link, emulator)) in topology.links.iter().zip(emulators).enumerate() {
             let [first, second] = link
@@ -148,7 +176,7 @@ impl Lab {
                 .map(|(node, interface)| nodes[node].end(&topology.nodes[node].interfaces[interface]));
             let ends = [first?, second?];
             match emulator.zip(link.network.as_ref()) {
-                Some((emulator, network)) => connected.push((index, link, network, emulator.connect(ends)?)),
+                Some((connect, network)) => connected.push((index, link, network, connect(ends)?)),
                 None => nodes[link.ends[0].0].begin_wiring(ends, pins.mtu_bytes).wait()??,
             }
         }
@@ -160,12 +188,12 @@ impl Lab {
         let on_the_route: Vec<usize> =
             topology.route().unwrap_or_default().into_iter().map(|step| step.link).collect();
         let (mut links, mut route) = (Vec::new(), Vec::new());
-        for (index, link, network, emulator) in connected {
+        for (index, link, network, start) in connected {
             if on_the_route.contains(&index) {
                 route.push(links.len());
             }
             let seed = link_seed(seed, index);
-            let emulator = emulator.start(network.clone(), run_seeds(seed), emulator_cpu)?;
+            let emulator = start(network, run_seeds(seed), emulator_cpu)?;
             let changes = changes.iter().find(|change| change.link == index).cloned();
             let handovers = changes
                 .map(|change| {
@@ -191,16 +219,16 @@ impl Lab {
         Ok(Lab { nodes, links, route, client, server, capture: Mutex::default() })
     }
 
-    /// Both nodes are this machine, joined by its loopback: nothing is emulated, there are no reports and there is no
-    /// calibration.
+    /// A lab whose two nodes are this machine, joined by its loopback. Nothing is emulated, reported or
+    /// calibrated.
     ///
     /// # Errors
-    /// No thread can be started.
+    /// A thread cannot be started.
     pub fn loopback() -> Result<Lab, LabError> {
         Lab::loopback_of(["client", "server"])
     }
 
-    /// The same with nodes of these names: first the client's, then the server's, then any others.
+    /// The same with nodes of these names: the client's, the server's, then any others.
     ///
     /// # Errors
     /// As [`Lab::loopback`].
@@ -211,17 +239,17 @@ impl Lab {
         Ok(Lab { nodes, links, route, client: 0, server: 1, capture: Mutex::default() })
     }
 
-    /// Whether there is an emulated network between nodes.
+    /// Whether the lab has an emulated network.
     pub const fn is_emulated(&self) -> bool {
         !self.links.is_empty()
     }
 
-    /// The node of those who are measured.
+    /// The node of the measured clients.
     pub fn client(&self) -> &Node {
         &self.nodes[self.client]
     }
 
-    /// The node of what they ask.
+    /// The node of the measured server.
     pub fn server(&self) -> &Node {
         &self.nodes[self.server]
     }
@@ -236,11 +264,11 @@ impl Lab {
         self.nodes.iter().find(|node| node.name() == name)
     }
 
-    /// Counters begin at zero, the networks' timelines at their start and their randomness at its seed. Handovers happen from
-    /// then on, and only then.
+    /// Starts the measurement: counters at zero, the networks' timelines at their start, random streams at
+    /// their seeds. Handovers happen only after this call.
     ///
     /// # Errors
-    /// An emulator ended, or a handover before failed.
+    /// An emulator ended, or an earlier handover failed.
     pub fn begin_measuring(&self) -> Result<(), LabError> {
         for link in &self.links {
             let start_ns = link.restart()?;
@@ -251,13 +279,14 @@ impl Lab {
         Ok(())
     }
 
-    /// Writes every frame of the emulated links to a pcapng file from now on: where it left a node, where it reached one, and
-    /// what was lost with the reason as a comment. Nothing is written where nothing is emulated.
+    /// Writes every frame of the emulated links to a pcapng file from now on: where it leaves a node, where
+    /// it reaches one, and lost frames with the reason as a comment. Without emulation nothing is written.
     ///
-    /// An interface of the file has its node's name, after the link's where there are several links.
+    /// An interface in the file has its node's name, preceded by the link's name where there are several
+    /// links.
     ///
     /// # Errors
-    /// The file cannot be made, or the one before could not be written.
+    /// The file cannot be created, or the previous file could not be written.
     pub fn begin_capture(&self, path: &Path) -> Result<(), LabError> {
         self.end_capture()?;
         if self.links.is_empty() {
@@ -275,7 +304,7 @@ impl Lab {
         self.links.iter().zip(taps).try_for_each(|(link, tap)| link.emulator.tap(Some(tap)))
     }
 
-    /// Ends the file of [`Lab::begin_capture`]; without this it is ended with the lab.
+    /// Ends the file of [`Lab::begin_capture`]. Dropping the lab ends it too.
     ///
     /// # Errors
     /// The file could not be written.
@@ -283,26 +312,27 @@ impl Lab {
         let writer = self.capture.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(writer) = writer else { return Ok(()) };
         self.links.iter().try_for_each(|link| link.emulator.tap(None))?;
-        writer.finish()
+        writer.join()?.step(|| "writing a capture".to_owned())
     }
 
-    /// Notes from now on when TCP payload over these ports reaches and leaves a node, at its ends of emulated links. Whether
-    /// it can: not where the node's links are wires, where the kernel emulates, and where nothing is emulated.
+    /// Records from now on when TCP payload over these ports reaches and leaves a node, at its ends of
+    /// emulated links. Returns false where that is impossible: all links of the node are wires, or the kernel
+    /// emulates them.
     pub fn begin_observing(&self, node: &str, ports: &[u16]) -> bool {
-        let mut is_seen = false;
+        let mut is_observed = false;
         for link in &self.links {
             for (side, _) in link.ends.iter().enumerate().filter(|(_, end)| *end == node) {
-                is_seen |= link.emulator.observe(side, node, ports);
+                is_observed |= link.emulator.observe(side, node, ports);
             }
         }
-        is_seen
+        is_observed
     }
 
-    /// What was noted since [`Lab::begin_observing`], for each link that is seen; nothing is noted from now on.
+    /// Stops recording and returns what was recorded since [`Lab::begin_observing`], for each observed link.
     ///
     /// # Errors
     /// An emulator ended.
-    pub fn end_observing(&self) -> Result<Vec<Seen>, LabError> {
+    pub fn end_observing(&self) -> Result<Vec<Observation>, LabError> {
         let mut all = Vec::new();
         for link in &self.links {
             all.extend(link.emulator.end_observing()?);
@@ -310,10 +340,10 @@ impl Lab {
         Ok(all)
     }
 
-    /// What each link did since [`Lab::begin_measuring`]; empty where nothing is emulated.
+    /// A report of each link since [`Lab::begin_measuring`]; empty where nothing is emulated.
     ///
     /// # Errors
-    /// The emulator ended, or saw a frame longer than the link allows, or a handover failed.
+    /// An emulator ended or received a frame longer than the link allows, or a handover failed.
     pub fn reports(&self) -> Result<Vec<LinkReport>, LabError> {
         let report = |link: &Link| {
             link.handovers.as_ref().map_or(Ok(()), Handovers::check)?;
@@ -324,9 +354,9 @@ impl Lab {
 }
 
 impl Link {
-    /// Begins anew as its network says; returns when that was, in nanoseconds of the monotonic clock.
+    /// Restarts its network; returns the time of the restart in nanoseconds of the monotonic clock.
     fn restart(&self) -> Result<u64, LabError> {
-        self.emulator.restart(self.network.clone(), run_seeds(self.seed))
+        self.emulator.restart(&self.network, run_seeds(self.seed))
     }
 }
 
@@ -336,7 +366,7 @@ fn has_switch(topology: &Topology) -> bool {
 
 /// Waits until frames pass every link.
 fn await_passing(nodes: &[Node], topology: &Topology, links: &[Link]) -> Result<(), LabError> {
-    // An emulator's end of a link was set up before the node's, and passes frames by itself.
+    // An emulator's end of a link was set up before the node's end, and passes frames at once.
     if topology.links.iter().any(|link| link.network.is_none()) || has_switch(topology) {
         let specs = nodes.iter().zip(&topology.nodes);
         let waiting: Vec<_> = specs.map(|(node, spec)| node.begin_waiting(spec)).collect();
@@ -347,13 +377,13 @@ fn await_passing(nodes: &[Node], topology: &Topology, links: &[Link]) -> Result<
     links.iter().try_for_each(|link| link.emulator.await_passing())
 }
 
-/// The seed of a topology's link; the first has the lab's own.
+/// The seed of a topology's link; the first link has the lab's seed.
 const fn link_seed(seed: u64, index: usize) -> u64 {
-    // An odd constant (the golden ratio's bits, as in SplitMix64) keeps the seeds of neighbours apart.
+    // An odd constant (the bits of the golden ratio, as in SplitMix64) separates the seeds of neighbours.
     seed ^ (index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// The seeds of the two directions.
 fn run_seeds(seed: u64) -> [Seeds; 2] {
-    [LinkDirection::Up, LinkDirection::Down].map(|way| Seeds::run(seed, way))
+    [LinkDirection::Up, LinkDirection::Down].map(|direction| Seeds::run(seed, direction))
 }

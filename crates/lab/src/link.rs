@@ -1,4 +1,4 @@
-//! The links between nodes: interfaces, addresses, neighbours, routes; and bridges, which join links.
+//! The links between nodes: interfaces, addresses, neighbours, routes and bridges.
 
 use std::io;
 use std::net::IpAddr;
@@ -15,7 +15,7 @@ use crate::{offload, sysctl};
 /// The bridge of a switch.
 const BRIDGE: &str = "bridge";
 
-/// A link that is not there after so long never will be.
+/// How long to wait for a link.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A node's end of a link.
@@ -31,7 +31,7 @@ pub(crate) struct LinkEnd {
     pub(crate) network: OwnedFd,
 }
 
-/// Creates an emulator's interface that leads to a node, from the emulator's thread; returns its index.
+/// Creates an emulator's interface to a node, from the emulator's thread; returns its index.
 pub(crate) fn create(side: &str, end: &LinkEnd, mtu_bytes: u32) -> Result<u32, LabError> {
     let what = || format!("creating the link to the node `{}`", end.node);
     let mut netlink = Netlink::open().step(what)?;
@@ -66,7 +66,7 @@ pub(crate) fn create_wire(ends: &[LinkEnd; 2], mtu_bytes: u32) -> Result<(), Lab
     Netlink::open().step(what)?.create_veth(&veth).step(what)
 }
 
-/// Configures a node's own loopback, from the node's thread.
+/// Brings a node's loopback up, from the node's thread.
 pub(crate) fn configure_loopback() -> Result<(), LabError> {
     let what = || "bringing a node's loopback up".to_owned();
     let index = interface_index("lo").step(what)?;
@@ -103,7 +103,7 @@ pub(crate) fn configure(node: &TopologyNode, pins: &Pins) -> Result<(), LabError
             netlink.add_neighbour(index, *address, *mac).step(what)?;
         }
     }
-    // Those of its own networks come first: a router must be known to be on one of them.
+    // Routes to attached subnets come first: the kernel accepts a router only on one of them.
     for route in node.routes.iter().filter(|route| is_known(&route.network)) {
         let index = indices.get(route.interface).copied().ok_or(io::ErrorKind::NotFound).step(what)?;
         set_route(&mut netlink, index, &node.name, route, pins)?;
@@ -111,7 +111,7 @@ pub(crate) fn configure(node: &TopologyNode, pins: &Pins) -> Result<(), LabError
     Ok(())
 }
 
-/// A route with what is pinned of TCP; it takes the place of one to the same network.
+/// Sets a route with the pinned TCP settings; it replaces a route to the same subnet.
 fn set_route(
     netlink: &mut Netlink,
     index: u32,
@@ -132,13 +132,13 @@ fn set_route(
     netlink.set_route(&route).step(|| {
         format!(
             "adding a route with the congestion control `{congestion_control}` in the node `{node}` (this kernel has \
-             loaded: {}; `modprobe tcp_{congestion_control}` as root may add it)",
+             loaded: {}; try `modprobe tcp_{congestion_control}` as root)",
             sysctl::available_congestion_control()
         )
     })
 }
 
-/// What has to be known of a host's end of a link to change its address there.
+/// What is needed to change a host's address at one end of a link.
 #[derive(Clone, Debug)]
 pub(crate) struct AddressChanger {
     /// The host's name.
@@ -147,22 +147,22 @@ pub(crate) struct AddressChanger {
     pub(crate) interface: String,
     /// Its routes over that interface.
     pub(crate) routes: Vec<topology::Route>,
-    /// Of TCP over those routes.
+    /// The TCP settings of those routes.
     pub(crate) pins: Pins,
 }
 
-/// Changes one of a host's addresses, from a thread in it: the new one is there and routes lead from it before the old one
-/// goes. Addresses come with the lengths of their prefixes.
+/// Changes one of a host's addresses, from a thread in its namespace: the host gets the new address and its
+/// routes before it loses the old one. Addresses have prefix lengths.
 pub(crate) fn change_address(
-    mover: &AddressChanger,
+    changer: &AddressChanger,
     old: (IpAddr, u8),
     new: (IpAddr, u8),
 ) -> Result<(), LabError> {
     if !is_known(&new.0) {
         return Ok(());
     }
-    let AddressChanger { node, interface, routes, pins } = mover;
-    let what = || format!("moving the node `{node}` from {} to {}", old.0, new.0);
+    let AddressChanger { node, interface, routes, pins } = changer;
+    let what = || format!("changing the address of the node `{node}` from {} to {}", old.0, new.0);
     let index = interface_index(interface).step(what)?;
     let mut netlink = Netlink::open().step(what)?;
     netlink.add_address(index, new.0, new.1).step(what)?;
@@ -173,8 +173,9 @@ pub(crate) fn change_address(
     netlink.remove_address(index, old.0, old.1).step(what)
 }
 
-/// Waits until frames pass all of a node's interfaces, from the node's thread, when both ends of every link are configured:
-/// the kernel tells the upper layers and a bridge of a wire's other end in its own time, and drops frames until then.
+/// Waits until frames pass all interfaces of a node, from the node's thread. Both ends of every link must be
+/// configured: the kernel takes some time to notify the upper layers and bridges of a carrier, and drops
+/// frames until then.
 pub(crate) fn wait_until_passing(node: &TopologyNode) -> Result<(), LabError> {
     let what = || format!("waiting for the links of the node `{}`", node.name);
     let indices = node.interfaces.iter().map(|interface| interface_index(&interface.name));
@@ -182,7 +183,7 @@ pub(crate) fn wait_until_passing(node: &TopologyNode) -> Result<(), LabError> {
     await_passing(&indices).step(what)
 }
 
-/// The same for any interfaces of the calling thread's network namespace.
+/// Waits until frames pass these interfaces of the calling thread's network namespace.
 pub(crate) fn await_passing(indices: &[u32]) -> io::Result<()> {
     let began = Instant::now();
     let mut netlink = Netlink::open()?;
@@ -197,7 +198,7 @@ pub(crate) fn await_passing(indices: &[u32]) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether this kernel knows the address's family.
+/// Whether this kernel supports the address's family.
 fn is_known(address: &IpAddr) -> bool {
     address.is_ipv4() || sysctl::has_ipv6()
 }
@@ -209,7 +210,7 @@ fn create_bridge(netlink: &mut Netlink, mtu_bytes: u32) -> io::Result<u32> {
     Ok(index)
 }
 
-/// The number of an interface of the calling thread's network namespace.
+/// The index of an interface of the calling thread's network namespace.
 pub(crate) fn interface_index(name: &str) -> io::Result<u32> {
     use rustix::net::{AddressFamily, SocketType, netdevice, socket};
     let socket = socket(AddressFamily::INET, SocketType::DGRAM, None)?;

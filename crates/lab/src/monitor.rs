@@ -1,125 +1,107 @@
-//! The monitor: what the load does to processes, cores, sockets and interfaces, read from outside while it does it.
+//! The monitor: reads the state of processes, cores, sockets and interfaces during a run.
 //!
-//! One thread of the tool reads all sources in rounds, by the clock of the run. It takes no core from anybody who wants it
-//! (SCHED_BATCH), and its own cost is in its rows.
+//! One thread of the tool reads all sources in rounds, on the run's clock. It preempts no other thread
+//! (SCHED_BATCH), and its rows include its own cost.
 
 mod diag;
 mod machine;
 mod network;
-mod parse;
 mod process;
 mod processes;
 mod rows;
 mod source;
 
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use model::Reading;
 
-use crate::affinity;
-use crate::emulator::{monotonic_ns, priority};
-use crate::error::{LabError, Step};
+use crate::clock::monotonic_ns;
+use crate::error::LabError;
 use crate::node::Node;
+use crate::thread::{Thread, thread_ended};
+use crate::{affinity, priority};
 use machine::Machine;
 use network::Network;
 use processes::Processes;
 use rows::{Budget, Rows};
 use source::Buffer;
 
-/// The thread's name, by which its cost is found.
+/// The thread's name, which identifies its cost.
 const THREAD: &str = "monitor";
-/// Of a core, in parts per thousand, that walking through the machine's table of sockets may take: a quarter of a millisecond
-/// for each node on an idle machine, some milliseconds where there are tens of thousands.
+/// The share of a core, in parts per thousand, for dumps of the machine's socket table. A dump takes 0.25 ms
+/// per node on an idle machine, and some milliseconds with tens of thousands of sockets.
 const DUMP_PER_MILLE: u32 = 2;
 
-/// What to watch.
+/// What to monitor.
 #[derive(Clone, Copy, Debug)]
 pub struct MonitorSpec<'a> {
     /// The nodes whose processes, sockets and interfaces are read.
     pub nodes: &'a [&'a Node],
-    /// From one round to the next.
+    /// The time from one round to the next.
     pub period: Duration,
-    /// The CPU that it runs on; any where `None`.
+    /// The monitor's CPU; any where `None`.
     pub cpu: Option<usize>,
 }
 
-/// A monitor that is ready or running; dropping it ends it.
+/// A ready or running monitor; dropping it ends it.
 #[derive(Debug)]
 pub struct Monitor {
-    /// `None` once it was told to finish.
-    commands: Option<mpsc::Sender<Command>>,
-    thread: Option<JoinHandle<Rows>>,
+    /// Declared before the thread, which ends when this is dropped.
+    commands: mpsc::Sender<Command>,
+    thread: Thread<Rows>,
 }
 
 enum Command {
-    /// The clock of the run began then; answered when the first round is done.
+    /// Start, with the start of the run's clock; answered after the first round.
     Begin { run_start_ns: u64, done: mpsc::SyncSender<()> },
-    /// One more round, then the end.
+    /// Read one more round and end.
     Finish,
 }
 
 impl Monitor {
-    /// Opens all that will be read, and starts the thread; nothing is read before [`Monitor::begin`].
+    /// Opens all sources and starts the thread, which reads nothing before [`Monitor::begin`]. Sources that
+    /// this kernel lacks have no rows.
     ///
     /// # Errors
-    /// A node cannot be entered, or no thread can be started. What this kernel does not offer to be read has no rows.
+    /// A node cannot be entered, or the thread cannot be started.
     pub fn prepare(spec: MonitorSpec<'_>) -> Result<Monitor, LabError> {
         let sampler = Sampler::open(spec.nodes)?;
         let (commands, orders) = mpsc::channel();
         let (period, cpu) = (spec.period, spec.cpu);
         let run = move || {
             priority::lower();
-            // Where the CPU is gone, any other will do.
+            // Where the CPU is gone, the monitor runs on any CPU.
             let _: Result<_, _> = affinity::keep_to(cpu.as_slice());
             sampler.run(period, &orders)
         };
-        let thread = std::thread::Builder::new().name(THREAD.to_owned()).spawn(run);
-        let thread = thread.step(|| "starting the monitor's thread".to_owned())?;
-        Ok(Monitor { commands: Some(commands), thread: Some(thread) })
+        Ok(Monitor { commands, thread: Thread::spawn(THREAD, run)? })
     }
 
-    /// Begins with a round by a clock that read 0 when CLOCK_MONOTONIC was `run_start_ns`; counters count from this round on.
+    /// Reads the first round. The run's clock read 0 when CLOCK_MONOTONIC was `run_start_ns`. Counters are
+    /// relative to this round.
     ///
     /// # Errors
     /// The thread ended.
     pub fn begin(&self, run_start_ns: u64) -> Result<(), LabError> {
         let (done, answer) = mpsc::sync_channel(1);
         self.send(Command::Begin { run_start_ns, done });
-        answer.recv().map_err(|_| ended())
+        answer.recv().map_err(|_| thread_ended(THREAD))
     }
 
-    /// Ends with a round; all that was read, in the order of time.
+    /// Reads the last round and returns all readings, in the order of time.
     ///
     /// # Errors
-    /// The thread ended before.
-    pub fn finish(mut self) -> Result<Vec<Reading>, LabError> {
+    /// The thread ended early.
+    pub fn finish(self) -> Result<Vec<Reading>, LabError> {
         self.send(Command::Finish);
-        let rows = self.thread.take().ok_or_else(ended)?.join().map_err(|_| ended())?;
-        Ok(rows.into_readings())
+        Ok(self.thread.join()?.into_readings())
     }
 
     fn send(&self, command: Command) {
-        if let Some(commands) = &self.commands {
-            // Where the thread is gone, its answer is missing, which the callers report.
-            let _: Result<_, _> = commands.send(command);
-        }
+        // Where the thread is gone, the callers report it.
+        let _: Result<_, _> = self.commands.send(command);
     }
-}
-
-impl Drop for Monitor {
-    fn drop(&mut self) {
-        drop(self.commands.take());
-        if let Some(thread) = self.thread.take() {
-            // A panic of the thread was printed by the thread itself.
-            let _: Result<_, _> = thread.join();
-        }
-    }
-}
-
-fn ended() -> LabError {
-    LabError::ThreadEnded { thread: THREAD.to_owned() }
 }
 
 /// All sources.
@@ -141,7 +123,7 @@ impl Sampler {
                 networks.push(node.enter(|| Network::open(Some(node.name().into())))?);
             }
         }
-        // Nodes that are this machine have one network, which is the machine's.
+        // Nodes that are this machine share the machine's network.
         if networks.len() < nodes.len() {
             networks.push(Network::open(None));
         }
@@ -158,12 +140,12 @@ impl Sampler {
     fn run(mut self, mut period: Duration, orders: &mpsc::Receiver<Command>) -> Rows {
         let Ok(Command::Begin { run_start_ns, done }) = orders.recv() else { return self.rows };
         self.round(run_start_ns, true);
-        // Nobody waits where the run was given up.
+        // The receiver is gone where the run was aborted.
         let _: Result<_, _> = done.send(());
         let mut due_ns = run_start_ns;
         loop {
             let period_ns = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX).max(1);
-            // A round that comes too late is left out: the next one is at its own time.
+            // A round that would be late is skipped; the next one is on schedule.
             let missed = monotonic_ns().saturating_sub(due_ns) / period_ns;
             due_ns = due_ns.saturating_add(period_ns.saturating_mul(missed + 1));
             let wait = Duration::from_nanos(due_ns.saturating_sub(monotonic_ns()));
@@ -182,7 +164,7 @@ impl Sampler {
         }
     }
 
-    /// Reads everything once; what is costly only where it is due, or at the begin and the end.
+    /// Reads every source once. Costly sources are read where they are due, and in the first and last round.
     fn round(&mut self, run_start_ns: u64, is_whole: bool) {
         let now_ns = monotonic_ns();
         let Sampler { machine, processes, networks, dump, buffer, rows } = self;

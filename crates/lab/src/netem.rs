@@ -1,15 +1,14 @@
-//! The kernel as emulator: queueing disciplines (tc(8)) at two devices between the nodes.
+//! The kernel as emulator: queueing disciplines (qdiscs, tc(8)) at two devices between the nodes.
 //!
 //! ```text
 //! node ═ first ─ bridge ─ near ═ far ─ bridge ─ second ═ node
 //! ```
 //!
-//! `═` is a veth pair. *Up*, a packet leaves at `near`, where loss, duplication, queue and rate are, and then at
-//! `second`, where the delay is; *down* at `far` and `first`. Each bridge has two ports, does not learn and hands on
-//! what is for one node only, so it is a wire that keeps the order. Nothing of this takes a thread: the lab's own configures,
-//! asks for counters and sleeps.
+//! `═` is a veth pair. *Up*, a packet leaves at `near`, which has loss, duplication, queue and rate, and then
+//! at `second`, which has the delay; *down*, it leaves at `far` and `first`. Each bridge has two ports, does
+//! not learn addresses and forwards unicast frames only, so it is a wire that keeps the order. The lab's
+//! thread only configures the devices and reads their counters.
 
-mod bytes;
 mod options;
 mod probe;
 mod statistics;
@@ -25,16 +24,15 @@ use model::{Backend, Network};
 use path::Seeds;
 
 pub use probe::probe_netem;
-pub(crate) use statistics::Counters;
-use statistics::{Asked, Carried};
-pub(crate) use tree::Qdisc;
+use statistics::{DirectionSetup, InterfaceCounters, QdiscCounters};
 
-use crate::emulator::monotonic_ns;
+use crate::clock::monotonic_ns;
+use crate::emulation::{Connect, Emulation, Start};
+use crate::emulator::capture::Tap;
 use crate::error::{LabError, Step};
-use crate::link::{self, LinkEnd};
-use crate::netlink::{Netlink, Veth};
-use crate::worker::{Pending, Worker};
-use crate::{netns, offload, sysctl};
+use crate::netlink::{Netlink, Qdisc, Veth};
+use crate::worker::Worker;
+use crate::{link, netns, offload, sysctl};
 
 const THREAD: &str = "netem";
 /// The interfaces that lead to the nodes.
@@ -42,34 +40,19 @@ const SIDES: [&str; 2] = ["first", "second"];
 /// The pair of interfaces in the middle.
 const MIDDLE: [&str; 2] = ["near", "far"];
 const BRIDGES: [&str; 2] = ["bridge0", "bridge1"];
-/// The Ethernet address of `far`, which nobody ever writes to.
+/// The Ethernet address of `far`; no node sends to it.
 const FAR_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0xfe];
-
-/// The namespace between two nodes, while it is being made.
-#[derive(Debug)]
-pub(crate) struct Beginning {
-    worker: Worker,
-    middle: Pending<Result<[u32; 2], LabError>>,
-    mtu_bytes: u32,
-}
-
-/// The namespace with links to the nodes.
-pub(crate) struct Connected {
-    worker: Worker,
-    devices: Devices,
-    mtu_bytes: u32,
-}
 
 /// A link that the kernel emulates.
 #[derive(Debug)]
-pub(crate) struct KernelLink {
+struct KernelLink {
     worker: Worker,
     devices: Devices,
     mtu_bytes: u32,
     state: Mutex<State>,
 }
 
-/// The indices of the interfaces, of which frames leave at one after the other.
+/// The indices of the interfaces at which frames leave, in their order.
 #[derive(Clone, Copy, Debug)]
 struct Devices {
     /// `near`, `second`.
@@ -78,28 +61,22 @@ struct Devices {
     down: [u32; 2],
 }
 
-/// What was asked for since the last restart, and what had come in before.
-#[derive(Clone, Debug)]
+/// The configuration since the last restart, and the interfaces' counters at that time.
+#[derive(Clone, Debug, Default)]
 struct State {
-    asked: [Asked; 2],
-    carried: [Carried; 2],
+    setup: [DirectionSetup; 2],
+    carried: [InterfaceCounters; 2],
 }
 
-impl Beginning {
-    /// Makes the namespace and its middle, on a thread that it returns at once.
-    pub(crate) fn new(mtu_bytes: u32) -> Result<Beginning, LabError> {
-        let worker = Worker::new(THREAD)?;
-        let middle = worker.begin(move || {
-            let network = netns::unshare_network()?;
-            sysctl::apply_silent()?;
-            create_middle(&network, mtu_bytes)
-        });
-        Ok(Beginning { worker, middle, mtu_bytes })
-    }
-
-    /// Creates the links into the namespaces of the nodes that *up* leads from and to.
-    pub(crate) fn connect(self, ends: [LinkEnd; 2]) -> Result<Connected, LabError> {
-        let Beginning { worker, middle, mtu_bytes } = self;
+/// Starts to create the namespace between two nodes and the devices in its middle, without waiting.
+pub(crate) fn begin(mtu_bytes: u32) -> Result<Connect, LabError> {
+    let worker = Worker::new(THREAD)?;
+    let middle = worker.begin(move || {
+        let network = netns::unshare_network()?;
+        sysctl::apply_silent()?;
+        create_middle(&network, mtu_bytes)
+    });
+    Ok(Box::new(move |ends| {
         let [near, far] = middle.wait()??;
         let [first, second] = worker.run(move || {
             let [one, other] = &ends;
@@ -113,29 +90,22 @@ impl Beginning {
             Ok([first, second])
         })?;
         let devices = Devices { up: [near, second], down: [far, first] };
-        Ok(Connected { worker, devices, mtu_bytes })
-    }
+        let start: Start = Box::new(move |network, seeds, _| {
+            let link = KernelLink { worker, devices, mtu_bytes, state: Mutex::default() };
+            link.restart(network, seeds)?;
+            Ok(Box::new(link))
+        });
+        Ok(start)
+    }))
 }
 
-impl Connected {
-    /// Puts the network in place.
-    pub(crate) fn start(self, network: &Network, seeds: [Seeds; 2]) -> Result<KernelLink, LabError> {
-        let Connected { worker, devices, mtu_bytes } = self;
-        let state = State { asked: [Asked::default(); 2], carried: [Carried::default(); 2] };
-        let link = KernelLink { worker, devices, mtu_bytes, state: Mutex::new(state) };
-        link.restart(network, seeds)?;
-        Ok(link)
+impl Emulation for KernelLink {
+    fn backend(&self) -> Backend {
+        Backend::Netem
     }
-}
 
-impl KernelLink {
-    /// Begins anew with this network; all counters become zero, what is on the way is dropped. Where the kernel's netem
-    /// takes a seed (Linux 6.6), the same seeds lose the same packets again. Returns when that was, in nanoseconds of the
-    /// monotonic clock.
-    ///
-    /// # Errors
-    /// The network asks for what netem cannot do, or for a queueing discipline that this kernel lacks.
-    pub(crate) fn restart(&self, network: &Network, seeds: [Seeds; 2]) -> Result<u64, LabError> {
+    /// Where the kernel's netem takes a seed (Linux 6.6), the same seeds lose the same packets.
+    fn restart(&self, network: &Network, seeds: [Seeds; 2]) -> Result<u64, LabError> {
         let directions =
             [("up", &network.up), ("down", &network.down)].map(|(way, direction)| {
                 KernelDirection::of(direction, self.mtu_bytes).map_err(|UnhonouredKey { key, why }| {
@@ -144,7 +114,7 @@ impl KernelLink {
             });
         let [up, down] = directions;
         let (up, down) = (up?, down?);
-        let asked = [Asked::of(&up), Asked::of(&down)];
+        let setup = [DirectionSetup::of(&up), DirectionSetup::of(&down)];
         let [up_seed, down_seed] = seeds.map(Seeds::whole);
         let devices = self.devices;
         let carried = self.worker.run(move || {
@@ -152,22 +122,19 @@ impl KernelLink {
                 options::Ticks::read().step(|| "reading the clock of packet scheduling".to_owned())?;
             let mut netlink =
                 Netlink::open().step(|| "opening a netlink socket between two nodes".to_owned())?;
-            // From the end to the beginning, so that nothing waits where nobody will let it go.
+            // From the last device to the first, so that no packet waits in a queue that is replaced.
             for (devices, direction, seed) in [(devices.up, &up, up_seed), (devices.down, &down, down_seed)] {
                 let [first, second] = devices;
                 replace(&mut netlink, second, &tree::second(direction, seed))?;
                 replace(&mut netlink, first, &tree::first(direction, seed, &ticks))?;
             }
-            let text = std::fs::read_to_string("/proc/thread-self/net/dev");
-            let text = text.step(|| "reading the counters of interfaces".to_owned())?;
-            Ok(SIDES.map(|side| statistics::carried(&text, side)))
+            read_interface_counters()
         })?;
-        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = State { asked, carried };
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = State { setup, carried };
         Ok(monotonic_ns())
     }
 
-    /// Waits until the bridges hand on what comes.
-    pub(crate) fn await_passing(&self) -> Result<(), LabError> {
+    fn await_passing(&self) -> Result<(), LabError> {
         let Devices { up: [near, second], down: [far, first] } = self.devices;
         self.worker.run(move || {
             link::await_passing(&[first, near, far, second])
@@ -175,19 +142,19 @@ impl KernelLink {
         })
     }
 
-    /// What happened since the last restart.
-    pub(crate) fn report(&self) -> Result<LinkReport, LabError> {
+    fn report(&self) -> Result<LinkReport, LabError> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let devices = self.devices;
         let (counters, carried) = self.worker.run(move || {
             let what = || "asking for the counters of queueing disciplines".to_owned();
-            let counters = Netlink::open().and_then(|mut netlink| netlink.qdiscs()).step(what)?;
-            let text = std::fs::read_to_string("/proc/thread-self/net/dev").step(what)?;
-            Ok((counters, SIDES.map(|side| statistics::carried(&text, side))))
+            let mut counters = Vec::new();
+            let read = |kind, message: &[u8]| counters.extend(QdiscCounters::read(kind, message));
+            Netlink::open().and_then(|mut netlink| netlink.each_qdisc(read)).step(what)?;
+            Ok((counters, read_interface_counters()?))
         })?;
         let direction = |way: usize, [first, second]: [u32; 2]| {
             let came = carried[way].since(state.carried[way]);
-            statistics::report(&counters, state.asked[way], first, second, came)
+            statistics::report(&counters, state.setup[way], first, second, came)
         };
         Ok(LinkReport {
             link: String::new(),
@@ -198,16 +165,34 @@ impl KernelLink {
             cpu_ns: None,
         })
     }
+
+    fn tap(&self, tap: Option<Tap>) -> Result<(), LabError> {
+        if tap.is_none() {
+            return Ok(());
+        }
+        Err(LabError::Unsupported {
+            what: "a capture of a link that the kernel emulates".to_owned(),
+            remedy: "use the backend `user-space`, or run tcpdump in a node".to_owned(),
+        })
+    }
 }
 
 impl Drop for KernelLink {
     fn drop(&mut self) {
-        // The kernel may take a while to take the namespace apart; nobody has to wait for it.
+        // Destroying the namespace may take the kernel a while. Nobody waits for it.
         self.worker.detach();
     }
 }
 
-/// The pair in the middle, both ends in this namespace; first of all, so that its counters are told first, too.
+/// The bytes and packets that the interfaces to the two nodes have received.
+fn read_interface_counters() -> Result<[InterfaceCounters; 2], LabError> {
+    let text = std::fs::read("/proc/thread-self/net/dev");
+    let text = text.step(|| "reading the counters of interfaces".to_owned())?;
+    Ok(SIDES.map(|side| InterfaceCounters::read(&text, side)))
+}
+
+/// Creates the pair in the middle, both ends in this namespace. It is created first so that the kernel lists
+/// its counters first.
 fn create_middle(network: &OwnedFd, mtu_bytes: u32) -> Result<[u32; 2], LabError> {
     let what = || "creating the interfaces between two nodes".to_owned();
     let mut netlink = Netlink::open().step(what)?;
@@ -231,7 +216,7 @@ fn create_middle(network: &OwnedFd, mtu_bytes: u32) -> Result<[u32; 2], LabError
     Ok(indices)
 }
 
-/// Makes a wire of a bridge.
+/// Joins two interfaces by a bridge that acts as a wire.
 fn join(netlink: &mut Netlink, bridge: &str, ports: [u32; 2], mtu_bytes: u32) -> io::Result<()> {
     netlink.create_bridge(bridge, mtu_bytes)?;
     let bridge = link::interface_index(bridge)?;
@@ -242,7 +227,7 @@ fn join(netlink: &mut Netlink, bridge: &str, ports: [u32; 2], mtu_bytes: u32) ->
     netlink.set_up(bridge)
 }
 
-/// Puts queueing disciplines in the place of those that an interface has.
+/// Replaces an interface's qdiscs.
 fn replace(netlink: &mut Netlink, index: u32, qdiscs: &[Qdisc]) -> Result<(), LabError> {
     let what = || "removing a queueing discipline".to_owned();
     match netlink.delete_root_qdisc(index) {
@@ -261,7 +246,7 @@ fn replace(netlink: &mut Netlink, index: u32, qdiscs: &[Qdisc]) -> Result<(), La
     Ok(())
 }
 
-/// Whether there was nothing to delete: an interface without a queueing discipline has one that cannot be deleted.
+/// Whether there was no qdisc to delete: an interface's default qdisc cannot be deleted.
 fn is_none(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINVAL))
 }

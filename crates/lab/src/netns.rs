@@ -1,7 +1,7 @@
 //! Namespaces: the only file that unshares, enters and forks.
 //!
-//! Nothing is named in the file system: a namespace lives as long as a thread is in it or a descriptor refers to it,
-//! so whatever ends this process ends every namespace.
+//! No namespace has a name in the file system. A namespace lives while a thread is in it or a descriptor
+//! refers to it, so every namespace ends with this process.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,14 +12,14 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 
 use crate::error::{LabError, Step};
 
-/// AddressChange the calling thread into a network namespace of its own and returns a descriptor of it.
+/// Moves the calling thread into a new network namespace and returns a descriptor of it.
 pub(crate) fn unshare_network() -> Result<OwnedFd, LabError> {
     unshare(UnshareFlags::NEWNET).step(|| "creating a network namespace".to_owned())?;
     current_network()
 }
 
-/// AddressChange the calling thread into network, mount and PID namespaces of its own. Its children will be in the PID
-/// namespace; the first must be [`Init`].
+/// Moves the calling thread into new network, mount and PID namespaces. The PID namespace applies to the
+/// thread's children; the first of them must be [`Init`].
 pub(crate) fn unshare_node() -> Result<OwnedFd, LabError> {
     unshare(UnshareFlags::NEWNET | UnshareFlags::NEWNS | UnshareFlags::NEWPID)
         .step(|| "creating network, mount and PID namespaces".to_owned())?;
@@ -31,17 +31,17 @@ pub(crate) fn unshare_node() -> Result<OwnedFd, LabError> {
     current_network()
 }
 
-/// AddressChange the whole process, which must have one thread, into a user namespace in which it is root.
+/// Moves the whole process, which must have a single thread, into a user namespace in which it is root.
 pub(crate) fn unshare_user() -> io::Result<()> {
     let (uid, gid) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
     unshare(UnshareFlags::NEWUSER)?;
-    // A group map may be written only once setgroups(2) is given up (user_namespaces(7)).
+    // A group map may be written only after setgroups(2) is denied (user_namespaces(7)).
     std::fs::write("/proc/self/setgroups", "deny")?;
     std::fs::write("/proc/self/uid_map", format!("0 {uid} 1"))?;
     std::fs::write("/proc/self/gid_map", format!("0 {gid} 1"))
 }
 
-/// AddressChange the calling thread into the given network namespace.
+/// Moves the calling thread into the given network namespace.
 pub(crate) fn enter_network(network: BorrowedFd<'_>) -> io::Result<()> {
     Ok(rustix::thread::move_into_link_name_space(network, Some(LinkNameSpaceType::Network))?)
 }
@@ -53,15 +53,15 @@ fn current_network() -> Result<OwnedFd, LabError> {
 }
 
 fn unshare(flags: UnshareFlags) -> io::Result<()> {
-    // SAFETY: none of the flags that this file passes unshares the table of file descriptors, so no descriptor that
-    // another thread holds changes its meaning.
+    // SAFETY: none of the flags that this file passes unshares the table of file descriptors, so no
+    // descriptor that another thread holds changes its meaning.
     Ok(unsafe { rustix::thread::unshare_unsafe(flags) }?)
 }
 
 /// Process 1 of a node. When it ends, the kernel kills every process of the node.
 ///
-/// It ends with its parent thread (PR_SET_PDEATHSIG) and, should that have ended before the signal was armed, when the
-/// pipe from its parent closes.
+/// It ends with its parent thread (PR_SET_PDEATHSIG). If that thread ends before the signal is armed, process
+/// 1 ends when the pipe from its parent closes.
 #[derive(Debug)]
 pub(crate) struct Init {
     pid: Pid,
@@ -86,9 +86,9 @@ impl Init {
         Ok(Init { pid, handle, _lifeline: lifeline })
     }
 
-    /// The process as this process's PID namespace numbers it.
-    pub(crate) const fn pid(&self) -> Pid {
-        self.pid
+    /// Its number in this process's PID namespace.
+    pub(crate) fn pid(&self) -> i32 {
+        self.pid.as_raw_nonzero().get()
     }
 
     /// Kills every process of the node without waiting.
@@ -101,7 +101,8 @@ impl Init {
 impl Drop for Init {
     fn drop(&mut self) {
         self.kill();
-        // Returns once every process of the node is gone; those that this process spawned must have been reaped.
+        // Returns once every process of the node is gone; those that this process spawned must have been
+        // reaped.
         let _: Result<_, _> = rustix::process::waitpid(Some(self.pid), rustix::process::WaitOptions::empty());
     }
 }
@@ -110,12 +111,13 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?)
 }
 
-/// The whole life of process 1: it keeps nothing of its parent but the two pipes, gives the node its own `/proc` where
-/// the kernel permits that, lets orphans be reaped, and waits for its parent's end.
+/// Process 1: keeps only the two pipes of its parent, mounts the node's `/proc` where the kernel permits it,
+/// lets the kernel reap orphans, and waits for its parent's end.
 fn init_main(lifeline: RawFd, ready: RawFd) -> ! {
     const ABOVE_STANDARD: libc::c_int = 10;
-    // SAFETY: system calls on descriptors that this process owns, with pointers to static strings and to a local
-    // byte; no allocation, no lock, no unwinding, as fork(2) demands of a child of a process with threads.
+    // SAFETY: system calls on descriptors that this process owns, with pointers to static strings and to a
+    // local byte; no allocation, no lock, no unwinding, as fork(2) demands of a child of a process with
+    // threads.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         libc::prctl(libc::PR_SET_NAME, c"h123-init".as_ptr());
@@ -123,7 +125,7 @@ fn init_main(lifeline: RawFd, ready: RawFd) -> ! {
         for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE] {
             libc::signal(signal, libc::SIG_IGN);
         }
-        // Ignored, so the kernel reaps what a dying process leaves to process 1.
+        // Ignored, so that the kernel reaps the orphans that process 1 inherits.
         libc::signal(libc::SIGCHLD, libc::SIG_IGN);
         let lifeline = libc::fcntl(lifeline, libc::F_DUPFD, ABOVE_STANDARD);
         let ready = libc::fcntl(ready, libc::F_DUPFD, ABOVE_STANDARD);
@@ -140,7 +142,8 @@ fn init_main(lifeline: RawFd, ready: RawFd) -> ! {
     }
 }
 
-/// How far a trial child came: each step's error number, 0 for success, [`NOT_TRIED`] where an earlier one failed.
+/// The results of a trial child: the error number of each step, 0 for success, [`NOT_TRIED`] after a failed
+/// step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Trial {
     pub(crate) user_namespace: i32,
@@ -154,7 +157,7 @@ pub(crate) const NOT_TRIED: i32 = -1;
 
 const TRIAL_STEPS: usize = 4;
 
-/// Tries in a child process, which changes nothing of this one, what a lab needs.
+/// Tries in a child process what a lab needs, without changing this process.
 pub(crate) fn try_out(needs_user_namespace: bool) -> io::Result<Trial> {
     let (answer, child_answer) = pipe()?;
     let uid_map = format!("0 {} 1", rustix::process::getuid().as_raw());
@@ -171,25 +174,18 @@ pub(crate) fn try_out(needs_user_namespace: bool) -> io::Result<Trial> {
     let result = File::from(answer).read_exact(&mut bytes);
     rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty())?;
     result?;
-    let step = |index: usize| {
-        let mut word = [0; 4];
-        word.copy_from_slice(&bytes[index * 4..index * 4 + 4]);
-        i32::from_ne_bytes(word)
-    };
-    Ok(Trial {
-        user_namespace: step(0),
-        other_namespaces: step(1),
-        packet_socket: step(2),
-        realtime: step(3),
-    })
+    let (words, _) = bytes.as_chunks();
+    let steps = std::array::from_fn(|index| i32::from_ne_bytes(words[index]));
+    let [user_namespace, other_namespaces, packet_socket, realtime] = steps;
+    Ok(Trial { user_namespace, other_namespaces, packet_socket, realtime })
 }
 
 fn trial_main(answer: RawFd, needs_user_namespace: bool, uid_map: &[u8], gid_map: &[u8]) -> ! {
     let mut steps = [NOT_TRIED; TRIAL_STEPS];
-    // SAFETY: system calls on descriptors of this process, with pointers to local and static bytes; no allocation, no
-    // lock, no unwinding, as fork(2) demands of a child of a process with threads.
+    // SAFETY: system calls on descriptors of this process, with pointers to local and static bytes; no
+    // allocation, no lock, no unwinding, as fork(2) demands of a child of a process with threads.
     unsafe {
-        steps[3] = if crate::emulator::priority::may_be_realtime() { 0 } else { *libc::__errno_location() };
+        steps[3] = if crate::priority::may_be_realtime() { 0 } else { *libc::__errno_location() };
         steps[0] = if needs_user_namespace { try_user_namespace(uid_map, gid_map) } else { 0 };
         if steps[0] == 0 {
             steps[1] = failure(libc::unshare(libc::CLONE_NEWNET | libc::CLONE_NEWNS | libc::CLONE_NEWPID));
@@ -198,9 +194,8 @@ fn trial_main(answer: RawFd, needs_user_namespace: bool, uid_map: &[u8], gid_map
             steps[2] = failure(libc::socket(libc::AF_PACKET, libc::SOCK_RAW, 0));
         }
         if needs_user_namespace && steps[0] == 0 {
-            // Inside is where the emulator's thread will be.
-            steps[3] =
-                if crate::emulator::priority::may_be_realtime() { 0 } else { *libc::__errno_location() };
+            // The emulator's thread runs inside the user namespace.
+            steps[3] = if crate::priority::may_be_realtime() { 0 } else { *libc::__errno_location() };
         }
         libc::write(answer, steps.as_ptr().cast(), size_of_val(&steps));
         libc::_exit(0)

@@ -2,7 +2,6 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
 use model::Pins;
@@ -13,11 +12,13 @@ use crate::link::{self, LinkEnd};
 use crate::mounts::{self, OwnFile};
 use crate::netns::{self, Init};
 use crate::process::{self, Child, Process, Program};
+use crate::procfs::{pid_namespace, pids};
 use crate::stamp::StampedSocket;
 use crate::sysctl;
+use crate::thread::thread_ended;
 use crate::worker::{Pending, Worker};
 
-/// A host: a network and a PID namespace of its own, or this machine where nothing is emulated.
+/// A host: its network, mount and PID namespaces, or this machine where nothing is emulated.
 #[derive(Debug)]
 pub struct Node {
     name: String,
@@ -25,16 +26,16 @@ pub struct Node {
     children: Mutex<Children>,
     /// `None` where the node is this machine.
     isolation: Option<Isolation>,
-    /// The thread that every process of the node is a child of; it lives as long as the node.
+    /// The thread that starts the node's processes; it lives as long as the node.
     worker: Worker,
 }
 
-/// Where a node is reached.
+/// A node's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
     /// IPv4.
     pub v4: Ipv4Addr,
-    /// IPv6; `None` where this kernel has none.
+    /// IPv6; `None` where this kernel does not have it.
     pub v6: Option<Ipv6Addr>,
 }
 
@@ -56,23 +57,23 @@ struct Isolation {
 #[derive(Debug, Default)]
 struct Children {
     running: Vec<Arc<Child>>,
-    /// Who is told of every new one.
+    /// Receives every new child.
     watcher: Option<mpsc::Sender<Arc<Child>>>,
-    /// What those that were waited for had used.
+    /// CPU time of the children that were waited for.
     ended: CpuUsage,
 }
 
-/// A node whose namespaces are being made.
+/// A node whose namespaces are under construction.
 #[derive(Debug)]
-pub(crate) struct Beginning {
+pub(crate) struct NodeBuilder {
     name: String,
     addresses: Addresses,
     worker: Worker,
     isolation: Pending<Result<Isolation, LabError>>,
 }
 
-impl Beginning {
-    pub(crate) fn new(node: &TopologyNode, pins: &Pins) -> Result<Beginning, LabError> {
+impl NodeBuilder {
+    pub(crate) fn new(node: &TopologyNode, pins: &Pins) -> Result<NodeBuilder, LabError> {
         let worker = Worker::new(&node.name)?;
         let (pins, role) = (pins.clone(), node.role);
         let isolation = worker.begin(move || {
@@ -90,7 +91,7 @@ impl Beginning {
             v4: node.address_v4().unwrap_or(Ipv4Addr::UNSPECIFIED),
             v6: node.address_v6().filter(|_| sysctl::has_ipv6()),
         };
-        Ok(Beginning { name: node.name.clone(), addresses, worker, isolation })
+        Ok(NodeBuilder { name: node.name.clone(), addresses, worker, isolation })
     }
 
     pub(crate) fn finish(self) -> Result<Node, LabError> {
@@ -106,7 +107,7 @@ impl Beginning {
 }
 
 impl Node {
-    /// A node that is this machine, reached over its loopback.
+    /// A node that is this machine, with its loopback addresses.
     pub(crate) fn direct(name: &str) -> Result<Node, LabError> {
         Ok(Node {
             name: name.to_owned(),
@@ -120,17 +121,17 @@ impl Node {
         })
     }
 
-    /// As the topology says; of a pair `client` or `server`.
+    /// Its name in the topology; in a pair `client` or `server`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Where the node is reached; a switch has no address, which is the unspecified one here.
+    /// The node's addresses; unspecified for a switch, which has none.
     pub const fn addresses(&self) -> Addresses {
         self.addresses
     }
 
-    /// Starts a program in the node; it dies with the node at the latest, and with the tool however that ends.
+    /// Starts a program in the node. It ends with the node or the tool at the latest.
     ///
     /// # Errors
     /// The program cannot be started.
@@ -148,10 +149,10 @@ impl Node {
         Ok(process)
     }
 
-    /// Runs a closure on a thread in the node's network namespace: sockets that it makes are the node's.
+    /// Runs a closure on a thread in the node's network namespace, so that its sockets are the node's.
     ///
     /// # Errors
-    /// The thread cannot be started, cannot enter, or panicked.
+    /// The thread cannot be started, cannot enter the namespace, or panicked.
     pub fn enter<T: Send>(&self, job: impl FnOnce() -> T + Send) -> Result<T, LabError> {
         let what = || format!("entering the node `{}`", self.name());
         std::thread::scope(|scope| {
@@ -162,22 +163,22 @@ impl Node {
                 Ok(job())
             };
             let thread = std::thread::Builder::new().spawn_scoped(scope, inside).step(what)?;
-            thread.join().map_err(|_| LabError::ThreadEnded { thread: self.name.clone() })?
+            thread.join().map_err(|_| thread_ended(&self.name))?
         })
     }
 
-    /// Puts files of the node's own in the place of the machine's, for every process that is started in it from now on.
+    /// Mounts files over the machine's files, for every process that is started in the node from now on.
     ///
     /// # Errors
-    /// The node is this machine, whose files are left alone; a file is not there; or the kernel refuses.
+    /// The node is this machine, a file does not exist, or the kernel refuses the mount.
     pub fn cover_files(&self, files: Vec<OwnFile>) -> Result<(), LabError> {
         let what = || format!("covering files of the node `{}`, which is this machine", self.name());
         self.isolation.as_ref().ok_or(std::io::ErrorKind::Unsupported).step(what)?;
         self.worker.run(move || mounts::cover(&files))
     }
 
-    /// CPU time of every process of the node since it was started: those that run, with the children that they waited
-    /// for, and those that the tool waited for. Children that their parent left behind are missing once they ended.
+    /// CPU time of all processes of the node since its start: running processes, with the children that they
+    /// waited for, and processes that the tool waited for. Orphans are missing once they have ended.
     pub fn cpu_usage(&self) -> CpuUsage {
         let mut children = self.children();
         children.retire();
@@ -185,22 +186,22 @@ impl Node {
         match &self.isolation {
             None => children.running.iter().for_each(|child| usage.add(child.cpu_ns())),
             Some(isolation) => {
-                let init = isolation.init.pid().as_raw_nonzero().get();
+                let init = isolation.init.pid();
                 processes_of(init).for_each(|pid| usage.add(process::cpu_of_running_ns(pid)));
             }
         }
         usage
     }
 
-    /// Time that the threads of the node's running processes were runnable without running, so far; 0 where nothing is
-    /// emulated, because nothing is measured there.
+    /// Time up to now that the threads of the node's running processes were runnable without running; 0 where
+    /// nothing is emulated, because nothing is measured there.
     pub fn run_queue_ns(&self) -> u64 {
         let Some(isolation) = &self.isolation else { return 0 };
-        let init = isolation.init.pid().as_raw_nonzero().get();
+        let init = isolation.init.pid();
         processes_of(init).filter(|pid| *pid != init).map(process::run_queue_of_running_ns).sum()
     }
 
-    /// Configures the node's ends of its links, which must exist.
+    /// Starts to configure the node's ends of its links, which must exist.
     pub(crate) fn begin_configuring(
         &self,
         node: &TopologyNode,
@@ -210,18 +211,18 @@ impl Node {
         self.worker.begin(move || link::configure(&node, &pins))
     }
 
-    /// Waits until frames pass the node's interfaces, when those at the other ends are configured too.
+    /// Starts to wait until frames pass the node's interfaces; the other ends must be configured.
     pub(crate) fn begin_waiting(&self, node: &TopologyNode) -> Pending<Result<(), LabError>> {
         let node = node.clone();
         self.worker.begin(move || link::wait_until_passing(&node))
     }
 
-    /// Joins the node to another without an emulator; the first end is the node's own.
+    /// Starts to join the node to another without an emulator; the first end is this node's.
     pub(crate) fn begin_wiring(&self, ends: [LinkEnd; 2], mtu_bytes: u32) -> Pending<Result<(), LabError>> {
         self.worker.begin(move || link::create_wire(&ends, mtu_bytes))
     }
 
-    /// The end of a link at one of its interfaces.
+    /// The end of a link at one of the node's interfaces.
     pub(crate) fn end(&self, interface: &Interface) -> Result<LinkEnd, LabError> {
         let what = || format!("finding the network namespace of the node `{}`", self.name());
         let isolation = self.isolation.as_ref().ok_or(std::io::ErrorKind::NotFound).step(what)?;
@@ -240,22 +241,22 @@ impl Node {
             .step(|| format!("opening a probe's socket in the node `{}`", self.name()))
     }
 
-    /// Every process that runs because of [`Node::spawn`], and from now on every new one; whoever watched before is told no
-    /// more.
+    /// A channel with every running process of [`Node::spawn`], and every new one from now on. A previous
+    /// channel gets no more.
     pub(crate) fn watch(&self) -> mpsc::Receiver<Arc<Child>> {
         let (watcher, watched) = mpsc::channel();
         let mut children = self.children();
         for child in &children.running {
-            // The receiver is just below.
+            // The receiver exists.
             let _: Result<_, _> = watcher.send(Arc::clone(child));
         }
         children.watcher = Some(watcher);
         watched
     }
 
-    /// Process 1 of the node's PID namespace, as the tool's counts; `None` where the node is this machine.
+    /// The PID of the node's process 1 in the tool's PID namespace; `None` where the node is this machine.
     pub(crate) fn init(&self) -> Option<i32> {
-        self.isolation.as_ref().map(|isolation| isolation.init.pid().as_raw_nonzero().get())
+        self.isolation.as_ref().map(|isolation| isolation.init.pid())
     }
 
     fn children(&self) -> MutexGuard<'_, Children> {
@@ -268,12 +269,12 @@ impl Drop for Node {
         if let Some(isolation) = &self.isolation {
             isolation.init.kill();
         }
-        // Process 1 stays until its namespace is empty, and a child is in it until it was waited for.
+        // Process 1 stays until its namespace is empty, and a child is in it until it is waited for.
         for child in &self.children().running {
             child.kill();
             let _: Result<_, _> = child.wait(None);
         }
-        // The kernel may take a while to take the namespaces apart; nobody has to wait for it.
+        // Destroying the namespaces may take the kernel a while. Nobody waits for it.
         let isolation = self.isolation.take();
         drop(self.worker.begin(move || drop(isolation)));
         self.worker.detach();
@@ -281,7 +282,7 @@ impl Drop for Node {
 }
 
 impl Children {
-    /// Forgets those that were waited for, but not what they used.
+    /// Removes the children that were waited for, and keeps their CPU time.
     fn retire(&mut self) {
         let ended = &mut self.ended;
         self.running.retain(|child| {
@@ -301,11 +302,8 @@ impl CpuUsage {
     }
 }
 
-/// Every process in the PID namespace of process 1 `init`, by its number in ours.
+/// The PIDs, in this process's namespace, of the processes in the PID namespace of process 1 `init`.
 fn processes_of(init: i32) -> impl Iterator<Item = i32> {
-    let namespace_of = |pid: i32| std::fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
-    let wanted: Option<PathBuf> = namespace_of(init);
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    pids.filter(move |pid| wanted.is_some() && namespace_of(*pid) == wanted)
+    let wanted = pid_namespace(init);
+    pids().filter(move |pid| wanted.is_some() && pid_namespace(*pid) == wanted)
 }

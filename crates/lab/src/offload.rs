@@ -1,4 +1,4 @@
-//! Switches an interface's offloads off (ethtool's ioctl), so that what the emulator sees is what a wire would carry.
+//! Switches an interface's offloads off (SIOCETHTOOL), so that the emulator receives frames as on a wire.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -7,8 +7,8 @@ use rustix::net::{AddressFamily, SocketType};
 
 const SIOCETHTOOL: libc::Ioctl = 0x8946;
 
-/// ETHTOOL_SRXCSUM, STXCSUM, SSG, STSO, SGSO, SGRO (linux/ethtool.h). Without transmit checksums the kernel also cuts
-/// UDP batches itself (`tx-udp-segmentation` needs them).
+/// ETHTOOL_SRXCSUM, STXCSUM, SSG, STSO, SGSO, SGRO (linux/ethtool.h). Without transmit checksums the kernel
+/// also segments UDP batches (`tx-udp-segmentation` requires them).
 const SWITCHES: [u32; 6] = [0x15, 0x17, 0x19, 0x1f, 0x24, 0x2c];
 
 #[repr(C)]
@@ -17,7 +17,7 @@ struct EthtoolValue {
     data: u32,
 }
 
-/// Switches every offload of the interface off; one that the driver does not have is off already.
+/// Switches every offload of the interface off. An offload that the driver lacks is off already.
 pub(crate) fn switch_off(interface: &str) -> io::Result<()> {
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None)?;
     for command in SWITCHES {

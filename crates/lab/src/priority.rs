@@ -1,4 +1,4 @@
-//! How soon the kernel runs the emulator's thread when it wakes up.
+//! Scheduling priorities of the lab's threads.
 
 #![expect(clippy::cast_possible_truncation, reason = "sizes of structures and counts are far below 2^32")]
 
@@ -6,8 +6,8 @@ use std::num::NonZeroU64;
 
 /// Low among the real-time priorities: above every ordinary thread, below the kernel's own.
 const REALTIME_PRIORITY: libc::c_int = 10;
-/// The slice that an ordinary thread asks for where it may not be real-time: a short one is run sooner (Linux 6.12,
-/// EEVDF).
+/// The slice that a thread requests without real-time priority: EEVDF runs threads with a short slice sooner
+/// (Linux 6.12).
 const SLICE_NS: u64 = 100_000;
 
 /// `struct sched_attr` (sched_setattr(2)).
@@ -24,8 +24,8 @@ struct SchedulingAttributes {
     period_ns: u64,
 }
 
-/// Gives the calling thread real-time priority, or where that is refused a short slice; returns whether it is
-/// real-time.
+/// Gives the calling thread real-time priority or, where the kernel refuses that, a short slice. Returns
+/// whether the thread is real-time.
 pub(crate) fn raise() -> bool {
     // Without this the kernel may wake a thread 50 µs late to save a timer.
     let _: Result<_, _> = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
@@ -39,7 +39,7 @@ pub(crate) fn raise() -> bool {
     is_realtime
 }
 
-/// Whether a thread of this process could have real-time priority; the calling thread has it for a moment.
+/// Whether a thread of this process can have real-time priority; the calling thread has it briefly.
 pub(crate) fn may_be_realtime() -> bool {
     let may = set_realtime(REALTIME_PRIORITY);
     if may {
@@ -50,7 +50,7 @@ pub(crate) fn may_be_realtime() -> bool {
     may
 }
 
-/// Keeps the calling thread from taking the core from others when it wakes up; its share of the time stays as theirs
+/// Keeps the calling thread from preempting others when it wakes up; its share of the CPU time stays the same
 /// (SCHED_BATCH, sched(7)).
 pub(crate) fn lower() {
     let parameters = libc::sched_param { sched_priority: 0 };

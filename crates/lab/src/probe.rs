@@ -1,8 +1,8 @@
-//! reference round trips on the empty path.
+//! Reference measurements of round trips on the empty path.
 //!
-//! A probe is stamped by its sender just before it is sent and by the receiver's kernel when its frame arrives, in both
-//! directions, all on this machine's wall clock. Their sum is the time on the way; how long the two threads took to wake
-//! up is not part of it.
+//! In both directions the sender stamps a probe just before sending it, and the receiver's kernel stamps its
+//! arrival, all on this machine's wall clock. The round trip is the sum of both directions, without the
+//! threads' wake-up latency.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,25 +12,25 @@ use model::Network;
 use model::network::Direction;
 use model::record::Calibration;
 use rustix::event::{PollFd, PollFlags};
-use rustix::time::Timespec;
 
-use crate::emulator::monotonic_ns;
+use crate::clock::{monotonic_ns, timespec};
 use crate::error::{LabError, Step};
 use crate::node::Node;
 use crate::stamp::{StampedSocket, wall_ns};
+use crate::thread::thread_ended;
 
 /// Sequence number, the server's time of arrival and time of sending.
 const PROBE_BYTES: usize = 24;
 /// Ethernet, IPv4 and UDP headers and the probe.
 const FRAME_BYTES: u64 = 14 + 20 + 8 + PROBE_BYTES as u64;
-/// Probes do not wait for each other's answers; this far apart at least they do not queue behind each other either.
+/// The least distance of probes, which do not wait for answers: they do not queue behind each other.
 const SPACING_NS: u64 = 2_000_000;
-/// The first probe meets cold caches and is not counted.
+/// The first probe runs with cold caches and is not counted.
 const WARM_UPS: u32 = 1;
-/// How long to wait for the last answer beyond twice the expected time.
+/// How long to wait for the last answer, beyond twice the expected time.
 const PATIENCE_NS: u64 = 200_000_000;
 
-/// Sends probes from the client to the server and back, over networks one behind the other that leave nothing to chance.
+/// Sends probes from the client to the server and back, over a sequence of deterministic networks.
 pub(crate) fn round_trips(
     client: &Node,
     server: &Node,
@@ -49,13 +49,13 @@ pub(crate) fn round_trips(
             std::thread::Builder::new().spawn_scoped(scope, || echo_until(&server, &end)).step(what)?;
         let rtt_ns = send_probes(&client, target, probes, spacing_ns, expected_rtt_ns).step(what);
         drop(lifeline);
-        echo.join().map_err(|_| LabError::ThreadEnded { thread: "echo".to_owned() })?.step(what)?;
+        echo.join().map_err(|_| thread_ended("echo"))?.step(what)?;
         rtt_ns
     })?;
     Ok(Calibration { expected_rtt_ns, rtt_ns, sent: probes })
 }
 
-/// Delay and the time that the probe itself takes at the link's rate.
+/// The delay and the probe's transmission time at the link's rate.
 fn expected_ns(direction: &Direction) -> u64 {
     direction.delay_ns + serialisation_ns(direction)
 }
@@ -64,7 +64,7 @@ fn serialisation_ns(direction: &Direction) -> u64 {
     direction.rate.constant_bits_per_s().map_or(0, |rate| FRAME_BYTES * 8 * 1_000_000_000 / rate.max(1))
 }
 
-/// Sends probes back, with the time at which each came and left, until the other end of the pipe is closed.
+/// Sends probes back, with their times of arrival and departure, until the other end of the pipe is closed.
 fn echo_until(socket: &StampedSocket, end: &OwnedFd) -> io::Result<()> {
     let mut probe = [0; PROBE_BYTES];
     loop {
@@ -121,20 +121,13 @@ fn send_probes(
             return Ok(rtt_ns);
         } else {
             let wake_ns = if sent_at_ns.len() < probes as usize { next_ns } else { deadline_ns };
-            let timeout_ns = i64::try_from(wake_ns - now_ns).unwrap_or(i64::MAX);
-            let timeout =
-                Timespec { tv_sec: timeout_ns / 1_000_000_000, tv_nsec: timeout_ns % 1_000_000_000 };
             let mut watched = [PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN)];
-            rustix::event::poll(&mut watched, Some(&timeout))?;
+            rustix::event::poll(&mut watched, Some(&timespec(wake_ns - now_ns)))?;
         }
     }
 }
 
 fn words(probe: &[u8; PROBE_BYTES]) -> [u64; 3] {
-    let word = |index: usize| {
-        let mut bytes = [0; 8];
-        bytes.copy_from_slice(&probe[index * 8..index * 8 + 8]);
-        u64::from_ne_bytes(bytes)
-    };
-    [word(0), word(1), word(2)]
+    let (words, _) = probe.as_chunks();
+    std::array::from_fn(|index| u64::from_ne_bytes(words[index]))
 }

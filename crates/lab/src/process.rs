@@ -1,4 +1,4 @@
-//! Processes inside a node: started, waited for with their CPU time, stopped.
+//! Processes inside a node: starting, waiting for the end and its resource usage, stopping.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -12,11 +12,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal};
+use rustix::time::Timespec;
 
 use crate::affinity;
+use crate::clock::nanoseconds;
 use crate::error::{LabError, Step};
+use crate::procfs::{Schedule, Stat, tick_ns, tids, user_part_ns};
 
-/// What to start.
+/// A program to start.
 #[derive(Debug)]
 pub struct Program {
     /// The executable, looked up in PATH where it has no slash.
@@ -25,26 +28,26 @@ pub struct Program {
     pub args: Vec<OsString>,
     /// Variables added to the tool's own environment.
     pub env: Vec<(OsString, OsString)>,
-    /// Whether to begin with an empty environment instead.
+    /// Whether to start with an empty environment.
     pub has_clean_env: bool,
     /// Its working directory; the tool's own where `None`.
     pub directory: Option<PathBuf>,
-    /// Where it reads from.
+    /// Its standard input.
     pub stdin: Input,
-    /// Where its output goes.
+    /// Its standard output.
     pub stdout: Output,
-    /// Where its messages go.
+    /// Its standard error.
     pub stderr: Output,
     /// The CPUs that it may use; all where empty.
     pub cpus: Vec<usize>,
-    /// Whether it stays in the tool's process group, so that the terminal's Ctrl-C reaches it too.
+    /// Whether it stays in the tool's process group, so that Ctrl-C on the terminal reaches it too.
     pub is_foreground: bool,
 }
 
-/// Where a process reads from.
+/// The standard input of a process.
 #[derive(Debug)]
 pub enum Input {
-    /// Nothing to read.
+    /// Empty.
     Null,
     /// The tool's own standard input.
     Inherit,
@@ -54,12 +57,12 @@ pub enum Input {
     Bytes(Vec<u8>),
 }
 
-/// Where a process writes to.
+/// An output of a process.
 #[derive(Debug)]
 pub enum Output {
-    /// Nowhere.
+    /// Discarded.
     Null,
-    /// Where the tool's own goes.
+    /// The tool's own.
     Inherit,
     /// A pipe: [`Process::take_stdout`], [`Process::take_stderr`].
     Pipe,
@@ -67,7 +70,7 @@ pub enum Output {
     File(File),
 }
 
-/// How a process ended and what it cost, with the children that it waited for.
+/// How a process ended and the resources that it and its awaited children used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exit {
     /// Its exit status.
@@ -76,11 +79,11 @@ pub struct Exit {
     pub cpu_user_ns: u64,
     /// CPU time in the kernel.
     pub cpu_system_ns: u64,
-    /// The most memory that it held at a time.
+    /// Peak resident memory.
     pub max_resident_bytes: u64,
-    /// Context switches because it had to wait.
+    /// Context switches because it waited.
     pub voluntary_switches: u64,
-    /// Context switches because others got the core.
+    /// Context switches because it was preempted.
     pub involuntary_switches: u64,
 }
 
@@ -97,7 +100,7 @@ pub struct Process {
 #[derive(Debug)]
 pub(crate) struct Child {
     pid: Pid,
-    /// Its command line as `/proc/PID/cmdline` would show it, as far as anybody wants to know.
+    /// Program and first argument, each followed by a zero byte, as in `/proc/PID/cmdline`.
     command: Vec<u8>,
     has_own_group: bool,
     handle: OwnedFd,
@@ -105,7 +108,7 @@ pub(crate) struct Child {
 }
 
 impl Program {
-    /// A program without arguments that reads nothing and writes where the tool writes.
+    /// A program without arguments, with empty input and the tool's outputs.
     pub fn new(program: impl Into<OsString>) -> Program {
         Program {
             program: program.into(),
@@ -121,36 +124,36 @@ impl Program {
         }
     }
 
-    /// The same with these arguments added.
+    /// Adds arguments.
     #[must_use]
     pub fn args<A: Into<OsString>>(mut self, args: impl IntoIterator<Item = A>) -> Program {
         self.args.extend(args.into_iter().map(Into::into));
         self
     }
 
-    /// The same with this standard input.
+    /// Sets the standard input.
     #[must_use]
     pub fn stdin(mut self, stdin: Input) -> Program {
         self.stdin = stdin;
         self
     }
 
-    /// The same with this standard output.
+    /// Sets the standard output.
     #[must_use]
     pub fn stdout(mut self, stdout: Output) -> Program {
         self.stdout = stdout;
         self
     }
 
-    /// The same with this standard error.
+    /// Sets the standard error.
     #[must_use]
     pub fn stderr(mut self, stderr: Output) -> Program {
         self.stderr = stderr;
         self
     }
 
-    /// Starts it as a child of the calling thread, in that thread's namespaces. With `dies_with_thread` the kernel
-    /// kills it when that thread ends.
+    /// Starts it as a child of the calling thread, in that thread's namespaces. With `dies_with_thread` the
+    /// kernel kills it when that thread ends.
     pub(crate) fn spawn(self, dies_with_thread: bool) -> Result<Process, LabError> {
         let name = self.program.to_string_lossy().into_owned();
         let what = || format!("starting `{name}`");
@@ -185,7 +188,7 @@ impl Input {
             Input::Null => Stdio::null(),
             Input::Inherit => Stdio::inherit(),
             Input::Pipe => Stdio::piped(),
-            // A file in memory: nobody has to feed it while the process reads.
+            // A file in memory, so that no thread has to write while the process reads.
             Input::Bytes(bytes) => {
                 let mut file =
                     File::from(rustix::fs::memfd_create("input", rustix::fs::MemfdFlags::CLOEXEC)?);
@@ -209,22 +212,22 @@ impl Output {
 }
 
 impl Process {
-    /// Its number, as the tool's own PID namespace counts.
+    /// Its PID in the tool's PID namespace.
     pub fn pid(&self) -> u32 {
-        self.child.pid.as_raw_nonzero().get().cast_unsigned()
+        self.child.pid().cast_unsigned()
     }
 
-    /// The pipe to its standard input; once.
+    /// Takes the pipe to its standard input.
     pub const fn take_stdin(&mut self) -> Option<ChildStdin> {
         self.stdin.take()
     }
 
-    /// The pipe from its standard output; once.
+    /// Takes the pipe from its standard output.
     pub const fn take_stdout(&mut self) -> Option<ChildStdout> {
         self.stdout.take()
     }
 
-    /// The pipe from its standard error; once.
+    /// Takes the pipe from its standard error.
     pub const fn take_stderr(&mut self) -> Option<ChildStderr> {
         self.stderr.take()
     }
@@ -232,7 +235,7 @@ impl Process {
     /// Waits for its end.
     ///
     /// # Errors
-    /// The kernel lost track of it.
+    /// waitpid(2) failed.
     pub fn wait(&self) -> Result<Exit, LabError> {
         loop {
             if let Some(exit) = self.wait_timeout(Duration::from_secs(3600))? {
@@ -241,23 +244,23 @@ impl Process {
         }
     }
 
-    /// Waits for its end at most so long; `None` where it still runs.
+    /// Waits for its end, at most for `timeout`; `None` where it still runs.
     ///
     /// # Errors
-    /// The kernel lost track of it.
+    /// waitpid(2) failed.
     pub fn wait_timeout(&self, timeout: Duration) -> Result<Option<Exit>, LabError> {
         self.child.wait(Some(timeout)).step(|| format!("waiting for process {}", self.pid()))
     }
 
-    /// Sends it a signal; nothing happens where it has ended.
+    /// Sends it a signal, without effect where it has ended.
     pub fn signal(&self, signal: Signal) {
         self.child.signal(signal);
     }
 
-    /// Asks it to end (SIGTERM) and kills it with its process group where it has not ended after `grace`.
+    /// Sends SIGTERM, and kills the process with its process group where it still runs after `grace`.
     ///
     /// # Errors
-    /// The kernel lost track of it.
+    /// waitpid(2) failed.
     pub fn stop(&self, grace: Duration) -> Result<Exit, LabError> {
         self.child.signal(Signal::TERM);
         if let Some(exit) = self.wait_timeout(grace)? {
@@ -269,22 +272,23 @@ impl Process {
     /// Kills it with its process group and waits for its end.
     ///
     /// # Errors
-    /// The kernel lost track of it.
+    /// waitpid(2) failed.
     pub fn kill(&self) -> Result<Exit, LabError> {
         self.child.kill();
         self.wait()
     }
 
-    /// CPU time so far in user space and in the kernel, in nanoseconds, children that it waited for included.
+    /// CPU time up to now in user space and in the kernel, in nanoseconds, with the children that it waited
+    /// for.
     pub fn cpu_ns(&self) -> (u64, u64) {
         self.child.cpu_ns()
     }
 
-    /// Time that its threads were runnable without running, so far; 0 once it has ended.
+    /// Time up to now that its threads were runnable without running; 0 once it has ended.
     pub fn run_queue_ns(&self) -> u64 {
         match *self.child.exit() {
             Some(_) => 0,
-            None => run_queue_of_running_ns(self.child.pid.as_raw_nonzero().get()),
+            None => run_queue_of_running_ns(self.child.pid()),
         }
     }
 
@@ -307,12 +311,12 @@ impl Child {
         Ok(Child { pid, command, has_own_group, handle, exit: Mutex::new(None) })
     }
 
-    /// Its number, as the tool's own PID namespace counts.
+    /// Its PID in the tool's PID namespace.
     pub(crate) fn pid(&self) -> i32 {
         self.pid.as_raw_nonzero().get()
     }
 
-    /// Program and first argument, each with a zero behind it.
+    /// Program and first argument, each followed by a zero byte.
     pub(crate) fn command(&self) -> &[u8] {
         &self.command
     }
@@ -326,8 +330,8 @@ impl Child {
         let _: Result<_, _> = rustix::process::pidfd_send_signal(&self.handle, signal);
     }
 
-    /// Kills it and its process group. Once it was waited for its number may belong to somebody else, so nothing is
-    /// killed then.
+    /// Kills it and its process group. After the process was waited for, its PID may belong to another
+    /// process, so nothing is killed then.
     pub(crate) fn kill(&self) {
         let exit = self.exit();
         if exit.is_none() {
@@ -338,7 +342,7 @@ impl Child {
         }
     }
 
-    /// Waits for its end, for ever where there is no timeout.
+    /// Waits for its end, without limit where there is no timeout.
     pub(crate) fn wait(&self, timeout: Option<Duration>) -> io::Result<Option<Exit>> {
         let deadline = timeout.map(|timeout| Instant::now() + timeout);
         loop {
@@ -349,7 +353,7 @@ impl Child {
             if left.is_some_and(|left| left.is_zero()) {
                 return Ok(None);
             }
-            let left = left.and_then(|left| rustix::time::Timespec::try_from(left).ok());
+            let left = left.and_then(|left| Timespec::try_from(left).ok());
             let mut watched = [rustix::event::PollFd::new(&self.handle, rustix::event::PollFlags::IN)];
             match rustix::event::poll(&mut watched, left.as_ref()) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
@@ -358,7 +362,7 @@ impl Child {
         }
     }
 
-    /// Its end, where it has ended; whoever asks first takes it from the kernel.
+    /// Its end, where it has ended. The first call reaps the process.
     fn reap(&self) -> io::Result<Option<Exit>> {
         let mut exit = self.exit();
         if exit.is_none() {
@@ -367,11 +371,11 @@ impl Child {
         Ok(*exit)
     }
 
-    /// CPU time so far in user space and in the kernel.
+    /// CPU time up to now in user space and in the kernel.
     pub(crate) fn cpu_ns(&self) -> (u64, u64) {
         match *self.exit() {
             Some(exit) => (exit.cpu_user_ns, exit.cpu_system_ns),
-            None => cpu_of_running_ns(self.pid.as_raw_nonzero().get()),
+            None => cpu_of_running_ns(self.pid()),
         }
     }
 }
@@ -402,7 +406,7 @@ fn wait4(pid: Pid) -> io::Result<Option<Exit>> {
     let mut status = 0;
     // SAFETY: all zeros is a valid `rusage`, which holds integers.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: both results outlive the call; the process is a child of this one that nobody else waits for.
+    // SAFETY: both results outlive the call; the process is a child that only this function waits for.
     let result =
         unsafe { libc::wait4(pid.as_raw_nonzero().get(), &raw mut status, libc::WNOHANG, &raw mut usage) };
     match result {
@@ -424,53 +428,34 @@ fn microseconds_ns(time: libc::timeval) -> u64 {
     part(time.tv_sec) * 1_000_000_000 + part(time.tv_usec) * 1000
 }
 
-/// CPU time of a running process and of the children that it waited for, in user space and in the kernel; zero where
-/// there is no such process.
-///
-/// /proc/PID/stat counts in ticks of 10 ms. The process's CPU clock is exact but knows no user and system, so the ticks
-/// only divide it.
+/// CPU time of a running process and of the children that it waited for, in user space and in the kernel;
+/// zero where there is no such process.
 pub(crate) fn cpu_of_running_ns(pid: i32) -> (u64, u64) {
-    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return (0, 0) };
-    // The name, in parentheses, may hold spaces; utime, stime, cutime, cstime are fields 14 to 17 (proc_pid_stat(5)).
-    let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-    let ticks: Vec<u64> =
-        after_name.split_whitespace().skip(11).take(4).map_while(|f| f.parse().ok()).collect();
-    let [user, system, children_user, children_system] = ticks[..] else { return (0, 0) };
-    let tick_ns = tick_ns();
+    let text = std::fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let Some(stat) = Stat::parse(&text) else { return (0, 0) };
+    let (user, system, tick_ns) = (stat.user_ticks, stat.system_ticks, tick_ns());
     let total_ns = process_clock_ns(pid).unwrap_or((user + system) * tick_ns);
-    let user_ns = match user + system {
-        0 => total_ns / 2,
-        ticks => {
-            u64::try_from(u128::from(total_ns) * u128::from(user) / u128::from(ticks)).unwrap_or(total_ns)
-        }
-    };
+    let user_ns = user_part_ns(total_ns, user, system);
+    let (children_user, children_system) = stat.children_ticks;
     (user_ns + children_user * tick_ns, total_ns - user_ns + children_system * tick_ns)
 }
 
-/// What the kernel counts CPU time in below `/proc`.
-pub(crate) fn tick_ns() -> u64 {
-    // SAFETY: a plain query.
-    let ticks_per_s = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).unwrap_or(100).max(1);
-    1_000_000_000 / ticks_per_s
-}
-
-/// Time that the threads of a running process were runnable without running, so far (second field of schedstat).
+/// Time up to now that the threads of a running process were runnable without running (second field of
+/// schedstat).
 pub(crate) fn run_queue_of_running_ns(pid: i32) -> u64 {
-    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let waited = |folder: PathBuf| -> Option<u64> {
-        std::fs::read_to_string(folder.join("schedstat")).ok()?.split_whitespace().nth(1)?.parse().ok()
+    let waited = |tid| {
+        let text = std::fs::read(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
+        Some(Schedule::parse(&text)?.waited_ns)
     };
-    threads.filter_map(|thread| waited(thread.path())).sum()
+    tids(pid).filter_map(waited).sum()
 }
 
-/// CPU time of a process and all its threads so far; `None` where it is gone.
+/// CPU time of a process and all its threads up to now; `None` where the process is gone.
 pub(crate) fn process_clock_ns(pid: i32) -> Option<u64> {
-    // clock_getcpuclockid(3): the complement of the number, shifted, with CPUCLOCK_SCHED.
+    // clock_getcpuclockid(3): the complement of the PID, shifted, with CPUCLOCK_SCHED.
     let clock: libc::clockid_t = (!pid << 3) | 2;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the result outlives the call.
-    if unsafe { libc::clock_gettime(clock, &raw mut time) } < 0 {
-        return None;
-    }
-    Some(u64::try_from(time.tv_sec).ok()? * 1_000_000_000 + u64::try_from(time.tv_nsec).ok()?)
+    let result = unsafe { libc::clock_gettime(clock, &raw mut time) };
+    (result >= 0).then(|| nanoseconds(Timespec { tv_sec: time.tv_sec, tv_nsec: time.tv_nsec }))
 }

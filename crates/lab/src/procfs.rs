@@ -1,65 +1,68 @@
-//! The kernel's texts below `/proc` as numbers: pure functions of bytes (proc(5)).
+//! The kernel's texts below `/proc` (proc(5)).
 //!
-//! What is not as expected is `None` or left out, never a guess: names of processes are anybody's choice.
+//! Unexpected text gives `None` or is left out; nothing is guessed, because a process chooses its own name.
 
 use model::monitor::Counter;
+use rustix::fs::{AtFlags, CWD, statat};
 
-/// What `/proc/PID/stat` and `/proc/PID/task/TID/stat` say (proc_pid_stat(5)).
+/// `/proc/PID/stat` and `/proc/PID/task/TID/stat` (proc_pid_stat(5)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stat<'a> {
+pub(crate) struct Stat<'a> {
     /// The thread's name: at most 15 bytes of anything.
-    pub(super) name: &'a [u8],
-    /// `R`, `S`, …; `Z` where it has ended and was not waited for.
-    pub(super) state: u8,
-    pub(super) group: i32,
-    pub(super) major_faults: u64,
-    pub(super) user_ticks: u64,
-    pub(super) system_ticks: u64,
-    pub(super) threads: u64,
-    /// When it began, in ticks since the machine's start: tells apart two processes with one number.
-    pub(super) started_ticks: u64,
+    pub(crate) name: &'a [u8],
+    /// `R`, `S`, …; `Z` for a zombie.
+    pub(crate) state: u8,
+    pub(crate) group: i32,
+    pub(crate) major_faults: u64,
+    pub(crate) user_ticks: u64,
+    pub(crate) system_ticks: u64,
+    /// User and system time of the children that it waited for.
+    pub(crate) children_ticks: (u64, u64),
+    pub(crate) threads: u64,
+    /// Start time in ticks since boot: it distinguishes two processes with the same PID.
+    pub(crate) started_ticks: u64,
 }
 
-/// What a thread's `status` says (proc_pid_status(5)).
+/// A thread's `status` (proc_pid_status(5)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Status {
-    pub(super) resident_bytes: u64,
-    pub(super) peak_resident_bytes: u64,
-    pub(super) voluntary_switches: u64,
-    pub(super) involuntary_switches: u64,
+pub(crate) struct Status {
+    pub(crate) resident_bytes: u64,
+    pub(crate) peak_resident_bytes: u64,
+    pub(crate) voluntary_switches: u64,
+    pub(crate) involuntary_switches: u64,
 }
 
-/// What a thread's `schedstat` says; all 0 where the kernel does not count.
+/// A thread's `schedstat`; all 0 where the kernel does not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Schedule {
-    pub(super) ran_ns: u64,
-    pub(super) waited_ns: u64,
-    /// How often it got a core.
-    pub(super) slices: u64,
+pub(crate) struct Schedule {
+    pub(crate) ran_ns: u64,
+    pub(crate) waited_ns: u64,
+    /// How often it was scheduled.
+    pub(crate) slices: u64,
 }
 
 /// The time of a core, in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct CoreTicks {
-    pub(super) user: u64,
-    pub(super) system: u64,
-    pub(super) idle: u64,
-    pub(super) iowait: u64,
-    pub(super) irq: u64,
-    pub(super) softirq: u64,
-    pub(super) steal: u64,
+pub(crate) struct CoreTicks {
+    pub(crate) user: u64,
+    pub(crate) system: u64,
+    pub(crate) idle: u64,
+    pub(crate) iowait: u64,
+    pub(crate) irq: u64,
+    pub(crate) softirq: u64,
+    pub(crate) steal: u64,
 }
 
-/// Bytes, packets and drops received, then the same sent.
-pub(super) type Traffic = [u64; 6];
+/// Received bytes, packets and drops, then sent bytes, packets and drops.
+pub(crate) type Traffic = [u64; 6];
 
 impl<'a> Stat<'a> {
-    /// The name stands in parentheses and may hold any of them, so the last one ends it.
-    pub(super) fn parse(text: &'a [u8]) -> Option<Stat<'a>> {
+    /// The name is in parentheses and may contain parentheses, so the last one ends it.
+    pub(crate) fn parse(text: &'a [u8]) -> Option<Stat<'a>> {
         let open = text.iter().position(|byte| *byte == b'(')?;
         let close = text.iter().rposition(|byte| *byte == b')')?;
         let name = text.get(open + 1..close)?;
-        // The field behind the name is the third.
+        // The field after the name has number 3.
         let mut fields = [&b""[..]; 20];
         let mut words = words(text.get(close + 1..)?);
         for field in &mut fields {
@@ -73,6 +76,7 @@ impl<'a> Stat<'a> {
             major_faults: field(12)?,
             user_ticks: field(14)?,
             system_ticks: field(15)?,
+            children_ticks: (field(16)?, field(17)?),
             threads: field(20)?,
             started_ticks: field(22)?,
         })
@@ -80,8 +84,8 @@ impl<'a> Stat<'a> {
 }
 
 impl Status {
-    /// A kernel thread has no memory, and a process that is ending none any more: 0.
-    pub(super) fn parse(text: &[u8]) -> Status {
+    /// The memory of kernel threads and of ending processes is 0.
+    pub(crate) fn parse(text: &[u8]) -> Status {
         let mut status = Status::default();
         for line in lines(text) {
             let Some((key, value)) = split_at_byte(line, b':') else { continue };
@@ -99,20 +103,20 @@ impl Status {
 }
 
 impl Schedule {
-    pub(super) fn parse(text: &[u8]) -> Option<Schedule> {
+    pub(crate) fn parse(text: &[u8]) -> Option<Schedule> {
         let mut numbers = words(text).map(number_of);
         let mut next = || numbers.next().flatten();
         Some(Schedule { ran_ns: next()?, waited_ns: next()?, slices: next()? })
     }
 }
 
-/// The number that a file of nothing else holds.
-pub(super) fn number(text: &[u8]) -> Option<u64> {
+/// The number in a file that contains nothing else.
+pub(crate) fn number(text: &[u8]) -> Option<u64> {
     number_of(text.trim_ascii())
 }
 
-/// The lines of `/proc/stat` that are about one core each, with the core's number.
-pub(super) fn cores(text: &[u8]) -> impl Iterator<Item = (u64, CoreTicks)> {
+/// The lines of `/proc/stat` about single cores, with the core's number.
+pub(crate) fn cores(text: &[u8]) -> impl Iterator<Item = (u64, CoreTicks)> {
     lines(text).filter_map(|line| {
         let mut words = words(line.strip_prefix(b"cpu")?);
         let core = number_of(words.next().filter(|_| line.get(3).is_some_and(u8::is_ascii_digit))?)?;
@@ -123,8 +127,9 @@ pub(super) fn cores(text: &[u8]) -> impl Iterator<Item = (u64, CoreTicks)> {
     })
 }
 
-/// Adds the wanted counters of `/proc/net/snmp` or `/proc/net/netstat`, two lines for each prefix: names, then values.
-pub(super) fn add_pairs(text: &[u8], wanted: &[(Counter, usize)], values: &mut [u64]) {
+/// Adds wanted counters of `/proc/net/snmp` or `/proc/net/netstat`, two lines for each prefix: names, then
+/// values.
+pub(crate) fn add_pairs(text: &[u8], wanted: &[(Counter, usize)], values: &mut [u64]) {
     let mut lines = lines(text);
     while let (Some(names), Some(numbers)) = (lines.next(), lines.next()) {
         let (Some((prefix, names)), Some((same, numbers))) =
@@ -145,8 +150,8 @@ pub(super) fn add_pairs(text: &[u8], wanted: &[(Counter, usize)], values: &mut [
     }
 }
 
-/// Adds the wanted counters of `/proc/net/snmp6`: a name and a value on each line.
-pub(super) fn add_lines(text: &[u8], wanted: &[(Counter, usize)], values: &mut [u64]) {
+/// Adds wanted counters of `/proc/net/snmp6`: a name and a value on each line.
+pub(crate) fn add_lines(text: &[u8], wanted: &[(Counter, usize)], values: &mut [u64]) {
     for line in lines(text) {
         let mut words = words(line);
         let (Some(name), Some(number)) = (words.next(), words.next()) else { continue };
@@ -164,8 +169,8 @@ fn add(values: &mut [u64], place: usize, number: Option<u64>) {
     }
 }
 
-/// A number of `/proc/net/sockstat` or `sockstat6`, such as `tw` of `TCP`.
-pub(super) fn socket_count(text: &[u8], protocol: &str, key: &str) -> Option<u64> {
+/// A number in `/proc/net/sockstat` or `sockstat6`, such as `tw` of `TCP`.
+pub(crate) fn socket_count(text: &[u8], protocol: &str, key: &str) -> Option<u64> {
     let line = lines(text).find_map(|line| {
         let (found, rest) = split_at_byte(line, b':')?;
         (found == protocol.as_bytes()).then_some(rest)
@@ -176,9 +181,9 @@ pub(super) fn socket_count(text: &[u8], protocol: &str, key: &str) -> Option<u64
 }
 
 /// The interfaces of `/proc/net/dev`, with their names.
-pub(super) fn interfaces(text: &[u8]) -> impl Iterator<Item = (&[u8], Traffic)> {
+pub(crate) fn interfaces(text: &[u8]) -> impl Iterator<Item = (&[u8], Traffic)> {
     lines(text).filter_map(|line| {
-        // A name has no white space, but may have a colon.
+        // A name has no white space, but may contain a colon.
         let colon = line.iter().rposition(|byte| *byte == b':')?;
         let name = words(line.get(..colon)?).next()?;
         let mut numbers = [0; 12];
@@ -186,33 +191,19 @@ pub(super) fn interfaces(text: &[u8]) -> impl Iterator<Item = (&[u8], Traffic)> 
         for number in &mut numbers {
             *number = number_of(words.next()?)?;
         }
-        let [
-            received_bytes,
-            received_packets,
-            _,
-            received_drops,
-            _,
-            _,
-            _,
-            _,
-            sent_bytes,
-            sent_packets,
-            _,
-            sent_drops,
-        ] = numbers;
-        Some((name, [received_bytes, received_packets, received_drops, sent_bytes, sent_packets, sent_drops]))
+        Some((name, [0, 1, 3, 8, 9, 11].map(|place| numbers[place])))
     })
 }
 
-/// What people call a process, from its command line (words with a zero behind each) and its thread's name.
+/// A short name of a process, from its command line (words that end with a zero byte) and its thread's name.
 ///
-/// A title that a server gave itself (`nginx: worker process`) stands; of a command the program's name and its
-/// subcommand (`h123 load`), without paths, options and what else is long.
-pub(super) fn process_name(command: &[u8], thread: &[u8]) -> String {
+/// A title that a server sets (`nginx: worker process`) is kept. A command is reduced to the program's name
+/// and its subcommand (`h123 load`).
+pub(crate) fn process_name(command: &[u8], thread: &[u8]) -> String {
     let mut args = command.split(|byte| *byte == 0).filter(|arg| !arg.is_empty());
     let Some(mut first) = args.next() else { return printable(thread) };
     if base_name(first).starts_with(b"ld-linux") {
-        // A dynamic loader that was called by name says behind `--argv0` whom it runs as.
+        // A dynamic loader that was called by name has the program's name after `--argv0`.
         let mut behind = args.clone().skip_while(|arg| *arg != b"--argv0").skip(1);
         if let Some(name) = behind.next() {
             return printable(base_name(name));
@@ -238,11 +229,50 @@ pub(super) fn process_name(command: &[u8], thread: &[u8]) -> String {
 const MOST_SUBCOMMAND_BYTES: usize = 16;
 const MOST_NAME_CHARS: usize = 48;
 
-/// A name as text: what is no character, or would move a cursor, becomes a replacement character.
-pub(super) fn printable(name: &[u8]) -> String {
+/// A name as text; invalid and control characters become replacement characters.
+pub(crate) fn printable(name: &[u8]) -> String {
     let text = String::from_utf8_lossy(name);
     let clean = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
     text.chars().map(clean).take(MOST_NAME_CHARS).collect()
+}
+
+/// The PIDs of this machine's processes, in this process's PID namespace.
+pub(crate) fn pids() -> impl Iterator<Item = i32> {
+    numbered_entries("/proc")
+}
+
+/// The thread IDs of a process.
+pub(crate) fn tids(pid: i32) -> impl Iterator<Item = i32> {
+    numbered_entries(&format!("/proc/{pid}/task"))
+}
+
+fn numbered_entries(folder: &str) -> impl Iterator<Item = i32> + use<> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// The inode of a process's PID namespace; `None` where the process is gone or belongs to another user.
+pub(crate) fn pid_namespace(pid: i32) -> Option<u64> {
+    statat(CWD, format!("/proc/{pid}/ns/pid"), AtFlags::empty()).ok().map(|stat| stat.st_ino)
+}
+
+/// The unit of CPU time in `/proc`, in nanoseconds.
+pub(crate) fn tick_ns() -> u64 {
+    // SAFETY: a plain query.
+    let ticks_per_s = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).unwrap_or(100).max(1);
+    1_000_000_000 / ticks_per_s
+}
+
+/// The user part of a CPU time. Only the ticks of 10 ms distinguish user and system time, so they give the
+/// proportion.
+pub(crate) fn user_part_ns(total_ns: u64, user_ticks: u64, system_ticks: u64) -> u64 {
+    match user_ticks.saturating_add(system_ticks) {
+        0 => total_ns / 2,
+        ticks => {
+            let part_ns = u128::from(total_ns) * u128::from(user_ticks) / u128::from(ticks);
+            u64::try_from(part_ns).unwrap_or(total_ns)
+        }
+    }
 }
 
 fn base_name(path: &[u8]) -> &[u8] {
@@ -273,5 +303,4 @@ fn number_of(word: &[u8]) -> Option<u64> {
 }
 
 #[cfg(test)]
-#[path = "parse_tests.rs"]
 mod tests;

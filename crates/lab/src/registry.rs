@@ -1,8 +1,9 @@
-//! Which labs of this user run, and what killed ones left behind.
+//! The registry of this user's labs, and the remains of killed ones.
 //!
-//! A lab that people use by hand has a folder, `h123-labs-UID/PID` below the folder for temporary files, for what has to
-//! be a file: certificates, keys, logs. Its process holds a lock on a file in it. The kernel gives the lock up however
-//! the process ends, so a folder without a lock is what a killed lab left; namespaces and processes have ended with it.
+//! A lab for use by hand has a folder, `h123-labs-UID/PID` below the folder for temporary files, for
+//! certificates, keys and logs. Its process holds a lock on a file in it. The kernel releases the lock when
+//! the process ends, so a folder without a lock belongs to a killed lab, whose namespaces and processes have
+//! ended.
 
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, ErrorKind};
@@ -14,39 +15,39 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::error::{LabError, Step};
 
-/// The file whose lock says that the lab runs; its text says what the lab is.
+/// The file whose lock shows that the lab runs; its text describes the lab.
 const ABOUT: &str = "about";
-/// The file whose lock keeps starting, cleaning and looking apart: whoever looks holds a lab's lock for a moment.
+/// The file whose lock serialises starting, cleaning and listing, because listing briefly takes a lab's lock.
 const GATE: &str = "gate";
 
-/// A running lab's place among the others; dropping this removes its folder.
+/// The registration of a running lab; dropping this removes its folder.
 #[derive(Debug)]
 pub struct Registration {
     folder: PathBuf,
     _lock: File,
 }
 
-/// A lab that runs, or what is left of one.
+/// A running lab, or the remains of a killed one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct LabEntry {
     /// The process that built it.
     pub pid: u32,
-    /// What it called itself.
+    /// Its description.
     pub what: String,
-    /// When it began, since 1970; zero where that was not written any more.
+    /// Start time since 1970; zero where it is unknown.
     pub began: Duration,
-    /// Where its files are.
+    /// The folder of its files.
     pub folder: PathBuf,
-    /// Whether its process lives.
+    /// Whether its process runs.
     pub is_running: bool,
 }
 
 impl Registration {
-    /// Enters a lab, and removes what killed labs left. Call it before [`crate::enter`], which changes who this user seems
-    /// to be.
+    /// Registers a lab and removes the remains of killed labs. Call it before [`crate::enter`], which changes
+    /// the apparent user.
     ///
     /// # Errors
-    /// The folder cannot be made, or belongs to somebody else.
+    /// The folder cannot be created, or belongs to another user.
     pub fn new(what: &str) -> Result<Registration, LabError> {
         let base = base();
         let _gate = make_base(&base)?;
@@ -63,7 +64,7 @@ impl Registration {
         Ok(Registration { folder, _lock: lock })
     }
 
-    /// A folder for files of this lab, which others may enter.
+    /// The folder for this lab's files; other users may enter it.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -71,46 +72,45 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        // What cannot be removed now is removed by the next start.
+        // The next start removes what cannot be removed now.
         let _: Result<_, _> = fs::remove_dir_all(&self.folder);
     }
 }
 
-/// All labs of this user, by process.
+/// All labs of this user, by PID.
 ///
 /// # Errors
-/// Their folder cannot be read, or belongs to somebody else.
-pub fn list() -> Result<Vec<Listed>, LabError> {
-    let base = base();
-    if !base.exists() {
-        return Ok(Vec::new());
-    }
-    let _gate = make_base(&base)?;
-    list_in(&base)
+/// Their folder cannot be read, or belongs to another user.
+pub fn list() -> Result<Vec<LabEntry>, LabError> {
+    in_base(list_in)
 }
 
-/// Removes what killed labs left behind, and says what that was.
+/// Removes what killed labs left behind, and returns it.
 ///
 /// # Errors
-/// Something cannot be removed, or the labs' folder belongs to somebody else.
-pub fn clean() -> Result<Vec<Listed>, LabError> {
+/// A folder cannot be removed, or the labs' folder belongs to another user.
+pub fn clean() -> Result<Vec<LabEntry>, LabError> {
+    in_base(sweep)
+}
+
+fn in_base(read: fn(&Path) -> Result<Vec<LabEntry>, LabError>) -> Result<Vec<LabEntry>, LabError> {
     let base = base();
     if !base.exists() {
         return Ok(Vec::new());
     }
     let _gate = make_base(&base)?;
-    sweep(&base)
+    read(&base)
 }
 
 fn base() -> PathBuf {
     std::env::temp_dir().join(format!("h123-labs-{}", rustix::process::getuid().as_raw()))
 }
 
-/// Makes sure that the folder is there and this user's own; returns the lock that keeps others out meanwhile.
+/// Ensures that the folder exists and belongs to this user; returns the lock that excludes other processes.
 fn make_base(base: &Path) -> Result<File, LabError> {
     let step = || {
         format!(
-            "preparing {} for labs' files (expected a folder of this user's own, or none)",
+            "preparing {} for labs' files (it must be a folder of this user, or not exist)",
             base.display()
         )
     };
@@ -128,7 +128,7 @@ fn make_base(base: &Path) -> Result<File, LabError> {
     Ok(gate)
 }
 
-fn sweep(base: &Path) -> Result<Vec<Listed>, LabError> {
+fn sweep(base: &Path) -> Result<Vec<LabEntry>, LabError> {
     let mut left = list_in(base)?;
     left.retain(|lab| !lab.is_running);
     for lab in &left {
@@ -137,12 +137,12 @@ fn sweep(base: &Path) -> Result<Vec<Listed>, LabError> {
     Ok(left)
 }
 
-/// Removes a folder that its own lab may be removing too: one that ends waits for no gate, and once the file of its lock is
-/// gone it looks like a killed one.
+/// Removes a folder that its lab may be removing too: an ending lab does not wait for the gate, and without
+/// its lock file it looks like a killed lab.
 fn remove(folder: &Path) -> io::Result<()> {
     loop {
         match fs::remove_dir_all(folder) {
-            // What was found was gone when it was to be removed; each time there is less to find.
+            // An entry was removed by the other process. Each retry finds fewer entries.
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 if !folder.try_exists()? {
                     return Ok(());
@@ -153,18 +153,18 @@ fn remove(folder: &Path) -> io::Result<()> {
     }
 }
 
-fn list_in(base: &Path) -> Result<Vec<Listed>, LabError> {
+fn list_in(base: &Path) -> Result<Vec<LabEntry>, LabError> {
     let entries = match fs::read_dir(base) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.step(|| format!("reading {}", base.display()))?,
     };
-    let mut labs: Vec<Listed> = entries.flatten().filter_map(|entry| listed(&entry.path())).collect();
+    let mut labs: Vec<LabEntry> = entries.flatten().filter_map(|entry| read_entry(&entry.path())).collect();
     labs.sort_by_key(|lab| lab.pid);
     Ok(labs)
 }
 
-/// The lab of a folder; `None` where the folder is no lab's.
-fn listed(folder: &Path) -> Option<Listed> {
+/// The lab of a folder; `None` where the folder belongs to no lab.
+fn read_entry(folder: &Path) -> Option<LabEntry> {
     let pid = folder.file_name()?.to_str()?.parse().ok()?;
     let about = folder.join(ABOUT);
     let text = fs::read_to_string(&about).unwrap_or_default();
@@ -172,7 +172,7 @@ fn listed(folder: &Path) -> Option<Listed> {
     let is_running = File::open(&about).is_ok_and(|file| {
         flock(&file, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK)
     });
-    Some(Listed {
+    Some(LabEntry {
         pid,
         what: what.to_owned(),
         began: Duration::from_secs(began.parse().unwrap_or(0)),

@@ -1,4 +1,4 @@
-//! A UDP socket whose datagrams come with the kernel's time of arrival (SO_TIMESTAMPNS, socket(7)).
+//! A UDP socket that receives datagrams with the kernel's time of arrival (SO_TIMESTAMPNS, socket(7)).
 
 #![expect(clippy::cast_possible_truncation, reason = "sizes of structures and counts are far below 2^32")]
 
@@ -9,17 +9,17 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::emulator::nanoseconds;
+use crate::clock::nanoseconds;
 
-/// Room for the one control message that is asked for; an array of words is aligned as `cmsghdr` must be.
+/// Room for the one control message; an array of words has the alignment of `cmsghdr`.
 const CONTROL_WORDS: usize = 16;
 
-/// The machine's wall clock, in which the kernel stamps; nanoseconds.
+/// The wall clock of the kernel's stamps, in nanoseconds.
 pub(crate) fn wall_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::Realtime))
 }
 
-/// The socket; it never blocks.
+/// A non-blocking UDP socket.
 pub(crate) struct StampedSocket {
     socket: UdpSocket,
 }
@@ -39,11 +39,11 @@ impl StampedSocket {
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(StampedSocket { socket }) }
     }
 
-    /// Asks for room for datagrams that nobody has taken yet; where that is limited, for as much as is allowed.
+    /// Sets the size of the receive buffer; where root rights are missing, up to the system's limit.
     pub(crate) fn make_room(&self, bytes: usize) {
         use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
         if set_socket_recv_buffer_size_force(&self.socket, bytes).is_err() {
-            // What does not fit is lost and seen as that.
+            // Datagrams that do not fit are counted as lost.
             let _: Result<_, _> = set_socket_recv_buffer_size(&self.socket, bytes);
         }
     }
@@ -56,8 +56,8 @@ impl StampedSocket {
         self.socket.send_to(datagram, to).map(|_| ())
     }
 
-    /// The next datagram's time of arrival and its sender (IPv4); `None` where there is none. One of another length
-    /// than the buffer's is passed over.
+    /// The next datagram's time of arrival and its sender (IPv4); `None` where there is none. Datagrams whose
+    /// length differs from the buffer's are skipped.
     pub(crate) fn receive(&self, datagram: &mut [u8]) -> io::Result<Option<(u64, SocketAddr)>> {
         loop {
             let mut from = MaybeUninit::<libc::sockaddr_in>::zeroed();
@@ -103,8 +103,8 @@ impl AsFd for StampedSocket {
 /// # Safety
 /// The header must be as recvmsg(2) left it, its control buffer alive.
 unsafe fn stamp_ns(header: &libc::msghdr) -> Option<u64> {
-    // SAFETY: the macros walk the control buffer within the length that the kernel set; a message of this type holds a
-    // `timespec`, which need not be aligned.
+    // SAFETY: the macros walk the control buffer within the length that the kernel set; a message of this
+    // type holds a `timespec`, which need not be aligned.
     unsafe {
         let mut message = libc::CMSG_FIRSTHDR(header);
         while let Some(found) = message.as_ref() {

@@ -1,4 +1,4 @@
-//! Kernel settings, written inside a node's namespaces only: the machine's own are never touched.
+//! Kernel settings inside a node's namespaces. The machine's settings stay unchanged.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -9,10 +9,10 @@ use crate::error::{LabError, Step};
 
 const ROOT: &str = "/proc/sys/net";
 
-/// Room for 1 Gbit/s over 30 ms (3.75 MB) with what the kernel keeps for its own bookkeeping: minimum, default,
-/// largest.
+/// Minimum, default and maximum of TCP's receive buffer: room for 1 Gbit/s over 30 ms (3.75 MB) and the
+/// kernel's overhead.
 const TCP_RECEIVE_BYTES: &str = "4096 131072 33554432";
-/// The same for what was sent and is not yet acknowledged.
+/// Minimum, default and maximum of TCP's send buffer.
 const TCP_SEND_BYTES: &str = "4096 65536 33554432";
 
 const NODE: &[(&str, &str)] = &[
@@ -22,12 +22,13 @@ const NODE: &[(&str, &str)] = &[
     ("ipv4/ip_unprivileged_port_start", "0"),
 ];
 
-/// What makes a router of a node.
+/// The settings of a router.
 const ROUTER: &[(&str, &str)] = &[("ipv4/ip_forward", "1")];
 const ROUTER_IPV6: &[(&str, &str)] =
     &[("ipv6/conf/all/forwarding", "1"), ("ipv6/conf/default/forwarding", "1")];
 
-/// No advertised router, no duplicate address detection, no link-local address: the link carries client traffic only.
+/// No router advertisements, no duplicate address detection, no link-local address: the link carries only
+/// client traffic.
 const NODE_IPV6: &[(&str, &str)] = &[
     ("ipv6/conf/default/disable_ipv6", "0"),
     ("ipv6/conf/default/accept_ra", "0"),
@@ -39,23 +40,23 @@ const NODE_IPV6: &[(&str, &str)] = &[
     ("ipv6/conf/lo/disable_ipv6", "0"),
 ];
 
-/// No address and no traffic of its own.
+/// No addresses and no own traffic.
 const SILENT_IPV6: &[(&str, &str)] =
     &[("ipv6/conf/default/disable_ipv6", "1"), ("ipv6/conf/all/disable_ipv6", "1")];
 
-/// Whether this kernel has IPv6 at all.
+/// Whether this kernel has IPv6.
 pub(crate) fn has_ipv6() -> bool {
     Path::new(ROOT).join("ipv6").exists()
 }
 
-/// Settings of a node, before its link exists.
+/// Applies the settings of a node, before its links exist.
 pub(crate) fn apply_node(pins: &Pins) -> Result<(), LabError> {
     write_all(NODE)?;
     if has_ipv6() {
         write_all(NODE_IPV6)?;
     }
-    // Where the machine's default is another one, the kernel may reserve this for the first namespace; the route says
-    // the same, and is what counts.
+    // The kernel may reserve a non-default algorithm for the initial namespace. The route sets the algorithm
+    // too, and the route takes precedence.
     let _: std::io::Result<()> =
         std::fs::write(Path::new(ROOT).join("ipv4/tcp_congestion_control"), pins.congestion_control.name());
     Ok(())
@@ -67,13 +68,13 @@ pub(crate) fn available_congestion_control() -> String {
     std::fs::read_to_string(file).map_or_else(|_| "nothing".to_owned(), |text| text.trim().to_owned())
 }
 
-/// Settings of a router, before its links exist and after [`apply_node`].
+/// Applies the settings of a router, before its links exist and after [`apply_node`].
 pub(crate) fn apply_router() -> Result<(), LabError> {
     write_all(ROUTER)?;
     if has_ipv6() { write_all(ROUTER_IPV6) } else { Ok(()) }
 }
 
-/// Settings of a namespace that passes frames on and takes no part in the traffic: an emulator's, a switch's.
+/// Applies the settings of a namespace that only forwards frames: of an emulator or a switch.
 pub(crate) fn apply_silent() -> Result<(), LabError> {
     if has_ipv6() { write_all(SILENT_IPV6) } else { Ok(()) }
 }
@@ -83,7 +84,7 @@ fn write_all(settings: &[(&str, &str)]) -> Result<(), LabError> {
         let result = std::fs::write(Path::new(ROOT).join(name), value);
         result.step(|| format!("setting net/{name} to `{value}` inside the lab")).or_else(
             |error| match &error {
-                // An older kernel without this setting lacks what the setting would switch off.
+                // An older kernel without the setting lacks the feature that it switches off.
                 LabError::System { source, .. } if source.kind() == ErrorKind::NotFound => Ok(()),
                 _ => Err(error),
             },

@@ -1,11 +1,11 @@
-//! The terminal while a command has it: the only file that changes how this process takes SIGTTOU.
+//! The terminal while a command owns it. Only this file changes how this process handles SIGTTOU.
 
 use rustix::process::{Pid, getpgrp};
 use rustix::stdio::stdin;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr, tcsetpgrp};
 
-/// The terminal on standard input as it was; dropping this takes it back from a command that made itself its owner
-/// (a shell) or left it in another mode (a killed editor).
+/// The state of the terminal on standard input. Dropping this restores it after a command that took the
+/// terminal (a shell) or left it in another mode (a killed editor).
 #[derive(Debug)]
 pub struct Terminal {
     group: Pid,
@@ -13,7 +13,8 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Remembers the terminal; `None` where standard input is none, or this process runs in its background.
+    /// Saves the terminal's state; `None` where standard input is no terminal, or this process runs in the
+    /// background.
     pub fn remember() -> Option<Terminal> {
         let group = getpgrp();
         if tcgetpgrp(stdin()).ok()? != group {
@@ -25,8 +26,8 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // SAFETY: replaces a disposition and no handler of Rust's own. A process in the background that takes the terminal
-        // is stopped by SIGTTOU unless it ignores that (tcsetpgrp(3)).
+        // SAFETY: replaces a disposition, not a handler of Rust. SIGTTOU stops a background process that
+        // takes the terminal unless the process ignores it (tcsetpgrp(3)).
         let before = unsafe { libc::signal(libc::SIGTTOU, libc::SIG_IGN) };
         // The terminal may have been closed meanwhile.
         let _: Result<_, _> = tcsetpgrp(stdin(), self.group);

@@ -1,21 +1,21 @@
-//! A long-lived thread that runs jobs in its own namespaces, one after the other.
+//! A long-lived thread that runs jobs in its namespaces, one after the other.
 
 use std::sync::mpsc;
-use std::thread::JoinHandle;
 
-use crate::error::{LabError, Step};
+use crate::error::LabError;
+use crate::thread::{Thread, thread_ended};
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The thread; dropping this lets it finish its job and waits for its end.
+/// The thread. Dropping this lets it finish its jobs and waits for its end.
 #[derive(Debug)]
 pub(crate) struct Worker {
-    name: String,
-    jobs: Option<mpsc::Sender<Job>>,
-    thread: Option<JoinHandle<()>>,
+    /// Declared before the thread, which ends when this is dropped.
+    jobs: mpsc::Sender<Job>,
+    thread: Thread<()>,
 }
 
-/// A job that was begun.
+/// A job that was started.
 #[derive(Debug)]
 pub(crate) struct Pending<T> {
     thread: String,
@@ -24,24 +24,19 @@ pub(crate) struct Pending<T> {
 
 impl Worker {
     pub(crate) fn new(name: &str) -> Result<Worker, LabError> {
-        let (sender, receiver) = mpsc::channel::<Job>();
-        let thread = std::thread::Builder::new()
-            .name(name.to_owned())
-            .spawn(move || receiver.into_iter().for_each(|job| job()))
-            .step(|| format!("starting the thread `{name}`"))?;
-        Ok(Worker { name: name.to_owned(), jobs: Some(sender), thread: Some(thread) })
+        let (jobs, receiver) = mpsc::channel::<Job>();
+        let thread = Thread::spawn(name, move || receiver.into_iter().for_each(|job| job()))?;
+        Ok(Worker { jobs, thread })
     }
 
-    /// Hands a job over without waiting for it.
+    /// Starts a job without waiting for it.
     pub(crate) fn begin<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Pending<T> {
         let (sender, answer) = mpsc::sync_channel(1);
-        if let Some(jobs) = &self.jobs {
-            // Where the thread is gone the job is dropped with its sender, which `wait` reports.
-            let _: Result<_, _> = jobs.send(Box::new(move || {
-                let _: Result<_, _> = sender.send(job());
-            }));
-        }
-        Pending { thread: self.name.clone(), answer }
+        // Where the thread is gone, the job is dropped with its sender, which `wait` reports.
+        let _: Result<_, _> = self.jobs.send(Box::new(move || {
+            let _: Result<_, _> = sender.send(job());
+        }));
+        Pending { thread: self.thread.name().to_owned(), answer }
     }
 
     /// Runs a job and waits for its result.
@@ -52,25 +47,14 @@ impl Worker {
         self.begin(job).wait()?
     }
 
-    /// Lets the thread end in its own time.
+    /// Lets the thread end without anyone waiting.
     pub(crate) fn detach(&mut self) {
-        drop(self.jobs.take());
-        drop(self.thread.take());
+        self.thread.detach();
     }
 }
 
 impl<T> Pending<T> {
     pub(crate) fn wait(self) -> Result<T, LabError> {
-        self.answer.recv().map_err(|_| LabError::ThreadEnded { thread: self.thread.clone() })
-    }
-}
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        drop(self.jobs.take());
-        if let Some(thread) = self.thread.take() {
-            // A panic of the thread was printed by the thread itself.
-            let _: Result<_, _> = thread.join();
-        }
+        self.answer.recv().map_err(|_| thread_ended(&self.thread))
     }
 }

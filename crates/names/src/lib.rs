@@ -1,8 +1,9 @@
 //! The lab's name server: the names of every node, over UDP and TCP, and nothing else of the world.
 //!
-//! It is authoritative for the root, so that nodes have the names that they have everywhere, without a domain, and whatever
-//! is unknown does not exist. A name has its addresses (A, AAAA), an address its name (PTR), and a name with servers says
-//! over which versions of HTTP and at which ports they answer (HTTPS, RFC 9460).
+//! It is authoritative for the root, so that nodes have the names that they have everywhere, without a
+//! domain, and whatever is unknown does not exist. A name has its addresses (A, AAAA), an address its name
+//! (PTR), and a name with servers says over which versions of HTTP and at which ports they answer (HTTPS, RFC
+//! 9460).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
@@ -27,8 +28,8 @@ const TCP_PATIENCE: Duration = Duration::from_secs(5);
 /// Answers that wait on a TCP connection.
 const TCP_ANSWERS: usize = 32;
 const SERIAL: u32 = 1;
-/// The port of DNS (RFC 1035, section 4.2) and that of `https` (RFC 9110, section 4.2.2), which an HTTPS record's owner
-/// leaves out (RFC 9460, section 9.1).
+/// The port of DNS (RFC 1035, section 4.2) and that of `https` (RFC 9110, section 4.2.2), which an HTTPS
+/// record's owner leaves out (RFC 9460, section 9.1).
 pub const PORT: u16 = 53;
 const HTTPS_PORT: u16 = 443;
 
@@ -50,7 +51,8 @@ pub struct Host {
     pub name: String,
     /// Its addresses.
     pub addresses: Vec<IpAddr>,
-    /// Its servers, the preferred one first; each is announced for `https` at its own port and at the default one.
+    /// Its servers, the preferred one first; each is announced for `https` at its own port and at the default
+    /// one.
     pub services: Vec<Service>,
 }
 
@@ -141,8 +143,8 @@ fn records(config: &Config) -> Result<Vec<Record>> {
     Ok(records)
 }
 
-/// What a host's HTTPS records say, one for each of its services: each is at a port of its own, so each says that it is
-/// nothing else.
+/// What a host's HTTPS records say, one for each of its services: each is at a port of its own, so each says
+/// that it is nothing else.
 fn announcements(host: &Host, owner: &Name) -> Vec<HTTPS> {
     let v4: Vec<A> = host.addresses.iter().filter_map(|address| v4_of(*address)).map(A).collect();
     let v6: Vec<AAAA> = host.addresses.iter().filter_map(|address| v6_of(*address)).map(AAAA).collect();

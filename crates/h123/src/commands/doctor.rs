@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use anyhow::Result;
 use clap::Args;
 use drive::Servers;
-use lab::{Access, LabError, Missing};
+use lab::{Access, LabError, MissingCapability};
 use model::buffers::{Buffer, UDP_BUFFER_BYTES};
 use model::options::ConnectionOptions;
 use model::units::format_bytes;
@@ -98,7 +98,7 @@ fn netem() -> Result<()> {
 
 const UNNEEDED: &str = "is for studies that ask for the backend `netem` alone";
 
-fn line(what: &str, found: Result<String, &Missing>) -> Result<()> {
+fn line(what: &str, found: Result<String, &MissingCapability>) -> Result<()> {
     match found {
         Ok(how) => print(&format!("{} {what}: {how}", mark(true))),
         Err(missing) => print(&format!("{} {what}: {}; {}", mark(false), missing.why, missing.remedy)),

@@ -9,7 +9,7 @@ use analysis::summary::CellStatus;
 use anyhow::{Context, Result};
 use clap::Args;
 use drive::{AccessLog, Adapter, Authority, Client, Clients, Servers};
-use lab::{Access, Missing};
+use lab::{Access, MissingCapability};
 use model::plan::DIRECT;
 use model::{Backend, Plan};
 use store::{Environment, ResultFolder};
@@ -121,7 +121,7 @@ pub(crate) fn run(args: &RunArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
 }
 
 /// Becomes what may build labs, and says what that lacks: everything, or the real-time priority of the lab's own emulator.
-fn enter(plan: &Plan) -> (Result<Access, Missing>, Option<Missing>) {
+fn enter(plan: &Plan) -> (Result<Access, MissingCapability>, Option<MissingCapability>) {
     if plan.topology.name == DIRECT {
         return (Ok(Access::Direct), None);
     }
@@ -191,7 +191,7 @@ fn default_out(plan: &Plan) -> PathBuf {
     PathBuf::from("results").join(format!("{}-{now}", plan.study))
 }
 
-fn announce(plan: &Plan, folder: &ResultFolder, missing: Option<&Missing>, args: &RunArgs) {
+fn announce(plan: &Plan, folder: &ResultFolder, missing: Option<&MissingCapability>, args: &RunArgs) {
     let RunArgs { quiet, pcap, .. } = *args;
     note(
         quiet,
@@ -243,7 +243,11 @@ fn environment(study: &Study<'_>, args: &RunArgs) -> Environment {
 }
 
 /// How the networks are emulated, and what that lacks.
-fn emulation_text(plan: &Plan, missing: Option<&Missing>, ordinary: Option<&Missing>) -> String {
+fn emulation_text(
+    plan: &Plan,
+    missing: Option<&MissingCapability>,
+    ordinary: Option<&MissingCapability>,
+) -> String {
     let mut ways: Vec<&str> = plan.cells.iter().map(|cell| means(cell.backend)).collect();
     ways.sort_unstable();
     ways.dedup();

@@ -3,41 +3,43 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc;
 
+use hdrhistogram::Histogram;
 use model::record::{DirectionReport, Lateness, LinkReport};
 use model::{Backend, Network};
 use path::{Fate, Frame, LinkDirection, Path, Seeds};
 use rustix::event::{PollFd, PollFlags};
-use rustix::time::Timespec;
 
 use super::capture::{Tap, comment_on};
-use super::clock::{WallClock, monotonic_ns, thread_cpu_ns};
-use super::histogram::Histogram;
-use super::observer::{Observer, Seen};
+use super::observer::{Observation, Observer};
 use super::port::{BATCH, Port};
 use super::spin::{Gathering, Lead, Spin};
+use crate::clock::{WallClock, monotonic_ns, thread_cpu_ns, timespec};
 use crate::error::LabError;
+use crate::priority;
 
-/// At most so many frames are taken from a ring before what is due is released.
+/// How many frames are taken from a ring at most before due frames are released.
 const RECEIVE_LIMIT: usize = 256;
-/// While frames are coming in the rings are looked at by time, so that not every frame costs a wake-up.
+/// While frames arrive, the loop checks the rings at least this often instead of waking up for every frame.
 const BUSY_SLEEP_NS: u64 = 500_000;
-/// How many spent buffers are kept for frames to come.
+/// How many used buffers are kept for reuse.
 const SPARE_FRAMES: usize = 4096;
 const ETHERNET_HEADER_BYTES: usize = 14;
+/// Lateness is recorded up to this; the maximum is kept exactly.
+const MOST_LATENESS_NS: u64 = 1 << 35;
 
-/// What the rest of the lab asks of the loop.
+/// Commands to the loop.
 pub(super) enum Command {
-    /// Begin anew with this network and seeds (up, down); all counters become zero. The answer is when time 0 of the
-    /// network was.
+    /// Restart with this network and seeds (up, down); all counters become zero. The answer is the time of
+    /// the network's start.
     Restart { network: Box<Network>, seeds: [Seeds; 2], done: mpsc::SyncSender<u64> },
-    /// Say what happened since the last restart.
+    /// Report what happened since the last restart.
     Report { answer: mpsc::SyncSender<Result<LinkReport, LabError>> },
-    /// From now on tell this of every frame, or nobody.
+    /// Send every frame to this capture from now on, or to none.
     Capture { tap: Option<Tap> },
-    /// From now on note what passes one end of the link.
+    /// Record what passes one end of the link from now on.
     Observe { observer: Observer },
-    /// Say what was noted, and note no more.
-    EndObserving { answer: mpsc::SyncSender<Vec<Seen>> },
+    /// Stop recording and return what was recorded.
+    EndObserving { answer: mpsc::SyncSender<Vec<Observation>> },
     /// End.
     Stop,
 }
@@ -55,7 +57,7 @@ pub(super) struct Engine {
     gathering: Gathering,
     spare: Vec<Vec<u8>>,
     longest_frame_bytes: usize,
-    /// The length of a frame that was too long; nothing is forwarded from then on.
+    /// The length of a frame that was too long. Nothing is forwarded after it.
     too_long: Option<usize>,
     is_realtime: bool,
     cpu_at_restart_ns: u64,
@@ -70,13 +72,14 @@ struct Line {
     bytes_out: u64,
     packets_out: u64,
     lost_overload: u64,
-    lateness: Histogram,
-    /// When the ring was last found empty; what is in it now came later.
+    lateness: Option<Histogram<u32>>,
+    max_lateness_ns: u64,
+    /// When the ring was last found empty: its frames arrived later.
     emptied_ns: u64,
 }
 
 impl Engine {
-    /// `ports` are those of the client and of the server.
+    /// `ports` are the ports to the first and to the second node.
     pub(super) fn new(
         ports: [Port; 2],
         mtu_bytes: u32,
@@ -97,14 +100,14 @@ impl Engine {
             spare: Vec::with_capacity(SPARE_FRAMES),
             longest_frame_bytes: mtu_bytes as usize + ETHERNET_HEADER_BYTES,
             too_long: None,
-            is_realtime: super::priority::raise(),
+            is_realtime: priority::raise(),
             cpu_at_restart_ns: 0,
             tap: None,
             observers: Vec::new(),
         }
     }
 
-    /// Runs until it is told to stop.
+    /// Runs until the stop command.
     pub(super) fn run(mut self) {
         let mut is_rung = false;
         loop {
@@ -115,7 +118,7 @@ impl Engine {
             let received = self.receive(0) + self.receive(1);
             self.release(0);
             self.release(1);
-            // A flood leaves no time to wait, but commands are looked for all the same.
+            // Under a flood of frames the loop does not wait, but still handles commands.
             is_rung = received >= RECEIVE_LIMIT || self.wait(received > 0);
         }
     }
@@ -141,8 +144,8 @@ impl Engine {
                 Ok(Command::Capture { tap }) => self.tap = tap,
                 Ok(Command::Observe { observer }) => self.observers.push(observer),
                 Ok(Command::EndObserving { answer }) => {
-                    let seen = self.observers.drain(..).map(Observer::into_seen).collect();
-                    let _: Result<_, _> = answer.send(seen);
+                    let observations = self.observers.drain(..).map(Observer::into_observation).collect();
+                    let _: Result<_, _> = answer.send(observations);
                 }
                 Ok(Command::Stop) | Err(mpsc::TryRecvError::Disconnected) => return false,
                 Err(mpsc::TryRecvError::Empty) => return true,
@@ -167,7 +170,7 @@ impl Engine {
         })
     }
 
-    /// Takes what one side has sent; returns how many frames.
+    /// Takes the frames that one side has sent; returns how many.
     fn receive(&mut self, side: usize) -> usize {
         let Engine { lines, ports, wall_clock, spare, longest_frame_bytes, too_long, tap, observers, .. } =
             self;
@@ -179,8 +182,8 @@ impl Engine {
                 if frame.length_bytes > *longest_frame_bytes {
                     too_long.get_or_insert(frame.length_bytes);
                 }
-                // Group addresses (ARP, router solicitations, multicast reports) are the nodes' housekeeping: every
-                // neighbour is known, so nobody needs an answer.
+                // Frames to group addresses (ARP, router solicitations, multicast reports) are the kernels'
+                // own: every neighbour is configured, so no node needs an answer.
                 let is_group = frame.bytes.first().is_none_or(|byte| byte & 1 != 0);
                 if too_long.is_some() || is_group {
                     return;
@@ -188,10 +191,11 @@ impl Engine {
                 let mut bytes = spare.pop().unwrap_or_default();
                 bytes.clear();
                 bytes.extend_from_slice(frame.bytes);
-                // Whatever the wall clock did: it came after the ring was last empty and before now.
+                // Even if the wall clock was set, the frame arrived after the ring was last empty and before
+                // now.
                 let mut arrival_ns = wall_clock.to_monotonic_ns(frame.seconds, frame.nanoseconds);
                 if arrival_ns > now_ns {
-                    // Since the ring was first looked at; the clock is asked for those alone.
+                    // The frame arrived during this loop. Only such frames cost another clock reading.
                     arrival_ns = arrival_ns.min(monotonic_ns());
                 }
                 let arrival_ns = arrival_ns.max(line.emptied_ns.min(now_ns));
@@ -257,7 +261,7 @@ impl Engine {
         }
     }
 
-    /// Waits until something is due, a frame came in, or a command waits; returns whether a command may wait.
+    /// Waits until a frame is due, a frame arrives or a command waits; returns whether a command may wait.
     fn wait(&mut self, was_busy: bool) -> bool {
         let now_ns = monotonic_ns();
         let Some(due_ns) = self.lines.iter().filter_map(|line| line.path.next_release_ns()).min() else {
@@ -270,7 +274,7 @@ impl Engine {
         }
         let (sleep_ns, spin_ns) = self.spin.plan(now_ns, due_ns);
         if sleep_ns > 0 {
-            // Nothing that comes in from now on is due before the shortest delay has passed.
+            // A frame that arrives now is due after the shortest delay at the earliest.
             let quiet_ns = self.lines.iter().map(|line| line.path.least_delay_ns()).min().unwrap_or(0) / 2;
             let is_by_time = was_busy && quiet_ns > 0;
             let slept_ns = if is_by_time { sleep_ns.min(quiet_ns).min(BUSY_SLEEP_NS) } else { sleep_ns };
@@ -289,10 +293,10 @@ impl Engine {
         false
     }
 
-    /// Sleeps until some frames are due; returns whether a command may wait.
+    /// Sleeps until several frames are due; returns whether a command may wait.
     fn gather(&self, now_ns: u64, until_ns: u64) -> bool {
-        // Frames that come in meanwhile wait in the ring, with the time of their arrival; none is due before the shortest
-        // delay has passed.
+        // Frames that arrive meanwhile wait in the ring with their time of arrival. None is due before the
+        // shortest delay has passed.
         let quiet_ns = self.lines.iter().map(|line| line.path.least_delay_ns()).min().unwrap_or(0) / 2;
         let longest_ns = quiet_ns.min(BUSY_SLEEP_NS);
         let wakes_on_frames = longest_ns == 0;
@@ -300,12 +304,9 @@ impl Engine {
         self.poll(Some(if wakes_on_frames { left_ns } else { left_ns.min(longest_ns) }), wakes_on_frames)
     }
 
-    /// Sleeps for at most so long; returns whether the bell rings.
+    /// Sleeps for at most this long; returns whether a command waits.
     fn poll(&self, timeout_ns: Option<u64>, wakes_on_frames: bool) -> bool {
-        let timeout = timeout_ns.map(|ns| Timespec {
-            tv_sec: i64::try_from(ns / 1_000_000_000).unwrap_or(i64::MAX),
-            tv_nsec: (ns % 1_000_000_000).cast_signed(),
-        });
+        let timeout = timeout_ns.map(timespec);
         let mut watched = [
             PollFd::new(&self.bell, PollFlags::IN),
             PollFd::from_borrowed_fd(self.ports[0].as_fd(), PollFlags::IN),
@@ -319,7 +320,7 @@ impl Engine {
     }
 }
 
-/// Keeps a spent buffer for a frame to come.
+/// Keeps a used buffer for reuse.
 fn keep(spare: &mut Vec<Vec<u8>>, frame: Frame) {
     if spare.len() < SPARE_FRAMES {
         spare.push(frame.0);
@@ -342,21 +343,26 @@ impl Line {
             bytes_out: 0,
             packets_out: 0,
             lost_overload: 0,
-            lateness: Histogram::new(),
+            lateness: Histogram::new_with_bounds(1, MOST_LATENESS_NS, 2).ok(),
+            max_lateness_ns: 0,
             emptied_ns: start_ns,
         }
     }
 
     fn handle_frame(&mut self, arrival_ns: u64, frame: Frame) {
         let length_bytes = frame.0.len() as u64;
-        // What becomes of it is counted by the path.
+        // The path counts what happens to the packet.
         let _: Fate = self.path.handle_packet(arrival_ns, length_bytes, frame);
     }
 
     /// Accounts for a batch of which the kernel took the first `sent` frames.
     fn record(&mut self, sent: usize, now_ns: u64) {
         for (due_ns, frame) in &self.batch[..sent] {
-            self.lateness.record(now_ns.saturating_sub(*due_ns));
+            let lateness_ns = now_ns.saturating_sub(*due_ns);
+            if let Some(lateness) = &mut self.lateness {
+                lateness.saturating_record(lateness_ns);
+            }
+            self.max_lateness_ns = self.max_lateness_ns.max(lateness_ns);
             self.bytes_out += frame.0.len() as u64;
         }
         self.packets_out += sent as u64;
@@ -378,10 +384,10 @@ impl Line {
             marked: counters.marked,
             duplicated: Some(counters.duplicated),
             reordered: Some(counters.reordered),
-            lateness: Some(Lateness {
-                p50_ns: self.lateness.quantile(500),
-                p99_ns: self.lateness.quantile(990),
-                max_ns: self.lateness.max(),
+            lateness: self.lateness.as_ref().map(|lateness| Lateness {
+                p50_ns: lateness.value_at_quantile(0.50).min(self.max_lateness_ns),
+                p99_ns: lateness.value_at_quantile(0.99).min(self.max_lateness_ns),
+                max_ns: self.max_lateness_ns,
             }),
         }
     }

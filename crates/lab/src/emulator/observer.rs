@@ -1,24 +1,24 @@
-//! Who notes when TCP payload passes a node's end of a link: what reached the node, and what left it.
+//! Records when TCP payload passes a node's end of a link: what reached the node and what left it.
 //!
-//! It lives in the emulator's thread, so it takes a few numbers of each segment, into memory that is there before.
+//! It runs in the emulator's thread, so it records a few numbers per segment into preallocated memory.
 
 use path::tcp::{Segment, segment};
 
-/// Segments beyond so many are counted only: 128 MB of notes.
+/// Further segments are only counted: this many take 128 MB.
 const MOST_SEGMENTS: usize = 1 << 22;
-/// What the kernel's stamp of a frame that left is uncertain by, and any other at least.
+/// The uncertainty of the kernel's stamp of a frame that left; other times are at least as uncertain.
 const STAMP_NS: u32 = 1_000;
-/// Frames may be looked at so much later than others that came after them.
+/// How much later than its successors a frame may be processed.
 const DISORDER_NS: u64 = 100_000_000;
 
-/// One TCP segment at a node's end of a link: one with payload, or one that opens a connection.
+/// One TCP segment with payload or SYN at a node's end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SeenSegment {
+pub struct ObservedSegment {
     /// When it passed, in nanoseconds of the monotonic clock.
     pub at_ns: u64,
-    /// That time may be too late by so much.
+    /// By how much that time may be too late, in nanoseconds.
     pub uncertain_ns: u32,
-    /// A number that stands for the address of the node's peer.
+    /// A number that identifies the address of the node's peer.
     pub peer: u32,
     /// Its sequence number.
     pub sequence: u32,
@@ -26,42 +26,43 @@ pub struct SeenSegment {
     pub peer_port: u16,
     /// Bytes of payload.
     pub payload_bytes: u16,
-    /// Whether it opens a connection.
+    /// Whether it is a SYN.
     pub is_syn: bool,
-    /// Whether it reached the node; otherwise it left it.
+    /// Whether it reached the node; otherwise it left the node.
     pub has_arrived: bool,
 }
 
-/// What was noted at one node's end of one link.
+/// What was recorded at one node's end of one link.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct Observation {
     /// The node's name.
     pub node: String,
-    /// The segments, in no order.
-    pub segments: Vec<SeenSegment>,
-    /// Segments for which there was no room.
+    /// The segments, unordered.
+    pub segments: Vec<ObservedSegment>,
+    /// Segments that did not fit.
     pub missed: u64,
-    /// Until then every segment was noted, in nanoseconds of the monotonic clock; the largest number where all were.
+    /// Every segment before this time was recorded, in nanoseconds of the monotonic clock; `u64::MAX` where
+    /// all were.
     pub whole_until_ns: u64,
 }
 
-/// Notes what passes one end of a link over some of the node's ports.
+/// Records what passes one end of a link over some of the node's ports.
 #[derive(Debug)]
 pub(crate) struct Observer {
     /// The link's end: 0 or 1.
     side: usize,
     ports: Vec<u16>,
-    seen: Seen,
+    observation: Observation,
 }
 
 impl Observer {
-    /// For the node at this end.
+    /// An observer for the node at this end.
     pub(crate) fn new(side: usize, node: &str, ports: &[u16]) -> Observer {
         let segments = Vec::with_capacity(MOST_SEGMENTS);
         Observer {
             side,
             ports: ports.to_vec(),
-            seen: Seen { node: node.to_owned(), segments, missed: 0, whole_until_ns: u64::MAX },
+            observation: Observation { node: node.to_owned(), segments, missed: 0, whole_until_ns: u64::MAX },
         }
     }
 
@@ -84,9 +85,9 @@ impl Observer {
         }
     }
 
-    /// What was noted.
-    pub(super) fn into_seen(self) -> Seen {
-        self.seen
+    /// What was recorded.
+    pub(super) fn into_observation(self) -> Observation {
+        self.observation
     }
 
     fn note(&mut self, segment: &Segment, at_ns: u64, uncertain_ns: u32, has_arrived: bool) {
@@ -96,15 +97,15 @@ impl Observer {
         if !self.ports.contains(&own_port) || (segment.payload_bytes == 0 && !segment.is_syn) {
             return;
         }
-        if self.seen.segments.len() == self.seen.segments.capacity() {
-            // Frames are not looked at quite in the order of their times.
-            let last_ns = self.seen.segments.last().map_or(0, |segment| segment.at_ns);
-            self.seen.whole_until_ns = last_ns.saturating_sub(DISORDER_NS);
-            self.seen.missed += 1;
+        if self.observation.segments.len() == self.observation.segments.capacity() {
+            // Frames are not processed exactly in the order of their times.
+            let last_ns = self.observation.segments.last().map_or(0, |segment| segment.at_ns);
+            self.observation.whole_until_ns = last_ns.saturating_sub(DISORDER_NS);
+            self.observation.missed += 1;
             return;
         }
         let Segment { sequence, payload_bytes, is_syn, .. } = *segment;
-        self.seen.segments.push(SeenSegment {
+        self.observation.segments.push(ObservedSegment {
             at_ns,
             uncertain_ns,
             peer,
@@ -143,7 +144,7 @@ mod tests {
         observer.received(1, 0, 1, &frame(40_000, 8081, 5));
         observer.received(1, 0, 1, &frame(40_000, 8080, 0));
         observer.sent(1, 1, &[0; 60]);
-        let seen = observer.into_seen();
+        let seen = observer.into_observation();
         let found: Vec<_> = seen
             .segments
             .iter()
@@ -162,10 +163,10 @@ mod tests {
     #[test]
     fn what_has_no_room_is_counted() {
         let mut observer = Observer::new(0, "server", &[1]);
-        observer.seen.segments = Vec::with_capacity(4);
-        let room = observer.seen.segments.capacity();
+        observer.observation.segments = Vec::with_capacity(4);
+        let room = observer.observation.segments.capacity();
         (0..room as u64 + 3).for_each(|at| observer.sent(0, at * DISORDER_NS, &frame(1, 2, 1)));
-        let seen = observer.into_seen();
+        let seen = observer.into_observation();
         assert_eq!((seen.segments.len(), seen.missed), (room, 3));
         assert_eq!(seen.whole_until_ns, (room as u64 - 2) * DISORDER_NS);
     }

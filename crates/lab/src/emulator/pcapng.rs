@@ -1,4 +1,4 @@
-//! Blocks of a capture file (draft-ietf-opsawg-pcapng): what Wireshark and tshark read.
+//! Blocks of a capture file (draft-ietf-opsawg-pcapng), which Wireshark and tshark read.
 
 /// Ethernet (LINKTYPE_ETHERNET).
 const LINK_TYPE: u16 = 1;
@@ -26,7 +26,7 @@ pub(super) enum Heading {
 /// One frame at one node's interface.
 #[derive(Debug)]
 pub(super) struct Packet<'a> {
-    /// In the order of their descriptions, from 0.
+    /// Index of the interface's description, from 0.
     pub(super) interface: u32,
     pub(super) heading: Heading,
     /// Nanoseconds of Unix time.
@@ -35,13 +35,13 @@ pub(super) struct Packet<'a> {
     pub(super) comment: Option<&'a str>,
 }
 
-/// The file's beginning: one section with these interfaces, stamped in nanoseconds.
+/// The start of a file: one section with these interfaces and timestamps in nanoseconds.
 pub(super) fn begin(interfaces: &[&str]) -> Vec<u8> {
     let mut file = Vec::new();
     block(&mut file, SECTION_HEADER, |body| {
         body.extend(0x1a2b_3c4d_u32.to_le_bytes());
         body.extend([1_u16, 0].map(u16::to_le_bytes).concat());
-        // The section's length is not known yet.
+        // The section's length is unknown.
         body.extend(u64::MAX.to_le_bytes());
         option(body, SECTION_APPLICATION, concat!("h123 ", env!("CARGO_PKG_VERSION")).as_bytes());
         option(body, OPTION_END, &[]);
@@ -49,7 +49,7 @@ pub(super) fn begin(interfaces: &[&str]) -> Vec<u8> {
     for name in interfaces {
         block(&mut file, INTERFACE_DESCRIPTION, |body| {
             body.extend([LINK_TYPE, 0].map(u16::to_le_bytes).concat());
-            // No limit of what is kept of a frame.
+            // No snapshot length: frames are complete.
             body.extend(0_u32.to_le_bytes());
             option(body, INTERFACE_NAME, name.as_bytes());
             option(body, INTERFACE_RESOLUTION, &[9]);
@@ -79,7 +79,7 @@ pub(super) fn packet(file: &mut Vec<u8>, packet: &Packet<'_>) {
     });
 }
 
-/// How many frames of an interface the file lacks.
+/// The number of frames of an interface that are missing from the file.
 pub(super) fn missing(file: &mut Vec<u8>, interface: u32, at_unix_ns: u64, frames: u64) {
     block(file, INTERFACE_STATISTICS, |body| {
         body.extend(interface.to_le_bytes());
@@ -89,7 +89,7 @@ pub(super) fn missing(file: &mut Vec<u8>, interface: u32, at_unix_ns: u64, frame
     });
 }
 
-/// Type, length, body, length once more.
+/// Type, length, body, and the length again.
 fn block(file: &mut Vec<u8>, kind: u32, write: impl FnOnce(&mut Vec<u8>)) {
     let start = file.len();
     file.extend(kind.to_le_bytes());
@@ -100,7 +100,7 @@ fn block(file: &mut Vec<u8>, kind: u32, write: impl FnOnce(&mut Vec<u8>)) {
     file.extend(length);
 }
 
-/// The upper half comes first.
+/// A timestamp: the upper half comes first.
 fn time(body: &mut Vec<u8>, unix_ns: u64) {
     let [a, b, c, d, e, f, g, h] = unix_ns.to_le_bytes();
     body.extend([e, f, g, h, a, b, c, d]);
@@ -112,7 +112,7 @@ fn option(body: &mut Vec<u8>, code: u16, value: &[u8]) {
     padded(body, value);
 }
 
-/// Everything begins at a multiple of four bytes.
+/// Bytes, padded to a multiple of four.
 fn padded(body: &mut Vec<u8>, bytes: &[u8]) {
     body.extend(bytes);
     body.extend(std::iter::repeat_n(0, bytes.len().next_multiple_of(4) - bytes.len()));

@@ -1,7 +1,8 @@
-//! One interface of the emulator as an AF_PACKET socket: frames come in through a TPACKET_V2 ring with the kernel's
-//! time of arrival (packet(7), Documentation/networking/packet_mmap.rst) and leave through `sendmmsg`.
+//! One interface of the emulator as an AF_PACKET socket: frames come in through a TPACKET_V2 ring with the
+//! kernel's time of arrival (packet(7), Documentation/networking/packet_mmap.rst) and leave through
+//! `sendmmsg`.
 //!
-//! TPACKET_V3 hands over blocks, by a timer: it would delay frames.
+//! TPACKET_V3 would delay frames, because it hands over blocks by a timer.
 
 #![expect(clippy::cast_possible_truncation, reason = "sizes of structures and counts are far below 2^32")]
 
@@ -22,7 +23,7 @@ pub(crate) struct Received<'a> {
     /// CLOCK_REALTIME at its arrival.
     pub(crate) seconds: u32,
     pub(crate) nanoseconds: u32,
-    /// Its length on the wire; `bytes` is shorter where the ring's slots are too small for it.
+    /// Its length on the wire; `bytes` is shorter where the ring's slots are too small.
     pub(crate) length_bytes: usize,
     pub(crate) bytes: &'a [u8],
 }
@@ -43,7 +44,8 @@ unsafe impl Send for Port {}
 impl Port {
     /// Opens both sides' sockets in the calling thread's network namespace, unbound.
     ///
-    /// Making a ring waits for every CPU to pass a quiet moment (synchronize_net), about 13 ms: both wait at once.
+    /// Creating a ring waits for an RCU grace period (synchronize_net), about 13 ms. The two rings wait
+    /// concurrently.
     pub(crate) fn open_pair(mtu_bytes: u32) -> io::Result<[Port; 2]> {
         let sockets = [packet_socket()?, packet_socket()?];
         std::thread::scope(|scope| {
@@ -57,7 +59,7 @@ impl Port {
     fn with_ring(socket: OwnedFd, mtu_bytes: u32) -> io::Result<Port> {
         set_option(&socket, libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V2 as libc::c_int))?;
         set_option(&socket, libc::PACKET_QDISC_BYPASS, &1_i32)?;
-        // Linux 4.20; older kernels show own frames to other sockets only, which there are none of.
+        // Since Linux 4.20. Older kernels show sent frames to other sockets only, and there are none.
         let _: io::Result<()> = set_option(&socket, libc::PACKET_IGNORE_OUTGOING, &1_i32);
         let slot_bytes = slot_bytes(mtu_bytes as usize);
         let slots_per_block = BLOCK_BYTES / slot_bytes;
@@ -73,7 +75,7 @@ impl Port {
         Ok(Port { socket, ring, ring_bytes, slot_bytes: slot_bytes as usize, next_slot: 0 })
     }
 
-    /// Begins to receive what arrives at this interface; nothing arrives before.
+    /// Starts to receive the frames of this interface.
     pub(crate) fn bind(&self, interface_index: u32) -> io::Result<()> {
         // SAFETY: all zeros is a valid `sockaddr_ll`, which holds integers and bytes.
         let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
@@ -96,8 +98,8 @@ impl Port {
     }
 
     fn status(&self) -> &AtomicU32 {
-        // SAFETY: a slot begins with `tp_status`, an aligned u32 that the kernel changes concurrently; the mapping
-        // outlives the borrow of `self`.
+        // SAFETY: a slot begins with `tp_status`, an aligned u32 that the kernel changes concurrently; the
+        // mapping outlives the borrow of `self`.
         unsafe { AtomicU32::from_ptr(self.slot().as_ptr().cast()) }
     }
 
@@ -157,7 +159,7 @@ impl Port {
         sent
     }
 
-    /// How many frames found the ring full since the last call.
+    /// How many frames were dropped at a full ring since the last call.
     pub(crate) fn take_ring_losses(&self) -> u64 {
         let mut statistics = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
         let mut length = size_of::<libc::tpacket_stats>() as libc::socklen_t;
@@ -188,7 +190,7 @@ impl Drop for Port {
     }
 }
 
-/// A packet socket without a protocol: frames of every interface would come in before the bind otherwise.
+/// A packet socket without a protocol, so that it receives no frame before it is bound.
 fn packet_socket() -> io::Result<OwnedFd> {
     // SAFETY: a plain system call; the descriptor that it returns is owned by nobody else.
     unsafe {
@@ -199,7 +201,7 @@ fn packet_socket() -> io::Result<OwnedFd> {
 
 /// The ring's header, the Ethernet header and the packet, rounded so that blocks hold whole slots.
 fn slot_bytes(mtu_bytes: usize) -> u32 {
-    // The kernel keeps 16 bytes for the link-layer header, whatever its length.
+    // The kernel reserves 16 bytes for the link-layer header.
     let needed = libc::TPACKET2_HDRLEN + 16 + ETHERNET_HEADER_BYTES + mtu_bytes;
     (needed.next_power_of_two() as u32).clamp(2048, BLOCK_BYTES)
 }

@@ -1,19 +1,20 @@
 //! When to sleep and when to spin before a release.
 //!
-//! A timer wakes a thread some microseconds late. So the loop asks to be woken that much earlier and spins for the
-//! rest. Spinning takes a CPU from the client or the server, so it has a budget: sparse packets, whose latency
-//! matters most (handshakes, requests), are released to the microsecond; in a long burst the loop sleeps.
+//! A timer wakes a thread some microseconds late, so the loop sets the timer earlier and spins until the
+//! release. Spinning takes CPU time from the client or the server, so it has a budget: sparse packets, whose
+//! latency matters most (handshakes, requests), are released to the microsecond; in a long burst the loop
+//! sleeps.
 
 /// No spin is longer.
 const LONGEST_SPIN_NS: u64 = 60_000;
 /// A fifth of the time may be spent spinning...
 const BUDGET_DIVISOR: u64 = 5;
-/// ...and at most so much at a stretch.
+/// ...and at most this long without a break.
 const BUDGET_LIMIT_NS: u64 = 1_000_000;
 
 #[derive(Debug)]
 pub(super) struct Spin {
-    /// How late timers have been lately, nearly the worst.
+    /// A high quantile of the recent lateness of timers.
     margin_ns: u64,
     budget_ns: u64,
     refilled_ns: u64,
@@ -26,7 +27,7 @@ impl Default for Spin {
 }
 
 impl Spin {
-    /// How long to sleep, and if not at all, how long to spin, until `due_ns`.
+    /// How long to sleep or, where that is 0, to spin until `due_ns`.
     pub(super) fn plan(&mut self, now_ns: u64, due_ns: u64) -> (u64, u64) {
         let earned_ns = now_ns.saturating_sub(self.refilled_ns) / BUDGET_DIVISOR;
         self.budget_ns = self.budget_ns.saturating_add(earned_ns).min(BUDGET_LIMIT_NS);
@@ -36,8 +37,8 @@ impl Spin {
         if left_ns > margin_ns { (left_ns - margin_ns, 0) } else { (0, left_ns) }
     }
 
-    /// A sleep that was to end at `wanted_ns` ended at `now_ns`: the margin follows lateness up at once and down
-    /// slowly.
+    /// A sleep that was to end at `wanted_ns` ended at `now_ns`: the margin follows lateness up at once and
+    /// down slowly.
     pub(super) fn handle_wake_up(&mut self, wanted_ns: u64, now_ns: u64) {
         if let Some(late_ns) = now_ns.checked_sub(wanted_ns) {
             self.margin_ns = if late_ns > self.margin_ns {
@@ -54,8 +55,8 @@ impl Spin {
     }
 }
 
-/// How long before a frame is due it is handed to the kernel, which takes some microseconds to carry it to the other
-/// host's interface. A frame is due *there*, so without this every packet would be late by as much.
+/// How long before its due time a frame is sent. The kernel takes some microseconds to carry it to the other
+/// host's interface, where it is due; without this lead every packet would be late by that time.
 #[derive(Debug, Default)]
 pub(super) struct Lead {
     /// Moving average of the time that sending one frame takes, in 1/16 ns.
@@ -63,14 +64,14 @@ pub(super) struct Lead {
 }
 
 impl Lead {
-    /// A frame is never handed over earlier than this before it is due.
+    /// A frame is sent at most this long before it is due.
     const LONGEST_NS: u64 = 6_000;
 
     pub(super) const fn ns(&self) -> u64 {
         self.sixteenths / 16
     }
 
-    /// Sending `frames` frames took so long; only what a single frame took is learnt from.
+    /// Records how long it took to send some frames; only single frames update the average.
     pub(super) fn handle_sent(&mut self, frames: usize, took_ns: u64) {
         if frames == 1 {
             self.sixteenths = self.sixteenths - self.sixteenths / 16 + took_ns.min(Self::LONGEST_NS);
@@ -78,9 +79,9 @@ impl Lead {
     }
 }
 
-/// How long releases may be gathered. At some ten thousand packets per second a wake-up for each takes a whole CPU from
-/// client and server, who then are what is measured; there, frames leave in small batches, as a network card that
-/// moderates its interrupts delivers them.
+/// How long releases may be batched. At tens of thousands of packets per second a wake-up per packet would
+/// take a whole CPU from client and server and distort the measurement. There, frames leave in small batches,
+/// as from a network card with interrupt moderation.
 #[derive(Debug)]
 pub(super) struct Gathering {
     /// Moving average of the time between frames, in nanoseconds.
@@ -95,14 +96,14 @@ impl Default for Gathering {
 }
 
 impl Gathering {
-    /// Frames that follow each other faster are gathered: more than 25 000 per second, both directions together.
+    /// Frames are batched above 25 000 per second, both directions together.
     const GAP_NS: u64 = 40_000;
     /// No frame waits longer for others.
     const WAIT_NS: u64 = 50_000;
-    /// Longer gaps count as this, so that a burst after a silence is noticed soon.
+    /// Longer gaps count as this, so that a burst after an idle period is noticed soon.
     const LONGEST_GAP_NS: u64 = 400_000;
 
-    /// So many frames were released at `now_ns`.
+    /// Records that `frames` frames were released at `now_ns`.
     pub(super) fn handle_released(&mut self, frames: usize, now_ns: u64) {
         let frames = frames as u64;
         if let Some(gap_ns) = now_ns.saturating_sub(self.last_ns).checked_div(frames) {
@@ -112,7 +113,7 @@ impl Gathering {
         }
     }
 
-    /// How much later than the next frame is due the loop may look after it.
+    /// How long after the next frame's due time the loop may release it.
     pub(super) const fn wait_ns(&self) -> u64 {
         if self.gap_ns < Self::GAP_NS { Self::WAIT_NS } else { 0 }
     }

@@ -1,17 +1,16 @@
-//! TCP sockets by state, from the kernel's table of sockets (sock_diag(7)).
+//! TCP sockets by state, from the kernel's socket table (sock_diag(7)).
 //!
-//! The two states that a load fills, ESTABLISHED and TIME-WAIT, are left out of the dump: the kernel counts them anyway, and
-//! copying each of 50 000 would take longer than all else together. What remains is a walk through the table.
+//! The dump leaves out ESTABLISHED and TIME-WAIT, which have most sockets under load: the kernel counts them,
+//! and copying 50 000 sockets would cost more than all other sources together.
 
 use std::io;
 
 use model::monitor::Quantity;
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_SOCK_DIAG};
 
+use crate::netlink_bytes::{MESSAGE_HEADER_BYTES, PORTION_BYTES, each_message, u32_at};
+
 /// linux/netlink.h, linux/sock_diag.h, linux/inet_diag.h.
-const HEADER_BYTES: usize = 16;
-const NLMSG_ERROR: u16 = 2;
-const NLMSG_DONE: u16 = 3;
 const NLM_F_REQUEST: u16 = 1;
 const NLM_F_DUMP: u16 = 0x300;
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
@@ -19,16 +18,16 @@ const REQUEST_BYTES: usize = 56;
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 const IPPROTO_TCP: u8 = 6;
-/// The timer that a socket of the small kind has which is left of a closed connection.
+/// The timer value of a timewait socket, the small socket that replaces a closed connection.
 const SMALL_TIMER: u8 = 3;
-const PORTION_BYTES: usize = 64 << 10;
 
 const ESTABLISHED: usize = 1;
 const FIN_WAIT_2: usize = 5;
 const TIME_WAIT: usize = 6;
 const CLOSE_WAIT: usize = 8;
 const LISTEN: usize = 10;
-/// The states by the kernel's numbers (linux/tcp_states.h); those that are not dumped have no name here.
+/// The quantities of the states by the kernel's numbers (linux/tcp_states.h); `None` for states that are not
+/// dumped.
 const NAMES: [Option<Quantity>; 12] = [
     None,
     None,
@@ -45,7 +44,7 @@ const NAMES: [Option<Quantity>; 12] = [
 ];
 const WANTED: u32 = 0xffe & !(1 << ESTABLISHED) & !(1 << TIME_WAIT);
 
-/// A socket to the kernel's table of sockets, in the network namespace of the thread that opened it.
+/// A sock_diag socket in the network namespace of the thread that opened it.
 pub(super) struct Diag {
     socket: Socket,
     portion: Vec<u8>,
@@ -55,9 +54,9 @@ pub(super) struct Diag {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct States {
     by_state: [u64; NAMES.len()],
-    /// Of those in FIN-WAIT-2, the ones that the kernel counts with TIME-WAIT.
+    /// The sockets in FIN-WAIT-2 that the kernel counts as TIME-WAIT.
     pub(super) small_fin_wait_2: u64,
-    /// Connections that wait to be accepted.
+    /// Connections in accept queues.
     accept_queue: u64,
 }
 
@@ -75,7 +74,7 @@ impl Diag {
         Ok(Diag { socket, portion: Vec::with_capacity(PORTION_BYTES) })
     }
 
-    /// Counts the sockets of IPv4, and of IPv6 where there are any.
+    /// Counts the sockets of IPv4 and, with `has_v6`, of IPv6.
     pub(super) fn dump(&mut self, has_v6: bool) -> io::Result<States> {
         let mut states = States::default();
         for family in std::iter::once(AF_INET).chain(has_v6.then_some(AF_INET6)) {
@@ -97,34 +96,19 @@ impl States {
         self.by_state[CLOSE_WAIT]
     }
 
-    /// What was counted one by one.
+    /// The counts of the dump.
     pub(super) fn readings(&self) -> impl Iterator<Item = (Quantity, u64)> {
         let named = NAMES.iter().zip(self.by_state).filter_map(|(name, count)| Some(((*name)?, count)));
         named.chain([(Quantity::AcceptQueue, self.accept_queue)])
     }
 
-    /// Adds a portion of the kernel's list; whether that was the last.
+    /// Adds a portion of the kernel's list; returns whether it was the last.
     fn add(&mut self, portion: &[u8]) -> io::Result<bool> {
-        let mut rest = portion;
-        while let (Some(length), Some(kind)) = (u32_at(rest, 0), u16_at(rest, 4)) {
-            let length = usize::try_from(length).unwrap_or(usize::MAX);
-            let Some(message) = rest.get(HEADER_BYTES..length) else { break };
-            match kind {
-                NLMSG_DONE => return Ok(true),
-                NLMSG_ERROR => {
-                    let code = u32_at(message, 0).map_or(0, u32::cast_signed);
-                    return Err(io::Error::from_raw_os_error(code.saturating_neg()));
-                }
-                SOCK_DIAG_BY_FAMILY => self.count(message),
-                _ => {}
+        each_message(portion, |kind, message| {
+            if kind == SOCK_DIAG_BY_FAMILY {
+                self.count(message);
             }
-            rest = rest.get(length.next_multiple_of(4)..).unwrap_or(&[]);
-        }
-        if rest.is_empty() {
-            return Ok(false);
-        }
-        // Going on would mean to wait for an end that may have been in what is missing.
-        Err(io::Error::new(io::ErrorKind::InvalidData, "the kernel's list of sockets is cut off"))
+        })
     }
 
     /// Adds a socket: `struct inet_diag_msg`.
@@ -135,15 +119,15 @@ impl States {
         *count += 1;
         self.small_fin_wait_2 += u64::from(state == FIN_WAIT_2 && timer == SMALL_TIMER);
         if state == LISTEN {
-            // A listener's receive queue is what waits to be accepted.
+            // A listener's receive queue is its accept queue.
             self.accept_queue += u64::from(u32_at(message, 56).unwrap_or(0));
         }
     }
 }
 
-/// `struct inet_diag_req_v2` behind a header: every socket of a family in one of the wanted states.
-fn request(family: u8) -> [u8; HEADER_BYTES + REQUEST_BYTES] {
-    let mut bytes = [0; HEADER_BYTES + REQUEST_BYTES];
+/// A request (`struct inet_diag_req_v2`) for every socket of a family in one of the wanted states.
+fn request(family: u8) -> [u8; MESSAGE_HEADER_BYTES + REQUEST_BYTES] {
+    let mut bytes = [0; MESSAGE_HEADER_BYTES + REQUEST_BYTES];
     #[expect(clippy::cast_possible_truncation, reason = "72")]
     let length = bytes.len() as u32;
     bytes[..4].copy_from_slice(&length.to_ne_bytes());
@@ -155,17 +139,10 @@ fn request(family: u8) -> [u8; HEADER_BYTES + REQUEST_BYTES] {
     bytes
 }
 
-fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
-    Some(u16::from_ne_bytes(bytes.get(offset..offset.checked_add(2)?)?.try_into().ok()?))
-}
-
-fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(bytes.get(offset..offset.checked_add(4)?)?.try_into().ok()?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::netlink_bytes::{NLMSG_DONE, NLMSG_ERROR};
 
     /// A message as the kernel sends it, with an attribute behind the structure.
     fn message(kind: u16, state: u8, timer: u8, receive_queue: u32) -> Vec<u8> {
@@ -173,7 +150,7 @@ mod tests {
         body[..3].copy_from_slice(&[AF_INET, state, timer]);
         body[56..60].copy_from_slice(&receive_queue.to_ne_bytes());
         body.extend([5, 0, 8, 0, 0, 0, 0, 0]);
-        let length = u32::try_from(HEADER_BYTES + body.len()).unwrap();
+        let length = u32::try_from(MESSAGE_HEADER_BYTES + body.len()).unwrap();
         let mut bytes = length.to_ne_bytes().to_vec();
         bytes.extend(kind.to_ne_bytes());
         bytes.extend([2, 0, 0, 0, 0, 0, 0, 0, 0, 0]);

@@ -1,16 +1,15 @@
-//! The machine's cores.
+//! The machine's CPU cores.
 
 use std::fs::File;
 use std::path::Path;
 
 use model::monitor::{Quantity, Subject, SubjectKind};
 
-use super::parse::{self, CoreTicks};
 use super::rows::{Rows, subject};
 use super::source::{self, Buffer};
-use crate::process;
+use crate::procfs::{self, CoreTicks};
 
-/// More cores than this are not read one by one.
+/// How many cores are read at most.
 const MOST_CORES: usize = 1024;
 
 /// `/proc/stat`, kept open.
@@ -18,13 +17,13 @@ const MOST_CORES: usize = 1024;
 pub(super) struct Machine {
     file: Option<File>,
     tick_ns: u64,
-    /// What each core had when the run began.
+    /// Each core's ticks at the start of the run.
     cores: Vec<(Subject, CoreTicks)>,
-    /// The files that say at which frequency each core runs; none in most virtual machines.
+    /// The files with each core's frequency; most virtual machines have none.
     frequencies: Vec<(Subject, File)>,
 }
 
-/// Where the kernel says what it knows of each core.
+/// The folder with the kernel's files about cores.
 const CORES: &str = "/sys/devices/system/cpu";
 const HZ_PER_KHZ: u64 = 1000;
 
@@ -32,7 +31,7 @@ impl Machine {
     pub(super) fn open() -> Machine {
         Machine {
             file: File::open("/proc/stat").ok(),
-            tick_ns: process::tick_ns(),
+            tick_ns: procfs::tick_ns(),
             cores: Vec::new(),
             frequencies: frequencies(Path::new(CORES)),
         }
@@ -40,35 +39,35 @@ impl Machine {
 
     pub(super) fn read(&mut self, rows: &mut Rows, buffer: &mut Buffer) {
         for (subject, file) in &self.frequencies {
-            if let Some(khz) = source::reread(file, buffer).and_then(parse::number) {
+            if let Some(khz) = source::reread(file, buffer).and_then(procfs::number) {
                 rows.push(subject, Quantity::Frequency, khz.saturating_mul(HZ_PER_KHZ));
             }
         }
         let Some(text) = self.file.as_ref().and_then(|file| source::reread(file, buffer)) else { return };
-        for (core, now) in parse::cores(text).take(MOST_CORES) {
+        for (core, now) in procfs::cores(text).take(MOST_CORES) {
             let known = self.cores.iter().position(|(subject, _)| subject.id == core);
             let place = known.unwrap_or_else(|| {
-                // One that was switched on during the run counts from its own begin as well.
+                // A core that was switched on during the run counts from its first reading.
                 self.cores.push((subject(None, SubjectKind::Core, &format!("cpu{core}"), core), now));
                 self.cores.len() - 1
             });
-            let (subject, begin) = &self.cores[place];
-            for (quantity, now, begin) in [
-                (Quantity::CpuUser, now.user, begin.user),
-                (Quantity::CpuSystem, now.system, begin.system),
-                (Quantity::CpuIrq, now.irq, begin.irq),
-                (Quantity::CpuSoftirq, now.softirq, begin.softirq),
-                (Quantity::CpuSteal, now.steal, begin.steal),
-                (Quantity::CpuIdle, now.idle, begin.idle),
-                (Quantity::CpuIowait, now.iowait, begin.iowait),
+            let (subject, start) = &self.cores[place];
+            for (quantity, now, start) in [
+                (Quantity::CpuUser, now.user, start.user),
+                (Quantity::CpuSystem, now.system, start.system),
+                (Quantity::CpuIrq, now.irq, start.irq),
+                (Quantity::CpuSoftirq, now.softirq, start.softirq),
+                (Quantity::CpuSteal, now.steal, start.steal),
+                (Quantity::CpuIdle, now.idle, start.idle),
+                (Quantity::CpuIowait, now.iowait, start.iowait),
             ] {
-                rows.push(subject, quantity, now.saturating_sub(begin).saturating_mul(self.tick_ns));
+                rows.push(subject, quantity, now.saturating_sub(start).saturating_mul(self.tick_ns));
             }
         }
     }
 }
 
-/// The cores below this folder that say their frequency.
+/// The frequency files of the cores below this folder.
 fn frequencies(cores: &Path) -> Vec<(Subject, File)> {
     let of_core = |core: u64| {
         let file = File::open(cores.join(format!("cpu{core}/cpufreq/scaling_cur_freq"))).ok()?;

@@ -1,15 +1,15 @@
-//! A network namespace: its sockets, its protocols, its interfaces.
+//! A network namespace: its sockets, protocols and interfaces.
 
 use std::fs::File;
 
 use model::monitor::{Counter, Name, Origin, QUANTITIES, Quantity, Subject, SubjectKind};
 
 use super::diag::{Diag, States};
-use super::parse::{self, Traffic};
 use super::rows::{Rows, subject};
 use super::source::{self, Buffer};
+use crate::procfs::{self, Traffic};
 
-/// More interfaces than this are not read.
+/// How many interfaces are read at most.
 const MOST_INTERFACES: usize = 256;
 
 const TRAFFIC: [Quantity; 6] = [
@@ -24,23 +24,23 @@ const TRAFFIC: [Quantity; 6] = [
 /// TCP connections in ESTABLISHED or CLOSE-WAIT.
 const CURRENT: Counter = ("Tcp", "CurrEstab");
 
-/// What is read in one network namespace. Its files and its netlink socket stay those of the namespace in which they were
+/// The sources in one network namespace. Files and netlink socket belong to the namespace in which they were
 /// opened.
 #[derive(Debug)]
 pub(super) struct Network {
     node: Option<Name>,
     files: Files,
     diag: Option<Diag>,
-    /// By the last dump.
+    /// The last dump.
     states: States,
     sockets: Subject,
     protocols: Subject,
-    /// The counters, with the places of their sums in `values`.
+    /// The counters, with the index of their sum in `values`.
     wanted: Vec<(Counter, usize)>,
-    /// The quantities of the sums, in their order; the last sum is [`CURRENT`], which is none of them.
+    /// The quantities of the sums, in their order. The last sum is [`CURRENT`], which is no quantity.
     quantities: Vec<Quantity>,
     values: Vec<u64>,
-    /// The sums when the run began.
+    /// The sums at the start of the run.
     begin: Option<Vec<u64>>,
     interfaces: Vec<(Subject, Traffic)>,
 }
@@ -56,7 +56,7 @@ struct Files {
 }
 
 impl Network {
-    /// Opens what is read, in the namespace of the calling thread. What this kernel does not have has no rows.
+    /// Opens the sources in the namespace of the calling thread. Sources that this kernel lacks have no rows.
     pub(super) fn open(node: Option<Name>) -> Network {
         let open = |name: &str| File::open(format!("/proc/thread-self/net/{name}")).ok();
         let files = Files {
@@ -90,18 +90,18 @@ impl Network {
         }
     }
 
-    /// Reads all but the dump of sockets, which [`Network::dump`] makes before.
+    /// Reads all sources except the dump of sockets; call [`Network::dump`] first.
     pub(super) fn read(&mut self, rows: &mut Rows, buffer: &mut Buffer) {
         self.read_protocols(rows, buffer);
         self.read_sockets(rows, buffer);
         self.read_interfaces(rows, buffer);
     }
 
-    /// Counts sockets by state one by one.
+    /// Dumps the sockets and counts them by state.
     pub(super) fn dump(&mut self, rows: &mut Rows, buffer: &mut Buffer) {
         let text = self.files.sockstat6.as_ref().and_then(|file| source::reread(file, buffer));
-        // Each family's dump walks through the whole machine's table of sockets.
-        let has_v6 = text.and_then(|text| parse::socket_count(text, "TCP6", "inuse")) > Some(0);
+        // Each family's dump walks through the whole machine's socket table.
+        let has_v6 = text.and_then(|text| procfs::socket_count(text, "TCP6", "inuse")) > Some(0);
         let Some(Ok(states)) = self.diag.as_mut().map(|diag| diag.dump(has_v6)) else { return };
         self.states = states;
         for (quantity, count) in states.readings() {
@@ -113,11 +113,11 @@ impl Network {
         self.values.fill(0);
         for file in [&self.files.snmp, &self.files.netstat].into_iter().flatten() {
             if let Some(text) = source::reread(file, buffer) {
-                parse::add_pairs(text, &self.wanted, &mut self.values);
+                procfs::add_pairs(text, &self.wanted, &mut self.values);
             }
         }
         if let Some(text) = self.files.snmp6.as_ref().and_then(|file| source::reread(file, buffer)) {
-            parse::add_lines(text, &self.wanted, &mut self.values);
+            procfs::add_lines(text, &self.wanted, &mut self.values);
         }
         let begin = self.begin.get_or_insert_with(|| self.values.clone());
         for ((quantity, now), begin) in self.quantities.iter().zip(&self.values).zip(begin) {
@@ -125,17 +125,18 @@ impl Network {
         }
     }
 
-    /// The states that most sockets are in, from the kernel's own counts: exact, and for any number of sockets at one price.
+    /// The states of most sockets, from the kernel's counters: exact, and at a cost that does not depend on
+    /// their number.
     fn read_sockets(&mut self, rows: &mut Rows, buffer: &mut Buffer) {
         let current = self.values.last().copied().unwrap_or(0);
         rows.push(&self.sockets, Quantity::Established, current.saturating_sub(self.states.close_wait()));
         let Some(text) = self.files.sockstat.as_ref().and_then(|file| source::reread(file, buffer)) else {
             return;
         };
-        let waiting = parse::socket_count(text, "TCP", "tw");
-        let mut datagrams = parse::socket_count(text, "UDP", "inuse").unwrap_or(0);
+        let waiting = procfs::socket_count(text, "TCP", "tw");
+        let mut datagrams = procfs::socket_count(text, "UDP", "inuse").unwrap_or(0);
         if let Some(text) = self.files.sockstat6.as_ref().and_then(|file| source::reread(file, buffer)) {
-            datagrams += parse::socket_count(text, "UDP6", "inuse").unwrap_or(0);
+            datagrams += procfs::socket_count(text, "UDP6", "inuse").unwrap_or(0);
         }
         if let Some(waiting) = waiting {
             let waiting = waiting.saturating_sub(self.states.small_fin_wait_2);
@@ -149,10 +150,10 @@ impl Network {
         let Some(text) = self.files.dev.as_ref().and_then(|file| source::reread(file, buffer)) else {
             return;
         };
-        for (name, now) in parse::interfaces(text).take(MOST_INTERFACES) {
+        for (name, now) in procfs::interfaces(text).take(MOST_INTERFACES) {
             let known = self.interfaces.iter().position(|(subject, _)| subject.name.as_bytes() == name);
             let place = known.unwrap_or_else(|| {
-                let name = parse::printable(name);
+                let name = procfs::printable(name);
                 let begin = if is_begin { now } else { Traffic::default() };
                 let subject = subject(self.node.as_ref(), SubjectKind::Interface, &name, 0);
                 self.interfaces.push((subject, begin));

@@ -6,25 +6,24 @@ use std::fmt::Write;
 use model::monitor::{Name, Quantity, Subject, SubjectKind};
 use rustix::fs::{AtFlags, CWD, statat};
 
-use super::parse::{self, Schedule, Stat, Status};
-use super::processes::of_exit;
 use super::rows::{Budget, Rows, subject};
 use super::source::{self, Buffer};
-use crate::process::{Exit, process_clock_ns, tick_ns};
+use crate::process::{Exit, process_clock_ns};
+use crate::procfs::{self, Schedule, Stat, Status, tick_ns, user_part_ns};
 
-/// More threads of one process than this are not read one by one.
+/// How many threads of one process are read at most.
 const MOST_THREADS: usize = 512;
-/// Of a core, in parts per thousand, that counting the descriptors of one process may take where each has to be looked at.
+/// The share of a core, in parts per thousand, for counting the descriptors of one process one by one.
 const COUNT_PER_MILLE: u32 = 1;
-/// A program's name is not yet its own between fork and exec, and a server gives itself a title some time later: so often it is
-/// read again.
+/// How often a name is read: a process has its parent's name between fork and exec, and a server sets its
+/// title later.
 const NAME_READINGS: u8 = 3;
 
-/// A process that is watched.
+/// A monitored process.
 #[derive(Debug)]
-pub(super) struct Watched {
+pub(super) struct WatchedProcess {
     pid: i32,
-    /// Whether it is the tool that waits for its end.
+    /// Whether the tool waits for its end.
     pub(super) is_child: bool,
     subject: Subject,
     names_read: u8,
@@ -36,23 +35,23 @@ pub(super) struct Watched {
     open_files: u64,
     count_files: Budget,
     threads: BTreeMap<i32, Thread>,
-    /// What threads that are gone had counted.
+    /// The counts of ended threads.
     gone: Counts,
-    /// Whether it ever had several: their rows begin with the second.
+    /// Whether it ever had several threads; only then threads have rows.
     has_several: bool,
     path: String,
 }
 
-/// What became of a process.
+/// The state of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sight {
+pub(super) enum ProcessState {
     Alive,
-    /// It was not waited for yet.
+    /// A zombie.
     Ended,
     Gone,
 }
 
-/// What only grows.
+/// Values that only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counts {
     cpu_user_ns: u64,
@@ -73,9 +72,9 @@ struct Thread {
     is_there: bool,
 }
 
-impl Watched {
-    pub(super) fn new(pid: i32, node: Option<&Name>, is_child: bool) -> Watched {
-        Watched {
+impl WatchedProcess {
+    pub(super) fn new(pid: i32, node: Option<&Name>, is_child: bool) -> WatchedProcess {
+        WatchedProcess {
             pid,
             is_child,
             subject: subject(node, SubjectKind::Process, "", u64::from(pid.unsigned_abs())),
@@ -94,25 +93,25 @@ impl Watched {
         }
     }
 
-    /// Counts from now on.
+    /// Makes the values relative to the last reading.
     pub(super) fn begin(&mut self) {
         self.begin = self.now;
         self.threads.values_mut().for_each(|thread| thread.begin = thread.now);
     }
 
-    /// Looks at it once more.
-    pub(super) fn read(&mut self, now_ns: u64, buffer: &mut Buffer) -> Sight {
+    /// Reads it.
+    pub(super) fn read(&mut self, now_ns: u64, buffer: &mut Buffer) -> ProcessState {
         let pid = self.pid;
         let Some(stat) =
             read_at(&mut self.path, format_args!("/proc/{pid}/stat"), buffer).and_then(Stat::parse)
         else {
-            return Sight::Gone;
+            return ProcessState::Gone;
         };
         if matches!(stat.state, b'Z' | b'X') {
-            return Sight::Ended;
+            return ProcessState::Ended;
         }
         if *self.started_ticks.get_or_insert(stat.started_ticks) != stat.started_ticks {
-            return Sight::Gone;
+            return ProcessState::Gone;
         }
         self.thread_count = stat.threads;
         self.has_several |= stat.threads > 1;
@@ -129,7 +128,7 @@ impl Watched {
             self.status = Status::parse(text);
         }
         self.read_open_files(now_ns);
-        Sight::Alive
+        ProcessState::Alive
     }
 
     /// Adds its rows, and those of its threads where there are several.
@@ -153,7 +152,7 @@ impl Watched {
         }
     }
 
-    /// Adds its last rows, from what the kernel said of its end.
+    /// Adds its last rows, from its exit.
     pub(super) fn push_end(&self, exit: &Exit, rows: &mut Rows) {
         let begin = |quantity| match quantity {
             Quantity::CpuUser => self.begin.cpu_user_ns,
@@ -162,7 +161,7 @@ impl Watched {
             Quantity::InvoluntarySwitches => self.begin.involuntary_switches,
             _ => 0,
         };
-        for (quantity, value) in of_exit(exit) {
+        for (quantity, value) in exit_readings(exit) {
             rows.push_end(&self.subject, quantity, value.saturating_sub(begin(quantity)));
         }
     }
@@ -176,21 +175,18 @@ impl Watched {
         let command =
             read_at(&mut self.path, format_args!("/proc/{pid}/cmdline"), buffer).map(<[u8]>::to_vec);
         let thread = read_at(&mut self.path, format_args!("/proc/{pid}/comm"), buffer).unwrap_or_default();
-        let name = parse::process_name(&command.unwrap_or_default(), thread.trim_ascii());
+        let name = procfs::process_name(&command.unwrap_or_default(), thread.trim_ascii());
         if *self.subject.name != *name {
             self.subject.name = name.as_str().into();
         }
     }
 
-    /// Reads every thread that has run since; whether any has.
+    /// Reads every thread that has run since the last round; returns whether any has.
     fn read_threads(&mut self, buffer: &mut Buffer) -> bool {
         self.threads.values_mut().for_each(|thread| thread.is_there = false);
         let mut has_run = false;
         if self.has_several {
-            let entries =
-                std::fs::read_dir(format!("/proc/{}/task", self.pid)).into_iter().flatten().flatten();
-            let tids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-            for tid in tids.take(MOST_THREADS) {
+            for tid in procfs::tids(self.pid).take(MOST_THREADS) {
                 has_run |= self.read_thread(tid, buffer);
             }
         } else {
@@ -225,8 +221,8 @@ impl Watched {
             is_there: true,
         });
         thread.is_there = true;
-        // A kernel that does not count says 0 for ever; then nothing can be left out. And a thread that was its process's only
-        // one has not been looked at as a thread.
+        // A kernel that does not count always reports 0; then every thread is read. A thread that was the
+        // only one of its process has no name yet.
         let is_known = !self.has_several || thread.names_read > 0;
         if thread.schedule == schedule && schedule.slices > 0 && is_known {
             return false;
@@ -240,7 +236,7 @@ impl Watched {
                 thread.now.split_cpu(total_ns, (stat.user_ticks, stat.system_ticks));
                 if thread.names_read < NAME_READINGS {
                     thread.names_read += 1;
-                    thread.subject.name = parse::printable(stat.name).as_str().into();
+                    thread.subject.name = procfs::printable(stat.name).as_str().into();
                 }
             }
         }
@@ -252,7 +248,7 @@ impl Watched {
         true
     }
 
-    /// The folder's size is their number since Linux 6.2; before, they have to be counted, which takes longer the more there are.
+    /// Since Linux 6.2 the folder's size is their number. Older kernels require counting them one by one.
     fn read_open_files(&mut self, now_ns: u64) {
         set(&mut self.path, format_args!("/proc/{}/fd", self.pid));
         let path = &self.path;
@@ -267,17 +263,11 @@ impl Watched {
 }
 
 impl Counts {
-    /// Divides CPU time into user and system as the ticks are divided, which alone know both. Without an exact total the ticks
+    /// Splits CPU time into user and system time in proportion to the ticks. Without an exact total the ticks
     /// are the time. Neither part ever shrinks.
     fn split_cpu(&mut self, total_ns: Option<u64>, (user, system): (u64, u64)) {
-        let ticks = user.saturating_add(system);
-        let total_ns = total_ns.unwrap_or_else(|| ticks.saturating_mul(tick_ns()));
-        let user_ns = match ticks {
-            0 => total_ns / 2,
-            _ => {
-                u64::try_from(u128::from(total_ns) * u128::from(user) / u128::from(ticks)).unwrap_or(total_ns)
-            }
-        };
+        let total_ns = total_ns.unwrap_or_else(|| user.saturating_add(system).saturating_mul(tick_ns()));
+        let user_ns = user_part_ns(total_ns, user, system);
         let most_user_ns = total_ns.saturating_sub(self.cpu_system_ns);
         self.cpu_user_ns = user_ns.min(most_user_ns).max(self.cpu_user_ns);
         self.cpu_system_ns = total_ns.saturating_sub(self.cpu_user_ns).max(self.cpu_system_ns);
@@ -289,7 +279,7 @@ impl Counts {
         self.involuntary_switches += other.involuntary_switches;
     }
 
-    /// What processes and threads both have.
+    /// The values that both processes and threads have.
     fn since(&self, begin: &Counts) -> [(Quantity, u64); 5] {
         [
             (Quantity::CpuUser, self.cpu_user_ns.saturating_sub(begin.cpu_user_ns)),
@@ -302,6 +292,17 @@ impl Counts {
             ),
         ]
     }
+}
+
+/// What wait4(2) reports about a process and the children that it waited for.
+pub(super) fn exit_readings(exit: &Exit) -> [(Quantity, u64); 5] {
+    [
+        (Quantity::CpuUser, exit.cpu_user_ns),
+        (Quantity::CpuSystem, exit.cpu_system_ns),
+        (Quantity::VoluntarySwitches, exit.voluntary_switches),
+        (Quantity::InvoluntarySwitches, exit.involuntary_switches),
+        (Quantity::PeakResident, exit.max_resident_bytes),
+    ]
 }
 
 /// Sets a path without a new allocation.
@@ -339,15 +340,15 @@ mod tests {
     #[test]
     fn this_process_is_seen_as_it_is() {
         let (mut rows, mut buffer) = (Rows::new(), Buffer::new());
-        let mut process = Watched::new(std::process::id().cast_signed(), None, false);
+        let mut process = WatchedProcess::new(std::process::id().cast_signed(), None, false);
         let begun = std::time::Instant::now();
-        assert_eq!(process.read(0, &mut buffer), Sight::Alive);
+        assert_eq!(process.read(0, &mut buffer), ProcessState::Alive);
         process.begin();
         let before = process_clock_ns(process.pid).unwrap();
         while process_clock_ns(process.pid).unwrap() < before + 20_000_000 {
             assert!(begun.elapsed().as_secs() < 60, "20 ms of CPU time within a minute");
         }
-        assert_eq!(process.read(1, &mut buffer), Sight::Alive);
+        assert_eq!(process.read(1, &mut buffer), ProcessState::Alive);
         process.push(&mut rows);
         let readings = rows.into_readings();
         let value = |wanted| {
@@ -371,13 +372,13 @@ mod tests {
     #[test]
     fn who_is_gone_is_gone() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
-        let mut process = Watched::new(child.id().cast_signed(), None, false);
+        let mut process = WatchedProcess::new(child.id().cast_signed(), None, false);
         // Its end is certain, and nobody has waited for it.
         let options = rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
         let pid = rustix::process::Pid::from_child(&child);
         rustix::process::waitid(rustix::process::WaitId::Pid(pid), options).unwrap();
-        assert_eq!(process.read(0, &mut Buffer::new()), Sight::Ended);
+        assert_eq!(process.read(0, &mut Buffer::new()), ProcessState::Ended);
         child.wait().unwrap();
-        assert_eq!(process.read(0, &mut Buffer::new()), Sight::Gone);
+        assert_eq!(process.read(0, &mut Buffer::new()), ProcessState::Gone);
     }
 }

@@ -1,24 +1,25 @@
-//! The rows of the monitor, bounded; and how much of a core a costly source may take.
+//! The bounded rows of the monitor, and the CPU budget of costly sources.
 
 use model::monitor::{Name, Quantity, Reading, Subject, SubjectKind};
 
-use crate::emulator::thread_cpu_ns;
+use crate::clock::thread_cpu_ns;
 
-/// Readings that one run keeps: some 40 MB.
+/// How many readings a run keeps: about 40 MB.
 const MOST_READINGS: usize = 500_000;
-/// Last words of processes that one run keeps beside them.
+/// How many last readings of ended processes a run keeps in addition.
 const MOST_ENDS: usize = 100_000;
 
 /// The readings of a run.
 ///
-/// Where there are too many, every second round is dropped and rounds become half as frequent: counters count from the run's
-/// begin, so that what is lost is resolution, and a run of any length has between a half and the whole of it.
+/// Where there are too many, every second round is dropped and rounds become half as frequent. Counters are
+/// relative to the start of the run, so only resolution is lost, and a run of any length keeps between half
+/// and all of the limit.
 #[derive(Debug)]
 pub(super) struct Rows {
     readings: Vec<Reading>,
-    /// The last readings of processes that ended: each is there once, so none is dropped with its round.
+    /// The last readings of ended processes. Each exists once, so none is dropped with its round.
     ends: Vec<Reading>,
-    /// The stamp of this round.
+    /// The time of this round.
     at_ns: u64,
 }
 
@@ -32,21 +33,22 @@ impl Rows {
         self.at_ns = at_ns;
     }
 
-    /// Adds a reading. One round alone never comes near the limit: every source has its own.
+    /// Adds a reading. A single round stays far below the limit, because every source is limited.
     pub(super) fn push(&mut self, subject: &Subject, quantity: Quantity, value: u64) {
         if self.readings.len() < 2 * MOST_READINGS {
             self.readings.push(Reading { at_ns: self.at_ns, subject: subject.clone(), quantity, value });
         }
     }
 
-    /// Adds a reading of a subject that is gone.
+    /// Adds a last reading of an ended subject.
     pub(super) fn push_end(&mut self, subject: &Subject, quantity: Quantity, value: u64) {
         if self.ends.len() < MOST_ENDS {
             self.ends.push(Reading { at_ns: self.at_ns, subject: subject.clone(), quantity, value });
         }
     }
 
-    /// Drops every second round where there are too many readings, but never the first; whether that was so.
+    /// Drops every second round, but never the first, where there are too many readings; returns whether it
+    /// did.
     pub(super) fn thin_out(&mut self) -> bool {
         if self.readings.len() < MOST_READINGS {
             return false;
@@ -61,7 +63,7 @@ impl Rows {
         true
     }
 
-    /// All, in the order of time.
+    /// All readings in the order of time.
     pub(super) fn into_readings(mut self) -> Vec<Reading> {
         self.readings.append(&mut self.ends);
         self.readings.sort_by_key(|reading| reading.at_ns);
@@ -74,27 +76,28 @@ pub(super) fn subject(node: Option<&Name>, kind: SubjectKind, name: &str, id: u6
     Subject { node: node.cloned(), kind, name: name.into(), id }
 }
 
-/// Keeps a source whose cost depends on the load to a share of a core: what it cost decides when it is next due.
+/// Limits a source whose cost depends on the load to a share of a core: the cost decides when the source is
+/// due again.
 #[derive(Debug)]
 pub(super) struct Budget {
-    /// So many times as long as it took, it rests.
-    rests: u32,
+    /// The pause after a reading, as a multiple of its cost.
+    pauses: u32,
     next_ns: u64,
 }
 
 impl Budget {
-    /// A share of a core in parts per thousand.
+    /// A budget of this share of a core, in parts per thousand.
     pub(super) const fn per_mille(share: u32) -> Budget {
-        Budget { rests: 1000 / share, next_ns: 0 }
+        Budget { pauses: 1000 / share, next_ns: 0 }
     }
 
-    /// Does the job where it is due, or must be done in any case.
+    /// Does the job where it is due or required.
     pub(super) fn spend(&mut self, now_ns: u64, must: bool, job: impl FnOnce()) {
         if must || now_ns >= self.next_ns {
             let before = thread_cpu_ns();
             job();
             let spent_ns = thread_cpu_ns().saturating_sub(before);
-            self.next_ns = now_ns.saturating_add(spent_ns.saturating_mul(u64::from(self.rests)));
+            self.next_ns = now_ns.saturating_add(spent_ns.saturating_mul(u64::from(self.pauses)));
         }
     }
 }
@@ -134,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_costs_much_rests_long() {
+    fn what_costs_much_pauses_long() {
         let mut budget = Budget::per_mille(2);
         let mut jobs = 0;
         budget.spend(0, false, || {

@@ -1,16 +1,16 @@
-//! The options of queueing disciplines as bytes, as linux/pkt_sched.h defines them.
+//! The options of queueing disciplines as bytes (linux/pkt_sched.h).
 
 use std::io;
 
 use model::network::kernel::{Delay, Fate, KernelQueue, PARETO_SCALE, Shaper};
 use model::network::{Codel, Distribution, Loss};
 
-use super::bytes::Bytes;
+use crate::netlink_bytes::Bytes;
 
-/// How many packets a delay may hold, as many as the lab's own emulator.
+/// How many packets a delay can hold: as many as in the user-space emulator.
 #[expect(clippy::cast_possible_truncation, reason = "2^17")]
 pub(super) const CAPACITY_PACKETS: u32 = path::path::CAPACITY_PACKETS as u32;
-/// What has no queue of its own must drop nothing for want of room.
+/// The limit of a qdisc that has no queue and must not drop packets.
 const NO_LIMIT: u32 = i32::MAX as u32;
 
 /// enum of TCA_NETEM_*.
@@ -21,11 +21,11 @@ const NETEM_RATE: u16 = 6;
 const NETEM_RATE64: u16 = 8;
 const NETEM_LATENCY64: u16 = 10;
 const NETEM_JITTER64: u16 = 11;
-/// Since Linux 6.6; others pass over it.
+/// Since Linux 6.6; older kernels ignore it.
 const NETEM_PRNG_SEED: u16 = 14;
 /// Inside TCA_NETEM_LOSS: Gilbert and Elliott's model.
 const NETEM_LOSS_GE: u16 = 2;
-/// The entries of a table are in units of the jitter over this (NETEM_DIST_SCALE).
+/// The unit of a table's entries is the jitter divided by this (NETEM_DIST_SCALE).
 const TABLE_SCALE: f64 = 8192.0;
 /// The longest table that the kernel takes (NETEM_DIST_MAX).
 const TABLE_ENTRIES: u32 = 16_384;
@@ -34,7 +34,7 @@ const TABLE_ENTRIES: u32 = 16_384;
 const TBF_PARMS: u16 = 1;
 const TBF_RATE64: u16 = 4;
 const TBF_BURST: u16 = 6;
-/// TC_LINKLAYER_ETHERNET: without a table of rates.
+/// TC_LINKLAYER_ETHERNET: no table of rates.
 const LINKLAYER_ETHERNET: u8 = 1;
 
 /// enum of TCA_CODEL_*.
@@ -55,7 +55,7 @@ const FQ_CODEL_MEMORY_LIMIT: u16 = 9;
 
 const NS_PER_US: u64 = 1_000;
 
-/// The scheduler's clock: nanoseconds in ticks.
+/// The packet scheduler's clock: converts nanoseconds to ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ticks {
     numerator: u64,
@@ -67,17 +67,20 @@ impl Ticks {
     pub(super) fn read() -> io::Result<Ticks> {
         let text = std::fs::read_to_string("/proc/thread-self/net/psched")?;
         Ticks::parse(&text).ok_or_else(|| {
-            io::Error::new(io::ErrorKind::InvalidData, format!("found `{}` in /proc/net/psched", text.trim()))
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("unexpected text in /proc/net/psched: `{}`", text.trim()),
+            )
         })
     }
 
-    /// Four numbers of 32 bits in hexadecimal: ticks in a microsecond as numerator and denominator, the clock's
-    /// frequency, and the timer's (tc(8) reads them so).
+    /// Parses four 32-bit numbers in hexadecimal: ticks per microsecond as numerator and denominator, the
+    /// clock's frequency and the timer's frequency.
     fn parse(text: &str) -> Option<Ticks> {
         let mut numbers = text.split_whitespace().map(|number| u64::from_str_radix(number, 16).ok());
         let (numerator, denominator) = (numbers.next()??, numbers.next()??);
         let frequency = numbers.next()??;
-        // A frequency of a gigahertz means ticks of a nanosecond.
+        // At a frequency of 1 GHz a tick is a nanosecond.
         let numerator = if frequency == 1_000_000_000 { denominator } else { numerator };
         let frequency_mhz = frequency.checked_div(1_000_000).filter(|mhz| *mhz > 0)?;
         Some(Ticks {
@@ -92,14 +95,15 @@ impl Ticks {
     }
 }
 
-/// netem that loses and duplicates.
+/// A netem that drops and duplicates packets.
 pub(super) fn fate(fate: &Fate, seed: u64) -> Vec<u8> {
     let independent = match fate.loss {
         Loss::Independent { share } => share,
         Loss::None | Loss::GilbertElliott { .. } => 0.0,
     };
     let model = match fate.loss {
-        // What counts in the good state is 1 - k, in the bad state h (`loss_gilb_ell` in net/sched/sch_netem.c).
+        // The kernel takes the loss 1 - k in the good state and h in the bad state (`loss_gilb_ell` in
+        // net/sched/sch_netem.c).
         Loss::GilbertElliott { p, r, h, k } => Some(Bytes::default().attribute(
             NETEM_LOSS_GE,
             [p, r, h, 1.0 - k].into_iter().fold(Bytes::default(), |bytes, share| bytes.u32(per_2_32(share))),
@@ -113,7 +117,7 @@ pub(super) fn fate(fate: &Fate, seed: u64) -> Vec<u8> {
         .done()
 }
 
-/// netem that sends at a rate and then delays; what jitter or reordering does comes from [`delay`] alone.
+/// A netem that sends at a rate and then delays. Jitter and reordering are in [`delay`].
 pub(super) fn serialiser(bytes_per_s: Option<u64>, delay_ns: u64) -> Vec<u8> {
     let rate = bytes_per_s.map(|rate| {
         // Rate, overhead of a packet, size and overhead of a cell.
@@ -127,7 +131,7 @@ pub(super) fn serialiser(bytes_per_s: Option<u64>, delay_ns: u64) -> Vec<u8> {
         .done()
 }
 
-/// netem that delays each packet by itself.
+/// A netem that draws a delay for each packet.
 pub(super) fn delay(delay: &Delay, seed: u64) -> Vec<u8> {
     let gap = delay.reorder.map_or(0, |reorder| u32::try_from(reorder.gap).unwrap_or(u32::MAX));
     let jitter_ns = delay.jitter.map(|(spread_ns, distribution)| spread_ns * scale(distribution));
@@ -143,14 +147,14 @@ pub(super) fn delay(delay: &Delay, seed: u64) -> Vec<u8> {
         .done()
 }
 
-/// A token bucket without its queue.
+/// A token bucket filter without its queue.
 pub(super) fn shaper(shaper: &Shaper, ticks: &Ticks) -> Vec<u8> {
     let rate = u32::try_from(shaper.bytes_per_s).unwrap_or(u32::MAX);
     let burst_ns = u128::from(shaper.burst_bytes) * 1_000_000_000 / u128::from(shaper.bytes_per_s.max(1));
     let burst_ticks = ticks.of_ns(u64::try_from(burst_ns).unwrap_or(u64::MAX));
     // struct tc_ratespec: cell, link layer, overhead, alignment, smallest packet, rate.
     let ratespec = |bytes: Bytes, layer: u8, rate: u32| bytes.u8(0).u8(layer).u16(0).u16(0).u16(0).u32(rate);
-    // The peak rate is none; a limit would make a queue that is replaced at once.
+    // No peak rate. A limit would create a queue, which is replaced at once.
     let parms = ratespec(ratespec(Bytes::default(), LINKLAYER_ETHERNET, rate), LINKLAYER_ETHERNET, 0)
         .u32(0)
         .u32(burst_ticks)
@@ -188,7 +192,8 @@ pub(super) fn queue(queue: &KernelQueue) -> (&'static str, Vec<u8>) {
                 .attribute(FQ_CODEL_ECN, number(u32::from(ecn)))
                 .attribute(FQ_CODEL_FLOWS, number(flows))
                 .attribute(FQ_CODEL_QUANTUM, number(quantum_bytes))
-                // RFC 8290, section 4.1: one packet where there is no room; and the limit is that of packets alone.
+                // RFC 8290, section 4.1: drop one packet when the queue is full. Only packets limit the
+                // queue.
                 .attribute(FQ_CODEL_DROP_BATCH_SIZE, number(1))
                 .attribute(FQ_CODEL_MEMORY_LIMIT, number(NO_LIMIT));
             ("fq_codel", options.done())
@@ -196,17 +201,17 @@ pub(super) fn queue(queue: &KernelQueue) -> (&'static str, Vec<u8>) {
     }
 }
 
-/// The options of a `pfifo` that only counts.
+/// The options of a `pfifo` that only counts packets.
 pub(super) fn counter() -> Vec<u8> {
     Bytes::default().u32(CAPACITY_PACKETS).done()
 }
 
-/// struct tc_netem_qopt; latency and jitter are given in nanoseconds, by attributes.
+/// struct tc_netem_qopt; attributes give latency and jitter in nanoseconds.
 fn qopt(limit_packets: u32, loss: u32, gap: u32, duplicate: u32) -> Bytes {
     Bytes::default().u32(0).u32(limit_packets).u32(loss).u32(gap).u32(duplicate).u32(0)
 }
 
-/// A probability as netem has it: all of 32 bits are certainty.
+/// A probability in netem's unit: all 32 bits set means 1.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to what fits")]
 fn per_2_32(share: f64) -> u32 {
     (share * 4_294_967_296.0).round().clamp(0.0, f64::from(u32::MAX)) as u32
@@ -216,7 +221,7 @@ fn microseconds(ns: u64) -> u32 {
     u32::try_from(ns / NS_PER_US).unwrap_or(u32::MAX)
 }
 
-/// By how much a table is smaller and its jitter larger than what is meant.
+/// The factor by which a table's entries are smaller and its jitter is larger.
 const fn scale(distribution: Distribution) -> u64 {
     match distribution {
         Distribution::Pareto => PARETO_SCALE,
@@ -224,8 +229,8 @@ const fn scale(distribution: Distribution) -> u64 {
     }
 }
 
-/// The quantiles of a distribution at the middle of as many equal shares, from which netem draws one for each packet. It
-/// has the uniform distribution by itself.
+/// The quantiles of a distribution at the middles of equal shares; netem draws one for each packet. `None`
+/// for the uniform distribution, which netem has built in.
 fn table(distribution: Distribution) -> Option<Vec<i16>> {
     #[expect(clippy::cast_precision_loss, reason = "a small whole number")]
     let units = TABLE_SCALE / scale(distribution) as f64;
@@ -247,7 +252,7 @@ mod tests {
     use model::network::Reorder;
 
     use super::*;
-    use crate::netem::bytes::{attributes, u32_at, u64_at};
+    use crate::netlink_bytes::{attributes, u32_at, u64_at};
 
     /// As every kernel of today has it: ticks of 64 ns.
     const TICKS: &str = "000003e8 00000040 000f4240 3b9aca00\n";
@@ -323,7 +328,8 @@ mod tests {
         assert_eq!(attribute(&options, 3), None);
     }
 
-    /// What netem computes from a table has mean 0 and the spread as standard deviation, and its largest is not cut off.
+    /// What netem computes from a table has mean 0 and the spread as standard deviation, and its largest is
+    /// not cut off.
     #[test]
     fn tables_have_the_moments_of_their_distribution() {
         for (distribution, largest) in [(Distribution::Normal, 4.0), (Distribution::Pareto, 23.0)] {

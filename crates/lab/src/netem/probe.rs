@@ -5,23 +5,23 @@ use std::io;
 use super::{options, tree};
 use crate::error::LabError;
 use crate::link;
-use crate::netlink::Netlink;
+use crate::netlink::{Netlink, Qdisc};
 use crate::netns;
 use crate::worker::Worker;
 
-const REMEDY: &str = "load the kernel's module (`modprobe sch_KIND` as root; Ubuntu has it in \
+const REMEDY: &str = "load the kernel's module (`modprobe sch_KIND` as root; on Ubuntu it is in \
                       linux-modules-extra-$(uname -r)), or use the backend `user-space`";
 
-/// Finds out whether this kernel has netem: adds it to the loopback of a namespace that is gone at once. It takes the rights
-/// that building a lab takes; call it after [`crate::enter`].
+/// Finds out whether this kernel has netem, by adding it to the loopback of a temporary namespace. It
+/// requires the capabilities to build a lab; call it after [`crate::enter`].
 ///
 /// # Errors
-/// [`LabError::Unsupported`] where the kernel has no netem; others where no namespace can be made.
+/// [`LabError::Unsupported`] where the kernel has no netem; others where no namespace can be created.
 pub fn probe_netem() -> Result<(), LabError> {
     probe("netem", options::serialiser(None, 1))
 }
 
-/// The same for any kind.
+/// Finds out whether this kernel has a kind of qdisc.
 pub(super) fn probe(kind: &'static str, options: Vec<u8>) -> Result<(), LabError> {
     crate::capability::require()?;
     let step = move || format!("probing for the queueing discipline `{kind}`");
@@ -29,7 +29,7 @@ pub(super) fn probe(kind: &'static str, options: Vec<u8>) -> Result<(), LabError
         let _namespace = netns::unshare_network()?;
         let add = || -> io::Result<()> {
             let index = link::interface_index("lo")?;
-            let qdisc = tree::Qdisc { kind, handle: tree::SERIALISER, parent: tree::ROOT, options };
+            let qdisc = Qdisc { kind, handle: tree::SERIALISER, parent: tree::ROOT, options };
             Netlink::open()?.add_qdisc(index, &qdisc)
         };
         match add() {
@@ -40,10 +40,10 @@ pub(super) fn probe(kind: &'static str, options: Vec<u8>) -> Result<(), LabError
     })
 }
 
-/// What it means that the kernel does not know a kind of queueing discipline.
+/// The error of a kernel without a kind of qdisc.
 pub(super) fn missing(kind: &str) -> LabError {
     LabError::Unsupported {
-        what: format!("the queueing discipline `{kind}`, which this kernel lacks,"),
+        what: format!("the queueing discipline `{kind}`"),
         remedy: REMEDY.replace("KIND", kind),
     }
 }

@@ -1,17 +1,13 @@
-//! The counters of queueing disciplines, and what they say of a link.
-
-use std::io;
+//! The counters of queueing disciplines, and a link's report from them.
 
 use model::network::kernel::KernelDirection;
 use model::record::DirectionReport;
 
-use super::bytes::{attributes, u32_at, u64_at};
 use super::tree;
+use crate::netlink_bytes::{attributes, u32_at, u64_at};
+use crate::procfs;
 
-/// linux/netlink.h: the header of a message, and the types that end a list.
-const HEADER_BYTES: usize = 16;
-const NLMSG_ERROR: u16 = 2;
-const NLMSG_DONE: u16 = 3;
+/// linux/rtnetlink.h.
 const RTM_NEWQDISC: u16 = 36;
 /// struct tcmsg.
 const TC_BYTES: usize = 20;
@@ -21,59 +17,41 @@ const TCA_STATS2: u16 = 7;
 const STATS_BASIC: u16 = 1;
 const STATS_QUEUE: u16 = 3;
 const STATS_APP: u16 = 4;
-/// Where packets are more than 32 bits hold.
+/// Packets, where 32 bits are too few.
 const STATS_PACKETS64: u16 = 8;
 
-/// What a queueing discipline counted since it was added.
+/// What a qdisc counted since it was added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counters {
+pub(super) struct QdiscCounters {
     index: u32,
     handle: u32,
     parent: u32,
     kind: String,
-    /// What left it.
+    /// Sent.
     packets: u64,
     bytes: u64,
-    /// What is in it.
+    /// Queued.
     waiting_packets: u64,
     waiting_bytes: u64,
-    /// What it and all below it dropped.
+    /// Dropped, its children included.
     dropped: u64,
-    /// Of these, what CoDel had no room for.
+    /// Dropped by CoDel because its queue was full.
     dropped_full: u64,
-    /// What CoDel marked.
+    /// Marked by CoDel.
     marked: u64,
 }
 
-impl Counters {
-    /// Adds those of a portion of the kernel's list; whether that was the last portion.
-    pub(crate) fn read_all(portion: &[u8], found: &mut Vec<Counters>) -> io::Result<bool> {
-        let mut rest = portion;
-        while let (Some(length), Some(kind)) = (u32_at(rest, 0), u32_at(rest, 4)) {
-            let length = usize::try_from(length).unwrap_or(usize::MAX);
-            #[expect(clippy::cast_possible_truncation, reason = "the type is the first half of the word")]
-            let kind = kind as u16;
-            let Some(message) = rest.get(HEADER_BYTES..length) else { break };
-            match kind {
-                NLMSG_DONE => return Ok(true),
-                NLMSG_ERROR => {
-                    let code = u32_at(message, 0).map_or(0, u32::cast_signed);
-                    return Err(io::Error::from_raw_os_error(code.saturating_neg()));
-                }
-                RTM_NEWQDISC => found.extend(Counters::read(message)),
-                _ => {}
-            }
-            rest = rest.get(length.next_multiple_of(4)..).unwrap_or(&[]);
+impl QdiscCounters {
+    /// Reads a message of the kernel's list; `None` where it is not about a qdisc.
+    pub(super) fn read(kind: u16, message: &[u8]) -> Option<QdiscCounters> {
+        if kind != RTM_NEWQDISC {
+            return None;
         }
-        Ok(false)
-    }
-
-    fn read(message: &[u8]) -> Option<Counters> {
-        let mut counters = Counters {
+        let mut counters = QdiscCounters {
             index: u32_at(message, 4)?,
             handle: u32_at(message, 8)?,
             parent: u32_at(message, 12)?,
-            ..Counters::default()
+            ..QdiscCounters::default()
         };
         for (kind, value) in attributes(message.get(TC_BYTES..)?) {
             match kind {
@@ -112,79 +90,79 @@ impl Counters {
     }
 }
 
-/// What of a direction its counters do not say themselves.
+/// Properties of a direction that its counters do not contain.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct DirectionSetup {
     duplicates: bool,
     has_fate: bool,
 }
 
-impl Asked {
-    pub(super) fn of(direction: &KernelDirection) -> Asked {
-        Asked {
+impl DirectionSetup {
+    pub(super) fn of(direction: &KernelDirection) -> DirectionSetup {
+        DirectionSetup {
             duplicates: direction.fate.is_some_and(|fate| fate.duplicate_share > 0.0),
             has_fate: direction.fate.is_some(),
         }
     }
 }
 
-/// What an interface took in.
+/// What an interface received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Carried {
+pub(super) struct InterfaceCounters {
     bytes: u64,
     packets: u64,
 }
 
-impl Carried {
-    pub(super) const fn since(self, before: Carried) -> Carried {
-        Carried {
+impl InterfaceCounters {
+    /// Reads the text of /proc/net/dev; zero where the interface is not in it.
+    pub(super) fn read(text: &[u8], interface: &str) -> InterfaceCounters {
+        let mut interfaces = procfs::interfaces(text);
+        let found = interfaces.find(|(name, _)| *name == interface.as_bytes());
+        found.map_or_else(InterfaceCounters::default, |(_, [bytes, packets, ..])| InterfaceCounters {
+            bytes,
+            packets,
+        })
+    }
+
+    pub(super) const fn since(self, before: InterfaceCounters) -> InterfaceCounters {
+        InterfaceCounters {
             bytes: self.bytes.saturating_sub(before.bytes),
             packets: self.packets.saturating_sub(before.packets),
         }
     }
 }
 
-/// What an interface took in, from the text of /proc/net/dev; nothing where it is not there.
-pub(super) fn carried(text: &str, interface: &str) -> Carried {
-    let found = text.lines().find_map(|line| {
-        let (name, numbers) = line.split_once(':')?;
-        let mut numbers = numbers.split_whitespace().map(|number| number.parse().ok());
-        (name.trim() == interface).then_some(())?;
-        Some(Carried { bytes: numbers.next()??, packets: numbers.next()?? })
-    });
-    found.unwrap_or_default()
-}
-
-/// What happened in one direction, whose frames leave at two interfaces; `came` is what the interface of its sender took in.
+/// The report of one direction, whose frames leave at two interfaces; `came` is what the sender's interface
+/// received.
 ///
-/// Lost bytes and copies are in no counter of theirs, so where there are any the interface's own count stands for what came
-/// in, in which the nodes' own multicast is.
+/// Lost bytes and copies have no counters. Where there are any, the interface's counter replaces the incoming
+/// packets; it includes the nodes' multicast frames.
 pub(super) fn report(
-    all: &[Counters],
-    asked: Asked,
+    all: &[QdiscCounters],
+    setup: DirectionSetup,
     first: u32,
     second: u32,
-    came: Carried,
+    came: InterfaceCounters,
 ) -> DirectionReport {
-    let nothing = Counters::default();
+    let nothing = QdiscCounters::default();
     let root =
         |index: u32| all.iter().find(|c| c.index == index && c.parent == tree::ROOT).unwrap_or(&nothing);
     let of = |handle: u32| all.iter().find(|c| c.index == first && c.handle == handle).unwrap_or(&nothing);
     let (before, after, shaper, queue) = (root(first), root(second), of(tree::SHAPER), of(tree::QUEUE));
     let by_codel = queue.kind == "codel" || queue.kind == "fq_codel";
     let full = if by_codel { queue.dropped_full } else { queue.dropped };
-    // Parents count what their children drop.
-    let by_fate = if asked.has_fate { before.dropped.saturating_sub(shaper.dropped) } else { 0 };
+    // Parents count the drops of their children.
+    let by_fate = if setup.has_fate { before.dropped.saturating_sub(shaper.dropped) } else { 0 };
     let too_long = shaper.dropped.saturating_sub(queue.dropped);
     let uncounted = if before.handle == tree::COUNTER { before.dropped } else { 0 };
-    // The first interface was asked before the second: what is missing there is lost, not on the way.
+    // The first interface was read before the second: packets missing at the second are lost, not in flight.
     let reached = after.packets + after.dropped + after.waiting_packets;
     let between = before.packets.saturating_sub(reached);
     let entered = before.packets + before.dropped + before.waiting_packets;
     let entered_bytes = before.bytes + before.waiting_bytes;
     DirectionReport {
-        packets_in: if asked.duplicates { came.packets } else { entered },
-        bytes_in: if asked.duplicates || before.dropped > 0 { came.bytes } else { entered_bytes },
+        packets_in: if setup.duplicates { came.packets } else { entered },
+        bytes_in: if setup.duplicates || before.dropped > 0 { came.bytes } else { entered_bytes },
         packets_out: after.packets,
         bytes_out: after.bytes,
         lost_configured: by_fate,
@@ -202,7 +180,7 @@ pub(super) fn report(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::netem::bytes::Bytes;
+    use crate::netlink_bytes::{Bytes, MESSAGE_HEADER_BYTES, NLMSG_DONE, NLMSG_ERROR, each_message};
 
     const FIRST: u32 = 3;
     const SECOND: u32 = 5;
@@ -219,7 +197,7 @@ mod tests {
             .attribute(TCA_KIND, name)
             .attribute(TCA_STATS2, statistics)
             .done();
-        let length = u32::try_from(HEADER_BYTES + body.len()).unwrap();
+        let length = u32::try_from(MESSAGE_HEADER_BYTES + body.len()).unwrap();
         let head = Bytes::default().u32(length).u16(RTM_NEWQDISC).u16(2).u32(1).u32(9).done();
         [head, body].concat()
     }
@@ -231,9 +209,13 @@ mod tests {
             .attribute(STATS_QUEUE, queue)
     }
 
-    fn read(messages: &[Vec<u8>]) -> Vec<Counters> {
+    fn read_all(portion: &[u8], found: &mut Vec<QdiscCounters>) -> std::io::Result<bool> {
+        each_message(portion, |kind, message| found.extend(QdiscCounters::read(kind, message)))
+    }
+
+    fn read(messages: &[Vec<u8>]) -> Vec<QdiscCounters> {
         let mut found = Vec::new();
-        assert!(!Counters::read_all(&messages.concat(), &mut found).unwrap());
+        assert!(!read_all(&messages.concat(), &mut found).unwrap());
         found
     }
 
@@ -242,8 +224,8 @@ mod tests {
         let done = Bytes::default().u32(20).u16(NLMSG_DONE).u16(2).u32(1).u32(9).u32(0).done();
         let mut found = Vec::new();
         let one = message(1, 2, 3, "pfifo", statistics(4, 5, [6, 7], 8));
-        assert!(Counters::read_all(&[one.clone(), done].concat(), &mut found).unwrap());
-        let expected = Counters {
+        assert!(read_all(&[one.clone(), done].concat(), &mut found).unwrap());
+        let expected = QdiscCounters {
             index: 1,
             handle: 2,
             parent: 3,
@@ -253,30 +235,31 @@ mod tests {
             waiting_packets: 6,
             waiting_bytes: 7,
             dropped: 8,
-            ..Counters::default()
+            ..QdiscCounters::default()
         };
         assert_eq!(found, [expected]);
         let denied = (-libc::EPERM).cast_unsigned();
         let error = Bytes::default().u32(20).u16(NLMSG_ERROR).u16(0).u32(1).u32(9).u32(denied).done();
-        let error = Counters::read_all(&error, &mut found).unwrap_err();
+        let error = read_all(&error, &mut found).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::EPERM));
-        for cut in 0..one.len() {
-            assert!(!Counters::read_all(&one[..cut], &mut Vec::new()).unwrap());
+        for cut in 1..one.len() {
+            assert!(read_all(&one[..cut], &mut Vec::new()).is_err(), "cut at {cut}");
         }
     }
 
     #[test]
     fn drops_are_told_apart() {
-        // 100 came; netem lost 7, the full queue 5; 3 wait at the rate, 85 went on, of which 2 are being delayed.
+        // 100 came; netem lost 7, the full queue 5; 3 wait at the rate, 85 went on, of which 2 are being
+        // delayed.
         let counters = read(&[
             message(FIRST, tree::FATE, tree::ROOT, "netem", statistics(85, 85_000, [3, 3_000], 12)),
             message(FIRST, tree::SHAPER, tree::FATE | 1, "tbf", statistics(85, 85_000, [3, 3_000], 5)),
             message(FIRST, tree::QUEUE, tree::SHAPER | 1, "pfifo", statistics(85, 85_000, [3, 3_000], 5)),
             message(SECOND, tree::SERIALISER, tree::ROOT, "netem", statistics(83, 83_000, [2, 2_000], 0)),
         ]);
-        let asked = Asked { duplicates: false, has_fate: true };
-        let came = Carried { bytes: 100_100, packets: 101 };
-        let found = report(&counters, asked, FIRST, SECOND, came);
+        let setup = DirectionSetup { duplicates: false, has_fate: true };
+        let came = InterfaceCounters { bytes: 100_100, packets: 101 };
+        let found = report(&counters, setup, FIRST, SECOND, came);
         assert_eq!((found.packets_in, found.packets_out), (100, 83));
         assert_eq!((found.bytes_in, found.bytes_out), (100_100, 83_000));
         assert_eq!((found.lost_configured, found.lost_queue), (7, 5));
@@ -295,7 +278,8 @@ mod tests {
                 message(FIRST, tree::QUEUE, tree::SHAPER | 1, kind, counted),
                 message(SECOND, tree::COUNTER, tree::ROOT, "pfifo", statistics(10, 1_000, [0, 0], 0)),
             ]);
-            let found = report(&counters, Asked::default(), FIRST, SECOND, Carried::default());
+            let found =
+                report(&counters, DirectionSetup::default(), FIRST, SECOND, InterfaceCounters::default());
             assert_eq!(
                 (found.lost_queue, found.lost_codel, found.marked),
                 (full, 9 - full, marked),
@@ -306,25 +290,31 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_asked_to_lose_is_a_fault() {
+    fn what_nobody_setup_to_lose_is_a_fault() {
         let counters = read(&[
             message(FIRST, tree::SHAPER, tree::ROOT, "tbf", statistics(10, 1_000, [0, 0], 2)),
             message(FIRST, tree::QUEUE, tree::SHAPER | 1, "pfifo", statistics(10, 1_000, [0, 0], 1)),
             message(SECOND, tree::SERIALISER, tree::ROOT, "netem", statistics(4, 400, [1, 100], 3)),
         ]);
-        let found = report(&counters, Asked::default(), FIRST, SECOND, Carried::default());
+        let found = report(&counters, DirectionSetup::default(), FIRST, SECOND, InterfaceCounters::default());
         // One was too long for the bucket, 3 found no room in the delay, 2 never got there.
         assert_eq!((found.lost_queue, found.lost_overload), (1, 1 + 3 + 2));
     }
 
     #[test]
     fn interfaces_are_read_by_name() {
-        let text =
-            "Inter-|   Receive\n face |bytes packets\n    lo: 1 2 0 0\n first:12345 67 0 0 0\nsecond: x\n";
-        assert_eq!(carried(text, "first"), Carried { bytes: 12_345, packets: 67 });
-        assert_eq!(carried(text, "second"), Carried::default());
-        assert_eq!(carried(text, "irst"), Carried::default());
-        let before = Carried { bytes: 345, packets: 7 };
-        assert_eq!(carried(text, "first").since(before), Carried { bytes: 12_000, packets: 60 });
+        let text = "Inter-|   Receive\n face |bytes packets\n    lo: 1 2 0 0 0 0 0 0 1 2 0 0 0 0 0 0\n \
+                    first:12345 67 0 0 0 0 0 0 0 0 0 0 0 0 0 0\nsecond: x\n";
+        assert_eq!(
+            InterfaceCounters::read(text.as_bytes(), "first"),
+            InterfaceCounters { bytes: 12_345, packets: 67 }
+        );
+        assert_eq!(InterfaceCounters::read(text.as_bytes(), "second"), InterfaceCounters::default());
+        assert_eq!(InterfaceCounters::read(text.as_bytes(), "irst"), InterfaceCounters::default());
+        let before = InterfaceCounters { bytes: 345, packets: 7 };
+        assert_eq!(
+            InterfaceCounters::read(text.as_bytes(), "first").since(before),
+            InterfaceCounters { bytes: 12_000, packets: 60 }
+        );
     }
 }

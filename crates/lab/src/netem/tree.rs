@@ -1,13 +1,14 @@
-//! Which queueing discipline hangs below which.
+//! The trees of queueing disciplines.
 
 use model::network::kernel::KernelDirection;
 
 use super::options::{self, Ticks};
+use crate::netlink::Qdisc;
 
 /// The root of an interface (TC_H_ROOT).
 pub(super) const ROOT: u32 = u32::MAX;
 
-/// Handles; the minor number of a discipline is 0, that of its one class 1.
+/// Handles: the minor number of a qdisc is 0, the minor number of its class 1.
 pub(super) const FATE: u32 = 1 << 16;
 pub(super) const SHAPER: u32 = 2 << 16;
 pub(super) const QUEUE: u32 = 3 << 16;
@@ -16,20 +17,7 @@ pub(super) const DELAY: u32 = 5 << 16;
 pub(super) const COUNTER: u32 = 6 << 16;
 const CLASS: u32 = 1;
 
-/// A queueing discipline to add.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Qdisc {
-    /// The kernel's name of its kind.
-    pub(crate) kind: &'static str,
-    /// Its own handle.
-    pub(crate) handle: u32,
-    /// The class that it hangs below.
-    pub(crate) parent: u32,
-    /// TCA_OPTIONS.
-    pub(crate) options: Vec<u8>,
-}
-
-/// The first device: loss and duplication, queue and rate; parents before children.
+/// The qdiscs of the first device: loss and duplication, queue and rate. Parents precede children.
 pub(super) fn first(direction: &KernelDirection, seed: u64, ticks: &Ticks) -> Vec<Qdisc> {
     let mut chain = Chain::default();
     if let Some(fate) = &direction.fate {
@@ -43,8 +31,8 @@ pub(super) fn first(direction: &KernelDirection, seed: u64, ticks: &Ticks) -> Ve
     chain.or_counter()
 }
 
-/// The second device: the rate once more, and the delay. What draws a delay for each packet hangs below the rate, for netem
-/// itself would add them up otherwise.
+/// The qdiscs of the second device: the rate again, and the delay. A netem that draws a delay for each packet
+/// is the child of the rate's netem, because a single netem would add rate and delay up.
 pub(super) fn second(direction: &KernelDirection, seed: u64) -> Vec<Qdisc> {
     let mut chain = Chain::default();
     let rate = direction.serialiser_bytes_per_s;
@@ -53,7 +41,7 @@ pub(super) fn second(direction: &KernelDirection, seed: u64) -> Vec<Qdisc> {
             if rate.is_some() {
                 chain.add("netem", SERIALISER, options::serialiser(rate, 0));
             }
-            // Another stream than that of the loss.
+            // A different random stream than the loss.
             chain.add("netem", DELAY, options::delay(delay, !seed));
         }
         None => {
@@ -66,7 +54,7 @@ pub(super) fn second(direction: &KernelDirection, seed: u64) -> Vec<Qdisc> {
     chain.or_counter()
 }
 
-/// Queueing disciplines, each below the one before.
+/// Qdiscs, each the child of its predecessor.
 #[derive(Default)]
 struct Chain(Vec<Qdisc>);
 
@@ -76,7 +64,7 @@ impl Chain {
         self.0.push(Qdisc { kind, handle, parent, options });
     }
 
-    /// Where nothing is to be done, something that counts.
+    /// A qdisc that only counts, where there is no other.
     fn or_counter(mut self) -> Vec<Qdisc> {
         if self.0.is_empty() {
             self.add("pfifo", COUNTER, options::counter());

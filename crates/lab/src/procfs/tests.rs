@@ -1,4 +1,4 @@
-//! Real examples, and what nobody should ever see.
+//! Real examples and malformed texts.
 
 use super::*;
 

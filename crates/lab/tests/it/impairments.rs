@@ -1,5 +1,5 @@
-//! Every impairment on a live link. What is asserted follows from packets' numbers, from the seed, or is a bound that no
-//! busy machine can break: nothing is judged by how quick this one is.
+//! Every impairment on a live link. What is asserted follows from packets' numbers, from the seed, or is a
+//! bound that no busy machine can break: nothing is judged by how quick this one is.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
@@ -68,8 +68,8 @@ fn up(lab: &Lab) -> DirectionReport {
     lab.reports().unwrap().remove(0).up
 }
 
-/// What arrives of `count` packets, in the order of its arrival. They are sent in batches that fit into the receiver's
-/// buffer.
+/// What arrives of `count` packets, in the order of its arrival. They are sent in batches that fit into the
+/// receiver's buffer.
 fn arrivals(lab: &Lab, count: u32) -> Vec<u32> {
     let (client, server) = (socket(lab.client()), socket(lab.server()));
     let mut arrived = Vec::new();
@@ -315,8 +315,8 @@ fn set_int(socket: &UdpSocket, option: libc::c_int, value: libc::c_int) {
 fn ecn_of_next(socket: &UdpSocket) -> u8 {
     let (mut payload, mut control) = ([0_u8; PAYLOAD], [0_u64; 8]);
     let mut vector = libc::iovec { iov_base: payload.as_mut_ptr().cast(), iov_len: PAYLOAD };
-    // SAFETY: all zeros is a valid `msghdr`; the buffers outlive the call and have the lengths given; the control
-    // message is read where the kernel says that it is.
+    // SAFETY: all zeros is a valid `msghdr`; the buffers outlive the call and have the lengths given; the
+    // control message is read where the kernel says that it is.
     unsafe {
         let mut header: libc::msghdr = std::mem::zeroed();
         header.msg_iov = &raw mut vector;

@@ -110,7 +110,8 @@ pub(crate) fn what_happens_in_the_nodes_is_in_the_rows() {
 
     let moved = |found: &Found<'_>, quantity| found.last(SubjectKind::Interface, "eth0", quantity);
     assert_eq!(moved(&near, Quantity::ReceivedBytes), counted.down.bytes_out, "frame by frame");
-    // What a node sends to nobody in particular (IPv6's housekeeping) leaves its interface and passes no link.
+    // What a node sends to nobody in particular (IPv6's housekeeping) leaves its interface and passes no
+    // link.
     let housekeeping = moved(&near, Quantity::SentBytes) - counted.up.bytes_in;
     assert!(housekeeping <= 1000, "{housekeeping} bytes more");
     let housekeeping = moved(&far, Quantity::SentPackets) - counted.down.packets_in;

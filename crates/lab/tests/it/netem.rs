@@ -1,5 +1,5 @@
-//! The kernel as emulator. What a kernel lacks is not skipped: the error is asserted, and all that is there is used for
-//! real. A rate and its queue need no netem.
+//! The kernel as emulator. What a kernel lacks is not skipped: the error is asserted, and all that is there
+//! is used for real. A rate and its queue need no netem.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;

@@ -38,7 +38,8 @@ pub(crate) fn round_trips_are_as_configured() {
     }
 }
 
-/// Loss is by number and so the same on any machine; a rate cannot be exceeded, and a busy machine falls short of it.
+/// Loss is by number and so the same on any machine; a rate cannot be exceeded, and a busy machine falls
+/// short of it.
 pub(crate) fn rate_and_loss_match_the_reference() {
     const RATE: u64 = 20_000_000;
     let bursts = Loss::GilbertElliott { p: 0.02, r: 0.25, h: 0.1, k: 0.999 };

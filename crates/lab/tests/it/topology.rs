@@ -73,7 +73,8 @@ fn round_trip(lab: &Lab, from: (&str, IpAddr), to: (&str, IpAddr)) -> Duration {
     began.elapsed()
 }
 
-/// Tries until a round trip takes less than this, as a busy machine lets one through in the end; else all there were.
+/// Tries until a round trip takes less than this, as a busy machine lets one through in the end; else all
+/// there were.
 fn round_trip_below(bound: Duration, mut measure: impl FnMut() -> Duration) -> Result<(), Vec<Duration>> {
     let mut found = Vec::new();
     while found.len() < 50 {

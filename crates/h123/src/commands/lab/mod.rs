@@ -18,7 +18,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 use clap::Args;
 use drive::Adapter;
-use lab::registry::{self, Listed, Registration};
+use lab::registry::{self, LabEntry, Registration};
 use lab::{Input, Lab, LabError, LabSpec, Node, Process, Program, Terminal};
 use model::plan::DIRECT;
 use model::topology::CrossTraffic;
@@ -470,7 +470,7 @@ fn clean() -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn ago(lab: &Listed) -> String {
+fn ago(lab: &LabEntry) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let seconds = now.as_secs().saturating_sub(lab.began.as_secs());
     format!("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)

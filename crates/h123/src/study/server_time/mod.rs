@@ -6,7 +6,7 @@ mod packets;
 use std::collections::{BTreeMap, BTreeSet};
 
 use drive::AccessLogFile;
-use lab::{Lab, LabError, Seen};
+use lab::{Lab, LabError, Observation};
 use model::plan::Cell;
 use model::record::{RunRecord, ServerRequest, TimeSource};
 use model::sample::{RequestName, Sample};
@@ -58,7 +58,7 @@ pub(crate) fn begin(lab: &Lab, servers: &[AskedServer]) {
 ///
 /// # Errors
 /// An emulator ended.
-pub(crate) fn end(lab: &Lab, servers: &[AskedServer]) -> Result<Vec<Seen>, LabError> {
+pub(crate) fn end(lab: &Lab, servers: &[AskedServer]) -> Result<Vec<Observation>, LabError> {
     if servers.iter().any(AskedServer::wants_packets) { lab.end_observing() } else { Ok(Vec::new()) }
 }
 
@@ -66,12 +66,12 @@ pub(crate) fn end(lab: &Lab, servers: &[AskedServer]) -> Result<Vec<Seen>, LabEr
 /// `run_start_ns` is the reading of the monotonic clock at which the clock of the clients' rows is 0.
 pub(crate) fn collect(
     servers: &[AskedServer],
-    seen: Vec<Seen>,
+    seen: Vec<Observation>,
     cell: &Cell,
     run_start_ns: u64,
     record: &mut RunRecord,
 ) {
-    let mut seen: BTreeMap<String, Seen> = seen.into_iter().fold(BTreeMap::new(), merge);
+    let mut seen: BTreeMap<String, Observation> = seen.into_iter().fold(BTreeMap::new(), merge);
     for server in servers {
         let most_lines = record.samples.len() * LINES_PER_REQUEST + LINES_BESIDE;
         let read = server.log.as_ref().map_or(Ok(None), |file| file.read(most_lines));
@@ -98,7 +98,7 @@ pub(crate) fn collect(
 }
 
 /// All that was seen at one node, whatever the link.
-fn merge(mut all: BTreeMap<String, Seen>, seen: Seen) -> BTreeMap<String, Seen> {
+fn merge(mut all: BTreeMap<String, Observation>, seen: Observation) -> BTreeMap<String, Observation> {
     match all.get_mut(&seen.node) {
         Some(of_node) => {
             of_node.segments.extend(seen.segments);
@@ -147,7 +147,7 @@ fn fault_of(name: &str, log: &Log, missed: u64) -> Option<String> {
 /// Puts the packets' times in the place of the log's, where they tell.
 fn refine(
     rows: &mut [ServerRequest],
-    seen: Seen,
+    seen: Observation,
     record: &RunRecord,
     cell: &Cell,
     variant: Option<Variant>,

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use lab::{Seen, SeenSegment};
+use lab::{Observation, ObservedSegment};
 
 /// Holes that a connection's bytes may have at a time, as segments overtake each other.
 const MOST_HOLES: usize = 64;
@@ -51,7 +51,7 @@ pub(super) struct AtServer {
 }
 
 /// When each of these exchanges was at the server, as far as its segments tell.
-pub(super) fn at_server(seen: Seen, exchanges: &[Exchange]) -> Vec<Option<AtServer>> {
+pub(super) fn at_server(seen: Observation, exchanges: &[Exchange]) -> Vec<Option<AtServer>> {
     let mut segments = seen.segments;
     segments.sort_by_key(|segment| (segment.peer_port, segment.at_ns));
     let mut by_port: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
@@ -133,7 +133,7 @@ impl Connection {
         }
     }
 
-    fn handle(&mut self, segment: &SeenSegment, ordered: &[&Exchange]) {
+    fn handle(&mut self, segment: &ObservedSegment, ordered: &[&Exchange]) {
         if segment.is_syn {
             if segment.has_arrived {
                 (self.arrived, self.left) = (Bytes::default(), Bytes::default());
@@ -248,10 +248,10 @@ mod tests {
     const PORT: u16 = 40_000;
 
     /// Segments of one connection, written as `(time, sequence, payload)`; a negative payload left the server.
-    fn seen(segments: &[(u64, u32, i32)]) -> Seen {
+    fn seen(segments: &[(u64, u32, i32)]) -> Observation {
         let segments = segments
             .iter()
-            .map(|&(at_ns, sequence, payload)| SeenSegment {
+            .map(|&(at_ns, sequence, payload)| ObservedSegment {
                 at_ns,
                 uncertain_ns: 7,
                 peer: 1,
@@ -262,7 +262,7 @@ mod tests {
                 has_arrived: payload >= 0,
             })
             .collect();
-        Seen { node: "server".to_owned(), segments, missed: 0, whole_until_ns: u64::MAX }
+        Observation { node: "server".to_owned(), segments, missed: 0, whole_until_ns: u64::MAX }
     }
 
     fn exchange(from_ns: u64, until_ns: u64) -> Exchange {
