@@ -1,6 +1,6 @@
 //! A study whose runs are all well, for tests to break.
 
-use model::assignment::{ClientReport, Workload};
+use model::assignment::ClientReport;
 use model::backend::Backend;
 use model::monitor::{MonitorRate, Quantity, Reading, Subject, SubjectKind};
 use model::network::{Direction, LinkRate, Network};
@@ -19,6 +19,7 @@ use model::variant::Variant;
 use crate::predict::handshake_round_trips;
 use crate::summary::{CheckOutcome, CheckResult, Summary};
 use crate::{RunSummary, analyse, number};
+use model::workload::{ClosedLoop, LoopLoad, OpenLoop, Workload};
 
 /// Five runs of each cell, one cell per variant; the first variant is the baseline.
 pub(crate) struct Bench {
@@ -34,38 +35,28 @@ const CLOSED_REQUESTS: u64 = 50;
 impl Bench {
     /// A page of three resources on a network of 150 ms and 50 Mbit/s.
     pub(crate) fn page(variants: &[Variant]) -> Bench {
-        Bench::new(variants, Workload::Page { page: page() }, "page_load_time")
+        Bench::new(variants, Workload::Page(page()), "page_load_time")
     }
 
     /// A closed loop of 50 requests on the same network.
     pub(crate) fn closed(variants: &[Variant]) -> Bench {
-        let workload = Workload::Closed {
-            paths: vec!["/a".to_owned()],
-            connections: 1,
-            streams: 1,
-            requests: Some(CLOSED_REQUESTS),
-            duration_ns: None,
-            warmup_ns: 0,
-        };
+        let load = LoopLoad { requests: Some(CLOSED_REQUESTS), ..LoopLoad::new("/a") };
+        let workload = Workload::Closed(ClosedLoop { load, duration_ns: None });
         Bench::new(variants, workload, "request_time")
     }
 
     /// An open loop of 50 requests on the same network.
     pub(crate) fn open(variants: &[Variant]) -> Bench {
         let rate = Rate(1000);
-        let workload = Workload::Open {
-            paths: vec!["/a".to_owned()],
+        let workload = Workload::Open(OpenLoop {
+            load: LoopLoad { requests: Some(CLOSED_REQUESTS), ..LoopLoad::new("/a") },
             schedule: Schedule::Rates {
                 stages: vec![Stage { from: rate, to: rate, duration_ns: None }],
                 arrivals: Arrivals::Even,
                 share: Share::WHOLE,
             },
-            connections: 1,
-            streams: 1,
-            requests: Some(CLOSED_REQUESTS),
-            warmup_ns: 0,
             queue_limit: 10,
-        };
+        });
         Bench::new(variants, workload, "request_time")
     }
 
@@ -79,7 +70,7 @@ impl Bench {
             startup_ns: 500 * MS,
             rule: Rule::Throughput,
         };
-        Bench::new(variants, Workload::Player { player }, "startup_time")
+        Bench::new(variants, Workload::Player(player), "startup_time")
     }
 
     /// The same with a server that says of each request that it took 2 ms, to so many nanoseconds.
@@ -335,7 +326,7 @@ fn record(plan: &Plan, run: &PlannedRun) -> RunRecord {
     let handshake_ns = noisy(160 * MS * u64::from(handshake_round_trips(variant, &plan.pins)), run.run);
     let round_trip_ns = noisy(160 * MS, run.run);
     let (rows, finished_ns) = match &plan.workloads[0].workload {
-        Workload::Page { page } => {
+        Workload::Page(page) => {
             // HTTP/1.1 fetches the two children one after the other, the others both at once.
             let serial = u64::from(variant.http() == model::variant::HttpVersion::Http11);
             let ends = [1, 2, 2 + serial].map(|trips| handshake_ns + trips * round_trip_ns);
@@ -348,8 +339,8 @@ fn record(plan: &Plan, run: &PlannedRun) -> RunRecord {
                 .collect::<Vec<_>>();
             (rows, ends[2])
         }
-        Workload::Player { player } => (segments(player, variant), 3000 * MS),
-        Workload::Closed { .. } | Workload::Open { .. } => {
+        Workload::Player(player) => (segments(player, variant), 3000 * MS),
+        Workload::Closed(_) | Workload::Open(_) => {
             let end = |request: u64| handshake_ns + (request + 1) * round_trip_ns;
             let rows = (0..CLOSED_REQUESTS)
                 .map(|request| row(variant, request, 0, end(request) - round_trip_ns, end(request), 128))
@@ -413,7 +404,7 @@ fn segments(player: &Player, variant: Variant) -> Vec<Sample> {
 
 /// Playing from the first segment on, stalled from 1.6 s until the third is there, ended at 3 s.
 fn playback(workload: &Workload, rows: &[Sample]) -> Vec<PlayerEvent> {
-    let Workload::Player { .. } = workload else { return Vec::new() };
+    let Workload::Player(_) = workload else { return Vec::new() };
     let event = |at_ms: u64, what, segment: u32, buffered_ms: u64| {
         let url = rows.get(segment as usize).map_or(0, |row| row.url);
         let bits_per_s = [1_000_000, 2_500_000][url as usize];
@@ -468,7 +459,7 @@ fn sends() -> Sending {
 
 /// HTTP/1.1 fetches a page over two.
 fn connections(plan: &Plan, variant: Variant, ready_ns: u64) -> Vec<ConnectionRow> {
-    let is_page = matches!(plan.workloads[0].workload, Workload::Page { .. });
+    let is_page = plan.workloads[0].workload.page().is_some();
     let is_http1 = variant.http() == model::variant::HttpVersion::Http11;
     let one = connection(variant, ready_ns);
     let second = (is_page && is_http1).then(|| ConnectionRow { connection: 1, ..one.clone() });

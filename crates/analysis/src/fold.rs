@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use model::assignment::{ClientReport, Workload};
+use model::assignment::ClientReport;
 use model::external::ExternalReport;
 use model::plan::{Cell, ClientGroup, Plan};
 use model::record::RunRecord;
 use model::sample::{ConnectionRow, FailureKind, Outcome, Phase, Sample};
-use model::schedule::Schedule;
 
 use crate::distribution::{Distribution, Gathering};
 use crate::metrics::{METRICS, Metric, Values};
@@ -16,6 +15,7 @@ use crate::number;
 use crate::rows::{Tries, Urls};
 use crate::run::{GroupFacts, RunSummary, ShareOfRun, Third};
 use crate::server_time::{ServerFold, ServerTimes};
+use model::workload::{Workload, WorkloadKind};
 
 /// IPv6 and TCP with time stamps.
 const TCP_HEADER_BYTES: u32 = 40 + 32;
@@ -228,11 +228,11 @@ impl<'a> GroupFold<'a> {
         let pins = plan.cells.get(record.cell as usize).map_or(&plan.pins, |cell| plan.pins_of(cell));
         let segment_bytes = pins.mtu_bytes.saturating_sub(TCP_HEADER_BYTES);
         let window_bytes = u64::from(pins.initial_window_packets) * u64::from(segment_bytes);
-        let waits_alone = !group.variant.is_quic() && has_one_stream(workload);
+        let waits_alone = !group.variant.is_quic() && workload.streams() == Some(1);
         let connections = record.connections.iter().filter(|connection| connection.group == group.group);
         let mut facts = GroupFacts {
             group: group.group,
-            is_open: matches!(workload, Workload::Open { .. }),
+            is_open: workload.kind() == WorkloadKind::Open,
             connections: connections.clone().count() as u64,
             ..GroupFacts::default()
         };
@@ -264,7 +264,7 @@ impl<'a> GroupFold<'a> {
                 .map(|(place, _)| (place, Gathering::default()))
                 .collect(),
             window_bytes: waits_alone.then_some(window_bytes),
-            thirds: client.filter(|_| has_steady_state(workload)).map(Thirds::of),
+            thirds: client.filter(|_| workload.is_steady()).map(Thirds::of),
             server: ServerFold::default(),
             external: client.and_then(|client| client.external.as_deref()),
         }
@@ -433,27 +433,5 @@ impl Thirds {
             let times = times.finish();
             Third { requests: times.count(), median_ns: times.median().unwrap_or(0.0) }
         })
-    }
-}
-
-/// Whether a workload asks for the same from its first to its last request, so that it can be in a steady state.
-fn has_steady_state(workload: &Workload) -> bool {
-    match workload {
-        Workload::Page { .. } | Workload::Player { .. } => false,
-        Workload::Closed { .. } => true,
-        Workload::Open { schedule: Schedule::Rates { stages, .. }, .. } => {
-            let first = stages.first().map(|stage| stage.from);
-            stages.iter().all(|stage| Some(stage.from) == first && Some(stage.to) == first)
-        }
-        Workload::Open { schedule: Schedule::Script { .. }, .. } => false,
-    }
-}
-
-/// Whether each connection carries one response at a time, so that none waits for another's bytes.
-fn has_one_stream(workload: &Workload) -> bool {
-    match workload {
-        Workload::Page { .. } => false,
-        Workload::Player { .. } => true,
-        Workload::Closed { streams, .. } | Workload::Open { streams, .. } => *streams == 1,
     }
 }

@@ -1,12 +1,13 @@
 //! The metrics: one entry each, with unit, direction, and the events at which it starts and ends.
 
-use model::assignment::{ClientReport, DnsLookup, Workload};
+use model::assignment::{ClientReport, DnsLookup};
 use model::external::ExternalReport;
 use model::record::{DirectionReport, ServerRequest};
 use model::sample::{ConnectionRow, Sample};
 
 use crate::fold::View;
 use crate::{monitor, number, player};
+use model::workload::{Workload, WorkloadKind};
 
 /// Which direction of a metric is the better one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,19 +18,6 @@ pub enum Better {
     Higher,
     /// It says what happened; neither direction is better, so it is never compared.
     Neither,
-}
-
-/// The kinds of workload that a metric can be about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Page loads.
-    Page,
-    /// Closed loops.
-    Closed,
-    /// Open loops.
-    Open,
-    /// Videos that are played.
-    Player,
 }
 
 /// One metric.
@@ -49,7 +37,7 @@ pub struct Metric {
     /// The event at which it ends.
     pub end: &'static str,
     /// The workloads that it is about.
-    pub of: &'static [Kind],
+    pub of: &'static [WorkloadKind],
     /// Whether it is computed from the servers' own times, which a study has to ask for.
     pub of_servers: bool,
     /// Further values that somebody else's program summed up, each with how often it occurs.
@@ -73,11 +61,12 @@ pub enum Values {
 
 type Summed = fn(&ExternalReport) -> Vec<(f64, u64)>;
 
-const PAGE: &[Kind] = &[Kind::Page];
-const OPEN: &[Kind] = &[Kind::Open];
-const LOOPS: &[Kind] = &[Kind::Closed, Kind::Open];
-const PLAYER: &[Kind] = &[Kind::Player];
-const ANY: &[Kind] = &[Kind::Page, Kind::Closed, Kind::Open, Kind::Player];
+const PAGE: &[WorkloadKind] = &[WorkloadKind::Page];
+const OPEN: &[WorkloadKind] = &[WorkloadKind::Open];
+const LOOPS: &[WorkloadKind] = &[WorkloadKind::Closed, WorkloadKind::Open];
+const PLAYER: &[WorkloadKind] = &[WorkloadKind::Player];
+const ANY: &[WorkloadKind] =
+    &[WorkloadKind::Page, WorkloadKind::Closed, WorkloadKind::Open, WorkloadKind::Player];
 /// How long looking the server's name up took: of studies with `dns` alone.
 pub const DNS_LOOKUP_TIME: &str = "dns_lookup_time";
 const RUN_START: &str = "start of the run";
@@ -276,38 +265,43 @@ impl Values {
 impl Metric {
     /// Whether it is about this workload.
     pub fn is_about(&self, workload: &Workload) -> bool {
-        self.of.contains(&match workload {
-            Workload::Page { .. } => Kind::Page,
-            Workload::Closed { .. } => Kind::Closed,
-            Workload::Open { .. } => Kind::Open,
-            Workload::Player { .. } => Kind::Player,
-        })
+        self.of.contains(&workload.kind())
     }
 }
 
 type OfRun = fn(&View<'_>) -> Option<f64>;
 type OfRequest = fn(&Sample) -> Option<f64>;
 
-const fn duration(name: &'static str, title: &'static str, of: &'static [Kind], from: OfRun) -> Metric {
+const fn duration(
+    name: &'static str,
+    title: &'static str,
+    of: &'static [WorkloadKind],
+    from: OfRun,
+) -> Metric {
     Metric { unit: "ns", ..quantity(name, title, of, from) }
 }
 
 const fn each_request(
     name: &'static str,
     title: &'static str,
-    of: &'static [Kind],
+    of: &'static [WorkloadKind],
     from: OfRequest,
 ) -> Metric {
     Metric { unit: "ns", from: Values::Request(from), ..quantity(name, title, of, |_| None) }
 }
 
 /// A number over the whole run that says what happened.
-const fn count(name: &'static str, title: &'static str, of: &'static [Kind], from: OfRun) -> Metric {
+const fn count(name: &'static str, title: &'static str, of: &'static [WorkloadKind], from: OfRun) -> Metric {
     Metric { unit: "1", better: Better::Neither, ..quantity(name, title, of, from) }
 }
 
 /// Bytes over the whole run, of which fewer are better, unless said otherwise.
-const fn quantity(name: &'static str, title: &'static str, of: &'static [Kind], from: OfRun) -> Metric {
+const fn quantity(
+    name: &'static str,
+    title: &'static str,
+    of: &'static [WorkloadKind],
+    from: OfRun,
+) -> Metric {
     let (start, end, from) = (RUN_START, RUN_END, Values::Run(from));
     let (unit, better, ceiling, of_servers, summed) = ("B", Better::Lower, None, false, None);
     Metric { name, title, unit, better, ceiling, start, end, of, of_servers, summed, from }

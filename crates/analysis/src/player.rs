@@ -108,7 +108,8 @@ mod tests {
 
     use crate::RunSummary;
     use crate::fixtures::{Bench, passes, silent};
-    use crate::metrics::{Kind, METRICS};
+    use crate::metrics::METRICS;
+    use model::WorkloadKind;
 
     const OWN: [&str; 6] = [
         "startup_time",
@@ -159,7 +160,7 @@ mod tests {
             OWN.iter().for_each(|name| assert_eq!(run.value(name), None, "{name}"));
         }
         for metric in METRICS.iter().filter(|metric| OWN.contains(&metric.name)) {
-            assert_eq!(metric.of, [Kind::Player]);
+            assert_eq!(metric.of, [WorkloadKind::Player]);
         }
     }
 

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use model::assignment::Workload;
 use model::plan::{ClientGroup, Plan};
 use model::player::Player;
 use model::record::{Calibration, LinkReport, RunRecord, Sending};
@@ -184,21 +183,15 @@ impl RunSummary {
 
 /// The page that a group loads, if it loads one.
 pub(crate) fn page_of<'a>(plan: &'a Plan, group: &ClientGroup) -> Option<&'a model::Page> {
-    match &plan.workload_of(group).workload {
-        Workload::Page { page } => Some(page),
-        Workload::Closed { .. } | Workload::Open { .. } | Workload::Player { .. } => None,
-    }
+    plan.workload_of(group).workload.page()
 }
 
 /// The player of a group, if it plays a video.
 pub(crate) fn player_of<'a>(plan: &'a Plan, group: &ClientGroup) -> Option<&'a Player> {
-    match &plan.workload_of(group).workload {
-        Workload::Player { player } => Some(player),
-        Workload::Page { .. } | Workload::Closed { .. } | Workload::Open { .. } => None,
-    }
+    plan.workload_of(group).workload.player()
 }
 
 /// Whether a group keeps a loop going, which takes as many requests as it gets.
 pub(crate) fn is_loop(plan: &Plan, group: &ClientGroup) -> bool {
-    matches!(plan.workload_of(group).workload, Workload::Closed { .. } | Workload::Open { .. })
+    plan.workload_of(group).workload.as_loop().is_some()
 }

@@ -16,11 +16,12 @@ use drive::{
 };
 use lab::{Access, Lab, PairSpec};
 use model::assignment::{
-    ASSIGNMENT_VERSION, Assignment, ClientMessage, ClientReport, ClockReference, Target, Trust, Workload,
+    ASSIGNMENT_VERSION, Assignment, ClientMessage, ClientReport, ClockReference, Target, Trust,
 };
 use model::error::Source;
 use model::sample::{Failure, FailureKind};
 use model::tunable::NO_SETTINGS;
+use model::workload::{ClosedLoop, LoopLoad, Workload};
 use model::{Backend, Network, Outcome, Page, Pins, Variant, frame};
 
 const PAGE: &str = "title = 'x'\n[[resource]]\npath = '/p/'\nkind = 'html'\nsizes = ['1kB']\n\
@@ -116,14 +117,10 @@ fn assignment() -> Assignment {
             server_name: "x".into(),
             trust: Trust::System,
         },
-        workload: Workload::Closed {
-            paths: vec!["/".into()],
-            connections: 1,
-            streams: 1,
-            requests: Some(1),
+        workload: Workload::Closed(ClosedLoop {
+            load: LoopLoad { requests: Some(1), ..LoopLoad::new("/") },
             duration_ns: None,
-            warmup_ns: 0,
-        },
+        }),
         pins: Pins::default(),
         seed: 1,
         deadline_ns: 1,
@@ -470,14 +467,8 @@ fn run_external(place: &Place, name: &str, script: &str, limits: &Limits) -> Cli
         program.display()
     );
     fs::write(folder.join("client.toml"), text).unwrap();
-    let workload = Workload::Closed {
-        paths: vec!["/a".into()],
-        connections: 3,
-        streams: 1,
-        requests: Some(9),
-        duration_ns: None,
-        warmup_ns: 0,
-    };
+    let load = LoopLoad { connections: 3, requests: Some(9), ..LoopLoad::new("/a") };
+    let workload = Workload::Closed(ClosedLoop { load, duration_ns: None });
     let (lab, stop) = (Lab::loopback().unwrap(), AtomicBool::new(false));
     let spec = ExternalSpec {
         folder: &place.path(&format!("{name}-run")),

@@ -6,7 +6,6 @@ use std::path::Path;
 use analysis::metrics::{Better, Metric};
 use anyhow::Result;
 use include_dir::{Dir, include_dir};
-use model::assignment::Workload;
 use model::error::Source;
 use model::nearest::unknown;
 use model::plan::DIRECT;
@@ -14,6 +13,7 @@ use model::study::{DataFile, Library, Override, Study};
 use model::{Network, Plan, ServerFacts, Topology, Variant};
 
 use crate::exit::UsageError;
+use model::workload::Workload;
 
 static STUDIES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../studies");
 static NETWORKS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../networks");

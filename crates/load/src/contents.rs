@@ -1,7 +1,6 @@
 //! What responses have to contain, where the workload knows it: a page's resources, byte by byte.
 
-use model::Page;
-use model::assignment::Workload;
+use model::{Page, Workload};
 
 /// Larger pages are not compared: their bodies would be most of the client's memory.
 const MOST_BYTES: u64 = 256 << 20;
@@ -13,16 +12,11 @@ pub(crate) struct Contents(Vec<Vec<u8>>);
 impl Contents {
     /// Those of a page; nothing for loops, whose servers may serve what they like, nor for videos, of which the length is known.
     pub(crate) fn of(workload: &Workload) -> Contents {
-        match workload {
-            Workload::Page { page } if total_bytes(page) <= MOST_BYTES => {
-                let bodies = (0..page.resources.len()).map(|url| workload::content::page_body(page, url));
-                Contents(bodies.collect())
-            }
-            Workload::Page { .. }
-            | Workload::Closed { .. }
-            | Workload::Open { .. }
-            | Workload::Player { .. } => Contents::default(),
-        }
+        let page = workload.page().filter(|page| total_bytes(page) <= MOST_BYTES);
+        page.map_or_else(Contents::default, |page| {
+            let bodies = (0..page.resources.len()).map(|url| workload::content::page_body(page, url));
+            Contents(bodies.collect())
+        })
     }
 
     /// Whether bodies are known, so that they have to be read.

@@ -5,10 +5,11 @@ use std::fmt::Write;
 use anyhow::{Context, Result};
 use bytes::Bytes;
 use engine::{Request, VaryingField};
-use model::assignment::{Assignment, Target, Workload};
+use model::assignment::{Assignment, Target};
 use model::options::Body;
 use model::page::ResourceKind;
 use model::sample::{REQUEST_ID_FIELD, RequestName};
+use model::workload::Workload;
 use workload::Seeds;
 use workload::urls::Pattern;
 
@@ -125,28 +126,24 @@ fn merge(mut own: Vec<(String, String)>, asked: &[(String, String)]) -> Vec<(Str
 /// The fields that a browser sends (in kind and length), so that header compression has real work to do.
 fn fields(workload: &Workload, index: usize) -> Vec<(String, String)> {
     let field = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-    match workload {
-        Workload::Page { page } => {
-            let kind = page.resources.get(index).map_or(ResourceKind::Html, |resource| resource.kind);
-            let (accept, destination) = match kind {
-                ResourceKind::Html => {
-                    ("text/html,application/xhtml+xml,application/xml;q=0.9,image/png,*/*;q=0.8", "document")
-                }
-                ResourceKind::Css => ("text/css,*/*;q=0.1", "style"),
-                ResourceKind::Js => ("*/*", "script"),
-                ResourceKind::Image => ("image/png,image/*,*/*;q=0.8", "image"),
-                ResourceKind::Font => ("*/*", "font"),
-            };
-            vec![
-                field("user-agent", USER_AGENT),
-                field("accept", accept),
-                field("accept-language", "en-GB,en;q=0.9"),
-                field("sec-fetch-dest", destination),
-                field("sec-fetch-site", if index == 0 { "none" } else { "same-origin" }),
-            ]
+    let Some(page) = workload.page() else {
+        return vec![field("user-agent", USER_AGENT), field("accept", "*/*")];
+    };
+    let kind = page.resources.get(index).map_or(ResourceKind::Html, |resource| resource.kind);
+    let (accept, destination) = match kind {
+        ResourceKind::Html => {
+            ("text/html,application/xhtml+xml,application/xml;q=0.9,image/png,*/*;q=0.8", "document")
         }
-        Workload::Closed { .. } | Workload::Open { .. } | Workload::Player { .. } => {
-            vec![field("user-agent", USER_AGENT), field("accept", "*/*")]
-        }
-    }
+        ResourceKind::Css => ("text/css,*/*;q=0.1", "style"),
+        ResourceKind::Js => ("*/*", "script"),
+        ResourceKind::Image => ("image/png,image/*,*/*;q=0.8", "image"),
+        ResourceKind::Font => ("*/*", "font"),
+    };
+    vec![
+        field("user-agent", USER_AGENT),
+        field("accept", accept),
+        field("accept-language", "en-GB,en;q=0.9"),
+        field("sec-fetch-dest", destination),
+        field("sec-fetch-site", if index == 0 { "none" } else { "same-origin" }),
+    ]
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
 use engine::Connection as _;
-use model::assignment::{Assignment, ClientReport, DnsLookup, WarmupCost, Workload};
+use model::assignment::{Assignment, ClientReport, DnsLookup, WarmupCost};
 use model::player::PlayerEvent;
 use model::sample::{ConnectionRow, Failure, FailureKind, Sample};
 use rustix::event::epoll;
@@ -142,12 +142,9 @@ impl<'a> Worker<'a> {
         let begins_ns = clock.now_ns();
         session.work = Work::new(&assignment.workload, options, seeds, begins_ns);
         let migrations = Migrations::new(&options.protocols, variant, begins_ns, &epoll)?;
-        let warmup_ends_ns = match &assignment.workload {
-            Workload::Closed { warmup_ns: 0, .. }
-            | Workload::Open { warmup_ns: 0, .. }
-            | Workload::Page { .. }
-            | Workload::Player { .. } => u64::MAX,
-            Workload::Closed { .. } | Workload::Open { .. } => session.work.warmup_ends_ns(),
+        let warmup_ends_ns = match assignment.workload.warmup_ns() {
+            0 => u64::MAX,
+            _ => session.work.warmup_ends_ns(),
         };
         Ok(Worker {
             assignment,

@@ -9,16 +9,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::external::ExternalReport;
 use crate::options::Options;
-use crate::page::Page;
 use crate::pins::Pins;
-use crate::player::{Player, PlayerEvent};
+use crate::player::PlayerEvent;
 use crate::sample::{ConnectionRow, Failure, Sample};
-use crate::schedule::Schedule;
 use crate::tally::{ConnectionTally, FailedMigration, RequestTimes, Tally};
 use crate::variant::Variant;
+use crate::workload::Workload;
 
 /// The version of this seam; a client refuses any other.
-pub const ASSIGNMENT_VERSION: u32 = 4;
+pub const ASSIGNMENT_VERSION: u32 = 5;
 
 /// All that a client process has to know.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -80,54 +79,6 @@ pub enum Trust {
     System,
     /// Anybody; only where the user said so.
     Anyone,
-}
-
-/// What a client does.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "kind")]
-pub enum Workload {
-    /// Load one page from cold, as a browser would.
-    Page {
-        /// The page.
-        page: Page,
-    },
-    /// Closed loop: each stream of each connection sends its next request when its last is answered.
-    Closed {
-        /// Paths to request, in turn.
-        paths: Vec<String>,
-        /// Connections held open.
-        connections: u32,
-        /// Requests in flight on each connection; HTTP/1.1 has one.
-        streams: u32,
-        /// Stop after so many requests, those of the warm-up not counted.
-        requests: Option<u64>,
-        /// Stop after so long.
-        duration_ns: Option<u64>,
-        /// Requests that begin before this time belong to the warm-up.
-        warmup_ns: u64,
-    },
-    /// Open loop: requests are due at the times of a schedule, whether or not the server keeps up.
-    Open {
-        /// Paths to request.
-        paths: Vec<String>,
-        /// When requests are due.
-        schedule: Schedule,
-        /// Connections held open to each host; at most so many, opened when needed, where each serves one request.
-        connections: u32,
-        /// Requests in flight on each connection; HTTP/1.1 has one.
-        streams: u32,
-        /// Stop after so many requests of the whole schedule, those of the warm-up not counted.
-        requests: Option<u64>,
-        /// Requests intended before this time belong to the warm-up, which runs at the schedule's first rate.
-        warmup_ns: u64,
-        /// At most so many due requests wait for a connection; further ones are counted as never sent.
-        queue_limit: u32,
-    },
-    /// Play a video, segment by segment over one connection, as an adaptive player does.
-    Player {
-        /// The video and its player.
-        player: Player,
-    },
 }
 
 /// What a client says on standard output, in this order: `Hello`, any rows, then `Done` or `Fault`.

@@ -33,6 +33,7 @@ pub mod topology;
 pub mod tunable;
 pub mod units;
 pub mod variant;
+pub mod workload;
 
 pub use assignment::{Assignment, ClientMessage};
 pub use backend::Backend;
@@ -48,3 +49,4 @@ pub use sample::{ConnectionRow, Outcome, Sample};
 pub use topology::Topology;
 pub use tunable::{ServerFacts, Setting, Settings, Tunable, TunableKind};
 pub use variant::{HttpVersion, Variant};
+pub use workload::{Workload, WorkloadKind};

@@ -5,7 +5,6 @@ use std::fmt::Write;
 
 use serde::{Deserialize, Serialize};
 
-use crate::assignment::Workload;
 use crate::backend::Backend;
 use crate::claim::Claim;
 use crate::external::OWN_CLIENT;
@@ -17,9 +16,10 @@ use crate::player::Player;
 use crate::topology::Topology;
 use crate::tunable::Settings;
 use crate::variant::Variant;
+use crate::workload::Workload;
 
 /// The version of `plan.json`.
-pub const PLAN_VERSION: u32 = 5;
+pub const PLAN_VERSION: u32 = 6;
 
 /// A study fully resolved: every cell, the order of the runs, their seeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -404,7 +404,7 @@ impl Plan {
     pub fn pages(&self) -> Vec<Page> {
         let mut pages: Vec<Page> = Vec::new();
         for named in &self.workloads {
-            if let Workload::Page { page } = &named.workload
+            if let Some(page) = named.workload.page()
                 && pages.iter().all(|known| known.name != page.name)
             {
                 pages.push(page.clone());
@@ -415,10 +415,7 @@ impl Plan {
 
     /// The segments of all videos, one of each representation, by their paths and lengths: what servers of files have to have.
     pub fn segments(&self) -> BTreeMap<String, u64> {
-        let players = self.workloads.iter().filter_map(|named| match &named.workload {
-            Workload::Player { player } => Some(player),
-            Workload::Page { .. } | Workload::Closed { .. } | Workload::Open { .. } => None,
-        });
+        let players = self.workloads.iter().filter_map(|named| named.workload.player());
         let of = |player: &'_ Player| {
             let lengths: Vec<u64> =
                 player.ladder_bits_per_s.iter().map(|rate| player.segment_bytes(*rate)).collect();

@@ -2,13 +2,12 @@
 
 use std::fmt::{self, Write};
 
-use crate::assignment::Workload;
 use crate::monitor::MonitorRate;
+use crate::network;
 use crate::pins::{Pins, TlsVersion};
 use crate::plan::{Cell, Plan, ServerChain};
 use crate::units::{NANOS_PER_S, format_bytes, format_ns, three_digits};
 use crate::variant::Variant;
-use crate::{network, page};
 
 const WIDTH: usize = 80;
 const LABEL_WIDTH: usize = 10;
@@ -79,7 +78,7 @@ fn write_matrix(out: &mut String, plan: &Plan) -> fmt::Result {
             }
             "workload" => {
                 let about = |name: &str| {
-                    plan.workloads.iter().find(|w| w.name == name).map(|w| describe(&w.workload))
+                    plan.workloads.iter().find(|w| w.name == name).map(|w| w.workload.describe())
                 };
                 write_described(out, factor, &levels, about)?;
             }
@@ -252,44 +251,6 @@ fn size(bytes: u32) -> String {
         bytes if bytes % (1 << 10) == 0 => format!("{} KiB", bytes >> 10),
         bytes => format_bytes(f64::from(bytes)),
     }
-}
-
-fn describe(workload: &Workload) -> String {
-    match workload {
-        Workload::Page { page } => format!("cold load of page {}: {}", page.name, page::describe(page)),
-        Workload::Closed { paths, connections, streams, requests, duration_ns, warmup_ns } => {
-            let end = match (requests, duration_ns) {
-                (_, Some(ns)) => format!("for {}", format_ns(*ns)),
-                (Some(requests), None) => format!("{requests} requests"),
-                (None, None) => "without end".to_owned(),
-            };
-            let connections = count(*connections as usize, "connection");
-            format!(
-                "closed loop over {}: {connections} × {streams} in flight, {end}{}",
-                count(paths.len(), "path"),
-                warmup(*warmup_ns)
-            )
-        }
-        Workload::Open { paths, schedule, connections, streams, requests, warmup_ns, .. } => {
-            let end = match (requests, schedule.lasts_ns(None)) {
-                (Some(requests), _) => format!("{requests} requests"),
-                (None, Some(ns)) => format!("for {}", format_ns(ns)),
-                (None, None) => "without end".to_owned(),
-            };
-            format!(
-                "open loop over {}: {} on {} × {streams}, {end}{}",
-                count(paths.len(), "path"),
-                schedule.describe(),
-                count(*connections as usize, "connection"),
-                warmup(*warmup_ns)
-            )
-        }
-        Workload::Player { player } => format!("a video, played: {}", player.describe()),
-    }
-}
-
-fn warmup(ns: u64) -> String {
-    if ns == 0 { String::new() } else { format!(" after {} of warm-up", format_ns(ns)) }
 }
 
 /// The levels of a factor, in the order of the matrix.

@@ -15,13 +15,13 @@
 //! Loss and queues are left out, and so is that levels overlap: what a style sheet names is asked for while the
 //! document's other resources still arrive.
 
-use crate::assignment::Workload;
 use crate::network::Network;
 use crate::page::Page;
 use crate::pins::{Pins, TlsVersion};
 use crate::player::{Player, Rule};
 use crate::units::{NANOS_PER_MS, NANOS_PER_S};
 use crate::variant::{HttpVersion, Variant};
+use crate::workload::{ClosedLoop, Workload};
 
 /// Building the lab, calibrating it, starting a server and taking all down again.
 pub const LAB_NS: u64 = 350 * NANOS_PER_MS;
@@ -47,30 +47,23 @@ pub struct Prediction {
 
 /// Predicts one run of `workload` by one client.
 pub fn predict(workload: &Workload, variant: Variant, network: &Network, pins: &Pins) -> Prediction {
+    let handshake_ns = handshake_ns(variant, network, pins);
     let (set_ns, governed_ns) = match workload {
-        Workload::Page { page } => (0, page_ns(page, variant, network, pins)),
-        Workload::Closed { connections, streams, requests, duration_ns, warmup_ns, .. } => {
-            match (duration_ns, requests) {
-                (Some(duration_ns), _) => {
-                    (warmup_ns.saturating_add(*duration_ns), handshake_ns(variant, network, pins))
-                }
-                (None, requests) => {
-                    let streams = if variant.http() == HttpVersion::Http11 { 1 } else { *streams };
-                    let at_once = u64::from(connections.saturating_mul(streams)).max(1);
-                    let rounds = requests.unwrap_or(1).div_ceil(at_once);
-                    let round_ns = network.rtt_ns().max(REQUEST_NS.saturating_mul(at_once));
-                    (0, handshake_ns(variant, network, pins).saturating_add(rounds.saturating_mul(round_ns)))
-                }
-            }
+        Workload::Page(page) => (0, page_ns(page, variant, network, pins)),
+        Workload::Closed(ClosedLoop { load, duration_ns: None }) => {
+            let streams = if variant.http() == HttpVersion::Http11 { 1 } else { load.streams };
+            let at_once = u64::from(load.connections.saturating_mul(streams)).max(1);
+            let rounds = load.requests.unwrap_or(1).div_ceil(at_once);
+            let round_ns = network.rtt_ns().max(REQUEST_NS.saturating_mul(at_once));
+            (0, handshake_ns.saturating_add(rounds.saturating_mul(round_ns)))
         }
-        Workload::Open { schedule, requests, warmup_ns, .. } => {
-            let lasts_ns = warmup_ns.saturating_add(schedule.lasts_ns(*requests).unwrap_or(0));
-            (lasts_ns, handshake_ns(variant, network, pins).saturating_add(network.rtt_ns()))
+        Workload::Closed(_) => (workload.lasts_ns().unwrap_or(0), handshake_ns),
+        Workload::Open(_) => {
+            (workload.lasts_ns().unwrap_or(0), handshake_ns.saturating_add(network.rtt_ns()))
         }
-        Workload::Player { player } => {
+        Workload::Player(player) => {
             let round_trips_ns = network.rtt_ns().saturating_mul(u64::from(player.segments));
-            let governed_ns = handshake_ns(variant, network, pins).saturating_add(round_trips_ns);
-            (playing_ns(player, network), governed_ns)
+            (playing_ns(player, network), handshake_ns.saturating_add(round_trips_ns))
         }
     };
     let governed_ns = LAB_NS.saturating_add(governed_ns);
@@ -171,6 +164,7 @@ fn serialisation_ns(bytes: u64, network: &Network) -> u64 {
 mod tests {
     use super::*;
     use crate::error::Source;
+    use crate::workload::LoopLoad;
 
     fn network(rtt: &str) -> Network {
         let text = format!("title = 'x'\nsource = 'y'\nrtt = '{rtt}'\nrate = '100Mbit/s'\n");
@@ -207,17 +201,11 @@ mod tests {
 
     #[test]
     fn limits_leave_room() {
-        let near = predict(&Workload::Page { page: page(1) }, Variant::H1, &network("1ms"), &Pins::default());
+        let near = predict(&Workload::Page(page(1)), Variant::H1, &network("1ms"), &Pins::default());
         assert!(near.expected_run_ns > LAB_NS && near.expected_run_ns < 2 * LAB_NS);
         assert_eq!(near.run_limit_ns, LEAST_LIMIT_NS);
-        let closed = Workload::Closed {
-            paths: vec!["/".into()],
-            connections: 1,
-            streams: 1,
-            requests: None,
-            duration_ns: Some(60 * NANOS_PER_S),
-            warmup_ns: 0,
-        };
+        let duration_ns = Some(60 * NANOS_PER_S);
+        let closed = Workload::Closed(ClosedLoop { load: LoopLoad::new("/"), duration_ns });
         let long = predict(&closed, Variant::H2, &network("1ms"), &Pins::default());
         assert_eq!(long.expected_run_ns / NANOS_PER_S, 60);
         assert_eq!(long.run_limit_ns / NANOS_PER_S, 70);

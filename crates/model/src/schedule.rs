@@ -113,6 +113,13 @@ impl Schedule {
         }
     }
 
+    /// Its rate, where that is the same from beginning to end; a script has none.
+    pub fn constant_rate(&self) -> Option<Rate> {
+        let Schedule::Rates { stages, .. } = self else { return None };
+        let first = stages.first()?.from;
+        stages.iter().all(|stage| stage.from == first && stage.to == first).then_some(first)
+    }
+
     /// How long it lasts, `requests` at most; `None` where it has no end.
     pub fn lasts_ns(&self, requests: Option<u64>) -> Option<u64> {
         match self {

@@ -4,13 +4,13 @@
 //! every value with its place. [`Study::resolve`] looks up what the names mean, refuses contradictions and
 //! multiplies the matrix out. Both stop at the first fault and say where it is, what was found and what is expected.
 
-use crate::assignment::Workload;
 use crate::error::{InputError, Source};
 use crate::monitor::MonitorRate;
 use crate::plan::Plan;
 use crate::reader::Placed;
 use crate::tunable::ServerFacts;
 use crate::variant::Variant;
+use crate::workload::Workload;
 
 mod claims;
 mod clients;

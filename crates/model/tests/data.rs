@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use model::assignment::Workload;
+use model::Workload;
 use model::error::Source;
 use model::study::{DataFile, Library, Study};
 use model::tunable::TunableEntry;

@@ -3,7 +3,6 @@
 
 use analysis::repetition::Ending;
 use model::Pins;
-use model::assignment::Workload;
 use model::plan::{Plan, ServerChain};
 use model::record::{NetworkCalibration, StreamCalibration};
 use model::units::format_rate;
@@ -88,20 +87,9 @@ pub(crate) fn workloads(plan: &Plan) -> Vec<Described> {
     plan.workloads
         .iter()
         .map(|named| {
-            let (title, what) = match &named.workload {
-                Workload::Page { page } => (clean_line(&page.title), page_detail(page)),
-                Workload::Closed { paths, connections, streams, .. } => (
-                    "Closed loop".to_owned(),
-                    format!(
-                        "{connections} connections × {streams} streams, {}",
-                        text::count(paths.len(), "path", "paths")
-                    ),
-                ),
-                Workload::Open { paths, schedule, .. } => (
-                    "Open loop".to_owned(),
-                    format!("{}, {}", schedule.describe(), text::count(paths.len(), "path", "paths")),
-                ),
-                Workload::Player { player } => ("A video, played".to_owned(), player.describe()),
+            let (title, what) = match named.workload.page() {
+                Some(page) => (clean_line(&page.title), page_detail(page)),
+                None => (String::new(), named.workload.describe()),
             };
             Described {
                 name: clean_line(&named.name),

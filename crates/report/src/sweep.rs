@@ -8,7 +8,6 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::Network;
-use model::assignment::Workload;
 use model::network::{Direction, LinkRate, Loss, Queue};
 use model::plan::{Cell, Plan, ServerChain};
 use model::schedule::{Rate, Schedule};
@@ -16,6 +15,7 @@ use model::tunable::Setting;
 
 use crate::text::{self, clean_line};
 use crate::view::{Context, View};
+use model::workload::Workload;
 
 /// So many networks with different round-trip times are a sweep even where they differ in more.
 const ENOUGH_UNLIKE: usize = 3;
@@ -125,16 +125,16 @@ impl Parameter {
             (Parameter::RoundTrip, Is::Network(network)) => network.rtt_ns() as f64,
             (Parameter::LinkRate, Is::Network(network)) => network.down.rate.constant_bits_per_s()? as f64,
             (Parameter::Loss, Is::Network(network)) => network.down.loss.mean_share() * 100.0,
-            (Parameter::Connections, Is::Workload(workload)) => f64::from(loop_of(workload)?.0),
-            (Parameter::Streams, Is::Workload(workload)) => f64::from(loop_of(workload)?.1),
-            (Parameter::ArrivalRate, Is::Workload(Workload::Open { schedule, .. })) => {
-                constant_rate(schedule)?.0 as f64 / 1e3
+            (Parameter::Connections, Is::Workload(workload)) => f64::from(workload.as_loop()?.connections),
+            (Parameter::Streams, Is::Workload(workload)) => f64::from(workload.as_loop()?.streams),
+            (Parameter::ArrivalRate, Is::Workload(workload)) => {
+                workload.schedule()?.constant_rate()?.0 as f64 / 1e3
             }
             (Parameter::InPath(prefix), Is::Workload(workload)) => {
-                let [path] = loop_of(workload)?.2 else { return None };
+                let [path] = workload.as_loop()?.paths.as_slice() else { return None };
                 path.strip_prefix(prefix)?.parse::<u64>().ok()? as f64
             }
-            (Parameter::PageBytes, Is::Workload(Workload::Page { page })) => page.total_bytes() as f64,
+            (Parameter::PageBytes, Is::Workload(workload)) => workload.page()?.total_bytes() as f64,
             (Parameter::Tunable { of_back, name }, Is::Server(_, chain)) => {
                 let back = chain.back.as_ref().map(|back| &back.set);
                 let set = if *of_back { back? } else { &chain.set };
@@ -173,45 +173,31 @@ impl Parameter {
     }
 
     fn neutralise_workload(&self, workload: &mut Workload) {
-        match workload {
-            Workload::Page { page } => {
-                page.name.clear();
-                page.title.clear();
-                page.resources.iter_mut().for_each(|resource| {
-                    resource.path.clear();
-                    (resource.bytes, resource.named_at_bytes) = (0, 0);
-                });
+        if let Workload::Page(page) = workload {
+            page.name.clear();
+            page.title.clear();
+            page.resources.iter_mut().for_each(|resource| {
+                resource.path.clear();
+                (resource.bytes, resource.named_at_bytes) = (0, 0);
+            });
+        }
+        match (self, workload) {
+            (Parameter::ArrivalRate, Workload::Open(open)) => {
+                if let Schedule::Rates { stages, .. } = &mut open.schedule {
+                    stages.iter_mut().for_each(|stage| (stage.from, stage.to) = (Rate(0), Rate(0)));
+                }
             }
-            Workload::Closed { paths, connections, streams, .. }
-            | Workload::Open { paths, connections, streams, .. } => match self {
-                Parameter::Connections => *connections = 0,
-                Parameter::Streams => *streams = 0,
-                Parameter::InPath(_) => paths.clear(),
-                _ => {}
-            },
-            Workload::Player { .. } => {}
-        }
-        if let (Parameter::ArrivalRate, Workload::Open { schedule: Schedule::Rates { stages, .. }, .. }) =
-            (self, workload)
-        {
-            stages.iter_mut().for_each(|stage| (stage.from, stage.to) = (Rate(0), Rate(0)));
+            (_, workload) => {
+                let Some(load) = workload.as_loop_mut() else { return };
+                match self {
+                    Parameter::Connections => load.connections = 0,
+                    Parameter::Streams => load.streams = 0,
+                    Parameter::InPath(_) => load.paths.clear(),
+                    _ => {}
+                }
+            }
         }
     }
-}
-
-/// Connections, streams and paths of a loop.
-fn loop_of(workload: &Workload) -> Option<(u32, u32, &[String])> {
-    match workload {
-        Workload::Page { .. } | Workload::Player { .. } => None,
-        Workload::Closed { connections, streams, paths, .. }
-        | Workload::Open { connections, streams, paths, .. } => Some((*connections, *streams, paths)),
-    }
-}
-
-fn constant_rate(schedule: &Schedule) -> Option<Rate> {
-    let Schedule::Rates { stages, .. } = schedule else { return None };
-    let first = stages.first()?.from;
-    stages.iter().all(|stage| stage.from == first && stage.to == first).then_some(first)
 }
 
 /// All parameters that this plan could sweep.
@@ -419,32 +405,23 @@ impl Group {
 mod tests {
     use model::error::Source;
     use model::schedule::{Arrivals, Share, Stage};
+    use model::workload::{ClosedLoop, LoopLoad, OpenLoop};
 
     use super::*;
 
     fn closed(connections: u32, streams: u32, path: &str) -> Is {
-        Is::Workload(Workload::Closed {
-            paths: vec![path.to_owned()],
-            connections,
-            streams,
-            requests: None,
-            duration_ns: Some(1),
-            warmup_ns: 0,
-        })
+        let load = LoopLoad { connections, streams, ..LoopLoad::new(path) };
+        Is::Workload(Workload::Closed(ClosedLoop { load, duration_ns: Some(1) }))
     }
 
     fn open(per_second: u64) -> Is {
         let rate = Rate(per_second * 1000);
         let stages = vec![Stage { from: rate, to: rate, duration_ns: Some(1) }];
-        Is::Workload(Workload::Open {
-            paths: vec!["/".to_owned()],
+        Is::Workload(Workload::Open(OpenLoop {
+            load: LoopLoad::new("/"),
             schedule: Schedule::Rates { stages, arrivals: Arrivals::Even, share: Share::WHOLE },
-            connections: 1,
-            streams: 1,
-            requests: None,
-            warmup_ns: 0,
             queue_limit: 1,
-        })
+        }))
     }
 
     fn network(name: &str, lines: &str) -> Is {

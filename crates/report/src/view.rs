@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use analysis::Pooled;
 use analysis::metrics::{self, Better};
 use analysis::summary::{CellStatus, CellSummary, Comparison, MetricSummary, Summary, Verdict};
-use model::Plan;
-use model::assignment::Workload;
 use model::network;
 use model::plan::{Cell, Level};
+use model::{Plan, Workload};
 
 use crate::Input;
 use crate::palette::{self, Style};
@@ -205,10 +204,7 @@ impl<'a> Row<'a> {
     /// Whether the plan has it load a page.
     pub(crate) fn page_bytes(&self, plan: &Plan) -> Option<u64> {
         let group = self.planned?.clients.first()?;
-        match &plan.workloads.get(group.workload)?.workload {
-            Workload::Page { page } => Some(page.total_bytes()),
-            Workload::Closed { .. } | Workload::Open { .. } | Workload::Player { .. } => None,
-        }
+        plan.workloads.get(group.workload)?.workload.page().map(model::Page::total_bytes)
     }
 }
 
@@ -248,15 +244,10 @@ fn name_contexts(contexts: &mut [Context<'_>], keys: &[Vec<&Level>], study: &str
 fn context_note(plan: &Plan, cell: &Cell) -> String {
     let mut parts: Vec<String> = plan.networks.get(cell.network).map(network::describe).into_iter().collect();
     let workload = cell.clients.first().and_then(|group| plan.workloads.get(group.workload));
-    if let Some(workload) = workload {
-        parts.push(match &workload.workload {
-            Workload::Page { page } => model::page::describe(page),
-            Workload::Closed { connections, streams, .. } => {
-                format!("{connections} connections × {streams} streams")
-            }
-            Workload::Open { schedule, .. } => schedule.describe(),
-            Workload::Player { player } => player.describe(),
-        });
-    }
+    let describe = |workload: &Workload| match workload.page() {
+        Some(page) => model::page::describe(page),
+        None => workload.describe(),
+    };
+    parts.extend(workload.map(|named| describe(&named.workload)));
     parts.join("; ")
 }

@@ -14,7 +14,7 @@ pub mod page;
 pub mod player;
 pub mod urls;
 
-use model::assignment;
+use model::Workload;
 use model::options::Options;
 use model::player::PlayerEvent;
 use model::sample::Phase;
@@ -71,24 +71,17 @@ impl Seeds {
 
 impl Work {
     /// The workload of an assignment, beginning at `now` (nanoseconds since the run's start).
-    pub fn new(workload: &assignment::Workload, options: &Options, seeds: Seeds, now: u64) -> Self {
+    pub fn new(workload: &Workload, options: &Options, seeds: Seeds, now: u64) -> Self {
         let seed_of = |stream: u64| SplitMix64::new(seeds.own ^ stream.rotate_left(32)).next_u64();
         let urls_of = |paths: &[String]| urls::Urls::new(paths.len(), &options.requests, seed_of(ORDER));
         match workload {
-            assignment::Workload::Page { page } => Work::Page(PageLoader::new(page.clone(), now)),
-            assignment::Workload::Closed {
-                paths,
-                connections,
-                streams,
-                requests,
-                duration_ns,
-                warmup_ns,
-            } => {
+            Workload::Page(page) => Work::Page(PageLoader::new(page.clone(), now)),
+            Workload::Closed(model::workload::ClosedLoop { load, duration_ns }) => {
                 let limits = closed::Limits {
-                    requests: *requests,
+                    requests: load.requests,
                     ends_ns: duration_ns
-                        .map(|duration| now.saturating_add(*warmup_ns).saturating_add(duration)),
-                    warmup_ends_ns: now.saturating_add(*warmup_ns),
+                        .map(|duration| now.saturating_add(load.warmup_ns).saturating_add(duration)),
+                    warmup_ends_ns: now.saturating_add(load.warmup_ns),
                 };
                 let pauses = closed::Pauses {
                     think: options.think,
@@ -96,28 +89,20 @@ impl Work {
                     began_ns: now,
                     ramp_up_ns: options.connections.ramp_up_ns,
                 };
-                let urls = urls_of(paths);
-                Work::Closed(ClosedLoop::new(paths.clone(), urls, *connections, *streams, limits, pauses))
+                let (paths, urls) = (load.paths.clone(), urls_of(&load.paths));
+                Work::Closed(ClosedLoop::new(paths, urls, load.connections, load.streams, limits, pauses))
             }
-            assignment::Workload::Open {
-                paths,
-                schedule,
-                connections,
-                streams,
-                requests,
-                warmup_ns,
-                queue_limit,
-            } => {
-                let pacer =
-                    Pacer::new(schedule, *requests, *warmup_ns, SplitMix64::new(seeds.shared).next_u64());
+            Workload::Open(model::workload::OpenLoop { load, schedule, queue_limit }) => {
+                let random = SplitMix64::new(seeds.shared).next_u64();
+                let pacer = Pacer::new(schedule, load.requests, load.warmup_ns, random);
                 let clients = schedule.clients();
                 // Clients that replay a script for themselves have a connection each.
-                let connections = if clients > 1 { 1 } else { *connections };
+                let connections = if clients > 1 { 1 } else { load.connections };
                 let setup = open::Setup {
                     clients,
                     now,
-                    warmup_ns: *warmup_ns,
-                    lasts_ns: schedule.lasts_ns(None).map(|lasts| lasts.saturating_add(*warmup_ns)),
+                    warmup_ns: load.warmup_ns,
+                    lasts_ns: schedule.lasts_ns(None).map(|lasts| lasts.saturating_add(load.warmup_ns)),
                     // A script has no time of its own to end at: its last answers are waited for.
                     cuts_answers: matches!(schedule, Schedule::Rates { .. }),
                     queue_limit: *queue_limit as usize,
@@ -125,12 +110,12 @@ impl Work {
                         // A connection that serves one request is part of that request: none is opened ahead.
                         at_once: if options.connections.requests_each == Some(1) { 0 } else { connections },
                         limit: connections,
-                        streams: *streams,
+                        streams: load.streams,
                     },
                 };
-                Work::Open(OpenLoop::new(paths.clone(), urls_of(paths), pacer, &setup))
+                Work::Open(OpenLoop::new(load.paths.clone(), urls_of(&load.paths), pacer, &setup))
             }
-            assignment::Workload::Player { player } => Work::Player(VideoPlayer::new(player.clone(), now)),
+            Workload::Player(player) => Work::Player(VideoPlayer::new(player.clone(), now)),
         }
     }
 

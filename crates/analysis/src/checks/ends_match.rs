@@ -1,9 +1,6 @@
 //! Both arms stop by the same rule.
 
-use model::assignment::Workload;
-
 use super::{Check, CheckOutcome, Context, Finding, Side};
-use crate::number;
 
 pub(super) const CHECK: Check = Check {
     name: "ends_match",
@@ -24,27 +21,15 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
 }
 
 fn end(context: &Context<'_>, side: &Side<'_>) -> String {
-    let of_group = |group: &model::plan::ClientGroup| match &context.plan.workload_of(group).workload {
-        Workload::Page { page } => format!("ends with the last of {} resources", page.resources.len()),
-        Workload::Closed { requests: Some(_), duration_ns: None, .. }
-        | Workload::Open { requests: Some(_), .. } => "ends after a number of requests".to_owned(),
-        Workload::Closed { requests: Some(_), duration_ns: Some(_), .. } => {
-            "ends after a number of requests or a time".to_owned()
-        }
-        Workload::Closed { .. } | Workload::Open { .. } => "ends after a time".to_owned(),
-        Workload::Player { player } => {
-            let media = model::units::format_duration_ns(number::float(player.media_ns()));
-            format!("ends with {} segments, {media} of media", player.segments)
-        }
-    };
+    let of_group = |group: &model::plan::ClientGroup| context.plan.workload_of(group).workload.describe_end();
     side.cell.clients.iter().map(of_group).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
 mod tests {
-    use model::assignment::Workload;
     use model::plan::{Level, NamedWorkload};
     use model::variant::Variant;
+    use model::workload::{ClosedLoop, Workload};
 
     use crate::fixtures::{Bench, passes, silent};
     use crate::summary::CheckOutcome;
@@ -68,8 +53,7 @@ mod tests {
         passes(
             "ends_match",
             &workloads(|workload| {
-                let Workload::Closed { connections, .. } = workload else { panic!() };
-                *connections = 7;
+                workload.as_loop_mut().unwrap().connections = 7;
             }),
         );
         silent("ends_match", &Bench::closed(&[Variant::H1, Variant::H2c]));
@@ -78,8 +62,8 @@ mod tests {
     #[test]
     fn another_end_is_a_caveat() {
         let bench = workloads(|workload| {
-            let Workload::Closed { requests, duration_ns, .. } = workload else { panic!() };
-            (*requests, *duration_ns) = (None, Some(1_000_000_000));
+            let Workload::Closed(ClosedLoop { load, duration_ns }) = workload else { panic!() };
+            (load.requests, *duration_ns) = (None, Some(1_000_000_000));
         });
         let summary = bench.summary();
         let found = summary.cells[1].validity.iter().find(|check| check.check == "ends_match").unwrap();

@@ -1,6 +1,5 @@
 //! The client's windows do not hold the server back.
 
-use model::assignment::Workload;
 use model::plan::ClientGroup;
 use model::variant::HttpVersion;
 
@@ -54,10 +53,7 @@ fn responses(context: &Context<'_>, group: &ClientGroup) -> Option<(f64, f64)> {
         let sizes = page.resources.iter().map(|resource| number::float(resource.bytes));
         return Some((sizes.clone().reduce(f64::max)?, sizes.sum()));
     }
-    let streams = match &context.plan.workload_of(group).workload {
-        Workload::Closed { streams, .. } | Workload::Open { streams, .. } => f64::from(*streams),
-        Workload::Page { .. } | Workload::Player { .. } => 1.0,
-    };
+    let streams = f64::from(context.plan.workload_of(group).workload.streams().unwrap_or(1));
     let mean = context.own.median(|run: &RunSummary| {
         let facts = run.groups.iter().find(|facts| facts.group == group.group)?;
         (facts.requests_ok > 0).then(|| number::float(facts.body_bytes) / number::float(facts.requests_ok))

@@ -73,7 +73,7 @@ fn change(facts: &GroupFacts) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use model::assignment::Workload;
+    use model::Workload;
     use model::schedule::{Rate, Schedule, Stage};
     use model::variant::Variant;
 
@@ -133,8 +133,8 @@ mod tests {
     fn pages_and_changing_rates_have_no_steady_state() {
         silent("steady_state", &Bench::page(&[Variant::H1]));
         let mut bench = Bench::open(&[Variant::H1]);
-        if let Workload::Open { schedule: Schedule::Rates { stages, .. }, .. } =
-            &mut bench.plan.workloads[0].workload
+        if let Workload::Open(open) = &mut bench.plan.workloads[0].workload
+            && let Schedule::Rates { stages, .. } = &mut open.schedule
         {
             *stages = vec![Stage { from: Rate(1000), to: Rate(2000), duration_ns: Some(1_000_000_000) }];
         }

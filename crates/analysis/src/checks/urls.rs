@@ -1,8 +1,5 @@
 //! The content that was asked for is the content that the study is about.
 
-use model::assignment::Workload;
-use model::plan::ClientGroup;
-
 use super::{Check, CheckOutcome, Context, Finding};
 use crate::run::GroupFacts;
 
@@ -18,7 +15,7 @@ pub(super) const CHECK: Check = Check {
 /// may cache, more than one.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let loops = context.own.facts().filter_map(|(group, facts)| {
-        let paths = paths(context, group)? as u64;
+        let paths = context.plan.workload_of(group).workload.as_loop()?.paths.len() as u64;
         let is_seen = facts.rows > 0 && facts.distinct_urls > 0;
         is_seen.then_some((paths, facts))
     });
@@ -41,18 +38,8 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     Some(Finding { result, measured, threshold: "every path; several where servers are compared".to_owned() })
 }
 
-/// How many paths a loop has.
-fn paths(context: &Context<'_>, group: &ClientGroup) -> Option<usize> {
-    match &context.plan.workload_of(group).workload {
-        Workload::Closed { paths, .. } | Workload::Open { paths, .. } => Some(paths.len()),
-        // A rule chooses among a player's.
-        Workload::Page { .. } | Workload::Player { .. } => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use model::assignment::Workload;
     use model::plan::Level;
     use model::variant::Variant;
 
@@ -60,8 +47,8 @@ mod tests {
 
     fn with_paths(count: u32, asked: u32) -> Bench {
         let mut bench = Bench::closed(&[Variant::H1]);
-        let Workload::Closed { paths, .. } = &mut bench.plan.workloads[0].workload else { panic!() };
-        *paths = (0..count).map(|path| format!("/{path}")).collect();
+        let load = bench.plan.workloads[0].workload.as_loop_mut().unwrap();
+        load.paths = (0..count).map(|path| format!("/{path}")).collect();
         for sample in bench.records.iter_mut().flat_map(|record| &mut record.samples) {
             sample.url = u32::try_from(sample.request).unwrap() % asked;
         }

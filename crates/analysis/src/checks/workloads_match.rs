@@ -1,12 +1,12 @@
 //! The cell and its baseline did the same work.
 
-use model::assignment::Workload;
 use model::player::{Player, Rule};
 
 use super::{Check, Context, Finding, Side};
 use crate::number;
 use crate::run::{GroupFacts, RunSummary, page_of, player_of};
 use crate::summary::CheckOutcome;
+use model::workload::{Workload, WorkloadKind};
 
 pub(super) const CHECK: Check = Check {
     name: "workloads_match",
@@ -100,11 +100,8 @@ impl Work {
 }
 
 fn ends_by_number(workload: &Workload) -> bool {
-    match workload {
-        Workload::Closed { requests, duration_ns, .. } => requests.is_some() && duration_ns.is_none(),
-        // Of an open loop those that were never sent are missing, which `missed_schedule` judges.
-        Workload::Open { .. } | Workload::Page { .. } | Workload::Player { .. } => false,
-    }
+    // An open loop's unsent requests are missing, which `missed_schedule` judges.
+    workload.kind() == WorkloadKind::Closed && workload.requests().is_some() && workload.lasts_ns().is_none()
 }
 
 #[cfg(test)]

@@ -7,8 +7,9 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use minijinja::value::Value;
 use model::HttpVersion;
-use model::assignment::{Assignment, Trust, Workload};
+use model::assignment::{Assignment, Trust};
 use model::units::NANOS_PER_S;
+use model::workload::{ClosedLoop, Workload};
 use workload::formats::clients::Asked;
 
 use super::description::{Client, FoundClient, milliseconds};
@@ -37,22 +38,20 @@ impl<'a> Loop<'a> {
     /// # Errors
     /// It is none, or over several paths.
     pub(crate) fn of(assignment: &'a Assignment) -> Result<Loop<'a>> {
-        let Workload::Closed { paths, connections, streams, requests, duration_ns, warmup_ns } =
-            &assignment.workload
-        else {
+        let Workload::Closed(ClosedLoop { load, duration_ns }) = &assignment.workload else {
             anyhow::bail!("found a workload that is no closed loop, expected one");
         };
-        let [path] = paths.as_slice() else {
-            anyhow::bail!("found {} paths, expected one", paths.len());
+        let [path] = load.paths.as_slice() else {
+            anyhow::bail!("found {} paths, expected one", load.paths.len());
         };
         let is_http1 = assignment.target.variant.http() == HttpVersion::Http11;
         Ok(Loop {
             path,
-            connections: *connections,
-            streams: if is_http1 { 1 } else { *streams },
-            requests: *requests,
+            connections: load.connections,
+            streams: if is_http1 { 1 } else { load.streams },
+            requests: load.requests,
             duration_ns: *duration_ns,
-            warmup_ns: *warmup_ns,
+            warmup_ns: load.warmup_ns,
         })
     }
 }

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::Result;
-use model::assignment::Workload;
 use model::error::Source;
 use model::units::{NANOS_PER_MS, format_duration_ns};
 use model::{HttpVersion, InputError, Variant};
@@ -16,6 +15,7 @@ use crate::description::{ConfigFile, Files};
 use crate::program::{Asked, Wanted};
 use crate::servers::probe::Support;
 use crate::template::is_at_least;
+use model::workload::{ClosedLoop, Workload};
 
 /// A client that can be probed and run, as described by its folder.
 #[derive(Clone, Debug)]
@@ -140,24 +140,19 @@ impl Client {
         if self.variant(variant).is_none() {
             return Some(format!("{name} speaks no {variant}"));
         }
-        match workload {
-            Workload::Page { .. } => {
-                Some(format!("{name} loads no pages: it does not look for what a document names"))
-            }
-            Workload::Player { .. } => Some(format!("{name} plays no videos: it has no buffer and no rule")),
-            Workload::Open { .. } => {
-                Some(format!("{name} keeps no open loop, whose latency would count from the intended time"))
-            }
-            Workload::Closed { paths, connections, streams, requests, duration_ns, warmup_ns } => {
-                let multiplexes = variant.http() != HttpVersion::Http11;
-                let can = &self.can;
-                let refused = (paths.len() > 1).then(|| "asks for one path alone".to_owned());
-                let refused = refused.or_else(|| can.refuses_shape(*connections, *streams, multiplexes));
-                let refused = refused.or_else(|| can.refuses_end(*requests, *duration_ns, *connections));
-                let refused = refused.or_else(|| can.refuses_warmup(*warmup_ns, *duration_ns));
-                refused.map(|reason| format!("{name} {reason}"))
-            }
-        }
+        let Workload::Closed(ClosedLoop { load, duration_ns }) = workload else {
+            return Some(format!(
+                "{name} runs closed loops only, not a workload of kind `{}`",
+                workload.kind().name()
+            ));
+        };
+        let multiplexes = variant.http() != HttpVersion::Http11;
+        let can = &self.can;
+        let refused = (load.paths.len() > 1).then(|| "asks for one path alone".to_owned());
+        let refused = refused.or_else(|| can.refuses_shape(load.connections, load.streams, multiplexes));
+        let refused = refused.or_else(|| can.refuses_end(load.requests, *duration_ns, load.connections));
+        let refused = refused.or_else(|| can.refuses_warmup(load.warmup_ns, *duration_ns));
+        refused.map(|reason| format!("{name} {reason}"))
     }
 
     /// The description of a variant, where the client has it.
@@ -430,6 +425,7 @@ mod written {
 mod tests {
     use super::*;
     use crate::Clients;
+    use model::workload::LoopLoad;
 
     const GOOD: &str = r#"title = "x"
 program = ["x"]
@@ -483,8 +479,8 @@ template = "x.jinja"
     const S: u64 = 1_000_000_000;
 
     fn closed(connections: u32, streams: u32, requests: Option<u64>, duration_ns: Option<u64>) -> Workload {
-        let paths = vec!["/".to_owned()];
-        Workload::Closed { paths, connections, streams, requests, duration_ns, warmup_ns: 0 }
+        let load = LoopLoad { connections, streams, requests, ..LoopLoad::new("/") };
+        Workload::Closed(ClosedLoop { load, duration_ns })
     }
 
     /// No reason where `expected` is empty.
@@ -504,9 +500,7 @@ template = "x.jinja"
         refuses("curl", Variant::H2, &counted(1, 5), "curl has one request in flight on a connection");
         refuses("curl", Variant::H2, &counted(1, 1), "");
         let mut two_paths = counted(1, 1);
-        if let Workload::Closed { paths, .. } = &mut two_paths {
-            paths.push("/b".to_owned());
-        }
+        two_paths.as_loop_mut().unwrap().paths.push("/b".to_owned());
         refuses("h2load", Variant::H3, &two_paths, "h2load asks for one path alone");
     }
 
@@ -533,9 +527,7 @@ template = "x.jinja"
         refuses("siege", Variant::H1, &ends(None, Some(S)), "siege needs 2 s at least, and not 1 s");
         refuses("ab", Variant::H1s, &ends(Some(12), None), "");
         let mut warm = ends(None, Some(S));
-        if let Workload::Closed { warmup_ns, .. } = &mut warm {
-            *warmup_ns = S / 2;
-        }
+        warm.as_loop_mut().unwrap().warmup_ns = S / 2;
         refuses("wrk", Variant::H1s, &warm, "wrk has no warm-up: leave `warmup` out of the workload");
         refuses("h2load", Variant::H1s, &warm, "");
     }

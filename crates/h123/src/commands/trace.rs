@@ -8,10 +8,11 @@ use anyhow::Result;
 use clap::Args;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{CellAlignment, Table};
-use model::assignment::{ASSIGNMENT_VERSION, Assignment, Workload};
+use model::assignment::{ASSIGNMENT_VERSION, Assignment};
 use model::options::{Options, ProtocolOptions};
 use model::sample::{ConnectionRow, Outcome, Sample};
 use model::units::{self, format_duration_ns};
+use model::workload::{ClosedLoop, LoopLoad, Workload};
 use model::{Pins, Variant};
 use serde_json::{Value, json};
 
@@ -79,14 +80,10 @@ pub(crate) fn run(args: &TraceArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
             node: "local".to_owned(),
             clock: load::Clock::begin(),
             target: url.target(variant, address, trust.clone()),
-            workload: Workload::Closed {
-                paths: vec![url.path.clone()],
-                connections: 1,
-                streams: 1,
-                requests: Some(1),
+            workload: Workload::Closed(ClosedLoop {
+                load: LoopLoad { requests: Some(1), ..LoopLoad::new(&url.path) },
                 duration_ns: None,
-                warmup_ns: 0,
-            },
+            }),
             pins: Pins::default(),
             seed: 0,
             deadline_ns: args.timeout,

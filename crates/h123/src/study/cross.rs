@@ -15,10 +15,11 @@ use anyhow::Result;
 use drive::client::{ClientOutcome, Limits};
 use drive::{RunningServer, Servers, StartSpec};
 use lab::{Lab, Node};
-use model::assignment::{ASSIGNMENT_VERSION, Assignment, Workload};
+use model::assignment::{ASSIGNMENT_VERSION, Assignment};
 use model::sample::{FailureKind, Outcome};
 use model::topology::CrossTraffic;
 use model::tunable::NO_SETTINGS;
+use model::workload::{ClosedLoop, LoopLoad, Workload};
 use model::{Cell, Variant};
 
 use crate::study::run::{CLIENT_BYTES, SERVER_THREADS, Study, tool_failed};
@@ -195,14 +196,10 @@ fn fault(is_early: bool, end: &Result<ClientOutcome>) -> Option<String> {
 }
 
 fn bulk(flow: &CrossTraffic, limit: Duration) -> Workload {
-    Workload::Closed {
-        paths: vec![ENDLESS.to_owned()],
-        connections: flow.flows,
-        streams: 1,
-        requests: None,
+    Workload::Closed(ClosedLoop {
+        load: LoopLoad { connections: flow.flows, ..LoopLoad::new(ENDLESS) },
         duration_ns: Some(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX)),
-        warmup_ns: 0,
-    }
+    })
 }
 
 fn failed(why: &str) -> Outcome {

@@ -13,10 +13,11 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use load::{Clock, Report};
-use model::assignment::{ASSIGNMENT_VERSION, Assignment, ClientMessage, Target, Trust, Workload};
+use model::assignment::{ASSIGNMENT_VERSION, Assignment, ClientMessage, Target, Trust};
 use model::error::Source;
 use model::sample::{FailureKind, Outcome};
 use model::schedule::{Arrivals, Rate, Schedule, Share, Stage};
+use model::workload::{ClosedLoop, LoopLoad, OpenLoop, Workload};
 use model::{HttpVersion, Page, Pins, Variant};
 use origin::{Config, Identity};
 
@@ -86,14 +87,8 @@ fn page() -> Page {
 }
 
 fn closed(path: &str, connections: u32, streams: u32, requests: u64) -> Workload {
-    Workload::Closed {
-        paths: vec![path.to_owned()],
-        connections,
-        streams,
-        requests: Some(requests),
-        duration_ns: None,
-        warmup_ns: 0,
-    }
+    let load = LoopLoad { connections, streams, requests: Some(requests), ..LoopLoad::new(path) };
+    Workload::Closed(ClosedLoop { load, duration_ns: None })
 }
 
 fn run(assignment: &Assignment) -> Report {
@@ -109,7 +104,7 @@ fn a_page_is_loaded_whole_on_every_variant() {
     let page = page();
     let origin = Origin::start(vec![page.clone()]);
     for variant in Variant::ALL {
-        let report = run(&origin.assignment(variant, Workload::Page { page: page.clone() }));
+        let report = run(&origin.assignment(variant, Workload::Page(page.clone())));
         assert!(failures(&report).is_empty(), "{variant}: {:?}", failures(&report));
         assert_eq!(report.samples.len(), 55, "{variant}");
         let bytes: u64 = report.samples.iter().map(|sample| sample.response_body_bytes).sum();
@@ -222,19 +217,15 @@ fn nobody_listening_is_refused_and_a_wrong_authority_is_a_tls_failure() {
 
 fn open(path: &str, per_second: u64, connections: u32, requests: u64) -> Workload {
     let rate = Rate(per_second * 1000);
-    Workload::Open {
-        paths: vec![path.to_owned()],
+    Workload::Open(OpenLoop {
+        load: LoopLoad { connections, streams: 10, requests: Some(requests), ..LoopLoad::new(path) },
         schedule: Schedule::Rates {
             stages: vec![Stage { from: rate, to: rate, duration_ns: None }],
             arrivals: Arrivals::Even,
             share: Share::WHOLE,
         },
-        connections,
-        streams: 10,
-        requests: Some(requests),
-        warmup_ns: 0,
         queue_limit: 1000,
-    }
+    })
 }
 
 #[test]
@@ -267,8 +258,8 @@ fn a_slow_server_lengthens_the_latency_of_all_who_wait_for_it() {
         let least = 50_000_000 * number - 10_000_000 * (number - 1);
         assert!(sample.done_ns.unwrap() - sample.intended_ns >= least, "{sample:?}");
     }
-    if let Workload::Open { queue_limit, .. } = &mut assignment.workload {
-        *queue_limit = 2;
+    if let Workload::Open(open) = &mut assignment.workload {
+        open.queue_limit = 2;
     }
     let report = run(&assignment);
     assert!(report.client.never_sent > 0);

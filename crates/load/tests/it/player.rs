@@ -2,9 +2,8 @@
 
 use std::net::TcpListener;
 
-use model::assignment::Workload;
 use model::player::{Player, PlayerEventKind, Rule};
-use model::{Outcome, Variant};
+use model::{Outcome, Variant, Workload};
 
 use crate::{Origin, run};
 
@@ -24,7 +23,7 @@ fn video() -> Player {
 fn a_video_is_played_to_its_end_on_every_variant() {
     let origin = Origin::start(Vec::new());
     for variant in Variant::ALL {
-        let report = run(&origin.assignment(variant, Workload::Player { player: video() }));
+        let report = run(&origin.assignment(variant, Workload::Player(video())));
         assert!(report.samples.iter().all(|sample| sample.outcome.is_ok()), "{variant}: {report:#?}");
         assert_eq!((report.samples.len(), report.connections.len()), (6, 1), "{variant}");
         assert_eq!(report.client.urls, ["/bytes/5000", "/bytes/10000"]);
@@ -45,7 +44,7 @@ fn a_video_is_played_to_its_end_on_every_variant() {
 fn a_video_that_nobody_serves_is_asked_for_twice_and_given_up() {
     let origin = Origin::start(Vec::new());
     let player = Player { rule: Rule::Fixed { bits_per_s: 1_600_000 }, ..video() };
-    let mut assignment = origin.assignment(Variant::H1, Workload::Player { player });
+    let mut assignment = origin.assignment(Variant::H1, Workload::Player(player));
     // A port that was free a moment ago.
     assignment.target.address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let report = run(&assignment);

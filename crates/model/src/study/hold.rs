@@ -8,6 +8,7 @@ use crate::pins::bounds::{
     MOST_TABLE_BYTES, MOST_WINDOW_BYTES,
 };
 use crate::pins::{CipherSuite, CongestionControl, Http2Pins, Http3Pins, KeyExchange, Pins, TlsVersion};
+use crate::plan::NamedWorkload;
 use crate::reader::{Placed, Table};
 use crate::units;
 use crate::variant::Variant;
@@ -61,11 +62,11 @@ pub(super) struct Hold {
 }
 
 impl Hold {
-    /// Refuses pins that the matrix contradicts. `cold_workload` is one that begins without any session, and what it does.
+    /// Refuses pins that the matrix contradicts. `cold_workload` is one that begins without any session.
     pub(super) fn check(
         &self,
         variants: &[Variant],
-        cold_workload: Option<(&str, &str)>,
+        cold_workload: Option<&NamedWorkload>,
     ) -> Result<(), InputError> {
         if let Some(version) = &self.tls_version
             && version.value == TlsVersion::V12
@@ -77,11 +78,12 @@ impl Hold {
         }
         if let Some(resumption) = &self.resumption
             && resumption.value
-            && let Some((workload, does)) = cold_workload
+            && let Some(NamedWorkload { name, workload }) = cold_workload
         {
             let problem = format!(
-                "`resumption`: found true, but the workload `{workload}` {does} with a fresh client that \
-                 has no session to resume, expected false"
+                "`resumption`: found true, but the workload `{name}` ({}) has a fresh client, \
+                 which has no session to resume, expected false",
+                workload.kind().describe()
             );
             return Err(resumption.error(problem));
         }

@@ -4,8 +4,9 @@ use super::written::to_u32;
 use crate::error::InputError;
 use crate::nearest::unknown;
 use crate::reader::{Placed, Table};
-use crate::schedule::{Arrivals, Rate, Stage};
+use crate::schedule::{Arrivals, Rate, Schedule, Share, Stage};
 use crate::units;
+use crate::workload::{ClosedLoop, LoopLoad, OpenLoop};
 
 pub(super) const CLOSED_KEYS: &[&str] =
     &["kind", "paths", "connections", "streams", "requests", "duration", "warmup", "clients"];
@@ -32,45 +33,17 @@ const MOST_QUEUED: u64 = 1_000_000;
 const PATHS_EXAMPLE: &str = r#"["/bytes/1000"]"#;
 const STAGES_EXAMPLE: &str = r#"["5s@100", "10s@100-400"]"#;
 
-/// A closed loop, as written.
-#[derive(Clone, Debug)]
-pub(super) struct Closed {
-    pub(super) common: Common,
-    pub(super) requests: Option<u64>,
-    pub(super) duration_ns: Option<u64>,
-}
-
-/// An open loop, as written.
-#[derive(Clone, Debug)]
-pub(super) struct Open {
-    pub(super) common: Common,
-    pub(super) stages: Vec<Stage>,
-    pub(super) arrivals: Arrivals,
-    pub(super) requests: Option<u64>,
-    pub(super) queue_limit: u32,
-}
-
-/// What both kinds of loop have.
-#[derive(Clone, Debug)]
-pub(super) struct Common {
-    pub(super) paths: Vec<String>,
-    pub(super) connections: u32,
-    pub(super) streams: u32,
-    pub(super) warmup_ns: u64,
-}
-
-pub(super) fn read_closed(table: &Table<'_>) -> Result<Closed, InputError> {
-    let common = read_common(table)?;
+pub(super) fn read_closed(table: &Table<'_>) -> Result<ClosedLoop, InputError> {
+    let load = read_load(table)?;
     let (requests, duration) = read_end(table)?;
-    Ok(Closed {
-        common,
-        requests: requests.map(|number| number.value),
+    Ok(ClosedLoop {
+        load: LoopLoad { requests: requests.map(|number| number.value), ..load },
         duration_ns: duration.map(|duration| duration.value),
     })
 }
 
-pub(super) fn read_open(table: &Table<'_>) -> Result<Open, InputError> {
-    let common = read_common(table)?;
+pub(super) fn read_open(table: &Table<'_>) -> Result<OpenLoop, InputError> {
+    let load = read_load(table)?;
     let rate = table.parsed("rate", "200/s", str::parse::<Rate>)?;
     let stages = table.strings("stages", STAGES_EXAMPLE)?;
     let (stages, requests) = match (rate, stages) {
@@ -93,16 +66,14 @@ pub(super) fn read_open(table: &Table<'_>) -> Result<Open, InputError> {
         (None, Some(stages)) => (read_stages(table, &stages)?, None),
     };
     let queue = table.integer("queue", 1..=MOST_QUEUED)?;
-    Ok(Open {
-        common,
-        stages,
-        arrivals: read_arrivals(table)?,
-        requests,
+    Ok(OpenLoop {
+        load: LoopLoad { requests, ..load },
+        schedule: Schedule::Rates { stages, arrivals: read_arrivals(table)?, share: Share::WHOLE },
         queue_limit: to_u32(queue.map_or(MOST_QUEUED, |queue| queue.value)),
     })
 }
 
-fn read_common(table: &Table<'_>) -> Result<Common, InputError> {
+fn read_load(table: &Table<'_>) -> Result<LoopLoad, InputError> {
     let paths = table.strings("paths", PATHS_EXAMPLE)?;
     let paths = paths.ok_or_else(|| table.missing("paths", &format!("paths = {PATHS_EXAMPLE}")))?;
     if paths.value.is_empty() {
@@ -116,10 +87,11 @@ fn read_common(table: &Table<'_>) -> Result<Common, InputError> {
     let connections = table.integer("connections", 1..=MOST_CONNECTIONS)?;
     let streams = table.integer("streams", 1..=MOST_STREAMS)?;
     let warmup = table.parsed("warmup", "1s", units::parse_duration_ns)?;
-    Ok(Common {
+    Ok(LoopLoad {
         paths: paths.value.into_iter().map(|path| path.value).collect(),
         connections: connections.map_or(1, |number| to_u32(number.value)),
         streams: streams.map_or(1, |number| to_u32(number.value)),
+        requests: None,
         warmup_ns: warmup.map_or(0, |warmup| warmup.value),
     })
 }

@@ -1,10 +1,8 @@
 //! From the study as written to the plan: names looked up, contradictions refused, the matrix multiplied out.
 
-use super::loops::{Closed, Open};
 use super::servers::{self, ServerLevel};
 use super::written::{Entry, NamedEntry, levels_of};
 use super::{DataFile, Factor, FactorKind, Library, Study, claims, clients, dns, published, topology};
-use crate::assignment::Workload;
 use crate::backend::Backend;
 use crate::error::{InputError, Source};
 use crate::nearest::unknown;
@@ -15,10 +13,10 @@ use crate::plan::{
 };
 use crate::predict::{Prediction, predict};
 use crate::reader::Placed;
-use crate::schedule::{Schedule, Share};
 use crate::shuffle::SplitMix64;
 use crate::topology::Topology;
 use crate::variant::Variant;
+use crate::workload::Workload;
 
 /// More cells than this are a mistake in the matrix.
 const MOST_CELLS: usize = 10_000;
@@ -70,7 +68,8 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
     }
     dns::check_metric(study, library)?;
     let baseline = resolve_baseline(study)?;
-    let cold = matrix.workloads.iter().find_map(|(named, _)| cold_workload(named));
+    let cold =
+        matrix.workloads.iter().map(|(named, _)| named).find(|named| named.workload.as_loop().is_none());
     for hold in study.servers.iter().filter_map(|entry| entry.hold.as_ref()).chain([&study.hold]) {
         hold.check(&matrix.variants, cold)?;
     }
@@ -106,15 +105,6 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         workloads: matrix.workloads.into_iter().map(|(named, _)| named).collect(),
         servers: matrix.servers.into_iter().map(|level| level.name).collect(),
     })
-}
-
-/// A workload that begins without any session, and what it does.
-fn cold_workload(named: &NamedWorkload) -> Option<(&str, &str)> {
-    match named.workload {
-        Workload::Page { .. } => Some((&named.name, "loads its page")),
-        Workload::Player { .. } => Some((&named.name, "plays its video")),
-        Workload::Closed { .. } | Workload::Open { .. } => None,
-    }
 }
 
 /// The levels of a factor as written; the reader made sure that every factor is there.
@@ -255,26 +245,9 @@ fn resolve_workload(
         Entry::Page(name) => {
             check_name(name, "`page`: ", "a page", pages)?;
             let DataFile { file, text } = library.page(&name.value).map_err(|problem| name.error(problem))?;
-            Workload::Page { page: Page::parse(&name.value, Source { file: &file, text: &text })? }
+            Workload::Page(Page::parse(&name.value, Source { file: &file, text: &text })?)
         }
-        Entry::Closed(Closed { common, requests, duration_ns }) => Workload::Closed {
-            paths: common.paths.clone(),
-            connections: common.connections,
-            streams: common.streams,
-            requests: *requests,
-            duration_ns: *duration_ns,
-            warmup_ns: common.warmup_ns,
-        },
-        Entry::Open(Open { common, stages, arrivals, requests, queue_limit }) => Workload::Open {
-            paths: common.paths.clone(),
-            schedule: Schedule::Rates { stages: stages.clone(), arrivals: *arrivals, share: Share::WHOLE },
-            connections: common.connections,
-            streams: common.streams,
-            requests: *requests,
-            warmup_ns: common.warmup_ns,
-            queue_limit: *queue_limit,
-        },
-        Entry::Player(player) => Workload::Player { player: player.clone() },
+        Entry::Resolved(workload) => workload.clone(),
     };
     Ok(NamedWorkload { name: entry.name.value.clone(), workload })
 }

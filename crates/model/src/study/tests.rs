@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
-use crate::assignment::Workload;
 use crate::backend::Backend;
 use crate::monitor::MonitorRate;
 use crate::plan::{Cell, PlannedTopology};
@@ -15,6 +14,7 @@ use crate::schedule::{Arrivals, Rate, Schedule, Share, Stage};
 use crate::topology::Topology;
 use crate::tunable::{ServerFacts, Tunable, TunableKind};
 use crate::variant::Variant;
+use crate::workload::{LoopLoad, OpenLoop, Workload};
 
 const QUICK: &str = include_str!("../../../../studies/quick.toml");
 
@@ -101,7 +101,7 @@ impl Library for TestLibrary {
     ) -> Result<Option<String>, String> {
         match (client, variant, workload) {
             ("broken", ..) => Err("clients/broken/client.toml:1:1: found nothing".into()),
-            (_, _, Workload::Page { .. }) => Ok(Some(format!("{client} loads no pages"))),
+            (_, _, Workload::Page(_)) => Ok(Some(format!("{client} loads no pages"))),
             ("wrk", Variant::H2, _) => Ok(Some("wrk speaks no h2".into())),
             _ => Ok(None),
         }
@@ -128,7 +128,7 @@ impl Library for TestLibrary {
     }
 
     fn check_metric(&self, metric: &str, workload: &Workload) -> Result<(), String> {
-        let is_page = matches!(workload, Workload::Page { .. });
+        let is_page = matches!(workload, Workload::Page(_));
         if is_page || metric != "time_to_first_byte" { Ok(()) } else { Err("found no page".into()) }
     }
 
@@ -223,7 +223,7 @@ fn quick_states_the_defaults() {
     assert_eq!(plan.networks[1].rtt_ns(), 150_000_000);
     assert!(plan.expected_ns() < 120_000_000_000, "{} ns", plan.expected_ns());
     let page = |index: usize| match &plan.workloads[index].workload {
-        Workload::Page { page } => (page.name.clone(), page.total_bytes(), page.resources.len()),
+        Workload::Page(page) => (page.name.clone(), page.total_bytes(), page.resources.len()),
         _ => panic!("not a page"),
     };
     assert_eq!(page(0), ("small".into(), 20_000, 3));
@@ -233,7 +233,7 @@ fn quick_states_the_defaults() {
 #[test]
 fn large_page_has_two_levels_below_the_document() {
     let plan = quick();
-    let Workload::Page { page } = &plan.workloads[1].workload else { panic!("not a page") };
+    let Workload::Page(page) = &plan.workloads[1].workload else { panic!("not a page") };
     assert_eq!(page.children(0).count(), 52);
     let style_sheet = page.resources.iter().position(|resource| resource.path == "/large/main.css").unwrap();
     let fonts: Vec<&str> =
@@ -483,20 +483,13 @@ fn an_open_loop_is_resolved_and_planned() {
         arrivals: Arrivals::Poisson,
         share: Share::WHOLE,
     };
-    let expected = Workload::Open {
-        paths: vec!["/a".into()],
-        schedule,
-        connections: 6,
-        streams: 3,
-        requests: None,
-        warmup_ns: 1_000_000_000,
-        queue_limit: 50,
-    };
+    let load = LoopLoad { connections: 6, streams: 3, warmup_ns: 1_000_000_000, ..LoopLoad::new("/a") };
+    let expected = Workload::Open(OpenLoop { load, schedule, queue_limit: 50 });
     assert_eq!(plan.workloads[0].workload, expected);
     assert!(plan.cells[0].expected_run_ns > 5_000_000_000);
     let text = plan_text(&plan);
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let described = "open loop over 1 path: 2000 requests/s as a Poisson process on 6 connections × 3, for 4 s after 1 s of warm-up";
+    let described = "open loop over 1 path: 2000 requests/s as a Poisson process on 6 connections × 3 streams, for 4 s after 1 s of warm-up";
     assert!(words.contains(described), "{text}");
     let stages = parse(&open_study("stages = [\"5s@100\", \"10s@100-400\"]")).unwrap();
     assert!(stages.cells[0].expected_run_ns > 15_000_000_000);
@@ -573,24 +566,24 @@ fn a_video_is_resolved_and_planned() {
         startup_ns: 2_000_000_000,
         rule: Rule::Throughput,
     };
-    assert_eq!(plan.workloads[0].workload, Workload::Player { player: player.clone() });
+    assert_eq!(plan.workloads[0].workload, Workload::Player(player.clone()));
     assert_eq!(plan.cells[0].expected_run_ns / 1_000_000_000, 60, "as long as its media");
     let words = plan_text(&plan).split_whitespace().collect::<Vec<_>>().join(" ");
-    let described = "a video, played: 30 segments of 2 s at 1, 2.5 or 8 Mbit/s, throughput rule, buffer 12 s";
+    let described = "video: 30 segments of 2 s at 1, 2.5 or 8 Mbit/s, throughput rule, buffer 12 s";
     assert!(words.contains(described), "{words}");
     let lengths: Vec<(String, u64)> = plan.segments().into_iter().collect();
     let expected = [("/bytes/2000000", 2_000_000), ("/bytes/250000", 250_000), ("/bytes/625000", 625_000)];
     assert_eq!(lengths, expected.map(|(path, bytes)| (path.to_owned(), bytes)));
 
     let resumed = video_study(&format!("{LADDER}\n{rest}")).replace("mtu = \"1500B\"", "resumption = true");
-    let fault = "`resumption`: found true, but the workload `small` plays its video with a fresh client";
+    let fault = "`resumption`: found true, but the workload `small` (video) has a fresh client";
     assert!(parse(&resumed).unwrap_err().contains(fault));
     let fixed =
         rest.replace("\"throughput\"", "\"fixed\"\nrepresentation = \"2500kbit/s\"\nstartup = \"5s\"");
     let plan = parse(&video_study(&format!("{LADDER}\n{fixed}"))).unwrap();
     let rule = Rule::Fixed { bits_per_s: 2_500_000 };
     let expected = Player { rule, startup_ns: 5_000_000_000, ..player };
-    assert_eq!(plan.workloads[0].workload, Workload::Player { player: expected });
+    assert_eq!(plan.workloads[0].workload, Workload::Player(expected));
     for rule in Rule::NAMES.into_iter().filter(|name| *name != "fixed") {
         parse(&video_study(&format!("{LADDER}\n{}", rest.replace("throughput", rule)))).unwrap();
     }

@@ -4,16 +4,16 @@ use std::ops::RangeInclusive;
 
 use toml::de::DeTable;
 
-use super::loops::{self, Closed, Open};
+use super::loops;
 use super::{
     Factor, Override, Study, claims, dns, hold, overrides, player, published, repetition, servers, topology,
 };
 use crate::error::{InputError, Source};
 use crate::monitor::MonitorRate;
 use crate::nearest::unknown;
-use crate::player::Player;
 use crate::reader::{MOST_ENTRIES, Placed, Table};
 use crate::units;
+use crate::workload::{Workload, WorkloadKind};
 
 /// Runs of each cell.
 pub(super) const RUNS: RangeInclusive<u64> = 1..=10_000;
@@ -43,7 +43,6 @@ pub(super) const STUDY_KEYS: &[&str] = &[
     "published",
 ];
 const PAGE_KEYS: &[&str] = &["kind", "page", "clients"];
-const WORKLOAD_KINDS: &[&str] = &["page", "closed", "open", "player"];
 
 const MOST_TEXT_BYTES: usize = 256 << 10;
 const DEFAULT_SEED: u64 = 1;
@@ -110,13 +109,11 @@ pub(super) struct NamedEntry {
     pub(super) what: Entry,
 }
 
-/// What a workload is, as written.
+/// What a workload is. Only the page is still a name.
 #[derive(Clone, Debug)]
 pub(super) enum Entry {
     Page(Placed<String>),
-    Closed(Closed),
-    Open(Open),
-    Player(Player),
+    Resolved(Workload),
 }
 
 pub(super) fn read(name: &str, source: Source<'_>, overrides: &[Override]) -> Result<Study, InputError> {
@@ -287,20 +284,21 @@ fn read_workload(name: Placed<String>, table: Table<'_>) -> Result<NamedEntry, I
         "closed" => {
             let table = table.with_keys(loops::CLOSED_KEYS)?;
             let closed = loops::read_closed(&table)?;
-            (table, Entry::Closed(closed))
+            (table, Entry::Resolved(Workload::Closed(closed)))
         }
         "open" => {
             let table = table.with_keys(loops::OPEN_KEYS)?;
             let open = loops::read_open(&table)?;
-            (table, Entry::Open(open))
+            (table, Entry::Resolved(Workload::Open(open)))
         }
         "player" => {
             let table = table.with_keys(player::PLAYER_KEYS)?;
             let player = player::read(&table)?;
-            (table, Entry::Player(player))
+            (table, Entry::Resolved(Workload::Player(player)))
         }
         _ => {
-            let problem = unknown(&kind.value, "a kind of workload", WORKLOAD_KINDS);
+            let problem =
+                unknown(&kind.value, "a kind of workload", &WorkloadKind::ALL.map(WorkloadKind::name));
             return Err(kind.error(format!("`kind`: {problem}")));
         }
     };

@@ -1,7 +1,6 @@
 //! How a video was played: the player's buffer, the representations that it asked for, its start-up and its stalls, one level
 //! above the other on the same time axis.
 
-use model::assignment::Workload;
 use model::player::Player;
 
 use super::panel::{self, Panel, WIDTH};
@@ -137,10 +136,7 @@ fn room(row: &Row<'_>) -> f64 {
 /// The player that a cell's plan has.
 fn player_of<'v>(view: &'v View<'_>, row: &Row<'_>) -> Option<&'v Player> {
     let group = row.planned?.clients.first()?;
-    match &view.plan().workloads.get(group.workload)?.workload {
-        Workload::Player { player } => Some(player),
-        Workload::Page { .. } | Workload::Closed { .. } | Workload::Open { .. } => None,
-    }
+    view.plan().workloads.get(group.workload)?.workload.player()
 }
 
 fn draw_panel(view: &View<'_>, context: &Context<'_>, most: usize) -> Option<Panel> {

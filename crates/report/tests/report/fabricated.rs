@@ -7,12 +7,12 @@ use analysis::summary::{
     CellStatus, CellSummary, CheckOutcome, CheckResult, ClaimOutcome, ClaimResult, Comparison, Estimate,
     MetricSummary, RunValue, Summary, Verdict,
 };
-use model::assignment::Workload;
 use model::error::Source;
 use model::network::Direction;
 use model::plan::{Cell, ClientGroup, Level, NamedWorkload, Plan, PlannedRun, ServerChain};
 use model::player::{Player, Rule};
 use model::record::{LossCalibration, NetworkCalibration, RateCalibration, StreamCalibration};
+use model::workload::{ClosedLoop, LoopLoad, Workload};
 use model::{Backend, Network, Page, Pins, Variant};
 use report::{ConnectionTrace, Input, RequestTrace, RunPlayback, RunTimeline, RunTrace, Terminal};
 use serde_json::{Value, json};
@@ -158,7 +158,7 @@ fn level(factor: &str, value: &str) -> Level {
 
 fn page(name: &str, text: &str) -> NamedWorkload {
     let page = Page::parse(name, Source { file: name, text }).unwrap();
-    NamedWorkload { name: name.to_owned(), workload: Workload::Page { page } }
+    NamedWorkload { name: name.to_owned(), workload: Workload::Page(page) }
 }
 
 pub(crate) fn network(name: &str, text: &str) -> Network {
@@ -357,7 +357,7 @@ pub(crate) fn of_videos() -> Fabricated {
         startup_ns: 500_000_000,
         rule: Rule::Throughput,
     };
-    let video = NamedWorkload { name: "video".to_owned(), workload: Workload::Player { player } };
+    let video = NamedWorkload { name: "video".to_owned(), workload: Workload::Player(player) };
     swept(networks.into(), vec![video])
 }
 
@@ -432,14 +432,10 @@ pub(crate) fn over_connections(connections: &[u32]) -> Fabricated {
     };
     let closed = |connections: &u32| NamedWorkload {
         name: format!("c{connections}"),
-        workload: Workload::Closed {
-            paths: vec!["/bytes/1000".to_owned()],
-            connections: *connections,
-            streams: 1,
-            requests: None,
+        workload: Workload::Closed(ClosedLoop {
+            load: LoopLoad { connections: *connections, ..LoopLoad::new("/bytes/1000") },
             duration_ns: Some(1_000_000_000),
-            warmup_ns: 0,
-        },
+        }),
     };
     swept(vec![text("1", "100"), text("30", "50")], connections.iter().map(closed).collect())
 }
@@ -635,7 +631,7 @@ fn comparison(metric: &str, planned: &Cell, cell: &CellSummary, baseline: &CellS
 
 /// A page load as it might have been: connections, dependencies and a shared rate.
 fn trace(plan: &Plan, cell: &Cell) -> RunTrace {
-    let Workload::Page { page } = &plan.workloads[cell.clients[0].workload].workload else { unreachable!() };
+    let Workload::Page(page) = &plan.workloads[cell.clients[0].workload].workload else { unreachable!() };
     let end_ns = load_ms(cell) * 1e6;
     let rtt = plan.networks[cell.network].rtt_ns() as f64;
     let variant = cell.clients[0].variant;

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 use anyhow::{Context, Result};
 use model::Shortfall;
-use model::assignment::{Assignment, Workload};
+use model::assignment::Assignment;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::exit::UsageError;
@@ -26,7 +26,7 @@ pub(crate) fn prepare(assignments: &[Assignment]) -> Result<()> {
         .chain(&first.options.requests.further_targets)
         .map(|target| target.address)
         .collect();
-    let connections: u64 = assignments.iter().map(|one| connections(&one.workload)).sum();
+    let connections: u64 = assignments.iter().map(|one| u64::from(one.workload.connections())).sum();
     check_sources(&first.options.connections.sources, &remotes)?;
     let ports = fs::read_to_string(PORT_RANGE).ok().and_then(|text| ports(&text));
     if let Some(ports) = ports {
@@ -35,13 +35,6 @@ pub(crate) fn prepare(assignments: &[Assignment]) -> Result<()> {
     }
     let needed = connections * remotes.len() as u64 + OTHER_FILES;
     raise_files(needed)
-}
-
-fn connections(workload: &Workload) -> u64 {
-    match workload {
-        Workload::Open { connections, .. } | Workload::Closed { connections, .. } => u64::from(*connections),
-        Workload::Page { .. } | Workload::Player { .. } => 1,
-    }
 }
 
 /// Where the kernel grants smaller socket buffers than every connection asks for.

@@ -6,10 +6,11 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
-use model::assignment::{ASSIGNMENT_VERSION, Assignment, Target, Trust, Workload};
+use model::assignment::{ASSIGNMENT_VERSION, Assignment, Target, Trust};
 use model::options::{Body, ConnectionOptions, Options, PathOptions, ProtocolOptions, RequestOptions};
 use model::pins::CongestionControl;
 use model::schedule::{Arrivals, Schedule, ScriptEntry, Share, Stage};
+use model::workload::{ClosedLoop, LoopLoad, OpenLoop, Workload};
 use model::{Pins, Variant, units};
 use workload::formats::{timing_script, url_list};
 use workload::urls::Pattern;
@@ -448,24 +449,22 @@ fn workload(args: &LoadArgs, listed: &Listed, index: u32) -> Workload {
     let paths = listed.urls.iter().map(|url| url.path.clone()).collect();
     #[expect(clippy::cast_possible_truncation, reason = "a share of a u32")]
     let connections = share(u64::from(load.connections)) as u32;
-    let (streams, warmup_ns) = (load.streams, load.warmup);
+    let common = LoopLoad {
+        paths,
+        connections,
+        streams: load.streams,
+        requests: load.requests,
+        warmup_ns: load.warmup,
+    };
     match schedule(args, listed, index) {
-        Some(schedule) => Workload::Open {
-            paths,
+        Some(schedule) => Workload::Open(OpenLoop {
+            load: common,
             schedule,
-            connections,
-            streams,
-            requests: load.requests,
-            warmup_ns,
             queue_limit: load.queue.div_ceil(load.threads),
-        },
-        None => Workload::Closed {
-            paths,
-            connections,
-            streams,
-            requests: load.requests.map(share),
+        }),
+        None => Workload::Closed(ClosedLoop {
+            load: LoopLoad { requests: load.requests.map(share), ..common },
             duration_ns: duration_ns(args),
-            warmup_ns,
-        },
+        }),
     }
 }

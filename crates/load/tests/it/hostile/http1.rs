@@ -260,9 +260,7 @@ fn nobody_waits_for_a_connection_that_never_stops() {
         });
     });
     let mut assignment = assignment(Variant::H1, server.address, 2);
-    if let model::assignment::Workload::Closed { connections, .. } = &mut assignment.workload {
-        *connections = 2;
-    }
+    assignment.workload.as_loop_mut().unwrap().connections = 2;
     let report = run("one floods", &assignment);
     let ok = report.samples.iter().filter(|sample| sample.outcome.is_ok()).count();
     assert_eq!(ok, 1, "{:?}", report.samples);

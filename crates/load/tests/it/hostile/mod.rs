@@ -17,9 +17,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use load::{Clock, Report};
-use model::assignment::{ASSIGNMENT_VERSION, Assignment, Target, Trust, Workload};
+use model::assignment::{ASSIGNMENT_VERSION, Assignment, Target, Trust};
 use model::options::{ConnectionOptions, Options};
 use model::sample::{FailureKind, Outcome};
+use model::workload::{ClosedLoop, LoopLoad, Workload};
 use model::{Pins, Variant};
 
 const MS: u64 = 1_000_000;
@@ -156,14 +157,10 @@ pub(super) fn assignment(variant: Variant, address: SocketAddr, requests: u64) -
             server_name: "localhost".to_owned(),
             trust: Trust::Anyone,
         },
-        workload: Workload::Closed {
-            paths: vec!["/".to_owned()],
-            connections: 1,
-            streams: 1,
-            requests: Some(requests),
+        workload: Workload::Closed(ClosedLoop {
+            load: LoopLoad { requests: Some(requests), ..LoopLoad::new("/") },
             duration_ns: None,
-            warmup_ns: 0,
-        },
+        }),
         pins: Pins::default(),
         seed: 1,
         deadline_ns: DEADLINE_NS,
@@ -190,9 +187,7 @@ pub(super) fn never_connecting(kind: FailureKind, mut assignment: Assignment) ->
 /// Runs an assignment; the worker has ended by itself, has held little, and every request has one outcome.
 pub(super) fn run(name: &str, assignment: &Assignment) -> Report {
     let (report, most_bytes) = counting::peak(|| load::run(assignment, &AtomicBool::new(false)).unwrap());
-    let Workload::Closed { requests: Some(requests), .. } = assignment.workload else {
-        panic!("{name}: a closed loop of so many requests")
-    };
+    let requests = assignment.workload.requests().expect("a loop that a number of requests ends");
     let numbers: Vec<u64> = report.samples.iter().map(|sample| sample.request).collect();
     assert_eq!(numbers, (0..requests).collect::<Vec<_>>(), "{name}: one outcome for each request");
     assert!(report.client.finished_ns < DEADLINE_NS, "{name}: it ends by itself");

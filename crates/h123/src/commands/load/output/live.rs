@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use load::{Live, Snapshot};
-use model::assignment::{Assignment, Workload};
+use model::assignment::Assignment;
 use model::units::{format_bytes, format_duration_ns, three_digits};
 
 use super::summary::as_f64;
@@ -34,19 +34,11 @@ impl Goal {
     pub(crate) fn of(assignments: &[Assignment]) -> Self {
         let mut goal = Goal::default();
         for assignment in assignments {
-            match &assignment.workload {
-                Workload::Closed { requests, duration_ns, warmup_ns, .. } => {
-                    goal.lasts_ns = duration_ns.map(|lasts| lasts.saturating_add(*warmup_ns));
-                    goal.requests = requests.map(|own| goal.requests.unwrap_or(0).saturating_add(own));
-                }
-                // A schedule's number of requests is that of all threads together.
-                Workload::Open { schedule, requests, warmup_ns, .. } => {
-                    goal.lasts_ns =
-                        schedule.lasts_ns(*requests).map(|lasts| lasts.saturating_add(*warmup_ns));
-                    goal.requests = *requests;
-                }
-                Workload::Page { .. } | Workload::Player { .. } => {}
-            }
+            let workload = &assignment.workload;
+            goal.lasts_ns = workload.lasts_ns();
+            // A schedule's number of requests is that of all threads together.
+            let earlier = goal.requests.filter(|_| workload.schedule().is_none()).unwrap_or(0);
+            goal.requests = workload.requests().map(|own| earlier.saturating_add(own));
         }
         goal
     }

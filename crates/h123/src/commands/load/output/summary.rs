@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use load::Report;
 use model::HttpVersion;
-use model::assignment::{Assignment, Lag, Workload};
+use model::assignment::{Assignment, Lag};
 use model::sample::FailureKind;
 use model::schedule::{Arrivals, Schedule};
 use model::units::format_duration_ns;
+use model::workload::Workload;
 
 use super::protocols::Protocols;
 use super::rows::WrittenRows;
@@ -55,19 +56,13 @@ impl Asked {
     /// What the assignments of all threads say.
     pub(crate) fn of(url: &str, assignments: &[Assignment], dns_ns: Vec<u64>) -> Self {
         let Some(first) = assignments.first() else { return Asked::default() };
-        let connections: u64 = assignments.iter().map(|one| u64::from(connections(&one.workload))).sum();
-        let (load, streams) = match &first.workload {
-            Workload::Open { schedule, streams, .. } => {
-                (format!("open loop: {}", schedule.describe()), *streams)
-            }
-            Workload::Closed { streams, .. } => ("closed loop".to_owned(), *streams),
-            Workload::Page { .. } => ("a page".to_owned(), 1),
-            Workload::Player { .. } => ("a video".to_owned(), 1),
-        };
-        let each = match (streams, first.target.variant.http()) {
+        let connections: u64 = assignments.iter().map(|one| u64::from(one.workload.connections())).sum();
+        let schedule = first.workload.schedule().map(|schedule| format!(": {}", schedule.describe()));
+        let load = format!("{}{}", first.workload.kind().describe(), schedule.unwrap_or_default());
+        let each = match (first.workload.streams().unwrap_or(1), first.target.variant.http()) {
             (..=1, _) => String::new(),
-            (_, HttpVersion::Http11) => format!(" × {streams} streams, of which HTTP/1.1 uses 1"),
-            _ => format!(" × {streams} streams"),
+            (streams, HttpVersion::Http11) => format!(" × {streams} streams, of which HTTP/1.1 uses 1"),
+            (streams, _) => format!(" × {streams} streams"),
         };
         let plural = |count: usize| if count == 1 { "" } else { "s" };
         Asked {
@@ -79,7 +74,7 @@ impl Asked {
                 assignments.len(),
                 plural(assignments.len())
             ),
-            is_open: matches!(first.workload, Workload::Open { .. }),
+            is_open: first.workload.schedule().is_some(),
             schedule_ns: schedule_ns(&first.workload),
             coalesce_ns: first.options.connections.coalesce_ns,
             dns_ns,
@@ -95,23 +90,12 @@ impl Asked {
 /// How long a schedule of rates is. A number ends it at a known time only where requests are evenly spread at one
 /// rate; a script says when its last request is due, not how long it lasts.
 fn schedule_ns(workload: &Workload) -> Option<u64> {
-    match workload {
-        Workload::Open {
-            schedule: schedule @ Schedule::Rates { stages, arrivals, .. }, requests, ..
-        } => {
-            let is_even = *arrivals == Arrivals::Even && stages.iter().all(|stage| stage.from == stage.to);
-            let is_known = requests.is_none() || (is_even && stages.len() == 1);
-            schedule.lasts_ns(*requests).filter(|_| is_known)
-        }
-        _ => None,
-    }
-}
-
-fn connections(workload: &Workload) -> u32 {
-    match workload {
-        Workload::Open { connections, .. } | Workload::Closed { connections, .. } => *connections,
-        Workload::Page { .. } | Workload::Player { .. } => 1,
-    }
+    let schedule = workload.schedule()?;
+    let Schedule::Rates { stages, arrivals, .. } = schedule else { return None };
+    let requests = workload.requests();
+    let is_even = *arrivals == Arrivals::Even && stages.iter().all(|stage| stage.from == stage.to);
+    let is_known = requests.is_none() || (is_even && stages.len() == 1);
+    schedule.lasts_ns(requests).filter(|_| is_known)
 }
 
 /// Requests that have something in common.

@@ -1,0 +1,250 @@
+//! What a client does: load a page, keep a closed or an open loop going, or play a video.
+
+use serde::{Deserialize, Serialize};
+
+use crate::page::{self, Page};
+use crate::player::Player;
+use crate::schedule::Schedule;
+use crate::units::format_ns;
+
+/// What a client does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Workload {
+    /// Load one page from cold, as a browser would.
+    Page(Page),
+    /// Closed loop: each stream of each connection sends its next request when its last one is answered.
+    Closed(ClosedLoop),
+    /// Open loop: requests are due at the times of a schedule, whether or not the server keeps up.
+    Open(OpenLoop),
+    /// Play a video over one connection, segment by segment, as an adaptive player does.
+    Player(Player),
+}
+
+/// The kinds of workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkloadKind {
+    /// Page loads.
+    Page,
+    /// Closed loops.
+    Closed,
+    /// Open loops.
+    Open,
+    /// Videos that are played.
+    Player,
+}
+
+/// What closed and open loops have in common.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoopLoad {
+    /// Paths to request, in turn.
+    pub paths: Vec<String>,
+    /// Connections held open to each host. Where each connection serves one request, the most that are open.
+    pub connections: u32,
+    /// Requests in flight on each connection; HTTP/1.1 has one.
+    pub streams: u32,
+    /// Stop after this many requests, excluding the warm-up. Open loops count the requests of all clients.
+    pub requests: Option<u64>,
+    /// Requests intended before this time belong to the warm-up.
+    pub warmup_ns: u64,
+}
+
+/// A closed loop.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClosedLoop {
+    /// What it shares with open loops.
+    #[serde(flatten)]
+    pub load: LoopLoad,
+    /// Stop after this long, excluding the warm-up.
+    pub duration_ns: Option<u64>,
+}
+
+/// An open loop. Its warm-up runs at the schedule's first rate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenLoop {
+    /// What it shares with closed loops.
+    #[serde(flatten)]
+    pub load: LoopLoad,
+    /// When requests are due.
+    pub schedule: Schedule,
+    /// The most due requests that wait for a connection; further ones are counted as never sent.
+    pub queue_limit: u32,
+}
+
+impl LoopLoad {
+    /// A loop over one path, without an end: one connection with one request in flight, and no warm-up.
+    pub fn new(path: impl Into<String>) -> Self {
+        LoopLoad { paths: vec![path.into()], connections: 1, streams: 1, requests: None, warmup_ns: 0 }
+    }
+
+    fn describe_paths(&self) -> String {
+        count(self.paths.len() as u64, "path")
+    }
+
+    fn describe_connections(&self) -> String {
+        let streams = count(self.streams.into(), "stream");
+        format!("{} × {streams}", count(self.connections.into(), "connection"))
+    }
+
+    fn describe_end(&self, lasts_ns: Option<u64>) -> String {
+        let end = match (self.requests, lasts_ns) {
+            (Some(requests), None) => count(requests, "request"),
+            (Some(requests), Some(ns)) => format!("{} or {}", count(requests, "request"), format_ns(ns)),
+            (None, Some(ns)) => format!("for {}", format_ns(ns)),
+            (None, None) => "without end".to_owned(),
+        };
+        match self.warmup_ns {
+            0 => end,
+            ns => format!("{end} after {} of warm-up", format_ns(ns)),
+        }
+    }
+}
+
+impl WorkloadKind {
+    /// Every kind, as studies list them.
+    pub const ALL: [WorkloadKind; 4] =
+        [WorkloadKind::Page, WorkloadKind::Closed, WorkloadKind::Open, WorkloadKind::Player];
+
+    /// The name in a study.
+    pub const fn name(self) -> &'static str {
+        match self {
+            WorkloadKind::Page => "page",
+            WorkloadKind::Closed => "closed",
+            WorkloadKind::Open => "open",
+            WorkloadKind::Player => "player",
+        }
+    }
+
+    /// A noun for sentences, such as `closed loop`.
+    pub const fn describe(self) -> &'static str {
+        match self {
+            WorkloadKind::Page => "page load",
+            WorkloadKind::Closed => "closed loop",
+            WorkloadKind::Open => "open loop",
+            WorkloadKind::Player => "video",
+        }
+    }
+}
+
+impl Workload {
+    /// Its kind.
+    pub const fn kind(&self) -> WorkloadKind {
+        match self {
+            Workload::Page(_) => WorkloadKind::Page,
+            Workload::Closed(_) => WorkloadKind::Closed,
+            Workload::Open(_) => WorkloadKind::Open,
+            Workload::Player(_) => WorkloadKind::Player,
+        }
+    }
+
+    /// The page that it loads.
+    pub const fn page(&self) -> Option<&Page> {
+        if let Workload::Page(page) = self { Some(page) } else { None }
+    }
+
+    /// The video that it plays, and the player.
+    pub const fn player(&self) -> Option<&Player> {
+        if let Workload::Player(player) = self { Some(player) } else { None }
+    }
+
+    /// What a closed or an open loop requests over which connections.
+    pub const fn as_loop(&self) -> Option<&LoopLoad> {
+        match self {
+            Workload::Closed(ClosedLoop { load, .. }) | Workload::Open(OpenLoop { load, .. }) => Some(load),
+            _ => None,
+        }
+    }
+
+    /// The same, to change it.
+    pub const fn as_loop_mut(&mut self) -> Option<&mut LoopLoad> {
+        match self {
+            Workload::Closed(ClosedLoop { load, .. }) | Workload::Open(OpenLoop { load, .. }) => Some(load),
+            _ => None,
+        }
+    }
+
+    /// When the requests of an open loop are due.
+    pub const fn schedule(&self) -> Option<&Schedule> {
+        if let Workload::Open(open) = self { Some(&open.schedule) } else { None }
+    }
+
+    /// How many connections to each host it holds open; 1 for workloads that do not set it.
+    pub fn connections(&self) -> u32 {
+        self.as_loop().map_or(1, |load| load.connections)
+    }
+
+    /// The most requests in flight on each connection; `None` where only the protocol limits them.
+    pub fn streams(&self) -> Option<u32> {
+        match self {
+            Workload::Page(_) => None,
+            // A player requests one segment after the other.
+            _ => Some(self.as_loop().map_or(1, |load| load.streams)),
+        }
+    }
+
+    /// The measured requests after which it ends, where a number ends it.
+    pub fn requests(&self) -> Option<u64> {
+        self.as_loop().and_then(|load| load.requests)
+    }
+
+    /// The warm-up, in nanoseconds; 0 without one.
+    pub fn warmup_ns(&self) -> u64 {
+        self.as_loop().map_or(0, |load| load.warmup_ns)
+    }
+
+    /// How long it lasts in nanoseconds, warm-up included, where the clock or a schedule ends it.
+    pub fn lasts_ns(&self) -> Option<u64> {
+        let measured_ns = match self {
+            Workload::Closed(closed) => closed.duration_ns,
+            Workload::Open(open) => open.schedule.lasts_ns(open.load.requests),
+            _ => None,
+        };
+        measured_ns.map(|ns| ns.saturating_add(self.warmup_ns()))
+    }
+
+    /// Whether it requests the same at the same rate from beginning to end, so that it can reach a steady state.
+    pub fn is_steady(&self) -> bool {
+        self.as_loop().is_some() && self.schedule().is_none_or(|schedule| schedule.constant_rate().is_some())
+    }
+
+    /// One line, such as `closed loop over 1 path: 2 connections × 10 streams, for 5 s after 1 s of warm-up`.
+    pub fn describe(&self) -> String {
+        match self {
+            Workload::Page(page) => format!("cold load of page {}: {}", page.name, page::describe(page)),
+            Workload::Closed(ClosedLoop { load, duration_ns }) => format!(
+                "closed loop over {}: {}, {}",
+                load.describe_paths(),
+                load.describe_connections(),
+                load.describe_end(*duration_ns)
+            ),
+            Workload::Open(OpenLoop { load, schedule, .. }) => format!(
+                "open loop over {}: {} on {}, {}",
+                load.describe_paths(),
+                schedule.describe(),
+                load.describe_connections(),
+                load.describe_end(schedule.lasts_ns(None))
+            ),
+            Workload::Player(player) => format!("video: {}", player.describe()),
+        }
+    }
+
+    /// What ends it, as the end of a sentence: `ends after a number of requests`.
+    pub fn describe_end(&self) -> String {
+        match self {
+            Workload::Page(page) => format!("ends with the last of {} resources", page.resources.len()),
+            Workload::Closed(ClosedLoop {
+                load: LoopLoad { requests: Some(_), .. },
+                duration_ns: Some(_),
+            }) => "ends after a number of requests or a time".to_owned(),
+            Workload::Player(player) => {
+                format!("ends with {} segments, {} of media", player.segments, format_ns(player.media_ns()))
+            }
+            _ if self.requests().is_some() => "ends after a number of requests".to_owned(),
+            _ => "ends after a time".to_owned(),
+        }
+    }
+}
+
+fn count(number: u64, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
