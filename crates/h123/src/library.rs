@@ -6,10 +6,10 @@ use std::path::Path;
 use analysis::metrics::{Better, Metric};
 use anyhow::Result;
 use include_dir::{Dir, include_dir};
-use model::error::Source;
-use model::nearest::unknown;
+use model::error::{DataFile, Source};
+use model::named::unknown;
 use model::plan::DIRECT;
-use model::study::{DataFile, Library, Override, Study};
+use model::study::{Library, Override, Study};
 use model::{Network, Plan, ServerFacts, Topology, Variant};
 
 use crate::exit::UsageError;

@@ -16,7 +16,7 @@ pub enum LabError {
     Missing(#[from] MissingCapability),
     /// The backend cannot emulate a property of the network.
     #[error(transparent)]
-    Unhonoured(#[from] model::network::kernel::Unhonoured),
+    UnsupportedNetwork(#[from] model::network::kernel::Unsupported),
     /// This kernel or backend lacks a feature that others have.
     #[error("{what} is not available here; {remedy}")]
     Unsupported {

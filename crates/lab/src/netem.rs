@@ -18,7 +18,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 
-use model::network::kernel::{KernelDirection, Unhonoured, UnhonouredKey};
+use model::network::kernel::{KernelDirection, Unsupported, UnsupportedKey};
 use model::record::LinkReport;
 use model::{Backend, Network};
 use path::Seeds;
@@ -106,12 +106,11 @@ impl Emulation for KernelLink {
 
     /// Where the kernel's netem takes a seed (Linux 6.6), the same seeds lose the same packets.
     fn restart(&self, network: &Network, seeds: [Seeds; 2]) -> Result<u64, LabError> {
-        let directions =
-            [("up", &network.up), ("down", &network.down)].map(|(way, direction)| {
-                KernelDirection::of(direction, self.mtu_bytes).map_err(|UnhonouredKey { key, why }| {
-                    Unhonoured { network: network.name.clone(), key: format!("{way}.{key}"), why }
-                })
-            });
+        let directions = [("up", &network.up), ("down", &network.down)].map(|(way, direction)| {
+            KernelDirection::of(direction, self.mtu_bytes).map_err(|UnsupportedKey { key, why }| {
+                Unsupported { network: network.name.clone(), key: format!("{way}.{key}"), why }
+            })
+        });
         let [up, down] = directions;
         let (up, down) = (up?, down?);
         let setup = [DirectionSetup::of(&up), DirectionSetup::of(&down)];

@@ -48,7 +48,7 @@ impl Shortfall {
 
     /// How to get what was asked.
     pub fn remedy(&self) -> String {
-        format!("`sysctl -w {}={}` as root permits it", self.buffer.setting(), self.asked_bytes)
+        format!("`sysctl -w {}={}` as root", self.buffer.setting(), self.asked_bytes)
     }
 }
 
@@ -59,7 +59,7 @@ impl fmt::Display for Shortfall {
             Buffer::Send => "send",
         };
         let [granted, asked] = [self.granted_bytes, self.asked_bytes].map(|n| units::format_bytes(float(n)));
-        write!(to, "found a socket's {name} buffer of {granted}, asked for {asked}: {}", self.remedy())
+        write!(to, "the kernel grants a {name} buffer of {granted} instead of {asked}; run {}", self.remedy())
     }
 }
 
@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(short.granted_bytes, 212_992);
         assert_eq!(
             short.to_string(),
-            "found a socket's send buffer of 213 kB, asked for 4.19 MB: `sysctl -w net.core.wmem_max=4194304` as root permits it"
+            "the kernel grants a send buffer of 213 kB instead of 4.19 MB; run `sysctl -w net.core.wmem_max=4194304` as root"
         );
     }
 }

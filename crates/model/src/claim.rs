@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::Level;
+use crate::level::Level;
+use crate::named;
 
 /// A sentence, and how the data are asked about it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,18 +55,18 @@ pub enum ClaimTest {
     },
 }
 
-/// A figure of a metric.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the names say all")]
-pub enum ClaimFigure {
-    Median,
-    Mean,
-    Iqr,
-    P90,
-    P95,
-    P99,
-    P999,
+named! { "a statistic";
+    /// A statistic of a metric.
+    #[expect(missing_docs, reason = "the names are enough")]
+    pub enum ClaimFigure {
+        Median = "median",
+        Mean = "mean",
+        Iqr = "iqr",
+        P90 = "p90",
+        P95 = "p95",
+        P99 = "p99",
+        P999 = "p999",
+    }
 }
 
 /// A bound of a value.
@@ -92,23 +93,5 @@ impl ClaimTest {
             ClaimTest::Impaired => "impaired",
             ClaimTest::Value { .. } => "value",
         }
-    }
-}
-
-impl ClaimFigure {
-    /// Every figure and its name.
-    pub const ALL: [(&str, ClaimFigure); 7] = [
-        ("median", ClaimFigure::Median),
-        ("mean", ClaimFigure::Mean),
-        ("iqr", ClaimFigure::Iqr),
-        ("p90", ClaimFigure::P90),
-        ("p95", ClaimFigure::P95),
-        ("p99", ClaimFigure::P99),
-        ("p999", ClaimFigure::P999),
-    ];
-
-    /// The name in studies.
-    pub fn name(self) -> &'static str {
-        ClaimFigure::ALL.iter().find(|(_, figure)| *figure == self).map_or("", |(name, _)| name)
     }
 }

@@ -1,15 +1,15 @@
-//! The error of every input that a person writes: where, what was found, what was expected.
+//! Input files and the error of every one: its place, what is wrong, and what to write instead.
 
 use std::fmt;
 use std::ops::Range;
 
-/// What is wrong with a file that a person wrote, and where.
+/// What is wrong with an input file, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {problem}")]
 pub struct InputError {
-    /// The place of the fault.
+    /// The place.
     pub place: Place,
-    /// What was found and what is expected, in one sentence.
+    /// What is wrong and what to write instead, in one sentence.
     pub problem: String,
 }
 
@@ -19,11 +19,11 @@ pub(crate) const COMMAND_LINE: Range<usize> = usize::MAX..usize::MAX;
 /// A place in a text file, or the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The file's name as the user gave it.
+    /// The file's name, as the user gave it.
     pub file: String,
-    /// Line, from 1; 0 where the place has no lines.
+    /// The line, from 1; 0 for a place without lines.
     pub line: usize,
-    /// Column in characters, from 1.
+    /// The column in characters, from 1.
     pub column: usize,
 }
 
@@ -48,10 +48,26 @@ impl fmt::Display for Place {
     }
 }
 
-/// A text with its file name, from which errors with line and column are made.
+/// A data file: its text, and its name in errors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataFile {
+    /// Such as `networks/lan.toml`.
+    pub file: String,
+    /// The whole text.
+    pub text: String,
+}
+
+impl DataFile {
+    /// The same, borrowed.
+    pub fn source(&self) -> Source<'_> {
+        Source { file: &self.file, text: &self.text }
+    }
+}
+
+/// A text and its file name; the source of errors with line and column.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
-    /// The file's name as the user gave it.
+    /// The file's name, as the user gave it.
     pub file: &'a str,
     /// The whole text.
     pub text: &'a str,
@@ -63,7 +79,7 @@ impl Source<'_> {
         InputError { place: self.place(span.start), problem: problem.into() }
     }
 
-    /// The error of the TOML reader, with its place; a missing place is the start of the file.
+    /// The error of the TOML parser; one without a place gets the start of the file.
     pub fn toml_error(&self, error: &toml::de::Error) -> InputError {
         let span = error.span().unwrap_or(0..0);
         self.error(span, error.message().trim().replace('\n', "; "))

@@ -11,15 +11,15 @@ const LENGTH_BYTES: usize = 4;
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
     /// Longer than the limit: a message too long to send, or bytes that are no frame at all.
-    #[error(
-        "found a frame of {found_bytes} bytes, expected at most {MAX_FRAME_BYTES}: send rows in smaller portions"
-    )]
+    #[error("the frame has {found_bytes} bytes, above {MAX_FRAME_BYTES}; send rows in smaller portions")]
     TooLong {
         /// Its length.
         found_bytes: usize,
     },
     /// The bytes of a frame are not exactly one message.
-    #[error("found a frame of {found_bytes} bytes that is no message of this version")]
+    #[error(
+        "the frame of {found_bytes} bytes is not a message of this version; use the same version of h123 on both sides"
+    )]
     NotAMessage {
         /// Its length.
         found_bytes: usize,
@@ -149,9 +149,9 @@ mod tests {
         let whole = encode(&messages()[2]).unwrap();
         let error = |bytes: &[u8]| decode(bytes, 5).unwrap_err().to_string();
         assert!(error(&whole[..whole.len() - 1]).contains("ended inside a frame"));
-        assert!(error(b"usage: client [OPTIONS]").contains("expected at most"));
-        assert!(error(&[1, 0, 0, 0, 99]).contains("no message of this version"));
-        assert!(error(&[3, 0, 0, 0, 0, 1, 7]).contains("no message of this version"));
+        assert!(error(b"usage: client [OPTIONS]").contains("send rows in smaller portions"));
+        assert!(error(&[1, 0, 0, 0, 99]).contains("not a message of this version"));
+        assert!(error(&[3, 0, 0, 0, 0, 1, 7]).contains("not a message of this version"));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::named;
 use crate::units::NANOS_PER_S;
 
 mod quantities;
@@ -41,42 +42,29 @@ pub struct Subject {
     pub id: u64,
 }
 
-/// The kinds of subject.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SubjectKind {
-    /// A process.
-    #[default]
-    Process,
-    /// A thread of a process that has several.
-    Thread,
-    /// A core of the machine.
-    Core,
-    /// The sockets of a network namespace.
-    Sockets,
-    /// A network interface.
-    Interface,
-    /// The transport protocols of a network namespace.
-    Protocols,
+named! { "a kind of subject";
+    /// The kinds of subject.
+    #[derive(Default)]
+    pub enum SubjectKind {
+        /// A process.
+        #[default]
+        Process = "process",
+        /// A thread of a process that has several.
+        Thread = "thread",
+        /// A core of the machine.
+        Core = "core",
+        /// The sockets of a network namespace.
+        Sockets = "sockets",
+        /// A network interface.
+        Interface = "interface",
+        /// The transport protocols of a network namespace.
+        Protocols = "protocols",
+    }
 }
 
 /// A name that many rows share.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(Arc<str>);
-
-impl SubjectKind {
-    /// The name in tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            SubjectKind::Process => "process",
-            SubjectKind::Thread => "thread",
-            SubjectKind::Core => "core",
-            SubjectKind::Sockets => "sockets",
-            SubjectKind::Interface => "interface",
-            SubjectKind::Protocols => "protocols",
-        }
-    }
-}
 
 impl From<&str> for Name {
     fn from(text: &str) -> Name {
@@ -151,9 +139,7 @@ impl FromStr for MonitorRate {
         }
         let hertz = trimmed.strip_suffix("Hz").and_then(|number| number.trim().parse().ok());
         hertz.filter(|hertz| MonitorRate::HERTZ.contains(hertz)).map(MonitorRate::Hertz).ok_or_else(|| {
-            format!(
-                "found `{text}`, expected a whole number of rounds per second from `1Hz` to `10Hz`, or `off`"
-            )
+            format!("`{text}` is not a monitor rate; write a whole number from `1Hz` to `10Hz`, or `off`")
         })
     }
 }
@@ -193,7 +179,7 @@ mod tests {
     fn other_rates_are_refused() {
         for text in ["", "2", "0Hz", "11Hz", "0.5Hz", "-1Hz", "2 kHz", "300Hz", "on"] {
             let problem = text.parse::<MonitorRate>().unwrap_err();
-            assert!(problem.starts_with(&format!("found `{text}`, expected")), "{problem}");
+            assert!(problem.starts_with(&format!("`{text}` is not a monitor rate; write")), "{problem}");
         }
     }
 }

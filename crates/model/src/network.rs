@@ -6,8 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{InputError, Source};
-use crate::study::DataFile;
+use crate::error::{DataFile, InputError, Source};
+use crate::named;
 
 mod forms;
 pub mod kernel;
@@ -20,6 +20,7 @@ mod written;
 pub use known::ExpectedLoss;
 pub use trace::{Opportunities, RateSteps};
 pub use words::{describe, describe_direction};
+pub use written::KEYS;
 
 /// A whole Ethernet frame without checksum at the usual MTU: what one delivery opportunity carries.
 pub const FULL_FRAME_BYTES: u64 = 1514;
@@ -137,14 +138,14 @@ pub struct Outages {
     pub times: OutageTimes,
 }
 
-/// What an outage does to packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OutagePackets {
-    /// Those that arrive during the outage are lost.
-    Lost,
-    /// They wait in the queue, as far as it holds them, until the outage is over.
-    Wait,
+named! { "what happens to packets";
+    /// What an outage does to packets.
+    pub enum OutagePackets {
+        /// Packets that arrive during the outage are lost.
+        Lost = "lost",
+        /// Packets wait in the queue, up to its limit, until the outage is over.
+        Wait = "wait",
+    }
 }
 
 /// When outages are.
@@ -319,16 +320,16 @@ pub struct Jitter {
     pub order: Order,
 }
 
-/// The form of a jitter, about the delay as its mean. What would be less than no delay is none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Distribution {
-    /// Gauss.
-    Normal,
-    /// All values alike likely.
-    Uniform,
-    /// Many small, few large: shape 3 as in netem, cut at its 99.99 % quantile.
-    Pareto,
+named! { "a distribution";
+    /// The distribution of a jitter; its mean is the delay. Negative delays become 0.
+    pub enum Distribution {
+        /// Gauss.
+        Normal = "normal",
+        /// All values are equally likely.
+        Uniform = "uniform",
+        /// Many small values, few large: shape 3 as in netem, cut at its 99.99 % quantile.
+        Pareto = "pareto",
+    }
 }
 
 /// Whether jitter keeps packets in order.
@@ -402,7 +403,7 @@ impl Network {
     /// # Errors
     /// File, line and column of an unknown key, a bad unit or a contradiction.
     pub fn parse(name: &str, source: Source<'_>) -> Result<Network, InputError> {
-        let no_files = |file: &str| Err(format!("found the trace `{file}`, but there are no files here"));
+        let no_files = |file: &str| Err(format!("the trace `{file}` is not available here"));
         Network::parse_with(name, source, &no_files)
     }
 

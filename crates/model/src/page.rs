@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{InputError, Source};
 use crate::number::float;
-use crate::units;
+use crate::reader::{Key, Placed, Table, TableKeys, read_file};
+use crate::{keys, named, units};
 
 /// Bytes at the start of a document or style sheet before its first reference.
 pub const PROLOGUE_BYTES: u64 = 256;
@@ -37,16 +38,16 @@ pub struct Resource {
     pub named_at_bytes: u64,
 }
 
-/// What a resource is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "the names say all")]
-pub enum ResourceKind {
-    Html,
-    Css,
-    Js,
-    Image,
-    Font,
+named! { "a kind of resource";
+    /// What a resource is.
+    #[expect(missing_docs, reason = "the names are enough")]
+    pub enum ResourceKind {
+        Html = "html",
+        Css = "css",
+        Js = "js",
+        Image = "image",
+        Font = "font",
+    }
 }
 
 impl ResourceKind {
@@ -83,120 +84,106 @@ impl Page {
     /// File, line and column of an unknown key, a bad unit, an unknown parent, or a parent too short for its
     /// references.
     pub fn parse(name: &str, source: Source<'_>) -> Result<Page, InputError> {
-        let written: written::Page = toml::from_str(source.text).map_err(|e| source.toml_error(&e))?;
-        written.resolve(name, source)
+        read_file(source, "the page", PAGE_KEYS, |root| {
+            let mut resources: Vec<Resource> = Vec::new();
+            let title = root.required("title", Table::string)?.value;
+            for entry in root.tables("resource")? {
+                add(&mut resources, &entry.with_keys(RESOURCE_KEYS)?)?;
+            }
+            if resources.is_empty() {
+                return Err(root.error("the page has no `[[resource]]`; add the document"));
+            }
+            Ok(Page { name: name.to_owned(), title, resources })
+        })
     }
 }
 
-/// The file as written.
-mod written {
-    use super::{InputError, PROLOGUE_BYTES, REFERENCE_BYTES, Resource, ResourceKind, Source};
-    use crate::units;
-    use serde::Deserialize;
-    use toml::Spanned;
+const PAGE_KEYS: &[Key] = keys! {
+    "title", "text", "required", r#""The shop's front page""#, "One line that describes the page.";
+    "resource", "tables `[[resource]]`", "required", "",
+        "The resources: the document first, parents before their children; see below.";
+};
+const RESOURCE_KEYS: &[Key] = keys! {
+    "path", "text", "required", r#""/shop/photo{n}.png""#, "The path: begins with `/`, has no `..`, each path once.";
+    "kind", "text", "required", r#""css""#, "`html`, `css`, `js`, `image` or `font`.";
+    "sizes", "list of sizes", "required", r#"["25kB", "14kB"]"#,
+        "The body length. Several sizes make several resources, numbered from 1 by `{n}` in the path.";
+    "named_by", "text", "required but for the document", r#""/shop/shop.css""#,
+        "The path of the document or style sheet above that names it.";
+};
 
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    pub(super) struct Page {
-        title: String,
-        resource: Vec<Spanned<Written>>,
+/// Every table of a page file.
+pub const KEYS: &[TableKeys] = &[
+    TableKeys { table: "the page", keys: PAGE_KEYS },
+    TableKeys { table: "[[resource]]", keys: RESOURCE_KEYS },
+];
+
+/// Adds one `[[resource]]`: a resource for each of its sizes.
+fn add(resources: &mut Vec<Resource>, entry: &Table<'_>) -> Result<(), InputError> {
+    let written = entry.required("path", Table::string)?;
+    let kind = entry.required("kind", Table::named)?.value;
+    let named_by = find_parent(resources, &written, entry.string("named_by")?)?;
+    let sizes = entry.required("sizes", Table::some_strings)?;
+    if sizes.value.len() > 1 && !written.value.contains("{n}") {
+        let count = sizes.value.len();
+        return Err(
+            sizes.error(format!("`sizes` has {count} entries; write one, or put `{{n}}` into the path"))
+        );
     }
-
-    /// One resource, or `sizes.len()` of them numbered from 1 by `{n}` in the path.
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Written {
-        path: Spanned<String>,
-        kind: ResourceKind,
-        sizes: Spanned<Vec<Spanned<String>>>,
-        named_by: Option<Spanned<String>>,
-    }
-
-    impl Page {
-        pub(super) fn resolve(self, name: &str, source: Source<'_>) -> Result<super::Page, InputError> {
-            let mut resources: Vec<Resource> = Vec::new();
-            for entry in self.resource {
-                add(&mut resources, entry.into_inner(), source)?;
-            }
-            if resources.is_empty() {
-                return Err(source.error(0..0, "found no `[[resource]]`, expected at least the document"));
-            }
-            Ok(super::Page { name: name.to_owned(), title: self.title, resources })
+    for (index, size) in sizes.value.into_iter().enumerate() {
+        let bytes = size.map(|text| units::parse_size_bytes(&text))?.value;
+        let path = written.value.replace("{n}", &(index + 1).to_string());
+        if resources.iter().any(|resource| resource.path == path) {
+            return Err(written.error(format!("`{path}` appears twice; give each resource its own path")));
         }
-    }
-
-    fn add(resources: &mut Vec<Resource>, entry: Written, source: Source<'_>) -> Result<(), InputError> {
-        let named_by = find_parent(resources, &entry, source)?;
-        let sizes = entry.sizes.get_ref();
-        let numbered = entry.path.get_ref().contains("{n}");
-        if sizes.is_empty() || (sizes.len() > 1 && !numbered) {
-            let problem = "expected one size, or several and `{n}` in the path";
-            return Err(source.error(entry.sizes.span(), format!("found {} sizes, {problem}", sizes.len())));
+        let named_at_bytes = named_by.map_or(0, |parent| next_reference_end(resources, parent));
+        if let Some(parent) = named_by.map(|parent| &resources[parent]).filter(|p| named_at_bytes > p.bytes) {
+            return Err(written.error(format!(
+                "`{}` has {} bytes; it needs at least {named_at_bytes} to name `{path}`",
+                parent.path, parent.bytes
+            )));
         }
-        for (index, size) in sizes.iter().enumerate() {
-            let bytes = units::parse_size_bytes(size.get_ref()).map_err(|p| source.error(size.span(), p))?;
-            let path = entry.path.get_ref().replace("{n}", &(index + 1).to_string());
-            if resources.iter().any(|resource| resource.path == path) {
-                return Err(
-                    source.error(entry.path.span(), format!("found `{path}` twice, expected it once"))
-                );
-            }
-            let named_at_bytes = match named_by {
-                None => 0,
-                Some(parent) => {
-                    let end = next_reference_end(resources, parent);
-                    if end > resources[parent].bytes {
-                        let problem = format!(
-                            "found `{}` with {} bytes, expected at least {end} to name `{path}`",
-                            resources[parent].path, resources[parent].bytes
-                        );
-                        return Err(source.error(entry.path.span(), problem));
-                    }
-                    end
-                }
+        resources.push(Resource { path, kind, bytes, named_by, named_at_bytes });
+    }
+    Ok(())
+}
+
+fn find_parent(
+    resources: &[Resource],
+    path: &Placed<String>,
+    named_by: Option<Placed<String>>,
+) -> Result<Option<usize>, InputError> {
+    if !path.value.starts_with('/') || path.value.contains("..") {
+        let problem =
+            format!("`{}` is not a path; write one that begins with `/` and has no `..`", path.value);
+        return Err(path.error(problem));
+    }
+    match (named_by, resources.is_empty()) {
+        (None, true) => Ok(None),
+        (Some(parent), true) => {
+            Err(parent.error("the first resource is the document, which has no `named_by`; remove it"))
+        }
+        (None, false) => Err(path.error(format!(
+            "`{}` has no `named_by`; add the path of the resource that names it",
+            path.value
+        ))),
+        (Some(parent), false) => {
+            let is_parent = |resource: &Resource| {
+                resource.path == parent.value
+                    && matches!(resource.kind, ResourceKind::Html | ResourceKind::Css)
             };
-            resources.push(Resource { path, kind: entry.kind, bytes, named_by, named_at_bytes });
+            resources.iter().position(is_parent).map(Some).ok_or_else(|| {
+                let expected = "write the path of one above";
+                parent.error(format!("`{}` is not a document or style sheet; {expected}", parent.value))
+            })
         }
-        Ok(())
     }
+}
 
-    fn find_parent(
-        resources: &[Resource],
-        entry: &Written,
-        source: Source<'_>,
-    ) -> Result<Option<usize>, InputError> {
-        let path = entry.path.get_ref();
-        if !path.starts_with('/') || path.contains("..") {
-            return Err(source.error(entry.path.span(), format!("found `{path}`, expected a path from `/`")));
-        }
-        match (&entry.named_by, resources.is_empty()) {
-            (None, true) => Ok(None),
-            (Some(parent), true) => Err(source
-                .error(parent.span(), "found `named_by` in the first resource, expected the document first")),
-            (None, false) => Err(source.error(
-                entry.path.span(),
-                format!("found `{path}` without `named_by`, expected the path of the resource that names it"),
-            )),
-            (Some(parent), false) => {
-                let is_parent = |resource: &Resource| {
-                    resource.path == *parent.get_ref()
-                        && matches!(resource.kind, ResourceKind::Html | ResourceKind::Css)
-                };
-                resources.iter().position(is_parent).map(Some).ok_or_else(|| {
-                    let problem = format!(
-                        "found `{}`, expected the path of a document or style sheet written above",
-                        parent.get_ref()
-                    );
-                    source.error(parent.span(), problem)
-                })
-            }
-        }
-    }
-
-    fn next_reference_end(resources: &[Resource], parent: usize) -> u64 {
-        let siblings = resources.iter().filter(|resource| resource.named_by == Some(parent)).count();
-        PROLOGUE_BYTES + REFERENCE_BYTES * (siblings as u64 + 1)
-    }
+/// Where the next reference in a parent's body ends.
+fn next_reference_end(resources: &[Resource], parent: usize) -> u64 {
+    let siblings = resources.iter().filter(|resource| resource.named_by == Some(parent)).count();
+    PROLOGUE_BYTES + REFERENCE_BYTES * (siblings as u64 + 1)
 }
 
 /// One line such as `55 resources, 1.6 MB`, for tables and reports.
@@ -230,11 +217,11 @@ mod tests {
     #[test]
     fn faults_name_the_place() {
         let child = |lines: &str| parse(&format!("{HEAD}[[resource]]\n{lines}\n")).unwrap_err();
-        assert!(child("path = '/a.js'\nkind = 'js'\nsizes = ['1kB']").contains("without `named_by`"),);
+        assert!(child("path = '/a.js'\nkind = 'js'\nsizes = ['1kB']").contains("`/a.js` has no `named_by`"),);
         let orphan = child("path = '/a.js'\nkind = 'js'\nsizes = ['1kB']\nnamed_by = '/b.css'");
-        assert!(orphan.starts_with("p.toml:10:12: found `/b.css`"), "{orphan}");
+        assert!(orphan.starts_with("p.toml:10:12: `/b.css` is not"), "{orphan}");
         let sizes = "['1B','1B','1B','1B','1B','1B','1B','1B']";
         let crowd = child(&format!("path = '/{{n}}.js'\nkind = 'js'\nnamed_by = '/p/'\nsizes = {sizes}"));
-        assert!(crowd.contains("expected at least 1024 to name `/6.js`"), "{crowd}");
+        assert!(crowd.contains("it needs at least 1024 to name `/6.js`"), "{crowd}");
     }
 }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::named;
+
 /// Settings of transport and protocol, the same in every cell unless the study varies them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pins {
@@ -29,59 +31,46 @@ pub struct Pins {
     pub http1_connections: u32,
 }
 
-/// A congestion control algorithm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum CongestionControl {
-    /// CUBIC (RFC 9438).
-    Cubic,
-    /// NewReno (RFC 5681).
-    Reno,
-    /// BBR.
-    Bbr,
+named! { "a congestion control";
+    /// A congestion control algorithm, by its name in Linux.
+    pub enum CongestionControl {
+        /// CUBIC (RFC 9438).
+        Cubic = "cubic",
+        /// NewReno (RFC 5681).
+        Reno = "reno",
+        /// BBR.
+        Bbr = "bbr",
+    }
 }
 
-/// A version of TLS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum TlsVersion {
-    /// TLS 1.2 (RFC 5246).
-    #[serde(rename = "1.2")]
-    V12,
-    /// TLS 1.3 (RFC 8446).
-    #[serde(rename = "1.3")]
-    V13,
+named! { "a version of TLS";
+    /// A version of TLS.
+    pub enum TlsVersion {
+        /// TLS 1.2 (RFC 5246).
+        V12 = "1.2",
+        /// TLS 1.3 (RFC 8446).
+        V13 = "1.3",
+    }
 }
 
-/// A cipher suite of TLS 1.3 (RFC 8446, appendix B.4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(non_camel_case_types, reason = "the registered names")]
-#[expect(missing_docs, reason = "the names say all")]
-pub enum CipherSuite {
-    TLS_AES_128_GCM_SHA256,
-    TLS_AES_256_GCM_SHA384,
-    TLS_CHACHA20_POLY1305_SHA256,
+named! { "a cipher suite of TLS 1.3";
+    /// A cipher suite of TLS 1.3 (RFC 8446, appendix B.4).
+    #[expect(non_camel_case_types, reason = "the registered names")]
+    #[expect(missing_docs, reason = "the names are enough")]
+    pub enum CipherSuite {
+        TLS_AES_128_GCM_SHA256 = "TLS_AES_128_GCM_SHA256",
+        TLS_AES_256_GCM_SHA384 = "TLS_AES_256_GCM_SHA384",
+        TLS_CHACHA20_POLY1305_SHA256 = "TLS_CHACHA20_POLY1305_SHA256",
+    }
 }
 
-/// A key exchange group of TLS (RFC 8446, section 4.2.7).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names say all")]
-pub enum KeyExchange {
-    #[serde(rename = "x25519")]
-    X25519,
-    #[serde(rename = "secp256r1")]
-    Secp256r1,
-    #[serde(rename = "secp384r1")]
-    Secp384r1,
-}
-
-impl KeyExchange {
-    /// The name in files, IANA's.
-    pub const fn name(self) -> &'static str {
-        match self {
-            KeyExchange::X25519 => "x25519",
-            KeyExchange::Secp256r1 => "secp256r1",
-            KeyExchange::Secp384r1 => "secp384r1",
-        }
+named! { "a key exchange";
+    /// A key exchange group of TLS (RFC 8446, section 4.2.7), by its name at IANA.
+    #[expect(missing_docs, reason = "the names are enough")]
+    pub enum KeyExchange {
+        X25519 = "x25519",
+        Secp256r1 = "secp256r1",
+        Secp384r1 = "secp384r1",
     }
 }
 
@@ -169,41 +158,20 @@ impl Default for Http3Pins {
     }
 }
 
-impl TlsVersion {
-    /// The version's number, as studies and options write it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            TlsVersion::V12 => "1.2",
-            TlsVersion::V13 => "1.3",
-        }
-    }
-}
-
 /// Bounds of the pins, for studies and the command line alike.
 pub mod bounds {
     /// QUIC's smallest largest datagram (RFC 9000, section 14).
-    pub const LEAST_DATAGRAM_BYTES: u64 = 1200;
+    pub const LEAST_DATAGRAM_BYTES: u32 = 1200;
     /// What Ethernet devices call a jumbo frame.
-    pub const MOST_MTU_BYTES: u64 = 9000;
+    pub const MOST_MTU_BYTES: u32 = 9000;
     /// The largest window of a stream or a connection (RFC 9113, section 6.9.1).
-    pub const MOST_WINDOW_BYTES: u64 = (1 << 31) - 1;
+    pub const MOST_WINDOW_BYTES: u32 = (1 << 31) - 1;
     /// An HTTP/2 connection's window begins here and can only grow (RFC 9113, section 6.9.2).
-    pub const LEAST_CONNECTION_WINDOW_BYTES: u64 = 65_535;
+    pub const LEAST_CONNECTION_WINDOW_BYTES: u32 = 65_535;
     /// The least SETTINGS_MAX_FRAME_SIZE (RFC 9113, section 6.5.2).
-    pub const LEAST_FRAME_BYTES: u64 = 1 << 14;
+    pub const LEAST_FRAME_BYTES: u32 = 1 << 14;
     /// The largest SETTINGS_MAX_FRAME_SIZE (RFC 9113, section 6.5.2).
-    pub const MOST_FRAME_BYTES: u64 = (1 << 24) - 1;
+    pub const MOST_FRAME_BYTES: u32 = (1 << 24) - 1;
     /// A header table larger than this serves no purpose and would only cost memory.
-    pub const MOST_TABLE_BYTES: u64 = 16 << 20;
-}
-
-impl CongestionControl {
-    /// The name that Linux and studies use.
-    pub const fn name(self) -> &'static str {
-        match self {
-            CongestionControl::Cubic => "cubic",
-            CongestionControl::Reno => "reno",
-            CongestionControl::Bbr => "bbr",
-        }
-    }
+    pub const MOST_TABLE_BYTES: u32 = 16 << 20;
 }

@@ -18,6 +18,8 @@ use crate::tunable::Settings;
 use crate::variant::Variant;
 use crate::workload::Workload;
 
+pub use crate::level::Level;
+
 /// The version of `plan.json`.
 pub const PLAN_VERSION: u32 = 6;
 
@@ -147,15 +149,6 @@ impl Default for PlannedTopology {
     }
 }
 
-/// One value of one factor, such as `variant = h1s`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Level {
-    /// The factor: `variant`, `server`, `network`, `workload`, `client`, `backend`, …
-    pub factor: String,
-    /// Its value here.
-    pub value: String,
-}
-
 /// A workload under the name that the study gives it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NamedWorkload {
@@ -259,7 +252,7 @@ impl Repetition {
     /// The rule, after the number of runs that are made in any case: `then more until ±2 %, at most 100 each or 30 min`.
     pub fn describe(&self) -> String {
         let precision = crate::units::three_digits(self.precision_share * 100.0);
-        let budget = self.budget_ns.map(|ns| format!(" or {}", crate::plan_text::format_expected(ns)));
+        let budget = self.budget_ns.map(|ns| format!(" or {}", crate::units::format_expected(ns)));
         let budget = budget.unwrap_or_default();
         format!("then more until ±{precision} %, at most {} each{budget}", self.most_runs)
     }

@@ -6,7 +6,7 @@ use crate::monitor::MonitorRate;
 use crate::network;
 use crate::pins::{Pins, TlsVersion};
 use crate::plan::{Cell, Plan, ServerChain};
-use crate::units::{NANOS_PER_S, format_bytes, format_ns, three_digits};
+use crate::units::{format_bytes, format_expected, format_ns, three_digits};
 use crate::variant::Variant;
 
 const WIDTH: usize = 80;
@@ -22,16 +22,6 @@ pub fn plan_text(plan: &Plan) -> String {
     // Writing into a string cannot fail.
     let _ = write_plan(&mut text, plan);
     text
-}
-
-/// A whole number of seconds, or minutes, or hours, such as `1 min 33 s`.
-pub fn format_expected(ns: u64) -> String {
-    let seconds = ns.div_ceil(NANOS_PER_S);
-    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
-        (0, 0, seconds) => format!("{seconds} s"),
-        (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
-        (hours, minutes, _) => format!("{hours} h {minutes} min"),
-    }
 }
 
 fn write_plan(out: &mut String, plan: &Plan) -> fmt::Result {
@@ -311,13 +301,6 @@ fn clip(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn expected_time_is_rounded_up() {
-        assert_eq!(format_expected(1), "1 s");
-        assert_eq!(format_expected(93 * NANOS_PER_S), "1 min 33 s");
-        assert_eq!(format_expected(3661 * NANOS_PER_S), "1 h 1 min");
-    }
 
     #[test]
     fn long_lists_are_wrapped() {

@@ -1,31 +1,87 @@
-//! Reads tables of TOML key by key, so that every fault has its place and is told in our own words.
+//! Reads TOML files table by table, so that every error names its place and the expected form.
+//!
+//! A table's keys are declared once, as a list of [`Key`]s. Errors take the known names and the example from there,
+//! and so does the documentation.
 
+use std::fmt::Display;
 use std::ops::RangeInclusive;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::error::{InputError, Place, Source};
-use crate::nearest::unknown;
-use crate::tunable::Setting;
+use crate::named::{Named, unknown};
+use crate::units;
 
-/// A list has at most so many entries.
-pub(crate) const MOST_ENTRIES: usize = 1000;
+/// The most entries of a list.
+pub const MOST_ENTRIES: usize = 1000;
+/// The largest file.
+const MOST_TEXT_BYTES: usize = 256 << 10;
 
-/// A value with the place where a person wrote it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Placed<T> {
-    pub(crate) value: T,
-    pub(crate) place: Place,
+/// One key of a table: all that errors and the documentation have to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// The name.
+    pub name: &'static str,
+    /// The type of its value, such as `share`.
+    pub takes: &'static str,
+    /// The value without the key: TOML, or `required`, or words.
+    pub default: &'static str,
+    /// A value in TOML.
+    pub example: &'static str,
+    /// What it sets, and the limits. Markdown; links start from `docs/`.
+    pub meaning: &'static str,
 }
 
+/// The keys of one table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableKeys {
+    /// The table, such as `[matrix]`.
+    pub table: &'static str,
+    /// Its keys, in the order of the documentation.
+    pub keys: &'static [Key],
+}
+
+/// Declares a list of [`Key`]s: `"name", "takes", "default", "example", "meaning";` for each.
+#[macro_export]
+macro_rules! keys {
+    ($($name:literal, $takes:literal, $default:literal, $example:literal, $meaning:literal;)*) => {
+        &[$($crate::reader::Key {
+            name: $name,
+            takes: $takes,
+            default: $default,
+            example: $example,
+            meaning: $meaning,
+        }),*]
+    };
+}
+
+/// A value with its place in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placed<T> {
+    /// The value.
+    pub value: T,
+    /// Its place.
+    pub place: Place,
+}
+
+/// A list of strings; its place is the bracket.
+pub type PlacedStrings = Placed<Vec<Placed<String>>>;
+
+/// A key and its string.
+pub type StringEntry = (Placed<String>, Placed<String>);
+
 impl<T> Placed<T> {
-    pub(crate) fn error(&self, problem: impl Into<String>) -> InputError {
+    /// An error at this place.
+    pub fn error(&self, problem: impl Into<String>) -> InputError {
         InputError { place: self.place.clone(), problem: problem.into() }
     }
 
-    /// The same place with what `change` makes of the value.
-    pub(crate) fn map<U>(self, change: impl FnOnce(T) -> Result<U, String>) -> Result<Placed<U>, InputError> {
+    /// The same place with another value.
+    ///
+    /// # Errors
+    /// What `change` refuses, at this place.
+    pub fn map<U>(self, change: impl FnOnce(T) -> Result<U, String>) -> Result<Placed<U>, InputError> {
         match change(self.value) {
             Ok(value) => Ok(Placed { value, place: self.place }),
             Err(problem) => Err(InputError { place: self.place, problem }),
@@ -33,98 +89,228 @@ impl<T> Placed<T> {
     }
 }
 
-/// What may be written in short or in full.
-pub(crate) enum Form<'a> {
+/// A value that has a short form and a full one.
+pub enum Form<'a> {
+    /// The short form.
     Text(Placed<String>),
+    /// The full form.
     Table(Table<'a>),
 }
 
-/// A table whose keys are all known.
-pub(crate) struct Table<'a> {
+/// A table of a TOML file.
+pub struct Table<'a> {
     source: Source<'a>,
-    /// As it stands in the file: `[matrix]`, or for the root what the file is, such as `the study`.
+    /// Its name in errors: `[matrix]`, or for the root `the study`.
     title: String,
     place: Place,
     entries: &'a DeTable<'a>,
+    keys: Vec<&'static Key>,
+}
+
+/// Parses a file of at most 256 KiB.
+///
+/// # Errors
+/// The place of faulty TOML, or the file is too large.
+pub fn parse(source: Source<'_>) -> Result<DeTable<'_>, InputError> {
+    if source.text.len() > MOST_TEXT_BYTES {
+        let count = source.text.len();
+        let problem = format!("the file has {count} bytes; at most {MOST_TEXT_BYTES} are allowed");
+        return Err(source.error(0..0, problem));
+    }
+    Ok(DeTable::parse(source.text).map_err(|error| source.toml_error(&error))?.into_inner())
+}
+
+/// Reads a file whose root table has these keys; `title` is the file's name in errors, such as `the study`.
+///
+/// # Errors
+/// As [`parse`], the place of an unknown key, or what `read` refuses.
+pub fn read_file<T>(
+    source: Source<'_>,
+    title: &str,
+    keys: impl IntoIterator<Item = &'static Key>,
+    read: impl FnOnce(&Table<'_>) -> Result<T, InputError>,
+) -> Result<T, InputError> {
+    read(&Table::root(source, &parse(source)?, title, keys)?)
 }
 
 impl<'a> Table<'a> {
-    /// The root of a file.
-    pub(crate) fn root(
+    /// The root table of a file.
+    ///
+    /// # Errors
+    /// The place of an unknown key, and the nearest known name.
+    pub fn root(
         source: Source<'a>,
         entries: &'a DeTable<'a>,
         title: &str,
-        keys: &[&str],
+        keys: impl IntoIterator<Item = &'static Key>,
     ) -> Result<Table<'a>, InputError> {
-        let table = Table { source, title: title.into(), place: source.place(0), entries };
-        table.with_keys(keys)
+        let place = source.place(0);
+        Table { source, title: title.to_owned(), place, entries, keys: Vec::new() }.with_keys(keys)
     }
 
-    /// The same table, if it has no key but these.
-    pub(crate) fn with_keys(self, keys: &[&str]) -> Result<Table<'a>, InputError> {
-        for key in self.entries.keys() {
-            if !keys.contains(&key.get_ref().as_ref()) {
-                let problem = unknown(key.get_ref(), &format!("a key of {}", self.title), keys);
-                return Err(self.source.error(key.span(), problem));
+    /// The same table with these keys and no others.
+    ///
+    /// # Errors
+    /// The place of another key, and the nearest known name.
+    pub fn with_keys(self, keys: impl IntoIterator<Item = &'static Key>) -> Result<Table<'a>, InputError> {
+        self.knowing(keys).refuse_unknown_keys()
+    }
+
+    /// The same table, whose errors take examples from these keys; it may have others.
+    #[must_use]
+    pub fn knowing(mut self, keys: impl IntoIterator<Item = &'static Key>) -> Table<'a> {
+        self.keys = keys.into_iter().collect();
+        self
+    }
+
+    fn refuse_unknown_keys(self) -> Result<Table<'a>, InputError> {
+        let names: Vec<&str> = self.keys.iter().map(|key| key.name).collect();
+        match self.entries.keys().find(|key| !names.contains(&key.get_ref().as_ref())) {
+            None => Ok(self),
+            Some(key) => {
+                let problem = unknown(key.get_ref(), &format!("a key of {}", self.title), &names);
+                Err(self.source.error(key.span(), problem))
             }
         }
-        Ok(self)
     }
 
-    pub(crate) fn error(&self, problem: impl Into<String>) -> InputError {
+    /// An error at the table's own place.
+    pub fn error(&self, problem: impl Into<String>) -> InputError {
         InputError { place: self.place.clone(), problem: problem.into() }
     }
 
     /// A value at the table's own place.
-    pub(crate) fn here<T>(&self, value: T) -> Placed<T> {
+    pub fn here<T>(&self, value: T) -> Placed<T> {
         Placed { value, place: self.place.clone() }
     }
 
+    /// The name of the table in errors, such as `[matrix]`.
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
     /// Every key with its place, in the order of the file.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = Placed<String>> + '_ {
+    pub fn keys(&self) -> impl Iterator<Item = Placed<String>> + '_ {
         self.entries.keys().map(|key| self.placed(key.get_ref().to_string(), key.span().start))
     }
 
-    /// The error of a key that is not there.
-    pub(crate) fn missing(&self, key: &str, example: &str) -> InputError {
-        self.error(format!("found no `{key}` in {}, expected one such as `{example}`", self.title))
-    }
-
-    pub(crate) fn string(&self, key: &str, example: &str) -> Result<Option<Placed<String>>, InputError> {
-        self.get(key).map(|value| self.text(key, value, example)).transpose()
-    }
-
-    /// A string that is read further by `parse`: a quantity with its unit, or a name from a list.
-    pub(crate) fn parsed<T>(
+    /// Reads a key that the table must have.
+    ///
+    /// # Errors
+    /// The key is missing, or what `read` refuses.
+    pub fn required<T>(
         &self,
         key: &str,
-        example: &str,
-        parse: impl FnOnce(&str) -> Result<T, String>,
-    ) -> Result<Option<Placed<T>>, InputError> {
-        let Some(text) = self.string(key, example)? else { return Ok(None) };
-        text.map(|text| parse(&text).map_err(|problem| format!("`{key}`: {problem}"))).map(Some)
+        read: impl FnOnce(&Table<'a>, &str) -> Result<Option<T>, InputError>,
+    ) -> Result<T, InputError> {
+        read(self, key)?.ok_or_else(|| self.missing(key))
     }
 
-    pub(crate) fn integer(
-        &self,
-        key: &str,
-        range: RangeInclusive<u64>,
-    ) -> Result<Option<Placed<u64>>, InputError> {
-        let Some(value) = self.get(key) else { return Ok(None) };
-        let expected = format!("expected a whole number from {} to {}", range.start(), range.end());
-        let DeValue::Integer(digits) = value.get_ref() else {
-            return Err(self.wrong_type(key, value, &expected));
-        };
-        match u64::from_str_radix(digits.as_str(), digits.radix()) {
-            Ok(number) if range.contains(&number) => Ok(Some(self.placed(number, value.span().start))),
-            _ => Err(self
-                .source
-                .error(value.span(), format!("`{key}`: found {}, {expected}", digits.as_str()))),
+    /// The error of a missing key.
+    pub fn missing(&self, key: &str) -> InputError {
+        match self.example(key) {
+            "" => self.error(format!("{} has no `{key}`; add one", self.title)),
+            example => {
+                self.error(format!("{} has no `{key}`; add one, such as `{key} = {example}`", self.title))
+            }
         }
     }
 
-    /// A number with or without a fraction, and without a unit.
-    pub(crate) fn number(&self, key: &str, example: &str) -> Result<Option<Placed<f64>>, InputError> {
+    /// A string.
+    ///
+    /// # Errors
+    /// The value is no string.
+    pub fn string(&self, key: &str) -> Result<Option<Placed<String>>, InputError> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        match value.get_ref() {
+            DeValue::String(text) => Ok(Some(self.placed(text.to_string(), value.span().start))),
+            _ => Err(self.wrong_type(key, value, "a string")),
+        }
+    }
+
+    /// A string with at least one visible character.
+    ///
+    /// # Errors
+    /// The value is no string, or an empty one.
+    pub fn text(&self, key: &str) -> Result<Option<Placed<String>>, InputError> {
+        let text = self.string(key)?;
+        match text {
+            Some(empty) if empty.value.trim().is_empty() => {
+                Err(empty
+                    .error(format!("`{key}` is empty; write one such as `{key} = {}`", self.example(key))))
+            }
+            text => Ok(text),
+        }
+    }
+
+    /// A string that `parse` reads: a quantity with its unit, or a name.
+    ///
+    /// # Errors
+    /// The value is no string, or what `parse` refuses.
+    pub fn parsed<T>(
+        &self,
+        key: &str,
+        parse: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Result<Option<Placed<T>>, InputError> {
+        let Some(text) = self.string(key)? else { return Ok(None) };
+        text.map(|text| parse(&text).map_err(|problem| format!("`{key}`: {problem}"))).map(Some)
+    }
+
+    /// A name of a [`Named`] type.
+    ///
+    /// # Errors
+    /// The value is no string, or not one of the names.
+    pub fn named<T: Named>(&self, key: &str) -> Result<Option<Placed<T>>, InputError> {
+        self.parsed(key, T::from_name)
+    }
+
+    /// A duration above 0, in nanoseconds.
+    ///
+    /// # Errors
+    /// The value is no duration, or 0.
+    pub fn duration_above_zero(&self, key: &str) -> Result<Option<Placed<u64>>, InputError> {
+        self.parsed(key, |text| match units::parse_duration_ns(text)? {
+            0 => Err("0 is too short; write a duration above 0".to_owned()),
+            ns => Ok(ns),
+        })
+    }
+
+    /// A size within bounds, in bytes.
+    ///
+    /// # Errors
+    /// The value is no size, or out of bounds.
+    pub fn size(&self, key: &str, range: RangeInclusive<u32>) -> Result<Option<Placed<u32>>, InputError> {
+        self.parsed(key, |text| units::parse_size_within(text, &range))
+    }
+
+    /// A whole number within bounds.
+    ///
+    /// # Errors
+    /// The value is no whole number, or out of bounds.
+    pub fn integer<T: TryFrom<u64> + PartialOrd + Display>(
+        &self,
+        key: &str,
+        range: RangeInclusive<T>,
+    ) -> Result<Option<Placed<T>>, InputError> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        let expected = format!("a whole number from {} to {}", range.start(), range.end());
+        let DeValue::Integer(digits) = value.get_ref() else {
+            return Err(self.wrong_type(key, value, &expected));
+        };
+        let number = u64::from_str_radix(digits.as_str(), digits.radix()).ok();
+        match number.and_then(|number| T::try_from(number).ok()).filter(|number| range.contains(number)) {
+            Some(number) => Ok(Some(self.placed(number, value.span().start))),
+            None => Err(self
+                .source
+                .error(value.span(), format!("`{key}` is {}; write {expected}", digits.as_str()))),
+        }
+    }
+
+    /// A finite number without a unit, whole or with a fraction.
+    ///
+    /// # Errors
+    /// The value is no such number.
+    pub fn number(&self, key: &str) -> Result<Option<Placed<f64>>, InputError> {
         let Some(value) = self.get(key) else { return Ok(None) };
         let number = match value.get_ref() {
             DeValue::Float(number) => number.as_str().replace('_', "").parse().ok(),
@@ -132,63 +318,93 @@ impl<'a> Table<'a> {
             _ => None,
         };
         let number = number.filter(|number: &f64| number.is_finite());
-        let number = number.ok_or_else(|| {
-            self.wrong_type(key, value, &format!("expected a number such as `{key} = {example}`"))
-        })?;
+        let number = number.ok_or_else(|| self.wrong_type(key, value, "a number"))?;
         Ok(Some(self.placed(number, value.span().start)))
     }
 
-    pub(crate) fn boolean(&self, key: &str) -> Result<Option<Placed<bool>>, InputError> {
+    /// `true` or `false`.
+    ///
+    /// # Errors
+    /// The value is neither.
+    pub fn boolean(&self, key: &str) -> Result<Option<Placed<bool>>, InputError> {
         let Some(value) = self.get(key) else { return Ok(None) };
         match value.get_ref() {
             DeValue::Boolean(truth) => Ok(Some(self.placed(*truth, value.span().start))),
-            _ => Err(self.wrong_type(key, value, "expected `true` or `false`")),
+            _ => Err(self.wrong_type(key, value, "`true` or `false`")),
         }
     }
 
-    /// The value of a tunable: a flag, a whole number or a text.
-    pub(crate) fn setting(&self, key: &str) -> Result<Placed<Setting>, InputError> {
-        let value = self.get(key).ok_or_else(|| self.missing(key, &format!("{key} = 1")))?;
-        let setting = match value.get_ref() {
-            DeValue::Boolean(flag) => Some(Setting::Flag(*flag)),
-            DeValue::String(text) => Some(Setting::Text(text.to_string())),
-            DeValue::Integer(digits) => {
-                u64::from_str_radix(digits.as_str(), digits.radix()).ok().map(Setting::Number)
-            }
-            _ => None,
-        };
-        let expected = "expected a flag, a whole number that is not negative, or a text";
-        let setting = setting.ok_or_else(|| self.wrong_type(key, value, expected))?;
-        Ok(self.placed(setting, value.span().start))
+    /// Whether a key is `true`; `false` without it.
+    ///
+    /// # Errors
+    /// The value is neither `true` nor `false`.
+    pub fn flag(&self, key: &str) -> Result<bool, InputError> {
+        Ok(self.boolean(key)?.is_some_and(|truth| truth.value))
     }
 
-    /// A list of strings; the list itself is placed at its bracket.
-    pub(crate) fn strings(
+    /// A value of several possible types; `read` returns `None` for a wrong one, and `expected` names the right ones.
+    ///
+    /// # Errors
+    /// `read` returns `None`.
+    pub(crate) fn value<T>(
         &self,
         key: &str,
-        example: &str,
-    ) -> Result<Option<Placed<Vec<Placed<String>>>>, InputError> {
+        expected: &str,
+        read: impl FnOnce(&DeValue<'_>) -> Option<T>,
+    ) -> Result<Option<Placed<T>>, InputError> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        let read = read(value.get_ref()).ok_or_else(|| self.wrong_type(key, value, expected))?;
+        Ok(Some(self.placed(read, value.span().start)))
+    }
+
+    /// A list of strings; the list's place is its bracket.
+    ///
+    /// # Errors
+    /// The value is no list, has more than [`MOST_ENTRIES`], or one that is no string.
+    pub fn strings(&self, key: &str) -> Result<Option<PlacedStrings>, InputError> {
         let Some(value) = self.get(key) else { return Ok(None) };
         let DeValue::Array(items) = value.get_ref() else {
-            return Err(self.wrong_type(key, value, &format!("expected a list such as `{key} = {example}`")));
+            return Err(self.wrong_type(key, value, "a list"));
         };
-        if items.len() > MOST_ENTRIES {
-            let problem = format!("`{key}`: found {} entries, expected at most {MOST_ENTRIES}", items.len());
-            return Err(self.source.error(value.span(), problem));
-        }
+        self.check_length(key, value, items.len())?;
         let texts: Result<Vec<_>, _> = items
             .iter()
             .map(|item| match item.get_ref() {
                 DeValue::String(text) => Ok(self.placed(text.to_string(), item.span().start)),
-                _ => {
-                    Err(self.wrong_type(key, item, &format!("expected strings, such as `{key} = {example}`")))
-                }
+                _ => Err(self.wrong_type(key, item, "strings only")),
             })
             .collect();
         Ok(Some(self.placed(texts?, value.span().start)))
     }
 
-    pub(crate) fn table(&self, key: &str) -> Result<Option<Table<'a>>, InputError> {
+    /// A list of at least one string.
+    ///
+    /// # Errors
+    /// As [`Table::strings`], or the list is empty.
+    pub fn some_strings(&self, key: &str) -> Result<Option<PlacedStrings>, InputError> {
+        match self.strings(key)? {
+            Some(empty) if empty.value.is_empty() => {
+                let problem = format!("`{key}` is an empty list; write one such as `{}`", self.example(key));
+                Err(empty.error(problem))
+            }
+            strings => Ok(strings),
+        }
+    }
+
+    /// Every key of the table with its string, in the order of the file.
+    ///
+    /// # Errors
+    /// A value is no string.
+    pub fn string_entries(&self) -> Result<Vec<StringEntry>, InputError> {
+        let entry = |key: Placed<String>| Ok(self.string(&key.value)?.map(|value| (key, value)));
+        self.keys().filter_map(|key| entry(key).transpose()).collect()
+    }
+
+    /// A table below a key.
+    ///
+    /// # Errors
+    /// The value is no table.
+    pub fn table(&self, key: &str) -> Result<Option<Table<'a>>, InputError> {
         let Some(value) = self.get(key) else { return Ok(None) };
         let title = if self.title.starts_with("[[") {
             format!("`{key}` of {}", self.title)
@@ -198,60 +414,68 @@ impl<'a> Table<'a> {
             format!("[{key}]")
         };
         match value.get_ref() {
-            DeValue::Table(entries) => {
-                let place = self.source.place(value.span().start);
-                Ok(Some(Table { source: self.source, title, place, entries }))
-            }
-            _ if title.starts_with('`') => {
-                Err(self.wrong_type(key, value, "expected a table such as `{ … }`"))
-            }
-            _ => Err(self.wrong_type(key, value, &format!("expected a table `{title}`"))),
+            DeValue::Table(entries) => Ok(Some(self.inner(title, value, entries))),
+            _ => Err(self.wrong_type(key, value, "a table")),
         }
     }
 
-    /// A string in short, or a table in full.
-    pub(crate) fn form(&self, key: &str, example: &str) -> Result<Option<Form<'a>>, InputError> {
+    /// The tables `[NAME]` below this one, with their names, in the order of the file.
+    ///
+    /// # Errors
+    /// A value is no table, or there are more than [`MOST_ENTRIES`].
+    pub fn named_tables(&self) -> Result<Vec<(Placed<String>, Table<'a>)>, InputError> {
+        if self.entries.len() > MOST_ENTRIES {
+            let problem = format!(
+                "{} has {} tables; at most {MOST_ENTRIES} are allowed",
+                self.title,
+                self.entries.len()
+            );
+            return Err(self.error(problem));
+        }
+        let table = |name: Placed<String>| Ok(self.table(&name.value)?.map(|table| (name, table)));
+        self.keys().filter_map(|name| table(name).transpose()).collect()
+    }
+
+    /// A string as the short form, or a table as the full one.
+    ///
+    /// # Errors
+    /// The value is neither.
+    pub fn form(&self, key: &str) -> Result<Option<Form<'a>>, InputError> {
         match self.get(key).map(Spanned::get_ref) {
             Some(DeValue::Table(_)) => Ok(self.table(key)?.map(Form::Table)),
-            _ => Ok(self.string(key, example)?.map(Form::Text)),
+            _ => Ok(self.string(key)?.map(Form::Text)),
         }
     }
 
     /// The tables `[[key]]`, in the order of the file.
-    pub(crate) fn tables(&self, key: &str) -> Result<Vec<Table<'a>>, InputError> {
+    ///
+    /// # Errors
+    /// The value is no list of tables, or has more than [`MOST_ENTRIES`].
+    pub fn tables(&self, key: &str) -> Result<Vec<Table<'a>>, InputError> {
         let Some(value) = self.get(key) else { return Ok(Vec::new()) };
-        let expected = format!("expected tables `[[{key}]]`");
+        let expected = format!("tables `[[{key}]]`");
         let DeValue::Array(items) = value.get_ref() else {
             return Err(self.wrong_type(key, value, &expected));
         };
-        if items.len() > MOST_ENTRIES {
-            let problem = format!("`{key}`: found {} entries, expected at most {MOST_ENTRIES}", items.len());
-            return Err(self.source.error(value.span(), problem));
-        }
+        self.check_length(key, value, items.len())?;
         let table = |item: &'a Spanned<DeValue<'a>>| match item.get_ref() {
-            DeValue::Table(entries) => {
-                let place = self.source.place(item.span().start);
-                Ok(Table { source: self.source, title: format!("[[{key}]]"), place, entries })
-            }
+            DeValue::Table(entries) => Ok(self.inner(format!("[[{key}]]"), item, entries)),
             _ => Err(self.wrong_type(key, item, &expected)),
         };
         items.iter().map(table).collect()
     }
 
-    fn text(
-        &self,
-        key: &str,
-        value: &Spanned<DeValue<'_>>,
-        example: &str,
-    ) -> Result<Placed<String>, InputError> {
-        match value.get_ref() {
-            DeValue::String(text) => Ok(self.placed(text.to_string(), value.span().start)),
-            _ => Err(self.wrong_type(
-                key,
-                value,
-                &format!("expected a string such as `{key} = \"{example}\"`"),
-            )),
+    fn inner(&self, title: String, value: &Spanned<DeValue<'_>>, entries: &'a DeTable<'a>) -> Table<'a> {
+        let place = self.source.place(value.span().start);
+        Table { source: self.source, title, place, entries, keys: Vec::new() }
+    }
+
+    fn check_length(&self, key: &str, value: &Spanned<DeValue<'_>>, count: usize) -> Result<(), InputError> {
+        if count <= MOST_ENTRIES {
+            return Ok(());
         }
+        let problem = format!("`{key}` has {count} entries; at most {MOST_ENTRIES} are allowed");
+        Err(self.source.error(value.span(), problem))
     }
 
     fn wrong_type(&self, key: &str, value: &Spanned<DeValue<'_>>, expected: &str) -> InputError {
@@ -264,7 +488,15 @@ impl<'a> Table<'a> {
             DeValue::Array(_) => "a list".to_owned(),
             DeValue::Table(_) => "a table".to_owned(),
         };
-        self.source.error(value.span(), format!("`{key}`: found {found}, {expected}"))
+        let such_as = match self.example(key) {
+            "" => String::new(),
+            example => format!(", such as `{key} = {example}`"),
+        };
+        self.source.error(value.span(), format!("`{key}` is {found}; write {expected}{such_as}"))
+    }
+
+    fn example(&self, key: &str) -> &'static str {
+        self.keys.iter().find(|known| known.name == key).map_or("", |known| known.example)
     }
 
     fn get(&self, key: &str) -> Option<&'a Spanned<DeValue<'a>>> {

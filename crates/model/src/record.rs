@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::assignment::ClientReport;
 use crate::backend::Backend;
 use crate::monitor::Reading;
+use crate::named;
 use crate::plan::PlannedRun;
 use crate::player::PlayerEvent;
 use crate::sample::{ConnectionRow, Outcome, Sample};
@@ -148,24 +149,15 @@ pub struct ServerRequest {
     pub remote_port: Option<u16>,
 }
 
-/// What a server's time was measured with.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TimeSource {
-    /// The server's access log.
-    #[default]
-    Log,
-    /// The packets at the server's end of the emulated link: from the request's last to the response's last.
-    Packets,
-}
-
-impl TimeSource {
-    /// The name used in tables and files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            TimeSource::Log => "log",
-            TimeSource::Packets => "packets",
-        }
+named! { "a source of time";
+    /// What a server's time was measured with.
+    #[derive(Default)]
+    pub enum TimeSource {
+        /// The server's access log.
+        #[default]
+        Log = "log",
+        /// The packets at the server's end of the emulated link: from the request's last to the response's last.
+        Packets = "packets",
     }
 }
 

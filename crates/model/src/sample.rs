@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::named;
 use crate::variant::HttpVersion;
 
 /// One request's row.
@@ -92,24 +93,15 @@ impl FromStr for RequestName {
 #[error("expected a client group's and a request's number such as `0-17`")]
 pub struct NotRequestName;
 
-/// The part of a run to which a row belongs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Phase {
-    /// Before the steady state; stored, not analysed.
-    Warmup,
-    /// Counted.
-    #[default]
-    Measure,
-}
-
-impl Phase {
-    /// The name used in tables and files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Phase::Warmup => "warmup",
-            Phase::Measure => "measure",
-        }
+named! { "a phase";
+    /// The part of a run to which a row belongs.
+    #[derive(Default)]
+    pub enum Phase {
+        /// Before the steady state; stored, not analysed.
+        Warmup = "warmup",
+        /// Counted.
+        #[default]
+        Measure = "measure",
     }
 }
 
@@ -135,65 +127,41 @@ pub struct Failure {
     pub reason: String,
 }
 
-/// The kinds of failure that are counted apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FailureKind {
-    /// The name could not be resolved.
-    Dns,
-    /// Nobody listens.
-    Refused,
-    /// The peer reset the connection or the stream.
-    Reset,
-    /// The peer closed before the response was whole.
-    Closed,
-    /// A time limit passed.
-    Timeout,
-    /// The TLS handshake or a record failed.
-    Tls,
-    /// The peer broke the protocol.
-    Protocol,
-    /// A limit of ours was hit (header size, buffered bytes).
-    Limit,
-    /// The status was not the expected one.
-    WrongStatus,
-    /// The body had not the expected length.
-    WrongLength,
-    /// The body had the expected length and another content.
-    WrongContent,
-    /// Another version or protocol was negotiated than asked for.
-    WrongVersion,
-    /// The server did not start, or died.
-    Server,
-    /// The client process failed.
-    Client,
-    /// The lab could not be built.
-    Lab,
-    /// The system refused (descriptors, ports, memory).
-    System,
-}
-
-impl FailureKind {
-    /// The name used in tables and files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            FailureKind::Dns => "dns",
-            FailureKind::Refused => "refused",
-            FailureKind::Reset => "reset",
-            FailureKind::Closed => "closed",
-            FailureKind::Timeout => "timeout",
-            FailureKind::Tls => "tls",
-            FailureKind::Protocol => "protocol",
-            FailureKind::Limit => "limit",
-            FailureKind::WrongStatus => "wrong_status",
-            FailureKind::WrongLength => "wrong_length",
-            FailureKind::WrongContent => "wrong_content",
-            FailureKind::WrongVersion => "wrong_version",
-            FailureKind::Server => "server",
-            FailureKind::Client => "client",
-            FailureKind::Lab => "lab",
-            FailureKind::System => "system",
-        }
+named! { "a kind of failure";
+    /// The kinds of failure that are counted apart.
+    pub enum FailureKind {
+        /// The name could not be resolved.
+        Dns = "dns",
+        /// Nobody listens.
+        Refused = "refused",
+        /// The peer reset the connection or the stream.
+        Reset = "reset",
+        /// The peer closed before the response was whole.
+        Closed = "closed",
+        /// A time limit passed.
+        Timeout = "timeout",
+        /// The TLS handshake or a record failed.
+        Tls = "tls",
+        /// The peer broke the protocol.
+        Protocol = "protocol",
+        /// A limit of ours was hit (header size, buffered bytes).
+        Limit = "limit",
+        /// The status was not the expected one.
+        WrongStatus = "wrong_status",
+        /// The body had not the expected length.
+        WrongLength = "wrong_length",
+        /// The body had the expected length and another content.
+        WrongContent = "wrong_content",
+        /// Another version or protocol was negotiated than asked for.
+        WrongVersion = "wrong_version",
+        /// The server did not start, or died.
+        Server = "server",
+        /// The client process failed.
+        Client = "client",
+        /// The lab could not be built.
+        Lab = "lab",
+        /// The system refused (descriptors, ports, memory).
+        System = "system",
     }
 }
 
@@ -250,27 +218,17 @@ pub struct ConnectionRow {
     pub outcome: Outcome,
 }
 
-/// What became of early data (RFC 8446, section 4.2.10).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EarlyData {
-    /// None was offered: it is off, or there was no ticket that allows it.
-    #[default]
-    NotTried,
-    /// It was offered, and the server took it.
-    Accepted,
-    /// It was offered, and the server refused: what had been sent was sent again.
-    Rejected,
-}
-
-impl EarlyData {
-    /// The name used in tables and files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            EarlyData::NotTried => "not_tried",
-            EarlyData::Accepted => "accepted",
-            EarlyData::Rejected => "rejected",
-        }
+named! { "an outcome of early data";
+    /// What became of early data (RFC 8446, section 4.2.10).
+    #[derive(Default)]
+    pub enum EarlyData {
+        /// None was offered: it is off, or there was no ticket that allows it.
+        #[default]
+        NotTried = "not_tried",
+        /// It was offered, and the server took it.
+        Accepted = "accepted",
+        /// It was offered, and the server refused: what had been sent was sent again.
+        Rejected = "rejected",
     }
 }
 

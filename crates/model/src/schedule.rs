@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::named;
 use crate::number::{float, nearest};
 use crate::units;
 
@@ -49,15 +50,16 @@ pub struct Stage {
 #[serde(transparent)]
 pub struct Rate(pub u64);
 
-/// How requests are spread at a given rate.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Arrivals {
-    /// At equal distances.
-    #[default]
-    Even,
-    /// As a Poisson process: independent, exponentially distributed distances.
-    Poisson,
+named! { "a way to spread requests";
+    /// How requests are spread at a given rate.
+    #[derive(Default)]
+    pub enum Arrivals {
+        /// At equal distances.
+        #[default]
+        Even = "even",
+        /// As a Poisson process: independent, exponentially distributed distances.
+        Poisson = "poisson",
+    }
 }
 
 /// One request of a script.
@@ -173,7 +175,7 @@ impl std::str::FromStr for Rate {
     /// Reads requests per second, such as `1000`, `0.5` or `20k`.
     fn from_str(text: &str) -> Result<Rate, String> {
         let fault =
-            || format!("found rate `{text}`, expected requests per second such as `1000`, `0.5` or `20k`");
+            || format!("`{text}` is not a rate; write requests per second, such as `1000`, `0.5` or `20k`");
         let (number, factor) = match text.strip_suffix(['k', 'K']) {
             Some(number) => (number, 1_000_000.0),
             None => (text.strip_suffix("/s").unwrap_or(text), 1000.0),
@@ -181,7 +183,7 @@ impl std::str::FromStr for Rate {
         let value: f64 = number.trim().parse().map_err(|_| fault())?;
         let scaled = (value * factor).round();
         if !(1.0..=MOST_PER_1000_S).contains(&scaled) {
-            return Err(format!("found rate `{text}`, expected from 0.001 to 100000k requests per second"));
+            return Err(format!("`{text}` is out of bounds; write 0.001 to 100000k requests per second"));
         }
         Ok(Rate(nearest(scaled)))
     }
@@ -192,13 +194,13 @@ impl std::str::FromStr for Stage {
 
     /// Reads a stage such as `10s@100`, which holds a rate, or `10s@100-1000`, which changes it.
     fn from_str(text: &str) -> Result<Stage, String> {
-        let fault = || format!("found stage `{text}`, expected `10s@100` or `10s@100-1000`");
+        let fault = || format!("`{text}` is not a stage; write one such as `10s@100` or `10s@100-1000`");
         let (time, rates) = text.split_once('@').ok_or_else(fault)?;
         let (from, to) = rates.split_once('-').unwrap_or((rates, rates));
         let rate = |text: &str| if text.trim() == "0" { Ok(Rate(0)) } else { text.trim().parse() };
         let duration_ns = units::parse_duration_ns(time)?;
         if duration_ns == 0 {
-            return Err(format!("found `{time}`, expected more than 0"));
+            return Err(format!("`{time}` is too short; write a duration above 0"));
         }
         Ok(Stage { from: rate(from)?, to: rate(to)?, duration_ns: Some(duration_ns) })
     }
@@ -219,7 +221,7 @@ mod tests {
         assert_eq!("1min@0.5".parse(), Ok(stage(500, 500, 60)));
         for text in ["10s", "@5", "0s@5", "10s@x", "10s@5-"] {
             let error = text.parse::<Stage>().unwrap_err();
-            assert!(error.starts_with("found ") && error.contains("expected"), "{error}");
+            assert!(error.contains(" is ") && error.contains("; write "), "{error}");
         }
     }
 
@@ -230,7 +232,7 @@ mod tests {
         assert_eq!("20k".parse(), Ok(Rate(20_000_000)));
         for text in ["", "0", "-1", "x", "1e30", "nan", "k"] {
             let error = text.parse::<Rate>().unwrap_err();
-            assert!(error.starts_with(&format!("found rate `{text}`, expected")), "{error}");
+            assert!(error.starts_with(&format!("`{text}` is ")) && error.contains("; write "), "{error}");
         }
     }
 }

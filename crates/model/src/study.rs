@@ -4,7 +4,7 @@
 //! every value with its place. [`Study::resolve`] looks up what the names mean, refuses contradictions and
 //! multiplies the matrix out. Both stop at the first fault and say where it is, what was found and what is expected.
 
-use crate::error::{InputError, Source};
+use crate::error::{DataFile, InputError, Source};
 use crate::monitor::MonitorRate;
 use crate::plan::Plan;
 use crate::reader::Placed;
@@ -31,7 +31,7 @@ mod written;
 use written::{Baseline, NamedEntry};
 
 pub use overrides::{Override, OverrideValue};
-pub use written::FactorKind;
+pub use written::{FactorKind, KEYS};
 
 /// A study as written. It has been read, but its names may mean nothing yet.
 #[derive(Clone, Debug)]
@@ -129,15 +129,6 @@ pub trait Library {
     /// # Errors
     /// Why the file cannot be read, in one sentence.
     fn page(&self, name: &str) -> Result<DataFile, String>;
-}
-
-/// A data file's text and the name by which errors call it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DataFile {
-    /// Such as `networks/lan.toml`.
-    pub file: String,
-    /// The whole text.
-    pub text: String,
 }
 
 impl Study {

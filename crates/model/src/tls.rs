@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::named::unknown;
 use crate::pins::{CipherSuite, KeyExchange, Pins, TlsVersion};
 
 /// Options of TLS; without any, a client does what its pins say and nothing else.
@@ -170,7 +171,7 @@ impl FromStr for OfferedSuite {
         };
         OfferedSuite::ALL.into_iter().find(is).ok_or_else(|| {
             let names = OfferedSuite::ALL.map(|suite| suite.names().0);
-            format!("found cipher suite `{text}`, expected one of {}", names.join(", "))
+            unknown(text, "a cipher suite", &names)
         })
     }
 }
@@ -205,7 +206,7 @@ mod tests {
             assert_eq!(serde_json::to_string(&suite).unwrap(), format!("\"{registered}\""));
         }
         let error = "RC4-MD5".parse::<OfferedSuite>().unwrap_err();
-        assert!(error.starts_with("found cipher suite `RC4-MD5`, expected one of TLS_AES_128"), "{error}");
+        assert!(error.starts_with("`RC4-MD5` is not a cipher suite; the choices are TLS_AES_128"), "{error}");
     }
 
     #[test]

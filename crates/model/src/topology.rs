@@ -8,6 +8,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{InputError, Source};
+use crate::named;
+use crate::named::unknown;
 use crate::network::Network;
 use crate::units::NANOS_PER_S;
 use crate::variant::Variant;
@@ -27,6 +29,7 @@ pub use address_changes::{AddressChange, AddressChangeError};
 pub use names::{NAME_SERVER, parse_name_server_rtt_ns};
 pub use route::Hop;
 pub use words::describe;
+pub use written::KEYS;
 
 /// Nodes and the links between them, resolved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -73,16 +76,16 @@ pub struct TopologyNode {
     pub routes: Vec<Route>,
 }
 
-/// What a node does with packets that are not for itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Role {
-    /// Nothing.
-    Host,
-    /// It forwards them between its networks.
-    Router,
-    /// It has no address and forwards frames between its links (a bridge).
-    Switch,
+named! { "a role";
+    /// What a node does with packets that are not for itself.
+    pub enum Role {
+        /// Nothing.
+        Host = "host",
+        /// It forwards them between its subnets.
+        Router = "router",
+        /// It has no address and forwards frames between its links (a bridge).
+        Switch = "switch",
+    }
 }
 
 /// A node's end of a link.
@@ -169,11 +172,11 @@ impl Topology {
         };
         let wanted = match (link, names.as_slice()) {
             (Some(link), names) if names.iter().any(|name| name == link) => link.to_owned(),
-            (Some(link), names) => return Err(crate::nearest::unknown(link, "a link", names)),
+            (Some(link), names) => return Err(unknown(link, "a link", names)),
             (None, [only]) => only.clone(),
             (None, names) => {
                 return Err(format!(
-                    "found `{}` without a link, expected LINK=NETWORK with one of the links {}",
+                    "the link of `{}` is unclear; write LINK=NETWORK with one of the links {}",
                     network.name,
                     names.join(", ")
                 ));

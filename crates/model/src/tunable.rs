@@ -1,5 +1,6 @@
-//! What a server lets a study set, and what a study sets.
+//! Tunables: the settings of servers that a study may change.
 
+mod entry;
 mod written;
 
 use std::collections::BTreeMap;
@@ -7,16 +8,17 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::nearest::unknown;
+use crate::named::unknown;
 use crate::units::{self, NANOS_PER_MS};
 use crate::variant::Variant;
 
-pub use written::TunableEntry;
+pub use entry::TunableEntry;
+pub use written::KEYS;
 
 /// A server's tunables that a study has set, by name.
 pub type Settings = BTreeMap<String, Setting>;
 
-/// What is set of a server of which nothing is.
+/// The settings of a server without any.
 pub static NO_SETTINGS: Settings = Settings::new();
 
 /// The value of a tunable.
@@ -31,16 +33,16 @@ pub enum Setting {
     Text(String),
 }
 
-/// One thing that a server lets a study set.
+/// A setting of a server that a study may change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tunable {
     /// Such as `workers`.
     pub name: String,
-    /// What it is, in words.
+    /// A description for people.
     pub meaning: String,
     /// What values it takes.
     pub kind: TunableKind,
-    /// What it is where a study says nothing; `None` where the server or the template decides.
+    /// The value when a study sets none; `None` if the server or the template decides.
     pub default: Option<Setting>,
 }
 
@@ -72,27 +74,27 @@ pub enum TunableKind {
     Choice(Vec<String>),
 }
 
-/// What a study has to know of a server.
+/// The facts about a server that a study is checked against.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerFacts {
-    /// What it speaks to its clients.
+    /// The variants that it serves.
     pub variants: Vec<Variant>,
-    /// What it speaks to a server behind it; empty where it is no proxy.
+    /// The variants that it uses towards a server behind it; empty unless it is a proxy.
     pub back_variants: Vec<Variant>,
-    /// Whether it serves nothing without a server behind it.
+    /// Whether it requires a server behind it.
     pub needs_back: bool,
-    /// What a study may set.
+    /// Its tunables.
     pub tunables: Vec<Tunable>,
 }
 
 impl Tunable {
-    /// The value that a study wrote, checked and in the unit that templates get.
+    /// Checks a value from a study and converts it to the unit of templates.
     ///
     /// # Errors
-    /// What was found and what is expected.
+    /// What is wrong, and what to write.
     pub fn setting(&self, written: &Setting) -> Result<Setting, String> {
         let name = &self.name;
-        let wrong = || format!("`{name}`: found {written}, expected {}", self.kind);
+        let wrong = || format!("`{name}` is {written}; write {}", self.kind);
         match (&self.kind, written) {
             (TunableKind::Flag, Setting::Flag(_)) => Ok(written.clone()),
             (TunableKind::Count { least, most }, Setting::Number(number)) => {
@@ -135,12 +137,12 @@ impl ServerFacts {
     /// The tunable of this name.
     ///
     /// # Errors
-    /// There is none: what there is.
+    /// There is none.
     pub fn tunable(&self, name: &str, server: &str) -> Result<&Tunable, String> {
         self.tunables.iter().find(|tunable| tunable.name == name).ok_or_else(|| {
             let known: Vec<&str> = self.tunables.iter().map(|tunable| tunable.name.as_str()).collect();
             match known.is_empty() {
-                true => format!("found `{name}`, expected nothing: the server `{server}` has no tunables"),
+                true => format!("`{name}` is not a tunable; the server `{server}` has none"),
                 false => unknown(name, &format!("a tunable of the server `{server}`"), &known),
             }
         })
@@ -162,7 +164,7 @@ impl fmt::Display for TunableKind {
         match self {
             TunableKind::Flag => write!(f, "`true` or `false`"),
             TunableKind::Count { least, most } if *most == written::MOST_COUNT => {
-                write!(f, "a whole number from {least} on")
+                write!(f, "a whole number from {least}")
             }
             TunableKind::Count { least, most } => write!(f, "a whole number from {least} to {most}"),
             TunableKind::Size { least, most } => {
@@ -210,34 +212,34 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told() {
+    fn wrong_values_are_refused() {
         let text = |text: &str| Setting::Text(text.to_owned());
         let choice = TunableKind::Choice(vec!["on".to_owned(), "off".to_owned()]);
         for (kind, found, expected) in [
-            (TunableKind::Flag, Setting::Number(1), "found 1, expected `true` or `false`"),
+            (TunableKind::Flag, Setting::Number(1), "is 1; write `true` or `false`"),
             (
                 TunableKind::Count { least: 1, most: 8 },
                 Setting::Number(9),
-                "found 9, expected a whole number from 1 to 8",
+                "is 9; write a whole number from 1 to 8",
             ),
             (
                 TunableKind::Size { least: 1, most: 8 },
                 text("9B"),
-                "found \"9B\", expected a size from 1 to 8 bytes",
+                "is \"9B\"; write a size from 1 to 8 bytes",
             ),
-            (TunableKind::Size { least: 1, most: 8 }, text("9"), "found `9`"),
-            (MILLISECONDS, text("1us"), "expected a duration of whole milliseconds"),
+            (TunableKind::Size { least: 1, most: 8 }, text("9"), "`9` is not a size"),
+            (MILLISECONDS, text("1us"), "write a duration of whole milliseconds"),
             (
                 TunableKind::Duration { step_ms: 1000 },
                 text("1500ms"),
-                "found \"1500ms\", expected a duration of whole seconds",
+                "is \"1500ms\"; write a duration of whole seconds",
             ),
-            (TunableKind::Duration { step_ms: 250 }, text("300ms"), "expected a duration in steps of 250 ms"),
-            (MILLISECONDS, Setting::Number(5), "found 5, expected a duration"),
-            (choice, text("onn"), "found `onn`, expected a choice: on, off"),
+            (TunableKind::Duration { step_ms: 250 }, text("300ms"), "write a duration in steps of 250 ms"),
+            (MILLISECONDS, Setting::Number(5), "is 5; write a duration"),
+            (choice, text("onn"), "`onn` is not a choice; the choices are on, off"),
         ] {
             let problem = tunable(kind).setting(&found).unwrap_err();
-            assert!(problem.starts_with("`x`: ") && problem.contains(expected), "{problem}");
+            assert!(problem.starts_with("`x`") && problem.contains(expected), "{problem}");
         }
     }
 }

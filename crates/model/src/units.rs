@@ -3,6 +3,8 @@
 //! Resolved values are plain integers whose unit stands last in the field's name; these functions are the only
 //! place that parses or prints a unit.
 
+use std::ops::RangeInclusive;
+
 use crate::number::{float, index, nearest};
 
 /// Nanoseconds in a second.
@@ -28,7 +30,7 @@ const SIZES: &[(&str, f64)] = &[
 /// Reads a duration such as `150ms` or `0.3 ms`; nanoseconds.
 ///
 /// # Errors
-/// A sentence that says what was found and which units exist.
+/// What is wrong, and the units that exist.
 pub fn parse_duration_ns(text: &str) -> Result<u64, String> {
     parse(text, DURATIONS, "a duration", "150ms")
 }
@@ -36,7 +38,7 @@ pub fn parse_duration_ns(text: &str) -> Result<u64, String> {
 /// Reads a rate such as `50Mbit/s`; bits per second.
 ///
 /// # Errors
-/// A sentence that says what was found and which units exist.
+/// What is wrong, and the units that exist.
 pub fn parse_rate_bits_per_s(text: &str) -> Result<u64, String> {
     parse(text, RATES, "a rate", "50Mbit/s")
 }
@@ -44,23 +46,33 @@ pub fn parse_rate_bits_per_s(text: &str) -> Result<u64, String> {
 /// Reads a size such as `20kB` (1000 bytes) or `6MiB` (1 048 576 bytes); bytes.
 ///
 /// # Errors
-/// A sentence that says what was found and which units exist.
+/// What is wrong, and the units that exist.
 pub fn parse_size_bytes(text: &str) -> Result<u64, String> {
     parse(text, SIZES, "a size", "20kB")
+}
+
+/// Reads a size within bounds; bytes.
+///
+/// # Errors
+/// What is wrong, and the bounds.
+pub fn parse_size_within(text: &str, range: &RangeInclusive<u32>) -> Result<u32, String> {
+    let bytes = u32::try_from(parse_size_bytes(text)?).ok().filter(|bytes| range.contains(bytes));
+    let (least, most) = (range.start(), range.end());
+    bytes.ok_or_else(|| format!("`{text}` is out of bounds; write a size from {least}B to {most}B"))
 }
 
 /// Reads a share such as `3%`; a fraction from 0 to 1.
 ///
 /// # Errors
-/// A sentence that says what was found and what is expected.
+/// What is wrong, and the expected form.
 pub fn parse_share(text: &str) -> Result<f64, String> {
-    let fault = || format!("found `{text}`, expected a share from 0% to 100%, such as `3%`");
+    let fault = || format!("`{text}` is not a share; write one from 0% to 100%, such as `3%`");
     let number = text.trim().strip_suffix('%').ok_or_else(fault)?;
     let percent: f64 = number.trim().parse().map_err(|_| fault())?;
     if (0.0..=100.0).contains(&percent) { Ok(percent / 100.0) } else { Err(fault()) }
 }
 
-/// Prints nanoseconds with three significant digits and the unit that fits: `1.23 ms`.
+/// Prints nanoseconds with three significant digits and a fitting unit: `1.23 ms`.
 pub fn format_duration_ns(ns: f64) -> String {
     let (value, unit) = match ns.abs() {
         n if n >= 1e9 => (ns / 1e9, "s"),
@@ -76,7 +88,17 @@ pub fn format_ns(ns: u64) -> String {
     format_duration_ns(float(ns))
 }
 
-/// Prints bytes with three significant digits and the unit that fits: `1.6 MB`.
+/// A whole number of seconds, or minutes, or hours, such as `1 min 33 s`.
+pub fn format_expected(ns: u64) -> String {
+    let seconds = ns.div_ceil(NANOS_PER_S);
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds} s"),
+        (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
+        (hours, minutes, _) => format!("{hours} h {minutes} min"),
+    }
+}
+
+/// Prints bytes with three significant digits and a fitting unit: `1.6 MB`.
 pub fn format_bytes(bytes: f64) -> String {
     let (value, unit) = match bytes.abs() {
         b if b >= 1e9 => (bytes / 1e9, "GB"),
@@ -87,7 +109,7 @@ pub fn format_bytes(bytes: f64) -> String {
     format!("{} {unit}", three_digits(value))
 }
 
-/// Prints bits per second with the unit that fits: `50 Mbit/s`.
+/// Prints bits per second with a fitting unit: `50 Mbit/s`.
 pub fn format_rate(bits_per_s: f64) -> String {
     let (value, unit) = match bits_per_s.abs() {
         b if b >= 1e9 => (bits_per_s / 1e9, "Gbit/s"),
@@ -112,7 +134,8 @@ pub fn three_digits(value: f64) -> String {
 fn parse(text: &str, units: &[(&str, f64)], noun: &str, example: &str) -> Result<u64, String> {
     let fault = || {
         let names: Vec<&str> = units.iter().map(|(name, _)| *name).collect();
-        format!("found `{text}`, expected {noun} such as `{example}` (units: {})", names.join(", "))
+        let units = names.join(", ");
+        format!("`{text}` is not {noun}; write a number and a unit ({units}), such as `{example}`")
     };
     let trimmed = text.trim();
     let split = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(fault)?;
@@ -128,6 +151,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn expected_time_is_rounded_up() {
+        assert_eq!(format_expected(1), "1 s");
+        assert_eq!(format_expected(93 * NANOS_PER_S), "1 min 33 s");
+        assert_eq!(format_expected(3661 * NANOS_PER_S), "1 h 1 min");
+    }
+
+    #[test]
     fn reads_quantities() {
         assert_eq!(parse_duration_ns("150ms"), Ok(150_000_000));
         assert_eq!(parse_duration_ns("0.3 ms"), Ok(300_000));
@@ -140,7 +170,7 @@ mod tests {
     fn refuses_what_it_cannot_read() {
         for text in ["", "150", "ms", "-1ms", "1 lightyear", "99999999999999h", "1.2.3ms"] {
             let error = parse_duration_ns(text).unwrap_err();
-            assert!(error.starts_with(&format!("found `{text}`, expected a duration")), "{error}");
+            assert!(error.starts_with(&format!("`{text}` is not a duration; write")), "{error}");
         }
         assert!(parse_share("101%").is_err());
         assert!(parse_share("3").is_err());

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::named;
 use crate::page::{self, Page};
 use crate::player::Player;
 use crate::schedule::Schedule;
@@ -21,17 +22,18 @@ pub enum Workload {
     Player(Player),
 }
 
-/// The kinds of workload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WorkloadKind {
-    /// Page loads.
-    Page,
-    /// Closed loops.
-    Closed,
-    /// Open loops.
-    Open,
-    /// Videos that are played.
-    Player,
+named! { "a kind of workload";
+    /// The kinds of workload.
+    pub enum WorkloadKind {
+        /// Page loads.
+        Page = "page",
+        /// Closed loops.
+        Closed = "closed",
+        /// Open loops.
+        Open = "open",
+        /// Videos that are played.
+        Player = "player",
+    }
 }
 
 /// What closed and open loops have in common.
@@ -101,20 +103,6 @@ impl LoopLoad {
 }
 
 impl WorkloadKind {
-    /// Every kind, as studies list them.
-    pub const ALL: [WorkloadKind; 4] =
-        [WorkloadKind::Page, WorkloadKind::Closed, WorkloadKind::Open, WorkloadKind::Player];
-
-    /// The name in a study.
-    pub const fn name(self) -> &'static str {
-        match self {
-            WorkloadKind::Page => "page",
-            WorkloadKind::Closed => "closed",
-            WorkloadKind::Open => "open",
-            WorkloadKind::Player => "player",
-        }
-    }
-
     /// A noun for sentences, such as `closed loop`.
     pub const fn describe(self) -> &'static str {
         match self {

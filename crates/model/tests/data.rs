@@ -5,8 +5,8 @@
 use std::path::PathBuf;
 
 use model::Workload;
-use model::error::Source;
-use model::study::{DataFile, Library, Study};
+use model::error::{DataFile, Source};
+use model::study::{Library, Study};
 use model::tunable::TunableEntry;
 use model::{Network, Page, ServerFacts, Topology, Variant};
 

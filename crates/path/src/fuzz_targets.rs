@@ -1,9 +1,9 @@
 //! What a fuzzer calls: descriptions, traces and frames made of any bytes. Nothing may panic, hang or lose count, and what is
 //! refused is refused with a sentence. `tests` runs each on mutations of a small corpus from a fixed seed.
 
+use model::error::DataFile;
 use model::error::Source;
 use model::network::{Direction, LinkRate, OutagePackets, trace};
-use model::study::DataFile;
 use model::{Network, Topology};
 
 use crate::{Fate, Frame, LinkDirection, Packet, Path, Seeds};

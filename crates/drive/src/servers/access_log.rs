@@ -261,7 +261,7 @@ to = "last byte written"
             ),
             ("request_id = \"id\"\n", "", "server.toml:2:10: found no `request_id` beside `format`"),
             ("\"ms\"", "\"min\"", "server.toml:8:8: found `min`, expected one of s, ms, us, ns"),
-            ("\"1ms\"", "\"1\"", "server.toml:9:13: found `1`, expected a duration"),
+            ("\"1ms\"", "\"1\"", "server.toml:9:13: `1` is not a duration"),
             ("\"1ms\"", "\"0ms\"", "server.toml:9:13: found 0, expected what the time is rounded to"),
             ("field = \"took\"\n", "", "missing field `field`"),
             ("file", "fiel", "unknown field `fiel`"),

@@ -407,9 +407,9 @@ template = "x.jinja"
         assert_eq!(parse(GOOD, "").unwrap().variants[0].port, 8080);
         for (found, instead, expected) in [
             ("port = 8080", "port = 0", "servers/x/server.toml:4:34: found port 0"),
-            ("\"h1\"", "\"h9\"", "servers/x/server.toml:4:21: found `h9`, expected one of h1"),
+            ("\"h1\"", "\"h9\"", "servers/x/server.toml:4:21: `h9` is not a variant"),
             ("\"TERM\"", "\"KILL\"", "server.toml:8:15: found `KILL`, expected one of TERM"),
-            ("\"1s\"\nstop_signal", "\"1\"\nstop_signal", "server.toml:7:16: found `1`, expected a duration"),
+            ("\"1s\"\nstop_signal", "\"1\"\nstop_signal", "server.toml:7:16: `1` is not a duration"),
             ("x.jinja", "y.jinja", "server.toml:12:12: found `y.jinja`, expected the name of a file"),
             ("x.conf", "../x.conf", "server.toml:11:8: found `../x.conf`, expected a plain file name"),
             ("[\"x\"]", "[]", "server.toml:2:11: found an empty list, expected a program"),
@@ -424,11 +424,11 @@ template = "x.jinja"
                 "[back]\nvariants = []\n[[file]]",
                 "server.toml:11:12: found an empty list, expected what the proxy",
             ),
-            ("[[file]]", "[back]\nvariants = [\"h9\"]\n[[file]]", "server.toml:11:13: found `h9`"),
+            ("[[file]]", "[back]\nvariants = [\"h9\"]\n[[file]]", "server.toml:11:13: `h9` is not a variant"),
             (
                 "[[file]]",
                 "[[tunable]]\nname = \"x\"\nmeaning = \"x\"\nkind = \"y\"\n[[file]]",
-                "server.toml:13:8: `kind`: found `y`",
+                "server.toml:13:8: `kind`: `y` is not a kind",
             ),
             ("[\"{{program}}\"]", "[\"{{program\"]", "server.toml:6:12: "),
             ("[{ name = \"h1\", port = 8080 }]", "[]", "found no `[[variant]]`"),

@@ -144,7 +144,7 @@ mod tests {
         let error = add(Some(&mut pair), "20ms", &["client"]).unwrap_err();
         assert!(error.to_string().contains("--dns: found the node `names`"), "{error}");
         let error = add(Some(&mut Topology::pair(&Network::default())), "20", &["client"]).unwrap_err();
-        assert!(error.to_string().starts_with("--dns: found `20`"), "{error}");
+        assert!(error.to_string().starts_with("--dns: `20` is not a duration"), "{error}");
         assert!(add(None, "20ms", &["client"]).unwrap_err().to_string().contains("`direct`"));
     }
 }

@@ -65,10 +65,7 @@ fn what_netem_cannot_honour_is_wrong_usage() {
             &["plan", "quick", "--backend", "netem", "--network", "4g"],
             "command line: `backends`: the network `4g` has",
         ),
-        (
-            &["plan", "quick", "--backend", "netm"],
-            "command line: `backends`: found `netm`, expected a backend",
-        ),
+        (&["plan", "quick", "--backend", "netm"], "command line: `backends`: `netm` is not a backend"),
     ] {
         let ended = Ended::of(Command::new(H123).args(args).current_dir(files.path()).output().unwrap());
         let ended = ended.expect(2);

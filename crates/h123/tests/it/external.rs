@@ -222,7 +222,7 @@ fn clients_are_listed_and_wrong_names_are_told() {
     }
     let ended = h123(["plan", "loops", "--client", "wkr"]).expect(2);
     assert!(
-        ended.stderr.contains("found `wkr`, expected a client") && ended.stderr.contains("`wrk`"),
+        ended.stderr.contains("`wkr` is not a client") && ended.stderr.contains("`wrk`"),
         "{}",
         ended.stderr
     );

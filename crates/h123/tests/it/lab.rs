@@ -251,11 +251,11 @@ fn processes_in(files: &Path) -> Vec<String> {
 #[test]
 fn wrong_usage_is_one_line_and_starts_nothing() {
     for (args, expected) in [
-        (&["lann", "--", "true"][..], "found `lann`, expected a topology or a network: "),
+        (&["lann", "--", "true"][..], "`lann` is not a topology or a network; did you mean `lan`?"),
         (&["north-carolna", "--", "true"], "did you mean `north-carolina`?"),
         (&["lan"], "found no command, expected one as in `h123 lab lan -- bash`"),
         (&["lan", "--node", "sever", "--", "true"], "did you mean `server`?"),
-        (&["lan", "--serve", "ngnx", "--", "true"], "--serve: found `ngnx`, expected a server"),
+        (&["lan", "--serve", "ngnx", "--", "true"], "--serve: `ngnx` is not a server"),
         (&["direct", "--network", "tokyo", "--", "true"], "--network: found it with `direct`"),
         (&["direct", "--backend", "netem", "--", "true"], "--backend: found it with `direct`"),
         (
@@ -263,7 +263,7 @@ fn wrong_usage_is_one_line_and_starts_nothing() {
             "found two servers for the node `server`",
         ),
         (&["campus", "--serve", "switch=origin", "--", "true"], "--serve: found the switch `switch`"),
-        (&["lan", "--dns", "11s", "--", "true"], "--dns: found `11s`, expected at most 10s"),
+        (&["lan", "--dns", "11s", "--", "true"], "--dns: `11s` is too long; write at most 10s"),
         (&["lan", "--serve", "clint=origin", "--", "true"], "did you mean `client`?"),
         (&["lan", "--also", "client", "--", "true"], "--also: found `client`, expected NODE=SHELL_COMMAND"),
         (&["campus", "--node", "web-sever", "--", "true"], "did you mean `web-server`?"),
@@ -340,7 +340,7 @@ fn delays_of_chained_links_add_up() {
     }
     std::fs::write(file, text.replace("frankfurt", "frankfort")).unwrap();
     let wrong = lab(&files, &[file, "--", "true"]).expect(2);
-    assert!(wrong.stderr.contains("chain.toml:14:11: found `frankfort`"), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("chain.toml:14:11: `frankfort` is not a network"), "{}", wrong.stderr);
     assert!(wrong.stderr.contains("did you mean `frankfurt`?"), "{}", wrong.stderr);
 }
 

@@ -98,7 +98,7 @@ fn what_is_wrong_is_one_line_and_nothing_is_left_behind() {
     for (args, expected) in [
         (&[url, "-d", "0s"][..], "found `0s`, expected more than 0"),
         (&[url, "--timeout", "0s"], "found `0s`, expected more than 0, or `none`"),
-        (&[url, "--stages", "0s@5"], "found `0s`, expected more than 0"),
+        (&[url, "--stages", "0s@5"], "`0s` is too short"),
         (&[url, "-c", "0"], "invalid value '0' for '--connections <CONNECTIONS>'"),
         (&[url, "--conections", "3"], "a similar argument exists: '--connections'"),
         (&[], "required arguments were not provided: <URL> (see `h123 load --help`)"),

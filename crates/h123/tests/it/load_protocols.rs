@@ -249,13 +249,13 @@ fn contradictions_are_one_line() {
         (&[clear, "--variant", "h2c", "--no-gso"], "found --no-gso with h2c, expected it with h3"),
         (&[clear, "--variant", "h2c", "--connection-window", "1kB"], "expected at least 65535B"),
         (&[sealed, "--variant", "h3", "--max-frame", "16KiB"], "found --max-frame with h3"),
-        (&[sealed, "--variant", "h2", "--max-frame", "1KiB"], "expected a size from 16384B to 16777215B"),
+        (&[sealed, "--variant", "h2", "--max-frame", "1KiB"], "write a size from 16384B to 16777215B"),
         (&[sealed, "--variant", "h2", "--migrate-at", "1s"], "a TCP connection cannot move"),
         (&[sealed, "--variant", "h2", "--follow-addresses"], "found --follow-addresses with h2"),
         (&[sealed, "--variant", "h3", "--migrate-at", "9s", "-d", "5s"], "in a test of 5s"),
         (&[sealed, "--variant", "h3", "--migrate-to", "127.0.0.2"], "--migrate-at <TIME>"),
         (&[sealed, "--variant", "h3", "--qpack-blocked", "3"], "without --qpack-table"),
-        (&[sealed, "--variant", "h3", "--quic-datagram", "900B"], "expected a size from 1200B to 9000B"),
+        (&[sealed, "--variant", "h3", "--quic-datagram", "900B"], "write a size from 1200B to 9000B"),
     ] {
         let ended = h123([&["load"], args].concat()).expect(2);
         assert!(ended.stderr.contains(expected), "{args:?}: {}", ended.stderr);

@@ -82,5 +82,5 @@ fn what_the_load_did_is_in_the_rows_the_metrics_and_the_checks() {
     let mut records = ResultFolder::open(&off).unwrap().records().unwrap();
     assert_eq!(records.next().unwrap().unwrap().readings, []);
     let wrong = h123(["plan", file, "--monitor", "50Hz"]).expect(2);
-    assert!(wrong.stderr.contains("found `50Hz`, expected a whole number of rounds"), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("`50Hz` is not a monitor rate"), "{}", wrong.stderr);
 }

@@ -172,7 +172,7 @@ fn servers_are_announced_and_the_dns_phase_is_real() {
 #[test]
 fn wrong_distances_are_one_line() {
     for (args, expected) in [
-        (&["lan", "--dns", "20", "--", "true"][..], "--dns: found `20`"),
+        (&["lan", "--dns", "20", "--", "true"][..], "--dns: `20` is not a duration"),
         (&["direct", "--dns", "20ms", "--", "true"], "--dns: found no nodes in `direct`"),
         (&["campus", "--dns", "1ms", "--node", "switch", "--", "true"], "--dns: found the switch `switch`"),
     ] {
@@ -195,7 +195,7 @@ fn a_study_about_the_dns_lookup_has_to_ask_for_one() {
     std::fs::write(place.path().join("study.toml"), text).unwrap();
     let output = Command::new(H123).args(["plan", "study.toml"]).current_dir(place.path()).output().unwrap();
     let ended = Ended::of(output).expect(2);
-    let expected = "study.toml:2:10: `metric`: found `dns_lookup_time`, expected `dns` beside it";
+    let expected = "study.toml:2:10: `metric`: `dns_lookup_time` requires `dns`";
     assert!(ended.stderr.contains(expected) && ended.stderr.lines().count() == 1, "{}", ended.stderr);
 }
 

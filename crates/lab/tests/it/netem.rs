@@ -76,7 +76,10 @@ pub(crate) fn what_this_kernel_lacks_is_named() {
 pub(crate) fn what_netem_cannot_honour_is_named() {
     let outages = Some(Outages { packets: OutagePackets::Lost, times: OutageTimes::Always });
     let found = kernel(Direction { outages, ..Direction::default() }).map(|_| ()).unwrap_err();
-    assert!(matches!(&found, LabError::Unhonoured(unhonoured) if unhonoured.key == "up.outages"), "{found}");
+    assert!(
+        matches!(&found, LabError::UnsupportedNetwork(unsupported) if unsupported.key == "up.outages"),
+        "{found}"
+    );
     let lab = kernel(Direction::default()).unwrap();
     let file = std::env::temp_dir().join(format!("h123-netem-{}.pcapng", std::process::id()));
     let found = lab.begin_capture(&file).unwrap_err();

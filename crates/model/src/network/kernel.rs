@@ -1,4 +1,4 @@
-//! A direction as the kernel's queueing disciplines (tc(8)) have it, or the key that they cannot honour.
+//! A direction as the kernel's queueing disciplines (tc(8)) emulate it, or the key that they do not support.
 //!
 //! A packet meets two devices. At the first, netem decides on loss and duplication, and a token bucket (tbf) with a queue
 //! as its child lets packets go at the link's rate. At the second, netem delays them. The order is that of `path`: loss,
@@ -109,12 +109,10 @@ impl Delay {
     }
 }
 
-/// Something that a network asks for and the kernel's queueing disciplines cannot do.
+/// A key of a network that the kernel's queueing disciplines do not support.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error(
-    "the network `{network}` has `{key}`, which the backend netem cannot honour: {why}; `user-space` can"
-)]
-pub struct Unhonoured {
+#[error("the backend netem does not support `{key}` of the network `{network}`: {why}; use `user-space`")]
+pub struct Unsupported {
     /// The network's name.
     pub network: String,
     /// The key, with the table of its direction, such as `down.queue.limit`.
@@ -123,28 +121,28 @@ pub struct Unhonoured {
     pub why: String,
 }
 
-/// A key of a direction and why it cannot be honoured.
+/// A key of a direction, and why it is not supported.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnhonouredKey {
+pub struct UnsupportedKey {
     /// The key.
     pub key: &'static str,
     /// Why not, in one clause.
     pub why: String,
 }
 
-/// Whether the kernel's queueing disciplines do all that a network asks for.
+/// Checks that the kernel's queueing disciplines support a network.
 ///
 /// # Errors
-/// The first key that they cannot honour.
-pub fn check(network: &Network, mtu_bytes: u32) -> Result<(), Unhonoured> {
-    let unhonoured = |key: String, why: String| Unhonoured { network: network.name.clone(), key, why };
+/// The first key that they do not support.
+pub fn check(network: &Network, mtu_bytes: u32) -> Result<(), Unsupported> {
+    let unsupported = |key: String, why: String| Unsupported { network: network.name.clone(), key, why };
     if !network.timeline.is_empty() {
-        let why = "what is under way would be lost with every change".to_owned();
-        return Err(unhonoured("timeline".to_owned(), why));
+        let why = "packets in flight would be lost with every change".to_owned();
+        return Err(unsupported("timeline".to_owned(), why));
     }
     for (way, direction) in [("up", &network.up), ("down", &network.down)] {
         KernelDirection::of(direction, mtu_bytes)
-            .map_err(|UnhonouredKey { key, why }| unhonoured(format!("{way}.{key}"), why))?;
+            .map_err(|UnsupportedKey { key, why }| unsupported(format!("{way}.{key}"), why))?;
     }
     Ok(())
 }
@@ -153,8 +151,8 @@ impl KernelDirection {
     /// The direction as the kernel has it.
     ///
     /// # Errors
-    /// The first key that it cannot honour.
-    pub fn of(direction: &Direction, mtu_bytes: u32) -> Result<KernelDirection, UnhonouredKey> {
+    /// The first key that it does not support.
+    pub fn of(direction: &Direction, mtu_bytes: u32) -> Result<KernelDirection, UnsupportedKey> {
         refuse(direction)?;
         let loss = match direction.loss {
             Loss::Independent { share } if share <= 0.0 => Loss::None,
@@ -162,7 +160,7 @@ impl KernelDirection {
         };
         let duplicate_share = direction.duplicate_share;
         if loss != Loss::None && duplicate_share > 0.0 {
-            return unhonoured("duplicate", "beside `loss`, netem draws the loss of a copy once more");
+            return unsupported("duplicate", "beside `loss`, netem draws the loss of a copy once more");
         }
         let fate = (loss != Loss::None || duplicate_share > 0.0).then_some(Fate { loss, duplicate_share });
         let delay = Delay {
@@ -179,52 +177,52 @@ impl KernelDirection {
     }
 }
 
-fn unhonoured<T>(key: &'static str, why: impl Into<String>) -> Result<T, UnhonouredKey> {
-    Err(UnhonouredKey { key, why: why.into() })
+fn unsupported<T>(key: &'static str, why: impl Into<String>) -> Result<T, UnsupportedKey> {
+    Err(UnsupportedKey { key, why: why.into() })
 }
 
-/// What has no counterpart at all.
-fn refuse(direction: &Direction) -> Result<(), UnhonouredKey> {
+/// Refuses keys without a counterpart.
+fn refuse(direction: &Direction) -> Result<(), UnsupportedKey> {
     if direction.outages.is_some() {
-        return unhonoured("outages", "netem has none");
+        return unsupported("outages", "netem has none");
     }
     if !direction.lost_packets.is_empty() {
-        return unhonoured("lose", "netem does not count packets");
+        return unsupported("lose", "netem does not count packets");
     }
     if direction.delay_steps.is_some() {
-        return unhonoured("delay_steps", "its delay has no steps");
+        return unsupported("delay_steps", "its delay has no steps");
     }
     match &direction.rate {
-        LinkRate::Varying { steps: Some(_), .. } => unhonoured("rate.steps", "its rate is constant"),
-        LinkRate::Varying { .. } => unhonoured("rate.drift", "its rate is constant"),
-        LinkRate::Steps(_) => unhonoured("rate.csv", "its rate is constant"),
-        LinkRate::Opportunities(_) => unhonoured("rate.mahimahi", "its rate is constant"),
+        LinkRate::Varying { steps: Some(_), .. } => unsupported("rate.steps", "its rate is constant"),
+        LinkRate::Varying { .. } => unsupported("rate.drift", "its rate is constant"),
+        LinkRate::Steps(_) => unsupported("rate.csv", "its rate is constant"),
+        LinkRate::Opportunities(_) => unsupported("rate.mahimahi", "its rate is constant"),
         LinkRate::Unlimited | LinkRate::Constant { .. } => Ok(()),
     }
 }
 
-fn jitter(direction: &Direction) -> Result<Option<(u64, Distribution)>, UnhonouredKey> {
+fn jitter(direction: &Direction) -> Result<Option<(u64, Distribution)>, UnsupportedKey> {
     let Some(jitter) = direction.jitter.filter(|jitter| jitter.spread_ns > 0) else { return Ok(None) };
     let scale = if jitter.distribution == Distribution::Pareto { PARETO_SCALE } else { 1 };
     match jitter.order {
         Order::Kept { .. } => {
-            unhonoured("jitter", "it draws a delay for each packet, which reorders them: `order = \"free\"`")
+            unsupported("jitter", "it draws a delay for each packet, which reorders them: `order = \"free\"`")
         }
         Order::Free { correlation } if correlation > 0.0 => {
-            unhonoured("jitter.correlation", "its correlation changes the distribution")
+            unsupported("jitter.correlation", "its correlation changes the distribution")
         }
         Order::Free { .. } if jitter.spread_ns.saturating_mul(scale) > MOST_JITTER_NS => {
             let most_ms = MOST_JITTER_NS / scale / 1_000_000;
-            unhonoured("jitter.spread", format!("expected at most {most_ms} ms"))
+            unsupported("jitter.spread", format!("its jitter is at most {most_ms} ms"))
         }
         Order::Free { .. } => Ok(Some((jitter.spread_ns, jitter.distribution))),
     }
 }
 
-fn shaper(direction: &Direction, mtu_bytes: u32) -> Result<Option<Shaper>, UnhonouredKey> {
+fn shaper(direction: &Direction, mtu_bytes: u32) -> Result<Option<Shaper>, UnsupportedKey> {
     let LinkRate::Constant { bits_per_s } = direction.rate else { return Ok(None) };
     if bits_per_s == 0 || bits_per_s % 8 != 0 {
-        return unhonoured("rate", format!("found {bits_per_s} bit/s, expected whole bytes per second"));
+        return unsupported("rate", format!("{bits_per_s} bit/s are not whole bytes per second"));
     }
     let bytes_per_s = bits_per_s / 8;
     let frame_bytes = u64::from(mtu_bytes) + HEADER_BYTES;
@@ -242,26 +240,32 @@ fn queue(
     frame_bytes: u64,
     early_bytes: u64,
     hidden_ns: u64,
-) -> Result<KernelQueue, UnhonouredKey> {
+) -> Result<KernelQueue, UnsupportedKey> {
     let packets = match queue.limit {
         QueueLimit::Packets(packets) => {
             let gone = 1 + early_bytes / frame_bytes;
             let least = gone + 1;
             if packets < least {
-                return unhonoured("queue.limit", format!("expected at least {least} packets at this rate"));
+                return unsupported(
+                    "queue.limit",
+                    format!("its queue has at least {least} packets at this rate"),
+                );
             }
             u32::try_from(packets - gone).unwrap_or(u32::MAX)
         }
         QueueLimit::Bytes(bytes) if queue.discipline == Discipline::DropTail => {
             let least = 2 * frame_bytes + early_bytes;
             if bytes < least {
-                return unhonoured("queue.limit", format!("expected at least {least} bytes at this rate"));
+                return unsupported(
+                    "queue.limit",
+                    format!("its queue has at least {least} bytes at this rate"),
+                );
             }
             let waiting = bytes - frame_bytes - early_bytes;
             return Ok(KernelQueue::Bytes(u32::try_from(waiting).unwrap_or(u32::MAX)));
         }
         QueueLimit::Bytes(_) => {
-            return unhonoured("queue.limit", "CoDel's limit is in packets there");
+            return unsupported("queue.limit", "CoDel's limit is in packets there");
         }
     };
     match queue.discipline {
@@ -269,10 +273,13 @@ fn queue(
         Discipline::Codel(codel) => Ok(KernelQueue::Codel { packets, codel: shortened(codel, hidden_ns)? }),
         Discipline::FqCodel { codel, flows, quantum_bytes } => {
             if quantum_bytes < LEAST_QUANTUM_BYTES {
-                return unhonoured("queue.quantum", format!("expected at least {LEAST_QUANTUM_BYTES} bytes"));
+                return unsupported(
+                    "queue.quantum",
+                    format!("its quantum is at least {LEAST_QUANTUM_BYTES} bytes"),
+                );
             }
             if !(1..=MOST_FLOWS).contains(&flows) {
-                return unhonoured("queue.flows", format!("expected from 1 to {MOST_FLOWS}"));
+                return unsupported("queue.flows", format!("its flows are 1 to {MOST_FLOWS}"));
             }
             let codel = shortened(codel, hidden_ns)?;
             Ok(KernelQueue::FqCodel { packets, codel, flows, quantum_bytes })
@@ -281,16 +288,17 @@ fn queue(
 }
 
 /// CoDel with a target that is shorter by the wait that it does not see, in whole microseconds.
-fn shortened(codel: Codel, hidden_ns: u64) -> Result<Codel, UnhonouredKey> {
+fn shortened(codel: Codel, hidden_ns: u64) -> Result<Codel, UnsupportedKey> {
     let target_us = codel.target_ns.saturating_sub(hidden_ns) / NS_PER_US;
     if target_us == 0 {
         let least_us = hidden_ns / NS_PER_US + 1;
-        let why =
-            format!("at this rate a packet waits {least_us} µs where CoDel does not see it, expected more");
-        return unhonoured("queue.target", why);
+        let why = format!(
+            "at this rate a packet waits {least_us} µs where CoDel does not see it; its target is longer"
+        );
+        return unsupported("queue.target", why);
     }
     if codel.interval_ns < NS_PER_US || codel.interval_ns / NS_PER_US > u64::from(u32::MAX) {
-        return unhonoured("queue.interval", "expected from 1 µs to an hour");
+        return unsupported("queue.interval", "its interval is 1 µs to an hour");
     }
     Ok(Codel { target_ns: target_us * NS_PER_US, ..codel })
 }
@@ -309,7 +317,7 @@ mod tests {
     fn network(lines: &str) -> Network {
         let text = format!("title = 'x'\nsource = 'y'\n{lines}\n");
         let trace = |_: &str| {
-            Ok(crate::study::DataFile { file: "networks/a.trace".to_owned(), text: "1\n2\n".to_owned() })
+            Ok(crate::error::DataFile { file: "networks/a.trace".to_owned(), text: "1\n2\n".to_owned() })
         };
         Network::parse_with("n", Source { file: "n.toml", text: &text }, &trace).unwrap()
     }
@@ -387,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn what_netem_cannot_honour_is_named() {
+    fn what_netem_does_not_support_is_named() {
         for (lines, key) in [
             ("outages = { every = '15s', lasts = '1s' }", "outages"),
             ("lose = ['3']", "lose"),
@@ -419,7 +427,7 @@ mod tests {
             let down = network(&format!("[down]\n{lines}"));
             let text = check(&down, MTU).unwrap_err().to_string();
             assert!(
-                text.contains(&format!("the network `n` has `down.{key}`, which the backend netem")),
+                text.contains(&format!("netem does not support `down.{key}` of the network `n`")),
                 "{text}"
             );
         }

@@ -1,14 +1,13 @@
 //! From what the file says to what holds: defaults, products, the timeline; contradictions are refused.
 
-use super::written::{self, Entry, Layer, Limit, Ways, Written};
+use super::written::{self, Directions, Entry, Layer, Limit, Written};
 use super::{
     Change, Direction, Discipline, Distribution, FULL_FRAME_BYTES, Jitter, LinkRate, Loss, Network, Order,
     OutagePackets, Queue, QueueLimit, trace,
 };
-use crate::error::{InputError, Source};
+use crate::error::{DataFile, InputError, Source};
 use crate::number::{float, nearest};
 use crate::reader::Placed;
-use crate::study::DataFile;
 use crate::units::{NANOS_PER_MS, NANOS_PER_S, format_ns};
 
 /// A jitter that keeps the order changes no faster than this, whatever its spread.
@@ -36,12 +35,12 @@ pub(super) fn resolve(name: &str, written: &Written, traces: Traces<'_>) -> Resu
 }
 
 /// Up and down: what is said of one direction upon what is said of both.
-fn layers(ways: &Ways) -> [Layer; 2] {
-    let mut common = ways.common.clone();
-    if let Some(rtt) = &ways.rtt {
+fn layers(both: &Directions) -> [Layer; 2] {
+    let mut common = both.common.clone();
+    if let Some(rtt) = &both.rtt {
         common.delay = Some(Placed { value: rtt.value / 2, place: rtt.place.clone() });
     }
-    [ways.up.upon(&common), ways.down.upon(&common)]
+    [both.up.upon(&common), both.down.upon(&common)]
 }
 
 /// The whole of both directions at every instant at which something changes.
@@ -63,7 +62,7 @@ fn timeline(
             |entry: &&Entry| entry.at.value <= at_ns && end_ns(entry).is_none_or(|end_ns| at_ns < end_ns);
         let mut now = base.clone();
         for entry in entries.iter().filter(holds) {
-            let [up, down] = layers(&entry.ways);
+            let [up, down] = layers(&entry.both);
             now = [up.upon(&now[0]), down.upon(&now[1])];
         }
         let [up, down] = directions(&now, traces)?;
@@ -72,9 +71,7 @@ fn timeline(
             if kind(direction) != kind(before)
                 && let Some(queue) = &layer.queue
             {
-                return Err(
-                    queue.error("found another `discipline` on the timeline, expected one for the whole run")
-                );
+                return Err(queue.error("the timeline changes the `discipline`; write one for the whole run"));
             }
         }
         steps_in_all += steps(&up.rate) + steps(&down.rate);
@@ -82,8 +79,8 @@ fn timeline(
             && let Some(entry) = entries.iter().rfind(|entry| entry.at.value <= at_ns)
         {
             return Err(entry.at.error(format!(
-                "found traces of {steps_in_all} steps in the changes up to this one, expected at most \
-                 {MOST_STEPS_IN_ALL}: fewer changes, or shorter traces"
+                "the changes up to this one have traces of {steps_in_all} steps, above {MOST_STEPS_IN_ALL}; write fewer \
+                 changes, or shorter traces"
             )));
         }
         let handover = entries.iter().any(|entry| entry.handover && entry.at.value == at_ns);
@@ -119,14 +116,12 @@ fn direction(layer: &Layer, rtt_ns: u64, traces: Traces<'_>) -> Result<Direction
         None => Queue::default(),
     };
     if let Some(steps) = layer.delay_steps.as_ref().filter(|steps| steps.value.spread_ns > delay_ns) {
-        return Err(
-            steps.error("found a `spread` beyond the `delay`, expected at most the delay of this direction")
-        );
+        return Err(steps.error("`spread` exceeds `delay`; write at most the delay of this direction"));
     }
     let reorder = layer.reorder.as_ref().filter(|reorder| reorder.value.share > 0.0);
     if let Some(reorder) = reorder.filter(|_| delay_ns == 0) {
         return Err(reorder.error(
-            "found `reorder` without a `delay`, expected one: a reordered packet is one that skips the delay",
+            "`reorder` requires a `delay`; add one, because a reordered packet is one that skips the delay",
         ));
     }
     Ok(Direction {
@@ -150,7 +145,7 @@ fn resolve_jitter(written: &Placed<written::Jitter>, delay_ns: u64) -> Result<Op
     }
     if spread_ns > delay_ns {
         return Err(written.error(format!(
-            "found a jitter of {} about a delay of {}, expected at most the delay of this direction",
+            "`jitter` is {}, above the delay of {}; write at most the delay of this direction",
             format_ns(spread_ns),
             format_ns(delay_ns)
         )));
@@ -170,8 +165,8 @@ fn resolve_jitter(written: &Placed<written::Jitter>, delay_ns: u64) -> Result<Op
             if correlation.value < spread_ns.saturating_mul(least) =>
         {
             return Err(correlation.error(format!(
-                "found a correlation of {}, expected at least {least} times the spread, {}, so that packets stay in \
-                 order; or `order = \"free\"`",
+                "`correlation` is {}, too short to keep packets in order; write at least {least} times the spread, {}, \
+                 or `order = \"free\"`",
                 format_ns(correlation.value),
                 format_ns(spread_ns.saturating_mul(least))
             )));
@@ -221,7 +216,7 @@ fn resolve_queue(
         Limit::Bytes(bytes) => QueueLimit::Bytes(bytes),
         Limit::Product(factor) => {
             let rate = rate_bits_per_s.ok_or_else(|| {
-                limit.error("found a queue in `bdp` without a `rate`, expected a rate or another unit")
+                limit.error("a queue in `bdp` requires a `rate`; add one, or use another unit")
             })?;
             let product = u128::from(rate) * u128::from(rtt_ns) / u128::from(NANOS_PER_S) / BITS_PER_BYTE;
             let product = u64::try_from(product).unwrap_or(u64::MAX);
@@ -242,7 +237,7 @@ fn refuse_idle_queue(written: &Written, base: &[Layer; 2]) -> Result<(), InputEr
     let queue = base.iter().find_map(|layer| layer.queue.as_ref());
     match queue {
         Some(queue) if written.timeline.is_empty() && !base.iter().any(fills) => {
-            Err(queue.error("found a `queue` without a `rate`, expected a rate: nothing would ever wait"))
+            Err(queue.error("`queue` requires a `rate`; add one, because otherwise nothing waits"))
         }
         _ => Ok(()),
     }

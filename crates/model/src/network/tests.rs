@@ -26,7 +26,7 @@ fn down(lines: &str) -> Direction {
 #[track_caller]
 fn assert_fault(lines: &str, expected: &str) {
     let found = parse(lines).unwrap_err();
-    assert!(found.contains(expected), "{found}\nexpected …{expected}…");
+    assert!(found.contains(expected), "{found}\nshould contain {expected}");
 }
 
 #[test]
@@ -72,25 +72,19 @@ fn jitter_in_short_and_in_full() {
     assert_eq!(free.order, Order::Free { correlation: 0.25 });
     assert_eq!(down("delay = '30ms'\njitter = '0ms'").jitter, None);
     assert!(down("delay = '30ms'\njitter = { spread = '15ms', order = 'free' }").may_reorder());
-    assert_fault(
-        "delay = '3ms'\njitter = '4ms'",
-        "n.toml:4:10: found a jitter of 4 ms about a delay of 3 ms",
-    );
+    assert_fault("delay = '3ms'\njitter = '4ms'", "n.toml:4:10: `jitter` is 4 ms, above the delay of 3 ms");
     assert_fault(
         "delay = '30ms'\njitter = { spread = '10ms', correlation = '79ms' }",
-        "n.toml:4:43: found a correlation of 79 ms, expected at least 8 times the spread, 80 ms",
+        "n.toml:4:43: `correlation` is 79 ms, too short to keep packets in order; write at least 8 times the spread, 80 ms",
     );
-    assert_fault(
-        "delay = '30ms'\njitter = { distribution = 'normal' }",
-        "4:10: found no `spread` in [jitter]",
-    );
+    assert_fault("delay = '30ms'\njitter = { distribution = 'normal' }", "4:10: [jitter] has no `spread`");
     assert_fault(
         "delay = '30ms'\njitter = { spread = '1ms', distribution = 'norml' }",
-        "found `norml`, expected a distribution: normal, uniform, pareto; did you mean `normal`?",
+        "`norml` is not a distribution; did you mean `normal`? The choices are normal, uniform, pareto",
     );
     assert_fault(
         "delay = '9ms'\njitter = { spread = '1ms', order = 'free', correlation = '100%' }",
-        "expected less",
+        "write less",
     );
 }
 
@@ -108,21 +102,24 @@ fn loss_by_share_by_bursts_and_by_states() {
     let by_states = down("loss = { p = '1%', r = '9%', h = '50%', k = '90%' }").loss;
     assert_eq!(by_states, Loss::GilbertElliott { p: 0.01, r: 0.09, h: 0.5, k: 0.9 });
     assert!((by_states.mean_share() - (0.1 * 0.5 + 0.9 * 0.1)).abs() < 1e-12);
-    assert_fault("loss = '120%'", "n.toml:3:8: `loss`: found `120%`, expected a share");
-    assert_fault("loss = { share = '1%', p = '1%' }", "n.toml:3:8: found a mixture");
-    assert_fault("loss = { p = '1%' }", "found a mixture");
+    assert_fault("loss = '120%'", "n.toml:3:8: `loss`: `120%` is not a share");
+    assert_fault("loss = { share = '1%', p = '1%' }", "n.toml:3:8: `loss` mixes models");
+    assert_fault("loss = { p = '1%' }", "`loss` mixes models");
     assert_fault(
         "loss = { share = '80%', burst = '2 packets' }",
-        "found 80% of loss in bursts of 2, which cannot be",
+        "a loss of 80% in bursts of 2 packets is impossible",
     );
     assert_fault(
         "loss = { share = '1%', burst = '0.5 packets' }",
-        "expected a mean length such as `4 packets`",
+        "is not a mean length; write one such as `4 packets`",
     );
-    assert_fault("loss = { p = '0%', r = '0%' }", "which never change state");
+    assert_fault("loss = { p = '0%', r = '0%' }", "the state never changes");
     assert_eq!(down("lose = ['7', '3', '4-5', '20-30']").lost_packets, [(3, 5), (7, 7), (20, 30)]);
-    assert_fault("lose = ['0']", "n.toml:3:9: `lose`: found `0`, expected the number of a packet from 1");
-    assert_fault("lose = ['9-3']", "found `9-3`");
+    assert_fault(
+        "lose = ['0']",
+        "n.toml:3:9: `lose`: `0` is not a packet; write the number of a packet from 1",
+    );
+    assert_fault("lose = ['9-3']", "`9-3` is not a packet");
 }
 
 #[test]
@@ -154,19 +151,19 @@ fn queues_and_their_disciplines() {
     );
     assert_fault(
         "rate = '1Mbit/s'\nqueue = { limit = '9kB', ecn = true }",
-        "4:26: found `ecn`, which the discipline `drop-tail`",
+        "4:26: the discipline `drop-tail` has no `ecn`",
     );
     assert_fault(
         "rate = '1Mbit/s'\nqueue = { discipline = 'codel', flows = 3 }",
-        "found `flows`, which the discipline `codel`",
+        "the discipline `codel` has no `flows`",
     );
     assert_fault("rate = '1Mbit/s'\nqueue = { discipline = 'fqcodel' }", "did you mean `fq-codel`?");
-    assert_fault("rate = '1Mbit/s'\nqueue = '1000B'", "expected at least one full frame, 1514B");
-    assert_fault("rate = '1Mbit/s'\nqueue = '0 packets'", "expected a queue such as");
-    assert_fault("queue = '1bdp'", "n.toml:3:9: found a `queue` without a `rate`");
+    assert_fault("rate = '1Mbit/s'\nqueue = '1000B'", "write at least one full frame, 1514B");
+    assert_fault("rate = '1Mbit/s'\nqueue = '0 packets'", "is not a queue; write one such as");
+    assert_fault("queue = '1bdp'", "n.toml:3:9: `queue` requires a `rate`");
     assert_fault(
         "rate = '1Mbit/s'\nqueue = { discipline = 'codel', target = '1s' }",
-        "not below the `interval`",
+        "`target` is not below `interval`",
     );
 }
 
@@ -186,17 +183,17 @@ fn rates_constant_varying_and_from_files() {
     );
     let steps = down("rate = { csv = 'a.csv', repeat = '2s' }").rate;
     assert_eq!(steps.mean_bits_per_s(), Some(6_000_000));
-    assert_fault("rate = '0Mbit/s'", "n.toml:3:8: `rate`: found a rate of 0, expected more than 0");
-    assert_fault("rate = { mahimahi = 'bad.trace' }", "networks/bad.trace:2:1: found `x`, expected a time");
+    assert_fault("rate = '0Mbit/s'", "n.toml:3:8: `rate`: 0 is too low");
+    assert_fault("rate = { mahimahi = 'bad.trace' }", "networks/bad.trace:2:1: `x` is not a time");
     assert_fault("rate = { mahimahi = 'none' }", "n.toml:3:8: `rate`: networks/none does not exist");
-    assert_fault("rate = { mean = '1Mbit/s' }", "found a `mean` alone");
-    assert_fault("rate = { drift = { over = '1s', spread = '1%' } }", "found no `mean`");
-    assert_fault("rate = { mean = '1Mbit/s', csv = 'a.csv' }", "found several of");
-    assert_fault("rate = { mahimahi = 'a.trace', repeat = '3s' }", "found `repeat` without `csv`");
-    assert_fault("rate = {}", "found no rate");
+    assert_fault("rate = { mean = '1Mbit/s' }", "`mean` requires `steps` or `drift`");
+    assert_fault("rate = { drift = { over = '1s', spread = '1%' } }", "[rate] has no `mean`");
+    assert_fault("rate = { mean = '1Mbit/s', csv = 'a.csv' }", "`rate` has several of");
+    assert_fault("rate = { mahimahi = 'a.trace', repeat = '3s' }", "`repeat` requires `csv`");
+    assert_fault("rate = {}", "`rate` is empty");
     assert_fault(
         "rate = { csv = 'a.csv', repeat = '1s' }",
-        "networks/a.csv:1:1: found rows at or after the time",
+        "networks/a.csv:1:1: a row is at or after `repeat`",
     );
 }
 
@@ -204,17 +201,20 @@ fn rates_constant_varying_and_from_files() {
 fn reordering_duplication_delay_steps_and_outages() {
     assert_eq!(down("delay = '1ms'\nreorder = '25%'").reorder, Some(Reorder { share: 0.25, gap: 1 }));
     assert_eq!(down("delay = '1ms'\nreorder = { gap = 5 }").reorder, Some(Reorder { share: 1.0, gap: 5 }));
-    assert_fault("reorder = '25%'", "n.toml:3:11: found `reorder` without a `delay`");
+    assert_fault("reorder = '25%'", "n.toml:3:11: `reorder` requires a `delay`");
     assert!((down("duplicate = '2%'").duplicate_share - 0.02).abs() < 1e-12);
     let steps = down("delay = '20ms'\ndelay_steps = { every = '15s', spread = '8ms' }").delay_steps;
     assert_eq!(steps, Some(DelaySteps { every_ns: 15_000 * MS, spread_ns: 8 * MS }));
-    assert_fault("delay = '2ms'\ndelay_steps = { every = '15s', spread = '8ms' }", "beyond the `delay`");
+    assert_fault(
+        "delay = '2ms'\ndelay_steps = { every = '15s', spread = '8ms' }",
+        "`spread` exceeds `delay`",
+    );
     let outages =
         down("outages = { every = '15s', lasts = '100ms', packets = 'wait', at_random = true }").outages;
     let times = OutageTimes::Every { every_ns: 15_000 * MS, lasts_ns: 100 * MS, at_random: true };
     assert_eq!(outages, Some(Outages { packets: OutagePackets::Wait, times }));
-    assert_fault("outages = { every = '1s', lasts = '1s' }", "n.toml:3:11: found outages that last as long");
-    assert_fault("outages = { every = '1s', lasts = '0s' }", "`lasts`: found 0, expected more");
+    assert_fault("outages = { every = '1s', lasts = '1s' }", "n.toml:3:11: `lasts` is not below `every`");
+    assert_fault("outages = { every = '1s', lasts = '0s' }", "`lasts`: 0 is too short");
 }
 
 #[test]
@@ -247,20 +247,17 @@ fn timeline_faults() {
     let fault = |lines: &str, expected: &str| {
         assert_fault(&format!("rate = '9Mbit/s'\n[[timeline]]\n{lines}"), expected)
     };
-    fault("rate = '1Mbit/s'", "n.toml:4:1: found no `at` in [[timeline]]");
-    fault("at = '1s'", "n.toml:4:1: found nothing that changes");
-    fault("at = '1s'\nfor = '0s'\nloss = '1%'", "`for`: found no time");
-    fault("at = '1s'\nfor = '1s'\nhandover = true", "found both `handover` and `for`");
-    fault(
-        "at = '1s'\nqueue = { discipline = 'codel' }",
-        "n.toml:6:9: found another `discipline` on the timeline",
-    );
+    fault("rate = '1Mbit/s'", "n.toml:4:1: [[timeline]] has no `at`");
+    fault("at = '1s'", "n.toml:4:1: [[timeline]] changes nothing");
+    fault("at = '1s'\nfor = '0s'\nloss = '1%'", "`for`: 0 is too short");
+    fault("at = '1s'\nfor = '1s'\nhandover = true", "`for` excludes `handover`");
+    fault("at = '1s'\nqueue = { discipline = 'codel' }", "n.toml:6:9: the timeline changes the `discipline`");
     fault(
         "at = '1s'\noutages = { every = '2s', lasts = '1s' }",
-        "n.toml:6:1: found `outages`, expected a key of [[timeline]]",
+        "n.toml:6:1: `outages` is not a key of [[timeline]]",
     );
-    fault("at = '1s'\njitter = '5ms'", "n.toml:6:10: found a jitter of 5 ms about a delay of 0 ns");
-    assert_fault("timeline = 3", "`timeline`: found the number 3, expected tables `[[timeline]]`");
+    fault("at = '1s'\njitter = '5ms'", "n.toml:6:10: `jitter` is 5 ms, above the delay of 0 ns");
+    assert_fault("timeline = 3", "`timeline` is the number 3; write tables `[[timeline]]`");
 }
 
 #[test]
@@ -277,21 +274,24 @@ fn a_timeline_repeats_no_trace_without_end() {
     // Two directions of 300 000 steps: six changes are 3.6 million, the seventh is too much.
     assert_eq!(parse(&entries[..entries.len() / 8 * 6]).unwrap().timeline.len(), 6);
     let fault = parse(&entries).unwrap_err();
-    assert!(fault.starts_with("n.toml:23:6: found traces of 4200000 steps"), "{fault}");
+    assert!(
+        fault.starts_with("n.toml:23:6: the changes up to this one have traces of 4200000 steps"),
+        "{fault}"
+    );
 }
 
 #[test]
 fn faults_name_the_place() {
-    assert_fault("rtt = '150'", "n.toml:3:7: `rtt`: found `150`, expected a duration");
-    assert_fault("rate = '1Mbit/s'\nqueue = 7", "n.toml:4:9: `queue`: found the number 7, expected a string");
-    assert_fault("spede = 1", "n.toml:3:1: found `spede`, expected a key of the network");
+    assert_fault("rtt = '150'", "n.toml:3:7: `rtt`: `150` is not a duration");
+    assert_fault("rate = '1Mbit/s'\nqueue = 7", "n.toml:4:9: `queue` is the number 7; write a string");
+    assert_fault("spede = 1", "n.toml:3:1: `spede` is not a key of the network");
     assert_fault("jiter = '1ms'", "did you mean `jitter`?");
-    assert_fault("rtt = '1ms'\n[up]\ndelay = '1ms'", "n.toml:5:9: found both `rtt` and `up.delay`");
-    assert_fault("rtt = '1ms'\ndelay = '1ms'", "found both `rtt` and `delay`");
-    assert_fault("[up]\nlos = '1%'", "n.toml:4:1: found `los`, expected a key of [up]");
+    assert_fault("rtt = '1ms'\n[up]\ndelay = '1ms'", "n.toml:5:9: `up.delay` excludes `rtt`");
+    assert_fault("rtt = '1ms'\ndelay = '1ms'", "`delay` excludes `rtt`");
+    assert_fault("[up]\nlos = '1%'", "n.toml:4:1: `los` is not a key of [up]");
     assert_fault("[up\n", "n.toml:3:4: ");
     let empty = Network::parse("n", Source { file: "n.toml", text: "title = ''\n" }).unwrap_err().to_string();
-    assert!(empty.starts_with("n.toml:1:9: `title`: found nothing"), "{empty}");
+    assert!(empty.starts_with("n.toml:1:9: `title` is empty"), "{empty}");
 }
 
 #[test]

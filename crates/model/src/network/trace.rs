@@ -73,34 +73,35 @@ pub fn parse_mahimahi(source: Source<'_>) -> Result<Opportunities, InputError> {
     let mut at_ms: Vec<(u32, u32)> = Vec::new();
     for (line, text) in lines(source)? {
         let fault = |problem: String| fault(source, line, problem);
-        let expected = "expected a time in whole milliseconds, up to a day, as Mahimahi writes it";
-        let time_ms: u32 = text.parse().map_err(|_| fault(format!("found `{}`, {expected}", short(text))))?;
+        let expected = "is not a time; write whole milliseconds, up to a day, as Mahimahi does";
+        let time_ms: u32 = text.parse().map_err(|_| fault(format!("`{}` {expected}", short(text))))?;
         if u64::from(time_ms) * NANOS_PER_MS > LONGEST_NS {
-            return Err(fault(format!("found `{time_ms}`, {expected}")));
+            return Err(fault(format!("`{time_ms}` {expected}")));
         }
         let times = at_ms.len();
         match at_ms.last_mut() {
             Some((last_ms, frames)) if *last_ms == time_ms => *frames = frames.saturating_add(1),
             Some((last_ms, _)) if *last_ms > time_ms => {
-                return Err(fault(format!(
-                    "found {time_ms} ms after {last_ms} ms, expected ascending times"
-                )));
+                return Err(fault(format!("{time_ms} ms is before {last_ms} ms; write ascending times")));
             }
             _ if times == MOST_STEPS => {
-                return Err(fault(format!("found more than {MOST_STEPS} different times, expected no more")));
+                return Err(fault(format!(
+                    "the trace has more than {MOST_STEPS} different times; shorten it"
+                )));
             }
             _ => at_ms.push((time_ms, 1)),
         }
     }
     match at_ms.last() {
-        None => {
-            Err(fault(source, 1, "found no opportunity, expected a time in milliseconds per line".into()))
-        }
+        None => Err(fault(
+            source,
+            1,
+            "the trace has no opportunity; write a time in milliseconds per line".into(),
+        )),
         Some((0, _)) => Err(fault(
             source,
             1,
-            "found opportunities at 0 ms alone, expected a last one later: it is where the trace begins anew"
-                .into(),
+            "every opportunity is at 0 ms; add a later one, at which the trace restarts".into(),
         )),
         Some(_) => Ok(Opportunities { at_ms }),
     }
@@ -126,33 +127,33 @@ pub fn parse_csv(source: Source<'_>, repeat_ns: Option<u64>) -> Result<RateSteps
         let (at_ns, bits_per_s) = units.row(text).map_err(fault)?;
         match steps.last() {
             None if at_ns > 0 => {
-                return Err(fault("found a first row after time 0, expected it at 0".into()));
+                return Err(fault("the first row is after time 0; write one at 0".into()));
             }
             Some((last_ns, _)) if *last_ns >= at_ns => {
                 return Err(fault(
-                    "found a time that is not after the row's before, expected ascending times".into(),
+                    "this time is not after that of the row before; write ascending times".into(),
                 ));
             }
             _ if steps.len() == MOST_STEPS => {
-                return Err(fault(format!("found more than {MOST_STEPS} rows, expected no more")));
+                return Err(fault(format!("the table has more than {MOST_STEPS} rows; shorten it")));
             }
             _ => steps.push((at_ns, bits_per_s)),
         }
     }
     let whole = |problem: &str| Err(fault(source, 1, problem.to_owned()));
     let Some((last_ns, last_rate)) = steps.last().copied() else {
-        return whole("found no row, expected rows such as `0s,10Mbit/s`");
+        return whole("the table has no row; write rows such as `0s,10Mbit/s`");
     };
     if repeat_ns.is_some_and(|repeat_ns| repeat_ns <= last_ns) {
         return whole(
-            "found rows at or after the time at which the table is to begin anew, expected them before",
+            "a row is at or after `repeat`, when the table restarts; write earlier times, or a later `repeat`",
         );
     }
     if repeat_ns.is_none() && last_rate == 0 {
-        return whole("found a last rate of 0, which holds for ever; expected more, or `repeat`");
+        return whole("the last rate is 0 and holds forever; write more, or `repeat`");
     }
     if steps.iter().all(|(_, rate)| *rate == 0) {
-        return whole("found rates of 0 alone, expected one above");
+        return whole("every rate is 0; write one above 0");
     }
     Ok(RateSteps { steps, repeat_ns })
 }
@@ -181,7 +182,7 @@ impl Units {
             let found = known.iter().find(|(unit, _)| *unit == name.trim()).map(|(_, factor)| *factor);
             found.ok_or_else(|| {
                 let names: Vec<&str> = known.iter().map(|(unit, _)| *unit).collect();
-                format!("found the column `{}`, expected one of {}", short(name), names.join(", "))
+                format!("`{}` is not a column; the choices are {}", short(name), names.join(", "))
             })
         };
         let both =
@@ -191,7 +192,7 @@ impl Units {
 
     fn row(self, line: &str) -> Result<(u64, u64), String> {
         let (time, rate) = line.split_once(',').ok_or_else(|| {
-            format!("found `{}`, expected a time and a rate, with a comma between", short(line))
+            format!("`{}` is not a row; write a time and a rate, separated by a comma", short(line))
         })?;
         let (at_ns, bits_per_s) = match self {
             Units::Written => {
@@ -202,7 +203,7 @@ impl Units {
             }
         };
         if at_ns > LONGEST_NS {
-            return Err(format!("found the time `{}`, expected at most a day", short(time)));
+            return Err(format!("the time `{}` is too long; write at most a day", short(time)));
         }
         Ok((at_ns, bits_per_s))
     }
@@ -210,7 +211,7 @@ impl Units {
 
 /// A plain number times its column's unit, rounded.
 fn number(text: &str, factor: f64) -> Result<u64, String> {
-    let fault = || format!("found `{}`, expected a number of the column's unit, 0 or more", short(text));
+    let fault = || format!("`{}` is not a number; write one in the column's unit, 0 or more", short(text));
     let value: f64 = text.trim().parse().map_err(|_| fault())?;
     let scaled = (value * factor).round();
     if (0.0..9e18).contains(&scaled) { Ok(nearest(scaled)) } else { Err(fault()) }
@@ -220,7 +221,11 @@ fn number(text: &str, factor: f64) -> Result<u64, String> {
 fn lines(source: Source<'_>) -> Result<impl Iterator<Item = (usize, &str)>, InputError> {
     let count = source.text.lines().count();
     if count > MOST_LINES {
-        return Err(fault(source, 1, format!("found {count} lines, expected at most {MOST_LINES}")));
+        return Err(fault(
+            source,
+            1,
+            format!("the file has {count} lines; at most {MOST_LINES} are allowed"),
+        ));
     }
     let said = source.text.lines().map(|line| line.split('#').next().unwrap_or("").trim());
     Ok((1..).zip(said).filter(|(_, line)| !line.is_empty()))
@@ -263,15 +268,15 @@ mod tests {
 
     #[test]
     fn mahimahi_faults_name_the_line() {
-        assert!(mahimahi("1\n2\nx\n").unwrap_err().starts_with("t.trace:3:1: found `x`, expected a time"));
-        assert!(mahimahi("1\n2\n-3\n").unwrap_err().starts_with("t.trace:3:1: found `-3`"));
+        assert!(mahimahi("1\n2\nx\n").unwrap_err().starts_with("t.trace:3:1: `x` is not a time"));
+        assert!(mahimahi("1\n2\n-3\n").unwrap_err().starts_with("t.trace:3:1: `-3` is not a time"));
         assert_eq!(
             mahimahi("5\n4\n").unwrap_err(),
-            "t.trace:2:1: found 4 ms after 5 ms, expected ascending times"
+            "t.trace:2:1: 4 ms is before 5 ms; write ascending times"
         );
-        assert!(mahimahi("\n#\n").unwrap_err().contains("found no opportunity"));
-        assert!(mahimahi("0\n0\n").unwrap_err().contains("at 0 ms alone"));
-        assert!(mahimahi("90000000000").unwrap_err().contains("found `90000000000`"));
+        assert!(mahimahi("\n#\n").unwrap_err().contains("has no opportunity"));
+        assert!(mahimahi("0\n0\n").unwrap_err().contains("is at 0 ms"));
+        assert!(mahimahi("90000000000").unwrap_err().contains("`90000000000` is not a time"));
         assert!(mahimahi("86400001").unwrap_err().contains("up to a day"));
     }
 
@@ -288,22 +293,18 @@ mod tests {
     #[test]
     fn csv_faults_name_the_line() {
         let fault = |text: &str| csv(text, None).unwrap_err();
+        assert!(fault("0s,10Mbit/s\n1s 3Mbit/s\n").starts_with("t.csv:2:1: `1s 3Mbit/s` is not a row"));
+        assert!(fault("0,10\n").contains("is not a duration"));
+        assert!(fault("1s,1Mbit/s\n").contains("write one at 0"));
         assert!(
-            fault("0s,10Mbit/s\n1s 3Mbit/s\n")
-                .starts_with("t.csv:2:1: found `1s 3Mbit/s`, expected a time and")
+            fault("0s,1Mbit/s\n1s,1Mbit/s\n1s,2Mbit/s\n").starts_with("t.csv:3:1: this time is not after")
         );
-        assert!(fault("0,10\n").contains("expected a duration"));
-        assert!(fault("1s,1Mbit/s\n").contains("expected it at 0"));
-        assert!(
-            fault("0s,1Mbit/s\n1s,1Mbit/s\n1s,2Mbit/s\n")
-                .starts_with("t.csv:3:1: found a time that is not after")
-        );
-        assert!(fault("time,rate\n0,1\n").contains("found the column `time`, expected one of time_s"));
-        assert!(fault("time_s,rate_mbit_s\n0,-1\n").starts_with("t.csv:2:1: found `-1`"));
-        assert!(fault("time_s,rate_mbit_s\n0,nan\n").contains("expected a number"));
-        assert!(fault("").contains("found no row"));
-        assert!(fault("0s,1Mbit/s\n1s,0bit/s\n").contains("last rate of 0"));
-        assert!(csv("0s,0bit/s\n", Some(5)).unwrap_err().contains("rates of 0 alone"));
-        assert!(csv("0s,1bit/s\n9s,1bit/s\n", Some(9_000_000_000)).unwrap_err().contains("begin anew"));
+        assert!(fault("time,rate\n0,1\n").contains("`time` is not a column; the choices are time_s"));
+        assert!(fault("time_s,rate_mbit_s\n0,-1\n").starts_with("t.csv:2:1: `-1` is not a number"));
+        assert!(fault("time_s,rate_mbit_s\n0,nan\n").contains("is not a number"));
+        assert!(fault("").contains("has no row"));
+        assert!(fault("0s,1Mbit/s\n1s,0bit/s\n").contains("last rate is 0"));
+        assert!(csv("0s,0bit/s\n", Some(5)).unwrap_err().contains("every rate is 0"));
+        assert!(csv("0s,1bit/s\n9s,1bit/s\n", Some(9_000_000_000)).unwrap_err().contains("table restarts"));
     }
 }

@@ -1,22 +1,73 @@
 //! The network file as written: its keys, their types and their units.
 
-use toml::de::DeTable;
-
 use super::{DelaySteps, Distribution, Loss, Outages, Reorder, Variation, forms};
 use crate::error::{InputError, Source};
-use crate::reader::{Placed, Table};
+use crate::keys;
+use crate::reader::{Key, Placed, Table, TableKeys, read_file};
 use crate::units;
 
-/// What either direction may say.
-const WAY_KEYS: &[&str] =
-    &["delay", "delay_steps", "jitter", "rate", "queue", "loss", "lose", "duplicate", "reorder", "outages"];
-const CHANGE_KEYS: &[&str] =
-    &["delay", "delay_steps", "jitter", "rate", "queue", "loss", "duplicate", "reorder", "outage"];
-const BOTH_WAYS: &[&str] = &["rtt", "up", "down"];
-const ROOT_KEYS: &[&str] = &["title", "source", "timeline"];
-const TIMELINE_KEYS: &[&str] = &["at", "for", "handover"];
+/// Keys of the file alone.
+const ROOT_KEYS: &[Key] = keys! {
+    "title", "text", "required", r#""A phone in a tram""#, "One line that describes the network.";
+    "source", "text", "required", r#""ping, 100 probes, 2024; the queue is a guess""#,
+        "The source of the values, and which of them are a guess.";
+    "timeline", "tables `[[timeline]]`", "none", "", "Changes during the run; see below.";
+};
+/// Keys of the file and of a change.
+const BOTH_DIRECTIONS: &[Key] = keys! {
+    "rtt", "duration", "none: no delay", r#""150ms""#,
+        "The sum of both delays; each direction has half of it. Excludes `delay`.";
+    "up", "table", "none", "{ rate = \"5Mbit/s\" }", "From the client to the server: overrides the keys below.";
+    "down", "table", "none", "{ rate = \"20Mbit/s\" }", "From the server to the client: overrides the keys below.";
+};
+/// Keys of a direction, both without and within a change.
+const DIRECTION_KEYS: &[Key] = keys! {
+    "delay", "duration", "half of `rtt`", r#""20ms""#, "Propagation delay of one direction. Excludes `rtt`.";
+    "delay_steps", "table", "none", r#"{ every = "15s", spread = "8ms" }"#,
+        "The delay changes at intervals `every`, uniformly within `spread`.";
+    "jitter", "duration or table", "none", r#""15ms""#,
+        "Variation of the delay; [networks.md](networks.md#jitter) has the keys of the table.";
+    "rate", "rate or table", "`\"unlimited\"`", r#""50Mbit/s""#,
+        "Rate of the link, over whole Ethernet frames without checksum; above 0.";
+    "queue", "packets, size, bandwidth-delay products, or table", "`\"1000 packets\"`", r#""100 packets""#,
+        "The queue before the rate, such as `\"64kB\"` or `\"1bdp\"`; it requires a `rate`.";
+    "loss", "share or table", "`\"0%\"`", r#""0.5%""#, "Random loss.";
+    "duplicate", "share", "`\"0%\"`", r#""0.1%""#, "Share of packets that arrive twice.";
+    "reorder", "share or table", "none", r#""1%""#, "Share of packets that skip the delay; it requires a `delay`.";
+};
+/// Keys of a direction without a change.
+const STEADY_KEYS: &[Key] = keys! {
+    "lose", "list of texts", "none", r#"["3", "10-12"]"#, "Loss of chosen packets, by their numbers from 1.";
+    "outages", "table", "none", r#"{ every = "15s", lasts = "100ms" }"#, "Recurring outages.";
+};
+/// Keys of a direction within a change.
+const CHANGE_KEYS: &[Key] = keys! {
+    "outage", "text", "none", r#""lost""#, "An outage from this instant: `lost` drops packets, `wait` queues them.";
+};
+const TIMELINE_KEYS: &[Key] = keys! {
+    "at", "duration", "required", r#""12s""#, "The instant, from the start of the run.";
+    "for", "duration", "for good", r#""2s""#, "How long the change lasts. Excludes `handover`.";
+    "handover", "boolean", "`false`", "true", "The client's address changes, as when a phone leaves Wi-Fi.";
+};
 
-const MOST_TEXT_BYTES: usize = 256 << 10;
+/// Every table of a network file.
+pub const KEYS: &[TableKeys] = &[
+    TableKeys { table: "the network", keys: ROOT_KEYS },
+    TableKeys { table: "the network and [[timeline]]", keys: BOTH_DIRECTIONS },
+    TableKeys { table: "the network, [[timeline]], [up] and [down]", keys: DIRECTION_KEYS },
+    TableKeys { table: "the network, [up] and [down]", keys: STEADY_KEYS },
+    TableKeys { table: "[[timeline]]", keys: TIMELINE_KEYS },
+    TableKeys { table: "[[timeline]], its up and down", keys: CHANGE_KEYS },
+    TableKeys { table: "jitter", keys: forms::JITTER_KEYS },
+    TableKeys { table: "delay_steps", keys: forms::DELAY_STEPS_KEYS },
+    TableKeys { table: "rate", keys: forms::RATE_KEYS },
+    TableKeys { table: "rate.steps", keys: forms::STEPS_KEYS },
+    TableKeys { table: "rate.drift", keys: forms::DRIFT_KEYS },
+    TableKeys { table: "queue", keys: forms::QUEUE_KEYS },
+    TableKeys { table: "loss", keys: forms::LOSS_KEYS },
+    TableKeys { table: "reorder", keys: forms::REORDER_KEYS },
+    TableKeys { table: "outages", keys: forms::OUTAGES_KEYS },
+];
 
 /// First and last numbers of packets.
 pub(super) type Stretches = Vec<(u64, u64)>;
@@ -25,12 +76,12 @@ pub(super) type Stretches = Vec<(u64, u64)>;
 pub(super) struct Written {
     pub(super) title: String,
     pub(super) source: String,
-    pub(super) base: Ways,
+    pub(super) base: Directions,
     pub(super) timeline: Vec<Entry>,
 }
 
-/// What is said of both directions together and of each.
-pub(super) struct Ways {
+/// Keys of both directions together, and of each.
+pub(super) struct Directions {
     pub(super) rtt: Option<Placed<u64>>,
     pub(super) common: Layer,
     pub(super) up: Layer,
@@ -42,10 +93,10 @@ pub(super) struct Entry {
     pub(super) at: Placed<u64>,
     pub(super) lasts: Option<Placed<u64>>,
     pub(super) handover: bool,
-    pub(super) ways: Ways,
+    pub(super) both: Directions,
 }
 
-/// What is said of a direction; what is not said is taken from below.
+/// Keys of a direction; a missing one is inherited from the layer below.
 #[derive(Clone, Default)]
 pub(super) struct Layer {
     pub(super) delay: Option<Placed<u64>>,
@@ -61,7 +112,7 @@ pub(super) struct Layer {
 }
 
 impl Layer {
-    /// This layer upon another.
+    /// This layer on top of another.
     pub(super) fn upon(&self, below: &Layer) -> Layer {
         let (above, below) = (self.clone(), below.clone());
         Layer {
@@ -135,90 +186,70 @@ impl Queue {
 pub(super) enum Limit {
     Packets(u64),
     Bytes(u64),
-    /// So many times the bandwidth-delay product.
+    /// A multiple of the bandwidth-delay product.
     Product(f64),
 }
 
 pub(super) fn read(source: Source<'_>) -> Result<Written, InputError> {
-    if source.text.len() > MOST_TEXT_BYTES {
-        let problem = format!("found {} bytes, expected at most {MOST_TEXT_BYTES}", source.text.len());
-        return Err(source.error(0..0, problem));
-    }
-    let document = DeTable::parse(source.text).map_err(|error| source.toml_error(&error))?;
-    let keys = [ROOT_KEYS, BOTH_WAYS, WAY_KEYS].concat();
-    let root = Table::root(source, document.get_ref(), "the network", &keys)?;
-    let text = |key: &str, example: &str| match root.string(key, example)? {
-        Some(text) if text.value.trim().is_empty() => {
-            Err(text.error(format!("`{key}`: found nothing, expected one such as `{example}`")))
-        }
-        Some(text) => Ok(text.value),
-        None => Err(root.missing(key, &format!("{key} = \"{example}\""))),
-    };
-    Ok(Written {
-        title: text("title", "A line at home")?,
-        source: text("source", "measured by …, 2024; the queue is ours")?,
-        base: ways(&root, WAY_KEYS)?,
-        timeline: root.tables("timeline")?.into_iter().map(entry).collect::<Result<_, _>>()?,
+    let keys = ROOT_KEYS.iter().chain(BOTH_DIRECTIONS).chain(DIRECTION_KEYS).chain(STEADY_KEYS);
+    read_file(source, "the network", keys, |root| {
+        Ok(Written {
+            title: root.required("title", Table::text)?.value,
+            source: root.required("source", Table::text)?.value,
+            base: directions(root, STEADY_KEYS)?,
+            timeline: root.tables("timeline")?.into_iter().map(entry).collect::<Result<_, _>>()?,
+        })
     })
 }
 
 fn entry(table: Table<'_>) -> Result<Entry, InputError> {
-    let table = table.with_keys(&[TIMELINE_KEYS, BOTH_WAYS, CHANGE_KEYS].concat())?;
-    let at = table.parsed("at", "12s", units::parse_duration_ns)?;
-    let at = at.ok_or_else(|| table.missing("at", "at = \"12s\""))?;
-    let lasts = table.parsed("for", "2s", units::parse_duration_ns)?;
-    let handover = table.boolean("handover")?.is_some_and(|handover| handover.value);
-    let ways = ways(&table, CHANGE_KEYS)?;
-    if let Some(lasts) = &lasts {
-        if lasts.value == 0 {
-            return Err(lasts.error("`for`: found no time, expected more than 0"));
-        }
-        if handover {
-            return Err(lasts.error(
-                "found both `handover` and `for`, expected one: an address that changed stays; write a second entry",
-            ));
-        }
+    let keys = TIMELINE_KEYS.iter().chain(BOTH_DIRECTIONS).chain(DIRECTION_KEYS).chain(CHANGE_KEYS);
+    let table = table.with_keys(keys)?;
+    let at = table.required("at", |table, key| table.parsed(key, units::parse_duration_ns))?;
+    let lasts = table.duration_above_zero("for")?;
+    let handover = table.flag("handover")?;
+    let both = directions(&table, CHANGE_KEYS)?;
+    if let Some(lasts) = lasts.as_ref().filter(|_| handover) {
+        return Err(
+            lasts.error("`for` excludes `handover`; write a second entry, because the new address stays")
+        );
     }
-    let is_empty = ways.common.is_empty() && ways.up.is_empty() && ways.down.is_empty() && ways.rtt.is_none();
+    let is_empty = both.common.is_empty() && both.up.is_empty() && both.down.is_empty() && both.rtt.is_none();
     if is_empty && !handover {
-        return Err(table.error("found nothing that changes, expected one such as `rate = \"1Mbit/s\"`"));
+        return Err(table.error("[[timeline]] changes nothing; add a change, such as `rate = \"1Mbit/s\"`"));
     }
-    Ok(Entry { at, lasts, handover, ways })
+    Ok(Entry { at, lasts, handover, both })
 }
 
-fn ways(table: &Table<'_>, keys: &[&str]) -> Result<Ways, InputError> {
-    let one = |way: &str| match table.table(way)? {
-        Some(table) => layer(&table.with_keys(keys)?),
+fn directions(table: &Table<'_>, keys: &'static [Key]) -> Result<Directions, InputError> {
+    let one = |key: &str| match table.table(key)? {
+        Some(table) => layer(&table.with_keys(DIRECTION_KEYS.iter().chain(keys))?),
         None => Ok(Layer::default()),
     };
-    let ways = Ways {
-        rtt: table.parsed("rtt", "150ms", units::parse_duration_ns)?,
-        common: layer(table)?,
-        up: one("up")?,
-        down: one("down")?,
-    };
-    if ways.rtt.is_some() {
-        let named = [(&ways.common, "delay"), (&ways.up, "up.delay"), (&ways.down, "down.delay")];
+    let rtt = table.parsed("rtt", units::parse_duration_ns)?;
+    let both = Directions { rtt, common: layer(table)?, up: one("up")?, down: one("down")? };
+    if both.rtt.is_some() {
+        let named = [(&both.common, "delay"), (&both.up, "up.delay"), (&both.down, "down.delay")];
         for (layer, name) in named {
             if let Some(delay) = &layer.delay {
-                let problem = format!("found both `rtt` and `{name}`, expected one: `rtt` is split evenly");
+                let problem = format!("`{name}` excludes `rtt`, which sets both delays; remove one of them");
                 return Err(delay.error(problem));
             }
         }
     }
-    Ok(ways)
+    Ok(both)
 }
 
 fn layer(table: &Table<'_>) -> Result<Layer, InputError> {
     Ok(Layer {
-        delay: table.parsed("delay", "75ms", units::parse_duration_ns)?,
+        delay: table.parsed("delay", units::parse_duration_ns)?,
         delay_steps: forms::delay_steps(table)?,
         jitter: forms::jitter(table)?,
         rate: forms::rate(table)?,
         queue: forms::queue(table)?,
         loss: forms::loss(table)?,
         lose: forms::lose(table)?,
-        duplicate: table.parsed("duplicate", "0.1%", units::parse_share)?,
+        duplicate: table.parsed("duplicate", units::parse_share)?,
         reorder: forms::reorder(table)?,
         outages: forms::outages(table)?,
     })

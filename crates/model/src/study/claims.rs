@@ -1,38 +1,68 @@
-//! `[[claim]]`: what the study takes for granted, as written and resolved.
+//! `[[claim]]`: what the study assumes, as written and resolved.
 
-use super::resolve::check_name;
+use super::resolve::{check_name, resolve_level};
+use super::written::LEVEL_KEYS;
 use super::{Library, Study};
 use crate::claim::{Bound, Claim, ClaimFigure, ClaimTest};
 use crate::error::InputError;
-use crate::nearest::unknown;
+use crate::keys;
+use crate::level::Level;
+use crate::named::{Named, unknown};
 use crate::number::float;
-use crate::plan::Level;
-use crate::reader::{Placed, Table};
+use crate::reader::{Key, Placed, Table};
 use crate::units;
 
-const COMMON: [&str; 2] = ["says", "kind"];
+pub(super) const KEYS: &[Key] = keys! {
+    "says", "text", "required", r#""The runs may be pooled.""#, "The claim in a sentence; not empty.";
+    "kind", "text", "required", r#""pooled""#, "`pooled`, `best`, `script`, `scale`, `impaired` or `value`.";
+};
+pub(super) const BEST_KEYS: &[Key] = keys! {
+    "level", "table", "required", r#"{ variant = "h2" }"#, "The level that is the best.";
+    "by", "list of texts", "required", r#"["median", "iqr"]"#,
+        "Statistics of the primary metric: `median`, `mean`, `iqr`, `p90`, `p95`, `p99`, `p999`.";
+};
+pub(super) const SCRIPT_KEYS: &[Key] = keys! {
+    "trained_on", "table", "required", r#"{ variant = "h2" }"#, "The level that the timing script was recorded with.";
+};
+pub(super) const SCALE_KEYS: &[Key] = keys! {
+    "factor", "text", "required", r#""workload""#, "The factor of the levels.";
+    "levels", "list of texts", "required", r#"["viewers-91", "viewers-10"]"#,
+        "At least two levels; the first stands for the others.";
+};
+pub(super) const VALUE_KEYS: &[Key] = keys! {
+    "metric", "text", "the primary one", r#""page_load_time""#, "A [metric](#metrics).";
+    "figure", "text", "`\"median\"`", r#""p99""#, "A statistic, as in `by`.";
+    "of", "table", "all cells", r#"{ variant = "h2" }"#, "The levels of the cells.";
+    "least", "duration, size, number, or round trips", "none", r#""1.9rtt""#, "The lower bound.";
+    "most", "duration, size, number, or round trips", "none", r#""120ms""#,
+        "The upper bound. One of `least` and `most` is required.";
+};
+
 const ROUND_TRIPS: &str = "rtt";
 
-/// A claim as written: what its levels and metric mean is not known yet.
+/// A claim as written: its levels and its metric are still names.
 #[derive(Clone, Debug)]
 pub(super) struct Written {
     says: String,
     kind: Kind,
 }
 
+/// A factor and its level, such as `variant = "h2"`.
+type NamedLevel = (Placed<String>, Placed<String>);
+
 #[derive(Clone, Debug)]
 enum Kind {
     Pooled,
     Best {
-        level: Placed<Vec<NamedLevel>>,
+        level: NamedLevel,
         by: Vec<ClaimFigure>,
     },
     Script {
-        trained_on: Placed<Vec<NamedLevel>>,
+        trained_on: NamedLevel,
     },
     Scale {
         factor: Placed<String>,
-        levels: Placed<Vec<Placed<String>>>,
+        levels: Vec<Placed<String>>,
     },
     Impaired,
     Value {
@@ -44,111 +74,75 @@ enum Kind {
     },
 }
 
-/// `variant = "h2"`.
-#[derive(Clone, Debug)]
-struct NamedLevel {
-    factor: Placed<String>,
-    value: Placed<String>,
-}
-
 /// Every `[[claim]]`, in the order of the file.
 pub(super) fn read(root: &Table<'_>) -> Result<Vec<Written>, InputError> {
     root.tables("claim")?.into_iter().map(read_claim).collect()
 }
 
 fn read_claim(table: Table<'_>) -> Result<Written, InputError> {
-    let says = table.string("says", "The runs may be pooled.")?;
-    let says = says.ok_or_else(|| table.missing("says", "says = \"The runs may be pooled.\""))?;
-    if says.value.trim().is_empty() {
-        return Err(says.error("`says`: found nothing, expected the claim in a sentence"));
-    }
-    let kind = table.string("kind", "pooled")?;
-    let kind = kind.ok_or_else(|| table.missing("kind", "kind = \"pooled\""))?;
-    let keys = |own: &[&'static str]| [&COMMON[..], own].concat();
-    let kind = match kind.value.as_str() {
-        "pooled" => table.with_keys(&keys(&[])).map(|_| Kind::Pooled)?,
-        "impaired" => table.with_keys(&keys(&[])).map(|_| Kind::Impaired)?,
-        "best" => {
-            let table = table.with_keys(&keys(&["level", "by"]))?;
-            Kind::Best { level: level_of(&table, "level")?, by: figures(&table)? }
-        }
-        "script" => {
-            let table = table.with_keys(&keys(&["trained_on"]))?;
-            Kind::Script { trained_on: level_of(&table, "trained_on")? }
-        }
-        "scale" => {
-            let table = table.with_keys(&keys(&["factor", "levels"]))?;
-            let factor = table.string("factor", "workload")?;
-            let factor = factor.ok_or_else(|| table.missing("factor", "factor = \"workload\""))?;
-            let example = r#"["viewers-91", "viewers-10"]"#;
-            let levels = table.strings("levels", example)?;
-            let levels = levels.ok_or_else(|| table.missing("levels", &format!("levels = {example}")))?;
-            if levels.value.len() < 2 {
-                let problem = "`levels`: found fewer than two, expected what stands for what";
-                return Err(levels.error(problem));
-            }
-            Kind::Scale { factor, levels }
-        }
-        "value" => read_value(table.with_keys(&keys(&["metric", "figure", "of", "least", "most"]))?)?,
-        _ => {
-            let problem = unknown(&kind.value, "a kind of claim", &ClaimTest::KINDS);
+    let table = table.knowing(KEYS);
+    let says = table.required("says", Table::text)?.value;
+    let kind = table.required("kind", Table::string)?;
+    let own = match kind.value.as_str() {
+        "best" => BEST_KEYS,
+        "script" => SCRIPT_KEYS,
+        "scale" => SCALE_KEYS,
+        "value" => VALUE_KEYS,
+        "pooled" | "impaired" => &[],
+        other => {
+            let problem = unknown(other, "a kind of claim", &ClaimTest::KINDS);
             return Err(kind.error(format!("`kind`: {problem}")));
         }
     };
-    Ok(Written { says: says.value, kind })
+    let table = table.with_keys(KEYS.iter().chain(own))?;
+    let kind = match kind.value.as_str() {
+        "best" => Kind::Best { level: read_level(&table, "level")?, by: read_figures(&table)? },
+        "script" => Kind::Script { trained_on: read_level(&table, "trained_on")? },
+        "scale" => {
+            let factor = table.required("factor", Table::string)?;
+            let levels = table.required("levels", Table::strings)?;
+            if levels.value.len() < 2 {
+                return Err(levels
+                    .error("`levels` has fewer than two levels; add the levels that the first stands for"));
+            }
+            Kind::Scale { factor, levels: levels.value }
+        }
+        "value" => read_value(&table)?,
+        "pooled" => Kind::Pooled,
+        _ => Kind::Impaired,
+    };
+    Ok(Written { says, kind })
 }
 
-fn read_value(table: Table<'_>) -> Result<Kind, InputError> {
-    let figure = table.string("figure", "median")?.map(|name| figure(&name)).transpose()?;
-    let bound = |key| Ok(table.parsed(key, "120ms", parse_bound)?.map(|bound| bound.value));
+fn read_value(table: &Table<'_>) -> Result<Kind, InputError> {
+    let bound = |key| Ok(table.parsed(key, parse_bound)?.map(|bound| bound.value));
     let (least, most): (Option<Bound>, Option<Bound>) = (bound("least")?, bound("most")?);
     if least.is_none() && most.is_none() {
-        return Err(
-            table.error("found neither `least` nor `most`, expected one: what is claimed of the value?")
-        );
+        return Err(table.error("[[claim]] has neither `least` nor `most`; add one of them"));
     }
-    let cells = table.table("of")?.map(|of| levels(&of)).transpose()?.unwrap_or_default();
-    let metric = table.string("metric", "page_load_time")?;
-    Ok(Kind::Value { metric, figure: figure.unwrap_or(ClaimFigure::Median), cells, least, most })
+    let cells = table.table("of")?.map(|of| of.knowing(LEVEL_KEYS).string_entries()).transpose()?;
+    let figure = table.named("figure")?.map_or(ClaimFigure::Median, |figure| figure.value);
+    Ok(Kind::Value { metric: table.string("metric")?, figure, cells: cells.unwrap_or_default(), least, most })
 }
 
 /// One level such as `level = { variant = "h2" }`.
-fn level_of(table: &Table<'_>, key: &str) -> Result<Placed<Vec<NamedLevel>>, InputError> {
-    let example = format!("{key} = {{ variant = \"h2\" }}");
-    let inner = table.table(key)?.ok_or_else(|| table.missing(key, &example))?;
-    let found = levels(&inner)?;
-    if found.len() == 1 {
-        return Ok(inner.here(found));
-    }
-    Err(inner.error(format!("`{key}`: found {} levels, expected one such as `{example}`", found.len())))
-}
-
-fn levels(table: &Table<'_>) -> Result<Vec<NamedLevel>, InputError> {
-    let mut found = Vec::new();
-    for factor in table.keys() {
-        if let Some(value) = table.string(&factor.value, "h2")? {
-            found.push(NamedLevel { factor, value });
+fn read_level(table: &Table<'_>, key: &str) -> Result<NamedLevel, InputError> {
+    let inner = table.required(key, Table::table)?;
+    let mut levels = inner.string_entries()?;
+    match (levels.pop(), levels.len()) {
+        (Some(level), 0) => Ok(level),
+        (last, others) => {
+            let count = others + usize::from(last.is_some());
+            let problem =
+                format!("`{key}` has {count} levels; write one, such as `{key} = {{ variant = \"h2\" }}`");
+            Err(inner.error(problem))
         }
     }
-    Ok(found)
 }
 
-fn figures(table: &Table<'_>) -> Result<Vec<ClaimFigure>, InputError> {
-    let example = r#"["median", "iqr"]"#;
-    let names =
-        table.strings("by", example)?.ok_or_else(|| table.missing("by", &format!("by = {example}")))?;
-    if names.value.is_empty() {
-        return Err(names.error("`by`: found an empty list, expected the figures that it was chosen by"));
-    }
-    names.value.iter().map(figure).collect()
-}
-
-fn figure(name: &Placed<String>) -> Result<ClaimFigure, InputError> {
-    let known = ClaimFigure::ALL.iter().find(|(known, _)| *known == name.value);
-    known.map(|(_, figure)| *figure).ok_or_else(|| {
-        let names = ClaimFigure::ALL.map(|(name, _)| name);
-        name.error(unknown(&name.value, "a figure of a metric", &names))
-    })
+fn read_figures(table: &Table<'_>) -> Result<Vec<ClaimFigure>, InputError> {
+    let names = table.required("by", Table::some_strings)?.value;
+    names.into_iter().map(|name| Ok(name.map(|name| ClaimFigure::from_name(&name))?.value)).collect()
 }
 
 /// `120ms`, `2rtt`, `64kB` or `0.99`.
@@ -156,32 +150,32 @@ fn parse_bound(text: &str) -> Result<Bound, String> {
     let text = text.trim();
     let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| number.is_finite());
     if let Some(trips) = text.strip_suffix(ROUND_TRIPS) {
-        let trips =
-            number(trips).ok_or_else(|| format!("found `{text}`, expected round trips such as `2rtt`"))?;
+        let trips = number(trips);
+        let trips = trips
+            .ok_or_else(|| format!("`{text}` is not a number of round trips; write one such as `2rtt`"))?;
         return Ok(Bound::RoundTrips(trips));
     }
-    let precise = |value: u64| Bound::Plain(float(value));
-    let plain = number(text).map(Bound::Plain);
-    let duration = || units::parse_duration_ns(text).ok().map(precise);
-    let size = || units::parse_size_bytes(text).ok().map(precise);
-    plain
-        .or_else(duration)
-        .or_else(size)
-        .ok_or_else(|| format!("found `{text}`, expected a value such as `120ms`, `2rtt`, `64kB` or `0.99`"))
+    let quantity =
+        || units::parse_duration_ns(text).or_else(|_| units::parse_size_bytes(text)).ok().map(float);
+    let value = number(text).or_else(quantity).map(Bound::Plain);
+    value.ok_or_else(|| {
+        format!("`{text}` is not a value; write one such as `120ms`, `2rtt`, `64kB` or `0.99`")
+    })
 }
 
-/// The claims of a study, their levels and metrics looked up.
+/// The claims of a study with their levels and metrics resolved.
 pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Vec<Claim>, InputError> {
-    let level = |named: &NamedLevel| resolve_level(study, &named.factor, &named.value);
+    let level =
+        |(factor, value): &NamedLevel| Ok::<Level, InputError>(resolve_level(study, "", factor, value)?.0);
     let resolve_one = |written: &Written| {
         let holds_if = match &written.kind {
             Kind::Pooled => ClaimTest::Pooled,
             Kind::Impaired => ClaimTest::Impaired,
-            Kind::Best { level: named, by } => ClaimTest::Best { level: one(named, level)?, by: by.clone() },
-            Kind::Script { trained_on } => ClaimTest::Script { trained_on: one(trained_on, level)? },
+            Kind::Best { level: named, by } => ClaimTest::Best { level: level(named)?, by: by.clone() },
+            Kind::Script { trained_on } => ClaimTest::Script { trained_on: level(trained_on)? },
             Kind::Scale { factor, levels } => {
-                let found = levels.value.iter().map(|value| resolve_level(study, factor, value));
-                ClaimTest::Scale { levels: found.collect::<Result<_, _>>()? }
+                let levels = levels.iter().map(|value| level(&(factor.clone(), value.clone())));
+                ClaimTest::Scale { levels: levels.collect::<Result<_, _>>()? }
             }
             Kind::Value { metric, figure, cells, least, most } => {
                 if let Some(metric) = metric {
@@ -199,32 +193,6 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Vec<Claim
         Ok(Claim { says: written.says.clone(), holds_if })
     };
     study.claims.iter().map(resolve_one).collect()
-}
-
-/// [`level_of`] made sure that there is one.
-fn one(
-    named: &Placed<Vec<NamedLevel>>,
-    level: impl Fn(&NamedLevel) -> Result<Level, InputError>,
-) -> Result<Level, InputError> {
-    named.value.first().map_or_else(|| Err(named.error("found no level, expected one")), level)
-}
-
-fn resolve_level(
-    study: &Study,
-    factor: &Placed<String>,
-    value: &Placed<String>,
-) -> Result<Level, InputError> {
-    let factors = &study.matrix.value;
-    let Some(known) = factors.iter().find(|known| known.kind.name() == factor.value) else {
-        let names: Vec<&str> = factors.iter().map(|factor| factor.kind.name()).collect();
-        return Err(factor.error(unknown(&factor.value, "a factor of the matrix", &names)));
-    };
-    let names: Vec<&str> = known.levels.value.iter().map(|level| level.value.as_str()).collect();
-    if !names.contains(&value.value.as_str()) && known.levels.place.line != 0 {
-        let noun = format!("a level of `{}` in the matrix", factor.value);
-        return Err(value.error(unknown(&value.value, &noun, &names)));
-    }
-    Ok(Level { factor: factor.value.clone(), value: value.value.clone() })
 }
 
 #[cfg(test)]
@@ -292,58 +260,49 @@ mod tests {
             };
             assert_eq!(only(&format!("kind = \"{kind}\"\n{text}")).kind(), kind);
         }
-        for (name, figure) in ClaimFigure::ALL {
-            assert_eq!(figure.name(), name);
-        }
     }
 
     #[test]
     fn faults_name_the_place() {
         for (text, expected) in [
-            ("[[claim]]\nkind = \"pooled\"", ":17:1: found no `says` in [[claim]]"),
-            ("[[claim]]\nsays = \" \"\nkind = \"pooled\"", "`says`: found nothing"),
-            ("[[claim]]\nsays = \"x\"", "found no `kind`"),
+            ("[[claim]]\nkind = \"pooled\"", ":17:1: [[claim]] has no `says`"),
+            ("[[claim]]\nsays = \" \"\nkind = \"pooled\"", "`says` is empty"),
+            ("[[claim]]\nsays = \"x\"", "[[claim]] has no `kind`"),
+            ("[[claim]]\nsays = \"x\"\nkind = \"poled\"", ":19:8: `kind`: `poled` is not a kind of claim"),
+            ("[[claim]]\nsays = \"x\"\nkind = \"pooled\"\nby = [\"iqr\"]", "`by` is not a key of [[claim]]"),
+            ("[[claim]]\nsays = \"x\"\nkind = \"value\"", "[[claim]] has neither `least` nor `most`"),
+            ("[[claim]]\nsays = \"x\"\nkind = \"value\"\nmost = \"soon\"", "`most`: `soon` is not a value"),
             (
-                "[[claim]]\nsays = \"x\"\nkind = \"poled\"",
-                ":19:8: `kind`: found `poled`, expected a kind of claim",
+                "[[claim]]\nsays = \"x\"\nkind = \"value\"\nmost = \"x rtt\"",
+                "`x rtt` is not a number of round trips",
             ),
-            (
-                "[[claim]]\nsays = \"x\"\nkind = \"pooled\"\nby = [\"iqr\"]",
-                "found `by`, expected a key of [[claim]]",
-            ),
-            ("[[claim]]\nsays = \"x\"\nkind = \"value\"", "found neither `least` nor `most`"),
-            (
-                "[[claim]]\nsays = \"x\"\nkind = \"value\"\nmost = \"soon\"",
-                "`most`: found `soon`, expected a value",
-            ),
-            ("[[claim]]\nsays = \"x\"\nkind = \"value\"\nmost = \"x rtt\"", "expected round trips"),
             (
                 "[[claim]]\nsays = \"x\"\nkind = \"value\"\nmost = \"1s\"\nmetric = \"loadtime\"",
-                "`metric`: found `loadtime`",
+                "`metric`: `loadtime` is not a metric",
             ),
             (
                 "[[claim]]\nsays = \"x\"\nkind = \"value\"\nmost = \"1s\"\nfigure = \"mode\"",
-                "found `mode`, expected a figure",
+                "`figure`: `mode` is not a statistic",
             ),
             (
                 "[[claim]]\nsays = \"x\"\nkind = \"value\"\nmost = \"1s\"\nof = { variant = \"h2\" }",
-                "found `h2`, expected a level of `variant`",
+                "`h2` is not a level of `variant`",
             ),
             (
                 "[[claim]]\nsays = \"x\"\nkind = \"script\"\ntrained_on = { variants = \"h3\" }",
-                "found `variants`, expected a factor",
+                "`variants` is not a factor",
             ),
             (
                 "[[claim]]\nsays = \"x\"\nkind = \"script\"\ntrained_on = {}",
-                "`trained_on`: found 0 levels, expected one",
+                "`trained_on` has 0 levels; write one",
             ),
             (
                 "[[claim]]\nsays = \"x\"\nkind = \"best\"\nlevel = { variant = \"h3\" }\nby = []",
-                "`by`: found an empty list",
+                "`by` is an empty list",
             ),
             (
                 "[[claim]]\nsays = \"x\"\nkind = \"scale\"\nfactor = \"variant\"\nlevels = [\"h3\"]",
-                "fewer than two",
+                "`levels` has fewer than two",
             ),
         ] {
             let error = claims(text).unwrap_err();

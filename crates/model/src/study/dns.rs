@@ -1,4 +1,4 @@
-//! `dns`: clients look the server's name up, from a name server so far away.
+//! `dns`: clients ask a name server for the server's address.
 
 use super::written::{FactorKind, levels_of};
 use super::{Library, Study};
@@ -10,21 +10,21 @@ use crate::reader::{Placed, Table};
 use crate::topology::{Topology, parse_name_server_rtt_ns};
 
 pub(super) fn read(root: &Table<'_>) -> Result<Option<Placed<u64>>, InputError> {
-    root.parsed("dns", "20ms", parse_name_server_rtt_ns)
+    root.parsed("dns", parse_name_server_rtt_ns)
 }
 
-/// A study about the DNS lookup has to ask for one.
+/// A metric of the DNS lookup requires `dns`.
 pub(super) fn check_metric(study: &Study, library: &impl Library) -> Result<(), InputError> {
     if study.dns.is_some() || !library.needs_dns_lookup(&study.metric.value) {
         return Ok(());
     }
     Err(study.metric.error(format!(
-        "`metric`: found `{}`, expected `dns` beside it, such as `dns = \"20ms\"`: without it nothing is looked up",
+        "`metric`: `{}` requires `dns`; add it, such as `dns = \"20ms\"`",
         study.metric.value
     )))
 }
 
-/// The round trip to the name server, if there is to be one.
+/// The round trip to the name server, if the study has one.
 pub(super) fn resolve(
     study: &Study,
     topology: &PlannedTopology,
@@ -33,14 +33,14 @@ pub(super) fn resolve(
     let Some(dns) = &study.dns else { return Ok(None) };
     if topology.name == DIRECT {
         let problem =
-            format!("`dns`: found it beside the topology `{DIRECT}`, where there is no further node");
+            format!("`dns` excludes the topology `{DIRECT}`, which has no other node; remove one of them");
         return Err(dns.error(problem));
     }
-    // An external client says nothing of its DNS lookup, and many keep the name's address in ways of their own.
+    // External clients do not report their DNS lookups, and many cache the address.
     let clients = levels_of(&study.matrix.value, FactorKind::Client);
     if let Some(external) = clients.iter().find(|client| client.value != OWN_CLIENT) {
         return Err(external.error(format!(
-            "found the client `{}` beside `dns`, expected `{OWN_CLIENT}` alone: no other says how long looking up took",
+            "`dns` excludes the client `{}`, which does not report its DNS lookup; use `{OWN_CLIENT}` only",
             external.value
         )));
     }
@@ -96,28 +96,24 @@ mod tests {
         assert_fault(
             5,
             "runs = 5\ndns = \"20\"",
-            "6:7: `dns`: found `20`, expected a duration such as `150ms` (units: ns, us, µs, ms, s, min, h)",
+            "6:7: `dns`: `20` is not a duration; write a number and a unit (ns, us, µs, ms, s, min, h), such as `150ms`",
         );
         assert_fault(
             5,
             "runs = 5\ndns = \"11s\"",
-            "6:7: `dns`: found `11s`, expected at most 10s: resolvers give up before",
+            "6:7: `dns`: `11s` is too long; write at most 10s, because resolvers give up then",
         );
         let beside =
             |key: &str| parse(&SHORT.replace(RUNS, &format!("runs = 5\ndns = '5ms'\n{key}"))).unwrap_err();
         let direct = beside("topology = 'direct'");
         assert!(
-            direct.contains("`dns`: found it beside the topology `direct`")
-                || direct.contains("expected `own`"),
+            direct.contains("`dns` excludes the topology `direct`") || direct.contains("write `own`"),
             "{direct}"
         );
         let external = SHORT
             .replace(RUNS, "runs = 5\ndns = '5ms'")
             .replace("[matrix]", "[matrix]\nclient = [\"h123\", \"wrk\"]");
         let external = parse(&external).unwrap_err();
-        assert!(
-            external.contains("found the client `wrk` beside `dns`, expected `h123` alone"),
-            "{external}"
-        );
+        assert!(external.contains("`dns` excludes the client `wrk`"), "{external}");
     }
 }

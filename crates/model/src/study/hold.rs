@@ -1,57 +1,53 @@
-//! `[hold]`: what is held alike in every cell, and `[server.NAME.hold]`, what is held for one server alone. Each key is
-//! optional; its default is that of [`Pins`], or what the study holds.
+//! `[hold]`: the settings fixed in every cell, and `[server.NAME.hold]`: those of one server. Each key is optional; its
+//! default is that of [`Pins`], or the study's.
 
 use crate::error::InputError;
-use crate::nearest::unknown;
+use crate::keys;
 use crate::pins::bounds::{
     LEAST_CONNECTION_WINDOW_BYTES, LEAST_DATAGRAM_BYTES, LEAST_FRAME_BYTES, MOST_FRAME_BYTES, MOST_MTU_BYTES,
     MOST_TABLE_BYTES, MOST_WINDOW_BYTES,
 };
-use crate::pins::{CipherSuite, CongestionControl, Http2Pins, Http3Pins, KeyExchange, Pins, TlsVersion};
+use crate::pins::{Http2Pins, Http3Pins, Pins, TlsVersion};
 use crate::plan::NamedWorkload;
-use crate::reader::{Placed, Table};
-use crate::units;
+use crate::reader::{Key, Placed, Table};
 use crate::variant::Variant;
 
-const HOLD_KEYS: &[&str] = &[
-    "congestion_control",
-    "initial_window_packets",
-    "mtu",
-    "quic_datagram",
-    "tls_version",
-    "cipher_suite",
-    "key_exchange",
-    "resumption",
-    "http1_connections",
-    "http2",
-    "http3",
-];
-const HTTP2_KEYS: &[&str] = &["stream_window", "connection_window", "header_table", "max_frame", "push"];
-const HTTP3_KEYS: &[&str] = &["stream_window", "connection_window", "qpack_table"];
-
-const CONGESTION_CONTROLS: &[(&str, CongestionControl)] = &[
-    ("cubic", CongestionControl::Cubic),
-    ("reno", CongestionControl::Reno),
-    ("bbr", CongestionControl::Bbr),
-];
-const TLS_VERSIONS: &[(&str, TlsVersion)] = &[("1.2", TlsVersion::V12), ("1.3", TlsVersion::V13)];
-const CIPHER_SUITES: &[(&str, CipherSuite)] = &[
-    ("TLS_AES_128_GCM_SHA256", CipherSuite::TLS_AES_128_GCM_SHA256),
-    ("TLS_AES_256_GCM_SHA384", CipherSuite::TLS_AES_256_GCM_SHA384),
-    ("TLS_CHACHA20_POLY1305_SHA256", CipherSuite::TLS_CHACHA20_POLY1305_SHA256),
-];
-const KEY_EXCHANGES: &[(&str, KeyExchange)] = &[
-    ("x25519", KeyExchange::X25519),
-    ("secp256r1", KeyExchange::Secp256r1),
-    ("secp384r1", KeyExchange::Secp384r1),
-];
+pub(super) const HOLD_KEYS: &[Key] = keys! {
+    "congestion_control", "text", "`\"cubic\"`", r#""bbr""#,
+        "Congestion control of TCP and of QUIC at both ends: `cubic`, `reno`, `bbr`; the kernel must have it.";
+    "initial_window_packets", "whole number", "`10`", "32", "Initial window in full-sized packets (RFC 6928), 1 to 1000.";
+    "mtu", "size", "`\"1500B\"`", r#""1400B""#, "The largest IP packet on every link, 1280 B to 9000 B.";
+    "quic_datagram", "size", "`\"1452B\"`, at most `mtu` − 48 B", r#""1352B""#,
+        "The largest UDP payload of QUIC, 1200 B to `mtu` − 48 B.";
+    "tls_version", "text", "`\"1.3\"`", r#""1.2""#, "`1.2` or `1.3`; `h3` requires `1.3`.";
+    "cipher_suite", "text", "`\"TLS_AES_128_GCM_SHA256\"`", r#""TLS_CHACHA20_POLY1305_SHA256""#,
+        "That, `TLS_AES_256_GCM_SHA384` or `TLS_CHACHA20_POLY1305_SHA256`. Excludes `tls_version = \"1.2\"`.";
+    "key_exchange", "text", "`\"x25519\"`", r#""secp256r1""#, "`x25519`, `secp256r1` or `secp384r1`.";
+    "resumption", "boolean", "`false`", "true",
+        "Whether clients may resume sessions; not with workloads that load pages or play videos.";
+    "http1_connections", "whole number", "`6`", "6", "Connections of an HTTP/1.1 client that loads a page, 1 to 1000.";
+    "http2", "table `[hold.http2]`", "see there", r#"{ max_frame = "64KiB" }"#, "What the HTTP/2 client announces.";
+    "http3", "table `[hold.http3]`", "see there", r#"{ qpack_table = "4KiB" }"#, "What the HTTP/3 client announces.";
+};
+pub(super) const HTTP2_KEYS: &[Key] = keys! {
+    "stream_window", "size", "`\"6MiB\"`", r#""64KiB""#, "The window of a stream, 1 B to 2 147 483 647 B.";
+    "connection_window", "size", "`\"15MiB\"`", r#""15MiB""#, "The window of the connection, 65 535 B to 2 147 483 647 B.";
+    "header_table", "size", "`\"64KiB\"`", r#""4KiB""#, "HPACK's dynamic table, 0 B to 16 MiB.";
+    "max_frame", "size", "`\"16KiB\"`", r#""64KiB""#, "The largest frame, 16 384 B to 16 777 215 B.";
+    "push", "boolean", "`false`", "true", "Whether a server may push; pushed responses are counted and discarded.";
+};
+pub(super) const HTTP3_KEYS: &[Key] = keys! {
+    "stream_window", "size", "`\"6MiB\"`", r#""256KiB""#, "The window of a stream, 1 B to 2 147 483 647 B.";
+    "connection_window", "size", "`\"15MiB\"`", r#""15MiB""#, "The window of the connection, 1 B to 2 147 483 647 B.";
+    "qpack_table", "size", "`\"0B\"`", r#""4KiB""#, "QPACK's dynamic table, 0 B (none) to 16 MiB.";
+};
 
 /// IPv6 asks this much of every link (RFC 8200, section 5).
-const LEAST_MTU_BYTES: u64 = 1280;
+const LEAST_MTU_BYTES: u32 = 1280;
 /// Headers of IPv6 and UDP, the larger of the two families.
-const DATAGRAM_HEADER_BYTES: u64 = 48;
-const MOST_INITIAL_WINDOW_PACKETS: u64 = 1000;
-const MOST_HTTP1_CONNECTIONS: u64 = 1000;
+const DATAGRAM_HEADER_BYTES: u32 = 48;
+const MOST_INITIAL_WINDOW_PACKETS: u32 = 1000;
+const MOST_HTTP1_CONNECTIONS: u32 = 1000;
 
 /// The pins, and the places of those that may contradict the rest of the study.
 #[derive(Clone, Debug)]
@@ -72,8 +68,8 @@ impl Hold {
             && version.value == TlsVersion::V12
             && variants.contains(&Variant::H3)
         {
-            let problem = "`tls_version`: found 1.2 with the variant `h3`, expected 1.3: \
-                           QUIC has no other (RFC 9001, section 4.2)";
+            let problem = "`tls_version` is 1.2, which excludes the variant `h3`; write 1.3, the only version \
+                           of QUIC (RFC 9001, section 4.2)";
             return Err(version.error(problem));
         }
         if let Some(resumption) = &self.resumption
@@ -81,8 +77,7 @@ impl Hold {
             && let Some(NamedWorkload { name, workload }) = cold_workload
         {
             let problem = format!(
-                "`resumption`: found true, but the workload `{name}` ({}) has a fresh client, \
-                 which has no session to resume, expected false",
+                "`resumption` is true, but the workload `{name}` ({}) has a fresh client without a session; write `false`",
                 workload.kind().describe()
             );
             return Err(resumption.error(problem));
@@ -99,30 +94,31 @@ pub(super) fn read(root: &Table<'_>) -> Result<Hold, InputError> {
     }
 }
 
-/// Reads a table of the same keys over what is held already.
+/// Reads a table of the same keys on top of other pins.
 pub(super) fn read_onto(table: Table<'_>, base: &Hold) -> Result<Hold, InputError> {
     let mut hold = base.clone();
     let table = table.with_keys(HOLD_KEYS)?;
     let pins = &mut hold.pins;
-    set(&mut pins.congestion_control, one_of(&table, "congestion_control", CONGESTION_CONTROLS)?);
-    let packets = table.integer("initial_window_packets", 1..=MOST_INITIAL_WINDOW_PACKETS)?;
-    set_number(&mut pins.initial_window_packets, packets);
-    set_number(&mut pins.mtu_bytes, size(&table, "mtu", "1500B", LEAST_MTU_BYTES, MOST_MTU_BYTES)?);
+    set(&mut pins.congestion_control, table.named("congestion_control")?);
+    set(
+        &mut pins.initial_window_packets,
+        table.integer("initial_window_packets", 1..=MOST_INITIAL_WINDOW_PACKETS)?,
+    );
+    set(&mut pins.mtu_bytes, table.size("mtu", LEAST_MTU_BYTES..=MOST_MTU_BYTES)?);
     pins.quic_datagram_bytes = read_datagram(&table, pins)?;
-    hold.tls_version = one_of(&table, "tls_version", TLS_VERSIONS)?.or(hold.tls_version);
+    hold.tls_version = table.named("tls_version")?.or(hold.tls_version);
     set(&mut pins.tls_version, hold.tls_version.clone());
-    let cipher_suite = one_of(&table, "cipher_suite", CIPHER_SUITES)?;
+    let cipher_suite = table.named("cipher_suite")?;
     if let (TlsVersion::V12, Some(suite)) = (pins.tls_version, &cipher_suite) {
-        let problem = "`cipher_suite`: found a suite of TLS 1.3 beside `tls_version = \"1.2\"`, expected no \
-                       `cipher_suite`: TLS 1.2 uses the one with the same cipher as the default";
+        let problem = "`cipher_suite` is a suite of TLS 1.3 and excludes `tls_version = \"1.2\"`; remove it, \
+                       because TLS 1.2 uses the suite with the default's cipher";
         return Err(suite.error(problem));
     }
     set(&mut pins.cipher_suite, cipher_suite);
-    set(&mut pins.key_exchange, one_of(&table, "key_exchange", KEY_EXCHANGES)?);
+    set(&mut pins.key_exchange, table.named("key_exchange")?);
     hold.resumption = table.boolean("resumption")?.or(hold.resumption);
     set(&mut pins.resumption, hold.resumption.clone());
-    let connections = table.integer("http1_connections", 1..=MOST_HTTP1_CONNECTIONS)?;
-    set_number(&mut pins.http1_connections, connections);
+    set(&mut pins.http1_connections, table.integer("http1_connections", 1..=MOST_HTTP1_CONNECTIONS)?);
     if let Some(table) = table.table("http2")? {
         read_http2(&table.with_keys(HTTP2_KEYS)?, &mut pins.http2)?;
     }
@@ -133,81 +129,42 @@ pub(super) fn read_onto(table: Table<'_>, base: &Hold) -> Result<Hold, InputErro
 }
 
 fn read_http2(table: &Table<'_>, pins: &mut Http2Pins) -> Result<(), InputError> {
-    let stream = size(table, "stream_window", "6MiB", 1, MOST_WINDOW_BYTES)?;
-    set_number(&mut pins.stream_window_bytes, stream);
-    let least = LEAST_CONNECTION_WINDOW_BYTES;
-    let connection = size(table, "connection_window", "15MiB", least, MOST_WINDOW_BYTES)?;
-    set_number(&mut pins.connection_window_bytes, connection);
-    set_number(&mut pins.header_table_bytes, size(table, "header_table", "64KiB", 0, MOST_TABLE_BYTES)?);
-    let frame = size(table, "max_frame", "16KiB", LEAST_FRAME_BYTES, MOST_FRAME_BYTES)?;
-    set_number(&mut pins.max_frame_bytes, frame);
+    let windows = LEAST_CONNECTION_WINDOW_BYTES..=MOST_WINDOW_BYTES;
+    set(&mut pins.stream_window_bytes, table.size("stream_window", 1..=MOST_WINDOW_BYTES)?);
+    set(&mut pins.connection_window_bytes, table.size("connection_window", windows)?);
+    set(&mut pins.header_table_bytes, table.size("header_table", 0..=MOST_TABLE_BYTES)?);
+    set(&mut pins.max_frame_bytes, table.size("max_frame", LEAST_FRAME_BYTES..=MOST_FRAME_BYTES)?);
     set(&mut pins.accept_push, table.boolean("push")?);
     Ok(())
 }
 
 fn read_http3(table: &Table<'_>, pins: &mut Http3Pins) -> Result<(), InputError> {
-    let stream = size(table, "stream_window", "6MiB", 1, MOST_WINDOW_BYTES)?;
-    set_number(&mut pins.stream_window_bytes, stream);
-    let connection = size(table, "connection_window", "15MiB", 1, MOST_WINDOW_BYTES)?;
-    set_number(&mut pins.connection_window_bytes, connection);
-    let qpack = size(table, "qpack_table", "0B", 0, MOST_TABLE_BYTES)?;
-    set_number(&mut pins.qpack_table_bytes, qpack);
+    set(&mut pins.stream_window_bytes, table.size("stream_window", 1..=MOST_WINDOW_BYTES)?);
+    set(&mut pins.connection_window_bytes, table.size("connection_window", 1..=MOST_WINDOW_BYTES)?);
+    set(&mut pins.qpack_table_bytes, table.size("qpack_table", 0..=MOST_TABLE_BYTES)?);
     Ok(())
 }
 
 /// The largest QUIC datagram; without the key, the default or what the MTU leaves room for.
 fn read_datagram(table: &Table<'_>, pins: &Pins) -> Result<u16, InputError> {
-    let room = u64::from(pins.mtu_bytes) - DATAGRAM_HEADER_BYTES.min(u64::from(pins.mtu_bytes));
-    let datagram = size(table, "quic_datagram", "1452B", LEAST_DATAGRAM_BYTES, MOST_MTU_BYTES)?;
-    let bytes = match datagram {
+    let room = pins.mtu_bytes.saturating_sub(DATAGRAM_HEADER_BYTES);
+    let bytes = match table.size("quic_datagram", LEAST_DATAGRAM_BYTES..=MOST_MTU_BYTES)? {
         Some(datagram) if datagram.value > room => {
             let problem = format!(
-                "`quic_datagram`: found {} bytes with an `mtu` of {}, expected at most {room}: \
-                 headers of IPv6 and UDP take {DATAGRAM_HEADER_BYTES}",
+                "`quic_datagram` has {} bytes, too many for an `mtu` of {}; write at most {room}B, because the headers \
+                 of IPv6 and UDP take {DATAGRAM_HEADER_BYTES}",
                 datagram.value, pins.mtu_bytes
             );
             return Err(datagram.error(problem));
         }
         Some(datagram) => datagram.value,
-        None => u64::from(pins.quic_datagram_bytes).min(room),
+        None => room.min(pins.quic_datagram_bytes.into()),
     };
     Ok(u16::try_from(bytes).unwrap_or(u16::MAX))
 }
 
-fn one_of<T: Copy>(
-    table: &Table<'_>,
-    key: &str,
-    known: &[(&str, T)],
-) -> Result<Option<Placed<T>>, InputError> {
-    let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-    table.parsed(key, names.first().copied().unwrap_or_default(), |text| {
-        let found = known.iter().find(|(name, _)| *name == text);
-        found.map(|(_, value)| *value).ok_or_else(|| unknown(text, "a value", &names))
-    })
-}
-
-fn size(
-    table: &Table<'_>,
-    key: &str,
-    example: &str,
-    least: u64,
-    most: u64,
-) -> Result<Option<Placed<u64>>, InputError> {
-    table.parsed(key, example, |text| match units::parse_size_bytes(text)? {
-        bytes if (least..=most).contains(&bytes) => Ok(bytes),
-        _ => Err(format!("found `{text}`, expected a size from {least}B to {most}B, such as `{example}`")),
-    })
-}
-
-fn set<T>(pin: &mut T, found: Option<Placed<T>>) {
-    if let Some(found) = found {
-        *pin = found.value;
-    }
-}
-
-/// Every number here was read within bounds below those of `u32`.
-fn set_number(pin: &mut u32, found: Option<Placed<u64>>) {
-    if let Some(number) = found.and_then(|found| u32::try_from(found.value).ok()) {
-        *pin = number;
+fn set<T>(pin: &mut T, written: Option<Placed<T>>) {
+    if let Some(written) = written {
+        *pin = written.value;
     }
 }

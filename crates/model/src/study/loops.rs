@@ -1,157 +1,119 @@
 //! Closed and open loops as written in a study.
 
-use super::written::to_u32;
 use crate::error::InputError;
-use crate::nearest::unknown;
-use crate::reader::{Placed, Table};
-use crate::schedule::{Arrivals, Rate, Schedule, Share, Stage};
+use crate::keys;
+use crate::reader::{Key, Placed, Table};
+use crate::schedule::{Rate, Schedule, Share, Stage};
 use crate::units;
 use crate::workload::{ClosedLoop, LoopLoad, OpenLoop};
 
-pub(super) const CLOSED_KEYS: &[&str] =
-    &["kind", "paths", "connections", "streams", "requests", "duration", "warmup", "clients"];
-pub(super) const OPEN_KEYS: &[&str] = &[
-    "kind",
-    "paths",
-    "rate",
-    "stages",
-    "arrivals",
-    "connections",
-    "streams",
-    "requests",
-    "duration",
-    "warmup",
-    "queue",
-    "clients",
-];
+/// Keys of both kinds of loop.
+pub(super) const LOOP_KEYS: &[Key] = keys! {
+    "paths", "list of texts", "required", r#"["/bytes/1000"]"#, "Paths to request in turn, each beginning with `/`.";
+    "connections", "whole number", "`1`", "2", "Connections held open, 1 to 100 000.";
+    "streams", "whole number", "`1`", "10", "Requests in flight on each connection, 1 to 10 000; HTTP/1.1 has one.";
+    "requests", "whole number", "none", "1000",
+        "Ends the run after this many requests, warm-up included; 1 to 5 000 000. Excludes `duration`.";
+    "duration", "duration", "none", r#""10s""#, "Ends the run this long after the warm-up. Excludes `requests`.";
+    "warmup", "duration", "`\"0s\"`", r#""1s""#, "Requests intended in this time are stored but not analysed.";
+};
+/// Keys of an open loop alone.
+pub(super) const OPEN_KEYS: &[Key] = keys! {
+    "rate", "text", "required without `stages`", r#""200/s""#,
+        "Requests per second, 0.001 to 100 million, such as `\"0.5\"`, `\"400/s\"` or `\"20k\"`. Requires `requests` or `duration`.";
+    "stages", "list of texts", "required without `rate`", r#"["5s@100", "10s@100-400"]"#,
+        "`TIME@RATE` holds a rate, `TIME@RATE-RATE` changes it linearly; at least one rate above 0. Excludes `requests` and `duration`.";
+    "arrivals", "text", "`\"even\"`", r#""poisson""#, "`even` spacing, or a `poisson` process.";
+    "queue", "whole number", "`1000000`", "1000",
+        "The most due requests that wait for a connection, 1 to 1 000 000; further ones are never sent.";
+};
 
-const MOST_CONNECTIONS: u64 = 100_000;
-const MOST_STREAMS: u64 = 10_000;
-/// Of one run: each has a row, which is held in memory until the run is stored.
+const MOST_CONNECTIONS: u32 = 100_000;
+const MOST_STREAMS: u32 = 10_000;
+/// The requests of one run: each has a row in memory until the run is stored.
 const MOST_REQUESTS: u64 = 5_000_000;
-const MOST_QUEUED: u64 = 1_000_000;
-const PATHS_EXAMPLE: &str = r#"["/bytes/1000"]"#;
-const STAGES_EXAMPLE: &str = r#"["5s@100", "10s@100-400"]"#;
+const MOST_QUEUED: u32 = 1_000_000;
 
 pub(super) fn read_closed(table: &Table<'_>) -> Result<ClosedLoop, InputError> {
     let load = read_load(table)?;
-    let (requests, duration) = read_end(table)?;
-    Ok(ClosedLoop {
-        load: LoopLoad { requests: requests.map(|number| number.value), ..load },
-        duration_ns: duration.map(|duration| duration.value),
-    })
+    let (requests, duration_ns) = read_end(table)?;
+    Ok(ClosedLoop { load: LoopLoad { requests, ..load }, duration_ns })
 }
 
 pub(super) fn read_open(table: &Table<'_>) -> Result<OpenLoop, InputError> {
     let load = read_load(table)?;
-    let rate = table.parsed("rate", "200/s", str::parse::<Rate>)?;
-    let stages = table.strings("stages", STAGES_EXAMPLE)?;
-    let (stages, requests) = match (rate, stages) {
+    let rate = table.parsed("rate", str::parse::<Rate>)?;
+    let (stages, requests) = match (rate, table.strings("stages")?) {
         (Some(_), Some(stages)) => {
-            return Err(
-                stages.error("found both `rate` and `stages`, expected one: each says when requests are due")
-            );
+            return Err(stages.error("`stages` excludes `rate`; remove one of them"));
         }
         (None, None) => {
-            let problem = "found neither `rate` nor `stages`, expected one: when are requests due?";
+            let problem = format!("{} has neither `rate` nor `stages`; add one of them", table.title());
             return Err(table.error(problem));
         }
         (Some(rate), None) => {
-            let (requests, duration) = read_end(table)?;
-            let duration_ns = duration.map(|duration| duration.value);
-            check_many(&rate, duration_ns.map(|ns| due(rate.value, rate.value, ns)))?;
-            let stage = Stage { from: rate.value, to: rate.value, duration_ns };
-            (vec![stage], requests.map(|requests| requests.value))
+            let (requests, duration_ns) = read_end(table)?;
+            check_many(&rate, duration_ns.map_or(0, |ns| due(rate.value, rate.value, ns)))?;
+            (vec![Stage { from: rate.value, to: rate.value, duration_ns }], requests)
         }
         (None, Some(stages)) => (read_stages(table, &stages)?, None),
     };
-    let queue = table.integer("queue", 1..=MOST_QUEUED)?;
+    let arrivals = table.named("arrivals")?.map(|arrivals| arrivals.value).unwrap_or_default();
     Ok(OpenLoop {
         load: LoopLoad { requests, ..load },
-        schedule: Schedule::Rates { stages, arrivals: read_arrivals(table)?, share: Share::WHOLE },
-        queue_limit: to_u32(queue.map_or(MOST_QUEUED, |queue| queue.value)),
+        schedule: Schedule::Rates { stages, arrivals, share: Share::WHOLE },
+        queue_limit: table.integer("queue", 1..=MOST_QUEUED)?.map_or(MOST_QUEUED, |queue| queue.value),
     })
 }
 
 fn read_load(table: &Table<'_>) -> Result<LoopLoad, InputError> {
-    let paths = table.strings("paths", PATHS_EXAMPLE)?;
-    let paths = paths.ok_or_else(|| table.missing("paths", &format!("paths = {PATHS_EXAMPLE}")))?;
-    if paths.value.is_empty() {
-        let problem = format!("`paths`: found an empty list, expected one such as `{PATHS_EXAMPLE}`");
-        return Err(paths.error(problem));
+    let paths = table.required("paths", Table::some_strings)?.value;
+    if let Some(path) = paths.iter().find(|path| !path.value.starts_with('/')) {
+        return Err(path.error(format!("`paths`: `{0}` is not a path; write `/{0}`", path.value)));
     }
-    if let Some(path) = paths.value.iter().find(|path| !path.value.starts_with('/')) {
-        let problem = format!("`paths`: found `{}`, expected a path that begins with `/`", path.value);
-        return Err(path.error(problem));
-    }
-    let connections = table.integer("connections", 1..=MOST_CONNECTIONS)?;
-    let streams = table.integer("streams", 1..=MOST_STREAMS)?;
-    let warmup = table.parsed("warmup", "1s", units::parse_duration_ns)?;
     Ok(LoopLoad {
-        paths: paths.value.into_iter().map(|path| path.value).collect(),
-        connections: connections.map_or(1, |number| to_u32(number.value)),
-        streams: streams.map_or(1, |number| to_u32(number.value)),
+        paths: paths.into_iter().map(|path| path.value).collect(),
+        connections: table.integer("connections", 1..=MOST_CONNECTIONS)?.map_or(1, |number| number.value),
+        streams: table.integer("streams", 1..=MOST_STREAMS)?.map_or(1, |number| number.value),
         requests: None,
-        warmup_ns: warmup.map_or(0, |warmup| warmup.value),
+        warmup_ns: table.parsed("warmup", units::parse_duration_ns)?.map_or(0, |warmup| warmup.value),
     })
 }
 
-type End = (Option<Placed<u64>>, Option<Placed<u64>>);
-
 /// The number of requests or the duration that ends a run: exactly one of them.
-fn read_end(table: &Table<'_>) -> Result<End, InputError> {
+fn read_end(table: &Table<'_>) -> Result<(Option<u64>, Option<u64>), InputError> {
     let requests = table.integer("requests", 1..=MOST_REQUESTS)?;
-    let duration = table.parsed("duration", "10s", units::parse_duration_ns)?;
-    match (&requests, &duration) {
-        (None, None) => {
-            let problem =
-                "found neither `duration` nor `requests`, expected one: something has to end the run";
-            Err(table.error(problem))
-        }
+    match (requests, table.duration_above_zero("duration")?) {
+        (None, None) => Err(table.error(format!(
+            "{} has neither `duration` nor `requests`; add one of them to end the run",
+            table.title()
+        ))),
         (Some(requests), Some(_)) => {
-            Err(requests.error("found both `requests` and `duration`, expected one: each ends the run"))
+            Err(requests.error("`requests` excludes `duration`; remove one of them"))
         }
-        (None, Some(duration)) if duration.value == 0 => {
-            Err(duration.error("`duration`: found 0, expected more, such as `10s`"))
-        }
-        _ => Ok((requests, duration)),
+        (requests, duration) => Ok((requests.map(|number| number.value), duration.map(|time| time.value))),
     }
 }
 
 fn read_stages(table: &Table<'_>, stages: &Placed<Vec<Placed<String>>>) -> Result<Vec<Stage>, InputError> {
-    for (key, more) in [
-        ("requests", table.integer("requests", 1..=MOST_REQUESTS)?.map(|requests| requests.error(""))),
-        ("duration", table.string("duration", "10s")?.map(|duration| duration.error(""))),
-    ] {
-        if let Some(mut error) = more {
-            error.problem = format!("found `{key}` beside `stages`, expected the stages' own durations");
-            return Err(error);
-        }
+    let requests = table.integer("requests", 1..=MOST_REQUESTS)?.map(|requests| (requests.place, "requests"));
+    let duration = table.string("duration")?.map(|duration| (duration.place, "duration"));
+    if let Some((place, key)) = requests.or(duration) {
+        let problem = format!("`{key}` excludes `stages`, which have their own durations; remove `{key}`");
+        return Err(InputError { place, problem });
     }
-    let mut read = Vec::with_capacity(stages.value.len());
-    for text in &stages.value {
-        let stage: Stage =
-            text.value.parse().map_err(|problem| text.error(format!("`stages`: {problem}")))?;
-        read.push(stage);
-    }
+    let read = |text: &Placed<String>| {
+        text.value.parse().map_err(|problem| text.error(format!("`stages`: {problem}")))
+    };
+    let read: Vec<Stage> = stages.value.iter().map(read).collect::<Result<_, _>>()?;
     if read.iter().all(|stage| stage.from.0 + stage.to.0 == 0) {
-        let problem =
-            format!("`stages`: found none with a rate above 0, expected such as `{STAGES_EXAMPLE}`");
-        return Err(stages.error(problem));
+        return Err(stages.error("`stages` has no rate above 0; add a stage such as `5s@100`"));
     }
-    let all = read.iter().map(|stage| due(stage.from, stage.to, stage.duration_ns.unwrap_or(0))).sum();
-    check_many(stages, Some(all))?;
+    check_many(
+        stages,
+        read.iter().map(|stage| due(stage.from, stage.to, stage.duration_ns.unwrap_or(0))).sum(),
+    )?;
     Ok(read)
-}
-
-fn read_arrivals(table: &Table<'_>) -> Result<Arrivals, InputError> {
-    const NAMES: &[&str] = &["even", "poisson"];
-    let arrivals = table.parsed("arrivals", "even", |text| match text {
-        "even" => Ok(Arrivals::Even),
-        "poisson" => Ok(Arrivals::Poisson),
-        other => Err(unknown(other, "a way to spread requests", NAMES)),
-    })?;
-    Ok(arrivals.map_or(Arrivals::default(), |arrivals| arrivals.value))
 }
 
 /// How many requests a stage has: the area below its rate.
@@ -161,11 +123,11 @@ fn due(from: Rate, to: Rate, duration_ns: u64) -> u64 {
     u64::try_from(twice / (2 * 1000 * u128::from(units::NANOS_PER_S))).unwrap_or(u64::MAX)
 }
 
-fn check_many<T>(placed: &Placed<T>, requests: Option<u64>) -> Result<(), InputError> {
-    match requests {
-        Some(many) if many > MOST_REQUESTS => Err(placed.error(format!(
-            "found {many} requests in each run, expected at most {MOST_REQUESTS}: each has a row"
-        ))),
-        _ => Ok(()),
+fn check_many<T>(placed: &Placed<T>, requests: u64) -> Result<(), InputError> {
+    if requests <= MOST_REQUESTS {
+        return Ok(());
     }
+    let problem =
+        format!("a run has {requests} requests; write at most {MOST_REQUESTS}, because each has a row");
+    Err(placed.error(problem))
 }

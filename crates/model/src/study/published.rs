@@ -1,15 +1,21 @@
-//! `[[published]]`: what others have published of the same question, to be shown beside what is measured.
+//! `[[published]]`: published results of the same question, shown beside the measured ones.
 
-use super::resolve::check_name;
-use super::written::{FactorKind, NAMES, levels_of};
-use super::{Factor, Library, Study};
+use super::resolve::{check_name, resolve_level};
+use super::written::{FactorKind, LEVEL_KEYS};
+use super::{Library, Study};
 use crate::error::InputError;
-use crate::nearest::unknown;
-use crate::plan::{Level, NamedWorkload, Published};
-use crate::reader::{Placed, Table};
+use crate::keys;
+use crate::level::Level;
+use crate::plan::{NamedWorkload, Published};
+use crate::reader::{Key, Placed, Table};
 
-const KEYS: &[&str] = &["source", "levels", "metric", "ratio"];
-const EXAMPLE: &str = r#"levels = { variant = "h2", network = "tokyo" }"#;
+pub(super) const KEYS: &[Key] = keys! {
+    "source", "text", "required", r#""Doe, Protocols compared, 2024, table 3""#, "Where the value was published; not empty.";
+    "levels", "table", "required", r#"{ variant = "h2", network = "tokyo" }"#,
+        "Levels of the matrix: one of the baseline's factor other than the baseline, and of others to restrict the cells.";
+    "metric", "text", "the study's", r#""time_to_first_byte""#, "A [metric](#metrics) that a workload has.";
+    "ratio", "number", "required", "0.85", "The level's published value divided by the baseline's; above 0.";
+};
 /// Ratios beyond this, or below its inverse, are no comparison of two protocols.
 const MOST_RATIO: f64 = 1e6;
 
@@ -17,7 +23,7 @@ const MOST_RATIO: f64 = 1e6;
 #[derive(Clone, Debug)]
 pub(super) struct Written {
     source: String,
-    levels: Placed<Vec<(String, Placed<String>)>>,
+    levels: Placed<Vec<(Placed<String>, Placed<String>)>>,
     metric: Option<Placed<String>>,
     ratio: f64,
 }
@@ -28,36 +34,21 @@ pub(super) fn read(root: &Table<'_>) -> Result<Vec<Written>, InputError> {
 
 fn read_entry(table: Table<'_>) -> Result<Written, InputError> {
     let table = table.with_keys(KEYS)?;
-    let example = "Doe, Protocols compared, 2024, table 3";
-    let source = table.string("source", example)?;
-    let source = source.ok_or_else(|| table.missing("source", &format!("source = \"{example}\"")))?;
-    if source.value.trim().is_empty() {
-        return Err(source.error("`source`: found nothing, expected where the figure was published"));
-    }
-    let named = table.table("levels")?.ok_or_else(|| table.missing("levels", EXAMPLE))?.with_keys(NAMES)?;
-    let mut levels = Vec::new();
-    for key in named.keys() {
-        if let Some(level) = named.string(&key.value, "h2")? {
-            levels.push((key.value, level));
-        }
-    }
-    let ratio = table.number("ratio", "0.85")?.ok_or_else(|| table.missing("ratio", "ratio = 0.85"))?;
+    let source = table.required("source", Table::text)?.value;
+    let levels = table.required("levels", Table::table)?.with_keys(LEVEL_KEYS)?;
+    let ratio = table.required("ratio", Table::number)?;
     if !(ratio.value >= 1.0 / MOST_RATIO && ratio.value <= MOST_RATIO) {
         let problem = format!(
-            "`ratio`: found {}, expected the level's published value divided by the baseline's, above 0",
+            "`ratio` is {}; write the level's published value divided by the baseline's, above 0",
             ratio.value
         );
         return Err(ratio.error(problem));
     }
-    Ok(Written {
-        source: source.value,
-        levels: named.here(levels),
-        metric: table.string("metric", "page_load_time")?,
-        ratio: ratio.value,
-    })
+    let levels = levels.here(levels.string_entries()?);
+    Ok(Written { source, levels, metric: table.string("metric")?, ratio: ratio.value })
 }
 
-/// The entries whose levels the matrix has. Levels that the command line left out take theirs with them.
+/// The entries whose levels the matrix has. An entry without one of them, left out on the command line, is left out too.
 pub(super) fn resolve(
     study: &Study,
     workloads: &[&NamedWorkload],
@@ -78,52 +69,36 @@ pub(super) fn resolve(
     Ok(published)
 }
 
-/// In the order of the matrix; `None` where one is there no more.
+/// In the order of the matrix; `None` if the command line left one out.
 fn resolve_levels(study: &Study, written: &Written) -> Result<Option<Vec<Level>>, InputError> {
     let baseline = &study.baseline;
     let compared = baseline.factor.name();
-    let Some((_, level)) = written.levels.value.iter().find(|(factor, _)| factor == compared) else {
+    let Some((_, level)) = written.levels.value.iter().find(|(factor, _)| factor.value == compared) else {
         let problem =
-            format!("`levels`: found no `{compared}`, expected the one that is compared with the baseline");
+            format!("`levels` has no `{compared}`; add the level that is compared with the baseline");
         return Err(written.levels.error(problem));
     };
     if level.value == baseline.level.value {
         let problem = format!(
-            "`levels`: found the baseline `{}` itself, expected a level of `{compared}` that is compared with it",
+            "`levels`: `{}` is the baseline; write a level of `{compared}` that is compared with it",
             level.value
         );
         return Err(level.error(problem));
     }
-    let factors = &study.matrix.value;
-    for (factor, level) in &written.levels.value {
-        let Some(known) = factors.iter().find(|known| known.kind.name() == factor) else {
-            let problem = format!("`levels`: found `{factor}`, which is no factor of this study's matrix");
-            return Err(level.error(problem));
-        };
-        if !has(known, &level.value) && known.levels.place.line > 0 {
-            let names: Vec<&str> =
-                levels_of(factors, known.kind).iter().map(|level| level.value.as_str()).collect();
-            let noun = format!("a level of `{factor}` in the matrix");
-            return Err(level.error(format!("`levels`: {}", unknown(&level.value, &noun, &names))));
-        }
-    }
     let mut levels = Vec::new();
-    for factor in factors {
-        let named = written.levels.value.iter().find(|(named, _)| named == factor.kind.name());
-        let Some((_, level)) = named else { continue };
-        if !has(factor, &level.value) {
-            return Ok(None);
-        }
-        levels.push(Level { factor: factor.kind.name().to_owned(), value: level.value.clone() });
+    let mut has_all = true;
+    for (factor, value) in &written.levels.value {
+        let (level, is_run) = resolve_level(study, "`levels`: ", factor, value)?;
+        has_all &= is_run;
+        levels.push(level);
     }
-    Ok(Some(levels))
+    let place =
+        |level: &Level| study.matrix.value.iter().position(|factor| factor.kind.name() == level.factor);
+    levels.sort_by_key(place);
+    Ok(has_all.then_some(levels))
 }
 
-fn has(factor: &Factor, level: &str) -> bool {
-    factor.levels.value.iter().any(|known| known.value == level)
-}
-
-/// The study's own metric, unless the entry names another, which one of its workloads has to have.
+/// The study's metric, or the entry's own, which one of the workloads must have.
 fn resolve_metric(
     study: &Study,
     written: &Written,
@@ -141,5 +116,5 @@ fn resolve_metric(
             Err(found) => problem = Some(format!("`metric`: workload `{}`: {found}", named.name)),
         }
     }
-    Err(metric.error(problem.unwrap_or_else(|| "`metric`: found no workload that has it".to_owned())))
+    Err(metric.error(problem.unwrap_or_else(|| "`metric`: no workload has it; choose another".to_owned())))
 }

@@ -3,12 +3,12 @@
 use crate::error::InputError;
 use crate::plan::Repetition;
 use crate::reader::{Placed, Table};
-use crate::study::written::{RUNS, to_u32};
+use crate::study::written::RUNS;
 use crate::units;
 
-/// Fewer runs say too little of how much runs differ to stop on.
+/// Fewer runs do not show how much runs differ.
 const LEAST_RUNS: u32 = 5;
-/// Where the study does not say.
+/// The default of `most_runs`.
 const DEFAULT_MOST_RUNS: u32 = 100;
 
 /// `precision`, `budget` and `most_runs`.
@@ -21,15 +21,12 @@ pub(super) struct Written {
 
 /// The rule, where the study has one.
 pub(super) fn read(root: &Table<'_>) -> Result<Option<Written>, InputError> {
-    let precision = root.parsed("precision", "2%", units::parse_share)?;
-    let budget_ns = root.parsed("budget", "30min", units::parse_duration_ns)?;
+    let precision = root.parsed("precision", units::parse_share)?;
+    let budget_ns = root.parsed("budget", units::parse_duration_ns)?;
     let most_runs = root.integer("most_runs", RUNS)?;
     let Some(precision) = precision else {
-        let problem = |key: &str| {
-            format!(
-                "`{key}`: found it without `precision`, expected `precision = \"2%\"`: until when are runs added?"
-            )
-        };
+        let problem =
+            |key: &str| format!("`{key}` requires `precision`; add one, such as `precision = \"2%\"`");
         return match (budget_ns, most_runs) {
             (Some(budget), _) => Err(budget.error(problem("budget"))),
             (_, Some(most)) => Err(most.error(problem("most_runs"))),
@@ -37,11 +34,9 @@ pub(super) fn read(root: &Table<'_>) -> Result<Option<Written>, InputError> {
         };
     };
     if precision.value <= 0.0 {
-        let problem =
-            "`precision`: found 0%, expected more: no number of runs makes an interval without width";
+        let problem = "`precision`: 0% is too low; write more, because every interval has a width";
         return Err(precision.error(problem));
     }
-    let most_runs = most_runs.map(|most| Placed { value: to_u32(most.value), place: most.place });
     Ok(Some(Written { precision, budget_ns, most_runs }))
 }
 
@@ -50,8 +45,7 @@ impl Written {
     pub(super) fn resolve(&self, runs: &Placed<u32>) -> Result<Repetition, InputError> {
         if runs.value < LEAST_RUNS {
             let problem = format!(
-                "`runs`: found {} beside `precision`, expected at least {LEAST_RUNS}: fewer say too little of how much runs \
-                 differ",
+                "`runs` is {}, too few for `precision`; write at least {LEAST_RUNS}, because fewer do not show how much runs differ",
                 runs.value
             );
             return Err(runs.error(problem));
@@ -60,7 +54,7 @@ impl Written {
             self.most_runs.as_ref().filter(|most| most.value < runs.value && !runs.place.is_command_line())
         {
             let problem =
-                format!("`most_runs`: found {}, expected at least the {} of `runs`", most.value, runs.value);
+                format!("`most_runs` is {}, below `runs`; write at least {}", most.value, runs.value);
             return Err(most.error(problem));
         }
         let most_runs = self.most_runs.as_ref().map_or(DEFAULT_MOST_RUNS, |most| most.value);

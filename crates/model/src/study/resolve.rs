@@ -2,14 +2,15 @@
 
 use super::servers::{self, ServerLevel};
 use super::written::{Entry, NamedEntry, levels_of};
-use super::{DataFile, Factor, FactorKind, Library, Study, claims, clients, dns, published, topology};
+use super::{Factor, FactorKind, Library, Study, claims, clients, dns, published, topology};
 use crate::backend::Backend;
-use crate::error::{InputError, Source};
-use crate::nearest::unknown;
+use crate::error::{InputError, Place};
+use crate::level::Level;
+use crate::named::{Named, unknown};
 use crate::network::Network;
 use crate::page::Page;
 use crate::plan::{
-    Cell, ClientGroup, DIRECT, Level, NamedWorkload, PLAN_VERSION, Plan, PlannedRun, PlannedTopology,
+    Cell, ClientGroup, DIRECT, NamedWorkload, PLAN_VERSION, Plan, PlannedRun, PlannedTopology,
 };
 use crate::predict::{Prediction, predict};
 use crate::reader::Placed;
@@ -61,7 +62,7 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
     }
     if !study.server_time && library.needs_server_time(&study.metric.value) {
         let problem = format!(
-            "`metric`: found `{}`, expected `server_time = true` beside it: it is computed from the servers' own times",
+            "`metric`: `{}` is computed from the servers' own times; add `server_time = true`",
             study.metric.value
         );
         return Err(study.metric.error(problem));
@@ -114,14 +115,9 @@ fn levels(study: &Study, kind: FactorKind) -> &[Placed<String>] {
 
 fn check_levels(factor: &Factor) -> Result<(), InputError> {
     let name = factor.kind.name();
-    if factor.levels.value.is_empty() {
-        return Err(factor
-            .levels
-            .error(format!("`{name}`: found an empty list, expected at least one level")));
-    }
     for (index, level) in factor.levels.value.iter().enumerate() {
         if factor.levels.value[..index].iter().any(|earlier| earlier.value == level.value) {
-            return Err(level.error(format!("`{name}`: found `{}` twice, expected it once", level.value)));
+            return Err(level.error(format!("`{name}`: `{}` appears twice; remove one", level.value)));
         }
     }
     Ok(())
@@ -141,18 +137,17 @@ pub(super) fn check_name(
 }
 
 fn resolve_variants(levels: &[Placed<String>]) -> Result<Vec<Variant>, InputError> {
-    let names = Variant::ALL.map(Variant::name);
     levels
         .iter()
-        .map(|level| level.value.parse().map_err(|_| level.error(unknown(&level.value, "a variant", &names))))
+        .map(|level| Variant::from_name(&level.value).map_err(|problem| level.error(problem)))
         .collect()
 }
 
 /// The network of a level, from its file.
 pub(super) fn resolve_network(level: &Placed<String>, library: &impl Library) -> Result<Network, InputError> {
     check_name(level, "", "a network", &library.networks())?;
-    let DataFile { file, text } = library.network(&level.value).map_err(|problem| level.error(problem))?;
-    Network::parse_with(&level.value, Source { file: &file, text: &text }, &|trace| library.trace(trace))
+    let file = library.network(&level.value).map_err(|problem| level.error(problem))?;
+    Network::parse_with(&level.value, file.source(), &|trace| library.trace(trace))
 }
 
 /// The checks that the study does not let invalidate, each once.
@@ -174,7 +169,7 @@ fn resolve_figures(study: &Study, library: &impl Library) -> Result<Option<Vec<S
     for name in &named.value {
         check_name(name, "`figures`: ", "a figure", &library.figures())?;
         if figures.contains(&name.value) {
-            return Err(name.error(format!("`figures`: found `{}` twice, expected it once", name.value)));
+            return Err(name.error(format!("`figures`: `{}` appears twice; remove one", name.value)));
         }
         figures.push(name.value.clone());
     }
@@ -189,8 +184,9 @@ fn resolve_backends(
 ) -> Result<Vec<Backend>, InputError> {
     let Some(levels) = &study.backends else { return Ok(vec![Backend::default()]) };
     if topology.name == DIRECT {
-        let problem =
-            format!("`backends`: found them beside the topology `{DIRECT}`, where nothing is emulated");
+        let problem = format!(
+            "`backends` excludes the topology `{DIRECT}`, which emulates nothing; remove one of them"
+        );
         return Err(levels.error(problem));
     }
     let built = topology.built.iter().flat_map(|topology| &topology.links);
@@ -198,9 +194,6 @@ fn resolve_backends(
         [] => networks.iter().collect(),
         _ => built.filter_map(|link| link.network.as_ref()).collect(),
     };
-    if levels.value.is_empty() {
-        return Err(levels.error("`backends`: found an empty list, expected at least one backend"));
-    }
     let mut backends = Vec::new();
     for level in &levels.value {
         let backend: Backend =
@@ -209,7 +202,7 @@ fn resolve_backends(
             for hold in study.servers.iter().filter_map(|entry| entry.hold.as_ref()).chain([&study.hold]) {
                 backend
                     .check(network, hold.pins.mtu_bytes)
-                    .map_err(|unhonoured| level.error(format!("`backends`: {unhonoured}")))?;
+                    .map_err(|unsupported| level.error(format!("`backends`: {unsupported}")))?;
             }
         }
         backends.push(backend);
@@ -244,8 +237,8 @@ fn resolve_workload(
     let workload = match &entry.what {
         Entry::Page(name) => {
             check_name(name, "`page`: ", "a page", pages)?;
-            let DataFile { file, text } = library.page(&name.value).map_err(|problem| name.error(problem))?;
-            Workload::Page(Page::parse(&name.value, Source { file: &file, text: &text })?)
+            let file = library.page(&name.value).map_err(|problem| name.error(problem))?;
+            Workload::Page(Page::parse(&name.value, file.source())?)
         }
         Entry::Resolved(workload) => workload.clone(),
     };
@@ -254,30 +247,45 @@ fn resolve_workload(
 
 fn resolve_baseline(study: &Study) -> Result<Level, InputError> {
     let (kind, level) = (study.baseline.factor, &study.baseline.level);
-    let Some(factor) = study.matrix.value.iter().find(|factor| factor.kind == kind) else {
-        let problem = match kind {
-            FactorKind::Backend => {
-                "`baseline`: found `backend`, expected several `backends` to compare".to_owned()
-            }
-            _ => format!("found no factor `{}` in the matrix", kind.name()),
-        };
-        return Err(level.error(problem));
-    };
-    let names: Vec<&str> = factor.levels.value.iter().map(|level| level.value.as_str()).collect();
-    if !names.contains(&level.value.as_str()) {
-        if factor.levels.place.line == 0 {
-            let problem = format!(
-                "found only {} for `{}`, expected the baseline `{}` among them",
-                names.join(", "),
-                kind.name(),
-                level.value
-            );
-            return Err(factor.levels.error(problem));
-        }
-        let noun = format!("a level of `{}` in the matrix", kind.name());
-        return Err(level.error(format!("`baseline`: {}", unknown(&level.value, &noun, &names))));
+    let factor = Placed { value: kind.name().to_owned(), place: level.place.clone() };
+    if kind == FactorKind::Backend && study.matrix.value.iter().all(|factor| factor.kind != kind) {
+        return Err(level.error("`baseline`: `backend` is not a factor; write several `backends` to compare"));
     }
-    Ok(Level { factor: kind.name().to_owned(), value: level.value.clone() })
+    let (baseline, is_run) = resolve_level(study, "`baseline`: ", &factor, level)?;
+    if is_run {
+        return Ok(baseline);
+    }
+    let names: Vec<&str> = levels(study, kind).iter().map(|level| level.value.as_str()).collect();
+    Err(InputError {
+        place: Place::command_line(),
+        problem: format!(
+            "`{kind}` is only {}, without the baseline `{}`; add it, or change the baseline in the study",
+            names.join(", "),
+            level.value
+        ),
+    })
+}
+
+/// A level as the plan names it, and whether the matrix has it: the command line may leave it out.
+pub(super) fn resolve_level(
+    study: &Study,
+    key: &str,
+    factor: &Placed<String>,
+    value: &Placed<String>,
+) -> Result<(Level, bool), InputError> {
+    let factors = &study.matrix.value;
+    let Some(known) = factors.iter().find(|known| known.kind.name() == factor.value) else {
+        let names: Vec<&str> = factors.iter().map(|factor| factor.kind.name()).collect();
+        let problem = unknown(&factor.value, "a factor of the matrix", &names);
+        return Err(factor.error(format!("{key}{problem}")));
+    };
+    let names: Vec<&str> = known.levels.value.iter().map(|level| level.value.as_str()).collect();
+    let is_run = names.contains(&value.value.as_str());
+    if !is_run && !known.levels.place.is_command_line() {
+        let noun = format!("a level of `{}` in the matrix", factor.value);
+        return Err(value.error(format!("{key}{}", unknown(&value.value, &noun, &names))));
+    }
+    Ok((Level { factor: factor.value.clone(), value: value.value.clone() }, is_run))
 }
 
 /// Every combination of levels; the factor that the matrix names last changes fastest.
@@ -287,12 +295,12 @@ fn multiply(study: &Study, matrix: &Matrix, most_runs: u32) -> Result<Vec<Cell>,
         product.checked_mul(factor.levels.value.len()).filter(|product| *product <= MOST_CELLS)
     });
     let Some(count) = count else {
-        let problem = format!("found a matrix of more than {MOST_CELLS} cells, expected fewer levels");
+        let problem = format!("the matrix has more than {MOST_CELLS} cells; remove levels");
         return Err(study.matrix.error(problem));
     };
     if count as u64 * u64::from(most_runs) > MOST_RUNS {
         let problem =
-            format!("found {count} cells of {most_runs} runs each, expected at most {MOST_RUNS} runs in all");
+            format!("{count} cells of {most_runs} runs each exceed {MOST_RUNS} runs; reduce cells or runs");
         return Err(study.matrix.error(problem));
     }
     let mut cells = Vec::with_capacity(count);

@@ -4,15 +4,27 @@ use super::hold::{self, Hold};
 use super::resolve::check_name;
 use super::{FactorKind, Library, Study};
 use crate::error::InputError;
-use crate::nearest::unknown;
+use crate::keys;
+use crate::named::unknown;
 use crate::pins::Pins;
 use crate::plan::{BackServer, ServerChain};
-use crate::reader::{MOST_ENTRIES, Placed, Table};
+use crate::reader::{Key, Placed, Table};
 use crate::tunable::{ServerFacts, Setting, Settings};
 use crate::variant::Variant;
 
-const SERVER_KEYS: &[&str] = &["use", "set", "hold", "back"];
-const BACK_KEYS: &[&str] = &["use", "variant", "set"];
+pub(super) const SERVER_KEYS: &[Key] = keys! {
+    "use", "text", "NAME", r#""nginx""#, "The server.";
+    "set", "table", "none", r#"{ workers = 2, tls_record = "4KiB" }"#,
+        "Its tunables; `h123 servers show nginx` lists them.";
+    "hold", "table", "the study's", r#"{ congestion_control = "bbr" }"#,
+        "The keys of [`[hold]`](#hold) that differ for this server.";
+    "back", "table", "none", r#"{ use = "apache", variant = "h1" }"#, "The server behind it, for a reverse proxy.";
+};
+pub(super) const BACK_KEYS: &[Key] = keys! {
+    "use", "text", "required", r#""nginx""#, "The server; it must not require another one behind it.";
+    "variant", "text", "required", r#""h1""#, "The variant between the two; both must support it.";
+    "set", "table", "none", "{ workers = 4 }", "Its tunables.";
+};
 
 /// `[server.NAME]` as written.
 #[derive(Clone, Debug)]
@@ -47,36 +59,27 @@ pub(super) struct ServerLevel {
 
 pub(super) fn read(root: &Table<'_>, hold: &Hold) -> Result<Vec<ServerEntry>, InputError> {
     let Some(table) = root.table("server")? else { return Ok(Vec::new()) };
-    if table.keys().count() > MOST_ENTRIES {
-        return Err(table.error(format!("found more than {MOST_ENTRIES} servers, expected fewer")));
-    }
-    let mut entries = Vec::new();
-    for name in table.keys() {
-        if let Some(entry) = table.table(&name.value)? {
-            entries.push(read_entry(name, &entry.with_keys(SERVER_KEYS)?, hold)?);
-        }
-    }
-    Ok(entries)
+    let entries = table.named_tables()?.into_iter();
+    entries.map(|(name, entry)| read_entry(name, &entry.with_keys(SERVER_KEYS)?, hold)).collect()
 }
 
 fn read_entry(name: Placed<String>, table: &Table<'_>, hold: &Hold) -> Result<ServerEntry, InputError> {
-    let server = table.string("use", "nginx")?.unwrap_or_else(|| name.clone());
+    let server = table.string("use")?.unwrap_or_else(|| name.clone());
     let own = table.table("hold")?.map(|own| hold::read_onto(own, hold)).transpose()?;
     let back = table.table("back")?.map(|back| read_back(&back.with_keys(BACK_KEYS)?)).transpose()?;
     Ok(ServerEntry { name, server, set: read_set(table)?, hold: own, back })
 }
 
 fn read_back(table: &Table<'_>) -> Result<BackEntry, InputError> {
-    let server = table.string("use", "nginx")?.ok_or_else(|| table.missing("use", "use = \"nginx\""))?;
-    let variant = table.string("variant", "h1")?;
-    let variant = variant.ok_or_else(|| table.missing("variant", "variant = \"h1\""))?;
+    let (server, variant) =
+        (table.required("use", Table::string)?, table.required("variant", Table::string)?);
     Ok(BackEntry { server, variant, set: read_set(table)? })
 }
 
 fn read_set(table: &Table<'_>) -> Result<Vec<Written>, InputError> {
     let Some(set) = table.table("set")? else { return Ok(Vec::new()) };
-    let names = set.keys();
-    names.map(|name| set.setting(&name.value).map(|setting| (name, setting))).collect()
+    let read = |name: Placed<String>| Ok((set.required(&name.value, Setting::read)?, name));
+    set.keys().map(|name| read(name).map(|(setting, name)| (name, setting))).collect()
 }
 
 /// A server that no level of the matrix names is mostly a name that was changed in one place alone.
@@ -88,7 +91,7 @@ pub(super) fn check_used(levels: &[Placed<String>], entries: &[ServerEntry]) -> 
     match entries.iter().find(|entry| !is_used(entry)) {
         None => Ok(()),
         Some(unused) => Err(unused.name.error(format!(
-            "found `[server.{}]`, which `server` in `[matrix]` does not name, expected it there or no such table",
+            "`[server.{}]` is not used: `server` in `[matrix]` does not name it; add it there, or remove the table",
             unused.name.value
         ))),
     }
@@ -159,8 +162,8 @@ fn facts(server: &Placed<String>, library: &impl Library) -> Result<ServerFacts,
 
 fn needs_back(server: &str, level: &str) -> String {
     format!(
-        "found `{server}`, a proxy that serves nothing by itself, expected what stands behind it: `[server.{level}.back]` with \
-         `use = \"nginx\"` and `variant = \"h1\"`"
+        "`{server}` is a proxy and requires a server behind it; add `[server.{level}.back]` with `use = \"nginx\"` and \
+         `variant = \"h1\"`"
     )
 }
 
@@ -173,18 +176,19 @@ fn resolve_back(
     let (server, variant) = (&back.server, &back.variant);
     let names = |variants: &[Variant]| variants.iter().map(|variant| variant.name()).collect::<Vec<_>>();
     if proxy_facts.back_variants.is_empty() {
-        let problem = format!("found `{proxy}` before another server, expected a proxy: it asks no others");
+        let problem =
+            format!("`{proxy}` is not a proxy and has no server behind it; remove `back`, or use a proxy");
         return Err(server.error(problem));
     }
     let found = facts(server, library)?;
     if found.needs_back {
         return Err(server.error(format!(
-            "`use`: found `{}` behind a proxy, expected a server that serves by itself",
+            "`use`: `{}` is a proxy that requires another server; write one that does not",
             server.value
         )));
     }
     let parsed: Option<Variant> = variant.value.parse().ok();
-    let noun = format!("what `{proxy}` speaks to a server behind it");
+    let noun = format!("a variant of `{proxy}` towards a server behind it");
     let asked = parsed.filter(|parsed| proxy_facts.back_variants.contains(parsed)).ok_or_else(|| {
         variant.error(format!(
             "`variant`: {}",
@@ -287,48 +291,40 @@ set = { workers = 2 }
         assert!(plain.contains("or a reverse proxy on that host"), "{plain}");
         let mixed = study.replace("[\"behind\"]", "[\"behind\", \"origin\"]");
         let mixed = parse_with(&mixed, &own).unwrap_err();
-        assert!(mixed.contains("found `origin` on the proxy's node"), "{mixed}");
+        assert!(mixed.contains("`origin` is on the proxy's node"), "{mixed}");
     }
 
     #[test]
     fn faults_name_the_place() {
         for (found, instead, expected) in [
-            (
-                "workers = 4",
-                "workers = 0",
-                ":19:19: `workers`: found 0, expected a whole number from 1 to 512",
-            ),
-            ("workers = 4", "worker = 4", ":19:9: found `worker`, expected a tunable of the server `origin`"),
-            ("use = \"origin\"", "use = \"orign\"", ":18:7: `use`: found `orign`"),
-            ("\"bbr\"", "\"bbr9\"", ":20:31: `congestion_control`: found `bbr9`"),
+            ("workers = 4", "workers = 0", ":19:19: `workers` is 0; write a whole number from 1 to 512"),
+            ("workers = 4", "worker = 4", ":19:9: `worker` is not a tunable of the server `origin`"),
+            ("use = \"origin\"", "use = \"orign\"", ":18:7: `use`: `orign` is not a server"),
+            ("\"bbr\"", "\"bbr9\"", ":20:31: `congestion_control`: `bbr9` is not"),
             (
                 "variant = \"h1\"\n",
                 "variant = \"h3\"\n",
-                ":25:11: `variant`: found `h3`, expected what `nghttpx` speaks",
+                ":25:11: `variant`: `h3` is not a variant of `nghttpx` towards",
             ),
             (
                 "variant = \"h1\"\n",
                 "variant = \"h2c\"\n",
-                ":25:11: `variant`: found `h2c`, expected a variant of the server `nginx`",
+                ":25:11: `variant`: `h2c` is not a variant of the server `nginx`",
             ),
-            ("variant = \"h1\"\n", "", ":23:1: found no `variant` in [server.behind.back]"),
-            ("use = \"nghttpx\"", "use = \"origin\"", ":24:7: found `origin` before another server"),
-            ("use = \"nginx\"", "use = \"nghttpx\"", ":24:7: `use`: found `nghttpx` behind a proxy"),
-            ("\"wide\", ", "", ":17:9: found `[server.wide]`, which `server` in `[matrix]` does not name"),
-            (
-                "set = { workers = 2 }",
-                "sett = 1",
-                ":26:1: found `sett`, expected a key of [server.behind.back]",
-            ),
+            ("variant = \"h1\"\n", "", ":23:1: [server.behind.back] has no `variant`"),
+            ("use = \"nghttpx\"", "use = \"origin\"", ":24:7: `origin` is not a proxy"),
+            ("use = \"nginx\"", "use = \"nghttpx\"", ":24:7: `use`: `nghttpx` is a proxy that requires"),
+            ("\"wide\", ", "", ":17:9: `[server.wide]` is not used"),
+            ("set = { workers = 2 }", "sett = 1", ":26:1: `sett` is not a key of [server.behind.back]"),
         ] {
             let study = study();
             assert!(study.contains(found), "{found}");
             let error = parse(&study.replacen(found, instead, 1)).unwrap_err();
-            assert!(error.contains(expected), "{error}\nshould say {expected}");
+            assert!(error.contains(expected), "{error}\nshould contain {expected}");
         }
         let alone = parse(&SHORT.replace("[\"origin\"]", "[\"nghttpx\"]")).unwrap_err();
-        assert!(alone.contains("a proxy that serves nothing by itself"), "{alone}");
+        assert!(alone.contains("`nghttpx` is a proxy and requires a server behind it"), "{alone}");
         let unknown = parse(&study().replace("\"wide\", ", "\"wid\", ")).unwrap_err();
-        assert!(unknown.contains("did you mean `wide`?") || unknown.contains("does not name"), "{unknown}");
+        assert!(unknown.contains("did you mean `wide`?") || unknown.contains("is not used"), "{unknown}");
     }
 }

@@ -2,16 +2,25 @@
 
 use super::resolve::resolve_network;
 use super::servers::{self, ServerLevel};
-use super::{DataFile, Library, Study};
-use crate::error::{InputError, Source};
-use crate::nearest::unknown;
+use super::{Library, Study};
+use crate::error::InputError;
+use crate::keys;
+use crate::named::unknown;
 use crate::network::Network;
 use crate::plan::{DIRECT, PAIR, PlannedTopology};
-use crate::reader::{Form, Placed, Table};
+use crate::reader::{Form, Key, Placed, Table};
 use crate::topology::Topology;
 
-const KEYS: &[&str] = &["name", "client", "proxy", "server", "link", "cross"];
-const EXAMPLE: &str = "shared";
+pub(super) const KEYS: &[Key] = keys! {
+    "name", "text", "required", r#""shared""#,
+        "The topology: `pair`, `shared`, `campus`, `sites`, `proxied`, `direct`, or your own.";
+    "client", "text", "`client`", r#""tokyo""#, "The node of the clients, a host.";
+    "proxy", "text", "`proxy`, if there is one", r#""edge""#,
+        "The node of the proxies, a host that packets from the client reach.";
+    "server", "text", "`server`", r#""web-server""#, "The node of the server, a host that packets from the client reach.";
+    "link", "text", "the only link with a network", r#""near-far""#, "The link that has the matrix's network.";
+    "cross", "boolean", "`true`", "false", "Whether the topology's cross-traffic runs.";
+};
 /// The node of the servers behind proxies, where the topology has none for them: it has a wire to the proxies' node.
 const BACK: &str = "back";
 /// The level of `network` with which every link keeps the network of the topology's file.
@@ -36,26 +45,24 @@ impl Chosen {
 
     /// The first key besides the name.
     fn first_choice(&self) -> Option<InputError> {
-        let problem =
-            "found a choice for this topology, expected none: it has no nodes and no links of its own";
+        let problem = "this topology has no choice of nodes and links; remove the key";
         let texts = [&self.client, &self.proxy, &self.server, &self.link].into_iter().flatten().next();
         texts.map(|key| key.error(problem)).or_else(|| self.cross.as_ref().map(|key| key.error(problem)))
     }
 }
 
 pub(super) fn read(root: &Table<'_>) -> Result<Option<Chosen>, InputError> {
-    let table = match root.form("topology", EXAMPLE)? {
+    let table = match root.form("topology")? {
         None => return Ok(None),
         Some(Form::Text(name)) => return Ok(Some(Chosen::named(name))),
         Some(Form::Table(table)) => table.with_keys(KEYS)?,
     };
-    let name = table.string("name", EXAMPLE)?;
     Ok(Some(Chosen {
-        name: name.ok_or_else(|| table.missing("name", &format!("name = \"{EXAMPLE}\"")))?,
-        client: table.string("client", "tokyo")?,
-        proxy: table.string("proxy", "proxy")?,
-        server: table.string("server", "web-server")?,
-        link: table.string("link", "near-far")?,
+        name: table.required("name", Table::string)?,
+        client: table.string("client")?,
+        proxy: table.string("proxy")?,
+        server: table.string("server")?,
+        link: table.string("link")?,
         cross: table.boolean("cross")?,
     }))
 }
@@ -121,8 +128,7 @@ fn direct(chosen: &Chosen, levels: &[Placed<String>]) -> Result<(PlannedTopology
     }
     if let Some(level) = levels.iter().find(|level| level.value != OWN) {
         return Err(level.error(format!(
-            "found the network `{}`, expected `{OWN}`: the topology `{DIRECT}` is this machine's loopback, on which nothing \
-             is emulated",
+            "the topology `{DIRECT}` is this machine's loopback and emulates no network `{}`; write `{OWN}`",
             level.value
         )));
     }
@@ -150,12 +156,11 @@ fn base(
         let all: Vec<String> = known.into_iter().chain([DIRECT.to_owned()]).collect();
         return Err(name.error(format!("`topology`: {}", unknown(&name.value, "a topology", &all))));
     }
-    let DataFile { file, text } = library.topology(&name.value).map_err(|problem| name.error(problem))?;
+    let file = library.topology(&name.value).map_err(|problem| name.error(problem))?;
     let network = |network: &str| {
         resolve_network(&Placed { value: network.to_owned(), place: name.place.clone() }, library)
     };
-    let source = Source { file: &file, text: &text };
-    let mut topology = Topology::parse(&name.value, source, &library.networks(), &network)?;
+    let mut topology = Topology::parse(&name.value, file.source(), &library.networks(), &network)?;
     let client = node(&topology, name, "client", chosen.client.as_ref(), topology.client)?;
     let server = node(&topology, name, "server", chosen.server.as_ref(), topology.server)?;
     let fault = |problem| name.error(format!("`topology`: {problem}"));
@@ -165,7 +170,7 @@ fn base(
         Some(proxy) if topology.route_between(proxy, server).is_none() || proxy == server => {
             let [from, to] = [proxy, server].map(|node| topology.nodes[node].name.as_str());
             return Err(fault(format!(
-                "found no route from the proxy `{from}` to the server `{to}`, expected one"
+                "packets find no route from the proxy `{from}` to the server `{to}`; choose other nodes"
             )));
         }
         Some(_) => Some(server),
@@ -191,7 +196,7 @@ fn proxy(
     if !servers::have_back(servers) {
         return match &chosen.proxy {
             Some(proxy) => Err(proxy.error(
-                "`proxy`: found a node for proxies, expected servers with another behind them (`[server.NAME.back]`)",
+                "`proxy` requires servers with another behind them; remove it, or add `[server.NAME.back]`",
             )),
             None => Ok(None),
         };
@@ -206,8 +211,7 @@ fn proxy(
     let plain = servers.iter().find(|server| server.chain.back.is_none()).filter(|_| node.is_some());
     match plain.and_then(|plain| study.server_level(&plain.name)) {
         Some(level) => Err(level.error(format!(
-            "found `{}` on the proxy's node of the topology `{}`, expected a server with another behind it \
-             (`[server.NAME.back]`)",
+            "`{}` is on the proxy's node of the topology `{}` and has no server behind it; add `[server.NAME.back]`",
             level.value, topology.name
         ))),
         None => Ok(node),
@@ -228,8 +232,7 @@ fn node(
     }
     topology.host(key).map_err(|_| {
         name.error(format!(
-            "`topology`: found no node `{key}` in `{0}`, expected the node to take in its place, as in `topology = {{ name = \
-             \"{0}\", {key} = \"{1}\" }}`",
+            "`topology`: `{0}` has no node `{key}`; choose one, such as `topology = {{ name = \"{0}\", {key} = \"{1}\" }}`",
             topology.name, topology.nodes[default].name
         ))
     })
@@ -249,8 +252,8 @@ fn with_network(
     let Some(link) = link else {
         let names: Vec<&str> = emulated(&topology).collect();
         return Err(level.error(format!(
-            "found the network `{}` for a topology where several links have one ({}), expected `{OWN}`, or the link in the \
-             topology's key `link`",
+            "several links have a network ({1}), so that the link of `{0}` is unclear; write `{OWN}`, or choose the link \
+             with the topology's key `link`",
             level.value,
             names.join(", ")
         )));

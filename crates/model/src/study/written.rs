@@ -2,99 +2,128 @@
 
 use std::ops::RangeInclusive;
 
-use toml::de::DeTable;
-
-use super::loops;
 use super::{
-    Factor, Override, Study, claims, dns, hold, overrides, player, published, repetition, servers, topology,
+    Factor, Override, Study, claims, dns, hold, loops, overrides, player, published, repetition, servers,
+    topology,
 };
 use crate::error::{InputError, Source};
 use crate::monitor::MonitorRate;
-use crate::nearest::unknown;
-use crate::reader::{MOST_ENTRIES, Placed, Table};
-use crate::units;
+use crate::named::Named;
+use crate::reader::{Key, Placed, Table, TableKeys, parse};
 use crate::workload::{Workload, WorkloadKind};
+use crate::{keys, named, units};
 
 /// Runs of each cell.
-pub(super) const RUNS: RangeInclusive<u64> = 1..=10_000;
+pub(super) const RUNS: RangeInclusive<u32> = 1..=10_000;
 
-pub(super) const STUDY_KEYS: &[&str] = &[
-    "question",
-    "metric",
-    "baseline",
-    "margin",
-    "runs",
-    "precision",
-    "budget",
-    "most_runs",
-    "seed",
-    "topology",
-    "backends",
-    "matrix",
-    "workload",
-    "server",
-    "hold",
-    "server_time",
-    "dns",
-    "accept",
-    "claim",
-    "monitor",
-    "figures",
-    "published",
+const STUDY_KEYS: &[Key] = keys! {
+    "question", "text", "required", r#""Which version loads our page soonest?""#,
+        "The question that the study answers; not empty.";
+    "metric", "text", "required", r#""page_load_time""#,
+        "The primary [metric](#metrics): verdicts are about it, with a correction for many comparisons.";
+    "baseline", "table", "required", r#"{ variant = "h1s" }"#,
+        "One level of one factor; every cell is compared with the cell that differs in this factor alone.";
+    "margin", "share", "required", r#""3%""#,
+        "The margin of interest, above 0 %: smaller differences do not matter.";
+    "runs", "whole number", "required", "5",
+        "Runs of each cell, 1 to 10 000. Fewer than 5 raise a caveat; with 20, intervals need no assumption on the distribution.";
+    "precision", "share", "none", r#""2%""#,
+        "Adds runs until every ratio is this precise; above 0 %. Requires `runs` of at least 5.";
+    "budget", "duration", "none: no limit", r#""30min""#, "The time after which no runs are added. Requires `precision`.";
+    "most_runs", "whole number", "`100`", "50", "The most runs of each cell, `runs` to 10 000. Requires `precision`.";
+    "seed", "whole number", "`1`", "42", "The seed of the order and of every run, 0 to 9 223 372 036 854 775 807.";
+    "topology", "text or table", "`\"pair\"`", r#""shared""#, "The topology of every run; [below](#topology).";
+    "backends", "list of texts", r#"`["user-space"]`"#, r#"["user-space", "netem"]"#,
+        "What emulates the networks: `user-space`, `netem`; [below](#backends).";
+    "matrix", "table `[matrix]`", "required", "", "The factors and their levels; [below](#matrix).";
+    "workload", "tables `[workload.NAME]`", "required", "", "The workloads; [below](#workloadname).";
+    "server", "tables `[server.NAME]`", "none", "", "Servers with settings; [below](#servername).";
+    "hold", "table `[hold]`", "see there", r#"{ mtu = "1400B" }"#, "The settings fixed in every cell; [below](#hold).";
+    "server_time", "boolean", "`false`", "true", "Measures the time at the servers; [below](#server_time).";
+    "dns", "duration", "none: clients know the address", r#""20ms""#,
+        "The round trip to a name server that clients ask for the server's address, up to 10 s; [below](#dns).";
+    "accept", "list of texts", "none", r#"["client_waited"]"#,
+        "Checks that must not invalidate; their findings are caveats. `--accept CHECK` adds to it.";
+    "claim", "tables `[[claim]]`", "none", "", "Claims to test; [below](#claim).";
+    "monitor", "text", "`\"2Hz\"`", r#""10Hz""#,
+        "How often CPU, memory, sockets and interfaces are read: `1Hz` to `10Hz` in whole numbers, or `off`; [monitor.md](monitor.md).";
+    "figures", "list of texts", "those that suit the matrix", r#"["lines", "ecdf"]"#,
+        "The [figures](figures.md) of the report, in its order; `[]` for none.";
+    "published", "tables `[[published]]`", "none", "", "Published results to show beside the measured ones; [below](#published).";
+};
+
+/// The factors of `[matrix]`; the required ones are in every matrix.
+const MATRIX_KEYS: &[Key] = keys! {
+    "variant", "list of texts", "required", r#"["h1s", "h2", "h3"]"#, "`h1`, `h1s`, `h2c`, `h2`, `h3`.";
+    "server", "list of texts", "required", r#"["origin"]"#, "Names of servers, or of `[server.NAME]` tables.";
+    "network", "list of texts", "required", r#"["lan", "tram"]"#, "Names of networks, or [`own`](#topology).";
+    "workload", "list of texts", "required", r#"["front"]"#, "Names of `[workload.NAME]` tables.";
+    "client", "list of texts", "`h123`, and not a factor", r#"["h123", "h2load"]"#,
+        "`h123`, and names of [external clients](clients.md).";
+};
+
+/// A level of a factor, in `baseline`, `[[published]]` and `[[claim]]`.
+pub(super) const LEVEL_KEYS: &[Key] = keys! {
+    "variant", "text", "none", r#""h1s""#, "A level of the factor.";
+    "server", "text", "none", r#""nginx""#, "A level of the factor.";
+    "network", "text", "none", r#""lan""#, "A level of the factor.";
+    "workload", "text", "none", r#""front""#, "A level of the factor.";
+    "client", "text", "none", r#""h123""#, "A level of the factor.";
+    "backend", "text", "none", r#""user-space""#, "A level of the factor.";
+};
+
+const WORKLOAD_KEYS: &[Key] = keys! {
+    "kind", "text", "required", r#""page""#, "`page`, `closed`, `open` or `player`.";
+    "clients", "whole number", "`1`", "1", "Client processes; 1.";
+};
+const PAGE_KEYS: &[Key] = keys! { "page", "text", "required", r#""small""#, "The name of a page."; };
+
+/// Every table of a study file, for errors and the documentation.
+pub const KEYS: &[TableKeys] = &[
+    TableKeys { table: "the study", keys: STUDY_KEYS },
+    TableKeys { table: "topology", keys: topology::KEYS },
+    TableKeys { table: "[matrix]", keys: MATRIX_KEYS },
+    TableKeys { table: "[workload.NAME]", keys: WORKLOAD_KEYS },
+    TableKeys { table: "[workload.NAME] with kind = \"page\"", keys: PAGE_KEYS },
+    TableKeys { table: "[workload.NAME] with kind = \"closed\" or \"open\"", keys: loops::LOOP_KEYS },
+    TableKeys { table: "[workload.NAME] with kind = \"open\"", keys: loops::OPEN_KEYS },
+    TableKeys { table: "[workload.NAME] with kind = \"player\"", keys: player::KEYS },
+    TableKeys { table: "[server.NAME]", keys: servers::SERVER_KEYS },
+    TableKeys { table: "[server.NAME.back]", keys: servers::BACK_KEYS },
+    TableKeys { table: "[hold]", keys: hold::HOLD_KEYS },
+    TableKeys { table: "[hold.http2]", keys: hold::HTTP2_KEYS },
+    TableKeys { table: "[hold.http3]", keys: hold::HTTP3_KEYS },
+    TableKeys { table: "[[published]]", keys: published::KEYS },
+    TableKeys { table: "[[claim]]", keys: claims::KEYS },
+    TableKeys { table: "[[claim]] with kind = \"best\"", keys: claims::BEST_KEYS },
+    TableKeys { table: "[[claim]] with kind = \"script\"", keys: claims::SCRIPT_KEYS },
+    TableKeys { table: "[[claim]] with kind = \"scale\"", keys: claims::SCALE_KEYS },
+    TableKeys { table: "[[claim]] with kind = \"value\"", keys: claims::VALUE_KEYS },
 ];
-const PAGE_KEYS: &[&str] = &["kind", "page", "clients"];
 
-const MOST_TEXT_BYTES: usize = 256 << 10;
 const DEFAULT_SEED: u64 = 1;
 const MOST_SEED: u64 = i64::MAX as u64; // TOML's own limit of a whole number
-const MOST_CLIENTS: u64 = 1; // one client process a group, until the runner starts more
+const MOST_CLIENTS: u32 = 1; // one client process a group, until the runner starts more
 
-/// A factor of the matrix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FactorKind {
-    /// The HTTP version and its transport.
-    Variant,
-    /// The server.
-    Server,
-    /// The network.
-    Network,
-    /// The workload.
-    Workload,
-    /// The client program; a factor only where the study names some.
-    Client,
-    /// What emulates the network; a factor only where the study's `backends` are several.
-    Backend,
-}
-
-/// A factor, its name in a study, and a value for the error that misses it.
-const FACTORS: &[(FactorKind, &str, &str)] = &[
-    (FactorKind::Variant, "variant", r#"["h1s", "h2", "h3"]"#),
-    (FactorKind::Server, "server", r#"["origin"]"#),
-    (FactorKind::Network, "network", r#"["lan"]"#),
-    (FactorKind::Workload, "workload", r#"["small"]"#),
-];
-
-/// The factor that the matrix may leave out.
-const CLIENT: (FactorKind, &str, &str) = (FactorKind::Client, "client", r#"["h123", "h2load"]"#);
-
-/// The factor that is no key of the matrix, but of the study.
-const BACKEND: (FactorKind, &str, &str) =
-    (FactorKind::Backend, "backend", r#"backends = ["user-space", "netem"]"#);
-
-/// Every factor that a baseline may name.
-const ALL: &[(FactorKind, &str, &str)] = &[FACTORS[0], FACTORS[1], FACTORS[2], FACTORS[3], CLIENT, BACKEND];
-
-/// The names of [`ALL`].
-pub(super) const NAMES: &[&str] = &[ALL[0].1, ALL[1].1, ALL[2].1, ALL[3].1, ALL[4].1, ALL[5].1];
-
-impl FactorKind {
-    /// The name in a study, a plan and a table.
-    pub fn name(self) -> &'static str {
-        ALL.iter().find(|(kind, ..)| *kind == self).map_or("", |(_, name, _)| name)
+named! { "a factor";
+    /// A factor of the matrix.
+    pub enum FactorKind {
+        /// The HTTP version and its transport.
+        Variant = "variant",
+        /// The server.
+        Server = "server",
+        /// The network.
+        Network = "network",
+        /// The workload.
+        Workload = "workload",
+        /// The client program; a factor only if the study names some.
+        Client = "client",
+        /// What emulates the network; a factor only if the study has several `backends`.
+        Backend = "backend",
     }
 }
 
-/// What every comparison is against, as written.
+/// The level that every comparison is against, as written.
 #[derive(Clone, Debug)]
 pub(super) struct Baseline {
     pub(super) factor: FactorKind,
@@ -109,7 +138,7 @@ pub(super) struct NamedEntry {
     pub(super) what: Entry,
 }
 
-/// What a workload is. Only the page is still a name.
+/// A workload. Only the page is still a name.
 #[derive(Clone, Debug)]
 pub(super) enum Entry {
     Page(Placed<String>),
@@ -117,155 +146,116 @@ pub(super) enum Entry {
 }
 
 pub(super) fn read(name: &str, source: Source<'_>, overrides: &[Override]) -> Result<Study, InputError> {
-    if source.text.len() > MOST_TEXT_BYTES {
-        let problem = format!("found {} bytes, expected at most {MOST_TEXT_BYTES}", source.text.len());
-        return Err(source.error(0..0, problem));
-    }
     let values: Vec<String> = overrides.iter().map(Override::to_toml).collect();
-    let mut document = DeTable::parse(source.text).map_err(|error| source.toml_error(&error))?.into_inner();
+    let mut document = parse(source)?;
     overrides::write_into(&mut document, overrides, &values)?;
-    let root = Table::root(source, &document, "the study", STUDY_KEYS)?;
-    let question = root.string("question", "Which version loads this page soonest?")?;
-    let question = question.ok_or_else(|| root.missing("question", "question = \"Which version …?\""))?;
-    if question.value.trim().is_empty() {
-        return Err(question.error("`question`: found nothing, expected the question that the study answers"));
-    }
-    let metric = root.string("metric", "page_load_time")?;
-    let metric = metric.ok_or_else(|| root.missing("metric", "metric = \"page_load_time\""))?;
-    let margin = root.parsed("margin", "3%", units::parse_share)?;
-    let margin = margin.ok_or_else(|| root.missing("margin", "margin = \"3%\""))?;
+    read_root(name, source, &Table::root(source, &document, "the study", STUDY_KEYS)?)
+}
+
+fn read_root(name: &str, source: Source<'_>, root: &Table<'_>) -> Result<Study, InputError> {
+    let question = root.required("question", Table::text)?;
+    let metric = root.required("metric", Table::string)?;
+    let margin = root.required("margin", |root, key| root.parsed(key, units::parse_share))?;
     if margin.value <= 0.0 {
-        let problem =
-            "`margin`: found 0%, expected more: no measurement shows that two things are exactly equal";
+        let problem = "`margin`: 0% is too low; write more, because no measurement shows that two things are exactly equal";
         return Err(margin.error(problem));
     }
-    let runs = root.integer("runs", RUNS)?.ok_or_else(|| root.missing("runs", "runs = 5"))?;
-    let matrix = read_matrix(&root)?;
-    let workloads = read_workloads(&root)?;
+    let runs = root.required("runs", |root, key| root.integer(key, RUNS))?;
+    let matrix = read_matrix(root)?;
+    let workloads = read_workloads(root)?;
     check_used(levels_of(&matrix.value, FactorKind::Workload), &workloads)?;
-    let hold = hold::read(&root)?;
-    let servers = servers::read(&root, &hold)?;
+    let hold = hold::read(root)?;
+    let servers = servers::read(root, &hold)?;
     servers::check_used(levels_of(&matrix.value, FactorKind::Server), &servers)?;
-    let seed = root.integer("seed", 0..=MOST_SEED)?.map_or(DEFAULT_SEED, |seed| seed.value);
-    let backends = root.strings("backends", r#"["user-space", "netem"]"#)?;
-    let monitor = root.parsed("monitor", "2Hz", |text| text.parse::<MonitorRate>())?;
+    let monitor = root.parsed("monitor", |text| text.parse::<MonitorRate>())?;
     let mut study = Study {
         name: name.to_owned(),
         text: source.text.to_owned(),
         question: question.value,
         metric,
-        baseline: read_baseline(&root)?,
+        baseline: read_baseline(root)?,
         margin_share: margin.value,
-        repetition: repetition::read(&root)?,
-        runs: Placed { value: to_u32(runs.value), place: runs.place },
-        seed,
+        repetition: repetition::read(root)?,
+        runs,
+        seed: root.integer("seed", 0..=MOST_SEED)?.map_or(DEFAULT_SEED, |seed| seed.value),
         monitor: monitor.map_or_else(MonitorRate::default, |monitor| monitor.value),
-        topology: topology::read(&root)?,
+        topology: topology::read(root)?,
         matrix,
         backends: None,
         workloads,
         servers,
         hold,
-        claims: claims::read(&root)?,
-        accept: root.strings("accept", r#"["client_waited"]"#)?.unwrap_or_else(|| root.here(Vec::new())),
-        figures: root.strings("figures", r#"["lines", "ecdf"]"#)?,
-        published: published::read(&root)?,
-        server_time: root.boolean("server_time")?.is_some_and(|wanted| wanted.value),
-        dns: dns::read(&root)?,
+        claims: claims::read(root)?,
+        accept: root.strings("accept")?.unwrap_or_else(|| root.here(Vec::new())),
+        figures: root.strings("figures")?,
+        published: published::read(root)?,
+        server_time: root.flag("server_time")?,
+        dns: dns::read(root)?,
     };
-    study.set_backends(backends);
+    study.set_backends(root.some_strings("backends")?);
     Ok(study)
 }
 
 fn read_baseline(root: &Table<'_>) -> Result<Baseline, InputError> {
-    let example = "baseline = { variant = \"h1s\" }";
-    let table = root.table("baseline")?.ok_or_else(|| root.missing("baseline", example))?;
-    let table = table.with_keys(NAMES)?;
-    let mut found = Vec::new();
-    for (kind, name, _) in ALL {
-        if let Some(level) = table.string(name, "h1s")? {
-            found.push(Baseline { factor: *kind, level });
+    let table = root.required("baseline", Table::table)?.with_keys(LEVEL_KEYS)?;
+    let mut levels = table.string_entries()?;
+    match (levels.pop(), levels.is_empty()) {
+        (Some((factor, level)), true) => {
+            Ok(Baseline { factor: factor.map(|name| FactorKind::from_name(&name))?.value, level })
         }
-    }
-    match (found.pop(), found.len()) {
-        (Some(baseline), 0) => Ok(baseline),
-        (None, _) => Err(table.error(format!("found an empty `baseline`, expected one factor: `{example}`"))),
-        (Some(_), more) => {
-            let problem = format!("found {} factors in `baseline`, expected one: `{example}`", more + 1);
+        (last, _) => {
+            let count = levels.len() + usize::from(last.is_some());
+            let problem =
+                format!("`baseline` has {count} factors; write one, such as `{{ variant = \"h1s\" }}`");
             Err(table.error(problem))
         }
     }
 }
 
 fn read_matrix(root: &Table<'_>) -> Result<Placed<Vec<Factor>>, InputError> {
-    let names: Vec<&str> = FACTORS.iter().map(|(_, name, _)| *name).collect();
-    let missing = || format!("found no `[matrix]`, expected one with the factors {}", names.join(", "));
-    let table = root.table("matrix")?.ok_or_else(|| root.error(missing()))?;
-    if let Some(key) = table.keys().find(|key| key.value == BACKEND.1) {
-        let problem = format!("found `backend` in `[matrix]`, expected the study's own key `{}`", BACKEND.2);
+    let table = root.required("matrix", Table::table)?;
+    if let Some(key) = table.keys().find(|key| key.value == FactorKind::Backend.name()) {
+        let problem = "`[matrix]` has no factor `backend`; write `backends = [\"user-space\", \"netem\"]` \
+                       at the top of the study";
         return Err(key.error(problem));
     }
-    let known: Vec<&str> = names.iter().copied().chain([CLIENT.1]).collect();
-    let table = table.with_keys(&known)?;
-    if table.keys().next().is_none() {
-        let problem = format!("found an empty `[matrix]`, expected the factors {}", names.join(", "));
-        return Err(table.error(problem));
-    }
-    for (_, name, example) in FACTORS {
-        if table.strings(name, example)?.is_none() {
-            return Err(table.missing(name, &format!("{name} = {example}")));
-        }
+    let table = table.with_keys(MATRIX_KEYS)?;
+    for key in MATRIX_KEYS.iter().filter(|key| key.default == "required") {
+        table.required(key.name, Table::strings)?;
     }
     let mut factors = Vec::new();
     for key in table.keys() {
-        let mut factors_of_matrix = FACTORS.iter().chain([&CLIENT]);
-        let Some((kind, name, example)) = factors_of_matrix.find(|(_, name, _)| *name == key.value) else {
-            return Err(key.error(unknown(&key.value, "a factor", &known)));
-        };
-        if let Some(levels) = table.strings(name, example)? {
-            factors.push(Factor { kind: *kind, levels });
-        }
+        let levels = table.required(&key.value, Table::some_strings)?;
+        factors.push(Factor { kind: key.map(|name| FactorKind::from_name(&name))?.value, levels });
     }
-    let place = table.error("").place;
-    Ok(Placed { value: factors, place })
+    Ok(table.here(factors))
 }
 
 fn read_workloads(root: &Table<'_>) -> Result<Vec<NamedEntry>, InputError> {
-    let missing = "found no `[workload.NAME]`, expected one for each level of `workload` in the matrix";
-    let table = root.table("workload")?.ok_or_else(|| root.error(missing))?;
-    if table.keys().count() > MOST_ENTRIES {
-        return Err(table.error(format!("found more than {MOST_ENTRIES} workloads, expected fewer")));
-    }
-    let mut workloads = Vec::new();
-    for name in table.keys() {
-        if let Some(entry) = table.table(&name.value)? {
-            workloads.push(read_workload(name, entry)?);
-        }
-    }
-    Ok(workloads)
+    let workloads = root.required("workload", Table::table)?.named_tables()?;
+    workloads.into_iter().map(|(name, entry)| read_workload(name, entry)).collect()
 }
 
-/// The levels of a factor as written; empty where the matrix has none of the kind.
+/// The levels of a factor as written; none for a factor that the matrix does not have.
 pub(super) fn levels_of(matrix: &[Factor], kind: FactorKind) -> &[Placed<String>] {
     let factor = matrix.iter().find(|factor| factor.kind == kind);
     factor.map_or(&[], |factor| factor.levels.value.as_slice())
 }
 
-/// A workload that the matrix does not name is mostly a name that was changed in one place alone.
+/// An unused workload is usually a name that was changed in one place only; the command line may leave some out.
 fn check_used(levels: &[Placed<String>], workloads: &[NamedEntry]) -> Result<(), InputError> {
     if levels.iter().any(|level| level.place.is_command_line()) {
         return Ok(());
     }
     let named: Vec<&str> = levels.iter().map(|level| level.value.as_str()).collect();
-    // A level without its table is the better message: it says which name was meant.
+    // The error of a level without its table is clearer: it suggests the right name.
     if named.iter().any(|name| workloads.iter().all(|entry| entry.name.value != *name)) {
         return Ok(());
     }
     match workloads.iter().find(|entry| !named.contains(&entry.name.value.as_str())) {
         None => Ok(()),
         Some(unused) => Err(unused.name.error(format!(
-            "found `[workload.{}]`, which `workload` in `[matrix]` does not name ({}), expected it there or no such \
-             table",
+            "`[workload.{}]` is not used: `workload` in `[matrix]` names {}; add it there, or remove the table",
             unused.name.value,
             named.join(", ")
         ))),
@@ -273,40 +263,21 @@ fn check_used(levels: &[Placed<String>], workloads: &[NamedEntry]) -> Result<(),
 }
 
 fn read_workload(name: Placed<String>, table: Table<'_>) -> Result<NamedEntry, InputError> {
-    let kind = table.string("kind", "page")?.ok_or_else(|| table.missing("kind", "kind = \"page\""))?;
-    let (table, what) = match kind.value.as_str() {
-        "page" => {
-            let table = table.with_keys(PAGE_KEYS)?;
-            let page = table.string("page", "small")?;
-            let page = page.ok_or_else(|| table.missing("page", "page = \"small\""))?;
-            (table, Entry::Page(page))
-        }
-        "closed" => {
-            let table = table.with_keys(loops::CLOSED_KEYS)?;
-            let closed = loops::read_closed(&table)?;
-            (table, Entry::Resolved(Workload::Closed(closed)))
-        }
-        "open" => {
-            let table = table.with_keys(loops::OPEN_KEYS)?;
-            let open = loops::read_open(&table)?;
-            (table, Entry::Resolved(Workload::Open(open)))
-        }
-        "player" => {
-            let table = table.with_keys(player::PLAYER_KEYS)?;
-            let player = player::read(&table)?;
-            (table, Entry::Resolved(Workload::Player(player)))
-        }
-        _ => {
-            let problem =
-                unknown(&kind.value, "a kind of workload", &WorkloadKind::ALL.map(WorkloadKind::name));
-            return Err(kind.error(format!("`kind`: {problem}")));
-        }
+    let table = table.knowing(WORKLOAD_KEYS);
+    let kind = table.required("kind", Table::named::<WorkloadKind>)?.value;
+    let own = match kind {
+        WorkloadKind::Page => [PAGE_KEYS, &[]],
+        WorkloadKind::Closed => [loops::LOOP_KEYS, &[]],
+        WorkloadKind::Open => [loops::LOOP_KEYS, loops::OPEN_KEYS],
+        WorkloadKind::Player => [player::KEYS, &[]],
     };
-    let clients = table.integer("clients", 1..=MOST_CLIENTS)?.map_or(1, |clients| to_u32(clients.value));
+    let table = table.with_keys(WORKLOAD_KEYS.iter().chain(own.into_iter().flatten()))?;
+    let what = match kind {
+        WorkloadKind::Page => Entry::Page(table.required("page", Table::string)?),
+        WorkloadKind::Closed => Entry::Resolved(Workload::Closed(loops::read_closed(&table)?)),
+        WorkloadKind::Open => Entry::Resolved(Workload::Open(loops::read_open(&table)?)),
+        WorkloadKind::Player => Entry::Resolved(Workload::Player(player::read(&table)?)),
+    };
+    let clients = table.integer("clients", 1..=MOST_CLIENTS)?.map_or(1, |clients| clients.value);
     Ok(NamedEntry { name, clients, what })
-}
-
-/// A number that was read within a range far below this limit.
-pub(super) fn to_u32(number: u64) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
 }

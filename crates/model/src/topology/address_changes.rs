@@ -49,15 +49,13 @@ impl Topology {
             let name = &link.name;
             let refuse = |problem: String| Err(AddressChangeError { link: index, problem });
             if count > MOST {
-                return refuse(format!(
-                    "found {count} handovers on the link `{name}`, expected at most {MOST}"
-                ));
+                return refuse(format!("the link `{name}` has {count} handovers; write at most {MOST}"));
             }
             let host = &self.nodes[node];
             if host.role != Role::Host {
                 return refuse(format!(
-                    "found a handover on the link `{name}`, whose first end `{}` is no host, expected one: it is the \
-                     first end whose address changes",
+                    "the link `{name}` has a handover, but its first end `{}` is not a host; put a host there, because \
+                     the address of the first end changes",
                     host.name
                 ));
             }
@@ -70,9 +68,9 @@ impl Topology {
                     hosts_of(address, prefix).filter(|new| !taken.contains(new)).take(count).collect();
                 if new.len() < count {
                     return refuse(format!(
-                        "found {count} handover{} on the link `{name}`, whose network {}/{prefix} has {} other \
-                         addresses, expected one for each handover: give the link a larger network",
-                        if count == 1 { "" } else { "s" },
+                        "the link `{name}` needs {count} further address{}, one for each handover; its subnet \
+                         {}/{prefix} has {}; give the link a larger subnet",
+                        if count == 1 { "" } else { "es" },
                         first_of(address, prefix),
                         new.len()
                     ));

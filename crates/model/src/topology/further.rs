@@ -17,7 +17,10 @@ impl Topology {
     /// There is a node of this name, a node is a switch, or no network of addresses is left.
     pub fn add_host(&mut self, name: &str, nodes: &[usize], network: Option<&Network>) -> Result<(), String> {
         if self.position(name).is_some() {
-            return Err(format!("found the node `{name}` in the topology `{}`, expected none", self.name));
+            return Err(format!(
+                "the topology `{}` already has a node `{name}`; rename that node",
+                self.name
+            ));
         }
         let own = self.nodes.len();
         self.nodes.push(TopologyNode {
@@ -30,11 +33,11 @@ impl Topology {
             if self.nodes[*node].role == Role::Switch {
                 let found = &self.nodes[*node].name;
                 return Err(format!(
-                    "found the switch `{found}` as the neighbour of `{name}`, expected a node with addresses"
+                    "the switch `{found}` cannot be the neighbour of `{name}`; choose a node with addresses"
                 ));
             }
             let segment =
-                self.free_segment().ok_or("found no network of addresses left for a further host")?;
+                self.free_segment().ok_or("no automatic subnet is left for a further host; remove links")?;
             let ends = [*node, own].map(|node| resolve::add_interface(self, node));
             for (end, host) in ends.iter().zip([1, HOST]) {
                 let port = &mut self.nodes[end.0].interfaces[end.1];

@@ -18,7 +18,7 @@ const FARTHEST_NS: u64 = 10_000_000_000;
 pub fn parse_name_server_rtt_ns(text: &str) -> Result<u64, String> {
     let rtt_ns = units::parse_duration_ns(text)?;
     if rtt_ns > FARTHEST_NS {
-        return Err(format!("found `{text}`, expected at most 10s: resolvers give up before"));
+        return Err(format!("`{text}` is too long; write at most 10s, because resolvers give up then"));
     }
     Ok(rtt_ns)
 }

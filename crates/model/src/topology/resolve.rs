@@ -7,7 +7,7 @@ use super::address_changes::AddressChangeError;
 use super::written::{Cross, End, Link, Written};
 use super::{CrossTraffic, Interface, Role, Topology, TopologyLink, TopologyNode, routes};
 use crate::error::{InputError, Place};
-use crate::nearest::unknown;
+use crate::named::unknown;
 use crate::network::Network;
 use crate::reader::Placed;
 
@@ -49,9 +49,7 @@ pub(super) fn resolve(
     for node in &written.nodes {
         check_name(&node.name)?;
         if topology.position(&node.name.value).is_some() {
-            return Err(node
-                .name
-                .error(format!("found the node `{}` twice, expected it once", node.name.value)));
+            return Err(node.name.error(format!("the node `{}` appears twice; rename one", node.name.value)));
         }
         topology.nodes.push(TopologyNode {
             name: node.name.value.clone(),
@@ -65,7 +63,7 @@ pub(super) fn resolve(
     }
     for (index, node) in topology.nodes.iter().enumerate() {
         if node.interfaces.is_empty() {
-            let problem = format!("found no link to the node `{}`, expected one at least", node.name);
+            let problem = format!("the node `{}` has no link; add one", node.name);
             return Err(written.nodes[index].name.error(problem));
         }
     }
@@ -127,11 +125,13 @@ fn resolve_cross(topology: &Topology, cross: &Cross) -> Result<CrossTraffic, Inp
     let node = |name: &Placed<String>| topology.host(&name.value).map_err(|problem| name.error(problem));
     let (from, to) = (node(&cross.from)?, node(&cross.to)?);
     if from == to {
-        return Err(cross.to.error("found the same node at both ends of a flow, expected two nodes"));
+        return Err(cross.to.error("`from` and `to` are the same node; write two nodes"));
     }
     if topology.route_between(from, to).is_none() {
-        let problem =
-            format!("found no route from `{}` to `{}`, expected one", cross.from.value, cross.to.value);
+        let problem = format!(
+            "packets find no route from `{}` to `{}`; choose other nodes",
+            cross.from.value, cross.to.value
+        );
         return Err(cross.to.error(problem));
     }
     Ok(CrossTraffic { from, to, variant: cross.variant, flows: cross.flows })
@@ -147,8 +147,8 @@ fn check_name(name: &Placed<String>) -> Result<(), InputError> {
     // The host name of a node's IPv6 address ends so.
     if !is_label || text.ends_with("-v6") || text == "localhost" {
         return Err(name.error(format!(
-            "found the name `{text}`, expected small letters, digits and hyphens such as `client` (not `localhost`, nor \
-             with `-v6` at its end)"
+            "`{text}` is not a node's name; write small letters, digits and hyphens, such as `client` (not `localhost`, \
+             and without `-v6` at the end)"
         )));
     }
     Ok(())
@@ -169,17 +169,17 @@ fn add_link(
     let [first, second] = nodes;
     let nodes = [first?, second?];
     if nodes[0] == nodes[1] {
-        return Err(link.ends[1].error("found the same node at both ends, expected two nodes"));
+        return Err(link.ends[1].error("both ends are the same node; write two nodes"));
     }
     for (end, node) in link.ends.iter().zip(nodes) {
         if topology.nodes[node].role == Role::Switch && !end.value.addresses.is_empty() {
-            return Err(end.error("found an address at a switch, expected none: frames pass it as they are"));
+            return Err(end.error("a switch has no address; remove it"));
         }
     }
     let is_switch = |node: usize| topology.nodes[node].role == Role::Switch;
     if nodes.iter().all(|node| is_switch(*node)) && are_joined(topology, nodes) {
         return Err(link.ends[1].error(
-            "found a second route between two switches, expected one: frames would go round for ever",
+            "this is a second route between two switches; remove one, because frames would circulate forever",
         ));
     }
     let network = match &link.network {
@@ -283,17 +283,17 @@ fn number(topology: &mut Topology, segment: &Segment, index: usize) -> Result<()
                 (Some(model), [own]) => check_address(end, *own, model)?,
                 (Some((model, prefix)), []) => {
                     return Err(end.error(format!(
-                        "found no address of the network of {model}/{prefix}, expected one: a network's addresses are \
-                         all written, or none"
+                        "this end has no address in the subnet of {model}/{prefix}; write the addresses of all ends of a \
+                         subnet, or of none"
                     )));
                 }
                 (Some(_), _) => {
                     return Err(end
-                        .error("found several addresses of a kind, expected one IPv4 and one IPv6 at most"));
+                        .error("this end has several addresses of a family; write at most one IPv4 and one IPv6 address"));
                 }
             };
             if taken.contains(&address) {
-                return Err(end.error(format!("found the address {address} twice, expected it once")));
+                return Err(end.error(format!("the address {address} appears twice; change one")));
             }
             taken.push(address);
             let interface = &mut topology.nodes[port.0].interfaces[port.1];
@@ -313,7 +313,7 @@ fn check_address(
 ) -> Result<(IpAddr, u8), InputError> {
     if prefix != model.1 || first_of(address, prefix) != first_of(model.0, model.1) {
         return Err(end.error(format!(
-            "found {address}/{prefix}, expected an address of the network of {}/{}, which this end is on",
+            "{address}/{prefix} is not in the subnet of this link; write an address of {}/{}",
             model.0, model.1
         )));
     }
@@ -322,7 +322,7 @@ fn check_address(
         IpAddr::V6(_) => false,
     };
     if address == first_of(address, prefix) || is_last || address.is_loopback() || address.is_multicast() {
-        return Err(end.error(format!("found {address}/{prefix}, which no host may have, expected another")));
+        return Err(end.error(format!("{address}/{prefix} is not a host's address; write another one")));
     }
     Ok((address, prefix))
 }
@@ -347,8 +347,8 @@ fn check_distinct(topology: &Topology, segments: &[Segment]) -> Result<(), Input
             if let Some((other, length)) = before.iter().find(overlaps) {
                 let place = segment.ends.first().map_or_else(Place::command_line, |end| end.place.clone());
                 let problem = format!(
-                    "found the network of {address}/{prefix}, which overlaps that of {other}/{length}, expected \
-                     networks of their own on both sides of a router"
+                    "the subnet of {address}/{prefix} overlaps that of {other}/{length}; write different subnets on both \
+                     sides of a router"
                 );
                 return Err(InputError { place, problem });
             }

@@ -27,7 +27,7 @@ impl Topology {
         let found = self.position(name).filter(|_| hosts().any(|host| host == name));
         found.ok_or_else(|| {
             let noun = format!("a host of the topology `{}`", self.name);
-            crate::nearest::unknown(name, &noun, &hosts().collect::<Vec<_>>())
+            crate::named::unknown(name, &noun, &hosts().collect::<Vec<_>>())
         })
     }
 
@@ -38,12 +38,12 @@ impl Topology {
     pub fn choose(&mut self, client: usize, server: usize) -> Result<(), String> {
         let [from, to] = [client, server].map(|node| self.nodes[node].name.as_str());
         if client == server {
-            return Err(format!("found the node `{from}` as client and as server, expected two nodes"));
+            return Err(format!("the node `{from}` is both client and server; choose two nodes"));
         }
         if self.route_between(client, server).is_none() {
             return Err(format!(
-                "found no route from the node `{from}` to `{to}`: a host between them forwards nothing; expected two nodes \
-                 that reach each other, or a reverse proxy on that host (`[server.NAME.back]` in the study)"
+                "packets find no route from the node `{from}` to `{to}`, because a host between them forwards nothing; \
+                 choose two nodes that reach each other, or a reverse proxy on that host (`[server.NAME.back]` in the study)"
             ));
         }
         (self.client, self.server) = (client, server);

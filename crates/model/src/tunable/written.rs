@@ -1,151 +1,132 @@
 //! `[[tunable]]` of a server's description, as written.
 
-use serde::Deserialize;
-use toml::Spanned;
+use toml::de::DeValue;
 
 use super::{Setting, Tunable, TunableKind};
-use crate::error::{InputError, Source};
-use crate::nearest::unknown;
+use crate::error::InputError;
+use crate::keys;
+use crate::named::unknown;
+use crate::reader::{Key, Placed, Table};
 use crate::units::{self, NANOS_PER_MS};
 
+/// The keys of `[[tunable]]`.
+pub const KEYS: &[Key] = keys! {
+    "name", "text", "required", r#""workers""#, "The name: small letters, digits and `_`, each name once.";
+    "meaning", "text", "required", r#""worker processes""#, "A description for people.";
+    "kind", "text", "required", r#""size""#,
+        "`flag` (true or false), `count` (a whole number), `size` (`\"16KiB\"`), `duration` (`\"75s\"`) or `choice`.";
+    "least", "whole number or size", "0", r#""512B""#, "The least value of a count or a size.";
+    "most", "whole number or size", "4294967295", r#""16KiB""#, "The largest value of a count or a size.";
+    "step", "duration", "`\"1ms\"`", r#""1s""#, "A duration is a multiple of it.";
+    "choices", "list of texts", "required for a choice", r#"["on", "off"]"#, "The values of a choice.";
+    "default", "as the kind", "the server decides", r#""16KiB""#, "The value when a study sets none.";
+};
 const KINDS: &[&str] = &["flag", "count", "size", "duration", "choice"];
-/// The most of a count or a size where a description names none.
+/// The largest value of a count or a size that has no bound.
 pub(super) const MOST_COUNT: u64 = u32::MAX as u64;
 
-/// A tunable as a server's description writes it.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TunableEntry {
-    name: Spanned<String>,
-    meaning: String,
-    kind: Spanned<String>,
-    least: Option<Spanned<Setting>>,
-    most: Option<Spanned<Setting>>,
-    choices: Option<Spanned<Vec<String>>>,
-    step: Option<Spanned<String>>,
-    default: Option<Spanned<Setting>>,
-}
-
-impl TunableEntry {
-    /// Every entry, each name once.
+impl Setting {
+    /// Reads a key: a flag, a whole number or a text.
     ///
     /// # Errors
-    /// The place of an unknown kind, of a bound or default that does not fit, or of a name that is there twice.
-    pub fn resolve_all(entries: &[TunableEntry], source: Source<'_>) -> Result<Vec<Tunable>, InputError> {
+    /// The value is of another type.
+    pub fn read(table: &Table<'_>, key: &str) -> Result<Option<Placed<Setting>>, InputError> {
+        table.value(key, "`true`, `false`, a whole number from 0, or a string", |value| match value {
+            DeValue::Boolean(flag) => Some(Setting::Flag(*flag)),
+            DeValue::String(text) => Some(Setting::Text(text.to_string())),
+            DeValue::Integer(digits) => {
+                u64::from_str_radix(digits.as_str(), digits.radix()).ok().map(Setting::Number)
+            }
+            _ => None,
+        })
+    }
+}
+
+impl Tunable {
+    /// Reads every `[[tunable]]` of a server's description.
+    ///
+    /// # Errors
+    /// The place of an unknown key or kind, of a wrong bound or default, or of a name that appears twice.
+    pub fn read_all(root: &Table<'_>) -> Result<Vec<Tunable>, InputError> {
         let mut tunables: Vec<Tunable> = Vec::new();
-        for entry in entries {
-            let tunable = entry.resolve(source)?;
-            if tunables.iter().any(|known| known.name == tunable.name) {
-                let problem = format!("found the tunable `{}` twice, expected it once", tunable.name);
-                return Err(source.error(entry.name.span(), problem));
+        for table in root.tables("tunable")? {
+            let table = table.with_keys(KEYS)?;
+            let name = table.required("name", Table::string)?;
+            let is_letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+            if name.value.is_empty() || !name.value.chars().all(is_letter) {
+                let problem = format!("`{}` is not a name; write small letters, digits and `_`", name.value);
+                return Err(name.error(problem));
+            }
+            if tunables.iter().any(|known| known.name == name.value) {
+                return Err(name.error(format!("the tunable `{}` appears twice; remove one", name.value)));
+            }
+            let meaning = table.required("meaning", Table::string)?.value;
+            let mut tunable = Tunable { name: name.value, meaning, kind: read_kind(&table)?, default: None };
+            if let Some(default) = Setting::read(&table, "default")? {
+                tunable.default = Some(default.map(|setting| tunable.setting(&setting))?.value);
             }
             tunables.push(tunable);
         }
         Ok(tunables)
     }
+}
 
-    fn resolve(&self, source: Source<'_>) -> Result<Tunable, InputError> {
-        let name = self.name.get_ref();
-        let is_letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-        if name.is_empty() || !name.chars().all(is_letter) {
-            let problem = format!("found `{name}`, expected small letters, digits and `_`");
-            return Err(source.error(self.name.span(), problem));
-        }
-        let mut tunable = Tunable {
-            name: name.clone(),
-            meaning: self.meaning.clone(),
-            kind: self.kind(source)?,
-            default: None,
-        };
-        if let Some(default) = &self.default {
-            let setting = tunable.setting(default.get_ref());
-            tunable.default = Some(setting.map_err(|problem| source.error(default.span(), problem))?);
-        }
-        Ok(tunable)
+fn read_kind(table: &Table<'_>) -> Result<TunableKind, InputError> {
+    let kind = table.required("kind", Table::string)?;
+    let own: &[&str] = match kind.value.as_str() {
+        "count" | "size" => &["least", "most"],
+        "choice" => &["choices"],
+        "duration" => &["step"],
+        "flag" => &[],
+        other => return Err(kind.error(format!("`kind`: {}", unknown(other, "a kind of tunable", KINDS)))),
+    };
+    let of_kinds = |key: &str| ["least", "most", "choices", "step"].contains(&key) && !own.contains(&key);
+    if let Some(stray) = table.keys().find(|key| of_kinds(&key.value)) {
+        return Err(stray.error(format!("a {} has no `{}`; remove it", kind.value, stray.value)));
     }
-
-    fn kind(&self, source: Source<'_>) -> Result<TunableKind, InputError> {
-        let kind = self.kind.get_ref().as_str();
-        let stray = |key: Option<std::ops::Range<usize>>, what: &str| match key {
-            Some(span) => Err(source.error(span, format!("found {what} of a `{kind}`, expected none"))),
-            None => Ok(()),
-        };
-        let bounded = matches!(kind, "count" | "size");
-        if !bounded && KINDS.contains(&kind) {
-            let bound = self.least.as_ref().or(self.most.as_ref());
-            stray(bound.map(Spanned::span), "a bound")?;
-        }
-        if kind != "choice" && KINDS.contains(&kind) {
-            stray(self.choices.as_ref().map(Spanned::span), "choices")?;
-        }
-        if kind != "duration" && KINDS.contains(&kind) {
-            stray(self.step.as_ref().map(Spanned::span), "a step")?;
-        }
-        Ok(match kind {
-            "flag" => TunableKind::Flag,
-            "duration" => TunableKind::Duration { step_ms: self.step_ms(source)? },
-            "count" => {
-                let (least, most) = self.bounds(source, |setting| match setting {
-                    Setting::Number(number) => Ok(*number),
-                    other => Err(format!("found {other}, expected a whole number")),
-                })?;
-                TunableKind::Count { least, most }
-            }
-            "size" => {
-                let (least, most) = self.bounds(source, |setting| match setting {
-                    Setting::Text(text) => units::parse_size_bytes(text),
-                    other => Err(format!("found {other}, expected a size such as \"16KiB\"")),
-                })?;
-                TunableKind::Size { least, most }
-            }
-            "choice" => match &self.choices {
-                Some(choices) if !choices.get_ref().is_empty() => {
-                    TunableKind::Choice(choices.get_ref().clone())
+    Ok(match kind.value.as_str() {
+        "flag" => TunableKind::Flag,
+        "duration" => {
+            let step = table.parsed("step", |text| match units::parse_duration_ns(text)? {
+                ns if ns == 0 || ns % NANOS_PER_MS != 0 => {
+                    Err(format!("`{text}` is not a step; write whole milliseconds, such as `1s`"))
                 }
-                _ => {
-                    let problem =
-                        "found a `choice` without `choices`, expected such as `choices = [\"on\", \"off\"]`";
-                    return Err(source.error(self.kind.span(), problem));
-                }
-            },
-            other => {
-                return Err(source.error(
-                    self.kind.span(),
-                    format!("`kind`: {}", unknown(other, "a kind of tunable", KINDS)),
-                ));
-            }
-        })
-    }
-
-    /// The step of a duration, in milliseconds.
-    fn step_ms(&self, source: Source<'_>) -> Result<u64, InputError> {
-        let Some(step) = &self.step else { return Ok(1) };
-        let ns =
-            units::parse_duration_ns(step.get_ref()).map_err(|problem| source.error(step.span(), problem))?;
-        if ns == 0 || ns % NANOS_PER_MS != 0 {
-            let problem = format!("found `{}`, expected whole milliseconds such as `1s`", step.get_ref());
-            return Err(source.error(step.span(), problem));
+                ns => Ok(ns / NANOS_PER_MS),
+            })?;
+            TunableKind::Duration { step_ms: step.map_or(1, |step| step.value) }
         }
-        Ok(ns / NANOS_PER_MS)
-    }
-
-    fn bounds(
-        &self,
-        source: Source<'_>,
-        read: impl Fn(&Setting) -> Result<u64, String>,
-    ) -> Result<(u64, u64), InputError> {
-        let bound = |written: &Option<Spanned<Setting>>, otherwise: u64| match written {
-            Some(written) => read(written.get_ref()).map_err(|problem| source.error(written.span(), problem)),
-            None => Ok(otherwise),
-        };
-        let (least, most) = (bound(&self.least, 0)?, bound(&self.most, MOST_COUNT)?);
-        match (least <= most, &self.most) {
-            (false, Some(written)) => {
-                let problem = format!("found {most} as the most and {least} as the least, expected more");
-                Err(source.error(written.span(), problem))
-            }
-            _ => Ok((least, most)),
+        "count" => {
+            let (least, most) = read_bounds(table, |setting| match setting {
+                Setting::Number(number) => Ok(number),
+                other => Err(format!("{other} is not a count; write a whole number")),
+            })?;
+            TunableKind::Count { least, most }
         }
+        "size" => {
+            let (least, most) = read_bounds(table, |setting| match setting {
+                Setting::Text(text) => units::parse_size_bytes(&text),
+                other => Err(format!("{other} is not a size; write one such as \"16KiB\"")),
+            })?;
+            TunableKind::Size { least, most }
+        }
+        _ => {
+            let choices = table.required("choices", Table::some_strings)?.value;
+            TunableKind::Choice(choices.into_iter().map(|choice| choice.value).collect())
+        }
+    })
+}
+
+fn read_bounds(
+    table: &Table<'_>,
+    read: impl Fn(Setting) -> Result<u64, String>,
+) -> Result<(u64, u64), InputError> {
+    let bound = |key| Setting::read(table, key)?.map(|setting| setting.map(&read)).transpose();
+    let least = bound("least")?.map_or(0, |least| least.value);
+    match bound("most")? {
+        Some(most) if most.value < least => {
+            Err(most.error(format!("`most` is {}, below `least`, which is {least}; write more", most.value)))
+        }
+        most => Ok((least, most.map_or(MOST_COUNT, |most| most.value))),
     }
 }
 
@@ -153,15 +134,11 @@ impl TunableEntry {
 mod tests {
     use super::*;
 
-    #[derive(Debug, Deserialize)]
-    struct File {
-        tunable: Vec<TunableEntry>,
-    }
-
     fn read(text: &str) -> Result<Vec<Tunable>, String> {
-        let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
-        let source = Source { file: "server.toml", text };
-        TunableEntry::resolve_all(&file.tunable, source).map_err(|error| error.to_string())
+        const ROOT: &[Key] = keys! { "tunable", "tables", "none", "", "x"; };
+        let source = crate::error::Source { file: "server.toml", text };
+        let tunables = crate::reader::read_file(source, "the server", ROOT, Tunable::read_all);
+        tunables.map_err(|error| error.to_string())
     }
 
     const WORKERS: &str =
@@ -181,43 +158,31 @@ mod tests {
         let idle = "[[tunable]]\nname = \"idle\"\nmeaning = \"x\"\nkind = \"duration\"\nstep = \"1s\"\n";
         assert_eq!(read(idle).unwrap()[0].kind, TunableKind::Duration { step_ms: 1000 });
         for (found, instead, expected) in [
-            ("\"1s\"", "\"0s\"", "server.toml:5:8: found `0s`, expected whole milliseconds"),
-            ("\"1s\"", "\"1us\"", "server.toml:5:8: found `1us`"),
-            ("\"duration\"", "\"flag\"", "server.toml:5:8: found a step of a `flag`, expected none"),
-            ("step = \"1s\"", "step = \"1s\"\ndefault = \"1.5s\"", "expected a duration of whole seconds"),
+            ("\"1s\"", "\"0s\"", "server.toml:5:8: `step`: `0s` is not a step; write whole milliseconds"),
+            ("\"1s\"", "\"1us\"", "server.toml:5:8: `step`: `1us` is not a step"),
+            ("\"duration\"", "\"flag\"", "server.toml:5:1: a flag has no `step`"),
+            ("step = \"1s\"", "step = \"1s\"\ndefault = \"1.5s\"", "write a duration of whole seconds"),
         ] {
             let error = read(&idle.replacen(found, instead, 1)).unwrap_err();
-            assert!(error.contains(expected), "{error} should say {expected}");
+            assert!(error.contains(expected), "{error} should contain {expected}");
         }
     }
 
     #[test]
     fn faults_name_the_place() {
         for (found, instead, expected) in [
-            (
-                "\"count\"",
-                "\"counts\"",
-                "server.toml:4:8: `kind`: found `counts`, expected a kind of tunable",
-            ),
-            ("least = 1", "least = \"1kB\"", "server.toml:5:9: found \"1kB\", expected a whole number"),
-            ("most = 8", "most = 0", "server.toml:6:8: found 0 as the most and 1 as the least"),
-            (
-                "most = 8",
-                "default = 0",
-                "server.toml:6:11: `workers`: found 0, expected a whole number from 1",
-            ),
-            ("\"count\"", "\"flag\"", "server.toml:5:9: found a bound of a `flag`"),
-            (
-                "\"count\"\nleast = 1\nmost = 8",
-                "\"choice\"",
-                "server.toml:4:8: found a `choice` without `choices`",
-            ),
-            ("\"workers\"", "\"work-ers\"", "server.toml:2:8: found `work-ers`"),
+            ("\"count\"", "\"counts\"", "server.toml:4:8: `kind`: `counts` is not a kind of tunable"),
+            ("least = 1", "least = \"1kB\"", "server.toml:5:9: \"1kB\" is not a count; write a whole number"),
+            ("most = 8", "most = 0", "server.toml:6:8: `most` is 0, below `least`, which is 1"),
+            ("most = 8", "default = 0", "server.toml:6:11: `workers` is 0; write a whole number from 1"),
+            ("\"count\"", "\"flag\"", "server.toml:5:1: a flag has no `least`"),
+            ("\"count\"\nleast = 1\nmost = 8", "\"choice\"", "server.toml:1:1: [[tunable]] has no `choices`"),
+            ("\"workers\"", "\"work-ers\"", "server.toml:2:8: `work-ers` is not a name"),
         ] {
             assert!(WORKERS.contains(found), "{found}");
             let error = read(&WORKERS.replacen(found, instead, 1)).unwrap_err();
-            assert!(error.contains(expected), "{error} should say {expected}");
+            assert!(error.contains(expected), "{error} should contain {expected}");
         }
-        assert!(read(&WORKERS.repeat(2)).unwrap_err().contains("found the tunable `workers` twice"));
+        assert!(read(&WORKERS.repeat(2)).unwrap_err().contains("the tunable `workers` appears twice"));
     }
 }

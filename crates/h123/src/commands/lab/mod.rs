@@ -337,7 +337,7 @@ fn check_node(found: &str, known: &[&str]) -> Result<()> {
     if known.contains(&found) {
         return Ok(());
     }
-    Err(UsageError(model::nearest::unknown(found, "a node of this lab", known)).into())
+    Err(UsageError(model::named::unknown(found, "a node of this lab", known)).into())
 }
 
 fn node_of<'l>(lab: &'l Lab, name: &str) -> Result<&'l Node> {

@@ -48,7 +48,7 @@ impl Wanted {
         let adapter = Servers::find(server).map_err(|error| match error {
             drive::DescriptionError::Unknown { name, known, .. } => anyhow::Error::from(UsageError(format!(
                 "--serve: {}",
-                model::nearest::unknown(&name, "a server", &known)
+                model::named::unknown(&name, "a server", &known)
             ))),
             other => other.into(),
         })?;

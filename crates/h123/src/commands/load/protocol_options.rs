@@ -112,9 +112,8 @@ impl ProtocolArgs {
     }
 
     fn check_values(&self, is_http2: bool, lasts_ns: Option<u64>) -> Result<()> {
-        let small = self
-            .connection_window
-            .filter(|window| is_http2 && u64::from(*window) < LEAST_CONNECTION_WINDOW_BYTES);
+        let small =
+            self.connection_window.filter(|window| is_http2 && *window < LEAST_CONNECTION_WINDOW_BYTES);
         let late = self.migrate_at.zip(lasts_ns).filter(|(at_ns, lasts_ns)| at_ns >= lasts_ns);
         let has_table = self.qpack_table.is_some_and(|bytes| bytes > 0);
         let time = |ns: u64| format!("{}s", ns as f64 / 1e9);
@@ -175,12 +174,8 @@ pub(crate) fn qlog_folder(variant: Variant) -> Option<String> {
     env::var(QLOG_VARIABLE).ok().filter(|folder| variant.is_quic() && !folder.is_empty())
 }
 
-fn size(text: &str, least: u64, most: u64) -> Result<u32, String> {
-    let bytes = units::parse_size_bytes(text)?;
-    u32::try_from(bytes)
-        .ok()
-        .filter(|bytes| (least..=most).contains(&u64::from(*bytes)))
-        .ok_or_else(|| format!("found `{text}`, expected a size from {least}B to {most}B"))
+fn size(text: &str, least: u32, most: u32) -> Result<u32, String> {
+    units::parse_size_within(text, &(least..=most))
 }
 
 #[cfg(test)]
