@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Checks licences, banned crates and sources of every dependency against deny.toml.
 #
-# Where cargo-deny is installed it decides. Otherwise cargo's own tree is held against the same lists: no need to
-# build cargo-deny (minutes) for a check that takes a second.
+# It runs cargo-deny where that is installed. Otherwise it compares cargo's dependency tree with the same
+# lists, because building cargo-deny would take minutes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,11 +18,12 @@ banned=$(section bans | sed -n 's/^ *{ crate = "\([^"]*\)".*/\1/p')
 faults=0
 
 if [ -z "$allowed" ] || [ -z "$banned" ]; then
-    echo "deny.toml: found no list of licences or of banned crates, expected both" >&2
+    echo "deny.toml: a list of licences or of banned crates is missing; add both" >&2
     exit 1
 fi
 
-# Licences. `OR` needs one allowed side, `AND` needs all; "/" is an old way to write OR. Brackets only ever group an OR.
+# Licences. `OR` needs one allowed side, `AND` needs all; "/" is an old way to write OR. Brackets only ever
+# group an OR.
 tree=$(cargo tree --workspace --locked --edges normal,build,dev --prefix none --format '{p}|{l}')
 if ! sed 's/ (\*)$//' <<<"$tree" | sort -u | awk -F'|' -v allowed="$allowed" '
     BEGIN { count = split(allowed, names, "\n"); for (i = 1; i <= count; i++) known[names[i]] = 1 }
@@ -48,23 +49,23 @@ fi
 
 for crate in $banned; do
     if grep -q "^$crate v" <<<"$tree"; then
-        echo "found the crate \`$crate\`, which deny.toml bans; see who wants it: cargo tree -i $crate" >&2
+        echo "deny.toml bans the crate \`$crate\`; find its dependents with: cargo tree -i $crate" >&2
         faults=1
     fi
 done
 
 external=$(grep '^source = ' Cargo.lock | grep -v '"registry+' || true)
 if [ -n "$external" ]; then
-    echo "Cargo.lock: found a source other than crates.io: $external" >&2
+    echo "Cargo.lock: dependency from a source other than crates.io: $external; use a release on crates.io" >&2
     faults=1
 fi
 
 if grep -nE '^[a-z0-9_-]+ *= *("\*"|\{[^}]*version *= *"\*")' Cargo.toml crates/*/Cargo.toml >&2; then
-    echo "found a version that may be anything, expected a number" >&2
+    echo "a dependency has the version \`*\`; write a number" >&2
     faults=1
 fi
 
 if [ "$faults" -eq 0 ]; then
-    echo "dependencies: licences, bans and sources are as deny.toml wants them"
+    echo "dependencies: licences, bans and sources comply with deny.toml"
 fi
 exit "$faults"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs the servers and generators that `make bench-peers` and `make bench-load` need beside h123, or says what is missing.
+# Installs the servers and load generators for `make bench-peers` and `make bench-load`, or prints what is
+# missing.
 set -euo pipefail
 # shellcheck source=scripts/needs.sh
 . "$(dirname "$0")/needs.sh"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs what the tests need beyond Rust, or says what is missing, with the command that gets it, and fails.
+# Installs what the tests need in addition to Rust, or prints what is missing and the command to install it,
+# and fails.
 set -euo pipefail
 # shellcheck source=scripts/needs.sh
 . "$(dirname "$0")/needs.sh"
@@ -38,8 +39,8 @@ for component in fmt clippy; do
 done
 install_needs "the tests"
 
-# What docs/data.md says is run as it stands, by the tools that it is about. Debian has no pyarrow and no DuckDB, so they come
-# from PyPI, into a folder beside the build: about ten seconds and 350 MB, once, because nothing is compiled at this point.
+# A test runs the commands in docs/data.md. Debian has no pyarrow and no DuckDB, so they come from PyPI into a
+# folder next to the build folder: about ten seconds and 350 MB, once.
 data_venv=${CARGO_TARGET_DIR:-target}/data-venv
 if ! "$data_venv/bin/python" -c 'import duckdb, pandas, pyarrow' 2>/dev/null; then
     python3 -m venv "$data_venv"

@@ -1,8 +1,8 @@
-# Sourced by the scripts that install what tests and benchmarks need beyond Rust.
+# Sourced by the scripts that install what tests and benchmarks need in addition to Rust.
 #
-# need COMMAND 'PACKAGE …' REASON   a command that has to be there, the Debian packages that bring it, what needs it
-# install_needs WHAT                installs what is missing for WHAT: with apt where this is root on Debian or Ubuntu,
-#                                   else it says what is missing, with the command that gets it, and fails
+# need COMMAND 'PACKAGE …' REASON   a required command, its Debian packages, what needs it
+# install_needs WHAT                installs what is missing for WHAT: with apt as root on Debian or Ubuntu,
+#                                   otherwise prints what is missing and the command to install it, and fails
 
 commands=()
 packages_of=()
@@ -14,7 +14,7 @@ need() {
     reasons_of+=("$3")
 }
 
-# A program, also where an ordinary user's PATH lacks it, or a file.
+# A program, also outside an ordinary user's PATH, or a file.
 has() {
     case $1 in
         chromium) command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null ;;
@@ -47,7 +47,7 @@ install_needs() {
         echo "Run: sudo apt-get update && sudo apt-get install --no-install-recommends ${packages[*]}" >&2
         return 1
     fi
-    # Wanted are the programs, not a web server on port 80: packages may start nothing meanwhile.
+    # Packages must not start services such as a web server on port 80.
     if [ ! -e "$policy" ]; then
         trap 'rm -f /usr/sbin/policy-rc.d' EXIT
         printf '#!/bin/sh\nexit 101\n' >"$policy"

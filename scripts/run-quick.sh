@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the tool, runs the study `quick` and prints where its report is.
+# Builds the tool, runs the study `quick` and prints the path of its report.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

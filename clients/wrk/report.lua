@@ -1,6 +1,6 @@
--- Prints wrk's own numbers for h123 when the test is over, and what printing them cost.
+-- Prints wrk's results for h123 after the test, and the CPU time of printing them.
 
--- Finding an entry takes wrk as many steps as the entry has µs: beyond this many in all it would take seconds.
+-- wrk needs one step per µs to find an entry, so more steps than this would take seconds.
 local most_steps = 4e9
 
 function done(summary, latency, requests)

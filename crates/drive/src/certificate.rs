@@ -1,4 +1,4 @@
-//! A certificate authority per study: made on the fly, kept in the study's folder, never installed anywhere.
+//! A certificate authority per study, kept in the study's folder and never installed on the system.
 
 use std::fs::{self, Permissions};
 use std::io::Write;
@@ -12,12 +12,12 @@ use rcgen::{
     KeyUsagePurpose, PKCS_ECDSA_P256_SHA256,
 };
 
-/// The private key's file within a server's folder.
+/// The private key's file in a server's folder.
 pub(crate) const KEY_FILE: &str = "server.key";
-/// Owner alone may read.
+/// Readable by the owner only.
 const SECRET_MODE: u32 = 0o600;
 
-/// An authority that only the clients of one study trust (ECDSA P-256).
+/// A certificate authority that only the clients of one study trust (ECDSA P-256).
 #[derive(Debug)]
 pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
@@ -34,7 +34,7 @@ pub struct Identity {
     pub authority_pem: String,
 }
 
-/// Where an identity's files are.
+/// The paths of an identity's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdentityFiles {
     /// The server's certificate.
@@ -46,17 +46,17 @@ pub struct IdentityFiles {
 }
 
 impl Authority {
-    /// Makes a new authority.
+    /// Creates an authority.
     ///
     /// # Errors
-    /// The system gave no randomness.
+    /// The system's random generator failed.
     pub fn new() -> Result<Self> {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, "h123 laboratory, do not trust elsewhere");
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let issuer = CertifiedIssuer::self_signed(params, key_pair()?)
-            .context("cannot make the study's certificate authority")?;
+            .context("cannot create the study's certificate authority")?;
         Ok(Authority { issuer })
     }
 
@@ -68,7 +68,7 @@ impl Authority {
     /// Signs a certificate for a server under these names and addresses.
     ///
     /// # Errors
-    /// A name that is no DNS name.
+    /// A name is not a DNS name.
     pub fn issue(&self, names: &[&str], addresses: &[IpAddr]) -> Result<Identity> {
         let subjects = names.iter().map(|name| (*name).to_owned());
         let subjects: Vec<String> = subjects.chain(addresses.iter().map(IpAddr::to_string)).collect();
@@ -90,10 +90,10 @@ impl Authority {
 }
 
 impl Identity {
-    /// Writes `server.pem`, `server.key` and `authority.pem`, readable by their owner alone.
+    /// Writes `server.pem`, `server.key` and `authority.pem`, readable by their owner only.
     ///
     /// # Errors
-    /// The disk refuses.
+    /// A file cannot be written.
     pub fn write(&self, folder: &Path) -> Result<IdentityFiles> {
         fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let files = IdentityFiles {
@@ -115,7 +115,8 @@ impl std::fmt::Debug for Identity {
 }
 
 fn key_pair() -> Result<KeyPair> {
-    KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).context("cannot make a key: the system gave no randomness")
+    KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)
+        .context("cannot create a key: the system's random generator failed")
 }
 
 fn write_secret(path: &Path, text: &str) -> Result<()> {
@@ -123,7 +124,7 @@ fn write_secret(path: &Path, text: &str) -> Result<()> {
     options.write(true).create(true).truncate(true).mode(SECRET_MODE);
     options
         .open(path)
-        // The mode above counts only for a new file.
+        // The mode above applies to new files only.
         .and_then(|file| file.set_permissions(Permissions::from_mode(SECRET_MODE)).map(|()| file))
         .and_then(|mut file| file.write_all(text.as_bytes()))
         .with_context(|| format!("cannot write {}", path.display()))

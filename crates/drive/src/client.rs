@@ -1,4 +1,4 @@
-//! Client processes: an assignment in, frames out, and a named failure for everything that goes wrong between.
+//! Client processes: an assignment in, frames out, and a named failure for every fault.
 
 use std::io::Read;
 use std::path::Path;
@@ -18,49 +18,49 @@ use model::{ConnectionRow, Outcome, Sample};
 
 use crate::log;
 
-/// Bytes read from a client at once.
+/// How many bytes are read from a client at once.
 const READ_BYTES: usize = 1 << 16;
 /// Portions that wait between the reading thread and the decoder.
-const PORTIONS_WAITING: usize = 64;
-/// After its last message a client ends within this time, or is killed.
+const MOST_WAITING_CHUNKS: usize = 64;
+/// How long a client may run after its last message.
 const END_LIMIT: Duration = Duration::from_secs(2);
 
-/// How often a silent client is checked for a wish to stop.
+/// How often the stop flag is checked while the client sends nothing.
 const STOP_POLL: Duration = Duration::from_millis(50);
 
-/// What a client process may use.
+/// The limits of a client process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// From its start to its last message; later it is killed and the outcome is a timeout.
+    /// Time from its start to its last message. After it the client is killed, and the outcome is a timeout.
     pub time: Duration,
-    /// All bytes that it may say.
+    /// Upper bound on its output, in bytes.
     pub bytes: u64,
     /// The CPUs that it may run on; all where empty.
     pub cpus: Vec<usize>,
 }
 
-/// What a client process brought back: all rows that arrived whole, even where it failed afterwards.
+/// The outcome of a client process: all complete rows, even where it failed afterwards.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientOutcome {
-    /// Ok, or how the process failed. Failures of single requests stand in the rows.
+    /// Ok, or how the process failed. The rows contain the failures of single requests.
     pub outcome: Outcome,
     /// Rows of requests.
     pub samples: Vec<Sample>,
     /// Rows of connections.
     pub connections: Vec<ConnectionRow>,
-    /// What happened to the player, where the workload plays a video.
+    /// The player's events, where the workload plays a video.
     pub player: Vec<PlayerEvent>,
-    /// What it said of itself; empty where it did not come to that.
+    /// Its report about itself; empty where it sent none.
     pub report: ClientReport,
 }
 
-/// Runs `PROGRAM load --assignment -` in a node and collects what it says. Its messages to people go to `log`.
+/// Runs `PROGRAM load --assignment -` in a node and collects its output. Its messages for people go to `log`.
 ///
-/// Blocks until the client is done, dead or out of time; kills it in any case before it returns.
+/// Blocks until the client is done, dead or out of time. The client has ended when this returns.
 ///
 /// # Errors
-/// The tool's own faults alone: the log cannot be opened, the assignment is not JSON. Whatever the client does wrong is
-/// an outcome.
+/// Faults of the tool only: the log cannot be opened, or the assignment cannot be written as JSON. A client's
+/// failure is an outcome.
 pub fn run(
     node: &Node,
     program: &Path,
@@ -71,7 +71,8 @@ pub fn run(
     run_until(node, program, assignment, limits, log, &AtomicBool::new(false))
 }
 
-/// As [`run`], and kills the client soon after `stop` is set: the outcome is then a failure that says *interrupted*.
+/// As [`run`]; in addition kills the client soon after `stop` is set. The outcome is then an *interrupted*
+/// failure.
 ///
 /// # Errors
 /// As [`run`].
@@ -102,13 +103,13 @@ pub fn run_until(
     };
     let stdout = process.take_stdout().context("the client has no standard output")?;
     let time = limits.time;
-    let mut conversation = Conversation::new(limits, log);
-    let portions = read_in_thread(stdout)?;
-    let end = conversation.listen(&portions, started + time, stop);
-    // The reader ends with the pipe, and the pipe with the process: nothing is left behind.
-    drop(portions);
-    conversation.outcome.outcome = conversation.judge(end, &process);
-    Ok(conversation.outcome)
+    let mut reader = ClientReader::new(limits, log);
+    let chunks = read_in_thread(stdout)?;
+    let end = reader.listen(&chunks, started + time, stop);
+    // The reading thread ends with the pipe, and the pipe with the process.
+    drop(chunks);
+    reader.outcome.outcome = reader.outcome(end, &process);
+    Ok(reader.outcome)
 }
 
 impl ClientOutcome {
@@ -123,48 +124,48 @@ impl ClientOutcome {
     }
 }
 
-/// How the talk with a client ended.
+/// How a client's output ended.
 enum End {
     /// `Done`.
     Done,
-    /// `Fault`, or words that are not the seam's.
+    /// `Fault`, a protocol error or an exceeded limit.
     Failed(Outcome),
     /// The pipe was closed before `Done`.
     Closed,
 }
 
-struct Conversation<'a> {
+struct ClientReader<'a> {
     limits: Limits,
     log: &'a Path,
     decoder: Decoder,
-    heard_bytes: u64,
+    output_bytes: u64,
     is_greeted: bool,
     outcome: ClientOutcome,
 }
 
-impl<'a> Conversation<'a> {
+impl<'a> ClientReader<'a> {
     fn new(limits: Limits, log: &'a Path) -> Self {
-        Conversation {
+        ClientReader {
             limits,
             log,
             decoder: Decoder::default(),
-            heard_bytes: 0,
+            output_bytes: 0,
             is_greeted: false,
             outcome: ClientOutcome::empty(),
         }
     }
 
-    fn listen(&mut self, portions: &Receiver<Vec<u8>>, deadline: Instant, stop: &AtomicBool) -> End {
+    fn listen(&mut self, chunks: &Receiver<Vec<u8>>, deadline: Instant, stop: &AtomicBool) -> End {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 let limit = self.limits.time.as_millis();
-                let reason = format!("the client was not done within {limit} ms and was killed");
+                let reason = format!("the client did not finish within {limit} ms and was killed");
                 return End::Failed(Outcome::failed(FailureKind::Timeout, reason));
             }
-            match portions.recv_timeout(left.min(STOP_POLL)) {
-                Ok(portion) => {
-                    if let Some(end) = self.hear(&portion) {
+            match chunks.recv_timeout(left.min(STOP_POLL)) {
+                Ok(chunk) => {
+                    if let Some(end) = self.handle_bytes(&chunk) {
                         return end;
                     }
                 }
@@ -172,38 +173,40 @@ impl<'a> Conversation<'a> {
                 Err(RecvTimeoutError::Timeout) => {}
             }
             if stop.load(Ordering::Relaxed) {
-                let reason = "interrupted: the client was killed before it was done";
+                let reason = "interrupted: the client was killed before it finished";
                 return End::Failed(Outcome::failed(FailureKind::Client, reason));
             }
         }
     }
 
-    fn hear(&mut self, portion: &[u8]) -> Option<End> {
-        self.heard_bytes += portion.len() as u64;
-        if self.heard_bytes > self.limits.bytes {
-            let reason = format!("the client said more than {} bytes and was killed", self.limits.bytes);
+    fn handle_bytes(&mut self, chunk: &[u8]) -> Option<End> {
+        self.output_bytes += chunk.len() as u64;
+        if self.output_bytes > self.limits.bytes {
+            let reason =
+                format!("client output exceeded {} bytes and the client was killed", self.limits.bytes);
             return Some(End::Failed(Outcome::failed(FailureKind::Limit, reason)));
         }
-        self.decoder.handle_bytes(portion);
+        self.decoder.handle_bytes(chunk);
         loop {
             match self.decoder.poll_message() {
                 Ok(None) => return None,
                 Ok(Some(message)) => {
-                    if let Some(end) = self.understand(message) {
+                    if let Some(end) = self.handle_message(message) {
                         return Some(end);
                     }
                 }
-                Err(error) => return Some(self.misunderstood(&error.to_string())),
+                Err(error) => return Some(self.protocol_error(&error.to_string())),
             }
         }
     }
 
-    fn understand(&mut self, message: ClientMessage) -> Option<End> {
+    fn handle_message(&mut self, message: ClientMessage) -> Option<End> {
         match (self.is_greeted, message) {
             (false, ClientMessage::Hello { version: ASSIGNMENT_VERSION }) => self.is_greeted = true,
             (false, ClientMessage::Hello { version }) => {
-                let problem = format!("found version {version} of the seam, expected {ASSIGNMENT_VERSION}");
-                return Some(self.misunderstood(&problem));
+                let problem =
+                    format!("the client uses protocol version {version}, expected {ASSIGNMENT_VERSION}");
+                return Some(self.protocol_error(&problem));
             }
             (_, ClientMessage::Fault(failure)) => return Some(End::Failed(Outcome::Failed(failure))),
             (true, ClientMessage::Samples(rows)) => self.outcome.samples.extend(rows),
@@ -214,20 +217,20 @@ impl<'a> Conversation<'a> {
                 return Some(End::Done);
             }
             (true, ClientMessage::Hello { .. }) => {
-                return Some(self.misunderstood("found a second greeting"));
+                return Some(self.protocol_error("a second greeting"));
             }
-            (false, _) => return Some(self.misunderstood("found rows before the greeting")),
+            (false, _) => return Some(self.protocol_error("rows before the greeting")),
         }
         None
     }
 
-    fn misunderstood(&self, problem: &str) -> End {
-        let reason = format!("the client broke the seam: {problem}{}", log::last_words(&[self.log]));
+    fn protocol_error(&self, problem: &str) -> End {
+        let reason = format!("client protocol error: {problem}{}", log::last_lines(&[self.log]));
         End::Failed(Outcome::failed(FailureKind::Client, reason))
     }
 
     /// The outcome, once the process is gone.
-    fn judge(&self, end: End, process: &Process) -> Outcome {
+    fn outcome(&self, end: End, process: &Process) -> Outcome {
         let exit = match &end {
             End::Failed(_) => process.kill().map(Some),
             End::Done | End::Closed => process.wait_timeout(END_LIMIT),
@@ -235,7 +238,7 @@ impl<'a> Conversation<'a> {
         let failed = |reason: String| Outcome::failed(FailureKind::Client, reason);
         let exit = match exit {
             Ok(Some(exit)) => exit,
-            // It has closed its output and goes on: dropping it kills it.
+            // It closed its output and still runs. Dropping it kills it.
             Ok(None) => {
                 return failed("the client did not end after its last message and was killed".to_owned());
             }
@@ -246,21 +249,21 @@ impl<'a> Conversation<'a> {
             End::Done if exit.status.success() => Outcome::Ok,
             End::Done | End::Closed => {
                 let problem = self.decoder.finish().err().map_or(String::new(), |error| format!("; {error}"));
-                let words = log::last_words(&[self.log]);
+                let words = log::last_lines(&[self.log]);
                 let when = if matches!(end, End::Done) { "after" } else { "before" };
-                failed(format!("the client ended {when} it was done ({}){problem}{words}", exit.status))
+                failed(format!("the client ended {when} it had finished ({}){problem}{words}", exit.status))
             }
         }
     }
 }
 
-/// Reads a pipe on a thread of its own; the thread waits where the decoder is slower.
+/// Reads a pipe on a separate thread, which waits where the decoder is slower.
 pub(crate) fn read_in_thread(mut pipe: ChildStdout) -> Result<Receiver<Vec<u8>>> {
-    let (sender, receiver): (SyncSender<Vec<u8>>, _) = mpsc::sync_channel(PORTIONS_WAITING);
+    let (sender, receiver): (SyncSender<Vec<u8>>, _) = mpsc::sync_channel(MOST_WAITING_CHUNKS);
     let read = move || {
-        let mut portion = vec![0; READ_BYTES];
-        while let Ok(count @ 1..) = pipe.read(&mut portion) {
-            if sender.send(portion[..count].to_vec()).is_err() {
+        let mut chunk = vec![0; READ_BYTES];
+        while let Ok(count @ 1..) = pipe.read(&mut chunk) {
+            if sender.send(chunk[..count].to_vec()).is_err() {
                 return;
             }
         }

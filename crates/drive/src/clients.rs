@@ -1,5 +1,5 @@
-//! External clients: other people's programs in the place of our own client, described by folders `clients/NAME`, those of the
-//! current directory first.
+//! External clients: programs that replace the built-in client, described by folders `clients/NAME`. Folders
+//! in the current directory take precedence.
 
 pub(crate) mod command;
 pub(crate) mod description;
@@ -18,12 +18,12 @@ static CLIENTS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../clients");
 pub(crate) const CLIENT_FILE: &str = "client.toml";
 static SHELF: Shelf = Shelf { noun: "client", folder: "clients", file: CLIENT_FILE, embedded: &CLIENTS };
 
-/// The external clients that are described here and in the binary.
+/// The external clients described in the current directory and in the binary.
 #[derive(Clone, Copy, Debug)]
 pub struct Clients;
 
 impl Clients {
-    /// The names of all clients that are described, in order.
+    /// The names of all described clients, sorted.
     pub fn names() -> Vec<String> {
         SHELF.names()
     }
@@ -31,7 +31,7 @@ impl Clients {
     /// Reads one client's description.
     ///
     /// # Errors
-    /// There is none of that name, or it is wrong: file, line and column.
+    /// There is none of that name, or it is invalid; with file, line and column.
     pub fn find(name: &str) -> Result<Client, DescriptionError> {
         Ok(Client::parse(name, SHELF.find(name)?)?)
     }
@@ -63,7 +63,7 @@ mod tests {
         let error = Clients::find("wkr").unwrap_err().to_string();
         assert_eq!(
             error,
-            "found the client `wkr`, expected one of ab, curl, h2load, siege, wrk: describe it in \
+            "there is no client `wkr`; choose one of ab, curl, h2load, siege, wrk, or describe it in \
              clients/wkr/client.toml"
         );
     }

@@ -8,16 +8,19 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use model::Page;
 
-/// Writes every resource of the pages below `folder`, once per study; servers read them from there.
+/// Writes every resource of the pages below `folder`, once per study, for servers that serve files.
 ///
 /// # Errors
-/// A path that leaves the folder, or a disk that refuses.
+/// A path leaves the folder, or a file cannot be written.
 pub fn write_content(folder: &Path, pages: &[Page]) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     for page in pages {
         for (name, _, body) in workload::content::files(page) {
             if Path::new(&name).components().any(|part| !matches!(part, std::path::Component::Normal(_))) {
-                bail!("found the path `{name}` in the page `{}`, expected one inside a folder", page.name);
+                bail!(
+                    "page `{}` contains the path `{name}`, which leaves the folder; use a relative path without `..`",
+                    page.name
+                );
             }
             let path = folder.join(&name);
             let context = || format!("cannot write {}", path.display());
@@ -30,10 +33,11 @@ pub fn write_content(folder: &Path, pages: &[Page]) -> Result<()> {
     Ok(())
 }
 
-/// Writes the segments of videos below `folder`, by their paths and lengths: the same bytes as the built-in origin's.
+/// Writes the segments of videos below `folder`, by their paths and lengths, with the same bytes as the
+/// built-in origin.
 ///
 /// # Errors
-/// A disk that refuses.
+/// A file cannot be written.
 pub fn write_segments(folder: &Path, segments: &BTreeMap<String, u64>) -> Result<()> {
     for (path, bytes) in segments {
         let path = folder.join(path.trim_start_matches('/'));

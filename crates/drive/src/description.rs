@@ -1,4 +1,5 @@
-//! Descriptions of other people's programs: a folder of text files for each, those of the current directory first.
+//! Descriptions of programs: a folder of text files for each. Folders in the current directory take
+//! precedence.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -6,45 +7,45 @@ use std::path::{Component, Path};
 
 use anyhow::Context;
 use include_dir::Dir;
-use model::InputError;
 use model::error::Source;
+use model::{InputError, Variant};
 use serde::Deserialize;
 use toml::Spanned;
 
 use crate::template::{self, Variables};
 
-/// Where the descriptions of one kind of program are.
+/// The descriptions of one kind of program.
 #[derive(Debug)]
 pub(crate) struct Shelf {
-    /// What is described, such as `server`.
+    /// The kind, such as `server`.
     pub(crate) noun: &'static str,
-    /// The folder in the current directory that is looked at first.
+    /// The folder in the current directory that takes precedence.
     pub(crate) folder: &'static str,
-    /// The file that describes.
+    /// The name of the description's main file.
     pub(crate) file: &'static str,
-    /// Those that the binary carries.
+    /// The descriptions in the binary.
     pub(crate) embedded: &'static Dir<'static>,
 }
 
-/// Why there is no such description.
+/// Why a description cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DescriptionError {
-    /// Nobody described it.
-    #[error("found the {noun} `{name}`, expected one of {}: describe it in {place}", known.join(", "))]
+    /// There is no description of that name.
+    #[error("there is no {noun} `{name}`; choose one of {}, or describe it in {place}", known.join(", "))]
     Unknown {
-        /// What was looked for, such as `server`.
+        /// The kind, such as `server`.
         noun: &'static str,
         /// The name.
         name: String,
-        /// Those that are described.
+        /// The known names.
         known: Vec<String>,
-        /// Where its description would be.
+        /// The path of its description.
         place: String,
     },
-    /// Its description is wrong.
+    /// The description is invalid.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// Its files cannot be read.
+    /// A file of the description cannot be read.
     #[error("cannot read {path}")]
     Unreadable {
         /// The file.
@@ -54,7 +55,7 @@ pub enum DescriptionError {
     },
 }
 
-/// The texts of one description's folder.
+/// The text files of one description.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Files {
     /// The folder's name for errors, such as `servers/nginx`.
@@ -63,7 +64,7 @@ pub(crate) struct Files {
     pub(crate) texts: BTreeMap<String, String>,
 }
 
-/// A configuration file and the template that it is made from.
+/// A configuration file and its template.
 #[derive(Clone, Debug)]
 pub(crate) struct ConfigFile {
     pub(crate) name: String,
@@ -80,7 +81,7 @@ pub(crate) struct WrittenFile {
 }
 
 impl Shelf {
-    /// The names of all that are described, in order.
+    /// The names of all descriptions, sorted.
     pub(crate) fn names(&self) -> Vec<String> {
         let embedded = self.embedded.dirs().filter(|dir| dir.get_file(dir.path().join(self.file)).is_some());
         let mut names: BTreeSet<String> = embedded.filter_map(|dir| file_name(dir.path())).collect();
@@ -95,7 +96,7 @@ impl Shelf {
     /// The files of one description.
     ///
     /// # Errors
-    /// There is none of that name, or it cannot be read.
+    /// There is none of that name, or a file cannot be read.
     pub(crate) fn find(&self, name: &str) -> Result<Files, DescriptionError> {
         let local = Path::new(self.folder).join(name);
         let is_name = file_name(Path::new(name)).as_deref() == Some(name);
@@ -120,10 +121,10 @@ impl Shelf {
     }
 }
 
-/// The files of a description in any folder.
+/// Reads the files of a description in any folder.
 ///
 /// # Errors
-/// One cannot be read.
+/// A file cannot be read.
 pub(crate) fn read(folder: &Path) -> Result<Files, DescriptionError> {
     let unreadable =
         |path: &Path, source| DescriptionError::Unreadable { path: path.display().to_string(), source };
@@ -142,7 +143,7 @@ pub(crate) fn file_name(path: &Path) -> Option<String> {
     Some(path.file_name()?.to_str()?.to_owned())
 }
 
-/// A list that is not empty, of templates that can be read.
+/// A non-empty list of valid templates.
 pub(crate) fn words(
     list: &Spanned<Vec<Spanned<String>>>,
     source: Source<'_>,
@@ -151,14 +152,44 @@ pub(crate) fn words(
     if list.get_ref().is_empty() {
         return Err(source.error(list.span(), format!("found an empty list, expected {what}")));
     }
-    let check = |word: &Spanned<String>| {
-        template::check(word.get_ref()).map_err(|problem| source.error(word.span(), problem.problem))?;
-        Ok(word.get_ref().clone())
-    };
-    list.get_ref().iter().map(check).collect()
+    templates(list.get_ref(), source)
 }
 
-/// A file to be written, from a template beside the description that can be read.
+/// Valid templates.
+pub(crate) fn templates(list: &[Spanned<String>], source: Source<'_>) -> Result<Vec<String>, InputError> {
+    list.iter().map(|text| valid_template(text, source)).collect()
+}
+
+/// A valid template.
+pub(crate) fn valid_template(text: &Spanned<String>, source: Source<'_>) -> Result<String, InputError> {
+    template::check(text.get_ref()).map_err(|problem| source.error(text.span(), problem.problem))?;
+    Ok(text.get_ref().clone())
+}
+
+/// The variants of a description: at least one, each at most once. `read` reads the rest of an entry.
+pub(crate) fn variants<E, V>(
+    list: &Spanned<Vec<E>>,
+    source: Source<'_>,
+    name: impl Fn(&E) -> &Spanned<String>,
+    mut read: impl FnMut(&E, Variant) -> Result<V, InputError>,
+) -> Result<Vec<V>, InputError> {
+    let (mut known, mut variants) = (Vec::new(), Vec::new());
+    for entry in list.get_ref() {
+        let fault = |problem: String| source.error(name(entry).span(), problem);
+        let variant: Variant = name(entry).get_ref().parse().map_err(fault)?;
+        if known.contains(&variant) {
+            return Err(fault(format!("`{variant}` appears twice; remove one of the entries")));
+        }
+        known.push(variant);
+        variants.push(read(entry, variant)?);
+    }
+    if variants.is_empty() {
+        return Err(source.error(list.span(), "found no `[[variant]]`, expected at least one"));
+    }
+    Ok(variants)
+}
+
+/// A configuration file with a valid template in the description's folder.
 pub(crate) fn config_file(
     file: &WrittenFile,
     files: &Files,
@@ -179,13 +210,13 @@ pub(crate) fn config_file(
     })
 }
 
-/// A name without folders.
+/// Checks that a name has no folders.
 pub(crate) fn plain_name(name: &Spanned<String>, source: Source<'_>) -> Result<(), InputError> {
     let mut parts = Path::new(name.get_ref()).components();
     match (parts.next(), parts.next()) {
         (Some(Component::Normal(_)), None) => Ok(()),
         _ => {
-            let problem = format!("found `{}`, expected a plain file name", name.get_ref());
+            let problem = format!("found `{}`, expected a file name without folders", name.get_ref());
             Err(source.error(name.span(), problem))
         }
     }
@@ -194,7 +225,7 @@ pub(crate) fn plain_name(name: &Spanned<String>, source: Source<'_>) -> Result<(
 /// Fills the templates in and writes the files into `into`; `folder` is the description's, for errors.
 ///
 /// # Errors
-/// The place of what cannot be filled in, or a file that cannot be written.
+/// A template cannot be filled in, with its place, or a file cannot be written.
 pub(crate) fn write_files(
     files: &[ConfigFile],
     folder: &str,

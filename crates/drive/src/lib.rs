@@ -1,7 +1,17 @@
-//! What runs inside the nodes: servers, described as data, and client processes behind the seam.
+//! What runs inside the nodes: servers and external clients, described as data, and client processes.
 //!
-//! A server is a folder `servers/NAME` with a `server.toml` and the templates of its configuration; adding one needs
-//! no code. A client is a child process that reads an assignment and answers in frames.
+//! A server is a folder `servers/NAME` with a `server.toml` and templates of its configuration; adding one
+//! needs no code. A client is a child process that reads an assignment and answers in frames.
+//!
+//! ```
+//! use drive::Servers;
+//! use model::Variant;
+//!
+//! let nginx = Servers::find("nginx")?;
+//! assert!(nginx.variant(Variant::H2).is_some());
+//! assert!(Servers::find("no-such-server").is_err());
+//! # Ok::<(), drive::DescriptionError>(())
+//! ```
 
 pub mod certificate;
 pub mod client;
@@ -16,13 +26,13 @@ mod template;
 pub use certificate::{Authority, Identity};
 pub use client::{ClientOutcome, Limits};
 pub use clients::Clients;
-pub use clients::description::{Client, ClientVariant, FoundClient};
+pub use clients::description::{Client, ClientVariant};
 pub use clients::run::ExternalSpec;
 pub use content::{write_content, write_segments};
 pub use description::DescriptionError;
+pub use program::{ProgramInfo, Support};
 pub use servers::Servers;
 pub use servers::access_log::{AccessLog, AccessLogFile};
 pub use servers::adapter::Adapter;
 pub use servers::installed;
-pub use servers::probe::{Found, Support};
-pub use servers::running::{RunningServer, StartSpec, Stopped};
+pub use servers::running::{RunningServer, ServerOutcome, StartSpec};

@@ -1,10 +1,10 @@
-//! Log files of processes, and the last words in them.
+//! Log files of processes and their last lines.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// How much of a log's end is looked at.
+/// How much of a log's end is read.
 const TAIL_BYTES: u64 = 4096;
 /// How many of its last lines are quoted.
 const TAIL_LINES: usize = 8;
@@ -17,18 +17,18 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     File::options().create(true).append(true).open(path)
 }
 
-/// The last lines of a log, joined by ` / `; empty where it says nothing.
+/// The last lines of a log, joined by ` / `; empty for an empty log.
 pub(crate) fn tail(path: &Path) -> String {
     let text = read_end(path).unwrap_or_default();
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     lines[lines.len().saturating_sub(TAIL_LINES)..].join(" / ")
 }
 
-/// `; its last words: …`, or that there were none and where they would be.
-pub(crate) fn last_words(paths: &[&Path]) -> String {
-    let said: Vec<String> = paths.iter().map(|path| tail(path)).filter(|tail| !tail.is_empty()).collect();
-    match (said.is_empty(), paths.first()) {
-        (false, _) => format!("; its last words: {}", said.join(" / ")),
+/// `; its last lines: …`, or that the log is empty and where it is.
+pub(crate) fn last_lines(paths: &[&Path]) -> String {
+    let tails: Vec<String> = paths.iter().map(|path| tail(path)).filter(|tail| !tail.is_empty()).collect();
+    match (tails.is_empty(), paths.first()) {
+        (false, _) => format!("; its last lines: {}", tails.join(" / ")),
         (true, Some(path)) => format!("; it wrote nothing to {}", path.display()),
         (true, None) => String::new(),
     }

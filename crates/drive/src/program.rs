@@ -1,72 +1,128 @@
-//! Other people's programs: where they are, and which version they say they are.
+//! Installed programs: finding them and their versions.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use minijinja::value::Value;
-use model::InputError;
 use model::error::Source;
+use model::{InputError, Variant};
 use toml::Spanned;
 
 use crate::description::words;
 use crate::servers::installed;
 use crate::template::{Variables, fill};
 
-/// Where programs are that an ordinary user's PATH lacks.
+/// Folders of programs that are not in an ordinary user's PATH.
 const MORE_FOLDERS: &[&str] = &["/usr/local/sbin", "/usr/sbin", "/sbin"];
-/// A version is said within this time.
+/// How long a version command may take.
 const VERSION_LIMIT: Duration = Duration::from_secs(10);
-/// No version command says more.
+/// How much of a version command's output is read.
 const VERSION_BYTES: u64 = 1 << 20;
-/// How often a running version command is looked at.
+/// How often a running version command is checked.
 const POLL: Duration = Duration::from_millis(2);
 
-/// What a description says of a program.
+/// The description of a program.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
-    /// Where it may be, as templates: names looked up in PATH, or paths; the first that exists is taken.
+pub(crate) struct ProgramSpec {
+    /// Templates of the program's name in PATH or of its path; the first that exists is used.
     programs: Vec<String>,
-    /// One command for people that gets it; `None` where it comes with the tool.
+    /// A command that installs it; `None` where it belongs to the tool.
     install: Option<String>,
-    /// What makes it say its version.
+    /// The command that prints its version.
     version_command: Vec<String>,
-    /// What stands before the version.
+    /// The text before the version.
     version_after: String,
 }
 
-/// A program that is here.
-pub(crate) struct Asked {
-    /// Where.
+/// An installed program and the output of its version command.
+pub(crate) struct InstalledProgram {
+    /// The program's path.
     pub(crate) program: PathBuf,
-    /// The command that made it say its version, for people.
+    /// The version command, for people.
     pub(crate) command: String,
     /// The version.
     pub(crate) version: String,
-    /// All that this command said.
-    pub(crate) said: String,
+    /// The output of the version command.
+    pub(crate) build: String,
 }
 
-impl Wanted {
-    /// From a description as written.
+/// What is known about an installed server or client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramInfo {
+    /// The program's path.
+    pub program: PathBuf,
+    /// Its version.
+    pub version: String,
+    /// Its TLS library; `None` where it is unknown.
+    pub tls: Option<String>,
+    /// Every variant of the description, and whether this installation supports it.
+    pub variants: Vec<(Variant, Support)>,
+    /// The output of the version command.
+    pub(crate) build: String,
+}
+
+/// Whether a variant is supported.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Support {
+    /// It is.
+    Supported,
+    /// It is not, with the reason.
+    Unsupported(String),
+}
+
+/// What was probed, by the description's folder and the tool. A program does not change while the tool runs.
+static PROBED: Mutex<BTreeMap<(String, PathBuf), ProgramInfo>> = Mutex::new(BTreeMap::new());
+
+impl ProgramInfo {
+    /// Whether the program supports a variant here.
+    pub fn support(&self, variant: Variant) -> Support {
+        let known = self.variants.iter().find(|(known, _)| *known == variant);
+        known.map_or_else(
+            || Support::Unsupported(format!("the description has no variant `{variant}`")),
+            |(_, support)| support.clone(),
+        )
+    }
+
+    /// The result of an earlier probe of the same description, or of this one.
+    pub(crate) fn once(
+        folder: &str,
+        tool: &Path,
+        probe: impl FnOnce() -> anyhow::Result<ProgramInfo>,
+    ) -> anyhow::Result<ProgramInfo> {
+        let key = (folder.to_owned(), tool.to_owned());
+        let probed = || PROBED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(info) = probed().get(&key) {
+            return Ok(info.clone());
+        }
+        let info = probe()?;
+        probed().insert(key, info.clone());
+        Ok(info)
+    }
+}
+
+impl ProgramSpec {
+    /// Resolves the description.
     ///
     /// # Errors
-    /// The place of an empty list or text, or of a template that cannot be read.
+    /// A list or text is empty, or a template is invalid; with its place.
     pub(crate) fn read(
         programs: &Spanned<Vec<Spanned<String>>>,
         install: Option<String>,
         version_command: &Spanned<Vec<Spanned<String>>>,
         version_after: Spanned<String>,
         source: Source<'_>,
-    ) -> Result<Wanted, InputError> {
+    ) -> Result<ProgramSpec, InputError> {
         if version_after.get_ref().is_empty() {
-            let problem = "found an empty text, expected what stands before the version";
+            let problem = "found an empty text, expected the text before the version";
             return Err(source.error(version_after.span(), problem));
         }
-        Ok(Wanted {
+        Ok(ProgramSpec {
             programs: words(programs, source, "a program")?,
             install,
             version_command: words(version_command, source, "a command")?,
@@ -74,26 +130,30 @@ impl Wanted {
         })
     }
 
-    /// Looks for the program and asks its version. `tool` is what `{{self}}` means, `file` the description's, for errors.
+    /// Finds the program and its version. `tool` is `{{self}}` in templates; `file` is the description's, for
+    /// errors.
     ///
     /// # Errors
-    /// It is not installed, with what would install it, or it says no version.
-    pub(crate) fn ask(&self, file: &str, tool: &Path) -> anyhow::Result<Asked> {
+    /// The program is not installed, with the command that installs it, or prints no version.
+    pub(crate) fn find(&self, file: &str, tool: &Path) -> anyhow::Result<InstalledProgram> {
         let mut variables = Variables::from([("self", Value::from(tool.display().to_string()))]);
         let programs = fill(&self.programs, file, "", "", &variables)?;
         let program = programs.iter().find_map(|program| find_program(program)).ok_or_else(|| {
-            let advice = self.install.as_ref().map_or(String::new(), |install| format!(": try `{install}`"));
-            anyhow!("found none of {} on this machine{advice}", programs.join(", "))
+            let advice = self
+                .install
+                .as_ref()
+                .map_or(String::new(), |install| format!("; install it with `{install}`"));
+            anyhow!("{} is not installed{advice}", programs.join(" or "))
         })?;
         variables.insert("program", Value::from(program.display().to_string()));
         let command = fill(&self.version_command, file, "", "", &variables)?;
-        let said = output_within(&command, VERSION_LIMIT)?;
+        let build = output_within(&command, VERSION_LIMIT)?;
         let command = command.join(" ");
-        let version = version_in(&said, &self.version_after).ok_or_else(|| {
-            let start: String = said.chars().take(200).collect();
-            anyhow!("`{command}` said `{start}`, expected a version after `{}`", self.version_after)
+        let version = version_in(&build, &self.version_after).ok_or_else(|| {
+            let start: String = build.chars().take(200).collect();
+            anyhow!("`{command}` printed `{start}`, expected a version after `{}`", self.version_after)
         })?;
-        Ok(Asked { program, command, version, said })
+        Ok(InstalledProgram { program, command, version, build })
     }
 }
 
@@ -105,16 +165,16 @@ fn find_program(name: &str) -> Option<PathBuf> {
         return Some(PathBuf::from(name)).filter(is_program);
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    // Who had servers installed wants those, not older ones of the system.
+    // Installed servers take precedence over older ones of the system.
     let folders = installed::programs().into_iter().chain(std::env::split_paths(&path));
     let folders = folders.chain(MORE_FOLDERS.iter().map(PathBuf::from));
     folders.map(|folder| folder.join(name)).find(is_program)
 }
 
-/// All that a command says on standard output and standard error, which must not take longer.
+/// The standard output and standard error of a command that must end within `limit`.
 fn output_within(command: &[String], limit: Duration) -> anyhow::Result<String> {
     let shown = command.join(" ");
-    let (program, args) = command.split_first().context("found an empty command")?;
+    let (program, args) = command.split_first().context("the command is empty; write a program")?;
     let mut child = Command::new(program)
         .args(args)
         .stdin(Stdio::null())
@@ -126,7 +186,7 @@ fn output_within(command: &[String], limit: Duration) -> anyhow::Result<String> 
     let deadline = Instant::now() + limit;
     while child.try_wait().with_context(|| format!("cannot wait for `{shown}`"))?.is_none() {
         if Instant::now() >= deadline {
-            // It may end at this very moment; either way it is gone afterwards.
+            // It may have ended meanwhile. It is gone afterwards in either case.
             let _ = child.kill();
             let _ = child.wait();
             bail!("`{shown}` did not end within {} s", limit.as_secs());
@@ -140,7 +200,7 @@ fn output_within(command: &[String], limit: Duration) -> anyhow::Result<String> 
 fn read_in_thread(pipe: impl Read + Send + 'static) -> std::thread::JoinHandle<String> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        // What was read before an error still may hold the version.
+        // The bytes before an error may contain the version.
         let _ = pipe.take(VERSION_BYTES).read_to_end(&mut bytes);
         String::from_utf8_lossy(&bytes).into_owned()
     })

@@ -1,4 +1,5 @@
-//! The servers that this tool can drive: folders `servers/NAME`, those of the current directory first.
+//! The servers that this tool can drive: folders `servers/NAME`. Folders in the current directory take
+//! precedence.
 
 pub(crate) mod access_log;
 pub(crate) mod adapter;
@@ -21,12 +22,12 @@ static SERVERS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../servers");
 pub(crate) const ADAPTER_FILE: &str = "server.toml";
 static SHELF: Shelf = Shelf { noun: "server", folder: "servers", file: ADAPTER_FILE, embedded: &SERVERS };
 
-/// The servers that are described here and in the binary.
+/// The servers described in the current directory and in the binary.
 #[derive(Clone, Copy, Debug)]
 pub struct Servers;
 
 impl Servers {
-    /// The names of all servers that are described, in order.
+    /// The names of all described servers, sorted.
     pub fn names() -> Vec<String> {
         SHELF.names()
     }
@@ -34,7 +35,7 @@ impl Servers {
     /// Reads one server's description.
     ///
     /// # Errors
-    /// There is none of that name, or it is wrong: file, line and column.
+    /// There is none of that name, or it is invalid; with file, line and column.
     pub fn find(name: &str) -> Result<Adapter, DescriptionError> {
         Ok(Adapter::parse(name, SHELF.find(name)?)?)
     }
@@ -70,7 +71,7 @@ mod tests {
             let error = Servers::find(name).unwrap_err().to_string();
             assert!(
                 error.contains(
-                    "expected one of apache, caddy, haproxy, lighttpd, nghttpd, nghttpx, nginx, origin"
+                    "choose one of apache, caddy, haproxy, lighttpd, nghttpd, nghttpx, nginx, origin"
                 ),
                 "{error}"
             );

@@ -9,13 +9,13 @@ use minijinja::{AutoEscape, Environment, Error, UndefinedBehavior};
 use model::InputError;
 use model::error::Source;
 
-/// What is wrong with a template, and where in it.
+/// A fault in a template and its place.
 #[derive(Debug)]
 pub(crate) struct TemplateProblem {
     pub(crate) problem: String,
     /// Bytes from the start; `None` where only the line is known.
     offset: Option<usize>,
-    /// From 1; 0 where nothing is known.
+    /// From 1; 0 where it is unknown.
     line: usize,
 }
 
@@ -37,15 +37,15 @@ impl TemplateProblem {
     }
 }
 
-/// Whether a template can be read.
+/// Checks that a template is valid.
 pub(crate) fn check(text: &str) -> Result<(), TemplateProblem> {
     environment("0", "").template_from_str(text).map(drop).map_err(|error| TemplateProblem::new(&error))
 }
 
 /// Fills in a template. A variable that does not exist is an error.
 ///
-/// Besides the variables there are `at_least("1.25.1")`, which compares the server's version; `build_has("text")`,
-/// which looks into what the version command said; and the filter `quote`.
+/// In addition to the variables there are `at_least("1.25.1")`, which compares the program's version;
+/// `build_has("text")`, which searches the version command's output; and the filter `quote`.
 pub(crate) fn render(
     text: &str,
     version: &str,
@@ -56,10 +56,10 @@ pub(crate) fn render(
     environment.render_str(text, variables.clone()).map_err(|error| TemplateProblem::new(&error))
 }
 
-/// Fills in every word of a command that stands in `file`.
+/// Fills in every word of a command in `file`.
 ///
 /// # Errors
-/// Which word cannot be filled in, and why.
+/// A word cannot be filled in, with the reason.
 pub(crate) fn fill(
     words: &[String],
     file: &str,
@@ -72,7 +72,7 @@ pub(crate) fn fill(
             .map_err(|problem| anyhow!("{file}: `{word}`: {}", problem.problem))
     };
     let filled: Vec<String> = words.iter().map(fill).collect::<anyhow::Result<_>>()?;
-    // A word that a condition leaves empty is none.
+    // Words that a condition leaves empty are dropped.
     Ok(filled.into_iter().filter(|word| !word.is_empty()).collect())
 }
 
@@ -82,7 +82,7 @@ fn environment(version: &str, build: &str) -> Environment<'static> {
     environment.set_auto_escape_callback(|_| AutoEscape::None);
     let mut syntax = SyntaxConfig::builder();
     syntax.trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true);
-    // The delimiters are the usual ones, which cannot be refused.
+    // The default delimiters are always valid.
     environment.set_syntax(syntax.build().unwrap_or_default());
     let (version, build) = (version.to_owned(), build.to_owned());
     environment.add_function("at_least", move |wanted: String| is_at_least(&version, &wanted));
@@ -91,7 +91,7 @@ fn environment(version: &str, build: &str) -> Environment<'static> {
     environment
 }
 
-/// A text in double quotes, as JSON and nginx both read it.
+/// A text in double quotes, for JSON and nginx.
 fn quote(text: &str) -> String {
     text.chars().fold(String::from("\""), |mut quoted, character| {
         if matches!(character, '"' | '\\') {
@@ -102,39 +102,13 @@ fn quote(text: &str) -> String {
     }) + "\""
 }
 
-/// Compares dotted numbers; what follows the numbers (`1.25.1-beta`) does not count.
+/// Compares dotted numbers; a suffix (`1.25.1-beta`) is ignored.
 pub(crate) fn is_at_least(found: &str, wanted: &str) -> bool {
     let numbers = |version: &str| -> Vec<u64> {
         let digits = |part: &str| part.chars().take_while(char::is_ascii_digit).collect::<String>();
         version.split('.').map_while(|part| digits(part).parse().ok()).collect()
     };
     numbers(found) >= numbers(wanted)
-}
-
-/// A noun of the model under the names that it has in files.
-pub(crate) fn value(noun: &(impl serde::Serialize + ?Sized)) -> anyhow::Result<Value> {
-    value_of(serde_json::to_value(noun)?)
-        .ok_or_else(|| anyhow!("a template's variable holds a number that cannot be shown"))
-}
-
-fn value_of(json: serde_json::Value) -> Option<Value> {
-    use serde_json::Value as Json;
-    Some(match json {
-        Json::Null => Value::from(()),
-        Json::Bool(flag) => Value::from(flag),
-        Json::Number(number) => match number.as_i64() {
-            Some(integer) => Value::from(integer),
-            None => Value::from(number.as_f64()?),
-        },
-        Json::String(text) => Value::from(text),
-        Json::Array(list) => {
-            list.into_iter().map(value_of).collect::<Option<Vec<_>>>()?.into_iter().collect()
-        }
-        Json::Object(map) => {
-            let entries = map.into_iter().map(|(key, value)| Some((key, value_of(value)?)));
-            Value::from(entries.collect::<Option<BTreeMap<_, _>>>()?)
-        }
-    })
 }
 
 #[cfg(test)]

@@ -1,9 +1,18 @@
-//! The lab's name server: the names of every node, over UDP and TCP, and nothing else of the world.
+//! The lab's name server: the names of all nodes, over UDP and TCP.
 //!
-//! It is authoritative for the root, so that nodes have the names that they have everywhere, without a
-//! domain, and whatever is unknown does not exist. A name has its addresses (A, AAAA), an address its name
-//! (PTR), and a name with servers says over which versions of HTTP and at which ports they answer (HTTPS, RFC
-//! 9460).
+//! It is authoritative for the root, so nodes have the same names everywhere, without a domain, and an
+//! unknown name does not exist. A name has its addresses (A, AAAA), an address its name (PTR), and a name
+//! with servers announces their versions of HTTP and their ports (HTTPS, RFC 9460).
+//!
+//! ```no_run
+//! use names::{Config, Host, PORT, Service};
+//!
+//! let services = vec![Service { alpn: "h3".to_owned(), port: 443 }];
+//! let host = Host { name: "server".to_owned(), addresses: vec!["10.0.0.2".parse()?], services };
+//! let config = Config { listen: vec![format!("10.0.0.1:{PORT}").parse()?], hosts: vec![host] };
+//! names::serve(&config, || println!("ready"))?;
+//! # Ok::<(), anyhow::Error>(())
+//! ```
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
@@ -21,11 +30,11 @@ use hickory_server::zone_handler::{AxfrPolicy, Catalog, ZoneType};
 use serde::{Deserialize, Serialize};
 use tokio::net::{TcpListener, UdpSocket};
 
-/// How long clients may keep an answer: a lab's names do not change.
+/// How long clients may cache an answer. A lab's names do not change.
 const TTL_S: u32 = 300;
-/// A TCP connection that asks nothing for so long is closed.
+/// A TCP connection without queries for this long is closed.
 const TCP_PATIENCE: Duration = Duration::from_secs(5);
-/// Answers that wait on a TCP connection.
+/// How many answers may wait on a TCP connection.
 const TCP_ANSWERS: usize = 32;
 const SERIAL: u32 = 1;
 /// The port of DNS (RFC 1035, section 4.2) and that of `https` (RFC 9110, section 4.2.2), which an HTTPS
@@ -33,26 +42,25 @@ const SERIAL: u32 = 1;
 pub const PORT: u16 = 53;
 const HTTPS_PORT: u16 = 443;
 
-/// All that the server has to know.
+/// The server's configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Where it listens, over UDP and TCP.
+    /// The addresses on which it listens, over UDP and TCP.
     pub listen: Vec<SocketAddr>,
-    /// Whom it knows.
+    /// The known hosts.
     pub hosts: Vec<Host>,
 }
 
-/// A name and what it stands for.
+/// A name and its records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
-    /// Without a dot at its end.
+    /// The name, without a final dot.
     pub name: String,
     /// Its addresses.
     pub addresses: Vec<IpAddr>,
-    /// Its servers, the preferred one first; each is announced for `https` at its own port and at the default
-    /// one.
+    /// Its servers, the preferred one first. Each is announced for `https` at its port and at the default port.
     pub services: Vec<Service>,
 }
 
@@ -60,22 +68,22 @@ pub struct Host {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Service {
-    /// Its name in ALPN (RFC 7301), such as `h3`.
+    /// Its ALPN identifier (RFC 7301), such as `h3`.
     pub alpn: String,
-    /// Of UDP for `h3`, otherwise of TCP.
+    /// The UDP port for `h3`, otherwise the TCP port.
     pub port: u16,
 }
 
 /// Serves until the process ends; `ready` is called when all sockets are bound.
 ///
 /// # Errors
-/// A name that is none, an address that cannot be bound, or a socket that failed later.
+/// A name is invalid, an address cannot be bound, or a socket fails.
 pub fn serve(config: &Config, ready: impl FnOnce()) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut server = Server::new(catalog(config)?);
         for address in &config.listen {
-            let what = || format!("cannot listen for questions at {address}");
+            let what = || format!("cannot listen for DNS queries at {address}");
             server.register_socket(UdpSocket::bind(address).await.with_context(what)?);
             let listener = TcpListener::bind(address).await.with_context(what)?;
             server.register_listener(listener, TCP_PATIENCE, TCP_ANSWERS);
@@ -99,10 +107,10 @@ fn catalog(config: &Config) -> Result<Catalog> {
     Ok(catalog)
 }
 
-/// Every record of the zone; its start of authority first.
+/// Every record of the zone, the start of authority first.
 fn records(config: &Config) -> Result<Vec<Record>> {
     let own = name("names")?;
-    // How long "there is no such name" may be kept (RFC 2308, section 4) is the last figure: not at all.
+    // The last value is the TTL of negative answers (RFC 2308, section 4): they are not cached.
     let authority = SOA::new(own.clone(), own.clone(), SERIAL, 3600, 600, 86_400, 0);
     let mut records = vec![
         Record::from_rdata(Name::root(), TTL_S, RData::SOA(authority)),
@@ -118,7 +126,7 @@ fn records(config: &Config) -> Result<Vec<Record>> {
             records.push(Record::from_rdata(owner.clone(), TTL_S, data));
             let pointer = RData::PTR(PTR(owner.clone()));
             let reverse = Record::from_rdata(Name::from(*address), TTL_S, pointer);
-            // An address with two names has the first.
+            // The first name of an address is its PTR record.
             if records.iter().all(|known| known.name != reverse.name) {
                 records.push(reverse);
             }
@@ -127,29 +135,31 @@ fn records(config: &Config) -> Result<Vec<Record>> {
             let ports = [HTTPS_PORT].into_iter().chain(host.services.iter().map(|service| service.port));
             let mut owners: Vec<Name> = Vec::new();
             for port in ports {
-                let asked = if port == HTTPS_PORT {
+                let record_name = if port == HTTPS_PORT {
                     owner.clone()
                 } else {
                     name(&format!("_{port}._https.{}", host.name))?
                 };
-                if !owners.contains(&asked) {
-                    owners.push(asked);
+                if !owners.contains(&record_name) {
+                    owners.push(record_name);
                 }
             }
             let all = owners.into_iter();
-            records.extend(all.map(|asked| Record::from_rdata(asked, TTL_S, RData::HTTPS(data.clone()))));
+            records.extend(
+                all.map(|record_name| Record::from_rdata(record_name, TTL_S, RData::HTTPS(data.clone()))),
+            );
         }
     }
     Ok(records)
 }
 
-/// What a host's HTTPS records say, one for each of its services: each is at a port of its own, so each says
-/// that it is nothing else.
+/// A host's HTTPS records, one for each service. Each service has a separate port, so each record contains
+/// `no-default-alpn`.
 fn announcements(host: &Host, owner: &Name) -> Vec<HTTPS> {
     let v4: Vec<A> = host.addresses.iter().filter_map(|address| v4_of(*address)).map(A).collect();
     let v6: Vec<AAAA> = host.addresses.iter().filter_map(|address| v6_of(*address)).map(AAAA).collect();
     let announcement = |(priority, service): (u16, &Service)| {
-        // In the order of the keys' numbers (RFC 9460, section 2.2).
+        // Sorted by the keys' numbers (RFC 9460, section 2.2).
         let mut parameters = vec![
             (SvcParamKey::Alpn, SvcParamValue::Alpn(Alpn(vec![service.alpn.clone()]))),
             (SvcParamKey::NoDefaultAlpn, SvcParamValue::NoDefaultAlpn),
@@ -181,8 +191,7 @@ const fn v6_of(address: IpAddr) -> Option<Ipv6Addr> {
 }
 
 fn name(text: &str) -> Result<Name> {
-    Name::from_str(&format!("{text}."))
-        .map_err(|error| anyhow!("found the name `{text}`, expected one of DNS: {error}"))
+    Name::from_str(&format!("{text}.")).map_err(|error| anyhow!("`{text}` is not a DNS name: {error}"))
 }
 
 #[cfg(test)]

@@ -1,29 +1,28 @@
-//! A client's command line and files, from its templates.
+//! An external client's command line and files, from its templates.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use minijinja::value::Value;
+use minijinja::value::{Serde, Value};
 use model::HttpVersion;
 use model::assignment::{Assignment, Trust};
 use model::units::NANOS_PER_S;
 use model::workload::{ClosedLoop, Workload};
 use workload::formats::clients::Asked;
 
-use super::description::{Client, FoundClient, milliseconds};
+use super::description::{ARGUMENTS, Client, milliseconds};
 use crate::description::write_files;
+use crate::program::ProgramInfo;
 use crate::servers::installed;
-use crate::template::{Variables, fill, value};
+use crate::template::{Variables, fill};
 
-/// The word of a command in whose place the arguments of the variant come.
-pub(crate) const ARGUMENTS: &str = "{{arguments}}";
-/// Whom to trust, in the client's folder.
+/// The certificate authority's file in the client's folder.
 const AUTHORITY_FILE: &str = "authority.pem";
 
-/// A closed loop over one path, as an external client does it.
-pub(crate) struct Loop<'a> {
+/// A closed loop over one path, for an external client.
+pub(crate) struct ExternalLoop<'a> {
     pub(crate) path: &'a str,
     pub(crate) connections: u32,
     pub(crate) streams: u32,
@@ -32,20 +31,20 @@ pub(crate) struct Loop<'a> {
     pub(crate) warmup_ns: u64,
 }
 
-impl<'a> Loop<'a> {
-    /// The loop of an assignment that a client did not refuse.
+impl<'a> ExternalLoop<'a> {
+    /// The loop of an assignment that the client supports.
     ///
     /// # Errors
-    /// It is none, or over several paths.
-    pub(crate) fn of(assignment: &'a Assignment) -> Result<Loop<'a>> {
+    /// The workload is no closed loop, or has several paths.
+    pub(crate) fn of(assignment: &'a Assignment) -> Result<ExternalLoop<'a>> {
         let Workload::Closed(ClosedLoop { load, duration_ns }) = &assignment.workload else {
-            anyhow::bail!("found a workload that is no closed loop, expected one");
+            anyhow::bail!("external clients support closed loops only; change the workload");
         };
         let [path] = load.paths.as_slice() else {
-            anyhow::bail!("found {} paths, expected one", load.paths.len());
+            anyhow::bail!("external clients request one path, not {}; list one path", load.paths.len());
         };
         let is_http1 = assignment.target.variant.http() == HttpVersion::Http11;
-        Ok(Loop {
+        Ok(ExternalLoop {
             path,
             connections: load.connections,
             streams: if is_http1 { 1 } else { load.streams },
@@ -56,8 +55,8 @@ impl<'a> Loop<'a> {
     }
 }
 
-impl Loop<'_> {
-    /// What its output has to be read with.
+impl ClosedLoop<'_> {
+    /// The parameters for reading the client's output.
     pub(crate) fn for_reading(&self) -> Asked {
         let connections = u64::from(self.connections);
         let in_flight = connections.saturating_mul(self.streams.into());
@@ -65,56 +64,56 @@ impl Loop<'_> {
     }
 }
 
-/// Where a client works.
+/// A client's environment.
 pub(crate) struct Place<'a> {
-    /// Its own folder, which exists; an absolute path.
+    /// The client's folder, which exists; an absolute path.
     pub(crate) folder: &'a Path,
-    /// What `{{self}}` means.
+    /// The tool's program, `{{self}}` in a template.
     pub(crate) tool: &'a Path,
-    /// Whether the server's name is known there.
+    /// Whether the server's name resolves there.
     pub(crate) has_names: bool,
 }
 
 impl Client {
-    /// Writes the files and makes the command.
+    /// Writes the files and fills the command in.
     ///
     /// # Errors
     /// A template cannot be filled in, or a file cannot be written.
     pub(crate) fn command(
         &self,
-        found: &FoundClient,
+        info: &ProgramInfo,
         assignment: &Assignment,
-        asked: &Loop<'_>,
+        requested: &ExternalLoop<'_>,
         place: &Place<'_>,
     ) -> Result<Vec<String>> {
-        let variables = self.variables(found, assignment, asked, place)?;
-        write_files(&self.files, &self.folder, place.folder, &found.version, &found.build, &variables)?;
+        let variables = self.variables(info, assignment, requested, place)?;
+        write_files(&self.files, &self.folder, place.folder, &info.version, &info.build, &variables)?;
         let arguments = self.variant(assignment.target.variant).map_or(&[][..], |entry| &entry.arguments);
         let words: Vec<String> = self
             .command
             .iter()
             .flat_map(|word| if word == ARGUMENTS { arguments.to_vec() } else { vec![word.clone()] })
             .collect();
-        let command = fill(&words, &self.file(), &found.version, &found.build, &variables)?;
-        ensure!(!command.is_empty(), "{}: found an empty command", self.file());
+        let command = fill(&words, &self.file(), &info.version, &info.build, &variables)?;
+        ensure!(!command.is_empty(), "{}: the command is empty; write a program", self.file());
         Ok(command)
     }
 
     fn variables(
         &self,
-        found: &FoundClient,
+        info: &ProgramInfo,
         assignment: &Assignment,
-        asked: &Loop<'_>,
+        requested: &ExternalLoop<'_>,
         place: &Place<'_>,
     ) -> Result<Variables> {
         let text = |path: &Path| Value::from(path.display().to_string());
         let target = &assignment.target;
         let (variant, port) = (target.variant, target.address.port());
-        let url = |host: &str| format!("{}://{host}:{port}{}", variant.scheme(), asked.path);
+        let url = |host: &str| format!("{}://{host}:{port}{}", variant.scheme(), requested.path);
         let reachable =
             if place.has_names { url(&target.server_name) } else { url(&target.address.ip().to_string()) };
         let seconds = |ns: u64| ns.div_ceil(NANOS_PER_S);
-        let duration_ns = asked.duration_ns.unwrap_or(0);
+        let duration_ns = requested.duration_ns.unwrap_or(0);
         let pins = &assignment.pins;
         let [stream, connection] = if variant.is_quic() {
             [pins.http3.stream_window_bytes, pins.http3.connection_window_bytes]
@@ -125,9 +124,9 @@ impl Client {
         let writes = self.writes.as_ref().map(|name| place.folder.join(name));
         Ok(Variables::from([
             ("self", text(place.tool)),
-            ("program", text(&found.program)),
-            ("root", Value::from(installed::root_of(&found.program))),
-            ("version", Value::from(found.version.as_str())),
+            ("program", text(&info.program)),
+            ("root", Value::from(installed::root_of(&info.program))),
+            ("version", Value::from(info.version.as_str())),
             ("folder", text(place.folder)),
             ("writes", Value::from(writes.map_or_else(String::new, |path| path.display().to_string()))),
             ("variant", Value::from(variant.name())),
@@ -139,24 +138,24 @@ impl Client {
             ("address", Value::from(target.address.ip().to_string())),
             ("port", Value::from(port)),
             ("certificates", text(&authority(&target.trust, place.folder)?)),
-            ("connections", Value::from(asked.connections)),
-            ("streams", Value::from(asked.streams)),
-            ("requests", Value::from(asked.requests.unwrap_or(0))),
+            ("connections", Value::from(requested.connections)),
+            ("streams", Value::from(requested.streams)),
+            ("requests", Value::from(requested.requests.unwrap_or(0))),
             ("duration_s", Value::from(seconds(duration_ns))),
             ("duration_ms", Value::from(milliseconds(duration_ns))),
-            ("warmup_ms", Value::from(milliseconds(asked.warmup_ns))),
+            ("warmup_ms", Value::from(milliseconds(requested.warmup_ns))),
             ("window_bits", Value::from(bits)),
-            ("pins", value(pins)?),
+            ("pins", Value::from(Serde(pins))),
         ]))
     }
 }
 
-/// The smallest power of two that is not below a window, as its exponent: h2load has no others.
+/// The exponent of the smallest power of two that is at least the window: h2load supports only powers of two.
 const fn window_bits(bytes: u32) -> u32 {
     bytes.next_power_of_two().trailing_zeros()
 }
 
-/// Writes whom to trust into the client's folder.
+/// Writes the certificate authority into the client's folder.
 fn authority(trust: &Trust, folder: &Path) -> Result<std::path::PathBuf> {
     let path = folder.join(AUTHORITY_FILE);
     if let Trust::Authority(pem) = trust {

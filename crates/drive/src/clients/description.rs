@@ -1,93 +1,78 @@
 //! A client's description: `client.toml` as written, and resolved.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::path::Path;
 
 use anyhow::Result;
 use model::error::Source;
+use model::number::float;
 use model::units::{NANOS_PER_MS, format_duration_ns};
 use model::{HttpVersion, InputError, Variant};
 use workload::formats::clients::Format;
 
 use super::CLIENT_FILE;
 use crate::description::{ConfigFile, Files};
-use crate::program::{Asked, Wanted};
-use crate::servers::probe::Support;
+use crate::program::{InstalledProgram, ProgramInfo, ProgramSpec, Support};
 use crate::template::is_at_least;
 use model::workload::{ClosedLoop, Workload};
 
-/// A client that can be probed and run, as described by its folder.
+/// The word of a command that the variant's arguments replace.
+pub(crate) const ARGUMENTS: &str = "{{arguments}}";
+
+/// An external client, as described by its folder.
 #[derive(Clone, Debug)]
 pub struct Client {
     /// The folder's name.
     pub name: String,
-    /// One line for people.
+    /// A one-line description.
     pub title: String,
-    /// What it speaks.
+    /// Its variants.
     pub variants: Vec<ClientVariant>,
-    /// Where the program may be, and how it says its version.
-    pub(crate) wanted: Wanted,
-    /// What its output is read as.
+    /// The program and its version command.
+    pub(crate) program: ProgramSpec,
+    /// The format of its output.
     pub(crate) output: Format,
-    /// The event at which its times begin, for people; `None` where it says no times.
+    /// The event at which its times begin, for people; `None` where it reports no times.
     pub(crate) begins: Option<String>,
-    pub(crate) can: Can,
+    pub(crate) capabilities: Capabilities,
     pub(crate) files: Vec<ConfigFile>,
     pub(crate) command: Vec<String>,
-    /// The file that it writes, which is read together with its output.
+    /// The file that it writes in addition to its output.
     pub(crate) writes: Option<String>,
-    /// The folder, for errors.
+    /// The description's folder, for errors.
     pub(crate) folder: String,
 }
 
-/// A variant that a client may speak.
+/// A variant that a client can support.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientVariant {
     /// The variant.
     pub variant: Variant,
-    /// What the version command must say for the variant to exist.
+    /// Text in the version command's output that shows that the variant is supported.
     pub requires: Option<String>,
-    /// The first version that does it well.
+    /// The first version that supports it well.
     pub since: Option<String>,
-    /// The words that ask for it.
+    /// The arguments that select it.
     pub(crate) arguments: Vec<String>,
 }
 
-/// Which closed loops a client can do.
+/// The closed loops that a client supports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Can {
-    /// Connections at most; any number where `None`.
+pub(crate) struct Capabilities {
+    /// Connections at most; unlimited where `None`.
     pub(crate) connections: Option<u32>,
-    /// Whether connections of HTTP/2 and HTTP/3 can have several requests in flight.
+    /// Whether HTTP/2 and HTTP/3 connections can have several requests in flight.
     pub(crate) streams: bool,
-    /// It can end after a number of requests, at most so many.
+    /// The most requests after which it can end; `None` where it cannot end after a number of requests.
     pub(crate) requests: Option<u64>,
-    /// It counts the requests of each connection, and not of all.
+    /// Whether it counts requests per connection.
     pub(crate) requests_of_each: bool,
-    /// It can end after a time, a multiple of this.
+    /// It can end after a multiple of this time.
     pub(crate) duration_ns: Option<u64>,
-    /// Of a shorter time it makes nothing that could be believed.
+    /// Shorter runs give no reliable results.
     pub(crate) shortest_ns: u64,
-    /// It can leave out a warm-up, a multiple of this.
+    /// It can leave out a warm-up of a multiple of this time.
     pub(crate) warmup_ns: Option<u64>,
 }
-
-/// A client as it is on this machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FoundClient {
-    /// The program.
-    pub program: PathBuf,
-    /// The version that it says it is.
-    pub version: String,
-    /// Every variant of the description, and whether it exists here.
-    pub variants: Vec<(Variant, Support)>,
-    /// All that the version command said.
-    pub(crate) build: String,
-}
-
-/// What was found, by the description and the tool; a program does not change while the tool runs.
-static KNOWN: Mutex<BTreeMap<(String, PathBuf), FoundClient>> = Mutex::new(BTreeMap::new());
 
 impl Client {
     /// Reads and resolves a client's folder.
@@ -99,29 +84,28 @@ impl Client {
         written.resolve(name, &files, source)
     }
 
-    /// Looks for the program and asks its version; asked once per process. `tool` is what `{{self}}` means.
+    /// Finds the program and its version, once per process. `tool` is `{{self}}` in templates.
     ///
     /// # Errors
-    /// It is not installed, with what would install it, or it says no version.
-    pub fn probe(&self, tool: &Path) -> Result<FoundClient> {
-        let key = (self.folder.clone(), tool.to_owned());
-        let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = known().get(&key) {
-            return Ok(found.clone());
-        }
-        let Asked { program, version, said, .. } = self.wanted.ask(&self.file(), tool)?;
+    /// The program is not installed, with the command that installs it, or prints no version.
+    pub fn probe(&self, tool: &Path) -> Result<ProgramInfo> {
+        ProgramInfo::once(&self.folder, tool, || self.look(tool))
+    }
+
+    fn look(&self, tool: &Path) -> Result<ProgramInfo> {
+        let InstalledProgram { program, version, build, .. } = self.program.find(&self.file(), tool)?;
         let support = |entry: &ClientVariant| match &entry.requires {
             _ if entry.since.as_ref().is_some_and(|since| !is_at_least(&version, since)) => {
                 Support::Unsupported(format!(
-                    "{} {version} at {} does not do {} well, expected {} or later",
+                    "{} {version} at {} does not support {} well; install {} or newer",
                     self.name,
                     program.display(),
                     entry.variant,
                     entry.since.as_deref().unwrap_or_default()
                 ))
             }
-            Some(text) if !said.contains(text) => Support::Unsupported(format!(
-                "{} {version} at {} was built without {} (what it says of itself has no `{text}`)",
+            Some(text) if !build.contains(text) => Support::Unsupported(format!(
+                "{} {version} at {} was built without {} (its version text does not contain `{text}`)",
                 self.name,
                 program.display(),
                 entry.variant
@@ -129,33 +113,33 @@ impl Client {
             _ => Support::Supported,
         };
         let variants = self.variants.iter().map(|entry| (entry.variant, support(entry))).collect();
-        let found = FoundClient { program, version, variants, build: said };
-        known().insert(key, found.clone());
-        Ok(found)
+        Ok(ProgramInfo { program, version, tls: None, variants, build })
     }
 
-    /// Why this client cannot do a workload over a variant, on whatever machine, if it cannot.
+    /// Why this client cannot run a workload over a variant on any machine, if it cannot.
     pub fn refuses(&self, variant: Variant, workload: &Workload) -> Option<String> {
         let name = &self.name;
         if self.variant(variant).is_none() {
-            return Some(format!("{name} speaks no {variant}"));
+            return Some(format!("{name} does not support {variant}"));
         }
         let Workload::Closed(ClosedLoop { load, duration_ns }) = workload else {
             return Some(format!(
-                "{name} runs closed loops only, not a workload of kind `{}`",
+                "{name} supports closed loops only, not a workload of kind `{}`",
                 workload.kind().name()
             ));
         };
         let multiplexes = variant.http() != HttpVersion::Http11;
-        let can = &self.can;
-        let refused = (load.paths.len() > 1).then(|| "asks for one path alone".to_owned());
-        let refused = refused.or_else(|| can.refuses_shape(load.connections, load.streams, multiplexes));
-        let refused = refused.or_else(|| can.refuses_end(load.requests, *duration_ns, load.connections));
-        let refused = refused.or_else(|| can.refuses_warmup(load.warmup_ns, *duration_ns));
+        let capabilities = &self.capabilities;
+        let refused = (load.paths.len() > 1).then(|| "requests one path only".to_owned());
+        let refused =
+            refused.or_else(|| capabilities.refuses_shape(load.connections, load.streams, multiplexes));
+        let refused =
+            refused.or_else(|| capabilities.refuses_end(load.requests, *duration_ns, load.connections));
+        let refused = refused.or_else(|| capabilities.refuses_warmup(load.warmup_ns, *duration_ns));
         refused.map(|reason| format!("{name} {reason}"))
     }
 
-    /// The description of a variant, where the client has it.
+    /// The description of a variant, if any.
     pub(crate) fn variant(&self, variant: Variant) -> Option<&ClientVariant> {
         self.variants.iter().find(|entry| entry.variant == variant)
     }
@@ -166,16 +150,16 @@ impl Client {
     }
 }
 
-impl Can {
+impl Capabilities {
     fn refuses_shape(&self, connections: u32, streams: u32, multiplexes: bool) -> Option<String> {
         match self.connections {
             Some(most) if connections > most => {
                 let those =
                     if most == 1 { "one connection".to_owned() } else { format!("{most} connections") };
-                Some(format!("has {those} at most, and the workload {connections}"))
+                Some(format!("supports {those} at most; the workload has {connections}"))
             }
             _ if multiplexes && streams > 1 && !self.streams => {
-                Some(format!("has one request in flight on a connection, and the workload {streams}"))
+                Some(format!("supports one request in flight per connection; the workload has {streams}"))
             }
             _ => None,
         }
@@ -189,31 +173,31 @@ impl Can {
     ) -> Option<String> {
         match (requests, duration_ns) {
             (Some(_), Some(_)) => Some(
-                "ends after a number of requests or after a time, and not after what comes first".to_owned(),
+                "ends after a number of requests or after a time, not after whichever comes first".to_owned(),
             ),
             (Some(requests), None) => match self.requests {
                 None => {
-                    Some("cannot end after a number of requests: give the workload a `duration`".to_owned())
+                    Some("cannot end after a number of requests; give the workload a `duration`".to_owned())
                 }
                 Some(most) if requests > most => {
-                    Some(format!("does {most} requests at most, and not {requests}"))
+                    Some(format!("supports {most} requests at most, not {requests}"))
                 }
                 Some(_) if self.requests_of_each && requests % u64::from(connections.max(1)) != 0 => {
                     Some(format!(
-                        "counts the requests of each connection, and {requests} are no multiple of {connections}"
+                        "counts requests per connection, and {requests} is not a multiple of {connections}"
                     ))
                 }
                 Some(_) => None,
             },
             (None, Some(duration_ns)) => match self.duration_ns {
-                None => Some("cannot end after a time: give the workload a number of `requests`".to_owned()),
+                None => Some("cannot end after a time; give the workload a number of `requests`".to_owned()),
                 Some(_) if duration_ns < self.shortest_ns => {
                     let (least, found) = (shown(self.shortest_ns), shown(duration_ns));
-                    Some(format!("needs {least} at least, and not {found}"))
+                    Some(format!("needs at least {least}, not {found}"))
                 }
                 Some(step_ns) => not_a_multiple(duration_ns, step_ns),
             },
-            (None, None) => Some("needs an end".to_owned()),
+            (None, None) => Some("needs a number of requests or a duration".to_owned()),
         }
     }
 
@@ -221,23 +205,23 @@ impl Can {
         match self.warmup_ns {
             _ if warmup_ns == 0 => None,
             Some(step_ns) if duration_ns.is_some() => not_a_multiple(warmup_ns, step_ns),
-            Some(_) => Some("has a warm-up only where a time ends the workload".to_owned()),
-            None => Some("has no warm-up: leave `warmup` out of the workload".to_owned()),
+            Some(_) => Some("supports a warm-up only with a `duration`".to_owned()),
+            None => Some("supports no warm-up; remove `warmup` from the workload".to_owned()),
         }
     }
 }
 
 fn not_a_multiple(ns: u64, step_ns: u64) -> Option<String> {
     let is_multiple = ns.checked_rem(step_ns) == Some(0);
-    (!is_multiple).then(|| format!("counts time in steps of {}, and not {}", shown(step_ns), shown(ns)))
+    (!is_multiple)
+        .then(|| format!("measures time in steps of {}, and {} is not a multiple", shown(step_ns), shown(ns)))
 }
 
-#[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
 fn shown(ns: u64) -> String {
-    format_duration_ns(ns as f64)
+    format_duration_ns(float(ns))
 }
 
-/// Milliseconds, of a time that is a multiple of them.
+/// A time that is a multiple of a millisecond, in milliseconds.
 pub(crate) const fn milliseconds(ns: u64) -> u64 {
     ns / NANOS_PER_MS
 }
@@ -246,16 +230,14 @@ pub(crate) const fn milliseconds(ns: u64) -> u64 {
 mod written {
     use model::error::Source;
     use model::units::NANOS_PER_MS;
-    use model::{InputError, Variant, units};
+    use model::{InputError, units};
     use serde::Deserialize;
     use toml::Spanned;
     use workload::formats::clients::Format;
 
-    use super::{Can, ClientVariant};
-    use crate::clients::command::ARGUMENTS;
-    use crate::description::{Files, WrittenFile, config_file, plain_name, words};
-    use crate::program::Wanted;
-    use crate::template;
+    use super::{ARGUMENTS, Capabilities, ClientVariant};
+    use crate::description::{Files, WrittenFile, config_file, plain_name, templates, variants, words};
+    use crate::program::ProgramSpec;
 
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -320,10 +302,19 @@ mod written {
             source: Source<'_>,
         ) -> Result<super::Client, InputError> {
             let Version { command, after, .. } = &self.version;
-            let wanted = Wanted::read(&self.program, self.install, command, after.clone(), source)?;
+            let program = ProgramSpec::read(&self.program, self.install, command, after.clone(), source)?;
             let output = format(&self.output, source)?;
             let command = words(&self.start.command, source, "a command")?;
-            let variants = variants(&self.variant, source)?;
+            let variants = variants(
+                &self.variant,
+                source,
+                |entry| &entry.name,
+                |entry, variant| {
+                    let arguments = templates(&entry.arguments, source)?;
+                    let (requires, since) = (entry.requires.clone(), entry.since.clone());
+                    Ok(ClientVariant { variant, requires, since, arguments })
+                },
+            )?;
             let has_arguments = variants.iter().any(|variant| !variant.arguments.is_empty());
             if has_arguments && !command.iter().any(|word| word == ARGUMENTS) {
                 let problem =
@@ -344,10 +335,10 @@ mod written {
                 name: name.to_owned(),
                 title: self.title,
                 variants,
-                wanted,
+                program,
                 output,
                 begins: self.begins,
-                can: can(&self.can, source)?,
+                capabilities: capabilities(&self.can, source)?,
                 files: files_written.collect::<Result<_, _>>()?,
                 command,
                 writes: writes.map(|name| name.get_ref().clone()),
@@ -364,7 +355,7 @@ mod written {
         })
     }
 
-    fn can(written: &WrittenCan, source: Source<'_>) -> Result<Can, InputError> {
+    fn capabilities(written: &WrittenCan, source: Source<'_>) -> Result<Capabilities, InputError> {
         let time = |text: &Option<Spanned<String>>| {
             let Some(text) = text else { return Ok(None) };
             let ns = units::parse_duration_ns(text.get_ref())
@@ -375,7 +366,7 @@ mod written {
             }
             Ok(Some(ns))
         };
-        let can = Can {
+        let can = Capabilities {
             connections: written.connections.as_ref().map(|most| *most.get_ref()),
             streams: written.streams,
             requests: written.requests.as_ref().map(|most| *most.get_ref()),
@@ -393,31 +384,6 @@ mod written {
             }
         }
         Ok(can)
-    }
-
-    fn variants(
-        list: &Spanned<Vec<VariantEntry>>,
-        source: Source<'_>,
-    ) -> Result<Vec<ClientVariant>, InputError> {
-        let mut variants: Vec<ClientVariant> = Vec::new();
-        for entry in list.get_ref() {
-            let fault = |problem: String| source.error(entry.name.span(), problem);
-            let variant: Variant = entry.name.get_ref().parse().map_err(fault)?;
-            if variants.iter().any(|known| known.variant == variant) {
-                return Err(fault(format!("found `{variant}` twice, expected it once")));
-            }
-            for word in &entry.arguments {
-                template::check(word.get_ref())
-                    .map_err(|problem| source.error(word.span(), problem.problem))?;
-            }
-            let arguments = entry.arguments.iter().map(|word| word.get_ref().clone()).collect();
-            let (requires, since) = (entry.requires.clone(), entry.since.clone());
-            variants.push(ClientVariant { variant, requires, since, arguments });
-        }
-        if variants.is_empty() {
-            return Err(source.error(list.span(), "found no `[[variant]]`, expected at least one"));
-        }
-        Ok(variants)
     }
 }
 
@@ -448,7 +414,7 @@ template = "x.jinja"
 
     #[test]
     fn faults_name_the_place() {
-        assert_eq!(parse(GOOD).unwrap().can.duration_ns, Some(1_000_000_000));
+        assert_eq!(parse(GOOD).unwrap().capabilities.duration_ns, Some(1_000_000_000));
         for (found, instead, expected) in [
             (
                 "\"wrk\"",
@@ -468,7 +434,7 @@ template = "x.jinja"
             ("connections = 8", "connections = 0", "client.toml:5:23: found 0, expected at least 1"),
             ("\"--one\"", "\"{{one\"", "client.toml:6:40: "),
             ("title", "titel", "client.toml:1:1: unknown field `titel`"),
-            ("x.lua", "../x", "found `../x`, expected a plain file name"),
+            ("x.lua", "../x", "found `../x`, expected a file name without folders"),
         ] {
             assert!(GOOD.contains(found), "{found}");
             let error = parse(&GOOD.replacen(found, instead, 1)).unwrap_err();
@@ -492,16 +458,21 @@ template = "x.jinja"
     #[test]
     fn a_shape_that_a_tool_does_not_have_is_refused_in_its_name() {
         let timed = |connections, streams| closed(connections, streams, None, Some(S));
-        refuses("wrk", Variant::H2, &timed(2, 1), "wrk speaks no h2");
+        refuses("wrk", Variant::H2, &timed(2, 1), "wrk does not support h2");
         refuses("wrk", Variant::H1, &timed(2, 10), "");
         refuses("h2load", Variant::H3, &closed(9, 10, Some(7), None), "");
         let counted = |connections, streams| closed(connections, streams, Some(9), None);
-        refuses("curl", Variant::H2, &counted(2, 1), "curl has one connection at most, and the workload 2");
-        refuses("curl", Variant::H2, &counted(1, 5), "curl has one request in flight on a connection");
+        refuses(
+            "curl",
+            Variant::H2,
+            &counted(2, 1),
+            "curl supports one connection at most; the workload has 2",
+        );
+        refuses("curl", Variant::H2, &counted(1, 5), "curl supports one request in flight per connection");
         refuses("curl", Variant::H2, &counted(1, 1), "");
         let mut two_paths = counted(1, 1);
         two_paths.as_loop_mut().unwrap().paths.push("/b".to_owned());
-        refuses("h2load", Variant::H3, &two_paths, "h2load asks for one path alone");
+        refuses("h2load", Variant::H3, &two_paths, "h2load requests one path only");
     }
 
     #[test]
@@ -512,23 +483,18 @@ template = "x.jinja"
             "wrk",
             Variant::H1,
             &ends(None, Some(S / 2)),
-            "wrk counts time in steps of 1 s, and not 500 ms",
+            "wrk measures time in steps of 1 s, and 500 ms is not",
         );
         refuses("h2load", Variant::H1, &ends(Some(8), Some(S)), "h2load ends after a number of requests or");
         refuses("h2load", Variant::H1, &ends(None, Some(S / 2)), "");
         refuses("curl", Variant::H2, &closed(1, 1, None, Some(S)), "curl cannot end after a time");
-        refuses(
-            "siege",
-            Variant::H1,
-            &ends(Some(10), None),
-            "siege counts the requests of each connection, and 10",
-        );
+        refuses("siege", Variant::H1, &ends(Some(10), None), "siege counts requests per connection, and 10");
         refuses("siege", Variant::H1, &ends(Some(12), None), "");
-        refuses("siege", Variant::H1, &ends(None, Some(S)), "siege needs 2 s at least, and not 1 s");
+        refuses("siege", Variant::H1, &ends(None, Some(S)), "siege needs at least 2 s, not 1 s");
         refuses("ab", Variant::H1s, &ends(Some(12), None), "");
         let mut warm = ends(None, Some(S));
         warm.as_loop_mut().unwrap().warmup_ns = S / 2;
-        refuses("wrk", Variant::H1s, &warm, "wrk has no warm-up: leave `warmup` out of the workload");
+        refuses("wrk", Variant::H1s, &warm, "wrk supports no warm-up; remove `warmup` from the workload");
         refuses("h2load", Variant::H1s, &warm, "");
     }
 }

@@ -1,18 +1,18 @@
-//! From what an external client said to the rows and sums of a run.
+//! Converts an external client's output to the rows and the report of a run.
 
 use model::assignment::ClientReport;
 use model::external::{ExternalReport, FailureCount};
 use model::sample::{FailureKind, Outcome, Phase, Sample};
 use workload::formats::clients::{Row, Said};
 
-use super::command::Loop;
+use super::command::ClosedLoop;
 
-/// What the tool measured of the client's process.
+/// The resource usage of the client's process.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Measured {
-    /// When it was started, on the run's clock.
+pub(crate) struct ProcessUsage {
+    /// Start time on the run's clock.
     pub(crate) started_ns: u64,
-    /// When it had ended.
+    /// End time.
     pub(crate) finished_ns: u64,
     pub(crate) cpu_user_ns: u64,
     pub(crate) cpu_system_ns: u64,
@@ -20,76 +20,74 @@ pub(crate) struct Measured {
     pub(crate) max_resident_bytes: u64,
 }
 
-/// Who said it.
-pub(crate) struct Speaker<'a> {
+/// The client that wrote the output.
+pub(crate) struct ClientInfo<'a> {
     pub(crate) client: &'a str,
     pub(crate) version: &'a str,
     /// The event at which its times begin.
     pub(crate) begins: Option<&'a str>,
     pub(crate) group: u16,
     pub(crate) is_quic: bool,
-    /// Whether the server's rows are to be joined with its own.
+    /// Whether the server's rows are joined with the client's.
     pub(crate) is_asked_for_ids: bool,
 }
 
 /// The rows of a run and the client's report.
 ///
-/// The tools' clocks are not the run's: the first request is taken to begin when the process did.
+/// Clients do not use the run's clock: the first request is assumed to start with the process.
 pub(crate) fn report(
-    said: Said,
-    measured: Measured,
-    asked: &Loop<'_>,
-    speaker: &Speaker<'_>,
+    output: Said,
+    usage: ProcessUsage,
+    requested: &ClosedLoop<'_>,
+    info: &ClientInfo<'_>,
 ) -> (Vec<Sample>, ClientReport) {
-    let client = speaker.client;
-    let mut not_reported: Vec<String> = said
+    let client = info.client;
+    let mut not_reported: Vec<String> = output
         .not_reported
         .iter()
-        .map(|not_reported| format!("{}: {client} does not say {}", not_reported.about, not_reported.what))
+        .map(|not_reported| format!("{}: {client} does not report {}", not_reported.about, not_reported.what))
         .collect();
-    if asked.warmup_ns > 0 {
-        not_reported.push(format!(
-            "client_cpu_per_request: {client} does not say how much processor time its warm-up took"
-        ));
+    if requested.warmup_ns > 0 {
+        not_reported
+            .push(format!("client_cpu_per_request: {client} does not report the CPU time of its warm-up"));
     }
-    if speaker.is_asked_for_ids {
+    if info.is_asked_for_ids {
         for about in ["server_time", "outside_server_time", "server_time_joined"] {
-            not_reported.push(format!("{about}: {client} does not say in its requests which one each is"));
+            not_reported.push(format!("{about}: {client} does not report request ids"));
         }
     }
-    if said.rows.is_empty() {
-        not_reported
-            .push(format!("steady_state: {client} does not say which of its requests came first and last"));
+    if output.rows.is_empty() {
+        not_reported.push(format!("steady_state: {client} does not report the order of its requests"));
     }
-    let sees_heads = said.rows.iter().any(|row| row.wait_ns.is_some());
-    if asked.streams == 1 && !speaker.is_quic && !sees_heads {
-        not_reported.push(format!("delayed_ack: {client} does not say when the head of each response came"));
+    let has_wait_times = output.rows.iter().any(|row| row.wait_ns.is_some());
+    if requested.streams == 1 && !info.is_quic && !has_wait_times {
+        not_reported.push(format!("delayed_ack: {client} does not report the time of response headers"));
     }
     let mut external = ExternalReport {
         client: client.to_owned(),
-        version: speaker.version.to_owned(),
-        requests_ok: said.ok,
-        failures: said.failures.iter().map(|(kind, requests)| failure(*kind, *requests)).collect(),
-        took_ns: said.took_ns,
-        body_bytes: said.body_bytes,
-        has_row_bytes: !said.rows.is_empty() && said.rows.iter().all(|row| row.body_bytes.is_some()),
-        connections: said.connections,
-        http: said.version,
-        begins: speaker.begins.map(str::to_owned),
+        version: info.version.to_owned(),
+        requests_ok: output.ok,
+        failures: output.failures.iter().map(|(kind, requests)| failure(*kind, *requests)).collect(),
+        took_ns: output.took_ns,
+        body_bytes: output.body_bytes,
+        has_row_bytes: !output.rows.is_empty() && output.rows.iter().all(|row| row.body_bytes.is_some()),
+        connections: output.connections,
+        http: output.version,
+        begins: info.begins.map(str::to_owned),
         not_reported,
         ..ExternalReport::default()
     };
-    external.set_times(&said.times);
-    let samples = (0..).zip(said.rows).map(|(number, row)| sample(number, row, measured, speaker.group));
+    external.set_times(&output.times);
+    let samples = (0..).zip(output.rows).map(|(number, row)| sample(number, row, usage, info.group));
     let samples: Vec<Sample> = samples.collect();
     let report = ClientReport {
-        urls: vec![asked.path.to_owned()],
-        started_ns: measured.started_ns,
-        finished_ns: measured.finished_ns,
-        cpu_user_ns: measured.cpu_user_ns.saturating_sub(said.report_cpu_ns),
-        cpu_system_ns: measured.cpu_system_ns,
-        run_queue_ns: measured.run_queue_ns,
-        max_resident_bytes: measured.max_resident_bytes,
+        urls: vec![requested.path.to_owned()],
+        started_ns: usage.started_ns,
+        finished_ns: usage.finished_ns,
+        cpu_user_ns: usage.cpu_user_ns.saturating_sub(output.report_cpu_ns),
+        cpu_system_ns: usage.cpu_system_ns,
+        run_queue_ns: usage.run_queue_ns,
+        max_resident_bytes: usage.max_resident_bytes,
         external: Some(Box::new(external)),
         ..ClientReport::default()
     };
@@ -100,8 +98,8 @@ const fn failure(kind: FailureKind, requests: u64) -> FailureCount {
     FailureCount { kind, requests }
 }
 
-fn sample(request: u64, row: Row, measured: Measured, group: u16) -> Sample {
-    let sent_ns = measured.started_ns.saturating_add(row.start_ns);
+fn sample(request: u64, row: Row, usage: ProcessUsage, group: u16) -> Sample {
+    let sent_ns = usage.started_ns.saturating_add(row.start_ns);
     Sample {
         group,
         request,

@@ -1,4 +1,4 @@
-//! An external client from its start in a node to what it said.
+//! Runs an external client in a node and reads its output.
 
 use std::fs;
 use std::io::Write as _;
@@ -9,59 +9,48 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use lab::{Exit, Node, Output, Process, Program};
+use model::Outcome;
 use model::assignment::Assignment;
 use model::sample::FailureKind;
-use model::{Outcome, Variant};
 use rustix::time::{ClockId, clock_gettime};
 use workload::formats::clients::Said;
 
-use super::command::{Loop, Place};
-use super::description::{Client, FoundClient};
-use super::report::{Measured, Speaker, report};
+use super::command::{ClosedLoop, Place};
+use super::description::Client;
+use super::report::{ClientInfo, ProcessUsage, report};
 use crate::client::{ClientOutcome, Limits, read_in_thread};
 use crate::log;
-use crate::servers::probe::Support;
+use crate::program::Support;
 
-/// How often a running client is looked at.
+/// How often a running client is checked.
 const POLL: Duration = Duration::from_millis(50);
-/// After it closed its output, a client ends within this time, or is killed.
+/// How long a client may run after it closed its output.
 const END_LIMIT: Duration = Duration::from_secs(5);
-/// No tool's text says more; curl has the longest, 2 kB for each request.
+/// Upper bound on a client's output; curl writes most, 2 kB per request.
 const MOST_TEXT_BYTES: u64 = 64 << 20;
-/// No tool's file is larger: rows of 10 million requests.
+/// Upper bound on a client's file: rows of 10 million requests.
 const MOST_FILE_BYTES: u64 = 512 << 20;
 
-/// Where an external client runs, and as what.
+/// The environment of an external client.
 #[derive(Clone, Copy, Debug)]
 pub struct ExternalSpec<'a> {
-    /// The run's folder for this client: its files. Made here.
+    /// The run's folder for this client's files; it is created.
     pub folder: &'a Path,
-    /// Where its own words go.
+    /// The log for its messages.
     pub log: &'a Path,
-    /// This tool's own program: `{{self}}` in a description.
+    /// This tool's program: `{{self}}` in a description.
     pub tool: &'a Path,
-    /// Whether the server's name is known in the node.
+    /// Whether the server's name resolves in the node.
     pub has_names: bool,
-    /// Ends it early.
+    /// Ends the client early when set.
     pub stop: &'a AtomicBool,
 }
 
-impl FoundClient {
-    /// Whether this client speaks a variant here.
-    pub fn support(&self, variant: Variant) -> Support {
-        let known = self.variants.iter().find(|(known, _)| *known == variant);
-        known.map_or_else(
-            || Support::Unsupported(format!("the client's description has no variant `{variant}`")),
-            |(_, support)| support.clone(),
-        )
-    }
-}
-
 impl Client {
-    /// Runs the client in a node and reads what it says; kills it in any case before this returns.
+    /// Runs the client in a node and reads its output. The client has ended when this returns.
     ///
     /// # Errors
-    /// The tool's own faults alone: a file cannot be written. Whatever the client does wrong is an outcome.
+    /// Faults of the tool only: a file cannot be written. A client's failure is an outcome.
     pub fn run(
         &self,
         node: &Node,
@@ -81,62 +70,62 @@ impl Client {
         if let Support::Unsupported(reason) = found.support(variant) {
             return ended(Outcome::Unsupported(reason));
         }
-        let asked = Loop::of(assignment)?;
+        let requested = ClosedLoop::of(assignment)?;
         let made = fs::create_dir_all(spec.folder).and_then(|()| spec.folder.canonicalize());
         let folder = made.with_context(|| format!("cannot make {}", spec.folder.display()))?;
         let place = Place { folder: &folder, tool: spec.tool, has_names: spec.has_names };
-        let command = match self.command(&found, assignment, &asked, &place) {
+        let command = match self.command(&found, assignment, &requested, &place) {
             Ok(command) => command,
             Err(error) => return ended(Outcome::failed(FailureKind::Client, format!("{error:#}"))),
         };
         let writes = self.writes.as_ref().map(|name| folder.join(name));
         let running = Running { client: self, limits, spec, writes: writes.as_deref() };
-        let (measured, said) = match running.to_the_end(node, &command, assignment)? {
+        let (usage, ended_output) = match running.to_the_end(node, &command, assignment)? {
             Ok(ended) => ended,
             Err(outcome) => return ended(outcome),
         };
-        let said = match self.read(&said, writes.as_deref(), &asked, &running) {
-            Ok(said) => said,
+        let output = match self.read(&ended_output, writes.as_deref(), &requested, &running) {
+            Ok(output) => output,
             Err(outcome) => return ended(outcome),
         };
         let (client, version, group) = (&self.name, &found.version, assignment.group);
         let is_asked_for_ids = assignment.options.requests.request_ids;
         let begins = self.begins.as_deref();
-        let speaker =
-            Speaker { client, version, begins, group, is_quic: variant.is_quic(), is_asked_for_ids };
-        let (samples, report) = report(said, measured, &asked, &speaker);
+        let info =
+            ClientInfo { client, version, begins, group, is_quic: variant.is_quic(), is_asked_for_ids };
+        let (samples, report) = report(output, usage, &requested, &info);
         Ok(ClientOutcome { outcome: Outcome::Ok, samples, report, ..ClientOutcome::empty() })
     }
 
-    /// What the client said, from its text and its file; the file is removed, because its rows are stored with the run.
+    /// Reads the client's text and file. The file is removed, because its rows are stored with the run.
     fn read(
         &self,
-        ended: &Ended,
+        ended: &ExitOutput,
         writes: Option<&Path>,
-        asked: &Loop<'_>,
+        requested: &ClosedLoop<'_>,
         running: &Running<'_>,
     ) -> Result<Said, Outcome> {
         let failed = |reason: String| Outcome::failed(FailureKind::Client, reason);
-        let words = || log::last_words(&[running.spec.log]);
+        let words = || log::last_lines(&[running.spec.log]);
         let name = &self.name;
         let file = writes.map(fs::read_to_string).and_then(Result::ok).unwrap_or_default();
-        let said = self.output.parse(&ended.text, &file, asked.for_reading()).map_err(|error| {
+        let output = self.output.parse(&ended.text, &file, requested.for_reading()).map_err(|error| {
             let (status, form) = (ended.exit.status, self.output.name());
-            failed(format!("what {name} said is no output of {form} ({status}): {error}{}", words()))
+            failed(format!("the output of {name} is not in the format {form} ({status}): {error}{}", words()))
         })?;
-        let is_silent = said.failures.is_empty() && said.rows.iter().all(|row| row.failure.is_none());
+        let is_silent = output.failures.is_empty() && output.rows.iter().all(|row| row.failure.is_none());
         if !ended.exit.status.success() && is_silent {
             return Err(failed(format!("{name} failed ({}){}", ended.exit.status, words())));
         }
         if let Some(path) = writes {
-            // Where it cannot be removed it is only larger than need be.
+            // If this fails, the result is only larger than necessary.
             let _ = fs::remove_file(path);
         }
-        Ok(said)
+        Ok(output)
     }
 }
 
-/// A client that is being run.
+/// A client during its run.
 struct Running<'a> {
     client: &'a Client,
     limits: &'a Limits,
@@ -144,21 +133,21 @@ struct Running<'a> {
     writes: Option<&'a Path>,
 }
 
-/// How a client ended by itself.
-struct Ended {
+/// The exit and the output of a client that ended.
+struct ExitOutput {
     exit: Exit,
     text: String,
 }
 
 impl Running<'_> {
-    /// Starts it and waits for its end; its standard output goes into the log behind its standard error.
+    /// Starts it and waits for its end; its standard output follows its standard error in the log.
     fn to_the_end(
         &self,
         node: &Node,
         command: &[String],
         assignment: &Assignment,
-    ) -> Result<Result<(Measured, Ended), Outcome>> {
-        let (program, args) = command.split_first().context("found an empty command")?;
+    ) -> Result<Result<(ProcessUsage, ExitOutput), Outcome>> {
+        let (program, args) = command.split_first().context("the command is empty; write a program")?;
         let log = self.spec.log;
         let stderr = log::open(log).with_context(|| format!("cannot open {}", log.display()))?;
         let mut program = Program::new(program).args(args).stdout(Output::Pipe).stderr(Output::File(stderr));
@@ -188,15 +177,16 @@ impl Running<'_> {
         };
         let Some(exit) = process.wait_timeout(END_LIMIT)? else {
             process.kill()?;
-            let reason = format!("{} did not end after its last words and was killed", self.client.name);
+            let reason =
+                format!("{} did not end after it closed its output and was killed", self.client.name);
             return Ok(Err(Outcome::failed(FailureKind::Client, reason)));
         };
         if exit.status.code().is_none() {
-            let words = log::last_words(&[log]);
+            let words = log::last_lines(&[log]);
             let reason = format!("{} crashed ({}){words}", self.client.name, exit.status);
             return Ok(Err(Outcome::failed(FailureKind::Client, reason)));
         }
-        let measured = Measured {
+        let usage = ProcessUsage {
             started_ns,
             finished_ns: now_ns().saturating_sub(run_start_ns),
             cpu_user_ns: exit.cpu_user_ns,
@@ -204,10 +194,10 @@ impl Running<'_> {
             run_queue_ns,
             max_resident_bytes: exit.max_resident_bytes,
         };
-        Ok(Ok((measured, Ended { exit, text })))
+        Ok(Ok((usage, ExitOutput { exit, text })))
     }
 
-    /// Collects what it says until it closes its output; how long it had waited for a CPU when it was last seen.
+    /// Collects its output until it closes it; returns how long it had waited for a CPU at the last check.
     fn listen(
         &self,
         process: &Process,
@@ -225,7 +215,7 @@ impl Running<'_> {
                 Err(RecvTimeoutError::Timeout) => {}
             }
             if text.len() as u64 > MOST_TEXT_BYTES.min(self.limits.bytes) {
-                let reason = format!("{name} said more than {} bytes and was killed", text.len());
+                let reason = format!("the output of {name} exceeded {} bytes and it was killed", text.len());
                 return Err(Outcome::failed(FailureKind::Limit, reason));
             }
             if looked.elapsed() < POLL {
@@ -240,11 +230,11 @@ impl Running<'_> {
             }
             if looked >= deadline {
                 let limit = self.limits.time.as_millis();
-                let reason = format!("{name} was not done within {limit} ms and was killed");
+                let reason = format!("{name} did not finish within {limit} ms and was killed");
                 return Err(Outcome::failed(FailureKind::Timeout, reason));
             }
             if self.spec.stop.load(Ordering::Relaxed) {
-                let reason = format!("interrupted: {name} was killed before it was done");
+                let reason = format!("interrupted: {name} was killed before it finished");
                 return Err(Outcome::failed(FailureKind::Client, reason));
             }
         }

@@ -1,4 +1,4 @@
-//! `[access_log]` of a server's description: where the log is, and what its lines say.
+//! `[access_log]` of a server's description: the log's file and the format of its lines.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use model::error::Source;
+use model::number::float;
 use model::{InputError, units};
 use serde::Deserialize;
 use toml::Spanned;
@@ -16,7 +17,7 @@ use workload::formats::line_pattern::LinePattern;
 
 use crate::description::plain_name;
 
-/// Nobody reads more of a log, in bytes.
+/// How much of a log is read at most, in bytes.
 const MOST_LOG_BYTES: u64 = 4 << 30;
 const FORMATS: [&str; 2] = ["json", "pattern"];
 
@@ -25,25 +26,25 @@ const FORMATS: [&str; 2] = ["json", "pattern"];
 pub struct AccessLog {
     /// Its name in the run's folder.
     pub(crate) file: String,
-    /// What its lines say; `None` where the description does not tell.
+    /// The format of its lines; `None` where the description lacks it.
     pub(crate) lines: Option<Lines>,
 }
 
-/// What the lines of a log say.
+/// The format and meaning of a log's lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Lines {
     pub(crate) format: LogFormat,
-    /// The events between which a request's time passes, for people.
+    /// The events between which a request's time is measured, for people.
     pub(crate) from: String,
     pub(crate) to: String,
 }
 
-/// The access log of a server that runs, or ran.
+/// The access log of a running or stopped server.
 #[derive(Clone, Debug)]
 pub struct AccessLogFile {
     /// The file.
     pub path: PathBuf,
-    /// What it says.
+    /// Its description.
     pub log: AccessLog,
 }
 
@@ -95,7 +96,7 @@ impl WrittenLog {
         let form = self.form(format, source)?;
         let place = format.span();
         let missing = |key: &str, example: &str| {
-            let problem = format!("found no `{key}` beside `format`, expected such as `{example}`");
+            let problem = format!("`format` requires `{key}`; add it, such as `{example}`");
             source.error(place.clone(), problem)
         };
         let request_id =
@@ -108,7 +109,8 @@ impl WrittenLog {
         let precision = &time.precision;
         let precision_ns = match units::parse_duration_ns(precision.get_ref()) {
             Ok(0) => {
-                return Err(source.error(precision.span(), "found 0, expected what the time is rounded to"));
+                return Err(source
+                    .error(precision.span(), "found 0, expected the resolution of the time, such as `1ms`"));
             }
             Ok(ns) => ns,
             Err(problem) => return Err(source.error(precision.span(), problem)),
@@ -125,7 +127,7 @@ impl WrittenLog {
             remote_port: self.remote_port,
         };
         if let (Some(field), Some(pattern)) = (format.missing_field(), &self.pattern) {
-            let problem = format!("found no field `{{{field}}}` in the pattern, expected it there");
+            let problem = format!("the pattern has no field `{{{field}}}`; add it");
             return Err(source.error(pattern.span(), problem));
         }
         Ok(AccessLog { file, lines: Some(Lines { format, from: time.from, to: time.to }) })
@@ -139,10 +141,12 @@ impl WrittenLog {
                 .map_err(|error| source.error(pattern.span(), error.to_string())),
             ("pattern", None) => Err(source.error(
                 format.span(),
-                "found no `pattern`, expected such as `pattern = \"{id} {status} {took}\"`",
+                "`format = \"pattern\"` requires `pattern`, such as `pattern = \"{id} {status} {took}\"`",
             )),
-            ("json", Some(pattern)) => Err(source
-                .error(pattern.span(), "found `pattern` beside `format = \"json\"`, expected one of them")),
+            ("json", Some(pattern)) => {
+                Err(source
+                    .error(pattern.span(), "`format = \"json\"` excludes `pattern`; remove one of them"))
+            }
             (other, _) => {
                 let problem = format!("found `{other}`, expected one of {}", FORMATS.join(", "));
                 Err(source.error(format.span(), problem))
@@ -152,22 +156,22 @@ impl WrittenLog {
 }
 
 impl AccessLog {
-    /// How a request's time in this log is to be understood, for people; `None` where nobody described it.
+    /// The meaning of a request's time in this log, for people; `None` where the description lacks it.
     pub fn describe(&self) -> Option<String> {
         let Lines { format, from, to } = self.lines.as_ref()?;
-        #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
-        let precision = units::format_duration_ns(format.precision_ns as f64);
+        let precision = units::format_duration_ns(float(format.precision_ns));
         Some(format!("to {precision}, from: {from}; to: {to}"))
     }
 
-    /// What a request's time in this log is rounded to; `None` where nobody described it.
+    /// The resolution of a request's time in this log, in nanoseconds; `None` where the description lacks it.
     pub fn precision_ns(&self) -> Option<u64> {
         self.lines.as_ref().map(|lines| lines.format.precision_ns)
     }
 }
 
 impl AccessLogFile {
-    /// Reads the whole log; of the lines that name requests at most so many are kept. `None` where nobody described it.
+    /// Reads the whole log and keeps at most `most_lines` lines with request ids. `None` where the
+    /// description lacks the format.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -180,7 +184,7 @@ impl AccessLogFile {
     }
 }
 
-/// Shows every line without its end. What is beyond the longest line, and a byte to tell that it is, is not shown.
+/// Passes every line to `show`, without its end and cut one byte after the longest allowed line.
 fn each_line(path: &Path, mut show: impl FnMut(&[u8])) -> std::io::Result<()> {
     let mut file = BufReader::with_capacity(1 << 18, File::open(path)?.take(MOST_LOG_BYTES));
     let mut line = Vec::new();
@@ -243,11 +247,15 @@ to = "last byte written"
             (
                 "access.log",
                 "../access.log",
-                "server.toml:1:8: found `../access.log`, expected a plain file name",
+                "server.toml:1:8: found `../access.log`, expected a file name without folders",
             ),
             ("\"pattern\"", "\"clf\"", "server.toml:2:10: found `clf`, expected one of json, pattern"),
-            ("\"pattern\"", "\"json\"", "server.toml:3:11: found `pattern` beside `format = \"json\"`"),
-            ("pattern = \"{id} {took} {status}\"\n", "", "server.toml:2:10: found no `pattern`"),
+            ("\"pattern\"", "\"json\"", "server.toml:3:11: `format = \"json\"` excludes `pattern`"),
+            (
+                "pattern = \"{id} {took} {status}\"\n",
+                "",
+                "server.toml:2:10: `format = \"pattern\"` requires `pattern`",
+            ),
             (
                 "format = \"pattern\"\n",
                 "",
@@ -257,12 +265,12 @@ to = "last byte written"
             (
                 "status = \"status\"",
                 "status = \"code\"",
-                "server.toml:3:11: found no field `{code}` in the pattern",
+                "server.toml:3:11: the pattern has no field `{code}`",
             ),
-            ("request_id = \"id\"\n", "", "server.toml:2:10: found no `request_id` beside `format`"),
+            ("request_id = \"id\"\n", "", "server.toml:2:10: `format` requires `request_id`"),
             ("\"ms\"", "\"min\"", "server.toml:8:8: found `min`, expected one of s, ms, us, ns"),
             ("\"1ms\"", "\"1\"", "server.toml:9:13: `1` is not a duration"),
-            ("\"1ms\"", "\"0ms\"", "server.toml:9:13: found 0, expected what the time is rounded to"),
+            ("\"1ms\"", "\"0ms\"", "server.toml:9:13: found 0, expected the resolution of the time"),
             ("field = \"took\"\n", "", "missing field `field`"),
             ("file", "fiel", "unknown field `fiel`"),
         ] {

@@ -10,31 +10,31 @@ use rustix::process::Signal;
 use super::ADAPTER_FILE;
 use super::access_log::AccessLog;
 use crate::description::{ConfigFile, Files};
-use crate::program::Wanted;
+use crate::program::ProgramSpec;
 
-/// A server that can be probed and started, as described by its folder.
+/// A server, as described by its folder.
 #[derive(Clone, Debug)]
 pub struct Adapter {
     /// The folder's name.
     pub name: String,
-    /// One line for people.
+    /// A one-line description.
     pub title: String,
-    /// What it speaks, each on a port of its own.
+    /// Its variants, each on a separate port.
     pub variants: Vec<AdapterVariant>,
-    /// Where the program may be, and how it says its version.
-    pub(crate) wanted: Wanted,
-    /// Whether the program changes its user when it is started as root.
+    /// The program and its version command.
+    pub(crate) program: ProgramSpec,
+    /// Whether the program changes its user when started as root.
     pub(crate) drops_privileges: bool,
-    /// Whether the program does not serve as root.
+    /// Whether the program refuses to run as root.
     pub(crate) refuses_root: bool,
-    /// Older ones cannot be driven.
+    /// Older versions are not supported.
     pub(crate) oldest_version: Option<String>,
-    /// What stands before the TLS library's name and version in what the version command says, or that name itself.
+    /// The source of the TLS library's name and version.
     pub(crate) tls: Tls,
     pub(crate) files: Vec<ConfigFile>,
-    /// What a study may set.
+    /// The settings that a study may change.
     pub tunables: Vec<Tunable>,
-    /// What it asks a server behind it; `None` where it is no proxy.
+    /// How it connects to a server behind it; `None` for a server that is no proxy.
     pub(crate) back: Option<Back>,
     pub(crate) start: Start,
     /// Its access log, where it writes one.
@@ -43,41 +43,41 @@ pub struct Adapter {
     pub(crate) folder: String,
 }
 
-/// A variant that a server may speak.
+/// A variant that a server can support.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdapterVariant {
     /// The variant.
     pub variant: Variant,
-    /// Where it listens, if that port is free.
+    /// Its port, if that is free.
     pub port: u16,
-    /// What the version command must say for the variant to exist.
+    /// Text in the version command's output that shows that the variant is supported.
     pub requires: Option<String>,
-    /// The version that the variant came with.
+    /// The version that added the variant.
     pub since: Option<String>,
-    /// The key exchanges that it can be had with; all where empty.
+    /// The supported key exchanges; all where empty.
     pub key_exchanges: Vec<KeyExchange>,
     /// How it sends: templates in the order of [`model::record::Sending::NAMES`].
     pub(crate) sends: [Option<String>; 5],
 }
 
-/// How a proxy asks the server behind it.
+/// How a proxy connects to the server behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Back {
-    /// What it speaks to that server.
+    /// The variants that it uses for that server.
     pub(crate) variants: Vec<Variant>,
-    /// Whether it serves nothing by itself.
+    /// Whether it serves nothing without that server.
     pub(crate) is_needed: bool,
 }
 
-/// How a server's TLS library is told.
+/// The source of a server's TLS library.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Tls {
-    /// It is not.
+    /// Unknown.
     #[default]
     Unknown,
-    /// By the description: the version command does not say it.
+    /// The description names it, because the version command does not print it.
     Named(String),
-    /// By two words behind this text, such as `OpenSSL 3.6.5`.
+    /// The two words after this text in the version command's output, such as `OpenSSL 3.6.5`.
     After(String),
 }
 
@@ -86,7 +86,7 @@ pub(crate) enum Tls {
 pub(crate) struct Start {
     pub(crate) command: Vec<String>,
     pub(crate) ready_within: Duration,
-    /// What it says when it is ready, where it listens earlier than that; a template.
+    /// A template of the text that it logs when it is ready, where it listens earlier.
     pub(crate) ready_says: Option<String>,
     pub(crate) stop_signal: Signal,
     pub(crate) stop_within: Duration,
@@ -102,20 +102,20 @@ impl Adapter {
         written.resolve(name, &files, source)
     }
 
-    /// Why a variant cannot be had as the pins ask for it, if it cannot.
+    /// Why a variant does not support the pins, if it does not.
     pub fn refuses(&self, variant: Variant, pins: &Pins) -> Option<String> {
         let known = &self.variant(variant)?.key_exchanges;
         (!known.is_empty() && !known.contains(&pins.key_exchange)).then(|| {
             let known: Vec<&str> = known.iter().map(|exchange| exchange.name()).collect();
             let (asked, known) = (pins.key_exchange.name(), known.join(", "));
             format!(
-                "{} has {variant} with the key exchange {known} alone, and the study holds {asked}",
+                "{} supports {variant} only with the key exchange {known}; the study pins {asked}",
                 self.name
             )
         })
     }
 
-    /// What a study has to know of it.
+    /// The facts that a study needs.
     pub fn facts(&self) -> ServerFacts {
         ServerFacts {
             variants: self.variants.iter().map(|entry| entry.variant).collect(),
@@ -125,7 +125,7 @@ impl Adapter {
         }
     }
 
-    /// The description of a variant, where the server has it.
+    /// The description of a variant, if any.
     pub fn variant(&self, variant: Variant) -> Option<&AdapterVariant> {
         self.variants.iter().find(|entry| entry.variant == variant)
     }
@@ -138,17 +138,17 @@ mod written {
     use model::error::Source;
     use model::pins::KeyExchange;
     use model::tunable::TunableEntry;
-    use model::{InputError, Variant, units};
+    use model::{InputError, units};
     use rustix::process::Signal;
     use serde::Deserialize;
     use toml::Spanned;
 
     use super::AdapterVariant;
-    use crate::description::{Files, WrittenFile, config_file, words};
-    use crate::program::Wanted;
+    use crate::description::{Files, WrittenFile, config_file, valid_template, variants, words};
+    use crate::program::ProgramSpec;
     use crate::servers::access_log::WrittenLog;
 
-    /// The signals that servers end by.
+    /// The signals that end servers.
     const SIGNALS: &[(&str, Signal)] =
         &[("TERM", Signal::TERM), ("QUIT", Signal::QUIT), ("INT", Signal::INT)];
 
@@ -214,7 +214,7 @@ mod written {
         sends: Sends,
     }
 
-    /// How a variant is sent: templates.
+    /// How a variant sends, as templates.
     #[derive(Default, Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Sends {
@@ -233,7 +233,10 @@ mod written {
             source: Source<'_>,
         ) -> Result<super::Adapter, InputError> {
             let Version { command, after, .. } = &self.version;
-            let wanted = Wanted::read(&self.program, self.install, command, after.clone(), source)?;
+            let program = ProgramSpec::read(&self.program, self.install, command, after.clone(), source)?;
+            let oldest = self.version.at_least.as_ref();
+            let oldest_version = oldest.map(|oldest| plain_version(oldest, source)).transpose()?;
+            let configs = self.file.iter().map(|file| config_file(file, files, source));
             let tls = match (self.version.tls, self.version.tls_after) {
                 (Some(name), None) => super::Tls::Named(name),
                 (None, Some(after)) => super::Tls::After(after.into_inner()),
@@ -246,24 +249,15 @@ mod written {
             Ok(super::Adapter {
                 name: name.to_owned(),
                 title: self.title,
-                variants: variants(&self.variant, source)?,
+                variants: read_variants(&self.variant, source)?,
                 tunables: TunableEntry::resolve_all(&self.tunable, source)?,
                 back: self.back.as_ref().map(|written| back(written, source)).transpose()?,
-                wanted,
+                program,
                 drops_privileges: self.drops_privileges,
                 refuses_root: self.refuses_root,
-                oldest_version: self
-                    .version
-                    .at_least
-                    .as_ref()
-                    .map(|oldest| plain_version(oldest, source))
-                    .transpose()?,
+                oldest_version,
                 tls,
-                files: self
-                    .file
-                    .iter()
-                    .map(|file| config_file(file, files, source))
-                    .collect::<Result<_, _>>()?,
+                files: configs.collect::<Result<_, _>>()?,
                 start: start(&self.start, source)?,
                 access_log: self.access_log.map(|log| log.resolve(source)).transpose()?,
                 folder: files.folder.clone(),
@@ -274,7 +268,7 @@ mod written {
     fn back(written: &Back, source: Source<'_>) -> Result<super::Back, InputError> {
         let list = &written.variants;
         if list.get_ref().is_empty() {
-            let problem = "found an empty list, expected what the proxy speaks to a server behind it";
+            let problem = "found an empty list, expected the variants for the server behind the proxy";
             return Err(source.error(list.span(), problem));
         }
         let read = |name: &Spanned<String>| {
@@ -295,15 +289,11 @@ mod written {
             let found = signal.get_ref();
             source.error(signal.span(), format!("found `{found}`, expected one of TERM, QUIT, INT"))
         })?;
-        let ready_says = written.ready_says.as_ref();
-        ready_says.map_or(Ok(()), |text| {
-            crate::template::check(text.get_ref())
-                .map_err(|problem| source.error(text.span(), problem.problem))
-        })?;
+        let ready_says = written.ready_says.as_ref().map(|text| valid_template(text, source)).transpose()?;
         Ok(super::Start {
             command: words(&written.command, source, "a command")?,
             ready_within: duration(&written.ready_within)?,
-            ready_says: ready_says.map(|text| text.get_ref().clone()),
+            ready_says,
             stop_signal: *stop_signal,
             stop_within: duration(&written.stop_within)?,
         })
@@ -321,50 +311,41 @@ mod written {
     fn sends(written: &Sends, source: Source<'_>) -> Result<[Option<String>; 5], InputError> {
         let Sends { congestion_control, initial_window, pacing, gso, tls_records } = written;
         let texts = [congestion_control, initial_window, pacing, gso, tls_records];
-        for text in texts.into_iter().flatten() {
-            crate::template::check(text.get_ref())
-                .map_err(|problem| source.error(text.span(), problem.problem))?;
+        let mut templates = [const { None }; 5];
+        for (template, text) in templates.iter_mut().zip(texts) {
+            *template = text.as_ref().map(|text| valid_template(text, source)).transpose()?;
         }
-        Ok(texts.map(|text| text.as_ref().map(|text| text.get_ref().clone())))
+        Ok(templates)
     }
 
-    fn variants(
+    fn read_variants(
         list: &Spanned<Vec<VariantEntry>>,
         source: Source<'_>,
     ) -> Result<Vec<AdapterVariant>, InputError> {
-        let mut variants: Vec<AdapterVariant> = Vec::new();
-        for entry in list.get_ref() {
-            let variant: Variant = entry
-                .name
-                .get_ref()
-                .parse()
-                .map_err(|problem: String| source.error(entry.name.span(), problem))?;
-            if variants.iter().any(|known| known.variant == variant) {
-                return Err(
-                    source.error(entry.name.span(), format!("found `{variant}` twice, expected it once"))
-                );
-            }
-            let port = *entry.port.get_ref();
-            let is_taken =
-                |known: &AdapterVariant| known.port == port && known.variant.is_quic() == variant.is_quic();
-            if port == 0 || variants.iter().any(is_taken) {
-                let problem =
-                    format!("found port {port}, expected one that is not 0 and not another variant's");
-                return Err(source.error(entry.port.span(), problem));
-            }
-            variants.push(AdapterVariant {
-                variant,
-                port,
-                requires: entry.requires.clone(),
-                since: entry.since.as_ref().map(|since| plain_version(since, source)).transpose()?,
-                key_exchanges: entry.key_exchange.clone(),
-                sends: sends(&entry.sends, source)?,
-            });
-        }
-        if variants.is_empty() {
-            return Err(source.error(list.span(), "found no `[[variant]]`, expected at least one"));
-        }
-        Ok(variants)
+        let mut taken: Vec<(u16, bool)> = Vec::new();
+        variants(
+            list,
+            source,
+            |entry| &entry.name,
+            |entry, variant| {
+                let port = *entry.port.get_ref();
+                if port == 0 || taken.contains(&(port, variant.is_quic())) {
+                    let problem = format!(
+                        "port {port} is not available; choose one that is not 0 and not another variant's"
+                    );
+                    return Err(source.error(entry.port.span(), problem));
+                }
+                taken.push((port, variant.is_quic()));
+                Ok(AdapterVariant {
+                    variant,
+                    port,
+                    requires: entry.requires.clone(),
+                    since: entry.since.as_ref().map(|since| plain_version(since, source)).transpose()?,
+                    key_exchanges: entry.key_exchange.clone(),
+                    sends: sends(&entry.sends, source)?,
+                })
+            },
+        )
     }
 }
 
@@ -406,12 +387,16 @@ template = "x.jinja"
     fn faults_name_the_place() {
         assert_eq!(parse(GOOD, "").unwrap().variants[0].port, 8080);
         for (found, instead, expected) in [
-            ("port = 8080", "port = 0", "servers/x/server.toml:4:34: found port 0"),
+            ("port = 8080", "port = 0", "servers/x/server.toml:4:34: port 0 is not available"),
             ("\"h1\"", "\"h9\"", "servers/x/server.toml:4:21: `h9` is not a variant"),
             ("\"TERM\"", "\"KILL\"", "server.toml:8:15: found `KILL`, expected one of TERM"),
             ("\"1s\"\nstop_signal", "\"1\"\nstop_signal", "server.toml:7:16: `1` is not a duration"),
             ("x.jinja", "y.jinja", "server.toml:12:12: found `y.jinja`, expected the name of a file"),
-            ("x.conf", "../x.conf", "server.toml:11:8: found `../x.conf`, expected a plain file name"),
+            (
+                "x.conf",
+                "../x.conf",
+                "server.toml:11:8: found `../x.conf`, expected a file name without folders",
+            ),
             ("[\"x\"]", "[]", "server.toml:2:11: found an empty list, expected a program"),
             (
                 "port = 8080",
@@ -422,7 +407,7 @@ template = "x.jinja"
             (
                 "[[file]]",
                 "[back]\nvariants = []\n[[file]]",
-                "server.toml:11:12: found an empty list, expected what the proxy",
+                "server.toml:11:12: found an empty list, expected the variants for the server",
             ),
             ("[[file]]", "[back]\nvariants = [\"h9\"]\n[[file]]", "server.toml:11:13: `h9` is not a variant"),
             (

@@ -1,8 +1,8 @@
-//! Servers in a folder of h123's own: newer ones than the system's, so that HTTP/3 can be had from real servers.
+//! Servers in a folder of h123: newer than the system's, so that real servers with HTTP/3 are available.
 //!
-//! The packages of a Debian suite are fetched by apt, with lists and state of their own, and unpacked side by side. No
-//! root is needed and none of the system's files is touched. A program there is run by the dynamic loader and the
-//! libraries that came with it, through a small script in `bin/`, so it runs on any distribution that has apt.
+//! apt downloads the packages of a Debian suite, with separate lists and state, and dpkg-deb unpacks them.
+//! This needs no root and changes no file of the system. A small script in `bin/` runs a program with the
+//! dynamic loader and libraries of its packages, so it runs on any distribution with apt.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,9 +11,9 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// Where servers are installed, instead of the user's cache.
+/// The environment variable with the folder of installed servers.
 pub const FOLDER_VARIABLE: &str = "H123_SERVERS";
-/// The suite that has the newest.
+/// The suite with the newest packages.
 pub const SUITE: &str = "sid";
 
 const PACKAGES: &[&str] = &[
@@ -31,25 +31,25 @@ const PACKAGES: &[&str] = &[
     "siege",
     "wrk",
 ];
-/// The programs that can be started from the folder.
+/// The programs with a start script.
 const PROGRAMS: &[&str] = &[
     "ab", "apache2", "caddy", "curl", "h2load", "haproxy", "lighttpd", "nghttpd", "nghttpx", "nginx",
     "siege", "wrk",
 ];
-/// What no program needs to run.
+/// Folders that no program needs.
 const DOCUMENTS: &[&str] = &["usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info"];
 
-/// What to install, and where.
+/// An installation of servers.
 #[derive(Clone, Debug)]
 pub struct Installation {
-    /// The folder; it is replaced as a whole.
+    /// The folder, which is replaced as a whole.
     pub folder: PathBuf,
-    /// The mirror's address; the machine's own where `None`.
+    /// The mirror's URL; the machine's mirror where `None`.
     pub mirror: Option<String>,
 }
 
-/// The folder of installed servers, whether or not it exists: `$H123_SERVERS`, or `h123/servers` in the user's cache.
-/// `None` where the user has no home.
+/// The folder of installed servers, whether or not it exists: `$H123_SERVERS`, or `h123/servers` in the
+/// user's cache. `None` where the user has no home.
 pub fn folder() -> Option<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     variable(FOLDER_VARIABLE).or_else(|| {
@@ -58,12 +58,12 @@ pub fn folder() -> Option<PathBuf> {
     })
 }
 
-/// Where the installed programs are; `None` where none are.
+/// The folder of the installed programs; `None` where there is none.
 pub fn programs() -> Option<PathBuf> {
     Some(folder()?.join("bin")).filter(|bin| bin.is_dir())
 }
 
-/// The root folder that an installed program's files are in; empty for a program of the system.
+/// The root folder of an installed program's files; empty for a program of the system.
 pub(crate) fn root_of(program: &Path) -> String {
     let root = programs()
         .filter(|bin| program.parent() == Some(bin))
@@ -72,26 +72,28 @@ pub(crate) fn root_of(program: &Path) -> String {
 }
 
 impl Installation {
-    /// Fetches and unpacks the servers, and says what it does; takes about a minute and 300 MB. What was installed before
-    /// stays until all is there.
+    /// Downloads and unpacks the servers and reports its progress; takes about a minute and 300 MB. An
+    /// earlier installation stays until the new one is complete.
     ///
     /// # Errors
-    /// There is no apt, no mirror, no space, or a package cannot be had.
+    /// apt, a mirror, a package or disk space is missing.
     pub fn run(&self, say: &dyn Fn(&str)) -> Result<()> {
         for tool in ["apt-get", "dpkg-deb"] {
             require(tool)?;
         }
-        let parent =
-            self.folder.parent().context("found no folder, expected one such as ~/.cache/h123/servers")?;
+        let parent = self
+            .folder
+            .parent()
+            .context("the installation has no parent folder; use a folder such as ~/.cache/h123/servers")?;
         fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
         let work = tempfile::Builder::new()
             .prefix(".servers-")
             .tempdir_in(parent)
             .with_context(|| format!("cannot write in {}", parent.display()))?;
         let apt = Apt::new(work.path(), self.mirror.as_deref())?;
-        say(&format!("reading what {SUITE} has"));
+        say(&format!("reading the package lists of {SUITE}"));
         apt.call(&["update"])?;
-        say("fetching the servers and the libraries that they need");
+        say("downloading the servers and their libraries");
         let install = ["install", "--download-only", "--no-install-recommends", "--yes"];
         apt.call(&[install.as_slice(), PACKAGES].concat())?;
         say("unpacking");
@@ -111,13 +113,13 @@ fn require(tool: &str) -> Result<()> {
     let found = Command::new(tool).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     if found.is_err() {
         bail!(
-            "found no `{tool}`, expected it, as Debian and Ubuntu have it: install servers by hand, and h123 finds them in PATH"
+            "`{tool}` is not installed (Debian and Ubuntu have it); install servers by hand, and h123 finds them in PATH"
         );
     }
     Ok(())
 }
 
-/// apt with lists, cache and state of its own.
+/// apt with separate lists, cache and state.
 struct Apt {
     options: Vec<String>,
 }
@@ -141,7 +143,7 @@ impl Apt {
             set("Dir::Cache", &work.join("cache")),
             set("Dir::Etc::sourcelist", &list),
             set("Dir::Etc::sourceparts", Path::new("/dev/null")),
-            // The user that apt would fetch as may not be allowed in here.
+            // apt's sandbox user may lack access to this folder.
             "-oAPT::Sandbox::User=root".to_owned(),
             "-oAcquire::Languages=none".to_owned(),
             "-qq".to_owned(),
@@ -156,7 +158,7 @@ impl Apt {
     }
 }
 
-/// What a command says on standard output.
+/// The standard output of a command.
 fn output(command: &mut Command) -> Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let ended = command.stdin(Stdio::null()).output().with_context(|| format!("cannot start `{program}`"))?;
@@ -167,15 +169,15 @@ fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&ended.stdout).into_owned())
 }
 
-/// Where packages come from.
+/// A source of packages.
 #[derive(Debug, PartialEq, Eq)]
 struct Source {
     mirror: String,
-    /// Who signs; empty where apt is to use the keys that it trusts anyway.
+    /// The keyring; empty for the keys that apt trusts.
     signed_by: String,
 }
 
-/// The keys of Debian, by the package of the same name.
+/// Debian's keyring, from the package of the same name.
 const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 impl Source {
@@ -184,7 +186,7 @@ impl Source {
         Source { mirror: mirror.to_owned(), signed_by: signed_by.to_owned() }
     }
 
-    /// The first of Debian's mirrors in the machine's own apt configuration.
+    /// The first Debian mirror in the machine's apt configuration.
     fn of_this_machine() -> Result<Source> {
         let format = [
             "indextargets",
@@ -194,8 +196,8 @@ impl Source {
         ];
         let targets = output(Command::new("apt-get").args(format))?;
         Source::in_targets(&targets).with_context(|| {
-            "found no mirror of Debian in the machine's apt configuration (or `apt-get update` was never called), expected one: \
-             give it with --mirror URL"
+            "the machine's apt configuration has no Debian mirror (or `apt-get update` never ran); pass one with --mirror \
+             URL"
         })
     }
 
@@ -235,7 +237,7 @@ fn unpack(archives: &Path, root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Writes the scripts that start the programs, as they will be once `new` is called `place`.
+/// Writes the start scripts for the programs, with the paths after `new` is renamed to `place`.
 fn write_programs(new: &Path, place: &Path) -> Result<()> {
     let place = std::path::absolute(place).context("the working directory is not known")?;
     let libraries = libraries(&new.join("root"))?;
@@ -245,7 +247,7 @@ fn write_programs(new: &Path, place: &Path) -> Result<()> {
         let found = ["usr/bin", "usr/sbin"].map(|folder| format!("{folder}/{program}"));
         let Some(found) = found.into_iter().find(|path| new.join("root").join(path).is_file()) else {
             bail!(
-                "the packages of {SUITE} brought no `{program}`, expected it from one of {}",
+                "the packages of {SUITE} contain no `{program}`; expected it in one of {}",
                 PACKAGES.join(", ")
             );
         };
@@ -257,9 +259,9 @@ fn write_programs(new: &Path, place: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The loader and the folder of libraries, within a root folder, such as `usr/lib/x86_64-linux-gnu`.
+/// The paths of the loader and of the library folder (`usr/lib/x86_64-linux-gnu`) below a root folder.
 fn libraries(root: &Path) -> Result<(String, String)> {
-    let entries = fs::read_dir(root.join("usr/lib")).context("the packages brought no libraries")?;
+    let entries = fs::read_dir(root.join("usr/lib")).context("the packages contain no libraries")?;
     for folder in entries.flatten().filter(|entry| entry.path().is_dir()) {
         let folder = folder.file_name().to_string_lossy().into_owned();
         let inside = fs::read_dir(root.join("usr/lib").join(&folder)).into_iter().flatten().flatten();
@@ -268,7 +270,7 @@ fn libraries(root: &Path) -> Result<(String, String)> {
             return Ok((format!("usr/lib/{folder}/{loader}"), format!("usr/lib/{folder}")));
         }
     }
-    bail!("the packages of {SUITE} brought no dynamic loader, expected usr/lib/*/ld-linux*.so.*")
+    bail!("the packages of {SUITE} contain no dynamic loader; expected usr/lib/*/ld-linux*.so.*")
 }
 
 fn script(root: &Path, (loader, libraries): &(String, String), program: &str, name: &str) -> String {
@@ -318,6 +320,6 @@ mod tests {
         );
         fs::write(libraries.join("ld-linux.so.2"), "").unwrap();
         let error = write_programs(work.path(), Path::new("/place")).unwrap_err().to_string();
-        assert!(error.contains("brought no `ab`"), "{error}");
+        assert!(error.contains("contain no `ab`"), "{error}");
     }
 }

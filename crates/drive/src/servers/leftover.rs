@@ -1,6 +1,6 @@
 //! Workers that a server left behind when it died.
 //!
-//! In a lab they end with their node's PID namespace. On this machine's own network nobody else ends them.
+//! In a lab they end with their node's PID namespace. On this machine's network only this code ends them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,18 +8,18 @@ use std::path::PathBuf;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// The programs that run in a process group: what a server is made of, its shell or loader included.
+/// The programs of a process group: a server's, with its shell or loader.
 pub(crate) fn programs_of_group(leader: u32) -> BTreeSet<PathBuf> {
     members(leader).filter_map(|(_, program)| program).collect()
 }
 
-/// Kills what is left of a dead server's process group: processes of its programs in the group that it led.
+/// Kills the remaining processes of a dead server's process group.
 ///
-/// The programs are compared because the group's number may belong to somebody else once the group is empty.
+/// The programs are compared because the group's number may be reused once the group is empty.
 pub(crate) fn kill_group(leader: u32, programs: &BTreeSet<PathBuf>) {
     for (pid, program) in members(leader) {
         if program.is_some_and(|program| programs.contains(&program)) {
-            // It may end at this very moment, which is what is wanted.
+            // It may have ended meanwhile.
             let _ = kill_process(pid, Signal::KILL);
         }
     }

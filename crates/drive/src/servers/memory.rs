@@ -1,34 +1,34 @@
-//! Whether the kernel killed somebody for want of memory: a server's log cannot say so.
+//! Kills by the kernel's out-of-memory killer, which a server's log cannot contain.
 
 use std::fs;
 
-/// How many processes the kernel had killed so at a moment.
+/// How many processes the out-of-memory killer had killed at some time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OutOfMemory {
     kills: Option<u64>,
 }
 
 impl OutOfMemory {
-    /// The count as it is now.
+    /// The current count.
     pub(crate) fn now() -> Self {
         OutOfMemory { kills: fs::read_to_string("/proc/vmstat").ok().and_then(|text| kills_in(&text)) }
     }
 
-    /// What to say where the count has risen since; empty where it has not.
+    /// A text where the count has risen since; otherwise empty.
     pub(crate) fn since(self) -> String {
-        said(self.kills, OutOfMemory::now().kills)
+        describe(self.kills, OutOfMemory::now().kills)
     }
 }
 
-/// The machine's counter `oom_kill` (proc_vmstat(5)), which counts memory groups' kills too.
+/// The machine's counter `oom_kill` (proc_vmstat(5)), which includes kills in memory cgroups.
 fn kills_in(vmstat: &str) -> Option<u64> {
     vmstat.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
 }
 
-fn said(before: Option<u64>, after: Option<u64>) -> String {
+fn describe(before: Option<u64>, after: Option<u64>) -> String {
     match (before, after) {
         (Some(before), Some(after)) if after > before => {
-            ", and the kernel killed a process for want of memory meanwhile: see dmesg".to_owned()
+            ", and the kernel killed a process because memory ran out; see dmesg".to_owned()
         }
         _ => String::new(),
     }
@@ -42,9 +42,9 @@ mod tests {
     fn only_a_count_that_rose_is_told() {
         assert_eq!(kills_in("pgfault 1\noom_kill 7\nfoo 2\n"), Some(7));
         assert_eq!(kills_in("oom_killer 7\n"), None);
-        assert!(said(Some(7), Some(8)).contains("want of memory"));
+        assert!(describe(Some(7), Some(8)).contains("memory ran out"));
         for (before, after) in [(Some(7), Some(7)), (None, Some(1)), (Some(1), None)] {
-            assert_eq!(said(before, after), "");
+            assert_eq!(describe(before, after), "");
         }
     }
 }

@@ -1,86 +1,38 @@
-//! Whether a server is here, which version, and what it can do.
+//! Probes an installed server: its version and its variants.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::path::Path;
 
 use anyhow::{Result, bail};
-use model::Variant;
 
 use super::ADAPTER_FILE;
 use super::adapter::{Adapter, AdapterVariant, Tls};
-use crate::program::{Asked, two_words_after};
+use crate::program::{InstalledProgram, ProgramInfo, Support, two_words_after};
 use crate::template::{Variables, fill, is_at_least};
 
-/// A server as it is on this machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// The program.
-    pub program: PathBuf,
-    /// The version that it says it is.
-    pub version: String,
-    /// Its TLS library; `None` where nothing tells it.
-    pub tls: Option<String>,
-    /// Every variant of the adapter, and whether it exists here.
-    pub variants: Vec<(Variant, Support)>,
-    /// All that the version command said.
-    pub(crate) build: String,
-}
-
-/// Whether a variant exists.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Support {
-    /// It does.
-    Supported,
-    /// It does not, and why.
-    Unsupported(String),
-}
-
-impl Found {
-    /// Whether this server speaks a variant here.
-    pub fn support(&self, variant: Variant) -> Support {
-        let known = self.variants.iter().find(|(known, _)| *known == variant);
-        known.map_or_else(
-            || Support::Unsupported(format!("the server's description has no variant `{variant}`")),
-            |(_, support)| support.clone(),
-        )
-    }
-}
-
-/// What was found, by the programs looked for and the tool; a server does not change while the tool runs.
-static KNOWN: Mutex<BTreeMap<(String, PathBuf), Found>> = Mutex::new(BTreeMap::new());
-
 impl Adapter {
-    /// Looks for the server and asks its version; asked once per process. `tool` is what `{{self}}` means.
+    /// Finds the server and its version, once per process. `tool` is `{{self}}` in templates.
     ///
     /// # Errors
-    /// It is not installed, with what would install it, or it says no version.
-    pub fn probe(&self, tool: &Path) -> Result<Found> {
-        let key = (format!("{}/{}", self.folder, self.name), tool.to_owned());
-        let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = known().get(&key) {
-            return Ok(found.clone());
-        }
-        let found = self.look(tool)?;
-        known().insert(key, found.clone());
-        Ok(found)
+    /// The server is not installed, with the command that installs it, or prints no version.
+    pub fn probe(&self, tool: &Path) -> Result<ProgramInfo> {
+        ProgramInfo::once(&self.folder, tool, || self.look(tool))
     }
 
-    fn look(&self, tool: &Path) -> Result<Found> {
-        let Asked { program, command, version, said: build } = self.wanted.ask(&self.file(), tool)?;
+    fn look(&self, tool: &Path) -> Result<ProgramInfo> {
+        let InstalledProgram { program, command, version, build } = self.program.find(&self.file(), tool)?;
         if let Some(oldest) = self.oldest_version.as_ref().filter(|oldest| !is_at_least(&version, oldest)) {
             let (name, program) = (&self.name, program.display());
-            bail!("found {name} {version} at {program}, expected {oldest} or later");
+            bail!("{name} {version} at {program} is too old; install {oldest} or newer");
         }
         let lacks = |entry: &AdapterVariant| {
             let since = entry.since.as_ref().filter(|since| !is_at_least(&version, since))?;
             let (name, program, variant) = (&self.name, program.display(), entry.variant);
-            Some(format!("{name} {version} at {program} has no {variant}, which came with {since}"))
+            Some(format!("{name} {version} at {program} has no {variant}; version {since} added it"))
         };
         let support = |entry: &AdapterVariant| match &entry.requires {
             _ if lacks(entry).is_some() => Support::Unsupported(lacks(entry).unwrap_or_default()),
             Some(text) if !build.contains(text) => Support::Unsupported(format!(
-                "{} {version} at {} was built without {} (`{}` does not say `{text}`)",
+                "{} {version} at {} was built without {} (the output of `{}` does not contain `{text}`)",
                 self.name,
                 program.display(),
                 entry.variant,
@@ -94,7 +46,7 @@ impl Adapter {
             Tls::Named(name) => Some(name.clone()),
             Tls::After(text) => two_words_after(&build, text),
         };
-        Ok(Found { program, version, tls, variants, build })
+        Ok(ProgramInfo { program, version, tls, variants, build })
     }
 
     /// Fills in every word of a command.

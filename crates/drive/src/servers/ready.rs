@@ -1,4 +1,4 @@
-//! Whether a server listens, and which ports are free for it.
+//! Free ports for a server, and whether it listens on them.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -8,19 +8,20 @@ use anyhow::{Context, Result};
 use lab::Node;
 use model::Variant;
 
-/// A connection within one host takes far less.
+/// Far longer than a connection within one host takes.
 const CONNECT_LIMIT: Duration = Duration::from_millis(250);
 
-/// A port for each variant: the wanted one where it is free, else one that the system chooses.
+/// A port for each variant: the wanted port where it is free, otherwise one that the system chooses.
 ///
-/// On this machine's loopback the system always chooses: others live there too, and may start at the same moment.
+/// On this machine's loopback the system always chooses, because other programs may bind ports at the same
+/// time.
 pub(crate) fn free_ports(
     node: &Node,
     address: IpAddr,
     wanted: &[(Variant, u16)],
 ) -> Result<Vec<(Variant, u16)>> {
     let choose = || {
-        // All stay bound until every port is chosen, so none is chosen twice.
+        // All sockets stay bound until every port is chosen, so that no port is chosen twice.
         let mut bound = Vec::new();
         let mut ports = Vec::new();
         for (variant, port) in wanted {
@@ -35,7 +36,7 @@ pub(crate) fn free_ports(
     ports.with_context(|| format!("cannot find free ports on {address} in the node `{}`", node.name()))
 }
 
-/// Which of these ports nobody listens on yet.
+/// The ports on which nothing listens yet.
 pub(crate) fn silent_ports(
     node: &Node,
     address: IpAddr,
@@ -51,7 +52,7 @@ pub(crate) fn silent_ports(
     Ok(node.enter(|| ports.iter().copied().filter(is_silent).collect())?)
 }
 
-/// Keeps a port for as long as it lives.
+/// Holds a port until it is dropped.
 enum Bound {
     Tcp(#[expect(dead_code, reason = "held, never used")] TcpListener),
     Udp(#[expect(dead_code, reason = "held, never used")] UdpSocket),
@@ -69,8 +70,8 @@ fn bind(variant: Variant, address: IpAddr, port: u16) -> io::Result<(Bound, u16)
     }
 }
 
-/// Whether a UDP socket is bound to a port in the calling thread's network namespace. QUIC needs no answer to this:
-/// a datagram sent to a bound socket waits for the server.
+/// Whether a UDP socket is bound to a port in the calling thread's network namespace. That suffices for QUIC:
+/// a datagram to a bound socket waits for the server.
 fn is_udp_bound(port: u16) -> bool {
     ["udp", "udp6"].iter().any(|table| {
         let text = std::fs::read_to_string(format!("/proc/thread-self/net/{table}")).unwrap_or_default();

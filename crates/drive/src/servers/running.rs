@@ -1,4 +1,4 @@
-//! A server from its start in a node to its end.
+//! Runs a server in a node, from its start to its end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use lab::{Node, Output, Process, Program};
-use minijinja::value::Value;
+use minijinja::value::{Serde, Value};
 use model::assignment::{Target, Trust};
 use model::record::{Sending, ServerReport};
 use model::sample::FailureKind;
@@ -20,32 +20,32 @@ use super::adapter::Adapter;
 use super::installed;
 use super::leftover::{kill_group, programs_of_group};
 use super::memory::OutOfMemory;
-use super::probe::{Found, Support};
 use super::ready::{free_ports, silent_ports};
 use crate::certificate::{Identity, IdentityFiles, KEY_FILE};
 use crate::description::write_files;
 use crate::log;
-use crate::template::{Variables, value};
+use crate::program::{ProgramInfo, Support};
+use crate::template::Variables;
 
-/// How often a starting server is asked whether it is ready.
+/// How often a starting server is checked.
 const POLL: Duration = Duration::from_millis(2);
-/// What a process other than root looks like inside its own user namespace.
+/// The user ID of a process other than root in its user namespace.
 const NOBODY: u32 = 65_534;
 
-/// What a server needs for one run.
+/// The parameters of a server for one run.
 #[derive(Clone, Copy, Debug)]
 pub struct StartSpec<'a> {
-    /// The run's folder for this server: configuration, logs, keys. Made here.
+    /// The run's folder for this server's configuration, logs and keys; it is created.
     pub folder: &'a Path,
-    /// This tool's own program: `{{self}}` in a description.
+    /// This tool's program: `{{self}}` in a description.
     pub tool: &'a Path,
-    /// What it has to speak.
+    /// The variants to serve.
     pub variants: &'a [Variant],
-    /// How transports are set.
+    /// The pinned transport settings.
     pub pins: &'a Pins,
-    /// Its own tunables that are set.
+    /// The tunables that the study sets.
     pub set: &'a Settings,
-    /// The server behind it, where it is a proxy.
+    /// The server behind it, for a proxy.
     pub back: Option<&'a Target>,
     /// Pages, for servers that serve from memory.
     pub pages: &'a [Page],
@@ -53,24 +53,24 @@ pub struct StartSpec<'a> {
     pub content: &'a Path,
     /// Certificate and key.
     pub identity: &'a Identity,
-    /// The name that the certificate is for.
+    /// The name in the certificate.
     pub server_name: &'a str,
     /// Worker threads or processes.
     pub threads: usize,
     /// The CPUs that it may use; all where empty.
     pub cpus: &'a [usize],
-    /// Seed of all randomness.
+    /// Random seed.
     pub seed: u64,
 }
 
-/// A server that is ready; dropping it kills it.
+/// A ready server; dropping it kills it.
 #[derive(Debug)]
 pub struct RunningServer<'n> {
     node: &'n Node,
     process: Process,
     adapter: Adapter,
     version: String,
-    /// The programs that it is made of, once it is ready.
+    /// The programs of its processes, once it is ready.
     programs: BTreeSet<PathBuf>,
     ports: Vec<(Variant, u16)>,
     address: IpAddr,
@@ -78,37 +78,37 @@ pub struct RunningServer<'n> {
     authority_pem: String,
     folder: PathBuf,
     ready_after: Duration,
-    /// CPU time of the node when measuring began: user space, kernel.
+    /// CPU time of the node at the start of the measurement: user space, kernel.
     cpu_before_ns: (u64, u64),
-    /// What its threads had waited for a CPU when measuring began.
+    /// How long its threads had waited for a CPU at the start of the measurement.
     run_queue_before_ns: u64,
     /// How it sends.
     sends: Sending,
     out_of_memory: OutOfMemory,
 }
 
-/// What a server left behind.
+/// The outcome of a server's run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stopped {
-    /// Its cost over the run.
+pub struct ServerOutcome {
+    /// Its cost during the run.
     pub report: ServerReport,
-    /// How it ended before it was asked to; `None` where it lived.
+    /// How it ended early; `None` where it ran until it was stopped.
     pub died: Option<String>,
-    /// The last lines that it wrote.
+    /// The last lines of its logs.
     pub log_tail: String,
 }
 
 impl Adapter {
-    /// Starts the server in a node and waits until every asked variant is ready.
+    /// Starts the server in a node and waits until every requested variant is ready.
     ///
     /// # Errors
-    /// The run's outcome: *unsupported* where a variant does not exist here, *failed* with the server's last words
-    /// where it is missing, does not start, ends, or is not ready in time.
+    /// The run's outcome: *unsupported* where a variant is not supported here; *failed* with the server's
+    /// last log lines where the server is missing, does not start, ends, or is not ready in time.
     pub fn start<'n>(&self, node: &'n Node, spec: &StartSpec<'_>) -> Result<RunningServer<'n>, Outcome> {
         let failed = |error: anyhow::Error| Outcome::failed(FailureKind::Server, format!("{error:#}"));
-        let found = self.probe(spec.tool).map_err(failed)?;
+        let info = self.probe(spec.tool).map_err(failed)?;
         for variant in spec.variants {
-            if let Support::Unsupported(reason) = found.support(*variant) {
+            if let Support::Unsupported(reason) = info.support(*variant) {
                 return Err(Outcome::Unsupported(reason));
             }
             if let Some(reason) = self.refuses(*variant, spec.pins) {
@@ -116,14 +116,18 @@ impl Adapter {
             }
         }
         if spec.back.is_none() && self.back.as_ref().is_some_and(|back| back.is_needed) {
-            let problem =
-                format!("found nothing behind the proxy {}, expected a server that it asks", self.name);
+            let problem = format!("the proxy {} requires a server behind it; add one", self.name);
             return Err(Outcome::failed(FailureKind::Server, problem));
         }
-        self.launch(node, spec, &found).map_err(failed)
+        self.launch(node, spec, &info).map_err(failed)
     }
 
-    fn launch<'n>(&self, node: &'n Node, spec: &StartSpec<'_>, found: &Found) -> Result<RunningServer<'n>> {
+    fn launch<'n>(
+        &self,
+        node: &'n Node,
+        spec: &StartSpec<'_>,
+        info: &ProgramInfo,
+    ) -> Result<RunningServer<'n>> {
         let made = fs::create_dir_all(spec.folder).and_then(|()| spec.folder.canonicalize());
         let folder = made.with_context(|| format!("cannot make {}", spec.folder.display()))?;
         let identity = spec.identity.write(&folder)?;
@@ -136,12 +140,13 @@ impl Adapter {
             .collect();
         let ports = free_ports(node, address, &wanted)?;
         let privileges = Privileges::of_this_process();
-        let variables = self.variables(spec, found, &folder, &identity, address, &ports, privileges)?;
-        write_files(&self.files, &self.folder, &folder, &found.version, &found.build, &variables)?;
+        let variables = self.variables(spec, info, &folder, &identity, address, &ports, privileges)?;
+        write_files(&self.files, &self.folder, &folder, &info.version, &info.build, &variables)?;
 
-        let mut command = self.fill(&self.start.command, &found.version, &found.build, &variables)?;
-        let says = self.fill(self.start.ready_says.as_slice(), &found.version, &found.build, &variables)?;
-        let sends = self.sends(spec, found, &variables)?;
+        let mut command = self.fill(&self.start.command, &info.version, &info.build, &variables)?;
+        let ready_text =
+            self.fill(self.start.ready_says.as_slice(), &info.version, &info.build, &variables)?;
+        let sends = self.sends(spec, info, &variables)?;
         if self.becomes_nobody(privileges) {
             command.splice(0..0, as_nobody());
         }
@@ -151,7 +156,7 @@ impl Adapter {
             node,
             process,
             adapter: self.clone(),
-            version: found.version.clone(),
+            version: info.version.clone(),
             programs: BTreeSet::new(),
             ports,
             address,
@@ -164,25 +169,25 @@ impl Adapter {
             sends,
             out_of_memory: OutOfMemory::now(),
         };
-        server.wait_until_ready(started, says.first().map(String::as_str))?;
+        server.wait_until_ready(started, ready_text.first().map(String::as_str))?;
         server.ready_after = started.elapsed();
         server.programs = programs_of_group(server.process.pid());
         server.begin_measuring();
         Ok(server)
     }
 
-    /// How it sends over the variant that it is asked over; nothing where it is asked over several.
-    fn sends(&self, spec: &StartSpec<'_>, found: &Found, variables: &Variables) -> Result<Sending> {
+    /// How it sends over the requested variant; empty where there are several.
+    fn sends(&self, spec: &StartSpec<'_>, info: &ProgramInfo, variables: &Variables) -> Result<Sending> {
         let [variant] = spec.variants else { return Ok(Sending::default()) };
         let mut values = self.variant(*variant).map(|entry| entry.sends.clone()).unwrap_or_default();
         for value in &mut values {
-            let words = self.fill(value.as_slice(), &found.version, &found.build, variables)?;
+            let words = self.fill(value.as_slice(), &info.version, &info.build, variables)?;
             *value = words.into_iter().next();
         }
         Ok(Sending::of(values))
     }
 
-    /// Whether it has to be started as somebody who is not root. To the files of root that is still root.
+    /// Whether it must be started as a user other than root. For file permissions that user is still root.
     fn becomes_nobody(&self, privileges: Privileges) -> bool {
         match privileges {
             Privileges::Root => self.refuses_root,
@@ -195,7 +200,7 @@ impl Adapter {
     fn variables(
         &self,
         spec: &StartSpec<'_>,
-        found: &Found,
+        info: &ProgramInfo,
         folder: &Path,
         identity: &IdentityFiles,
         address: IpAddr,
@@ -209,9 +214,9 @@ impl Adapter {
         let ports = ports.iter().map(|(variant, port)| (variant.name(), *port));
         Ok(Variables::from([
             ("self", text(spec.tool)),
-            ("program", text(&found.program)),
-            ("root", Value::from(installed::root_of(&found.program))),
-            ("version", Value::from(found.version.as_str())),
+            ("program", text(&info.program)),
+            ("root", Value::from(installed::root_of(&info.program))),
+            ("version", Value::from(info.version.as_str())),
             ("folder", text(folder)),
             ("content", text(&content)),
             ("certificate", text(&identity.certificate)),
@@ -226,14 +231,14 @@ impl Adapter {
             ("set", self.settings(spec.set)),
             ("back", spec.back.map_or_else(|| Value::from(()), back_value)),
             ("is_root", Value::from(privileges == Privileges::Root)),
-            ("pins", value(spec.pins)?),
+            ("pins", Value::from(Serde(spec.pins))),
             ("pins_json", Value::from(serde_json::to_string(spec.pins)?)),
             ("pages_json", Value::from(serde_json::to_string(spec.pages)?)),
-            ("pages", value(spec.pages)?),
+            ("pages", Value::from(Serde(spec.pages))),
         ]))
     }
 
-    /// Every tunable of the description: as it is set, by its default, or none where the template decides.
+    /// The value of every tunable: the study's, the default, or none where the template decides.
     fn settings(&self, set: &Settings) -> Value {
         let entries = self.tunables.iter().map(|tunable| {
             let setting = set.get(&tunable.name).or(tunable.default.as_ref());
@@ -244,22 +249,22 @@ impl Adapter {
 }
 
 impl RunningServer<'_> {
-    /// Waits a little for a server that is dying: its connections break before its process has ended.
+    /// Waits for a dying server, whose connections break before its process has ended.
     ///
     /// # Errors
-    /// The process cannot be watched.
+    /// waitpid(2) failed.
     pub fn wait_for_end(&self, limit: Duration) -> Result<()> {
         self.process.wait_timeout(limit)?;
         Ok(())
     }
 
-    /// What it costs counts from now on: called when it is ready, and again when the clients are about to begin.
+    /// Starts the measurement of its cost. Called when it is ready, and again just before the clients start.
     pub fn begin_measuring(&mut self) {
         self.cpu_before_ns = self.cpu_ns();
         self.run_queue_before_ns = self.node.run_queue_ns();
     }
 
-    /// Where clients find a variant; `None` where it was not asked for.
+    /// The target of clients for a variant; `None` where it was not requested.
     pub fn target(&self, variant: Variant) -> Option<Target> {
         let (_, port) = self.ports.iter().find(|(known, _)| *known == variant)?;
         Some(Target {
@@ -271,7 +276,7 @@ impl RunningServer<'_> {
         })
     }
 
-    /// The ports that it listens on.
+    /// Its ports.
     pub fn ports(&self) -> Vec<u16> {
         self.ports.iter().map(|(_, port)| *port).collect()
     }
@@ -287,11 +292,11 @@ impl RunningServer<'_> {
         Some(AccessLogFile { path: self.folder.join(&log.file), log })
     }
 
-    /// Ends it, by its own signal first.
+    /// Stops it with its signal, and kills it where it does not end in time.
     ///
     /// # Errors
-    /// The system lost track of the process.
-    pub fn stop(self) -> Result<Stopped> {
+    /// waitpid(2) failed.
+    pub fn stop(self) -> Result<ServerOutcome> {
         let died = self.process.wait_timeout(Duration::ZERO)?;
         let cpu_running_ns = self.cpu_ns();
         let run_queue_ns = self.node.run_queue_ns();
@@ -306,14 +311,14 @@ impl RunningServer<'_> {
         if died.is_some() && self.address.is_loopback() {
             kill_group(self.process.pid(), &self.programs);
         }
-        // On this machine's own network the node sees the server's children only once they have ended; inside a
-        // lab the reading before the end is the better one, since it leaves out the work of ending.
+        // On this machine's network the node counts the server's children only after their end. Inside a lab
+        // the reading before the end is better, because it excludes the shutdown.
         let cpu_ns = if self.address.is_loopback() { self.cpu_ns() } else { cpu_running_ns };
-        // The key has done its work; a result that is passed on should hold none. What cannot be removed is readable by
-        // its owner alone.
+        // A result that is passed on must not contain a key. If this fails, the key is still readable by its
+        // owner only.
         let _ = fs::remove_file(self.folder.join(KEY_FILE));
-        let log_tail = self.last_words();
-        Ok(Stopped {
+        let log_tail = self.last_lines();
+        Ok(ServerOutcome {
             report: ServerReport {
                 name: self.adapter.name.clone(),
                 version: self.version.clone(),
@@ -333,35 +338,36 @@ impl RunningServer<'_> {
         })
     }
 
-    /// Waits until every port is listened at, and until it has said that it is ready where its description knows what it says.
-    fn wait_until_ready(&self, started: Instant, says: Option<&str>) -> Result<()> {
+    /// Waits until something listens on every port and, where the description has `ready_says`, until the
+    /// server has logged it.
+    fn wait_until_ready(&self, started: Instant, ready_text: Option<&str>) -> Result<()> {
         let limit = self.adapter.start.ready_within;
         let mut silent = self.ports.clone();
         loop {
             if let Some(exit) = self.process.wait_timeout(POLL)? {
-                bail!("{} ended before it was ready ({}){}", self.name(), exit.status, self.last_words());
+                bail!("{} ended before it was ready ({}){}", self.name(), exit.status, self.last_lines());
             }
             silent = silent_ports(self.node, self.address, &silent)?;
-            let unsaid = says.filter(|text| !self.has_said(text));
-            if silent.is_empty() && unsaid.is_none() {
+            let unlogged = ready_text.filter(|text| !self.has_logged(text));
+            if silent.is_empty() && unlogged.is_none() {
                 return Ok(());
             }
             if started.elapsed() >= limit {
                 let shown: Vec<_> =
                     silent.iter().map(|(variant, port)| format!("{variant} on port {port}")).collect();
-                let lacks = match unsaid.filter(|_| silent.is_empty()) {
-                    Some(text) => format!("it listens, and has not said `{text}`"),
-                    None => format!("nobody listens for {}", shown.join(", ")),
+                let lacks = match unlogged.filter(|_| silent.is_empty()) {
+                    Some(text) => format!("it listens but has not logged `{text}`"),
+                    None => format!("nothing listens for {}", shown.join(", ")),
                 };
-                let (name, words) = (self.name(), self.last_words());
+                let (name, words) = (self.name(), self.last_lines());
                 bail!("{name} was not ready within {} ms: {lacks}{words}", limit.as_millis());
             }
         }
     }
 
-    fn has_said(&self, text: &str) -> bool {
+    fn has_logged(&self, text: &str) -> bool {
         [STDERR_LOG, STDOUT_LOG].iter().any(|name| {
-            fs::read(self.folder.join(name)).is_ok_and(|said| String::from_utf8_lossy(&said).contains(text))
+            fs::read(self.folder.join(name)).is_ok_and(|log| String::from_utf8_lossy(&log).contains(text))
         })
     }
 
@@ -369,8 +375,8 @@ impl RunningServer<'_> {
         format!("the server {} {}", self.adapter.name, self.version)
     }
 
-    fn last_words(&self) -> String {
-        log::last_words(&[&self.folder.join(STDERR_LOG), &self.folder.join(STDOUT_LOG)])
+    fn last_lines(&self) -> String {
+        log::last_lines(&[&self.folder.join(STDERR_LOG), &self.folder.join(STDOUT_LOG)])
     }
 
     fn cpu_ns(&self) -> (u64, u64) {
@@ -381,7 +387,7 @@ impl RunningServer<'_> {
     fn signal(&self) {
         let pid = i32::try_from(self.process.pid()).ok().and_then(rustix::process::Pid::from_raw);
         if let Some(pid) = pid {
-            // It was not waited for, so the number is still its own; it may have ended all the same.
+            // It was not waited for, so the PID is still its own, even if it has ended.
             let _ = rustix::process::kill_process(pid, self.adapter.start.stop_signal);
         }
     }
@@ -391,7 +397,7 @@ const STDOUT_LOG: &str = "stdout.log";
 const STDERR_LOG: &str = "stderr.log";
 
 fn spawn(node: &Node, command: &[String], folder: &Path, cpus: &[usize]) -> Result<Process> {
-    let (program, args) = command.split_first().context("found an empty start command")?;
+    let (program, args) = command.split_first().context("the start command is empty; write a program")?;
     let open = |name: &str| {
         let path = folder.join(name);
         log::open(&path).with_context(|| format!("cannot open {}", path.display()))
@@ -404,14 +410,14 @@ fn spawn(node: &Node, command: &[String], folder: &Path, cpus: &[usize]) -> Resu
     Ok(node.spawn(program)?)
 }
 
-/// What this process may do with users.
+/// This process's privileges to change users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Privileges {
     /// Root of the machine.
     Root,
     /// Root inside a user namespace, where no program can change its user or groups (user_namespaces(7)).
     RootOfUserNamespace,
-    /// Anybody else.
+    /// Another user.
     User,
 }
 
@@ -427,7 +433,8 @@ impl Privileges {
     }
 }
 
-/// Puts a program into a user namespace of its own where it is not root, so that it does not try to drop privileges.
+/// The command that runs a program in a user namespace in which it is not root, so that it does not drop
+/// privileges.
 fn as_nobody() -> [String; 5] {
     let map = |what: &str| format!("--map-{what}={NOBODY}");
     ["unshare".to_owned(), "--user".to_owned(), map("user"), map("group"), "--".to_owned()]
@@ -472,7 +479,7 @@ mod tests {
     ) -> String {
         let adapter = Servers::find(server).unwrap();
         let identity = crate::Authority::new().unwrap().issue(&["server.h123.test"], &[]).unwrap();
-        let found = Found {
+        let found = ProgramInfo {
             program: "/usr/sbin/nginx".into(),
             version: version.to_owned(),
             tls: None,

@@ -136,7 +136,7 @@ fn a_study_keeps_what_was_on_each_runs_link() {
         std::fs::write(&nothing, "").unwrap();
         assert_eq!(tshark(&capture, &nothing, "http2 or http3", &["frame.number"]), [""; 0], "sealed");
         let lost = tshark(&capture, &keys, "frame.comment", &["frame.interface_name", "frame.comment"]);
-        let told = "was lost: the loss that the network was asked for";
+        let told = "was lost: the network's configured loss";
         assert!(lost.iter().all(|line| line.contains(told)), "{lost:?}");
         // Whatever one node sent, less what was lost, reached the other.
         for (node, peer, way) in [("client", "server", "10.123.0.1"), ("server", "client", "10.123.0.2")] {

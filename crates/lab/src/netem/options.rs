@@ -4,6 +4,7 @@ use std::io;
 
 use model::network::kernel::{Delay, Fate, KernelQueue, PARETO_SCALE, Shaper};
 use model::network::{Codel, Distribution, Loss};
+use model::number::float;
 
 use crate::netlink_bytes::Bytes;
 
@@ -232,8 +233,7 @@ const fn scale(distribution: Distribution) -> u64 {
 /// The quantiles of a distribution at the middles of equal shares; netem draws one for each packet. `None`
 /// for the uniform distribution, which netem has built in.
 fn table(distribution: Distribution) -> Option<Vec<i16>> {
-    #[expect(clippy::cast_precision_loss, reason = "a small whole number")]
-    let units = TABLE_SCALE / scale(distribution) as f64;
+    let units = TABLE_SCALE / float(scale(distribution));
     let entry = |index: u32| {
         let share = (f64::from(index) + 0.5) / f64::from(TABLE_ENTRIES);
         let value = (path::jitter_quantile(distribution, share) * units).round();

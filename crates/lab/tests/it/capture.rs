@@ -45,7 +45,7 @@ pub(crate) fn tshark_reads_every_frame_and_why_it_was_lost() {
     let expected = [
         "client|0101010101||10.123.0.1",
         "client|0202020202||10.123.0.1",
-        "client|0303030303|h123: packet 3 of its direction was lost: the loss that the network was asked for|10.123.0.1",
+        "client|0303030303|h123: packet 3 of its direction was lost: the network's configured loss|10.123.0.1",
         "client|0404040404||10.123.0.1",
         "server|0101010101||10.123.0.1",
         "server|0202020202||10.123.0.1",
