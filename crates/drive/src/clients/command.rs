@@ -55,7 +55,7 @@ impl<'a> ExternalLoop<'a> {
     }
 }
 
-impl ClosedLoop<'_> {
+impl ExternalLoop<'_> {
     /// The parameters for reading the client's output.
     pub(crate) fn for_reading(&self) -> Asked {
         let connections = u64::from(self.connections);

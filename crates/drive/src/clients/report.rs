@@ -5,7 +5,7 @@ use model::external::{ExternalReport, FailureCount};
 use model::sample::{FailureKind, Outcome, Phase, Sample};
 use workload::formats::clients::{Row, Said};
 
-use super::command::ClosedLoop;
+use super::command::ExternalLoop;
 
 /// The resource usage of the client's process.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,7 +38,7 @@ pub(crate) struct ClientInfo<'a> {
 pub(crate) fn report(
     output: Said,
     usage: ProcessUsage,
-    requested: &ClosedLoop<'_>,
+    requested: &ExternalLoop<'_>,
     info: &ClientInfo<'_>,
 ) -> (Vec<Sample>, ClientReport) {
     let client = info.client;

@@ -15,7 +15,7 @@ use model::sample::FailureKind;
 use rustix::time::{ClockId, clock_gettime};
 use workload::formats::clients::Said;
 
-use super::command::{ClosedLoop, Place};
+use super::command::{ExternalLoop, Place};
 use super::description::Client;
 use super::report::{ClientInfo, ProcessUsage, report};
 use crate::client::{ClientOutcome, Limits, read_in_thread};
@@ -70,7 +70,7 @@ impl Client {
         if let Support::Unsupported(reason) = found.support(variant) {
             return ended(Outcome::Unsupported(reason));
         }
-        let requested = ClosedLoop::of(assignment)?;
+        let requested = ExternalLoop::of(assignment)?;
         let made = fs::create_dir_all(spec.folder).and_then(|()| spec.folder.canonicalize());
         let folder = made.with_context(|| format!("cannot make {}", spec.folder.display()))?;
         let place = Place { folder: &folder, tool: spec.tool, has_names: spec.has_names };
@@ -102,7 +102,7 @@ impl Client {
         &self,
         ended: &ExitOutput,
         writes: Option<&Path>,
-        requested: &ClosedLoop<'_>,
+        requested: &ExternalLoop<'_>,
         running: &Running<'_>,
     ) -> Result<Said, Outcome> {
         let failed = |reason: String| Outcome::failed(FailureKind::Client, reason);

@@ -84,9 +84,6 @@ fn read_set(table: &Table<'_>) -> Result<Vec<Written>, InputError> {
 
 /// A server that no level of the matrix names is mostly a name that was changed in one place alone.
 pub(super) fn check_used(levels: &[Placed<String>], entries: &[ServerEntry]) -> Result<(), InputError> {
-    if levels.iter().any(|level| level.place.is_command_line()) {
-        return Ok(());
-    }
     let is_used = |entry: &&ServerEntry| levels.iter().any(|level| level.value == entry.name.value);
     match entries.iter().find(|entry| !is_used(entry)) {
         None => Ok(()),

@@ -163,10 +163,18 @@ fn read_root(name: &str, source: Source<'_>, root: &Table<'_>) -> Result<Study, 
     let runs = root.required("runs", |root, key| root.integer(key, RUNS))?;
     let matrix = read_matrix(root)?;
     let workloads = read_workloads(root)?;
-    check_used(levels_of(&matrix.value, FactorKind::Workload), &workloads)?;
+    let in_file = |kind: FactorKind| {
+        let factor = matrix.value.iter().find(|factor| factor.kind == kind)?;
+        Some(&factor.levels).filter(|levels| !levels.place.is_command_line())
+    };
+    if let Some(levels) = in_file(FactorKind::Workload) {
+        check_used(&levels.value, &workloads)?;
+    }
     let hold = hold::read(root)?;
     let servers = servers::read(root, &hold)?;
-    servers::check_used(levels_of(&matrix.value, FactorKind::Server), &servers)?;
+    if let Some(levels) = in_file(FactorKind::Server) {
+        servers::check_used(&levels.value, &servers)?;
+    }
     let monitor = root.parsed("monitor", |text| text.parse::<MonitorRate>())?;
     let mut study = Study {
         name: name.to_owned(),
@@ -244,9 +252,6 @@ pub(super) fn levels_of(matrix: &[Factor], kind: FactorKind) -> &[Placed<String>
 
 /// An unused workload is usually a name that was changed in one place only; the command line may leave some out.
 fn check_used(levels: &[Placed<String>], workloads: &[NamedEntry]) -> Result<(), InputError> {
-    if levels.iter().any(|level| level.place.is_command_line()) {
-        return Ok(());
-    }
     let named: Vec<&str> = levels.iter().map(|level| level.value.as_str()).collect();
     // The error of a level without its table is clearer: it suggests the right name.
     if named.iter().any(|name| workloads.iter().all(|entry| entry.name.value != *name)) {
