@@ -40,7 +40,7 @@ enum Command {
     Servers(commands::servers::ServersArgs),
     Doctor(commands::doctor::DoctorArgs),
     #[command(hide = true)]
-    Names(name_service::command::NamesArgs),
+    Names(name_service::NamesArgs),
 }
 
 fn main() -> ExitCode {
@@ -84,7 +84,7 @@ fn dispatch(command: &Command) -> Result<Exit> {
         Command::Report(args) => commands::report::run(args),
         Command::Compare(args) => commands::compare::run(args),
         Command::Servers(args) => commands::servers::run(args),
-        Command::Names(args) => name_service::command::run(args),
+        Command::Names(args) => name_service::run(args),
         Command::Doctor(args) => commands::doctor::run(args),
     }
 }

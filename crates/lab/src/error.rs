@@ -2,6 +2,8 @@
 
 use std::io;
 
+use model::sample::{FailureKind, Outcome};
+
 /// Why a lab could not be built or used.
 ///
 /// The displayed text leaves out the text of [`std::error::Error::source`]: print both.
@@ -67,6 +69,18 @@ pub struct MissingCapability {
 impl MissingCapability {
     pub(crate) fn new(what: &'static str, why: impl Into<String>, remedy: impl Into<String>) -> Self {
         MissingCapability { what, why: why.into(), remedy: remedy.into() }
+    }
+}
+
+/// The outcome of a run whose lab failed: unsupported if other kernels or backends have what is missing here.
+impl From<LabError> for Outcome {
+    fn from(error: LabError) -> Outcome {
+        let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |error| error.source());
+        let reason = causes.map(ToString::to_string).collect::<Vec<_>>().join(": ");
+        match error {
+            LabError::Unsupported { .. } => Outcome::Unsupported(reason),
+            _ => Outcome::failed(FailureKind::Lab, reason),
+        }
     }
 }
 

@@ -15,50 +15,50 @@ use report::{AcrossInput, Side, across_html, across_markdown, across_terminal};
 use serde_json::Value;
 use store::ResultFolder;
 
-use crate::commands::run::COMMAND_NOTE;
 use crate::exit::{Exit, UsageError};
 use crate::study::damages::Damages;
-use crate::study::result::condensed;
-use crate::study::{reference, result};
+use crate::study::environment::COMMAND_NOTE;
+use crate::study::reference;
+use crate::study::result::{shown, summarise_runs};
 use crate::terminal::{look, note, print};
 
-/// Compare two results: another day, another commit, another machine. B against A, cell by cell
+/// Compare two results cell by cell, B against A: another day, another commit, another machine
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   h123 compare results/main results/branch
   h123 compare results/main results/branch --html compare.html
   h123 compare results/main results/branch --fail-on worse --markdown > comment.md
 
-Cells that are alike in all levels are compared by the primary metric, with Welch's t on the
-logarithms of the runs' medians and Holm's correction. What else differs (kernel, CPU, versions,
-pins) is listed as a caveat.
+Cells with the same levels are compared by the primary metric, with Welch's t test on the logarithms
+of the runs' medians and Holm's correction. Other differences (kernel, CPU, versions, pins) are
+listed as caveats.
 
-Exit status: 0 done, 2 results of different questions, 3 a cell that both have is failed or invalid,
-4 what --fail-on names was found (3 wins where both hold)")]
+Exit status: 0 done, 2 the results answer different questions, 3 a cell of both results failed or is
+invalid, 4 a cell has the verdict of --fail-on (3 takes precedence)")]
 pub(crate) struct CompareArgs {
-    /// The result to compare with: a folder that `h123 run` made, or its plan.json and summary.json in a folder
+    /// The reference result: a folder of `h123 run`, or a folder with its plan.json and summary.json
     a: PathBuf,
     /// The result to judge
     b: PathBuf,
-    /// End with status 4 where a cell is so in B
+    /// Exit with status 4 if any cell in B has this verdict
     #[arg(long, value_name = "VERDICT")]
     fail_on: Option<FailOn>,
-    /// Write a page too: one self-contained HTML file with verdicts, ratios and what else differs. A file that is
-    /// there is replaced
+    /// Also write one self-contained HTML file with verdicts, ratios and other differences; replaces an existing
+    /// file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Print Markdown, for a comment on a pull request
+    /// Print Markdown, for example for a comment on a pull request
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
-    /// Print the comparison as JSON, exploratory metrics included
+    /// Print the comparison as JSON, including exploratory metrics
     #[arg(long)]
     json: bool,
 }
 
-/// What is to fail.
+/// The verdicts that fail the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum FailOn {
-    /// Worse beyond chance, and not certainly within the margin
+    /// Significantly worse, and not shown to be within the margin
     Worse,
     /// Worse or better
     Different,
@@ -67,7 +67,7 @@ enum FailOn {
 /// Runs the command.
 ///
 /// # Errors
-/// No result there, or results that cannot be compared.
+/// There is no result, or the results cannot be compared.
 pub(crate) fn run(args: &CompareArgs) -> Result<Exit> {
     let (a, b) = (Compared::load(&args.a)?, Compared::load(&args.b)?);
     let (changed, differences) = (changed_levels(&a.plan, &b.plan), differences(&a, &b)?);
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Exit> {
         command: &command,
     };
     if is_same(&args.a, &args.b) {
-        note(false, "A and B are the same folder: nothing can differ");
+        note(false, "A and B are the same folder, so nothing can differ");
     }
     if let Some(path) = &args.html {
         write_page(path, &input)?;
@@ -117,7 +117,7 @@ fn write_page(path: &Path, input: &AcrossInput<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The command that makes the page again.
+/// The command that writes the page.
 fn command(args: &CompareArgs) -> String {
     let page = args.html.iter().flat_map(|path| [Path::new("--html"), path]);
     let words = [args.a.as_path(), args.b.as_path()].into_iter().chain(page);
@@ -125,22 +125,22 @@ fn command(args: &CompareArgs) -> String {
     format!("h123 compare {}", words.join(" "))
 }
 
-/// What to call two folders: as much of the end of each path as tells them apart.
+/// The names of two folders: the shortest ends of their paths that differ.
 fn names(a: &Path, b: &Path) -> (String, String) {
     let parts = |path: &Path| -> Vec<String> {
         let whole = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         whole.iter().map(|part| part.to_string_lossy().into_owned()).collect()
     };
     let (a, b) = (parts(a), parts(b));
-    let alike = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count();
-    // Of one folder compared with itself the last part is enough.
-    let is_same = alike == a.len() && alike == b.len();
-    let kept = if is_same { 1 } else { alike + 1 };
+    let same = a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count();
+    // For a folder compared with itself, the last part is enough.
+    let is_same = same == a.len() && same == b.len();
+    let kept = if is_same { 1 } else { same + 1 };
     let end = |parts: &[String]| parts[parts.len().saturating_sub(kept)..].join("/");
     (end(&a), end(&b))
 }
 
-/// An argument as a shell takes it for one word.
+/// An argument, quoted for a shell if necessary.
 fn quoted(argument: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+=:,@%".contains(c);
     if !argument.is_empty() && argument.chars().all(is_plain) {
@@ -174,28 +174,25 @@ struct Compared {
 }
 
 impl Compared {
-    /// What the result says of itself; analysed again from its samples where its summary is of another version or absent.
+    /// Reads a result. Analyses its samples again if its summary is missing or has another version.
     fn load(path: &Path) -> Result<Compared> {
         if !path.is_dir() {
-            return Err(UsageError(format!("found no folder {}, expected a result", path.display())).into());
+            return Err(UsageError(format!("{} is not a result: it is not a folder", path.display())).into());
         }
         let read =
             |name: &str| -> Option<Value> { serde_json::from_slice(&fs::read(path.join(name)).ok()?).ok() };
         let plan = read("plan.json").ok_or_else(|| {
-            UsageError(format!(
-                "found no readable plan.json in {}, expected a result that `h123 run` made",
-                path.display()
-            ))
+            UsageError(format!("{} has no readable plan.json; name a result of `h123 run`", path.display()))
         })?;
         let plan: Plan = serde_json::from_value(plan)
-            .with_context(|| format!("{}: plan.json is not what this h123 writes", path.display()))?;
+            .with_context(|| format!("{}: plan.json is not from this version of h123", path.display()))?;
         let current = read("summary.json").filter(|summary| summary["version"] == SUMMARY_VERSION);
         let summary = match current.and_then(|summary| serde_json::from_value(summary).ok()) {
             Some(summary) => summary,
             None => {
                 let folder = ResultFolder::open(path)?;
                 let mut damaged = Damages::default();
-                let (runs, _) = condensed(&folder, &plan, &mut damaged)?;
+                let (runs, _) = summarise_runs(&folder, &plan, &mut damaged)?;
                 for damage in damaged.lines(plan.runs.len()) {
                     note(false, &format!("{}: damaged or missing: {damage}", path.display()));
                 }
@@ -206,7 +203,7 @@ impl Compared {
     }
 }
 
-/// Levels that both plans have under the same name and that are something else in each.
+/// Levels with the same name but different contents in the two plans.
 fn changed_levels(a: &Plan, b: &Plan) -> Vec<Level> {
     let level = |factor: &str, value: &str| Level { factor: factor.to_owned(), value: value.to_owned() };
     let workloads = b.workloads.iter().filter(|own| {
@@ -220,10 +217,10 @@ fn changed_levels(a: &Plan, b: &Plan) -> Vec<Level> {
     workloads.chain(networks.map(|network| level("network", &network.name))).collect()
 }
 
-/// Keys of the environment that differ from run to run and mean nothing, or that say the same as others.
+/// Keys of the environment that always differ, or that repeat others.
 const IGNORED: &[&str] = &["version", "command", "load_average", "memory_available_bytes", "user_id"];
 
-/// What else differs: the environment, and what the plans hold alike.
+/// The other differences: in the environment, and in what the plans fix.
 fn differences(a: &Compared, b: &Compared) -> Result<Vec<Difference>> {
     let mut differences = Vec::new();
     for (side, other) in [(a, "A"), (b, "B")] {
@@ -240,7 +237,7 @@ fn differences(a: &Compared, b: &Compared) -> Result<Vec<Difference>> {
         compare_values(&flat(&a.environment), &flat(&b.environment), "", &mut differences);
     }
     for (about, of) in [
-        ("held alike", pins as fn(&Plan) -> Result<Value>),
+        ("fixed", pins as fn(&Plan) -> Result<Value>),
         ("topology", topology),
         ("margin", |plan| Ok(Value::from(plan.margin_share))),
         ("servers", servers),
@@ -259,14 +256,13 @@ fn pins(plan: &Plan) -> Result<Value> {
     Ok(serde_json::to_value(&plan.pins)?)
 }
 
-/// What each level of the factor `server` is: the server and what is set of it, what stands behind it, and what is held in its
-/// cells alone.
+/// Each level of the factor `server`: the servers with their settings, and the pins of its cells.
 fn servers(plan: &Plan) -> Result<Value> {
     let mut servers = serde_json::Map::new();
     for cell in &plan.cells {
         let name = cell.level("server").unwrap_or_default();
         let mut chains = serde_json::to_value(&cell.chains)?;
-        // On which node it runs the topology says.
+        // The topology decides the node.
         for chain in chains.as_array_mut().into_iter().flatten() {
             for place in ["/node", "/back/node"] {
                 if let Some(node) = chain.pointer_mut(place) {
@@ -275,15 +271,15 @@ fn servers(plan: &Plan) -> Result<Value> {
             }
         }
         let pins = serde_json::to_value(&cell.pins)?;
-        servers.insert(name.to_owned(), serde_json::json!({ "is": chains, "holds": pins }));
+        servers.insert(name.to_owned(), serde_json::json!({ "servers": chains, "pins": pins }));
     }
     Ok(Value::Object(servers))
 }
 
 fn name_server(plan: &Plan) -> Result<Value> {
     #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
-    let words = |rtt_ns: u64| format!("{} away", model::units::format_duration_ns(rtt_ns as f64));
-    Ok(Value::from(plan.dns_rtt_ns.map_or("none".to_owned(), words)))
+    let text = |rtt_ns: u64| format!("{} away", model::units::format_duration_ns(rtt_ns as f64));
+    Ok(Value::from(plan.dns_rtt_ns.map_or("none".to_owned(), text)))
 }
 
 fn topology(plan: &Plan) -> Result<Value> {
@@ -305,7 +301,7 @@ fn compare_values(
         if a.get(key) != b.get(key) {
             let about =
                 [about, key].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ");
-            differences.push(Difference { about, a: result::shown(&of(a)), b: result::shown(&of(b)) });
+            differences.push(Difference { about, a: shown(&of(a)), b: shown(&of(b)) });
         }
     }
 }
@@ -334,7 +330,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_are_called_by_what_tells_them_apart() {
+    fn the_names_of_folders_differ() {
         let of = |a: &str, b: &str| names(Path::new(a), Path::new(b));
         let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
         assert_eq!(of("/x1/results/main", "/x1/results/branch"), pair("main", "branch"));

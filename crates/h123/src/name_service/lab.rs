@@ -1,4 +1,4 @@
-//! A name server in a lab that somebody uses by hand: a node of its own, so far from those who ask as `--dns` says.
+//! The name server of a lab used by hand, in a separate node at the distance given by `--dns`.
 
 use std::fmt::Write;
 use std::net::{IpAddr, SocketAddr};
@@ -11,24 +11,22 @@ use model::topology::{NAME_SERVER, Role, TopologyNode, parse_name_server_rtt_ns}
 use model::{Topology, Variant};
 use names::{Config, Host, PORT, Service};
 
-use crate::commands::lab::servers::{V6_SUFFIX, Wanted};
+use crate::commands::lab::servers::{ServerChoice, V6_SUFFIX};
 use crate::exit::UsageError;
-use crate::name_service::study as name_server;
+use crate::name_service;
 
-/// What clients prefer, and how it is called in ALPN where that is announced.
+/// The variants that service records announce, the preferred one first, with their ALPN names.
 const ANNOUNCED: [(Variant, &str); 3] =
     [(Variant::H3, "h3"), (Variant::H2, "h2"), (Variant::H1s, "http/1.1")];
 
-/// Adds the name server to the topology, linked to those nodes that ask it.
+/// Adds the name server to the topology, with links to the nodes that use it.
 ///
 /// # Errors
-/// Nothing is emulated, the round trip is no duration, or the topology has no room for it.
+/// Nothing is emulated, the round trip is not a duration, or the topology has no room for it.
 pub(crate) fn add(topology: Option<&mut Topology>, rtt: &str, nodes: &[&str]) -> Result<()> {
     let usage = |problem: String| UsageError(format!("--dns: {problem}"));
     let Some(topology) = topology else {
-        return Err(
-            usage("found no nodes in `direct`, expected a network or another topology".to_owned()).into()
-        );
+        return Err(usage("`direct` has no nodes; choose a network or another topology".to_owned()).into());
     };
     let rtt_ns = parse_name_server_rtt_ns(rtt).map_err(usage)?;
     let mut linked: Vec<usize> = Vec::new();
@@ -41,36 +39,36 @@ pub(crate) fn add(topology: Option<&mut Topology>, rtt: &str, nodes: &[&str]) ->
     Ok(())
 }
 
-/// Gives every node its names: in a file, or from the name server where it has a link to one.
+/// Gives every node its names: in a file, or from the name server if it has a link to one.
 ///
 /// # Errors
-/// A file to cover is not there, or the kernel refuses.
+/// A file to cover is missing, or the kernel refuses.
 pub(crate) fn cover_files(lab: &Lab, topology: &Topology) -> Result<()> {
     let table = table(topology);
     for node in lab.nodes() {
-        let found = name_server::files(topology, node.name());
+        let found = name_service::files(topology, node.name());
         let table = || vec![OwnFile { path: "/etc/hosts".into(), text: table.clone() }];
         node.cover_files(found.unwrap_or_else(table))?;
     }
     Ok(())
 }
 
-/// Starts the name server, which knows every node and every server that runs, and waits until it listens.
+/// Starts the name server, which knows every node and every running server, and waits until it listens.
 ///
 /// # Errors
-/// The disk refuses, or it does not come up: its last words.
+/// A file cannot be written, or it does not come up: the end of its log.
 pub(crate) fn start(
     lab: &Lab,
     topology: &Topology,
     folder: &Path,
-    servers: &[(Wanted, Adapter)],
+    servers: &[(ServerChoice, Adapter)],
     running: &[RunningServer<'_>],
 ) -> Result<Process> {
     let node = lab.node(NAME_SERVER).context("the lab was built without its name server")?;
     let own = topology.name_server().context("no name server was added")?;
     let has_ipv6 = node.addresses().v6.is_some();
     let config = Config { listen: listen(own, has_ipv6), hosts: hosts(topology, has_ipv6, servers, running) };
-    name_server::start(node, &config, folder)
+    name_service::start(node, &config, folder)
 }
 
 fn listen(own: &TopologyNode, has_ipv6: bool) -> Vec<SocketAddr> {
@@ -96,16 +94,16 @@ fn table(topology: &Topology) -> String {
 fn hosts(
     topology: &Topology,
     has_ipv6: bool,
-    servers: &[(Wanted, Adapter)],
+    servers: &[(ServerChoice, Adapter)],
     running: &[RunningServer<'_>],
 ) -> Vec<Host> {
     let mut hosts = Vec::new();
     for node in topology.nodes.iter().filter(|node| node.role != Role::Switch) {
         let v4 = node.address_v4().map(IpAddr::from);
         let v6 = node.address_v6().map(IpAddr::from).filter(|_| has_ipv6);
-        // Servers listen at the IPv4 address; clients would try IPv6 first and be refused.
-        let has_server = servers.iter().any(|(wanted, _)| wanted.node == node.name);
-        let here = servers.iter().zip(running).filter(|((wanted, _), _)| wanted.node == node.name);
+        // Servers listen on the IPv4 address only; clients would try IPv6 first and be refused.
+        let has_server = servers.iter().any(|(choice, _)| choice.node == node.name);
+        let here = servers.iter().zip(running).filter(|((choice, _), _)| choice.node == node.name);
         let services = here.flat_map(|(_, server)| {
             ANNOUNCED.iter().filter_map(|(variant, alpn)| {
                 let port = server.target(*variant)?.address.port();
@@ -132,15 +130,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn those_who_ask_are_linked_and_others_are_not() {
+    fn nodes_that_use_it_are_linked_and_others_are_not() {
         let mut pair = Topology::pair(&Network::default());
         add(Some(&mut pair), "20ms", &["client", "client"]).unwrap();
         assert_eq!(pair.links.len(), 2);
         assert_eq!(pair.links[1].name, "client-names");
         assert_eq!(pair.links[1].network.as_ref().unwrap().rtt_ns(), 20_000_000);
-        let files = name_server::files(&pair, "client").unwrap();
+        let files = name_service::files(&pair, "client").unwrap();
         assert!(files[1].text.starts_with("nameserver 10.123.1.53\n"), "{files:?}");
-        assert!(name_server::files(&pair, "server").is_none());
+        assert!(name_service::files(&pair, "server").is_none());
         let error = add(Some(&mut pair), "20ms", &["client"]).unwrap_err();
         assert!(error.to_string().contains("--dns: found the node `names`"), "{error}");
         let error = add(Some(&mut Topology::pair(&Network::default())), "20", &["client"]).unwrap_err();

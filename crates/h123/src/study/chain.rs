@@ -1,4 +1,4 @@
-//! A run's servers: the one that clients ask and, where that is a proxy, the one behind it.
+//! The servers of a run: the one that clients connect to and, if that is a proxy, the one behind it.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -8,39 +8,47 @@ use std::time::Duration;
 use drive::{Adapter, RunningServer, StartSpec, Support};
 use lab::{Lab, Node};
 use model::assignment::Target;
-use model::plan::ServerChain;
+use model::plan::{BackServer, ServerChain};
 use model::record::ServerReport;
 use model::sample::{FailureKind, Outcome};
-use model::{Cell, Settings, Variant};
+use model::{Cell, Pins, Settings, Variant};
 
-use crate::study::run::{SERVER_NAME, SERVER_THREADS, Study, tool_failed};
-use crate::study::server_time::AskedServer;
+use crate::study::server_time::TimedServer;
+use crate::study::{SERVER_NAME, SERVER_THREADS, Study, failed};
 
-/// Where configuration and logs of the server that clients ask are, in the run's folder of logs.
+/// The folders of the front server and of the server behind it, in the run's folder of logs.
 const FRONT: &str = "server";
-/// The same for the server behind a proxy.
 const BACK: &str = "back";
 
-/// Every server of a run, ready; dropping it kills them.
+/// Every server of a run, ready. Dropping it kills them.
 #[derive(Debug)]
 pub(crate) struct RunningChain<'n> {
-    /// First the one that clients ask.
+    /// The front server first.
     servers: Vec<RunningServer<'n>>,
 }
 
-/// One server of a chain.
-struct Link<'a> {
-    node: &'a str,
-    server: &'a str,
-    set: &'a Settings,
-    variants: &'a [Variant],
-    back: Option<&'a Target>,
+/// A server to start.
+pub(crate) struct ServerStart<'a> {
+    /// Its description.
+    pub(crate) adapter: &'a Adapter,
+    /// The study's settings for it.
+    pub(crate) set: &'a Settings,
+    /// What its clients speak.
+    pub(crate) variants: &'a [Variant],
+    /// The server behind it.
+    pub(crate) back: Option<&'a Target>,
+    /// The cell's pins.
+    pub(crate) pins: &'a Pins,
+    /// The folder of its files and logs.
+    pub(crate) folder: &'a Path,
+    /// The run's seed.
+    pub(crate) seed: u64,
 }
 
 impl Study<'_> {
-    /// Why the cell's servers cannot be had here, if they cannot.
-    pub(crate) fn unsupported(&self, cell: &Cell) -> Option<String> {
-        let of_adapter = |server: &str, variant: Variant| {
+    /// Why the cell's servers cannot run here, if they cannot.
+    pub(crate) fn unsupported_by_servers(&self, cell: &Cell) -> Option<String> {
+        let of_server = |(server, variant): (&str, Variant)| {
             let adapter = self.servers.get(server)?;
             if let Support::Unsupported(reason) = adapter.probe(&self.program).ok()?.support(variant) {
                 return Some(reason);
@@ -50,11 +58,10 @@ impl Study<'_> {
         let fronts =
             cell.clients.iter().map(|group| (cell.chains[group.chain].server.as_str(), group.variant));
         let backs = cell.chains.iter().filter_map(|chain| chain.back.as_ref());
-        let backs = backs.map(|back| (back.server.as_str(), back.variant));
-        fronts.chain(backs).find_map(|(server, variant)| of_adapter(server, variant))
+        fronts.chain(backs.map(|back| (back.server.as_str(), back.variant))).find_map(of_server)
     }
 
-    /// Starts the cell's servers, the last of the chain first, and waits until all are ready.
+    /// Starts the cell's servers, the one behind the proxy first, and waits until all are ready.
     ///
     /// # Errors
     /// The run's outcome, as [`Adapter::start`] gives it.
@@ -65,142 +72,147 @@ impl Study<'_> {
         logs: &Path,
         seed: u64,
     ) -> Result<RunningChain<'n>, Outcome> {
-        let chain = &cell.chains[0];
-        let back = match &chain.back {
-            None => None,
-            Some(back) => {
-                let link = Link {
-                    node: &back.node,
-                    server: &back.server,
-                    set: &back.set,
-                    variants: &[back.variant],
-                    back: None,
-                };
-                let server = self.start_link(lab, cell, &link, &logs.join(BACK), seed)?;
-                let target = server.target(back.variant).ok_or_else(|| {
-                    let reason = format!("the server {} was not asked for {}", back.server, back.variant);
-                    Outcome::failed(FailureKind::Server, reason)
-                })?;
-                Some((server, target))
-            }
+        let (chain, pins) = (&cell.chains[0], self.plan.pins_of(cell));
+        let start_back = |back: &BackServer| -> Result<_, Outcome> {
+            let server = ServerStart {
+                adapter: self.adapter(&back.server)?,
+                set: &back.set,
+                variants: &[back.variant],
+                back: None,
+                pins,
+                folder: &logs.join(BACK),
+                seed,
+            };
+            let server = self.start_server(node_of(lab, &back.node)?, &server)?;
+            Ok((target_of(&server, back.variant)?, server))
         };
-        let front =
-            self.start_front(lab, cell, chain, back.as_ref().map(|(_, target)| target), logs, seed)?;
-        Ok(RunningChain { servers: [front].into_iter().chain(back.map(|(server, _)| server)).collect() })
-    }
-
-    fn start_front<'n>(
-        &self,
-        lab: &'n Lab,
-        cell: &Cell,
-        chain: &ServerChain,
-        back: Option<&Target>,
-        logs: &Path,
-        seed: u64,
-    ) -> Result<RunningServer<'n>, Outcome> {
+        let back = chain.back.as_ref().map(start_back).transpose()?;
         let variants: BTreeSet<Variant> = cell.clients.iter().map(|group| group.variant).collect();
-        let variants: Vec<Variant> = variants.into_iter().collect();
-        let link =
-            Link { node: &chain.node, server: &chain.server, set: &chain.set, variants: &variants, back };
-        self.start_link(lab, cell, &link, &logs.join(FRONT), seed)
+        let front = ServerStart {
+            adapter: self.adapter(&chain.server)?,
+            set: &chain.set,
+            variants: &variants.into_iter().collect::<Vec<_>>(),
+            back: back.as_ref().map(|(target, _)| target),
+            pins,
+            folder: &logs.join(FRONT),
+            seed,
+        };
+        let front = self.start_server(node_of(lab, &chain.node)?, &front)?;
+        Ok(RunningChain { servers: [front].into_iter().chain(back.map(|(_, server)| server)).collect() })
     }
 
-    fn start_link<'n>(
+    /// Starts a server in a node and waits until it is ready.
+    ///
+    /// # Errors
+    /// The run's outcome, as [`Adapter::start`] gives it.
+    pub(crate) fn start_server<'n>(
         &self,
-        lab: &'n Lab,
-        cell: &Cell,
-        link: &Link<'_>,
-        folder: &Path,
-        seed: u64,
+        node: &'n Node,
+        start: &ServerStart<'_>,
     ) -> Result<RunningServer<'n>, Outcome> {
-        let missing =
-            |kind, what: &str, name: &str| Outcome::failed(kind, format!("there is no {what} `{name}`"));
-        let adapter: &Adapter = self
-            .servers
-            .get(link.server)
-            .ok_or_else(|| missing(FailureKind::Server, "server", link.server))?;
-        let node: &Node = lab.node(link.node).ok_or_else(|| missing(FailureKind::Lab, "node", link.node))?;
-        let address = IpAddr::V4(node.addresses().v4);
-        let identity = self.authority.issue(&[SERVER_NAME], &[address]);
+        let identity = self.authority.issue(&[SERVER_NAME], &[IpAddr::V4(node.addresses().v4)]);
         let spec = StartSpec {
-            folder,
+            folder: start.folder,
             tool: &self.program,
-            variants: link.variants,
-            pins: self.plan.pins_of(cell),
-            set: link.set,
-            back: link.back,
+            variants: start.variants,
+            pins: start.pins,
+            set: start.set,
+            back: start.back,
             pages: &self.pages,
             content: &self.content,
-            identity: &identity.map_err(|error| tool_failed(FailureKind::Server, &error))?,
+            identity: &identity.map_err(failed(FailureKind::Server))?,
             server_name: SERVER_NAME,
             threads: SERVER_THREADS,
             cpus: &self.cores.server,
-            seed,
+            seed: start.seed,
         };
-        adapter.start(node, &spec)
+        start.adapter.start(node, &spec)
+    }
+
+    fn adapter(&self, name: &str) -> Result<&Adapter, Outcome> {
+        let missing = || Outcome::failed(FailureKind::Server, format!("there is no server `{name}`"));
+        self.servers.get(name).ok_or_else(missing)
     }
 }
 
 impl RunningChain<'_> {
-    /// Where clients find a variant; `None` where it was not asked for.
-    pub(crate) fn target(&self, variant: Variant) -> Option<Target> {
-        self.servers.first()?.target(variant)
+    /// What clients connect to for a variant.
+    ///
+    /// # Errors
+    /// The run's outcome: the front server does not serve the variant.
+    pub(crate) fn target(&self, variant: Variant) -> Result<Target, Outcome> {
+        target_of(&self.servers[0], variant)
     }
 
-    /// The servers as whoever wants their own times has to know them, from the clients on.
-    pub(crate) fn asked(&self, chain: &ServerChain) -> Vec<AskedServer> {
+    /// The servers whose own times are read, the front server first.
+    pub(crate) fn timed(&self, chain: &ServerChain) -> Vec<TimedServer> {
         let front = (&chain.node, &chain.server, None);
         let back = chain.back.as_ref().map(|back| (&back.node, &back.server, Some(back.variant)));
-        let links = [front].into_iter().chain(back).zip(&self.servers);
-        let asked = |(place, ((node, name, variant), server)): (u16, (_, &RunningServer<'_>))| {
-            let (node, name): (&String, &String) = (node, name);
-            AskedServer {
-                server: place,
-                node: node.clone(),
-                name: name.clone(),
-                log: server.access_log(),
-                ports: server.ports(),
-                variant,
-            }
-        };
-        (0..).zip(links).map(asked).collect()
+        let described = [front].into_iter().chain(back).zip(&self.servers);
+        let timed =
+            |(place, ((node, name, variant), server)): (u16, ((&String, &String, _), &RunningServer<'_>))| {
+                TimedServer {
+                    server: place,
+                    node: node.clone(),
+                    name: name.clone(),
+                    log: server.access_log(),
+                    ports: server.ports(),
+                    variant,
+                }
+            };
+        (0..).zip(described).map(timed).collect()
     }
 
-    /// What the servers cost counts from now on.
+    /// Starts the account of what the servers cost.
     pub(crate) fn begin_measuring(&mut self) {
-        for server in &mut self.servers {
-            server.begin_measuring();
-        }
+        self.servers.iter_mut().for_each(RunningServer::begin_measuring);
     }
 
-    /// Waits a little for a server that is dying.
+    /// Waits up to `limit` for servers that are dying.
     ///
     /// # Errors
     /// A process cannot be watched.
     pub(crate) fn wait_for_end(&self, limit: Duration) -> Result<(), Outcome> {
-        // While one is waited for, the others' time passes too.
+        // The wait for the first also gives the others their time.
         for (index, server) in self.servers.iter().enumerate() {
             let limit = if index == 0 { limit } else { Duration::ZERO };
-            server.wait_for_end(limit).map_err(|error| tool_failed(FailureKind::Server, &error))?;
+            server.wait_for_end(limit).map_err(failed(FailureKind::Server))?;
         }
         Ok(())
     }
 
-    /// Ends them, first the one that clients ask; what each cost comes into `reports` in this order.
+    /// Stops the servers, the front server first, and adds what each cost to `reports` in this order.
     ///
     /// # Errors
-    /// The run's outcome where one had died, with its last words.
+    /// The run's outcome if one had died, with the end of its log.
     pub(crate) fn stop(self, reports: &mut Vec<ServerReport>) -> Result<(), Outcome> {
         let mut outcome = Ok(());
         for server in self.servers {
-            let stopped = server.stop().map_err(|error| tool_failed(FailureKind::Server, &error))?;
+            let stopped = server.stop().map_err(failed(FailureKind::Server))?;
             reports.push(stopped.report);
             if let Some(how) = stopped.died {
-                let words = stopped.log_tail;
-                let reason = format!("the server died: {how}; its last words: {words}");
+                let reason = format!("the server died: {how}; its last words: {}", stopped.log_tail);
                 outcome = outcome.and(Err(Outcome::failed(FailureKind::Server, reason)));
             }
         }
         outcome
     }
+}
+
+/// A node of the lab.
+///
+/// # Errors
+/// The run's outcome: the lab has no such node.
+pub(crate) fn node_of<'n>(lab: &'n Lab, name: &str) -> Result<&'n Node, Outcome> {
+    let missing = || Outcome::failed(FailureKind::Lab, format!("there is no node `{name}`"));
+    lab.node(name).ok_or_else(missing)
+}
+
+/// What clients of a server connect to for a variant.
+///
+/// # Errors
+/// The run's outcome: it does not serve the variant.
+pub(crate) fn target_of(server: &RunningServer<'_>, variant: Variant) -> Result<Target, Outcome> {
+    let missing = || Outcome::failed(FailureKind::Server, format!("the server does not serve {variant}"));
+    server.target(variant).ok_or_else(missing)
 }

@@ -1,8 +1,8 @@
-//! Which CPUs the parts of a run get, so that where the scheduler puts them is no part of the result.
+//! The CPUs for the parts of a run, so that the scheduler's choice does not affect the result.
 
 use rustix::thread::{CpuSet, sched_getaffinity};
 
-/// The CPUs of one run's processes; empty where there is no choice.
+/// The CPUs of one run's processes; empty if there is only one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cores {
     /// The server's.
@@ -11,21 +11,21 @@ pub(crate) struct Cores {
     pub(crate) client: Vec<usize>,
     /// The emulator's.
     pub(crate) emulator: Option<usize>,
-    /// The monitor's, where one is left for it; otherwise it runs wherever there is time.
+    /// The monitor's, if there is one left; otherwise it runs on any.
     pub(crate) monitor: Option<usize>,
 }
 
 impl Cores {
-    /// Shares out the CPUs that this process may use.
+    /// Distributes the CPUs that this process may use.
     pub(crate) fn of_this_process() -> Cores {
         let available = sched_getaffinity(None)
             .map(|set| (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect::<Vec<_>>());
         Cores::share(&available.unwrap_or_default())
     }
 
-    /// The server gets the first CPU, the client the last and the emulator the second, which it has for itself where
-    /// there are three. Of two it shares the server's: it is the client that measures, and while the emulator has packets
-    /// to send, the server's next ones have to wait in any case.
+    /// The server gets the first CPU, the client the last, and the emulator the second if there are three. Of two CPUs the
+    /// emulator shares the server's: the client measures, and while the emulator has packets to send, the server's next ones
+    /// must wait anyway.
     fn share(available: &[usize]) -> Cores {
         match available {
             [first, .., last] => {
@@ -40,7 +40,7 @@ impl Cores {
     /// For `environment.json`.
     pub(crate) fn describe(&self) -> String {
         if self.server.is_empty() {
-            return "client and server share one".to_owned();
+            return "client and server share one CPU".to_owned();
         }
         format!("server {:?}, client {:?}, emulator {:?}", self.server, self.client, self.emulator.as_slice())
     }
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn client_and_server_never_share_a_core_where_there_are_two() {
+    fn client_and_server_have_separate_cores_if_there_are_two() {
         assert_eq!(Cores::share(&[3]), Cores::default());
         for available in [&[0, 1][..], &[2, 5, 7], &[0, 1, 2, 3]] {
             let cores = Cores::share(available);

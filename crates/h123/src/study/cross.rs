@@ -1,11 +1,10 @@
-//! Cross-traffic: bulk flows of others over links that they share with those who are measured.
+//! Cross-traffic: bulk flows over links that the measured clients share.
 //!
-//! The flows are those of the tool's own client, asking origins of their own. They begin once the emulators count, run for a
-//! while alone so that they are beyond slow start, and are killed when the measured clients are done. Nothing of them is
-//! stored but what the links report.
+//! The flows are those of h123's own client and origin, in nodes of the topology. They begin once the emulators count, have
+//! a lead so that they are beyond slow start, and are killed when the measured clients are done. Of them a result stores
+//! only what the links report.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
@@ -13,7 +12,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use drive::client::{ClientOutcome, Limits};
-use drive::{RunningServer, Servers, StartSpec};
+use drive::{RunningServer, Servers};
 use lab::{Lab, Node};
 use model::assignment::{ASSIGNMENT_VERSION, Assignment};
 use model::sample::{FailureKind, Outcome};
@@ -22,15 +21,14 @@ use model::tunable::NO_SETTINGS;
 use model::workload::{ClosedLoop, LoopLoad, Workload};
 use model::{Cell, Variant};
 
-use crate::study::run::{CLIENT_BYTES, SERVER_THREADS, Study, tool_failed};
+use crate::study::chain::{ServerStart, node_of, target_of};
+use crate::study::{CLIENT_BYTES, Study, failed};
 
-/// Who answers.
+/// The server of cross-traffic.
 pub(crate) const ORIGIN: &str = "origin";
-/// The name that the certificates of its servers are for.
-const SERVER_NAME: &str = "cross.h123.test";
-/// What a flow downloads again and again: at a gigabit a second it begins anew every 9 minutes, which no run lasts.
+/// The download that a flow repeats. At 1 Gbit/s it takes 9 minutes, longer than any run.
 pub(crate) const ENDLESS: &str = "/bytes/68719476736";
-/// The groups of a cell's own clients have the numbers below.
+/// The first group number of flows. The groups of a cell's own clients have lower ones.
 const FIRST_GROUP: u16 = 1000;
 
 /// The flows of a run, with their servers.
@@ -38,7 +36,7 @@ pub(crate) struct Cross<'a, 'l> {
     study: &'a Study<'a>,
     flows: Vec<Flow<'l>>,
     lead: Duration,
-    /// They are killed as clients after so long; they end with the measured ones long before.
+    /// Flows are killed after this time; they end with the measured clients long before.
     limit: Duration,
     /// Kept until the run ends.
     servers: Vec<RunningServer<'l>>,
@@ -55,7 +53,7 @@ impl Study<'_> {
     ///
     /// # Errors
     /// A server does not come up.
-    pub(crate) fn cross_traffic<'l>(
+    pub(crate) fn start_cross_traffic<'l>(
         &self,
         lab: &'l Lab,
         cell: &Cell,
@@ -68,10 +66,6 @@ impl Study<'_> {
         let mut cross = Cross { study: self, flows: Vec::new(), lead, limit, servers: Vec::new() };
         let Some(topology) = topology else { return Ok(cross) };
         let name = |node: usize| topology.nodes[node].name.as_str();
-        let node = |index: usize| {
-            let missing = || Outcome::failed(FailureKind::Lab, format!("found no node `{}`", name(index)));
-            lab.node(name(index)).ok_or_else(missing)
-        };
         let mut variants: BTreeMap<usize, Vec<Variant>> = BTreeMap::new();
         for flow in &topology.cross {
             let wanted = variants.entry(flow.to).or_default();
@@ -81,17 +75,20 @@ impl Study<'_> {
         }
         let mut places: BTreeMap<usize, usize> = BTreeMap::new();
         for (to, variants) in &variants {
-            let folder = logs.join(format!("cross-{}", name(*to)));
-            let server = self.start_cross_server(node(*to)?, variants, &folder, seed)?;
+            let origin = Servers::find(ORIGIN).map_err(|error| failed(FailureKind::Server)(error.into()))?;
+            let server = ServerStart {
+                adapter: &origin,
+                set: &NO_SETTINGS,
+                variants,
+                back: None,
+                pins: &self.plan.pins,
+                folder: &logs.join(format!("cross-{}", name(*to))),
+                seed,
+            };
             places.insert(*to, cross.servers.len());
-            cross.servers.push(server);
+            cross.servers.push(self.start_server(node_of(lab, name(*to))?, &server)?);
         }
         for (index, flow) in topology.cross.iter().enumerate() {
-            let target = places.get(&flow.to).and_then(|place| cross.servers[*place].target(flow.variant));
-            let Some(target) = target else {
-                let reason = format!("the origin in `{}` has no {}", name(flow.to), flow.variant);
-                return Err(Outcome::failed(FailureKind::Server, reason));
-            };
             let group = FIRST_GROUP.saturating_add(u16::try_from(index).unwrap_or(u16::MAX));
             let assignment = Assignment {
                 options: model::options::Options::default(),
@@ -99,53 +96,25 @@ impl Study<'_> {
                 group,
                 node: name(flow.from).to_owned(),
                 clock: load::Clock::begin(),
-                target,
+                target: target_of(&cross.servers[places[&flow.to]], flow.variant)?,
                 workload: bulk(flow, cross.limit),
                 pins: self.plan.pins_of(cell).clone(),
                 seed: seed ^ u64::from(group),
                 deadline_ns: u64::try_from(cross.limit.as_nanos()).unwrap_or(u64::MAX),
             };
             let log = logs.join(format!("cross-{}-{index}.log", name(flow.from)));
-            cross.flows.push(Flow { node: node(flow.from)?, assignment, log });
+            cross.flows.push(Flow { node: node_of(lab, name(flow.from))?, assignment, log });
         }
         Ok(cross)
-    }
-
-    fn start_cross_server<'l>(
-        &self,
-        node: &'l Node,
-        variants: &[Variant],
-        folder: &Path,
-        seed: u64,
-    ) -> Result<RunningServer<'l>, Outcome> {
-        let failed = |error: &anyhow::Error| tool_failed(FailureKind::Server, error);
-        let origin = Servers::find(ORIGIN).map_err(|error| failed(&error.into()))?;
-        let identity = self.authority.issue(&[SERVER_NAME], &[IpAddr::V4(node.addresses().v4)]);
-        let spec = StartSpec {
-            folder,
-            tool: &self.program,
-            variants,
-            pins: &self.plan.pins,
-            set: &NO_SETTINGS,
-            back: None,
-            pages: &[],
-            content: &self.content,
-            identity: &identity.map_err(|error| failed(&error))?,
-            server_name: SERVER_NAME,
-            threads: SERVER_THREADS,
-            cpus: &self.cores.server,
-            seed,
-        };
-        origin.start(node, &spec)
     }
 }
 
 impl Cross<'_, '_> {
-    /// Does `job` while the flows run.
+    /// Calls `job` while the flows run.
     ///
     /// # Errors
-    /// The job's own; otherwise that of a flow that ended too early.
-    pub(crate) fn beside(self, job: impl FnOnce() -> Result<(), Outcome>) -> Result<(), Outcome> {
+    /// The job's error, or that of a flow that ended too early.
+    pub(crate) fn run_during(self, job: impl FnOnce() -> Result<(), Outcome>) -> Result<(), Outcome> {
         if self.flows.is_empty() {
             return job();
         }
@@ -162,13 +131,13 @@ impl Cross<'_, '_> {
             (outcome, early.into_iter().zip(ends).collect::<Vec<_>>())
         });
         for server in self.servers {
-            let stopped = server.stop().map_err(|error| tool_failed(FailureKind::Server, &error))?;
+            let stopped = server.stop().map_err(failed(FailureKind::Server))?;
             if let Some(died) = stopped.died {
-                return outcome.and(Err(failed(&format!("its server died: {died}"))));
+                return outcome.and(Err(ended_early(&format!("its server died: {died}"))));
             }
         }
         match ends.iter().find_map(|(is_early, end)| fault(*is_early, end)) {
-            Some(fault) => outcome.and(Err(failed(&fault))),
+            Some(fault) => outcome.and(Err(ended_early(&fault))),
             None => outcome,
         }
     }
@@ -180,7 +149,7 @@ impl Cross<'_, '_> {
     }
 }
 
-/// What went wrong with a flow, if something did: being killed at the end is how it should be.
+/// What went wrong with a flow, if anything. Being killed at the end is normal.
 fn fault(is_early: bool, end: &Result<ClientOutcome>) -> Option<String> {
     let client = match end {
         Err(error) => return Some(format!("{error:#}")),
@@ -189,7 +158,7 @@ fn fault(is_early: bool, end: &Result<ClientOutcome>) -> Option<String> {
     let describe = |outcome: &Outcome| match outcome {
         Outcome::Failed(failure) => failure.reason.clone(),
         Outcome::Unsupported(reason) => reason.clone(),
-        Outcome::Ok => "it was done".to_owned(),
+        Outcome::Ok => "it finished".to_owned(),
     };
     let lost = client.samples.iter().find(|sample| !sample.outcome.is_ok());
     lost.map(|sample| describe(&sample.outcome)).or_else(|| is_early.then(|| describe(&client.outcome)))
@@ -202,7 +171,7 @@ fn bulk(flow: &CrossTraffic, limit: Duration) -> Workload {
     })
 }
 
-fn failed(why: &str) -> Outcome {
+fn ended_early(why: &str) -> Outcome {
     Outcome::failed(
         FailureKind::Client,
         format!("the cross-traffic ended before the measured clients: {why}"),

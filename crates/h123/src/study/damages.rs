@@ -1,4 +1,4 @@
-//! What of a result is damaged or missing, in as few lines as it takes.
+//! What is damaged or missing in a result, in as few lines as possible.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -6,29 +6,29 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use store::{Damage, ResultFolder};
 
-/// So many runs are named one by one.
-const MOST_NAMED: usize = 5;
-/// The table without which nobody knows which rows are of which run, one that every result has, and what says that they were there.
+/// Up to this many runs are listed by number.
+const MOST_LISTED: usize = 5;
+/// The table that assigns rows to runs, a table of every result, and the file that lists the tables.
 const RUNS: &str = "samples/runs.parquet";
 const REQUESTS: &str = "samples/requests.parquet";
 const CHECKSUMS: &str = "samples/checksums.json";
 
-/// What was found.
+/// The damages of a result.
 #[derive(Debug, Default)]
 pub(crate) struct Damages {
-    /// Of the whole result.
+    /// Those of the whole result.
     whole: BTreeSet<String>,
-    /// By file, within the result, and reason: the runs that it is about.
+    /// The damaged runs by file, within the result, and reason.
     of_runs: BTreeMap<(PathBuf, String), BTreeSet<u32>>,
 }
 
 impl Damages {
-    /// Something that is about the whole result, in a sentence.
+    /// Adds a damage of the whole result, in a sentence.
     pub(crate) fn note(&mut self, what: String) {
         self.whole.insert(what);
     }
 
-    /// A file of samples.
+    /// Adds a damaged file of samples.
     pub(crate) fn add(&mut self, folder: &ResultFolder, damage: &Damage) {
         let file = damage.file.strip_prefix(folder.path()).unwrap_or(&damage.file).to_owned();
         match damage.run {
@@ -39,24 +39,24 @@ impl Damages {
         }
     }
 
-    /// A merged result whose table of runs is gone.
-    pub(crate) fn look_for_runs(&mut self, folder: &Path) {
+    /// Adds the table of runs if a merged result has lost it.
+    pub(crate) fn check_runs(&mut self, folder: &Path) {
         if folder.join(RUNS).exists() {
             return;
         }
         if folder.join(REQUESTS).exists() {
             self.note(format!(
-                "{RUNS} is missing: the rows of the other tables are there, and nobody knows of which run they are"
+                "{RUNS} is missing, so the rows of the other tables cannot be assigned to runs"
             ));
         } else if folder.join(CHECKSUMS).exists() {
             self.note(format!(
-                "{RUNS} and {REQUESTS} are missing, and {CHECKSUMS} says that they were there: nothing can be said of these runs"
+                "{RUNS} and {REQUESTS} are missing although {CHECKSUMS} lists them, so their runs cannot be reported"
             ));
         }
     }
 
-    /// Tables that are read though nothing vouches for their bytes, because no checksum of them is there.
-    pub(crate) fn look_for_checksums(&mut self, folder: &ResultFolder) -> Result<()> {
+    /// Adds the tables that are read although they have no checksum.
+    pub(crate) fn check_checksums(&mut self, folder: &ResultFolder) -> Result<()> {
         let mut of_places: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for file in folder.unverified()? {
             let within = file.strip_prefix(folder.path()).unwrap_or(&file);
@@ -69,20 +69,19 @@ impl Damages {
         let Some((place, tables)) = of_places.first_key_value() else { return Ok(()) };
         let others = match of_places.len() - 1 {
             0 => String::new(),
-            1 => " (and of another run)".to_owned(),
-            more => format!(" (and of {more} other runs)"),
+            1 => " (and that of another run)".to_owned(),
+            more => format!(" (and those of {more} other runs)"),
         };
         let is_there = folder.path().join(place).join("checksums.json").exists();
-        let found = if is_there { "is damaged or has nothing of these tables" } else { "is missing" };
+        let found = if is_there { "is damaged or incomplete" } else { "is missing" };
         self.note(format!(
-            "{place}/checksums.json{others} {found}, so nobody can tell whether they are as they were written; they are read all the \
-             same: {}",
+            "{place}/checksums.json{others} {found}, so these tables are used unverified: {}",
             tables.join(", ")
         ));
         Ok(())
     }
 
-    /// A line for each, of `runs` that there should be.
+    /// One line for each damage of a result with this many runs.
     pub(crate) fn lines(&self, runs: usize) -> Vec<String> {
         let of_runs = self.of_runs.iter().map(|((file, reason), lost)| {
             format!("{} is damaged ({}): {reason}", file.display(), named(lost, runs))
@@ -97,7 +96,7 @@ fn named(lost: &BTreeSet<u32>, runs: usize) -> String {
     match lost.len() {
         1 => format!("run {}", numbers()),
         all if all == runs => format!("all {all} runs"),
-        few if few <= MOST_NAMED => format!("runs {}", numbers()),
+        few if few <= MOST_LISTED => format!("runs {}", numbers()),
         many => format!("{many} of {runs} runs"),
     }
 }
@@ -107,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_damaged_in_many_runs_is_one_line() {
+    fn one_damage_of_many_runs_is_one_line() {
         let mut damages = Damages::default();
         damages.note("environment.json is damaged".to_owned());
         for run in 0..9 {

@@ -1,10 +1,11 @@
-//! The runs of a study: what each does, how they go on, and what a result holds of them.
+//! The runs of a study: what each does, when another follows, and what a result makes of them.
 
 pub(crate) mod chain;
+pub(crate) mod clients;
 pub(crate) mod cores;
 pub(crate) mod cross;
 pub(crate) mod damages;
-pub(crate) mod external;
+pub(crate) mod environment;
 pub(crate) mod monitor;
 pub(crate) mod overrides;
 pub(crate) mod progress;
@@ -13,3 +14,51 @@ pub(crate) mod repetition;
 pub(crate) mod result;
 pub(crate) mod run;
 pub(crate) mod server_time;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use drive::{Adapter, Authority, Client};
+use model::sample::{FailureKind, Outcome};
+use model::{Page, Plan};
+
+use self::cores::Cores;
+
+/// The name in every server's certificate.
+pub(crate) const SERVER_NAME: &str = "server.h123.test";
+/// Worker threads or processes of a server: the client and the emulator need the other core.
+pub(crate) const SERVER_THREADS: usize = 1;
+/// Upper bound on a client's output.
+pub(crate) const CLIENT_BYTES: u64 = 8 << 30;
+
+/// What all runs of a study share.
+pub(crate) struct Study<'a> {
+    /// What to do.
+    pub(crate) plan: &'a Plan,
+    /// The servers of the plan, by name.
+    pub(crate) servers: BTreeMap<String, Adapter>,
+    /// The external clients of the plan, by name.
+    pub(crate) clients: BTreeMap<String, Client>,
+    /// Signs the servers' certificates; only this study's clients trust it.
+    pub(crate) authority: Authority,
+    /// Whether this machine can emulate networks; otherwise everything runs over the loopback.
+    pub(crate) emulated: bool,
+    /// The CPUs of client, server, emulator and monitor.
+    pub(crate) cores: Cores,
+    /// This program, which is also the client and the origin.
+    pub(crate) program: PathBuf,
+    /// The pages of the plan's workloads.
+    pub(crate) pages: Vec<Page>,
+    /// The same pages as files, for servers that serve a folder.
+    pub(crate) content: PathBuf,
+    /// Whether each run's packets are captured, with the keys that decrypt them.
+    pub(crate) pcap: bool,
+    /// Set when the user interrupts the study.
+    pub(crate) stop: &'a AtomicBool,
+}
+
+/// Turns an error into the outcome of the run in which it happened.
+pub(crate) fn failed(kind: FailureKind) -> impl Fn(anyhow::Error) -> Outcome {
+    move |error| Outcome::failed(kind, format!("{error:#}"))
+}

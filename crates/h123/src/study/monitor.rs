@@ -1,4 +1,4 @@
-//! What watches a run: the lab's monitor on the nodes of those who are measured, by the run's clock.
+//! The monitor of a run, on the nodes of the measured clients and servers, by the run's clock.
 
 use std::time::Duration;
 
@@ -6,18 +6,18 @@ use lab::{Lab, Monitor, MonitorSpec, Node};
 use model::assignment::ClockReference;
 use model::{Cell, Outcome, Reading};
 
-use crate::study::run::{Study, lab_failed};
+use crate::study::Study;
 
-/// The monitor of one run; none where the study has it off.
-pub(crate) struct Watch(Option<Monitor>);
+/// The monitor of one run; `None` where the study turned it off.
+pub(crate) struct RunMonitor(Option<Monitor>);
 
-impl Watch {
-    /// Opens what will be read in the nodes of clients and servers.
+impl RunMonitor {
+    /// Opens the files that the monitor reads in the nodes of clients and servers.
     ///
     /// # Errors
     /// The run's outcome: the lab refused.
-    pub(crate) fn prepare(study: &Study<'_>, lab: &Lab, cell: &Cell) -> Result<Watch, Outcome> {
-        let Some(period_ns) = study.plan.monitor.period_ns() else { return Ok(Watch(None)) };
+    pub(crate) fn prepare(study: &Study<'_>, lab: &Lab, cell: &Cell) -> Result<RunMonitor, Outcome> {
+        let Some(period_ns) = study.plan.monitor.period_ns() else { return Ok(RunMonitor(None)) };
         let mut nodes: Vec<&Node> = vec![lab.client(), lab.server()];
         let fronts = cell.chains.iter().map(|chain| &chain.node);
         let backs = cell.chains.iter().filter_map(|chain| chain.back.as_ref()).map(|back| &back.node);
@@ -29,24 +29,24 @@ impl Watch {
         }
         let period = Duration::from_nanos(period_ns);
         let spec = MonitorSpec { nodes: &nodes, period, cpu: study.cores.monitor };
-        Ok(Watch(Some(Monitor::prepare(spec).map_err(|error| lab_failed(&error))?)))
+        Ok(RunMonitor(Some(Monitor::prepare(spec)?)))
     }
 
-    /// Reads all for the first time, just after the run's begin.
+    /// Takes the first reading, just after the run's start.
     ///
     /// # Errors
     /// The run's outcome: the monitor failed.
     pub(crate) fn begin(&self, clock: &ClockReference) -> Result<(), Outcome> {
         let Some(monitor) = &self.0 else { return Ok(()) };
-        monitor.begin(clock.run_start_ns).map_err(|error| lab_failed(&error))
+        Ok(monitor.begin(clock.run_start_ns)?)
     }
 
-    /// Reads all for the last time.
+    /// Takes the last reading and returns all of them.
     ///
     /// # Errors
     /// The run's outcome: the monitor failed.
     pub(crate) fn finish(self) -> Result<Vec<Reading>, Outcome> {
         let Some(monitor) = self.0 else { return Ok(Vec::new()) };
-        monitor.finish().map_err(|error| lab_failed(&error))
+        Ok(monitor.finish()?)
     }
 }

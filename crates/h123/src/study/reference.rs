@@ -1,4 +1,4 @@
-//! Every network of a study held against its reference measurements, once, before its first run.
+//! The networks of a study against their reference measurements, once before the first run on each.
 
 use analysis::RunSummary;
 use analysis::tables::has_reference_measurement;
@@ -10,32 +10,32 @@ use store::ResultFolder;
 
 use crate::terminal::note;
 
-/// The file of a result that holds them.
+/// The file of a result that contains them.
 const FILE: &str = "calibrations.json";
 
-/// The networks of a study that were measured so far.
+/// The networks that a study has measured.
 pub(crate) struct ReferenceMeasurements {
-    found: Vec<NetworkCalibration>,
-    /// Networks that could not be measured; their runs fail and say why, so it is not tried again before each.
+    networks: Vec<NetworkCalibration>,
+    /// Networks that could not be measured. Their runs fail and report why, so there is no second attempt.
     failed: Vec<(usize, Backend)>,
 }
 
 impl ReferenceMeasurements {
-    /// Those that a result holds already.
+    /// Reads those that a result contains already.
     pub(crate) fn of(folder: &ResultFolder) -> Self {
-        ReferenceMeasurements { found: stored(folder), failed: Vec::new() }
+        ReferenceMeasurements { networks: stored(folder), failed: Vec::new() }
     }
 
-    /// What was measured so far.
-    pub(crate) fn found(&self) -> &[NetworkCalibration] {
-        &self.found
+    /// The measured networks.
+    pub(crate) fn networks(&self) -> &[NetworkCalibration] {
+        &self.networks
     }
 
-    /// Measures rate and loss of a cell's network in a lab of its own, unless that was done before, and stores them; nothing
-    /// where the network is none of a link.
+    /// Measures rate and loss of a cell's network in a separate lab and stores them, unless that is done already or the
+    /// network is not that of a link.
     ///
     /// # Errors
-    /// The disk refuses.
+    /// The file cannot be written.
     pub(crate) fn measure(
         &mut self,
         plan: &Plan,
@@ -48,24 +48,24 @@ impl ReferenceMeasurements {
             return Ok(());
         }
         let is_found = |found: &NetworkCalibration| found.network == network.name && found.backend == backend;
-        if self.found.iter().any(is_found) || self.failed.contains(&(index, backend)) {
+        if self.networks.iter().any(is_found) || self.failed.contains(&(index, backend)) {
             return Ok(());
         }
         let seed = plan.seed.wrapping_add(index as u64);
         let lab = Lab::pair(PairSpec { network, pins: &plan.pins, seed, emulator_cpu, backend });
         match lab.and_then(|lab| lab.calibrate_network()) {
-            Ok(calibration) => self.found.extend(calibration),
+            Ok(calibration) => self.networks.extend(calibration),
             Err(error) => {
                 self.failed.push((index, backend));
                 let (name, error) = (&network.name, anyhow::Error::from(error));
                 note(false, &format!("the network `{name}` was not calibrated by {backend}: {error:#}"));
             }
         }
-        folder.write_json(FILE, &self.found).context("the calibration could not be stored")
+        folder.write_json(FILE, &self.networks).context("the calibration could not be stored")
     }
 }
 
-/// What is missing of them, in a sentence: networks that were emulated, and nobody knows how well.
+/// The emulated networks whose reference measurement is missing, in a sentence.
 pub(crate) fn fault(found: &[NetworkCalibration], plan: &Plan, runs: &[RunSummary]) -> Option<String> {
     let emulated = runs.iter().filter(|run| run.calibration.is_some());
     let cells = emulated.filter_map(|run| plan.cells.get(run.cell as usize));
@@ -76,12 +76,11 @@ pub(crate) fn fault(found: &[NetworkCalibration], plan: &Plan, runs: &[RunSummar
         .collect();
     missing.sort_unstable();
     missing.dedup();
-    (!missing.is_empty()).then(|| {
-        format!("{FILE} does not say how well the networks kept what they promise: {}", missing.join(", "))
-    })
+    (!missing.is_empty())
+        .then(|| format!("{FILE} has no reference measurement of these networks: {}", missing.join(", ")))
 }
 
-/// What a result holds of them; nothing where its networks were not emulated.
+/// The reference measurements in a result; none where its networks were not emulated.
 pub(crate) fn stored(folder: &ResultFolder) -> Vec<NetworkCalibration> {
     folder.read_json(FILE).unwrap_or_default()
 }

@@ -1,9 +1,10 @@
-//! From stored records to everything that a result shows: summary, report, figures, tables.
+//! From stored runs to everything that a result shows: summary, report, figures, tables.
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::path::Path;
 
+use analysis::summary::CellStatus;
 use analysis::{RunFold, RunSummary, Summary};
 use anyhow::{Context, Result};
 use model::sample::{FailureKind, Outcome};
@@ -11,34 +12,53 @@ use model::{Plan, RunRecord};
 use report::{RunPlayback, RunTimeline, RunTrace, representative_run};
 use store::ResultFolder;
 
-use crate::commands::run::COMMAND_NOTE;
-use crate::exit::UsageError;
+use crate::exit::{Exit, UsageError};
 use crate::study::damages::Damages;
+use crate::study::environment::COMMAND_NOTE;
 use crate::study::reference;
-use crate::terminal::{self, note};
+use crate::terminal::{self, note, print};
 
-/// What a result came to.
-pub(crate) struct Finished {
-    /// The analysis.
-    pub(crate) summary: Summary,
+/// An analysed result.
+pub(crate) struct AnalysedResult {
+    summary: Summary,
     /// The tables for the terminal.
-    pub(crate) terminal: String,
+    terminal: String,
 }
 
-/// Reads every stored run, analyses, and writes summary, report, figures and tables.
+impl AnalysedResult {
+    /// Prints the tables and the path of the report, or the summary as JSON.
+    ///
+    /// # Errors
+    /// Standard output cannot be written.
+    pub(crate) fn print(&self, folder: &Path, as_json: bool) -> Result<()> {
+        if as_json {
+            return print(&serde_json::to_string_pretty(&self.summary)?);
+        }
+        print(&format!("{}\n\nreport: {}", self.terminal.trim_end(), folder.join("report.html").display()))
+    }
+
+    /// The status that reports whether a cell failed or is invalid.
+    pub(crate) fn exit(&self) -> Exit {
+        let is_bad = |status| matches!(status, CellStatus::Failed | CellStatus::Invalid);
+        if self.summary.cells.iter().any(|cell| is_bad(cell.status)) { Exit::Invalid } else { Exit::Done }
+    }
+}
+
+/// Reads and analyses every stored run, and writes summary, report, figures and tables. Damaged files are named on standard
+/// error and left out.
 ///
 /// # Errors
-/// Rows that cannot be read at all, or a disk that refuses; damaged files are named on standard error and left out.
-pub(crate) fn finish(folder: &ResultFolder, plan: &Plan) -> Result<Finished> {
+/// The samples cannot be listed, or a file cannot be written.
+pub(crate) fn finish(folder: &ResultFolder, plan: &Plan) -> Result<AnalysedResult> {
     let mut damaged = Damages::default();
-    let (runs, seen) = condensed(folder, plan, &mut damaged)?;
+    let (runs, figure_data) = summarise_runs(folder, plan, &mut damaged)?;
     let known = reference::stored(folder);
     let summary = analysis::analyse(plan, &runs, &known);
     let environment = environment(folder, &mut damaged);
     reference::fault(&known, plan, &runs).into_iter().for_each(|fault| damaged.note(fault));
     let damaged = damaged.lines(plan.runs.len());
     damaged.iter().for_each(|damage| note(false, &format!("damaged or missing: {damage}")));
-    let Shown { traces, timelines, playbacks } = representative(seen, &summary);
+    let RepresentativeRuns { traces, timelines, playbacks } = representative(figure_data, &summary);
     let pooled = analysis::pooled(&runs, &summary.metric);
     let command = environment["notes"][COMMAND_NOTE]
         .as_str()
@@ -67,13 +87,13 @@ pub(crate) fn finish(folder: &ResultFolder, plan: &Plan) -> Result<Finished> {
             folder.write_file(&format!("tables/{}.{ending}", table.name), text.as_bytes())?;
         }
     }
-    Ok(Finished { summary, terminal: report.terminal })
+    Ok(AnalysedResult { summary, terminal: report.terminal })
 }
 
-/// Opens a result; a folder that is none is wrong usage.
+/// Opens a result.
 ///
 /// # Errors
-/// There is no result, or another process is compacting it.
+/// A [`UsageError`] if the folder is not a result. Another process is compacting it.
 pub(crate) fn open(path: &Path) -> Result<ResultFolder> {
     ResultFolder::open(path).map_err(|error| match path.join("samples").is_dir() {
         true => error,
@@ -81,39 +101,39 @@ pub(crate) fn open(path: &Path) -> Result<ResultFolder> {
     })
 }
 
-/// What is known of the machine; nothing where that was lost.
+/// Facts about the machine; null if the file is lost.
 fn environment(folder: &ResultFolder, damaged: &mut Damages) -> serde_json::Value {
     const FILE: &str = "environment.json";
     let is_there = folder.path().join(FILE).exists();
     folder.read_json(FILE).unwrap_or_else(|_| {
-        let what = if is_there { "it is no JSON" } else { "it is missing" };
-        damaged.note(format!("{FILE} is damaged: {what}, so nobody knows on what machine this was measured"));
+        let what = if is_there { "is not valid JSON" } else { "is missing" };
+        damaged.note(format!("{FILE} {what}, so the machine of the measurement is unknown"));
         serde_json::Value::Null
     })
 }
 
-/// What figures show of a run: its trace, where it is small enough, what the monitor saw, and how it played a video.
-type Seen = BTreeMap<u32, (Option<RunTrace>, Option<RunTimeline>, Option<RunPlayback>)>;
+/// What figures show of each run: its trace if that is small enough, the monitor's readings, and the playback of a video.
+type FigureData = BTreeMap<u32, (Option<RunTrace>, Option<RunTimeline>, Option<RunPlayback>)>;
 
-/// The same of those runs that represent their cells.
+/// The same of the runs that represent their cells.
 #[derive(Default)]
-struct Shown {
+struct RepresentativeRuns {
     traces: Vec<RunTrace>,
     timelines: Vec<RunTimeline>,
     playbacks: Vec<RunPlayback>,
 }
 
-/// The summary of every stored run, on all cores, and what figures show of each, kept until it is known which run
-/// represents its cell. Of each run's rows no more than a row group is in memory. What is damaged is left out, and named in
-/// `damaged`, inside the result's folder.
+/// Summarises every stored run, on all cores, and keeps what figures show of each until the analysis has chosen the run that
+/// represents its cell. Of each run's rows only one row group is in memory. Damaged files are left out and added to
+/// `damaged`.
 ///
 /// # Errors
 /// The samples cannot be listed.
-pub(crate) fn condensed(
+pub(crate) fn summarise_runs(
     folder: &ResultFolder,
     plan: &Plan,
     damaged: &mut Damages,
-) -> Result<(Vec<RunSummary>, Seen)> {
+) -> Result<(Vec<RunSummary>, FigureData)> {
     let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
     let condensed = folder.fold_readable(threads, |record, samples| {
         let is_traced = samples.count() <= report::MOST_TRACED_REQUESTS;
@@ -129,9 +149,9 @@ pub(crate) fn condensed(
         let trace = is_traced.then(|| RunTrace::from_record(&whole()));
         Ok((fold.finish(), (trace, timeline, RunPlayback::from_record(record))))
     })?;
-    damaged.look_for_runs(folder.path());
-    damaged.look_for_checksums(folder)?;
-    let (mut runs, mut seen, mut unread) = (Vec::new(), Seen::new(), Vec::new());
+    damaged.check_runs(folder.path());
+    damaged.check_checksums(folder)?;
+    let (mut runs, mut figure_data, mut unread) = (Vec::new(), FigureData::new(), Vec::new());
     for run in condensed {
         match run {
             Ok(((summary, shown), lost)) => {
@@ -139,7 +159,7 @@ pub(crate) fn condensed(
                 let tables = lost.iter().filter_map(|damage| damage.file.file_stem()?.to_str());
                 let tables = tables.filter_map(analysis::tables::find);
                 let summary = tables.fold(summary, |summary, table| summary.without(plan, table));
-                seen.insert(summary.run, shown);
+                figure_data.insert(summary.run, shown);
                 runs.push(summary);
             }
             Err(damage) => {
@@ -149,23 +169,23 @@ pub(crate) fn condensed(
         }
     }
     runs.extend(lost_cells(plan, &runs, &unread));
-    Ok((runs, seen))
+    Ok((runs, figure_data))
 }
 
-/// Of cells of which no run can be read, the runs that are there and cannot: as failed, with the reason, so that nobody takes them
-/// for runs that were never made.
+/// The unreadable runs of cells without any readable run, as failed with the reason. Otherwise they would look like runs that
+/// were never made.
 fn lost_cells(plan: &Plan, read: &[RunSummary], unread: &[(u32, String)]) -> Vec<RunSummary> {
     let planned = unread.iter().filter_map(|(run, reason)| Some((plan.runs.get(*run as usize)?, reason)));
     let lost = planned.filter(|(planned, _)| read.iter().all(|run| run.cell != planned.cell));
     lost.map(|(planned, reason)| {
-        let words = format!("its rows of requests are stored and cannot be read: {reason}");
+        let words = format!("its rows of requests are stored but cannot be read: {reason}");
         let outcome = Outcome::failed(FailureKind::System, words);
         RunSummary::of(plan, &RunRecord { outcome, ..RunRecord::empty(planned) })
     })
     .collect()
 }
 
-/// A value in a list of differences: not longer than a line.
+/// Shortens a value in a list of differences to one line.
 pub(crate) fn shown(value: &str) -> String {
     const MOST: usize = 80;
     if value.chars().count() <= MOST {
@@ -174,10 +194,10 @@ pub(crate) fn shown(value: &str) -> String {
     value.chars().take(MOST).chain(['…']).collect()
 }
 
-fn representative(mut seen: Seen, summary: &Summary) -> Shown {
-    let mut shown = Shown::default();
+fn representative(mut figure_data: FigureData, summary: &Summary) -> RepresentativeRuns {
+    let mut shown = RepresentativeRuns::default();
     let runs = summary.cells.iter().filter_map(|cell| representative_run(cell, &summary.metric));
-    for (trace, timeline, playback) in runs.filter_map(|run| seen.remove(&run)) {
+    for (trace, timeline, playback) in runs.filter_map(|run| figure_data.remove(&run)) {
         shown.traces.extend(trace);
         shown.timelines.extend(timeline);
         shown.playbacks.extend(playback);

@@ -1,15 +1,15 @@
-//! A topology's cross-traffic in a lab that somebody uses by hand: the flows of studies, as servers and shell commands.
+//! A topology's cross-traffic in a lab used by hand: the flows of studies, as servers and shell commands.
 
 use anyhow::Result;
 use drive::{Adapter, RunningServer};
 use model::Topology;
 use model::topology::CrossTraffic;
 
-use crate::commands::lab::servers::Wanted;
+use crate::commands::lab::servers::ServerChoice;
 use crate::exit::UsageError;
 use crate::study::cross::{ENDLESS, ORIGIN};
 
-/// The flows of a topology, which must have some.
+/// The flows of a topology.
 ///
 /// # Errors
 /// It has none.
@@ -17,26 +17,26 @@ pub(crate) fn flows<'t>(name: &str, topology: Option<&'t Topology>) -> Result<&'
     let flows = topology.map_or(&[][..], |topology| &topology.cross);
     if flows.is_empty() {
         return Err(UsageError(format!(
-            "--cross: found no cross-traffic in `{name}`, expected a topology with `[[cross]]` such as `shared`"
+            "--cross: `{name}` has no cross-traffic; choose a topology with `[[cross]]` such as `shared`"
         ))
         .into());
     }
     Ok(flows)
 }
 
-/// Adds an origin in every node that answers a flow and has no server yet.
+/// Adds an origin in every node that serves a flow and has no server yet.
 ///
 /// # Errors
 /// The origin's description is wrong.
 pub(crate) fn add_servers(
     topology: &Topology,
     flows: &[CrossTraffic],
-    servers: &mut Vec<(Wanted, Adapter)>,
+    servers: &mut Vec<(ServerChoice, Adapter)>,
 ) -> Result<()> {
     for flow in flows {
         let node = &topology.nodes[flow.to].name;
-        if servers.iter().all(|(wanted, _)| wanted.node != *node) {
-            servers.push(Wanted::read(&format!("{node}={ORIGIN}"))?);
+        if servers.iter().all(|(choice, _)| choice.node != *node) {
+            servers.push(ServerChoice::read(&format!("{node}={ORIGIN}"))?);
         }
     }
     Ok(())
@@ -45,22 +45,22 @@ pub(crate) fn add_servers(
 /// The nodes and shell commands of the flows; `running` are the servers of `servers`, in the same order.
 ///
 /// # Errors
-/// The server that somebody else wanted in the node has no such variant, or is no origin.
+/// The server of `--serve` in the node is not the origin, or lacks the flow's variant.
 pub(crate) fn commands(
     topology: &Topology,
     flows: &[CrossTraffic],
-    servers: &[(Wanted, Adapter)],
+    servers: &[(ServerChoice, Adapter)],
     running: &[RunningServer<'_>],
 ) -> Result<Vec<(String, String)>> {
     let command = |flow: &CrossTraffic| {
         let node = &topology.nodes[flow.to].name;
-        let is_there = |((wanted, _), _): &(&(Wanted, Adapter), &RunningServer<'_>)| {
-            wanted.node == *node && wanted.server == ORIGIN
+        let is_there = |((choice, _), _): &(&(ServerChoice, Adapter), &RunningServer<'_>)| {
+            choice.node == *node && choice.server == ORIGIN
         };
         let server = servers.iter().zip(running).find(is_there);
         let target = server.and_then(|(_, server)| server.target(flow.variant)).ok_or_else(|| {
             UsageError(format!(
-                "--cross: found no {ORIGIN} with {} in the node `{node}`, expected that --serve leaves the node to it",
+                "--cross needs the server {ORIGIN} with {} in the node `{node}`; choose another node for --serve",
                 flow.variant
             ))
         })?;

@@ -1,4 +1,4 @@
-//! What an emulated link did, in words.
+//! The text about what an emulated link did.
 
 use std::fmt::Write;
 
@@ -6,13 +6,13 @@ use model::Backend;
 use model::record::{DirectionReport, LinkReport};
 use model::units;
 
-/// Said where the lab's own emulator has to share its core like any program.
+/// The note if the lab's own emulator runs like any other program.
 const WITHOUT_REALTIME: &str = "; without real-time priority (`h123 doctor`)";
 
-/// What a link did, in a line.
+/// What a link did, in one line.
 pub(crate) fn describe_link(report: &LinkReport) -> String {
-    let direction = |way: &str, direction: &DirectionReport| {
-        let mut text = format!("{way} {} packets", direction.packets_in);
+    let direction = |name: &str, direction: &DirectionReport| {
+        let mut text = format!("{name} {} packets", direction.packets_in);
         let lost = [
             (direction.lost_configured, "lost"),
             (direction.lost_outage, "lost in outages"),
@@ -28,11 +28,12 @@ pub(crate) fn describe_link(report: &LinkReport) -> String {
     if report.up.packets_in + report.down.packets_in == 0 {
         return format!("{}: no packets", report.link);
     }
-    let late_ns =
-        [&report.up, &report.down].into_iter().filter_map(|way| Some(way.lateness.as_ref()?.p99_ns));
+    let late_ns = [&report.up, &report.down]
+        .into_iter()
+        .filter_map(|direction| Some(direction.lateness.as_ref()?.p99_ns));
     #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
-    let late = late_ns.max().map_or("by the kernel, which does not tell how late".to_owned(), |ns| {
-        format!("99 of 100 packets at most {} late", units::format_duration_ns(ns as f64))
+    let late = late_ns.max().map_or("by the kernel, which does not report its lateness".to_owned(), |ns| {
+        format!("99 % of packets at most {} late", units::format_duration_ns(ns as f64))
     });
     let (up, down) = (direction("up", &report.up), direction("down", &report.down));
     let ordinary = match report.backend {

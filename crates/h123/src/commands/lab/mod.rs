@@ -30,26 +30,26 @@ use crate::exit::{Exit, UsageError};
 
 use self::link_text::describe_link;
 use self::pcap::Pcap;
-use self::servers::{Kitchen, Wanted, addresses_of};
+use self::servers::{ServerChoice, ServerSetup, addresses_of};
 use crate::library::{network_of, topology_of};
-use crate::name_service::lab as lab_names;
+use crate::name_service::lab as name_server;
 use crate::terminal::{note, print};
 
-/// The exit statuses of shells for a command that is not there, and for one that cannot be executed.
+/// The exit statuses of shells for a command that does not exist, and for one that cannot be executed.
 const NOT_FOUND: u8 = 127;
 const NOT_EXECUTABLE: u8 = 126;
-/// A command that was told to end gets so long.
+/// A command that received a signal has this long to end.
 const GRACE: Duration = Duration::from_secs(5);
-/// What shells add to a signal's number.
+/// Shells add this to a signal's number.
 const SIGNALLED: i32 = 128;
 
-/// Run any command inside an emulated network: two nodes and a network between them, or a whole topology
+/// Run any command inside an emulated network: two nodes with a network between them, or a topology
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Inside, /etc/hosts names every node: `client`, `server` (IPv4) and `client-v6`, `server-v6` (IPv6).
-The command's environment has H123_LAB (the lab), H123_NODE (its node), H123 (this program, for `$H123 load`), with --serve
-H123_CA (the file of the authority that signed the servers' certificates), and with --pcap SSLKEYLOGFILE and QLOGDIR. Ctrl-C goes to
-the command.
+    after_help = "In the lab, /etc/hosts names every node: `client`, `server` (IPv4) and `client-v6`, `server-v6` (IPv6).
+The command's environment has H123_LAB (the lab), H123_NODE (its node) and H123 (this program, for `$H123 load`); with --serve
+also H123_CA (the CA certificate that signed the servers' certificates), with --pcap also SSLKEYLOGFILE and QLOGDIR.
+Ctrl-C goes to the command.
 
 Examples:
   h123 lab north-carolina -- ping -c 3 server
@@ -64,59 +64,59 @@ Examples:
   h123 lab dsl --serve --pcap dsl.pcapng -- sh -c 'curl --cacert $H123_CA https://server:8442/small/'
   h123 lab sites --describe
 
-Exit status: the command's own; 128 and the signal's number where a signal ended it; 127 where it is not there, 126
-where it cannot be executed; 1 where the lab failed, 2 for wrong usage"
+Exit status: the command's; 128 plus the signal's number if a signal ended it; 127 if the command does not exist, 126 if
+it cannot be executed; 1 if the lab failed, 2 for wrong usage"
 )]
 pub(crate) struct LabArgs {
     /// A network from networks/, between the nodes `client` and `server`; a topology from topologies/, or the path of its
-    /// .toml file; or `direct`, which is this machine and its loopback
+    /// .toml file; or `direct`: this machine and its loopback
     #[arg(required_unless_present_any = ["list", "clean"])]
     name: Option<String>,
     /// The command and its arguments
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
-    /// The node that the command runs in (default: `client`, or the first)
+    /// Run the command in this node [default: `client`, or the first]
     #[arg(long)]
     node: Option<String>,
-    /// Put another network in the place of a link's; the link may be left out where only one has a network
+    /// Replace a link's network; the link's name is optional if only one link has a network
     #[arg(long, value_name = "[LINK=]NETWORK")]
     network: Vec<String>,
-    /// Run another command beside, by the shell `sh`, until COMMAND has ended: cross-traffic, a capture
+    /// Also run this command with `sh` until COMMAND ends: cross-traffic, a capture (repeatable)
     #[arg(long, value_name = "NODE=SHELL_COMMAND")]
     also: Vec<String>,
-    /// Run the topology's cross-traffic beside, as studies do
+    /// Also run the topology's cross-traffic, as studies do
     #[arg(long)]
     cross: bool,
-    /// Start a server from servers/ in the node `server`, or in another as NODE=SERVER; without a value the origin
+    /// Start a server from servers/ in the node `server`, or in NODE; without a value the origin (repeatable)
     #[arg(long, value_name = "[NODE=]SERVER", num_args = 0..=1, default_missing_value = "origin")]
     serve: Vec<String>,
-    /// Resolve names over DNS, by a name server that is so far away, such as 20ms, in place of /etc/hosts
+    /// Resolve names over DNS instead of /etc/hosts, with a name server at this distance, such as 20ms
     #[arg(long, value_name = "RTT")]
     dns: Option<String>,
-    /// Decides which packets are lost
+    /// Random seed: decides which packets are lost
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// What emulates: `user-space`, the lab's own emulator, or `netem`, the kernel's
+    /// The emulator: `user-space` is the lab's own, `netem` the kernel's
     #[arg(long, value_name = "NAME", default_value_t)]
     backend: Backend,
-    /// Write what is on the emulated links to this file, for Wireshark, lost packets with the reason as a comment; the
-    /// secrets of TLS and QUIC go to FILE.keys, where the command heeds SSLKEYLOGFILE, and what QUIC did to the folder
-    /// FILE.qlog, where it heeds QLOGDIR
+    /// Capture the packets on the emulated links to this file, for Wireshark; lost packets have the reason as a comment.
+    /// The secrets of TLS and QUIC go to FILE.keys if the command supports SSLKEYLOGFILE, and qlog to the folder FILE.qlog
+    /// if it supports QLOGDIR
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
-    /// Run the command as an ordinary user and not as root of the lab: what browsers want, and servers that refuse root
+    /// Run the command as an ordinary user instead of the lab's root, for browsers and servers that refuse root
     #[arg(long)]
     as_user: bool,
-    /// Say what nodes and links there are and what they do, and run nothing
+    /// Describe the nodes and links, and run nothing
     #[arg(long, conflicts_with_all = ["command", "serve", "also", "cross", "pcap"])]
     describe: bool,
-    /// Say nothing but what the command says
+    /// Print only the output of the command
     #[arg(long, short)]
     quiet: bool,
-    /// List the labs that run, and what killed ones left
+    /// List running labs and the remains of killed labs
     #[arg(long, conflicts_with_all = ["name", "command", "serve", "pcap", "describe", "clean"])]
     list: bool,
-    /// Remove what killed labs left
+    /// Remove the remains of killed labs
     #[arg(long, conflicts_with_all = ["name", "command", "serve", "pcap", "describe"])]
     clean: bool,
 }
@@ -131,7 +131,7 @@ pub(crate) fn run(args: &LabArgs) -> Result<Exit> {
     };
     let mut topology = match name.as_str() {
         DIRECT => None,
-        name => Some(changed(topology_of(name)?, &args.network)?),
+        name => Some(with_networks(topology_of(name)?, &args.network)?),
     };
     let known: Vec<String> = match &topology {
         Some(topology) => topology.nodes.iter().map(|node| node.name.clone()).collect(),
@@ -139,11 +139,11 @@ pub(crate) fn run(args: &LabArgs) -> Result<Exit> {
     };
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
     let node = args.node.clone().unwrap_or_else(|| default_node(&known).to_owned());
-    let mut servers = args.serve.iter().map(|text| Wanted::read(text)).collect::<Result<Vec<_>>>()?;
+    let mut servers = args.serve.iter().map(|text| ServerChoice::read(text)).collect::<Result<Vec<_>>>()?;
     let beside = args.also.iter().map(|text| beside(text)).collect::<Result<Vec<_>>>()?;
     for node in [node.as_str()]
         .into_iter()
-        .chain(servers.iter().map(|(wanted, _)| wanted.node.as_str()))
+        .chain(servers.iter().map(|(choice, _)| choice.node.as_str()))
         .chain(beside.iter().map(|(node, _)| node.as_str()))
     {
         check_node(node, &known)?;
@@ -151,7 +151,7 @@ pub(crate) fn run(args: &LabArgs) -> Result<Exit> {
     if let Some(rtt) = &args.dns {
         let asking: Vec<&str> =
             [node.as_str()].into_iter().chain(beside.iter().map(|(node, _)| node.as_str())).collect();
-        lab_names::add(topology.as_mut(), rtt, &asking)?;
+        name_server::add(topology.as_mut(), rtt, &asking)?;
     }
     let cross = if args.cross { cross::flows(name, topology.as_ref())? } else { &[] };
     if let Some(topology) = &topology {
@@ -160,13 +160,14 @@ pub(crate) fn run(args: &LabArgs) -> Result<Exit> {
     checks::backend(args.backend, !args.network.is_empty(), args.pcap.is_some(), topology.as_ref())?;
     checks::places(topology.as_ref(), &servers)?;
     if args.describe {
-        print(&topology.as_ref().map_or(DIRECT_IN_WORDS.to_owned(), model::topology::describe))?;
+        print(&topology.as_ref().map_or(DIRECT_TEXT.to_owned(), model::topology::describe))?;
         return Ok(Exit::Done);
     }
     let Some((program, command_args)) = args.command.split_first() else {
-        return Err(
-            UsageError(format!("found no command, expected one as in `h123 lab {name} -- bash`")).into()
-        );
+        return Err(UsageError(format!(
+            "the command is missing; write one after `--`, as in `h123 lab {name} -- bash`"
+        ))
+        .into());
     };
     let mut command = match args.as_user {
         true => as_user().args(args.command.iter().cloned()),
@@ -178,11 +179,11 @@ pub(crate) fn run(args: &LabArgs) -> Result<Exit> {
         args,
         name,
         topology.as_ref(),
-        Inside { node: &node, servers: &servers, beside, cross, command },
+        LabContents { node: &node, servers: &servers, beside, cross, command },
     )
 }
 
-/// What to add to the error of a command line whose command has no `--` before it.
+/// A hint for the error of a command line whose command has no `--` before it.
 pub(crate) fn hint(error: &clap::Error, subcommand: Option<&str>) -> String {
     use clap::error::{ContextKind, ContextValue, ErrorKind};
     match (error.kind(), error.get(ContextKind::InvalidArg)) {
@@ -195,7 +196,7 @@ pub(crate) fn hint(error: &clap::Error, subcommand: Option<&str>) -> String {
     }
 }
 
-/// Starts a program as an ordinary user: the caller, or `nobody` where that is root, by a user namespace of its own.
+/// Starts a program as an ordinary user in a new user namespace: the caller, or `nobody` if that is root.
 fn as_user() -> Program {
     let own = rustix::process::geteuid().as_raw();
     let (user, group) = if own == 0 { (NOBODY, NOBODY) } else { (own, rustix::process::getegid().as_raw()) };
@@ -204,46 +205,51 @@ fn as_user() -> Program {
 }
 
 /// What runs in a lab.
-struct Inside<'a> {
+struct LabContents<'a> {
     /// The command's node.
     node: &'a str,
-    servers: &'a [(Wanted, Adapter)],
+    servers: &'a [(ServerChoice, Adapter)],
     /// Nodes and shell commands.
     beside: Vec<(String, String)>,
     cross: &'a [CrossTraffic],
     command: Program,
 }
 
-fn run_inside(args: &LabArgs, name: &str, topology: Option<&Topology>, inside: Inside<'_>) -> Result<Exit> {
-    let Inside { node, servers, mut beside, cross, mut command } = inside;
+fn run_inside(
+    args: &LabArgs,
+    name: &str,
+    topology: Option<&Topology>,
+    contents: LabContents<'_>,
+) -> Result<Exit> {
+    let LabContents { node, servers, mut beside, cross, mut command } = contents;
     let pcap = args.pcap.as_deref().map(|file| Pcap::new(file, topology)).transpose()?;
     let registration = Registration::new(name)?;
     let pins = Pins::default();
     let lab = build(args, topology, &pins)?;
-    let kitchen = match servers.is_empty() {
+    let setup = match servers.is_empty() {
         true => None,
-        false => Some(Kitchen::new(registration.folder(), &pins, args.seed)?),
+        false => Some(ServerSetup::new(registration.folder(), &pins, args.seed)?),
     };
-    let running = start_servers(&lab, kitchen.as_ref(), servers, args.quiet)?;
+    let running = start_servers(&lab, setup.as_ref(), servers, args.quiet)?;
     if let Some(topology) = topology {
         beside.extend(cross::commands(topology, cross, servers, &running)?);
     }
     let _names = match topology.filter(|_| args.dns.is_some()) {
-        Some(topology) => Some(lab_names::start(&lab, topology, registration.folder(), servers, &running)?),
+        Some(topology) => Some(name_server::start(&lab, topology, registration.folder(), servers, &running)?),
         None => None,
     };
     if let Some(pcap) = &pcap {
         lab.begin_capture(&pcap.file)?;
     }
     lab.begin_measuring()?;
-    let tool = std::env::current_exe().context("this program's own path is not known")?;
+    let tool = std::env::current_exe().context("cannot find the path of this program")?;
     let environment = |node: &str| {
         let mut environment = vec![
             ("H123_LAB".into(), name.into()),
             ("H123_NODE".into(), node.into()),
             ("H123".into(), tool.clone().into_os_string()),
         ];
-        let authority = kitchen.as_ref().map(|kitchen| ("H123_CA".into(), (&kitchen.authority_file).into()));
+        let authority = setup.as_ref().map(|setup| ("H123_CA".into(), (&setup.authority_file).into()));
         environment.extend(authority);
         environment.extend(pcap.iter().flat_map(Pcap::environment));
         environment
@@ -273,18 +279,18 @@ fn run_inside(args: &LabArgs, name: &str, topology: Option<&Topology>, inside: I
     Ok(exit)
 }
 
-/// The lab, whose nodes know each other by name.
+/// Builds the lab, whose nodes know each other by name.
 fn build(args: &LabArgs, topology: Option<&Topology>, pins: &Pins) -> Result<Lab> {
     let Some(topology) = topology else { return Ok(Lab::loopback()?) };
-    // From here on a user without privileges is root in a namespace of its own, where no other thread may exist yet.
+    // From here on a user without privileges is root in a new namespace; the process must have no other thread yet.
     lab::probe().emulation().and_then(|_| lab::enter())?;
     let (seed, backend) = (args.seed, args.backend);
     let lab = Lab::build(LabSpec { topology, pins, seed, emulator_cpu: None, backend })?;
-    lab_names::cover_files(&lab, topology)?;
+    name_server::cover_files(&lab, topology)?;
     Ok(lab)
 }
 
-/// Says which of the commands beside failed before the command ended.
+/// Reports the commands of --also that failed before the command ended.
 fn note_ended(beside: &[(String, String)], processes: &[Process], quiet: bool) -> Result<()> {
     for ((node, shell_command), process) in beside.iter().zip(processes) {
         if let Some(failed) = process.wait_timeout(Duration::ZERO)?.filter(|exit| !exit.status.success()) {
@@ -300,12 +306,12 @@ fn note_ended(beside: &[(String, String)], processes: &[Process], quiet: bool) -
 /// The user `nobody` of every Linux.
 const NOBODY: u32 = 65_534;
 
-/// What `direct` is.
-const DIRECT_IN_WORDS: &str =
-    "direct: this machine and its loopback; nothing is emulated, and there are no nodes' names";
+/// The description of `direct`.
+const DIRECT_TEXT: &str =
+    "direct: this machine and its loopback; nothing is emulated, and nodes have no names";
 
-/// The topology with the networks of the command line.
-fn changed(mut topology: Topology, networks: &[String]) -> Result<Topology> {
+/// Replaces the networks that the command line names.
+fn with_networks(mut topology: Topology, networks: &[String]) -> Result<Topology> {
     for text in networks {
         let (link, network) = match text.split_once('=') {
             Some((link, network)) => (Some(link), network),
@@ -322,12 +328,12 @@ fn default_node<'n>(known: &[&'n str]) -> &'n str {
     known.iter().copied().find(|node| *node == "client").or(known.first().copied()).unwrap_or("client")
 }
 
-/// `NODE=SHELL_COMMAND`.
+/// Reads `NODE=SHELL_COMMAND`.
 fn beside(text: &str) -> Result<(String, String)> {
     let parts = text.split_once('=').filter(|(_, command)| !command.trim().is_empty());
     let (node, command) = parts.ok_or_else(|| {
         UsageError(format!(
-            "--also: found `{text}`, expected NODE=SHELL_COMMAND such as `client=ping server`"
+            "--also: `{text}` is not a command in a node; write NODE=SHELL_COMMAND, such as `client=ping server`"
         ))
     })?;
     Ok((node.to_owned(), command.to_owned()))
@@ -346,31 +352,34 @@ fn node_of<'l>(lab: &'l Lab, name: &str) -> Result<&'l Node> {
 
 fn start_servers<'l>(
     lab: &'l Lab,
-    kitchen: Option<&Kitchen>,
-    servers: &[(Wanted, Adapter)],
+    setup: Option<&ServerSetup>,
+    servers: &[(ServerChoice, Adapter)],
     quiet: bool,
 ) -> Result<Vec<drive::RunningServer<'l>>> {
-    let Some(kitchen) = kitchen else { return Ok(Vec::new()) };
+    let Some(setup) = setup else { return Ok(Vec::new()) };
     let mut running = Vec::new();
-    for (wanted, adapter) in servers {
-        let server = kitchen.start(node_of(lab, &wanted.node)?, adapter)?;
-        note(quiet, &format!("{} in the node {}:", wanted.server, wanted.node));
+    for (choice, adapter) in servers {
+        let server = setup.start(node_of(lab, &choice.node)?, adapter)?;
+        note(quiet, &format!("{} in the node {}:", choice.server, choice.node));
         addresses_of(&server).iter().for_each(|line| note(quiet, line));
         running.push(server);
     }
-    note(quiet, &format!("clients may trust {} (--cacert $H123_CA)", kitchen.authority_file.display()));
+    note(
+        quiet,
+        &format!("CA certificate: {} (pass it with --cacert $H123_CA)", setup.authority_file.display()),
+    );
     Ok(running)
 }
 
-/// Runs the command to its end with the terminal's signals its own.
+/// Runs the command to its end; the terminal's signals are the command's.
 fn run_command(node: &Node, command: Program) -> Result<Exit> {
     let name = command.program.to_string_lossy().into_owned();
-    let mut told = Told::watch()?;
+    let mut signals = Signals::watch()?;
     let _terminal = Terminal::remember();
     let process = match node.spawn(command) {
         Ok(process) => process,
         Err(LabError::System { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-            note(false, &format!("h123: found no command `{name}`, expected a program in PATH or a path"));
+            note(false, &format!("h123: there is no command `{name}`; name a program in PATH, or a path"));
             return Ok(Exit::Command(NOT_FOUND));
         }
         Err(LabError::System { source, .. }) if source.kind() == std::io::ErrorKind::PermissionDenied => {
@@ -379,23 +388,23 @@ fn run_command(node: &Node, command: Program) -> Result<Exit> {
         }
         Err(error) => return Err(error.into()),
     };
-    let status = told.wait_for(&process)?.status;
+    let status = signals.wait_for(&process)?.status;
     let code = status.code().unwrap_or_else(|| SIGNALLED + status.signal().unwrap_or(0));
     Ok(Exit::Command(u8::try_from(code).unwrap_or(u8::MAX)))
 }
 
 /// The signals that end this tool while a command runs.
 ///
-/// What the terminal sends reaches the command by itself, and is the command's to take or leave; the others are handed on.
-struct Told {
+/// The terminal's signals reach the command directly; this tool passes on the others.
+struct Signals {
     streams: [UnixStream; 2],
 }
 
-impl Told {
-    fn watch() -> Result<Told> {
+impl Signals {
+    fn watch() -> Result<Signals> {
         let context = "cannot watch for signals";
         for signal in [SIGINT, SIGQUIT] {
-            // A handler, unlike a signal that is ignored, is not inherited by the command.
+            // The command inherits an ignored signal, but not a handler.
             signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false))).context(context)?;
         }
         let stream = |signal| -> Result<UnixStream> {
@@ -403,7 +412,7 @@ impl Told {
             signal_hook::low_level::pipe::register(signal, inside).context(context)?;
             Ok(stream)
         };
-        Ok(Told { streams: [stream(SIGTERM)?, stream(SIGHUP)?] })
+        Ok(Signals { streams: [stream(SIGTERM)?, stream(SIGHUP)?] })
     }
 
     fn wait_for(&mut self, process: &Process) -> Result<lab::Exit> {
@@ -417,7 +426,7 @@ impl Told {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error).context("waiting for the command"),
             }
-            let is_told = [1, 2].map(|index| !watched[index].revents().is_empty());
+            let is_signalled = [1, 2].map(|index| !watched[index].revents().is_empty());
             if let Some(exit) = process.wait_timeout(Duration::ZERO)? {
                 return Ok(exit);
             }
@@ -427,8 +436,8 @@ impl Told {
             for (index, signal) in
                 [rustix::process::Signal::TERM, rustix::process::Signal::HUP].into_iter().enumerate()
             {
-                if is_told[index] {
-                    // One byte or more, one for each time.
+                if is_signalled[index] {
+                    // One byte for each signal.
                     let _ = std::io::Read::read(&mut self.streams[index], &mut [0; 64]);
                     process.signal(signal);
                     deadline.get_or_insert(Instant::now() + GRACE);
@@ -441,7 +450,7 @@ impl Told {
 fn list() -> Result<Exit> {
     let labs = registry::list()?;
     if labs.is_empty() {
-        print("no lab runs, and killed ones left nothing")?;
+        print("no lab runs, and killed labs left nothing")?;
     }
     for lab in &labs {
         let state = if lab.is_running {

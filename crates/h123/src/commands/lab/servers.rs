@@ -1,4 +1,4 @@
-//! Servers in the nodes of a lab that somebody uses by hand.
+//! Servers in the nodes of a lab used by hand.
 
 use std::fs;
 use std::net::IpAddr;
@@ -13,20 +13,20 @@ use model::{Outcome, Page, Pins, Variant};
 use crate::commands::serve::all_pages;
 use crate::exit::UsageError;
 
-/// The name of a node's IPv6 address is the node's with this at its end.
+/// The suffix of the name of a node's IPv6 address.
 pub(crate) const V6_SUFFIX: &str = "-v6";
 
-/// What a server was asked for: `--serve [NODE=]SERVER`.
+/// A server to start: `--serve [NODE=]SERVER`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct ServerChoice {
     /// The node that it runs in.
     pub(crate) node: String,
     /// Its description's name.
     pub(crate) server: String,
 }
 
-/// All that the servers of a lab share.
-pub(crate) struct Kitchen {
+/// What the servers of a lab share.
+pub(crate) struct ServerSetup {
     authority: Authority,
     /// The authority's certificate, for clients.
     pub(crate) authority_file: PathBuf,
@@ -38,12 +38,12 @@ pub(crate) struct Kitchen {
     seed: u64,
 }
 
-impl Wanted {
+impl ServerChoice {
     /// Reads `SERVER` or `NODE=SERVER` and finds the description.
     ///
     /// # Errors
     /// There is no such server, or its description is wrong.
-    pub(crate) fn read(text: &str) -> Result<(Wanted, Adapter)> {
+    pub(crate) fn read(text: &str) -> Result<(ServerChoice, Adapter)> {
         let (node, server) = text.split_once('=').unwrap_or(("server", text));
         let adapter = Servers::find(server).map_err(|error| match error {
             drive::DescriptionError::Unknown { name, known, .. } => anyhow::Error::from(UsageError(format!(
@@ -52,38 +52,38 @@ impl Wanted {
             ))),
             other => other.into(),
         })?;
-        Ok((Wanted { node: node.to_owned(), server: server.to_owned() }, adapter))
+        Ok((ServerChoice { node: node.to_owned(), server: server.to_owned() }, adapter))
     }
 }
 
-impl Kitchen {
+impl ServerSetup {
     /// Writes pages and the authority's certificate into the lab's folder.
     ///
     /// # Errors
-    /// The disk refuses, or a page's file is wrong.
-    pub(crate) fn new(folder: &Path, pins: &Pins, seed: u64) -> Result<Kitchen> {
+    /// A file cannot be written, or a page's file is wrong.
+    pub(crate) fn new(folder: &Path, pins: &Pins, seed: u64) -> Result<ServerSetup> {
         let (authority, pages) = (Authority::new()?, all_pages()?);
         let content = folder.join("content");
         drive::write_content(&content, &pages)?;
         let authority_file = folder.join("ca.pem");
         fs::write(&authority_file, authority.pem())
             .with_context(|| format!("cannot write {}", authority_file.display()))?;
-        Ok(Kitchen {
+        Ok(ServerSetup {
             authority,
             authority_file,
             pages,
             content,
             folder: folder.to_owned(),
-            tool: std::env::current_exe().context("this program's own path is not known")?,
+            tool: std::env::current_exe().context("cannot find the path of this program")?,
             pins: pins.clone(),
             seed,
         })
     }
 
-    /// Starts a server in a node with every variant that it has here, and waits until it is ready.
+    /// Starts a server in a node with every variant that it supports here, and waits until it is ready.
     ///
     /// # Errors
-    /// The program is missing, or it does not come up: its last words.
+    /// The program is missing, or it does not come up: the end of its log.
     pub(crate) fn start<'n>(&self, node: &'n Node, adapter: &Adapter) -> Result<RunningServer<'n>> {
         let found = adapter.probe(&self.tool)?;
         let variants: Vec<Variant> = Variant::ALL
@@ -91,7 +91,7 @@ impl Kitchen {
             .filter(|variant| matches!(found.support(*variant), Support::Supported))
             .collect();
         let addresses = node.addresses();
-        // This machine's own /etc/hosts, which stays as it is, knows no names of nodes.
+        // This machine's /etc/hosts is unchanged and has no names of nodes.
         let name = if addresses.v4.is_loopback() { "localhost" } else { node.name() };
         let v6_name = format!("{name}{V6_SUFFIX}");
         let all: Vec<IpAddr> =
@@ -121,7 +121,7 @@ impl Kitchen {
     }
 }
 
-/// Where the server's variants are, one line each.
+/// The server's address for each variant, one line each.
 pub(crate) fn addresses_of(server: &RunningServer<'_>) -> Vec<String> {
     Variant::ALL
         .into_iter()
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_server_is_named_with_or_without_its_node() {
-        let read = |text: &str| Wanted::read(text).map(|(wanted, _)| (wanted.node, wanted.server));
+        let read = |text: &str| ServerChoice::read(text).map(|(choice, _)| (choice.node, choice.server));
         assert_eq!(read("origin").unwrap(), ("server".to_owned(), "origin".to_owned()));
         assert_eq!(read("proxy=nginx").unwrap(), ("proxy".to_owned(), "nginx".to_owned()));
         let error = read("orign").unwrap_err();

@@ -1,4 +1,4 @@
-//! How far a study is: a live table of its cells on a terminal, plain lines in a pipe and in CI, on standard error.
+//! The progress of a study on standard error: a live table of its cells on a terminal, plain lines in a pipe and in CI.
 
 mod table;
 
@@ -19,12 +19,12 @@ use model::{Plan, RunRecord};
 use crate::terminal::{self, note};
 use table::{CellRow, Table};
 
-/// In a pipe, a line is written at most this often.
+/// The shortest time between lines in a pipe.
 const LINE_EVERY: Duration = Duration::from_secs(10);
-/// The table changes this often: seldom, for it is drawn while runs measure.
+/// The time between redraws of the table: long, because it is drawn during measurements.
 const TABLE_EVERY: Duration = Duration::from_secs(1);
 
-/// Where progress goes.
+/// The form of the progress display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     Nowhere,
@@ -44,27 +44,27 @@ impl Mode {
     }
 }
 
-/// Shows how far a study is.
+/// The progress display of a study.
 pub(crate) struct Progress {
     mode: Mode,
     state: Arc<Mutex<State>>,
     last_line: Instant,
-    /// Draws the table until it is told to stop.
+    /// The thread that draws the table, and the channel that stops it.
     drawing: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
-/// What is known of the study's course.
+/// The state of the study.
 struct State {
     table: Table,
     total_expected_ns: u64,
     done_expected_ns: u64,
     began: Instant,
-    /// When the run that goes on now began, and how long it is expected to take.
+    /// When the current run began, and its expected time.
     running: Option<(Instant, u64)>,
 }
 
 impl Progress {
-    /// Of a study, some of whose runs are `stored` already.
+    /// Starts the display of a study, some of whose runs are `stored` already.
     pub(crate) fn new(plan: &Plan, stored: &BTreeSet<u32>, quiet: bool) -> Self {
         let left = || plan.least_runs().iter().filter(|run| !stored.contains(&run.run));
         let expected_ns = left().map(|run| plan.cells[run.cell as usize].expected_run_ns).sum();
@@ -77,11 +77,12 @@ impl Progress {
             running: None,
         };
         let (mode, state) = (Mode::of_this_process(quiet), Arc::new(Mutex::new(state)));
-        let drawing = (mode == Mode::Table && expected_ns > 0).then(|| draw_until_told(Arc::clone(&state)));
+        let drawing =
+            (mode == Mode::Table && expected_ns > 0).then(|| draw_until_stopped(Arc::clone(&state)));
         Progress { mode, state, last_line: now, drawing }
     }
 
-    /// A block more is to be done than it was told first.
+    /// Adds a block of runs to the expected ones.
     pub(crate) fn expect(&mut self, plan: &Plan, runs: usize, expected_ns: u64) {
         let mut state = locked(&self.state);
         state.total_expected_ns = state.total_expected_ns.saturating_add(expected_ns);
@@ -90,7 +91,7 @@ impl Progress {
         state.table.cells.iter_mut().for_each(|cell| cell.runs += each);
     }
 
-    /// A run of a cell begins.
+    /// Shows that a run of a cell has begun.
     pub(crate) fn begin(&self, plan: &Plan, cell: u32) {
         let mut state = locked(&self.state);
         state.table.running = Some(cell as usize);
@@ -98,20 +99,20 @@ impl Progress {
         state.running = Some((Instant::now(), expected_ns));
     }
 
-    /// A run has ended and is stored.
+    /// Shows that a run has ended and is stored.
     pub(crate) fn end(&mut self, plan: &Plan, record: &RunRecord, networks: &[NetworkCalibration]) {
         let expected_ns = plan.cells.get(record.cell as usize).map_or(0, |cell| cell.expected_run_ns);
-        // What a run is worth by itself is worked out between runs, and only where somebody looks.
-        let alone = (self.mode != Mode::Nowhere).then(|| Alone::of(plan, record, networks));
+        // The analysis takes time, so it runs between runs and only for a visible display.
+        let last_run = (self.mode != Mode::Nowhere).then(|| LastRun::of(plan, record, networks));
         let mut state = locked(&self.state);
         state.done_expected_ns = state.done_expected_ns.saturating_add(expected_ns);
         (state.running, state.table.running) = (None, None);
         state.table.done += 1;
         if let Some(cell) = state.table.cells.get_mut(record.cell as usize) {
-            count(cell, record, alone.as_ref());
+            count(cell, record, last_run.as_ref());
         }
-        if let Some(alone) = alone {
-            state.table.last = alone.rate;
+        if let Some(last_run) = last_run {
+            state.table.last = last_run.rate;
         }
         let line = state.line();
         drop(state);
@@ -121,11 +122,11 @@ impl Progress {
         }
     }
 
-    /// The table goes away.
+    /// Removes the table.
     pub(crate) fn finish(&mut self) {
         if let Some((stop, drawing)) = self.drawing.take() {
             drop(stop);
-            // A thread that panicked has drawn what it could; the study does not depend on it.
+            // The study does not depend on the display, so a panic of its thread is ignored.
             let _ = drawing.join();
             terminal::block(&[]);
         }
@@ -138,13 +139,13 @@ impl Drop for Progress {
     }
 }
 
-/// A panic elsewhere leaves numbers that can still be shown.
+/// The state, which remains usable after a panic in another thread.
 fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn draw_until_told(state: Arc<Mutex<State>>) -> (Sender<()>, JoinHandle<()>) {
-    let (stop, told) = channel::<()>();
+fn draw_until_stopped(state: Arc<Mutex<State>>) -> (Sender<()>, JoinHandle<()>) {
+    let (stop, stopped) = channel::<()>();
     let drawing = std::thread::spawn(move || {
         let colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         loop {
@@ -156,7 +157,7 @@ fn draw_until_told(state: Arc<Mutex<State>>) -> (Sender<()>, JoinHandle<()>) {
                 state.table.lines(width, height, colour)
             };
             terminal::block(&lines);
-            if told.recv_timeout(TABLE_EVERY) != Err(RecvTimeoutError::Timeout) {
+            if stopped.recv_timeout(TABLE_EVERY) != Err(RecvTimeoutError::Timeout) {
                 return;
             }
         }
@@ -165,7 +166,7 @@ fn draw_until_told(state: Arc<Mutex<State>>) -> (Sender<()>, JoinHandle<()>) {
 }
 
 impl State {
-    /// Time left, by the plan's expectation scaled with what was seen so far.
+    /// Time left: the plan's expectation, scaled by the time of the finished runs.
     fn left(&self) -> Duration {
         let running = self.running.map_or(0, |(began, expected_ns)| {
             u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX).min(expected_ns)
@@ -181,7 +182,7 @@ impl State {
         Duration::try_from_secs_f64(left_s).unwrap_or(Duration::MAX)
     }
 
-    /// The whole in one line, for pipes and logs.
+    /// One line for pipes and logs.
     fn line(&self) -> String {
         let Table { done, runs, cells, last, .. } = &self.table;
         let troubles = table::troubles(cells.iter());
@@ -191,8 +192,8 @@ impl State {
     }
 }
 
-/// A run as if there were no other.
-struct Alone {
+/// The analysis of one run.
+struct LastRun {
     is_invalid: bool,
     /// The primary metric's value.
     value: Option<String>,
@@ -200,12 +201,12 @@ struct Alone {
     rate: Option<String>,
 }
 
-impl Alone {
-    fn of(plan: &Plan, record: &RunRecord, networks: &[NetworkCalibration]) -> Alone {
+impl LastRun {
+    fn of(plan: &Plan, record: &RunRecord, networks: &[NetworkCalibration]) -> LastRun {
         let summary = analysis::analyse(plan, &[RunSummary::of(plan, record)], networks);
         let cell = summary.cells.iter().find(|cell| cell.cell == record.cell);
         let metric = cell.and_then(|cell| cell.metrics.get(&plan.metric));
-        Alone {
+        LastRun {
             is_invalid: cell.is_some_and(|cell| cell.status == CellStatus::Invalid),
             value: metric.map(|metric| report::format_value(&metric.unit, metric.median.value)),
             rate: rate(record),
@@ -213,7 +214,7 @@ impl Alone {
     }
 }
 
-/// Requests per second that were answered in a run while it measured.
+/// Successful requests per second while the run measured.
 fn rate(record: &RunRecord) -> Option<String> {
     let measured = || {
         let is_answered = |s: &&model::Sample| s.phase == Phase::Measure && s.outcome.is_ok();
@@ -227,19 +228,19 @@ fn rate(record: &RunRecord) -> Option<String> {
         .then(|| format!("last run {} requests/s", model::units::three_digits(as_f64(count) / seconds)))
 }
 
-fn count(cell: &mut CellRow, record: &RunRecord, alone: Option<&Alone>) {
+fn count(cell: &mut CellRow, record: &RunRecord, last_run: Option<&LastRun>) {
     cell.done += 1;
     match &record.outcome {
         Outcome::Unsupported(_) => cell.unsupported += 1,
         Outcome::Failed(_) => cell.failed += 1,
-        Outcome::Ok => cell.invalid += usize::from(alone.is_some_and(|alone| alone.is_invalid)),
+        Outcome::Ok => cell.invalid += usize::from(last_run.is_some_and(|last_run| last_run.is_invalid)),
     }
-    if let Some(value) = alone.and_then(|alone| alone.value.clone()) {
+    if let Some(value) = last_run.and_then(|last_run| last_run.value.clone()) {
         cell.last = Some(value);
     }
 }
 
-/// A duration for a sentence: `1 min 52 s`.
+/// A duration as text: `1 min 52 s`.
 pub(crate) fn describe(duration_ns: u64) -> String {
     let seconds = duration_ns / 1_000_000_000;
     match seconds {

@@ -1,4 +1,4 @@
-//! The live table as lines: a bar, the cells that matter most where not all have room, and how many are folded.
+//! The lines of the live table: a bar, the most important cells if there is no room for all, and a count of the others.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use model::Plan;
 
 const BAR: usize = 24;
-/// Lines besides those of cells: bar, heading, fold, and one that stays free for what follows.
+/// Lines that are not cells: bar, heading, count of the others, and a free line for what follows.
 const OTHER_LINES: usize = 4;
 /// Terminals narrower than this show no values.
 const NARROW: usize = 64;
@@ -26,8 +26,8 @@ pub(super) struct Table {
     pub(super) running: Option<usize>,
     pub(super) running_for: Duration,
     pub(super) left: Duration,
-    /// What the last run brought, such as its rate. What the run that goes on now has reached nobody knows before it ends: a
-    /// client says nothing while it measures, and what the monitor reads counts packets and no requests.
+    /// Such as the rate of the last run. The current run has no rate until it ends: its client reports nothing before, and
+    /// the monitor counts packets, not requests.
     pub(super) last: Option<String>,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct CellRow {
     pub(super) done: usize,
     pub(super) failed: usize,
     pub(super) unsupported: usize,
-    /// Runs that may not be believed by themselves.
+    /// Runs that are invalid.
     pub(super) invalid: usize,
     /// The primary metric in the last run.
     pub(super) last: Option<String>,
@@ -56,7 +56,7 @@ enum Look {
 }
 
 impl Table {
-    /// A plan's cells, before anything was run but what is `stored`.
+    /// A plan's cells with the `stored` runs.
     pub(super) fn of(plan: &Plan, stored: &BTreeSet<u32>) -> Table {
         let varies = |factor: &str| {
             let first = plan.cells.first().and_then(|cell| cell.level(factor));
@@ -79,7 +79,7 @@ impl Table {
         Table { study: plan.study.clone(), metric, cells, runs, done, ..Table::default() }
     }
 
-    /// The lines for a terminal of so many columns and rows; none is wider, and there are no more.
+    /// The lines for a terminal with these columns and rows; they always fit.
     pub(super) fn lines(&self, width: usize, height: usize, colour: bool) -> Vec<String> {
         let mut lines = vec![(self.head(), Look::Plain)];
         let room = height.saturating_sub(OTHER_LINES);
@@ -112,7 +112,7 @@ impl Table {
         format!("{} {bar} {}", self.study, parts.into_iter().flatten().collect::<Vec<_>>().join(" · "))
     }
 
-    /// What a cell is doing.
+    /// The state of a cell.
     fn state(&self, index: usize) -> (String, Look) {
         let cell = &self.cells[index];
         let troubles = troubles(std::iter::once(cell));
@@ -128,7 +128,8 @@ impl Table {
         }
     }
 
-    /// The cells that have room, in the plan's order: what runs, what is in trouble, what waits, and last what is done.
+    /// The cells that fit, in the plan's order. The running cell comes first, then those with problems, those that wait and
+    /// those that are done.
     fn chosen(&self, room: usize) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.cells.len()).collect();
         if order.len() > room {
@@ -142,7 +143,7 @@ impl Table {
         order
     }
 
-    /// What is not shown, in a line.
+    /// A line that counts the hidden cells.
     fn folded(&self, shown: &[usize]) -> Option<String> {
         let hidden = || (0..self.cells.len()).filter(|index| !shown.contains(index));
         let all = hidden().count();
@@ -156,7 +157,7 @@ impl Table {
         (all > 0).then(|| format!("… {all} more: {}", parts.join(", ")))
     }
 
-    /// The values are those of each cell's last run.
+    /// The heading of the values, which are those of each cell's last run.
     fn value_heading(&self) -> String {
         format!("last {}", self.metric)
     }
@@ -180,7 +181,7 @@ impl CellRow {
     }
 }
 
-/// Widths of the columns that differ from terminal to terminal.
+/// Widths of the columns that depend on the terminal.
 struct Columns {
     label: usize,
     value: usize,
@@ -195,7 +196,7 @@ impl Columns {
     }
 }
 
-/// How many runs are not as they should be, and how; empty where all are.
+/// The numbers of failed, unsupported and invalid runs; empty if there are none.
 pub(super) fn troubles<'a>(cells: impl Iterator<Item = &'a CellRow>) -> String {
     let sums = cells.fold([0; 3], |[failed, unsupported, invalid], cell| {
         [failed + cell.failed, unsupported + cell.unsupported, invalid + cell.invalid]
@@ -204,7 +205,7 @@ pub(super) fn troubles<'a>(cells: impl Iterator<Item = &'a CellRow>) -> String {
     words.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
 }
 
-/// A time of a clock on the wall: `12 s`, `3 min 05 s`, `2 h 03 min`.
+/// A duration in whole seconds or minutes: `12 s`, `3 min 05 s`, `2 h 03 min`.
 pub(super) fn clock(time: Duration) -> String {
     match time.as_secs() + u64::from(time.subsec_nanos() > 0) {
         seconds @ 0..60 => format!("{seconds} s"),
@@ -213,7 +214,7 @@ pub(super) fn clock(time: Duration) -> String {
     }
 }
 
-/// A text of at most so many characters, cut visibly.
+/// A text of at most `most` characters, cut visibly.
 fn shortened(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
@@ -221,7 +222,7 @@ fn shortened(text: &str, most: usize) -> String {
     text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// A line that does not wrap, with its colour where that is wanted.
+/// A line that does not wrap, coloured if `colour` is set.
 fn painted(line: &str, width: usize, look: Look, colour: bool) -> String {
     let line = shortened(line.trim_end(), width.saturating_sub(1));
     let code = match look {
@@ -261,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_says_what_is_done_what_runs_and_what_is_wrong() {
+    fn the_table_shows_finished_running_and_failed_cells() {
         let expected = [
             "quick ████████████████░░░░░░░░ 10/15 runs · 1 min 15 s left · last run 42 requests/s · 1 failed, 2 invalid",
             "cell                runs  last page load time  state",
@@ -278,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_terminal_gets_what_matters_most() {
+    fn a_small_terminal_shows_the_most_important_cells() {
         let mut table = table();
         table.cells.extend(
             (0..40).map(|number| cell(&format!("cell {number}"), if number % 2 == 0 { 5 } else { 0 })),
@@ -299,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_those_of_a_wall_clock() {
+    fn durations_are_rounded_for_people() {
         let of = |seconds| clock(Duration::from_secs(seconds));
         assert_eq!([of(0), of(9), of(185), of(7400)], ["0 s", "9 s", "3 min 05 s", "2 h 03 min"]);
     }

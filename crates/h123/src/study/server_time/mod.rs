@@ -1,5 +1,5 @@
-//! What servers say of a run's requests: the lines of their logs, joined with the clients' rows by the request's name; and
-//! what the packets say at a server's link, where its log is coarse.
+//! The servers' own times of a run's requests: from the lines of their logs, joined with the clients' rows by the request's
+//! name, or from the packets at a server's link if its log is coarse.
 
 mod packets;
 
@@ -13,59 +13,59 @@ use model::sample::{RequestName, Sample};
 use model::{HttpVersion, Variant};
 use workload::formats::access_log::{Log, LogLine};
 
-use packets::{AtServer, Exchange, RequestEnd, at_server};
+use packets::{Exchange, RequestEnd, ServerTimes, server_times};
 
-/// Where a log rounds to more than this, packets tell the time if they can.
+/// If a log rounds to more than this, the times come from packets where possible.
 const COARSE_NS: u64 = 100_000;
-/// A server may log so many lines for each request, and so many beside.
+/// The most lines that a server may log: for each request, and in addition.
 const LINES_PER_REQUEST: usize = 2;
-const LINES_BESIDE: usize = 1_000;
+const FURTHER_LINES: usize = 1_000;
 
-/// A server of the run, from whose log its time is read.
+/// A server of the run whose own times are read.
 #[derive(Debug)]
-pub(crate) struct AskedServer {
-    /// Its place in the chain: 0 is the one that clients ask.
+pub(crate) struct TimedServer {
+    /// Its place in the chain: 0 is the front server.
     pub(crate) server: u16,
     /// Its node.
     pub(crate) node: String,
     /// Its adapter's name.
     pub(crate) name: String,
-    /// Its log, where it writes one.
+    /// Its log, if it writes one.
     pub(crate) log: Option<AccessLogFile>,
     /// The ports that it listens on.
     pub(crate) ports: Vec<u16>,
-    /// What it is asked in; `None` where that is what the cell's clients speak.
+    /// The variant of its requests; `None` where it is that of the cell's clients.
     pub(crate) variant: Option<Variant>,
 }
 
-impl AskedServer {
-    /// Whether its log is so coarse that packets are wanted.
-    fn wants_packets(&self) -> bool {
+impl TimedServer {
+    /// Whether its log is so coarse that packets are needed.
+    fn needs_packets(&self) -> bool {
         let precision_ns = self.log.as_ref().and_then(|file| file.log.precision_ns());
         precision_ns.is_some_and(|precision_ns| precision_ns > COARSE_NS)
     }
 }
 
-/// Begins to watch the packets of those servers whose logs are coarse.
-pub(crate) fn begin(lab: &Lab, servers: &[AskedServer]) {
-    for server in servers.iter().filter(|server| server.wants_packets()) {
-        // Where its link cannot be seen, its log is all there is, and the rows say so.
+/// Begins to observe the packets of servers whose logs are coarse.
+pub(crate) fn begin(lab: &Lab, servers: &[TimedServer]) {
+    for server in servers.iter().filter(|server| server.needs_packets()) {
+        // A link that cannot be observed leaves the log as the only source; the rows name their source.
         let _ = lab.begin_observing(&server.node, &server.ports);
     }
 }
 
-/// What the packets were, when the clients are done.
+/// Returns the observed packets, once the clients are done.
 ///
 /// # Errors
 /// An emulator ended.
-pub(crate) fn end(lab: &Lab, servers: &[AskedServer]) -> Result<Vec<Observation>, LabError> {
-    if servers.iter().any(AskedServer::wants_packets) { lab.end_observing() } else { Ok(Vec::new()) }
+pub(crate) fn end(lab: &Lab, servers: &[TimedServer]) -> Result<Vec<Observation>, LabError> {
+    if servers.iter().any(TimedServer::needs_packets) { lab.end_observing() } else { Ok(Vec::new()) }
 }
 
-/// Reads the logs of servers that have ended into the record; why one tells less than it should stands there too.
-/// `run_start_ns` is the reading of the monotonic clock at which the clock of the clients' rows is 0.
+/// Adds the logs of servers that have ended to the record, with the reason where a log is incomplete. `run_start_ns` is the
+/// reading of the monotonic clock at which the clock of the clients' rows is 0.
 pub(crate) fn collect(
-    servers: &[AskedServer],
+    servers: &[TimedServer],
     seen: Vec<Observation>,
     cell: &Cell,
     run_start_ns: u64,
@@ -73,7 +73,7 @@ pub(crate) fn collect(
 ) {
     let mut seen: BTreeMap<String, Observation> = seen.into_iter().fold(BTreeMap::new(), merge);
     for server in servers {
-        let most_lines = record.samples.len() * LINES_PER_REQUEST + LINES_BESIDE;
+        let most_lines = record.samples.len() * LINES_PER_REQUEST + FURTHER_LINES;
         let read = server.log.as_ref().map_or(Ok(None), |file| file.read(most_lines));
         let fault = match read {
             Ok(Some(log)) => {
@@ -81,7 +81,7 @@ pub(crate) fn collect(
                 let mut rows: Vec<ServerRequest> =
                     log.lines.iter().map(|line| row(server.server, line, precision_ns)).collect();
                 let mut missed = 0;
-                if let Some(seen) = seen.remove(&server.node).filter(|_| server.wants_packets()) {
+                if let Some(seen) = seen.remove(&server.node).filter(|_| server.needs_packets()) {
                     missed = seen.missed;
                     refine(&mut rows, seen, record, cell, server.variant, run_start_ns);
                 }
@@ -97,7 +97,7 @@ pub(crate) fn collect(
     }
 }
 
-/// All that was seen at one node, whatever the link.
+/// Joins the packets of one node, whatever the link.
 fn merge(mut all: BTreeMap<String, Observation>, seen: Observation) -> BTreeMap<String, Observation> {
     match all.get_mut(&seen.node) {
         Some(of_node) => {
@@ -129,22 +129,24 @@ fn row(server: u16, line: &LogLine, precision_ns: u64) -> ServerRequest {
     }
 }
 
-/// Why a log, and the packets where it is coarse, tell less than they should.
+/// Why a log, or the packets in its place, are incomplete.
 fn fault_of(name: &str, log: &Log, missed: u64) -> Option<String> {
     if let Some(first) = &log.first_fault {
-        return Some(format!("{} lines of the log of {name} were not read; {first}", log.unread));
+        return Some(format!("{} lines of the log of {name} could not be read; {first}", log.unread));
     }
     if log.beyond > 0 {
-        return Some(format!("the log of {name} has {} lines more than there can be", log.beyond));
+        return Some(format!("the log of {name} has {} lines too many", log.beyond));
     }
     if missed > 0 {
-        return Some(format!("{missed} packets of {name} found no room; later requests have the log's time"));
+        return Some(format!(
+            "{missed} packets of {name} exceeded the buffer; later requests have the log's time"
+        ));
     }
     let is_anonymous = log.lines.is_empty() && log.strangers > 0;
     is_anonymous.then(|| format!("the log of {name} has {} lines, none with a request's id", log.strangers))
 }
 
-/// Puts the packets' times in the place of the log's, where they tell.
+/// Replaces the log's times by those of the packets where packets show them.
 fn refine(
     rows: &mut [ServerRequest],
     seen: Observation,
@@ -170,16 +172,16 @@ fn refine(
             places.push((place, name));
         }
     }
-    // Requests that the log does not name may have been under way beside those that it names.
+    // Requests that the log does not name may have overlapped with those that it names.
     let named: BTreeSet<RequestName> = places.iter().map(|(_, name)| *name).collect();
     for sample in samples.iter().filter(|sample| !named.contains(&name_of(sample))) {
         let port = ports.get(&(sample.group, sample.connection));
         exchanges
             .extend(port.and_then(|port| exchange(sample, *port, variant_of(cell, sample), run_start_ns)));
     }
-    for ((place, _), at) in places.into_iter().zip(at_server(seen, &exchanges)) {
+    for ((place, _), at) in places.into_iter().zip(server_times(seen, &exchanges)) {
         if let Some(at) = at {
-            tell(&mut rows[place], at, run_start_ns);
+            apply_times(&mut rows[place], at, run_start_ns);
         }
     }
 }
@@ -192,7 +194,7 @@ fn variant_of(cell: &Cell, sample: &Sample) -> Option<Variant> {
     cell.clients.iter().find(|group| group.group == sample.group).map(|group| group.variant)
 }
 
-/// The request as packets show it; `None` where they cannot.
+/// The request as an exchange of packets; `None` where packets cannot show it.
 fn exchange(sample: &Sample, port: u16, variant: Option<Variant>, run_start_ns: u64) -> Option<Exchange> {
     let variant = variant?;
     let end = match variant.http() {
@@ -209,8 +211,8 @@ fn exchange(sample: &Sample, port: u16, variant: Option<Variant>, run_start_ns: 
     })
 }
 
-/// What packets add to a row.
-fn tell(row: &mut ServerRequest, at: AtServer, run_start_ns: u64) {
+/// Writes the times of packets into a row.
+fn apply_times(row: &mut ServerRequest, at: ServerTimes, run_start_ns: u64) {
     let since_start = |at_ns: u64| at_ns.checked_sub(run_start_ns);
     row.log_time_ns = Some(row.request_time_ns);
     row.request_time_ns = at.sent_ns.saturating_sub(at.arrived_ns);

@@ -1,18 +1,18 @@
-//! A server's time from the TCP segments at its end of the link: from the request's last that arrived to the response's last
-//! that left, where a connection carries one request at a time.
+//! A server's time from the TCP segments at its end of the link: from the arrival of the request's last segment to the
+//! departure of the response's last segment, where a connection carries one request at a time.
 //!
-//! A request has its connection to itself where no other request of that connection was under way between the client's
-//! stamps of it. What passes the server between these stamps then belongs to it alone: bytes of the handshake passed
-//! before, and what was sent again brings no new bytes.
+//! A request is alone on its connection if no other request of that connection overlaps with it, by the client's stamps.
+//! All new bytes that pass the server between these stamps then belong to it: those of the handshake passed earlier, and
+//! retransmissions carry no new bytes.
 
 use std::collections::BTreeMap;
 
 use lab::{Observation, ObservedSegment};
 
-/// Holes that a connection's bytes may have at a time, as segments overtake each other.
+/// The most gaps in a connection's bytes at a time, while segments arrive out of order.
 const MOST_HOLES: usize = 64;
 
-/// A request over TCP between the client's stamps of it.
+/// A request over TCP, between the client's stamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Exchange {
     /// The client's port.
@@ -21,28 +21,28 @@ pub(super) struct Exchange {
     pub(super) from_ns: u64,
     /// When the client had read the last byte of the response.
     pub(super) until_ns: u64,
-    /// What tells the request's end.
+    /// How to recognise the request's end.
     pub(super) end: RequestEnd,
     /// Whether the connection begins with TLS, whose sessions the server may send with the first response.
     pub(super) is_tls: bool,
 }
 
-/// What tells that a request has reached the server whole.
+/// How to recognise that a request has reached the server completely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequestEnd {
     /// The last segment that arrives: HTTP/1.1 sends nothing else.
     LastArrival,
-    /// The last segment that arrives before the response begins: HTTP/2 sends frames of the connection too. Not to be told of
-    /// a connection's first request, around which both sides agree on settings.
+    /// The last segment that arrives before the response begins: HTTP/2 also sends frames of the connection. It cannot be
+    /// recognised for a connection's first request, around which both sides exchange SETTINGS.
     BeforeResponse,
 }
 
 /// When a request arrived and its response left, on the monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct AtServer {
+pub(super) struct ServerTimes {
     /// The request's last segment.
     pub(super) arrived_ns: u64,
-    /// That time may be too late by so much.
+    /// That time may be too late by this much.
     pub(super) uncertain_ns: u32,
     /// The response's first segment; `None` where it may have been the TLS session's.
     pub(super) first_sent_ns: Option<u64>,
@@ -50,8 +50,8 @@ pub(super) struct AtServer {
     pub(super) sent_ns: u64,
 }
 
-/// When each of these exchanges was at the server, as far as its segments tell.
-pub(super) fn at_server(seen: Observation, exchanges: &[Exchange]) -> Vec<Option<AtServer>> {
+/// The server's times of each exchange; `None` where its segments do not show them.
+pub(super) fn server_times(seen: Observation, exchanges: &[Exchange]) -> Vec<Option<ServerTimes>> {
     let mut segments = seen.segments;
     segments.sort_by_key(|segment| (segment.peer_port, segment.at_ns));
     let mut by_port: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
@@ -76,7 +76,7 @@ pub(super) fn at_server(seen: Observation, exchanges: &[Exchange]) -> Vec<Option
     times
 }
 
-/// Of exchanges over one port in their order: those that no other overlaps.
+/// Whether each exchange over one port, in their order, overlaps with no other.
 fn alone(exchanges: &[Exchange], indices: &[usize]) -> Vec<bool> {
     let mut alone = vec![true; indices.len()];
     let mut latest: Option<(u64, usize)> = None;
@@ -94,26 +94,26 @@ fn alone(exchanges: &[Exchange], indices: &[usize]) -> Vec<bool> {
     alone
 }
 
-/// The connections of one port, one after the other, while their segments are looked at in the order of time.
+/// The connections of one port, one after the other, while their segments are read in the order of time.
 struct Connection {
     arrived: Bytes,
     left: Bytes,
     peer: Option<u32>,
-    /// The exchanges before this one are over.
+    /// The exchanges before this one have ended.
     current: usize,
     /// No exchange has been seen on this connection yet.
     is_fresh: bool,
-    found: Vec<Found>,
+    found: Vec<ExchangeTimes>,
     is_alone: Vec<bool>,
 }
 
-/// What was found of one exchange.
+/// What the segments show of one exchange.
 #[derive(Clone, Copy, Debug, Default)]
-struct Found {
+struct ExchangeTimes {
     arrived: Option<(u64, u32)>,
     first_sent_ns: Option<u64>,
     sent_ns: Option<u64>,
-    /// Whether it is its connection's first.
+    /// Whether it is the connection's first.
     is_first: bool,
     is_begun: bool,
     /// Whether segments of several peers came over the same port.
@@ -128,7 +128,7 @@ impl Connection {
             peer: None,
             current: 0,
             is_fresh: true,
-            found: vec![Found::default(); is_alone.len()],
+            found: vec![ExchangeTimes::default(); is_alone.len()],
             is_alone,
         }
     }
@@ -170,15 +170,15 @@ impl Connection {
         }
     }
 
-    fn time_of(&self, place: usize, exchange: &Exchange) -> Option<AtServer> {
+    fn time_of(&self, place: usize, exchange: &Exchange) -> Option<ServerTimes> {
         let found = self.found.get(place)?;
         let is_told = exchange.end == RequestEnd::LastArrival || !found.is_first;
         if !self.is_alone[place] || found.is_mixed || !is_told {
             return None;
         }
         let ((arrived_ns, uncertain_ns), sent_ns) = (found.arrived?, found.sent_ns?);
-        // What arrives behind the response is none of the request's.
-        (sent_ns.saturating_add(uncertain_ns.into()) >= arrived_ns).then_some(AtServer {
+        // What arrives after the response does not belong to the request.
+        (sent_ns.saturating_add(uncertain_ns.into()) >= arrived_ns).then_some(ServerTimes {
             arrived_ns,
             uncertain_ns,
             first_sent_ns: found
@@ -192,14 +192,14 @@ impl Connection {
 /// Which bytes of one direction of a connection have passed; numbers wrap around (RFC 9293, section 3.4).
 #[derive(Default)]
 struct Bytes {
-    /// The number behind the highest byte.
+    /// The sequence number after the highest byte.
     end: Option<u32>,
-    /// What has not passed below it.
+    /// The gaps below it.
     holes: Vec<(u32, u32)>,
 }
 
 impl Bytes {
-    /// A segment passes; whether it brings bytes that had not passed.
+    /// Records a segment. Returns whether it carries new bytes.
     fn take(&mut self, from: u32, length: u32) -> bool {
         let to = from.wrapping_add(length);
         let Some(end) = self.end else {
@@ -271,7 +271,7 @@ mod tests {
 
     /// Arrived, first sent, sent.
     fn times(segments: &[(u64, u32, i32)], exchanges: &[Exchange]) -> Vec<Option<(u64, Option<u64>, u64)>> {
-        let found = at_server(seen(segments), exchanges);
+        let found = server_times(seen(segments), exchanges);
         found.iter().map(|at| at.map(|at| (at.arrived_ns, at.first_sent_ns, at.sent_ns))).collect()
     }
 
@@ -297,7 +297,7 @@ mod tests {
         assert_eq!(times(&shuffled, &exchanges), expected, "the segments' order is not needed");
         let backwards = [exchanges[1], exchanges[0]];
         assert_eq!(times(&KEPT, &backwards), [expected[1], expected[0]]);
-        assert_eq!(at_server(seen(&KEPT), &exchanges)[0].unwrap().uncertain_ns, 7);
+        assert_eq!(server_times(seen(&KEPT), &exchanges)[0].unwrap().uncertain_ns, 7);
     }
 
     #[test]
@@ -417,7 +417,7 @@ mod tests {
         let mut cut = seen(&KEPT[..6]);
         cut.missed = 2;
         cut.whole_until_ns = 360;
-        let found = at_server(cut, &exchanges);
+        let found = server_times(cut, &exchanges);
         assert!(found[0].is_some() && found[1].is_none(), "{found:?}");
     }
 
@@ -451,6 +451,6 @@ mod tests {
         assert_eq!(times(&again, &exchanges), [Some((110, Some(120), 120)), Some((210, Some(220), 220))]);
         let mut mixed = seen(&again);
         mixed.segments[5].peer = 2;
-        assert_eq!(at_server(mixed, &exchanges)[1], None);
+        assert_eq!(server_times(mixed, &exchanges)[1], None);
     }
 }
