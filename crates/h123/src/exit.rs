@@ -1,21 +1,21 @@
 //! Exit statuses: the contract with scripts and CI.
 
-/// How the tool ends.
+/// How h123 ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// Done. Unsupported cells and caveats are listed; they do not fail.
+    /// Done. Unsupported cells and caveats are listed, but are no failure.
     Done,
-    /// The tool failed.
+    /// h123 failed.
     ToolFailed,
-    /// Wrong usage, or a bad study file.
+    /// Wrong usage, or an invalid input file.
     Usage,
     /// Done, but at least one cell failed or is invalid.
     Invalid,
-    /// Done, and a threshold that was asked for did not hold.
+    /// Done, but a condition of --fail-if or --fail-on holds.
     Threshold,
     /// Interrupted; what was measured is stored.
     Interrupted,
-    /// A command that was run for the user ended so.
+    /// The status of the command that the user ran in a lab.
     Command(u8),
 }
 
@@ -34,13 +34,13 @@ impl Exit {
     }
 }
 
-/// Input that the user has to mend; ends with [`Exit::Usage`].
+/// Input that the user has to correct; ends with [`Exit::Usage`].
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct UsageError(pub String);
 
-/// What clap says about wrong usage, as one line: what is wrong, its tips, and where the help is: of the usage that
-/// clap shows, or else of the subcommand that was given.
+/// clap's report of wrong usage in one line: what is wrong, its tips, and the command for help, of the usage that clap shows or
+/// else of the given subcommand.
 pub(crate) fn one_line(text: &str, subcommand: Option<&str>) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut help = subcommand.map_or("h123 --help".to_owned(), |name| format!("h123 {name} --help"));

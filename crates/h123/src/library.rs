@@ -1,4 +1,4 @@
-//! The data files: those of the current directory first, then those that the binary carries.
+//! The data files: those in the current directory first, then those in the binary.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ static NETWORKS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../networks");
 static TOPOLOGIES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../topologies");
 static PAGES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../pages");
 
-/// All data files that this process can see.
+/// All data files.
 pub(crate) struct DataFiles;
 
 impl Library for DataFiles {
@@ -90,10 +90,7 @@ impl Library for DataFiles {
         }
         let known: Vec<&str> =
             analysis::METRICS.iter().filter(|metric| answers(metric)).map(|metric| metric.name).collect();
-        Err(format!(
-            "found `{metric}`, expected one that it has and that can be better or worse: {}",
-            known.join(", ")
-        ))
+        Err(format!("`{metric}` does not compare this workload; choose one of {}", known.join(", ")))
     }
 
     fn network(&self, name: &str) -> Result<DataFile, String> {
@@ -104,7 +101,7 @@ impl Library for DataFiles {
         let file = format!("networks/{file}");
         match fs::read_to_string(&file) {
             Ok(text) => Ok(DataFile { file, text }),
-            Err(error) => Err(format!("the trace {file} cannot be read: {error}")),
+            Err(error) => Err(format!("cannot read the trace {file}: {error}")),
         }
     }
 
@@ -116,7 +113,7 @@ impl Library for DataFiles {
 /// Finds a study (a name from `studies/`, or the path of a `.toml` file) and resolves it.
 ///
 /// # Errors
-/// A [`UsageError`] where there is no such study; a [`model::InputError`] with file, line and column where it is wrong.
+/// A [`UsageError`] if there is no such study; a [`model::InputError`] with file, line and column if it is invalid.
 pub(crate) fn plan_of(study: &str, overrides: &[Override]) -> Result<Plan> {
     let file = find_study(study)?;
     let name = Path::new(&file.file)
@@ -129,7 +126,7 @@ pub(crate) fn plan_of(study: &str, overrides: &[Override]) -> Result<Plan> {
 /// Finds a network by its name and resolves it.
 ///
 /// # Errors
-/// A [`UsageError`] with the nearest name where there is no such network; a [`model::InputError`] where it is wrong.
+/// A [`UsageError`] with the nearest name if there is no such network; a [`model::InputError`] if it is invalid.
 pub(crate) fn network_of(name: &str) -> Result<Network> {
     let known = DataFiles.networks();
     if !known.iter().any(|network| network == name) {
@@ -143,12 +140,12 @@ pub(crate) fn network_of(name: &str) -> Result<Network> {
 /// Finds a topology: by its name, by the path of its `.toml` file, or as a pair with the network of this name.
 ///
 /// # Errors
-/// A [`UsageError`] with the nearest name where there is none; a [`model::InputError`] where its file is wrong.
+/// A [`UsageError`] with the nearest name if there is none; a [`model::InputError`] if its file is invalid.
 pub(crate) fn topology_of(name: &str) -> Result<Topology> {
     let (known, networks) = (names("topologies", &TOPOLOGIES), DataFiles.networks());
     let file = if name.ends_with(".toml") || name.contains('/') {
         let text = fs::read_to_string(name).map_err(|error| {
-            UsageError(format!("found no topology at `{name}`: {error}; expected a .toml file"))
+            UsageError(format!("cannot read the topology `{name}`: {error}; name a .toml file"))
         })?;
         DataFile { file: name.to_owned(), text }
     } else if known.iter().any(|topology| topology == name) {
@@ -160,7 +157,7 @@ pub(crate) fn topology_of(name: &str) -> Result<Topology> {
         return Err(UsageError(unknown(name, "a topology or a network", &all)).into());
     };
     let name = stem(Path::new(&file.file)).unwrap_or_else(|| name.to_owned());
-    // The file of a network that is wrong is an error of its own; what else goes wrong is told in its words.
+    // The error of an invalid network names its own file; other problems come from the command line.
     let network = |network: &str| {
         let file = DataFiles
             .network(network)
@@ -174,11 +171,11 @@ pub(crate) fn topology_of(name: &str) -> Result<Topology> {
 fn find_study(study: &str) -> Result<DataFile> {
     if study.ends_with(".toml") || study.contains('/') {
         if Path::new(study).exists() && !Path::new(study).is_file() {
-            return Err(UsageError(format!("found {study}, which is no file, expected a .toml file")).into());
+            return Err(UsageError(format!("{study} is not a file; name a .toml file")).into());
         }
         let text = fs::read_to_string(study).map_err(|error| {
             UsageError(format!(
-                "found no study at `{study}`: {error}; expected a .toml file, or one of {}",
+                "cannot read the study `{study}`: {error}; name a .toml file, or one of {}",
                 names("studies", &STUDIES).join(", ")
             ))
         })?;
@@ -186,12 +183,11 @@ fn find_study(study: &str) -> Result<DataFile> {
     }
     read("studies", &STUDIES, study).map_err(|_| {
         let known = names("studies", &STUDIES).join(", ");
-        UsageError(format!("found no study `{study}`, expected the path of a .toml file, or one of: {known}"))
-            .into()
+        UsageError(format!("there is no study `{study}`; name a .toml file, or one of {known}")).into()
     })
 }
 
-/// The names of a kind of data file, without their ending.
+/// The names of a kind of data file, without extension.
 fn names(kind: &str, embedded: &Dir<'_>) -> Vec<String> {
     let mut names: Vec<String> = embedded.files().filter_map(|file| stem(file.path())).collect();
     if let Ok(entries) = fs::read_dir(kind) {
@@ -211,7 +207,7 @@ fn read(kind: &str, embedded: &Dir<'_>, name: &str) -> Result<DataFile, String> 
     match fs::read_to_string(&file) {
         Ok(text) => return Ok(DataFile { file, text }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => return Err(format!("{file} cannot be read: {error}")),
+        Err(error) => return Err(format!("cannot read {file}: {error}")),
     }
     let text = embedded.get_file(format!("{name}.toml")).and_then(include_dir::File::contents_utf8);
     let text = text.ok_or_else(|| format!("{file} does not exist"))?.to_owned();

@@ -1,4 +1,4 @@
-//! What people see: standard output for results, standard error for progress and errors.
+//! The terminal: results on standard output, progress and errors on standard error.
 
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::sync::{Mutex, PoisonError};
@@ -8,42 +8,42 @@ use anyhow::{Context, Result};
 /// Prints a result. A closed pipe (`| head`) is not an error.
 ///
 /// # Errors
-/// Standard output that cannot be written for another reason.
+/// Standard output cannot be written for another reason.
 pub(crate) fn print(text: &str) -> Result<()> {
     match writeln!(stdout().lock(), "{text}") {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        other => other.context("writing to standard output"),
+        other => other.context("cannot write to standard output"),
     }
 }
 
-/// Says something about the course of things, unless `quiet`.
+/// Prints a message on standard error, unless `quiet`.
 pub(crate) fn note(quiet: bool, text: &str) {
     if !quiet {
         let mut shown = BLOCK_LINES.lock().unwrap_or_else(PoisonError::into_inner);
-        // Nobody is left to tell when standard error is gone.
+        // If standard error is closed, there is nowhere to report it.
         let _ = writeln!(stderr().lock(), "{}{text}", redraw(*shown, &[]));
         *shown = 0;
     }
 }
 
-/// Lines of the block that stands last on standard error.
+/// The number of lines of the block at the end of standard error.
 static BLOCK_LINES: Mutex<usize> = Mutex::new(0);
 
-/// Shows a block of lines on standard error in the place of the last one; what is said meanwhile stands above it.
+/// Replaces the block of lines at the end of standard error. Messages appear above it.
 pub(crate) fn block(lines: &[String]) {
     let mut shown = BLOCK_LINES.lock().unwrap_or_else(PoisonError::into_inner);
-    // Nobody is left to tell when standard error is gone.
+    // If standard error is closed, there is nowhere to report it.
     let _ = stderr().lock().write_all(redraw(*shown, lines).as_bytes());
     *shown = lines.len();
 }
 
-/// The text that puts lines in the place of so many that are there.
+/// The text that replaces `shown` lines by others.
 fn redraw(shown: usize, lines: &[String]) -> String {
     let removed = if shown > 0 { format!("\r\x1b[{shown}A\x1b[J") } else { String::new() };
     lines.iter().fold(removed, |text, line| text + line + "\n")
 }
 
-/// Columns and rows of the terminal on standard error, as far as it says.
+/// Columns and rows of the terminal on standard error, or 80 by 24 if unknown.
 pub(crate) fn size_of_stderr() -> (usize, usize) {
     const UNKNOWN: (usize, usize) = (80, 24);
     match rustix::termios::tcgetwinsize(stderr()) {
@@ -52,16 +52,16 @@ pub(crate) fn size_of_stderr() -> (usize, usize) {
     }
 }
 
-/// Whether colours may be used on standard output (NO_COLOR, <https://no-color.org>).
+/// Whether standard output may be coloured (NO_COLOR, <https://no-color.org>).
 pub(crate) fn colours() -> bool {
     stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Narrower terminals make tables unreadable; wider ones make them hard to follow.
+/// Narrower tables are unreadable, wider ones hard to follow.
 const WIDTHS: std::ops::RangeInclusive<u16> = 60..=120;
 const WIDTH_IN_A_PIPE: u16 = 100;
 
-/// How tables are to look on this standard output.
+/// The look of tables on this standard output.
 pub(crate) fn look() -> report::Terminal {
     let width = rustix::termios::tcgetwinsize(stdout()).map_or(WIDTH_IN_A_PIPE, |size| size.ws_col);
     report::Terminal {
@@ -76,9 +76,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_next_block_takes_the_place_of_the_last() {
+    fn the_next_block_replaces_the_last() {
         assert_eq!(redraw(0, &["a".into(), "b".into()]), "a\nb\n");
         assert_eq!(redraw(2, &["c".into()]), "\r\x1b[2A\x1b[Jc\n");
-        assert_eq!(redraw(0, &[]), "", "where nothing was shown, nothing is removed");
+        assert_eq!(redraw(0, &[]), "", "if no block is shown, nothing is removed");
     }
 }

@@ -1,4 +1,4 @@
-//! `h123 doctor`: what this machine can do, what is missing, and how to get it.
+//! `h123 doctor`: what this machine supports, what is missing, and how to get it.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -13,14 +13,14 @@ use model::units::format_bytes;
 use crate::exit::Exit;
 use crate::terminal::print;
 
-/// Say what this machine can do, what is missing, and how to get it
+/// Check what this machine supports, what is missing, and how to get it
 #[derive(Args, Debug)]
 pub(crate) struct DoctorArgs {}
 
 /// Runs the command.
 ///
 /// # Errors
-/// Only standard output that cannot be written.
+/// Standard output cannot be written.
 pub(crate) fn run(_args: &DoctorArgs) -> Result<Exit> {
     let capability = lab::probe();
     let namespaces = capability.namespaces.as_ref().map(|access| match access {
@@ -33,15 +33,15 @@ pub(crate) fn run(_args: &DoctorArgs) -> Result<Exit> {
     line("real-time priority", capability.realtime.as_ref().map(|()| "SCHED_FIFO".to_owned()))?;
     udp_buffers()?;
     match lab::several_users() {
-        Ok(()) => line("several users", Ok("programs inside a lab may change their user".to_owned()))?,
-        // Nothing of h123's own needs it: no fault.
+        Ok(()) => line("several users", Ok("programs in a lab can change their user".to_owned()))?,
+        // h123 itself does not need it, so its absence is not a fault.
         Err(missing) => print(&format!("- several users: {}; {}", missing.why, missing.remedy))?,
     }
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     print(&format!(
         "{} CPUs: {cpus}{}",
         mark(cpus >= 2),
-        if cpus >= 2 { "" } else { " (expected 2 or more: client, server and emulator share them)" }
+        if cpus >= 2 { "" } else { " (use 2 or more: client, server and emulator share them)" }
     ))?;
     let program = std::env::current_exe()?;
     for name in Servers::names() {
@@ -61,14 +61,16 @@ pub(crate) fn run(_args: &DoctorArgs) -> Result<Exit> {
         netem()?;
     }
     let conclusion = match capability.emulation() {
-        Ok(_) => "networks can be emulated: `h123 run quick`".to_owned(),
-        Err(missing) => format!("no network can be emulated, results would be invalid: {}", missing.remedy),
+        Ok(_) => "this machine can emulate networks; try `h123 run quick`".to_owned(),
+        Err(missing) => {
+            format!("this machine cannot emulate networks, so results would be invalid; {}", missing.remedy)
+        }
     };
     print(&conclusion)?;
     Ok(if capability.emulation().is_ok() { Exit::Done } else { Exit::Invalid })
 }
 
-/// Whether QUIC sockets get the buffers that they ask for.
+/// Whether QUIC sockets get the buffers that they request.
 fn udp_buffers() -> Result<()> {
     let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     match load::buffer_shortfalls(anywhere, true, &ConnectionOptions::default()) {
@@ -84,11 +86,11 @@ fn udp_buffers() -> Result<()> {
     }
 }
 
-/// Whether the kernel can be the backend. It is looked for in a namespace, so this comes when all else was asked.
+/// Whether the kernel can be the backend. The check enters a namespace, so it comes last.
 fn netem() -> Result<()> {
     match lab::enter().map_err(LabError::from).and_then(|_| lab::probe_netem()) {
-        Ok(()) => line("netem", Ok("the kernel can emulate networks, too".to_owned())),
-        // Nothing needs it unless a study asks for it: no fault.
+        Ok(()) => line("netem", Ok("the kernel can emulate networks too".to_owned())),
+        // Only studies that choose this backend need it, so its absence is not a fault.
         Err(LabError::Unsupported { what, remedy }) => {
             print(&format!("- netem: {what} {UNNEEDED}; {remedy}"))
         }
@@ -96,7 +98,7 @@ fn netem() -> Result<()> {
     }
 }
 
-const UNNEEDED: &str = "is for studies that ask for the backend `netem` alone";
+const UNNEEDED: &str = "is needed only for studies with the backend `netem`";
 
 fn line(what: &str, found: Result<String, &MissingCapability>) -> Result<()> {
     match found {

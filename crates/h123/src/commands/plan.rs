@@ -1,4 +1,4 @@
-//! `h123 plan`: the matrix, the order, the expected time; runs nothing.
+//! `h123 plan`: the matrix, the order and the expected time of a study.
 
 use anyhow::Result;
 use clap::Args;
@@ -8,7 +8,7 @@ use crate::library::plan_of;
 use crate::study::overrides::StudyOverrides;
 use crate::terminal::print;
 
-/// Show what a study would do: the matrix, the order, the expected time. Runs nothing
+/// Show what a study would do: the matrix, the order and the expected time. Runs nothing
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   h123 plan quick
@@ -27,7 +27,7 @@ pub(crate) struct PlanArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// A study that does not exist or is wrong.
+/// The study does not exist or is invalid.
 pub(crate) fn run(args: &PlanArgs) -> Result<Exit> {
     let plan = plan_of(&args.study, args.overrides.values())?;
     if args.json {

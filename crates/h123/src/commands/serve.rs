@@ -1,4 +1,4 @@
-//! `h123 serve`: the built-in origin, for people and as the server of a cell (`--config`).
+//! `h123 serve`: the built-in origin, for users and as the server of a cell (`--config`).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,13 +21,13 @@ use crate::exit::{Exit, UsageError};
 use crate::library::DataFiles;
 use crate::terminal::{note, print};
 
-/// The ports that people get, one per variant in the order of tables.
+/// The default port of the first variant; the others follow.
 const FIRST_PORT: u16 = 8080;
 
-/// Serve pages, files and test paths on all five variants, on ports of their own, until Ctrl-C
+/// Serve pages, files and test paths with all five variants, each on its port, until Ctrl-C
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Paths: a page's own (/small/, /large/), files under --root, /bytes/N, /delay/MS, /status/NNN, /echo
+    after_help = "Paths: pages (/small/, /large/), files under --root, /bytes/N, /delay/MS, /status/NNN, /echo
 
 Examples:
   h123 serve
@@ -35,10 +35,10 @@ Examples:
   h123 load https://127.0.0.1:8083/bytes/128 --variant h2 --cacert h123-ca.pem"
 )]
 pub(crate) struct ServeArgs {
-    /// The address to listen at
+    /// The address to listen on
     #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     bind: IpAddr,
-    /// The port of h1; h1s, h2c, h2 and h3 get the next ones
+    /// The port of h1; h1s, h2c, h2 and h3 get the following ports
     #[arg(long, default_value_t = FIRST_PORT, value_parser = clap::value_parser!(u16).range(1..=65531))]
     port: u16,
     /// Serve the files under this folder
@@ -53,13 +53,13 @@ pub(crate) struct ServeArgs {
     /// Let clients resume TLS and QUIC sessions
     #[arg(long)]
     resume: bool,
-    /// Take early data (0-RTT) over HTTP/3, where it can be replayed
+    /// Accept early data (0-RTT) over HTTP/3; attackers can replay it
     #[arg(long, requires = "resume")]
     early_data: bool,
-    /// Where to write the certificate authority that clients may trust
+    /// Write the CA certificate, for clients to trust, to this file
     #[arg(long, value_name = "FILE", default_value = "h123-ca.pem")]
     ca: PathBuf,
-    /// Read everything from this JSON file: how the lab starts its origin
+    /// Read all settings from this JSON file, as the lab starts its origin
     #[arg(long, value_name = "FILE", hide = true)]
     config: Option<PathBuf>,
 }
@@ -85,9 +85,9 @@ struct ServeConfig {
     early_data: bool,
     /// Requests in flight on one connection.
     concurrent_streams: Option<u32>,
-    /// What a client may send ahead on one stream.
+    /// Flow-control window of one stream.
     stream_window_bytes: Option<u32>,
-    /// A connection on which nothing moves for so long is closed.
+    /// A connection without traffic for this long is closed.
     idle_timeout_ms: Option<u64>,
     pins: Pins,
 }
@@ -95,11 +95,11 @@ struct ServeConfig {
 /// Runs the command.
 ///
 /// # Errors
-/// Wrong usage, a port that is taken, files that cannot be read.
+/// Wrong usage, a port in use, or a file that cannot be read.
 pub(crate) fn run(args: &ServeArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
     let config = match &args.config {
         Some(file) => lab_config(file)?,
-        None => people_config(args)?,
+        None => user_config(args)?,
     };
     let quiet = args.config.is_some();
     let ready = |addresses: &[(Variant, SocketAddr)], shortfalls: &[Shortfall]| {
@@ -107,7 +107,7 @@ pub(crate) fn run(args: &ServeArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
             note(false, &format!("warning: h3: {shortfall}"));
         }
         for (variant, address) in addresses {
-            // Standard output may be gone; the server goes on.
+            // Standard output may be closed; the server continues.
             let _ = print(&format!("{variant:<4} {}://{address}/", variant.scheme()));
         }
     };
@@ -116,7 +116,7 @@ pub(crate) fn run(args: &ServeArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn people_config(args: &ServeArgs) -> Result<Config> {
+fn user_config(args: &ServeArgs) -> Result<Config> {
     let listen: Vec<(Variant, SocketAddr)> = Variant::ALL
         .into_iter()
         .zip(args.port..)
@@ -125,13 +125,13 @@ fn people_config(args: &ServeArgs) -> Result<Config> {
     if let Some(root) = &args.root
         && !root.is_dir()
     {
-        return Err(UsageError(format!("--root {}: found no such folder", root.display())).into());
+        return Err(UsageError(format!("--root: the folder {} does not exist", root.display())).into());
     }
     let authority = Authority::new()?;
     let identity = authority.issue(&["localhost"], &[args.bind])?;
     fs::write(&args.ca, authority.pem())
-        .with_context(|| format!("cannot write the certificate authority to {}", args.ca.display()))?;
-    note(false, &format!("clients may trust {} (--cacert); ports:", args.ca.display()));
+        .with_context(|| format!("cannot write the CA certificate to {}", args.ca.display()))?;
+    note(false, &format!("CA certificate: {} (pass it with --cacert); ports:", args.ca.display()));
     let mut config = Config::new(listen);
     config.identity =
         Some(Identity { certificate_pem: identity.certificate_pem.into(), key_pem: identity.key_pem.into() });
@@ -144,7 +144,7 @@ fn people_config(args: &ServeArgs) -> Result<Config> {
     Ok(config)
 }
 
-/// Every page that this process can see.
+/// Every page in the data files.
 ///
 /// # Errors
 /// A page whose file is wrong.
@@ -172,7 +172,7 @@ fn lab_config(file: &Path) -> Result<Config> {
     config.early_data = written.early_data;
     config.concurrent_streams = written.concurrent_streams.unwrap_or(config.concurrent_streams);
     config.stream_window_bytes = written.stream_window_bytes.unwrap_or(config.stream_window_bytes);
-    // The connection's window holds what one stream may send at least.
+    // The connection's window is at least as large as a stream's.
     config.connection_window_bytes = config.connection_window_bytes.max(config.stream_window_bytes);
     config.idle_timeout = written.idle_timeout_ms.map_or(config.idle_timeout, Duration::from_millis);
     Ok(config)

@@ -1,4 +1,4 @@
-//! `h123 servers`: the servers and external clients found, with version, variants and where they come from; and newer ones.
+//! `h123 servers`: the installed servers and external clients with versions and variants; installs newer ones.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use model::Variant;
 use crate::exit::{Exit, UsageError};
 use crate::terminal::{note, print};
 
-/// List the servers, and the clients beside our own, that studies may name: version, TLS library, variants, program
+/// List the servers and external clients that studies can use: version, TLS library, variants, program
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   h123 servers
@@ -21,7 +21,7 @@ use crate::terminal::{note, print};
   h123 servers install
   h123 servers install --mirror URL
 
-Programs are looked for where `install` puts them, then in PATH.")]
+h123 looks for programs in the folder of `install`, then in PATH.")]
 pub(crate) struct ServersArgs {
     #[command(subcommand)]
     action: Option<Action>,
@@ -29,12 +29,12 @@ pub(crate) struct ServersArgs {
 
 #[derive(Subcommand, Debug)]
 enum Action {
-    /// What a study may set of a server and, where it is a proxy, what it speaks to the server behind it
+    /// Show the settings of a server and, for a proxy, the variants that it speaks to the server behind it
     Show(ShowArgs),
-    /// Fetch newer servers than the system's into a folder of h123's own: nginx, HAProxy and Caddy with HTTP/3, Apache,
+    /// Install newer servers than the system's into a separate folder: nginx, HAProxy and Caddy with HTTP/3, Apache,
     /// lighttpd, the tools of nghttp2, curl, wrk and siege
     ///
-    /// They come from Debian's unstable suite by apt, which needs no root and changes nothing of the system; about 300 MB.
+    /// apt fetches them from Debian's unstable suite, about 300 MB. This needs no root and does not change the system.
     Install(InstallArgs),
 }
 
@@ -46,10 +46,10 @@ struct ShowArgs {
 
 #[derive(Args, Debug)]
 struct InstallArgs {
-    /// Where they go; replaced as a whole (default: $H123_SERVERS, or h123/servers in the user's cache)
+    /// Install to this folder and replace its contents [default: $H123_SERVERS, or h123/servers in the user's cache]
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
-    /// The mirror of Debian to fetch from (default: that of the machine's own apt configuration)
+    /// Fetch from this Debian mirror [default: the mirror in the machine's apt configuration]
     #[arg(long, value_name = "URL")]
     mirror: Option<String>,
 }
@@ -57,7 +57,7 @@ struct InstallArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// An adapter that cannot be read; servers that cannot be had.
+/// A server's description cannot be read; servers cannot be installed.
 pub(crate) fn run(args: &ServersArgs) -> Result<Exit> {
     match &args.action {
         None => list(),
@@ -73,13 +73,13 @@ fn show(name: &str) -> Result<Exit> {
     print(&format!("{}, servers/{name}/server.toml", adapter.title))?;
     print(&format!("  to clients         {}", names(&facts.variants)))?;
     if !facts.back_variants.is_empty() {
-        let needed = if facts.needs_back { ", which it needs" } else { ", where a study puts one there" };
+        let needed = if facts.needs_back { " (required)" } else { " (optional)" };
         print(&format!("  to a server behind {}{needed}", names(&facts.back_variants)))?;
     }
     if facts.tunables.is_empty() {
-        return print("A study may set nothing of it.").map(|()| Exit::Done);
+        return print("A study can set nothing of it.").map(|()| Exit::Done);
     }
-    print("A study may set, as in `set = { … }`:")?;
+    print("A study can set, as in `set = { … }`:")?;
     for tunable in &facts.tunables {
         let otherwise = tunable.default.as_ref().map(|default| format!(" = {}", tunable.describe(default)));
         print(&format!("  {}{}", tunable.name, otherwise.unwrap_or_default()))?;
@@ -123,7 +123,7 @@ fn list() -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The external clients; reasons of what is missing are added.
+/// The table of external clients. Reasons why clients or variants are missing are added to `reasons`.
 fn list_clients(tool: &Path, reasons: &mut Vec<String>) -> Result<Table> {
     let mut table = Table::new();
     table.load_style(UTF8_HORIZONTAL_ONLY);
@@ -152,25 +152,24 @@ fn list_clients(tool: &Path, reasons: &mut Vec<String>) -> Result<Table> {
 }
 
 fn install(args: &InstallArgs) -> Result<Exit> {
-    let folder =
-        args.folder.clone().or_else(installed::folder).ok_or_else(|| {
-            UsageError("found no home folder of this user, expected --folder DIR".to_owned())
-        })?;
-    // What is replaced as a whole must be ours.
+    let folder = args.folder.clone().or_else(installed::folder).ok_or_else(|| {
+        UsageError("this user has no home folder; name a folder with --folder DIR".to_owned())
+    })?;
+    // Only a folder of installed servers may be replaced.
     let is_external = folder.exists() && !folder.join("bin").is_dir() && !is_empty(&folder);
     if is_external {
         let shown = folder.display();
         return Err(UsageError(format!(
-            "found {shown} with something else in it, expected a folder of installed servers, an empty one or a new name"
+            "{shown} contains other files; name a folder of installed servers, an empty folder or a new one"
         ))
         .into());
     }
     let installation = Installation { folder, mirror: args.mirror.clone() };
     installation.run(&|step| note(false, step))?;
     let shown = installation.folder.display();
-    note(false, &format!("installed in {shown}; its programs can be called by hand as well, in {shown}/bin"));
+    note(false, &format!("installed in {shown}; the programs are in {shown}/bin"));
     if args.folder.is_some() {
-        note(false, &format!("for h123 to find them: export {}={shown}", installed::FOLDER_VARIABLE));
+        note(false, &format!("so that h123 finds them: export {}={shown}", installed::FOLDER_VARIABLE));
         return Ok(Exit::Done);
     }
     list()

@@ -1,4 +1,4 @@
-//! `h123 trace`: one request per variant, and where its time went.
+//! `h123 trace`: one request per variant, with the time of each phase.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +23,7 @@ use crate::connect::tls_options::TlsArgs;
 use crate::exit::{Exit, UsageError};
 use crate::terminal::print;
 
-/// One request per variant, cold, one after the other: where did the time go?
+/// Send one request per variant over a new connection, and show the time of each phase
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   h123 trace https://127.0.0.1:8443/ -k
@@ -33,10 +33,10 @@ use crate::terminal::print;
 pub(crate) struct TraceArgs {
     /// The URL
     url: String,
-    /// Only these variants (default: all that the scheme allows)
+    /// Use only this variant (repeatable) [default: all variants of the URL's scheme]
     #[arg(long)]
     variant: Vec<Variant>,
-    /// Give up on a variant after this long
+    /// Stop waiting for a variant after this long
     #[arg(long, default_value = "10s", value_parser = units::parse_duration_ns)]
     timeout: u64,
     #[command(flatten)]
@@ -58,7 +58,7 @@ pub(crate) fn run(args: &TraceArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
         variant_for(&url, Some(*variant))?;
     }
     if args.timeout == 0 {
-        return Err(UsageError("found `--timeout 0`, expected more than 0".into()).into());
+        return Err(UsageError("--timeout must be more than 0".into()).into());
     }
     let trust = args.trust.resolve()?;
     let variants = if args.variant.is_empty() { url.variants() } else { args.variant.clone() };
@@ -110,7 +110,7 @@ pub(crate) fn run(args: &TraceArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
     Ok(if traces.iter().any(|trace| trace.reason.is_none()) { Exit::Done } else { Exit::Invalid })
 }
 
-/// The phases of one request; what did not happen is `None`.
+/// The phases of one request; `None` for a phase that did not happen.
 struct Trace {
     variant: Variant,
     dns_ns: u64,
@@ -166,7 +166,7 @@ impl Trace {
     }
 }
 
-/// Why there is no answer, or why it is not the right one.
+/// Why there is no response, or why it is wrong.
 fn reason(sample: Option<&Sample>, row: Option<&ConnectionRow>) -> Option<String> {
     let of = |outcome: &Outcome| match outcome {
         Outcome::Ok => None,
@@ -178,7 +178,7 @@ fn reason(sample: Option<&Sample>, row: Option<&ConnectionRow>) -> Option<String
     };
     match sample {
         Some(sample) => of(&sample.outcome),
-        None => row.and_then(|row| of(&row.outcome)).or(Some("no answer".to_owned())),
+        None => row.and_then(|row| of(&row.outcome)).or(Some("no response".to_owned())),
     }
 }
 

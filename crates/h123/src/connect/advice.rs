@@ -1,36 +1,40 @@
-//! What a user can do about a failure.
+//! What the user can do about a failure.
 
 use model::sample::FailureKind;
 
-/// What to do about failures of this kind and with this reason, where there is something to do.
+/// What to do about failures of this kind and with this reason, if anything.
 pub(crate) fn on(kind: FailureKind, reason: &str) -> Option<&'static str> {
     ADVICE.iter().find(|(of, part, _)| *of == kind && reason.contains(part)).map(|(.., advice)| *advice)
 }
 
-/// Kind, what the reason contains, and the advice; rustls' and the engines' own words, which a test pins.
+/// Kind, a part of the reason in the words of rustls and the engines, which a test pins, and the advice.
 const ADVICE: &[(FailureKind, &str, &str)] = &[
     (
         FailureKind::Tls,
         "UnknownIssuer",
-        "name the authority that signed the certificate with --cacert FILE, or accept any certificate with -k",
+        "trust the CA that signed the certificate with --cacert FILE, or accept any certificate with -k",
     ),
     (
         FailureKind::Tls,
         "CaUsedAsEndEntity",
-        "the certificate is its own authority: accept any certificate with -k, or give the server one that an \
-         authority signed (--cacert FILE names it)",
+        "the certificate is self-signed: accept any certificate with -k, or give the server one that a CA signed (name the \
+         CA with --cacert FILE)",
     ),
     (
         FailureKind::Tls,
         "not valid for name",
-        "use a host name that the certificate has, or name one with --sni, or accept any certificate with -k",
+        "use a host name of the certificate, or name one with --sni, or accept any certificate with -k",
     ),
     (
         FailureKind::Tls,
         "expired",
         "give the server a certificate that is valid today, or accept any certificate with -k",
     ),
-    (FailureKind::Tls, "InvalidContentType", "the server may speak no TLS at this port: use an http:// URL"),
+    (
+        FailureKind::Tls,
+        "InvalidContentType",
+        "the server may not support TLS on this port: use an http:// URL",
+    ),
     (
         FailureKind::WrongVersion,
         "the server answers in HTTP/2 where",
@@ -47,30 +51,26 @@ const ADVICE: &[(FailureKind, &str, &str)] = &[
     (FailureKind::WrongVersion, "QUIC version 1", NO_HTTP3),
     (FailureKind::WrongVersion, "ALPN chose", OTHER_VERSION),
     (FailureKind::WrongVersion, "NoApplicationProtocol", OTHER_VERSION),
-    (
-        FailureKind::Timeout,
-        "QUIC handshake",
-        "the server may not listen on UDP, or a firewall may stand between",
-    ),
+    (FailureKind::Timeout, "QUIC handshake", "the server may not listen on UDP, or a firewall blocks it"),
 ];
 
-const NO_HTTP3: &str = "the server speaks no HTTP/3 (RFC 9114) at this port: use --variant h1s or h2";
+const NO_HTTP3: &str = "the server does not support HTTP/3 (RFC 9114) on this port: use --variant h1s or h2";
 const OTHER_VERSION: &str =
-    "the server speaks another version of HTTP at this port: use another --variant (h1s or h2)";
+    "the server supports another HTTP version on this port: use another --variant (h1s or h2)";
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use FailureKind::{Protocol, Reset, Timeout, Tls, WrongVersion};
 
-    /// Reasons as rustls and the engines give them, and what the advice says.
+    /// Reasons of rustls and the engines, and a part of the advice.
     const REASONS: &[(FailureKind, &str, &str)] = &[
         (
             Tls,
             "TLS: invalid peer certificate: UnknownIssuer",
             "--cacert FILE, or accept any certificate with -k",
         ),
-        (Tls, "TLS: invalid peer certificate: Other(OtherError(CaUsedAsEndEntity))", "its own authority"),
+        (Tls, "TLS: invalid peer certificate: Other(OtherError(CaUsedAsEndEntity))", "self-signed"),
         (
             Tls,
             "TLS: invalid peer certificate: certificate not valid for name \"a.test\"; certificate is only valid for \
@@ -99,14 +99,14 @@ mod tests {
             "the server answers in TLS where HTTP/1.1 in cleartext was asked for",
             "use an https:// URL",
         ),
-        (WrongVersion, "ALPN chose no protocol, expected h3", "no HTTP/3"),
+        (WrongVersion, "ALPN chose no protocol, expected h3", "not support HTTP/3"),
         (
             WrongVersion,
             "TLS: the server sent alert 120: the cryptographic handshake failed: error 120: peer doesn't support any \
              known protocol",
-            "no HTTP/3",
+            "not support HTTP/3",
         ),
-        (WrongVersion, "the server does not speak QUIC version 1", "no HTTP/3"),
+        (WrongVersion, "the server does not speak QUIC version 1", "not support HTTP/3"),
         (WrongVersion, "ALPN chose no protocol, expected h2", "another --variant (h1s or h2)"),
         (WrongVersion, "TLS: received fatal alert: NoApplicationProtocol", "another --variant (h1s or h2)"),
         (Timeout, "400 ms passed in the QUIC handshake", "may not listen on UDP"),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_helped_has_no_advice() {
+    fn other_failures_have_no_advice() {
         for (kind, reason) in [
             (Reset, "TLS: invalid peer certificate: UnknownIssuer"),
             (Tls, "TLS: received fatal alert: HandshakeFailure"),

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use drive::AccessLog;
-use lab::{Access, Missing};
+use lab::{Access, MissingCapability};
 use model::plan::DIRECT;
 use model::{Backend, Plan};
 use store::Environment;
@@ -15,9 +15,9 @@ pub(crate) const COMMAND_NOTE: &str = "measure again with";
 /// Whether this process can emulate a plan's networks.
 pub(crate) struct Emulation {
     /// What is missing, if it cannot.
-    pub(crate) missing: Option<Missing>,
+    pub(crate) missing: Option<MissingCapability>,
     /// Why the lab's own emulator runs without real-time priority, if it does.
-    pub(crate) no_realtime: Option<Missing>,
+    pub(crate) no_realtime: Option<MissingCapability>,
 }
 
 impl Emulation {
@@ -28,7 +28,7 @@ impl Emulation {
             return Emulation { missing: None, no_realtime: None };
         }
         let capability = lab::probe();
-        let access: Result<Access, Missing> = capability.emulation().and_then(|_| lab::enter());
+        let access: Result<Access, MissingCapability> = capability.emulation().and_then(|_| lab::enter());
         let has_emulator = plan.cells.iter().any(|cell| cell.backend == Backend::UserSpace);
         let no_realtime = capability.realtime.err().filter(|_| has_emulator && access.is_ok());
         Emulation { missing: access.err(), no_realtime }
@@ -45,7 +45,7 @@ impl Emulation {
         let mut parts: Vec<String> = plan.cells.iter().map(|cell| means(cell.backend).to_owned()).collect();
         parts.sort_unstable();
         parts.dedup();
-        let lacks = |missing: &Missing| format!("without real-time priority: {}", missing.why);
+        let lacks = |missing: &MissingCapability| format!("without real-time priority: {}", missing.why);
         parts.extend(self.no_realtime.as_ref().map(lacks));
         parts.join("; ")
     }

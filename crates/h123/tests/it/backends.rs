@@ -59,7 +59,7 @@ fn what_netem_cannot_honour_is_wrong_usage() {
         (&["lab", "lan", "--backend", "netm", "--", "true"], "did you mean `netem`?"),
         (
             &["lab", "lan", "--backend", "netem", "--pcap", "a.pcapng", "--", "true"],
-            "--pcap: found it with the backend netem",
+            "--pcap does not work with the backend netem",
         ),
         (
             &["plan", "quick", "--backend", "netem", "--network", "4g"],

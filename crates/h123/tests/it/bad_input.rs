@@ -17,7 +17,7 @@ fn refused(change: impl Fn(String) -> String) -> Ended {
     let study = study(folder.path(), change);
     let out = folder.path().join("out");
     let ended = h123(["run", &study, "--out", out.to_str().unwrap()]).expect(2);
-    assert!(!out.exists(), "a bad study makes no result");
+    assert!(!out.exists(), "an invalid study makes no result");
     assert!(ended.stdout.is_empty(), "{}", ended.stdout);
     assert_eq!(ended.stderr.lines().count(), 1, "one error:\n{}", ended.stderr);
     assert!(ended.stderr.contains("study.toml:"), "{}", ended.stderr);
@@ -64,7 +64,7 @@ fn bad_names_on_the_command_line_are_refused_too() {
 }
 
 #[test]
-fn a_result_that_exists_is_neither_overwritten_nor_touched() {
+fn an_existing_result_is_not_changed() {
     let folder = folder();
     std::fs::write(folder.path().join("precious"), "data").unwrap();
     let ended = h123(["run", "quick", "--out", folder.path().to_str().unwrap()]).expect(2);
@@ -73,20 +73,20 @@ fn a_result_that_exists_is_neither_overwritten_nor_touched() {
 }
 
 #[test]
-fn what_is_no_result_cannot_be_reported_or_resumed() {
+fn only_a_result_can_be_reported_or_resumed() {
     let folder = folder();
     let path = folder.path().to_str().unwrap();
     for args in [["report", path], ["run", "--resume"]] {
         let args = if args[1] == "--resume" { vec!["run", "--resume", path] } else { args.to_vec() };
         let ended = h123(&args);
         assert_eq!(ended.code, 2, "{args:?}: {}", ended.stderr);
-        assert!(ended.stderr.contains("found no result"), "{}", ended.stderr);
+        assert!(ended.stderr.contains("is not a result"), "{}", ended.stderr);
     }
 }
 
 #[test]
 fn a_full_disk_is_an_error_before_anything_runs() {
-    // /dev/full's folder is no place for results; a folder that cannot be written stands for every such disk.
+    // A folder that is not writable takes the place of a full disk.
     let ended = h123(["run", "quick", "--out", "/proc/h123-result"]);
     assert_eq!(ended.code, 1, "{}", ended.stderr);
     assert!(ended.stderr.contains("/proc"), "{}", ended.stderr);

@@ -220,18 +220,17 @@ fn a_topology_has_all_its_links_in_one_file() {
 }
 
 #[test]
-fn a_capture_without_a_place_is_wrong_usage() {
+fn a_capture_that_cannot_be_written_is_wrong_usage() {
     let folder = folder();
     let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
-    for (place, expected) in [
-        (path(""), "expected a file's name"),
-        (path("no/such.pcapng"), "expected a file in a folder that exists"),
-    ] {
+    for (place, expected) in
+        [(path(""), "is a folder; name a file"), (path("no/such.pcapng"), "does not exist; create it first")]
+    {
         let ended = h123(["lab", "lan", "--pcap", &place, "--", "true"]).expect(2);
         assert!(ended.stderr.contains(expected), "{}", ended.stderr);
         assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
     }
     let ended = h123(["lab", "direct", "--pcap", &path("a"), "--", "true"]).expect(2);
-    assert!(ended.stderr.contains("found no emulated link"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("--pcap requires an emulated link"), "{}", ended.stderr);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }

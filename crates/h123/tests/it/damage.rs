@@ -30,7 +30,7 @@ fn report(result: &Path) -> Ended {
     h123(["report", result.to_str().unwrap()])
 }
 
-/// Reports, and finds the words in the page, on standard output and on standard error.
+/// Reports the result, and finds the words in the page, on standard output and on standard error.
 fn reported(result: &Path, words: &str) -> Value {
     let ended = report(result);
     assert!(matches!(ended.code, 0 | 3), "stdout:\n{}\nstderr:\n{}", ended.stdout, ended.stderr);
@@ -53,7 +53,7 @@ fn metrics(summary: &Value, name: &str) -> usize {
     cells.filter(|cell| !cell["metrics"][name].is_null()).count()
 }
 
-/// Every cell has a caveat for what is missing; what the check says of the first, and that none of these checks was made.
+/// Asserts that every cell has a caveat for missing tables and none of these checks; returns the first caveat.
 fn missing(summary: &Value, not_made: &[&str]) -> String {
     let mut said = Vec::new();
     for cell in summary["cells"].as_array().unwrap() {
@@ -71,7 +71,7 @@ fn missing(summary: &Value, not_made: &[&str]) -> String {
 }
 
 #[test]
-fn a_report_is_made_of_samples_and_plan_alone() {
+fn a_report_needs_only_samples_and_plan() {
     let (_place, copy) = copy();
     for name in ["figures", "tables", "logs"] {
         fs::remove_dir_all(copy.join(name)).unwrap();
@@ -100,7 +100,7 @@ fn cells() -> usize {
 }
 
 #[test]
-fn a_lost_table_is_named_and_what_rests_on_it_is_in_caveat() {
+fn a_lost_table_is_named_and_its_checks_have_a_caveat() {
     let all = cells();
     let lost = spoil(
         &|copy| fs::remove_file(copy.join("samples/servers.parquet")).unwrap(),
@@ -115,7 +115,7 @@ fn a_lost_table_is_named_and_what_rests_on_it_is_in_caveat() {
     );
     missing(&lost, &["client_cpu", "client_waited", "server_waited"]);
     assert_eq!(metrics(&lost, "page_load_time"), all);
-    // A load begins with its first connection, so without these nobody knows how long it took.
+    // A page load begins with its first connection, so its time is unknown without this table.
     let lost = spoil(
         &|copy| fs::remove_file(copy.join("samples/connections.parquet")).unwrap(),
         "samples/connections.parquet is damaged: it is missing",
@@ -127,7 +127,7 @@ fn a_lost_table_is_named_and_what_rests_on_it_is_in_caveat() {
         spoil(&|copy| truncate(&copy.join("samples/monitor.parquet")), "samples/monitor.parquet is damaged");
     assert_eq!((metrics(&lost, "server_memory_peak"), metrics(&lost, "page_load_time")), (0, all));
     missing(&lost, &["listen_overflow", "udp_drops", "other_work"]);
-    // What the emulator did is not known, so the check that reads it was not made; the times are there.
+    // Without the emulator's counts its checks are not made; the times remain.
     let lost = spoil(
         &|copy| fs::remove_file(copy.join("samples/links.parquet")).unwrap(),
         "samples/links.parquet is damaged: it is missing",
@@ -144,11 +144,11 @@ fn lost_files_are_named_and_the_rest_is_reported() {
         &|copy| truncate(&copy.join("samples/requests.parquet")),
         "samples/requests.parquet is damaged",
     );
-    assert_eq!(lost["runs_stored"], lost["runs_planned"], "they are there, and cannot be read");
+    assert_eq!(lost["runs_stored"], lost["runs_planned"], "the runs are stored, but cannot be read");
     for cell in lost["cells"].as_array().unwrap() {
         let reason = cell["reasons"][0].as_str().unwrap();
         assert!(
-            cell["status"] == "failed" && reason.contains("rows of requests are stored and cannot be read"),
+            cell["status"] == "failed" && reason.contains("rows of requests are stored but cannot be read"),
             "{cell:#}"
         );
     }
@@ -160,29 +160,29 @@ fn lost_files_are_named_and_the_rest_is_reported() {
                 }
             }
         },
-        "samples/checksums.json says that they were there",
+        "are missing although samples/checksums.json lists them",
     );
     assert_eq!(lost["runs_stored"], 0);
     let lost = spoil(
         &|copy| fs::remove_file(copy.join("samples/runs.parquet")).unwrap(),
-        "samples/runs.parquet is missing: the rows of the other tables are there",
+        "samples/runs.parquet is missing, so the rows of the other tables",
     );
     assert_eq!(lost["runs_stored"], 0);
     let lost = spoil(
         &|copy| fs::remove_file(copy.join("environment.json")).unwrap(),
-        "environment.json is damaged: it is missing",
+        "environment.json is missing, so the machine",
     );
     assert_eq!(metrics(&lost, "page_load_time"), all);
     let lost = spoil(
         &|copy| fs::remove_file(copy.join("calibrations.json")).unwrap(),
-        "kept what they promise: lan, north-carolina",
+        "has no reference measurement of these networks: lan, north-carolina",
     );
     assert_eq!(metrics(&lost, "page_load_time"), all);
     assert_eq!(
         missing(&lost, &["network_rate", "network_loss"]),
         "calibrations.json has nothing of the network `lan`, not judged: network_rate, network_loss"
     );
-    // One run's folder among others, as in a study that was interrupted.
+    // The folder of one run, as in an interrupted study.
     let place = folder();
     let apart = place.path().join("apart");
     let mut result = ResultFolder::create(&apart, 0).unwrap();
@@ -195,7 +195,7 @@ fn lost_files_are_named_and_the_rest_is_reported() {
     drop(result);
     truncate(&apart.join("samples/run-000003/requests.parquet"));
     let lost = reported(&apart, "samples/run-000003/requests.parquet is damaged (run 3)");
-    // It was the only one of its cell so far.
+    // It was the only run of its cell.
     let failed: Vec<&Value> =
         lost["cells"].as_array().unwrap().iter().filter(|cell| cell["status"] == "failed").collect();
     assert!(failed.len() == 1 && lost["runs_stored"] == 20, "{failed:#?}");
@@ -203,16 +203,15 @@ fn lost_files_are_named_and_the_rest_is_reported() {
 }
 
 #[test]
-fn tables_that_nothing_vouches_for_are_read_and_it_is_said() {
-    // Nothing is lost, and nobody can tell.
+fn tables_without_checksums_are_read_and_reported() {
     let unsure = spoil(
         &|copy| fs::remove_file(copy.join("samples/checksums.json")).unwrap(),
-        "samples/checksums.json is missing, so nobody can tell whether they are as they were written",
+        "samples/checksums.json is missing, so these tables are used unverified",
     );
     assert!(unsure == summary(quick::result()), "the same numbers");
     let unsure = spoil(
         &|copy| fs::write(copy.join("samples/checksums.json"), "no json").unwrap(),
-        "samples/checksums.json is damaged or has nothing of these tables, so nobody can tell",
+        "samples/checksums.json is damaged or incomplete, so these tables are used unverified",
     );
     assert!(unsure == summary(quick::result()), "the same numbers");
 }

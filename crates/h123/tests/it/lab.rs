@@ -139,7 +139,7 @@ fn the_command_has_the_terminals_place() {
     assert_eq!(ended.stdout, format!("spoken lan server\n{}\n", repository().display()));
     assert_eq!(lab(&files, &["lan", "-q", "--", "sh", "-c", "kill -KILL $$"]).code, 128 + 9);
     let absent = lab(&files, &["lan", "-q", "--", "no-such-command"]).expect(127);
-    assert!(absent.stderr.contains("found no command `no-such-command`"), "{}", absent.stderr);
+    assert!(absent.stderr.contains("there is no command `no-such-command`"), "{}", absent.stderr);
     let data = lab(&files, &["lan", "-q", "--", "/etc/passwd"]).expect(126);
     assert!(data.stderr.contains("/etc/passwd"), "{}", data.stderr);
 }
@@ -253,25 +253,28 @@ fn wrong_usage_is_one_line_and_starts_nothing() {
     for (args, expected) in [
         (&["lann", "--", "true"][..], "`lann` is not a topology or a network; did you mean `lan`?"),
         (&["north-carolna", "--", "true"], "did you mean `north-carolina`?"),
-        (&["lan"], "found no command, expected one as in `h123 lab lan -- bash`"),
+        (&["lan"], "the command is missing; write one after `--`, as in `h123 lab lan -- bash`"),
         (&["lan", "--node", "sever", "--", "true"], "did you mean `server`?"),
         (&["lan", "--serve", "ngnx", "--", "true"], "--serve: `ngnx` is not a server"),
-        (&["direct", "--network", "tokyo", "--", "true"], "--network: found it with `direct`"),
-        (&["direct", "--backend", "netem", "--", "true"], "--backend: found it with `direct`"),
+        (&["direct", "--network", "tokyo", "--", "true"], "--network requires an emulated network"),
+        (&["direct", "--backend", "netem", "--", "true"], "--backend requires an emulated network"),
+        (&["lan", "--serve", "--serve", "server=nginx", "--", "true"], "the node `server` has two servers"),
         (
-            &["lan", "--serve", "--serve", "server=nginx", "--", "true"],
-            "found two servers for the node `server`",
+            &["campus", "--serve", "switch=origin", "--", "true"],
+            "--serve: `switch` is a switch and has no address",
         ),
-        (&["campus", "--serve", "switch=origin", "--", "true"], "--serve: found the switch `switch`"),
         (&["lan", "--dns", "11s", "--", "true"], "--dns: `11s` is too long; write at most 10s"),
         (&["lan", "--serve", "clint=origin", "--", "true"], "did you mean `client`?"),
-        (&["lan", "--also", "client", "--", "true"], "--also: found `client`, expected NODE=SHELL_COMMAND"),
+        (
+            &["lan", "--also", "client", "--", "true"],
+            "--also: `client` is not a command in a node; write NODE=SHELL_COMMAND",
+        ),
         (&["campus", "--node", "web-sever", "--", "true"], "did you mean `web-server`?"),
         (&["proxied", "--network", "lan", "--", "true"], "expected LINK=NETWORK"),
         (&["proxied", "--network", "proxy-sever=lan", "--", "true"], "did you mean `proxy-server`?"),
-        (&["campus", "--cross", "--", "true"], "--cross: found no cross-traffic in `campus`"),
-        (&["direct", "--cross", "--", "true"], "--cross: found no cross-traffic in `direct`"),
-        (&["./no-such.toml", "--", "true"], "found no topology at `./no-such.toml`"),
+        (&["campus", "--cross", "--", "true"], "--cross: `campus` has no cross-traffic"),
+        (&["direct", "--cross", "--", "true"], "--cross: `direct` has no cross-traffic"),
+        (&["./no-such.toml", "--", "true"], "cannot read the topology `./no-such.toml`"),
         (&["lan", "ping", "-c", "2"], "the command comes after `--`, as in `h123 lab lan -- ping …`"),
         (&[], "<NAME>"),
         (&["--list", "--clean"], "--clean"),
@@ -286,7 +289,7 @@ fn wrong_usage_is_one_line_and_starts_nothing() {
 }
 
 #[test]
-fn a_network_is_described_in_words() {
+fn a_network_is_described() {
     let ended = h123(["lab", "north-carolina", "--describe"]).expect(0);
     for text in [
         "node server: 10.123.0.2/24, fd12:3123:123::2/64",

@@ -173,7 +173,7 @@ fn servers_are_announced_and_the_dns_phase_is_real() {
 fn wrong_distances_are_one_line() {
     for (args, expected) in [
         (&["lan", "--dns", "20", "--", "true"][..], "--dns: `20` is not a duration"),
-        (&["direct", "--dns", "20ms", "--", "true"], "--dns: found no nodes in `direct`"),
+        (&["direct", "--dns", "20ms", "--", "true"], "--dns: `direct` has no nodes"),
         (&["campus", "--dns", "1ms", "--node", "switch", "--", "true"], "--dns: found the switch `switch`"),
     ] {
         let ended = lab(args).expect(2);
