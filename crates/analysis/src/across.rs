@@ -1,22 +1,20 @@
-//! Two results against each other: another day, another commit, another machine.
+//! Comparison of two results: of another day, another commit or another machine.
 //!
-//! Cells that are alike in all levels are compared, B against A. Their runs have no blocks in common, so they are two
-//! independent groups: Welch's t on the logarithms of the runs' medians (Welch 1947; Georges 2007, section 3.3), in place of
-//! pairs. The rest is as within a study: the ratio of medians with its interval, Holm's correction over the cells' primary
-//! metric, equivalence within the margin, and the same verdicts. Whether the machine was the same is not for numbers to say:
-//! whoever calls lists what else differed.
+//! Cells with equal levels are compared, B against A. Their runs have no common blocks, so they are two independent groups:
+//! Welch's t on the logarithms of the runs' medians (Welch 1947; Georges 2007, section 3.3) replaces the pairs. Everything else is as
+//! within a study: the ratio of medians with its interval, Holm's correction over the cells' primary metric, equivalence within the
+//! margin, and the same verdicts. Numbers cannot show whether the machine was the same: the caller lists the other differences.
 
 use serde::{Deserialize, Serialize};
 
+use model::number;
 use model::plan::Level;
 
 use crate::checks::CHECKS;
-use crate::comparison::{correct, obstacles_of, smallest_showable};
-use crate::estimate::with_interval;
-use crate::metrics::{self, Better, METRICS};
-use crate::number;
-use crate::statistics::{self, CONFIDENCE, Mean, SIGNIFICANCE};
-use crate::summary::{CellSummary, CheckOutcome, Comparison, Estimate, MetricSummary, Summary, Verdict};
+use crate::comparison::{Contrast, Position, ZERO_VALUE, cell_obstacles, correct, metric_obstacles};
+use crate::metrics::{Better, METRICS, Metric};
+use crate::statistics::{self, Mean};
+use crate::summary::{CellSummary, CheckOutcome, Comparison, Estimate, MetricSummary, Summary};
 
 /// The version of what `h123 compare --json` prints.
 pub const ACROSS_VERSION: u32 = 2;
@@ -32,31 +30,31 @@ pub struct Across {
     pub margin_share: f64,
     /// Cell by cell in the order of B, the primary metric first.
     pub cells: Vec<CellAcross>,
-    /// The levels of cells that A alone has.
+    /// The levels of cells that only A has.
     pub only_in_a: Vec<Vec<Level>>,
-    /// The levels of cells that B alone has.
+    /// The levels of cells that only B has.
     pub only_in_b: Vec<Vec<Level>>,
-    /// What else differs between the two.
+    /// Other differences between the two.
     pub differences: Vec<Difference>,
-    /// The checks by which cells that are compared are with a caveat, in the order of the checks.
+    /// The checks that are a caveat of compared cells, in the order of the checks.
     pub caveats: Vec<CellCaveats>,
 }
 
-/// A check by which compared cells have caveats in their own result, whatever the other says.
+/// A check that is a caveat of compared cells in their own result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CellCaveats {
     /// The check.
     pub check: String,
-    /// How many of the compared cells it differences in A.
+    /// The compared cells in A that have the caveat.
     pub cells_in_a: u32,
-    /// The same in B.
+    /// The compared cells in B that have the caveat.
     pub cells_in_b: u32,
 }
 
 /// A metric of one cell in both results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellAcross {
-    /// Its median in A; absent where A has no number.
+    /// Its median in A; absent if A has no value.
     pub a: Option<Estimate>,
     /// Its median in B.
     pub b: Option<Estimate>,
@@ -66,38 +64,38 @@ pub struct CellAcross {
     pub comparison: Comparison,
 }
 
-/// Something else than the numbers that differs.
+/// A difference other than a metric.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
-    /// What it is.
+    /// What differs.
     pub about: String,
-    /// How it is in A.
+    /// The value in A.
     pub a: String,
-    /// How it is in B.
+    /// The value in B.
     pub b: String,
 }
 
 /// Why two results cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotComparable {
-    /// They were made for different metrics.
-    #[error("found the metric `{a}` in A and `{b}` in B, expected results of the same question")]
+    /// They have different primary metrics.
+    #[error("A is about the metric `{a}` and B about `{b}`; compare results with the same metric")]
     Metrics {
         /// The metric of A.
         a: String,
         /// The metric of B.
         b: String,
     },
-    /// No cell of the one is a cell of the other.
-    #[error("found no cell that both results have, expected results of the same matrix")]
+    /// They have no cell in common.
+    #[error("the results have no cell in common; compare results of the same matrix")]
     NoCells,
 }
 
-/// Compares B with A. `changed` are levels that have the same name in both and are something else in each, such as a
-/// workload with other requests: their cells are not comparable.
+/// Compares B with A. `changed` has the levels with the same name but different contents, such as a workload with other requests.
+/// Their cells are not comparable.
 ///
 /// # Errors
-/// The two answer different questions.
+/// The results are not comparable.
 pub fn compare(
     a: &Summary,
     b: &Summary,
@@ -121,7 +119,7 @@ pub fn compare(
         is_until_precise: a.repetition.is_some() || b.repetition.is_some(),
     };
     let is_member = |pair: &&Pair<'_>| {
-        rules.obstacles(pair, &a.metric).is_empty() && rules.log_mean(pair, &a.metric).is_some()
+        rules.obstacles(pair, &a.metric).is_empty() && rules.contrast(pair, &a.metric).log_ratio.is_some()
     };
     let family = pairs.iter().filter(is_member).count();
     let mut cells: Vec<CellAcross> = Vec::new();
@@ -152,7 +150,7 @@ pub fn compare(
     })
 }
 
-/// What makes a caveat of a cell in its own study makes one of the comparison.
+/// A caveat of a cell in its own study is a caveat of the comparison.
 fn caveats(pairs: &[Pair<'_>]) -> Vec<CellCaveats> {
     let has_caveat = |cell: &CellSummary, check: &str| {
         cell.validity.iter().any(|found| found.check == check && found.result == CheckOutcome::Caveat)
@@ -180,9 +178,29 @@ impl<'a> Pair<'a> {
     fn metrics(&self, metric: &str) -> (Option<&'a MetricSummary>, Option<&'a MetricSummary>) {
         (self.a.metrics.get(metric), self.b.metrics.get(metric))
     }
+
+    fn position(&self) -> Position {
+        Position {
+            level: Level { factor: "result".to_owned(), value: "B".to_owned() },
+            context: self.b.levels.clone(),
+            cell: self.b.cell,
+            baseline_cell: self.a.cell,
+            pairs: 0,
+        }
+    }
+
+    fn across(&self, comparison: Comparison) -> CellAcross {
+        let (a, b) = self.metrics(&comparison.metric);
+        CellAcross {
+            a: a.map(|metric| metric.median),
+            b: b.map(|metric| metric.median),
+            unit: a.or(b).map(|metric| metric.unit.clone()).unwrap_or_default(),
+            comparison,
+        }
+    }
 }
 
-/// What all comparisons have in common.
+/// The settings of all comparisons.
 struct Rules<'a> {
     changed: &'a [Level],
     margin_share: f64,
@@ -191,122 +209,52 @@ struct Rules<'a> {
 
 impl Rules<'_> {
     fn primary(&self, pair: &Pair<'_>, metric: &str, family: usize) -> CellAcross {
-        let mut across = self.across(pair, metric, SIGNIFICANCE / number::count(family.max(1)));
         let because = self.obstacles(pair, metric);
-        across.comparison.primary = true;
-        let mean = self.log_mean(pair, metric).filter(|_| because.is_empty());
-        across.comparison.p_adjusted = mean.map(|mean| mean.p_value());
-        across.comparison.p_equivalent_adjusted = mean.map(|mean| mean.p_within(self.margin_share.ln_1p()));
-        across.comparison.verdict = self.verdict_or(pair, metric, because, || Verdict::NoDifferenceShown);
-        across
+        let contrast = self.contrast(pair, metric);
+        let p_different = |mean: Mean| mean.p_value();
+        pair.across(contrast.primary(pair.position(), because, family, self.margin_share, p_different))
     }
 
-    fn exploratory(&self, pair: &Pair<'_>, metric: &metrics::Metric) -> Option<CellAcross> {
-        let mut across = self.across(pair, metric.name, SIGNIFICANCE);
-        let ratio = across.comparison.ratio?;
+    fn exploratory(&self, pair: &Pair<'_>, metric: &Metric) -> Option<CellAcross> {
         let because = self.obstacles(pair, metric.name);
-        across.comparison.verdict = self.verdict_or(pair, metric.name, because, || {
-            crate::comparison::judge(&ratio, metric.better, self.margin_share, None)
-        });
-        Some(across)
+        let contrast = self.contrast(pair, metric.name);
+        let comparison = contrast.exploratory(pair.position(), because, metric, self.margin_share)?;
+        Some(pair.across(comparison))
     }
 
-    fn across(&self, pair: &Pair<'_>, metric: &str, significance: f64) -> CellAcross {
+    /// B minus A, over runs that share no blocks.
+    fn contrast(&self, pair: &Pair<'_>, metric: &str) -> Contrast {
         let (a, b) = pair.metrics(metric);
-        let medians = a.zip(b).map(|(a, b)| (a.median.value, b.median.value));
-        let log_mean = self.log_mean(pair, metric);
-        let ratio = medians
-            .filter(|(a, b)| *a > 0.0 && *b > 0.0)
-            .map(|(a, b)| with_interval(b / a, log_mean.map(|mean| mean.exponential_interval(CONFIDENCE))));
-        let difference = medians.map(|(a, b)| {
-            let interval = self.difference(pair, metric).map(|mean| {
-                let half = mean.half_width(CONFIDENCE);
-                (mean.mean - half, mean.mean + half)
-            });
-            with_interval(b - a, interval)
-        });
-        CellAcross {
-            a: a.map(|metric| metric.median),
-            b: b.map(|metric| metric.median),
-            unit: a.or(b).map(|metric| metric.unit.clone()).unwrap_or_default(),
-            comparison: Comparison {
-                metric: metric.to_owned(),
-                primary: false,
-                level: Level { factor: "result".to_owned(), value: "B".to_owned() },
-                context: pair.b.levels.clone(),
-                cell: pair.b.cell,
-                baseline_cell: pair.a.cell,
-                pairs: 0,
-                ratio,
-                difference,
-                p_adjusted: None,
-                p_equivalent_adjusted: None,
-                smallest_showable_ratio: log_mean.and_then(|mean| smallest_showable(&mean, significance)),
-                verdict: Verdict::NoDifferenceShown,
-            },
-        }
-    }
-
-    /// The difference of the logarithms of both cells' runs; `None` where a value is not positive or runs are too few.
-    fn log_mean(&self, pair: &Pair<'_>, metric: &str) -> Option<Mean> {
-        let (a, b) = self.values(pair, metric)?;
+        let values = |metric: Option<&MetricSummary>| -> Vec<f64> {
+            metric.map_or_else(Vec::new, |metric| metric.per_run.iter().map(|run| run.value).collect())
+        };
+        let (a_values, b_values) = (values(a), values(b));
+        let runs = a_values.len().min(b_values.len());
+        let welch = |a: &[f64], b: &[f64]| {
+            let widening = statistics::widening(runs, self.is_until_precise);
+            Some(statistics::welch(b, a)?.widened(widening))
+        };
         let logarithms = |values: &[f64]| -> Option<Vec<f64>> {
             values.iter().map(|value| (*value > 0.0).then(|| value.ln())).collect()
         };
-        self.welch(&logarithms(&a)?, &logarithms(&b)?)
-    }
-
-    fn difference(&self, pair: &Pair<'_>, metric: &str) -> Option<Mean> {
-        let (a, b) = self.values(pair, metric)?;
-        self.welch(&a, &b)
-    }
-
-    /// B less A.
-    fn welch(&self, a: &[f64], b: &[f64]) -> Option<Mean> {
-        let widening = statistics::widening(a.len().min(b.len()), self.is_until_precise);
-        Some(statistics::welch(b, a)?.widened(widening))
-    }
-
-    fn values(&self, pair: &Pair<'_>, metric: &str) -> Option<(Vec<f64>, Vec<f64>)> {
-        let values = |metric: &MetricSummary| metric.per_run.iter().map(|run| run.value).collect();
-        let (a, b) = pair.metrics(metric);
-        Some((values(a?), values(b?)))
+        let log_ratio = logarithms(&a_values).zip(logarithms(&b_values)).and_then(|(a, b)| welch(&a, &b));
+        Contrast {
+            metric: metric.to_owned(),
+            medians: b.zip(a).map(|(b, a)| (b.median.value, a.median.value)),
+            log_ratio,
+            difference: welch(&a_values, &b_values),
+            no_ratio: if runs < 2 { "one of the two has fewer than two runs" } else { ZERO_VALUE },
+        }
     }
 
     fn obstacles(&self, pair: &Pair<'_>, metric: &str) -> Vec<String> {
-        let mut because = Vec::new();
-        match metrics::find(metric) {
-            None => because.push(format!("no metric is named `{metric}`")),
-            Some(known) if known.better == Better::Neither => {
-                because.push(format!("neither more nor less of `{metric}` is better"));
-            }
-            Some(_) => {}
-        }
+        let mut because = metric_obstacles(metric);
         for level in pair.b.levels.iter().filter(|level| self.changed.contains(level)) {
-            because.push(format!("the {} `{}` is another in B than in A", level.factor, level.value));
+            because.push(format!("the {} `{}` in B differs from the one in A", level.factor, level.value));
         }
-        because.extend(obstacles_of("the cell in A", metric, pair.a));
-        because.extend(obstacles_of("the cell in B", metric, pair.b));
+        because.extend(cell_obstacles("the cell in A", metric, pair.a));
+        because.extend(cell_obstacles("the cell in B", metric, pair.b));
         because
-    }
-
-    fn verdict_or(
-        &self,
-        pair: &Pair<'_>,
-        metric: &str,
-        mut because: Vec<String>,
-        verdict: impl Fn() -> Verdict,
-    ) -> Verdict {
-        if because.is_empty() && self.log_mean(pair, metric).is_none() {
-            because.push(match self.values(pair, metric) {
-                None => format!("no run of one of the two has `{metric}`"),
-                Some((a, b)) if a.len().min(b.len()) < 2 => {
-                    "one of the two has fewer than two runs".to_owned()
-                }
-                Some(_) => "a value is 0, which has no ratio".to_owned(),
-            });
-        }
-        if because.is_empty() { verdict() } else { Verdict::Invalid { because } }
     }
 }
 
@@ -317,6 +265,7 @@ mod tests {
     use super::*;
     use crate::fixtures::Bench;
     use crate::ground_truth::study::{Noise, study};
+    use crate::summary::Verdict;
 
     fn arms() -> Bench {
         Bench::page(&[Variant::H1s, Variant::H3])
@@ -328,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_cell_has_caveat_for_is_counted_on_each_side() {
+    fn caveats_are_counted_on_each_side() {
         let (mut few, many) =
             (Bench::page(&[Variant::H1, Variant::H2]), Bench::page(&[Variant::H1, Variant::H2]));
         few.records.retain(|record| record.block < 3);
@@ -380,7 +329,7 @@ mod tests {
         let mut b = a.clone();
         b.metric = "request_time".to_owned();
         let error = compare(&a, &b, &[], Vec::new()).unwrap_err();
-        assert!(error.to_string().contains("`page_load_time` in A and `request_time` in B"), "{error}");
+        assert!(error.to_string().contains("`page_load_time` and B about `request_time`"), "{error}");
         let mut b = a.clone();
         b.cells.retain(|cell| cell.cell == 1);
         b.cells[0].levels[1].value = "moon".to_owned();
@@ -390,7 +339,7 @@ mod tests {
         assert_eq!((across.only_in_a.len(), across.only_in_b.len()), (1, 0));
         let changed = a.cells[0].levels[1].clone();
         let across = compare(&a, &b, &[changed], Vec::new()).unwrap();
-        let because = vec!["the network `n` is another in B than in A".to_owned()];
+        let because = vec!["the network `n` in B differs from the one in A".to_owned()];
         assert_eq!(verdicts(&across), [Verdict::Invalid { because }]);
     }
 

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 
 use model::external::split_not_reported;
+use model::number;
 use model::plan::{Cell, Plan};
 use model::record::NetworkCalibration;
 use model::sample::Outcome;
 
 use crate::checks;
 use crate::claims;
-use crate::comparison::{self, Arm};
+use crate::comparison::{self, CellRuns};
 use crate::distribution::Distribution;
 use crate::estimate::{self, Figure, Sampling};
 use crate::metrics::{METRICS, Metric};
-use crate::number;
 use crate::repetition;
 use crate::run::RunSummary;
 use crate::summary::{
@@ -21,7 +21,7 @@ use crate::summary::{
     Summary,
 };
 
-/// The figures of [`MetricSummary`], in this order.
+/// The statistics of [`MetricSummary`], in this order.
 const FIGURES: [Figure; 7] = [
     Figure::Mean,
     Figure::MEDIAN,
@@ -32,8 +32,8 @@ const FIGURES: [Figure; 7] = [
     Figure::Quantile(0.999),
 ];
 
-/// Estimates, checks, comparisons and verdicts of a study from the summaries of its runs, in any order, and the known
-/// answers of its networks.
+/// Estimates, checks, comparisons and verdicts of a study, from the summaries of its runs in any order and the reference
+/// measurements of its networks.
 pub fn analyse(plan: &Plan, runs: &[RunSummary], networks: &[NetworkCalibration]) -> Summary {
     let mut ordered: Vec<&RunSummary> = runs.iter().collect();
     ordered.sort_by_key(|run| run.run);
@@ -83,12 +83,12 @@ pub fn analyse(plan: &Plan, runs: &[RunSummary], networks: &[NetworkCalibration]
 }
 
 /// The cells with their runs that succeeded, in the order of the plan.
-fn arms_of<'a>(plan: &'a Plan, cells: &'a [CellSummary], ok: &'a [Vec<&'a RunSummary>]) -> Vec<Arm<'a>> {
+fn arms_of<'a>(plan: &'a Plan, cells: &'a [CellSummary], ok: &'a [Vec<&'a RunSummary>]) -> Vec<CellRuns<'a>> {
     let both = plan.cells.iter().zip(cells).zip(ok);
-    both.map(|((cell, summary), runs)| Arm { cell, summary, runs }).collect()
+    both.map(|((cell, summary), runs)| CellRuns { cell, summary, runs }).collect()
 }
 
-/// From the first run's begin to the last one's end; a run without a date says nothing of it.
+/// From the start of the first run to the end of the last one. Runs without a date are ignored.
 fn measured(runs: &[RunSummary]) -> Option<Measured> {
     let dated = || runs.iter().filter(|run| run.began_unix_ns > 0);
     Some(Measured {
@@ -97,7 +97,7 @@ fn measured(runs: &[RunSummary]) -> Option<Measured> {
     })
 }
 
-/// How many runs there should be: all, or those of the least blocks and of all that were begun.
+/// The planned number of runs. If runs are added: those of the minimum of blocks and of all that began.
 fn planned(plan: &Plan, runs: &[RunSummary]) -> usize {
     if plan.repetition.is_none() {
         return plan.runs.len();
@@ -106,7 +106,7 @@ fn planned(plan: &Plan, runs: &[RunSummary]) -> usize {
     (begun as usize * plan.cells.len()).min(plan.runs.len())
 }
 
-/// A cell's numbers, not yet checked.
+/// A cell's values, before its checks.
 fn summarise(plan: &Plan, cell: &Cell, stored: &[&RunSummary], ok: &[&RunSummary]) -> CellSummary {
     let mut reasons: Vec<String> = Vec::new();
     let mut unsupported = false;
@@ -149,7 +149,7 @@ fn summarise(plan: &Plan, cell: &Cell, stored: &[&RunSummary], ok: &[&RunSummary
     }
 }
 
-/// The metrics of the cell's workloads that its clients do not say, with the reasons.
+/// The metrics of the cell's workloads that its clients do not report, with the reasons.
 fn not_reported(plan: &Plan, cell: &Cell, ok: &[&RunSummary]) -> BTreeMap<String, String> {
     let not_reported = ok.iter().flat_map(|run| &run.groups).flat_map(|facts| &facts.not_reported);
     let is_asked = |about: &str| {
@@ -242,14 +242,14 @@ mod tests {
         let comparison = &summary.comparisons[0];
         assert_eq!(comparison.ratio.and_then(|ratio| ratio.low), None);
         assert_eq!(comparison.smallest_showable_ratio, None);
-        let because = vec!["fewer than two blocks hold a run of both that succeeded".to_owned()];
+        let because = vec!["fewer than two blocks have a successful run of both".to_owned()];
         assert_eq!(comparison.verdict, Verdict::Invalid { because });
     }
 
     #[test]
     fn a_metric_that_cannot_be_compared_is_named() {
         for (metric, reason) in [
-            ("speed", "no metric is named `speed`"),
+            ("speed", "`speed` is not a metric"),
             ("connections", "neither more nor less of `connections` is better"),
         ] {
             let mut bench = Bench::page(&[Variant::H1s, Variant::H2]);

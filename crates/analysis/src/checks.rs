@@ -1,6 +1,5 @@
-//! The checks: whether a cell's numbers may be believed, one entry each.
-
-use std::fmt::Write as _;
+//! The checks: whether a cell's values are valid. Each is one file and one entry of [`CHECKS`], and declares what it measures, its
+//! thresholds, why it matters, what to do, and the tables that it reads.
 
 use model::external::split_not_reported;
 use model::plan::{Cell, ClientGroup, Plan};
@@ -8,8 +7,10 @@ use model::record::{NetworkCalibration, StreamCalibration};
 
 use crate::comparison;
 use crate::distribution::Distribution;
+use crate::metrics;
 use crate::run::{GroupFacts, RunSummary};
 use crate::summary::{CellStatus, CellSummary, CheckOutcome, CheckResult, ClaimResult};
+use crate::table::Table;
 
 mod all_requested;
 mod body_content;
@@ -126,42 +127,52 @@ pub const CHECKS: &[Check] = &[
 
 /// One check.
 pub struct Check {
-    /// As `--accept` takes it.
+    /// The name, as `--accept` takes it.
     pub name: &'static str,
-    /// One sentence: why this matters.
+    /// What it measures.
+    pub measures: &'static str,
+    /// The values with which a cell passes.
+    pub passes: &'static str,
+    /// The values that are a caveat.
+    pub caveat: &'static str,
+    /// The values that invalidate a cell.
+    pub invalidates: &'static str,
+    /// Why this matters.
     pub why: &'static str,
-    /// One sentence: what to do.
+    /// What to do.
     pub remedy: &'static str,
-    /// What it finds on a cell; `None` where it has nothing to judge.
+    /// The tables that it reads, besides those of its metric and besides `runs` and `requests`.
+    pub reads: &'static [Table],
+    /// What it finds on a cell; `None` if it has nothing to judge.
     pub judge: fn(&Context<'_>) -> Option<Finding>,
 }
 
-/// A cell as checks see it.
+/// A cell and its runs, as checks see them.
 #[derive(Clone, Copy)]
 pub struct Side<'a> {
     /// The cell.
     pub cell: &'a Cell,
-    /// Its numbers.
+    /// Its values.
     pub summary: &'a CellSummary,
-    /// Its runs, whatever their outcome, in the order of the plan.
+    /// All its stored runs, in the order of the plan.
     pub stored: &'a [&'a RunSummary],
 }
 
-/// All that a check may look at.
+/// The data that a check may use.
 pub struct Context<'a> {
     /// The plan.
     pub plan: &'a Plan,
-    /// The reference measurements of the cell's network, where it was calibrated.
+    /// The reference measurements of the cell's network, if it was calibrated.
     pub network: Option<&'a NetworkCalibration>,
-    /// What the data say of the study's claims.
+    /// The results of the study's claims.
     pub claims: &'a [ClaimResult],
     /// The cell to judge.
     pub own: Side<'a>,
-    /// The baseline's cell that is alike in all else; `None` for the baseline's own cells.
+    /// The baseline's cell with otherwise equal levels; `None` for the baseline's own cells.
     pub baseline: Option<Side<'a>>,
 }
 
-/// What a check found, for people.
+/// The result of a check, for people.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     /// Pass, caveat or invalid.
@@ -172,7 +183,7 @@ pub struct Finding {
     pub threshold: String,
 }
 
-/// The results of every check that has something to judge on the cell at `place`; `stored` holds each cell's runs.
+/// The results of all checks that have something to judge on the cell at `place`. `stored` has the runs of each cell.
 pub fn judge_all(
     plan: &Plan,
     networks: &[NetworkCalibration],
@@ -195,26 +206,16 @@ pub fn judge_all(
     CHECKS.iter().filter_map(|check| check.result(&context)).collect()
 }
 
-/// The checks that invalidated a cell, for people: `version (5 of 55 responses); …`.
-pub fn invalidating(summary: &CellSummary) -> String {
-    let mut text = String::new();
-    for check in summary.validity.iter().filter(|check| check.result == CheckOutcome::Invalid) {
-        let separator = if text.is_empty() { "" } else { "; " };
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{separator}{} ({})", check.check, check.measured);
-    }
-    text
-}
-
 impl Check {
-    /// The check applied, to the runs that have what it reads.
+    /// Applies the check to the runs that have the tables it reads.
     pub fn result<'a>(&self, context: &Context<'a>) -> Option<CheckResult> {
-        let lacks = |side: &Side<'_>| side.stored.iter().any(|run| run.lacks(self.name));
-        if !lacks(&context.own) && !context.baseline.as_ref().is_some_and(lacks) {
+        let lacks = |run: &RunSummary| run.lost.iter().any(|table| self.reads.contains(table));
+        let has_losses = |side: &Side<'_>| side.stored.iter().any(|run| lacks(run));
+        if !has_losses(&context.own) && !context.baseline.as_ref().is_some_and(has_losses) {
             return self.result_of(context);
         }
         let kept = |side: &Side<'a>| -> Vec<&'a RunSummary> {
-            side.stored.iter().copied().filter(|run| !run.lacks(self.name)).collect()
+            side.stored.iter().copied().filter(|run| !lacks(run)).collect()
         };
         let (own, baseline) = (kept(&context.own), context.baseline.as_ref().map(kept));
         let is_empty = |runs: &[&RunSummary]| runs.iter().all(|run| !run.outcome.is_ok());
@@ -236,10 +237,9 @@ impl Check {
         };
         let accepted = context.plan.accepted.iter().any(|name| name == self.name);
         let (result, measured) = match finding.result {
-            CheckOutcome::Invalid if accepted => (
-                CheckOutcome::Caveat,
-                format!("{}; accepted, as the study or --accept says", finding.measured),
-            ),
+            CheckOutcome::Invalid if accepted => {
+                (CheckOutcome::Caveat, format!("{}; accepted by the study or --accept", finding.measured))
+            }
             result => (result, finding.measured),
         };
         Some(CheckResult {
@@ -254,7 +254,12 @@ impl Check {
 }
 
 impl Context<'_> {
-    /// Why a check cannot be made: a client that is somebody else's program does not say what it needs.
+    /// Whether the study's metric is the time that a client waits for a response.
+    fn is_response_time(&self) -> bool {
+        metrics::find(&self.plan.metric).is_some_and(|metric| metric.is_response_time)
+    }
+
+    /// Why a check cannot be made: an external client does not report what the check needs.
     fn silence(&self, check: &str) -> Option<&str> {
         let compares = check == workloads_match::CHECK.name;
         let baseline = self.baseline.as_ref().filter(|_| compares);
@@ -275,36 +280,36 @@ impl<'a> Side<'a> {
         self.stored.iter().copied().filter(|run| run.outcome.is_ok())
     }
 
-    /// Each run's facts of each client group, whatever the run's outcome.
+    /// The facts of each client group in each stored run.
     fn facts(&self) -> impl Iterator<Item = (&'a ClientGroup, &'a GroupFacts)> + '_ {
         let groups = &self.cell.clients;
         self.stored.iter().copied().flat_map(move |run| groups.iter().zip(&run.groups))
     }
 
-    /// The median over runs that succeeded of a figure of the run.
-    fn median(&self, figure: impl Fn(&RunSummary) -> Option<f64>) -> Option<f64> {
-        self.ok().filter_map(figure).collect::<Distribution>().median()
+    /// The median of a value over the runs that succeeded.
+    fn median(&self, value: impl Fn(&RunSummary) -> Option<f64>) -> Option<f64> {
+        self.ok().filter_map(value).collect::<Distribution>().median()
     }
 }
 
 impl Finding {
     /// `value` passes up to `pass`, is a caveat up to `caveat`, and invalidates beyond.
     fn graded(value: f64, pass: f64, caveat: f64, measured: String, threshold: String) -> Finding {
-        let result = match value {
-            v if v <= pass => CheckOutcome::Pass,
-            v if v <= caveat => CheckOutcome::Caveat,
-            _ => CheckOutcome::Invalid,
-        };
-        Finding { result, measured, threshold }
+        Finding { result: grade(value, pass, caveat), measured, threshold }
     }
 
-    /// Nobody knows, so nobody vouches.
+    /// For checks that never invalidate.
+    fn pass_or_caveat(passes: bool, measured: impl Into<String>, threshold: impl Into<String>) -> Finding {
+        let result = if passes { CheckOutcome::Pass } else { CheckOutcome::Caveat };
+        Finding { result, measured: measured.into(), threshold: threshold.into() }
+    }
+
+    /// A client does not report what the check needs.
     fn not_reported(reason: &str) -> Finding {
-        let measured = format!("not judged: {reason}");
-        Finding { result: CheckOutcome::Caveat, measured, threshold: "as of our own client".to_owned() }
+        Finding::pass_or_caveat(false, format!("not judged: {reason}"), "reported, as by h123's own client")
     }
 
-    /// None of so many things may be wrong; where there are none, there is nothing to judge.
+    /// None of `all` things may be wrong. Without things there is nothing to judge.
     fn none_of(wrong: u64, all: u64, things: &str, detail: &str) -> Option<Finding> {
         let result = if wrong == 0 { CheckOutcome::Pass } else { CheckOutcome::Invalid };
         let measured = format!("{wrong} of {all} {things}{detail}");
@@ -312,12 +317,26 @@ impl Finding {
     }
 }
 
+/// `value` passes up to `pass`, is a caveat up to `caveat`, and invalidates beyond.
+fn grade(value: f64, pass: f64, caveat: f64) -> CheckOutcome {
+    match value {
+        value if value <= pass => CheckOutcome::Pass,
+        value if value <= caveat => CheckOutcome::Caveat,
+        _ => CheckOutcome::Invalid,
+    }
+}
+
+/// A count with its noun: `1 request`, `2 requests`.
+fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 /// A share such as `3%`.
 fn percent(share: f64) -> String {
     format!("{}%", model::units::three_digits(share * 100.0))
 }
 
-/// The two directions of a network's reference measurements.
+/// The reference measurements of both directions.
 fn directions(network: &NetworkCalibration) -> [(&'static str, &StreamCalibration); 2] {
     [("up", &network.up), ("down", &network.down)]
 }
@@ -331,9 +350,8 @@ fn time(ns: f64) -> String {
 mod tests {
     use super::*;
 
-    /// What a study accepts is a caveat, and says so.
     #[test]
-    fn what_is_accepted_does_not_invalidate() {
+    fn an_accepted_check_does_not_invalidate() {
         let mut bench = crate::fixtures::Bench::page(&[model::Variant::H1]);
         bench.records[2].links[0].down.lost_overload = 1;
         crate::fixtures::fails("emulator_drops", &bench);
@@ -341,33 +359,16 @@ mod tests {
         crate::fixtures::caveats(&bench, &["emulator_drops"]);
         let cell = &bench.summary().cells[0];
         let found = cell.validity.iter().find(|check| check.check == "emulator_drops").unwrap();
-        assert_eq!(found.measured, "1 of 200 frames; accepted, as the study or --accept says");
-    }
-
-    /// docs/results.md has both tables of all checks, in their order and in their words.
-    #[test]
-    fn every_check_is_in_the_documentation() {
-        let page = include_str!("../../../docs/results.md");
-        let rows = |head: &str| -> Vec<&str> {
-            let table = page.split_once(head).expect(head).1;
-            table.lines().skip(2).take_while(|line| line.starts_with("| `")).collect()
-        };
-        let (measures, reasons) = (
-            rows("| check | measures | passes | caveat | invalidates |"),
-            rows("| check | why | what to do |"),
-        );
-        assert_eq!((measures.len(), reasons.len()), (CHECKS.len(), CHECKS.len()));
-        for (check, (measured, reason)) in CHECKS.iter().zip(measures.iter().zip(reasons)) {
-            assert!(measured.starts_with(&format!("| `{}` | ", check.name)), "{}: {measured}", check.name);
-            assert_eq!(reason, format!("| `{}` | {} | {} |", check.name, check.why, check.remedy));
-        }
+        assert_eq!(found.measured, "1 of 200 frames; accepted by the study or --accept");
     }
 
     #[test]
     fn every_check_says_why_and_what_to_do() {
         let names: std::collections::BTreeSet<&str> = CHECKS.iter().map(|check| check.name).collect();
-        assert_eq!(names.len(), CHECKS.len(), "a name stands twice");
+        assert_eq!(names.len(), CHECKS.len(), "duplicate name");
         for check in CHECKS {
+            let rule = [check.measures, check.passes, check.caveat, check.invalidates];
+            assert!(rule.iter().all(|text| !text.is_empty() && !text.ends_with('.')), "{}", check.name);
             assert!(check.why.ends_with('.') && check.remedy.ends_with('.'), "{}", check.name);
         }
     }

@@ -1,41 +1,39 @@
-//! The study's claims against its data: one function for each kind.
+//! The study's claims, tested on its data: one function for each kind.
 //!
-//! A check looks at every study in the same way; a claim is a sentence that only somebody who knows where a study comes from
-//! can write down (*the runs were pooled*, *the script was recorded over HTTP/2*). What the sentence would mean for the data
-//! is a test like any other.
+//! A check judges every study in the same way. A claim is a sentence that only the study's author can write (*the runs were pooled*,
+//! *the script was recorded over HTTP/2*). Its consequences for the data are tested like anything else.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use model::claim::{Bound, Claim, ClaimFigure, ClaimTest};
+use model::number;
 use model::plan::{Level, Plan};
 
-use crate::comparison::{self, Arm};
+use crate::comparison::{self, CellRuns};
 use crate::distribution::Distribution;
 use crate::metrics::Better;
-use crate::number;
 use crate::statistics;
 use crate::summary::{ClaimOutcome, ClaimResult, Estimate, MetricSummary};
 
-/// A claim is refuted where chance would bring what was found less often than this.
+/// A claim is refuted if the data have a smaller probability than this under the claim.
 const CHANCE: f64 = 1e-3;
 
-/// What was found about some cells.
-struct Found {
+/// The result of a claim on some cells.
+struct Finding {
     result: ClaimOutcome,
     measured: String,
     expected: String,
     cells: Vec<u32>,
 }
 
-/// What the data say of each claim, the worst first; of cells that say different things each by itself. `arms` are in the
-/// order of the plan.
-pub(crate) fn test_all(plan: &Plan, arms: &[Arm<'_>]) -> Vec<ClaimResult> {
+/// The results of each claim, the worst first: one for each outcome among its cells. `arms` are in the order of the plan.
+pub(crate) fn test_all(plan: &Plan, arms: &[CellRuns<'_>]) -> Vec<ClaimResult> {
     plan.claims.iter().flat_map(|claim| test(plan, claim, arms)).collect()
 }
 
-fn test(plan: &Plan, claim: &Claim, arms: &[Arm<'_>]) -> Vec<ClaimResult> {
-    let found: Vec<Found> = match &claim.holds_if {
+fn test(plan: &Plan, claim: &Claim, arms: &[CellRuns<'_>]) -> Vec<ClaimResult> {
+    let found: Vec<Finding> = match &claim.holds_if {
         ClaimTest::Pooled => arms.iter().filter_map(|arm| pooled(plan, arm)).collect(),
         ClaimTest::Best { level, by } => best(plan, level, by, arms),
         ClaimTest::Script { trained_on } => script(plan, trained_on, arms),
@@ -46,15 +44,15 @@ fn test(plan: &Plan, claim: &Claim, arms: &[Arm<'_>]) -> Vec<ClaimResult> {
             about.filter_map(|arm| value(plan, arm, metric, *figure, (*least, *most))).collect()
         }
     };
-    let nothing = || Found {
+    let nothing = || Finding {
         result: ClaimOutcome::NotShown,
-        measured: "no cell of this study can tell".to_owned(),
+        measured: "no cell of this study can test it".to_owned(),
         expected: "cells that the claim is about".to_owned(),
         cells: arms.iter().map(|arm| arm.cell.cell).collect(),
     };
     let found = if found.is_empty() { vec![nothing()] } else { found };
     let (says, kind) = (claim.says.clone(), claim.holds_if.kind().to_owned());
-    let result = |Found { result, measured, expected, cells }: Found| ClaimResult {
+    let result = |Finding { result, measured, expected, cells }: Finding| ClaimResult {
         says: says.clone(),
         kind: kind.clone(),
         result,
@@ -65,11 +63,11 @@ fn test(plan: &Plan, claim: &Claim, arms: &[Arm<'_>]) -> Vec<ClaimResult> {
     by_outcome(found).into_iter().map(result).collect()
 }
 
-/// One finding for each outcome, the worst first, with the cells of all that have it and the words of the first.
-fn by_outcome(found: Vec<Found>) -> Vec<Found> {
-    let mut outcomes: BTreeMap<Reverse<ClaimOutcome>, Found> = BTreeMap::new();
-    for Found { result, measured, expected, cells } in found {
-        let known = outcomes.entry(Reverse(result)).or_insert(Found {
+/// One finding for each outcome, the worst first, with all its cells and the texts of the first.
+fn by_outcome(found: Vec<Finding>) -> Vec<Finding> {
+    let mut outcomes: BTreeMap<Reverse<ClaimOutcome>, Finding> = BTreeMap::new();
+    for Finding { result, measured, expected, cells } in found {
+        let known = outcomes.entry(Reverse(result)).or_insert(Finding {
             result,
             measured,
             expected,
@@ -81,22 +79,22 @@ fn by_outcome(found: Vec<Found>) -> Vec<Found> {
     outcomes.into_values().collect()
 }
 
-fn has(arm: &Arm<'_>, level: &Level) -> bool {
+fn has(arm: &CellRuns<'_>, level: &Level) -> bool {
     arm.cell.level(&level.factor) == Some(level.value.as_str())
 }
 
 /// The cell's place in the matrix, for people.
-fn place(arm: &Arm<'_>) -> String {
+fn place(arm: &CellRuns<'_>) -> String {
     arm.cell.levels.iter().map(|level| level.value.as_str()).collect::<Vec<_>>().join(" ")
 }
 
-/// Whether runs differ no more than parts of one run would: the number of each run's requests below the median of all, by
+/// Whether runs differ no more than parts of one run would: the number of each run's requests below the overall median, by
 /// chi-squared (the median test of Mood, *Introduction to the Theory of Statistics*, 1950, for more than two samples).
-fn pooled(plan: &Plan, arm: &Arm<'_>) -> Option<Found> {
+fn pooled(plan: &Plan, arm: &CellRuns<'_>) -> Option<Finding> {
     let runs: Vec<&Distribution> =
         arm.runs.iter().filter_map(|run| run.metrics.get(plan.metric.as_str())).collect();
     let requests: u64 = runs.iter().map(|run| run.count()).sum();
-    // With one value a run there is nothing within runs to compare the runs with.
+    // With one value per run, the variation within runs is unknown.
     if runs.len() < 2 || requests < 10 * runs.len() as u64 {
         return None;
     }
@@ -116,21 +114,21 @@ fn pooled(plan: &Plan, arm: &Arm<'_>) -> Option<Found> {
     let (low, high) = (medians().reduce(f64::min)?, medians().reduce(f64::max)?);
     let spread = if low > 0.0 { (high / low - 1.0) * 100.0 } else { 0.0 };
     let result = if p < CHANCE { ClaimOutcome::Refuted } else { ClaimOutcome::Holds };
-    Some(Found {
+    Some(Finding {
         result,
         measured: format!(
-            "{}: medians of runs are {} % apart, which requests of one population would be with a chance of {}",
+            "{}: medians of runs differ by {} %; in one population the probability of this is {}",
             place(arm),
             model::units::three_digits(spread),
-            number::p_number(p, "")
+            statistics::format_p_value(p, "")
         ),
-        expected: format!("a chance of at least {CHANCE}"),
+        expected: format!("a probability of at least {CHANCE}"),
         cells: vec![arm.cell.cell],
     })
 }
 
-/// Whether a level is the best of its factor by every figure, in every context: its interval apart from all others.
-fn best(plan: &Plan, level: &Level, by: &[ClaimFigure], arms: &[Arm<'_>]) -> Vec<Found> {
+/// Whether a level is the best of its factor by every statistic and in every context, with an interval apart from all others.
+fn best(plan: &Plan, level: &Level, by: &[ClaimFigure], arms: &[CellRuns<'_>]) -> Vec<Finding> {
     let better = crate::metrics::find(&plan.metric).map_or(Better::Neither, |metric| metric.better);
     let chosen = arms.iter().filter(|arm| has(arm, level));
     let found = chosen.flat_map(|arm| {
@@ -142,16 +140,22 @@ fn best(plan: &Plan, level: &Level, by: &[ClaimFigure], arms: &[Arm<'_>]) -> Vec
     found.collect()
 }
 
-/// Alike in all levels but that of a factor.
-fn is_beside(arm: &Arm<'_>, other: &Arm<'_>, factor: &str) -> bool {
+/// Whether two cells differ only in the level of a factor.
+fn is_beside(arm: &CellRuns<'_>, other: &CellRuns<'_>, factor: &str) -> bool {
     arm.cell.cell != other.cell.cell
         && arm.cell.levels.iter().all(|level| level.factor == factor || has(other, level))
 }
 
-fn beats(plan: &Plan, better: Better, arm: &Arm<'_>, other: &Arm<'_>, figure: ClaimFigure) -> Option<Found> {
-    let estimate = |arm: &Arm<'_>| Some(estimate_of(arm.summary.metrics.get(&plan.metric)?, figure));
+fn beats(
+    plan: &Plan,
+    better: Better,
+    arm: &CellRuns<'_>,
+    other: &CellRuns<'_>,
+    figure: ClaimFigure,
+) -> Option<Finding> {
+    let estimate = |arm: &CellRuns<'_>| Some(estimate_of(arm.summary.metrics.get(&plan.metric)?, figure));
     let (own, rival) = (estimate(arm)?, estimate(other)?);
-    // Less spread is better whatever the metric.
+    // Less spread is better for every metric.
     let is_less = figure == ClaimFigure::Iqr || better == Better::Lower;
     let (low, high) = if is_less { (own, rival) } else { (rival, own) };
     let result = match (low.high, high.low) {
@@ -160,17 +164,17 @@ fn beats(plan: &Plan, better: Better, arm: &Arm<'_>, other: &Arm<'_>, figure: Cl
         _ => ClaimOutcome::NotShown,
     };
     let unit = arm.summary.metrics.get(&plan.metric).map_or("", |metric| metric.unit.as_str());
-    Some(Found {
+    Some(Finding {
         result,
         measured: format!(
-            "the {} of {} is {}, of {} {}",
+            "the {} of {} is {}, and of {} {}",
             figure.name(),
             place(arm),
             shown(&own, unit),
             place(other),
             shown(&rival, unit)
         ),
-        expected: format!("the better {} by more than chance", figure.name()),
+        expected: format!("the significantly better {}", figure.name()),
         cells: vec![arm.cell.cell, other.cell.cell],
     })
 }
@@ -200,9 +204,9 @@ fn shown(estimate: &Estimate, unit: &str) -> String {
     }
 }
 
-/// Whether the other arms waited for responses as long as the one that the script was recorded with: its requests come when
-/// that one's viewer had its answers.
-fn script(plan: &Plan, trained_on: &Level, arms: &[Arm<'_>]) -> Vec<Found> {
+/// Whether responses took as long in the other cells as in the one with which the script was recorded: the script's requests follow
+/// that cell's responses.
+fn script(plan: &Plan, trained_on: &Level, arms: &[CellRuns<'_>]) -> Vec<Finding> {
     let trained = arms.iter().filter(|arm| has(arm, trained_on));
     let found = trained.flat_map(|arm| {
         let others = arms.iter().filter(|other| is_beside(arm, other, &trained_on.factor));
@@ -211,8 +215,8 @@ fn script(plan: &Plan, trained_on: &Level, arms: &[Arm<'_>]) -> Vec<Found> {
     found.collect()
 }
 
-/// Whether a metric is the same at every level of a size.
-fn scale(plan: &Plan, levels: &[Level], arms: &[Arm<'_>]) -> Vec<Found> {
+/// Whether a metric is the same at every level of a factor.
+fn scale(plan: &Plan, levels: &[Level], arms: &[CellRuns<'_>]) -> Vec<Finding> {
     let Some((first, rest)) = levels.split_first() else { return Vec::new() };
     let large = arms.iter().filter(|arm| has(arm, first));
     let found = large.flat_map(|arm| {
@@ -224,13 +228,13 @@ fn scale(plan: &Plan, levels: &[Level], arms: &[Arm<'_>]) -> Vec<Found> {
     found.collect()
 }
 
-/// Whether a metric is the same in two cells within the margin of interest.
-fn alike(plan: &Plan, metric: &str, arm: &Arm<'_>, other: &Arm<'_>) -> Option<Found> {
+/// Whether a metric is equal in two cells, within the margin of interest.
+fn alike(plan: &Plan, metric: &str, arm: &CellRuns<'_>, other: &CellRuns<'_>) -> Option<Finding> {
     let ratio = comparison::ratio_of(plan, metric, arm, other)?;
     let (low, high) = (ratio.low?, ratio.high?);
     let (least, most) = (1.0 / (1.0 + plan.margin_share), 1.0 + plan.margin_share);
     let result = lies_within((low, high), (least, most));
-    Some(Found {
+    Some(Finding {
         result,
         measured: format!(
             "{metric} of {} is {} times that of {}",
@@ -243,7 +247,7 @@ fn alike(plan: &Plan, metric: &str, arm: &Arm<'_>, other: &Arm<'_>) -> Option<Fo
     })
 }
 
-/// What an interval says of a value that is claimed to lie within bounds.
+/// The outcome of a claim that a value lies within bounds.
 fn lies_within((low, high): (f64, f64), (least, most): (f64, f64)) -> ClaimOutcome {
     if low >= least && high <= most {
         ClaimOutcome::Holds
@@ -254,8 +258,8 @@ fn lies_within((low, high): (f64, f64), (least, most): (f64, f64)) -> ClaimOutco
     }
 }
 
-/// Whether the cell's network is more than a wire, as planned and as calibrated.
-fn impaired(plan: &Plan, arm: &Arm<'_>) -> Found {
+/// Whether the cell's network is impaired, according to the plan and the calibration.
+fn impaired(plan: &Plan, arm: &CellRuns<'_>) -> Finding {
     let network = plan.network_of(arm.cell);
     let seen = arm.runs.iter().filter(|run| run.calibration.is_some()).count();
     let is_planned = network.is_impaired();
@@ -269,17 +273,17 @@ fn impaired(plan: &Plan, arm: &Arm<'_>) -> Found {
         true => format!("the network {} is emulated and was calibrated in {seen} runs", network.name),
     };
     let expected = "a delay, a rate or a loss, calibrated".to_owned();
-    Found { result, measured, expected, cells: vec![arm.cell.cell] }
+    Finding { result, measured, expected, cells: vec![arm.cell.cell] }
 }
 
-/// Whether a figure of a metric lies between bounds, with its whole interval.
+/// Whether a statistic of a metric lies within bounds, with its whole interval.
 fn value(
     plan: &Plan,
-    arm: &Arm<'_>,
+    arm: &CellRuns<'_>,
     metric: &str,
     figure: ClaimFigure,
     (least, most): (Option<Bound>, Option<Bound>),
-) -> Option<Found> {
+) -> Option<Finding> {
     let summary = arm.summary.metrics.get(metric)?;
     let estimate = estimate_of(summary, figure);
     let rtt_ns = number::float(plan.network_of(arm.cell).rtt_ns());
@@ -297,7 +301,7 @@ fn value(
         (true, false) => format!("at least {}", bound(least)),
         _ => format!("at most {}", bound(most)),
     };
-    Some(Found {
+    Some(Finding {
         result,
         measured: format!(
             "the {} of {metric} is {} ({})",
@@ -349,7 +353,7 @@ mod tests {
         assert_eq!(alike.result, ClaimOutcome::Holds, "{alike:?}");
         let apart = result(spread(&[Variant::H1], |_, run| 1.0 + 0.05 * f64::from(run)), ClaimTest::Pooled);
         assert_eq!(apart.result, ClaimOutcome::Refuted, "{apart:?}");
-        assert!(apart.measured.contains("20 % apart"), "{apart:?}");
+        assert!(apart.measured.contains("differ by 20 %"), "{apart:?}");
         // One value a run tells nothing of what is within.
         let pages = result(Bench::page(&[Variant::H1]), ClaimTest::Pooled);
         assert_eq!((pages.result, pages.cells), (ClaimOutcome::NotShown, vec![0]));
@@ -394,7 +398,7 @@ mod tests {
         let other = result(bench(2.0), trained());
         assert_eq!((other.result, other.cells.as_slice()), (ClaimOutcome::Refuted, &[1][..]), "{other:?}");
         let alone = result(spread(&[Variant::H2c], |_, _| 1.0), trained());
-        assert_eq!(alone.result, ClaimOutcome::NotShown, "nobody was recorded");
+        assert_eq!(alone.result, ClaimOutcome::NotShown, "nothing was recorded");
     }
 
     #[test]
@@ -411,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn what_some_cells_refute_is_still_not_shown_in_others() {
+    fn a_claim_has_one_result_for_each_outcome() {
         let mut bench = Bench::page(&[Variant::H1, Variant::H2c]);
         let least = Some(Bound::Plain(bench.summary().cells[1].metrics["page_load_time"].median.value));
         let (metric, figure) = ("page_load_time".to_owned(), ClaimFigure::Median);

@@ -1,36 +1,36 @@
-//! Shares and quantiles of values that come in runs: intervals that follow from how runs differ.
+//! Intervals of shares and quantiles over runs.
 //!
-//! Requests of one run share its conditions, so a share of requests is known as well as the runs agree on it, not as well
-//! as so many independent requests would know it. In the words of survey sampling a run is a *cluster*:
+//! The requests of one run share its conditions, so the precision of a share depends on how much the runs agree, not on the number
+//! of requests. In terms of survey sampling, a run is a *cluster*:
 //!
 //! - the variance of a share p = Σxᵣ/Σmᵣ over runs r is n/(n − 1) Σ(xᵣ − p mᵣ)² / (Σmᵣ)² (linearised ratio; Cochran,
 //!   *Sampling Techniques*, 1977, section 6.3);
-//! - from it follows the *effective* number of requests, p(1 − p)/variance, at most as many as there are, and less by
-//!   (t(all − 1)/t(n − 1))² because so few runs tell the variance;
-//! - with it Clopper and Pearson's interval (1934), by Korn and Graubard, *Confidence intervals for proportions with small
-//!   expected number of positive counts estimated from survey data* (Survey Methodology 24, 1998). Where all runs agree to
-//!   the last request, as where nothing ever failed, no variance can be seen, and all requests count but for the same factor.
+//! - the *effective* number of requests is p(1 − p)/variance, at most the number of requests, times (t(all − 1)/t(n − 1))²
+//!   because the variance is estimated from few runs;
+//! - with it, the interval is Clopper and Pearson's (1934), as in Korn and Graubard, *Confidence intervals for proportions with
+//!   small expected number of positive counts estimated from survey data* (Survey Methodology 24, 1998). If all runs agree
+//!   exactly, for example because nothing failed, the variance is 0, and all requests count, times the same factor.
 //!
-//! An interval of a quantile is the set of values x for which the share of requests at or below x may be q: Woodruff
-//! (*Confidence intervals for medians and other position measures*, JASA 47, 1952) for clusters, by inverting the test as
+//! The interval of a quantile q is the set of values x for which q lies in the interval of the share of requests at or below x:
+//! Woodruff (*Confidence intervals for medians and other position measures*, JASA 47, 1952) for clusters, with the inverted test of
 //! Francisco and Fuller (*Quantile estimation with a complex survey design*, Annals of Statistics 19, 1991). It assumes no
-//! distribution; with one value per run it is the interval between order statistics (Conover, *Practical Nonparametric
+//! distribution. With one value per run it is the interval between order statistics (Conover, *Practical Nonparametric
 //! Statistics*, section 3.2).
 
+use model::number;
 use statrs::distribution::{Beta, ContinuousCDF};
 
 use crate::distribution::Distribution;
-use crate::number;
 use crate::statistics;
 
-/// Hits and all, of one run.
+/// The numerator and the denominator of a share in one run.
 pub(crate) type RunShare = (u64, u64);
 
-/// A share over runs, with what it is worth.
+/// A share over runs, as a share of the effective number of requests.
 #[derive(Clone, Copy, Debug)]
 struct Share {
     hits: f64,
-    /// As many independent requests would tell as much.
+    /// The number of independent requests with the same precision.
     effective: f64,
 }
 
@@ -66,7 +66,7 @@ impl Share {
         Some(Share { hits: share * effective, effective })
     }
 
-    /// Whether the truth may be `q`: whether it lies in Clopper and Pearson's interval.
+    /// Whether `q` lies in Clopper and Pearson's interval.
     fn may_be(&self, q: f64, confidence: f64) -> bool {
         let (tail, misses) = ((1.0 - confidence) / 2.0, self.effective - self.hits);
         let is_not_below = self.hits <= 0.0 || beta(self.hits, misses + 1.0, |beta| beta.cdf(q)) >= tail;
@@ -105,7 +105,7 @@ pub(crate) struct Ranked {
 
 struct RankedRun {
     values: Vec<f64>,
-    /// How many values are at most as large as the one at the same place.
+    /// The number of values up to and including the one at the same place.
     at_most: Vec<u64>,
 }
 
@@ -143,7 +143,7 @@ impl Ranked {
         Ranked { runs, values }
     }
 
-    /// How many runs there are.
+    /// The number of runs.
     pub(crate) fn runs(&self) -> usize {
         self.runs.len()
     }
@@ -153,10 +153,10 @@ impl Ranked {
         Some((*self.values.first()?, *self.values.last()?))
     }
 
-    /// The interval of a quantile; an end is absent where there are too few runs, or values, for it.
+    /// The interval of a quantile. An end is absent if there are too few runs or values for it.
     pub(crate) fn quantile_interval(&self, q: f64, confidence: f64) -> (Option<f64>, Option<f64>) {
-        // Between two neighbouring values the share does not change: place `i` stands for all x from the i-th value to
-        // below the next, and place 0 for all below the first.
+        // The share is constant between two neighbouring values: place `i` represents all x from the i-th value to below the
+        // next, and place 0 all x below the first.
         let share_at = |place: usize| {
             let limit = place.checked_sub(1).map(|place| self.values[place]);
             let share = |run: &RankedRun| (limit.map_or(0, |limit| run.count_at_most(limit)), run.count());
@@ -164,7 +164,7 @@ impl Ranked {
         };
         let may_be = |place: usize| share_at(place).is_some_and(|share| share.may_be(q, confidence));
         let last = self.values.len();
-        // The place of the quantile itself parts those whose share is too small from those whose share is too large.
+        // Shares before the place of the quantile itself are too small, and after it too large.
         let middle = partition(0, last + 1, |place| {
             share_at(place).is_some_and(|share| share.hits < q * share.effective)
         });
@@ -176,8 +176,8 @@ impl Ranked {
         )
     }
 
-    /// A quantile of all values but one run's, or of runs drawn so many times: the smallest value that so many are at or
-    /// below; no interpolation, for what differs between draws is more than neighbours differ.
+    /// The quantile of the runs' values, each run with a weight: the smallest value with enough values at or below it. It is not
+    /// interpolated, because draws differ by more than neighbouring values.
     fn quantile_of(&self, q: f64, weight: impl Fn(usize) -> u64) -> Option<f64> {
         let total: u64 = self.runs.iter().enumerate().map(|(run, values)| weight(run) * values.count()).sum();
         let rank = number::nearest(number::float(total.checked_sub(1)?) * q);
@@ -190,13 +190,13 @@ impl Ranked {
         self.values.get(place).copied()
     }
 
-    /// The quantile of all values but those of one run.
+    /// The quantile of all values except those of one run.
     pub(crate) fn quantile_without(&self, run: usize, q: f64) -> Option<f64> {
         self.quantile_of(q, |other| u64::from(other != run))
     }
 
-    /// The same values with at most so many that are told apart, those that part all values most evenly: for figures that
-    /// are computed thousands of times.
+    /// The same values, rounded up to at most `most` distinct values that divide them evenly: for statistics that are computed
+    /// thousands of times.
     pub(crate) fn thinned(mut self, most: usize) -> Ranked {
         if self.values.len() > most {
             let mut counted: Vec<(f64, u64)> = Vec::new();
@@ -225,7 +225,7 @@ impl Ranked {
         self
     }
 
-    /// A quantile of runs that were drawn so many times each; only of [`Ranked::thinned`] ones.
+    /// The quantile of runs with the number of times that each was drawn. Only for [`Ranked::thinned`] values.
     pub(crate) fn drawn_quantile(&self, q: f64, drawn: &[u64]) -> Option<f64> {
         let total: u64 = self.runs.iter().zip(drawn).map(|(run, times)| times * run.count()).sum();
         let rank = number::nearest(number::float(total.checked_sub(1)?) * q);
@@ -237,8 +237,8 @@ impl Ranked {
     }
 }
 
-/// The first place from `from` on (and before `end`, which stands for none) for which `is_before` does not hold, where
-/// those for which it holds come first.
+/// The first place from `from` for which `is_before` is false, or `end` if there is none. It must be true for all places before
+/// that and false for all after.
 fn partition(from: usize, end: usize, is_before: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (from, end);
     while low < high {

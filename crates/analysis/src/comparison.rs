@@ -1,61 +1,63 @@
 //! Comparisons of cells with the baseline, and their verdicts.
 //!
-//! **Pairs.** The runs of two cells are paired by block, for a block's runs lie close in time and share the
-//! machine's state. With dᵢ = ln(run's median of the cell / run's median of the baseline):
+//! **Pairs.** The runs of two cells are paired by block, because the runs of a block are close in time and share the state of
+//! the machine. With dᵢ = ln(run's median of the cell / run's median of the baseline):
 //!
-//! - the *ratio* is the ratio of the medians over all runs; its interval is exp(mean d ± t s/√n), Student's t on the
-//!   log ratios, widened to hold the point (Georges 2007, section 3.4; Kalibera and Jones 2013, section 7, for why a
-//!   ratio with an interval and not a bare test);
-//! - the *difference* is that of the medians; its interval is Student's t on the paired differences;
-//! - *p* is that of the permutation test of signs where its smallest possible p can pass the correction (with 5
-//!   pairs it cannot go below 0.0625), else of the t statistic on d.
+//! - the *ratio* is the ratio of the medians over all runs. Its interval is exp(mean d ± t s/√n), Student's t on the
+//!   log ratios, widened to contain the point (Georges 2007, section 3.4; on ratios with intervals instead of bare tests:
+//!   Kalibera and Jones 2013, section 7);
+//! - the *difference* is the difference of the medians. Its interval is Student's t on the paired differences;
+//! - *p* comes from the sign permutation test if its smallest possible p can pass the correction (with 5 pairs it cannot be
+//!   less than 0.0625), and otherwise from the t statistic on d.
 //!
-//! Where runs were added until the interval was narrow enough, errors are widened ([`statistics::widening`]) and p is
-//! that of the t statistic, for signs know nothing of why a study ended.
+//! If runs were added until the interval was narrow enough, errors are widened ([`statistics::widening`]) and p comes from the t
+//! statistic, because signs do not account for the stopping rule.
 //!
-//! **Family.** The primary metric's comparisons of the study. Two claims are made about them, that there is a difference and
-//! that there is none that matters; the p-values of each are corrected by Holm, so that the chance of any false *better* or
-//! *worse* is at most 5 %, and that of any false *equivalent* too. All other metrics are exploratory: their intervals and
-//! verdicts are uncorrected and they have no p.
+//! **Family.** The family is the study's comparisons of the primary metric. Two hypotheses are tested for each: that there is a
+//! difference, and that there is none that matters. The p-values of each hypothesis are corrected by Holm's method, so that the
+//! probability of any false *better* or *worse* is at most 5 %, and so is that of any false *equivalent*. All other metrics are
+//! exploratory: their intervals and verdicts are uncorrected, and they have no p.
 //!
-//! **Verdict**, the first that holds:
+//! **Verdict**, the first that applies:
 //!
-//! 1. *invalid*: a cell is failed, unsupported or invalid, or fewer than two blocks have both;
-//! 2. *equivalent*: the whole interval lies within 1/(1 + margin) … 1 + margin, and in the family the corrected p of the two
-//!    one-sided tests (TOST; Schuirmann 1987) is below 0.05. Symmetric, so that exchanging the arms does not change it.
-//!    It wins over *better* and *worse*: a difference that is certainly too small to matter is reported as such, however
-//!    significant;
-//! 3. *better* or *worse*: the interval excludes 1 and, in the family, the corrected p is below 0.05. This says
-//!    that the difference is beyond chance; whether it is also beyond the margin, the interval tells;
+//! 1. *invalid*: a cell is failed, unsupported or invalid, or fewer than two blocks have both cells;
+//! 2. *equivalent*: the whole interval lies within 1/(1 + margin) … 1 + margin and, in the family, the corrected p of the two
+//!    one-sided tests (TOST; Schuirmann 1987) is below 0.05. The range is symmetric, so that exchanging the cells does not change
+//!    the verdict. It comes before *better* and *worse*: a difference that is shown to be too small to matter is reported as
+//!    such, even if it is significant;
+//! 3. *better* or *worse*: the interval excludes 1 and, in the family, the corrected p is below 0.05. The difference is then
+//!    significant. The interval shows whether it also exceeds the margin;
 //! 4. *no difference shown*.
 
 use std::collections::BTreeMap;
 
+use model::number;
 use model::plan::{Cell, Level, Plan};
 
 use crate::distribution::Distribution;
 use crate::estimate::with_interval;
 use crate::metrics::{Better, METRICS, Metric};
-use crate::number;
 use crate::run::RunSummary;
 use crate::statistics::{self, CONFIDENCE, Mean, SIGNIFICANCE};
 use crate::summary::{CellStatus, CellSummary, Comparison, Estimate, Verdict};
 
-/// The chance with which a difference of [`Comparison::smallest_showable_ratio`] would have been found.
+/// The probability of detecting a difference of [`Comparison::smallest_showable_ratio`].
 pub const POWER: f64 = 0.8;
+/// Why a comparison has no ratio.
+pub(crate) const ZERO_VALUE: &str = "a value is 0, which has no ratio";
 
-/// One cell with its successful runs, as comparisons need it.
+/// One cell with its successful runs.
 #[derive(Clone, Copy)]
-pub struct Arm<'a> {
+pub struct CellRuns<'a> {
     /// The cell.
     pub cell: &'a Cell,
-    /// What is known of it.
+    /// Its values.
     pub summary: &'a CellSummary,
     /// Its runs that succeeded.
     pub runs: &'a [&'a RunSummary],
 }
 
-/// The cell that is alike in all levels but has the baseline's; `None` for the baseline's own cells.
+/// The cell with the baseline's level and otherwise equal levels; `None` for the baseline's own cells.
 pub fn baseline_of<'a>(plan: &'a Plan, cell: &Cell) -> Option<&'a Cell> {
     let factor = plan.baseline.factor.as_str();
     if cell.level(factor)? == plan.baseline.value {
@@ -68,52 +70,57 @@ pub fn baseline_of<'a>(plan: &'a Plan, cell: &Cell) -> Option<&'a Cell> {
     })
 }
 
-/// Every comparison of the study: cell by cell, the primary metric first. `arms` are in the order of the plan.
-pub fn compare_all(plan: &Plan, arms: &[Arm<'_>]) -> Vec<Comparison> {
-    let pairs: Vec<(Arm<'_>, Arm<'_>)> = arms
+/// Every comparison of the study: cell by cell, the primary metric first. `cells` are in the order of the plan.
+pub fn compare_all(plan: &Plan, cells: &[CellRuns<'_>]) -> Vec<Comparison> {
+    let pairs: Vec<(CellRuns<'_>, CellRuns<'_>)> = cells
         .iter()
-        .filter_map(|arm| {
-            let baseline = baseline_of(plan, arm.cell)?;
-            Some((*arm, *arms.iter().find(|candidate| candidate.cell.cell == baseline.cell)?))
+        .filter_map(|own| {
+            let baseline = baseline_of(plan, own.cell)?;
+            Some((*own, *cells.iter().find(|candidate| candidate.cell.cell == baseline.cell)?))
         })
         .collect();
-    let family = pairs
-        .iter()
-        .filter(|(arm, baseline)| {
-            obstacles(plan, &plan.metric, arm, baseline).is_empty()
-                && Pairs::of(plan, &plan.metric, arm, baseline).log_mean.is_some()
-        })
-        .count();
+    let is_member = |(own, baseline): &&(CellRuns<'_>, CellRuns<'_>)| {
+        obstacles(plan, &plan.metric, own, baseline).is_empty()
+            && Paired::of(plan, &plan.metric, own, baseline).contrast.log_ratio.is_some()
+    };
+    let family = pairs.iter().filter(is_member).count();
     let mut comparisons = Vec::new();
-    for (arm, baseline) in &pairs {
-        comparisons.push(primary(plan, arm, baseline, family));
+    for (own, baseline) in &pairs {
+        let paired = Paired::of(plan, &plan.metric, own, baseline);
+        let p_different = |mean: Mean| paired.p_different(mean, family, plan);
+        let because = obstacles(plan, &plan.metric, own, baseline);
+        let position = paired.position(plan, own, baseline);
+        comparisons.push(paired.contrast.primary(position, because, family, plan.margin_share, p_different));
         for metric in METRICS.iter().filter(|m| m.name != plan.metric && m.better != Better::Neither) {
-            comparisons.extend(exploratory(plan, metric, arm, baseline));
+            let paired = Paired::of(plan, metric.name, own, baseline);
+            let because = obstacles(plan, metric.name, own, baseline);
+            let position = paired.position(plan, own, baseline);
+            comparisons.extend(paired.contrast.exploratory(position, because, metric, plan.margin_share));
         }
     }
     correct(&plan.metric, plan.margin_share, &mut comparisons);
     comparisons
 }
 
-/// The p-values of the family's two claims, after Holm's correction.
+/// The p-values of the family's two hypotheses, after Holm's correction.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Claims {
+pub struct AdjustedP {
     /// There is a difference.
-    pub p_different: f64,
-    /// There is none that matters.
-    pub p_equivalent: f64,
+    pub different: f64,
+    /// There is no difference that matters.
+    pub equivalent: f64,
 }
 
-/// The verdict on an interval of ratios; `claims` is `None` outside of the family.
-pub fn judge(ratio: &Estimate, better: Better, margin_share: f64, claims: Option<Claims>) -> Verdict {
+/// The verdict on an interval of ratios. `p` is `None` outside the family.
+pub fn judge(ratio: &Estimate, better: Better, margin_share: f64, p: Option<AdjustedP>) -> Verdict {
     let (Some(low), Some(high)) = (ratio.low, ratio.high) else { return Verdict::NoDifferenceShown };
     let is_inside = low >= 1.0 / (1.0 + margin_share) && high <= 1.0 + margin_share;
-    if is_inside && claims.is_none_or(|claims| claims.p_equivalent < SIGNIFICANCE) {
+    if is_inside && p.is_none_or(|p| p.equivalent < SIGNIFICANCE) {
         return Verdict::Equivalent;
     }
-    let is_apart = low > 1.0 || high < 1.0;
-    let beyond_chance = is_apart && claims.is_none_or(|claims| claims.p_different < SIGNIFICANCE);
-    match (beyond_chance, better) {
+    let excludes_one = low > 1.0 || high < 1.0;
+    let is_significant = excludes_one && p.is_none_or(|p| p.different < SIGNIFICANCE);
+    match (is_significant, better) {
         (false, _) | (true, Better::Neither) => Verdict::NoDifferenceShown,
         (true, Better::Lower) if high < 1.0 => Verdict::Better,
         (true, Better::Higher) if low > 1.0 => Verdict::Better,
@@ -121,36 +128,17 @@ pub fn judge(ratio: &Estimate, better: Better, margin_share: f64, claims: Option
     }
 }
 
-/// The ratio of a metric between two cells, with its interval, by what their blocks have in common.
-pub(crate) fn ratio_of(plan: &Plan, metric: &str, arm: &Arm<'_>, other: &Arm<'_>) -> Option<Estimate> {
-    Pairs::of(plan, metric, arm, other).ratio()
+/// The ratio of a metric between two cells, with its interval over their common blocks.
+pub(crate) fn ratio_of(
+    plan: &Plan,
+    metric: &str,
+    own: &CellRuns<'_>,
+    other: &CellRuns<'_>,
+) -> Option<Estimate> {
+    Paired::of(plan, metric, own, other).contrast.ratio()
 }
 
-/// The primary metric's comparison, its p-values not yet corrected.
-fn primary(plan: &Plan, arm: &Arm<'_>, baseline: &Arm<'_>, family: usize) -> Comparison {
-    let pairs = Pairs::of(plan, &plan.metric, arm, baseline);
-    let because = obstacles(plan, &plan.metric, arm, baseline);
-    let mut comparison = pairs.comparison(plan, arm, baseline, SIGNIFICANCE / number::count(family.max(1)));
-    comparison.primary = true;
-    if because.is_empty() {
-        comparison.p_adjusted = pairs.p_different(family, plan.seed);
-        comparison.p_equivalent_adjusted =
-            pairs.log_mean.map(|mean| mean.p_within(plan.margin_share.ln_1p()));
-    }
-    comparison.verdict = pairs.verdict_or(because, || Verdict::NoDifferenceShown);
-    comparison
-}
-
-fn exploratory(plan: &Plan, metric: &Metric, arm: &Arm<'_>, baseline: &Arm<'_>) -> Option<Comparison> {
-    let pairs = Pairs::of(plan, metric.name, arm, baseline);
-    let mut comparison = pairs.comparison(plan, arm, baseline, SIGNIFICANCE);
-    let ratio = comparison.ratio?;
-    let because = obstacles(plan, metric.name, arm, baseline);
-    comparison.verdict = pairs.verdict_or(because, || judge(&ratio, metric.better, plan.margin_share, None));
-    Some(comparison)
-}
-
-/// Holm's correction over the family, and the verdicts that follow from it: of comparisons of `metric` that have p-values.
+/// Applies Holm's correction to the comparisons of `metric` that have p-values, and sets their verdicts.
 pub(crate) fn correct(metric: &str, margin_share: f64, comparisons: &mut [Comparison]) {
     let better = crate::metrics::find(metric).map_or(Better::Neither, |metric| metric.better);
     let mut family: Vec<&mut Comparison> = comparisons
@@ -166,36 +154,39 @@ pub(crate) fn correct(metric: &str, margin_share: f64, comparisons: &mut [Compar
         comparison.p_adjusted = Some(p_different);
         comparison.p_equivalent_adjusted = Some(p_equivalent);
         if let Some(ratio) = &comparison.ratio {
-            let claims = Claims { p_different, p_equivalent };
-            comparison.verdict = judge(ratio, better, margin_share, Some(claims));
+            let p = AdjustedP { different: p_different, equivalent: p_equivalent };
+            comparison.verdict = judge(ratio, better, margin_share, Some(p));
         }
     }
 }
 
-/// Why nothing may be concluded, whatever the numbers.
-fn obstacles(plan: &Plan, metric: &str, arm: &Arm<'_>, baseline: &Arm<'_>) -> Vec<String> {
-    let mut because = Vec::new();
-    match crate::metrics::find(metric) {
-        None => because.push(format!("no metric is named `{metric}`")),
-        Some(known) if known.better == Better::Neither => {
-            because.push(format!("neither more nor less of `{metric}` is better"));
-        }
-        Some(_) => {}
-    }
-    let level = plan.baseline.factor.as_str();
-    for side in [arm, baseline] {
-        let name = side.cell.level(level).unwrap_or("the cell");
-        because.extend(obstacles_of(name, metric, side.summary));
+/// Why nothing can be concluded from the comparison of two cells.
+fn obstacles(plan: &Plan, metric: &str, own: &CellRuns<'_>, baseline: &CellRuns<'_>) -> Vec<String> {
+    let mut because = metric_obstacles(metric);
+    for side in [own, baseline] {
+        let name = side.cell.level(&plan.baseline.factor).unwrap_or("the cell");
+        because.extend(cell_obstacles(name, metric, side.summary));
     }
     because
 }
 
-/// Why nothing may be concluded from a cell's metric, by the name that reasons give the cell.
-pub(crate) fn obstacles_of(name: &str, metric: &str, cell: &CellSummary) -> Vec<String> {
+/// Why a metric cannot be compared.
+pub(crate) fn metric_obstacles(metric: &str) -> Vec<String> {
+    match crate::metrics::find(metric) {
+        None => vec![format!("`{metric}` is not a metric")],
+        Some(known) if known.better == Better::Neither => {
+            vec![format!("neither more nor less of `{metric}` is better")]
+        }
+        Some(_) => Vec::new(),
+    }
+}
+
+/// Why nothing can be concluded from a cell's metric. `name` is the cell's name in the reasons.
+pub(crate) fn cell_obstacles(name: &str, metric: &str, cell: &CellSummary) -> Vec<String> {
     let mut because: Vec<String> = cell.not_reported.get(metric).cloned().into_iter().collect();
     let reasons = match cell.status {
         CellStatus::Valid | CellStatus::Caveat => return because,
-        CellStatus::Invalid => format!("invalid: {}", crate::checks::invalidating(cell)),
+        CellStatus::Invalid => format!("invalid: {}", cell.invalidating()),
         CellStatus::Failed => format!("failed: {}", cell.reasons.join("; ")),
         CellStatus::Unsupported => format!("unsupported: {}", cell.reasons.join("; ")),
     };
@@ -203,94 +194,156 @@ pub(crate) fn obstacles_of(name: &str, metric: &str, cell: &CellSummary) -> Vec<
     because
 }
 
-/// The runs of two cells that share a block.
-struct Pairs {
-    metric: String,
-    /// Medians over all runs.
-    medians: Option<(f64, f64)>,
-    differences: Vec<f64>,
-    /// Empty where a value is not positive.
-    log_ratios: Vec<f64>,
-    /// Their mean, its error widened where runs were added until it was small.
-    log_mean: Option<Mean>,
-    widening: f64,
-    is_until_precise: bool,
+/// The two cells of a comparison.
+pub(crate) struct Position {
+    pub(crate) level: Level,
+    pub(crate) context: Vec<Level>,
+    pub(crate) cell: u32,
+    pub(crate) baseline_cell: u32,
+    pub(crate) pairs: u32,
 }
 
-impl Pairs {
-    fn of(plan: &Plan, metric: &str, arm: &Arm<'_>, baseline: &Arm<'_>) -> Pairs {
-        let (log_ratios, differences) = paired(metric, arm.runs, baseline.runs);
-        let is_until_precise = plan.repetition.is_some();
-        let widening = statistics::widening(differences.len(), is_until_precise);
-        Pairs {
-            metric: metric.to_owned(),
-            medians: pooled(metric, arm.runs).zip(pooled(metric, baseline.runs)),
-            log_mean: statistics::mean(&log_ratios).map(|mean| mean.widened(widening)),
-            differences,
-            log_ratios,
-            widening,
-            is_until_precise,
+/// What the runs of two cells show about a metric: within a study by pairs, between results by independent groups.
+pub(crate) struct Contrast {
+    pub(crate) metric: String,
+    /// The medians over all runs, of the cell and of the baseline.
+    pub(crate) medians: Option<(f64, f64)>,
+    /// The logarithm of the ratio.
+    pub(crate) log_ratio: Option<Mean>,
+    /// The difference.
+    pub(crate) difference: Option<Mean>,
+    /// Why there is no ratio, if there are medians.
+    pub(crate) no_ratio: &'static str,
+}
+
+impl Contrast {
+    /// The comparison of the primary metric, with uncorrected p-values.
+    pub(crate) fn primary(
+        &self,
+        position: Position,
+        because: Vec<String>,
+        family: usize,
+        margin_share: f64,
+        p_different: impl Fn(Mean) -> f64,
+    ) -> Comparison {
+        let log_ratio = self.log_ratio.filter(|_| because.is_empty());
+        Comparison {
+            primary: true,
+            p_adjusted: log_ratio.map(p_different),
+            p_equivalent_adjusted: log_ratio.map(|mean| mean.p_within(margin_share.ln_1p())),
+            verdict: self.verdict_or(because, Verdict::NoDifferenceShown),
+            ..self.comparison(position, SIGNIFICANCE / number::count(family.max(1)))
+        }
+    }
+
+    /// The comparison of another metric; `None` if it has no ratio.
+    pub(crate) fn exploratory(
+        &self,
+        position: Position,
+        because: Vec<String>,
+        metric: &Metric,
+        margin_share: f64,
+    ) -> Option<Comparison> {
+        let verdict = judge(&self.ratio()?, metric.better, margin_share, None);
+        Some(Comparison {
+            verdict: self.verdict_or(because, verdict),
+            ..self.comparison(position, SIGNIFICANCE)
+        })
+    }
+
+    fn comparison(&self, position: Position, significance: f64) -> Comparison {
+        let Position { level, context, cell, baseline_cell, pairs } = position;
+        Comparison {
+            metric: self.metric.clone(),
+            primary: false,
+            level,
+            context,
+            cell,
+            baseline_cell,
+            pairs,
+            ratio: self.ratio(),
+            difference: self.difference(),
+            p_adjusted: None,
+            p_equivalent_adjusted: None,
+            smallest_showable_ratio: self.log_ratio.and_then(|mean| smallest_showable(&mean, significance)),
+            verdict: Verdict::NoDifferenceShown,
         }
     }
 
     fn ratio(&self) -> Option<Estimate> {
         let (own, base) = self.medians.filter(|(own, base)| *own > 0.0 && *base > 0.0)?;
-        Some(with_interval(own / base, self.log_mean.map(|mean| mean.exponential_interval(CONFIDENCE))))
+        Some(with_interval(own / base, self.log_ratio.map(|mean| mean.exponential_interval(CONFIDENCE))))
     }
 
     fn difference(&self) -> Option<Estimate> {
         let (own, base) = self.medians?;
-        let interval = statistics::mean(&self.differences).map(|mean| {
-            let half = mean.widened(self.widening).half_width(CONFIDENCE);
+        let interval = self.difference.map(|mean| {
+            let half = mean.half_width(CONFIDENCE);
             (mean.mean - half, mean.mean + half)
         });
         Some(with_interval(own - base, interval))
     }
 
-    fn p_different(&self, family: usize, seed: u64) -> Option<f64> {
-        let mean = self.log_mean?;
-        let smallest = statistics::smallest_sign_flip_p(self.log_ratios.len());
-        let can_pass = smallest * number::count(family) < SIGNIFICANCE;
-        if mean.error > 0.0 && can_pass && !self.is_until_precise {
-            return Some(statistics::sign_flip(&self.log_ratios, seed));
-        }
-        Some(mean.p_value())
-    }
-
-    fn verdict_or(&self, mut because: Vec<String>, verdict: impl Fn() -> Verdict) -> Verdict {
+    fn verdict_or(&self, mut because: Vec<String>, verdict: Verdict) -> Verdict {
         if because.is_empty() && self.medians.is_none() {
-            because.push(format!("no run of one of the two has `{}`", self.metric));
-        } else if because.is_empty() && self.log_mean.is_none() {
-            because.push(match self.differences.len() {
-                0 | 1 => "fewer than two blocks hold a run of both that succeeded".to_owned(),
-                _ => "a value is 0, which has no ratio".to_owned(),
-            });
+            because.push(format!("one of the two has no run with `{}`", self.metric));
+        } else if because.is_empty() && self.log_ratio.is_none() {
+            because.push(self.no_ratio.to_owned());
         }
-        if because.is_empty() { verdict() } else { Verdict::Invalid { because } }
-    }
-
-    fn comparison(&self, plan: &Plan, arm: &Arm<'_>, baseline: &Arm<'_>, significance: f64) -> Comparison {
-        let is_factor = |level: &&Level| level.factor == plan.baseline.factor;
-        Comparison {
-            metric: self.metric.clone(),
-            primary: false,
-            level: arm.cell.levels.iter().find(is_factor).unwrap_or(&plan.baseline).clone(),
-            context: arm.cell.levels.iter().filter(|level| !is_factor(level)).cloned().collect(),
-            cell: arm.cell.cell,
-            baseline_cell: baseline.cell.cell,
-            pairs: number::small(self.differences.len()),
-            ratio: self.ratio(),
-            difference: self.difference(),
-            p_adjusted: None,
-            p_equivalent_adjusted: None,
-            smallest_showable_ratio: self.log_mean.and_then(|mean| smallest_showable(&mean, significance)),
-            verdict: Verdict::NoDifferenceShown,
-        }
+        if because.is_empty() { verdict } else { Verdict::Invalid { because } }
     }
 }
 
-/// The logarithms of the ratios, and the differences, of a metric's values in runs of the same block; no logarithms where a
-/// value is not positive.
+/// The runs of two cells, paired by block.
+struct Paired {
+    contrast: Contrast,
+    /// Empty if a value is not positive.
+    log_ratios: Vec<f64>,
+    pairs: u32,
+}
+
+impl Paired {
+    fn of(plan: &Plan, metric: &str, own: &CellRuns<'_>, baseline: &CellRuns<'_>) -> Paired {
+        let (log_ratios, differences) = paired(metric, own.runs, baseline.runs);
+        let widening = statistics::widening(differences.len(), plan.repetition.is_some());
+        let mean = |values: &[f64]| statistics::mean(values).map(|mean| mean.widened(widening));
+        let contrast = Contrast {
+            metric: metric.to_owned(),
+            medians: pooled(metric, own.runs).zip(pooled(metric, baseline.runs)),
+            log_ratio: mean(&log_ratios),
+            difference: mean(&differences),
+            no_ratio: match differences.len() {
+                0 | 1 => "fewer than two blocks have a successful run of both",
+                _ => ZERO_VALUE,
+            },
+        };
+        Paired { contrast, log_ratios, pairs: number::small(differences.len()) }
+    }
+
+    fn position(&self, plan: &Plan, own: &CellRuns<'_>, baseline: &CellRuns<'_>) -> Position {
+        let is_factor = |level: &&Level| level.factor == plan.baseline.factor;
+        Position {
+            level: own.cell.levels.iter().find(is_factor).unwrap_or(&plan.baseline).clone(),
+            context: own.cell.levels.iter().filter(|level| !is_factor(level)).cloned().collect(),
+            cell: own.cell.cell,
+            baseline_cell: baseline.cell.cell,
+            pairs: self.pairs,
+        }
+    }
+
+    /// The p-value of a difference: by permutation of signs if that can be significant in the family, otherwise by Student's t.
+    fn p_different(&self, mean: Mean, family: usize, plan: &Plan) -> f64 {
+        let smallest = statistics::smallest_sign_flip_p(self.log_ratios.len());
+        let can_pass = smallest * number::count(family) < SIGNIFICANCE;
+        if mean.error > 0.0 && can_pass && plan.repetition.is_none() {
+            return statistics::sign_flip(&self.log_ratios, plan.seed);
+        }
+        mean.p_value()
+    }
+}
+
+/// The logarithms of the ratios, and the differences, of a metric's values in runs of the same block. There are no logarithms if
+/// a value is not positive.
 pub(crate) fn paired(metric: &str, own: &[&RunSummary], base: &[&RunSummary]) -> (Vec<f64>, Vec<f64>) {
     let base: BTreeMap<u32, f64> =
         base.iter().filter_map(|run| Some((run.block, run.value(metric)?))).collect();
@@ -301,16 +354,16 @@ pub(crate) fn paired(metric: &str, own: &[&RunSummary], base: &[&RunSummary]) ->
     (log_ratios, pairs.iter().map(|(a, b)| a - b).collect())
 }
 
-/// The smallest ratio above 1 that a two-sided test at `significance` would have shown with a power of 80 %:
-/// exp((t(1 − significance/2) + t(0.8)) s/√n), the usual approximation to the non-central t. In the family the
-/// significance is that of Holm's strictest step.
-pub(crate) fn smallest_showable(log_mean: &Mean, significance: f64) -> Option<f64> {
+/// The smallest ratio above 1 that a two-sided test at `significance` would have detected with a power of 80 %:
+/// exp((t(1 − significance/2) + t(0.8)) s/√n), the usual approximation to the non-central t. In the family, `significance` is that
+/// of Holm's strictest step.
+fn smallest_showable(log_mean: &Mean, significance: f64) -> Option<f64> {
     let steps = log_mean.quantile(1.0 - significance / 2.0) + log_mean.quantile(POWER);
     let ratio = if log_mean.error == 0.0 { 1.0 } else { (steps * log_mean.error).exp() };
     ratio.is_finite().then_some(ratio)
 }
 
-/// The median of all values; of a share, all hits of all that could be.
+/// The median of all values; for a share, the share over all runs.
 fn pooled(metric: &str, runs: &[&RunSummary]) -> Option<f64> {
     let shares = || runs.iter().filter_map(|run| run.shares.get(metric));
     let (hits, all) = shares().fold((0, 0), |sum, share| (sum.0 + share.hits, sum.1 + share.all));

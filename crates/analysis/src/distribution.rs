@@ -1,20 +1,18 @@
-//! Distributions that merge without loss: exact while small, counted in buckets beyond.
+//! Distributions that merge: exact while they are small, in buckets when they are larger.
 
 use hdrhistogram::Histogram;
+use model::number;
 
-use crate::number;
-
-/// So many values are kept exactly; one more, and they are counted.
+/// Up to this number, values are kept exactly.
 pub const EXACT_LIMIT: usize = 4096;
-/// Significant digits of what is counted: values are kept to within 0.1 %.
+/// Significant digits of buckets: values are kept to within 0.1 %.
 const SIGNIFICANT_DIGITS: u8 = 3;
 
-/// The values of one metric: exact while there are at most [`EXACT_LIMIT`], beyond that counted in the buckets of an HDR
-/// histogram (high dynamic range, G. Tene) of whole units, each kept to within 0.1 %.
+/// The values of one metric: exact up to [`EXACT_LIMIT`] values, otherwise in the buckets of an HDR histogram (high dynamic range,
+/// G. Tene) of whole units, each kept to within 0.1 %.
 ///
-/// Merging is commutative and associative: what comes out depends only on the values that went in. Only buckets that hold
-/// something take memory, so that thousands of runs fit beside each other; a histogram with all of its buckets
-/// ([`Gathering`]) is there while values are added.
+/// Merging is commutative and associative: the result depends only on the values. Empty buckets take no memory, so that thousands
+/// of runs fit into it. A histogram with all its buckets exists only while values are added ([`DistributionBuilder`]).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Distribution {
     values: Values,
@@ -24,7 +22,7 @@ pub struct Distribution {
 enum Values {
     /// In ascending order.
     Exact(Vec<f64>),
-    /// Buckets in ascending order: the value that stands for each, and how many it holds.
+    /// Buckets in ascending order: the representative value and the number of values.
     Counted(Vec<(u64, u64)>),
 }
 
@@ -36,26 +34,26 @@ impl Default for Distribution {
 
 impl FromIterator<f64> for Distribution {
     fn from_iter<I: IntoIterator<Item = f64>>(values: I) -> Self {
-        let mut gathering = Gathering::default();
-        values.into_iter().for_each(|value| gathering.push(value));
-        gathering.finish()
+        let mut builder = DistributionBuilder::default();
+        values.into_iter().for_each(|value| builder.push(value));
+        builder.finish()
     }
 }
 
 impl Distribution {
-    /// All values of several.
+    /// All values of several distributions.
     pub fn merged<'a>(parts: impl IntoIterator<Item = &'a Distribution>) -> Distribution {
-        let mut gathering = Gathering::default();
-        parts.into_iter().for_each(|part| gathering.add(part));
-        gathering.finish()
+        let mut builder = DistributionBuilder::default();
+        parts.into_iter().for_each(|part| builder.add(part));
+        builder.finish()
     }
 
-    /// Adds all values of another.
+    /// Adds all values of another distribution.
     pub fn merge(&mut self, other: &Distribution) {
         *self = Distribution::merged([&*self, other]);
     }
 
-    /// How many values it holds.
+    /// The number of values.
     pub fn count(&self) -> u64 {
         match &self.values {
             Values::Exact(exact) => exact.len() as u64,
@@ -63,7 +61,7 @@ impl Distribution {
         }
     }
 
-    /// Whether it holds none.
+    /// Whether it has no values.
     pub fn is_empty(&self) -> bool {
         match &self.values {
             Values::Exact(exact) => exact.is_empty(),
@@ -71,7 +69,7 @@ impl Distribution {
         }
     }
 
-    /// The values in ascending order, each with how often it occurs (as far as it is known apart).
+    /// The values in ascending order, each with its count. Exact values are not grouped.
     pub fn counted(&self) -> Vec<(f64, u64)> {
         match &self.values {
             Values::Exact(exact) => exact.iter().map(|value| (*value, 1)).collect(),
@@ -81,7 +79,7 @@ impl Distribution {
         }
     }
 
-    /// The arithmetic mean; `None` without values. Of counted values it is exact to within 0.05 %.
+    /// The arithmetic mean; `None` without values. Over buckets it is exact to within 0.05 %.
     pub fn mean(&self) -> Option<f64> {
         let count = number::float(self.count());
         let sum: f64 = match &self.values {
@@ -113,15 +111,15 @@ impl Distribution {
     }
 }
 
-/// Values on their way into a [`Distribution`].
+/// Collects the values of a [`Distribution`].
 #[derive(Clone, Debug, Default)]
-pub struct Gathering {
+pub struct DistributionBuilder {
     exact: Vec<f64>,
     histogram: Option<Histogram<u64>>,
 }
 
-impl Gathering {
-    /// Adds a value; what is not finite is left out.
+impl DistributionBuilder {
+    /// Adds a value. Values that are not finite are ignored.
     pub fn push(&mut self, value: f64) {
         if !value.is_finite() {
             return;
@@ -137,7 +135,7 @@ impl Gathering {
         }
     }
 
-    /// Adds a value that occurs so many times; what is not finite is left out.
+    /// Adds a value that occurs several times. Values that are not finite are ignored.
     pub fn push_times(&mut self, value: f64, count: u64) {
         let exact = (self.exact.len() as u64).saturating_add(count);
         if self.histogram.is_none() && exact <= EXACT_LIMIT as u64 {
@@ -155,7 +153,7 @@ impl Gathering {
         }
     }
 
-    /// The distribution of all that was added.
+    /// The distribution of the added values.
     pub fn finish(self) -> Distribution {
         let values = match self.histogram {
             None => {
@@ -194,7 +192,7 @@ impl Gathering {
     }
 }
 
-/// The quantile (definition 7) of values in ascending order, each occurring so many times.
+/// The quantile (definition 7) of values in ascending order with their counts.
 pub(crate) fn weighted_quantile(counted: &[(f64, u64)], q: f64) -> Option<f64> {
     let total: u64 = counted.iter().map(|(_, count)| count).sum();
     let position = number::float(total.checked_sub(1)?) * q.clamp(0.0, 1.0);
@@ -217,7 +215,7 @@ fn between(below: f64, above: f64, position: f64) -> f64 {
     if above > below { below + (above - below) * position.fract() } else { below }
 }
 
-/// The histogram grows with its values; one that it cannot hold counts as the largest that it can.
+/// The histogram grows with its values. A value that it cannot hold counts as the largest that it can.
 fn record(histogram: &mut Histogram<u64>, value: u64, count: u64) {
     if histogram.record_n(value, count).is_err() {
         histogram.saturating_record_n(value, count);
@@ -231,9 +229,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counted_values_are_as_many_single_ones() {
+    fn a_value_with_a_count_equals_single_values() {
         for (count, times) in [(3, 3), (3000, 3000)] {
-            let mut counted = Gathering::default();
+            let mut counted = DistributionBuilder::default();
             counted.push(1000.0);
             for (value, count) in [(2000.0, count), (f64::NAN, 5), (500.0, count)] {
                 counted.push_times(value, count);
@@ -256,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_limit_values_are_kept_to_a_thousandth() {
+    fn many_values_are_kept_to_a_thousandth() {
         let distribution: Distribution = (1..=100_000).map(|n| f64::from(n) * 1000.0).collect();
         assert_eq!(distribution.count(), 100_000);
         for q in [0.01, 0.5, 0.99] {
@@ -267,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_left_out() {
+    fn values_that_are_not_finite_are_ignored() {
         let distribution: Distribution = [f64::NAN, 1.0, f64::INFINITY].into_iter().collect();
         assert_eq!(distribution.count(), 1);
     }

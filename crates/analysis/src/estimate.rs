@@ -2,46 +2,45 @@
 //!
 //! The run is the unit of replication: requests within a run share its conditions and are not independent
 //! (Georges, Buytaert and Eeckhout, *Statistically rigorous Java performance evaluation*, OOPSLA 2007, section 3.3;
-//! Kalibera and Jones, *Rigorous benchmarking in reasonable time*, ISMM 2013, section 6). So the point is that of
-//! all values together (percentiles are never averaged) and the interval comes from how runs differ:
+//! Kalibera and Jones, *Rigorous benchmarking in reasonable time*, ISMM 2013, section 6). The point is therefore that of
+//! all values together (percentiles are never averaged), and the interval follows from the differences between runs:
 //!
-//! | figure | interval | source |
+//! | statistic | interval | source |
 //! |---|---|---|
-//! | quantile, such as the median | the x for which the share of values up to x may be q, runs being clusters; one value per run: between order statistics | `clusters` |
-//! | the same, fewer than 10 runs | and all that Student's t gives on the logarithms of the runs' own figures | Georges 2007, section 3.2 |
-//! | interquartile range, fewer than 20 runs | Student's t on the logarithm, its error by leaving out each run in turn (jackknife) | Shao and Tu, *The Jackknife and Bootstrap*, 1995, section 2.3 |
-//! | interquartile range, 20 runs and more | seeded bootstrap that draws whole runs with all their values | Field and Welsh, *Bootstrapping clustered data*, 2007; widened for few runs by Hesterberg 2015, section 5.3 |
+//! | quantile, such as the median | inverted test of the share of values up to x, with runs as clusters; with one value per run: order statistics | `clusters` |
+//! | the same, fewer than 10 runs | the union with Student's t on the logarithms of the runs' own quantiles | Georges 2007, section 3.2 |
+//! | interquartile range, fewer than 20 runs | Student's t on the logarithm, with the jackknife error over runs | Shao and Tu, *The Jackknife and Bootstrap*, 1995, section 2.3 |
+//! | interquartile range, 20 runs and more | seeded bootstrap of whole runs | Field and Welsh, *Bootstrapping clustered data*, 2007; widened for few runs by Hesterberg 2015, section 5.3 |
 //! | mean, rate | Student's t on the runs' means | Georges 2007, section 3.2 |
-//! | share, such as availability | Clopper and Pearson with as many requests as the runs' agreement is worth | `clusters` |
+//! | share, such as availability | Clopper and Pearson with the effective number of requests | `clusters` |
 //!
-//! Few runs can neither show their own skew nor that there is a second mode. So up to 50 runs these intervals (not those of
-//! comparisons) are made at a higher confidence, 1 − 0.05 (1 − 4/n): at 5 runs and fewer 98.75 %, at 10 97 %, at 30 95.7 %,
-//! and of the interquartile range with a quarter of that error. That is no theory but what simulation asks for where times
-//! are skewed, have several modes or heavy tails (`ground_truth`): intervals of medians and shares then cover at least 93 %.
-//! Those of means, far quantiles and ranges cover less where a few runs decide them. Intervals are widened to hold the
-//! point. Values that are all alike give one without width.
+//! Few runs show neither their skew nor a second mode. These intervals (not those of comparisons) therefore have a higher
+//! confidence, 1 − 0.05 (1 − 4/n): 98.75 % for up to 5 runs, 97 % for 10, 95.7 % for 30. The interquartile range has a quarter of
+//! this error. This has no theoretical basis: simulation requires it for times that are skewed or have several modes or heavy tails
+//! (`ground_truth`). Intervals of medians and shares then cover at least 93 %. Those of means, far quantiles and ranges cover less
+//! if they depend on a few runs. Intervals are widened to contain the point. Equal values have an interval without width.
 
+use model::number;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use crate::clusters::{self, Ranked, RunShare};
 use crate::distribution::Distribution;
-use crate::number;
 use crate::statistics::{self, CONFIDENCE};
 use crate::summary::Estimate;
 
-/// From so many runs on, the bootstrap over runs covers what it promises.
+/// From this number of runs, the bootstrap over runs has its nominal coverage.
 pub const MANY_RUNS: usize = 20;
-/// Below so many runs, Student's t on logarithms belongs to the interval of a quantile.
+/// Below this number of runs, the interval of a quantile includes Student's t on logarithms.
 const FEW_RUNS: usize = 10;
 /// Bootstrap replicates: enough for the ends of a 95 % interval (Davison and Hinkley 1997, section 5.2.2).
 const REPLICATES: usize = 1000;
-/// Values that the bootstrap tells apart: a thousandth of them or less lies between two.
+/// Distinct values in the bootstrap: at most a thousandth of all values lies between two of them.
 const REPLICATE_VALUES: usize = 1024;
-/// A run has a quantile of its own where so many of its values lie beyond it.
+/// A run has its own quantile if this many of its values lie beyond it.
 const VALUES_BEYOND: f64 = 2.0;
 
-/// A figure of a distribution.
+/// A statistic of a distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Figure {
     /// The arithmetic mean.
@@ -56,7 +55,7 @@ impl Figure {
     /// The median.
     pub const MEDIAN: Figure = Figure::Quantile(0.5);
 
-    /// The figure of a distribution; `None` where it has no value.
+    /// The statistic of a distribution; `None` without values.
     pub fn of(self, distribution: &Distribution) -> Option<f64> {
         match self {
             Figure::Mean => distribution.mean(),
@@ -66,17 +65,17 @@ impl Figure {
     }
 }
 
-/// How the runs came about that estimates rest on.
+/// How the runs of an estimate were made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sampling {
-    /// Of the bootstrap.
+    /// The seed of the bootstrap.
     pub seed: u64,
     /// Whether runs were added until an interval was narrow enough.
     pub is_until_precise: bool,
 }
 
 impl Sampling {
-    /// The confidence at which intervals over so many runs are made, so that they cover 95 %.
+    /// The confidence with which intervals over this number of runs cover 95 %.
     fn confidence(self, runs: usize) -> f64 {
         let few = CONFIDENCE + (1.0 - CONFIDENCE) * (4.0 / number::count(runs.max(1))).min(0.75);
         let widening = statistics::widening(runs, self.is_until_precise);
@@ -85,9 +84,7 @@ impl Sampling {
     }
 }
 
-/// Several figures of a metric from its distributions in each run, with 95 % intervals over runs.
-///
-/// Empty where no run has a value.
+/// Several statistics of a metric from its distributions in each run, with 95 % intervals over runs. Empty if no run has a value.
 pub fn estimates(runs: &[&Distribution], figures: &[Figure], sampling: Sampling) -> Vec<Estimate> {
     let runs: Vec<&Distribution> = runs.iter().copied().filter(|run| !run.is_empty()).collect();
     let pooled = Distribution::merged(runs.iter().copied());
@@ -99,7 +96,7 @@ pub fn estimates(runs: &[&Distribution], figures: &[Figure], sampling: Sampling)
     figures.iter().filter_map(estimate).collect()
 }
 
-/// The share that hits are of all, over runs; `None` where there is nothing at all.
+/// A share over runs; `None` if its denominator is 0.
 pub fn share(runs: &[RunShare], sampling: Sampling) -> Option<Estimate> {
     let (hits, all) = runs.iter().fold((0, 0), |sum, run| (sum.0 + run.0, sum.1 + run.1));
     let runs: Vec<RunShare> = runs.iter().copied().filter(|run| run.1 > 0).collect();
@@ -107,7 +104,7 @@ pub fn share(runs: &[RunShare], sampling: Sampling) -> Option<Estimate> {
     (all > 0).then(|| with_interval(number::float(hits) / number::float(all), interval))
 }
 
-/// An estimate whose interval holds its point.
+/// An estimate whose interval contains its point.
 pub(crate) fn with_interval(value: f64, interval: Option<(f64, f64)>) -> Estimate {
     let finite = interval.filter(|(low, high)| low.is_finite() && high.is_finite());
     Estimate {
@@ -117,7 +114,7 @@ pub(crate) fn with_interval(value: f64, interval: Option<(f64, f64)>) -> Estimat
     }
 }
 
-/// The values of a metric, run by run; each run has some.
+/// The values of a metric in runs that have any.
 struct OverRuns<'a> {
     ranked: Ranked,
     runs: Vec<&'a Distribution>,
@@ -143,8 +140,10 @@ impl OverRuns<'_> {
                 Some(((mean.mean - half).max(0.0), mean.mean + half))
             }
             Figure::Quantile(q) => self.quantile_interval(q, confidence),
-            Figure::Iqr if self.runs.len() >= MANY_RUNS => self.bootstrapped_iqr(of_spread(confidence)),
-            Figure::Iqr => self.jackknifed_iqr(of_spread(confidence)),
+            Figure::Iqr if self.runs.len() >= MANY_RUNS => {
+                self.bootstrapped_iqr(spread_confidence(confidence))
+            }
+            Figure::Iqr => self.jackknifed_iqr(spread_confidence(confidence)),
         }
     }
 
@@ -167,7 +166,7 @@ impl OverRuns<'_> {
         let range = self.ranked.range()?;
         let ranked = match self.ranked.quantile_interval(q, confidence) {
             (Some(low), Some(high)) => Some((low, high)),
-            // The median of few runs may lie anywhere between all values; a far quantile even beyond.
+            // The median of few runs may lie anywhere in their range, and a far quantile even beyond it.
             (low, high) if is_median => Some((low.unwrap_or(range.0), high.unwrap_or(range.1))),
             _ => None,
         };
@@ -182,7 +181,7 @@ impl OverRuns<'_> {
         }
     }
 
-    /// Whether each run has a quantile of its own.
+    /// Whether each run has its own quantile.
     fn has_enough(&self, q: f64) -> bool {
         let least = self.runs.iter().map(|run| run.count()).min().unwrap_or(0);
         Figure::Quantile(q) == Figure::MEDIAN || number::float(least) * q.min(1.0 - q) >= VALUES_BEYOND
@@ -199,7 +198,7 @@ impl OverRuns<'_> {
             return None;
         }
         let logarithms: Vec<f64> = figures.iter().map(|figure| figure.ln()).collect();
-        // Leaving out one of n runs moves a figure by 1/(n − 1) of what that run is apart; n − 1 are the degrees of freedom.
+        // Omitting one of n runs moves a statistic by 1/(n − 1) of that run's deviation; n − 1 are the degrees of freedom.
         let apart = statistics::mean(&logarithms)?;
         let mean = apart.widened(apart.freedom);
         Some(mean.exponential_interval(confidence))
@@ -224,14 +223,14 @@ impl OverRuns<'_> {
     }
 }
 
-/// The confidence for the interquartile range, a quarter of the error: how much runs differ is part of it, and few runs show
-/// that badly.
-fn of_spread(confidence: f64) -> f64 {
+/// The confidence for the interquartile range, with a quarter of the error: the range contains the differences between runs, which
+/// few runs show badly.
+fn spread_confidence(confidence: f64) -> f64 {
     1.0 - (1.0 - confidence) / 4.0
 }
 
-/// The interval that Student's t gives on the logarithms of positive values, on the values themselves otherwise;
-/// `None` for fewer than two values. All metrics are at least 0, so it ends there.
+/// Student's interval on the logarithms of positive values, or on the values themselves if one is not positive; `None` for fewer
+/// than two values. No metric is negative, so the interval ends at 0.
 fn student_interval(values: &[f64], confidence: f64) -> Option<(f64, f64)> {
     let positive = values.iter().all(|value| *value > 0.0);
     if !positive {

@@ -4,6 +4,7 @@ use model::assignment::ClientReport;
 use model::backend::Backend;
 use model::monitor::{MonitorRate, Quantity, Reading, Subject, SubjectKind};
 use model::network::{Direction, LinkRate, Network};
+use model::number;
 use model::page::{Page, Resource, ResourceKind};
 use model::pins::Pins;
 use model::plan::{Cell, ClientGroup, Level, NamedWorkload, PLAN_VERSION, Plan, PlannedRun, ServerChain};
@@ -15,11 +16,11 @@ use model::record::{
 use model::sample::{ConnectionRow, EarlyData, Outcome, Phase, Pushes, Sample};
 use model::schedule::{Arrivals, Rate, Schedule, Share, Stage};
 use model::variant::Variant;
+use model::workload::{ClosedLoop, LoopLoad, OpenLoop, Workload};
 
 use crate::predict::handshake_round_trips;
 use crate::summary::{CheckOutcome, CheckResult, Summary};
-use crate::{RunSummary, analyse, number};
-use model::workload::{ClosedLoop, LoopLoad, OpenLoop, Workload};
+use crate::{RunSummary, analyse};
 
 /// Five runs of each cell, one cell per variant; the first variant is the baseline.
 pub(crate) struct Bench {

@@ -1,29 +1,30 @@
-//! One run folded into its summary, row by row: rows are seen once and not kept, so a run may have millions.
+//! The summary of a run, row by row. Rows are not kept, so a run may have millions.
 
 use std::collections::BTreeMap;
 
 use model::assignment::ClientReport;
 use model::external::ExternalReport;
+use model::number;
 use model::plan::{Cell, ClientGroup, Plan};
 use model::record::RunRecord;
-use model::sample::{ConnectionRow, FailureKind, Outcome, Phase, Sample};
+use model::sample::{FailureKind, Outcome, Phase, Sample};
+use model::workload::{Workload, WorkloadKind};
 
-use crate::distribution::{Distribution, Gathering};
-use crate::metrics::{METRICS, Metric, Values};
+use crate::distribution::{Distribution, DistributionBuilder};
+use crate::metrics::{self, METRICS, Metric, Values};
 use crate::monitor::MonitorFacts;
-use crate::number;
 use crate::rows::{Tries, Urls};
 use crate::run::{GroupFacts, RunSummary, ShareOfRun, Third};
 use crate::server_time::{ServerFold, ServerTimes};
-use model::workload::{Workload, WorkloadKind};
+use crate::view::{Totals, View};
 
-/// IPv6 and TCP with time stamps.
+/// IPv6 and TCP headers with timestamps.
 const TCP_HEADER_BYTES: u32 = 40 + 32;
 
-/// A study of hundreds of runs with millions of URLs would not fit into memory: more are counted and not told apart.
+/// Hundreds of runs with millions of URLs would not fit into memory: of more URLs only the number is kept.
 const MOST_URLS: usize = 20_000;
 
-/// A run on its way into its summary.
+/// A run whose rows are being added.
 pub struct RunFold<'a> {
     record: &'a RunRecord,
     cell: Option<&'a Cell>,
@@ -31,88 +32,17 @@ pub struct RunFold<'a> {
     groups: Vec<GroupFold<'a>>,
 }
 
-/// What is summed up over the requests that count, of one or several client groups.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Totals {
-    /// Requests.
-    pub requests: u64,
-    /// Of these, those that succeeded.
-    pub requests_ok: u64,
-    /// Of these, those whose end has a stamp.
-    pub requests_succeeded: u64,
-    /// The earliest time that one was intended for.
-    pub first_intended_ns: Option<u64>,
-    /// The latest end of one.
-    pub last_done_ns: Option<u64>,
-    /// The first request: of a page, its document.
-    pub document: Option<Document>,
-    /// Request header bytes before compression.
-    pub request_header_raw_bytes: u64,
-    /// Request header bytes on the wire.
-    pub request_header_wire_bytes: u64,
-    /// Response header bytes before compression.
-    pub response_header_raw_bytes: u64,
-    /// Response header bytes on the wire.
-    pub response_header_wire_bytes: u64,
-    /// Request body bytes.
-    pub request_body_bytes: u64,
-    /// Response body bytes.
-    pub response_body_bytes: u64,
-}
-
-/// The first request of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Document {
-    /// The request's number.
-    pub request: u64,
-    /// When its response's head was read; `None` where it did not end well.
-    pub first_byte_ns: Option<u64>,
-}
-
-/// A run as metrics of whole runs see it.
-pub struct View<'a> {
-    /// What the run left behind; it holds no rows of requests.
-    pub record: &'a RunRecord,
-    /// Its cell; `None` where the plan does not have it.
-    pub cell: Option<&'a Cell>,
-    /// The rows of requests that count, summed up.
-    pub totals: Totals,
-    /// All rows of requests, those of the warm-up included.
-    pub rows: u64,
-    /// The client groups whose workload the metric is about.
-    pub groups: Vec<u16>,
-}
-
-impl<'a> View<'a> {
-    /// Connections of these groups.
-    pub fn connections(&self) -> impl Iterator<Item = &'a ConnectionRow> + '_ {
-        let record = self.record;
-        record.connections.iter().filter(|connection| self.groups.contains(&connection.group))
-    }
-
-    /// These groups as they are planned.
-    pub fn planned(&self) -> impl Iterator<Item = &'a ClientGroup> + '_ {
-        let groups = self.cell.map_or(&[][..], |cell| &cell.clients);
-        groups.iter().filter(|group| self.groups.contains(&group.group))
-    }
-
-    /// What the client processes of these groups said of themselves.
-    pub fn clients(&self) -> impl Iterator<Item = &'a ClientReport> + '_ {
-        let record = self.record;
-        (0_u16..)
-            .zip(&record.clients)
-            .filter(|(group, _)| self.groups.contains(group))
-            .map(|(_, client)| client)
-    }
-
-    /// What client processes of these groups said that are somebody else's programs.
-    pub fn external(&self) -> impl Iterator<Item = &'a ExternalReport> + '_ {
-        self.clients().filter_map(|client| client.external.as_deref())
+impl RunSummary {
+    /// The summary of one run, whose record holds all its rows.
+    pub fn of(plan: &Plan, record: &RunRecord) -> RunSummary {
+        let mut fold = RunFold::new(plan, record);
+        record.samples.iter().for_each(|sample| fold.push(sample));
+        fold.finish()
     }
 }
 
 impl<'a> RunFold<'a> {
-    /// Begins with what a run left behind beside its rows of requests.
+    /// Starts with everything of a run except its rows of requests.
     pub fn new(plan: &'a Plan, record: &'a RunRecord) -> RunFold<'a> {
         let cell = plan.cells.get(record.cell as usize);
         let groups = cell.map_or(&[][..], |cell| &cell.clients);
@@ -128,13 +58,13 @@ impl<'a> RunFold<'a> {
         }
     }
 
-    /// The summary. Metrics come only from a run that succeeded, and only from rows past the warm-up.
+    /// The summary. Only successful runs have metrics, and warm-up rows do not count.
     pub fn finish(mut self) -> RunSummary {
         let record = self.record;
         let (mut metrics, mut shares) = (BTreeMap::new(), BTreeMap::new());
         if record.outcome.is_ok() {
-            for (place, metric) in METRICS.iter().enumerate() {
-                let (values, share) = self.values_of(place, metric);
+            for metric in METRICS.iter() {
+                let (values, share) = self.values_of(metric);
                 if !values.is_empty() {
                     metrics.insert(metric.name, values);
                 }
@@ -167,7 +97,7 @@ impl<'a> RunFold<'a> {
         }
     }
 
-    fn values_of(&mut self, place: usize, metric: &Metric) -> (Distribution, Option<ShareOfRun>) {
+    fn values_of(&mut self, metric: &Metric) -> (Distribution, Option<ShareOfRun>) {
         let nothing = (Distribution::default(), None);
         let (record, cell) = (self.record, self.cell);
         let mut view = View { record, cell, totals: Totals::default(), rows: 0, groups: Vec::new() };
@@ -179,24 +109,23 @@ impl<'a> RunFold<'a> {
         if view.groups.is_empty() || view.external().any(|report| report.silence(metric.name).is_some()) {
             return nothing;
         }
-        match metric.from {
+        match metric.values {
             Values::Request(_) | Values::AtServer(_) => {
-                let mut values = Gathering::default();
+                let mut values = DistributionBuilder::default();
                 for group in &mut self.groups {
-                    if let Some((_, own)) = group.requests.iter_mut().find(|(of, _)| *of == place) {
+                    for (_, own) in group.requests.iter_mut().filter(|(known, _)| known.name == metric.name) {
                         values.add(&std::mem::take(own).finish());
                     }
                 }
-                for (value, count) in metric.summed.iter().flat_map(|summed| view.external().flat_map(summed))
-                {
-                    values.push_times(value, count);
+                for (ns, count) in metric.external.iter().flat_map(|times| view.external().flat_map(times)) {
+                    values.push_times(number::float(ns), count);
                 }
                 (values.finish(), None)
             }
             Values::Run(value) => (value(&view).into_iter().collect(), None),
             Values::Share(share) => {
                 let (hits, all) = share(&view);
-                let value = (all > 0).then(|| number::float(hits) / number::float(all));
+                let value = metrics::availability(hits, all);
                 (value.into_iter().collect(), Some(ShareOfRun { hits, all }))
             }
         }
@@ -209,9 +138,9 @@ struct GroupFold<'a> {
     workload: &'a Workload,
     totals: Totals,
     urls: Urls,
-    /// By the place in [`METRICS`], those that each request has.
-    requests: Vec<(usize, Gathering)>,
-    /// What a server can send at once, where a connection carries one response at a time.
+    /// The metrics that have one value for each request.
+    requests: Vec<(&'static Metric, DistributionBuilder)>,
+    /// The server's initial window, if a connection carries one response at a time.
     window_bytes: Option<u64>,
     thirds: Option<Thirds>,
     server: ServerFold,
@@ -222,8 +151,8 @@ impl<'a> GroupFold<'a> {
     fn new(plan: &'a Plan, record: &'a RunRecord, group: &ClientGroup, place: usize) -> GroupFold<'a> {
         let workload = &plan.workload_of(group).workload;
         let client = record.clients.get(place);
-        let of_requests = |(_, metric): &(usize, &Metric)| {
-            record.outcome.is_ok() && metric.is_about(workload) && metric.from.is_of_requests()
+        let is_per_request = |metric: &&Metric| {
+            record.outcome.is_ok() && metric.is_about(workload) && metric.values.is_per_request()
         };
         let pins = plan.cells.get(record.cell as usize).map_or(&plan.pins, |cell| plan.pins_of(cell));
         let segment_bytes = pins.mtu_bytes.saturating_sub(TCP_HEADER_BYTES);
@@ -259,9 +188,8 @@ impl<'a> GroupFold<'a> {
             urls: Urls::new(),
             requests: METRICS
                 .iter()
-                .enumerate()
-                .filter(of_requests)
-                .map(|(place, _)| (place, Gathering::default()))
+                .filter(is_per_request)
+                .map(|metric| (metric, DistributionBuilder::default()))
                 .collect(),
             window_bytes: waits_alone.then_some(window_bytes),
             thirds: client.filter(|_| workload.is_steady()).map(Thirds::of),
@@ -289,13 +217,13 @@ impl<'a> GroupFold<'a> {
         if sample.outcome.is_ok() {
             self.server.add(sample, row);
         }
-        for (place, gathering) in &mut self.requests {
-            let value = match METRICS[*place].from {
+        for (metric, builder) in &mut self.requests {
+            let value = match metric.values {
                 Values::Request(value) => value(sample),
                 Values::AtServer(value) => row.and_then(|row| value(sample, row)),
                 Values::Run(_) | Values::Share(_) => None,
             };
-            value.into_iter().for_each(|value| gathering.push(value));
+            value.into_iter().for_each(|value| builder.push(number::float(value)));
         }
         if let Some(thirds) = &mut self.thirds {
             thirds.add(sample);
@@ -340,7 +268,7 @@ impl<'a> GroupFold<'a> {
     }
 }
 
-/// Adds what somebody else's program says of requests that have no row, and takes its word for what its rows lack.
+/// Adds what an external client reports about requests without rows, and about values that its rows lack.
 fn count_external(facts: &mut GroupFacts, external: &ExternalReport) {
     facts.rows += external.requests();
     facts.requests += external.requests();
@@ -361,52 +289,11 @@ fn count_external(facts: &mut GroupFacts, external: &ExternalReport) {
     facts.not_reported.clone_from(&external.not_reported);
 }
 
-impl Totals {
-    fn add(&mut self, sample: &Sample) {
-        let is_ok = sample.outcome.is_ok();
-        self.requests += 1;
-        self.requests_ok += u64::from(is_ok);
-        self.requests_succeeded += u64::from(is_ok && sample.done_ns.is_some());
-        self.first_intended_ns = earliest(self.first_intended_ns, Some(sample.intended_ns));
-        self.last_done_ns = self.last_done_ns.max(sample.done_ns);
-        if self.document.is_none_or(|document| sample.request < document.request) {
-            let first_byte_ns = sample.first_byte_ns.filter(|_| is_ok);
-            self.document = Some(Document { request: sample.request, first_byte_ns });
-        }
-        self.request_header_raw_bytes += u64::from(sample.request_header_raw_bytes);
-        self.request_header_wire_bytes += u64::from(sample.request_header_wire_bytes);
-        self.response_header_raw_bytes += u64::from(sample.response_header_raw_bytes);
-        self.response_header_wire_bytes += u64::from(sample.response_header_wire_bytes);
-        self.request_body_bytes += sample.request_body_bytes;
-        self.response_body_bytes += sample.response_body_bytes;
-    }
-
-    fn merge(&mut self, other: &Totals) {
-        self.requests += other.requests;
-        self.requests_ok += other.requests_ok;
-        self.requests_succeeded += other.requests_succeeded;
-        self.first_intended_ns = earliest(self.first_intended_ns, other.first_intended_ns);
-        self.last_done_ns = self.last_done_ns.max(other.last_done_ns);
-        let is_earlier = |document: &Document| self.document.is_none_or(|own| document.request < own.request);
-        self.document = other.document.filter(is_earlier).or(self.document);
-        self.request_header_raw_bytes += other.request_header_raw_bytes;
-        self.request_header_wire_bytes += other.request_header_wire_bytes;
-        self.response_header_raw_bytes += other.response_header_raw_bytes;
-        self.response_header_wire_bytes += other.response_header_wire_bytes;
-        self.request_body_bytes += other.request_body_bytes;
-        self.response_body_bytes += other.response_body_bytes;
-    }
-}
-
-fn earliest(one: Option<u64>, other: Option<u64>) -> Option<u64> {
-    one.into_iter().chain(other).min()
-}
-
-/// Request times by the third of the measuring phase in which they were intended.
+/// Request times by the third of the measuring phase that contains their intended time.
 struct Thirds {
     begin_ns: u64,
     end_ns: u64,
-    times: [Gathering; 3],
+    times: [DistributionBuilder; 3],
 }
 
 impl Thirds {

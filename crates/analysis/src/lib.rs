@@ -15,8 +15,6 @@ pub mod estimate;
 pub mod fold;
 pub mod metrics;
 pub mod monitor;
-mod number;
-mod player;
 pub mod pooled;
 pub mod predict;
 pub mod repetition;
@@ -25,7 +23,8 @@ pub mod run;
 mod server_time;
 pub mod statistics;
 pub mod summary;
-pub mod tables;
+pub mod table;
+pub mod view;
 
 pub use analyse::analyse;
 pub use distribution::Distribution;
@@ -35,6 +34,7 @@ pub use pooled::{Pooled, pooled};
 pub use predict::predict_page_load_ns;
 pub use run::RunSummary;
 pub use summary::Summary;
+pub use table::Table;
 
 #[cfg(test)]
 mod fixtures;

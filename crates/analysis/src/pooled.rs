@@ -1,10 +1,11 @@
-//! The values of a cell over all of its runs together: for pictures of how they are spread.
+//! The values of a cell over all its runs, for figures of their distribution.
 //!
-//! No interval and no verdict comes from these: requests of one run share its conditions.
+//! Intervals and verdicts do not use these, because the requests of one run share its conditions.
+
+use model::number;
 
 use crate::distribution::Distribution;
-use crate::metrics::{self, Values};
-use crate::number;
+use crate::metrics;
 use crate::run::RunSummary;
 
 /// The values of one metric of one cell, over all runs that have it.
@@ -14,17 +15,16 @@ pub struct Pooled {
     pub cell: u32,
     /// Runs behind the values.
     pub runs: u32,
-    /// The values, in the metric's unit: of requests, or one for each run.
+    /// The values in the metric's unit: of requests, or one per run.
     pub values: Distribution,
 }
 
-/// Whether a metric has a value for each request, and not one for each run.
+/// Whether a metric has one value per request, not one per run.
 pub fn is_of_requests(metric: &str) -> bool {
-    metrics::find(metric)
-        .is_some_and(|metric| matches!(metric.from, Values::Request(_) | Values::AtServer(_)))
+    metrics::find(metric).is_some_and(|metric| metric.values.is_per_request())
 }
 
-/// The values of a metric of every cell that has some, in the order of the cells.
+/// The values of a metric in every cell that has any, in the order of the cells.
 pub fn pooled(runs: &[RunSummary], metric: &str) -> Vec<Pooled> {
     let mut having: Vec<(u32, &Distribution)> =
         runs.iter().filter_map(|run| Some((run.cell, run.metrics.get(metric)?))).collect();

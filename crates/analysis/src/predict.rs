@@ -1,22 +1,23 @@
-//! A prediction of page load times from round trips, rate and slow start, to hold measurements against.
+//! A prediction of page load times from round trips, rate and slow start, for comparison with measurements.
 //!
 //! A small discrete simulation: every full-sized packet of every response is sent, crosses the shared link and is
-//! acknowledged. What it assumes:
+//! acknowledged. Its assumptions:
 //!
 //! - **Handshakes.** TCP takes one round trip, TLS 1.3 one more (RFC 8446, section 2), TLS 1.2 two; QUIC takes one
 //!   in all (RFC 9001, section 4). The handshake's own bytes take no time. A request leaves as soon as its connection is
 //!   ready.
-//! - **Connections.** HTTP/1.1 opens a connection for each request that waits, up to the pinned number, and gives each
-//!   connection that is free to the oldest waiting request, one at a time. HTTP/2 and HTTP/3 use one connection for
+//! - **Connections.** HTTP/1.1 opens a connection for each waiting request, up to the pinned number, and sends the oldest waiting
+//!   request on each free connection, one at a time. HTTP/2 and HTTP/3 use one connection for
 //!   everything.
-//! - **Server.** Answers at once, and lets the streams of a connection take turns, one packet each. Heads of requests
+//! - **Server.** It answers immediately and serves the streams of a connection round-robin, one packet each. Headers of requests
 //!   and responses are not counted.
-//! - **Records.** Over TLS a reference is known when the record that holds it is whole, and servers fill records to
-//!   16 384 bytes: more than the initial window, so a large document's references come one round trip later than in
-//!   cleartext. QUIC decrypts each packet by itself.
+//! - **Records.** Over TLS, the client reads a reference when its record is complete, and servers fill records to 16 384 bytes.
+//!   This is more than the initial window, so the references of a large document arrive one round trip later than in cleartext.
+//!   QUIC decrypts each packet separately.
 //! - **Sending.** Slow start from the initial window (RFC 6928), one packet more for each that is acknowledged, as long
 //!   as the window is used (RFC 7661). TCP sends what the window allows at once; QUIC paces at 1.25 windows per round
-//!   trip, in bursts of ten packets or of 2 ms, whichever is more (RFC 9002, section 7.7; the figures are quinn's). Every packet is acknowledged at once.
+//!   trip, in bursts of ten packets or of 2 ms, whichever is more (RFC 9002, section 7.7; the values are quinn's). Every packet
+//!   is acknowledged immediately.
 //! - **Link.** One queue per direction; each packet takes its frame's length at the link's rate, then the propagation
 //!   delay. Acknowledgements and requests take the delay alone.
 //! - **Left out.** Loss and the queue's limit, delayed acknowledgements, HyStart, congestion avoidance, flow control
@@ -42,9 +43,9 @@ pub const UDP_FRAME_OVERHEAD_BYTES: u64 = 14 + 20 + 8;
 pub const QUIC_OVERHEAD_BYTES: u64 = 11 + 8 + 16;
 /// The most that one TLS record carries, which is what servers fill them to (RFC 8446, section 5.1).
 const TLS_RECORD_BYTES: u64 = 16_384;
-/// A QUIC sender may send so many packets at once (RFC 9002, section 7.7) …
+/// A QUIC sender may send this many packets at once (RFC 9002, section 7.7) …
 const BURST_PACKETS: f64 = 10.0;
-/// … or what it sends in so long, where that is more.
+/// … or the packets of this period, if that is more.
 const BURST_NS: f64 = 2.0 * NANOS_PER_MS as f64;
 /// A QUIC sender's rate, in windows per round trip (RFC 9002, section 7.7).
 const PACING_GAIN: f64 = 1.25;
@@ -58,7 +59,7 @@ pub struct Unpredictable(&'static str);
 /// nanoseconds.
 ///
 /// # Errors
-/// The network leaves something to chance or changes with time, so that round trips and a rate do not say it all.
+/// The network is random or changes with time, so that round trips and a rate do not describe it.
 pub fn predict_page_load_ns(
     page: &Page,
     network: &Network,
@@ -74,12 +75,12 @@ pub fn predict_page_load_ns(
     Ok(certain_page_load_ns(page, network, variant, pins))
 }
 
-/// The load time over the certain part of a network: delays and constant rates.
+/// The load time over the deterministic part of a network: delays and constant rates.
 pub(crate) fn certain_page_load_ns(page: &Page, network: &Network, variant: Variant, pins: &Pins) -> u64 {
     Simulation::new(page, network, variant, pins).run()
 }
 
-/// Round trips until the first request can be sent.
+/// The round trips before the first request can be sent.
 pub fn handshake_round_trips(variant: Variant, pins: &Pins) -> u32 {
     match (variant.is_quic(), variant.is_encrypted(), pins.tls_version) {
         (true, _, _) | (false, false, _) => 1,
@@ -88,7 +89,7 @@ pub fn handshake_round_trips(variant: Variant, pins: &Pins) -> u32 {
     }
 }
 
-/// What happens at an instant; the order of the variants is that of equal instants.
+/// An event. The order of the variants is the order of simultaneous events.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     /// The client's connection may carry requests.
@@ -99,11 +100,11 @@ enum Event {
     Arrived { connection: usize, parts: Vec<(usize, u64)> },
     /// An acknowledgement reaches the server.
     Acknowledged { connection: usize },
-    /// The server's pacer lets another packet go.
+    /// The server's pacer releases another packet.
     Paced { connection: usize },
 }
 
-/// One connection, both ends.
+/// Both ends of a connection.
 #[derive(Default)]
 struct Connection {
     ready: bool,
@@ -115,9 +116,9 @@ struct Connection {
     in_flight: f64,
     /// The most packets in flight since the connection was last idle.
     peak: f64,
-    /// Streams that have bytes to send, in the order of their turns: resource, bytes left, not begun.
+    /// Streams with bytes to send, in round-robin order: the resource and the bytes left.
     streams: VecDeque<(usize, u64)>,
-    /// Packets that the pacer lets go at once.
+    /// Packets that the pacer releases at once.
     tokens: f64,
     tokens_at_ns: u64,
     paced: bool,
@@ -131,7 +132,7 @@ struct Simulation<'a> {
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     scheduled: u64,
     connections: Vec<Connection>,
-    /// Named, and waiting for a connection.
+    /// Resources that are known and wait for a connection.
     waiting: VecDeque<usize>,
     named: Vec<bool>,
     received_bytes: Vec<u64>,
@@ -193,7 +194,7 @@ impl<'a> Simulation<'a> {
         self.finished_ns
     }
 
-    /// Whether another request reaches the connection's server in the same instant: it answers them together.
+    /// Whether another request reaches the connection's server at the same time. The server answers them together.
     fn more_requested(&self, connection: usize, now_ns: u64) -> bool {
         matches!(
             self.events.peek(),
@@ -215,7 +216,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Gives waiting requests to free connections, and opens connections for the rest.
+    /// Sends waiting requests on free connections, and opens connections for the rest.
     fn assign(&mut self, now_ns: u64) {
         let (limit, at_once) = match self.variant.http() {
             HttpVersion::Http10 | HttpVersion::Http11 => (self.pins.http1_connections.max(1) as usize, 1),
@@ -244,7 +245,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Sends what window and pacer allow.
+    /// Sends the packets that window and pacer allow.
     fn send(&mut self, connection: usize, now_ns: u64) {
         while self.connections[connection].may_send() {
             if self.variant.is_quic()
@@ -285,7 +286,7 @@ impl<'a> Simulation<'a> {
         self.assign(now_ns);
     }
 
-    /// How much of a resource the client can read: over TLS, only whole records.
+    /// The bytes of a resource that the client can read: over TLS, only complete records.
     fn readable_bytes(&self, resource: usize) -> u64 {
         let received = self.received_bytes[resource];
         let is_whole = received >= self.page.resources[resource].bytes;
@@ -293,7 +294,7 @@ impl<'a> Simulation<'a> {
         if in_records && !is_whole { received - received % TLS_RECORD_BYTES } else { received }
     }
 
-    /// Payload of a full packet, and what a frame has in front of it.
+    /// The payload of a full packet, and the overhead of its frame.
     fn packet_bytes(&self) -> (u64, u64) {
         if self.variant.is_quic() {
             let payload = u64::from(self.pins.quic_datagram_bytes).saturating_sub(QUIC_OVERHEAD_BYTES);
@@ -314,24 +315,24 @@ impl Connection {
         !self.streams.is_empty() && self.in_flight < self.window
     }
 
-    /// When the next packet may go, where that is not now.
+    /// When the next packet may be sent; `None` if now.
     fn paced_until(&mut self, rtt_ns: u64, now_ns: u64) -> Option<u64> {
         if rtt_ns == 0 {
             return None;
         }
-        let per_ns = PACING_GAIN * self.window / crate::number::float(rtt_ns);
-        let gained = per_ns * crate::number::float(now_ns - self.tokens_at_ns);
-        let burst = BURST_PACKETS.max(self.window * BURST_NS / crate::number::float(rtt_ns));
+        let per_ns = PACING_GAIN * self.window / model::number::float(rtt_ns);
+        let gained = per_ns * model::number::float(now_ns - self.tokens_at_ns);
+        let burst = BURST_PACKETS.max(self.window * BURST_NS / model::number::float(rtt_ns));
         self.tokens = (self.tokens + gained).min(burst);
         self.tokens_at_ns = now_ns;
-        // A hair less than one, so that the rounding of the instant cannot ask for another wait of nothing.
+        // Slightly less than one, so that rounding cannot cause another wait of zero length.
         if self.tokens >= 0.999 {
             return None;
         }
-        Some(now_ns + crate::number::nearest((1.0 - self.tokens) / per_ns).max(1))
+        Some(now_ns + model::number::nearest((1.0 - self.tokens) / per_ns).max(1))
     }
 
-    /// Takes the next packet's content from the streams in turn, and counts it as sent.
+    /// Takes the next packet's content from the streams in round-robin order, and counts it as sent.
     fn fill(&mut self, payload: u64) -> Vec<(usize, u64)> {
         let mut parts = Vec::new();
         let mut room = payload;

@@ -1,35 +1,35 @@
-//! Whether a study that adds runs block by block has enough of them.
+//! Whether a study that adds runs block by block has enough runs.
 //!
-//! The rule asks how precise what the study *answers* is: the ratio of every comparison of the primary metric, or, where it
-//! compares nothing, the median of every cell. Half of each interval, as a share of its value, has to be within the precision
-//! that the study asks for; these are the intervals that it shows, before they are widened to hold the point. Cells that failed or do not exist here are not
-//! waited for. Nothing but widths decides, never whether a difference has shown itself, and the widths carry what stopping on
-//! them costs ([`crate::statistics::widening`]), so that intervals and p-values stay what they promise to be.
+//! The rule is about the precision of the study's *answers*: the ratio of every comparison of the primary metric or, without
+//! comparisons, the median of every cell. Half of each interval, as a share of its value, must be within the study's precision. These
+//! are the intervals of the report, before they are widened to contain the point. The rule does not wait for cells that failed or are
+//! unsupported. Only widths decide, not whether there is a difference, and the widths include the cost of stopping on them
+//! ([`crate::statistics::widening`]), so that intervals and p-values keep their nominal error.
 //!
-//! All follows from what is stored: a study that is resumed, or repeated with the same runs, decides the same.
+//! The decision depends only on stored runs: a study that is resumed, or repeated with the same runs, decides the same.
 
+use model::number;
 use model::plan::{Plan, Repetition};
 use serde::{Deserialize, Serialize};
 
 use crate::comparison::{baseline_of, paired};
 use crate::distribution::Distribution;
 use crate::estimate::{Figure, Sampling, estimates};
-use crate::number;
 use crate::run::RunSummary;
 use crate::statistics::{self, CONFIDENCE};
 
-/// How far a study is that adds runs.
+/// The progress of a study that adds runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Standing {
-    /// Half of an interval as a share of its value, that the study asks for.
+    /// The required precision: half of an interval as a share of its value.
     pub precision_share: f64,
-    /// Half of the widest interval, as a share of its value; `None` where there is none yet, or nothing to be precise about.
+    /// Half of the widest interval as a share of its value; `None` if there is no interval yet.
     pub widest_share: Option<f64>,
-    /// Whole blocks that are stored.
+    /// Complete blocks that are stored.
     pub blocks: u32,
-    /// What all runs took together, in nanoseconds.
+    /// The time of all runs together.
     pub took_ns: u64,
-    /// Why no more runs are added; `None` where the study is not at its end.
+    /// Why no more runs are added; `None` if the study has not ended.
     pub ended_by: Option<Ending>,
 }
 
@@ -37,17 +37,17 @@ pub struct Standing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
-    /// All that the study answers is as precise as it asks for.
+    /// All answers have the required precision.
     Precision,
-    /// Another block would not have ended within the budget.
+    /// Another block would exceed the budget.
     Budget,
-    /// There are as many runs as there may be.
+    /// The maximum number of runs is reached.
     MostRuns,
-    /// There is nothing to be precise about: no cell that is compared has a number.
+    /// No compared cell has a value.
     NothingToMeasure,
 }
 
-/// Where a study stands after these runs; `None` where it adds none.
+/// The progress of a study after these runs; `None` if it does not add runs.
 pub fn standing(plan: &Plan, runs: &[RunSummary]) -> Option<Standing> {
     let rule = plan.repetition?;
     let mut in_blocks = vec![0_usize; rule.most_runs as usize];
@@ -84,8 +84,7 @@ fn ending(plan: &Plan, rule: &Repetition, blocks: u32, took_ns: u64, widest: Opt
     }
 }
 
-/// Half of the interval of everything that the study answers, as a share of its value; `None` for an interval that there is
-/// not yet.
+/// Half of the interval of each of the study's answers, as a share of its value; `None` for an interval that does not exist yet.
 fn widths(plan: &Plan, runs: &[RunSummary]) -> Vec<Option<f64>> {
     let ok = |cell: u32| -> Vec<&RunSummary> {
         runs.iter().filter(|run| run.cell == cell && run.value(&plan.metric).is_some()).collect()

@@ -1,22 +1,20 @@
-//! What rows of requests say beside their times: which URLs never answered well, and how fine and how orderly the stamps are.
+//! What rows of requests show besides times: which URLs never succeeded, and the resolution and order of timestamps.
 
 use std::collections::BTreeMap;
 
 use model::sample::{FailureKind, Outcome, Sample};
 
-use crate::number;
-
-/// How often each URL was asked, and how often it answered well.
+/// The results of the requests of each URL.
 pub type Urls = BTreeMap<u32, Tries>;
 
-/// What became of the requests of one URL.
+/// The results of the requests of one URL.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tries {
     /// Requests.
     pub all: u64,
-    /// Of these, those that succeeded.
+    /// Requests that succeeded.
     pub ok: u64,
-    /// Of these, those that the server answered with another status than expected.
+    /// Requests with an unexpected status.
     pub refused: u64,
 }
 
@@ -35,20 +33,20 @@ impl Tries {
     }
 }
 
-/// The stamps of the requests that count.
+/// The timestamps of the requests that count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamps {
-    /// Requests whose response ended, or whose head came, before what has to come first.
+    /// Requests whose timestamps run backward.
     pub disordered: u64,
-    /// The largest step of which every time from sent to done is a multiple; 0 where there is none to see.
+    /// The greatest common divisor of all service times; 0 without times.
     pub step_ns: u64,
-    /// Times that are another than the one before: where there are none, the step is a time and not a step.
+    /// Times that differ from the previous one. Without any, the divisor does not show the clock's resolution.
     pub changes: u64,
-    /// Times of which the clock saw nothing.
+    /// Times that are 0.
     pub zeros: u64,
     /// All times.
     pub times: u64,
-    /// The last.
+    /// The previous time.
     last_ns: Option<u64>,
 }
 
@@ -65,15 +63,14 @@ impl Stamps {
         }
     }
 
-    /// So many requests more that took so long. With clocks of one nanosecond the divisor is soon 1 and costs nothing from then
-    /// on.
+    /// Adds requests that took this time. With a resolution of one nanosecond the divisor is soon 1, which then costs nothing.
     pub(crate) fn see(&mut self, took_ns: u64, requests: u64) {
         self.times += requests;
         self.zeros += if took_ns == 0 { requests } else { 0 };
         let before = self.last_ns.replace(took_ns);
         self.changes += u64::from(before.is_some_and(|before| before != took_ns));
         if self.step_ns != 1 {
-            self.step_ns = number::greatest_common_divisor(self.step_ns, took_ns);
+            self.step_ns = greatest_common_divisor(self.step_ns, took_ns);
         }
     }
 
@@ -82,8 +79,16 @@ impl Stamps {
         self.times += other.times;
         self.zeros += other.zeros;
         self.changes += other.changes;
-        self.step_ns = number::greatest_common_divisor(self.step_ns, other.step_ns);
+        self.step_ns = greatest_common_divisor(self.step_ns, other.step_ns);
     }
+}
+
+/// By Euclid's algorithm; of 0 and a number it is the number.
+const fn greatest_common_divisor(mut one: u64, mut other: u64) -> u64 {
+    while other != 0 {
+        (one, other) = (other, one % other);
+    }
+    one
 }
 
 #[cfg(test)]

@@ -1,22 +1,22 @@
-//! One run condensed: distributions that merge, and the facts that checks judge.
+//! The summary of one run: distributions that merge, and the facts that checks judge.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use model::plan::{ClientGroup, Plan};
 use model::player::Player;
-use model::record::{Calibration, LinkReport, RunRecord, Sending};
+use model::record::{Calibration, LinkReport, Sending};
 use model::sample::{FailureKind, HandshakeKind, Outcome, Sample};
 use model::variant::HttpVersion;
 
 use crate::distribution::Distribution;
-use crate::fold::RunFold;
+use crate::metrics::METRICS;
 use crate::monitor::MonitorFacts;
 use crate::rows::{Stamps, Urls};
 use crate::server_time::ServerFacts;
-use crate::tables::Table;
+use crate::table::Table;
 
-/// What analysis keeps of one run.
+/// The summary of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunSummary {
     /// The run's number in the plan.
@@ -25,88 +25,88 @@ pub struct RunSummary {
     pub cell: u32,
     /// The block that it belongs to.
     pub block: u32,
-    /// When it began, Unix time: for people alone.
+    /// When it began, Unix time: for people only.
     pub began_unix_ns: u64,
-    /// How long it took, lab included.
+    /// How long it took, including setup.
     pub took_ns: u64,
     /// How it ended.
     pub outcome: Outcome,
-    /// By the metric's name; a metric that this run does not have is absent.
+    /// By the metric's name. Metrics without a value are absent.
     pub metrics: BTreeMap<&'static str, Distribution>,
-    /// Of metrics that are shares, what they are shares of.
+    /// The numerators and denominators of metrics that are shares.
     pub shares: BTreeMap<&'static str, ShareOfRun>,
     /// One entry per client group of the cell.
     pub groups: Vec<GroupFacts>,
-    /// What the emulator did; empty where there was none.
+    /// What the emulator did; empty if nothing was emulated.
     pub links: Vec<LinkReport>,
-    /// Time that the servers' threads were runnable but did not run.
+    /// Time that the servers' threads were runnable but had no core.
     pub server_run_queue_ns: u64,
     /// CPU time of each server over the run, in the order of the chain.
     pub server_cpu_ns: Vec<u64>,
-    /// Whether a server had to be killed after the run, because it did not end when it was asked to.
+    /// Whether a server had to be killed after the run because it did not stop when asked.
     pub server_was_killed: bool,
-    /// How the server that the clients ask sends, as far as its description says.
+    /// How the server next to the clients sends, according to its description.
     pub sends: Sending,
-    /// Why a server's log tells less than it should, where one does.
+    /// Why a server's log is incomplete, if one is.
     pub log_fault: Option<String>,
-    /// What the monitor counted; `None` where it was off.
+    /// What the monitor counted; `None` if it was off.
     pub monitor: Option<MonitorFacts>,
-    /// The reference round trips; `None` where nothing was emulated.
+    /// The calibrated round trips; `None` if nothing was emulated.
     pub calibration: Option<Calibration>,
-    /// Tables of it that are lost; empty fields above may be theirs.
-    pub lost: Vec<&'static Table>,
+    /// Its lost tables, which may be the reason for empty fields above.
+    pub lost: Vec<Table>,
 }
 
-/// So many of all, in one run.
+/// A share in one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShareOfRun {
-    /// Those of which it is the share.
+    /// The numerator.
     pub hits: u64,
-    /// All.
+    /// The denominator.
     pub all: u64,
 }
 
 /// A third of the measuring phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Third {
-    /// Requests that were intended in it and succeeded.
+    /// Requests intended in this third that succeeded.
     pub requests: u64,
-    /// The median of their times.
+    /// The median of their request times.
     pub median_ns: f64,
 }
 
-/// What checks need to know of one client group in one run.
+/// What checks need of one client group in one run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GroupFacts {
     /// The group's number within the cell.
     pub group: u16,
-    /// Rows of requests, warm-up included.
+    /// Rows of requests, including the warm-up.
     pub rows: u64,
     /// Rows of requests that count.
     pub requests: u64,
-    /// Of these, those that succeeded.
+    /// Rows that count, of requests that succeeded.
     pub requests_ok: u64,
-    /// Responses by the version that they really used, warm-up included.
+    /// Responses by the HTTP version that they used, including the warm-up.
     pub versions: BTreeMap<HttpVersion, u64>,
     /// Responses by status code, of rows that count.
     pub statuses: BTreeMap<u16, u64>,
     /// Failures by kind, of rows that count.
     pub failures: BTreeMap<FailureKind, u64>,
-    /// Whole responses whose body had another length than expected, of rows that count.
+    /// Complete responses with an unexpected length, of rows that count.
     pub wrong_lengths: u64,
-    /// How long the responses took that fit into the server's first window, in loops of one stream over TCP.
+    /// The times of responses that fit into the server's initial window, in loops with one stream over TCP.
     pub small: SmallResponses,
     /// Distinct URLs among the rows that count.
     pub distinct_urls: u64,
-    /// What became of the requests of each of these; empty where they are too many to be told apart.
+    /// The results of the requests of each URL; empty if there are too many URLs.
     pub urls: Urls,
-    /// Of the requests that succeeded, those whose body was empty and that were not known to be so.
+    /// Requests that succeeded with an empty body that was not expected.
     pub empty_bodies: u64,
-    /// The stamps of the rows that count.
+    /// The timestamps of the rows that count.
     pub stamps: Stamps,
-    /// The event at which its client's times begin, where that is somebody else's program and known.
+    /// The event at which the times of an external client start, if it is known.
     pub begins: Option<String>,
-    /// Response body bytes received by requests that succeeded; of an external client by all, 0 where it does not say.
+    /// Response body bytes of requests that succeeded; for an external client of all requests, 0 if it does not report them.
     pub body_bytes: u64,
     /// Connections opened.
     pub connections: u64,
@@ -114,40 +114,40 @@ pub struct GroupFacts {
     pub tls: BTreeMap<String, u64>,
     /// Encrypted connections by the kind of their handshake.
     pub handshakes: BTreeMap<HandshakeKind, u64>,
-    /// First request intended until last response done.
+    /// From the first request intended to the last response done.
     pub busy_ns: u64,
     /// CPU time of the client process, user and kernel.
     pub cpu_ns: u64,
-    /// Time that the client process was runnable but did not run.
+    /// Time that the client process was runnable but had no core.
     pub run_queue_ns: u64,
-    /// Whether its requests were due at the times of a schedule.
+    /// Whether its workload is an open loop.
     pub is_open: bool,
     /// sent − intended of the requests that count, 99th percentile.
     pub lag_p99_ns: u64,
     /// Requests that were due and never sent.
     pub never_sent: u64,
-    /// What the server says of these requests.
+    /// The server times of these requests.
     pub server: ServerFacts,
-    /// What its client does not say, where that is somebody else's program ([`model::external::ExternalReport::not_reported`]).
+    /// What an external client does not report ([`model::external::ExternalReport::not_reported`]).
     pub not_reported: Vec<String>,
-    /// The measuring phase by thirds, where the workload is the same from its first to its last request.
+    /// The measuring phase by thirds, if the workload is steady.
     pub thirds: Option<[Third; 3]>,
 }
 
-/// Responses that a server can send at once, by the time from their head to their end: nothing on the network makes them
-/// wait between the two.
+/// Responses that fit into the server's initial window, by the time from headers to end. The network does not delay them between
+/// the two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SmallResponses {
-    /// All of them.
+    /// All of these responses.
     pub all: u64,
-    /// Those that took what a delayed acknowledgement takes: from 38 to 52 ms.
+    /// Responses that took as long as a delayed acknowledgement: 38–52 ms.
     pub as_delayed_ack: u64,
-    /// Those that took somewhat less or more: from 24 to 38 and from 52 to 66 ms.
+    /// Responses that took slightly less or more: 24–38 ms and 52–66 ms.
     pub nearly: u64,
 }
 
 impl SmallResponses {
-    /// TCP of Linux holds an acknowledgement back for 40 ms; timers and wake-ups add a few.
+    /// Linux delays acknowledgements by 40 ms; timers and wake-ups add a few milliseconds.
     const DELAYED_ACK_NS: Range<u64> = 38_000_000..52_000_000;
     const NEARLY_NS: Range<u64> = 24_000_000..66_000_000;
 
@@ -168,30 +168,34 @@ impl SmallResponses {
 }
 
 impl RunSummary {
-    /// Condenses one run with all its rows.
-    pub fn of(plan: &Plan, record: &RunRecord) -> RunSummary {
-        let mut fold = RunFold::new(plan, record);
-        record.samples.iter().for_each(|sample| fold.push(sample));
-        fold.finish()
+    /// The run without a table that is lost: metrics that need it have no value, and checks that read it leave the run out.
+    #[must_use]
+    pub fn without(mut self, plan: &Plan, table: Table) -> RunSummary {
+        for metric in METRICS.iter().filter(|metric| metric.needs(table, plan)) {
+            self.metrics.remove(metric.name);
+            self.shares.remove(metric.name);
+        }
+        self.lost.push(table);
+        self
     }
 
-    /// The run's value of a metric: its median, where it has many samples.
+    /// The run's value of a metric: the median of its values.
     pub fn value(&self, metric: &str) -> Option<f64> {
         self.metrics.get(metric).and_then(Distribution::median)
     }
 }
 
-/// The page that a group loads, if it loads one.
+/// The page that a group loads.
 pub(crate) fn page_of<'a>(plan: &'a Plan, group: &ClientGroup) -> Option<&'a model::Page> {
     plan.workload_of(group).workload.page()
 }
 
-/// The player of a group, if it plays a video.
+/// The player of a group.
 pub(crate) fn player_of<'a>(plan: &'a Plan, group: &ClientGroup) -> Option<&'a Player> {
     plan.workload_of(group).workload.player()
 }
 
-/// Whether a group keeps a loop going, which takes as many requests as it gets.
+/// Whether a group's workload is a loop.
 pub(crate) fn is_loop(plan: &Plan, group: &ClientGroup) -> bool {
     plan.workload_of(group).workload.as_loop().is_some()
 }

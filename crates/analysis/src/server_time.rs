@@ -1,25 +1,24 @@
-//! What servers say of requests, beside what clients say of them.
+//! Requests as servers saw them, joined with the clients' rows.
 
 use model::record::{RunRecord, ServerRequest, TimeSource};
 use model::sample::Sample;
 
-/// What the server that clients ask says of a run's requests, by the request's name.
+/// The requests that the server next to the clients logged in a run, by their id.
 pub(crate) struct ServerTimes<'a> {
-    /// In the order of the names; of equal names the log's order.
+    /// Ordered by id, and within an id in the log's order.
     rows: Vec<&'a ServerRequest>,
 }
 
-/// What checks need to know of the server's times in one client group of one run: those of measured requests that ended
-/// well.
+/// What checks need of the server times of one client group in one run, over measured requests that succeeded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerFacts {
-    /// Those requests.
+    /// Requests.
     pub requests: u64,
-    /// Of these, those that the server's log names.
+    /// Requests in the server's log.
     pub joined: u64,
-    /// Of these, those whose time at the server comes from packets.
+    /// Joined requests whose server time comes from packets.
     pub from_packets: u64,
-    /// Of the joined ones, those that took longer at the server than at the client, beyond the precision.
+    /// Joined requests that took longer at the server than at the client, beyond the precision.
     pub longer: u64,
     /// The median of the precisions.
     pub precision_ns: u64,
@@ -33,7 +32,7 @@ impl<'a> ServerTimes<'a> {
         ServerTimes { rows }
     }
 
-    /// What the server says of a request; the last word, where its log names it more than once (it was sent again).
+    /// The server's row of a request: the last one, if the request was sent several times.
     pub(crate) fn of_sample(&self, sample: &Sample) -> Option<&'a ServerRequest> {
         let name = (sample.group, sample.request);
         let behind = self.rows.partition_point(|row| (row.group, row.request) <= name);
@@ -42,7 +41,7 @@ impl<'a> ServerTimes<'a> {
     }
 }
 
-/// [`ServerFacts`] while rows are seen one after the other.
+/// [`ServerFacts`] while rows are added.
 #[derive(Default)]
 pub(crate) struct ServerFold {
     facts: ServerFacts,
@@ -50,7 +49,7 @@ pub(crate) struct ServerFold {
 }
 
 impl ServerFold {
-    /// Adds a request that counts and succeeded, with what the server says of it.
+    /// Adds a request that counts and succeeded, with its row at the server.
     pub(crate) fn add(&mut self, sample: &Sample, row: Option<&ServerRequest>) {
         self.facts.requests += 1;
         let Some(row) = row else { return };

@@ -1,28 +1,27 @@
 //! Statistics on plain numbers: Student's t, the permutation test, Holm's correction, order statistics.
 
+use model::number;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use statrs::distribution::{Binomial, ChiSquared, ContinuousCDF, DiscreteCDF, Normal, Poisson, StudentsT};
 
-use crate::number;
-
 /// The confidence of every interval.
 pub const CONFIDENCE: f64 = 0.95;
-/// The chance of a false *better* or *worse* that a family of comparisons may have.
+/// The largest probability of a false *better* or *worse* in a family of comparisons.
 pub const SIGNIFICANCE: f64 = 1.0 - CONFIDENCE;
-/// Up to so many pairs, every pattern of signs is tried; beyond, [`PERMUTATIONS`] of them are drawn.
+/// Up to this number of pairs, every pattern of signs is tried. With more pairs, [`PERMUTATIONS`] patterns are drawn.
 const EXACT_PAIRS: usize = 14;
-/// Signs in a random word.
+/// The signs in a random word.
 const SIGNS_PER_WORD: usize = 64;
-/// Patterns of signs drawn where there are too many to try all.
+/// The number of drawn patterns if there are too many to try all.
 const PERMUTATIONS: u32 = 19_999;
 
-/// Mean and its standard error.
+/// A mean and its standard error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mean {
     /// Arithmetic mean, or difference of two.
     pub mean: f64,
-    /// Standard error of the mean; exactly 0 where all values are alike.
+    /// Standard error of the mean; exactly 0 if all values are equal.
     pub error: f64,
     /// Degrees of freedom of the error.
     pub freedom: f64,
@@ -63,13 +62,13 @@ impl Mean {
         if self.error == 0.0 { 0.0 } else { self.quantile(0.5 + confidence / 2.0) * self.error }
     }
 
-    /// Of a mean of logarithms: Student's interval of what they are the logarithms of.
+    /// Student's interval of values of whose logarithms this is the mean.
     pub fn exponential_interval(&self, confidence: f64) -> (f64, f64) {
         let half = self.half_width(confidence);
         ((self.mean - half).exp(), (self.mean + half).exp())
     }
 
-    /// The same with a larger error.
+    /// The same mean with a larger error.
     #[must_use]
     pub fn widened(self, factor: f64) -> Mean {
         Mean { error: self.error * factor, ..self }
@@ -98,7 +97,7 @@ impl Mean {
         self.tail(limit - self.mean.abs())
     }
 
-    /// The probability that an estimate lies so far beyond the truth.
+    /// The probability that an estimate lies this far above the truth.
     fn tail(&self, distance: f64) -> f64 {
         student(self.freedom).map_or(1.0, |t| t.sf(distance / self.error))
     }
@@ -109,7 +108,7 @@ fn student(freedom: f64) -> Option<StudentsT> {
 }
 
 /// The slope of the straight line through points (x, y) by least squares, and its standard error; `None` for fewer than
-/// three points, or where all x are alike.
+/// three points, or if all x are equal.
 pub fn slope(points: &[(f64, f64)]) -> Option<Mean> {
     let n = number::count(points.len());
     if points.len() < 3 {
@@ -127,7 +126,7 @@ pub fn slope(points: &[(f64, f64)]) -> Option<Mean> {
     (x_squares > 0.0).then_some(Mean { mean: slope, error, freedom: n - 2.0 })
 }
 
-/// The quantile of Student's t with so many degrees of freedom; infinite where there are none.
+/// The quantile of Student's t with these degrees of freedom; infinite if there are none.
 pub fn student_quantile(freedom: usize, probability: f64) -> f64 {
     student(number::count(freedom)).map_or(f64::INFINITY, |t| t.inverse_cdf(probability))
 }
@@ -137,18 +136,18 @@ pub fn normal_probability(z: f64) -> f64 {
     Normal::new(0.0, 1.0).map_or(f64::NAN, |normal| normal.cdf(z))
 }
 
-/// The probability beyond `t` of Student's t with so many degrees of freedom.
+/// The probability above `t` of Student's t with these degrees of freedom.
 pub fn student_tail(freedom: usize, t: f64) -> f64 {
     student(number::count(freedom)).map_or(1.0, |distribution| distribution.sf(t))
 }
 
-/// The probability that chi-squared with so many degrees of freedom is as large as `value` or larger.
+/// The probability that chi-squared with these degrees of freedom is at least `value`.
 pub fn chi_squared_tail(freedom: usize, value: f64) -> f64 {
     ChiSquared::new(number::count(freedom)).map_or(1.0, |distribution| distribution.sf(value))
 }
 
-/// The probability of `count` or more events where `expected` are expected (Poisson); 1 for none, 0 for some where none are
-/// expected.
+/// The probability of `count` or more events if `expected` are expected (Poisson). It is 1 for no events, and 0 for events if none
+/// are expected.
 pub fn poisson_at_least(count: usize, expected: f64) -> f64 {
     match count {
         0 => 1.0,
@@ -156,20 +155,19 @@ pub fn poisson_at_least(count: usize, expected: f64) -> f64 {
     }
 }
 
-/// By what half an interval over so many runs is multiplied where runs were added until it was narrow enough; 1 elsewhere.
+/// The factor by which the half-width of an interval over runs grows if runs were added until it was narrow enough; otherwise 1.
 ///
-/// Who stops when the interval is narrow stops sooner where the runs happen to agree, so such an interval promises too much:
-/// at 5 runs to begin with it covers 92 % (Anscombe, *Sequential estimation*, 1953; Chow and Robbins, *On the asymptotic
-/// theory of fixed-width sequential confidence intervals*, 1965: the promise holds only for very many runs). √(1 + 4/n) mends
-/// that, by simulation (`ground_truth`). Stein's two stages (1945) mend it exactly for normal times, but ask for up to
-/// twice as many runs, and cover less where times have heavy tails, for they trust the first runs alone.
+/// A study that stops when the interval is narrow stops early if the runs happen to agree, so the interval is too narrow: with 5
+/// initial runs it covers 92 % (Anscombe, *Sequential estimation*, 1953; Chow and Robbins, *On the asymptotic theory of fixed-width
+/// sequential confidence intervals*, 1965: its coverage is nominal only for very many runs). √(1 + 4/n) corrects this, by simulation
+/// (`ground_truth`). Stein's two stages (1945) are exact for normal times, but need up to twice as many runs, and cover less if times
+/// have heavy tails, because they rely on the first runs only.
 pub fn widening(runs: usize, is_until_precise: bool) -> f64 {
     if is_until_precise { (1.0 + 4.0 / number::count(runs.max(1))).sqrt() } else { 1.0 }
 }
 
-/// The ranks (from 0) of the order statistics between which a quantile lies with at least the given confidence,
-/// whatever the distribution (Conover, Practical Nonparametric Statistics, section 3.2); absent on a side where
-/// there are too few values.
+/// The ranks (from 0) of the order statistics between which a quantile lies with at least the given confidence, for any
+/// distribution (Conover, *Practical Nonparametric Statistics*, section 3.2). A rank is absent if there are too few values.
 pub fn order_interval(count: usize, q: f64, confidence: f64) -> (Option<usize>, Option<usize>) {
     let tail = (1.0 - confidence) / 2.0;
     let Ok(below) = Binomial::new(q, count as u64) else { return (None, None) };
@@ -178,7 +176,7 @@ pub fn order_interval(count: usize, q: f64, confidence: f64) -> (Option<usize>, 
     (low, high)
 }
 
-/// The smallest two-sided p-value that [`sign_flip`] can give for so many pairs.
+/// The smallest two-sided p-value that [`sign_flip`] can give for this number of pairs.
 pub fn smallest_sign_flip_p(pairs: usize) -> f64 {
     if pairs <= EXACT_PAIRS {
         2.0_f64.powi(1 - i32::try_from(pairs).unwrap_or(i32::MAX))
@@ -242,6 +240,23 @@ pub fn holm(p_values: &[f64]) -> Vec<f64> {
         adjusted[place] = largest;
     }
     adjusted
+}
+
+/// A p-value for people (APA 7, section 6.36, with two digits): `p = 0.032`, `p = 0.41`, `p < 0.001`, `p > 0.99`.
+pub(crate) fn format_p(p: f64) -> String {
+    format!("p {}", format_p_value(p, "= "))
+}
+
+/// The same without the letter: `0.032`, `< 0.001`. `equals` comes before a value that is not beyond a limit.
+pub(crate) fn format_p_value(p: f64, equals: &str) -> String {
+    match p {
+        p if p < 0.001 => "< 0.001".to_owned(),
+        p if p < 0.00995 => format!("{equals}{p:.4}"),
+        p if p < 0.0995 => format!("{equals}{p:.3}"),
+        p if p <= 0.99 => format!("{equals}{p:.2}"),
+        p if p.is_nan() => format!("{equals}{p}"),
+        _ => "> 0.99".to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -332,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn constants_leave_no_caveat() {
+    fn constants_have_no_error() {
         let mean = mean(&[0.1, 0.1, 0.1]).unwrap();
         assert_eq!((mean.error, mean.half_width(0.95), mean.p_value()), (0.0, 0.0, 0.0));
         assert_eq!(super::mean(&[0.0, 0.0]).unwrap().p_value(), 1.0);
@@ -369,5 +384,14 @@ mod tests {
         assert_eq!(order_interval(6, 0.5, 0.95), (Some(0), Some(5)));
         assert_eq!(order_interval(10, 0.5, 0.95), (Some(1), Some(8)));
         assert_eq!(order_interval(20, 0.5, 0.95), (Some(5), Some(14)));
+    }
+
+    #[test]
+    fn probabilities_have_two_digits_and_no_row_of_zeros() {
+        let words = [1.79e-6, 0.001, 0.001_23, 0.009_96, 0.0321, 0.0996, 0.412, 0.99, 1.0].map(format_p);
+        let expected =
+            ["< 0.001", "= 0.0010", "= 0.0012", "= 0.010", "= 0.032", "= 0.10", "= 0.41", "= 0.99", "> 0.99"];
+        assert_eq!(words, expected.map(|number| format!("p {number}")));
+        assert_eq!([1e-9, 0.2].map(|p| format_p_value(p, "")), ["< 0.001", "0.20"]);
     }
 }

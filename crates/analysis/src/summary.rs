@@ -1,4 +1,4 @@
-//! What analysis says: the contents of `summary.json`. Every number carries its interval and its validity.
+//! The contents of `summary.json`. Every value has its interval and its validity.
 
 use std::collections::BTreeMap;
 
@@ -18,22 +18,22 @@ pub struct Summary {
     pub version: u32,
     /// The study's name.
     pub study: String,
-    /// The question it asks.
+    /// The study's question.
     pub question: String,
     /// The primary metric.
     pub metric: String,
-    /// What every comparison is against.
+    /// The level with which every other level is compared.
     pub baseline: Level,
     /// The margin of interest, a share.
     pub margin_share: f64,
-    /// Runs planned; where a rule adds runs, those of the blocks that were begun, and at least the least.
+    /// Runs planned. If a rule adds runs: those of all blocks that began, and at least the minimum.
     pub runs_planned: u32,
-    /// Runs that are stored, whatever their outcome.
+    /// Runs stored, with any outcome.
     pub runs_stored: u32,
-    /// From when to when; `None` where no run is stored.
+    /// When the runs were made; `None` if no run is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<Measured>,
-    /// How far the study came, and why it ended, where a rule adds runs.
+    /// The progress of a study to which a rule adds runs, and why it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repetition: Option<Standing>,
     /// The reference measurements of the networks that were calibrated.
@@ -41,59 +41,67 @@ pub struct Summary {
     pub networks: Vec<NetworkCalibration>,
     /// One entry per cell, in the order of the plan.
     pub cells: Vec<CellSummary>,
-    /// What the data say of each claim of the study.
+    /// The result of each claim of the study.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<ClaimResult>,
     /// One entry per non-baseline cell and metric of the comparison family.
     pub comparisons: Vec<Comparison>,
 }
 
-/// When a study's runs were made, by the machine's calendar clock: for people, never computed with.
+/// When a study's runs were made, by the machine's calendar clock: for people only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Measured {
     /// When the first run began, Unix time in nanoseconds.
     pub began_unix_ns: u64,
-    /// When the last one ended.
+    /// When the last run ended.
     pub ended_unix_ns: u64,
 }
 
-/// One cell's numbers and the reasons to caveat them.
+/// One cell's values and the results of its checks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellSummary {
     /// The cell's number in the plan.
     pub cell: u32,
     /// Its place in the matrix.
     pub levels: Vec<Level>,
-    /// Whether its numbers may be used.
+    /// Whether its values may be used.
     pub status: CellStatus,
     /// Runs that succeeded.
     pub runs_ok: u32,
-    /// Runs that failed, with the distinct reasons.
+    /// Runs that failed.
     pub runs_failed: u32,
     /// Distinct reasons of failures, and of being unsupported.
     pub reasons: Vec<String>,
     /// By the metric's name.
     pub metrics: BTreeMap<String, MetricSummary>,
-    /// Metrics that cannot be had from a client that is somebody else's program, with the reason.
+    /// Metrics that an external client does not report, with the reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub not_reported: BTreeMap<String, String>,
     /// Every check's result.
     pub validity: Vec<CheckResult>,
 }
 
-/// Whether a cell's numbers may be used.
+impl CellSummary {
+    /// The checks that invalidated the cell, for people: `version (5 of 55 responses); …`.
+    pub fn invalidating(&self) -> String {
+        let invalid = self.validity.iter().filter(|check| check.result == CheckOutcome::Invalid);
+        invalid.map(|check| format!("{} ({})", check.check, check.measured)).collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// Whether a cell's values may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CellStatus {
     /// All checks passed.
     Valid,
-    /// At least one check neither passed nor invalidated.
+    /// At least one check is a caveat, and none invalidated it.
     Caveat,
     /// At least one check invalidated it.
     Invalid,
     /// No run succeeded.
     Failed,
-    /// What was asked for does not exist here.
+    /// The server or client does not support what the cell needs.
     Unsupported,
 }
 
@@ -102,7 +110,7 @@ pub enum CellStatus {
 pub struct Estimate {
     /// The point.
     pub value: f64,
-    /// The interval's lower end; absent where the runs are too few.
+    /// The interval's lower end; absent if there are too few runs.
     pub low: Option<f64>,
     /// The interval's upper end.
     pub high: Option<f64>,
@@ -113,7 +121,7 @@ pub struct Estimate {
 pub struct MetricSummary {
     /// `ns`, `B`, `1`, …
     pub unit: String,
-    /// Arithmetic mean; of a share, all hits of all that could be.
+    /// Arithmetic mean; for a share, the share over all runs.
     pub mean: Estimate,
     /// Median.
     pub median: Estimate,
@@ -127,11 +135,11 @@ pub struct MetricSummary {
     pub p99: Estimate,
     /// 99.9th percentile.
     pub p999: Estimate,
-    /// Values behind it, over all runs.
+    /// The number of values, over all runs.
     pub samples: u64,
-    /// Runs behind it.
+    /// The number of runs with a value.
     pub runs: u32,
-    /// Each run's median, in the order of runs, for figures.
+    /// Each run's median, in the order of the runs, for figures.
     pub per_run: Vec<RunValue>,
 }
 
@@ -142,18 +150,18 @@ pub struct RunValue {
     pub run: u32,
     /// Its block.
     pub block: u32,
-    /// The value (the run's median where it has many samples).
+    /// The value: the median of the run's values.
     pub value: f64,
 }
 
-/// A cell against the baseline's cell that is alike in all else.
+/// A cell compared with the baseline's cell with otherwise equal levels.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// The metric.
     pub metric: String,
-    /// Whether this is the study's primary metric; all else is exploratory.
+    /// Whether this is the study's primary metric. All other metrics are exploratory.
     pub primary: bool,
-    /// The level that is compared.
+    /// The cell's level of the compared factor.
     pub level: Level,
     /// The levels that both have in common.
     pub context: Vec<Level>,
@@ -161,18 +169,18 @@ pub struct Comparison {
     pub cell: u32,
     /// The baseline's cell.
     pub baseline_cell: u32,
-    /// Blocks that hold a run of both that succeeded.
+    /// Blocks with a successful run of both cells.
     pub pairs: u32,
-    /// Median of the cell / median of the baseline; absent where either has no number.
+    /// Median of the cell / median of the baseline; absent if either has no value.
     pub ratio: Option<Estimate>,
     /// Median of the cell − median of the baseline, in the metric's unit.
     pub difference: Option<Estimate>,
-    /// The p-value of there being no difference, after Holm's correction over the family; absent for exploratory metrics.
+    /// The p-value of the hypothesis of no difference, after Holm's correction over the family; absent for exploratory metrics.
     pub p_adjusted: Option<f64>,
-    /// The p-value of there being a difference beyond the margin, after Holm's correction over the family; absent for
+    /// The p-value of the hypothesis of a difference beyond the margin, after Holm's correction over the family; absent for
     /// exploratory metrics.
     pub p_equivalent_adjusted: Option<f64>,
-    /// The smallest ratio away from 1 that these runs could have shown.
+    /// The smallest ratio above 1 that these runs could have detected.
     pub smallest_showable_ratio: Option<f64>,
     /// The answer.
     pub verdict: Verdict,
@@ -182,15 +190,15 @@ pub struct Comparison {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "verdict")]
 pub enum Verdict {
-    /// Better than the baseline by more than chance.
+    /// Significantly better than the baseline.
     Better,
-    /// Worse than the baseline by more than chance.
+    /// Significantly worse than the baseline.
     Worse,
-    /// Certainly within the margin of interest.
+    /// Shown to be within the margin of interest.
     Equivalent,
-    /// The data show no difference, and do not show that there is none.
+    /// The data neither show a difference nor rule one out.
     NoDifferenceShown,
-    /// There is nothing to compare, or it may not be believed.
+    /// There is nothing to compare, or a cell is not valid.
     Invalid {
         /// Why.
         because: Vec<String>,
@@ -202,19 +210,19 @@ pub enum Verdict {
 pub struct CheckResult {
     /// The check's name, as `--accept` takes it.
     pub check: String,
-    /// What it found.
+    /// Pass, caveat or invalid.
     pub result: CheckOutcome,
     /// The value measured, for people.
     pub measured: String,
     /// The threshold, for people.
     pub threshold: String,
-    /// One sentence: why this matters.
+    /// Why this matters.
     pub why: String,
-    /// One sentence: what to do.
+    /// What to do.
     pub remedy: String,
 }
 
-/// What the data say of a claim of the study.
+/// The result of one claim of the study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClaimResult {
     /// The claim, for people.
@@ -225,9 +233,9 @@ pub struct ClaimResult {
     pub result: ClaimOutcome,
     /// What was measured, for people.
     pub measured: String,
-    /// What would have to be, for people.
+    /// What the claim expects, for people.
     pub expected: String,
-    /// The cells that it is about.
+    /// The cells that the claim is about.
     pub cells: Vec<u32>,
 }
 
@@ -235,22 +243,22 @@ pub struct ClaimResult {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClaimOutcome {
-    /// The data bear it out.
+    /// The data confirm it.
     Holds,
-    /// The data neither bear it out nor contradict it.
+    /// The data neither confirm nor contradict it.
     NotShown,
     /// The data contradict it.
     Refuted,
 }
 
-/// What a check found.
+/// The outcome of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckOutcome {
-    /// All is well.
+    /// The check passed.
     Pass,
-    /// Not certain: shown, and no obstacle to a verdict.
+    /// The value needs care. A verdict is still given.
     Caveat,
-    /// The number may not be believed.
+    /// The value is not valid.
     Invalid,
 }

@@ -4,7 +4,7 @@ use model::plan::Level;
 use model::sample::Outcome;
 use model::variant::Variant;
 
-use crate::comparison::Claims;
+use crate::comparison::AdjustedP;
 use crate::fixtures::Bench;
 use crate::ground_truth::study::{Noise, five_arms, study};
 use crate::metrics::Better;
@@ -24,7 +24,12 @@ fn the_margin_wins_over_significance() {
     // A true 1 % over 20 runs of 0.1 % noise is beyond all chance, and does not matter.
     let ratio = Estimate { value: 1.01, low: Some(1.009), high: Some(1.011) };
     let judge = |better, margin, p_different, p_equivalent| {
-        crate::comparison::judge(&ratio, better, margin, Some(Claims { p_different, p_equivalent }))
+        crate::comparison::judge(
+            &ratio,
+            better,
+            margin,
+            Some(AdjustedP { different: p_different, equivalent: p_equivalent }),
+        )
     };
     assert_eq!(judge(Better::Lower, 0.03, 1e-9, 1e-9), Verdict::Equivalent);
     assert_eq!(judge(Better::Lower, 0.005, 1e-9, 1.0), Verdict::Worse);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use analysis::metrics::{Better, Metric};
+use analysis::metrics::{Better, Metric, Requirement};
 use anyhow::Result;
 use include_dir::{Dir, include_dir};
 use model::error::{DataFile, Source};
@@ -76,7 +76,7 @@ impl Library for DataFiles {
     }
 
     fn needs_server_time(&self, metric: &str) -> bool {
-        analysis::metrics::find(metric).is_some_and(|metric| metric.of_servers)
+        analysis::metrics::find(metric).is_some_and(|metric| metric.requires == Some(Requirement::ServerTime))
     }
 
     fn needs_dns_lookup(&self, metric: &str) -> bool {

@@ -357,6 +357,13 @@ impl Plan {
         &self.networks[cell.network]
     }
 
+    /// Whether the network of this index is a single emulated link, whose rate and loss can be measured. A route of several links
+    /// has the sum of their delays but no link of its own.
+    pub fn has_reference(&self, network: usize) -> bool {
+        self.topology.name != DIRECT
+            && self.topology.built.get(network).is_none_or(|topology| topology.emulated_route().len() == 1)
+    }
+
     /// The nodes and links of a cell; `None` where it runs on this machine's loopback.
     pub fn topology_of(&self, cell: &Cell) -> Option<Topology> {
         self.topology_on(cell.network)

@@ -1,4 +1,4 @@
-//! Every run of a page requested every resource once, and every video was there whole.
+//! Every page load requested every resource once, and every video arrived complete.
 
 use model::plan::ClientGroup;
 
@@ -7,22 +7,28 @@ use crate::run::{GroupFacts, page_of, player_of};
 
 pub(super) const CHECK: Check = Check {
     name: "all_requested",
-    why: "A page load that leaves out resources is quicker than the page, and a video that was given up stalls no more.",
-    remedy: "Check that the documents and style sheets that the server sends name all resources of the page, and why segments of a video failed.",
+    measures: "page loads that did not request every resource exactly once, and videos with a missing \
+               segment",
+    passes: "0",
+    caveat: "never",
+    invalidates: "1 or more",
+    why: "A page load without some resources is faster than the whole page, and a video that was given up \
+          stalls no longer.",
+    remedy: "Check that the server's documents and style sheets reference all resources of the page, and \
+             why segments of a video failed.",
+    reads: &[],
     judge,
 };
 
-/// In each run that succeeded, as many rows and as many distinct URLs as the page has resources, or as many segments that ended
-/// well as the video has.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let (mut wrong, mut all, mut example) = (0, 0, String::new());
     for run in context.own.ok() {
         for (group, facts) in context.own.cell.clients.iter().zip(&run.groups) {
             let Some(missing) = missing(context, group, facts) else { continue };
             all += 1;
-            if let Some(words) = missing {
+            if let Some(problem) = missing {
                 wrong += 1;
-                example = format!(", such as {words}");
+                example = format!(", such as {problem}");
             }
         }
     }
@@ -30,20 +36,17 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     Finding::none_of(wrong, all, if plays { "videos" } else { "page loads" }, &example)
 }
 
-/// What one group lacks, if anything; `None` where it neither loads a page nor plays a video.
+/// What is wrong with one group, if anything; `None` if it neither loads a page nor plays a video.
 fn missing(context: &Context<'_>, group: &ClientGroup, facts: &GroupFacts) -> Option<Option<String>> {
     if let Some(player) = player_of(context.plan, group) {
         let expected = u64::from(player.segments) * u64::from(group.clients);
-        let words = format!("{} segments where {expected} were expected", facts.requests_ok);
-        return Some((facts.requests_ok != expected).then_some(words));
+        let problem = format!("{} of {expected} segments", facts.requests_ok);
+        return Some((facts.requests_ok != expected).then_some(problem));
     }
     let urls = page_of(context.plan, group)?.resources.len() as u64;
     let expected = urls * u64::from(group.clients);
-    let words = format!(
-        "{} requests for {} URLs where {expected} were expected",
-        facts.requests, facts.distinct_urls
-    );
-    Some((facts.requests != expected || facts.distinct_urls != urls).then_some(words))
+    let problem = format!("{} of {expected} requests, for {} URLs", facts.requests, facts.distinct_urls);
+    Some((facts.requests != expected || facts.distinct_urls != urls).then_some(problem))
 }
 
 #[cfg(test)]
@@ -64,7 +67,7 @@ mod tests {
         let mut bench = Bench::player(&[Variant::H1s]);
         bench.records[4].samples.pop();
         let measured = fails("all_requested", &bench).measured;
-        assert_eq!(measured, "1 of 5 videos, such as 3 segments where 4 were expected");
+        assert_eq!(measured, "1 of 5 videos, such as 3 of 4 segments");
     }
 
     #[test]
@@ -72,6 +75,6 @@ mod tests {
         let mut bench = Bench::page(&[Variant::H1s]);
         bench.records[4].samples.pop();
         let measured = fails("all_requested", &bench).measured;
-        assert_eq!(measured, "1 of 5 page loads, such as 2 requests for 2 URLs where 3 were expected");
+        assert_eq!(measured, "1 of 5 page loads, such as 2 of 3 requests, for 2 URLs");
     }
 }

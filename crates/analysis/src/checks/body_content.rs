@@ -1,4 +1,4 @@
-//! Every response of a page is the page's, byte by byte.
+//! The bytes of every response are those of the page's resource.
 
 use model::sample::FailureKind;
 
@@ -7,12 +7,19 @@ use crate::run::page_of;
 
 pub(super) const CHECK: Check = Check {
     name: "body_content",
-    why: "A body of the right length and with other bytes is another content: stale, of another page, or broken on the way.",
-    remedy: "Look at what the server sends (`h123 trace`), and let it serve the folder that the study gives it.",
+    measures: "responses of a page whose bytes differ from the page's resource; the client compares every \
+               byte",
+    passes: "0",
+    caveat: "never",
+    invalidates: "1 or more",
+    why: "A body of the right length with other bytes is different content: stale, from another page, or \
+          corrupted.",
+    remedy: "Look at what the server sends (`h123 trace`), and make it serve the folder that the study \
+             gives it.",
+    reads: &[],
     judge,
 };
 
-/// Of page loads, whose bodies the client compares with the page's own: none differs.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let (mut wrong, mut all) = (0, 0);
     let pages = context.own.facts().filter(|(group, _)| page_of(context.plan, group).is_some());

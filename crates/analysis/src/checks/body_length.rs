@@ -1,15 +1,19 @@
-//! Every whole response has the length that the workload knows to be right.
+//! Every complete response has the expected length.
 
 use super::{Check, Context, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "body_length",
-    why: "A body of another length is another content, and its time says nothing about the one asked for.",
-    remedy: "Check that the server serves the study's content, uncompressed, and no error page in its place.",
+    measures: "complete responses whose length differs from the expected one",
+    passes: "0",
+    caveat: "never",
+    invalidates: "1 or more",
+    why: "A different length means different content, so its time does not answer the question.",
+    remedy: "Check that the server serves the study's content, uncompressed, and not an error page.",
+    reads: &[],
     judge,
 };
 
-/// No counted response of any stored run is whole and of another length than expected.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let (mut wrong, mut all) = (0, 0);
     for (_, facts) in context.own.facts() {

@@ -1,30 +1,33 @@
-//! The empty path's round trip is the one promised.
+//! The empty path has the promised round trip.
 
+use model::number;
 use model::record::Calibration;
 use model::units::NANOS_PER_US;
 
 use super::{Check, Context, Finding, time};
 use crate::distribution::Distribution;
-use crate::number;
 use crate::summary::CheckOutcome;
 
 pub(super) const CHECK: Check = Check {
     name: "calibration",
-    why: "Round trips govern load times; on another round trip than the network's the numbers belong to another network.",
-    remedy: "Leave the machine to the study alone, and let the emulator have real-time priority (`h123 doctor`).",
+    measures: "the median over runs of the median probe on the empty path, minus the promised round trip",
+    passes: "up to the margin × RTT, or 200 µs if that is more",
+    caveat: "up to 3 times as much, or a lost probe",
+    invalidates: "more; no probe answered; or less than 95 % of the RTT",
+    why: "Round trips determine load times. With another round trip, the numbers describe another network.",
+    remedy: "Let nothing else run on the machine, and give the emulator real-time priority (`h123 doctor`).",
+    reads: &[],
     judge,
 };
 
-/// What a probe takes on a path without delay: two crossings of the emulator and four wake-ups.
+/// The round trip of a probe on a path without delay: two crossings of the emulator and four wake-ups.
 const FLOOR_NS: f64 = 200.0 * NANOS_PER_US as f64;
-/// So many times the allowance invalidates.
+/// More than this many times the allowance invalidates.
 const CAVEAT_FACTOR: f64 = 3.0;
-/// Less than this share of the promised round trip cannot come from an emulated path.
+/// A shorter share of the promised round trip cannot come from an emulated path.
 const LEAST_SHARE: f64 = 0.95;
 
-/// The median over runs of the median probe exceeds the promised round trip by no more than the margin of interest,
-/// or by 200 µs where that is more (what probes cost on an empty path). No probe may be lost: calibration is spared what
-/// the network leaves to chance.
+/// Calibration sees neither loss nor jitter, so no probe may be lost.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let calibrations: Vec<&Calibration> =
         context.own.ok().filter_map(|run| run.calibration.as_ref()).collect();

@@ -1,17 +1,21 @@
-//! What the study claims holds.
+//! The study's claims hold.
 
-use super::{Check, CheckOutcome, Context, Finding};
+use super::{Check, CheckOutcome, Context, Finding, counted};
 use crate::summary::{ClaimOutcome, ClaimResult};
 
 pub(super) const CHECK: Check = Check {
     name: "claims",
-    why: "A conclusion that rests on something that is not so is no conclusion, however well it was measured.",
-    remedy: "Take the claim out of the study and mend what rested on it, or read the study as an example of the mistake.",
+    measures: "the study's own [claims](studies.md#claim) about the cell",
+    passes: "all hold",
+    caveat: "one is not shown",
+    invalidates: "one is refuted",
+    why: "A conclusion that rests on a false claim is wrong, however well the rest was measured.",
+    remedy: "Remove the claim and correct what depends on it, or read the study as an example of the \
+             mistake.",
+    reads: &[],
     judge,
 };
 
-/// The claims that are about the cell, as [`crate::claims`] tests them: one that is refuted invalidates, one that is not shown is
-/// a caveat.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let cell = context.own.cell.cell;
     let about: Vec<&ClaimResult> =
@@ -23,9 +27,11 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
         ClaimOutcome::Refuted => CheckOutcome::Invalid,
     };
     let measured = match worst.result {
-        ClaimOutcome::Holds => format!("{} claims hold", about.len()),
+        ClaimOutcome::Holds => {
+            counted(about.len() as u64, "claim") + if about.len() == 1 { " holds" } else { " hold" }
+        }
         ClaimOutcome::NotShown => format!("\u{201c}{}\u{201d} is not shown: {}", worst.says, worst.measured),
-        ClaimOutcome::Refuted => format!("\u{201c}{}\u{201d} is not so: {}", worst.says, worst.measured),
+        ClaimOutcome::Refuted => format!("\u{201c}{}\u{201d} is refuted: {}", worst.says, worst.measured),
     };
     Some(Finding { result, measured, threshold: worst.expected.clone() })
 }
@@ -62,9 +68,9 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_is_caveated_and_what_is_not_so_invalidates() {
+    fn a_claim_that_is_not_shown_is_a_caveat_and_a_refuted_one_invalidates() {
         caveats(&claiming(median_ms(), median_ms() * 1.1), &["claims"]);
         let found = fails("claims", &claiming(0.0, median_ms() * 0.9));
-        assert!(found.measured.starts_with("\u{201c}It is quick.\u{201d} is not so: "), "{found:?}");
+        assert!(found.measured.starts_with("\u{201c}It is quick.\u{201d} is refuted: "), "{found:?}");
     }
 }

@@ -1,28 +1,33 @@
-//! The client had processor time to spare.
+//! The client had CPU time to spare.
 
+use model::number;
 use model::units::NANOS_PER_MS;
 
 use super::{Check, Context, Finding, percent};
-use crate::number;
 use crate::run::GroupFacts;
+use crate::table::Table;
 
 pub(super) const CHECK: Check = Check {
     name: "client_cpu",
-    why: "A client without processor time to spare measures itself and not the server.",
-    remedy: "Ask for less load, or give the client more threads or a machine of its own.",
+    measures: "the client's CPU time as a share of one core in the median run, if it was busy for 100 ms or \
+               more",
+    passes: "85 %",
+    caveat: "up to 97 %",
+    invalidates: "more",
+    why: "A client without spare CPU time measures itself and not the server.",
+    remedy: "Use less load, or give the client more threads or its own machine.",
+    reads: &[Table::Clients],
     judge,
 };
 
-/// Beyond this share of a core queues grow within the client.
+/// Beyond this share of a core, queues grow in the client.
 const CAVEAT_SHARE: f64 = 0.85;
-/// Beyond this share the client does nothing but compute.
+/// Beyond this share, the client only computes.
 const INVALID_SHARE: f64 = 0.97;
-/// Shorter work is a burst: a page load of a few milliseconds on a local network computes most of the time by its
-/// nature, in any client, and offers no load that could be too high.
+/// Shorter work is a burst: during a page load of a few milliseconds on a local network any client computes most of the
+/// time, so the share does not show that the load is too high.
 const LEAST_BUSY_NS: u64 = 100 * NANOS_PER_MS;
 
-/// The client's CPU time over the time between its first request and its last response, as a share of one core, in
-/// the median run; judged where that time is at least 100 ms.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let share = |facts: &GroupFacts| {
         (facts.busy_ns >= LEAST_BUSY_NS).then(|| number::float(facts.cpu_ns) / number::float(facts.busy_ns))

@@ -1,19 +1,24 @@
-//! The client ran when it could have run.
+//! The client did not wait for a core.
 
 use super::{Check, Context, Finding, percent, waiting};
 use crate::run::RunSummary;
+use crate::table::Table;
 
 pub(super) const CHECK: Check = Check {
     name: "client_waited",
+    measures: "the share of its time that the client was runnable but had no core, in the median run",
+    passes: "margin, or 3 ms if that is more (at most 25 %)",
+    caveat: "up to 50 %",
+    invalidates: "more",
     why: "Time that the client waits for a core counts as the server's or the network's.",
-    remedy: "Leave the machine to the study alone, or give it more cores.",
+    remedy: "Let nothing else run on the machine, or give it more cores.",
+    reads: &[Table::Clients],
     judge,
 };
 
-/// Beyond this share, waiting is what was measured.
+/// Beyond this share, the measurement is mostly waiting.
 const INVALID_SHARE: f64 = 0.5;
 
-/// Time runnable but not running, as a share of the client's time in the median run: up to [`waiting::allowed_share`].
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let worst = |run: &RunSummary| run.groups.iter().filter_map(waiting::client_share).reduce(f64::max);
     let share = context.own.median(worst)?;

@@ -1,37 +1,42 @@
-//! The clock is fine enough for what is measured with it, and runs forward.
+//! The clock runs forward, and its resolution is fine enough for what it measures.
+
+use model::number;
 
 use super::{Check, CheckOutcome, Context, Finding, percent, time};
-use crate::number;
 use crate::rows::Stamps;
 
 pub(super) const CHECK: Check = Check {
     name: "clock",
-    why: "A clock that steps backward makes times up, and one with coarse ticks rounds them to its own.",
-    remedy: "Take a client that stamps with a monotonic clock in nanoseconds, as `h123` does, and a clock source that the kernel \
-             trusts.",
+    measures: "requests whose timestamps run backward; if the metric is a time, also the clock's resolution \
+               (the greatest common divisor of all times) as a share of the median, and times that are 0",
+    passes: "none; up to 1 %; up to 1 %",
+    caveat: "none; up to 10 %; up to half",
+    invalidates: "1 or more; more; more",
+    why: "Clock steps invalidate durations, and a coarse clock rounds them.",
+    remedy: "Use a client with monotonic nanosecond timestamps, as `h123` has, and a clock source that the \
+             kernel trusts.",
+    reads: &[],
     judge,
 };
 
-/// A step of this share of the median is a caveat.
+/// A resolution above this share of the median is a caveat.
 const COARSE_SHARE: f64 = 0.01;
-/// From here on the ticks are what was measured.
+/// Above this share, the measurement is mostly the clock's ticks.
 const INVALID_SHARE: f64 = 0.1;
-/// So often a time has to change before a common divisor is taken for the clock's step: that four times in nanoseconds have
-/// one of a thousand is a matter of one in a billion.
+/// The times must change this often before their common divisor is taken for the clock's resolution: the chance that four
+/// times in nanoseconds have a common divisor of 1000 is one in a billion.
 const LEAST_CHANGES: u64 = 3;
 
-/// Requests whose stamps run backward, of which there may be none; and where the study's metric is a time, the largest step
-/// of which all times from sent to done are multiples, against the metric's median.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let mut stamps = Stamps::default();
     context.own.ok().flat_map(|run| &run.groups).for_each(|facts| stamps.merge(&facts.stamps));
     if stamps.times == 0 {
         return None;
     }
-    let threshold = format!("none backward, steps below {}", percent(COARSE_SHARE));
+    let threshold = format!("no timestamp backward, resolution below {}", percent(COARSE_SHARE));
     if stamps.disordered > 0 {
         let measured =
-            format!("{} of {} requests with stamps that run backward", stamps.disordered, stamps.times);
+            format!("timestamps of {} of {} requests run backward", stamps.disordered, stamps.times);
         return Some(Finding { result: CheckOutcome::Invalid, measured, threshold });
     }
     let is_time = |name: &str| crate::metrics::find(name).is_some_and(|metric| metric.unit == "ns");
@@ -39,7 +44,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let median = metric.and_then(|name| context.own.median(|run| run.value(name)));
     let is_seen = stamps.changes >= LEAST_CHANGES || stamps.zeros == stamps.times;
     let Some(median) = median.filter(|_| is_seen) else {
-        let measured = format!("no stamp of {} requests runs backward", stamps.times);
+        let measured = format!("no timestamp of {} requests runs backward", stamps.times);
         return Some(Finding { result: CheckOutcome::Pass, measured, threshold });
     };
     if number::float(stamps.zeros) > COARSE_SHARE * number::float(stamps.times) {
@@ -49,7 +54,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
         return Some(Finding { result, measured, threshold });
     }
     let step = number::float(stamps.step_ns);
-    let measured = format!("steps of {} in times of {}", time(step), time(median));
+    let measured = format!("resolution of {} for times of {}", time(step), time(median));
     let share = if median > 0.0 { step / median } else { f64::INFINITY };
     Some(Finding::graded(share, COARSE_SHARE, INVALID_SHARE, measured, threshold))
 }
@@ -80,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn fine_stamps_in_order_pass() {
+    fn fine_timestamps_in_order_pass() {
         passes("clock", &ticking(1));
         passes("clock", &ticking(1_000_000));
         passes("clock", &Bench::page(&[Variant::H1]));
@@ -90,7 +95,7 @@ mod tests {
     fn coarse_ticks_are_a_caveat_then_invalid() {
         assert_eq!(result(&ticking(10_000_000)), CheckOutcome::Caveat);
         let found = fails("clock", &ticking(20_000_000));
-        assert!(found.measured.starts_with("steps of 20 ms in times of 1"), "{found:?}");
+        assert!(found.measured.starts_with("resolution of 20 ms for times of 1"), "{found:?}");
     }
 
     #[test]
@@ -103,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sums_of_other_peoples_programs_count_as_often_as_they_say() {
+    fn times_of_external_clients_count_with_their_requests() {
         let mut bench = Bench::closed(&[Variant::H1]);
         for record in &mut bench.records {
             record.samples.clear();
@@ -111,16 +116,16 @@ mod tests {
             report.set_times(&[(10_000_000, 20), (20_000_000, 10), (30_000_000, 5), (50_000_000, 5)]);
             record.clients[0].external = Some(Box::new(report));
         }
-        assert_eq!(fails("clock", &bench).measured, "steps of 10 ms in times of 15 ms");
+        assert_eq!(fails("clock", &bench).measured, "resolution of 10 ms for times of 15 ms");
     }
 
     #[test]
-    fn stamps_that_run_backward_invalidate() {
+    fn timestamps_that_run_backward_invalidate() {
         let mut bench = Bench::closed(&[Variant::H1]);
         let sample = &mut bench.records[3].samples[7];
         sample.first_byte_ns = sample.done_ns.map(|done| done + 1);
         let found = fails("clock", &bench);
-        assert_eq!(found.measured, "1 of 250 requests with stamps that run backward");
+        assert_eq!(found.measured, "timestamps of 1 of 250 requests run backward");
     }
 
     #[test]

@@ -1,25 +1,30 @@
-//! Connections were opened and used as the versions would.
+//! Connections are opened and used as in real use of each version.
 
+use model::number;
 use model::variant::HttpVersion;
 
-use super::{Check, CheckOutcome, Context, Finding, Side};
-use crate::number;
+use super::{Check, Context, Finding, Side};
 use crate::run::page_of;
+use crate::table::Table;
 
 pub(super) const CHECK: Check = Check {
     name: "connections",
-    why: "Who sends one request on each connection measures handshakes and never multiplexing; and HTTP/1.1 on one connection \
-          where it would open several is a version that nobody uses.",
-    remedy: "Let each client load whole pages, or send many requests on a connection, and let HTTP/1.1 open its \
-             `http1_connections`.",
+    measures: "where variants are compared: connections and requests per connection in the median run; for \
+               pages over HTTP/1.1 at least two connections if two resources can be requested at once",
+    passes: "2 or more requests per connection",
+    caveat: "fewer, or a single HTTP/1.1 connection",
+    invalidates: "never",
+    why: "One request per connection measures handshakes and never multiplexing. HTTP/1.1 on one \
+          connection, where it would open several, is a configuration that nobody uses.",
+    remedy: "Let each client load whole pages, or send many requests per connection, and let HTTP/1.1 open \
+             its `http1_connections`.",
+    reads: &[Table::Connections],
     judge,
 };
 
-/// Two requests on a connection are the least that can be multiplexed.
+/// At least two requests on a connection can be multiplexed.
 const LEAST_REQUESTS: f64 = 2.0;
 
-/// Where versions are compared: requests for each connection opened in the median run; and of pages over HTTP/1.1 how many
-/// connections there were, against the pin and what the page has to ask at once.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let baseline = context.baseline.as_ref().unwrap_or(&context.own);
     if context.plan.baseline.factor != "variant" {
@@ -27,21 +32,20 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     }
     let (opened, each) = (opened(&context.own)?, per_connection(&context.own)?);
     let wanted = wanted_of_http1(context);
-    // A page over HTTP/1.1 has more connections than that on purpose.
+    // A page over HTTP/1.1 opens many connections on purpose.
     let is_alone = wanted.is_none() && per_connection(baseline).is_some_and(|each| each < LEAST_REQUESTS);
     let is_single = each < LEAST_REQUESTS && (is_multiplexed(&context.own) || is_alone);
     let is_narrow = wanted.is_some_and(|wanted| opened < wanted);
-    let result = if is_single || is_narrow { CheckOutcome::Caveat } else { CheckOutcome::Pass };
     let digits = model::units::three_digits;
     let threshold = match wanted {
         Some(wanted) => format!("at least {} connections", digits(wanted)),
-        None => "at least 2 requests on each".to_owned(),
+        None => "at least 2 requests per connection".to_owned(),
     };
-    let measured = format!("{} connections, {} requests on each", digits(opened), digits(each));
-    Some(Finding { result, measured, threshold })
+    let measured = format!("{} connections, {} requests per connection", digits(opened), digits(each));
+    Some(Finding::pass_or_caveat(!is_single && !is_narrow, measured, threshold))
 }
 
-/// Connections in the median run, where the client says.
+/// Connections in the median run, if the client reports them.
 fn opened(side: &Side<'_>) -> Option<f64> {
     side.median(|run| {
         let opened: u64 = run.groups.iter().map(|facts| facts.connections).sum();
@@ -61,7 +65,7 @@ fn is_multiplexed(side: &Side<'_>) -> bool {
     side.cell.clients.iter().any(|group| group.variant.http() != HttpVersion::Http11)
 }
 
-/// What a page load over HTTP/1.1 can use: as many connections as may be, or resources that one document names.
+/// The connections that a page load over HTTP/1.1 needs at least.
 fn wanted_of_http1(context: &Context<'_>) -> Option<f64> {
     let pins = context.plan.pins_of(context.own.cell);
     let of_group = |group: &model::plan::ClientGroup| {
@@ -70,7 +74,7 @@ fn wanted_of_http1(context: &Context<'_>) -> Option<f64> {
             page.resources.iter().filter(|resource| resource.named_by == Some(parent)).count()
         };
         let at_once = (0..page.resources.len()).map(named).max()?;
-        // Two: whether it takes more depends on how soon each resource is done.
+        // At most two: whether it opens more depends on how soon each resource is done.
         Some(number::count(at_once.min(pins.http1_connections as usize).min(2)))
     };
     context.own.cell.clients.iter().filter_map(of_group).reduce(f64::max)

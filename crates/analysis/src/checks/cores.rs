@@ -1,15 +1,15 @@
-//! What the machine's cores did beside the study: shared by the checks of steal, of other work and of the disk.
+//! The share of CPU time that the study did not get: common to the checks of steal, other work and the disk.
 
-use super::{CheckOutcome, Context, Finding, percent};
+use model::number;
+
+use super::{Context, Finding, percent};
 use crate::monitor::CoreFacts;
-use crate::number;
 
-/// The kernel counts the cores' time in ticks of this length, so that each core may be wrong by one.
+/// The kernel counts CPU time in ticks of this length, so each core may be off by one.
 const TICK_NS: u64 = 10_000_000;
 
-/// The share of all cores' time that `of` took in the median run, less one tick of each core, against `allowed`; never
-/// more than a caveat, because how long client and server waited for a core is judged by itself. `None` where the monitor
-/// read no core.
+/// The share of all cores' time that `of` took in the median run, minus one tick per core, against `allowed`. It never
+/// invalidates, because other checks judge how long client and server waited for a core. `None` if the monitor read no core.
 pub(super) fn share(
     context: &Context<'_>,
     allowed: f64,
@@ -21,9 +21,8 @@ pub(super) fn share(
         (cores.all_ns > 0).then(|| number::float(ns) / number::float(cores.all_ns))
     };
     let share = context.own.median(|run| certain(run.monitor?.cores))?;
-    let result = if share <= allowed { CheckOutcome::Pass } else { CheckOutcome::Caveat };
     let measured = format!("{} of all cores' time {things}", percent(share));
-    Some(Finding { result, measured, threshold: format!("at most {}", percent(allowed)) })
+    Some(Finding::pass_or_caveat(share <= allowed, measured, format!("at most {}", percent(allowed))))
 }
 
 /// Cores for tests of these checks.

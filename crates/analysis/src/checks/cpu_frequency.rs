@@ -1,17 +1,24 @@
 //! The cores kept their frequency.
 
-use super::{Check, CheckOutcome, Context, Finding, percent};
-use crate::number;
+use model::number;
+
+use super::{Check, Context, Finding, percent};
+use crate::table::Table;
 
 pub(super) const CHECK: Check = Check {
     name: "cpu_frequency",
-    why: "A core that changes its frequency changes what everything costs, by what ran before and by how warm it is.",
-    remedy: "Set the governor `performance` and switch boost off while you measure.",
+    measures: "the lowest and the highest frequency of a core, if the kernel reports it",
+    passes: "within the margin",
+    caveat: "farther apart",
+    invalidates: "never",
+    why: "When a core changes its frequency, the cost of everything changes with what ran before and with \
+          the temperature.",
+    remedy: "Set the governor `performance` and disable boost while you measure.",
+    reads: &[Table::Monitor],
     judge,
 };
 
-/// The slowest and fastest that any core was seen at over all runs, of the core that changed most, against the margin of
-/// interest; judged where the kernel says frequencies.
+/// Of the core that changed most in each run.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let seen = context.own.ok().filter_map(|run| run.monitor).map(|facts| facts.cores);
     let seen: Vec<(u64, u64)> =
@@ -19,10 +26,10 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let slowest = number::float(seen.iter().map(|(slowest, _)| *slowest).min()?);
     let fastest = number::float(seen.iter().map(|(_, fastest)| *fastest).max()?);
     let allowed = context.plan.margin_share;
-    let result = if fastest / slowest - 1.0 <= allowed { CheckOutcome::Pass } else { CheckOutcome::Caveat };
     let ghz = |hz: f64| model::units::three_digits(hz / 1e9);
     let measured = format!("{} to {} GHz", ghz(slowest), ghz(fastest));
-    Some(Finding { result, measured, threshold: format!("within {}", percent(allowed)) })
+    let is_steady = fastest / slowest - 1.0 <= allowed;
+    Some(Finding::pass_or_caveat(is_steady, measured, format!("within {}", percent(allowed))))
 }
 
 #[cfg(test)]

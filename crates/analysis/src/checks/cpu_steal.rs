@@ -1,15 +1,22 @@
-//! The hypervisor left the cores to the study.
+//! The hypervisor gave no CPU time to other machines.
 
 use super::{Check, Context, Finding, cores};
+use crate::table::Table;
 
 pub(super) const CHECK: Check = Check {
     name: "cpu_steal",
-    why: "Time that a hypervisor gives to other machines stands still in this one, and counts as the server's or the network's.",
-    remedy: "Measure on a machine of its own, or where nobody else is busy.",
+    measures: "the share of all cores' time that the hypervisor gave to other machines, in the median run, \
+               minus one tick per core",
+    passes: "margin",
+    caveat: "more",
+    invalidates: "never",
+    why: "While a hypervisor runs other machines, this one stands still, and the time counts as the \
+          server's or the network's.",
+    remedy: "Measure on a dedicated machine, or when the host is otherwise idle.",
+    reads: &[Table::Monitor],
     judge,
 };
 
-/// Steal time of all cores in the median run, against the margin of interest.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     cores::share(context, context.plan.margin_share, |cores| cores.steal_ns, "was stolen")
 }

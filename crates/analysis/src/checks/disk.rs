@@ -1,21 +1,27 @@
-//! Nobody waited for a disk.
+//! The load did not wait for a disk.
 
 use super::{Check, Context, Finding, cores};
+use crate::table::Table;
 
 pub(super) const CHECK: Check = Check {
     name: "disk",
-    why: "A library larger than memory is read from the disk, and then the disk is measured and not the version.",
-    remedy: "Serve what fits into memory, warm it up (`warmup`), or ask that question on purpose.",
+    measures: "the share of all cores' time spent idle while waiting for a disk, in the median run, minus \
+               one tick per core",
+    passes: "margin",
+    caveat: "more",
+    invalidates: "never",
+    why: "A library larger than memory is read from the disk; the disk is then measured and not the version.",
+    remedy: "Serve content that fits into memory and warm it up (`warmup`), or make this the question.",
+    reads: &[Table::Monitor],
     judge,
 };
 
-/// Time in which cores had nothing to do but wait for a disk, in the median run, against the margin of interest.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let mut finding =
         cores::share(context, context.plan.margin_share, |cores| cores.iowait_ns, "waited for a disk")?;
     let faults: u64 = context.own.ok().filter_map(|run| run.monitor).map(|facts| facts.major_faults).sum();
     if faults > 0 {
-        finding.measured = format!("{}; {faults} page faults that needed one", finding.measured);
+        finding.measured = format!("{}; {faults} major page faults", finding.measured);
     }
     Some(finding)
 }

@@ -1,27 +1,31 @@
-//! Looking the server's name up took as long as the way to the name server.
+//! The DNS lookup took one round trip to the name server.
 
+use model::number;
 use model::units::NANOS_PER_MS;
 
 use super::{Check, Context, Finding, time};
 use crate::distribution::Distribution;
 use crate::metrics::DNS_LOOKUP_TIME;
-use crate::number;
 use crate::summary::CheckOutcome;
+use crate::table::Table;
 
 pub(super) const CHECK: Check = Check {
     name: "dns_lookup",
-    why: "A name that is answered from nearby, or asked for again and again, makes another load than the study's.",
-    remedy: "See the run's `names.log`, and what else on this machine answers for names (nsswitch.conf(5)).",
+    measures: "with `dns`: the median DNS lookup, minus the round trip to the name server",
+    passes: "up to the margin × RTT, or 5 ms if that is more",
+    caveat: "up to 20 times as much",
+    invalidates: "more; a lookup shorter than the round trip; or a run without one",
+    why: "A name that is resolved locally, or requested several times, is another load than the study's.",
+    remedy: "See the run's `names.log`, and what else resolves names on this machine (nsswitch.conf(5)).",
+    reads: &[Table::Clients],
     judge,
 };
 
-/// What resolver and name server take themselves, beyond the margin of interest.
+/// The time that resolver and name server take themselves, if the margin of interest allows less.
 const FLOOR_NS: f64 = 5.0 * NANOS_PER_MS as f64;
-/// So many times the allowance invalidates: resolvers ask again after seconds.
+/// More than this many times the allowance invalidates: resolvers retry after seconds.
 const INVALID_FACTOR: f64 = 20.0;
 
-/// Where the study asks for it, every run looks the name up, none in less than the promised round trip; the median exceeds
-/// that by no more than the margin of interest, or by 5 ms where that is more.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let expected_ns = number::float(context.plan.dns_rtt_ns?);
     let runs = context.own.ok().count();
@@ -34,7 +38,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let invalid =
         |measured| Some(Finding { result: CheckOutcome::Invalid, measured, threshold: threshold.clone() });
     if times.len() < runs {
-        return invalid(format!("{} of {runs} runs looked nothing up", runs - times.len()));
+        return invalid(format!("{} of {runs} runs made no DNS lookup", runs - times.len()));
     }
     let shortest = times.iter().copied().fold(f64::INFINITY, f64::min);
     if shortest < expected_ns {
@@ -77,11 +81,11 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_from_nearby_or_none_invalidates() {
+    fn a_local_answer_or_none_invalidates() {
         assert_eq!(fails("dns_lookup", &bench(1)).measured, "a DNS lookup in 1 ms");
         let mut bench = bench(20);
         bench.records[2].clients[0].dns_lookup = None;
-        assert_eq!(fails("dns_lookup", &bench).measured, "1 of 5 runs looked nothing up");
+        assert_eq!(fails("dns_lookup", &bench).measured, "1 of 5 runs made no DNS lookup");
     }
 
     #[test]

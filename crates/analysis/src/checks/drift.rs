@@ -1,29 +1,37 @@
-//! The cell's runs are alike whenever they were made.
+//! The cell's values do not drift while the study runs.
 //!
-//! A straight line through the logarithms of the runs' values over the blocks, by least squares. A machine that warms up, or
-//! fills a disk, tilts it. Blocks hold every cell, so a drift falls on both arms of a comparison and leaves its ratio as it
-//! is; but the cell's own median then depends on how long the study lasted, and what drifts may also differ between arms.
-//! (Mytkowicz, Diwan, Hauswirth and Sweeney, *Producing wrong data without doing anything obviously wrong!*, ASPLOS 2009, on
-//! what order and surroundings do.)
+//! A straight line is fitted to the logarithms of the runs' values over the blocks, by least squares. A machine that warms up or
+//! fills a disk tilts it. Every block holds every cell, so a drift affects both sides of a comparison and preserves its ratio.
+//! But the cell's own median then depends on how long the study took, and the drift may differ between cells. (On the effects of
+//! order and environment: Mytkowicz, Diwan, Hauswirth and Sweeney, *Producing wrong data without doing anything obviously wrong!*,
+//! ASPLOS 2009.)
+
+use model::number;
 
 use super::{Check, Context, Finding, percent};
-use crate::number;
 use crate::statistics;
 use crate::summary::CheckOutcome;
 
 pub(super) const CHECK: Check = Check {
     name: "drift",
-    why: "Where values drift while the study runs, its numbers depend on how long it lasted, and on whatever drifted.",
-    remedy: "Look at the runs in their order (figure `runs`), find what changed on the machine, and run the study again.",
+    measures: "the change of the primary metric from the first block to the last, by linear regression on \
+               the logarithms of 5 or more runs",
+    passes: "within the margin, or p of 0.01 or more",
+    caveat: "more",
+    invalidates: "never",
+    why: "If values drift while the study runs, its numbers depend on how long it took, and on whatever \
+          drifted.",
+    remedy: "Look at the runs in their order (figure `runs`), find what changed on the machine, and run the \
+             study again.",
+    reads: &[],
     judge,
 };
 
-/// Fewer runs lie on a straight line too often.
+/// Fewer runs lie on a straight line too often by chance.
 const LEAST_RUNS: usize = 5;
-/// A slope as steep comes from chance in one of a hundred cells.
+/// The share of cells in which chance produces a slope that steep.
 const CHANCE: f64 = 0.01;
 
-/// The primary metric's change from the first block to the last, where it is beyond chance.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let values: Vec<(f64, f64)> = context
         .own
@@ -51,7 +59,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
             "{sign}{} over {} blocks ({})",
             percent(change.abs()),
             number::nearest(last - first) + 1,
-            number::p_words(p)
+            statistics::format_p(p)
         ),
         threshold: format!("{} where p is below {CHANCE}", percent(allowed)),
     })

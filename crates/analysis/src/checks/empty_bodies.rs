@@ -1,19 +1,24 @@
-//! Responses that should have content have some.
+//! Responses that should have content have content.
 
 use model::external::OWN_CLIENT;
+use model::number;
 
 use super::{Check, CheckOutcome, Context, Finding, Side, percent};
-use crate::number;
 
 pub(super) const CHECK: Check = Check {
     name: "empty_bodies",
-    why: "A server that finds no content may still answer 200, and an empty response is the quickest of all.",
-    remedy: "Ask for one of these URLs with `h123 trace` and look at what comes; correct the paths or the server's folder.",
+    measures: "responses that succeeded with an empty body, unless an empty body was expected",
+    passes: "0",
+    caveat: "any, and as many in the baseline",
+    invalidates: "any, and more or fewer in the baseline",
+    why: "A server that does not find its content may still answer 200, and an empty response is the \
+          fastest of all.",
+    remedy: "Request one of these URLs with `h123 trace` and look at the response; correct the paths or the \
+             server's folder.",
+    reads: &[],
     judge,
 };
 
-/// Responses that succeeded with an empty body of which nobody said that it would be empty: none. Where some are, the cell is
-/// invalid if the baseline's are not empty as often, and else a caveat.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let (empty, all) = empties(&context.own)?;
     let share = number::float(empty) / number::float(all);
@@ -32,10 +37,10 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     Some(Finding { result, measured, threshold })
 }
 
-/// Where a loop ends in its list of paths changes the share by less.
+/// The position in its list of paths at which a loop ends changes the share by less.
 const TOLERANCE_SHARE: f64 = 0.01;
 
-/// Empty responses and all that succeeded; `None` where there are none, or where a client does not say.
+/// Empty responses and all that succeeded; `None` without responses, or if a client does not report lengths.
 fn empties(side: &Side<'_>) -> Option<(u64, u64)> {
     let is_own = side.cell.clients.iter().all(|group| group.client == OWN_CLIENT);
     let facts = || side.ok().flat_map(|run| &run.groups);

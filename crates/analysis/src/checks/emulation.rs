@@ -1,15 +1,20 @@
-//! The network that was asked for was there.
+//! The study's network was emulated.
 
 use super::{Check, Context, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "emulation",
-    why: "Without the network that the study asks for, the numbers are those of the bare machine: network not emulated.",
-    remedy: "Run `h123 doctor`: it says what the machine lacks for namespaces, and how to get it.",
+    measures: "runs on an impaired network that were not calibrated: the network was not emulated",
+    passes: "0",
+    caveat: "never",
+    invalidates: "1 or more",
+    why: "Without the study's network, the numbers are those of the bare machine.",
+    remedy: "Run `h123 doctor`: it reports what the machine lacks for namespaces, and how to get it.",
+    reads: &[],
     judge,
 };
 
-/// Each run that succeeded on an impaired network was calibrated, which only an emulated path can be.
+/// Only an emulated path can be calibrated.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     if !context.plan.network_of(context.own.cell).is_impaired() {
         return None;

@@ -1,15 +1,21 @@
-//! The emulator dropped only what the study asked it to drop.
+//! The emulator dropped no frames except as planned.
 
 use super::{Check, Context, Finding};
+use crate::table::Table;
 
 pub(super) const CHECK: Check = Check {
     name: "emulator_drops",
+    measures: "frames lost because the emulator could not keep up",
+    passes: "0",
+    caveat: "never",
+    invalidates: "1 or more",
     why: "A frame that the emulator lost because it could not keep up looks like loss on the network.",
-    remedy: "Leave the machine to the study alone, lower the network's rate, or let the emulator have real-time priority.",
+    remedy: "Let nothing else run on the machine, lower the network's rate, or give the emulator real-time \
+             priority.",
+    reads: &[Table::Links],
     judge,
 };
 
-/// Frames lost to overload in runs that succeeded, both directions of all links.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let (mut lost, mut all) = (0, 0);
     for link in context.own.ok().flat_map(|run| &run.links) {

@@ -1,41 +1,49 @@
 //! The emulator released frames when they were due.
 //!
-//! What lateness does to a page load is not what one late frame loses, but what its critical path gathers: each
-//! crossing of the link adds its own lateness, and crossings are as many as the path has round trips. So the figure is
-//! the *lengthening*: how much longer the prediction of [`crate::predict`] becomes when every frame is late by the
-//! median lateness of the run, less the 50 µs that waking a thread costs: these every run has on every crossing, the
-//! empty path's probes too, so they belong to the round trip that the check `calibration` judges. The tail counts only where it is gross: of ten crossings in a row one is beyond the
-//! 99th percentile in one load of ten, which the median over runs never sees and the interval does.
+//! A page load is lengthened not by one late frame but by the sum along its critical path: each crossing of the link adds its
+//! lateness, and there are as many crossings as the path has round trips. The value is therefore the *lengthening*: how much the
+//! prediction of [`crate::predict`] grows if every frame has the run's median lateness, minus the 50 µs that waking a thread
+//! costs. Every crossing has these, including the probes on the empty path, so they belong to the round trip that the check
+//! `calibration` judges. The tail counts only if it is very long: among ten consecutive crossings, one is beyond the 99th
+//! percentile in one load of ten, which the median over runs never shows but the interval does.
 //!
-//! What can change an answer is the *difference* between the arms' lengthenings as shares of their own metric, for an
-//! equal share in both leaves the ratio as it is. The lengthening alone is a matter of the absolute number: the
-//! network was a little longer than its name says.
+//! Only the *difference* between the two cells' lengthenings, as shares of their own metrics, can change a verdict: an equal share
+//! in both preserves the ratio. The lengthening itself affects the absolute value: the network had a slightly longer delay.
 
+use model::number;
 use model::plan::{Cell, ClientGroup};
 use model::record::{DirectionReport, LinkReport};
 use model::units::NANOS_PER_US;
 
-use super::{Check, Context, Finding, Side, percent, time};
-use crate::number;
+use super::{Check, Context, Finding, Side, grade, percent, time};
 use crate::predict;
 use crate::run::{RunSummary, page_of, player_of};
 use crate::summary::CheckOutcome;
+use crate::table::Table;
 
 pub(super) const CHECK: Check = Check {
     name: "emulator_late",
-    why: "Frames that leave late lengthen every round trip, and an arm with more round trips more than another.",
-    remedy: "Let the emulator have real-time priority (`h123 doctor`), and leave the machine to the study alone.",
+    measures: "how much the emulator's median lateness (minus 50 µs for waking a thread) lengthens the \
+               predicted metric: (a) relative to the baseline, (b) in this cell; and (c) the 99th \
+               percentile of lateness",
+    passes: "(a) margin, (b) 5 margins, (c) 10 margins of the metric",
+    caveat: "(a) 3 margins, (b) 10 margins, (c) more",
+    invalidates: "(a) or (b) more",
+    why: "Frames that leave late lengthen every round trip, and they lengthen the cell with more round \
+          trips more.",
+    remedy: "Give the emulator real-time priority (`h123 doctor`), and let nothing else run on the machine.",
+    reads: &[Table::Links],
     judge,
 };
 
-/// What waking a thread costs: lateness that is part of the calibrated round trip.
+/// Waking a thread costs this much. The calibrated round trip contains it.
 const WAKE_UP_NS: f64 = 50.0 * NANOS_PER_US as f64;
-/// The ratio to the baseline: the arms' shares may differ by the margin; by three margins it is a caveat.
+/// The two cells' shares may differ by one margin; up to this many margins are a caveat.
 const RATIO_CAVEAT_FACTOR: f64 = 3.0;
-/// The absolute number: lengthened by five margins (15 % where the margin is 3 %) it passes; by ten it is a caveat.
+/// The metric may be lengthened by this many margins; up to ten are a caveat.
 const ABSOLUTE_PASS_FACTOR: f64 = 5.0;
 const ABSOLUTE_CAVEAT_FACTOR: f64 = 10.0;
-/// One frame in a hundred later than so many margins of the metric, in the median run, is a caveat.
+/// A 99th percentile above this many margins of the metric is a caveat.
 const TAIL_FACTOR: f64 = 10.0;
 
 fn judge(context: &Context<'_>) -> Option<Finding> {
@@ -46,13 +54,10 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
         .as_ref()
         .and_then(|baseline| Lateness::of(context, baseline))
         .map_or(0.0, |baseline| (own.share - baseline.share).abs());
-    let graded = |value: f64, pass: f64, caveat: f64| {
-        Finding::graded(value, pass * margin, caveat * margin, String::new(), String::new()).result
-    };
-    let mut result = graded(apart, 1.0, RATIO_CAVEAT_FACTOR).max(graded(
+    let mut result = grade(apart, margin, RATIO_CAVEAT_FACTOR * margin).max(grade(
         own.share,
-        ABSOLUTE_PASS_FACTOR,
-        ABSOLUTE_CAVEAT_FACTOR,
+        ABSOLUTE_PASS_FACTOR * margin,
+        ABSOLUTE_CAVEAT_FACTOR * margin,
     ));
     if own.p99_ns > TAIL_FACTOR * margin * own.metric_ns {
         result = result.max(CheckOutcome::Caveat);
@@ -75,17 +80,17 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     })
 }
 
-/// How late the emulator was in the median run, and what that does to the metric.
+/// How late the emulator was in the median run, and how much that lengthens the metric.
 struct Lateness {
     p50_ns: f64,
     p99_ns: f64,
     metric_ns: f64,
-    /// Lengthening as a share of the metric.
+    /// The lengthening as a share of the metric.
     share: f64,
 }
 
 impl Lateness {
-    /// `None` where nothing was emulated, where no lateness was measured, or where the primary metric is no time.
+    /// `None` if nothing was emulated, no lateness was measured, or the primary metric is not a time.
     fn of(context: &Context<'_>, side: &Side<'_>) -> Option<Lateness> {
         let metric_ns = metric_ns(context, side)?;
         let up_ns = side.median(|run| sum_p50_ns(run, |link| &link.up))?;
@@ -103,30 +108,24 @@ impl Lateness {
     }
 }
 
-/// The sum over the links of a run; `None` where nothing was emulated, or a backend does not measure its lateness.
+/// The sum over the links of a run; `None` if nothing was emulated, or the backend does not measure its lateness.
 fn sum_p50_ns(run: &RunSummary, way: fn(&LinkReport) -> &DirectionReport) -> Option<f64> {
     let sum: Option<u64> = run.links.iter().map(|link| Some(way(link).lateness.as_ref()?.p50_ns)).sum();
     sum.filter(|_| !run.links.is_empty()).map(number::float)
 }
 
-/// Times that no frame begins or ends.
-const WITHOUT_NETWORK: &[&str] =
-    &["server_time", "client_cpu_per_request", "server_cpu_per_request", "schedule_lag"];
-
-/// The primary metric of a cell as a time: itself, or the time of a request where it is a rate.
+/// The primary metric as a time; of a rate the request time.
 fn metric_ns(context: &Context<'_>, side: &Side<'_>) -> Option<f64> {
     let primary = crate::metrics::find(&context.plan.metric)?;
     let name = match primary.unit {
-        // What passes at one end passes without the network.
-        "ns" if WITHOUT_NETWORK.contains(&primary.name) => return None,
-        "ns" => primary.name,
+        "ns" if primary.crosses_network => primary.name,
         "1/s" => "request_time",
         _ => return None,
     };
     Some(side.summary.metrics.get(name)?.median.value).filter(|ns| *ns > 0.0)
 }
 
-/// How many segments a player waits for before it begins, one after the other.
+/// The segments that a player downloads before playback begins.
 fn segments_to_begin(context: &Context<'_>, group: &ClientGroup) -> f64 {
     player_of(context.plan, group)
         .map_or(1.0, |player| number::float(player.startup_ns.div_ceil(player.segment_ns.max(1)).max(1)))
@@ -141,7 +140,7 @@ fn lengthening_ns(context: &Context<'_>, cell: &Cell, up_ns: f64, down_ns: f64) 
             ("time_to_first_byte", _) => (handshake + 1.0) * round_trip_ns,
             ("startup_time", _) => (handshake + segments_to_begin(context, group)) * round_trip_ns,
             ("page_load_time", Some(page)) => {
-                // A difference, so that what the network leaves to chance hardly matters.
+                // The difference of two predictions hardly depends on the network's randomness.
                 let network = context.plan.network_of(cell).certain();
                 let mut late = network.clone();
                 late.up.delay_ns += number::nearest(up_ns);

@@ -1,23 +1,27 @@
-//! Both arms stop by the same rule.
+//! Both workloads have the same end.
 
-use super::{Check, CheckOutcome, Context, Finding, Side};
+use super::{Check, Context, Finding, Side};
 
 pub(super) const CHECK: Check = Check {
     name: "ends_match",
-    why: "An arm that stops at the document's end is quicker than one that waits for everything; one that stops by the clock counts \
-          other requests than one that stops by number.",
+    measures: "where workloads are compared: how each ends (after the last resource, a number of requests, \
+               or a time)",
+    passes: "equal",
+    caveat: "different",
+    invalidates: "never",
+    why: "A load that ends with the document is faster than one that waits for everything. A load that ends \
+          after a time counts other requests than one that ends after a number.",
     remedy: "Give both workloads the same end: the same number of `requests`, or the same `duration`.",
+    reads: &[],
     judge,
 };
 
-/// Judged where workloads are compared: how each ends, and of pages how many resources are waited for.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     if context.plan.baseline.factor != "workload" {
         return None;
     }
     let (own, other) = (end(context, &context.own), end(context, context.baseline.as_ref()?));
-    let result = if own == other { CheckOutcome::Pass } else { CheckOutcome::Caveat };
-    Some(Finding { result, measured: own, threshold: format!("{other}, as the baseline") })
+    Some(Finding::pass_or_caveat(own == other, own, format!("{other}, as in the baseline")))
 }
 
 fn end(context: &Context<'_>, side: &Side<'_>) -> String {
@@ -68,6 +72,6 @@ mod tests {
         let summary = bench.summary();
         let found = summary.cells[1].validity.iter().find(|check| check.check == "ends_match").unwrap();
         assert_eq!(found.result, CheckOutcome::Caveat);
-        assert_eq!(found.threshold, "ends after a number of requests, as the baseline");
+        assert_eq!(found.threshold, "ends after a number of requests, as in the baseline");
     }
 }

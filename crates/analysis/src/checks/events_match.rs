@@ -1,4 +1,4 @@
-//! The metric begins and ends with the same events in both arms.
+//! The metric starts with the same event in both cells.
 
 use model::external::OWN_CLIENT;
 
@@ -6,39 +6,42 @@ use super::{Check, CheckOutcome, Context, Finding, Side};
 
 pub(super) const CHECK: Check = Check {
     name: "events_match",
-    why: "A time that begins before a connection is opened and one that begins after it differ by what lies between, whatever \
-          the arms do.",
-    remedy: "Let one client measure both arms, or compare what the clients count and not what they time.",
+    measures: "metrics that each client measures itself, where the two cells have different clients: the \
+               event at which a time starts",
+    passes: "the same event",
+    caveat: "another event, or unknown",
+    invalidates: "never",
+    why: "If one client starts its times before the connection opens and another after it, the times differ \
+          by what lies between.",
+    remedy: "Measure both cells with the same client, or compare counts and not times.",
+    reads: &[],
     judge,
 };
 
-/// Where our own client's times of requests begin.
+/// The event at which h123's own request times start.
 const OWN_BEGIN: &str = "the request is handed to the transport";
-/// The metrics that each client times by itself.
-const TIMED: &[&str] = &["request_time", "service_time", "wait_time"];
 
-/// Judged where the arms' clients are different programs and the study's metric is a time of requests.
+/// Judged if the clients are different programs and the metric is a time that clients measure themselves.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let baseline = context.baseline.as_ref()?;
-    if !TIMED.contains(&context.plan.metric.as_str()) || clients(&context.own) == clients(baseline) {
+    if !context.is_response_time() || clients(&context.own) == clients(baseline) {
         return None;
     }
-    let ((own, other), both) = ((begin(&context.own), begin(baseline)), "both begin alike");
+    let ((own, other), both) = ((begin(&context.own), begin(baseline)), "the same event");
     let (result, measured) = match (&own, &other) {
         (Some(own), Some(other)) if own == other => (CheckOutcome::Pass, own.clone()),
         (Some(own), Some(_)) => (CheckOutcome::Caveat, own.clone()),
-        _ => return Some(Finding::not_reported("a client does not say at which event its times begin")),
+        _ => return Some(Finding::not_reported("a client does not report at which event its times start")),
     };
-    let threshold =
-        other.map_or_else(|| both.to_owned(), |other| format!("{other}, as the baseline's client"));
-    Some(Finding { result, measured: format!("times begin where {measured}"), threshold })
+    let threshold = other.map_or_else(|| both.to_owned(), |other| format!("{other}, as in the baseline"));
+    Some(Finding { result, measured: format!("times start when {measured}"), threshold })
 }
 
 fn clients<'a>(side: &Side<'a>) -> Vec<&'a str> {
     side.cell.clients.iter().map(|group| group.client.as_str()).collect()
 }
 
-/// The one event at which all times of a side begin; `None` where that is not known.
+/// The event at which all times of a side start; `None` if it is unknown.
 fn begin(side: &Side<'_>) -> Option<String> {
     let mut events = side.facts().map(|(group, facts)| match group.client.as_str() {
         OWN_CLIENT => Some(OWN_BEGIN.to_owned()),
@@ -92,7 +95,7 @@ mod tests {
     fn another_event_or_an_unknown_one_is_a_caveat() {
         let other = found(&beside(Some("the connection is opened")));
         assert_eq!(other.result, CheckOutcome::Caveat);
-        assert_eq!(other.measured, "times begin where the connection is opened");
+        assert_eq!(other.measured, "times start when the connection is opened");
         let not_reported = found(&beside(None));
         assert!(not_reported.measured.starts_with("not judged: "), "{not_reported:?}");
     }

@@ -1,21 +1,27 @@
-//! Requests that failed within runs that succeeded.
+//! No requests failed in runs that succeeded.
+
+use model::number;
 
 use std::collections::BTreeMap;
 
 use super::{Check, Context, Finding, percent};
-use crate::number;
 
 pub(super) const CHECK: Check = Check {
     name: "failed_requests",
-    why: "A request that failed has no time, so the times of the others describe a kinder world than the client met.",
-    remedy: "Find the cause by the kinds named here: in the server's log, or in the limits of server and client.",
+    measures: "counted requests that failed, in runs that succeeded",
+    passes: "0",
+    caveat: "up to 1 %",
+    invalidates: "more",
+    why: "A failed request has no time, so the times of the others make the result look better than it was.",
+    remedy: "Find the cause of the kinds listed here: in the server's log, or in the limits of server and \
+             client.",
+    reads: &[],
     judge,
 };
 
-/// Of a thousand requests, one failure is a caveat; more than one in a hundred invalidates.
+/// A larger share of failures invalidates.
 const CAVEAT_SHARE: f64 = 0.01;
 
-/// Counted requests that failed, in runs that succeeded; failed runs are the business of another check.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let (mut failed, mut all) = (0, 0);
     let mut kinds: BTreeMap<&str, u64> = BTreeMap::new();

@@ -1,19 +1,25 @@
-//! Runs that failed beside runs that succeeded.
+//! No runs failed.
+
+use model::number;
 
 use super::{Check, Context, Finding, percent};
-use crate::number;
 
 pub(super) const CHECK: Check = Check {
     name: "failed_runs",
+    measures: "the share of stored runs that failed",
+    passes: "0",
+    caveat: "up to 50 %",
+    invalidates: "more",
     why: "The runs that succeeded may be the lucky ones.",
-    remedy: "Read the reasons listed with the cell and the logs of the failed runs, then run the study again.",
+    remedy: "Read the reasons listed with the cell and the logs of the failed runs, then run the study \
+             again.",
+    reads: &[],
     judge,
 };
 
-/// More than half the runs failed: what is left describes an exception.
+/// If more than half the runs failed, the others are an exception.
 const CAVEAT_SHARE: f64 = 0.5;
 
-/// The share of stored runs that did not end well.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let (ok, all) = (context.own.ok().count(), context.own.stored.len());
     let failed = all - ok;

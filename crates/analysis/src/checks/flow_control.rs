@@ -1,22 +1,28 @@
-//! The client's windows do not hold the server back.
+//! The client's flow-control windows do not limit the server.
 
+use model::number;
 use model::plan::ClientGroup;
 use model::variant::HttpVersion;
 
-use super::{Check, CheckOutcome, Context, Finding};
-use crate::number;
+use super::{Check, Context, Finding};
 use crate::run::{RunSummary, page_of};
 
 pub(super) const CHECK: Check = Check {
     name: "flow_control",
-    why: "A window smaller than what the way holds makes the server wait for the client: the window is measured, and not the \
-          version.",
-    remedy: "Raise `stream_window` and `connection_window` in `[hold.http2]` and `[hold.http3]`, or ask that question on purpose.",
+    measures: "HTTP/2 and HTTP/3 on a route with a rate: the client's windows, compared with the smaller of \
+               the bandwidth-delay product and what there is to send",
+    passes: "not smaller",
+    caveat: "smaller",
+    invalidates: "never",
+    why: "If a window is smaller than the bandwidth-delay product, the server waits for the client: the \
+          window is measured and not the version.",
+    remedy: "Raise `stream_window` and `connection_window` in `[hold.http2]` and `[hold.http3]`, or make \
+             this the question.",
+    reads: &[],
     judge,
 };
 
-/// The connection's window against the way's bandwidth-delay product (RFC 9113, section 5.2; RFC 9000, section 4), and a
-/// stream's against the same, where no response, or all that may be on its way at once, is less. Judged for HTTP/2 and HTTP/3 where the way has a rate.
+/// Flow control: RFC 9113, section 5.2; RFC 9000, section 4.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let network = context.plan.network_of(context.own.cell);
     let bits_per_s = number::float(network.down.rate.mean_bits_per_s()?);
@@ -37,17 +43,16 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     });
     let (of_stream, of_connection, stream, connection) =
         worst.min_by(|a, b| a.0.min(a.1).total_cmp(&b.0.min(b.1)))?;
-    let result = if of_stream.min(of_connection) < 1.0 { CheckOutcome::Caveat } else { CheckOutcome::Pass };
     let size = |bytes: f64| model::units::format_bytes(bytes);
-    Some(Finding {
-        result,
-        measured: format!("windows of {} a stream, {} a connection", size(stream), size(connection)),
-        threshold: format!("{}, which the way holds, or what there is to send", size(held_bytes)),
-    })
+    Some(Finding::pass_or_caveat(
+        of_stream.min(of_connection) >= 1.0,
+        format!("windows of {} per stream, {} per connection", size(stream), size(connection)),
+        format!("{} (bandwidth-delay product), or what there is to send", size(held_bytes)),
+    ))
 }
 
-/// The largest response, and all that may be on its way on one connection at once, in bytes: of a page these are known, of a
-/// loop they are the mean response and as many of them as a connection has streams.
+/// The bytes of the largest response, and of all responses that one connection may carry at once. A loop has only its mean
+/// response, once per stream.
 fn responses(context: &Context<'_>, group: &ClientGroup) -> Option<(f64, f64)> {
     if let Some(page) = page_of(context.plan, group) {
         let sizes = page.resources.iter().map(|resource| number::float(resource.bytes));

@@ -1,17 +1,23 @@
-//! Nobody was turned away before the server saw him.
+//! Listeners dropped no connections.
 
 use super::{Check, Context, Finding};
-use crate::number;
+use crate::table::Table;
 
 pub(super) const CHECK: Check = Check {
     name: "listen_overflow",
-    why: "A connection that a full listener dropped is tried again after a second, and that second counts as the server's or the network's.",
-    remedy: "Let the server listen with a longer queue (its own backlog, and net.core.somaxconn), give it more workers, or open fewer connections at once.",
+    measures: "connections and SYNs that listeners dropped, in all monitored nodes",
+    passes: "0",
+    caveat: "more",
+    invalidates: "never",
+    why: "A client retries a dropped connection after a second, and this second counts as the server's or \
+          the network's.",
+    remedy: "Give the server a longer listen queue (its own backlog and net.core.somaxconn) or more \
+             workers, or open fewer connections at once.",
+    reads: &[Table::Monitor],
     judge,
 };
 
-/// Connections and SYNs that listeners dropped in runs that succeeded, wherever the monitor looked: none, or a caveat. It never
-/// invalidates: a server that turns people away may be what the study is about.
+/// It never invalidates: a server that refuses connections may be the study's question.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let facts = || context.own.ok().filter_map(|run| run.monitor);
     let runs = facts().count();
@@ -21,10 +27,9 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let hit = facts().filter(|facts| dropped(*facts) > 0).count();
     let measured = match all {
         0 => format!("0 in {runs} runs"),
-        _ => format!("{all} in {hit} of {runs} runs, {overflows} of them because a queue was full"),
+        _ => format!("{all} in {hit} of {runs} runs, {overflows} of them due to a full queue"),
     };
-    let finding = Finding::graded(number::float(all), 0.0, f64::INFINITY, measured, "0".to_owned());
-    (runs > 0).then_some(finding)
+    (runs > 0).then(|| Finding::pass_or_caveat(all == 0, measured, "0"))
 }
 
 #[cfg(test)]
@@ -40,14 +45,14 @@ mod tests {
     }
 
     #[test]
-    fn who_is_dropped_is_a_caveat() {
+    fn dropped_connections_are_a_caveat() {
         let mut bench = Bench::closed(&[Variant::H1]).monitored(&[(Quantity::ListenDrops, 0)]);
         bench.records[1].readings.clear();
         bench = bench.read(2, Quantity::ListenDrops, 7).read(2, Quantity::ListenOverflows, 5);
         caveats(&bench, &["listen_overflow"]);
         let summary = bench.summary();
         let check = summary.cells[0].validity.iter().find(|check| check.check == "listen_overflow").unwrap();
-        assert_eq!(check.measured, "7 in 1 of 4 runs, 5 of them because a queue was full");
+        assert_eq!(check.measured, "7 in 1 of 4 runs, 5 of them due to a full queue");
     }
 
     #[test]

@@ -1,18 +1,23 @@
-//! The packets of TCP and of QUIC have the same size.
+//! TCP and QUIC have packets of the same size.
 
 use model::plan::DIRECT;
 
-use super::{Check, CheckOutcome, Context, Finding};
+use super::{Check, Context, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "loopback_packets",
-    why: "The loopback carries TCP in packets of up to 64 kB and QUIC in datagrams of 1.4 kB, which no network between two \
-          machines does: TCP has some forty times fewer.",
-    remedy: "Compare them over an emulated network, whose packets are alike.",
+    measures: "whether QUIC is compared with TCP over the loopback interface",
+    passes: "no",
+    caveat: "yes",
+    invalidates: "never",
+    why: "The loopback interface carries TCP in packets of up to 64 kB and QUIC in datagrams of 1.4 kB, \
+          unlike any network between two machines: TCP needs about forty times fewer packets.",
+    remedy: "Compare them over an emulated network, where both have packets of the same size.",
+    reads: &[],
     judge,
 };
 
-/// Judged where nothing is emulated and one arm speaks over QUIC and the other over TCP.
+/// Judged if nothing is emulated.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     if context.plan.topology.name != DIRECT {
         return None;
@@ -20,14 +25,9 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let baseline = context.baseline.as_ref()?;
     let is_quic = |clients: &[model::plan::ClientGroup]| clients.iter().any(|group| group.variant.is_quic());
     let differs = is_quic(&context.own.cell.clients) != is_quic(&baseline.cell.clients);
-    let result = if differs { CheckOutcome::Caveat } else { CheckOutcome::Pass };
     let measured =
-        if differs { "QUIC against TCP over the loopback" } else { "the same transport on both sides" };
-    Some(Finding {
-        result,
-        measured: measured.to_owned(),
-        threshold: "the same transport, or an emulated network".to_owned(),
-    })
+        if differs { "QUIC against TCP over the loopback" } else { "the same transport in both cells" };
+    Some(Finding::pass_or_caveat(!differs, measured, "the same transport, or an emulated network"))
 }
 
 #[cfg(test)]

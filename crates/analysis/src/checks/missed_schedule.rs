@@ -1,56 +1,59 @@
 //! The requests of an open loop were sent when they were due.
 //!
-//! Latency counts from the intended time, so a request that was sent late is not a fast one in disguise (G. Tene's
-//! "coordinated omission"). But what it waited in the client, for the client itself or for a connection that was free,
-//! is then part of the number. Two figures say how much:
+//! Latency counts from the intended time, so that a request that was sent late does not look fast (G. Tene's "coordinated
+//! omission"). But the time that it waited in the client, for CPU or for a free connection, is then part of the latency. Two
+//! values show how much:
 //!
-//! - *sent − intended*, 99th percentile of the median run, against the 99th percentile of the request time, in which
-//!   it is contained. Within the study's margin it cannot change an answer; nor do 100 µs, the accuracy that the
-//!   generator promises on a core of its own, where requests are so short that their margin is less. Up to a half,
-//!   the tail is still mostly the server's and the network's; beyond, it is mostly the queue before them, whose length
-//!   depends on how long the run lasted.
-//! - *never sent*: the queue was full or the end came first. A rate counts as held within 0.1 %; beyond 1 % the load
-//!   was another than the study asked for.
+//! - *sent − intended*, the 99th percentile of the median run, compared with the 99th percentile of the request time, which
+//!   contains it. Within the study's margin it cannot change a verdict. Neither can 100 µs, the accuracy that the generator
+//!   promises on its own core, if requests are so short that their margin is smaller. Up to a half, the tail is still mostly the
+//!   server's and the network's. Above, it is mostly the queue in front of them, whose length depends on the run's duration.
+//! - *never sent*: the queue was full, or the run ended first. A rate counts as kept within 0.1 %. Above 1 %, the load was
+//!   another than the study's.
 
+use model::number;
 use model::units::NANOS_PER_US;
 
-use super::{Check, Context, Finding, Side, percent, time};
-use crate::number;
+use super::{Check, Context, Finding, Side, grade, percent, time};
 use crate::run::{GroupFacts, RunSummary};
+use crate::table::Table;
 
 pub(super) const CHECK: Check = Check {
     name: "missed_schedule",
-    why: "Requests that are sent late, or never, are another load than the study asked for, and their wait for being \
-          sent is part of their latency.",
-    remedy: "Ask for a lower rate or a longer warm-up, allow more connections or streams, or give the client a core of \
-             its own.",
+    measures: "open loops: (a) the 99th percentile of sent − intended in the median run, as a share of the \
+               request time's; (b) the share of due requests that were never sent",
+    passes: "(a) margin, or 100 µs if that is more; (b) 0.1 %",
+    caveat: "(a) up to 50 %; (b) up to 1 %",
+    invalidates: "more",
+    why: "Requests that are sent late or never are another load than the study's, and the delay is part of \
+          their latency.",
+    remedy: "Use a lower rate or a longer warm-up, allow more connections or streams, or give the client \
+             its own core.",
+    reads: &[Table::Clients],
     judge,
 };
 
-/// The accuracy that the generator promises: it passes whatever the request time.
+/// The accuracy that the generator promises. It passes for any request time.
 const PROMISED_NS: f64 = 100.0 * NANOS_PER_US as f64;
-/// Of the request time's 99th percentile: beyond, the tail is mostly the queue in the client.
+/// A share of the request time's 99th percentile. Above it, the tail is mostly the queue in the client.
 const INVALID_LAG_SHARE: f64 = 0.5;
-/// Of all requests that were due.
+/// Shares of all requests that were due.
 const PASS_UNSENT_SHARE: f64 = 0.001;
 const INVALID_UNSENT_SHARE: f64 = 0.01;
 
-/// Judged where a client group keeps an open loop.
+/// Judged if a client group has an open loop.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let lag = |run: &RunSummary| open(run).map(|facts| facts.lag_p99_ns).max().map(number::float);
     let lag_ns = context.own.median(lag)?;
     let unsent = context.own.median(unsent_share)?;
     let allowed = context.plan.margin_share;
-    let graded = |value: f64, pass: f64, caveat: f64| {
-        Finding::graded(value, pass, caveat, String::new(), String::new()).result
-    };
-    let mut result = graded(unsent, PASS_UNSENT_SHARE, INVALID_UNSENT_SHARE);
+    let mut result = grade(unsent, PASS_UNSENT_SHARE, INVALID_UNSENT_SHARE);
     let mut of_latency = String::new();
     match request_p99_ns(&context.own).map(|p99_ns| lag_ns / p99_ns) {
         Some(share) => {
             of_latency = format!(", {} of the request time's", percent(share));
             if lag_ns > PROMISED_NS {
-                result = result.max(graded(share, allowed, INVALID_LAG_SHARE));
+                result = result.max(grade(share, allowed, INVALID_LAG_SHARE));
             }
         }
         // Without any request that succeeded, other checks invalidate.

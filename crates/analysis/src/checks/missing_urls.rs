@@ -1,33 +1,41 @@
-//! Every URL that was asked for exists.
+//! Every requested URL exists.
 
+use model::number;
 use model::sample::FailureKind;
 
-use super::{Check, CheckOutcome, Context, Finding, percent};
-use crate::number;
+use super::{Check, CheckOutcome, Context, Finding, counted, percent};
 use crate::rows::{Tries, Urls};
 use crate::statistics;
 
 pub(super) const CHECK: Check = Check {
     name: "missing_urls",
-    why: "A URL that never answers well does not exist: its failures come from the list of URLs and not from the load.",
-    remedy: "Take the list of URLs from the content itself (the manifest, the packaged file), and leave out what is not there.",
+    measures: "URLs that returned an error status to every request in all runs while others succeeded, \
+               compared with the number expected if every request failed with the same probability",
+    passes: "no more than chance explains (Poisson, p of 0.001 or more)",
+    caveat: "not judged: more than 20 000 URLs, or a client that does not report URLs, and some requests \
+             were refused",
+    invalidates: "more",
+    why: "A URL that never succeeds does not exist: its failures come from the list of URLs, not from the \
+          load.",
+    remedy: "Take the list of URLs from the content itself (its manifest or archive), and leave out what \
+             does not exist.",
+    reads: &[],
     judge,
 };
 
-/// The chance that so many URLs never answer well though each of their requests fails by chance.
+/// URLs are missing if chance explains their number with a probability below this.
 const CHANCE: f64 = 1e-3;
 
-/// URLs that were asked and answered in no run but with an unexpected status, while others answered well. If every request
-/// were refused with the same chance p, a URL asked n times would never answer well with the chance pⁿ; the sum of these
-/// over all URLs is expected, and that so many or more are found has Poisson's probability.
+/// Counts URLs that had an unexpected status in every response while others succeeded. If every request were refused with the
+/// same probability p, a URL with n requests would never succeed with probability pⁿ. The sum of these is the expected number
+/// of such URLs, and their number has Poisson's distribution.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let facts = || context.own.ok().flat_map(|run| &run.groups).filter(|facts| facts.requests > 0);
     facts().next()?;
     if facts().any(|facts| facts.urls.is_empty()) {
         let is_refused =
             |facts: &crate::run::GroupFacts| facts.failures.contains_key(&FailureKind::WrongStatus);
-        let reason =
-            "URLs are not told apart, because they are too many or the client does not say which it asked";
+        let reason = "URLs are unknown: there are too many, or the client does not report them";
         return facts().any(is_refused).then(|| Finding::not_reported(reason));
     }
     let mut urls: Vec<Urls> = vec![Urls::new(); context.own.cell.clients.len()];
@@ -46,9 +54,11 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let lost: u64 = never.iter().map(|tries| tries.all).sum();
     let result = if is_chance { CheckOutcome::Pass } else { CheckOutcome::Invalid };
     let measured = match never.len() {
-        0 => "every URL answered well at least once".to_owned(),
+        0 => "every URL succeeded at least once".to_owned(),
         some => format!(
-            "{some} URLs never answered well in {lost} requests, {} of all refusals; {expected:.1} such URLs by chance",
+            "{} never succeeded in {}, {} of all refusals; {expected:.1} such URLs expected by chance",
+            counted(some as u64, "URL"),
+            counted(lost, "request"),
             percent(number::float(lost) / number::float(refused.max(1)))
         ),
     };
@@ -67,7 +77,7 @@ mod tests {
     fn of_ten_urls(fails: impl Fn(u64) -> bool) -> Bench {
         let mut bench = Bench::closed(&[Variant::H1]);
         for sample in bench.records.iter_mut().flat_map(|record| &mut record.samples) {
-            sample.url = crate::number::small(usize::try_from(sample.request % 10).unwrap());
+            sample.url = model::number::small(usize::try_from(sample.request % 10).unwrap());
             if fails(sample.request) {
                 sample.status = Some(503);
                 sample.outcome = Outcome::failed(FailureKind::WrongStatus, "503");
@@ -89,7 +99,7 @@ mod tests {
     fn a_url_that_never_answers_invalidates() {
         let found = fails("missing_urls", &of_ten_urls(|request| request % 10 == 7));
         assert!(
-            found.measured.starts_with("1 URLs never answered well in 25 requests, 100% of all refusals"),
+            found.measured.starts_with("1 URL never succeeded in 25 requests, 100% of all refusals"),
             "{found:?}"
         );
     }
@@ -104,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn without_rows_nobody_knows() {
+    fn without_rows_urls_are_unknown() {
         let mut bench = Bench::closed(&[Variant::H1]);
         bench.records.iter_mut().for_each(|record| record.samples.clear());
         silent("missing_urls", &bench);
@@ -115,6 +125,6 @@ mod tests {
         }
         let summary = bench.summary();
         let found = summary.cells[0].validity.iter().find(|check| check.check == "missing_urls").unwrap();
-        assert!(found.measured.starts_with("not judged: URLs are not told apart"), "{found:?}");
+        assert!(found.measured.starts_with("not judged: URLs are unknown"), "{found:?}");
     }
 }

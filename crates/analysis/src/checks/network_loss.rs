@@ -1,22 +1,31 @@
-//! The link loses as many packets as promised.
+//! The link loses the promised number of packets.
+
+use model::number::float;
 
 use super::{Check, Context, Finding, directions};
-use crate::number::float;
+use crate::table::Table;
 
 pub(super) const CHECK: Check = Check {
     name: "network_loss",
-    why: "Loss decides between one connection and six; on another loss than the network's the numbers belong to another network.",
-    remedy: "Leave the machine to the study alone; if it comes again with another seed, report it as a fault of h123.",
+    measures: "lost packets of 10 000 or 1000, in the direction that is farthest from the expected number",
+    passes: "within 4 standard deviations",
+    caveat: "within 6, or up to 0.1 % of the packets",
+    invalidates: "farther",
+    why: "Loss determines whether one connection or six are faster. With another loss, the numbers describe \
+          another network.",
+    remedy: "Let nothing else run on the machine; if it happens again with another seed, report it as a bug \
+             in h123.",
+    reads: &[Table::Calibrations],
     judge,
 };
 
-/// So many standard deviations are nothing strange: 1 in 16 000 of normal numbers strays farther.
+/// One in 16 000 normal values is farther from its mean than this many standard deviations.
 const ALLOWED_DEVIATIONS: f64 = 4.0;
 const CAVEATED_DEVIATIONS: f64 = 6.0;
-/// Where no chance is involved, a share of the packets up to which the machine may be to blame.
+/// A loss without randomness is a caveat up to this share of the packets.
 const CAVEAT_SHARE: f64 = 0.001;
 
-/// The direction whose number of lost packets is farthest from the expected one, in standard deviations.
+/// Judges the direction that is farthest from the expected number, in standard deviations.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let losses = directions(context.network?).map(|(way, stream)| {
         let loss = &stream.loss;

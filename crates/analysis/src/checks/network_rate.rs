@@ -1,23 +1,31 @@
-//! The link's rate is the one promised.
+//! The link has the promised rate.
 
+use model::number::float;
 use model::units::format_rate;
 
 use super::{Check, Context, Finding, directions, percent};
-use crate::number::float;
+use crate::table::Table;
 
 pub(super) const CHECK: Check = Check {
     name: "network_rate",
-    why: "Large transfers take what the rate demands; at another rate than the network's the numbers belong to another network.",
-    remedy: "Leave the machine to the study alone, or lower the network's rate to one that this machine can emulate.",
+    measures: "the rate of full frames, in the direction that is farthest from the promise \
+               (`calibrations.json`)",
+    passes: "within 1 %",
+    caveat: "within 5 %",
+    invalidates: "farther",
+    why: "The rate determines the time of large transfers. At another rate, the numbers describe another \
+          network.",
+    remedy: "Let nothing else run on the machine, or lower the network's rate to one that this machine can \
+             emulate.",
+    reads: &[Table::Calibrations],
     judge,
 };
 
-/// What full frames that came faster than the link lets through may be off by.
+/// The measured rate may deviate from the promise by this share.
 const ALLOWED_SHARE: f64 = 0.01;
 const CAVEAT_SHARE: f64 = 0.05;
 
-/// The direction whose measured rate is farthest from the promise. A sender that was itself slower than the promise shows
-/// nothing beyond what it sent.
+/// Judges the direction that is farthest from the promise. A sender slower than the promise shows only its own rate.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let rates = directions(context.network?).into_iter().filter_map(|(way, stream)| {
         let rate = stream.rate.as_ref()?;

@@ -1,37 +1,42 @@
-//! The percentiles of a closed loop tell the time that a stall cost.
+//! The percentiles of a closed loop show the time that stalls cost.
 //!
-//! While a server stalls, a closed loop sends nothing: one long time stands for all the requests that would have been sent
-//! meanwhile ("coordinated omission", G. Tene, *How not to measure latency*, 2013; open and closed systems: Schroeder, Wierman and
-//! Harchol-Balter, NSDI 2006). HdrHistogram's correction puts them back: for each time beyond the expected interval, here the
-//! median, those of the requests one interval later, two intervals later and so on.
+//! While a server stalls, a closed loop sends nothing: one long time replaces all the requests that would have been sent
+//! ("coordinated omission", G. Tene, *How not to measure latency*, 2013; open and closed systems: Schroeder, Wierman and
+//! Harchol-Balter, NSDI 2006). HdrHistogram's correction adds them: for each time longer than the expected interval, here the
+//! median, the times of the requests one interval later, two intervals later, and so on.
 
-use super::{Check, CheckOutcome, Context, Finding, percent, time};
+use model::number;
+
+use super::{Check, Context, Finding, percent, time};
 use crate::distribution::Distribution;
-use crate::number;
 use crate::run::RunSummary;
 
 pub(super) const CHECK: Check = Check {
     name: "omission",
-    why: "While the server stalls a closed loop sends nothing, so its percentiles leave out all those who would have waited.",
-    remedy: "Read the percentiles of an open loop (`kind = \"open\"`), whose requests are due whatever the server does.",
+    measures: "closed loops whose metric is a response time, 1000 or more requests: how much the 99th \
+               percentile rises with the requests that a stall delayed",
+    passes: "up to 10 %",
+    caveat: "more",
+    invalidates: "never",
+    why: "While the server stalls, a closed loop sends nothing, so its percentiles omit all requests that \
+          would have waited.",
+    remedy: "Read the percentiles of an open loop (`kind = \"open\"`), whose requests are due whatever the \
+             server does.",
+    reads: &[],
     judge,
 };
 
-/// How much the 99th percentile may rise by what was left out.
+/// The 99th percentile may rise by this share.
 const ALLOWED_SHARE: f64 = 0.1;
-/// A percentile of fewer is none.
+/// Fewer requests have no meaningful 99th percentile.
 const LEAST_REQUESTS: u64 = 1000;
 /// Halvings of the range: to a millionth of the largest time.
 const STEPS: u32 = 20;
 
-/// The median run's 99th percentile of the study's metric against the same with what was left out; judged for closed loops
-/// whose metric is a request's time.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let metric = context.plan.metric.as_str();
-    if !["request_time", "service_time", "wait_time"].contains(&metric) {
-        return None;
-    }
-    if context.own.ok().flat_map(|run| &run.groups).any(|facts| facts.is_open)
+    if !context.is_response_time()
+        || context.own.ok().flat_map(|run| &run.groups).any(|facts| facts.is_open)
         || context.own.cell.clients.iter().any(|group| !crate::run::is_loop(context.plan, group))
     {
         return None;
@@ -40,24 +45,23 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let whole = |run: &RunSummary| corrected(long_enough(run, metric)?);
     let (raw_ns, whole_ns) = (context.own.median(raw)?, context.own.median(whole)?);
     let rise = whole_ns / raw_ns - 1.0;
-    let result = if rise <= ALLOWED_SHARE { CheckOutcome::Pass } else { CheckOutcome::Caveat };
-    Some(Finding {
-        result,
-        measured: format!("99th percentile {}, {} with what was left out", time(raw_ns), time(whole_ns)),
-        threshold: format!("at most {} more", percent(ALLOWED_SHARE)),
-    })
+    Some(Finding::pass_or_caveat(
+        rise <= ALLOWED_SHARE,
+        format!("99th percentile {}, {} with omitted requests", time(raw_ns), time(whole_ns)),
+        format!("at most {} more", percent(ALLOWED_SHARE)),
+    ))
 }
 
 fn long_enough<'a>(run: &'a RunSummary, metric: &str) -> Option<&'a Distribution> {
     run.metrics.get(metric).filter(|times| times.count() >= LEAST_REQUESTS)
 }
 
-/// The 99th percentile with what was left out, by bisection: what was left out is counted and not written down.
+/// The 99th percentile with the omitted requests, by bisection, so that they are only counted.
 fn corrected(times: &Distribution) -> Option<f64> {
     let interval_ns = times.median().filter(|median| *median > 0.0)?;
     let counted = times.counted();
     let missing = |value: f64| (value / interval_ns).floor().max(1.0) - 1.0;
-    // How many lie above `limit`: of each time itself and of those that it held back, one interval apart.
+    // The number of times above `limit`: each time itself, and the times that it delayed, one interval apart.
     let above = |limit: f64| -> f64 {
         let of = |(value, count): &(f64, u64)| match *value > limit {
             true => number::float(*count) * ((value - limit) / interval_ns).ceil().min(1.0 + missing(*value)),

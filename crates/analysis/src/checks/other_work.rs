@@ -1,21 +1,27 @@
-//! Nobody else worked on the machine.
+//! No other programs worked on the machine.
 
 use super::{Check, Context, Finding, cores};
+use crate::table::Table;
 
 pub(super) const CHECK: Check = Check {
     name: "other_work",
-    why: "Whatever else runs takes cores, caches and memory from the study, at times of its own.",
-    remedy: "End the other programs, or measure on a machine of its own; `h123 doctor` shows its load.",
+    measures: "the share of all cores' time in programs other than client, server and h123, in the median \
+               run, minus one tick per core",
+    passes: "5 %",
+    caveat: "more",
+    invalidates: "never",
+    why: "Other programs take cores, caches and memory from the study at unpredictable times.",
+    remedy: "Stop the other programs, or measure on a dedicated machine; `h123 doctor` shows its load.",
+    reads: &[Table::Monitor],
     judge,
 };
 
-/// Of all cores' time: what the kernel itself, its threads and a desktop at rest take.
+/// The kernel, its threads and an idle desktop take up to this share of all cores' time.
 const ALLOWED_SHARE: f64 = 0.05;
 
-/// Time of all cores in programs that are neither client nor server nor the tool, in the median run.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let others = |cores: &crate::monitor::CoreFacts| cores.busy_ns.saturating_sub(cores.known_ns);
-    cores::share(context, ALLOWED_SHARE, others, "was other programs'")
+    cores::share(context, ALLOWED_SHARE, others, "went to other programs")
 }
 
 #[cfg(test)]

@@ -1,29 +1,37 @@
-//! No single run decides a cell's number.
+//! No single run determines a cell's value.
 //!
 //! Grubbs' test (F. Grubbs, *Sample criteria for testing outlying observations*, Annals of Mathematical Statistics 21, 1950) on
-//! the logarithms, in its form by the deleted residual: a run against the mean and deviation of all others.
+//! the logarithms, in the form of deleted residuals: a run against the mean and standard deviation of all others.
 
-use super::{Check, CheckOutcome, Context, Finding, percent};
-use crate::number;
+use model::number;
+
+use super::{Check, Context, Finding, percent};
 use crate::statistics;
 
 pub(super) const CHECK: Check = Check {
     name: "outlying_run",
-    why: "One run unlike all others widens the interval and moves the median: something happened in it that is no part of the \
-          question.",
-    remedy: "Look at that run's logs and monitor, and run the study again; runs are never left out for being far away.",
+    measures: "with 5 or more runs: the run farthest from the others, by Grubbs' test on logarithms, and \
+               its distance",
+    passes: "p of 1 % or more, or within the margin",
+    caveat: "less, and beyond the margin",
+    invalidates: "never",
+    why: "One run unlike all others widens the interval and moves the median: something unrelated disturbed \
+          it.",
+    remedy: "Look at that run's logs and monitor, and run the study again. Runs are never excluded for \
+             being far away.",
+    reads: &[],
     judge,
 };
 
-/// Fewer runs say nothing of what is usual.
+/// Fewer runs do not show what is usual.
 const LEAST_RUNS: usize = 5;
-/// So often chance alone makes some run of a cell look so.
+/// The share of cells in which chance makes a run look like that.
 const CHANCE: f64 = 0.01;
 
-/// A value of 0 has no logarithm; this is as far from all others.
+/// Replaces 0, which has no logarithm.
 const LEAST_VALUE: f64 = 1e-9;
 
-/// The study's metric: the run that is farthest from all others, against them.
+/// Judges the run that is farthest from the others.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let values: Vec<(u32, f64)> = context
         .own
@@ -37,18 +45,14 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
         .filter_map(|place| against_others(&values, place))
         .min_by(|a, b| a.1.total_cmp(&b.1))?;
     let is_far = (ratio.ln()).abs() > context.plan.margin_share.ln_1p();
-    let result = if p < CHANCE && is_far { CheckOutcome::Caveat } else { CheckOutcome::Pass };
-    Some(Finding {
-        result,
-        measured: format!("run {run} at {} of the others ({})", percent(ratio), number::p_words(p)),
-        threshold: format!(
-            "p at least {CHANCE}, or within the margin of {}",
-            percent(context.plan.margin_share)
-        ),
-    })
+    Some(Finding::pass_or_caveat(
+        p >= CHANCE || !is_far,
+        format!("run {run} at {} of the others ({})", percent(ratio), statistics::format_p(p)),
+        format!("p at least {CHANCE}, or within the margin of {}", percent(context.plan.margin_share)),
+    ))
 }
 
-/// The run's number, how likely one of so many runs is as far from all others, and its ratio to them.
+/// The run's number, the probability that some run is that far from all others, and its ratio to them.
 fn against_others(values: &[(u32, f64)], place: usize) -> Option<(u32, f64, f64)> {
     let others: Vec<f64> =
         values.iter().enumerate().filter(|(at, _)| *at != place).map(|(_, (_, value))| *value).collect();

@@ -1,25 +1,30 @@
-//! What is held is held alike in both arms.
+//! Both cells have the same pins.
 
-use super::{Check, CheckOutcome, Context, Finding};
+use super::{Check, Context, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "pins_match",
-    why: "An arm with another congestion control, window, TLS setting or number of connections differs in that too, whatever \
-          else is compared.",
-    remedy: "Leave out the `hold` of single servers, or give all the same, unless it is the question.",
+    measures: "the cell's pins (congestion control, windows, TLS, …), compared with the baseline's, where a \
+               study has pins for single servers",
+    passes: "equal",
+    caveat: "different",
+    invalidates: "never",
+    why: "A difference in congestion control, windows, TLS settings or the number of connections is part of \
+          the comparison, whatever else is compared.",
+    remedy: "Remove the `hold` of single servers, or give all servers the same, unless this is the question.",
+    reads: &[],
     judge,
 };
 
-/// The pins of the cell against its baseline's, where a study holds some servers otherwise than others.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let baseline = context.baseline.as_ref()?;
     let (own, other) = (context.plan.pins_of(context.own.cell), context.plan.pins_of(baseline.cell));
     let differences = own.differences(other);
-    let (result, measured) = match differences.is_empty() {
-        true => (CheckOutcome::Pass, "held alike".to_owned()),
-        false => (CheckOutcome::Caveat, format!("held otherwise: {}", differences.join(", "))),
+    let measured = match differences.is_empty() {
+        true => "the same pins".to_owned(),
+        false => format!("different: {}", differences.join(", ")),
     };
-    Some(Finding { result, measured, threshold: "as the baseline".to_owned() })
+    Some(Finding::pass_or_caveat(differences.is_empty(), measured, "as in the baseline"))
 }
 
 #[cfg(test)]
@@ -37,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_otherwise_in_one_arm_is_a_caveat() {
+    fn different_pins_are_a_caveat() {
         let mut bench = Bench::page(&[Variant::H1s, Variant::H2]);
         bench.plan.cells[1].pins = Some(Pins {
             congestion_control: CongestionControl::Reno,
@@ -47,6 +52,6 @@ mod tests {
         caveats(&bench, &["pins_match"]);
         let summary = bench.summary();
         let found = summary.cells[1].validity.iter().find(|check| check.check == "pins_match").unwrap();
-        assert_eq!(found.measured, "held otherwise: congestion_control, initial_window");
+        assert_eq!(found.measured, "different: congestion_control, initial_window");
     }
 }

@@ -1,17 +1,23 @@
 //! The interval is narrow enough for the question.
 
-use super::{Check, CheckOutcome, Context, Finding, percent};
+use super::{Check, Context, Finding, percent};
+use crate::metrics::Values;
 use crate::summary::{CellSummary, Estimate};
 
 pub(super) const CHECK: Check = Check {
     name: "precision",
-    why: "Within an interval wider than the margin of interest a difference that matters can hide, and none can be ruled out.",
-    remedy: "Give the study more runs, or a `precision` and a `budget` so that runs are added until it is narrow enough.",
+    measures: "half the width of the interval of the primary metric's median, as a share of the median",
+    passes: "up to the margin, or up to the difference from the baseline if that is larger",
+    caveat: "more",
+    invalidates: "never",
+    why: "An interval wider than the margin of interest can hide a difference that matters, and cannot rule \
+          one out.",
+    remedy: "Give the study more runs, or a `precision` and a `budget`, so that runs are added until the \
+             interval is narrow enough.",
+    reads: &[],
     judge,
 };
 
-/// Half of the interval of the median of the study's metric, as a share of the median, against the margin of interest or,
-/// where the baseline differs by more than that, the difference itself.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let metric = context.plan.metric.as_str();
     let own = figure(context.own.summary, metric)?;
@@ -24,22 +30,22 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let other = other.filter(|other| other.value > 0.0);
     let apart = other.map_or(0.0, |other| (own.value / other.value - 1.0).abs());
     let allowed = context.plan.margin_share.max(apart);
-    let result = if half_share <= allowed { CheckOutcome::Pass } else { CheckOutcome::Caveat };
     let measured = match half_share {
         known if known < 1.0 => format!("known to \u{b1}{}", percent(known)),
         _ => "known to no better than \u{b1}100%".to_owned(),
     };
     let threshold = if apart > context.plan.margin_share {
-        format!("{}, the difference to the baseline", percent(apart))
+        format!("{}, the difference from the baseline", percent(apart))
     } else {
         format!("{}, the margin of interest", percent(allowed))
     };
-    Some(Finding { result, measured, threshold })
+    Some(Finding::pass_or_caveat(half_share <= allowed, measured, threshold))
 }
 
-/// What stands for a cell: its median, or of a share all hits of all that could be.
+/// The cell's value: its median, or the mean of a share.
 fn figure(cell: &CellSummary, metric: &str) -> Option<Estimate> {
-    let is_share = crate::metrics::find(metric).is_some_and(|metric| metric.from.is_a_share());
+    let is_share =
+        crate::metrics::find(metric).is_some_and(|metric| matches!(metric.values, Values::Share(_)));
     cell.metrics.get(metric).map(|found| if is_share { found.mean } else { found.median })
 }
 

@@ -1,30 +1,32 @@
-//! Both arms cut what they send into TLS records of the same size.
+//! Both servers send TLS records of the same size.
 
-use super::{Check, CheckOutcome, Context, Finding, Side};
+use super::{Check, Context, Finding, Side};
+use crate::table::Table;
 
 pub(super) const CHECK: Check = Check {
     name: "records_match",
-    why: "Small TLS records cost more each and large ones make the client wait for a whole one: a server that cuts one variant \
-          otherwise than the other is compared with itself.",
-    remedy: "Set the server's record size alike for its variants (`tls_warmup = \"0B\"`, `tls_record`), or ask that question on \
-             purpose.",
+    measures: "encrypted variants over TCP: the size of TLS records according to the servers' descriptions, \
+               compared with the baseline",
+    passes: "equal",
+    caveat: "different",
+    invalidates: "never",
+    why: "Small TLS records cost more each, and a client has to wait for the end of a large one. Different \
+          record sizes are a difference of configuration.",
+    remedy: "Configure the same record size for all variants of the server (`tls_warmup = \"0B\"`, \
+             `tls_record`), or make this the question.",
+    reads: &[Table::Servers],
     judge,
 };
 
-/// What the servers' descriptions say of their TLS records over TCP, where both arms have such; a difference is a caveat, and
-/// what nobody says is not judged.
+/// Judged if both servers' descriptions give the size.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let (own, other) = (records(&context.own)?, records(context.baseline.as_ref()?)?);
-    let result = if own == other { CheckOutcome::Pass } else { CheckOutcome::Caveat };
-    let words = |size: &str| match size.parse::<u32>() {
+    let describe = |size: &str| match size.parse::<u32>() {
         Ok(bytes) => format!("{bytes} bytes"),
         Err(_) => size.to_owned(),
     };
-    Some(Finding {
-        result,
-        measured: format!("records: {}", words(&own)),
-        threshold: format!("{}, as the baseline", words(&other)),
-    })
+    let threshold = format!("{}, as in the baseline", describe(&other));
+    Some(Finding::pass_or_caveat(own == other, format!("records: {}", describe(&own)), threshold))
 }
 
 fn records(side: &Side<'_>) -> Option<String> {

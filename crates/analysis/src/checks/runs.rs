@@ -1,27 +1,29 @@
-//! Enough runs for an interval that means something.
+//! There are enough runs for a meaningful interval.
 
 use super::{Check, Context, Finding};
-use crate::summary::CheckOutcome;
 
 pub(super) const CHECK: Check = Check {
     name: "runs",
-    why: "With few runs an interval is wide and rests on the assumption that times are log-normal.",
+    measures: "runs that succeeded",
+    passes: "5 or more",
+    caveat: "fewer",
+    invalidates: "never",
+    why: "With few runs, intervals are wide and assume that times are log-normal.",
     remedy: "Give the study more runs per cell.",
+    reads: &[],
     judge,
 };
 
-/// Fewer raise a caveat; with four, Student's t is already half as wide again as with many.
+/// Fewer are a caveat: with four, Student's interval is already half as wide again as with many.
 const ENOUGH: usize = 5;
 
-/// How many runs succeeded.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let ok = context.own.ok().count();
-    let result = if ok < ENOUGH { CheckOutcome::Caveat } else { CheckOutcome::Pass };
     let measured = match ok {
-        1 => "1 run, which has no interval".to_owned(),
+        1 => "1 run, without an interval".to_owned(),
         _ => format!("{ok} runs"),
     };
-    Some(Finding { result, measured, threshold: format!("at least {ENOUGH}") })
+    Some(Finding::pass_or_caveat(ok >= ENOUGH, measured, format!("at least {ENOUGH}")))
 }
 
 #[cfg(test)]

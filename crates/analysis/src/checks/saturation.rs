@@ -1,49 +1,58 @@
-//! What is read as the server's ceiling is one, and what is read as latency is not the queue before a server at its ceiling.
+//! A throughput that is read as a maximum is one, and a response time is not the queue of a saturated server.
 
-use super::{Check, CheckOutcome, Context, Finding, Side, percent};
-use crate::number;
+use model::number;
+
+use super::{Check, Context, Finding, Side, percent};
 use crate::run::RunSummary;
+use crate::table::Table;
 
 pub(super) const CHECK: Check = Check {
     name: "saturation",
-    why: "Requests per second of a closed loop are a ceiling only where something is at its limit; and the times of a server at \
-          its limit are those of the queue before it, whose length is the number of connections.",
-    remedy: "For a ceiling, ask for more connections or streams; for latency, for fewer, or for an open loop below the ceiling.",
+    measures: "loops of 100 ms or more: the servers' CPU time and the load of the route. For \
+               `requests_per_second` of closed loops, one of them must be at its limit (85 %). For response \
+               times, the server must not be",
+    passes: "as required",
+    caveat: "otherwise",
+    invalidates: "never",
+    why: "The throughput of a closed loop is a maximum only if something is at its limit. The response \
+          times of a server at its limit are those of its queue, whose length is the number of connections.",
+    remedy: "For the maximum throughput, use more connections or streams; for response times, use fewer, or \
+             an open loop below the maximum.",
+    reads: &[Table::Clients, Table::Servers, Table::Links],
     judge,
 };
 
-/// From this share of a core on a server is at its limit, of a link's rate the link.
+/// From this share of a core, a server is at its limit; from this share of its rate, a link.
 const FULL_SHARE: f64 = 0.85;
 /// Shorter loads are bursts.
 const LEAST_BUSY_NS: f64 = 100e6;
 
-/// The servers' CPU time over the client's time, as a share of the one core that a server has, and the bytes down over the way's
-/// rate, both in the median run; judged for loops, by the study's metric.
+/// A server has one core.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let metric = context.plan.metric.as_str();
-    let is_ceiling = metric == "requests_per_second";
-    let is_latency = ["request_time", "service_time", "wait_time"].contains(&metric);
+    let is_throughput = metric == "requests_per_second";
+    let is_latency = context.is_response_time();
     let is_loop = context.own.cell.clients.iter().all(|group| crate::run::is_loop(context.plan, group));
     let is_open = context.own.ok().flat_map(|run| &run.groups).any(|facts| facts.is_open);
-    if !is_loop || !(is_latency || is_ceiling && !is_open) {
+    if !is_loop || !(is_latency || is_throughput && !is_open) {
         return None;
     }
     let server = context.own.median(server_share)?;
     let link = link_share(context, &context.own).unwrap_or(0.0);
     let is_full = server >= FULL_SHARE;
-    let passes = if is_ceiling { is_full || link >= FULL_SHARE } else { !is_full };
-    let (expected, of) = match is_ceiling {
-        true => ("at least", "of a core, or of the way's rate"),
+    let passes = if is_throughput { is_full || link >= FULL_SHARE } else { !is_full };
+    let (expected, of) = match is_throughput {
+        true => ("at least", "of a core, or of the route's rate"),
         false => ("below", "of a core"),
     };
-    Some(Finding {
-        result: if passes { CheckOutcome::Pass } else { CheckOutcome::Caveat },
-        measured: format!("server {} of a core, way {} of its rate", percent(server), percent(link)),
-        threshold: format!("{expected} {} {of}", percent(FULL_SHARE)),
-    })
+    Some(Finding::pass_or_caveat(
+        passes,
+        format!("server {} of a core, route {} of its rate", percent(server), percent(link)),
+        format!("{expected} {} {of}", percent(FULL_SHARE)),
+    ))
 }
 
-/// Of all servers of the chain, which share their core; groups run one after the other.
+/// The servers of a chain share their core, and groups run one after the other.
 fn server_share(run: &RunSummary) -> Option<f64> {
     let busy_ns = busy_ns(run);
     let cpu_ns = number::float(run.server_cpu_ns.iter().sum());
@@ -74,7 +83,7 @@ mod tests {
         bench.plan.metric = metric.to_owned();
         for record in &mut bench.records {
             let busy_ns = record.clients[0].finished_ns - record.clients[0].started_ns;
-            record.servers[0].cpu_user_ns = crate::number::nearest(crate::number::float(busy_ns) * cpu_share);
+            record.servers[0].cpu_user_ns = model::number::nearest(model::number::float(busy_ns) * cpu_share);
             record.servers[0].cpu_system_ns = 0;
         }
         bench

@@ -1,21 +1,26 @@
-//! The servers ended when they were asked to.
+//! The servers stopped when asked.
 
-use super::{Check, CheckOutcome, Context, Finding};
+use super::{Check, Context, Finding};
+use crate::table::Table;
 
 pub(super) const CHECK: Check = Check {
     name: "server_stop",
-    why: "A server that has to be killed was not at rest: it may have held requests back, and its log may lack their lines.",
-    remedy: "Look at its log for what it was doing, or give its description a longer `stop_within`.",
+    measures: "runs after which a server had to be killed because it did not stop when asked",
+    passes: "0",
+    caveat: "any",
+    invalidates: "never",
+    why: "A server that has to be killed was not idle: it may have delayed requests, and its log may lack \
+          their lines.",
+    remedy: "See in its log what it was doing, or give its description a longer `stop_within`.",
+    reads: &[Table::Servers],
     judge,
 };
 
-/// Runs after which a server had to be killed; any is a caveat.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let runs = context.own.stored.len();
     let killed = context.own.stored.iter().filter(|run| run.server_was_killed).count();
-    let result = if killed == 0 { CheckOutcome::Pass } else { CheckOutcome::Caveat };
     let measured = format!("killed after {killed} of {runs} runs");
-    (runs > 0).then(|| Finding { result, measured, threshold: "0".to_owned() })
+    (runs > 0).then(|| Finding::pass_or_caveat(killed == 0, measured, "0"))
 }
 
 #[cfg(test)]

@@ -1,26 +1,33 @@
-//! The server's log names the requests that clients measured.
+//! The server's log contains the requests that clients measured.
+
+use model::number;
 
 use super::{Check, Context, Finding, percent};
-use crate::metrics;
-use crate::number;
+use crate::metrics::{self, Requirement};
 use crate::server_time::ServerFacts;
 use crate::summary::CheckOutcome;
+use crate::table::Table;
 
 pub(super) const CHECK: Check = Check {
     name: "server_time_joined",
-    why: "The server's times are those of the requests that its log names alone, and the others may have been the slow ones.",
-    remedy: "Describe the server's log under `[access_log]` in its server.toml, with the request id, and see that it drops no lines.",
+    measures: "with `server_time = true`: the share of measured requests that succeeded and that are in the \
+               server's log; and whether more than 1 % of these took longer at the server than at the \
+               client, beyond the precision",
+    passes: "99 %, and no",
+    caveat: "less, or yes",
+    invalidates: "none, in a study about server time",
+    why: "Server times exist only for requests in its log, and the others may have been the slow ones.",
+    remedy: "Describe the server's log under `[access_log]` in its server.toml, with the request id, and \
+             make sure that it drops no lines.",
+    reads: &[Table::Servers, Table::ServerRequests],
     judge,
 };
 
-/// So many of the requests have to be named.
+/// The share of requests that the log must contain.
 const NEEDED_SHARE: f64 = 0.99;
-/// So few may take longer at the server than at the client.
+/// The share that may take longer at the server than at the client.
 const LONGER_SHARE: f64 = 0.01;
 
-/// Where the study asks for server time: the share of measured requests that succeeded and that the server's log names;
-/// and no more than a few of them took longer at the server than at the client, beyond the log's precision. Without any,
-/// a study about server time has no answer.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     if !context.plan.server_time {
         return None;
@@ -35,7 +42,8 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
         return None;
     }
     let (all, joined) = (number::float(sum.requests), number::float(sum.joined));
-    let is_primary = metrics::find(&context.plan.metric).is_some_and(|metric| metric.of_servers);
+    let is_primary = metrics::find(&context.plan.metric)
+        .is_some_and(|metric| metric.requires == Some(Requirement::ServerTime));
     let is_sound = joined >= NEEDED_SHARE * all && number::float(sum.longer) <= LONGER_SHARE * joined;
     let result = match sum.joined {
         0 if is_primary => CheckOutcome::Invalid,

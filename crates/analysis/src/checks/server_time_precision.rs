@@ -1,21 +1,26 @@
-//! The server's times are told more finely than they are long.
+//! Server times are longer than their precision.
+
+use model::number;
 
 use super::{Check, Context, Finding, percent, time};
-use crate::number;
-use crate::summary::CheckOutcome;
+use crate::table::Table;
 
 pub(super) const CHECK: Check = Check {
     name: "server_time_precision",
-    why: "A time that is rounded to more than it is long tells only that it is short.",
-    remedy: "Take the differences of such cells for their order of magnitude, or measure over an emulated link with one request at a \
-             time on each connection, where packets tell the time.",
+    measures: "the median precision of the server times, compared with their median",
+    passes: "10 % of it",
+    caveat: "more",
+    invalidates: "never",
+    why: "A time that is rounded to more than its own length shows only that it is short.",
+    remedy: "Read only the order of magnitude of differences between such cells, or measure over an \
+             emulated link with one request at a time per connection, where packets give the time.",
+    reads: &[Table::ServerRequests],
     judge,
 };
 
-/// A time may be rounded to this share of the median.
+/// Times may be rounded to this share of the median.
 const ALLOWED_SHARE: f64 = 0.1;
 
-/// The median over runs of the precision of the server's times, against their median.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let typical_ns = context.own.median(|run| run.value("server_time"))?;
     let precision_ns = context.own.median(|run| {
@@ -30,14 +35,13 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let source = match from_packets {
         0 => "the server's log".to_owned(),
         all if all == joined => "packets at its link".to_owned(),
-        some => format!("its log, and of {some} of {joined} from packets at its link"),
+        some => format!("its log, and for {some} of {joined} from packets at its link"),
     };
-    let is_fine = precision_ns <= ALLOWED_SHARE * typical_ns;
-    Some(Finding {
-        result: if is_fine { CheckOutcome::Pass } else { CheckOutcome::Caveat },
-        measured: format!("to {} at a median of {}, from {source}", time(precision_ns), time(typical_ns)),
-        threshold: format!("{} of the median", percent(ALLOWED_SHARE)),
-    })
+    Some(Finding::pass_or_caveat(
+        precision_ns <= ALLOWED_SHARE * typical_ns,
+        format!("to {} at a median of {}, from {source}", time(precision_ns), time(typical_ns)),
+        format!("{} of the median", percent(ALLOWED_SHARE)),
+    ))
 }
 
 #[cfg(test)]
@@ -63,7 +67,7 @@ mod tests {
         }
         assert!(measured(&bench).ends_with("from packets at its link"));
         bench.records[0].server_requests[3].source = TimeSource::Log;
-        assert!(measured(&bench).ends_with("from its log, and of 249 of 250 from packets at its link"));
+        assert!(measured(&bench).ends_with("from its log, and for 249 of 250 from packets at its link"));
     }
 
     #[test]

@@ -1,27 +1,33 @@
-//! The server ran when it could have run.
+//! The server did not wait for a core.
+
+use model::number;
 
 use super::{Check, Context, Finding, percent, waiting};
-use crate::number;
 use crate::run::RunSummary;
+use crate::table::Table;
 
 pub(super) const CHECK: Check = Check {
     name: "server_waited",
+    measures: "time that the server's threads were runnable but had no core, as a share of the client's \
+               time, in the median run",
+    passes: "as `client_waited`",
+    caveat: "more",
+    invalidates: "never",
     why: "Time that the server waits for a core counts as its own or the network's.",
-    remedy: "Use a machine with a core for each of client, server and emulator, or a network with a lower rate.",
+    remedy: "Use a machine with one core each for client, server and emulator, or a network with a lower \
+             rate.",
+    reads: &[Table::Clients, Table::Servers],
     judge,
 };
 
-/// Time that the server's threads were runnable but not running, as a share of the client's time in the median run: up
-/// to [`waiting::allowed_share`].
-///
-/// More is a caveat and never invalidates: it bounds what the waiting can have added, but while the link has a backlog
-/// the server's next bytes would have waited all the same.
+/// It never invalidates: the waiting time bounds the delay, but while the link has a backlog, the server's next bytes would have
+/// waited anyway.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let share = |run: &RunSummary| Some(number::float(run.server_run_queue_ns) / waiting::shortest_ns(run)?);
     let share = context.own.median(share)?;
     let allowed = waiting::allowed_share(context)?;
     let measured = format!("{} of the client's time", percent(share));
-    Some(Finding::graded(share, allowed, f64::INFINITY, measured, percent(allowed)))
+    Some(Finding::pass_or_caveat(share <= allowed, measured, percent(allowed)))
 }
 
 #[cfg(test)]

@@ -1,15 +1,19 @@
-//! Every response has a status of success.
+//! Every response has a successful status.
 
 use super::{Check, Context, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "status",
+    measures: "counted responses whose status is not 200–299",
+    passes: "0",
+    caveat: "never",
+    invalidates: "1 or more",
     why: "An error page is short and quick, so counting it as a response flatters the server.",
-    remedy: "Look at the server's log for the statuses named here, and correct its content or configuration.",
+    remedy: "Look for these statuses in the server's log, and correct its content or configuration.",
+    reads: &[],
     judge,
 };
 
-/// Every counted response of every stored run has a status from 200 to 299.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let (mut wrong, mut all, mut seen) = (0, 0, Vec::new());
     for (_, facts) in context.own.facts() {

@@ -1,37 +1,45 @@
-//! A loop's requests took as long at the end of the measuring phase as at its beginning.
+//! A loop's requests take the same time at the end of the measuring phase as at its beginning.
 //!
-//! The measuring phase of each run in thirds: the median request time of the last third against that of the first, and over
-//! runs the mean of the logarithms of these ratios with Student's t (Georges 2007, section 3: steady state has to be shown).
-//! Where it tells of a change beyond the margin, the warm-up was too short, or nothing is steady: a queue grows, a cache
-//! fills, a server slows down. Beyond a half, how long the run lasted decides what the number is.
+//! The measuring phase of each run is divided into thirds. The ratio of the last third's median request time to the first third's
+//! has an interval over runs by Student's t on logarithms (Georges 2007, section 3: steady state has to be shown). If it shows a
+//! change beyond the margin, the warm-up was too short, or the load is not steady: a queue grows, a cache fills, a server slows
+//! down. If the change is more than a half, the value depends mostly on the run's duration.
+
+use model::number;
 
 use super::{Check, Context, Finding, percent};
-use crate::number;
 use crate::run::GroupFacts;
 use crate::statistics::{self, CONFIDENCE};
 use crate::summary::CheckOutcome;
+use crate::table::Table;
 
 pub(super) const CHECK: Check = Check {
     name: "steady_state",
-    why: "Times that still change while they are measured depend on how long the measurement lasted.",
-    remedy: "Give the workload a longer warm-up; where times only rise, ask for a lower rate.",
+    measures: "loops with a constant rate: the median request time of the measuring phase's last third, \
+               compared with its first third, over 3 or more runs with 10 requests in each",
+    passes: "within the margin, or not significant",
+    caveat: "up to 50 %",
+    invalidates: "more",
+    why: "Times that still change during the measurement depend on how long it lasted.",
+    remedy: "Give the workload a longer warm-up; if times only rise, use a lower rate.",
+    reads: &[Table::Clients],
     judge,
 };
 
-/// Fewer requests have no median worth comparing.
+/// Fewer requests have no meaningful median.
 const LEAST_REQUESTS: u64 = 10;
-/// Fewer runs have no interval worth its name.
+/// Fewer runs have no meaningful interval.
 const LEAST_RUNS: usize = 3;
-/// By more, the number is mostly that of how long the run lasted.
+/// A larger change invalidates.
 const INVALID_CHANGE: f64 = 0.5;
 
-/// Judged where a client group's workload is the same from its first to its last request.
+/// Judged if a client group's workload has a constant rate.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let changes: Vec<f64> = context
         .own
         .ok()
         .filter_map(|run| {
-            // The run is the unit: what its groups saw is one observation.
+            // The run is the unit of replication: its groups are one observation.
             let groups: Vec<f64> = run.groups.iter().filter_map(change).collect();
             Some(statistics::mean(&groups).map_or(*groups.first()?, |mean| mean.mean))
         })
@@ -63,7 +71,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     })
 }
 
-/// The logarithm of how much longer the last third's requests took than the first's.
+/// The logarithm of the ratio of the last third's request times to the first third's.
 fn change(facts: &GroupFacts) -> Option<f64> {
     let [first, _, last] = facts.thirds?;
     let is_enough = first.requests.min(last.requests) >= LEAST_REQUESTS;

@@ -1,4 +1,4 @@
-//! The cell's TLS is that of its baseline, and its handshakes are of one kind.
+//! Both cells have the same TLS, and all handshakes are of one kind.
 
 use std::collections::BTreeMap;
 
@@ -7,25 +7,30 @@ use model::sample::HandshakeKind;
 
 use super::{Check, CheckOutcome, Context, Finding, Side};
 use crate::run::GroupFacts;
+use crate::table::Table;
 
 pub(super) const CHECK: Check = Check {
     name: "tls_match",
-    why: "Another version, cipher or key exchange costs another time, and a resumed handshake is a shorter one: the comparison \
-          is of these then.",
-    remedy: "Pin them in `[hold]`, give every server a certificate and tickets of the same kind, and keep cold and resumed \
-             handshakes in studies of their own.",
+    measures: "TLS version, cipher suite and key exchange, compared with the baseline; and whether all \
+               handshakes are of one kind (cold, resumed or with early data)",
+    passes: "equal, one kind",
+    caveat: "several kinds of handshake",
+    invalidates: "another version, cipher or key exchange",
+    why: "Another TLS version, cipher or key exchange takes another time, and a resumed handshake is \
+          shorter: the comparison then measures TLS.",
+    remedy: "Pin them in `[hold]`, give every server a certificate and tickets of the same kind, and study \
+             cold and resumed handshakes separately.",
+    reads: &[Table::Connections],
     judge,
 };
 
-/// TLS version, cipher suite and key exchange as negotiated, against the baseline's where both are encrypted; and cold,
-/// resumed and early handshakes, which may not mix within a cell.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let own = sum(&context.own, |facts| &facts.tls);
     if own.is_empty() {
         let is_encrypted = context.own.cell.clients.iter().any(|group| group.variant.is_encrypted());
         let is_external = context.own.cell.clients.iter().any(|group| group.client != OWN_CLIENT);
         return (is_encrypted && is_external)
-            .then(|| Finding::not_reported("the client does not say what TLS it negotiated"));
+            .then(|| Finding::not_reported("the client does not report what TLS it negotiated"));
     }
     let kinds = sum(&context.own, |facts| &facts.handshakes);
     let baseline = context.baseline.as_ref().map(|side| sum(side, |facts| &facts.tls)).unwrap_or_default();
@@ -38,9 +43,13 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let kinds = kinds.iter().map(|(kind, count)| format!("{count} {}", name(*kind))).collect::<Vec<_>>();
     let threshold = match baseline.is_empty() {
         true => "one kind of handshake".to_owned(),
-        false => format!("{}, as the baseline; one kind of handshake", words(&baseline)),
+        false => format!("{}, as in the baseline; one kind of handshake", describe(&baseline)),
     };
-    Some(Finding { result, measured: format!("{}; {} handshakes", words(&own), kinds.join(", ")), threshold })
+    Some(Finding {
+        result,
+        measured: format!("{}; {} handshakes", describe(&own), kinds.join(", ")),
+        threshold,
+    })
 }
 
 /// Over all runs that succeeded and all client groups.
@@ -52,7 +61,7 @@ fn sum<K: Ord + Clone>(side: &Side<'_>, of: fn(&GroupFacts) -> &BTreeMap<K, u64>
     all
 }
 
-fn words(tls: &BTreeMap<String, u64>) -> String {
+fn describe(tls: &BTreeMap<String, u64>) -> String {
     tls.keys().map(String::as_str).collect::<Vec<_>>().join(" and ")
 }
 

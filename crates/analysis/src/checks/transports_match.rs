@@ -1,24 +1,31 @@
-//! QUIC and TCP send by the same rules.
+//! QUIC and TCP have the same sending behaviour.
 
 use model::pins::CongestionControl;
 use model::record::Sending;
 
-use super::{Check, CheckOutcome, Context, Finding, Side};
+use super::{Check, Context, Finding, Side};
+use crate::table::Table;
 
 pub(super) const CHECK: Check = Check {
     name: "transports_match",
-    why: "Another congestion control, initial window or pacing, or batches on one side alone, are a difference of transports and \
-          not of HTTP versions.",
-    remedy: "Hold `congestion_control` and `initial_window` to what the server's QUIC does (`[hold]`), set what it lets be set \
-             (`quic_gso`), and where a stack cannot do otherwise, as most pace whatever is asked, say that stacks were compared.",
+    measures: "QUIC against TCP: congestion control, initial window, pacing and segmentation offload (GSO) \
+               of the server's QUIC, according to its description, compared with the pins for TCP",
+    passes: "equal",
+    caveat: "different, or unknown",
+    invalidates: "never",
+    why: "A difference in congestion control, initial window, pacing or segmentation offload is a \
+          difference of transports, not of HTTP versions.",
+    remedy: "Set `congestion_control` and `initial_window` in `[hold]` to what the server's QUIC does, and \
+             configure the rest where it can be (`quic_gso`); otherwise state that you compare stacks.",
+    reads: &[Table::Servers],
     judge,
 };
 
-/// What is compared, as people call it, in the order of [`Sending::values`].
-const RULES: [&str; 4] = ["congestion control", "initial window", "pacing", "batches (GSO)"];
+/// The properties that are compared, in the order of [`Sending::values`].
+const RULES: [&str; 4] = ["congestion control", "initial window", "pacing", "segmentation offload (GSO)"];
 
-/// Where one arm speaks over QUIC and the other over TCP: what the QUIC server's description says of it, against what the
-/// plan holds for TCP. Linux paces TCP with BBR alone (there is no `fq` in a lab), and always cuts it up in batches.
+/// Compares the description of the server's QUIC with the pins for TCP. Linux paces TCP only with BBR (a lab has no `fq`), and
+/// always offloads its segmentation.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let baseline = context.baseline.as_ref()?;
     let (quic, tcp) = match (is_quic(&context.own), is_quic(baseline)) {
@@ -36,18 +43,17 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let of = |is_wanted: fn(Option<&str>, &str) -> bool| -> Vec<String> {
         let both = RULES.iter().zip(of_quic.iter().zip(of_tcp));
         both.filter(|(_, (quic, tcp))| is_wanted(**quic, tcp))
-            .map(|(rule, (quic, tcp))| format!("{rule} {} and {tcp}", quic.unwrap_or("unknown")))
+            .map(|(rule, (quic, tcp))| format!("{rule}: QUIC {}, TCP {tcp}", quic.unwrap_or("unknown")))
             .collect()
     };
     let (other, unknown) =
         (of(|quic, tcp| quic.is_some_and(|quic| quic != tcp)), of(|quic, _| quic.is_none()));
     let is_alike = other.is_empty() && unknown.is_empty();
-    let result = if is_alike { CheckOutcome::Pass } else { CheckOutcome::Caveat };
     let measured = match is_alike {
-        true => "alike".to_owned(),
-        false => format!("QUIC and TCP: {}", [other, unknown].concat().join(", ")),
+        true => "equal".to_owned(),
+        false => [other, unknown].concat().join("; "),
     };
-    Some(Finding { result, measured, threshold: format!("alike: {}", RULES.join(", ")) })
+    Some(Finding::pass_or_caveat(is_alike, measured, format!("equal: {}", RULES.join(", "))))
 }
 
 fn is_quic(side: &Side<'_>) -> bool {
@@ -94,10 +100,10 @@ mod tests {
         assert_eq!(other.result, CheckOutcome::Caveat);
         assert_eq!(
             other.measured,
-            "QUIC and TCP: congestion control reno and cubic, initial window 32 and 10, pacing yes and no, \
-             batches (GSO) unknown and yes"
+            "congestion control: QUIC reno, TCP cubic; initial window: QUIC 32, TCP 10; pacing: QUIC yes, TCP no; \
+             segmentation offload (GSO): QUIC unknown, TCP yes"
         );
         let batches = found(&sending([Some("cubic"), Some("10"), Some("no"), Some("no")]));
-        assert_eq!(batches.measured, "QUIC and TCP: batches (GSO) no and yes");
+        assert_eq!(batches.measured, "segmentation offload (GSO): QUIC no, TCP yes");
     }
 }

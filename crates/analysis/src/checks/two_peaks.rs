@@ -1,36 +1,46 @@
-//! The times of a cell have one peak, so that one number can stand for them.
+//! The times of a cell have one peak, so that one number can represent them.
 //!
-//! Otsu's threshold (*IEEE Transactions on Systems, Man, and Cybernetics* 9, 1979) parts the logarithms in two; Ashman's D
-//! (Ashman, Bird and Zepf, *The Astronomical Journal* 108, 1994) says how far the parts stand from each other against their
-//! own widths. A normal distribution cut at its middle has 2.6, a uniform one 3.5.
+//! Otsu's threshold (*IEEE Transactions on Systems, Man, and Cybernetics* 9, 1979) splits the logarithms into two parts. Ashman's D
+//! (Ashman, Bird and Zepf, *The Astronomical Journal* 108, 1994) is the distance between the parts relative to their widths. A
+//! normal distribution split in the middle has 2.6, a uniform one 3.5.
 
-use super::{Check, CheckOutcome, Context, Finding, percent, time};
+use model::number;
+
+use super::{Check, Context, Finding, percent, time};
 use crate::distribution::Distribution;
-use crate::number;
 
 pub(super) const CHECK: Check = Check {
     name: "two_peaks",
-    why: "Where times have two peaks, their median is a time that hardly any request had, or jumps from one to the other.",
-    remedy: "Find what parts them (two sizes, a cache, a stall) and ask for each in a workload of its own, or read quantiles.",
+    measures: "metrics with one value per request, 200 or more values: Ashman's D of the best split of \
+               their logarithms into two parts",
+    passes: "up to 5, or a part smaller than 5 %",
+    caveat: "more",
+    invalidates: "never",
+    why: "If times have two peaks, hardly any request takes the median time, or the median jumps from one \
+          peak to the other.",
+    remedy: "Find what separates them (two sizes, a cache, a stall) and measure each in its own workload, \
+             or read quantiles.",
+    reads: &[],
     judge,
 };
 
-/// Beyond this the parts stand apart.
+/// Above this value of Ashman's D, the parts are separate peaks.
 const APART: f64 = 5.0;
-/// A part with fewer is a tail.
+/// A smaller part is a tail.
 const LEAST_SHARE: f64 = 0.05;
 const LEAST_VALUES: u64 = 200;
 
-/// Two parts of the logarithms of a request's times.
+/// The two parts into which the logarithms of times are split.
 struct Parts {
     apart: f64,
     lower_share: f64,
     centres: [f64; 2],
 }
 
-/// The study's metric over all requests of the runs that succeeded; judged where it is a time of each request.
+/// Judged if the metric has one value per request.
 fn judge(context: &Context<'_>) -> Option<Finding> {
-    let metric = crate::metrics::find(&context.plan.metric).filter(|metric| metric.from.is_of_requests())?;
+    let metric =
+        crate::metrics::find(&context.plan.metric).filter(|metric| metric.values.is_per_request())?;
     let all = Distribution::merged(context.own.ok().filter_map(|run| run.metrics.get(metric.name)));
     if all.count() < LEAST_VALUES {
         return None;
@@ -49,8 +59,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
         ),
         false => "one peak".to_owned(),
     };
-    let result = if has_two { CheckOutcome::Caveat } else { CheckOutcome::Pass };
-    Some(Finding { result, measured, threshold: "one peak".to_owned() })
+    Some(Finding::pass_or_caveat(!has_two, measured, "one peak"))
 }
 
 fn part(counted: &[(f64, u64)]) -> Option<Parts> {
@@ -130,7 +139,7 @@ mod tests {
         let uniform: Vec<(f64, u64)> = (0..1000).map(|i| ((f64::from(i) / 500.0).exp(), 1)).collect();
         assert!(part(&uniform).unwrap().apart < 4.0);
         // A log-normal, by its density.
-        let density = |x: f64| crate::number::nearest(1e6 * (-x * x / 2.0).exp());
+        let density = |x: f64| model::number::nearest(1e6 * (-x * x / 2.0).exp());
         let normal: Vec<(f64, u64)> =
             (-400..400).map(|i| f64::from(i) / 100.0).map(|x| (x.exp(), density(x))).collect();
         assert!((part(&normal).unwrap().apart - 2.65).abs() < 0.1);

@@ -1,17 +1,23 @@
-//! No end of the network threw datagrams away.
+//! Neither end of the network dropped datagrams.
 
 use super::{Check, Context, Finding};
-use crate::number;
+use crate::table::Table;
 
 pub(super) const CHECK: Check = Check {
     name: "udp_drops",
-    why: "A datagram for which a socket's buffer had no room looks to HTTP/3 like loss on the network, and slows it down as that does.",
-    remedy: "Let sockets have larger buffers (net.core.rmem_max and wmem_max; `h123 doctor` looks at them), or give server and client more of the processor.",
+    measures: "datagrams dropped because a socket's buffer was full, at either end",
+    passes: "0",
+    caveat: "more",
+    invalidates: "never",
+    why: "To HTTP/3, a datagram that does not fit into a socket's buffer looks like loss on the network, \
+          and slows it down in the same way.",
+    remedy: "Give sockets larger buffers (net.core.rmem_max and wmem_max; `h123 doctor` checks them), or \
+             give server and client more CPU.",
+    reads: &[Table::Monitor],
     judge,
 };
 
-/// Datagrams that a full buffer of a socket cost in runs that succeeded, wherever the monitor looked: none, or a caveat. It
-/// never invalidates: the packets are the protocol's own risk, as on any machine.
+/// It never invalidates: the protocol takes this risk on any machine.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let facts = || context.own.ok().filter_map(|run| run.monitor);
     let runs = facts().count();
@@ -22,9 +28,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
         0 => format!("0 of {all} datagrams"),
         _ => format!("{received} of {all} datagrams at the receiver, {sent} at the sender"),
     };
-    let finding =
-        Finding::graded(number::float(received + sent), 0.0, f64::INFINITY, measured, "0".to_owned());
-    (runs > 0).then_some(finding)
+    (runs > 0).then(|| Finding::pass_or_caveat(received + sent == 0, measured, "0"))
 }
 
 #[cfg(test)]

@@ -1,18 +1,22 @@
-//! The content that was asked for is the content that the study is about.
+//! The requested content is the study's content.
 
-use super::{Check, CheckOutcome, Context, Finding};
+use super::{Check, Context, Finding};
 use crate::run::GroupFacts;
 
 pub(super) const CHECK: Check = Check {
     name: "urls",
-    why: "Where one URL stands for a library, caches answer for the servers; and where listed URLs are never asked, the content \
-          that the study names is not what was measured.",
+    measures: "loops: which of the workload's paths were requested; and, where servers are compared, \
+               whether there is more than one path",
+    passes: "all paths (if there are enough requests), and several where servers are compared",
+    caveat: "fewer",
+    invalidates: "never",
+    why: "If one URL represents a whole library, caches answer for the servers. If listed URLs are never \
+          requested, other content than the study's was measured.",
     remedy: "Give the workload as many `paths` as the library has, and enough requests for all of them.",
+    reads: &[],
     judge,
 };
 
-/// Of loops: every path of the workload was asked, as far as there were requests enough; and where servers are compared that
-/// may cache, more than one.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let loops = context.own.facts().filter_map(|(group, facts)| {
         let paths = context.plan.workload_of(group).workload.as_loop()?.paths.len() as u64;
@@ -20,22 +24,21 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
         is_seen.then_some((paths, facts))
     });
     let missed = |(paths, facts): &(u64, &GroupFacts)| {
-        // Twice as many requests as paths: whoever asks in order has asked for all, whoever draws has asked for most.
+        // With twice as many requests as paths, a loop in order requests all paths, and a random one requests most.
         let expected = if facts.requests >= 2 * paths { paths / 2 + 1 } else { facts.requests.min(2) };
         (*paths > 1 && facts.distinct_urls < expected).then_some((facts.distinct_urls, *paths))
     };
     let all: Vec<(u64, &GroupFacts)> = loops.collect();
     let (most_paths, _) = all.iter().max_by_key(|(paths, _)| *paths)?;
     let compares_servers = context.plan.baseline.factor == "server";
-    let (result, measured) = match all.iter().find_map(missed) {
-        Some((asked, paths)) => (CheckOutcome::Caveat, format!("{asked} of {paths} paths were asked")),
-        None if *most_paths == 1 && compares_servers => (
-            CheckOutcome::Caveat,
-            "one URL, and the answer is about servers, each with its caches".to_owned(),
-        ),
-        None => (CheckOutcome::Pass, format!("{most_paths} paths in the workload, asked as planned")),
+    let (is_fine, measured) = match all.iter().find_map(missed) {
+        Some((requested, paths)) => (false, format!("{requested} of {paths} paths requested")),
+        None if *most_paths == 1 && compares_servers => {
+            (false, "one path, in a comparison of servers with caches".to_owned())
+        }
+        None => (true, format!("paths requested as planned: {most_paths}")),
     };
-    Some(Finding { result, measured, threshold: "every path; several where servers are compared".to_owned() })
+    Some(Finding::pass_or_caveat(is_fine, measured, "every path; several where servers are compared"))
 }
 
 #[cfg(test)]

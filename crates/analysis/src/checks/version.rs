@@ -1,15 +1,19 @@
-//! The version that was asked for is the one that was used.
+//! Every response has the cell's HTTP version.
 
 use super::{Check, Context, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "version",
-    why: "A response in another version than the cell's is credited to the wrong protocol.",
+    measures: "responses in another HTTP version than the cell's, including the warm-up",
+    passes: "0",
+    caveat: "never",
+    invalidates: "1 or more",
+    why: "A response in another version than the cell's would be credited to the wrong protocol.",
     remedy: "See what the server offers with `h123 trace`, and correct its configuration.",
+    reads: &[],
     judge,
 };
 
-/// Every response of every stored run, warm-up included, used the version of its group's variant.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let (mut wrong, mut all, mut seen) = (0, 0, Vec::new());
     for (group, facts) in context.own.facts() {

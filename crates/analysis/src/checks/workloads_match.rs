@@ -1,43 +1,48 @@
 //! The cell and its baseline did the same work.
 
+use model::number;
 use model::player::{Player, Rule};
+use model::workload::{Workload, WorkloadKind};
 
 use super::{Check, Context, Finding, Side};
-use crate::number;
 use crate::run::{GroupFacts, RunSummary, page_of, player_of};
 use crate::summary::CheckOutcome;
-use model::workload::{Workload, WorkloadKind};
 
 pub(super) const CHECK: Check = Check {
     name: "workloads_match",
-    why: "Where one arm requests or receives more than the other, the comparison is of the work and not of the version.",
-    remedy: "Compare the URLs and lengths of both cells' samples; serve both from the same content.",
+    measures: "requests and body bytes of the median run, compared with the baseline. For loops: body bytes \
+               per request, and requests and URLs if a number of requests ends the loop. For players that \
+               choose representations: segments only",
+    passes: "equal (bytes of loops: within 1 %)",
+    caveat: "never",
+    invalidates: "different",
+    why: "If one side requests or receives more than the other, the comparison measures the work and not \
+          the version.",
+    remedy: "Compare the URLs and lengths in both cells' samples; serve both from the same content.",
+    reads: &[],
     judge,
 };
 
-/// Of a loop over paths of different lengths: where its end falls in the list changes the mean by less.
+/// The position in its list of paths at which a loop ends changes the mean length by less.
 const LOOP_TOLERANCE_SHARE: f64 = 0.01;
 
-/// A page or a player of one representation: as many requests and as many body bytes in the median run as the baseline. A loop: as many body bytes
-/// per request, within 1 %; as many URLs; and as many requests, where a number of them ends it. A player that chooses: as
-/// many segments, for what it chooses is the answer.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let (own, baseline) = (Work::of(context, &context.own)?, Work::of(context, context.baseline.as_ref()?)?);
     let result = if own.is_like(&baseline) { CheckOutcome::Pass } else { CheckOutcome::Invalid };
     Some(Finding {
         result,
         measured: own.describe(),
-        threshold: format!("{}, as the baseline", baseline.describe()),
+        threshold: format!("{}, as in the baseline", baseline.describe()),
     })
 }
 
-/// What the median run did.
+/// The work of the median run.
 struct Work {
-    /// Of pages, and of loops that a number of requests ends; of players those that succeeded.
+    /// Requests of a page, or of a loop that a number of requests ends; successful requests of a player.
     requests: Option<f64>,
-    /// All of a page; of a loop those of a request; unknown where a player chooses among them.
+    /// Body bytes of a page, or per request of a loop; `None` if a player chooses representations, which is its answer.
     body_bytes: Option<f64>,
-    /// Of loops: different ones, where its client says which it asked.
+    /// Different URLs of a loop, if its client reports them.
     urls: Option<f64>,
     is_page: bool,
 }
@@ -76,12 +81,12 @@ impl Work {
         let share = if self.is_page { 0.0 } else { LOOP_TOLERANCE_SHARE };
         let bytes = self.body_bytes.zip(other.body_bytes);
         let are_bytes_alike = bytes.is_none_or(|(own, other)| (own - other).abs() <= share * other);
-        // Where one of them is not known, the other says nothing.
+        // An unknown value is not compared.
         let alike =
             |own: Option<f64>, other: Option<f64>| own.zip(other).is_none_or(|(own, other)| own == other);
         let has_as_many_urls = match (self.requests, other.requests) {
             (Some(_), Some(_)) => alike(self.urls, other.urls),
-            // What a time ends may have asked for some of its URLs and not for others.
+            // A loop that a time ends may have requested only some of its URLs.
             _ => true,
         };
         are_bytes_alike && alike(self.requests, other.requests) && has_as_many_urls

@@ -7,16 +7,17 @@
 pub(crate) mod study;
 mod worlds;
 
+use model::number;
 use model::plan::Repetition;
 use model::variant::Variant;
 use study::{Noise, five_arms, is_decided};
 use worlds::{Dice, WORLDS, World};
 
+use crate::RunSummary;
 use crate::estimate::{Figure, Sampling, estimates, share};
 use crate::fixtures::Bench;
 use crate::repetition::standing;
 use crate::summary::{Comparison, Estimate, Verdict};
-use crate::{RunSummary, number};
 
 const SEED: u64 = 20_261_121;
 const RUNS: [usize; 3] = [5, 10, 30];

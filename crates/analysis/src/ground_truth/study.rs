@@ -1,11 +1,12 @@
 //! Whole studies of page loads, through the same analysis as real ones.
 
+use model::number;
 use model::variant::Variant;
 
 use super::worlds::Dice;
 use crate::fixtures::Bench;
 use crate::summary::{Summary, Verdict};
-use crate::{RunSummary, analyse, number};
+use crate::{RunSummary, analyse};
 
 /// How runs of the same cell differ, each by about 3 %.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,6 @@
 //! The networks of a study against their reference measurements, once before the first run on each.
 
 use analysis::RunSummary;
-use analysis::tables::has_reference_measurement;
 use anyhow::{Context, Result};
 use lab::{Lab, PairSpec};
 use model::record::NetworkCalibration;
@@ -44,7 +43,7 @@ impl ReferenceMeasurements {
         folder: &ResultFolder,
     ) -> Result<()> {
         let (index, network, backend) = (cell.network, plan.network_of(cell), cell.backend);
-        if !has_reference_measurement(plan, index) {
+        if !plan.has_reference(index) {
             return Ok(());
         }
         let is_found = |found: &NetworkCalibration| found.network == network.name && found.backend == backend;
@@ -70,7 +69,7 @@ pub(crate) fn fault(found: &[NetworkCalibration], plan: &Plan, runs: &[RunSummar
     let emulated = runs.iter().filter(|run| run.calibration.is_some());
     let cells = emulated.filter_map(|run| plan.cells.get(run.cell as usize));
     let mut missing: Vec<&str> = cells
-        .filter(|cell| has_reference_measurement(plan, cell.network))
+        .filter(|cell| plan.has_reference(cell.network))
         .map(|cell| plan.network_of(cell).name.as_str())
         .filter(|name| found.iter().all(|calibration| calibration.network != *name))
         .collect();

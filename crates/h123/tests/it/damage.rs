@@ -121,7 +121,7 @@ fn a_lost_table_is_named_and_its_checks_have_a_caveat() {
         "samples/connections.parquet is damaged: it is missing",
     );
     let said = missing(&lost, &["tls_match"]);
-    assert!(said.contains("not known: page_load_time, time_to_first_byte"), "{said}");
+    assert!(said.contains("unknown: page_load_time, time_to_first_byte"), "{said}");
     assert_eq!((metrics(&lost, "page_load_time"), metrics(&lost, "wire_bytes_down")), (0, all));
     let lost =
         spoil(&|copy| truncate(&copy.join("samples/monitor.parquet")), "samples/monitor.parquet is damaged");
@@ -180,7 +180,7 @@ fn lost_files_are_named_and_the_rest_is_reported() {
     assert_eq!(metrics(&lost, "page_load_time"), all);
     assert_eq!(
         missing(&lost, &["network_rate", "network_loss"]),
-        "calibrations.json has nothing of the network `lan`, not judged: network_rate, network_loss"
+        "calibrations.json has no entry for the network `lan`, not judged: network_rate, network_loss"
     );
     // The folder of one run, as in an interrupted study.
     let place = folder();

@@ -166,7 +166,7 @@ fn every_tool_requests_as_often_and_receives_as_much_as_ours() {
                 assert_eq!(check(cell, "workloads_match")["result"], "pass", "{cell:#}");
                 assert_eq!(
                     check(cell, "workloads_match")["threshold"],
-                    "24 requests, 1 URL, 100000 body bytes per request, as the baseline"
+                    "24 requests, 1 URL, 100000 body bytes per request, as in the baseline"
                 );
             }
             if ["h123", "h2load", "curl"].contains(client) {

@@ -134,7 +134,7 @@ fn every_request_is_found_in_the_logs_of_real_servers() {
         );
     }
     let report = std::fs::read_to_string(place.path().join("out/report.html")).unwrap();
-    assert!(report.contains("Time at the server"), "a table of its own");
+    assert!(report.contains("Server time"), "a table of its own");
 }
 
 /// The origin's own log has microseconds; described as one of milliseconds, packets take its place, and can be held against it.

@@ -602,7 +602,7 @@ fn thousand() -> Fabricated {
     let mut large = watched(fabricated::of_requests(fabricated::over_networks(&round_trips, &losses), 300));
     for cell in &mut large.summary.cells {
         let own = cell.metrics[&large.summary.metric].clone();
-        for metric in analysis::METRICS {
+        for metric in analysis::METRICS.iter() {
             cell.metrics.entry(metric.name.to_owned()).or_insert_with(|| own.clone());
         }
         for number in 0..50 {

@@ -1,21 +1,83 @@
-//! What a video's player went through, from the rows of its events.
+//! What the viewer of a video saw, from the events of its player.
 
+use model::number::float;
 use model::player::{PlayerEvent, PlayerEventKind};
 
-use crate::fold::View;
-use crate::number;
+use super::{Better, Metric, PLAYER, count, duration};
+use crate::table::Table;
+use crate::view::View;
 
-/// How one player's video went.
+const READS: &[Table] = &[Table::Player];
+const FIRST_REQUEST: &str = "first segment requested";
+const FIRST_SEGMENT: &str = "first segment arrived";
+const LAST_MEDIA: &str = "last media shown; only if the video was played to its end";
+
+pub(super) const METRICS: &[Metric] = &[
+    Metric {
+        start: FIRST_REQUEST,
+        end: "playback begins",
+        reads: READS,
+        ..duration("startup_time", "Start-up time", PLAYER, |view| {
+            let playback = playback(view)?;
+            playback.playing_ns?.checked_sub(playback.began_ns).map(float)
+        })
+    },
+    Metric {
+        better: Better::Lower,
+        ceiling: Some(1.0),
+        start: FIRST_REQUEST,
+        end: LAST_MEDIA,
+        reads: READS,
+        ..count("stall_share", "Share of time stalled", PLAYER, |view| {
+            let playback = whole(view)?;
+            Some(float(playback.stalled_ns) / playback.wall_ns()?)
+        })
+    },
+    Metric {
+        better: Better::Higher,
+        ceiling: Some(1.0),
+        start: FIRST_REQUEST,
+        end: LAST_MEDIA,
+        reads: READS,
+        ..count("played_share", "Share of time played", PLAYER, played_share)
+    },
+    Metric {
+        better: Better::Lower,
+        start: "playback begins",
+        end: LAST_MEDIA,
+        reads: READS,
+        ..count("stalls", "Stalls", PLAYER, |view| whole(view).map(|playback| float(playback.stalls)))
+    },
+    Metric {
+        unit: "bit/s",
+        better: Better::Higher,
+        start: FIRST_SEGMENT,
+        end: "last segment arrived; each segment has the weight of its duration",
+        reads: READS,
+        ..count("mean_representation", "Mean representation", PLAYER, mean_representation)
+    },
+    Metric {
+        better: Better::Lower,
+        start: FIRST_SEGMENT,
+        end: "last segment arrived; counts changes between consecutive segments",
+        reads: READS,
+        ..count("representation_switches", "Representation switches", PLAYER, |view| {
+            whole(view).map(|playback| float(playback.switches))
+        })
+    },
+];
+
+/// The playback of one player's video.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Playback {
     began_ns: u64,
     playing_ns: Option<u64>,
-    /// All media was shown.
+    /// When the last media was shown.
     ended_ns: Option<u64>,
     stalled_ns: u64,
     stalls: u64,
     segments: u64,
-    /// The sum of all segments' representations.
+    /// The sum of the representations of all segments.
     bits_per_s: f64,
     switches: u64,
 }
@@ -39,7 +101,7 @@ impl Playback {
                 }
                 PlayerEventKind::Arrived => {
                     own.segments += 1;
-                    own.bits_per_s += number::float(event.bits_per_s);
+                    own.bits_per_s += float(event.bits_per_s);
                     let last = before.replace(event.bits_per_s);
                     own.switches += u64::from(last.is_some_and(|last| last != event.bits_per_s));
                 }
@@ -50,66 +112,46 @@ impl Playback {
         playback
     }
 
-    /// From the first segment wanted until the last media shown.
+    /// From the first request to the last media shown.
     fn wall_ns(&self) -> Option<f64> {
-        self.ended_ns?.checked_sub(self.began_ns).filter(|wall_ns| *wall_ns > 0).map(number::float)
+        self.ended_ns?.checked_sub(self.began_ns).filter(|wall_ns| *wall_ns > 0).map(float)
     }
 }
 
-/// The player of a run; a run has one, as long as it has one client group that plays.
+/// The playback of a run. A run has at most one client group that plays a video.
 fn playback(view: &View<'_>) -> Option<Playback> {
     let own = |event: &&PlayerEvent| view.groups.first() == Some(&event.group);
     Playback::of(view.record.player.iter().filter(own))
 }
 
-/// The same, of a video that was played to its end.
+/// The playback of a video that was played to its end.
 fn whole(view: &View<'_>) -> Option<Playback> {
     playback(view).filter(|playback| playback.ended_ns.is_some())
 }
 
-/// First segment wanted until playback began.
-pub(crate) fn startup_time(view: &View<'_>) -> Option<f64> {
-    let playback = playback(view)?;
-    playback.playing_ns?.checked_sub(playback.began_ns).map(number::float)
-}
-
-/// Time stalled over all time until the end, start-up included.
-pub(crate) fn stall_share(view: &View<'_>) -> Option<f64> {
-    let playback = whole(view)?;
-    Some(number::float(playback.stalled_ns) / playback.wall_ns()?)
-}
-
-/// Time in which media was shown over the same time; never 0, so that it always has a ratio.
-pub(crate) fn played_share(view: &View<'_>) -> Option<f64> {
+/// Unlike the share of time stalled it is never 0, so that its ratio always exists.
+fn played_share(view: &View<'_>) -> Option<f64> {
     let playback = whole(view)?;
     let began_ns = playback.playing_ns?;
     let shown_ns = playback.ended_ns?.saturating_sub(began_ns).saturating_sub(playback.stalled_ns);
-    Some(number::float(shown_ns) / playback.wall_ns()?)
+    Some(float(shown_ns) / playback.wall_ns()?)
 }
 
-pub(crate) fn stalls(view: &View<'_>) -> Option<f64> {
-    whole(view).map(|playback| number::float(playback.stalls))
-}
-
-/// All segments hold as much media, so that the mean over segments is that over media time.
-pub(crate) fn mean_representation(view: &View<'_>) -> Option<f64> {
+/// All segments have the same duration, so the mean over segments is the mean over media time.
+fn mean_representation(view: &View<'_>) -> Option<f64> {
     let playback = whole(view).filter(|playback| playback.segments > 0)?;
-    Some(playback.bits_per_s / number::float(playback.segments))
-}
-
-pub(crate) fn switches(view: &View<'_>) -> Option<f64> {
-    whole(view).map(|playback| number::float(playback.switches))
+    Some(playback.bits_per_s / float(playback.segments))
 }
 
 #[cfg(test)]
 mod tests {
+    use model::WorkloadKind;
     use model::player::PlayerEventKind;
     use model::variant::Variant;
 
     use crate::RunSummary;
     use crate::fixtures::{Bench, passes, silent};
     use crate::metrics::METRICS;
-    use model::WorkloadKind;
 
     const OWN: [&str; 6] = [
         "startup_time",
@@ -160,7 +202,7 @@ mod tests {
             OWN.iter().for_each(|name| assert_eq!(run.value(name), None, "{name}"));
         }
         for metric in METRICS.iter().filter(|metric| OWN.contains(&metric.name)) {
-            assert_eq!(metric.of, [WorkloadKind::Player]);
+            assert_eq!(metric.workloads, [WorkloadKind::Player]);
         }
     }
 

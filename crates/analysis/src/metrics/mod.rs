@@ -1,0 +1,197 @@
+//! The metrics. Each is one entry in the file of its subject and declares its unit, its direction, the events at which it starts
+//! and ends, the workloads that have it, and the tables that it reads.
+
+use std::sync::LazyLock;
+
+use model::external::ExternalReport;
+use model::plan::Plan;
+use model::record::ServerRequest;
+use model::sample::Sample;
+use model::workload::{Workload, WorkloadKind};
+
+use crate::table::Table;
+use crate::view::View;
+
+mod monitor;
+mod page;
+mod player;
+mod requests;
+#[cfg(test)]
+mod tests;
+mod volume;
+
+pub use page::DNS_LOOKUP_TIME;
+pub use requests::{availability, requests_per_second};
+
+/// Every metric, in the order in which tables show them.
+pub static METRICS: LazyLock<Vec<Metric>> = LazyLock::new(|| {
+    [page::METRICS, player::METRICS, requests::METRICS, monitor::METRICS, volume::METRICS].concat()
+});
+
+/// Which direction of a metric is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// Less is better.
+    Lower,
+    /// More is better.
+    Higher,
+    /// The metric is descriptive: neither direction is better, so it is never compared.
+    Neither,
+}
+
+/// A setting of the study without which a metric has no values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Requirement {
+    /// `server_time = true`.
+    ServerTime,
+    /// `dns`.
+    DnsLookup,
+}
+
+/// One metric.
+#[derive(Clone, Debug)]
+pub struct Metric {
+    /// The name in studies and in `summary.json`.
+    pub name: &'static str,
+    /// The name in headings.
+    pub title: &'static str,
+    /// `ns`, `B`, `1/s`, `bit/s`, or `1` for counts and shares.
+    pub unit: &'static str,
+    /// Which direction is better.
+    pub better: Better,
+    /// The largest possible value, if there is one.
+    pub ceiling: Option<f64>,
+    /// The event at which it starts.
+    pub start: &'static str,
+    /// The event at which it ends.
+    pub end: &'static str,
+    /// The kinds of workload that have it.
+    pub workloads: &'static [WorkloadKind],
+    /// The setting of the study that it requires.
+    pub requires: Option<Requirement>,
+    /// The tables that it reads besides `runs` and `requests`.
+    pub reads: &'static [Table],
+    /// Whether it starts with the DNS lookup in studies with `dns`. It then reads the table `clients` too.
+    pub starts_with_dns_lookup: bool,
+    /// Whether it is the time that a client waits for a response: the time that a queue lengthens and a stall hides.
+    pub is_response_time: bool,
+    /// Whether packets cross the network between its start and its end, so that a late emulator lengthens it.
+    pub crosses_network: bool,
+    /// The values that external clients report without rows, in nanoseconds, each with its number of requests.
+    pub external: Option<ExternalTimes>,
+    /// How its values come from one run.
+    pub values: Values,
+}
+
+/// How the values of a metric, in its unit, come from one run. Rows are read one by one and not kept.
+#[derive(Clone, Copy, Debug)]
+pub enum Values {
+    /// At most one for each request that counts.
+    Request(fn(&Sample) -> Option<u64>),
+    /// At most one for each request that counts, succeeded, and is in the server's log.
+    AtServer(fn(&Sample, &ServerRequest) -> Option<u64>),
+    /// At most one for the whole run.
+    Run(fn(&View<'_>) -> Option<f64>),
+    /// The share that the first number is of the second, over the whole run.
+    Share(fn(&View<'_>) -> (u64, u64)),
+}
+
+type ExternalTimes = fn(&ExternalReport) -> Vec<(u64, u64)>;
+type RunValue = fn(&View<'_>) -> Option<f64>;
+
+const PAGE: &[WorkloadKind] = &[WorkloadKind::Page];
+const OPEN: &[WorkloadKind] = &[WorkloadKind::Open];
+const LOOPS: &[WorkloadKind] = &[WorkloadKind::Closed, WorkloadKind::Open];
+const PLAYER: &[WorkloadKind] = &[WorkloadKind::Player];
+const ANY: &[WorkloadKind] =
+    &[WorkloadKind::Page, WorkloadKind::Closed, WorkloadKind::Open, WorkloadKind::Player];
+
+/// The metric of this name.
+pub fn find(name: &str) -> Option<&'static Metric> {
+    METRICS.iter().find(|metric| metric.name == name)
+}
+
+impl Values {
+    /// Whether a run has one value for each request.
+    pub(crate) const fn is_per_request(self) -> bool {
+        matches!(self, Values::Request(_) | Values::AtServer(_))
+    }
+}
+
+impl Metric {
+    /// Whether this workload has the metric.
+    pub fn is_about(&self, workload: &Workload) -> bool {
+        self.workloads.contains(&workload.kind())
+    }
+
+    /// Whether the study has the settings that the metric requires.
+    pub(crate) fn is_possible(&self, plan: &Plan) -> bool {
+        match self.requires {
+            Some(Requirement::ServerTime) => plan.server_time,
+            Some(Requirement::DnsLookup) => plan.dns_rtt_ns.is_some(),
+            None => true,
+        }
+    }
+
+    /// Whether the metric has no values without the table.
+    pub(crate) fn needs(&self, table: Table, plan: &Plan) -> bool {
+        let reads_lookups = self.starts_with_dns_lookup && plan.dns_rtt_ns.is_some();
+        self.is_possible(plan) && (self.reads.contains(&table) || reads_lookups && table == Table::Clients)
+    }
+}
+
+/// A time over the whole run, of which less is better.
+const fn duration(
+    name: &'static str,
+    title: &'static str,
+    workloads: &'static [WorkloadKind],
+    value: RunValue,
+) -> Metric {
+    Metric { unit: "ns", crosses_network: true, ..bytes(name, title, workloads, value) }
+}
+
+/// A time of each request, of which less is better.
+const fn request_duration(
+    name: &'static str,
+    title: &'static str,
+    workloads: &'static [WorkloadKind],
+    value: fn(&Sample) -> Option<u64>,
+) -> Metric {
+    Metric { values: Values::Request(value), ..duration(name, title, workloads, |_| None) }
+}
+
+/// A descriptive number over the whole run.
+const fn count(
+    name: &'static str,
+    title: &'static str,
+    workloads: &'static [WorkloadKind],
+    value: RunValue,
+) -> Metric {
+    Metric { unit: "1", better: Better::Neither, ..bytes(name, title, workloads, value) }
+}
+
+/// A number of bytes over the whole run, of which less is better.
+const fn bytes(
+    name: &'static str,
+    title: &'static str,
+    workloads: &'static [WorkloadKind],
+    value: RunValue,
+) -> Metric {
+    Metric {
+        name,
+        title,
+        unit: "B",
+        better: Better::Lower,
+        ceiling: None,
+        start: "start of the run",
+        end: "end of the run",
+        workloads,
+        requires: None,
+        reads: &[],
+        starts_with_dns_lookup: false,
+        is_response_time: false,
+        crosses_network: false,
+        external: None,
+        values: Values::Run(value),
+    }
+}

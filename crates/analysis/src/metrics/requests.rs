@@ -1,0 +1,173 @@
+//! The times of requests, and how many succeed. `h123 load` and studies share these definitions.
+
+use model::assignment::ClientReport;
+use model::external::ExternalReport;
+use model::number::float;
+use model::record::ServerRequest;
+use model::sample::Sample;
+
+use super::{ANY, Better, LOOPS, Metric, OPEN, Requirement, Values, count, duration, request_duration};
+use crate::table::Table;
+use crate::view::View;
+
+const LAST_BYTE: &str = "last byte of its response; only requests that succeeded";
+
+pub(super) const METRICS: &[Metric] = &[
+    Metric {
+        start: "request intended",
+        end: LAST_BYTE,
+        is_response_time: true,
+        external: Some(external_times),
+        ..request_duration("request_time", "Request time", ANY, request_time_ns)
+    },
+    Metric {
+        unit: "1/s",
+        better: Better::Higher,
+        start: "first counted request intended",
+        end: "last counted response done",
+        ..count("requests_per_second", "Requests per second", LOOPS, run_requests_per_second)
+    },
+    Metric {
+        better: Better::Higher,
+        ceiling: Some(1.0),
+        values: Values::Share(|view| {
+            let reported: u64 = view.external().map(|report| report.requests_ok).sum();
+            (view.totals.requests_ok + reported, view.requests())
+        }),
+        ..count("availability", "Share of requests that succeeded", LOOPS, |_| None)
+    },
+    Metric {
+        start: "request sent",
+        end: LAST_BYTE,
+        is_response_time: true,
+        external: Some(external_times),
+        ..request_duration("service_time", "Service time", LOOPS, service_time_ns)
+    },
+    Metric {
+        start: "request sent",
+        end: "headers of its response read; only requests that succeeded",
+        is_response_time: true,
+        ..request_duration("wait_time", "Time to response headers", LOOPS, wait_time_ns)
+    },
+    Metric {
+        start: "headers of the response read",
+        end: LAST_BYTE,
+        ..request_duration("transfer_time", "Transfer time", LOOPS, transfer_time_ns)
+    },
+    Metric {
+        start: "start in the server's log, or last packet of the request at the server's end of the link",
+        end: "end in the server's log, or last packet of the response at the server's end of the link",
+        requires: Some(Requirement::ServerTime),
+        reads: &[Table::ServerRequests],
+        crosses_network: false,
+        values: Values::AtServer(|_, at_server| Some(at_server.request_time_ns)),
+        ..duration("server_time", "Server time", ANY, |_| None)
+    },
+    Metric {
+        start: "request intended",
+        end: "last byte of its response, minus the server time",
+        requires: Some(Requirement::ServerTime),
+        reads: &[Table::ServerRequests],
+        values: Values::AtServer(outside_server_time_ns),
+        ..duration("outside_server_time", "Time outside the server", ANY, |_| None)
+    },
+    Metric {
+        better: Better::Neither,
+        start: "request intended",
+        end: "request sent",
+        crosses_network: false,
+        ..request_duration("schedule_lag", "Schedule lag", OPEN, schedule_lag_ns)
+    },
+    Metric {
+        reads: &[Table::Clients],
+        ..count("never_sent", "Requests due but never sent", OPEN, |view| {
+            Some(float(view.clients().map(|client| client.never_sent).sum()))
+        })
+    },
+    Metric {
+        reads: &[Table::Clients],
+        ..count("unfinished", "Requests unfinished at the end", LOOPS, |view| {
+            Some(float(view.clients().map(|client| client.unfinished).sum()))
+        })
+    },
+    Metric {
+        start: "end of the warm-up",
+        reads: &[Table::Clients],
+        crosses_network: false,
+        ..duration("client_cpu_per_request", "Client CPU per request", LOOPS, client_cpu_per_request)
+    },
+];
+
+/// The time from the intended time to the last byte, of a request that succeeded.
+fn request_time_ns(sample: &Sample) -> Option<u64> {
+    between(sample, Some(sample.intended_ns), sample.done_ns)
+}
+
+/// The time from sending to the last byte, of a request that succeeded.
+fn service_time_ns(sample: &Sample) -> Option<u64> {
+    between(sample, sample.sent_ns, sample.done_ns)
+}
+
+/// The time from sending to the response headers, of a request that succeeded.
+fn wait_time_ns(sample: &Sample) -> Option<u64> {
+    between(sample, sample.sent_ns, sample.first_byte_ns)
+}
+
+/// The time from the response headers to the last byte, of a request that succeeded.
+fn transfer_time_ns(sample: &Sample) -> Option<u64> {
+    between(sample, sample.first_byte_ns, sample.done_ns)
+}
+
+/// The time from the intended time to sending, whether the request succeeded or not.
+fn schedule_lag_ns(sample: &Sample) -> Option<u64> {
+    sample.sent_ns?.checked_sub(sample.intended_ns)
+}
+
+/// Requests that succeeded per second of a period; `None` for an empty period.
+pub fn requests_per_second(requests_ok: u64, period_ns: u64) -> Option<f64> {
+    (period_ns > 0).then(|| float(requests_ok) / float(period_ns) * float(model::units::NANOS_PER_S))
+}
+
+/// The share of requests that succeeded; `None` without requests.
+pub fn availability(requests_ok: u64, requests: u64) -> Option<f64> {
+    (requests > 0).then(|| float(requests_ok) / float(requests))
+}
+
+fn between(sample: &Sample, from_ns: Option<u64>, to_ns: Option<u64>) -> Option<u64> {
+    let (from_ns, to_ns) = from_ns.zip(to_ns).filter(|_| sample.outcome.is_ok())?;
+    to_ns.checked_sub(from_ns)
+}
+
+/// External clients have closed loops only, where a request is sent at its intended time. Their times are therefore both request
+/// times and service times.
+fn external_times(report: &ExternalReport) -> Vec<(u64, u64)> {
+    report.times().collect()
+}
+
+/// An external client without rows reports how long its requests took together.
+fn run_requests_per_second(view: &View<'_>) -> Option<f64> {
+    if view.totals.requests == 0 {
+        let requests_ok = view.external().map(|report| report.requests_ok).sum();
+        let period_ns = view.external().filter_map(|report| report.took_ns).max().unwrap_or(0);
+        return requests_per_second(requests_ok, period_ns);
+    }
+    let period_ns = view.totals.last_done_ns?.checked_sub(view.totals.first_intended_ns?)?;
+    requests_per_second(view.totals.requests_ok, period_ns)
+}
+
+/// 0 if the server time, which is rounded, is longer than the request time.
+fn outside_server_time_ns(sample: &Sample, at_server: &ServerRequest) -> Option<u64> {
+    let all_ns = sample.done_ns?.checked_sub(sample.intended_ns)?;
+    Some(all_ns.saturating_sub(at_server.request_time_ns))
+}
+
+/// User and system time since the end of the warm-up, over the requests that count.
+fn client_cpu_per_request(view: &View<'_>) -> Option<f64> {
+    let spent = |client: &ClientReport| {
+        let warmup = client.warmup.unwrap_or_default();
+        let all_ns = client.cpu_user_ns.saturating_add(client.cpu_system_ns);
+        all_ns.saturating_sub(warmup.cpu_user_ns).saturating_sub(warmup.cpu_system_ns)
+    };
+    let (cpu_ns, requests) = (float(view.clients().map(spent).sum()), view.requests());
+    (requests > 0).then(|| cpu_ns / float(requests))
+}

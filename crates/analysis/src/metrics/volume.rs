@@ -1,0 +1,71 @@
+//! How many connections, requests, bytes and packets a run took.
+
+use model::record::LinkReport;
+
+use super::{ANY, Better, Metric, PAGE, bytes, count};
+use crate::table::Table;
+use crate::view::View;
+use model::number::{self, float};
+
+pub(super) const METRICS: &[Metric] = &[
+    Metric {
+        reads: &[Table::Connections],
+        ..count("connections", "Connections", ANY, |view| {
+            let reported: u64 = view.external().filter_map(|report| report.connections).sum();
+            Some(number::count(view.connections().count()) + float(reported))
+        })
+    },
+    count("requests", "Requests", ANY, |view| Some(float(view.requests()))),
+    bytes("request_header_raw_bytes", "Request headers before compression", PAGE, |view| {
+        Some(float(view.totals.request_header_raw_bytes))
+    }),
+    bytes("request_header_wire_bytes", "Request headers on the wire", PAGE, |view| {
+        Some(float(view.totals.request_header_wire_bytes))
+    }),
+    bytes("response_header_raw_bytes", "Response headers before compression", PAGE, |view| {
+        Some(float(view.totals.response_header_raw_bytes))
+    }),
+    bytes("response_header_wire_bytes", "Response headers on the wire", PAGE, |view| {
+        Some(float(view.totals.response_header_wire_bytes))
+    }),
+    Metric {
+        better: Better::Neither,
+        ..bytes("body_bytes_sent", "Body bytes sent", PAGE, |view| {
+            Some(float(view.totals.request_body_bytes))
+        })
+    },
+    Metric {
+        better: Better::Neither,
+        ..bytes("body_bytes_received", "Body bytes received", PAGE, |view| {
+            Some(float(view.totals.response_body_bytes))
+        })
+    },
+    Metric {
+        reads: &[Table::Links],
+        ..bytes("wire_bytes_up", "Bytes on the wire, up", PAGE, |view| sum(view, |link| link.up.bytes_in))
+    },
+    Metric {
+        reads: &[Table::Links],
+        ..bytes("wire_bytes_down", "Bytes on the wire, down", PAGE, |view| {
+            sum(view, |link| link.down.bytes_in)
+        })
+    },
+    Metric {
+        unit: "1",
+        reads: &[Table::Links],
+        ..bytes("packets_up", "Packets on the wire, up", PAGE, |view| sum(view, |link| link.up.packets_in))
+    },
+    Metric {
+        unit: "1",
+        reads: &[Table::Links],
+        ..bytes("packets_down", "Packets on the wire, down", PAGE, |view| {
+            sum(view, |link| link.down.packets_in)
+        })
+    },
+];
+
+/// The sum over the links of what entered them, including frames that were lost; `None` if nothing was emulated.
+fn sum(view: &View<'_>, entered: fn(&LinkReport) -> u64) -> Option<f64> {
+    let links = &view.record.links;
+    (!links.is_empty()).then(|| float(links.iter().map(entered).sum()))
+}
