@@ -17,7 +17,7 @@ use crate::statistics::{self, Mean};
 use crate::summary::{CellSummary, CheckOutcome, Comparison, Estimate, MetricSummary, Summary};
 
 /// The version of what `h123 compare --json` prints.
-pub const ACROSS_VERSION: u32 = 2;
+pub const ACROSS_VERSION: u32 = 3;
 
 /// Result B against result A.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

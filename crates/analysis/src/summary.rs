@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::repetition::Standing;
 
 /// The version of `summary.json`.
-pub const SUMMARY_VERSION: u32 = 2;
+pub const SUMMARY_VERSION: u32 = 3;
 
 /// The whole analysis of one result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -182,7 +182,8 @@ pub struct Comparison {
     pub p_equivalent_adjusted: Option<f64>,
     /// The smallest ratio above 1 that these runs could have detected.
     pub smallest_showable_ratio: Option<f64>,
-    /// The answer.
+    /// The answer: the fields `verdict` and, if it is invalid, `because`.
+    #[serde(flatten)]
     pub verdict: Verdict,
 }
 

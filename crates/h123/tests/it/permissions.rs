@@ -109,7 +109,7 @@ fn without_any_namespace_the_study_runs_over_loopback_and_every_cell_is_invalid(
         assert!(emulation.to_string().contains("not emulated"), "{emulation}");
     }
     for comparison in summary["comparisons"].as_array().unwrap() {
-        assert_eq!(comparison["verdict"]["verdict"], "invalid");
+        assert_eq!(comparison["verdict"], "invalid");
     }
     let doctor = forbidden(&["doctor"]).expect(3);
     assert!(doctor.stdout.contains("max_user_namespaces"), "{}", doctor.stdout);

@@ -95,7 +95,7 @@ fn is_of(name: &Value, value: &Value) -> bool {
 fn what_is_not_a_summary_is_found_out() {
     let level = serde_json::json!({ "factor": "variant", "value": "h2" });
     let good = serde_json::json!({
-        "version": 2, "study": "s", "question": "q", "metric": "m", "baseline": level, "margin_share": 0.03,
+        "version": 3, "study": "s", "question": "q", "metric": "m", "baseline": level, "margin_share": 0.03,
         "runs_planned": 1, "runs_stored": 1, "cells": [], "comparisons": [],
     });
     assert_valid(&good);

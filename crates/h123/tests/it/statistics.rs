@@ -14,7 +14,7 @@ use crate::tool::{Ended, H123, folder, h123, machine, summary};
 fn verdicts(summary: &Value) -> Vec<String> {
     let comparisons = summary["comparisons"].as_array().unwrap().iter();
     let primary = comparisons.filter(|comparison| comparison["primary"] == true);
-    primary.map(|comparison| comparison["verdict"]["verdict"].as_str().unwrap().to_owned()).collect()
+    primary.map(|comparison| comparison["verdict"].as_str().unwrap().to_owned()).collect()
 }
 
 /// Runs a study in short form, at most three times, each with a seed of its own: it comes out right at least once, or the lab
