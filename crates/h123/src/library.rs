@@ -3,13 +3,12 @@
 use std::fs;
 use std::path::Path;
 
-use analysis::metrics::{Better, Metric, Requirement};
 use anyhow::Result;
 use include_dir::{Dir, include_dir};
 use model::error::{DataFile, Source};
 use model::named::unknown;
 use model::plan::DIRECT;
-use model::study::{Library, Override, Study};
+use model::study::{Library, MetricFacts, Override, Study};
 use model::{Network, Plan, ServerFacts, Topology, Variant};
 
 use crate::exit::UsageError;
@@ -71,26 +70,8 @@ impl Library for DataFiles {
         report::figure_names().map(ToOwned::to_owned).collect()
     }
 
-    fn metrics(&self) -> Vec<String> {
-        analysis::metrics::METRICS.iter().map(|metric| metric.name.to_owned()).collect()
-    }
-
-    fn needs_server_time(&self, metric: &str) -> bool {
-        analysis::metrics::find(metric).is_some_and(|metric| metric.requires == Some(Requirement::ServerTime))
-    }
-
-    fn needs_dns_lookup(&self, metric: &str) -> bool {
-        metric == analysis::metrics::DNS_LOOKUP_TIME
-    }
-
-    fn check_metric(&self, metric: &str, workload: &Workload) -> Result<(), String> {
-        let answers = |metric: &Metric| metric.is_about(workload) && metric.better != Better::Neither;
-        if analysis::metrics::find(metric).is_some_and(answers) {
-            return Ok(());
-        }
-        let known: Vec<&str> =
-            analysis::METRICS.iter().filter(|metric| answers(metric)).map(|metric| metric.name).collect();
-        Err(format!("`{metric}` does not compare this workload; choose one of {}", known.join(", ")))
+    fn metrics(&self) -> Vec<MetricFacts> {
+        analysis::METRICS.iter().map(analysis::metrics::Metric::facts).collect()
     }
 
     fn network(&self, name: &str) -> Result<DataFile, String> {

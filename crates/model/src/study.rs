@@ -17,6 +17,7 @@ mod clients;
 mod dns;
 mod hold;
 mod loops;
+mod metric;
 mod overrides;
 mod player;
 mod published;
@@ -30,6 +31,7 @@ mod written;
 
 use written::{Baseline, NamedEntry};
 
+pub use metric::{MetricFacts, Requirement};
 pub use overrides::{Override, OverrideValue};
 pub use written::{FactorKind, KEYS};
 
@@ -98,17 +100,8 @@ pub trait Library {
     fn checks(&self) -> Vec<String>;
     /// The names of the figures that the report draws.
     fn figures(&self) -> Vec<String>;
-    /// The names of the metrics that the analysis computes.
-    fn metrics(&self) -> Vec<String>;
-    /// Whether a metric in [`Library::metrics`] can answer for a workload.
-    ///
-    /// # Errors
-    /// Why not, as `found …, expected …`.
-    fn check_metric(&self, metric: &str, workload: &Workload) -> Result<(), String>;
-    /// Whether a metric in [`Library::metrics`] is computed from the servers' own times.
-    fn needs_server_time(&self, metric: &str) -> bool;
-    /// Whether a metric in [`Library::metrics`] is of the DNS lookup.
-    fn needs_dns_lookup(&self, metric: &str) -> bool;
+    /// The metrics that the analysis computes.
+    fn metrics(&self) -> Vec<MetricFacts>;
     /// The file of a network in [`Library::networks`].
     ///
     /// # Errors

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use model::Workload;
 use model::error::{DataFile, Source};
-use model::study::{Library, Study};
+use model::study::{Library, MetricFacts, Study};
 use model::tunable::TunableEntry;
-use model::{Network, Page, ServerFacts, Topology, Variant};
+use model::{Network, Page, ServerFacts, Topology, Variant, WorkloadKind};
 
 /// The repository's own folders. Any metric is known: the names belong to the analysis.
 struct Folders {
@@ -70,20 +70,9 @@ impl Library for Folders {
         Vec::new()
     }
 
-    fn metrics(&self) -> Vec<String> {
-        vec![self.metric.clone()]
-    }
-
-    fn needs_dns_lookup(&self, _: &str) -> bool {
-        false
-    }
-
-    fn needs_server_time(&self, _: &str) -> bool {
-        false
-    }
-
-    fn check_metric(&self, _: &str, _: &Workload) -> Result<(), String> {
-        Ok(())
+    fn metrics(&self) -> Vec<MetricFacts> {
+        let (name, workloads) = (self.metric.clone(), &WorkloadKind::ALL);
+        vec![MetricFacts { name, workloads, is_comparable: true, requires: None }]
     }
 
     fn network(&self, name: &str) -> Result<DataFile, String> {

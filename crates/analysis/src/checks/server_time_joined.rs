@@ -1,9 +1,10 @@
 //! The server's log contains the requests that clients measured.
 
 use model::number;
+use model::study::Requirement;
 
 use super::{Check, Context, Finding, percent};
-use crate::metrics::{self, Requirement};
+use crate::metrics;
 use crate::server_time::ServerFacts;
 use crate::summary::CheckOutcome;
 use crate::table::Table;

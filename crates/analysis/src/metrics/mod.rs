@@ -7,6 +7,7 @@ use model::external::ExternalReport;
 use model::plan::Plan;
 use model::record::ServerRequest;
 use model::sample::Sample;
+use model::study::{MetricFacts, Requirement};
 use model::workload::{Workload, WorkloadKind};
 
 use crate::table::Table;
@@ -37,15 +38,6 @@ pub enum Better {
     Higher,
     /// The metric is descriptive: neither direction is better, so it is never compared.
     Neither,
-}
-
-/// A setting of the study without which a metric has no values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Requirement {
-    /// `server_time = true`.
-    ServerTime,
-    /// `dns`.
-    DnsLookup,
 }
 
 /// One metric.
@@ -103,8 +95,7 @@ const PAGE: &[WorkloadKind] = &[WorkloadKind::Page];
 const OPEN: &[WorkloadKind] = &[WorkloadKind::Open];
 const LOOPS: &[WorkloadKind] = &[WorkloadKind::Closed, WorkloadKind::Open];
 const PLAYER: &[WorkloadKind] = &[WorkloadKind::Player];
-const ANY: &[WorkloadKind] =
-    &[WorkloadKind::Page, WorkloadKind::Closed, WorkloadKind::Open, WorkloadKind::Player];
+const ANY: &[WorkloadKind] = &WorkloadKind::ALL;
 
 /// The metric of this name.
 pub fn find(name: &str) -> Option<&'static Metric> {
@@ -119,6 +110,16 @@ impl Values {
 }
 
 impl Metric {
+    /// What studies need to know of it.
+    pub fn facts(&self) -> MetricFacts {
+        MetricFacts {
+            name: self.name.to_owned(),
+            workloads: self.workloads,
+            is_comparable: self.better != Better::Neither,
+            requires: self.requires,
+        }
+    }
+
     /// Whether this workload has the metric.
     pub fn is_about(&self, workload: &Workload) -> bool {
         self.workloads.contains(&workload.kind())

@@ -1,8 +1,9 @@
 //! The times of page loads and of connection establishment.
 
 use model::number::float;
+use model::study::Requirement;
 
-use super::{ANY, Metric, PAGE, Requirement, duration};
+use super::{ANY, Metric, PAGE, duration};
 use crate::table::Table;
 use crate::view::View;
 

@@ -5,8 +5,9 @@ use model::external::ExternalReport;
 use model::number::float;
 use model::record::ServerRequest;
 use model::sample::Sample;
+use model::study::Requirement;
 
-use super::{ANY, Better, LOOPS, Metric, OPEN, Requirement, Values, count, duration, request_duration};
+use super::{ANY, Better, LOOPS, Metric, OPEN, Values, count, duration, request_duration};
 use crate::table::Table;
 use crate::view::View;
 

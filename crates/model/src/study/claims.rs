@@ -1,6 +1,6 @@
 //! `[[claim]]`: what the study assumes, as written and resolved.
 
-use super::resolve::{check_name, resolve_level};
+use super::resolve::resolve_level;
 use super::written::LEVEL_KEYS;
 use super::{Library, Study};
 use crate::claim::{Bound, Claim, ClaimFigure, ClaimTest};
@@ -179,7 +179,7 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Vec<Claim
             }
             Kind::Value { metric, figure, cells, least, most } => {
                 if let Some(metric) = metric {
-                    check_name(metric, "`metric`: ", "a metric", &library.metrics())?;
+                    super::metric::check_exists(metric, library)?;
                 }
                 ClaimTest::Value {
                     metric: metric.as_ref().unwrap_or(&study.metric).value.clone(),

@@ -1,7 +1,7 @@
 //! `dns`: clients ask a name server for the server's address.
 
+use super::Study;
 use super::written::{FactorKind, levels_of};
-use super::{Library, Study};
 use crate::error::InputError;
 use crate::external::OWN_CLIENT;
 use crate::network::Network;
@@ -11,17 +11,6 @@ use crate::topology::{Topology, parse_name_server_rtt_ns};
 
 pub(super) fn read(root: &Table<'_>) -> Result<Option<Placed<u64>>, InputError> {
     root.parsed("dns", parse_name_server_rtt_ns)
-}
-
-/// A metric of the DNS lookup requires `dns`.
-pub(super) fn check_metric(study: &Study, library: &impl Library) -> Result<(), InputError> {
-    if study.dns.is_some() || !library.needs_dns_lookup(&study.metric.value) {
-        return Ok(());
-    }
-    Err(study.metric.error(format!(
-        "`metric`: `{}` requires `dns`; add it, such as `dns = \"20ms\"`",
-        study.metric.value
-    )))
 }
 
 /// The round trip to the name server, if the study has one.

@@ -1,6 +1,6 @@
 //! `[[published]]`: published results of the same question, shown beside the measured ones.
 
-use super::resolve::{check_name, resolve_level};
+use super::resolve::resolve_level;
 use super::written::{FactorKind, LEVEL_KEYS};
 use super::{Library, Study};
 use crate::error::InputError;
@@ -107,11 +107,11 @@ fn resolve_metric(
     library: &impl Library,
 ) -> Result<String, InputError> {
     let Some(metric) = &written.metric else { return Ok(study.metric.value.clone()) };
-    check_name(metric, "`metric`: ", "a metric", &library.metrics())?;
+    super::metric::check_exists(metric, library)?;
     let wanted = levels.iter().find(|level| level.factor == FactorKind::Workload.name());
     let mut problem = None;
     for named in workloads.iter().filter(|named| wanted.is_none_or(|level| level.value == named.name)) {
-        match library.check_metric(&metric.value, &named.workload) {
+        match super::metric::check_workload(&metric.value, &named.workload, library) {
             Ok(()) => return Ok(metric.value.clone()),
             Err(found) => problem = Some(format!("`metric`: workload `{}`: {found}", named.name)),
         }

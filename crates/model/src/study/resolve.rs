@@ -2,7 +2,7 @@
 
 use super::servers::{self, ServerLevel};
 use super::written::{Entry, NamedEntry, levels_of};
-use super::{Factor, FactorKind, Library, Study, claims, clients, dns, published, topology};
+use super::{Factor, FactorKind, Library, Study, claims, clients, dns, metric, published, topology};
 use crate::backend::Backend;
 use crate::error::{InputError, Place};
 use crate::level::Level;
@@ -37,7 +37,7 @@ struct Matrix {
 }
 
 pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, InputError> {
-    check_name(&study.metric, "`metric`: ", "a metric", &library.metrics())?;
+    metric::check_exists(&study.metric, library)?;
     for factor in &study.matrix.value {
         check_levels(factor)?;
     }
@@ -56,18 +56,11 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         workloads: resolve_workloads(study, library)?,
     };
     for (named, _) in &matrix.workloads {
-        library.check_metric(&study.metric.value, &named.workload).map_err(|problem| {
+        metric::check_workload(&study.metric.value, &named.workload, library).map_err(|problem| {
             study.metric.error(format!("`metric`: workload `{}`: {problem}", named.name))
         })?;
     }
-    if !study.server_time && library.needs_server_time(&study.metric.value) {
-        let problem = format!(
-            "`metric`: `{}` is computed from the servers' own times; add `server_time = true`",
-            study.metric.value
-        );
-        return Err(study.metric.error(problem));
-    }
-    dns::check_metric(study, library)?;
+    metric::check_requirement(study, library)?;
     let baseline = resolve_baseline(study)?;
     let cold =
         matrix.workloads.iter().map(|(named, _)| named).find(|named| named.workload.as_loop().is_none());

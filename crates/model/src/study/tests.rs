@@ -14,7 +14,7 @@ use crate::schedule::{Arrivals, Rate, Schedule, Share, Stage};
 use crate::topology::Topology;
 use crate::tunable::{ServerFacts, Tunable, TunableKind};
 use crate::variant::Variant;
-use crate::workload::{LoopLoad, OpenLoop, Workload};
+use crate::workload::{LoopLoad, OpenLoop, Workload, WorkloadKind};
 
 const QUICK: &str = include_str!("../../../../studies/quick.toml");
 
@@ -115,21 +115,18 @@ impl Library for TestLibrary {
         vec!["runs".into(), "ecdf".into(), "lines".into()]
     }
 
-    fn metrics(&self) -> Vec<String> {
-        vec!["page_load_time".into(), "server_time".into(), "time_to_first_byte".into()]
-    }
-
-    fn needs_server_time(&self, metric: &str) -> bool {
-        metric == "server_time"
-    }
-
-    fn needs_dns_lookup(&self, metric: &str) -> bool {
-        metric == "dns_lookup_time"
-    }
-
-    fn check_metric(&self, metric: &str, workload: &Workload) -> Result<(), String> {
-        let is_page = matches!(workload, Workload::Page(_));
-        if is_page || metric != "time_to_first_byte" { Ok(()) } else { Err("it has no page".into()) }
+    fn metrics(&self) -> Vec<MetricFacts> {
+        let fact = |name: &str, workloads, requires| MetricFacts {
+            name: name.to_owned(),
+            workloads,
+            is_comparable: true,
+            requires,
+        };
+        vec![
+            fact("page_load_time", &WorkloadKind::ALL, None),
+            fact("server_time", &WorkloadKind::ALL, Some(Requirement::ServerTime)),
+            fact("time_to_first_byte", &[WorkloadKind::Page], None),
+        ]
     }
 
     fn network(&self, name: &str) -> Result<DataFile, String> {
@@ -657,7 +654,10 @@ fn a_metric_that_the_workload_has_not_is_refused() {
     let text = SHORT
         .replace("kind = \"page\"\npage = \"small\"", closed)
         .replace("page_load_time", "time_to_first_byte");
-    assert_eq!(parse(&text).unwrap_err(), "s.toml:2:10: `metric`: workload `small`: it has no page");
+    assert_eq!(
+        parse(&text).unwrap_err(),
+        "s.toml:2:10: `metric`: workload `small`: `time_to_first_byte` cannot compare it; choose one of page_load_time, server_time"
+    );
 }
 
 #[test]
