@@ -1,8 +1,23 @@
-//! Analysis: metrics, estimates, comparisons, checks and verdicts from the records of runs.
+//! The analysis of results: metrics, estimates, comparisons, checks and verdicts from the records of runs.
 //!
-//! Pure. The way through: [`RunSummary::of`] condenses each [`model::RunRecord`] into distributions that merge and
-//! the facts that checks need; [`analyse()`] turns all of them into the [`summary::Summary`]. A metric is one entry of
-//! [`metrics::METRICS`], a check one entry of [`checks::CHECKS`].
+//! ```
+//! use analysis::{RunSummary, analyse};
+//! use model::{Plan, RunRecord};
+//!
+//! /// The verdict of each comparison of a study.
+//! fn verdicts(plan: &Plan, records: &[RunRecord]) -> Vec<String> {
+//!     let runs: Vec<RunSummary> = records.iter().map(|record| RunSummary::of(plan, record)).collect();
+//!     let summary = analyse(plan, &runs, &[]);
+//!     summary.comparisons.iter().map(|found| format!("{}: {:?}", found.level.value, found.verdict)).collect()
+//! }
+//!
+//! let metric = analysis::metrics::find("page_load_time").unwrap();
+//! assert_eq!((metric.title, metric.unit), ("Page load time", "ns"));
+//! ```
+//!
+//! The crate is pure. [`RunSummary::of`] turns each [`model::RunRecord`] into distributions that merge and the facts that checks need.
+//! [`analyse()`] turns the runs into the [`summary::Summary`]. A metric is one entry of its subject's file in `metrics`, a check is
+//! one file and one entry of [`checks::CHECKS`].
 
 pub mod across;
 pub mod analyse;
