@@ -1,4 +1,4 @@
-//! Learns from the kernel that a local address is gone (rtnetlink(7)), as when a phone leaves a network.
+//! Notices of the kernel about removed local addresses (rtnetlink(7)), as when a phone leaves a network.
 
 use std::io;
 use std::net::IpAddr;
@@ -7,22 +7,22 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, bind, recv, socket_with};
 
-/// Changes of IPv4 and of IPv6 addresses (linux/rtnetlink.h).
+/// The groups for changes of IPv4 and IPv6 addresses (linux/rtnetlink.h).
 const GROUPS: u32 = 0x10 | 0x100;
 const RTM_DELADDR: u16 = 21;
-/// Length, type, flags, sequence and port of a message.
+/// Length, type, flags, sequence number and port of a message.
 const HEADER_BYTES: usize = 16;
-/// More than any batch of notices: a notice has about a hundred bytes.
+/// More than any batch of notices; a notice has about a hundred bytes.
 const BUFFER_BYTES: usize = 8192;
 
-/// A socket that is readable when an address came or went.
+/// A socket that becomes readable when an address is added or removed.
 #[derive(Debug)]
 pub(crate) struct AddressWatch {
     socket: OwnedFd,
 }
 
 impl AddressWatch {
-    /// Watches the addresses of the network namespace of the calling thread, which needs no rights.
+    /// Watches the addresses of the calling thread's network namespace, which needs no privileges.
     pub(crate) fn open() -> io::Result<AddressWatch> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         // Protocol 0 is NETLINK_ROUTE.
@@ -31,15 +31,14 @@ impl AddressWatch {
         Ok(AddressWatch { socket })
     }
 
-    /// The families that have lost an address since the last call. Where the kernel had to leave notices out, both may
-    /// have.
-    pub(crate) fn lost(&self) -> Lost {
+    /// The families that lost an address since the last call: both, if the kernel dropped notices.
+    pub(crate) fn lost(&self) -> LostFamilies {
         let mut buffer = [0; BUFFER_BYTES];
-        let mut lost = Lost::default();
+        let mut lost = LostFamilies::default();
         loop {
             match recv(&self.socket, &mut buffer[..], RecvFlags::empty()) {
                 Ok((length, _)) => lost.note(&buffer[..length]),
-                Err(rustix::io::Errno::NOBUFS) => lost = Lost { v4: true, v6: true },
+                Err(rustix::io::Errno::NOBUFS) => lost = LostFamilies { v4: true, v6: true },
                 Err(rustix::io::Errno::INTR) => {}
                 Err(_) => return lost,
             }
@@ -53,15 +52,15 @@ impl AsFd for AddressWatch {
     }
 }
 
-/// Families of which an address has gone.
+/// Families that lost an address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Lost {
+pub(crate) struct LostFamilies {
     v4: bool,
     v6: bool,
 }
 
-impl Lost {
-    /// Whether one of this address's family has.
+impl LostFamilies {
+    /// Whether this address's family did.
     pub(crate) const fn has(self, like: IpAddr) -> bool {
         match like {
             IpAddr::V4(_) => self.v4,
@@ -78,7 +77,7 @@ impl Lost {
                 self.v4 |= family == Some(AddressFamily::INET.as_raw());
                 self.v6 |= family == Some(AddressFamily::INET6.as_raw());
             }
-            // Messages begin at multiples of four bytes; a length of less than the header would never end.
+            // Messages begin at multiples of four bytes. A length below the header's would loop forever.
             messages = messages.get(length.max(HEADER_BYTES).next_multiple_of(4)..).unwrap_or_default();
         }
     }
@@ -99,7 +98,7 @@ mod tests {
     #[test]
     fn only_a_loss_of_the_family_counts() {
         let lost = |messages: &[u8]| {
-            let mut lost = Lost::default();
+            let mut lost = LostFamilies::default();
             lost.note(messages);
             (lost.has([127, 0, 0, 1].into()), lost.has([0_u16; 8].into()))
         };
@@ -111,17 +110,17 @@ mod tests {
     }
 
     #[test]
-    fn whatever_the_bytes_it_ends() {
+    fn reading_ends_for_any_bytes() {
         for length in [0, 1, 15, 17, 1000, u32::MAX - 2] {
             let bytes = [message(20, 2, length), vec![0xff; 40]].concat();
             for end in 0..bytes.len() {
-                Lost::default().note(&bytes[..end]);
+                LostFamilies::default().note(&bytes[..end]);
             }
         }
     }
 
     #[test]
     fn a_watch_is_silent_at_first() {
-        assert_eq!(AddressWatch::open().unwrap().lost(), Lost::default());
+        assert_eq!(AddressWatch::open().unwrap().lost(), LostFamilies::default());
     }
 }

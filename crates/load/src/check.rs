@@ -1,4 +1,4 @@
-//! What an assignment needs, looked at before anything is sent.
+//! Checks of an assignment before anything is sent.
 
 use anyhow::{Context, Result, bail};
 use model::assignment::Assignment;
@@ -8,19 +8,18 @@ use crate::key_log::KeyLogFile;
 use crate::qlog::QlogFolder;
 use crate::transport::Socket;
 
-/// Whether a client could trust what `pem` has: one or more certificates of authorities.
+/// Checks that `pem` has one or more certificates of authorities.
 ///
 /// # Errors
-/// What was found and expected.
+/// It has none, or one cannot be read.
 pub fn check_authority(pem: &str) -> Result<()> {
     Ok(engine::tls::check_authority(pem)?)
 }
 
-/// Whether an assignment could begin: refuses settings of TLS and QUIC that cannot be used, and files and addresses
-/// that are not there. Sends nothing.
+/// Checks that an assignment can begin: its settings of TLS and QUIC, its files and its addresses. Sends nothing.
 ///
 /// # Errors
-/// The first fault, with what was found and expected.
+/// The first fault.
 pub fn check(assignment: &Assignment) -> Result<()> {
     let options = &assignment.options;
     if assignment.target.variant.is_encrypted() {
@@ -37,12 +36,10 @@ pub fn check(assignment: &Assignment) -> Result<()> {
         for target in targets {
             let remote = target.address;
             if to.is_ipv4() != remote.is_ipv4() {
-                bail!(
-                    "found {to} to move to from a connection to {remote}, expected an address of the same family"
-                );
+                bail!("cannot migrate to {to}: it is not of the same family as {}", remote.ip());
             }
             Socket::connect(remote, true, &options.connections, &[to], 0)
-                .with_context(|| format!("found {to} to move to, expected an address of this machine"))?;
+                .with_context(|| format!("cannot migrate to {to}: it is not an address of this machine"))?;
         }
     }
     Ok(())

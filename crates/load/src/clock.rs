@@ -32,12 +32,12 @@ impl Clock {
         monotonic_ns().saturating_sub(self.run_start_ns)
     }
 
-    /// The instant at which this clock reads 0, for libraries that count from one.
+    /// The instant at which this clock reads 0, for libraries that use instants.
     pub(crate) fn base(&self) -> Instant {
         self.base
     }
 
-    /// The time of day at which this clock reads 0, in nanoseconds since 1970: for files that are laid beside others.
+    /// The Unix time at which this clock reads 0, in nanoseconds: for files that are compared with others.
     pub(crate) fn zero_unix_ns(&self) -> u64 {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         u64::try_from(now.as_nanos()).unwrap_or(u64::MAX).saturating_sub(self.now_ns())

@@ -5,16 +5,16 @@ use std::net::SocketAddr;
 
 use engine::client::Client;
 use engine::{Connection as _, Input, Transmit};
-use model::sample::{ConnectionRow, EarlyData, Failure, FailureKind, Outcome, Pushes, Sample};
-use model::units::format_duration_ns;
+use model::sample::{ConnectionRow, Failure, FailureKind, Sample};
+use model::tally::ConnectionRequests;
+use model::units::format_ns;
 
-use crate::session::{Effect, Opened, Session};
-use crate::tally::Carried;
-use crate::transport::{DISCARD_BYTES, Received, Socket, failure_of};
+use crate::session::{Effect, OpenRequest, Session};
+use crate::transport::{DISCARD_BYTES, ReadResult, Socket, failure_of};
 
-/// A body's rest of so many bytes is thrown away in the kernel.
+/// The rest of a body from this size on is discarded in the kernel.
 const WORTH_SKIPPING_BYTES: u64 = 32 * 1024;
-/// What is read at once where bodies are thrown away: a head and little more.
+/// The size of a read where bodies are discarded: headers and little more.
 const HEAD_BYTES: usize = 4096;
 
 /// One connection of a worker.
@@ -29,29 +29,29 @@ pub(crate) struct Conn {
     pub(crate) host: usize,
     /// Requests begun on it.
     pub(crate) begun: u64,
-    /// What its measured requests came to.
-    pub(crate) carried: Carried,
-    /// Requests that have ended since the worker last looked.
+    /// Its measured requests.
+    pub(crate) carried: ConnectionRequests,
+    /// Requests that have ended since the worker last checked.
     pub(crate) ended: u32,
-    /// Whether its host has it on the list of connections that may take a request.
+    /// Whether its host lists it among the connections that can take a request.
     pub(crate) is_listed: bool,
-    /// When its streams that think are done.
+    /// When its thinking streams are done.
     pub(crate) thinking: Vec<u64>,
-    /// When its requests' time is over, in the order of sending; empty where there is no limit.
-    pub(crate) deadlines: VecDeque<(u64, Opened)>,
-    /// When it must be ready; once it is, when it must take a request while the server allows none.
+    /// When the time of its requests is over, in the order of sending; empty without a limit.
+    pub(crate) deadlines: VecDeque<(u64, OpenRequest)>,
+    /// When it must be ready; once it is, when the server must allow a request again.
     pub(crate) use_deadline_ns: Option<u64>,
-    /// Bytes that the engine gave and the kernel has not taken yet.
+    /// Bytes of the engine that the kernel has not accepted yet.
     out: Vec<u8>,
     taken: usize,
     transmit: Option<Transmit>,
-    /// The kernel takes nothing now.
+    /// The kernel accepts nothing now.
     pub(crate) blocked: bool,
-    /// Whether epoll was asked to say when it takes something again (UDP only).
+    /// Whether epoll watches for it to become writable (UDP only).
     pub(crate) watched_for_writing: bool,
-    /// Whether it has had a body that was not worth reading.
+    /// Whether it had a body that was not worth reading.
     skips: bool,
-    /// Whether the transport's connect is over.
+    /// Whether the transport is connected.
     pub(crate) is_connected: bool,
     /// Whether the worker has seen it ready.
     pub(crate) was_ready: bool,
@@ -65,26 +65,7 @@ impl Conn {
         number: u32,
         now: u64,
     ) -> Self {
-        let row = ConnectionRow {
-            group,
-            connection: number,
-            opened_ns: now,
-            connected_ns: None,
-            ready_ns: None,
-            closed_ns: None,
-            alpn: None,
-            tls_version: None,
-            cipher_suite: None,
-            key_exchange: None,
-            resumed: false,
-            early_data: EarlyData::NotTried,
-            early_requests: 0,
-            pushed: Pushes::default(),
-            migrated: None,
-            sent_bytes: 0,
-            received_bytes: 0,
-            outcome: Outcome::Ok,
-        };
+        let row = ConnectionRow { group, connection: number, opened_ns: now, ..ConnectionRow::default() };
         Conn {
             engine,
             socket,
@@ -93,7 +74,7 @@ impl Conn {
             in_flight: 0,
             host,
             begun: 0,
-            carried: Carried::default(),
+            carried: ConnectionRequests::default(),
             ended: 0,
             is_listed: false,
             thinking: Vec::new(),
@@ -110,7 +91,7 @@ impl Conn {
         }
     }
 
-    /// The transport is there: the engine begins its handshakes.
+    /// The transport is connected: the engine begins its handshakes.
     pub(crate) fn connected(&mut self, session: &mut Session, now: u64) {
         if !self.socket.is_udp() {
             self.row.connected_ns = Some(now);
@@ -121,7 +102,7 @@ impl Conn {
         });
     }
 
-    /// Hands one input to the engine.
+    /// Gives one input to the engine.
     pub(crate) fn input(&mut self, session: &mut Session, input: Input<'_>, now: u64) {
         let Conn { engine, row, in_flight, ended, carried, .. } = self;
         engine.handle_input(now, input, &mut |event| {
@@ -131,8 +112,8 @@ impl Conn {
 
     /// Reads once. Whether there may be more to read.
     ///
-    /// A body that is only counted is not copied out of the kernel, where that saves more than a call costs: what wrk
-    /// and h2load spend most of a large response on. Once a connection has had such a body, only the head is read.
+    /// A body that is only counted is not copied out of the kernel if that saves more than a call costs; the copy is most of
+    /// the cost of a large response. Once a connection had such a body, only the headers are read.
     pub(crate) fn read(
         &mut self,
         session: &mut Session,
@@ -147,17 +128,17 @@ impl Conn {
         let room = if self.skips { buffer.len().min(HEAD_BYTES) } else { buffer.len() };
         let buffer = &mut buffer[..room];
         match self.socket.receive(buffer) {
-            Ok(Received::Stream(length)) => {
+            Ok(ReadResult::Stream(length)) => {
                 self.row.received_bytes += length as u64;
                 self.input(session, Input::Stream(&mut buffer[..length]), now());
                 length == buffer.len()
             }
-            Ok(Received::Datagrams { length, segment_bytes, ecn }) => {
+            Ok(ReadResult::Datagrams { length, segment_bytes, ecn }) => {
                 self.row.received_bytes += length as u64;
                 let bytes = &mut buffer[..length];
                 let now = now();
-                if let Some(moved) = &mut self.row.migrated {
-                    moved.answered_ns.get_or_insert(now);
+                if let Some(migration) = &mut self.row.migrated {
+                    migration.answered_ns.get_or_insert(now);
                 }
                 self.input(session, Input::Datagrams { bytes, segment_bytes, ecn }, now);
                 true
@@ -166,29 +147,29 @@ impl Conn {
         }
     }
 
-    /// Throws away a part of a body. Whether there may be more to read.
+    /// Discards a part of a body. Whether there may be more to read.
     fn skip(&mut self, session: &mut Session, skippable: u64, mut now: impl FnMut() -> u64) -> bool {
         match self.socket.discard(skippable) {
-            Ok(Received::Discarded(length)) => {
+            Ok(ReadResult::Discarded(length)) => {
                 let length = length as u64;
                 self.row.received_bytes += length;
                 self.input(session, Input::Skipped(length), now());
-                // Behind the last byte of the body there is nothing that was asked for.
+                // Nothing that was requested follows the last byte of the body.
                 length == skippable.min(DISCARD_BYTES) && self.in_flight > 0
             }
             other => self.read_nothing(session, other, now),
         }
     }
 
-    /// A read brought the stream's end, an error or nothing.
+    /// Handles a read of the stream's end, an error or nothing.
     fn read_nothing(
         &mut self,
         session: &mut Session,
-        result: std::io::Result<Received>,
+        result: std::io::Result<ReadResult>,
         mut now: impl FnMut() -> u64,
     ) -> bool {
         match result {
-            Ok(Received::End) => self.input(session, Input::End, now()),
+            Ok(ReadResult::End) => self.input(session, Input::End, now()),
             Ok(_) => {}
             Err(error) => {
                 let doing = format!("reading from {}", self.remote);
@@ -198,14 +179,14 @@ impl Conn {
         false
     }
 
-    /// Whether it may take another request: streams that think are taken, and it may serve only so many.
+    /// Whether it can take another request. Thinking streams are busy, and the number of its requests is limited.
     pub(crate) fn has_room(&self, streams: u32, requests_each: u64) -> bool {
         let taken = self.in_flight.saturating_add(u32::try_from(self.thinking.len()).unwrap_or(u32::MAX));
         taken < streams && self.begun < requests_each && self.engine.available_requests() > 0
     }
 
-    /// Watches the time of a request; those that have ended are forgotten before they become many.
-    pub(crate) fn watch(&mut self, opened: Opened, deadline_ns: u64, session: &Session) {
+    /// Watches the time of a request. Requests that have ended are removed before they become many.
+    pub(crate) fn watch(&mut self, opened: OpenRequest, deadline_ns: u64, session: &Session) {
         while self.deadlines.pop_front_if(|(_, first)| !session.is_open(*first)).is_some() {}
         if self.deadlines.len() > 16 + 4 * self.in_flight as usize {
             self.deadlines.retain(|(_, other)| session.is_open(*other));
@@ -213,12 +194,12 @@ impl Conn {
         self.deadlines.push_back((deadline_ns, opened));
     }
 
-    /// Whether it has served as many requests as it may, and nobody waits for anything from it.
+    /// Whether it has served its limit of requests and nothing is in flight.
     pub(crate) fn is_spent(&self, requests_each: u64) -> bool {
         self.begun >= requests_each && self.in_flight == 0 && self.thinking.is_empty()
     }
 
-    /// Notes since when the server allows no request although none is in flight: SETTINGS_MAX_CONCURRENT_STREAMS or
+    /// Sets a deadline while the server allows no request although none is in flight: SETTINGS_MAX_CONCURRENT_STREAMS or
     /// MAX_STREAMS of 0.
     pub(crate) fn note_refusal(&mut self, requests_each: u64, limit_ns: Option<u64>, now: u64) {
         if !self.was_ready {
@@ -233,9 +214,9 @@ impl Conn {
         }
     }
 
-    /// When it wants to be looked at by itself.
+    /// When it needs attention without an event.
     ///
-    /// Asked after every request: written so that the usual answer, never, costs four comparisons.
+    /// Called after every request: the usual result, never, costs four comparisons.
     pub(crate) fn deadline_ns(&self) -> Option<u64> {
         let mut earliest = self.engine.poll_timeout().unwrap_or(u64::MAX);
         if let Some(deadline_ns) = self.use_deadline_ns {
@@ -250,7 +231,7 @@ impl Conn {
         (earliest != u64::MAX).then_some(earliest)
     }
 
-    /// Does what was due by `now`: the engine's timer, limits of time, the end of thinking.
+    /// Handles everything that is due: the engine's timer, time limits, the end of thinking.
     pub(crate) fn handle_time(&mut self, session: &mut Session, limit_ns: u64, now: u64) {
         if self.engine.poll_timeout().is_some_and(|deadline| deadline <= now) {
             self.timeout(session, now);
@@ -258,10 +239,10 @@ impl Conn {
         if let Some(deadline) = self.use_deadline_ns.filter(|deadline| *deadline <= now) {
             self.use_deadline_ns = None;
             let reason = if self.was_ready {
-                format!("{} allowed no request within {}", self.remote, shown(limit_ns))
+                format!("{} allowed no request within {}", self.remote, format_ns(limit_ns))
             } else {
                 let limit_ns = deadline.saturating_sub(self.row.opened_ns);
-                let (limit, phase) = (shown(limit_ns), self.phase());
+                let (limit, phase) = (format_ns(limit_ns), self.phase());
                 format!("connecting to {}: the time limit of {limit} passed {phase}", self.remote)
             };
             self.broken(session, Failure { kind: FailureKind::Timeout, reason }, now);
@@ -269,7 +250,7 @@ impl Conn {
         while let Some((_, opened)) = self.deadlines.pop_front_if(|(deadline, _)| *deadline <= now) {
             let over = session.expire(opened, |sample| overdue(sample, self.remote, limit_ns), now);
             if let Effect::RequestEnded(request) = over {
-                request.add_to(&mut self.carried);
+                self.carried.add(request);
                 self.engine.cancel(now, opened.id);
                 self.in_flight = self.in_flight.saturating_sub(1);
                 self.ended += 1;
@@ -278,7 +259,7 @@ impl Conn {
         self.thinking.retain(|until| *until > now);
     }
 
-    /// What it is busy with before it is ready.
+    /// The phase of its beginning.
     pub(crate) fn phase(&self) -> &'static str {
         match (self.socket.is_udp(), self.is_connected) {
             (true, _) => "in the QUIC handshake",
@@ -287,7 +268,7 @@ impl Conn {
         }
     }
 
-    /// The engine's timer is due, or nearly.
+    /// The engine's timer is due.
     fn timeout(&mut self, session: &mut Session, now: u64) {
         let Conn { engine, row, in_flight, ended, carried, .. } = self;
         engine.handle_timeout(now, &mut |event| {
@@ -300,7 +281,7 @@ impl Conn {
         self.input(session, Input::Broken(failure), now);
     }
 
-    /// Sends what the engine has to say, until it is silent or the kernel takes no more.
+    /// Sends the engine's bytes until it has no more or the kernel accepts no more.
     pub(crate) fn flush(&mut self, session: &mut Session, now: u64) {
         loop {
             if self.taken < self.out.len() {
@@ -329,7 +310,7 @@ impl Conn {
         }
     }
 
-    /// Whether the kernel took all of `out`.
+    /// Whether the kernel accepted all of `out`.
     fn send(&mut self) -> std::io::Result<bool> {
         let bytes = &self.out[self.taken..];
         match self.transmit {
@@ -351,32 +332,26 @@ impl Conn {
     }
 }
 
-/// A request that was not answered whole in time.
+/// The failure of a request without a complete response in time.
 pub(crate) fn overdue(sample: &Sample, remote: SocketAddr, limit_ns: u64) -> Failure {
     let part = match sample.first_byte_ns {
-        None => "no answer".to_owned(),
+        None => "no response".to_owned(),
         Some(_) => format!("only {} bytes of the body", sample.response_body_bytes),
     };
-    let reason = format!("waiting for {remote}: {part} within {}", shown(limit_ns));
+    let reason = format!("waiting for {remote}: {part} within {}", format_ns(limit_ns));
     Failure { kind: FailureKind::Timeout, reason }
-}
-
-fn shown(ns: u64) -> String {
-    #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
-    let ns = ns as f64;
-    format_duration_ns(ns)
 }
 
 fn apply(
     session: &mut Session,
     event: engine::Event<'_>,
     row: &mut ConnectionRow,
-    (in_flight, ended, carried): (&mut u32, &mut u32, &mut Carried),
+    (in_flight, ended, carried): (&mut u32, &mut u32, &mut ConnectionRequests),
     now: u64,
 ) {
     if let Effect::RequestEnded(request) = session.handle(event, row, now) {
         *in_flight = in_flight.saturating_sub(1);
         *ended += 1;
-        request.add_to(carried);
+        carried.add(request);
     }
 }

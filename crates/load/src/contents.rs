@@ -1,16 +1,16 @@
-//! What responses have to contain, where the workload knows it: a page's resources, byte by byte.
+//! The expected content of responses, where the workload knows it: a page's resources, byte by byte.
 
 use model::{Page, Workload};
 
-/// Larger pages are not compared: their bodies would be most of the client's memory.
+/// Larger pages are not compared: their bodies would take most of the client's memory.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// The bodies of the workload's URLs; empty where it does not know them.
+/// The bodies of the workload's URLs; empty if it does not know them.
 #[derive(Default)]
 pub(crate) struct Contents(Vec<Vec<u8>>);
 
 impl Contents {
-    /// Those of a page; nothing for loops, whose servers may serve what they like, nor for videos, of which the length is known.
+    /// The bodies of a page. Those of loops are unknown, and of videos only the length is known.
     pub(crate) fn of(workload: &Workload) -> Contents {
         let page = workload.page().filter(|page| total_bytes(page) <= MOST_BYTES);
         page.map_or_else(Contents::default, |page| {
@@ -19,13 +19,13 @@ impl Contents {
         })
     }
 
-    /// Whether bodies are known, so that they have to be read.
+    /// Whether bodies are known, and therefore have to be read.
     pub(crate) fn are_known(&self) -> bool {
         !self.0.is_empty()
     }
 
-    /// The first byte of this piece, which begins at `offset` of the URL's body, that is another than it should be; `None`
-    /// where all are right, or beyond the known length, which is judged by itself.
+    /// The place of the first wrong byte of this piece, which begins at `offset` of the URL's body; `None` if all are right.
+    /// Bytes beyond the known length are not compared: the length is checked separately.
     pub(crate) fn first_wrong(&self, url: u32, offset: u64, piece: &[u8]) -> Option<u64> {
         let body = self.0.get(url as usize)?;
         let expected = body.get(usize::try_from(offset).ok()?..)?;
@@ -55,8 +55,8 @@ mod tests {
             assert_eq!(contents.first_wrong(0, cut as u64, tail), None);
         }
         assert_eq!(contents.first_wrong(0, 4, b"45x7"), Some(6));
-        assert_eq!(contents.first_wrong(0, 8, b"89more"), None, "too long is judged by the length");
+        assert_eq!(contents.first_wrong(0, 8, b"89more"), None, "the length is checked separately");
         assert_eq!(contents.first_wrong(0, 12, b"more"), None);
-        assert_eq!(contents.first_wrong(1, 0, b"anything"), None, "nobody knows");
+        assert_eq!(contents.first_wrong(1, 0, b"anything"), None, "an unknown URL");
     }
 }

@@ -1,4 +1,4 @@
-//! Looking the server's name up, as the system does it: the first of a load's phases where its address is not known.
+//! DNS lookup of the server's name by the system's resolver: the first phase of a load whose address is unknown.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
@@ -12,15 +12,15 @@ use crate::clock::Clock;
 pub struct NameNotFound {
     /// The name.
     pub name: String,
-    /// What the resolver says, or what it found.
+    /// The resolver's error, or the addresses that it found.
     pub problem: String,
 }
 
-/// Asks the system's resolver for the target's name. It blocks for as long as the resolver tries: no connection could be
-/// opened meanwhile.
+/// Asks the system's resolver for the target's name. It blocks until the resolver is done: no connection could be opened
+/// meanwhile.
 ///
 /// # Errors
-/// The resolver finds nothing, or not the target's address.
+/// The resolver does not find the target's address.
 pub(crate) fn dns_lookup(target: &Target, clock: &Clock) -> Result<DnsLookup, NameNotFound> {
     let fault = |problem: String| NameNotFound { name: target.server_name.clone(), problem };
     let began_ns = clock.now_ns();
@@ -52,13 +52,13 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_its_own_name_and_no_others() {
+    fn an_address_is_only_its_own_name() {
         let clock = Clock::new(&ClockReference { id: "test".to_owned(), run_start_ns: 0 });
         let found = dns_lookup(&target("127.0.0.1", "127.0.0.1:80"), &clock).unwrap();
         assert!(found.began_ns > 0 && found.ended_ns >= found.began_ns, "{found:?}");
         let error = dns_lookup(&target("127.0.0.1", "127.0.0.2:80"), &clock).unwrap_err();
         assert_eq!(error.to_string(), "looking up `127.0.0.1`: found 127.0.0.1, expected 127.0.0.2");
-        // A name of 64 characters in one label is none (RFC 1035, section 2.3.4): nobody is asked for it.
+        // A label of 64 characters is invalid (RFC 1035, section 2.3.4): no server is asked.
         let error = dns_lookup(&target(&"a".repeat(64), "127.0.0.1:80"), &clock).unwrap_err();
         assert!(error.problem.starts_with("failed to lookup address information"), "{error}");
     }

@@ -1,4 +1,4 @@
-//! What a worker keeps for each host: its settings and which of its connections may take a request.
+//! A worker's state for each host: its settings, and its connections that can take a request.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::key_log::KeyLogFile;
 use crate::qlog::QlogFolder;
 use crate::{request, trust};
 
-/// What connections are recorded in beside their rows, where it was asked for.
+/// Logs of connections, where the assignment asks for them.
 #[derive(Default)]
 pub(crate) struct Logs {
     pub(crate) keys: Option<KeyLogFile>,
@@ -21,10 +21,10 @@ pub(crate) struct Logs {
 }
 
 impl Logs {
-    /// Opens what the assignment asks for.
+    /// Opens the logs of an assignment.
     ///
     /// # Errors
-    /// A file or folder that cannot be written.
+    /// A file or folder cannot be written.
     pub(crate) fn open(assignment: &Assignment, clock: &Clock) -> Result<Logs> {
         let protocols = &assignment.options.protocols;
         let is_quic = assignment.target.variant.is_quic();
@@ -48,19 +48,19 @@ pub(crate) struct Host<'a> {
     pub(crate) open: u32,
     /// Of these, those that are not ready yet.
     pub(crate) connecting: u32,
-    /// Connections that could take a request when last looked at, each once.
+    /// Connections that could take a request when last checked, each once.
     pub(crate) idle: VecDeque<usize>,
-    /// Whether there were fewer connections than wanted when last looked at.
+    /// Whether there were fewer connections than wanted when last checked.
     pub(crate) wants_more: bool,
     /// No connection is opened before this time.
     pub(crate) reopen_ns: u64,
 }
 
 impl Host<'_> {
-    /// The hosts of an assignment, its target first; all of them again for each client that has its own.
+    /// The hosts of an assignment, its target first; all hosts again for each client that replays the whole script.
     ///
     /// # Errors
-    /// Settings of TLS that cannot be used.
+    /// Settings of TLS cannot be used.
     pub(crate) fn all(assignment: &Assignment, count: usize, logs: Logs) -> Result<Vec<Host<'_>>> {
         let roots = trust::roots(&assignment.target.trust);
         let tls = &assignment.options.protocols.tls;
@@ -69,10 +69,10 @@ impl Host<'_> {
         let distinct = assignment.options.requests.further_targets.len() + 1;
         for number in 0..count {
             let target = request::target(assignment, number % distinct);
-            let alike = hosts.iter().find(|host| {
+            let same = hosts.iter().find(|host| {
                 host.target.server_name == target.server_name && host.target.trust == target.trust
             });
-            let config = match alike {
+            let config = match same {
                 Some(host) => host.config.clone(),
                 None => {
                     let (pins, trust) = (&assignment.pins, &target.trust);
@@ -96,7 +96,7 @@ impl Host<'_> {
     }
 }
 
-/// What an assignment asks of its engines beyond the pins.
+/// The engines' options beyond the pins.
 fn engine_options(assignment: &Assignment, logs: Logs) -> Options {
     let protocols = &assignment.options.protocols;
     let mut options = Options {

@@ -1,4 +1,4 @@
-//! Secrets of TLS and QUIC in a file, for programs that decrypt captures.
+//! TLS and QUIC secrets in a file, for programs that decrypt captures.
 
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
@@ -9,23 +9,22 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::{Context, Result};
 use rustls::KeyLog;
 
-/// Appends one line per secret, in the format of NSS (draft-ietf-tls-keylogfile). It is locked while a handshake is
-/// made, and only where it was asked for.
+/// Appends one line for each secret, in the format of NSS (draft-ietf-tls-keylogfile). Only handshakes lock it.
 #[derive(Debug)]
 pub(crate) struct KeyLogFile(Mutex<File>);
 
 impl KeyLogFile {
     /// # Errors
-    /// A file that cannot be written.
+    /// The file cannot be written.
     pub(crate) fn open(path: &str) -> Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(path);
         Ok(KeyLogFile(Mutex::new(file.with_context(|| format!("opening the key log {path}"))?)))
     }
 
-    /// Whether [`KeyLogFile::open`] would succeed; leaves no file behind that was not there.
+    /// Checks that [`KeyLogFile::open`] would succeed, and leaves no new file behind.
     ///
     /// # Errors
-    /// A file that cannot be written.
+    /// The file cannot be written.
     pub(crate) fn check(path: &str) -> Result<()> {
         let was_there = Path::new(path).exists();
         Self::open(path)?;
@@ -47,8 +46,8 @@ impl KeyLog for KeyLogFile {
             }
         }
         line.push('\n');
-        // A line in one call, so that lines of several threads do not mix; the file was writable at the start, and a
-        // disk that is full by now is no reason to end a connection.
+        // A line in one call, so that lines of several threads do not mix. The file was writable at the start; a full disk
+        // must not end a connection.
         let _ = self.0.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes());
     }
 }

@@ -1,7 +1,21 @@
-//! The load generator: one loop that moves bytes between sockets and engines and writes a row per request.
+//! The load generator: one loop that moves bytes between sockets and engines and writes a row for each request.
 //!
-//! Pacer and workload say *when* and *what* (crate `workload`), the engine *which bytes* (crate `engine`), the
-//! transport moves them, the recorder appends a row. This crate knows no namespaces: it runs wherever it is started.
+//! Pacer and workload (crate `workload`) decide when to send what, the engine (crate `engine`) encodes it, the transport moves
+//! the bytes, and the recorder adds a row. This crate knows no namespaces: it runs wherever it is started.
+//!
+//! ```no_run
+//! use std::sync::atomic::AtomicBool;
+//!
+//! # fn main() -> anyhow::Result<()> {
+//! let text = std::fs::read_to_string("assignment.json")?;
+//! let assignment: model::Assignment = serde_json::from_str(&text)?;
+//! load::check(&assignment)?;
+//! let report = load::run(&assignment, &AtomicBool::new(false))?;
+//! let latencies_ns = report.samples.iter().filter_map(model::Sample::request_time_ns);
+//! println!("{} requests, the slowest took {:?} ns", report.samples.len(), latencies_ns.max());
+//! # Ok(())
+//! # }
+//! ```
 
 mod addresses;
 mod check;
@@ -9,14 +23,10 @@ mod clock;
 mod connection;
 mod contents;
 mod dns_lookup;
-mod ending;
 mod host;
 mod key_log;
 mod live;
-mod migration;
-mod opening;
 mod qlog;
-mod reading;
 mod request;
 mod rows;
 mod seam;
@@ -33,8 +43,8 @@ pub use check::{check, check_authority};
 pub use clock::Clock;
 pub use dns_lookup::NameNotFound;
 pub use live::{Live, Snapshot};
-pub use rows::{Handed, RowReceiver, RowSender, row_queue};
+pub use rows::{RowMessage, RowReceiver, RowSender, row_queue};
 pub use seam::serve_assignment;
-pub use tally::{Carried, ConnectionTallies, Tallies, recorded};
+pub use tally::Tallies;
 pub use transport::buffer_shortfalls;
-pub use worker::{Report, Watched, run, run_watched};
+pub use worker::{Observers, Report, run, run_observed};

@@ -1,19 +1,19 @@
-//! What a worker shows of itself while it runs: counters that its own thread alone writes.
+//! Counters of a worker's progress while it runs.
 //!
-//! No lock, no read-modify-write, no line shared between workers: one thread loads and stores, relaxed, and whoever
-//! looks reads values that may be a moment apart from each other. That is enough for a display and for nothing else.
+//! Only the worker's thread writes them: no lock, no read-modify-write, no cache line shared between workers. A reader may see
+//! counters of slightly different moments, which is good enough for a display and nothing else.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use model::sample::{FailureKind, Outcome, Phase, Sample};
 
-/// Linear steps in each power of two: a value is shown at most 1/32 too high.
+/// Linear steps in each power of two: a quantile is at most 1/32 too high.
 const STEPS: usize = 32;
 const STEP_BITS: u32 = STEPS.trailing_zeros();
 /// Buckets for all of a `u64`.
 const BUCKETS: usize = (64 - STEP_BITS as usize + 1) * STEPS;
 
-/// All kinds of failure, each at the place of its number.
+/// All kinds of failure, at the index of their discriminant.
 const KINDS: [FailureKind; 16] = [
     FailureKind::Dns,
     FailureKind::Refused,
@@ -33,7 +33,7 @@ const KINDS: [FailureKind; 16] = [
     FailureKind::System,
 ];
 
-/// One worker's counters; alone on its cache lines.
+/// One worker's counters, on their own cache lines.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct Live {
@@ -47,20 +47,20 @@ pub struct Live {
     latency: [AtomicU64; BUCKETS],
 }
 
-/// The counters of one or more workers at a moment.
+/// The counters of one or more workers at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
     /// Requests that succeeded, warm-up included.
     pub completed: u64,
-    /// Requests that ended in any way and are not warm-up.
+    /// Requests that ended, without the warm-up.
     pub measured: u64,
     /// Body bytes of those that succeeded.
     pub body_bytes: u64,
-    /// Connections held.
+    /// Open connections.
     pub connections: u64,
-    /// Requests on their way.
+    /// Requests in flight.
     pub in_flight: u64,
-    /// Failures by kind, warm-up included; kinds that did not occur are left out.
+    /// Failures by kind, warm-up included; only kinds that occurred.
     pub failed: Vec<(FailureKind, u64)>,
     latency: Vec<u64>,
 }
@@ -92,14 +92,14 @@ impl Live {
             Outcome::Ok | Outcome::Unsupported(_) => {
                 add(&self.completed, 1);
                 add(&self.body_bytes, sample.response_body_bytes);
-                if let Some(done_ns) = sample.done_ns.filter(|_| is_measured) {
-                    add(&self.latency[bucket(done_ns.saturating_sub(sample.intended_ns))], 1);
+                if let Some(latency_ns) = sample.request_time_ns().filter(|_| is_measured) {
+                    add(&self.latency[bucket(latency_ns)], 1);
                 }
             }
         }
     }
 
-    /// Says how many connections and requests there are now.
+    /// Sets the numbers of open connections and requests in flight.
     pub(crate) fn holds(&self, connections: usize, in_flight: usize) {
         self.connections.store(connections as u64, Ordering::Relaxed);
         self.in_flight.store(in_flight as u64, Ordering::Relaxed);
@@ -127,7 +127,7 @@ fn add(counter: &AtomicU64, count: u64) {
 }
 
 impl Snapshot {
-    /// This worker's counters and those of another.
+    /// The sum of these counters and others.
     #[must_use]
     pub fn and(mut self, other: &Snapshot) -> Snapshot {
         self.completed += other.completed;
@@ -149,8 +149,8 @@ impl Snapshot {
         self
     }
 
-    /// The latency that this share of the measured successes did not exceed, in nanoseconds, at most 1/32 too high;
-    /// `None` where there is none yet.
+    /// The latency that this share of the measured successes did not exceed, in nanoseconds, at most 1/32 too high; `None`
+    /// without any.
     pub fn latency_ns(&self, share: f64) -> Option<u64> {
         let count: u64 = self.latency.iter().sum();
         #[expect(clippy::cast_precision_loss, reason = "a display of three digits")]
@@ -165,7 +165,7 @@ impl Snapshot {
     }
 }
 
-/// Where a value is counted.
+/// The index of a value's bucket.
 fn bucket(value: u64) -> usize {
     let shift = (64 - STEP_BITS).saturating_sub(value.leading_zeros() + 1);
     // Below two times the steps, `shift` is 0 and the value is its own place.
@@ -175,7 +175,7 @@ fn bucket(value: u64) -> usize {
     place
 }
 
-/// The highest value that is counted at a place.
+/// The highest value of a bucket.
 fn highest(index: usize) -> u64 {
     let shift = (index / STEPS).saturating_sub(1);
     let step = (index - shift * STEPS) as u64;
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_stand_at_their_numbers() {
+    fn kinds_are_at_their_discriminants() {
         for (place, kind) in KINDS.into_iter().enumerate() {
             assert_eq!(kind as usize, place);
         }
@@ -227,26 +227,6 @@ mod tests {
     }
 
     fn sample(done_ns: u64) -> Sample {
-        Sample {
-            group: 0,
-            request: 0,
-            url: 0,
-            connection: Some(0),
-            phase: Phase::Measure,
-            intended_ns: 0,
-            sent_ns: Some(0),
-            first_byte_ns: Some(done_ns),
-            done_ns: Some(done_ns),
-            status: Some(200),
-            version: None,
-            request_header_raw_bytes: 0,
-            request_header_wire_bytes: 0,
-            response_header_raw_bytes: 0,
-            response_header_wire_bytes: 0,
-            request_body_bytes: 0,
-            response_body_bytes: 1,
-            expected_body_bytes: None,
-            outcome: Outcome::Ok,
-        }
+        Sample { done_ns: Some(done_ns), response_body_bytes: 1, ..Sample::default() }
     }
 }

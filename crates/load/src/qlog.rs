@@ -1,4 +1,5 @@
-//! What QUIC connections do, one file for each, for qvis and other readers of qlog (draft-ietf-quic-qlog-main-schema-02).
+//! Events of QUIC connections, one file for each, for qvis and other readers of qlog
+//! (draft-ietf-quic-qlog-main-schema-02).
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -11,13 +12,13 @@ use serde_json::{Value, json};
 
 use crate::clock::Clock;
 
-/// A worker tells of so many connections; further ones are left out.
+/// The most connections of a worker with a file; further ones have none.
 const MOST_FILES: u32 = 256;
-/// So much is gathered before it is written.
+/// The size of the write buffer.
 const BUFFER_BYTES: usize = 1 << 16;
-/// No record is longer.
+/// The most bytes of a record.
 const MOST_RECORD_BYTES: usize = 1 << 16;
-/// Begins a record of a JSON text sequence (RFC 7464).
+/// The record separator of a JSON text sequence (RFC 7464).
 const RECORD: &str = "\u{1e}";
 
 /// A folder of `CONNECTION_client.sqlog`.
@@ -29,22 +30,22 @@ pub(crate) struct QlogFolder {
 }
 
 impl QlogFolder {
-    /// Opens the folder, and makes it where it is not there.
+    /// Opens the folder, and creates it if it does not exist.
     ///
     /// # Errors
-    /// A folder that cannot be made.
+    /// The folder cannot be created.
     pub(crate) fn open(folder: &str, clock: &Clock) -> Result<QlogFolder> {
-        fs::create_dir_all(folder).with_context(|| format!("making the folder of qlog {folder}"))?;
+        fs::create_dir_all(folder).with_context(|| format!("creating the folder for qlog {folder}"))?;
         Ok(QlogFolder { folder: folder.into(), zero_unix_ns: clock.zero_unix_ns(), files: AtomicU32::new(0) })
     }
 
-    /// Whether it could be a folder; makes none.
+    /// Checks that it is a folder or does not exist yet.
     ///
     /// # Errors
-    /// It is something else.
+    /// It is not a folder.
     pub(crate) fn check(folder: &str) -> Result<()> {
         let path = Path::new(folder);
-        ensure!(path.is_dir() || !path.exists(), "found {folder} for qlog, expected a folder");
+        ensure!(path.is_dir() || !path.exists(), "{folder} is not a folder; qlog needs one");
         Ok(())
     }
 }
@@ -54,7 +55,7 @@ impl Qlog for QlogFolder {
         if self.files.fetch_add(1, Ordering::Relaxed) >= MOST_FILES {
             return None;
         }
-        // A disk that is full by now is no reason to end a connection.
+        // A full disk must not end a connection.
         let path = self.folder.join(format!("{original_destination_id}_client.sqlog"));
         let mut file = BufWriter::with_capacity(BUFFER_BYTES, File::create(path).ok()?);
         writeln!(file, "{RECORD}{}", header(original_destination_id, self.zero_unix_ns)).ok()?;
@@ -62,7 +63,7 @@ impl Qlog for QlogFolder {
     }
 }
 
-/// The first record: the library's own does not say who looked, nor when.
+/// The first record; the library's own has neither vantage point nor reference time.
 fn header(original_destination_id: &str, zero_unix_ns: u64) -> serde_json::Value {
     json!({
         "qlog_version": "0.3",
@@ -80,10 +81,10 @@ fn header(original_destination_id: &str, zero_unix_ns: u64) -> serde_json::Value
     })
 }
 
-/// Writes the library's records, all but the first, mended.
+/// Corrects the library's records and writes all but the first.
 struct Events<W> {
     file: W,
-    /// The record that is not whole yet.
+    /// The incomplete record.
     record: Vec<u8>,
     has_begun: bool,
     last_ms: f64,
@@ -97,7 +98,7 @@ impl<W> Events<W> {
 
 impl<W: Write> Write for Events<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // A line end within a text is escaped.
+        // Line ends within strings are escaped.
         let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
             if self.record.len() < MOST_RECORD_BYTES {
                 self.record.extend_from_slice(bytes);
@@ -106,7 +107,7 @@ impl<W: Write> Write for Events<W> {
         };
         self.record.extend_from_slice(&bytes[..end]);
         if self.has_begun
-            && let Some(event) = mended(&self.record, &mut self.last_ms)
+            && let Some(event) = corrected(&self.record, &mut self.last_ms)
         {
             writeln!(self.file, "{RECORD}{event}")?;
         }
@@ -120,10 +121,9 @@ impl<W: Write> Write for Events<W> {
     }
 }
 
-/// An event as the draft wants it: round trips in milliseconds, where quinn-proto 0.11 has seconds; nothing for "no limit";
-/// no group, which changes with the server's connection id where a file has one connection; and in order, since the
-/// library is told the time of what it works off.
-fn mended(record: &[u8], last_ms: &mut f64) -> Option<Value> {
+/// An event in the draft's form: round trips in milliseconds, where quinn-proto 0.11 has seconds; no value for "no limit"; no
+/// group, which would change with the server's connection ID; and in order of time, which the library does not guarantee.
+fn corrected(record: &[u8], last_ms: &mut f64) -> Option<Value> {
     let record = record.strip_prefix(RECORD.as_bytes()).unwrap_or(record);
     let mut event: Value = serde_json::from_slice(record).ok()?;
     let time_ms = event["time"].as_f64()?.max(*last_ms);
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_are_mended_however_they_come() {
+    fn records_are_corrected_in_pieces_of_any_size() {
         let library = [
             r#"{"qlog_version":"0.3"}"#,
             r#"{"time":2.5,"name":"transport:packet_sent","data":{"header":{}},"group_id":"ab"}"#,
@@ -174,9 +174,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_folder_is_said() {
+    fn only_folders_are_accepted() {
         let error = QlogFolder::check("/dev/null").unwrap_err().to_string();
-        assert_eq!(error, "found /dev/null for qlog, expected a folder");
+        assert_eq!(error, "/dev/null is not a folder; qlog needs one");
         assert!(QlogFolder::check("/").is_ok() && QlogFolder::check("/no/such/folder").is_ok());
     }
 }

@@ -1,4 +1,4 @@
-//! Requests as templates: one per URL, encoded once by the engine.
+//! Requests as templates: one for each URL, encoded once by the engine.
 
 use std::fmt::Write;
 
@@ -13,17 +13,17 @@ use model::workload::Workload;
 use workload::Seeds;
 use workload::urls::Pattern;
 
-/// The name that our clients give themselves.
+/// The user agent of h123's clients.
 const USER_AGENT: &str = concat!("h123/", env!("CARGO_PKG_VERSION"));
-/// The number of requests that differ every time: beyond what any engine keeps.
+/// The template number of requests that differ every time: beyond any that an engine keeps.
 const NO_TEMPLATE: u32 = u32::MAX;
-/// Room for a group's and a request's number.
+/// Room for the numbers of a group and a request.
 const REQUEST_ID_BYTES: usize = 32;
 
 /// The requests of an assignment, by URL number.
 pub(crate) struct Requests {
     templates: Vec<Request>,
-    /// Empty where no path has parts that are drawn anew.
+    /// Empty if no path has random parts.
     patterns: Vec<Option<Pattern>>,
     labels: Vec<String>,
     seed: u64,
@@ -31,10 +31,10 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
-    /// One template per path of the workload, in the same order.
+    /// One template for each path of the workload, in the same order.
     ///
     /// # Errors
-    /// A body's file that cannot be read, or a path whose random part is none.
+    /// The file of a body cannot be read, or a random part of a path has another form.
     pub(crate) fn new(assignment: &Assignment, paths: &[&str]) -> Result<Self> {
         let options = &assignment.options.requests;
         let bodies = options.bodies.iter().map(read).collect::<Result<Vec<Bytes>>>()?;
@@ -75,7 +75,7 @@ impl Requests {
         Ok(Requests { templates, patterns, labels, seed, group })
     }
 
-    /// The request to a URL; `number` is the request's own.
+    /// The request to a URL; `number` is the request's number.
     pub(crate) fn of(&mut self, url: u32, number: u64) -> Option<&Request> {
         let index = url as usize;
         let template = self.templates.get_mut(index)?;
@@ -84,7 +84,7 @@ impl Requests {
         }
         if let Some(id) = &mut template.varying {
             id.value.clear();
-            // Writing to a String cannot fail; its memory is there.
+            // Writing to a String cannot fail; its memory is allocated already.
             let _ = write!(id.value, "{}", RequestName { group: self.group, request: number });
         }
         Some(template)
@@ -116,14 +116,14 @@ fn read(body: &Body) -> Result<Bytes> {
     }
 }
 
-/// The client's own fields, those that were asked for in their place or behind them.
+/// The client's own fields, replaced or followed by those of the options.
 fn merge(mut own: Vec<(String, String)>, asked: &[(String, String)]) -> Vec<(String, String)> {
     own.retain(|(name, _)| asked.iter().all(|(other, _)| other != name));
     own.extend(asked.iter().cloned());
     own
 }
 
-/// The fields that a browser sends (in kind and length), so that header compression has real work to do.
+/// Fields like those of a browser, in kind and length, so that header compression is realistic.
 fn fields(workload: &Workload, index: usize) -> Vec<(String, String)> {
     let field = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let Some(page) = workload.page() else {

@@ -1,31 +1,31 @@
-//! Finished rows on their way out of a worker: in portions, through a queue with a limit.
+//! A queue of finished rows from workers to a reader, in portions and with a limit.
 //!
-//! A worker fills a portion, hands it over whole and goes on with an empty one: nothing is copied, and threads meet
-//! once in [`PORTION_ROWS`] rows. Where the reader is behind by all portions, the worker waits for it: no row is lost,
-//! and the time is counted, because it delays the load.
+//! A worker fills a portion, sends it and continues with an empty one: nothing is copied, and threads synchronize once in
+//! [`PORTION_ROWS`] rows. If the reader is behind by all portions, the worker waits: no row is lost, and the time is counted
+//! because it delays the load.
 
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::time::Instant;
 
 use model::sample::Sample;
 
-/// Rows that are handed over at once.
+/// The rows of a portion.
 const PORTION_ROWS: usize = 4096;
-/// Portions of all workers together, about 48 MB; each has two at least.
+/// Portions of all workers together, about 48 MB. Each worker has at least [`LEAST_PORTIONS`].
 const PORTIONS: usize = 64;
 const LEAST_PORTIONS: usize = 2;
 
-/// What a worker hands over.
+/// A message from a worker to the reader.
 #[derive(Debug)]
-pub enum Handed<'a> {
-    /// The URLs that the rows of a group count; they come before its rows.
+pub enum RowMessage<'a> {
+    /// The URLs of a group; they come before its rows.
     Urls {
         /// The client group.
         group: u16,
-        /// By their numbers.
+        /// In the order of their numbers in rows.
         urls: Vec<String>,
     },
-    /// Rows of one group in the order in which they ended; what is left of them is dropped.
+    /// Rows of one group in the order in which they ended. Rows that the reader leaves in the vector are dropped.
     Rows(&'a mut Vec<Sample>),
 }
 
@@ -36,7 +36,7 @@ pub struct RowSender {
     rows: Vec<Sample>,
     full: Sender<Message>,
     spare: Receiver<Vec<Sample>>,
-    /// Portions that may still be made.
+    /// Portions that may still be allocated.
     left: usize,
     waited_ns: u64,
 }
@@ -54,7 +54,7 @@ enum Message {
     Rows { worker: usize, rows: Vec<Sample> },
 }
 
-/// A queue from so many workers to one reader. Its limit is the number of portions: they go round.
+/// A queue from several workers to one reader. Its limit is the number of portions, which are reused.
 pub fn row_queue(workers: usize) -> (Vec<RowSender>, RowReceiver) {
     let (sender, full) = channel();
     let portions = (PORTIONS / workers.max(1)).max(LEAST_PORTIONS);
@@ -75,9 +75,9 @@ pub fn row_queue(workers: usize) -> (Vec<RowSender>, RowReceiver) {
 }
 
 impl RowSender {
-    /// Says which URLs the rows count.
+    /// Sends the URLs of the rows.
     pub(crate) fn begin(&self, group: u16, urls: &[String]) {
-        // A reader that is gone says so itself.
+        // A reader that is gone reports its own error.
         let _ = self.full.send(Message::Urls { group, urls: urls.to_vec() });
     }
 
@@ -90,7 +90,7 @@ impl RowSender {
         }
     }
 
-    /// Hands over what is left; how long the worker waited for the reader in all.
+    /// Sends the remaining rows; how long the worker waited for the reader in total.
     pub(crate) fn finish(mut self) -> u64 {
         if !self.rows.is_empty() {
             self.hand_over();
@@ -123,16 +123,16 @@ impl RowSender {
 }
 
 impl RowReceiver {
-    /// Shows all that workers hand over, until the last of them has ended.
-    pub fn for_each(self, mut show: impl FnMut(Handed<'_>)) {
+    /// Calls `show` with every message, until the last worker has ended.
+    pub fn for_each(self, mut show: impl FnMut(RowMessage<'_>)) {
         for message in self.full {
             match message {
-                Message::Urls { group, urls } => show(Handed::Urls { group, urls }),
+                Message::Urls { group, urls } => show(RowMessage::Urls { group, urls }),
                 Message::Rows { worker, mut rows } => {
-                    show(Handed::Rows(&mut rows));
+                    show(RowMessage::Rows(&mut rows));
                     rows.clear();
                     if let Some(spare) = self.spares.get(worker) {
-                        // A worker that has ended needs it no more.
+                        // A worker that has ended no longer needs it.
                         let _ = spare.send(rows);
                     }
                 }
@@ -144,30 +144,9 @@ impl RowReceiver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::sample::{Outcome, Phase};
 
     fn row(group: u16, request: u64) -> Sample {
-        Sample {
-            group,
-            request,
-            url: 0,
-            connection: None,
-            phase: Phase::Measure,
-            intended_ns: request,
-            sent_ns: None,
-            first_byte_ns: None,
-            done_ns: None,
-            status: None,
-            version: None,
-            request_header_raw_bytes: 0,
-            request_header_wire_bytes: 0,
-            response_header_raw_bytes: 0,
-            response_header_wire_bytes: 0,
-            request_body_bytes: 0,
-            response_body_bytes: 0,
-            expected_body_bytes: None,
-            outcome: Outcome::Ok,
-        }
+        Sample { group, request, intended_ns: request, ..Sample::default() }
     }
 
     #[test]
@@ -185,12 +164,12 @@ mod tests {
             })
             .collect();
         let mut seen = [None, None, None];
-        receiver.for_each(|handed| match handed {
-            Handed::Urls { group, urls } => {
+        receiver.for_each(|message| match message {
+            RowMessage::Urls { group, urls } => {
                 assert_eq!(urls, [format!("/{group}")]);
                 assert_eq!(seen[usize::from(group)].replace(0), None);
             }
-            Handed::Rows(rows) => {
+            RowMessage::Rows(rows) => {
                 for row in rows.drain(..) {
                     let next = seen[usize::from(row.group)].as_mut().expect("URLs come first");
                     assert_eq!(row.request, *next);
@@ -205,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn portions_go_round_within_their_limit() {
+    fn portions_are_reused_within_their_limit() {
         let (mut senders, receiver) = row_queue(PORTIONS);
         let mut sender = senders.swap_remove(0);
         drop(senders);
@@ -215,8 +194,8 @@ mod tests {
             sender.finish()
         });
         let (mut seen, mut places) = (0, std::collections::BTreeSet::new());
-        receiver.for_each(|handed| {
-            if let Handed::Rows(rows) = handed {
+        receiver.for_each(|message| {
+            if let RowMessage::Rows(rows) = message {
                 assert_eq!(rows[0].request, seen);
                 seen += rows.len() as u64;
                 places.insert(rows.as_ptr());
@@ -228,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_is_gone_holds_nobody_up() {
+    fn a_reader_that_is_gone_delays_no_worker() {
         let (mut senders, receiver) = row_queue(1);
         let mut sender = senders.remove(0);
         drop(receiver);

@@ -11,21 +11,20 @@ use model::sample::{Failure, FailureKind};
 use crate::dns_lookup::NameNotFound;
 use crate::worker;
 
-/// Rows per message: a frame of this many stays far below the frame limit.
+/// Rows in a message: such a frame is far below the frame limit.
 const ROWS_PER_MESSAGE: usize = 4096;
 
-/// Reads one assignment, does it, writes what came of it.
+/// Reads one assignment, runs it and writes the result.
 ///
 /// # Errors
-/// An assignment that cannot be read, or a reader that went away. What fails during the work is said as a
-/// [`ClientMessage::Fault`] or stands in the rows.
+/// The assignment cannot be read, or the reader is gone. Failures of the work are [`ClientMessage::Fault`]s or rows.
 pub fn serve_assignment(mut input: impl Read, mut output: impl Write, stop: &AtomicBool) -> Result<()> {
     let mut text = String::new();
     input.read_to_string(&mut text).context("reading the assignment")?;
     let assignment: Assignment =
         serde_json::from_str(&text).context("the assignment is not valid JSON for this version")?;
     if assignment.version != ASSIGNMENT_VERSION {
-        bail!("found an assignment of version {}, expected {ASSIGNMENT_VERSION}", assignment.version);
+        bail!("the assignment has version {}; this client supports {ASSIGNMENT_VERSION}", assignment.version);
     }
     let mut send = |message: &ClientMessage| -> Result<()> {
         let bytes = frame::encode(message).context("encoding a message")?;

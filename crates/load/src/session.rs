@@ -1,100 +1,72 @@
-//! What all connections of a worker share: the workload, the requests in flight and the finished rows.
+//! The shared state of a worker's connections: the workload, the requests in flight and the finished rows.
 
 use std::sync::Arc;
 
-use anyhow::Result;
 use engine::{Event, Head, RequestId};
 use model::options::{LEAST_ENDED, Options};
 use model::sample::{ConnectionRow, Failure, FailureKind, Outcome, Phase, Sample};
-use model::{HttpVersion, Variant};
+use model::tally::ConnectionRequests;
+use model::{Histogram, HttpVersion, Variant};
 use workload::{Due, Work};
 
 use crate::contents::Contents;
 use crate::live::Live;
 use crate::rows::RowSender;
-use crate::tally::{Carried, Tallies, Times};
+use crate::tally::Tallies;
 
 /// The shared state of a worker's connections.
 pub(crate) struct Session {
     pub(crate) work: Work,
-    /// What bodies have to be.
+    /// The expected bodies.
     pub(crate) contents: Contents,
     pub(crate) samples: Vec<Sample>,
     group: u16,
     expected_version: HttpVersion,
     open: Slots,
     begun: u64,
-    /// Requests beyond so many are counted, not kept.
+    /// Requests beyond this number are summed up; their rows are not kept.
     most_rows: usize,
     pub(crate) tallies: Tallies,
-    /// sent − intended of an open loop.
-    pub(crate) lag: Times,
+    /// From intended to sent, in an open loop.
+    pub(crate) lag: Histogram,
     ended: u64,
     failed: u64,
     stop_at_failed_ppm: Option<u32>,
-    /// Why the work ends before it is done.
+    /// Why the work ends early.
     pub(crate) stopped: Option<String>,
-    /// Where it is shown how far the work is.
+    /// Counters of the progress.
     pub(crate) live: Option<Arc<Live>>,
-    /// Where rows go that are not kept.
+    /// Receives the rows that are not kept.
     pub(crate) rows: Option<RowSender>,
 }
 
-/// A request by its slot and its number: slots are used again.
+/// A request by its slot and its number; slots are reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Opened {
+pub(crate) struct OpenRequest {
     pub(crate) id: RequestId,
     pub(crate) number: u64,
 }
 
-/// What handling one event changed for its connection.
+/// The effect of an event on its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// Nothing that the worker has to act on.
+    /// None that concerns the worker.
     None,
     /// A request of this connection is over.
-    RequestEnded(Ended),
+    RequestEnded(ConnectionRequests),
     /// The connection is over.
     Closed,
 }
 
-/// What a request that is over adds to its connection's numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ended {
-    is_measured: bool,
-    /// Of a success.
-    latency_ns: Option<u64>,
-}
-
-impl Ended {
-    fn of(sample: &Sample) -> Ended {
-        let done_ns = sample.done_ns.filter(|_| sample.outcome.is_ok());
-        Ended {
-            is_measured: sample.phase == Phase::Measure,
-            latency_ns: done_ns.map(|done_ns| done_ns.saturating_sub(sample.intended_ns)),
-        }
-    }
-
-    pub(crate) fn add_to(self, carried: &mut Carried) {
-        if self.is_measured {
-            carried.requests += 1;
-            carried.completed += u64::from(self.latency_ns.is_some());
-            carried.latency_ns = carried.latency_ns.saturating_add(self.latency_ns.unwrap_or(0));
-        }
-    }
-}
-
 impl Session {
-    /// # Errors
-    /// Histograms that cannot be made.
     pub(crate) fn new(
         work: Work,
         contents: Contents,
         group: u16,
         variant: Variant,
         options: &Options,
-    ) -> Result<Self> {
-        Ok(Session {
+    ) -> Self {
+        Session {
             work,
             contents,
             samples: Vec::with_capacity(1024),
@@ -105,19 +77,19 @@ impl Session {
             most_rows: options
                 .most_rows
                 .map_or(usize::MAX, |rows| usize::try_from(rows).unwrap_or(usize::MAX)),
-            tallies: Tallies::new()?,
-            lag: Times::new()?,
+            tallies: Tallies::default(),
+            lag: Histogram::default(),
             ended: 0,
             failed: 0,
             stop_at_failed_ppm: options.stop_at_failed_ppm,
             stopped: None,
             live: None,
             rows: None,
-        })
+        }
     }
 
-    /// Opens a row for a due request; its number is the engine's name for the request.
-    pub(crate) fn open(&mut self, due: Due, connection: u32, now: u64) -> Opened {
+    /// Opens a row for a due request; its slot is the engine's name for the request.
+    pub(crate) fn open(&mut self, due: Due, connection: u32, now: u64) -> OpenRequest {
         let mut sample = self.row(due);
         sample.connection = Some(connection);
         sample.sent_ns = Some(now);
@@ -125,10 +97,10 @@ impl Session {
             self.lag.record(now.saturating_sub(due.intended_ns));
         }
         let number = sample.request;
-        Opened { id: self.open.insert(sample), number }
+        OpenRequest { id: self.open.insert(sample), number }
     }
 
-    /// Completes a row with what sending the request showed.
+    /// Adds the bytes of a sent request to its row.
     pub(crate) fn sent(&mut self, request: RequestId, bytes: engine::HeaderBytes, body_bytes: u64) {
         if let Some(sample) = self.open.get_mut(request) {
             sample.request_body_bytes = body_bytes;
@@ -137,7 +109,7 @@ impl Session {
         }
     }
 
-    /// A due request that never found a connection.
+    /// Fails a due request that found no connection.
     pub(crate) fn fail_unsent(&mut self, due: Due, failure: Failure, now: u64) {
         let mut sample = self.row(due);
         sample.done_ns = Some(now);
@@ -145,13 +117,18 @@ impl Session {
         self.finish(sample);
     }
 
-    /// Whether a request has not ended yet.
-    pub(crate) fn is_open(&self, opened: Opened) -> bool {
+    /// Whether a request is in flight.
+    pub(crate) fn is_open(&self, opened: OpenRequest) -> bool {
         self.open.get(opened.id).is_some_and(|sample| sample.request == opened.number)
     }
 
-    /// A request's time is over: it ends, if it was still open.
-    pub(crate) fn expire(&mut self, opened: Opened, why: impl Fn(&Sample) -> Failure, now: u64) -> Effect {
+    /// Ends a request whose time is over, if it is still in flight.
+    pub(crate) fn expire(
+        &mut self,
+        opened: OpenRequest,
+        why: impl Fn(&Sample) -> Failure,
+        now: u64,
+    ) -> Effect {
         let open = self.open.get(opened.id).filter(|sample| sample.request == opened.number);
         match open.map(why) {
             Some(failure) => self.end(opened.id, Some(failure), now),
@@ -159,21 +136,25 @@ impl Session {
         }
     }
 
-    /// Every open request fails, in the order of sending; what each adds to its connection's numbers.
-    pub(crate) fn fail_open(&mut self, failure: impl Fn(&Sample) -> Failure, now: u64) -> Vec<(u32, Ended)> {
+    /// Fails every request in flight, in the order of sending; what each adds to its connection's sums.
+    pub(crate) fn fail_open(
+        &mut self,
+        failure: impl Fn(&Sample) -> Failure,
+        now: u64,
+    ) -> Vec<(u32, ConnectionRequests)> {
         let mut rows: Vec<Sample> = self.open.drain().collect();
         rows.sort_by_key(|sample| sample.request);
         let mut ended = Vec::with_capacity(rows.len());
         for mut sample in rows {
             sample.done_ns = Some(now);
             sample.outcome = Outcome::Failed(failure(&sample));
-            ended.extend(sample.connection.map(|connection| (connection, Ended::of(&sample))));
+            ended.extend(sample.connection.map(|connection| (connection, ConnectionRequests::of(&sample))));
             self.finish(sample);
         }
         ended
     }
 
-    /// How many requests are in flight.
+    /// The number of requests in flight.
     pub(crate) fn open_requests(&self) -> usize {
         self.open.rows.len() - self.open.free.len()
     }
@@ -221,11 +202,11 @@ impl Session {
         sample.response_header_wire_bytes = head.bytes.wire;
     }
 
-    /// A piece of a body against what it should be; the first byte that is not so decides what becomes of the request.
+    /// Compares a piece of a body with the expected content; the first different byte fails the request.
     fn compare(&mut self, request: RequestId, piece: &[u8]) {
         let Some(sample) = self.open.get_mut(request).filter(|sample| sample.outcome.is_ok()) else { return };
         if let Some(byte) = self.contents.first_wrong(sample.url, sample.response_body_bytes, piece) {
-            let reason = format!("byte {byte} of the body is another than the study's content has");
+            let reason = format!("byte {byte} of the body differs from the expected content");
             sample.outcome = Outcome::failed(FailureKind::WrongContent, reason);
         }
     }
@@ -243,7 +224,7 @@ impl Session {
             Some(failure) => Outcome::Failed(failure),
             None => judge(&sample, self.expected_version),
         };
-        let ended = Ended::of(&sample);
+        let ended = ConnectionRequests::of(&sample);
         self.finish(sample);
         Effect::RequestEnded(ended)
     }
@@ -268,13 +249,13 @@ impl Session {
         }
     }
 
-    /// Ends the work where too many requests fail.
+    /// Ends the work if too many requests have failed.
     fn judge_failures(&mut self) {
         let Some(limit_ppm) = self.stop_at_failed_ppm.filter(|_| self.ended >= LEAST_ENDED) else { return };
         if self.stopped.is_none() && self.failed * 1_000_000 > u64::from(limit_ppm) * self.ended {
             let (failed, ended) = (self.failed, self.ended);
             self.stopped = Some(format!(
-                "{failed} of {ended} requests had failed, more than the limit of {} %",
+                "{failed} of {ended} requests failed, more than the limit of {} %",
                 f64::from(limit_ppm) / 10_000.0
             ));
         }
@@ -287,27 +268,15 @@ impl Session {
             group: self.group,
             request,
             url: due.url,
-            connection: None,
             phase: self.work.phase(due.intended_ns),
             intended_ns: due.intended_ns,
-            sent_ns: None,
-            first_byte_ns: None,
-            done_ns: None,
-            status: None,
-            version: None,
-            request_header_raw_bytes: 0,
-            request_header_wire_bytes: 0,
-            response_header_raw_bytes: 0,
-            response_header_wire_bytes: 0,
-            request_body_bytes: 0,
-            response_body_bytes: 0,
             expected_body_bytes: self.work.expected_body_bytes(due.url),
-            outcome: Outcome::Ok,
+            ..Sample::default()
         }
     }
 }
 
-/// Whether a whole response is the one that was asked for.
+/// The outcome of a complete response.
 fn judge(sample: &Sample, expected: HttpVersion) -> Outcome {
     match (sample.version, sample.status) {
         (Some(version), _) if version != expected => Outcome::failed(
@@ -322,13 +291,13 @@ fn judge(sample: &Sample, expected: HttpVersion) -> Outcome {
                 FailureKind::WrongLength,
                 format!("{} body bytes, expected {expected}", sample.response_body_bytes),
             ),
-            // What comparing it has found.
+            // The result of comparing the content.
             _ => sample.outcome.clone(),
         },
     }
 }
 
-/// Open rows by number; numbers are reused.
+/// Rows of requests in flight by slot; slots are reused.
 #[derive(Default)]
 struct Slots {
     rows: Vec<Option<Sample>>,

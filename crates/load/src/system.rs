@@ -1,10 +1,10 @@
-//! What the kernel says of this process (CPU time, waiting time, memory) and what it is asked that libraries do not
-//! offer. `unsafe` for `getrusage`, `setsockopt` and `recv` without a buffer lives here.
+//! The kernel's counters of this process (CPU time, waiting time, memory), and system calls that libraries do not offer.
+//! This file has the `unsafe` for `getrusage`, `setsockopt` and `recv` without a buffer.
 
 use std::os::fd::{AsRawFd, RawFd};
 use std::{fs, io};
 
-/// CPU time and waiting time so far.
+/// CPU time, and time spent waiting for a CPU.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
     pub(crate) cpu_user_ns: u64,
@@ -29,7 +29,7 @@ pub(crate) fn max_resident_bytes() -> u64 {
 }
 
 impl Usage {
-    /// What was used since `earlier`.
+    /// The usage since `earlier`.
     pub(crate) fn since(self, earlier: Usage) -> Usage {
         Usage {
             cpu_user_ns: self.cpu_user_ns.saturating_sub(earlier.cpu_user_ns),
@@ -39,8 +39,8 @@ impl Usage {
     }
 }
 
-/// Lets a socket be bound to an address while its port is chosen at `connect`, so that a port may serve several
-/// destinations (ip(7), IP_BIND_ADDRESS_NO_PORT).
+/// Binds a socket to an address without a port; `connect` chooses the port, which can then serve several destinations
+/// (ip(7), IP_BIND_ADDRESS_NO_PORT).
 pub(crate) fn bind_without_port(socket: &impl AsRawFd) -> io::Result<()> {
     let on: libc::c_int = 1;
     let fd: RawFd = socket.as_raw_fd();
@@ -53,7 +53,7 @@ pub(crate) fn bind_without_port(socket: &impl AsRawFd) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Throws away what a TCP socket has received, at most `most` bytes; how many they were (tcp(7), MSG_TRUNC).
+/// Discards at most `most` received bytes of a TCP socket; their number (tcp(7), MSG_TRUNC).
 pub(crate) fn discard(socket: &impl AsRawFd, most: usize) -> io::Result<usize> {
     let fd: RawFd = socket.as_raw_fd();
     // SAFETY: with MSG_TRUNC a TCP socket writes nothing to the buffer, which may be null; `fd` is open.
@@ -75,7 +75,7 @@ fn timeval_ns(time: libc::timeval) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000
 }
 
-/// Second field of schedstat: time spent runnable without running, in nanoseconds (proc(5)).
+/// The second field of schedstat: nanoseconds spent runnable without running (proc(5)).
 fn run_queue_ns() -> Option<u64> {
     let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_whitespace().nth(1)?.parse().ok()

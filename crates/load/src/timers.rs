@@ -1,4 +1,4 @@
-//! When connections want to be woken: a heap of deadlines, corrected lazily.
+//! The deadlines of connections: a heap that is corrected lazily.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,7 +15,7 @@ pub(crate) struct Timers {
 }
 
 impl Timers {
-    /// The connection `key` wants to be woken at `deadline`, if at all.
+    /// Sets the deadline of connection `key`.
     pub(crate) fn set(&mut self, key: usize, deadline: Option<u64>) {
         if self.entry.len() <= key {
             self.entry.resize(key + 1, None);

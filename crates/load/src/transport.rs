@@ -1,7 +1,7 @@
-//! Sockets: non-blocking TCP and UDP, and how a failure of theirs is named.
+//! Non-blocking TCP and UDP sockets, and the kinds of their failures.
 //!
-//! Streams are read and written by rustix's system calls: libc's are cancellation points, which cost a few percent of
-//! a small request in a process of several threads.
+//! Streams use rustix's system calls: those of libc are cancellation points, which cost a few percent of a small request in
+//! a process with several threads.
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
@@ -18,12 +18,12 @@ use socket2::{Domain, Protocol, SockRef, Socket as RawSocket, Type};
 
 use crate::system;
 
-/// What one read takes: enough for a full GRO batch of datagrams (64 kB) and for large TCP reads.
+/// The size of a read: enough for a full GRO batch of datagrams (64 kB) and for large TCP reads.
 pub(crate) const READ_BYTES: usize = 128 * 1024;
-/// What one call throws away at most, so that none keeps other connections waiting for long.
+/// The most bytes that one call discards, so that it does not delay other connections for long.
 pub(crate) const DISCARD_BYTES: u64 = 4 << 20;
 
-/// What is asked of the kernel for a socket's buffers, bytes; `None` leaves it the kernel's own.
+/// The requested sizes of a socket's buffers, in bytes; `None` leaves the kernel's default.
 fn buffers(quic: bool, options: &ConnectionOptions) -> [(Buffer, Option<u32>); 2] {
     let default = quic.then_some(UDP_BUFFER_BYTES);
     [
@@ -33,7 +33,7 @@ fn buffers(quic: bool, options: &ConnectionOptions) -> [(Buffer, Option<u32>); 2
 }
 
 /// A smaller grant is not an error: overflow shows as loss, the run's UDP drops are counted, and [`buffer_shortfalls`]
-/// says it.
+/// reports it.
 fn set_buffers(socket: &RawSocket, quic: bool, options: &ConnectionOptions) -> io::Result<()> {
     buffers(quic, options).into_iter().try_for_each(|(buffer, asked)| match (buffer, asked) {
         (Buffer::Receive, Some(bytes)) => socket.set_recv_buffer_size(bytes as usize),
@@ -42,7 +42,7 @@ fn set_buffers(socket: &RawSocket, quic: bool, options: &ConnectionOptions) -> i
     })
 }
 
-/// Where connections to `remote` get smaller socket buffers than they ask for; one socket is opened to find out.
+/// The buffers for which connections to `remote` get less than they request; opens one socket to read the sizes.
 ///
 /// # Errors
 /// No socket can be opened, or it refuses the option.
@@ -74,30 +74,31 @@ pub(crate) enum Socket {
     Udp {
         /// The socket.
         socket: RawSocket,
-        /// What segmentation offload it has.
+        /// Its segmentation offload.
         state: UdpSocketState,
         /// The server.
         remote: SocketAddr,
     },
 }
 
-/// What one read brought.
+/// The result of a read.
 #[derive(Debug)]
-pub(crate) enum Received {
-    /// So many bytes of a stream.
+pub(crate) enum ReadResult {
+    /// This many bytes of a stream.
     Stream(usize),
-    /// So many bytes of a stream, thrown away.
+    /// This many discarded bytes of a stream.
     Discarded(usize),
-    /// Datagrams: length of all, length of each, ECN bits.
+    /// Datagrams: their total length, the length of each, ECN bits.
     Datagrams { length: usize, segment_bytes: usize, ecn: u8 },
-    /// The stream's end.
+    /// The end of the stream.
     End,
     /// Nothing now.
     Nothing,
 }
 
 impl Socket {
-    /// Begins to connect connection `number` from one of these local addresses; a TCP socket becomes writable when it is connected.
+    /// Begins to connect connection `number` from one of these local addresses. A TCP socket becomes writable when it is
+    /// connected.
     pub(crate) fn connect(
         remote: SocketAddr,
         quic: bool,
@@ -141,18 +142,18 @@ impl Socket {
     }
 
     /// Reads once into `buffer`.
-    pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
+    pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<ReadResult> {
         let result = match self {
             Socket::Tcp(socket) => match rustix::net::recv(socket, buffer, RecvFlags::empty()) {
-                Ok((0, _)) => Ok(Received::End),
-                Ok((length, _)) => Ok(Received::Stream(length)),
+                Ok((0, _)) => Ok(ReadResult::End),
+                Ok((length, _)) => Ok(ReadResult::Stream(length)),
                 Err(error) => Err(error.into()),
             },
             Socket::Udp { socket, state, .. } => {
                 let mut meta = [RecvMeta::default()];
                 state.recv(UdpSockRef::from(socket), &mut [IoSliceMut::new(buffer)], &mut meta).map(|_| {
                     let [RecvMeta { len, stride, ecn, .. }] = meta;
-                    Received::Datagrams {
+                    ReadResult::Datagrams {
                         length: len,
                         segment_bytes: stride,
                         ecn: ecn.map_or(0, |ecn| ecn as u8),
@@ -161,26 +162,26 @@ impl Socket {
             }
         };
         match result {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Received::Nothing),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(Received::Nothing),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(ReadResult::Nothing),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(ReadResult::Nothing),
             other => other,
         }
     }
 
-    /// Throws away at most `most` bytes of a stream: the kernel frees them without copying.
-    pub(crate) fn discard(&self, most: u64) -> io::Result<Received> {
+    /// Discards at most `most` bytes of a stream: the kernel frees them without copying.
+    pub(crate) fn discard(&self, most: u64) -> io::Result<ReadResult> {
         let (Socket::Tcp(socket) | Socket::Udp { socket, .. }) = self;
         match system::discard(socket, usize::try_from(most.min(DISCARD_BYTES)).unwrap_or(0)) {
-            Ok(0) => Ok(Received::End),
-            Ok(length) => Ok(Received::Discarded(length)),
+            Ok(0) => Ok(ReadResult::End),
+            Ok(length) => Ok(ReadResult::Discarded(length)),
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
-                Ok(Received::Nothing)
+                Ok(ReadResult::Nothing)
             }
             Err(error) => Err(error),
         }
     }
 
-    /// Writes what the kernel takes of a stream; 0 where it takes nothing now.
+    /// Writes to a stream; the number of bytes that the kernel accepted.
     pub(crate) fn send_stream(&self, bytes: &[u8]) -> io::Result<usize> {
         let (Socket::Tcp(socket) | Socket::Udp { socket, .. }) = self;
         match rustix::net::send(socket, bytes, SendFlags::NOSIGNAL) {
@@ -190,10 +191,10 @@ impl Socket {
         }
     }
 
-    /// Sends datagrams; whether the kernel took them.
+    /// Sends datagrams; whether the kernel accepted them.
     pub(crate) fn send_datagrams(&self, bytes: &[u8], segment_bytes: usize, ecn: u8) -> io::Result<bool> {
         let Socket::Udp { socket, state, remote } = self else { return Ok(true) };
-        // Where the kernel has no segmentation offload, each datagram goes alone.
+        // Without segmentation offload each datagram needs its own call.
         let piece = if state.max_gso_segments() > 1 { bytes.len().max(1) } else { segment_bytes.max(1) };
         for contents in bytes.chunks(piece) {
             let transmit = quinn_udp::Transmit {
@@ -206,7 +207,7 @@ impl Socket {
             match state.try_send(UdpSockRef::from(socket), &transmit) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-                // Lost like any other datagram, until the connection moves or gives up.
+                // Lost like any other datagram, until the connection migrates or gives up.
                 Err(error) if has_lost_its_network(&error) => {}
                 Err(error) => return Err(error),
             }
@@ -219,7 +220,7 @@ impl Socket {
         matches!(self, Socket::Udp { .. })
     }
 
-    /// Makes closing send RST at once instead of lingering in TIME_WAIT: for connections given up.
+    /// Makes closing send RST instead of lingering in TIME_WAIT: for abandoned connections.
     pub(crate) fn abort_on_close(&self) {
         if let Socket::Tcp(socket) = self {
             let _ = SockRef::from(socket).set_linger(Some(std::time::Duration::ZERO));
@@ -234,8 +235,8 @@ impl AsFd for Socket {
     }
 }
 
-/// Whether the local address or the route from it is gone, as in the midst of a handover: kernels differ in the word
-/// for it. A server to which there never was a route is refused by `connect` before.
+/// Whether the local address or its route is gone, as during a handover; kernels use different errors. Without any route
+/// to the server, `connect` fails before.
 fn has_lost_its_network(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
@@ -243,14 +244,14 @@ fn has_lost_its_network(error: &io::Error) -> bool {
     )
 }
 
-/// The local address of connection `number`: those of the server's family in turn.
+/// The local address of connection `number`: addresses of the server's family in turn.
 fn source_of(remote: SocketAddr, sources: &[IpAddr], number: u32) -> Option<IpAddr> {
     let fits = |source: &&IpAddr| source.is_ipv4() == remote.is_ipv4();
     let count = sources.iter().filter(fits).count();
     sources.iter().filter(fits).nth((number as usize).checked_rem(count)?).copied()
 }
 
-/// The named failure of a socket's error.
+/// The failure of a socket's error.
 pub(crate) fn failure_of(error: &io::Error, doing: &str) -> Failure {
     let kind = match error.kind() {
         io::ErrorKind::ConnectionRefused => FailureKind::Refused,
@@ -261,7 +262,7 @@ pub(crate) fn failure_of(error: &io::Error, doing: &str) -> Failure {
         _ => FailureKind::System,
     };
     let advice = match error.raw_os_error() {
-        Some(libc::EADDRNOTAVAIL) => " (no local port is free: give several --source addresses)",
+        Some(libc::EADDRNOTAVAIL) => " (no local port is free; use several --source addresses)",
         Some(libc::EMFILE) => " (raise the limit of open files: ulimit -n)",
         _ => "",
     };

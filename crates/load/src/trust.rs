@@ -1,10 +1,10 @@
-//! Whom an assignment trusts.
+//! The certificate authorities that an assignment trusts.
 
 use model::assignment::Trust;
 use rustls_pki_types::CertificateDer;
 
-/// The certificates that a client of this assignment needs besides the assignment's own: the system's roots, and
-/// Mozilla's where the system has none.
+/// The certificates that a client needs besides the assignment's own: the system's roots, or Mozilla's if the system has
+/// none.
 pub(crate) fn roots(trust: &Trust) -> Vec<CertificateDer<'static>> {
     if *trust != Trust::System {
         return Vec::new();

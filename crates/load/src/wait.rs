@@ -1,4 +1,4 @@
-//! Waiting for sockets until a time, and being punctual about it.
+//! Punctual waiting for sockets until a time.
 
 use std::num::NonZeroU64;
 
@@ -13,20 +13,20 @@ use crate::clock::Clock;
 
 const NANOS_PER_S: u64 = 1_000_000_000;
 
-/// Asks the kernel not to gather this thread's timers: by default they may fire 50 µs late (prctl(2),
+/// Asks the kernel not to coalesce this thread's timers: by default they may fire 50 µs late (prctl(2),
 /// PR_SET_TIMERSLACK).
 pub(crate) fn be_punctual() {
-    // Without it waits end a little later, which the lag of an open loop shows.
+    // If it fails, waits end a little later; the lag of an open loop shows it.
     let _ = set_current_timer_slack(NonZeroU64::new(1));
 }
 
-/// A wait that ends within this time is measured from a fresh look at the clock.
+/// The clock is read again before a wait shorter than this.
 const SOON_NS: u64 = 1_000_000;
 
-/// Waits for sockets until a time at most; `now` is when the caller last looked at the clock.
+/// Waits for sockets, at most until a time; `now` is the caller's last reading of the clock.
 ///
 /// # Errors
-/// The kernel's, where it cannot wait at all.
+/// The kernel cannot wait at all.
 pub(crate) fn for_events(
     epoll: &OwnedFd,
     clock: &Clock,
@@ -41,7 +41,7 @@ pub(crate) fn for_events(
     }
 }
 
-/// Sleeps for a time, however short.
+/// Sleeps for a time, also a very short one.
 pub(crate) fn sleep_ns(ns: u64) {
     let mut rest = timespec(ns);
     while let NanosleepRelativeResult::Interrupted(left) = nanosleep(&rest) {

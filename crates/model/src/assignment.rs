@@ -12,7 +12,7 @@ use crate::options::Options;
 use crate::pins::Pins;
 use crate::player::PlayerEvent;
 use crate::sample::{ConnectionRow, Failure, Sample};
-use crate::tally::{ConnectionTally, FailedMigration, RequestTimes, Tally};
+use crate::tally::{ConnectionTally, Counts, RequestTimes, Tally};
 use crate::variant::Variant;
 use crate::workload::Workload;
 
@@ -139,8 +139,8 @@ pub struct ClientReport {
     pub times: RequestTimes,
     /// Connections that have no row of their own, summed up.
     pub further_connections: ConnectionTally,
-    /// Connections that were to move to a new local address and could not, by reason.
-    pub failed_migrations: Vec<FailedMigration>,
+    /// The reasons why connections could not migrate to a new local address, and how many each kept from it.
+    pub failed_migrations: Counts<String>,
     /// What the warm-up took, where there was one: what is counted began when it ended.
     pub warmup: Option<WarmupCost>,
     /// What the client said of itself where it was somebody else's program; `None` for our own.

@@ -56,6 +56,33 @@ pub struct Sample {
     pub outcome: Outcome,
 }
 
+impl Sample {
+    /// From intended to done, whatever the outcome: the latency that a user sees.
+    pub fn request_time_ns(&self) -> Option<u64> {
+        self.done_ns?.checked_sub(self.intended_ns)
+    }
+
+    /// From sent to done.
+    pub fn service_time_ns(&self) -> Option<u64> {
+        self.done_ns?.checked_sub(self.sent_ns?)
+    }
+
+    /// From sent to the response's head.
+    pub fn wait_time_ns(&self) -> Option<u64> {
+        self.first_byte_ns?.checked_sub(self.sent_ns?)
+    }
+
+    /// From the response's head to done.
+    pub fn transfer_time_ns(&self) -> Option<u64> {
+        self.done_ns?.checked_sub(self.first_byte_ns?)
+    }
+
+    /// From intended to sent.
+    pub fn schedule_lag_ns(&self) -> Option<u64> {
+        self.sent_ns?.checked_sub(self.intended_ns)
+    }
+}
+
 /// The header field in which a request says which row it is.
 pub const REQUEST_ID_FIELD: &str = "x-request-id";
 
@@ -175,6 +202,14 @@ impl Outcome {
     pub fn is_ok(&self) -> bool {
         matches!(self, Outcome::Ok)
     }
+
+    /// The failure, where it failed.
+    pub fn failure(&self) -> Option<&Failure> {
+        match self {
+            Outcome::Failed(failure) => Some(failure),
+            Outcome::Ok | Outcome::Unsupported(_) => None,
+        }
+    }
 }
 
 /// One connection's row. Stamps as in [`Sample`].
@@ -208,7 +243,7 @@ pub struct ConnectionRow {
     pub early_requests: u32,
     /// What an HTTP/2 server pushed.
     pub pushed: Pushes,
-    /// Whether and when a QUIC connection moved to a new local address.
+    /// When a QUIC connection migrated to a new local address, where it did.
     pub migrated: Option<MigrationTimes>,
     /// Bytes handed to the transport: TCP payload or UDP payload.
     pub sent_bytes: u64,
@@ -243,12 +278,12 @@ pub struct Pushes {
     pub body_bytes: u64,
 }
 
-/// A connection's move to a new local address (RFC 9000, section 9).
+/// When a connection migrated to a new local address (RFC 9000, section 9).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MigrationTimes {
-    /// When its first packet left from there.
+    /// When its first packet left from the new address.
     pub at_ns: u64,
-    /// When the server's first packet arrived there; `None` where none ever did.
+    /// When the server's first packet arrived there; `None` where none did.
     pub answered_ns: Option<u64>,
 }
 

@@ -120,6 +120,11 @@ pub fn format_rate(bits_per_s: f64) -> String {
     format!("{} {unit}", three_digits(value))
 }
 
+/// A count with its noun: `1 connection`, `2 connections`.
+pub fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 /// Prints a number with three significant digits and no trailing zeros after the point.
 pub fn three_digits(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {

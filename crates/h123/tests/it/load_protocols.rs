@@ -161,21 +161,22 @@ fn quic_connections_move_in_the_middle_of_a_test() {
     let common = [url.as_str(), "--variant", "h3", "--cacert", &ca, "-c", "4", "-t", "2", "-m", "3"];
     let args = [&common[..], &["-d", "700ms", "--migrate-at", "300ms"]].concat();
     let json = load(&args, 0);
-    let moved = |json: &Value| ["moved", "answered"].map(|key| json["migration"][key].as_u64().unwrap());
-    assert_eq!(moved(&json), [4, 4], "{json:#}");
+    let migrated =
+        |json: &Value| ["migrated", "answered"].map(|key| json["migration"][key].as_u64().unwrap());
+    assert_eq!(migrated(&json), [4, 4], "{json:#}");
     assert_eq!((&json["connections"], &json["requests"]["failed"]), (&4.into(), &0.into()), "none was lost");
     let text = h123([&["load", "-q"], &args[..]].concat()).expect(0).stdout;
-    assert!(text.contains("moved        4 connections to a new local address · 4 heard"), "{text}");
+    assert!(text.contains("migrated     4 connections to a new local address · 4 received"), "{text}");
     // One connection through a relay: it comes from one address, then from the other.
     let options = ["-d", "700ms", "--migrate-at", "300ms", "--migrate-to", "127.0.0.9"];
     let (json, relay) = relayed(&serving, "/bytes/10", &options);
-    assert_eq!(moved(&json), [1, 1], "{json:#}");
+    assert_eq!(migrated(&json), [1, 1], "{json:#}");
     let clients: Vec<IpAddr> = relay.seen.lock().unwrap().clients.iter().map(|client| client.ip()).collect();
     assert_eq!(clients, [IpAddr::from([127, 0, 0, 1]), IpAddr::from([127, 0, 0, 9])]);
 }
 
 #[test]
-fn moves_that_fail_are_named() {
+fn failed_migrations_are_named() {
     let _machine = machine();
     let serving = Serving::start();
     let ca = serving.ca();
@@ -186,29 +187,25 @@ fn moves_that_fail_are_named() {
         [&url, "--variant", "h3", "-k", "-d", "400ms", "--migrate-at", "200ms", "--connect-timeout", "5s"];
     let ended = h123([&["load", "--json", "-q"], &args[..]].concat());
     let json: Value = serde_json::from_str(&ended.stdout).unwrap();
-    assert_eq!(json["migration"]["moved"], 0, "{json:#}");
-    let failed_migrations = &json["migration"]["failed_migrations"][0];
+    assert_eq!(json["migration"]["migrated"], 0, "{json:#}");
+    let failed_migrations = &json["migration"]["failed"][0];
     assert_eq!(
         (&failed_migrations["connections"], failed_migrations["reason"].as_str()),
         (&1.into(), Some("its handshake was not done, or it was over already"))
     );
-    assert!(ended.stderr.contains("warning: no connection moved"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("warning: no connection migrated"), "{}", ended.stderr);
     // A network that knows the old address alone.
     let relay = Relay::start(SocketAddr::from(([127, 0, 0, 1], serving.port + 4)), false);
     let url = format!("https://{}/bytes/10", relay.address);
     let args = [url.as_str(), "--variant", "h3", "--cacert", &ca, "-d", "600ms", "--migrate-at", "300ms"];
     let ended = h123([&["load", "--json", "-q"], &args[..]].concat());
     let json: Value = serde_json::from_str(&ended.stdout).unwrap();
-    assert_eq!((&json["migration"]["moved"], &json["migration"]["answered"]), (&1.into(), &0.into()));
-    assert!(
-        ended.stderr.contains("1 of 1 connections that moved never heard from the server"),
-        "{}",
-        ended.stderr
-    );
+    assert_eq!((&json["migration"]["migrated"], &json["migration"]["answered"]), (&1.into(), &0.into()));
+    assert!(ended.stderr.contains("1 of 1 migrated connection received nothing"), "{}", ended.stderr);
     let url = serving.url(4, "/bytes/10");
     for (to, expected) in [
-        ("192.0.2.1", "found 192.0.2.1 to move to, expected an address of this machine"),
-        ("::1", "found ::1 to move to from a connection to 127.0.0.1"),
+        ("192.0.2.1", "cannot migrate to 192.0.2.1: it is not an address of this machine"),
+        ("::1", "cannot migrate to ::1: it is not of the same family as 127.0.0.1"),
     ] {
         let args = ["load", &url, "--variant", "h3", "--cacert", &ca, "-d", "1s", "--migrate-at", "1ms"];
         let ended = h123(args.into_iter().chain(["--migrate-to", to])).expect(2);
@@ -244,17 +241,17 @@ fn early_data_over_quic_is_counted_and_sent_again_where_rejected() {
 fn contradictions_are_one_line() {
     let (clear, sealed) = ("http://127.0.0.1:1/", "https://127.0.0.1:1/");
     for (args, expected) in [
-        (&[clear, "--push"][..], "found --push with h1, expected it with h2c or h2"),
-        (&[clear, "--stream-window", "1MiB"], "HTTP/1.1 has no windows of its own"),
-        (&[clear, "--variant", "h2c", "--no-gso"], "found --no-gso with h2c, expected it with h3"),
-        (&[clear, "--variant", "h2c", "--connection-window", "1kB"], "expected at least 65535B"),
-        (&[sealed, "--variant", "h3", "--max-frame", "16KiB"], "found --max-frame with h3"),
+        (&[clear, "--push"][..], "--push requires --variant h2c or h2; this is h1"),
+        (&[clear, "--stream-window", "1MiB"], "--stream-window requires --variant h2c, h2 or h3"),
+        (&[clear, "--variant", "h2c", "--no-gso"], "--no-gso requires --variant h3; this is h2c"),
+        (&[clear, "--variant", "h2c", "--connection-window", "1kB"], "use at least 65535B"),
+        (&[sealed, "--variant", "h3", "--max-frame", "16KiB"], "--max-frame requires --variant h2c or h2"),
         (&[sealed, "--variant", "h2", "--max-frame", "1KiB"], "write a size from 16384B to 16777215B"),
-        (&[sealed, "--variant", "h2", "--migrate-at", "1s"], "a TCP connection cannot move"),
-        (&[sealed, "--variant", "h2", "--follow-addresses"], "found --follow-addresses with h2"),
-        (&[sealed, "--variant", "h3", "--migrate-at", "9s", "-d", "5s"], "in a test of 5s"),
-        (&[sealed, "--variant", "h3", "--migrate-to", "127.0.0.2"], "--migrate-at <TIME>"),
-        (&[sealed, "--variant", "h3", "--qpack-blocked", "3"], "without --qpack-table"),
+        (&[sealed, "--variant", "h2", "--migrate-at", "1s"], "--migrate-at requires --variant h3"),
+        (&[sealed, "--variant", "h2", "--follow-addresses"], "--follow-addresses requires --variant h3"),
+        (&[sealed, "--variant", "h3", "--migrate-at", "9s", "-d", "5s"], "the test, which ends after 5 s"),
+        (&[sealed, "--variant", "h3", "--migrate-to", "127.0.0.2"], "--migrate-to requires --migrate-at"),
+        (&[sealed, "--variant", "h3", "--qpack-blocked", "3"], "--qpack-blocked requires --qpack-table"),
         (&[sealed, "--variant", "h3", "--quic-datagram", "900B"], "write a size from 1200B to 9000B"),
     ] {
         let ended = h123([&["load"], args].concat()).expect(2);

@@ -302,6 +302,6 @@ fn an_assignment_of_another_version_is_refused() {
     assignment.version = 99;
     let text = serde_json::to_vec(&assignment).unwrap();
     let error = load::serve_assignment(text.as_slice(), Vec::new(), &AtomicBool::new(false)).unwrap_err();
-    let expected = format!("found an assignment of version 99, expected {ASSIGNMENT_VERSION}");
+    let expected = format!("the assignment has version 99; this client supports {ASSIGNMENT_VERSION}");
     assert_eq!(error.to_string(), expected);
 }

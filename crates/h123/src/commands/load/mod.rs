@@ -1,4 +1,4 @@
-//! `h123 load`: the generator on its own, or as the client of a cell (`--assignment -`).
+//! `h123 load`: the load generator by itself, or as the client of a cell (`--assignment -`).
 
 mod limits;
 pub(crate) mod options;
@@ -15,15 +15,15 @@ use clap::Args;
 use model::Variant;
 
 use self::options::{ConnectionArgs, LoadOptions, RequestArgs};
-use self::output::{Asked, OutputArgs, RowFile, Summary};
+use self::output::{OutputArgs, RowFile, Setup, Summary};
 use self::protocol_options::ProtocolArgs;
 use crate::connect::target::TrustOptions;
 use crate::connect::tls_options::TlsArgs;
 use crate::exit::Exit;
 use crate::terminal::note;
 
-/// Load a server: closed loop (each stream sends its next request when its last is answered), or open loop
-/// (--rate, --stages, --script: requests are due at their times, and latency counts from then)
+/// Load a server in a closed loop (each stream sends its next request after the last response) or in an open loop
+/// (--rate, --stages, --script: requests have times at which they are due, and latency counts from then)
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   h123 load http://127.0.0.1:8080/ -c 10 -d 5s
@@ -50,13 +50,13 @@ use crate::terminal::note;
   h123 load https://127.0.0.1:8443/ --variant h3 -d 10s --migrate-at 5s --migrate-to 192.0.2.7
   SSLKEYLOGFILE=keys.txt h123 load https://127.0.0.1:8443/ -n 100 -k
 
-{random:1-7000} in a URL stands for a number drawn anew for every request.
-SSLKEYLOGFILE in the environment names a file that the secrets of TLS and QUIC are appended to, QLOGDIR a folder for qlog of
-the first 256 QUIC connections of each thread.
-Exit status: 0 all answered, 2 wrong usage, 3 something failed or nothing was answered, 4 --fail-if held,
-130 interrupted.")]
+{random:1-7000} in a URL becomes a random number in every request.
+The environment variable SSLKEYLOGFILE names a file to which TLS and QUIC secrets are appended. QLOGDIR names a folder for qlog
+of the first 256 QUIC connections of each thread.
+Exit status: 0 all requests succeeded, 2 wrong usage, 3 a request failed or none succeeded, 4 a --fail-if condition
+holds, 130 interrupted.")]
 pub(crate) struct LoadArgs {
-    /// The URL; with --urls or --script the host of lines that are only a path
+    /// The URL; with --urls or --script, the host for lines that have only a path
     #[arg(required_unless_present_any = ["assignment", "urls", "script"])]
     pub(crate) url: Option<String>,
     /// h1, h1s, h2c, h2 or h3 (default: HTTP/1.1)
@@ -76,7 +76,7 @@ pub(crate) struct LoadArgs {
     pub(crate) protocols: ProtocolArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
-    /// Read an assignment (JSON) from standard input and write framed rows: how the lab drives its clients
+    /// Read an assignment (JSON) from standard input and write framed messages: how the lab drives its clients
     #[arg(long, value_name = "-", hide = true, conflicts_with = "url")]
     assignment: Option<String>,
 }
@@ -84,7 +84,7 @@ pub(crate) struct LoadArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// Wrong usage; a name that does not resolve; a failure of the tool itself.
+/// Wrong usage, a name that does not resolve, or a failure of the tool itself.
 pub(crate) fn run(args: &LoadArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
     if args.assignment.is_some() {
         load::serve_assignment(stdin().lock(), stdout().lock(), stop)?;
@@ -98,12 +98,12 @@ pub(crate) fn run(args: &LoadArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
     for shortfall in limits::buffer_shortfalls(&assignments)? {
         note(false, &format!("warning: {shortfall}"));
     }
-    let mut asked = Asked::of(&name(args), &assignments, dns_ns);
+    let mut setup = Setup::of(&name(args), &assignments, dns_ns);
     if stop.load(Ordering::Relaxed) {
-        // The schedule was cut: what was seen of it counts.
-        asked.schedule_ns = None;
+        // The schedule was cut short, so only the elapsed time counts.
+        setup.schedule_ns = None;
     }
-    let summary = Summary::of(asked, &reports, rows)?;
+    let summary = Summary::of(setup, &reports, rows);
     let exit = args.output.write(&summary)?;
     if let Some(rows) = &summary.rows {
         rows.check()?;
@@ -111,7 +111,7 @@ pub(crate) fn run(args: &LoadArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
     Ok(if stop.load(Ordering::Relaxed) { Exit::Interrupted } else { exit })
 }
 
-/// What the test is called: its URL, or the file that has the URLs.
+/// The test's name: its URL, or the file with the URLs.
 fn name(args: &LoadArgs) -> String {
     let file = args.load.script.as_ref().or(args.requesting.urls.as_ref());
     file.map_or_else(|| args.url.clone().unwrap_or_default(), |file| file.display().to_string())

@@ -118,7 +118,7 @@ const CASES: &[Case] = &[
         "503",
     ),
     // Nothing.
-    ("silence", "", Hold, Timeout, "no answer within 400 ms"),
+    ("silence", "", Hold, Timeout, "no response within 400 ms"),
     ("a half-close", "", Close, Closed, "before any byte of the response"),
     ("a reset", "", Ending::Reset, Reset, "reading from 127.0.0.1:"),
     (
@@ -229,7 +229,7 @@ fn a_drip_is_no_answer() {
         }
     });
     let report = run("drip", &assignment(Variant::H1, server.address, 2));
-    assert_failed("drip", &report, Timeout, "no answer within 400 ms");
+    assert_failed("drip", &report, Timeout, "no response within 400 ms");
 }
 
 #[test]

@@ -252,7 +252,7 @@ fn responses() -> Vec<Case> {
         ),
         Case("a head, then silence", vec![headers(0, OK)], Hold, Timeout, "only 0 bytes of the body"),
         Case("a head, then RST", vec![headers(0, OK)], Ending::Reset, Reset, "reading from 127.0.0.1:"),
-        Case("silence", vec![Vec::new()], Hold, Timeout, "no answer within 400 ms"),
+        Case("silence", vec![Vec::new()], Hold, Timeout, "no response within 400 ms"),
         Case("a half-close", vec![Vec::new()], Close, Closed, "without GOAWAY"),
         Case("RST_STREAM", vec![frame(RST_STREAM, 0, 1, &[0, 0, 0, 2])], Hold, Reset, "INTERNAL_ERROR"),
         Case(
@@ -277,7 +277,7 @@ fn responses() -> Vec<Case> {
             Closed,
             "GOAWAY ENHANCE_YOUR_CALM",
         ),
-        Case("GOAWAY, then silence", vec![goaway(1, 0)], Hold, Timeout, "no answer within 400 ms"),
+        Case("GOAWAY, then silence", vec![goaway(1, 0)], Hold, Timeout, "no response within 400 ms"),
     ]
 }
 
@@ -370,7 +370,7 @@ fn another_language_is_named() {
         ),
         ("words", "220 mail.test ESMTP\r\n", Hold, Protocol, "is not its SETTINGS"),
         ("nothing", "", Close, Closed, "it may not speak HTTP/2 here"),
-        ("silence", "", Hold, Timeout, "no answer"),
+        ("silence", "", Hold, Timeout, "no response"),
     ] {
         let server = Hostile::new(move |mut stream| {
             if take_request(&mut stream) {

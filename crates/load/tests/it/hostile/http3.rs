@@ -253,7 +253,7 @@ fn each_response_is_a_failure_of_its_kind() {
             vec![1, 3, 2, 0, 0x80],
             hold,
             Timeout,
-            "no answer within 400 ms",
+            "no response within 400 ms",
         ),
         case(
             "more insertions than there can be",
@@ -272,7 +272,7 @@ fn each_response_is_a_failure_of_its_kind() {
         ),
         case("too short", bytes(&[&sized(b'2'), &[0, 3], b"abc"]), hold, WrongLength, "expected 2"),
         case("a head, then silence", OK.to_vec(), hold, Timeout, "only 0 bytes of the body"),
-        case("silence", Vec::new(), hold, Timeout, "no answer within 400 ms"),
+        case("silence", Vec::new(), hold, Timeout, "no response within 400 ms"),
         case("RESET_STREAM", OK.to_vec(), Ending::Reset, Reset, "H3_INTERNAL_ERROR"),
         case("an aborted connection", OK.to_vec(), Ending::Abort(0x102), Reset, "H3_INTERNAL_ERROR enough"),
         case("a closed connection", OK.to_vec(), Ending::Abort(0x100), Closed, "H3_NO_ERROR"),
@@ -362,7 +362,7 @@ fn endless_streams_of_the_server_fill_no_memory() {
         });
         let mut assignment = assignment(Variant::H3, server.address, 2);
         assignment.pins.http3.qpack_table_bytes = 4096;
-        assert_failed(name, &run(name, &assignment), Timeout, "no answer within 400 ms");
+        assert_failed(name, &run(name, &assignment), Timeout, "no response within 400 ms");
     }
 }
 

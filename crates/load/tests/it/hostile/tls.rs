@@ -189,7 +189,7 @@ fn what_comes_within_tls() {
         ("a reset", length_3, Ending::Reset, false, Reset, "127.0.0.1:"),
         ("garbage within", b"garbage\r\n", Hold, false, Protocol, "garbage"),
         ("the end at once", b"", Hold, true, Closed, "before any"),
-        ("silence", b"", Hold, false, Timeout, "no answer within 400 ms"),
+        ("silence", b"", Hold, false, Timeout, "no response within 400 ms"),
     ] {
         let server = secured(&["http/1.1"], answer, ending, notify);
         let assignment = expecting(kind, assignment(Variant::H1s, server.address, 2));

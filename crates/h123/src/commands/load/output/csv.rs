@@ -1,23 +1,26 @@
-//! A load test's numbers as a table (`--csv`, RFC 4180): one line for each thing that was timed or counted.
+//! The numbers of a load test as CSV (RFC 4180): one line for each thing that was timed or counted.
 
 use std::fmt::Write;
 
-use super::summary::{Group, Summary};
-use super::times::{QUANTILES, Times};
+use model::Histogram;
 
-/// The table, with a line of names. What does not apply is empty; times are nanoseconds.
+use super::json::QUANTILES;
+use super::protocols;
+use super::summary::{Group, Summary};
+
+/// The table, with a line of names. Fields that do not apply are empty; times are nanoseconds.
 pub(crate) fn format(summary: &Summary) -> String {
     let mut text = String::from("scope,name,value,requests,failed,body_bytes,count,min,mean,sd");
     QUANTILES.iter().for_each(|(name, _)| text.extend([",", name]));
     text.push_str(",max,reason\n");
     let total = Line {
-        requests: Some(summary.completed + summary.failed),
+        requests: Some(summary.ended()),
         failed: Some(summary.failed),
-        body_bytes: Some(summary.body_bytes),
-        ..Line::new("total", &summary.asked.url, Some(&summary.phases.latency))
+        body_bytes: Some(summary.completed.response_body_bytes),
+        ..Line::new("total", &summary.setup.url, Some(&summary.latency))
     };
     total.write(&mut text);
-    for (name, times) in summary.phases.named() {
+    for (name, times) in summary.phases() {
         Line::new("phase", &format!("{name}_ns"), Some(times)).write(&mut text);
     }
     for (status, group) in &summary.statuses {
@@ -32,16 +35,10 @@ pub(crate) fn format(summary: &Summary) -> String {
     if let Some(group) = &summary.further_urls {
         Line::of("url", "", group).write(&mut text);
     }
-    let per_connection = &summary.per_connection;
-    for (name, times) in [
-        ("requests", &per_connection.requests),
-        ("mean_latency_ns", &per_connection.mean_latency_ns),
-        ("received_bytes", &per_connection.received_bytes),
-        ("lifetime_ns", &per_connection.lifetime_ns),
-    ] {
+    for (name, times) in summary.per_connection() {
         Line::new("per_connection", name, Some(times)).write(&mut text);
     }
-    for (name, count) in summary.protocols.counts() {
+    for (name, count) in protocols::counts(summary) {
         Line { value: Some(count.to_string()), ..Line::new("connections", name, None) }.write(&mut text);
     }
     for (name, value) in figures(summary) {
@@ -53,7 +50,7 @@ pub(crate) fn format(summary: &Summary) -> String {
 /// Single numbers: durations in nanoseconds, sizes in bytes, shares from 0 to 1.
 fn figures(summary: &Summary) -> Vec<(&'static str, Option<String>)> {
     let whole = |value: u64| Some(value.to_string());
-    let (request, response, cpu) = (summary.request_headers, summary.response_headers, &summary.cpu);
+    let (completed, connections, cpu) = (&summary.completed, &summary.connections, &summary.cpu);
     let mut figures = vec![
         ("duration_ns", whole(summary.duration_ns)),
         ("requests_per_second", Some(summary.per_second().to_string())),
@@ -61,7 +58,7 @@ fn figures(summary: &Summary) -> Vec<(&'static str, Option<String>)> {
         ("unfinished", whole(summary.unfinished)),
         ("never_sent", whole(summary.never_sent)),
     ];
-    if summary.asked.is_open {
+    if summary.setup.is_open {
         figures.extend([
             ("sent_after_intended_p50_ns", whole(summary.lag.p50_ns)),
             ("sent_after_intended_p99_ns", whole(summary.lag.p99_ns)),
@@ -69,15 +66,15 @@ fn figures(summary: &Summary) -> Vec<(&'static str, Option<String>)> {
         ]);
     }
     figures.extend([
-        ("connections", whole(summary.connections)),
-        ("failed_connections", whole(summary.failed_connections)),
-        ("sent_bytes", whole(summary.sent_bytes)),
-        ("received_bytes", whole(summary.received_bytes)),
-        ("request_body_bytes", whole(summary.request_body_bytes)),
-        ("request_header_raw_bytes", whole(request.raw)),
-        ("request_header_wire_bytes", whole(request.wire)),
-        ("response_header_raw_bytes", whole(response.raw)),
-        ("response_header_wire_bytes", whole(response.wire)),
+        ("connections", whole(connections.connections)),
+        ("failed_connections", whole(connections.failed())),
+        ("sent_bytes", whole(connections.sent_bytes)),
+        ("received_bytes", whole(connections.received_bytes)),
+        ("request_body_bytes", whole(completed.request_body_bytes)),
+        ("request_header_raw_bytes", whole(completed.request_header_raw_bytes)),
+        ("request_header_wire_bytes", whole(completed.request_header_wire_bytes)),
+        ("response_header_raw_bytes", whole(completed.response_header_raw_bytes)),
+        ("response_header_wire_bytes", whole(completed.response_header_wire_bytes)),
         ("cpu_user_ns", whole(cpu.user_ns)),
         ("cpu_system_ns", whole(cpu.system_ns)),
         ("cpu_share_of_threads", Some(cpu.share.to_string())),
@@ -96,12 +93,12 @@ struct Line<'a> {
     requests: Option<u64>,
     failed: Option<u64>,
     body_bytes: Option<u64>,
-    times: Option<&'a Times>,
+    times: Option<&'a Histogram>,
     reason: &'a str,
 }
 
 impl<'a> Line<'a> {
-    fn new(scope: &'static str, name: &'a str, times: Option<&'a Times>) -> Self {
+    fn new(scope: &'static str, name: &'a str, times: Option<&'a Histogram>) -> Self {
         Line { scope, name, value: None, requests: None, failed: None, body_bytes: None, times, reason: "" }
     }
 
@@ -126,21 +123,21 @@ impl<'a> Line<'a> {
             number(self.failed),
             number(self.body_bytes),
         ];
-        fields.push(number(self.times.map(Times::count)));
-        fields.push(number(self.times.and_then(Times::min)));
-        fields.push(decimal(self.times.and_then(Times::mean)));
-        fields.push(decimal(self.times.and_then(Times::sd)));
-        // With none beyond it, a quantile would only be the maximum again.
+        fields.push(number(self.times.map(Histogram::count)));
+        fields.push(number(self.times.and_then(Histogram::min)));
+        fields.push(decimal(self.times.and_then(Histogram::mean)));
+        fields.push(decimal(self.times.and_then(Histogram::sd)));
+        // With no value beyond it, a quantile would repeat the maximum.
         let quantile = |share: f64| self.times.filter(|is| is.beyond(share) > 0)?.quantile(share);
         fields.extend(QUANTILES.iter().map(|(_, share)| number(quantile(*share))));
-        fields.push(number(self.times.and_then(Times::max)));
+        fields.push(number(self.times.and_then(Histogram::max)));
         fields.push(quoted(self.reason));
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{}", fields.join(","));
     }
 }
 
-/// A field as RFC 4180, section 2, wants it; line ends become spaces, so that a line is a record.
+/// A field in the form of RFC 4180, section 2. Line ends become spaces, so that a line is a record.
 fn quoted(field: &str) -> String {
     if field.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", field.replace('"', "\"\"").replace(['\n', '\r'], " "))

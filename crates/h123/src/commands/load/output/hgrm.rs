@@ -1,9 +1,9 @@
-//! The text form of HDR histograms, as HdrHistogram's plotter and other tools read it (`--hgrm`).
+//! The text form of HDR histograms (`--hgrm`), which HdrHistogram's plotter and other tools read.
 
 use std::fmt::Write;
 
-use super::summary::as_f64;
-use super::times::Times;
+use model::Histogram;
+use model::number::float;
 
 /// Lines for each halving of the distance to 100 %.
 const TICKS_PER_HALF: u32 = 5;
@@ -11,15 +11,12 @@ const TICKS_PER_HALF: u32 = 5;
 const SUB_BUCKETS: u32 = 2048;
 
 /// The distribution, values divided by `unit`: 1e6 for nanoseconds in milliseconds.
-pub(crate) fn format(times: &Times, unit: f64) -> String {
-    let histogram = times.histogram();
+pub(crate) fn format(times: &Histogram, unit: f64) -> String {
     let mut text =
         format!("{:>12} {:>14} {:>10} {:>14}\n\n", "Value", "Percentile", "TotalCount", "1/(1-Percentile)");
-    let mut total = 0;
     // Writing to a String cannot fail.
-    for step in histogram.iter_quantiles(TICKS_PER_HALF) {
-        total += step.count_since_last_iteration();
-        let (value, quantile) = (as_f64(step.value_iterated_to()) / unit, step.quantile_iterated_to());
+    for (value, quantile, total) in times.ticks(TICKS_PER_HALF) {
+        let value = float(value) / unit;
         let _ = if quantile < 1.0 {
             writeln!(text, "{value:12.3} {quantile:2.12} {total:10} {:14.2}", 1.0 / (1.0 - quantile))
         } else {
@@ -27,10 +24,10 @@ pub(crate) fn format(times: &Times, unit: f64) -> String {
         };
     }
     let (mean, sd) = (times.mean().unwrap_or(0.0) / unit, times.sd().unwrap_or(0.0) / unit);
-    let max = as_f64(times.max().unwrap_or(0)) / unit;
+    let max = float(times.max().unwrap_or(0)) / unit;
     let _ = writeln!(text, "#[Mean    = {mean:12.3}, StdDeviation   = {sd:12.3}]");
     let _ = writeln!(text, "#[Max     = {max:12.3}, Total count    = {:12}]", times.count());
-    let _ = writeln!(text, "#[Buckets = {:12}, SubBuckets     = {SUB_BUCKETS:12}]", histogram.buckets());
+    let _ = writeln!(text, "#[Buckets = {:12}, SubBuckets     = {SUB_BUCKETS:12}]", times.groups());
     text
 }
 
@@ -42,8 +39,8 @@ mod tests {
     /// depends on how far a histogram reaches.
     #[test]
     fn the_well_known_distribution_is_written_as_elsewhere() {
-        let mut times = Times::new().unwrap();
-        times.record_all([(25, 1), (50, 1), (75, 1)]);
+        let mut times = Histogram::default();
+        [25, 50, 75].into_iter().for_each(|value| times.record(value));
         let text = format(&times, 1.0);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "       Value     Percentile TotalCount 1/(1-Percentile)");
@@ -74,7 +71,7 @@ mod tests {
 
     #[test]
     fn nothing_recorded_is_an_empty_distribution() {
-        let text = format(&Times::new().unwrap(), 1e6);
+        let text = format(&Histogram::default(), 1e6);
         assert!(text.contains("Total count    =            0"), "{text}");
     }
 }

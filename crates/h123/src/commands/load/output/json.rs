@@ -1,26 +1,44 @@
-//! A load test's numbers for programs: durations in nanoseconds, sizes in bytes. docs/load.md describes the keys.
+//! The numbers of a load test for programs: durations in nanoseconds, sizes in bytes. docs/load.md describes the keys.
 
-use model::sample::FailureKind;
+use model::Histogram;
 use serde_json::{Map, Value, json};
 
-use super::summary::{Group, HeaderBytes, Summary};
-use super::thresholds::Judged;
-use super::times::{QUANTILES, Times};
+use super::protocols;
+use super::summary::{Group, Summary};
+use super::text::ratio;
+use super::thresholds::ThresholdResult;
+use super::warnings::warnings;
 use crate::connect::advice;
 
-/// The version of the keys: it changes when one changes its meaning or goes; new ones may come without.
-const VERSION: u32 = 1;
+/// The version of the keys: it changes when a key changes its meaning or is removed, and not when one is added.
+const VERSION: u32 = 2;
+/// The quantiles that JSON and CSV have, by name.
+pub(super) const QUANTILES: &[(&str, f64)] = &[
+    ("p50", 0.50),
+    ("p75", 0.75),
+    ("p90", 0.90),
+    ("p95", 0.95),
+    ("p99", 0.99),
+    ("p99_9", 0.999),
+    ("p99_99", 0.9999),
+];
 
 /// The summary as JSON.
-pub(crate) fn format(summary: &Summary, thresholds: &[Judged]) -> Value {
-    let (asked, per_connection, cpu) = (&summary.asked, &summary.per_connection, &summary.cpu);
+pub(crate) fn format(summary: &Summary, thresholds: &[ThresholdResult]) -> Value {
+    let (setup, cpu, connections) = (&summary.setup, &summary.cpu, &summary.connections);
+    let completed = &summary.completed;
+    let [request_headers, response_headers] = summary
+        .headers()
+        .map(|(raw, wire)| json!({ "raw_bytes": raw, "wire_bytes": wire, "ratio": ratio(raw, wire) }));
     let phases: Map<String, Value> =
-        summary.phases.named().into_iter().map(|(name, is)| (format!("{name}_ns"), times(is))).collect();
+        summary.phases().into_iter().map(|(name, is)| (format!("{name}_ns"), times(is))).collect();
+    let per_connection: Map<String, Value> =
+        summary.per_connection().into_iter().map(|(name, is)| (name.to_owned(), times(is))).collect();
     let mut json = json!({
         "version": VERSION,
-        "url": asked.url,
-        "variant": asked.variant,
-        "load": asked.load,
+        "url": setup.url,
+        "variant": setup.variant,
+        "load": setup.load,
         "versions": summary.versions,
         "duration_ns": summary.duration_ns,
         "requests": requests(summary),
@@ -38,26 +56,23 @@ pub(crate) fn format(summary: &Summary, thresholds: &[Judged]) -> Value {
         },
         "stopped": summary.stopped,
         "bytes": {
-            "body": summary.body_bytes, "request_body": summary.request_body_bytes,
-            "sent": summary.sent_bytes, "received": summary.received_bytes,
-            "request_header_raw": summary.request_headers.raw,
-            "request_header_wire": summary.request_headers.wire,
-            "response_header_raw": summary.response_headers.raw,
-            "response_header_wire": summary.response_headers.wire,
+            "body": completed.response_body_bytes, "request_body": completed.request_body_bytes,
+            "sent": connections.sent_bytes, "received": connections.received_bytes,
+            "request_header_raw": completed.request_header_raw_bytes,
+            "request_header_wire": completed.request_header_wire_bytes,
+            "response_header_raw": completed.response_header_raw_bytes,
+            "response_header_wire": completed.response_header_wire_bytes,
         },
-        "headers": { "request": headers(summary.request_headers), "response": headers(summary.response_headers) },
-        "connections": summary.connections,
-        "failed_connections": summary.failed_connections,
-        "connection_errors": connection_errors(summary),
-        "per_connection": {
-            "requests": times(&per_connection.requests),
-            "mean_latency_ns": times(&per_connection.mean_latency_ns),
-            "received_bytes": times(&per_connection.received_bytes),
-            "lifetime_ns": times(&per_connection.lifetime_ns),
-        },
+        "headers": { "request": request_headers, "response": response_headers },
+        "connections": connections.connections,
+        "failed_connections": connections.failed(),
+        "connection_errors": connections.failures.iter().map(|(kind, failed)| json!({
+            "kind": kind.name(), "count": failed.connections, "first_reason": failed.first_reason,
+        })).collect::<Vec<_>>(),
+        "per_connection": per_connection,
         "cpu": {
             "user_ns": cpu.user_ns, "system_ns": cpu.system_ns,
-            "requests": cpu.requests, "threads": cpu.threads,
+            "requests": summary.ended(), "threads": cpu.threads,
             "share_of_threads": cpu.share, "busiest_share": cpu.busiest_share,
             "waiting_share": cpu.waiting_share, "is_bottleneck": cpu.is_bottleneck(),
             "max_resident_bytes": cpu.max_resident_bytes,
@@ -66,18 +81,17 @@ pub(crate) fn format(summary: &Summary, thresholds: &[Judged]) -> Value {
             "file": rows.path, "written": rows.rows, "cpu_ns": rows.cpu_ns, "waited_ns": rows.waited_ns,
             "fault": rows.fault,
         })),
-        "thresholds": thresholds.iter().map(Judged::to_json).collect::<Vec<_>>(),
-        "warnings": summary.warnings(),
+        "thresholds": thresholds.iter().map(ThresholdResult::to_json).collect::<Vec<_>>(),
+        "warnings": warnings(summary),
     });
-    for (key, is) in summary.protocols.json(&summary.phases) {
+    for (key, is) in protocols::json(summary) {
         json[key] = is;
     }
-    json["key_log"] = json!(summary.asked.key_log);
-    json["qlog"] = json!(summary.asked.qlog);
-    // The two that every reader wants stand at the top too.
-    for (key, is) in [("latency_ns", &summary.phases.latency), ("service_ns", &summary.phases.service)] {
-        json[key] = times(is);
-    }
+    json["key_log"] = json!(summary.setup.key_log);
+    json["qlog"] = json!(summary.setup.qlog);
+    // The two that every reader wants are at the top too.
+    json["latency_ns"] = times(&summary.latency);
+    json["service_ns"] = times(&summary.times.service);
     json
 }
 
@@ -85,24 +99,19 @@ fn requests(summary: &Summary) -> Value {
     let failures: Map<String, Value> =
         summary.failures.iter().map(|(kind, is)| (kind.name().to_owned(), is.requests.into())).collect();
     json!({
-        "completed": summary.completed, "failed": summary.failed, "failures": failures,
+        "completed": summary.completed.requests, "failed": summary.failed, "failures": failures,
         "unfinished": summary.unfinished, "never_sent": summary.never_sent, "per_second": summary.per_second(),
     })
 }
 
-fn errors(summary: &Summary) -> Vec<Value> {
-    let error = |(kind, is): (&FailureKind, &Group)| {
+fn errors(summary: &Summary) -> Value {
+    let errors = summary.failures.iter().map(|(kind, is)| {
         json!({
             "kind": kind.name(), "count": is.requests, "first_reason": is.reason, "time_ns": times(&is.latency),
             "advice": is.reason.as_deref().and_then(|reason| advice::on(*kind, reason)),
         })
-    };
-    summary.failures.iter().map(error).collect()
-}
-
-fn connection_errors(summary: &Summary) -> Vec<Value> {
-    let error = |(kind, (count, reason)): (&FailureKind, &(u64, String))| json!({ "kind": kind.name(), "count": count, "first_reason": reason });
-    summary.connection_failures.iter().map(error).collect()
+    });
+    errors.collect()
 }
 
 fn urls(summary: &Summary) -> Vec<Value> {
@@ -121,12 +130,8 @@ fn group(is: &Group) -> Value {
     })
 }
 
-fn headers(is: HeaderBytes) -> Value {
-    json!({ "raw_bytes": is.raw, "wire_bytes": is.wire, "ratio": is.ratio() })
-}
-
-/// Quantiles and moments, with the count behind them; `beyond` says how many lie beyond each quantile.
-fn times(is: &Times) -> Value {
+/// Quantiles and moments, with the number of values; `beyond` is the number of values beyond each quantile.
+fn times(is: &Histogram) -> Value {
     let mut value = json!({
         "count": is.count(), "min": is.min(), "max": is.max(), "mean": is.mean(), "sd": is.sd(),
     });

@@ -1,4 +1,4 @@
-//! The display while a load test runs: one block on a terminal, plain lines in a pipe, on standard error.
+//! The progress of a load test on standard error: one block on a terminal, plain lines in a pipe.
 
 use std::io::{IsTerminal, stderr};
 use std::sync::Arc;
@@ -7,30 +7,30 @@ use std::time::{Duration, Instant};
 
 use load::{Live, Snapshot};
 use model::assignment::Assignment;
-use model::units::{format_bytes, format_duration_ns, three_digits};
+use model::number::float;
+use model::units::{counted, format_bytes, format_duration_ns, three_digits};
 
-use super::summary::as_f64;
 use crate::terminal;
 
-/// A terminal's block changes this often.
+/// How often the block on a terminal changes.
 const BLOCK_EVERY: Duration = Duration::from_millis(200);
-/// In a pipe, a line is written this often.
+/// How often a line is written to a pipe.
 const LINE_EVERY: Duration = Duration::from_secs(5);
-/// The current rate is that of so long before now.
+/// The current rate is the mean of this period.
 const RATE_OVER: Duration = Duration::from_secs(1);
 const BAR: usize = 30;
 
-/// When a test will be over.
+/// What ends a test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Goal {
-    /// By the clock, warm-up included.
+    /// Its length, warm-up included.
     lasts_ns: Option<u64>,
-    /// By requests.
+    /// Its number of requests.
     requests: Option<u64>,
 }
 
 impl Goal {
-    /// What the assignments of all threads aim at.
+    /// The goal of the assignments of all threads.
     pub(crate) fn of(assignments: &[Assignment]) -> Self {
         let mut goal = Goal::default();
         for assignment in assignments {
@@ -43,11 +43,11 @@ impl Goal {
         goal
     }
 
-    /// The share that is done and the time that is left, as far as they are known.
+    /// The share that is done and the time that is left, if they are known.
     fn progress(self, elapsed: Duration, ended: u64) -> Option<(f64, Duration)> {
         let elapsed_s = elapsed.as_secs_f64();
-        let by_time = self.lasts_ns.filter(|ns| *ns > 0).map(|ns| elapsed_s * 1e9 / as_f64(ns));
-        let by_number = self.requests.filter(|all| *all > 0).map(|all| as_f64(ended) / as_f64(all));
+        let by_time = self.lasts_ns.filter(|ns| *ns > 0).map(|ns| elapsed_s * 1e9 / float(ns));
+        let by_number = self.requests.filter(|all| *all > 0).map(|all| float(ended) / float(all));
         let share = [by_time, by_number]
             .into_iter()
             .flatten()
@@ -64,11 +64,11 @@ struct View {
     goal: Goal,
     elapsed: Duration,
     now: Snapshot,
-    /// Requests that ended per second, lately.
+    /// Requests that ended per second, in the last period.
     rate: f64,
 }
 
-/// Shows how far the workers are until the sender of `done` is gone.
+/// Shows the workers' progress until the sender of `done` is dropped.
 pub(crate) fn show(lives: &[Arc<Live>], goal: Goal, done: &Receiver<()>) {
     let is_terminal = stderr().is_terminal();
     let every = if is_terminal { BLOCK_EVERY } else { LINE_EVERY };
@@ -86,7 +86,7 @@ pub(crate) fn show(lives: &[Arc<Live>], goal: Goal, done: &Receiver<()>) {
             terminal::note(false, &line(&view));
         }
     }
-    // The summary takes the block's place.
+    // The summary replaces the block.
     terminal::block(&[]);
 }
 
@@ -98,25 +98,25 @@ fn failed(now: &Snapshot) -> u64 {
     now.failed.iter().map(|(_, count)| count).sum()
 }
 
-/// Requests per second since the oldest reading that is kept.
+/// Requests per second since the oldest kept reading.
 fn rate(earlier: &mut Vec<(Duration, u64)>, elapsed: Duration, ended: u64) -> f64 {
     let since = earlier.first().copied().unwrap_or_default();
     let seconds = elapsed.saturating_sub(since.0).as_secs_f64();
     earlier.push((elapsed, ended));
     let old = earlier.iter().filter(|(at, _)| elapsed.saturating_sub(*at) >= RATE_OVER).count();
     earlier.drain(..old.saturating_sub(1));
-    if seconds > 0.0 { as_f64(ended.saturating_sub(since.1)) / seconds } else { 0.0 }
+    if seconds > 0.0 { float(ended.saturating_sub(since.1)) / seconds } else { 0.0 }
 }
 
-/// The block; no line is wider than the terminal, or the next block would not meet it.
+/// The block. No line may be wider than the terminal, or the next block would not replace it.
 fn block(view: &View, width: usize) -> Vec<String> {
     let now = &view.now;
-    let time = |ns: u64| format_duration_ns(as_f64(ns));
+    let time = |ns: u64| format_duration_ns(float(ns));
     let progress = match view.goal.progress(view.elapsed, ended(now)) {
         None => clock(view.elapsed),
         Some((share, left)) => {
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of the bar")]
-            let full = (share * as_f64(BAR as u64)).round() as usize;
+            let full = (share * float(BAR as u64)).round() as usize;
             let bar = "█".repeat(full) + &"░".repeat(BAR - full.min(BAR));
             format!("{bar} {:3.0} % · {} · {} left", share * 100.0, clock(view.elapsed), clock(left))
         }
@@ -127,7 +127,7 @@ fn block(view: &View, width: usize) -> Vec<String> {
             "requests  {}/s · {} completed · {} of bodies",
             three_digits(view.rate.round()),
             now.completed,
-            format_bytes(as_f64(now.body_bytes))
+            format_bytes(float(now.body_bytes))
         ),
     ];
     let quantiles: Vec<String> = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)]
@@ -141,10 +141,10 @@ fn block(view: &View, width: usize) -> Vec<String> {
     };
     lines.push(format!("latency   {latency}"));
     lines.push(format!(
-        "errors    {} · {} connections, {} requests in flight",
+        "errors    {} · {}, {} in flight",
         errors(now),
-        now.connections,
-        now.in_flight
+        counted(now.connections, "connection"),
+        counted(now.in_flight, "request")
     ));
     lines.iter().map(|line| line.chars().take(width - 1).collect()).collect()
 }
@@ -156,7 +156,7 @@ fn line(view: &View) -> String {
         None => String::new(),
         Some((share, left)) => format!(" · {:.0} %, {} left", share * 100.0, clock(left)),
     };
-    let p99 = now.latency_ns(0.99).map_or("–".to_owned(), |ns| format_duration_ns(as_f64(ns)));
+    let p99 = now.latency_ns(0.99).map_or("–".to_owned(), |ns| format_duration_ns(float(ns)));
     format!(
         "{}{progress} · {} requests/s · p99 {p99} · errors: {}",
         clock(view.elapsed),
@@ -176,7 +176,7 @@ fn errors(now: &Snapshot) -> String {
     }
 }
 
-/// A time of a clock on the wall: `12 s`, `3 min 05 s`, `2 h 03 min`.
+/// A time such as `12 s`, `3 min 05 s` or `2 h 03 min`.
 fn clock(time: Duration) -> String {
     match time.as_secs() {
         seconds @ 0..60 => format!("{seconds} s"),

@@ -7,12 +7,11 @@ mod live;
 mod protocols;
 mod rows;
 mod summary;
-mod sums;
 #[cfg(test)]
 mod tests;
 mod text;
 mod thresholds;
-mod times;
+mod warnings;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,20 +20,20 @@ use std::sync::{Arc, mpsc};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use load::{Live, Report, RowSender, Watched};
+use load::{Live, Observers, Report, RowSender};
 use model::assignment::Assignment;
 
 pub(crate) use rows::{RowFile, WrittenRows};
-pub(crate) use summary::{Asked, Summary};
+pub(crate) use summary::{Setup, Summary};
 
-use self::text::Look;
-use self::thresholds::{Judged, Threshold};
+use self::text::Style;
+use self::thresholds::{Threshold, ThresholdResult};
 use crate::exit::{Exit, UsageError};
 use crate::terminal::{colours, note, print};
 
 /// Nanoseconds in the unit of `.hgrm` files.
 const HGRM_UNIT_NS: f64 = 1e6;
-/// Tables are made for terminals of this width at least and at most.
+/// Tables fit terminals of these widths.
 const WIDTHS: std::ops::RangeInclusive<u16> = 80..=120;
 const WIDTH_IN_A_PIPE: u16 = 100;
 
@@ -45,25 +44,25 @@ pub(crate) struct OutputArgs {
     /// Print the result as JSON (docs/load.md has the keys)
     #[arg(long)]
     json: bool,
-    /// Show nothing while the test runs
+    /// Print only the result
     #[arg(short, long)]
     quiet: bool,
-    /// Write the numbers as a table
+    /// Write the numbers as CSV
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
-    /// Write the distribution of latencies in HdrHistogram's text form, in milliseconds
+    /// Write the latency distribution in HdrHistogram's text form, in milliseconds
     #[arg(long, value_name = "FILE")]
     hgrm: Option<PathBuf>,
-    /// Exit with status 4 where this holds, such as 'p99>50ms' or 'availability<99.9%' (repeatable)
+    /// Exit with status 4 if this holds, such as 'p99>50ms' or 'availability<99.9%' (repeatable)
     #[arg(long, value_name = "EXPRESSION")]
     fail_if: Vec<Threshold>,
 }
 
 impl OutputArgs {
-    /// Refuses, before the test, files that cannot be written after it.
+    /// Checks before the test that files can be written after it.
     ///
     /// # Errors
-    /// A folder that is not there, or a file that may not be written.
+    /// A folder does not exist, or a file cannot be written.
     pub(crate) fn check(&self) -> Result<()> {
         for (option, path) in [("--csv", &self.csv), ("--hgrm", &self.hgrm)] {
             if let Some(path) = path {
@@ -74,17 +73,15 @@ impl OutputArgs {
         Ok(())
     }
 
-    /// The option that asks for exact latencies, if any.
-    pub(crate) fn asks_for_latency(&self) -> Option<String> {
-        let threshold = self.fail_if.iter().find_map(Threshold::about_latency);
-        let threshold = threshold.map(|text| format!("--fail-if '{text}'"));
-        threshold.or_else(|| self.hgrm.as_ref().map(|_| "--hgrm".to_owned()))
+    /// The first threshold of a latency.
+    pub(crate) fn latency_threshold(&self) -> Option<&str> {
+        self.fail_if.iter().find_map(Threshold::about_latency)
     }
 
-    /// Runs the assignments, one thread each, shows how far they are, and writes their rows where they are wanted.
+    /// Runs the assignments, one thread each, shows their progress, and writes their rows to the file.
     ///
     /// # Errors
-    /// What keeps a worker from beginning.
+    /// A worker cannot begin.
     pub(crate) fn drive(
         &self,
         assignments: &[Assignment],
@@ -111,8 +108,8 @@ impl OutputArgs {
                 .enumerate()
                 .map(|(index, assignment)| {
                     let rows = senders.get_mut(index).and_then(Option::take);
-                    let watched = Watched { live: (!self.quiet).then(|| lives[index].clone()), rows };
-                    scope.spawn(move || load::run_watched(assignment, stop, watched))
+                    let observers = Observers { live: (!self.quiet).then(|| lives[index].clone()), rows };
+                    scope.spawn(move || load::run_observed(assignment, stop, observers))
                 })
                 .collect();
             let reports = threads
@@ -130,30 +127,31 @@ impl OutputArgs {
         .context("the load test could not run")
     }
 
-    /// Writes the numbers wherever they were wanted; how the test ended.
+    /// Writes the numbers to the terminal and to files; how the test ended.
     ///
     /// # Errors
-    /// A file that cannot be written.
+    /// A file cannot be written.
     pub(crate) fn write(&self, summary: &Summary) -> Result<Exit> {
-        let judged: Vec<Judged> = self.fail_if.iter().map(|threshold| threshold.judge(summary)).collect();
+        let results: Vec<ThresholdResult> =
+            self.fail_if.iter().map(|threshold| threshold.judge(summary)).collect();
         if let Some(path) = &self.csv {
             write(path, &csv::format(summary))?;
         }
         if let Some(path) = &self.hgrm {
-            write(path, &hgrm::format(&summary.phases.latency, HGRM_UNIT_NS))?;
+            write(path, &hgrm::format(&summary.latency, HGRM_UNIT_NS))?;
         }
         if self.json {
-            print(&serde_json::to_string_pretty(&json::format(summary, &judged))?)?;
-            for warning in summary.warnings() {
+            print(&serde_json::to_string_pretty(&json::format(summary, &results))?)?;
+            for warning in warnings::warnings(summary) {
                 note(false, &format!("warning: {warning}"));
             }
         } else {
-            print(&text::format(summary, &judged, look()))?;
+            print(&text::format(summary, &results, style()))?;
         }
         if summary.is_invalid() {
             return Ok(Exit::Invalid);
         }
-        Ok(if judged.iter().any(|judged| judged.is_failed) { Exit::Threshold } else { Exit::Done })
+        Ok(if results.iter().any(|result| result.is_failed) { Exit::Threshold } else { Exit::Done })
     }
 }
 
@@ -168,7 +166,7 @@ fn write(path: &Path, text: &str) -> Result<()> {
     fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
-fn look() -> Look {
+fn style() -> Style {
     let width = rustix::termios::tcgetwinsize(std::io::stdout()).map_or(WIDTH_IN_A_PIPE, |size| size.ws_col);
-    Look { width: width.clamp(*WIDTHS.start(), *WIDTHS.end()), colour: colours() }
+    Style { width: width.clamp(*WIDTHS.start(), *WIDTHS.end()), colour: colours() }
 }

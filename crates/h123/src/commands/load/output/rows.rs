@@ -3,16 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use load::{Handed, Report, RowReceiver};
+use load::{Report, RowMessage, RowReceiver};
+use model::number::float;
 use model::units::format_duration_ns;
 use rustix::time::{ClockId, clock_gettime};
 use store::RequestsFile;
 
-use super::summary::as_f64;
 use crate::exit::UsageError;
 
-/// A worker that waited for so long for its rows to be written was late for its requests.
-const WORTH_SAYING_NS: u64 = 100_000;
+/// A worker that waited this long for its rows to be written sent requests late.
+const LATE_NS: u64 = 100_000;
 
 /// A file for the rows of all workers.
 pub(crate) struct RowFile {
@@ -20,16 +20,16 @@ pub(crate) struct RowFile {
     file: RequestsFile,
 }
 
-/// What became of the rows.
+/// The written rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WrittenRows {
     pub(crate) path: PathBuf,
     pub(crate) rows: u64,
-    /// CPU time that writing them took, beside the workers' own.
+    /// CPU time for writing them, in addition to the workers'.
     pub(crate) cpu_ns: u64,
     /// How long workers waited for the writer.
     pub(crate) waited_ns: u64,
-    /// Why there is no file.
+    /// Why there is no complete file.
     pub(crate) fault: Option<String>,
 }
 
@@ -37,26 +37,26 @@ impl RowFile {
     /// Begins the file.
     ///
     /// # Errors
-    /// A file that exists or cannot be made: wrong usage.
+    /// A [`UsageError`]: the file exists or cannot be created.
     pub(crate) fn create(path: &Path) -> Result<Self> {
         let fault = |error| UsageError(format!("--samples {}: {error:#}", path.display()));
         Ok(RowFile { path: path.to_owned(), file: RequestsFile::create(path).map_err(fault)? })
     }
 
-    /// Writes all rows that workers hand over, until the last of them has ended. Where the disk refuses, the rest is
-    /// taken from the workers nonetheless, so that the test goes on.
+    /// Writes all rows of the workers, until the last worker has ended. After a disk error the remaining rows are dropped, so
+    /// that the test goes on.
     pub(crate) fn write(self, rows: RowReceiver) -> WrittenRows {
         let mut file = Ok(self.file);
-        rows.for_each(|handed| {
+        rows.for_each(|message| {
             let Ok(open) = &mut file else { return };
-            let taken = match handed {
-                Handed::Urls { group, urls } => {
+            let result = match message {
+                RowMessage::Urls { group, urls } => {
                     open.urls(group, &urls);
                     Ok(())
                 }
-                Handed::Rows(rows) => rows.drain(..).try_for_each(|row| open.push(row)),
+                RowMessage::Rows(rows) => rows.drain(..).try_for_each(|row| open.push(row)),
             };
-            if let Err(error) = taken {
+            if let Err(error) = result {
                 file = Err(error);
             }
         });
@@ -76,21 +76,23 @@ impl WrittenRows {
         self
     }
 
-    /// What a reader of the numbers has to know.
+    /// What a reader has to know before using the numbers.
     pub(crate) fn warning(&self) -> Option<String> {
         if let Some(fault) = &self.fault {
-            return Some(format!("--samples {}: there is no file of rows: {fault}", self.path.display()));
+            return Some(format!(
+                "--samples {}: the file of rows could not be written: {fault}",
+                self.path.display()
+            ));
         }
-        (self.waited_ns >= WORTH_SAYING_NS).then(|| {
+        (self.waited_ns >= LATE_NS).then(|| {
             format!(
-                "the load was held up for {} because rows could not be written as fast as they came; use a faster \
-                 disk, a core more, or no --samples",
-                format_duration_ns(as_f64(self.waited_ns))
+                "the load waited {} for rows to be written; use a faster disk, another core, or no --samples",
+                format_duration_ns(float(self.waited_ns))
             )
         })
     }
 
-    /// Fails where there is no file.
+    /// Fails if there is no complete file.
     ///
     /// # Errors
     /// Why there is none.

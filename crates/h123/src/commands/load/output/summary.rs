@@ -1,62 +1,62 @@
-//! What a load test came to: rows and tallies of all threads, summed up. Warm-up is left out unless a name says so.
+//! The numbers of a load test: the tallies of all threads, merged.
 
 use std::collections::BTreeMap;
 
-use anyhow::Result;
 use load::Report;
-use model::HttpVersion;
-use model::assignment::{Assignment, Lag};
-use model::sample::FailureKind;
+use model::assignment::{Assignment, ClientReport, Lag};
+use model::number::float;
+use model::sample::{FailureKind, Phase};
 use model::schedule::{Arrivals, Schedule};
-use model::units::format_duration_ns;
+use model::tally::{ConnectionTally, Counts, RequestSums, RequestTimes, Tally};
+use model::units::counted;
 use model::workload::Workload;
+use model::{Histogram, HttpVersion};
 
-use super::protocols::Protocols;
 use super::rows::WrittenRows;
-use super::sums::Sums;
-use super::times::Times;
 
-/// A thread that computed for this share of its time was the bottleneck, or nearly.
+/// URLs up to this number are shown apart, the rest together.
+const MOST_URLS: usize = 64;
+/// A thread that used its CPU for this share of the time was the bottleneck, or nearly.
 const BUSY: f64 = 0.85;
-/// A thread that waited for a core for this share of its time measured its own waiting.
+/// A thread that waited for a core for this share of the time measured its own waiting.
 const STARVED: f64 = 0.10;
-/// In less measured time than this, shares of it say nothing: setting up costs more than the requests.
+/// Shares of less measured time than this mean nothing: setup costs more than the requests.
 const LEAST_MEASURED_NS: u64 = 100_000_000;
 /// Requests sent later than this (p99) missed their schedule.
 const LATE_NS: u64 = 1_000_000;
 
-/// What was asked for, for the summary's first lines.
+/// The test that was asked for, for the summary's first lines.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct Setup {
     /// The URL, or the list's name.
     pub(crate) url: String,
     pub(crate) variant: String,
-    /// The load in words.
+    /// A description of the load.
     pub(crate) load: String,
     pub(crate) is_open: bool,
-    /// How long an open loop's schedule is without its warm-up, where that is known.
+    /// The length of an open loop's schedule without its warm-up, where it is known.
     pub(crate) schedule_ns: Option<u64>,
-    /// How long every read waited for more, in nanoseconds.
+    /// How long every read waited for more bytes.
     pub(crate) coalesce_ns: u64,
-    /// How long each DNS lookup of a name took.
+    /// How long each DNS lookup took.
     pub(crate) dns_ns: Vec<u64>,
-    /// The file that has the secrets of TLS and QUIC.
+    /// The file with the secrets of TLS and QUIC.
     pub(crate) key_log: Option<String>,
-    /// The folder that says what QUIC connections did.
+    /// The folder with the events of QUIC connections.
     pub(crate) qlog: Option<String>,
-    /// Whether connections were to move.
+    /// Whether connections had to migrate.
     pub(crate) migrates: bool,
-    /// Whether sessions were to be resumed.
+    /// Whether sessions had to be resumed.
     pub(crate) resumes: bool,
-    /// Whether requests were to be early data.
+    /// Whether requests had to be early data.
     pub(crate) early_data: bool,
 }
 
-impl Asked {
-    /// What the assignments of all threads say.
+impl Setup {
+    /// The setup of the assignments of all threads.
     pub(crate) fn of(url: &str, assignments: &[Assignment], dns_ns: Vec<u64>) -> Self {
-        let Some(first) = assignments.first() else { return Asked::default() };
-        let connections: u64 = assignments.iter().map(|one| u64::from(one.workload.connections())).sum();
+        let Some(first) = assignments.first() else { return Setup::default() };
+        let connections = assignments.iter().map(|one| u64::from(one.workload.connections())).sum();
         let schedule = first.workload.schedule().map(|schedule| format!(": {}", schedule.describe()));
         let load = format!("{}{}", first.workload.kind().describe(), schedule.unwrap_or_default());
         let each = match (first.workload.streams().unwrap_or(1), first.target.variant.http()) {
@@ -64,31 +64,28 @@ impl Asked {
             (streams, HttpVersion::Http11) => format!(" × {streams} streams, of which HTTP/1.1 uses 1"),
             (streams, _) => format!(" × {streams} streams"),
         };
-        let plural = |count: usize| if count == 1 { "" } else { "s" };
-        Asked {
+        let (connections, threads) =
+            (counted(connections, "connection"), counted(assignments.len() as u64, "thread"));
+        let protocols = &first.options.protocols;
+        Setup {
             url: url.to_owned(),
             variant: first.target.variant.name().to_owned(),
-            load: format!(
-                "{load} · {connections} connection{}{each} · {} thread{}",
-                plural(usize::try_from(connections).unwrap_or(2)),
-                assignments.len(),
-                plural(assignments.len())
-            ),
+            load: format!("{load} · {connections}{each} · {threads}"),
             is_open: first.workload.schedule().is_some(),
             schedule_ns: schedule_ns(&first.workload),
             coalesce_ns: first.options.connections.coalesce_ns,
             dns_ns,
-            key_log: first.options.protocols.tls.key_log.clone(),
-            qlog: first.options.protocols.qlog.clone(),
-            migrates: first.options.protocols.migration.is_some(),
+            key_log: protocols.tls.key_log.clone(),
+            qlog: protocols.qlog.clone(),
+            migrates: protocols.migration.is_some(),
             resumes: first.pins.resumption,
-            early_data: first.options.protocols.tls.early_data,
+            early_data: protocols.tls.early_data,
         }
     }
 }
 
-/// How long a schedule of rates is. A number ends it at a known time only where requests are evenly spread at one
-/// rate; a script says when its last request is due, not how long it lasts.
+/// The length of a schedule of rates. A number of requests ends it at a known time only if they are evenly spread at one
+/// rate. A script has the time of its last request, but no length.
 fn schedule_ns(workload: &Workload) -> Option<u64> {
     let schedule = workload.schedule()?;
     let Schedule::Rates { stages, arrivals, .. } = schedule else { return None };
@@ -98,104 +95,69 @@ fn schedule_ns(workload: &Workload) -> Option<u64> {
     schedule.lasts_ns(requests).filter(|_| is_known)
 }
 
-/// Requests that have something in common.
-#[derive(Clone, Debug)]
+/// Requests with one status, URL or kind of failure.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Group {
     pub(crate) requests: u64,
     pub(crate) failed: u64,
     pub(crate) body_bytes: u64,
-    /// By URL: of successes. By status and by failure: of all that had it.
-    pub(crate) latency: Times,
+    /// By URL: of successes. By status and by failure: of all.
+    pub(crate) latency: Histogram,
     /// The first reason of failure.
     pub(crate) reason: Option<String>,
 }
 
-/// Header bytes of successes in one direction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct HeaderBytes {
-    /// Names and values before compression.
-    pub(crate) raw: u64,
-    /// What was sent for them.
-    pub(crate) wire: u64,
-}
-
-impl HeaderBytes {
-    /// Bytes on the wire for each byte before compression.
-    pub(crate) fn ratio(self) -> Option<f64> {
-        (self.raw > 0).then(|| as_f64(self.wire) / as_f64(self.raw))
+impl Group {
+    fn add(&mut self, tally: &Tally, with_latency: bool) {
+        self.requests += tally.sums.requests;
+        self.failed += tally.key.failure.map_or(0, |_| tally.sums.requests);
+        self.body_bytes += tally.sums.response_body_bytes;
+        if self.reason.is_none() {
+            self.reason.clone_from(&tally.reason);
+        }
+        if with_latency {
+            self.latency.merge(&tally.latency);
+        }
     }
 }
 
-/// The parts of a request's time, and of a connection's beginning.
-#[derive(Clone, Debug)]
-pub(crate) struct Phases {
-    /// done − intended.
-    pub(crate) latency: Times,
-    /// done − sent.
-    pub(crate) service: Times,
-    /// first byte − sent.
-    pub(crate) wait: Times,
-    /// done − first byte.
-    pub(crate) transfer: Times,
-    pub(crate) dns: Times,
-    pub(crate) connect: Times,
-    /// TLS, or QUIC, from scratch.
-    pub(crate) handshake: Times,
-    /// TLS, or QUIC, with a session from before.
-    pub(crate) resumed: Times,
-    /// TLS, or QUIC, with a session from before whose early data was taken.
-    pub(crate) early: Times,
-}
-
-impl Phases {
-    /// Each with the name that it has in JSON and CSV.
-    pub(crate) fn named(&self) -> [(&'static str, &Times); 9] {
-        [
-            ("latency", &self.latency),
-            ("service", &self.service),
-            ("wait", &self.wait),
-            ("transfer", &self.transfer),
-            ("dns", &self.dns),
-            ("connect", &self.connect),
-            ("handshake", &self.handshake),
-            ("resumed_handshake", &self.resumed),
-            ("early_handshake", &self.early),
-        ]
-    }
-}
-
-/// What connections had, each; of requests, those that are counted, and of the rest all since it was opened.
-#[derive(Clone, Debug)]
-pub(crate) struct PerConnection {
-    /// Requests that ended on it.
-    pub(crate) requests: Times,
-    /// Mean latency of its successes.
-    pub(crate) mean_latency_ns: Times,
-    pub(crate) received_bytes: Times,
-    /// From opening to closing.
-    pub(crate) lifetime_ns: Times,
-}
-
-/// What the generator itself cost in the time of the requests that are counted.
+/// What the generator itself cost while it measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct OwnCpu {
     pub(crate) user_ns: u64,
     pub(crate) system_ns: u64,
-    /// The requests that it was spent on.
-    pub(crate) requests: u64,
     pub(crate) threads: u64,
-    /// How long the thread that measured longest did.
+    /// The measured time of the thread that measured longest.
     pub(crate) measured_ns: u64,
-    /// Of all threads together.
+    /// CPU time over measured time, mean of all threads.
     pub(crate) share: f64,
-    /// Of the busiest thread.
+    /// The same of the busiest thread.
     pub(crate) busiest_share: f64,
-    /// Time that the thread that waited most spent waiting for a core.
+    /// The largest share of a thread's time that it spent waiting for a core.
     pub(crate) waiting_share: f64,
     pub(crate) max_resident_bytes: u64,
 }
 
 impl OwnCpu {
+    fn add(&mut self, client: &ClientReport) {
+        let warmup = client.warmup.unwrap_or_default();
+        let began_ns = client.warmup.map_or(client.started_ns, |warmup| warmup.ended_ns);
+        let lasted_ns = client.finished_ns.saturating_sub(began_ns);
+        // CPU time is read after connections are closed, but the end of the test before: a short test would exceed 1.
+        let share = |ns: u64| if lasted_ns == 0 { 0.0 } else { (float(ns) / float(lasted_ns)).min(1.0) };
+        let user_ns = client.cpu_user_ns.saturating_sub(warmup.cpu_user_ns);
+        let system_ns = client.cpu_system_ns.saturating_sub(warmup.cpu_system_ns);
+        let waited_ns = client.run_queue_ns.saturating_sub(warmup.run_queue_ns);
+        self.measured_ns = self.measured_ns.max(lasted_ns);
+        self.user_ns += user_ns;
+        self.system_ns += system_ns;
+        self.threads += 1;
+        self.share += (share(user_ns + system_ns) - self.share) / float(self.threads);
+        self.busiest_share = self.busiest_share.max(share(user_ns + system_ns));
+        self.waiting_share = self.waiting_share.max(share(waited_ns));
+        self.max_resident_bytes = self.max_resident_bytes.max(client.max_resident_bytes);
+    }
+
     /// Whether the generator was the bottleneck, or nearly.
     pub(crate) fn is_bottleneck(&self) -> bool {
         self.busiest_share >= BUSY && self.measured_ns >= LEAST_MEASURED_NS
@@ -207,21 +169,25 @@ impl OwnCpu {
     }
 }
 
-/// A load test's numbers.
-#[derive(Clone, Debug)]
+/// The numbers of a load test. Without the warm-up, unless stated otherwise.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Summary {
-    pub(crate) asked: Asked,
+    pub(crate) setup: Setup,
     /// Requests that succeeded.
-    pub(crate) completed: u64,
+    pub(crate) completed: RequestSums,
+    /// Their latencies.
+    pub(crate) latency: Histogram,
+    /// The parts of their latencies.
+    pub(crate) times: RequestTimes,
     /// Requests that failed.
     pub(crate) failed: u64,
-    /// Requests that were on their way when time was up: nobody knows how they would have ended.
+    /// Requests in flight when time was up: how they would have ended is unknown.
     pub(crate) unfinished: u64,
     pub(crate) never_sent: u64,
-    /// sent − intended of an open loop: of the thread with the highest p99.
+    /// From intended to sent in an open loop, of the thread with the highest p99.
     pub(crate) lag: Lag,
     pub(crate) stopped: Option<String>,
-    /// Of an open loop that was kept to, the schedule's; else from the first intended time to the end.
+    /// The schedule's, for an open loop that kept its schedule; else from the first intended time to the end.
     pub(crate) duration_ns: u64,
     pub(crate) failures: BTreeMap<FailureKind, Group>,
     pub(crate) statuses: BTreeMap<u16, Group>,
@@ -229,125 +195,160 @@ pub(crate) struct Summary {
     pub(crate) urls: Vec<(String, Group)>,
     /// Requests to URLs that are not shown apart.
     pub(crate) further_urls: Option<Group>,
-    pub(crate) phases: Phases,
-    pub(crate) per_connection: PerConnection,
-    pub(crate) connections: u64,
-    pub(crate) failed_connections: u64,
-    /// How many of them failed in each way, with the first reason.
-    pub(crate) connection_failures: BTreeMap<FailureKind, (u64, String)>,
-    /// Of all connections, warm-up included.
-    pub(crate) protocols: Protocols,
-    pub(crate) body_bytes: u64,
-    pub(crate) request_body_bytes: u64,
-    /// On all connections, since the warm-up.
-    pub(crate) sent_bytes: u64,
-    /// On all connections, since the warm-up.
-    pub(crate) received_bytes: u64,
-    pub(crate) request_headers: HeaderBytes,
-    pub(crate) response_headers: HeaderBytes,
+    /// DNS lookups.
+    pub(crate) dns: Histogram,
+    /// All connections, those of the warm-up included; their bytes without the warm-up's.
+    pub(crate) connections: ConnectionTally,
+    /// Why connections could not migrate.
+    pub(crate) failed_migrations: Counts<String>,
     pub(crate) cpu: OwnCpu,
     pub(crate) rows: Option<WrittenRows>,
 }
 
 impl Summary {
-    /// The summary of the reports of all threads, whose requests are all in tallies, and of the rows' file.
-    ///
-    /// # Errors
-    /// A histogram that cannot be made.
-    pub(crate) fn of(asked: Asked, reports: &[Report], rows: Option<WrittenRows>) -> Result<Self> {
-        let mut sums = Sums::new(asked)?;
+    /// The summary of the reports of all threads, whose requests are all in tallies, and of the file with the rows.
+    pub(crate) fn of(setup: Setup, reports: &[Report], rows: Option<WrittenRows>) -> Self {
+        let mut summary = Summary { setup, rows, ..Summary::default() };
+        summary.setup.dns_ns.iter().for_each(|ns| summary.dns.record(*ns));
+        let mut first_intended_ns = u64::MAX;
         for report in reports {
-            sums.labels(&report.client.urls);
-            report.client.tallies.iter().for_each(|tally| sums.tally(tally));
-            sums.client(report);
+            let places = summary.places(&report.client.urls);
+            for tally in report.client.tallies.iter().filter(|tally| tally.key.phase == Phase::Measure) {
+                first_intended_ns = first_intended_ns.min(tally.sums.first_intended_ns.unwrap_or(u64::MAX));
+                summary.add_tally(tally, &places);
+            }
+            summary.add_client(&report.client);
         }
-        Ok(Summary { rows, ..sums.finish(reports) })
+        let ended_ns = reports.iter().map(|report| report.client.finished_ns).max().unwrap_or(0);
+        let lasted_ns = ended_ns.saturating_sub(first_intended_ns);
+        summary.duration_ns = match summary.setup.schedule_ns {
+            None => lasted_ns,
+            Some(schedule_ns) if summary.stopped.is_some() => lasted_ns.min(schedule_ns),
+            // The server needed this time too: it answered a backlog after the schedule's end.
+            Some(schedule_ns) if summary.never_sent > 0 || is_late(summary.lag) => lasted_ns.max(schedule_ns),
+            Some(schedule_ns) => schedule_ns,
+        };
+        summary
+    }
+
+    /// The place of each of a report's URLs among all; `None` where it is not shown apart.
+    fn places(&mut self, urls: &[String]) -> Vec<Option<usize>> {
+        let place = |url: &String| {
+            let known = self.urls.iter().position(|(known, _)| known == url);
+            if known.is_none() && self.urls.len() < MOST_URLS {
+                self.urls.push((url.clone(), Group::default()));
+                return Some(self.urls.len() - 1);
+            }
+            known
+        };
+        urls.iter().map(place).collect()
+    }
+
+    fn add_tally(&mut self, tally: &Tally, places: &[Option<usize>]) {
+        let (key, requests) = (tally.key, tally.sums.requests);
+        let is_ok = key.failure.is_none();
+        if let Some(status) = key.status {
+            self.statuses.entry(status).or_default().add(tally, true);
+        }
+        if let Some(version) = key.version {
+            *self.versions.entry(version.name()).or_default() += requests;
+        }
+        match key.url.and_then(|url| *places.get(usize::try_from(url).ok()?)?) {
+            Some(place) => self.urls[place].1.add(tally, is_ok),
+            None => self.further_urls.get_or_insert_default().add(tally, is_ok),
+        }
+        match key.failure {
+            Some(kind) => {
+                self.failed += requests;
+                self.failures.entry(kind).or_default().add(tally, true);
+            }
+            None => {
+                self.completed.merge(&tally.sums);
+                self.latency.merge(&tally.latency);
+            }
+        }
+    }
+
+    fn add_client(&mut self, client: &ClientReport) {
+        self.unfinished += client.unfinished;
+        self.never_sent += client.never_sent;
+        if client.lag.p99_ns >= self.lag.p99_ns {
+            self.lag = client.lag;
+        }
+        if self.stopped.is_none() {
+            self.stopped.clone_from(&client.stopped);
+        }
+        self.times.merge(&client.times);
+        self.failed_migrations.merge(&client.failed_migrations);
+        let (all, own) = (&mut self.connections, &client.further_connections);
+        let warmup = client.warmup.unwrap_or_default();
+        all.merge(own);
+        all.sent_bytes -= own.sent_bytes.min(warmup.sent_bytes);
+        all.received_bytes -= own.received_bytes.min(warmup.received_bytes);
+        self.cpu.add(client);
+    }
+
+    /// The parts of a request's time and of a connection's beginning, each with its name in JSON and CSV.
+    pub(crate) fn phases(&self) -> [(&'static str, &Histogram); 9] {
+        [
+            ("latency", &self.latency),
+            ("service", &self.times.service),
+            ("wait", &self.times.wait),
+            ("transfer", &self.times.transfer),
+            ("dns", &self.dns),
+            ("connect", &self.connections.connect),
+            ("handshake", &self.connections.handshake),
+            ("resumed_handshake", &self.connections.resumed_handshake),
+            ("early_handshake", &self.connections.early_handshake),
+        ]
+    }
+
+    /// What each connection had, with its name in JSON and CSV. Requests are without the warm-up's.
+    pub(crate) fn per_connection(&self) -> [(&'static str, &Histogram); 4] {
+        [
+            ("requests", &self.connections.requests),
+            ("mean_latency_ns", &self.connections.mean_latency),
+            ("received_bytes", &self.connections.received),
+            ("lifetime_ns", &self.connections.lifetime),
+        ]
+    }
+
+    /// Header bytes of successes before compression and on the wire: of requests, then of responses.
+    pub(crate) fn headers(&self) -> [(u64, u64); 2] {
+        let sums = &self.completed;
+        [
+            (sums.request_header_raw_bytes, sums.request_header_wire_bytes),
+            (sums.response_header_raw_bytes, sums.response_header_wire_bytes),
+        ]
+    }
+
+    /// Requests that ended.
+    pub(crate) fn ended(&self) -> u64 {
+        self.completed.requests + self.failed
     }
 
     /// Requests that succeeded per second.
     pub(crate) fn per_second(&self) -> f64 {
-        if self.duration_ns == 0 { 0.0 } else { as_f64(self.completed) * 1e9 / as_f64(self.duration_ns) }
+        if self.duration_ns == 0 {
+            0.0
+        } else {
+            float(self.completed.requests) * 1e9 / float(self.duration_ns)
+        }
     }
 
-    /// The share of ended requests that were answered well, as siege has it; `None` where none ended.
+    /// The share of ended requests that succeeded; `None` where none ended.
     pub(crate) fn availability(&self) -> Option<f64> {
-        let ended = self.completed + self.failed;
-        (ended > 0).then(|| as_f64(self.completed) / as_f64(ended))
+        (self.ended() > 0).then(|| float(self.completed.requests) / float(self.ended()))
     }
 
-    /// Whether the test is not what was asked for: a request failed or was never sent, it was stopped, or nothing was
-    /// answered. Requests that are in flight when a test's time is up belong to every such test.
+    /// Whether a request failed or was never sent, the test was stopped, or no request succeeded. Requests in flight
+    /// when a test's time is up are normal.
     pub(crate) fn is_invalid(&self) -> bool {
-        self.failed > 0 || self.stopped.is_some() || self.never_sent > 0 || self.completed == 0
-    }
-
-    /// What a reader has to know before believing the numbers.
-    pub(crate) fn warnings(&self) -> Vec<String> {
-        let mut warnings = Vec::new();
-        let time = |ns: u64| format_duration_ns(as_f64(ns));
-        if self.completed == 0 {
-            warnings.push("nothing was measured: no request was answered well".to_owned());
-        }
-        if let (0, Some((kind, (_, reason)))) = (self.failed, self.connection_failures.first_key_value()) {
-            warnings.push(format!(
-                "{} connection{} failed although no request did: {}: {reason}",
-                self.failed_connections,
-                if self.failed_connections == 1 { "" } else { "s" },
-                kind.name()
-            ));
-        }
-        if self.never_sent > 0 {
-            warnings.push(format!(
-                "the schedule was missed: {} requests were due and never sent, since no connection was free",
-                self.never_sent
-            ));
-        }
-        if is_late(self.lag) {
-            warnings.push(format!(
-                "the schedule was missed: requests were sent later than intended by {} (p50), {} (p99), {} (max); \
-                 latency counts from the intended time",
-                time(self.lag.p50_ns),
-                time(self.lag.p99_ns),
-                time(self.lag.max_ns)
-            ));
-        }
-        if self.asked.coalesce_ns > 0 {
-            warnings.push(format!(
-                "latencies are not the server's: every read waited {} for more (--coalesce), for throughput alone",
-                time(self.asked.coalesce_ns)
-            ));
-        }
-        if self.cpu.is_bottleneck() {
-            warnings.push(format!(
-                "the generator was the bottleneck: a thread computed for {:.0} % of its time; use more --threads, \
-                 or a lower load",
-                self.cpu.busiest_share * 100.0
-            ));
-        }
-        if self.cpu.is_starved() {
-            warnings.push(format!(
-                "the generator waited for a core for {:.0} % of its time, which counts as the server's; give it a \
-                 core of its own",
-                self.cpu.waiting_share * 100.0
-            ));
-        }
-        if let Some(rows) = &self.rows {
-            warnings.extend(rows.warning());
-        }
-        warnings.extend(self.protocols.warnings(&self.asked, &self.phases));
-        if let Some(reason) = &self.stopped {
-            warnings.push(format!("stopped early: {reason}"));
-        }
-        warnings
+        self.failed > 0 || self.stopped.is_some() || self.never_sent > 0 || self.completed.requests == 0
     }
 }
 
 /// Whether requests were sent so late that the schedule was missed.
 pub(super) fn is_late(lag: Lag) -> bool {
     lag.p99_ns > LATE_NS
-}
-
-#[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
-pub(crate) fn as_f64(value: u64) -> f64 {
-    value as f64
 }

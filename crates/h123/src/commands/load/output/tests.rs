@@ -1,16 +1,16 @@
 //! The forms of a fabricated report.
 
-use load::{Carried, ConnectionTallies, Report, Tallies};
-use model::HttpVersion;
+use load::{Report, Tallies};
 use model::assignment::{ClientReport, Lag, WarmupCost};
 use model::sample::{ConnectionRow, EarlyData, FailureKind, MigrationTimes, Outcome, Phase, Pushes, Sample};
-use model::tally::{FailedMigration, Security};
+use model::tally::{ConnectionRequests, ConnectionTally, Counts};
+use model::{Histogram, HttpVersion};
 
 use super::rows::WrittenRows;
-use super::summary::{Asked, Summary};
-use super::text::Look;
-use super::thresholds::{Judged, Threshold};
-use super::times::Times;
+use super::summary::{Setup, Summary};
+use super::text::Style;
+use super::thresholds::{Threshold, ThresholdResult};
+use super::warnings::warnings;
 use super::{csv, json, text};
 
 const MS: u64 = 1_000_000;
@@ -18,11 +18,9 @@ const MS: u64 = 1_000_000;
 fn sample(request: u64, url: u32, latency_ns: u64) -> Sample {
     let intended_ns = request * MS;
     Sample {
-        group: 0,
         request,
         url,
         connection: Some(u32::try_from(request % 2).unwrap()),
-        phase: Phase::Measure,
         intended_ns,
         sent_ns: Some(intended_ns + latency_ns / 10),
         first_byte_ns: Some(intended_ns + latency_ns / 2),
@@ -33,37 +31,27 @@ fn sample(request: u64, url: u32, latency_ns: u64) -> Sample {
         request_header_wire_bytes: 20,
         response_header_raw_bytes: 200,
         response_header_wire_bytes: 50,
-        request_body_bytes: 0,
         response_body_bytes: 128,
-        expected_body_bytes: None,
-        outcome: Outcome::Ok,
+        ..Sample::default()
     }
 }
 
 fn connection(number: u32, resumed: bool) -> ConnectionRow {
     ConnectionRow {
-        group: 0,
         connection: number,
-        opened_ns: 0,
         connected_ns: Some(200_000),
         ready_ns: Some(if resumed { 700_000 } else { 1_200_000 }),
         closed_ns: Some(2000 * MS),
         alpn: Some("h2".into()),
         tls_version: Some("TLS 1.3".into()),
-        cipher_suite: None,
-        key_exchange: None,
         resumed,
-        early_data: EarlyData::NotTried,
-        early_requests: 0,
-        pushed: Pushes::default(),
-        migrated: None,
         sent_bytes: 1000,
         received_bytes: 100_000,
-        outcome: Outcome::Ok,
+        ..ConnectionRow::default()
     }
 }
 
-/// 1000 good answers of 1 to 2 ms on two connections, 3 wrong ones that are fast, 10 of the warm-up.
+/// 1000 good responses of 1 to 2 ms on two connections, 3 wrong ones that are fast, 10 of the warm-up.
 fn samples() -> Vec<Sample> {
     let mut samples: Vec<Sample> =
         (0..1000).map(|number| sample(number, u32::from(number % 4 == 0), MS + number * 1000)).collect();
@@ -79,23 +67,17 @@ fn samples() -> Vec<Sample> {
     samples
 }
 
-/// A worker's report, which has everything in sums.
+/// A worker's report, with all requests and connections in sums.
 fn report_of(samples: &[Sample], connections: &[ConnectionRow]) -> Report {
-    let (mut requests, mut summed) = (Tallies::new().unwrap(), ConnectionTallies::new().unwrap());
+    let (mut requests, mut summed) = (Tallies::default(), ConnectionTally::default());
     samples.iter().for_each(|sample| requests.record(sample));
     for row in connections {
-        let mut carried = Carried::default();
-        for sample in samples.iter().filter(|sample| sample.connection == Some(row.connection)) {
-            let is_ok = sample.outcome.is_ok();
-            if sample.phase == Phase::Measure {
-                carried.requests += 1;
-                carried.completed += u64::from(is_ok);
-                carried.latency_ns += if is_ok { sample.done_ns.unwrap() - sample.intended_ns } else { 0 };
-            }
-        }
-        summed.record(row, carried);
+        let mut carried = ConnectionRequests::default();
+        let own = samples.iter().filter(|sample| sample.connection == Some(row.connection));
+        own.for_each(|sample| carried.add(ConnectionRequests::of(sample)));
+        summed.record(row.clone(), carried);
     }
-    let (tallies, times) = requests.finish().unwrap();
+    let (tallies, times) = requests.finish();
     Report {
         samples: Vec::new(),
         connections: Vec::new(),
@@ -111,7 +93,7 @@ fn report_of(samples: &[Sample], connections: &[ConnectionRow]) -> Report {
             unfinished: 2,
             tallies,
             times,
-            further_connections: summed.finish().unwrap(),
+            further_connections: summed,
             ..ClientReport::default()
         },
     }
@@ -121,45 +103,38 @@ fn report() -> Report {
     report_of(&samples(), &[connection(0, false), connection(1, true)])
 }
 
-fn asked() -> Asked {
-    Asked {
+fn setup() -> Setup {
+    Setup {
         url: "urls.txt".into(),
         variant: "h2".into(),
         load: "closed loop · 2 connections · 1 thread".into(),
-        is_open: false,
-        schedule_ns: None,
-        coalesce_ns: 0,
         dns_ns: vec![300_000],
-        key_log: None,
-        qlog: None,
-        migrates: false,
-        resumes: false,
-        early_data: false,
+        ..Setup::default()
     }
 }
 
 fn summary() -> Summary {
-    Summary::of(asked(), &[report()], None).unwrap()
+    Summary::of(setup(), &[report()], None)
 }
 
-fn judge(text: &str, summary: &Summary) -> Judged {
+fn judge(text: &str, summary: &Summary) -> ThresholdResult {
     text.parse::<Threshold>().unwrap().judge(summary)
 }
 
-const PLAIN: Look = Look { width: 100, colour: false };
+const PLAIN: Style = Style { width: 100, colour: false };
 
 #[test]
 fn the_summary_for_people() {
     let summary = summary();
-    let judged = [judge("p99>1ms", &summary), judge("failed>10", &summary)];
-    insta::assert_snapshot!(text::format(&summary, &judged, PLAIN));
+    let results = [judge("p99>1ms", &summary), judge("failed>10", &summary)];
+    insta::assert_snapshot!(text::format(&summary, &results, PLAIN));
 }
 
 #[test]
 fn the_json() {
     let summary = summary();
-    let judged = [judge("availability<99.9%", &summary)];
-    insta::assert_snapshot!(serde_json::to_string_pretty(&json::format(&summary, &judged)).unwrap());
+    let results = [judge("availability<99.9%", &summary)];
+    insta::assert_snapshot!(serde_json::to_string_pretty(&json::format(&summary, &results)).unwrap());
 }
 
 #[test]
@@ -170,31 +145,32 @@ fn the_table() {
 #[test]
 fn no_line_is_wider_than_asked_for() {
     for width in [80, 96, 100, 116, 120] {
-        let text = text::format(&summary(), &[], Look { width, colour: false });
+        let text = text::format(&summary(), &[], Style { width, colour: false });
         for line in text.lines().skip(1) {
             assert!(line.chars().count() <= usize::from(width), "{width}: {line}");
         }
         assert!(!text.contains('\x1b'));
     }
-    assert!(text::format(&summary(), &[], Look { width: 100, colour: true }).contains("\x1b[31m"));
+    assert!(text::format(&summary(), &[], Style { width: 100, colour: true }).contains("\x1b[31m"));
 }
 
 #[test]
 fn failed_answers_and_warm_up_stay_out_of_the_latencies() {
     let summary = summary();
-    assert_eq!((summary.completed, summary.failed), (1000, 3));
-    assert!(summary.phases.latency.min().unwrap() >= 999_000, "a failed answer is never a fast answer");
-    assert!(summary.phases.latency.max().unwrap() < 3 * MS, "nor is warm-up counted");
+    assert_eq!((summary.completed.requests, summary.failed), (1000, 3));
+    assert!(summary.latency.min().unwrap() >= 999_000, "a failed answer is never a fast answer");
+    assert!(summary.latency.max().unwrap() < 3 * MS, "nor is warm-up counted");
     assert_eq!(summary.statuses[&503].requests, 3);
-    assert_eq!(summary.cpu.requests, 1003, "its cost is that of the requests that are counted");
+    assert_eq!(summary.ended(), 1003, "its cost is that of the measured requests");
     assert!((summary.availability().unwrap() - 1000.0 / 1003.0).abs() < 1e-12);
-    assert_eq!(summary.per_connection.requests.count(), 2);
-    assert_eq!((summary.phases.handshake.count(), summary.phases.resumed.count()), (1, 1));
+    assert_eq!(summary.connections.requests.count(), 2);
+    let connections = &summary.connections;
+    assert_eq!((connections.handshake.count(), connections.resumed_handshake.count()), (1, 1));
     assert_eq!(summary.duration_ns, 2000 * MS);
 }
 
 #[test]
-fn sums_say_what_rows_would() {
+fn sums_agree_with_rows() {
     let (samples, summary) = (samples(), summary());
     let counted: Vec<&Sample> = samples.iter().filter(|sample| sample.phase == Phase::Measure).collect();
     let good: Vec<&Sample> = counted.iter().copied().filter(|sample| sample.outcome.is_ok()).collect();
@@ -211,7 +187,7 @@ fn sums_say_what_rows_would() {
         ("transfer", part(|sample| sample.done_ns.unwrap() - sample.first_byte_ns.unwrap())),
     ];
     for (name, values) in parts {
-        let (_, times) = summary.phases.named().into_iter().find(|(other, _)| *other == name).unwrap();
+        let (_, times) = summary.phases().into_iter().find(|(other, _)| *other == name).unwrap();
         assert_eq!(times.count(), values.len() as u64, "{name}");
         for (share, index) in [(0.5, 499), (0.9, 899), (0.99, 989), (0.999, 998)] {
             let (found, exact) = (times.quantile(share).unwrap(), values[index]);
@@ -221,12 +197,18 @@ fn sums_say_what_rows_would() {
         assert!((times.mean().unwrap() / mean - 1.0).abs() < 1e-3, "{name}");
     }
     let sum = |field: fn(&Sample) -> u64| good.iter().map(|sample| field(sample)).sum::<u64>();
-    assert_eq!(summary.body_bytes, sum(|sample| sample.response_body_bytes));
-    assert_eq!(summary.response_headers.wire, sum(|sample| sample.response_header_wire_bytes.into()));
-    assert_eq!(summary.request_headers.raw, sum(|sample| sample.request_header_raw_bytes.into()));
+    assert_eq!(summary.completed.response_body_bytes, sum(|sample| sample.response_body_bytes));
+    assert_eq!(
+        summary.completed.response_header_wire_bytes,
+        sum(|sample| sample.response_header_wire_bytes.into())
+    );
+    assert_eq!(
+        summary.completed.request_header_raw_bytes,
+        sum(|sample| sample.request_header_raw_bytes.into())
+    );
     assert_eq!(summary.duration_ns, 2000 * MS - counted.iter().map(|s| s.intended_ns).min().unwrap());
     let on_first = counted.iter().filter(|sample| sample.connection == Some(0)).count() as u64;
-    assert_eq!(summary.per_connection.requests.max(), Some(on_first.max(counted.len() as u64 - on_first)));
+    assert_eq!(summary.connections.requests.max(), Some(on_first.max(counted.len() as u64 - on_first)));
     assert!(good.iter().all(|sample| done(sample) > sample.intended_ns));
 }
 
@@ -235,22 +217,22 @@ fn two_threads_are_the_sum_of_both() {
     let samples = samples();
     let (one, other) = samples.split_at(400);
     let connections = [connection(0, false), connection(1, true)];
-    let halves = Summary::of(asked(), &[report_of(one, &connections), report_of(other, &[])], None).unwrap();
+    let halves = Summary::of(setup(), &[report_of(one, &connections), report_of(other, &[])], None);
     let whole = summary();
-    for ((name, half), (_, all)) in halves.phases.named().into_iter().zip(whole.phases.named()) {
+    for ((name, half), (_, all)) in halves.phases().into_iter().zip(whole.phases()) {
         assert_eq!(
             (half.count(), half.quantile(0.99), half.max()),
             (all.count(), all.quantile(0.99), all.max()),
             "{name}"
         );
     }
-    assert_eq!((halves.completed, halves.failed), (whole.completed, whole.failed));
+    assert_eq!((&halves.completed, halves.failed), (&whole.completed, whole.failed));
     assert_eq!(halves.urls[1].1.requests, whole.urls[1].1.requests);
     assert_eq!(halves.cpu.user_ns, 2 * whole.cpu.user_ns);
 }
 
 #[test]
-fn what_the_warm_up_took_is_left_out() {
+fn the_cost_of_the_warm_up_is_excluded() {
     let mut report = report();
     report.client.warmup = Some(WarmupCost {
         ended_ns: 1000 * MS,
@@ -260,26 +242,26 @@ fn what_the_warm_up_took_is_left_out() {
         sent_bytes: 500,
         received_bytes: 50_000,
     });
-    let summary = Summary::of(asked(), &[report], None).unwrap();
+    let summary = Summary::of(setup(), &[report], None);
     assert_eq!((summary.cpu.user_ns, summary.cpu.system_ns), (100 * MS, 50 * MS));
     assert!(
         (summary.cpu.share - 0.15).abs() < 1e-12,
         "of the second after the warm-up: {}",
         summary.cpu.share
     );
-    assert_eq!((summary.sent_bytes, summary.received_bytes), (1500, 150_000));
-    assert_eq!(summary.cpu.requests, 1003);
+    assert_eq!((summary.connections.sent_bytes, summary.connections.received_bytes), (1500, 150_000));
+    assert_eq!(summary.ended(), 1003);
 }
 
 #[test]
-fn connections_that_broke_without_a_request_are_said() {
+fn failed_connections_without_a_failed_request_are_a_warning() {
     let mut good = samples();
     good.retain(|sample| sample.outcome.is_ok());
     let mut broken = connection(1, false);
     broken.outcome = Outcome::failed(FailureKind::Protocol, "3 bytes came where no response is due");
-    let summary = Summary::of(asked(), &[report_of(&good, &[connection(0, false), broken])], None).unwrap();
+    let summary = Summary::of(setup(), &[report_of(&good, &[connection(0, false), broken])], None);
     assert_eq!(
-        summary.warnings(),
+        warnings(&summary),
         ["1 connection failed although no request did: protocol: 3 bytes came where no response is due"]
     );
     let text = text::format(&summary, &[], PLAIN).split_whitespace().collect::<Vec<_>>().join(" ");
@@ -290,18 +272,21 @@ fn connections_that_broke_without_a_request_are_said() {
 }
 
 #[test]
-fn what_became_of_the_rows_is_said() {
-    let written = |rows: WrittenRows| Summary::of(asked(), &[report()], Some(rows)).unwrap();
+fn the_file_of_rows_is_reported() {
+    let written = |rows: WrittenRows| Summary::of(setup(), &[report()], Some(rows));
     let good = WrittenRows { path: "a.parquet".into(), rows: 1013, cpu_ns: 3 * MS, ..WrittenRows::default() };
     let summary = written(good.clone());
     let text = text::format(&summary, &[], PLAIN);
-    assert!(text.contains("rows         1013 in a.parquet · writing them took 3 ms of CPU"), "{text}");
+    assert!(
+        text.contains("rows         1013 in a.parquet · writing them took a further 3 ms of CPU"),
+        "{text}"
+    );
     assert_eq!(json::format(&summary, &[])["rows"]["written"], 1013);
-    assert!(summary.warnings().is_empty());
+    assert!(warnings(&summary).is_empty());
     let slow = written(WrittenRows { waited_ns: 7 * MS, ..good.clone() });
-    assert!(slow.warnings()[0].contains("held up for 7 ms"), "{:?}", slow.warnings());
+    assert!(warnings(&slow)[0].contains("the load waited 7 ms"), "{:?}", warnings(&slow));
     let full = written(WrittenRows { fault: Some("no space left".into()), ..good });
-    assert!(full.warnings()[0].contains("there is no file of rows: no space left"), "{:?}", full.warnings());
+    assert!(warnings(&full)[0].contains("could not be written: no space left"), "{:?}", warnings(&full));
     assert!(full.rows.unwrap().check().is_err());
 }
 
@@ -326,17 +311,21 @@ fn busy_report() -> Report {
         early(4, EarlyData::Rejected, false),
     ];
     let mut report = report_of(&samples(), &rows);
-    report.client.failed_migrations =
-        vec![FailedMigration { reason: "its handshake was not done".into(), connections: 2 }];
+    report.client.failed_migrations = Counts(vec![("its handshake was not done".into(), 2)]);
     report
 }
 
 #[test]
 fn what_protocols_did_is_counted_apart() {
-    let asked = Asked { key_log: Some("/tmp/keys".into()), migrates: true, ..asked() };
-    let summary = Summary::of(asked, &[busy_report(), busy_report()], None).unwrap();
-    let counts = [&summary.phases.handshake, &summary.phases.resumed, &summary.phases.early];
-    assert_eq!(counts.map(Times::count), [4, 4, 2], "rejected early data is no handshake with early data");
+    let setup = Setup { key_log: Some("/tmp/keys".into()), migrates: true, ..setup() };
+    let summary = Summary::of(setup, &[busy_report(), busy_report()], None);
+    let own = &summary.connections;
+    let counts = [&own.handshake, &own.resumed_handshake, &own.early_handshake];
+    assert_eq!(
+        counts.map(Histogram::count),
+        [4, 4, 2],
+        "rejected early data is no handshake with early data"
+    );
     insta::assert_snapshot!(text::format(&summary, &[], PLAIN));
     let json = json::format(&summary, &[]);
     for (key, expected) in [
@@ -348,27 +337,27 @@ fn what_protocols_did_is_counted_apart() {
     ] {
         assert_eq!(json[key], expected, "{key}");
     }
-    assert_eq!((&json["migration"]["moved"], &json["migration"]["answered"]), (&6.into(), &4.into()));
-    assert_eq!(json["migration"]["failed_migrations"][0]["connections"], 4);
-    let security: &[Security] = &summary.protocols.security;
-    assert_eq!(security.iter().map(|is| is.connections).collect::<Vec<_>>(), [4, 4, 2], "threads add up");
+    assert_eq!((&json["migration"]["migrated"], &json["migration"]["answered"]), (&6.into(), &4.into()));
+    assert_eq!(json["migration"]["failed"][0]["connections"], 4);
+    let security = summary.connections.security.0.iter().map(|(_, connections)| *connections);
+    assert_eq!(security.collect::<Vec<_>>(), [4, 4, 2], "threads add up");
     let csv = csv::format(&summary);
     assert!(csv.contains("\nconnections,early_rejected,4,"), "{csv}");
 }
 
 #[test]
-fn what_spoils_the_numbers_is_said() {
-    assert!(summary().warnings().is_empty());
+fn faults_of_the_measurement_are_warnings() {
+    assert!(warnings(&summary()).is_empty());
     let mut report = report();
     report.client.cpu_user_ns = 1650 * MS;
     report.client.run_queue_ns = 300 * MS;
     report.client.never_sent = 7;
     report.client.lag = Lag { p50_ns: 1000, p99_ns: 2 * MS, max_ns: 9 * MS };
     report.client.stopped = Some("too many failures".into());
-    let summary = Summary::of(asked(), &[report], None).unwrap();
-    let warnings = summary.warnings().join("\n");
+    let summary = Summary::of(setup(), &[report], None);
+    let warnings = warnings(&summary).join("\n");
     for part in
-        ["7 requests were due and never sent", "2 ms (p99)", "88 % of its time", "15 %", "too many failures"]
+        ["7 requests due and never sent", "2 ms (p99)", "88 % of the time", "15 %", "too many failures"]
     {
         assert!(warnings.contains(part), "{part} in {warnings}");
     }
@@ -381,16 +370,16 @@ fn a_very_short_test_has_no_verdict_about_the_generator() {
         let mut report = report();
         report.client.finished_ns = lasted_ns;
         report.client.run_queue_ns = lasted_ns / 2;
-        Summary::of(asked(), &[report], None).unwrap()
+        Summary::of(setup(), &[report], None)
     };
     // The 500 ms of CPU are more than either lasted.
     let (short, long) = (after(99 * MS), after(100 * MS));
     for summary in [&short, &long] {
         assert!(summary.cpu.share <= 1.0 && summary.cpu.busiest_share <= 1.0, "no more than all of it");
     }
-    assert!(!short.cpu.is_bottleneck() && short.warnings().is_empty(), "{:?}", short.warnings());
-    let warnings = long.warnings().join("\n");
-    assert!(long.cpu.is_bottleneck() && warnings.contains("bottleneck: a thread computed for 100 %"));
+    assert!(!short.cpu.is_bottleneck() && warnings(&short).is_empty(), "{:?}", warnings(&short));
+    let warnings = warnings(&long).join("\n");
+    assert!(long.cpu.is_bottleneck() && warnings.contains("bottleneck: a thread used its CPU for 100 %"));
     assert!(warnings.contains("waited for a core for 50 %"), "{warnings}");
 }
 
@@ -401,7 +390,7 @@ fn an_open_loop_lasts_as_long_as_its_schedule() {
     let mut report = report_of(&tenths, &[connection(0, false)]);
     report.client.finished_ns = 901 * MS;
     let of = |report: &Report, schedule_ns| {
-        Summary::of(Asked { schedule_ns, ..asked() }, std::slice::from_ref(report), None).unwrap()
+        Summary::of(Setup { schedule_ns, ..setup() }, std::slice::from_ref(report), None)
     };
     let summary = of(&report, Some(1000 * MS));
     assert_eq!(summary.duration_ns, 1000 * MS);
@@ -417,19 +406,19 @@ fn an_open_loop_lasts_as_long_as_its_schedule() {
 }
 
 #[test]
-fn resumption_and_early_data_that_never_happened_are_said() {
-    let warnings = |resumes: bool, early_data: bool, report: Report| {
-        let asked = Asked { resumes, early_data, ..asked() };
-        Summary::of(asked, &[report], None).unwrap().warnings().join("\n")
+fn missing_resumption_and_early_data_are_warnings() {
+    let found = |resumes: bool, early_data: bool, report: Report| {
+        let setup = Setup { resumes, early_data, ..setup() };
+        warnings(&Summary::of(setup, &[report], None)).join("\n")
     };
     let cold = || report_of(&samples(), &[connection(0, false)]);
-    assert_eq!(warnings(false, false, cold()), "");
-    assert!(warnings(true, false, cold()).contains("no session was resumed"));
-    assert!(warnings(true, true, cold()).contains("no session was resumed"));
+    assert_eq!(found(false, false, cold()), "");
+    assert!(found(true, false, cold()).contains("no session was resumed"));
+    assert!(found(true, true, cold()).contains("no session was resumed"));
     let resumed = || report_of(&samples(), &[connection(0, false), connection(1, true)]);
-    assert_eq!(warnings(true, false, resumed()), "");
-    assert!(warnings(true, true, resumed()).contains("no early data was accepted"));
-    assert!(!warnings(true, true, busy_report()).contains("no early data"));
+    assert_eq!(found(true, false, resumed()), "");
+    assert!(found(true, true, resumed()).contains("no early data was accepted"));
+    assert!(!found(true, true, busy_report()).contains("no early data"));
 }
 
 #[test]
@@ -441,15 +430,15 @@ fn thresholds_hold_or_not() {
     assert!(failed("availability<99.9%") && !failed("availability<99%"));
     assert!(failed("rate<=500/s") && !failed("rate<500/s"), "{}", summary.per_second());
     assert!(failed("mean>1ms") && failed("max>=1.9ms"));
-    let nothing = Summary::of(asked(), &[], None).unwrap();
-    let judged = judge("p99>1h", &nothing);
-    assert!(judged.is_failed, "what was not measured was not kept");
-    assert_eq!(judged.measured(), "nothing measured");
+    let nothing = Summary::of(setup(), &[], None);
+    let result = judge("p99>1h", &nothing);
+    assert!(result.is_failed, "what was not measured was not kept");
+    assert_eq!(result.measured(), "nothing measured");
 }
 
 #[test]
-fn a_test_without_any_answer_has_a_summary() {
-    let summary = Summary::of(asked(), &[], None).unwrap();
+fn a_test_without_responses_has_a_summary() {
+    let summary = Summary::of(setup(), &[], None);
     let text = text::format(&summary, &[], PLAIN);
     assert!(text.contains("0 completed, 0 failed") && text.contains("availability –"), "{text}");
     let json = json::format(&summary, &[]);

@@ -1,30 +1,32 @@
-//! A load test's numbers for people: a few lines and one table that fits the terminal.
+//! The numbers of a load test for people: a few lines, and tables that fit the terminal.
 
 use std::fmt::Write;
 
-use model::sample::FailureKind;
-use model::units::{format_bytes, format_duration_ns, three_digits};
+use model::Histogram;
+use model::number::float;
+use model::units::{counted, format_bytes, format_duration_ns, three_digits};
 
-use super::summary::{Group, HeaderBytes, Summary, as_f64};
-use super::thresholds::{Judged, percent};
-use super::times::Times;
+use super::protocols;
+use super::summary::{Group, Summary};
+use super::thresholds::{ThresholdResult, percent};
+use super::warnings::warnings;
 use crate::connect::advice;
 
-/// So many URLs have a line.
+/// The most URLs in the table.
 const URLS: usize = 10;
-/// Width of the names, and of the counts and times beside them.
+/// Widths of names, counts and times.
 const NAME: usize = 13;
 const COUNT: usize = 9;
 const TIME: usize = 9;
 
-/// How the summary is to look.
+/// The style of the summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Look {
+pub(crate) struct Style {
     pub(crate) width: u16,
     pub(crate) colour: bool,
 }
 
-/// What a column of times shows.
+/// The statistic of a column.
 #[derive(Clone, Copy, Debug)]
 enum Column {
     Min,
@@ -47,8 +49,8 @@ fn columns(width: u16) -> Vec<Column> {
 }
 
 /// The summary for people.
-pub(crate) fn format(summary: &Summary, thresholds: &[Judged], look: Look) -> String {
-    let mut out = Out { text: String::new(), look, columns: columns(look.width) };
+pub(crate) fn format(summary: &Summary, thresholds: &[ThresholdResult], style: Style) -> String {
+    let mut out = Out { text: String::new(), style, columns: columns(style.width) };
     out.head(summary);
     out.times(summary);
     out.groups(summary);
@@ -59,7 +61,7 @@ pub(crate) fn format(summary: &Summary, thresholds: &[Judged], look: Look) -> St
     for (kind, group) in &summary.failures {
         let reason = group.reason.as_deref().unwrap_or("");
         let advice = advice::on(*kind, reason).map_or(String::new(), |advice| format!("; {advice}"));
-        let quantile = |ns: Option<u64>| ns.map_or("–".to_owned(), |ns| time(as_f64(ns)));
+        let quantile = |ns: Option<u64>| ns.map_or("–".to_owned(), |ns| time(float(ns)));
         let (p50, max) = (quantile(group.latency.quantile(0.5)), quantile(group.latency.max()));
         let count = group.requests;
         let text = format!(
@@ -68,11 +70,11 @@ pub(crate) fn format(summary: &Summary, thresholds: &[Judged], look: Look) -> St
         );
         out.paint(RED, &text);
     }
-    for judged in thresholds {
-        let (colour, word) = if judged.is_failed { (RED, "failed") } else { (PLAIN, "kept") };
-        out.paint(colour, &format!("fail-if      {}: {word}, {}", judged.text, judged.measured()));
+    for result in thresholds {
+        let (colour, word) = if result.is_failed { (RED, "failed") } else { (PLAIN, "kept") };
+        out.paint(colour, &format!("fail-if      {}: {word}, {}", result.text, result.measured()));
     }
-    for warning in summary.warnings() {
+    for warning in warnings(summary) {
         out.paint(YELLOW, &format!("warning      {warning}"));
     }
     out.text.trim_end().to_owned()
@@ -85,7 +87,7 @@ const YELLOW: &str = "33";
 
 struct Out {
     text: String,
-    look: Look,
+    style: Style,
     columns: Vec<Column>,
 }
 
@@ -94,14 +96,14 @@ impl Out {
         self.paint(PLAIN, text);
     }
 
-    /// A line of its own, indented, folded at the terminal's width.
+    /// A line, indented and folded at the terminal's width.
     fn paint(&mut self, colour: &str, text: &str) {
-        for (number, part) in folded(text, usize::from(self.look.width).saturating_sub(2)).iter().enumerate()
+        for (number, part) in folded(text, usize::from(self.style.width).saturating_sub(2)).iter().enumerate()
         {
             let indent = if number == 0 { 2 } else { 2 + NAME };
             let part = " ".repeat(indent) + part;
             // Writing to a String cannot fail.
-            let _ = if self.look.colour && !colour.is_empty() {
+            let _ = if self.style.colour && !colour.is_empty() {
                 writeln!(self.text, "\x1b[{colour}m{part}\x1b[0m")
             } else {
                 writeln!(self.text, "{part}")
@@ -110,14 +112,14 @@ impl Out {
     }
 
     fn head(&mut self, summary: &Summary) {
-        let asked = &summary.asked;
-        let _ = writeln!(self.text, "{} · {} · {}", asked.url, asked.variant, asked.load);
+        let setup = &summary.setup;
+        let _ = writeln!(self.text, "{} · {} · {}", setup.url, setup.variant, setup.load);
         let colour = if summary.failed > 0 { RED } else { BOLD };
         let counts = format!(
             "requests     {} completed, {} failed in {} · {} requests/s",
-            summary.completed,
+            summary.completed.requests,
             summary.failed,
-            time(as_f64(summary.duration_ns)),
+            time(float(summary.duration_ns)),
             three_digits(summary.per_second())
         );
         self.paint(colour, &counts);
@@ -140,37 +142,32 @@ impl Out {
     }
 
     fn times(&mut self, summary: &Summary) {
-        if summary.phases.named().iter().all(|(_, times)| times.count() == 0) {
+        let phases = summary.phases().into_iter().filter(|(_, times)| times.count() > 0).collect::<Vec<_>>();
+        if phases.is_empty() {
             return;
         }
         self.text.push('\n');
         self.header("", "count");
-        let phases = &summary.phases;
-        for (name, times) in [
-            ("latency", &phases.latency),
-            ("service time", &phases.service),
-            ("wait", &phases.wait),
-            ("transfer", &phases.transfer),
-            ("DNS", &phases.dns),
-            ("connect", &phases.connect),
-            ("handshake", &phases.handshake),
-            ("… resumed", &phases.resumed),
-            ("… early data", &phases.early),
-        ] {
-            if times.count() > 0 {
-                self.row(name, times.count(), times);
-            }
+        for (name, times) in phases {
+            let name = match name {
+                "service" => "service time",
+                "dns" => "DNS",
+                "resumed_handshake" => "… resumed",
+                "early_handshake" => "… early data",
+                same => same,
+            };
+            self.row(name, times.count(), times);
         }
         self.text.push('\n');
     }
 
-    /// By status and by URL, where there is more than one.
+    /// Tables by status and by URL, where there are several.
     fn groups(&mut self, summary: &Summary) {
-        let mut statuses: Vec<(String, &Group)> =
-            summary.statuses.iter().map(|(status, group)| (format!("  {status}"), group)).collect();
-        if statuses.len() > 1 {
+        if summary.statuses.len() > 1 {
             self.header("status", "requests");
-            statuses.drain(..).for_each(|(name, group)| self.row(&name, group.requests, &group.latency));
+            for (status, group) in &summary.statuses {
+                self.row(&format!("  {status}"), group.requests, &group.latency);
+            }
             self.text.push('\n');
         }
         let mut urls: Vec<&(String, Group)> =
@@ -190,47 +187,48 @@ impl Out {
     }
 
     fn sizes(&mut self, summary: &Summary) {
-        let bytes = |bytes: u64| format_bytes(as_f64(bytes));
-        let seconds = as_f64(summary.duration_ns) / 1e9;
+        let bytes = |bytes: u64| format_bytes(float(bytes));
+        let (completed, connections) = (summary.completed.requests, &summary.connections);
+        let body_bytes = summary.completed.response_body_bytes;
+        let seconds = float(summary.duration_ns) / 1e9;
         let rate = if seconds > 0.0 {
-            format!(" ({}/s)", format_bytes(as_f64(summary.body_bytes) / seconds))
+            format!(" ({}/s)", format_bytes(float(body_bytes) / seconds))
         } else {
             String::new()
         };
-        let failed = match summary.failed_connections {
+        let failed = match connections.failed() {
             0 => String::new(),
             failed => {
-                let kind =
-                    |(kind, (count, _)): (&FailureKind, &(u64, String))| format!("{count} × {}", kind.name());
-                let kinds: Vec<String> = summary.connection_failures.iter().map(kind).collect();
+                let kinds = connections.failures.iter();
+                let kinds: Vec<String> =
+                    kinds.map(|(kind, failed)| format!("{} × {}", failed.connections, kind.name())).collect();
                 format!(" ({failed} failed: {})", kinds.join(", "))
             }
         };
         self.line(&format!(
-            "bytes        {} of bodies{rate} · {} sent, {} received on {} connections{failed}",
-            bytes(summary.body_bytes),
-            bytes(summary.sent_bytes),
-            bytes(summary.received_bytes),
-            summary.connections
+            "bytes        {} of bodies{rate} · {} sent, {} received on {}{failed}",
+            bytes(body_bytes),
+            bytes(connections.sent_bytes),
+            bytes(connections.received_bytes),
+            counted(connections.connections, "connection")
         ));
-        if summary.completed > 0 {
-            let each = |is: HeaderBytes| {
-                let per = |total: u64| three_digits(as_f64(total) / as_f64(summary.completed));
-                let ratio = is.ratio().map_or(String::new(), |ratio| format!(" ({})", three_digits(ratio)));
-                format!("{} → {} B{ratio}", per(is.raw), per(is.wire))
-            };
+        if completed > 0 {
+            let [request, response] = summary.headers().map(|(raw, wire)| {
+                let per = |total: u64| three_digits(float(total) / float(completed));
+                let ratio =
+                    ratio(raw, wire).map_or(String::new(), |ratio| format!(" ({})", three_digits(ratio)));
+                format!("{} → {} B{ratio}", per(raw), per(wire))
+            });
             self.line(&format!(
-                "headers      sent {}, received {} per request, before → on the wire",
-                each(summary.request_headers),
-                each(summary.response_headers)
+                "headers      sent {request}, received {response} per request, uncompressed → wire"
             ));
         }
-        let per = &summary.per_connection.requests;
+        let per = &connections.requests;
         if let (Some(mean), Some(sd), true) = (per.mean(), per.sd(), per.count() > 1) {
-            let latency = &summary.per_connection.mean_latency_ns;
+            let latency = &connections.mean_latency;
             let range = match (latency.min(), latency.max()) {
                 (Some(min), Some(max)) => {
-                    format!(" · mean latency from {} to {}", time(as_f64(min)), time(as_f64(max)))
+                    format!(" · mean latency from {} to {}", time(float(min)), time(float(max)))
                 }
                 _ => String::new(),
             };
@@ -242,9 +240,9 @@ impl Out {
                 per.max().unwrap_or(0)
             ));
         }
-        if summary.asked.is_open {
+        if summary.setup.is_open {
             let lag = summary.lag;
-            let [p50, p99, max] = [lag.p50_ns, lag.p99_ns, lag.max_ns].map(|ns| time(as_f64(ns)));
+            let [p50, p99, max] = [lag.p50_ns, lag.p99_ns, lag.max_ns].map(|ns| time(float(ns)));
             self.line(&format!(
                 "schedule     sent {p50} (p50), {p99} (p99), {max} (max) after the intended time"
             ));
@@ -252,23 +250,23 @@ impl Out {
     }
 
     fn protocols(&mut self, summary: &Summary) {
-        for (name, text) in summary.protocols.lines() {
+        for (name, text) in protocols::lines(summary) {
             self.line(&format!("{name:<NAME$}{text}"));
         }
-        if let Some(path) = &summary.asked.key_log {
-            self.line(&format!("{:<NAME$}secrets of TLS and QUIC in {path} (SSLKEYLOGFILE)", "key log"));
+        if let Some(path) = &summary.setup.key_log {
+            self.line(&format!("{:<NAME$}TLS and QUIC secrets in {path} (SSLKEYLOGFILE)", "key log"));
         }
-        if let Some(folder) = &summary.asked.qlog {
-            self.line(&format!("{:<NAME$}what QUIC did in {folder} (QLOGDIR)", "qlog"));
+        if let Some(folder) = &summary.setup.qlog {
+            self.line(&format!("{:<NAME$}QUIC events in {folder} (QLOGDIR)", "qlog"));
         }
     }
 
     fn cpu(&mut self, summary: &Summary) {
         let cpu = &summary.cpu;
-        if cpu.requests == 0 {
+        if summary.ended() == 0 {
             return;
         }
-        let per = |ns: u64| time(as_f64(ns) / as_f64(cpu.requests));
+        let per = |ns: u64| time(float(ns) / float(summary.ended()));
         let cores = match cpu.threads {
             1 => "a core".to_owned(),
             threads => format!("{threads} cores"),
@@ -278,17 +276,17 @@ impl Out {
             per(cpu.user_ns),
             per(cpu.system_ns),
             cpu.share * 100.0,
-            format_bytes(as_f64(cpu.max_resident_bytes))
+            format_bytes(float(cpu.max_resident_bytes))
         ));
     }
 
     fn rows(&mut self, summary: &Summary) {
         if let Some(rows) = summary.rows.as_ref().filter(|rows| rows.fault.is_none()) {
             self.line(&format!(
-                "rows         {} in {} · writing them took {} of CPU beside the above",
+                "rows         {} in {} · writing them took a further {} of CPU time",
                 rows.rows,
                 rows.path.display(),
-                time(as_f64(rows.cpu_ns))
+                time(float(rows.cpu_ns))
             ));
         }
     }
@@ -308,17 +306,17 @@ impl Out {
         self.paint(BOLD, &line);
     }
 
-    fn row(&mut self, name: &str, count: u64, times: &Times) {
+    fn row(&mut self, name: &str, count: u64, times: &Histogram) {
         let mut line = format!("{name:<NAME$}{count:>COUNT$}");
         for column in &self.columns {
             let value = match *column {
-                Column::Min => times.min().map(as_f64),
+                Column::Min => times.min().map(float),
                 Column::Mean => times.mean(),
                 Column::Sd => times.sd(),
-                Column::Max => times.max().map(as_f64),
-                // With none beyond it, it would only be the maximum again.
+                Column::Max => times.max().map(float),
+                // With no value beyond it, it would repeat the maximum.
                 Column::Quantile(_, share) if times.beyond(share) == 0 => None,
-                Column::Quantile(_, share) => times.quantile(share).map(as_f64),
+                Column::Quantile(_, share) => times.quantile(share).map(float),
             };
             let value = value.map_or("–".to_owned(), time);
             let _ = write!(line, "{value:>TIME$}");
@@ -327,11 +325,16 @@ impl Out {
     }
 }
 
+/// Bytes on the wire for each byte before compression.
+pub(super) fn ratio(raw: u64, wire: u64) -> Option<f64> {
+    (raw > 0).then(|| float(wire) / float(raw))
+}
+
 fn time(ns: f64) -> String {
     format_duration_ns(ns)
 }
 
-/// A text in parts of at most this many characters, broken at spaces; parts after the first are further indented.
+/// A text in parts of at most this many characters, broken at spaces. Parts after the first have a larger indent.
 fn folded(text: &str, width: usize) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut room = width;

@@ -1,13 +1,14 @@
-//! `--fail-if 'p99>50ms'`: what a test must not come to, for CI.
+//! `--fail-if 'p99>50ms'`: conditions that fail a test, for CI.
 
 use std::str::FromStr;
 
+use model::number::float;
 use model::units::{self, format_duration_ns, three_digits};
 use serde_json::{Value, json};
 
-use super::summary::{Summary, as_f64};
+use super::summary::Summary;
 
-/// A metric, a comparison and a value; the test fails where it holds.
+/// A metric, a comparison and a value; the test fails if the condition holds.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Threshold {
     text: String,
@@ -18,15 +19,15 @@ pub(crate) struct Threshold {
     unit: Unit,
 }
 
-/// What a threshold came to.
+/// The result of a threshold.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Judged {
+pub(crate) struct ThresholdResult {
     /// The expression as written.
     pub(crate) text: String,
-    /// What was measured, in the metric's unit; `None` where nothing was.
+    /// The measured value in the metric's unit; `None` without one.
     measured: Option<f64>,
     unit: Unit,
-    /// Whether the test failed by it.
+    /// Whether it fails the test.
     pub(crate) is_failed: bool,
 }
 
@@ -58,16 +59,16 @@ enum Unit {
     PerSecond,
 }
 
-/// What can be compared, and examples, for messages.
-const EXPECTED: &str = "a metric (p50 to p99.99, mean, min, max, failed, availability, rate), \
+/// The metrics, comparisons and examples, for messages.
+const EXPECTED: &str = "write a metric (p50 to p99.99, mean, min, max, failed, availability, rate), \
      one of > >= < <=, and a value with its unit, such as `p99>50ms`, `failed>1%`, `availability<99.9%`, `rate<1000/s`";
 
 impl FromStr for Threshold {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let fault = |why: &str| format!("found `{text}`{why}, expected {EXPECTED}");
-        let at = text.find(['<', '>']).ok_or_else(|| fault(" without a comparison"))?;
+        let fault = |why: &str| format!("`{text}`: {why}; {EXPECTED}");
+        let at = text.find(['<', '>']).ok_or_else(|| fault("there is no comparison"))?;
         let (name, rest) = text.split_at(at);
         let (comparison, value) = match (rest.as_bytes()[0], rest.as_bytes().get(1)) {
             (b'>', Some(b'=')) => (Comparison::AtLeast, &rest[2..]),
@@ -75,9 +76,9 @@ impl FromStr for Threshold {
             (_, Some(b'=')) => (Comparison::AtMost, &rest[2..]),
             _ => (Comparison::Below, &rest[1..]),
         };
-        let metric = Metric::parse(name.trim())
-            .ok_or_else(|| fault(&format!(" with the unknown metric `{}`", name.trim())))?;
-        let (value, unit) = metric.value(value.trim()).map_err(|why| fault(&format!(" ({why})")))?;
+        let metric =
+            Metric::parse(name.trim()).ok_or_else(|| fault(&format!("unknown metric `{}`", name.trim())))?;
+        let (value, unit) = metric.value(value.trim()).map_err(|why| fault(&why))?;
         Ok(Threshold { text: text.to_owned(), metric, comparison, value, unit })
     }
 }
@@ -101,16 +102,18 @@ impl Metric {
         })
     }
 
-    /// Reads a value in a unit that fits.
+    /// Reads a value in a unit of the metric.
     fn value(self, text: &str) -> Result<(f64, Unit), String> {
         let number = |text: &str| -> Result<f64, String> {
             let value: Option<f64> = text.trim().parse().ok();
-            value.filter(|value| value.is_finite() && *value >= 0.0).ok_or(format!("`{text}` is no number"))
+            value
+                .filter(|value| value.is_finite() && *value >= 0.0)
+                .ok_or(format!("`{text}` is not a number"))
         };
         match self {
             Metric::Quantile(_) | Metric::Mean | Metric::Min | Metric::Max => {
                 let ns = units::parse_duration_ns(text);
-                Ok((as_f64(ns.map_err(|_| format!("`{text}` is no duration such as `50ms`"))?), Unit::Ns))
+                Ok((float(ns.map_err(|_| format!("`{text}` is not a duration such as `50ms`"))?), Unit::Ns))
             }
             Metric::Failed if text.ends_with('%') => Ok((share(text)?, Unit::Share)),
             Metric::Failed => Ok((number(text)?, Unit::Requests)),
@@ -120,30 +123,30 @@ impl Metric {
     }
 }
 
-/// A share as it was written: 99.9 % is 0.999 and no rounding above it, so that a test at the limit is judged right.
+/// A share without rounding errors: 99.9 % is exactly 0.999, so that a test at the limit is judged correctly.
 fn share(text: &str) -> Result<f64, String> {
     Ok((units::parse_share(text)? * 1e9).round() / 1e9)
 }
 
 impl Threshold {
-    /// As it was written, where it is about latency.
+    /// The expression, if it is about latency.
     pub(crate) fn about_latency(&self) -> Option<&str> {
         (self.unit == Unit::Ns).then_some(self.text.as_str())
     }
 
-    /// What it came to. Where nothing was measured, nothing shows that it was kept: it failed.
-    pub(crate) fn judge(&self, summary: &Summary) -> Judged {
-        let latency = &summary.phases.latency;
+    /// Whether the test fails. It fails if nothing was measured: nothing shows that the threshold was kept.
+    pub(crate) fn judge(&self, summary: &Summary) -> ThresholdResult {
+        let latency = &summary.latency;
         let measured = match (self.metric, self.unit) {
-            (Metric::Quantile(share), _) => latency.quantile(share).map(as_f64),
+            (Metric::Quantile(share), _) => latency.quantile(share).map(float),
             (Metric::Mean, _) => latency.mean(),
-            (Metric::Min, _) => latency.min().map(as_f64),
-            (Metric::Max, _) => latency.max().map(as_f64),
+            (Metric::Min, _) => latency.min().map(float),
+            (Metric::Max, _) => latency.max().map(float),
             (Metric::Failed, Unit::Share) => {
-                let ended = summary.completed + summary.failed;
-                (ended > 0).then(|| as_f64(summary.failed) / as_f64(ended))
+                let ended = summary.ended();
+                (ended > 0).then(|| float(summary.failed) / float(ended))
             }
-            (Metric::Failed, _) => Some(as_f64(summary.failed)),
+            (Metric::Failed, _) => Some(float(summary.failed)),
             (Metric::Availability, _) => summary.availability(),
             (Metric::Rate, _) => Some(summary.per_second()),
         };
@@ -153,12 +156,12 @@ impl Threshold {
             Comparison::Below => measured < self.value,
             Comparison::AtMost => measured <= self.value,
         });
-        Judged { text: self.text.clone(), measured, unit: self.unit, is_failed }
+        ThresholdResult { text: self.text.clone(), measured, unit: self.unit, is_failed }
     }
 }
 
-impl Judged {
-    /// What was measured, in words.
+impl ThresholdResult {
+    /// The measured value for people.
     pub(crate) fn measured(&self) -> String {
         match (self.measured, self.unit) {
             (None, _) => "nothing measured".to_owned(),
@@ -181,7 +184,7 @@ impl Judged {
     }
 }
 
-/// A share in per cent; near 100 % as many nines as it takes, never rounded up to it.
+/// A share in per cent; near 100 % with all its nines, never rounded up to 100.
 pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent > 99.0 && percent < 100.0 {
@@ -217,24 +220,24 @@ mod tests {
     #[test]
     fn faults_say_what_is_expected() {
         for (text, why) in [
-            ("", "without a comparison"),
-            ("p99=50ms", "without a comparison"),
-            ("p99>", "is no duration"),
-            ("p99>50", "is no duration"),
+            ("", "no comparison"),
+            ("p99=50ms", "no comparison"),
+            ("p99>", "is not a duration"),
+            ("p99>50", "is not a duration"),
             ("p100>1ms", "unknown metric `p100`"),
             ("p0>1ms", "unknown metric"),
             ("p-1>1ms", "unknown metric"),
             ("pinf>1ms", "unknown metric"),
             ("q99>1ms", "unknown metric `q99`"),
-            ("failed>x", "is no number"),
-            ("failed>-1", "is no number"),
+            ("failed>x", "is not a number"),
+            ("failed>-1", "is not a number"),
             ("availability<99", "expected a share"),
             ("availability<101%", "expected a share"),
-            ("rate<nan", "is no number"),
-            ("rate>1ms", "is no number"),
+            ("rate<nan", "is not a number"),
+            ("rate>1ms", "is not a number"),
         ] {
             let fault = text.parse::<Threshold>().unwrap_err();
-            assert!(fault.starts_with(&format!("found `{text}`")), "{fault}");
+            assert!(fault.starts_with(&format!("`{text}`: ")), "{fault}");
             assert!(fault.contains(why) && fault.ends_with(EXPECTED), "{text}: {fault}");
         }
     }

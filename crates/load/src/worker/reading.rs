@@ -1,21 +1,21 @@
-//! Reading from sockets: all that there is, yet nobody for ever.
+//! Reading from sockets: everything that has arrived, but not one socket forever.
 
 use engine::Connection as _;
 use rustix::event::epoll;
 
-use crate::worker::Worker;
+use super::Worker;
 
-/// So many bytes are handled within a microsecond or two.
+/// This many bytes are handled within a microsecond or two.
 const FEW_BYTES: u64 = 4096;
-/// At most so many reads of one socket in a row: a server that never stops keeps nobody else waiting.
+/// At most this many reads of one socket in a row: a server that never stops must not delay other connections.
 const READS_IN_A_ROW: usize = 32;
 
 impl Worker<'_> {
-    /// Goes on with the first so many of the connections where reading was broken off.
+    /// Continues with the first `count` connections that still have bytes to read.
     pub(crate) fn read_on(&mut self, count: usize) {
         for at in 0..count {
             let key = self.unread[at];
-            // Its place may be another's by now.
+            // Its place may belong to another connection by now.
             let conn = self.conns.get(key).and_then(Option::as_ref);
             if conn.is_some_and(|conn| conn.is_connected) {
                 let read_ns = self.read(key, epoll::EventFlags::RDHUP);
@@ -27,9 +27,8 @@ impl Worker<'_> {
         self.unread.drain(..count);
     }
 
-    /// Reads until a read falls short; with RDHUP, until the end; not too often in a row. When it read, where that is
-    /// also the time of what is sent in answer: after few bytes another look at the clock would find it within a
-    /// microsecond.
+    /// Reads until a read falls short, with RDHUP until the end, up to a number of reads. Returns the time of reading if it
+    /// can stand for the time of sending: after few bytes the clock would advance by less than a microsecond.
     pub(crate) fn read(&mut self, key: usize, flags: epoll::EventFlags) -> Option<u64> {
         let ending =
             flags.intersects(epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR);
@@ -45,7 +44,7 @@ impl Worker<'_> {
             if conn.engine.is_closed() || !(more || (ending && progress > 0)) {
                 return read_ns.filter(|_| read_bytes <= FEW_BYTES);
             }
-            // What arrived may name the next request: it leaves before the next read.
+            // Acknowledgements and window updates leave before the next read.
             if conn.socket.is_udp() {
                 conn.flush(&mut self.session, clock.now_ns());
             }

@@ -1,19 +1,19 @@
-//! The worker's connections: opened, made ready, retired.
+//! Opening connections, making them ready and retiring them.
 
 use engine::client::Client;
 use model::Outcome;
 use model::sample::{Failure, FailureKind};
 use rustix::event::epoll;
 
+use super::Worker;
 use crate::connection::Conn;
 use crate::transport::{Socket, failure_of};
-use crate::worker::Worker;
 
-/// After a connection that never became ready, the next attempt waits so long: a refusing server is not stormed.
+/// The wait after a connection that never became ready: a refusing server is not flooded with attempts.
 const REOPEN_AFTER_NS: u64 = 50_000_000;
 
 impl Worker<'_> {
-    /// Begins to open a connection to a host; whether there is one now.
+    /// Begins to open a connection to a host; whether it succeeded.
     pub(crate) fn open_connection(&mut self, host: usize, now: u64) -> bool {
         let (target, config) = (self.hosts[host].target, &self.hosts[host].config);
         let quic = target.variant.is_quic();
@@ -27,7 +27,7 @@ impl Worker<'_> {
                 return false;
             }
         };
-        // Two processes with the same seed must not choose the same QUIC connection ids for one server.
+        // Two processes with the same seed must not choose the same QUIC connection IDs for one server.
         let process = self.assignment.clock.run_start_ns.rotate_left(32);
         let seed = self.seed ^ process ^ u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let engine = match Client::new(config, remote, self.clock.base(), seed) {
@@ -64,13 +64,13 @@ impl Worker<'_> {
         true
     }
 
-    /// A connection that never came to be costs the next due request, as it would a browser.
+    /// A connection that could not be opened fails the next due request, as in a browser.
     fn fail_attempt(&mut self, host: usize, failure: Failure, (began_ns, now): (u64, u64)) {
         self.fail_due(host, &failure, began_ns, now);
         self.hosts[host].reopen_ns = now + REOPEN_AFTER_NS;
     }
 
-    /// A socket that connects has something to say; whether the connection may be used.
+    /// Handles an event of a connecting socket; whether the connection can be used.
     pub(crate) fn finish_connecting(&mut self, key: usize, flags: epoll::EventFlags) -> bool {
         let now = self.clock.now_ns();
         let Some(conn) = self.conns[key].as_mut() else { return false };
@@ -98,7 +98,7 @@ impl Worker<'_> {
         self.serve(key, now);
     }
 
-    /// Counts a connection out of those that are still connecting, once.
+    /// Removes a connection from those that are still connecting, once.
     pub(crate) fn note_ready(&mut self, key: usize) {
         if let Some(conn) = self.conns[key].as_mut()
             && !conn.was_ready
@@ -106,7 +106,7 @@ impl Worker<'_> {
         {
             conn.was_ready = true;
             conn.use_deadline_ns = None;
-            // The engine's own share of the handshake (verifying, deriving keys) is part of it.
+            // The engine's share of the handshake (verifying, deriving keys) is part of it.
             conn.row.ready_ns = Some(self.clock.now_ns());
             self.hosts[conn.host].connecting -= 1;
         }

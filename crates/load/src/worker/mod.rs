@@ -1,4 +1,9 @@
-//! The loop: pacer, workload, engine, transport and recorder are values in it, never copies of it.
+//! The loop: pacer, workload, engine, transport and recorder are values in it.
+
+mod ending;
+mod migration;
+mod opening;
+mod reading;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -6,9 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
 use engine::Connection as _;
-use model::assignment::{Assignment, ClientReport, DnsLookup, WarmupCost};
+use model::assignment::{Assignment, ClientReport, DnsLookup, Lag, WarmupCost};
 use model::player::PlayerEvent;
 use model::sample::{ConnectionRow, Failure, FailureKind, Sample};
+use model::tally::{ConnectionRequests, ConnectionTally};
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 use workload::{Connections, Seeds, Work};
@@ -19,82 +25,81 @@ use crate::contents::Contents;
 use crate::dns_lookup;
 use crate::host::{Host, Logs};
 use crate::live::Live;
-use crate::migration::{Migrations, WATCH_KEY};
 use crate::request::Requests;
 use crate::rows::RowSender;
 use crate::session::Session;
 use crate::system::{self, Usage};
-use crate::tally::{Carried, ConnectionTallies};
 use crate::timers::Timers;
 use crate::transport::READ_BYTES;
 use crate::wait;
+use migration::{Migrations, WATCH_KEY};
 
 /// A worker looks at the stop flag at least this often.
 const LONGEST_WAIT_NS: u64 = 100_000_000;
-/// At most so many sockets are looked at before timers are.
+/// At most this many sockets are handled before the timers.
 const EVENTS_PER_WAIT: usize = 256;
 
-/// What a worker leaves behind.
+/// The result of a worker.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// One row per request that ended, up to the assignment's limit of rows.
+    /// One row for each request that ended, up to the assignment's limit of rows.
     pub samples: Vec<Sample>,
-    /// One row per connection, up to the same limit.
+    /// One row for each connection, up to the same limit.
     pub connections: Vec<ConnectionRow>,
-    /// What happened to the player, where the workload plays a video.
+    /// The events of the player, where the workload plays a video.
     pub player: Vec<PlayerEvent>,
-    /// What it took.
+    /// The worker's costs and sums.
     pub client: ClientReport,
-    /// How long it waited for whoever reads its rows ([`Watched::rows`]): so long, it did nothing else.
+    /// How long it waited, doing nothing else, for the reader of its rows ([`Observers::rows`]).
     pub rows_waited_ns: u64,
 }
 
-/// Who watches a worker while it runs.
+/// The observers of a worker while it runs.
 #[derive(Debug, Default)]
-pub struct Watched {
-    /// Where it shows how far the work is.
+pub struct Observers {
+    /// Counters of its progress.
     pub live: Option<Arc<Live>>,
-    /// Where rows beyond the assignment's limit go; these requests are summed up nonetheless.
+    /// Receives the rows beyond the assignment's limit; these requests are summed up as well.
     pub rows: Option<RowSender>,
 }
 
-/// Does what an assignment says, on this thread, until it is done, its deadline passes or `stop` is set.
+/// Runs an assignment on this thread until it is done, its deadline passes or `stop` is set.
 ///
 /// # Errors
-/// Only what keeps the work from beginning: a TLS configuration or an epoll instance that cannot be made, a body's
-/// file that cannot be read, a name that is not found ([`NameNotFound`](crate::NameNotFound)). What fails later is a row with its outcome.
+/// The work cannot begin: settings of TLS cannot be used, there is no epoll instance, the file of a body cannot be read, or
+/// a name does not resolve ([`NameNotFound`](crate::NameNotFound)). Later failures are rows with their outcome.
 pub fn run(assignment: &Assignment, stop: &AtomicBool) -> Result<Report> {
-    run_watched(assignment, stop, Watched::default())
+    run_observed(assignment, stop, Observers::default())
 }
 
-/// As [`run`], and shows what it does while it does it.
+/// As [`run`], with observers.
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_watched(assignment: &Assignment, stop: &AtomicBool, watched: Watched) -> Result<Report> {
+pub fn run_observed(assignment: &Assignment, stop: &AtomicBool, observers: Observers) -> Result<Report> {
     let mut worker = Worker::new(assignment)?;
-    if let Some(rows) = &watched.rows {
+    if let Some(rows) = &observers.rows {
         rows.begin(assignment.group, worker.requests.labels());
     }
-    worker.session.live = watched.live;
-    worker.session.rows = watched.rows;
+    worker.session.live = observers.live;
+    worker.session.rows = observers.rows;
     worker.usage_before = system::thread_usage();
     let started_ns = worker.clock.now_ns();
     worker.dns_lookup()?;
     worker.run(stop)?;
     let usage = system::thread_usage().since(worker.usage_before);
-    worker.into_report(started_ns, usage)
+    Ok(worker.into_report(started_ns, usage))
 }
 
 pub(crate) struct Worker<'a> {
     pub(crate) assignment: &'a Assignment,
     pub(crate) clock: Clock,
-    /// What connections draw from.
+    /// Seed of the connections' randomness.
     pub(crate) seed: u64,
     pub(crate) hosts: Vec<Host<'a>>,
     requests: Requests,
     pub(crate) policy: Connections,
-    /// A connection is closed after so many requests.
+    /// A connection is closed after this many requests.
     requests_each: u64,
     pub(crate) epoll: OwnedFd,
     pub(crate) conns: Vec<Option<Conn>>,
@@ -105,16 +110,16 @@ pub(crate) struct Worker<'a> {
     rows: Vec<ConnectionRow>,
     dns_lookup: Option<DnsLookup>,
     /// Connections beyond the limit of rows.
-    further_connections: Option<Box<ConnectionTallies>>,
+    further_connections: Box<ConnectionTally>,
     usage_before: Usage,
-    /// When the warm-up ends; never, once it has.
+    /// When the warm-up ends; [`u64::MAX`] once it has ended, or without one.
     warmup_ends_ns: u64,
     warmup: Option<WarmupCost>,
-    /// Local addresses of new connections, in turn.
+    /// Local addresses for new connections, used in turn.
     pub(crate) sources: Vec<IpAddr>,
     pub(crate) migrations: Migrations,
     pub(crate) buffer: Vec<u8>,
-    /// Connections that were left while there was more to read; the kernel tells of new bytes only.
+    /// Connections that still have bytes to read: edge-triggered epoll reports only new bytes.
     pub(crate) unread: Vec<usize>,
     finished_ns: u64,
     never_sent: u64,
@@ -128,16 +133,15 @@ impl<'a> Worker<'a> {
         let variant = assignment.target.variant;
         let limit =
             if variant.http() == model::HttpVersion::Http11 { assignment.pins.http1_connections } else { 1 };
-        // All that takes time is done before the workload's time begins.
+        // Slow steps come before the workload's time begins.
         let seeds = Seeds::new(assignment.seed, assignment.group);
         let paths = Work::new(&assignment.workload, options, seeds, 0);
         let requests = Requests::new(assignment, &paths.paths())?;
         let hosts = Host::all(assignment, paths.targets(), Logs::open(assignment, &clock)?)?;
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).context("no epoll instance could be made")?;
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).context("cannot create an epoll instance")?;
         let buffer = vec![0; READ_BYTES];
         let mut session =
-            Session::new(paths, Contents::of(&assignment.workload), assignment.group, variant, options)?;
-        let further = options.most_rows.map(|_| ConnectionTallies::new().map(Box::new)).transpose()?;
+            Session::new(paths, Contents::of(&assignment.workload), assignment.group, variant, options);
         wait::be_punctual();
         let begins_ns = clock.now_ns();
         session.work = Work::new(&assignment.workload, options, seeds, begins_ns);
@@ -162,7 +166,7 @@ impl<'a> Worker<'a> {
             session,
             rows: Vec::new(),
             dns_lookup: None,
-            further_connections: further,
+            further_connections: Box::default(),
             usage_before: Usage::default(),
             warmup_ends_ns,
             warmup: None,
@@ -176,7 +180,7 @@ impl<'a> Worker<'a> {
         })
     }
 
-    /// Looks the server's name up, where it is asked to: what is due meanwhile waits, as it would for a user.
+    /// Looks up the server's name, if the assignment asks for it. Requests that become due meanwhile wait, as for a user.
     fn dns_lookup(&mut self) -> Result<()> {
         if self.assignment.options.connections.dns_lookup {
             self.dns_lookup = Some(dns_lookup::dns_lookup(&self.assignment.target, &self.clock)?);
@@ -226,7 +230,7 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Sends what has become due while sockets were looked at, so that no request waits for all of them.
+    /// Sends requests that became due while sockets were handled, so that no request waits for all sockets.
     fn keep_pace(&mut self) {
         if let Work::Open(_) = self.session.work {
             let now = self.clock.now_ns();
@@ -237,7 +241,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Gives waiting requests to connections that can take them and opens the connections that are wanted.
+    /// Gives waiting requests to connections that can take them, and opens the wanted connections.
     fn dispatch(&mut self, now: u64) {
         self.session.work.handle_time(now);
         let (at_once, _) = self.session.work.opened_by(now);
@@ -246,7 +250,7 @@ impl<'a> Worker<'a> {
             self.hand_out(host);
             let waiting = u32::try_from(self.session.work.waiting(host)).unwrap_or(u32::MAX);
             let Host { open, connecting, .. } = self.hosts[host];
-            // A connection that no request is left for is not opened.
+            // No connection is opened without a request left for it.
             let at_once = at_once.min((open - connecting).saturating_add(left));
             let wanted = at_once.max(open.saturating_add(waiting.saturating_sub(connecting)));
             let wanted = wanted.min(self.policy.limit);
@@ -259,8 +263,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Gives a host's waiting requests to its idle connections: the longest idle first, so that all are used alike;
-    /// for a page the last used first, as browsers do.
+    /// Gives a host's waiting requests to its idle connections: the longest idle first, so that all are used equally; for
+    /// a page the last used first, as browsers do.
     fn hand_out(&mut self, host: usize) {
         while self.session.work.waiting(host) > 0 {
             let idle = &mut self.hosts[host].idle;
@@ -278,14 +282,14 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Fills a connection with due requests and sends what its engine says.
+    /// Fills a connection with due requests and sends the bytes of its engine.
     pub(crate) fn serve(&mut self, key: usize, now: u64) {
         self.begin_thinking(key, now);
         let request_limit_ns = self.assignment.options.connections.request_timeout_ns;
         let Some(conn) = self.conns.get_mut(key).and_then(Option::as_mut) else { return };
         while conn.has_room(self.policy.streams, self.requests_each) {
             let Some(mut due) = self.session.work.poll_request(conn.host, now) else { break };
-            // A closed loop that opens a connection for each request wants its answer from then on.
+            // A closed loop with a connection for each request counts from opening it.
             if self.requests_each == 1 && !self.session.work.has_queue() {
                 due.intended_ns = conn.row.opened_ns;
             }
@@ -318,7 +322,7 @@ impl<'a> Worker<'a> {
         self.settle(key, now);
     }
 
-    /// Streams whose request has ended think before their next one, where the workload wants it.
+    /// Streams whose request has ended think before the next one, if the workload has a think time.
     fn begin_thinking(&mut self, key: usize, now: u64) {
         let Some(conn) = self.conns.get_mut(key).and_then(Option::as_mut) else { return };
         for _ in 0..std::mem::take(&mut conn.ended) {
@@ -329,7 +333,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// After any change of a connection: its timer, its interest, its place among the idle, its end.
+    /// After any change of a connection: updates its timer, its epoll interest and its place among the idle, or retires it.
     pub(crate) fn settle(&mut self, key: usize, now: u64) {
         let Some(conn) = self.conns.get_mut(key).and_then(Option::as_mut) else { return };
         if conn.engine.is_closed() {
@@ -350,7 +354,7 @@ impl<'a> Worker<'a> {
             let mut interest = epoll::EventFlags::IN;
             interest.set(epoll::EventFlags::OUT, conn.blocked);
             conn.watched_for_writing = conn.blocked;
-            // Modifying a registered descriptor cannot fail for lack of anything.
+            // Modifying a registered descriptor needs no resources, so it cannot fail.
             let _ = epoll::modify(&self.epoll, &conn.socket, epoll::EventData::new_u64(key as u64), interest);
         }
     }
@@ -397,8 +401,8 @@ impl<'a> Worker<'a> {
         let (_, next_opening) = self.session.work.opened_by(now);
         let mut until = (now + LONGEST_WAIT_NS).min(self.assignment.deadline_ns).min(self.warmup_ends_ns);
         until = until.min(self.migrations.at_ns);
-        for wish in [self.timers.next(), self.session.work.next_ns(), next_opening].into_iter().flatten() {
-            until = until.min(wish);
+        for time in [self.timers.next(), self.session.work.next_ns(), next_opening].into_iter().flatten() {
+            until = until.min(time);
         }
         for host in &self.hosts {
             if host.wants_more && host.reopen_ns > now {
@@ -416,12 +420,11 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Notes what the warm-up took: what is counted begins now.
+    /// Notes the cost of the warm-up; measuring begins now.
     fn end_warmup(&mut self, now: u64) {
         self.warmup_ends_ns = u64::MAX;
         let usage = system::thread_usage().since(self.usage_before);
-        let (mut sent_bytes, mut received_bytes) =
-            self.further_connections.as_ref().map_or((0, 0), |further| further.bytes());
+        let ConnectionTally { mut sent_bytes, mut received_bytes, .. } = *self.further_connections;
         for row in self.rows.iter().chain(self.conns.iter().flatten().map(|conn| &conn.row)) {
             sent_bytes += row.sent_bytes;
             received_bytes += row.received_bytes;
@@ -436,18 +439,16 @@ impl<'a> Worker<'a> {
         });
     }
 
-    /// Keeps a connection's row, or adds it to the tally where there are rows enough.
-    pub(crate) fn keep_row(&mut self, row: ConnectionRow, carried: Carried) {
-        let most = self.assignment.options.most_rows;
-        match &mut self.further_connections {
-            Some(further) if most.is_some_and(|most| self.rows.len() as u64 >= most) => {
-                further.record(&row, carried);
-            }
-            _ => self.rows.push(row),
+    /// Keeps a connection's row, or adds it to the tally beyond the limit of rows.
+    pub(crate) fn keep_row(&mut self, row: ConnectionRow, carried: ConnectionRequests) {
+        if self.assignment.options.most_rows.is_some_and(|most| self.rows.len() as u64 >= most) {
+            self.further_connections.record(row, carried);
+        } else {
+            self.rows.push(row);
         }
     }
 
-    fn into_report(mut self, started_ns: u64, usage: Usage) -> Result<Report> {
+    fn into_report(mut self, started_ns: u64, usage: Usage) -> Report {
         let mut connections = self.rows;
         connections.sort_by_key(|row| row.connection);
         let mut player = self.session.work.take_player_events();
@@ -455,8 +456,8 @@ impl<'a> Worker<'a> {
         let mut samples = self.session.samples;
         samples.sort_by_key(|sample| sample.request);
         let rows_waited_ns = self.session.rows.map_or(0, RowSender::finish);
-        let (tallies, times) = self.session.tallies.finish()?;
-        let further = self.further_connections.map(|further| further.finish()).transpose()?;
+        let (tallies, times) = self.session.tallies.finish();
+        let lag = |share| self.session.lag.quantile(share).unwrap_or(0);
         let client = ClientReport {
             urls: self.requests.into_labels(),
             started_ns,
@@ -466,17 +467,17 @@ impl<'a> Worker<'a> {
             run_queue_ns: usage.run_queue_ns,
             max_resident_bytes: system::max_resident_bytes(),
             dns_lookup: self.dns_lookup,
-            lag: self.session.lag.lag(),
+            lag: Lag { p50_ns: lag(0.5), p99_ns: lag(0.99), max_ns: lag(1.0) },
             never_sent: self.never_sent,
             unfinished: self.unfinished,
             stopped: self.session.stopped,
             tallies,
             times,
-            further_connections: further.unwrap_or_default(),
-            failed_migrations: self.migrations.failed_migrations,
+            further_connections: *self.further_connections,
+            failed_migrations: self.migrations.failed,
             warmup: self.warmup,
             external: None,
         };
-        Ok(Report { samples, connections, player, client, rows_waited_ns })
+        Report { samples, connections, player, client, rows_waited_ns }
     }
 }

@@ -1,4 +1,4 @@
-//! How a worker's time ends: what was asked for and is not answered has failed, in the phase that it was in.
+//! The end of a worker's time: requests in flight fail, with the phase that they were in.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -8,13 +8,13 @@ use model::Outcome;
 use model::sample::{Failure, FailureKind, Sample};
 use workload::Work;
 
+use super::Worker;
 use crate::connection::Conn;
 use crate::request;
-use crate::worker::Worker;
 
 impl Worker<'_> {
-    /// The time limit passed. Requests in flight fail; so does one request for each connection that never became
-    /// ready, and a page's requests that waited for it.
+    /// The time limit passed. Requests in flight fail; so does one request for each connection that never became ready, and
+    /// all of a page's waiting requests.
     pub(crate) fn time_out(&mut self, now: u64) {
         let assignment = self.assignment;
         let remote = |url: u32| {
@@ -26,7 +26,7 @@ impl Worker<'_> {
             self.conns.iter_mut().flatten().map(|conn| (conn.row.connection, conn)).collect();
         for (connection, request) in ended {
             if let Some(conn) = conns.get_mut(&connection) {
-                request.add_to(&mut conn.carried);
+                conn.carried.add(request);
             }
         }
         for key in 0..self.conns.len() {
@@ -35,7 +35,7 @@ impl Worker<'_> {
             let (host, opened_ns, begun) = (conn.host, conn.row.opened_ns, conn.begun);
             conn.row.outcome = Outcome::Failed(failure.clone());
             conn.row.closed_ns = Some(now);
-            // Requests that left as early data have failed above.
+            // Requests that were sent as early data have failed above.
             if begun == 0 {
                 self.fail_due(host, &failure, opened_ns, now);
             }
@@ -50,7 +50,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Ends every connection in good order; what the kernel does not take at once is not waited for.
+    /// Closes every connection cleanly, without waiting for bytes that the kernel does not accept at once.
     pub(crate) fn close_all(&mut self) {
         let now = self.clock.now_ns();
         for key in 0..self.conns.len() {
@@ -65,13 +65,13 @@ impl Worker<'_> {
         }
     }
 
-    /// Requests that were begun, or wait for a connection that never became ready.
+    /// Requests in flight, and those that wait for a connection that never became ready.
     pub(crate) fn unfinished(&self) -> u64 {
         let waiting = self.conns.iter().flatten().filter(|conn| !conn.was_ready && conn.begun == 0).count();
         (self.session.open_requests() + waiting) as u64
     }
 
-    /// The next due request fails with its connection. A closed loop's was wanted as long as the connection.
+    /// Fails the next due request with its connection. In a closed loop it was intended when the connection was opened.
     pub(crate) fn fail_due(&mut self, host: usize, failure: &Failure, began_ns: u64, now: u64) {
         if let Some(mut due) = self.session.work.poll_request(host, now) {
             if !self.session.work.has_queue() {
@@ -83,7 +83,7 @@ impl Worker<'_> {
 }
 
 fn timed_out(doing: &str, when: &str) -> Failure {
-    let reason = format!("{doing}: the whole test's time limit passed {when}");
+    let reason = format!("{doing}: the time limit of the test passed {when}");
     Failure { kind: FailureKind::Timeout, reason }
 }
 
