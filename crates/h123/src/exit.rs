@@ -1,5 +1,9 @@
 //! Exit statuses: the contract with scripts and CI.
 
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
 /// How h123 ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -57,6 +61,32 @@ pub(crate) fn one_line(text: &str, subcommand: Option<&str>) -> String {
         }
     }
     format!("{} (see `{help}`)", parts.join("; "))
+}
+
+/// The option that requires the missing options of a clap error, with these: `--poisson requires --rate or --stages`.
+///
+/// clap reports only what is missing. The option without which nothing is missing is the one that requires it.
+pub(crate) fn requirement(
+    error: &clap::Error,
+    args: &[OsString],
+    parse: impl Fn(&[OsString]) -> Result<(), clap::Error>,
+) -> Option<String> {
+    let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else { return None };
+    let options = missing.iter().flat_map(|usage| usage.split('|'));
+    let options: Vec<&str> =
+        options.filter_map(|usage| usage.trim_start_matches('<').split([' ', '>']).next()).collect();
+    if error.kind() != ErrorKind::MissingRequiredArgument || !options.iter().all(|name| name.starts_with('-'))
+    {
+        return None;
+    }
+    let requires = |place: &usize| {
+        let fewer = [&args[..*place], &args[*place + 1..]].concat();
+        parse(&fewer).map_or_else(|error| error.kind() != ErrorKind::MissingRequiredArgument, |()| true)
+    };
+    let is_option = |place: &usize| args[*place].to_string_lossy().starts_with('-');
+    let place = (1..args.len()).filter(is_option).find(requires)?;
+    let name = args[place].to_string_lossy();
+    Some(format!("{} requires {}", name.split('=').next().unwrap_or(&name), options.join(" or ")))
 }
 
 /// The exit status of an error.

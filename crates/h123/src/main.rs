@@ -53,7 +53,10 @@ fn main() -> ExitCode {
         }
         Err(error) => {
             let hint = commands::lab::hint(&error, subcommand().as_deref());
-            let text = exit::one_line(&error.to_string(), subcommand().as_deref());
+            let args: Vec<_> = std::env::args_os().collect();
+            let requirement = exit::requirement(&error, &args, |args| Cli::try_parse_from(args).map(drop));
+            let text = requirement.unwrap_or_else(|| error.to_string());
+            let text = exit::one_line(&text, subcommand().as_deref());
             terminal::note(false, &format!("h123: {text}{hint}"));
             return ExitCode::from(Exit::Usage.code());
         }

@@ -16,10 +16,9 @@ use model::workload::{ClosedLoop, LoopLoad, Workload};
 use model::{Pins, Variant};
 use serde_json::{Value, json};
 
-use crate::commands::load::protocol_options::qlog_folder;
 use crate::connect::advice;
 use crate::connect::target::{TrustOptions, Url, variant_for};
-use crate::connect::tls_options::TlsArgs;
+use crate::connect::tls_options::{TlsArgs, qlog_folder};
 use crate::exit::{Exit, UsageError};
 use crate::terminal::print;
 

@@ -1,26 +1,43 @@
-//! Where a host is: looked up, or as `--connect-to` and `--resolve` say, in curl's forms.
+//! The address of a host: looked up, or given by `--connect-to` and `--resolve` in curl's forms.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 use anyhow::Result;
+use clap::Args;
 
-use crate::commands::load::options::ConnectionArgs;
 use crate::connect::target::Url;
 use crate::exit::UsageError;
 
-/// What the command line says about the places of hosts.
+/// Where hosts are.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct PlaceArgs {
+    /// Connect to this host and port instead (repeatable), as in curl; an empty part means any, or unchanged
+    #[arg(long, value_name = "HOST:PORT:TO_HOST:TO_PORT")]
+    connect_to: Vec<String>,
+    /// Use this address for a host (repeatable), as in curl
+    #[arg(long, value_name = "HOST:PORT:IP")]
+    resolve: Vec<String>,
+    /// Connect by IPv4 only
+    #[arg(short = '4', long, conflicts_with = "ipv6")]
+    ipv4: bool,
+    /// Connect by IPv6 only
+    #[arg(short = '6', long)]
+    ipv6: bool,
+}
+
+/// The resolved options about the addresses of hosts.
 pub(crate) struct Places {
-    /// Host and port, each any where `None`, and what takes their place, each as before where `None`.
+    /// Host and port (`None` is any), and the host and port that replace them (`None` leaves them unchanged).
     redirected: Vec<[Option<String>; 4]>,
     known: Vec<(String, u16, IpAddr)>,
-    /// Whether only IPv4, or only IPv6, will do.
+    /// IPv4 only, IPv6 only, or either.
     only_ipv4: Option<bool>,
 }
 
 impl Places {
     /// # Errors
-    /// An option that is not of the form.
-    pub(crate) fn of(args: &ConnectionArgs) -> Result<Places> {
+    /// An option that does not have the form.
+    pub(crate) fn of(args: &PlaceArgs) -> Result<Places> {
         let only_ipv4 = if args.ipv4 || args.ipv6 { Some(args.ipv4) } else { None };
         let redirected = args.connect_to.iter().map(|text| redirection(text)).collect::<Result<Vec<_>>>()?;
         let known = args.resolve.iter().map(|text| known_address(text)).collect::<Result<Vec<_>>>()?;
@@ -54,7 +71,7 @@ impl Places {
     }
 }
 
-/// The addresses of a host, one at least.
+/// The addresses of a host, at least one.
 ///
 /// # Errors
 /// A [`UsageError`] where the name does not resolve.

@@ -1,4 +1,4 @@
-//! A URL from the command line, resolved into what a client needs.
+//! A URL from the command line, resolved into a client's target.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use model::assignment::{Target, Trust};
 use crate::connect::places;
 use crate::exit::UsageError;
 
-/// Whom to trust: options that several commands share.
+/// Trust options that several commands share.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "TLS")]
 pub(crate) struct TrustOptions {
@@ -27,7 +27,7 @@ pub(crate) struct TrustOptions {
 
 impl TrustOptions {
     /// # Errors
-    /// A file that cannot be read or has no certificates.
+    /// A file cannot be read or has no certificates.
     pub(crate) fn resolve(&self) -> Result<Trust> {
         match (&self.cacert, self.insecure) {
             (_, true) => Ok(Trust::Anyone),
@@ -50,7 +50,7 @@ pub(crate) struct Url {
     pub(crate) encrypted: bool,
     /// Host name or address, without brackets.
     pub(crate) host: String,
-    /// Port, the scheme's own where none is given.
+    /// Port; the scheme's default if the URL has none.
     pub(crate) port: u16,
     /// Host and port as written.
     pub(crate) authority: String,
@@ -59,14 +59,14 @@ pub(crate) struct Url {
 }
 
 impl Url {
-    /// Reads an absolute URL (RFC 9110, section 4.2); a missing scheme is `http`.
+    /// Reads an absolute URL (RFC 9110, section 4.2). A missing scheme means `http`.
     ///
     /// # Errors
-    /// A [`UsageError`] that says what was found and what is expected.
+    /// A [`UsageError`]: it is not an http or https URL.
     pub(crate) fn parse(text: &str) -> Result<Url> {
         let fault = |why: &str| {
             let shown = text.escape_debug();
-            UsageError(format!("found `{shown}`, expected a URL such as `https://example.org/`: {why}"))
+            UsageError(format!("`{shown}` is not a URL such as `https://example.org/`: {why}"))
         };
         let whole = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
         let uri: http::Uri = whole.parse().map_err(|error| fault(&format!("{error}")))?;
@@ -91,7 +91,7 @@ impl Url {
         Ok(Url { encrypted, host, port, authority: authority.to_string(), path })
     }
 
-    /// The variants that this URL's scheme allows.
+    /// The variants that the scheme allows.
     pub(crate) fn variants(&self) -> Vec<Variant> {
         Variant::ALL.into_iter().filter(|variant| variant.is_encrypted() == self.encrypted).collect()
     }
@@ -99,23 +99,23 @@ impl Url {
     /// The address of the host, and how long the DNS lookup took.
     ///
     /// # Errors
-    /// A name that does not resolve.
+    /// The name does not resolve.
     pub(crate) fn resolve(&self) -> Result<(SocketAddr, Duration)> {
         let start = Instant::now();
         let addresses = places::dns_lookup(&self.host, self.port)?;
         Ok((addresses[0], start.elapsed()))
     }
 
-    /// What a client needs to speak `variant` with the host at `address`.
+    /// The target of a client that uses `variant` with the host at `address`.
     pub(crate) fn target(&self, variant: Variant, address: SocketAddr, trust: Trust) -> Target {
         Target { variant, address, authority: self.authority.clone(), server_name: self.host.clone(), trust }
     }
 }
 
-/// The variant to use for a URL: the one asked for, or HTTP/1.1.
+/// The variant for a URL: the given one, or HTTP/1.1.
 ///
 /// # Errors
-/// A [`UsageError`] where the variant does not fit the scheme.
+/// A [`UsageError`]: the variant does not fit the scheme.
 pub(crate) fn variant_for(url: &Url, asked: Option<Variant>) -> Result<Variant> {
     let variant = asked.unwrap_or(if url.encrypted { Variant::H1s } else { Variant::H1 });
     if variant.is_encrypted() == url.encrypted {
@@ -124,7 +124,7 @@ pub(crate) fn variant_for(url: &Url, asked: Option<Variant>) -> Result<Variant> 
     let names: Vec<&str> = url.variants().into_iter().map(Variant::name).collect();
     let scheme = if url.encrypted { "https" } else { "http" };
     Err(UsageError(format!(
-        "found variant `{variant}` for an {scheme} URL, expected one of {}",
+        "variant `{variant}` does not fit an {scheme} URL; use one of {}",
         names.join(", ")
     ))
     .into())
@@ -151,9 +151,9 @@ mod tests {
         {
             let error = Url::parse(text).unwrap_err();
             assert!(error.is::<UsageError>(), "{text}");
-            assert!(error.to_string().contains("expected a URL such as"), "{error}");
+            assert!(error.to_string().contains("is not a URL such as"), "{error}");
         }
         let error = variant_for(&Url::parse("http://a/").unwrap(), Some(Variant::H3)).unwrap_err();
-        assert_eq!(error.to_string(), "found variant `h3` for an http URL, expected one of h1, h2c");
+        assert_eq!(error.to_string(), "variant `h3` does not fit an http URL; use one of h1, h2c");
     }
 }

@@ -1,4 +1,4 @@
-//! What is said in TLS handshakes: options that `load` and `trace` share.
+//! TLS options that `load` and `trace` share.
 
 use std::env;
 use std::fs;
@@ -12,34 +12,36 @@ use model::tls::{ClientCertificate, OfferedSuite, TlsOffer, TlsOptions};
 
 use crate::exit::UsageError;
 
-/// The variable that programs with TLS take the name of a file for their secrets from.
+/// The environment variable that names the file for TLS secrets, as in browsers and curl.
 pub(crate) const KEY_LOG_VARIABLE: &str = "SSLKEYLOGFILE";
+/// The environment variable that names the folder for qlog, as in other implementations of QUIC.
+pub(crate) const QLOG_VARIABLE: &str = "QLOGDIR";
 
-/// Versions, suites, groups and the client's own certificate.
+/// Versions, cipher suites, groups and the client's certificate.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "TLS")]
 pub(crate) struct TlsArgs {
-    /// Offer these versions: 1.2, 1.3 (default: both; HTTP/3 has 1.3 alone)
+    /// Offer these versions: 1.2, 1.3 (default: both; HTTP/3 has only 1.3)
     #[arg(long, value_name = "VERSION,…", value_delimiter = ',', value_parser = parse_version)]
     pub(crate) tls: Vec<TlsVersion>,
-    /// Offer these cipher suites, the preferred one first, by their registered names or OpenSSL's (default: all
-    /// with AES-GCM or ChaCha20, AES-128 first)
+    /// Offer these cipher suites, the preferred one first, by their registered or OpenSSL names (default: all with
+    /// AES-GCM or ChaCha20, AES-128 first)
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub(crate) ciphers: Vec<OfferedSuite>,
     /// Offer these key exchange groups: x25519, secp256r1 (P-256), secp384r1 (P-384) (default: all three). The key
-    /// share is for the first; a server that wants another asks for it, which takes a round trip
+    /// share is for the first; if the server chooses another, the handshake takes one more round trip
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = parse_group)]
     pub(crate) groups: Vec<KeyExchange>,
-    /// Show this certificate (PEM, with its chain) to a server that asks for one
+    /// Client certificate (PEM, with its chain)
     #[arg(long, value_name = "FILE")]
     pub(crate) cert: Option<PathBuf>,
-    /// The certificate's private key (PEM; default: in the same file)
+    /// Private key of the client certificate (PEM; default: in the same file)
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub(crate) key: Option<PathBuf>,
 }
 
 impl TlsArgs {
-    /// The options that were given, by name.
+    /// The names of the options that were given.
     pub(crate) fn given(&self) -> Vec<&'static str> {
         let all = [
             ("--tls", !self.tls.is_empty()),
@@ -50,15 +52,13 @@ impl TlsArgs {
         all.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect()
     }
 
-    /// What a client says to a server of one of these variants; files are read, and whether they fit is for
-    /// [`load::check`].
+    /// The TLS options for servers of these variants. Files are read; [`load::check`] checks their content.
     ///
     /// # Errors
-    /// Versions, suites and variants that contradict each other, or a file that cannot be read.
+    /// Versions, suites and variants contradict each other, or a file cannot be read.
     pub(crate) fn resolve(&self, variants: &[Variant], early_data: bool) -> Result<TlsOptions> {
         if let (Some(name), true) = (self.given().first(), variants.iter().all(|one| !one.is_encrypted())) {
-            let fault = format!("found {name} with {}, expected it with h1s, h2 or h3", list(variants));
-            return Err(UsageError(fault).into());
+            return Err(requires_variant(name, "h1s, h2 or h3", &list(variants)).into());
         }
         let key_log = env::var(KEY_LOG_VARIABLE).ok().filter(|path| !path.is_empty());
         Ok(TlsOptions {
@@ -78,32 +78,28 @@ impl TlsArgs {
             offer.suites.clone_from(&self.ciphers);
             offer.versions.retain(|version| self.ciphers.iter().any(|suite| suite.version() == *version));
         }
-        // Without a word about versions, what needs 1.3 gets it.
+        // Early data needs TLS 1.3, and no option contradicts it.
         if early_data && self.tls.is_empty() && self.ciphers.is_empty() {
             offer = offer.only(&[TlsVersion::V13]);
         }
         if !self.tls.is_empty() {
             if let Some(suite) = self.ciphers.iter().find(|suite| !self.tls.contains(&suite.version())) {
                 let (name, version) = (suite.names().0, suite.version().name());
-                return Err(UsageError(format!(
-                    "found --ciphers {name} without --tls {version}, expected both"
-                )));
+                return Err(UsageError(format!("--ciphers {name} requires --tls {version}")));
             }
             if let Some(version) = self.tls.iter().find(|version| !offer.versions.contains(version)) {
                 let version = version.name();
-                return Err(UsageError(format!(
-                    "found --tls {version} without a cipher suite of it, expected one in --ciphers"
-                )));
+                return Err(UsageError(format!("--tls {version} requires one of its suites in --ciphers")));
             }
             offer = offer.only(&self.tls);
         }
         let has_quic = variants.iter().any(|variant| variant.is_quic());
         if has_quic && !offer.versions.contains(&TlsVersion::V13) {
-            let fault = "found TLS 1.2 with h3, expected 1.3: QUIC has no other (RFC 9001, section 4.2)";
+            let fault = "h3 requires TLS 1.3, the only version that QUIC uses (RFC 9001, section 4.2)";
             return Err(UsageError(fault.into()));
         }
         if early_data && !has_quic && offer.versions != [TlsVersion::V13] {
-            let fault = "found --early-data with TLS 1.2, expected --tls 1.3: only there it is known";
+            let fault = "--early-data requires --tls 1.3; TLS 1.2 has no early data";
             return Err(UsageError(fault.into()));
         }
         Ok(offer)
@@ -123,6 +119,16 @@ impl TlsArgs {
     }
 }
 
+/// The folder for qlog that the environment names.
+pub(crate) fn qlog_folder(variant: Variant) -> Option<String> {
+    env::var(QLOG_VARIABLE).ok().filter(|folder| variant.is_quic() && !folder.is_empty())
+}
+
+/// The error for an option that the variant does not support.
+pub(crate) fn requires_variant(option: &str, expected: &str, found: &str) -> UsageError {
+    UsageError(format!("{option} requires --variant {expected}; this is {found}"))
+}
+
 /// Names of variants, for an error.
 pub(crate) fn list(variants: &[Variant]) -> String {
     variants.iter().map(|variant| variant.name()).collect::<Vec<_>>().join(" and ")
@@ -131,7 +137,7 @@ pub(crate) fn list(variants: &[Variant]) -> String {
 fn parse_version(text: &str) -> Result<TlsVersion, String> {
     let known = [TlsVersion::V12, TlsVersion::V13];
     let found = known.into_iter().find(|version| version.name() == text);
-    found.ok_or_else(|| format!("found TLS version `{text}`, expected 1.2 or 1.3"))
+    found.ok_or_else(|| format!("unknown TLS version `{text}`; use 1.2 or 1.3"))
 }
 
 fn parse_group(text: &str) -> Result<KeyExchange, String> {
@@ -139,7 +145,7 @@ fn parse_group(text: &str) -> Result<KeyExchange, String> {
         "x25519" => Ok(KeyExchange::X25519),
         "secp256r1" | "p-256" | "prime256v1" => Ok(KeyExchange::Secp256r1),
         "secp384r1" | "p-384" => Ok(KeyExchange::Secp384r1),
-        _ => Err(format!("found group `{text}`, expected x25519, secp256r1 or secp384r1")),
+        _ => Err(format!("unknown group `{text}`; use x25519, secp256r1 or secp384r1")),
     }
 }
 
@@ -176,13 +182,13 @@ mod tests {
     #[test]
     fn contradictions_are_found() {
         let old = args(&["1.2"], &[]);
-        assert!(fault(&old, Variant::H3, false).starts_with("found TLS 1.2 with h3, expected 1.3"));
-        assert!(fault(&old, Variant::H2, true).starts_with("found --early-data with TLS 1.2"));
+        assert!(fault(&old, Variant::H3, false).starts_with("h3 requires TLS 1.3"));
+        assert!(fault(&old, Variant::H2, true).starts_with("--early-data requires --tls 1.3"));
         let both = args(&["1.2"], &["TLS_AES_128_GCM_SHA256"]);
-        assert!(fault(&both, Variant::H2, false).contains("TLS_AES_128_GCM_SHA256 without --tls 1.3"));
+        assert!(fault(&both, Variant::H2, false).contains("TLS_AES_128_GCM_SHA256 requires --tls 1.3"));
         let missing = args(&["1.2", "1.3"], &["TLS_AES_128_GCM_SHA256"]);
-        assert!(fault(&missing, Variant::H2, false).contains("--tls 1.2 without a cipher suite of it"));
+        assert!(fault(&missing, Variant::H2, false).contains("--tls 1.2 requires one of its suites"));
         let error = old.resolve(&[Variant::H1], false).unwrap_err().to_string();
-        assert_eq!(error, "found --tls with h1, expected it with h1s, h2 or h3");
+        assert_eq!(error, "--tls requires --variant h1s, h2 or h3; this is h1");
     }
 }

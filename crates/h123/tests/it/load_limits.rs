@@ -38,7 +38,7 @@ fn requests_and_connections_have_a_limit_unless_it_is_taken_away() {
     let (listener, authority) = silent();
     let (json, _) = failing(&[&format!("http://{authority}/"), "-n", "2", "--timeout", "40ms"]);
     assert_eq!(json["requests"]["failures"]["timeout"], 2);
-    assert_eq!(reason(&json, "timeout"), format!("waiting for {authority}: no answer within 40 ms"));
+    assert_eq!(reason(&json, "timeout"), format!("waiting for {authority}: no response within 40 ms"));
     let args = [&format!("https://{authority}/"), "-n", "2", "--connect-timeout", "40ms"];
     assert_eq!(
         reason(&failing(&args).0, "timeout"),
@@ -96,8 +96,8 @@ fn what_is_wrong_is_one_line_and_nothing_is_left_behind() {
     std::fs::write(path("there.parquet"), "").unwrap();
     let url = "http://127.0.0.1:1/";
     for (args, expected) in [
-        (&[url, "-d", "0s"][..], "found `0s`, expected more than 0"),
-        (&[url, "--timeout", "0s"], "found `0s`, expected more than 0, or `none`"),
+        (&[url, "-d", "0s"][..], "write a time above 0"),
+        (&[url, "--timeout", "0s"], "write a time above 0, or `none`"),
         (&[url, "--stages", "0s@5"], "`0s` is too short"),
         (&[url, "-c", "0"], "invalid value '0' for '--connections <CONNECTIONS>'"),
         (&[url, "--conections", "3"], "a similar argument exists: '--connections'"),
@@ -105,8 +105,8 @@ fn what_is_wrong_is_one_line_and_nothing_is_left_behind() {
         (&["http://nowhere.invalid/"], "looking up `nowhere.invalid`: "),
         (&["ftp://127.0.0.1/"], "the scheme is neither http nor https"),
         (&[url, "-6"], "`127.0.0.1` has no IPv6 address"),
-        (&[url, "--source", "192.0.2.77"], "found --source 192.0.2.77, expected an address of this machine"),
-        (&[url, "--source", "::1"], "found no IPv4 address in --source, expected one for 127.0.0.1:1"),
+        (&[url, "--source", "192.0.2.77"], "--source 192.0.2.77 is not an address of this machine"),
+        (&[url, "--source", "::1"], "--source has no IPv4 address, which 127.0.0.1:1 requires"),
         (&[url, "--csv", "/no/such/folder/a.csv"], "--csv /no/such/folder/a.csv: "),
         (&[url, "--hgrm", "/proc/a.hgrm"], "--hgrm /proc/a.hgrm: "),
         (&[url, "--samples", "/no/such/folder/a.parquet"], "--samples /no/such/folder/a.parquet: "),
@@ -115,7 +115,7 @@ fn what_is_wrong_is_one_line_and_nothing_is_left_behind() {
             "there.parquet: the file exists; choose another name or remove it",
         ),
         (&[url, "--csv", &csv, "--hgrm", "/proc/a.hgrm"], "--hgrm /proc/a.hgrm: "),
-        (&[url, "--csv", &csv, "--samples", &rows, "--data", "@/no/such"], "found body file /no/such"),
+        (&[url, "--csv", &csv, "--samples", &rows, "--data", "@/no/such"], "cannot read the body /no/such"),
     ] {
         let ended = h123([&["load"], args].concat());
         assert_eq!(ended.code, 2, "{args:?}: {}", ended.stderr);
@@ -146,7 +146,7 @@ fn open_files_and_ports_are_counted_before_anything_is_sent() {
     let refused = limited("-n 128", &args).expect(2);
     assert_eq!(
         refused.stderr,
-        "h123: found a need of 164 open files, expected at most 128: raise the limit (`ulimit -n 164` as root, \
+        "h123: the test needs 164 open files, but the limit is 128; raise it (`ulimit -n 164` as root, \
          LimitNOFILE= of a systemd unit, /etc/security/limits.conf), or use fewer --connections\n"
     );
     // A UDP port serves one server at a time: no range of ports is enough for these two.
@@ -155,10 +155,6 @@ fn open_files_and_ports_are_counted_before_anything_is_sent() {
     std::fs::write(&list, "https://127.0.0.1:1/\nhttps://127.0.0.1:2/\n").unwrap();
     let ended =
         h123(["load", "--urls", list.to_str().unwrap(), "--variant", "h3", "-c", "60000", "-k"]).expect(2);
-    assert!(
-        ended.stderr.starts_with("h123: found 120000 connections, expected at most "),
-        "{}",
-        ended.stderr
-    );
+    assert!(ended.stderr.starts_with("h123: 120000 connections exceed the "), "{}", ended.stderr);
     assert!(ended.stderr.contains("--source 127.0.0.2,127.0.0.3"), "{}", ended.stderr);
 }

@@ -107,7 +107,7 @@ fn a_file_that_cannot_be_is_refused_before_the_load() {
     }
     assert_eq!(std::fs::read_to_string(&taken).unwrap(), "somebody's");
     let odd = load("rows.csv").expect(2);
-    assert!(odd.stderr.contains("expected `none` or a new FILE.parquet"), "{}", odd.stderr);
+    assert!(odd.stderr.contains("write `none` or a new FILE.parquet"), "{}", odd.stderr);
     // Wrong usage elsewhere leaves nothing behind either.
     let rows = folder.path().join("rows.parquet");
     h123(["load", "http://127.0.0.1:1/", "--poisson", "--samples", rows.to_str().unwrap()]).expect(2);

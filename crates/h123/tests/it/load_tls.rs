@@ -191,20 +191,23 @@ fn secrets_are_logged_where_the_environment_says() {
 #[test]
 fn contradictions_are_one_line() {
     for (args, expected) in [
-        (&["http://a/", "--cert", "x.pem"][..], "found --cert with h1, expected it with h1s, h2 or h3"),
-        (&["http://a/", "--resume"], "found --resume with h1, expected it with h1s"),
-        (&["http://a/", "--variant", "h2c", "--tls", "1.3"], "found --tls with h2c"),
-        (&["https://a/", "--early-data"], "found --early-data, expected --resume with it"),
-        (&["https://a/", "--resume", "--early-data", "--tls", "1.2"], "found --early-data with TLS 1.2"),
-        (&["https://a/", "--variant", "h3", "--tls", "1.2"], "found TLS 1.2 with h3, expected 1.3"),
-        (&["https://a/", "--tls", "1.1"], "found TLS version `1.1`, expected 1.2 or 1.3"),
+        (&["http://a/", "--cert", "x.pem"][..], "--cert requires --variant h1s, h2 or h3; this is h1"),
+        (&["http://a/", "--resume"], "--resume requires --variant h1s"),
+        (
+            &["http://a/", "--variant", "h2c", "--tls", "1.3"],
+            "--tls requires --variant h1s, h2 or h3; this is h2c",
+        ),
+        (&["https://a/", "--early-data"], "--early-data requires --resume"),
+        (&["https://a/", "--resume", "--early-data", "--tls", "1.2"], "--early-data requires --tls 1.3"),
+        (&["https://a/", "--variant", "h3", "--tls", "1.2"], "h3 requires TLS 1.3"),
+        (&["https://a/", "--tls", "1.1"], "unknown TLS version `1.1`; use 1.2 or 1.3"),
         (&["https://a/", "--ciphers", "RC4-MD5"], "found cipher suite `RC4-MD5`, expected one of"),
-        (&["https://a/", "--groups", "x448"], "found group `x448`, expected x25519"),
+        (&["https://a/", "--groups", "x448"], "unknown group `x448`; use x25519"),
         (
             &["https://a/", "--tls", "1.3", "--ciphers", "ECDHE-RSA-AES128-GCM-SHA256"],
-            "found --ciphers TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 without --tls 1.2",
+            "--ciphers TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 requires --tls 1.2",
         ),
-        (&["https://a/", "--key", "x.key"], "--cert <FILE>"),
+        (&["https://a/", "--key", "x.key"], "--key requires --cert"),
     ] {
         let located = [args, &["--resolve", "a:80:127.0.0.1", "--resolve", "a:443:127.0.0.1"]].concat();
         let said = refused(&located);

@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use model::Topology;
 
-use crate::commands::load::protocol_options::QLOG_VARIABLE;
-use crate::connect::tls_options::KEY_LOG_VARIABLE;
+use crate::connect::tls_options::{KEY_LOG_VARIABLE, QLOG_VARIABLE};
 use crate::exit::UsageError;
 
 /// The files of a capture.

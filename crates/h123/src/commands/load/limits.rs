@@ -1,4 +1,4 @@
-//! What a load test needs of this machine, asked for before anything is sent: open files, local ports, addresses.
+//! The limits of this machine, checked before anything is sent: open files, local ports, addresses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,15 +11,15 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::exit::UsageError;
 
-/// Files that are open beside connections: standard streams, an epoll instance for each thread, files to write.
+/// Open files besides connections: standard streams, an epoll instance for each thread, output files.
 const OTHER_FILES: u64 = 64;
-/// First and last of the ports that connections go out from (ip(7)).
+/// The first and last local port for outgoing connections (ip(7)).
 const PORT_RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 
-/// Raises the soft limit of open files as far as it is needed, and refuses more connections than this machine can have.
+/// Raises the soft limit of open files as needed, and refuses more connections than this machine can have.
 ///
 /// # Errors
-/// A [`UsageError`] that says what is missing and how to get it.
+/// A [`UsageError`] with the limit and how to raise it.
 pub(crate) fn prepare(assignments: &[Assignment]) -> Result<()> {
     let Some(first) = assignments.first() else { return Ok(()) };
     let remotes: Vec<SocketAddr> = std::iter::once(&first.target)
@@ -37,43 +37,42 @@ pub(crate) fn prepare(assignments: &[Assignment]) -> Result<()> {
     raise_files(needed)
 }
 
-/// Where the kernel grants smaller socket buffers than every connection asks for.
+/// The socket buffers for which the kernel grants less than a connection requests.
 ///
 /// # Errors
-/// No socket can be opened to find out.
+/// No socket can be opened to read the sizes.
 pub(crate) fn buffer_shortfalls(assignments: &[Assignment]) -> Result<Vec<Shortfall>> {
     let Some(first) = assignments.first() else { return Ok(Vec::new()) };
     let target = &first.target;
     load::buffer_shortfalls(target.address, target.variant.is_quic(), &first.options.connections)
-        .context("no socket could be opened to read back the size of its buffers")
+        .context("cannot open a socket to read the size of its buffers")
 }
 
-/// Every source must be an address of this machine, and every server must have one of its family.
+/// Every source must be an address of this machine, and every server needs one of its family.
 fn check_sources(sources: &[IpAddr], remotes: &[SocketAddr]) -> Result<()> {
     for source in sources {
         UdpSocket::bind((*source, 0)).map_err(|error| {
-            UsageError(format!("found --source {source}, expected an address of this machine: {error}"))
+            UsageError(format!("--source {source} is not an address of this machine: {error}"))
         })?;
     }
     let lacks = |remote: &&SocketAddr| sources.iter().all(|source| source.is_ipv4() != remote.is_ipv4());
     match remotes.iter().find(lacks).filter(|_| !sources.is_empty()) {
         Some(remote) => {
             let family = if remote.is_ipv4() { "IPv4" } else { "IPv6" };
-            Err(UsageError(format!("found no {family} address in --source, expected one for {remote}"))
-                .into())
+            Err(UsageError(format!("--source has no {family} address, which {remote} requires")).into())
         }
         None => Ok(()),
     }
 }
 
-/// How many ports a range has.
+/// The number of ports of a range.
 fn ports(range: &str) -> Option<u64> {
     let (first, last) = range.trim().split_once(char::is_whitespace)?;
     let (first, last): (u64, u64) = (first.parse().ok()?, last.trim().parse().ok()?);
     Some((last + 1).saturating_sub(first)).filter(|ports| *ports > 0)
 }
 
-/// A TCP port may go to several servers at a time, a UDP port to one.
+/// A local TCP port can have connections to several servers, a UDP port to one.
 fn check_ports(
     ports: u64,
     connections: u64,
@@ -92,7 +91,7 @@ fn check_ports(
         if wanted > most {
             let to = remote.map_or(String::new(), |remote| format!(" to {remote}"));
             return Err(UsageError(format!(
-                "found {wanted} connections{to}, expected at most {most}: a local address has {ports} ports \
+                "{wanted} connections{to} exceed the {most} possible: a local address has {ports} ports \
                  ({PORT_RANGE}); use {} addresses, such as --source 127.0.0.2,127.0.0.3, or fewer --connections",
                 wanted.div_ceil(ports)
             ))
@@ -102,7 +101,7 @@ fn check_ports(
     Ok(())
 }
 
-/// Lifts the soft limit of open files towards the hard one.
+/// Raises the soft limit of open files up to the hard limit.
 fn raise_files(needed: u64) -> Result<()> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     // `None` is no limit.
@@ -115,7 +114,7 @@ fn raise_files(needed: u64) -> Result<()> {
         return Ok(());
     }
     Err(UsageError(format!(
-        "found a need of {needed} open files, expected at most {hard}: raise the limit (`ulimit -n {needed}` as root, \
+        "the test needs {needed} open files, but the limit is {hard}; raise it (`ulimit -n {needed}` as root, \
          LimitNOFILE= of a systemd unit, /etc/security/limits.conf), or use fewer --connections"
     ))
     .into())
@@ -143,14 +142,12 @@ mod tests {
         };
         assert_eq!(refused(50, &[], false), Ok(()));
         let error = refused(51, &[], false).unwrap_err();
-        assert!(error.starts_with("found 102 connections to 127.0.0.1:80, expected at most 100"), "{error}");
+        assert!(error.starts_with("102 connections to 127.0.0.1:80 exceed the 100 possible"), "{error}");
         assert!(error.contains("use 2 addresses, such as --source"), "{error}");
         let two: [IpAddr; 3] = ["127.0.0.2", "127.0.0.3", "::1"].map(|text| text.parse().unwrap());
         assert_eq!(refused(100, &two, false), Ok(()));
         assert_eq!(refused(33, &[], true), Ok(()));
-        assert!(
-            refused(34, &[], true).unwrap_err().starts_with("found 102 connections, expected at most 100")
-        );
+        assert!(refused(34, &[], true).unwrap_err().starts_with("102 connections exceed the 100 possible"));
     }
 
     #[test]
@@ -158,13 +155,10 @@ mod tests {
         let check =
             |text: &str| check_sources(&[text.parse().unwrap()], &remotes()).map_err(|e| e.to_string());
         assert_eq!(check("127.0.0.9"), Ok(()));
-        assert!(
-            check("192.0.2.77").unwrap_err().starts_with("found --source 192.0.2.77, expected an address")
-        );
+        assert!(check("192.0.2.77").unwrap_err().starts_with("--source 192.0.2.77 is not an address"));
         let error = check("::1").unwrap_err();
         assert!(
-            error.contains("::1")
-                || error == "found no IPv4 address in --source, expected one for 127.0.0.1:80",
+            error.contains("::1") || error == "--source has no IPv4 address, which 127.0.0.1:80 requires",
             "{error}"
         );
     }

@@ -1,4 +1,4 @@
-//! From the options of `h123 load` to assignments: what contradicts itself is refused in one line.
+//! From the options of `h123 load` to one assignment for each thread.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -10,38 +10,39 @@ use model::assignment::{ASSIGNMENT_VERSION, Assignment, Target, Trust};
 use model::options::{Body, ConnectionOptions, Options, PathOptions, ProtocolOptions, RequestOptions};
 use model::pins::CongestionControl;
 use model::schedule::{Arrivals, Schedule, ScriptEntry, Share, Stage};
+use model::units::{self, counted};
 use model::workload::{ClosedLoop, LoopLoad, OpenLoop, Workload};
-use model::{Pins, Variant, units};
+use model::{Pins, Variant};
 use workload::formats::{timing_script, url_list};
 use workload::urls::Pattern;
 
-use crate::commands::load::LoadArgs;
+use super::LoadArgs;
 use crate::connect::places::Places;
 use crate::connect::target::{Url, variant_for};
 use crate::exit::UsageError;
 
-/// A load test that nothing ends, ends after this long.
+/// The duration of a load test that no option ends.
 const DEFAULT_DURATION_NS: u64 = 10 * units::NANOS_PER_S;
-/// After the last request was begun, this long is waited for its answer.
+/// How long to wait for the last responses.
 const GRACE_NS: u64 = 30 * units::NANOS_PER_S;
-/// Hosts in one list.
+/// The most hosts of one test.
 const MOST_HOSTS: usize = 1000;
 
 /// One assignment per thread, and how long each DNS lookup of a name took, in nanoseconds.
 ///
 /// # Errors
-/// Options that contradict each other, files that cannot be read, names that do not resolve.
+/// Options contradict each other, a file cannot be read, or a name does not resolve.
 pub(crate) fn assignments(args: &LoadArgs) -> Result<(Vec<Assignment>, Vec<u64>)> {
     check(args)?;
-    let listed = Listed::of(args)?;
-    let variant = variant_for(&listed.urls[0], args.variant)?;
+    let list = UrlList::of(args)?;
+    let variant = variant_for(&list.urls[0], args.variant)?;
     let trust = args.trust.resolve()?;
-    let (targets, target_of, dns_ns) = targets(args, &listed.urls, variant, &trust)?;
-    let lasts_ns = lasts_ns(args, &listed);
+    let (targets, target_of, dns_ns) = targets(args, &list.urls, variant, &trust)?;
+    let lasts_ns = lasts_ns(args, &list);
     let whole_ns = lasts_ns.map(|lasts_ns| lasts_ns.saturating_add(args.load.warmup));
     args.protocols.check(variant, whole_ns)?;
     let tls = args.tls.resolve(&[variant], args.protocols.early_data)?;
-    let mut options = options(args, &listed, targets[1..].to_vec(), &target_of)?;
+    let mut options = options(args, &list, targets[1..].to_vec(), &target_of)?;
     options.protocols = args.protocols.options(tls, variant);
     let mut pins = Pins::default();
     args.protocols.pin(&mut pins);
@@ -57,7 +58,7 @@ pub(crate) fn assignments(args: &LoadArgs) -> Result<(Vec<Assignment>, Vec<u64>)
             node: "local".to_owned(),
             clock: clock.clone(),
             target: targets[0].clone(),
-            workload: workload(args, &listed, index),
+            workload: workload(args, &list, index),
             pins: pins.clone(),
             seed: args.load.seed,
             deadline_ns: whole_ns.map_or(u64::MAX, |lasts| lasts.saturating_add(GRACE_NS)),
@@ -70,143 +71,72 @@ pub(crate) fn assignments(args: &LoadArgs) -> Result<(Vec<Assignment>, Vec<u64>)
     Ok((assignments, dns_ns))
 }
 
-/// Thread `index`'s part of a number that all threads share.
+/// The part that thread `index` has of a number.
 fn share(total: u64, index: u32, threads: u32) -> u64 {
     let threads = u64::from(threads);
     total / threads + u64::from(u64::from(index) < total % threads)
 }
 
-/// Refuses what contradicts itself.
-fn check(args: &LoadArgs) -> Result<()> {
-    let faults = schedule_faults(args).into_iter().chain(other_faults(args));
-    match faults.into_iter().find(|(is_fault, _)| *is_fault) {
-        Some((_, fault)) => Err(UsageError(fault).into()),
+/// Refuses contradictions that depend on values; clap has refused the others.
+fn check(args: &LoadArgs) -> Result<(), UsageError> {
+    let load = &args.load;
+    if !load.stages.is_empty() && load.stages.iter().all(|stage| stage.from.0 + stage.to.0 == 0) {
+        return Err(UsageError("--stages without any request; give one of them a rate above 0".into()));
+    }
+    if load.threads > load.connections {
+        let (threads, connections) = (load.threads, counted(load.connections.into(), "connection"));
+        return Err(UsageError(format!(
+            "{threads} threads for {connections}; use at most one thread per connection"
+        )));
+    }
+    match args.output.latency_threshold().filter(|_| args.connecting.coalesce.is_some()) {
+        Some(threshold) => Err(UsageError(format!(
+            "--coalesce delays every response; it cannot be used with --fail-if '{threshold}'"
+        ))),
         None => Ok(()),
     }
 }
 
-/// What may be wrong about open and closed loops; each with whether it is.
-fn schedule_faults(args: &LoadArgs) -> Vec<(bool, String)> {
-    let load = &args.load;
-    let schedules = [
-        ("--rate", load.rate.is_some()),
-        ("--stages", !load.stages.is_empty()),
-        ("--script", load.script.is_some()),
-    ];
-    let open: Vec<&str> = schedules.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
-    let name = open.first().copied().unwrap_or("a closed loop");
-    let is_open = !open.is_empty();
-    let together = |one: bool, other: bool, what: &str| (one && other, format!("found {what}"));
-    let script = load.script.is_some();
-    let closed = "expected it with a closed loop";
-    vec![
-        (open.len() > 1, format!("found {} together, expected one of them", open.join(" and "))),
-        together(load.poisson, script || !is_open, "--poisson, expected it with --rate or --stages"),
-        together(is_open, load.think.is_some(), &format!("--think with {name}, {closed}")),
-        together(
-            is_open,
-            load.ramp_up.is_some(),
-            &format!("--ramp-up with {name}, {closed} (a rate ramps with --stages)"),
-        ),
-        together(
-            is_open,
-            args.connecting.coalesce.is_some(),
-            &format!("--coalesce with {name}, expected no --coalesce where latency is measured"),
-        ),
-        together(
-            load.duration.is_some(),
-            !load.stages.is_empty(),
-            "--duration with --stages, expected the stages' own durations",
-        ),
-        together(
-            load.duration.is_some(),
-            script,
-            "--duration with --script, expected the script's own times",
-        ),
-        together(script, args.requesting.urls.is_some(), "--script with --urls, expected one of them"),
-        together(load.script_each, !script, "--script-each, expected it with --script"),
-        together(
-            load.script_each,
-            load.requests.is_some(),
-            "--requests with --script-each, expected the whole script",
-        ),
-        together(script, load.warmup > 0, "--warmup with --script, expected the script alone"),
-        together(
-            !load.stages.is_empty(),
-            load.stages.iter().all(|stage| stage.from.0 + stage.to.0 == 0),
-            "stages without any request, expected a rate above 0",
-        ),
-    ]
-}
-
-/// What may be wrong about the rest; each with whether it is.
-fn other_faults(args: &LoadArgs) -> Vec<(bool, String)> {
-    let (load, requesting, connecting) = (&args.load, &args.requesting, &args.connecting);
-    let latency = args.output.asks_for_latency();
-    let nothing = args.url.is_none() && requesting.urls.is_none() && load.script.is_none();
-    vec![
-        (nothing, "found no URL, expected one, or --urls or --script".into()),
-        (requesting.random && requesting.urls.is_none(), "found --random, expected it with --urls".into()),
-        (connecting.ipv4 && connecting.ipv6, "found --ipv4 and --ipv6 together, expected one of them".into()),
-        (
-            load.threads > load.connections,
-            format!(
-                "found {} threads for {} connections, expected at most one thread per connection",
-                load.threads, load.connections
-            ),
-        ),
-        (
-            connecting.coalesce.is_some() && latency.is_some(),
-            format!(
-                "found --coalesce with {}, expected no --coalesce where latency is measured",
-                latency.unwrap_or_default()
-            ),
-        ),
-        (load.queue == 0, "found --queue 0, expected at least 1".into()),
-    ]
-}
-
 /// The URLs of a test, from the command line or from a file.
-struct Listed {
+struct UrlList {
     urls: Vec<Url>,
     methods: Vec<Option<String>>,
     bodies: Vec<Option<Body>>,
     script: Vec<ScriptEntry>,
 }
 
-impl Listed {
-    fn of(args: &LoadArgs) -> Result<Listed> {
+impl UrlList {
+    fn of(args: &LoadArgs) -> Result<UrlList> {
         let base = args.url.as_deref().map(Url::parse).transpose()?;
-        let mut listed =
-            Listed { urls: Vec::new(), methods: Vec::new(), bodies: Vec::new(), script: Vec::new() };
+        let mut list =
+            UrlList { urls: Vec::new(), methods: Vec::new(), bodies: Vec::new(), script: Vec::new() };
         if let Some(path) = &args.load.script {
-            listed.read_script(path, base.as_ref())?;
+            list.read_script(path, base.as_ref())?;
         } else if let Some(path) = &args.requesting.urls {
             let text = read(path, "--urls")?;
             let at = |error: String| UsageError(format!("--urls {}: {error}", path.display()));
             for entry in url_list::parse(&text).map_err(|error| at(error.to_string()))? {
-                listed.urls.push(absolute(entry.url, base.as_ref()).map_err(|error| at(format!("{error}")))?);
-                listed.methods.push(entry.method.map(str::to_owned));
-                listed.bodies.push(entry.body.map(|body| match body {
+                list.urls.push(absolute(entry.url, base.as_ref()).map_err(|error| at(format!("{error}")))?);
+                list.methods.push(entry.method.map(str::to_owned));
+                list.bodies.push(entry.body.map(|body| match body {
                     url_list::Body::Text(text) => Body::Text(text.to_owned()),
                     url_list::Body::File(file) => Body::File(file.to_owned()),
                 }));
             }
         } else if let Some(base) = base {
-            listed.urls.push(base);
+            list.urls.push(base);
         }
-        if listed.urls.is_empty() {
+        if list.urls.is_empty() {
             let (option, path) = match (&args.load.script, &args.requesting.urls) {
                 (Some(path), _) => ("--script", path.display().to_string()),
                 (None, path) => ("--urls", path.as_deref().unwrap_or(Path::new("")).display().to_string()),
             };
-            let fault = format!("{option} {path}: found no URL in it, expected at least one line");
-            return Err(UsageError(fault).into());
+            return Err(UsageError(format!("{option} {path} contains no URL")).into());
         }
-        for url in &listed.urls {
+        for url in &list.urls {
             Pattern::parse(&url.path).map_err(|error| UsageError(error.to_string()))?;
         }
-        Ok(listed)
+        Ok(list)
     }
 
     fn read_script(&mut self, path: &Path, base: Option<&Url>) -> Result<()> {
@@ -234,7 +164,7 @@ fn read(path: &Path, option: &str) -> Result<String> {
     Ok(text.map_err(|error| UsageError(format!("{option} {}: {error}", path.display())))?)
 }
 
-/// A URL of a list; a path alone belongs to the URL of the command line.
+/// A URL of a list; a path without a host is relative to the URL of the command line.
 fn absolute(text: &str, base: Option<&Url>) -> Result<Url> {
     match base {
         Some(base) if text.starts_with('/') => {
@@ -242,29 +172,27 @@ fn absolute(text: &str, base: Option<&Url>) -> Result<Url> {
             Url::parse(&format!("{scheme}://{}{text}", base.authority))
         }
         None if text.starts_with('/') => {
-            bail!(UsageError(format!(
-                "found the path `{text}`, expected a URL before it on the command line"
-            )))
+            bail!(UsageError(format!("the path `{text}` has no host; add a URL to the command line")))
         }
         _ => Url::parse(text),
     }
 }
 
-/// The hosts of all URLs, each once, which host each URL has, and how long each DNS lookup took.
+/// The distinct hosts of all URLs, the host of each URL, and how long each DNS lookup took.
 fn targets(
     args: &LoadArgs,
     urls: &[Url],
     variant: Variant,
     trust: &Trust,
 ) -> Result<(Vec<Target>, Vec<u16>, Vec<u64>)> {
-    let places = Places::of(&args.connecting)?;
+    let places = Places::of(&args.connecting.places)?;
     let mut known: HashMap<String, u16> = HashMap::new();
     let mut targets: Vec<Target> = Vec::new();
     let mut target_of = Vec::with_capacity(urls.len());
     let mut dns_ns = Vec::new();
     for url in urls {
         if url.encrypted != variant.is_encrypted() {
-            let fault = "found http and https URLs together, expected one scheme in a test";
+            let fault = "http and https URLs cannot be mixed in one test";
             return Err(UsageError(fault.into()).into());
         }
         let key = url.authority.to_ascii_lowercase();
@@ -273,7 +201,7 @@ fn targets(
             continue;
         }
         if targets.len() >= MOST_HOSTS {
-            return Err(UsageError(format!("found more than {MOST_HOSTS} hosts, expected fewer")).into());
+            return Err(UsageError(format!("a test can have at most {MOST_HOSTS} hosts")).into());
         }
         let began = Instant::now();
         let address: SocketAddr = places.address(url)?;
@@ -304,7 +232,7 @@ fn header(args: &LoadArgs, wanted: &str) -> Option<String> {
 
 fn options(
     args: &LoadArgs,
-    listed: &Listed,
+    list: &UrlList,
     further_targets: Vec<Target>,
     target_of: &[u16],
 ) -> Result<Options> {
@@ -313,7 +241,7 @@ fn options(
     let mut add = |body: &Body| -> Result<u32> {
         if let Body::File(path) = body {
             let opened = std::fs::File::open(path);
-            opened.map_err(|error| UsageError(format!("found body file {path}: {error}")))?;
+            opened.map_err(|error| UsageError(format!("cannot read the body {path}: {error}")))?;
         }
         bodies.push(body.clone());
         Ok(u32::try_from(bodies.len() - 1)?)
@@ -325,8 +253,8 @@ fn options(
     let body = data.as_ref().map(&mut add).transpose()?;
     let mut paths = Vec::with_capacity(target_of.len());
     for (index, target) in target_of.iter().enumerate() {
-        let own = listed.bodies.get(index).and_then(Option::as_ref).map(&mut add).transpose()?;
-        let method = listed.methods.get(index).cloned().flatten();
+        let own = list.bodies.get(index).and_then(Option::as_ref).map(&mut add).transpose()?;
+        let method = list.methods.get(index).cloned().flatten();
         paths.push(PathOptions { target: *target, method, body: own });
     }
     let requests = RequestOptions {
@@ -338,10 +266,10 @@ fn options(
         body,
         random_order: args.requesting.random,
         request_ids: false,
-        random_parts: listed.urls.iter().any(|url| matches!(Pattern::parse(&url.path), Ok(Some(_)))),
+        random_parts: list.urls.iter().any(|url| matches!(Pattern::parse(&url.path), Ok(Some(_)))),
     };
     let connections = ConnectionOptions {
-        // The tool looked the names up itself.
+        // Names have been looked up already.
         dns_lookup: false,
         requests_each: connecting.requests_per_connection,
         connect_timeout_ns: connecting.connect_timeout.0,
@@ -357,7 +285,7 @@ fn options(
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share from 0 to 1")]
     let stop_at_failed_ppm = load.stop_at_failed.map(|share| (share * 1e6).round() as u32);
     let think = load.think.unwrap_or_default();
-    // Everything is summed up while it happens: memory does not grow with the test.
+    // Requests are summed up as they end: memory does not grow with the test.
     let (protocols, most_rows) = (ProtocolOptions::default(), Some(0));
     Ok(Options { requests, connections, think, protocols, stop_at_failed_ppm, most_rows })
 }
@@ -367,13 +295,13 @@ fn method(text: &str) -> Result<String> {
         return Ok(text.to_owned());
     }
     let shown = text.escape_debug();
-    Err(UsageError(format!("found method `{shown}`, expected letters such as `PUT`")).into())
+    Err(UsageError(format!("`{shown}` is not a method; write letters, such as `PUT`")).into())
 }
 
-/// The fields of `--header`, names in lower case; the authority is not among them.
+/// The fields of `--header`, names in lower case, without `host`.
 fn fields(headers: &[String]) -> Result<Vec<(String, String)>> {
-    /// What the connection or the body decides (RFC 9113, section 8.2.2).
-    const NOT_YOURS: &[&str] = &[
+    /// Fields that depend on the connection or the body (RFC 9113, section 8.2.2).
+    const RESERVED: &[&str] = &[
         "connection",
         "content-length",
         "transfer-encoding",
@@ -384,17 +312,14 @@ fn fields(headers: &[String]) -> Result<Vec<(String, String)>> {
     ];
     let mut fields = Vec::new();
     for header in headers {
-        // One line, whatever stands in it.
-        let found = |expected: &str| {
-            UsageError(format!("found header `{}`, expected {expected}", header.escape_debug()))
-        };
-        let fault = |why: &str| found(&format!("`Name: value`{why}"));
-        let (name, value) = header.split_once(':').ok_or_else(|| fault(""))?;
+        // The escaped form is one line.
+        let fault = |why: &str| UsageError(format!("header `{}`: {why}", header.escape_debug()));
+        let (name, value) = header.split_once(':').ok_or_else(|| fault("write `Name: value`"))?;
         let name = name.trim().to_ascii_lowercase();
-        http::HeaderName::try_from(&name).map_err(|_| fault(" with a name of letters, digits and -"))?;
-        http::HeaderValue::try_from(value.trim()).map_err(|_| fault(" with a printable value"))?;
-        if NOT_YOURS.contains(&name.as_str()) {
-            return Err(found("none that the connection or the body decides").into());
+        http::HeaderName::try_from(&name).map_err(|_| fault("a name has letters, digits and -"))?;
+        http::HeaderValue::try_from(value.trim()).map_err(|_| fault("a value has printable characters"))?;
+        if RESERVED.contains(&name.as_str()) {
+            return Err(fault("h123 sets this field itself").into());
         }
         if name != "host" {
             fields.push((name, value.trim().to_owned()));
@@ -406,7 +331,7 @@ fn fields(headers: &[String]) -> Result<Vec<(String, String)>> {
 fn congestion_control(name: &str) -> Result<CongestionControl> {
     let all = [CongestionControl::Cubic, CongestionControl::Reno, CongestionControl::Bbr];
     let found = all.into_iter().find(|control| control.name() == name);
-    let fault = || UsageError(format!("found congestion control `{name}`, expected cubic, reno or bbr"));
+    let fault = || UsageError(format!("unknown congestion control `{name}`; use cubic, reno or bbr"));
     Ok(found.ok_or_else(fault)?)
 }
 
@@ -414,11 +339,11 @@ fn duration_ns(args: &LoadArgs) -> Option<u64> {
     args.load.duration.or(args.load.requests.is_none().then_some(DEFAULT_DURATION_NS))
 }
 
-fn schedule(args: &LoadArgs, listed: &Listed, index: u32) -> Option<Schedule> {
+fn schedule(args: &LoadArgs, list: &UrlList, index: u32) -> Option<Schedule> {
     let load = &args.load;
     let share = Share { index, of: load.threads };
     if load.script.is_some() {
-        let entries = listed.script.clone();
+        let entries = list.script.clone();
         #[expect(clippy::cast_possible_truncation, reason = "a share of a u32")]
         let clients = self::share(u64::from(load.connections), index, load.threads) as u32;
         return Some(match load.script_each {
@@ -435,18 +360,18 @@ fn schedule(args: &LoadArgs, listed: &Listed, index: u32) -> Option<Schedule> {
     Some(Schedule::Rates { stages, arrivals, share })
 }
 
-/// How long the test lasts by the clock, where the clock ends it.
-fn lasts_ns(args: &LoadArgs, listed: &Listed) -> Option<u64> {
-    match schedule(args, listed, 0) {
+/// How long the test lasts, if time ends it.
+fn lasts_ns(args: &LoadArgs, list: &UrlList) -> Option<u64> {
+    match schedule(args, list, 0) {
         Some(schedule) => schedule.lasts_ns(args.load.requests),
         None => duration_ns(args),
     }
 }
 
-fn workload(args: &LoadArgs, listed: &Listed, index: u32) -> Workload {
+fn workload(args: &LoadArgs, list: &UrlList, index: u32) -> Workload {
     let load = &args.load;
     let share = |total: u64| share(total, index, load.threads);
-    let paths = listed.urls.iter().map(|url| url.path.clone()).collect();
+    let paths = list.urls.iter().map(|url| url.path.clone()).collect();
     #[expect(clippy::cast_possible_truncation, reason = "a share of a u32")]
     let connections = share(u64::from(load.connections)) as u32;
     let common = LoopLoad {
@@ -456,7 +381,7 @@ fn workload(args: &LoadArgs, listed: &Listed, index: u32) -> Workload {
         requests: load.requests,
         warmup_ns: load.warmup,
     };
-    match schedule(args, listed, index) {
+    match schedule(args, list, index) {
         Some(schedule) => Workload::Open(OpenLoop {
             load: common,
             schedule,

@@ -1,9 +1,7 @@
-//! Options of sessions, HTTP/2, HTTP/3 and QUIC, and what they mean as pins and options of an assignment.
+//! Options of sessions, HTTP/2, HTTP/3 and QUIC, and the pins and options of an assignment that they become.
 
-use std::env;
 use std::net::IpAddr;
 
-use anyhow::Result;
 use clap::Args;
 use model::options::{Migration, ProtocolOptions};
 use model::pins::bounds::{
@@ -11,25 +9,25 @@ use model::pins::bounds::{
     MOST_TABLE_BYTES, MOST_WINDOW_BYTES,
 };
 use model::tls::TlsOptions;
-use model::{HttpVersion, Pins, Variant, units};
+use model::units::{self, format_ns};
+use model::{HttpVersion, Pins, Variant};
 
+use crate::connect::tls_options::{qlog_folder, requires_variant};
 use crate::exit::UsageError;
 
 const HTTP2_AND_3: &str = "HTTP/2 and HTTP/3";
-/// The folder that says what QUIC connections do, as other implementations of QUIC know it too.
-pub(crate) const QLOG_VARIABLE: &str = "QLOGDIR";
 const HTTP3: &str = "HTTP/3 and QUIC";
 
-/// What is resumed, announced, accepted and moved.
+/// Sessions, settings of HTTP/2, HTTP/3 and QUIC, and migration.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "TLS")]
 pub(crate) struct ProtocolArgs {
-    /// Resume TLS and QUIC sessions with the tickets of earlier connections (see --requests-per-connection)
+    /// Resume TLS and QUIC sessions with tickets of earlier connections (see --requests-per-connection)
     #[arg(long)]
     pub(crate) resume: bool,
-    /// Send safe requests as early data (0-RTT) with a ticket that allows it; what the server rejects is sent again.
-    /// TLS 1.3 and QUIC, needs --resume
-    #[arg(long, visible_alias = "0rtt")]
+    /// Send safe requests as early data (0-RTT) if a ticket allows it, and again if the server rejects them. TLS 1.3 and
+    /// QUIC
+    #[arg(long, visible_alias = "0rtt", requires = "resume")]
     pub(crate) early_data: bool,
     /// Flow-control window of each stream (default 6MiB)
     #[arg(long, value_name = "SIZE", help_heading = HTTP2_AND_3, value_parser = |text: &str| size(text, 1, MOST_WINDOW_BYTES))]
@@ -40,106 +38,90 @@ pub(crate) struct ProtocolArgs {
     /// HTTP/2: largest frame that the server may send (default 16KiB)
     #[arg(long, value_name = "SIZE", help_heading = HTTP2_AND_3, value_parser = |text: &str| size(text, LEAST_FRAME_BYTES, MOST_FRAME_BYTES))]
     pub(crate) max_frame: Option<u32>,
-    /// HTTP/2: table that the server may keep for HPACK (default 64KiB)
+    /// HTTP/2: largest HPACK table of the server's encoder (default 64KiB)
     #[arg(long, value_name = "SIZE", help_heading = HTTP2_AND_3, value_parser = |text: &str| size(text, 0, MOST_TABLE_BYTES))]
     pub(crate) header_table: Option<u32>,
-    /// HTTP/2: let the server push; what it pushes is counted and thrown away
+    /// HTTP/2: accept server push; pushed responses are counted and discarded
     #[arg(long, help_heading = HTTP2_AND_3)]
     pub(crate) push: bool,
-    /// Table that the server may keep for QPACK (default 0B: none)
+    /// Largest QPACK table of the server's encoder (default 0B: none)
     #[arg(long, value_name = "SIZE", help_heading = HTTP3, value_parser = |text: &str| size(text, 0, MOST_TABLE_BYTES))]
     pub(crate) qpack_table: Option<u32>,
-    /// So many responses may wait for entries of that table (default 100)
-    #[arg(long, value_name = "N", help_heading = HTTP3)]
+    /// At most this many responses may wait for entries of the QPACK table (default 100)
+    #[arg(long, value_name = "N", help_heading = HTTP3, requires = "qpack_table")]
     pub(crate) qpack_blocked: Option<u16>,
-    /// Largest UDP payload, both ways: 1200B to 9000B (default 1452B)
+    /// Largest UDP payload in both directions: 1200B to 9000B (default 1452B)
     #[arg(long, value_name = "SIZE", help_heading = HTTP3, value_parser = |text: &str| size(text, LEAST_DATAGRAM_BYTES, MOST_MTU_BYTES))]
     pub(crate) quic_datagram: Option<u32>,
-    /// Send each datagram by a system call of its own (no segmentation offload)
+    /// Send each datagram with its own system call (no segmentation offload)
     #[arg(long, help_heading = HTTP3)]
     pub(crate) no_gso: bool,
-    /// So long after the start, warm-up included, every connection moves to a new local port, as when a phone changes
-    /// networks: the old sockets are closed
+    /// Migrate every connection to a new local port this long after the start, warm-up included; the old sockets are
+    /// closed, as when a phone changes networks
     #[arg(long, value_name = "TIME", help_heading = HTTP3, value_parser = units::parse_duration_ns)]
     pub(crate) migrate_at: Option<u64>,
-    /// Move to this local address
+    /// Migrate to this local address
     #[arg(long, value_name = "IP", help_heading = HTTP3, requires = "migrate_at")]
     pub(crate) migrate_to: Option<IpAddr>,
-    /// Whenever a local address goes away, every connection moves to a new socket: for `h123 lab` on a network with
+    /// Migrate every connection to a new socket when a local address disappears: for `h123 lab` on a network with
     /// handovers, and for machines that change networks
     #[arg(long, help_heading = HTTP3)]
     pub(crate) follow_addresses: bool,
 }
 
 impl ProtocolArgs {
-    /// Refuses what contradicts the variant, the rest, or the time that the test lasts, where that is known.
+    /// Checks the options against the variant and the length of the test, where it is known.
     ///
     /// # Errors
     /// The first contradiction.
-    pub(crate) fn check(&self, variant: Variant, lasts_ns: Option<u64>) -> Result<()> {
+    pub(crate) fn check(&self, variant: Variant, lasts_ns: Option<u64>) -> Result<(), UsageError> {
         let is_http2 = variant.http() == HttpVersion::Http2;
-        let is_multiplexed = variant.http() != HttpVersion::Http11;
-        let of_tls = [("--resume", self.resume), ("--early-data", self.early_data)];
-        let of_both = [
-            ("--stream-window", self.stream_window.is_some()),
-            ("--connection-window", self.connection_window.is_some()),
-        ];
-        let of_http2 = [
-            ("--max-frame", self.max_frame.is_some()),
-            ("--header-table", self.header_table.is_some()),
-            ("--push", self.push),
-        ];
-        let of_http3 = [
-            ("--qpack-table", self.qpack_table.is_some()),
-            ("--qpack-blocked", self.qpack_blocked.is_some()),
-            ("--quic-datagram", self.quic_datagram.is_some()),
-            ("--no-gso", self.no_gso),
-        ];
-        let of_quic =
-            [("--migrate-at", self.migrate_at.is_some()), ("--follow-addresses", self.follow_addresses)];
-        for (options, fits, expected) in [
-            (&of_tls[..], variant.is_encrypted(), "expected it with h1s, h2 or h3"),
-            (&of_both, is_multiplexed, "expected it with h2c, h2 or h3: HTTP/1.1 has no windows of its own"),
-            (&of_http2, is_http2, "expected it with h2c or h2"),
-            (&of_http3, variant.is_quic(), "expected it with h3"),
-            (&of_quic, variant.is_quic(), "expected it with h3: a TCP connection cannot move"),
+        let has_windows = variant.http() != HttpVersion::Http11;
+        let (tls, windows, http2, quic) = (
+            (variant.is_encrypted(), "h1s, h2 or h3"),
+            (has_windows, "h2c, h2 or h3"),
+            (is_http2, "h2c or h2"),
+            (variant.is_quic(), "h3"),
+        );
+        for (name, is_given, (fits, expected)) in [
+            ("--resume", self.resume, tls),
+            ("--stream-window", self.stream_window.is_some(), windows),
+            ("--connection-window", self.connection_window.is_some(), windows),
+            ("--max-frame", self.max_frame.is_some(), http2),
+            ("--header-table", self.header_table.is_some(), http2),
+            ("--push", self.push, http2),
+            ("--qpack-table", self.qpack_table.is_some(), quic),
+            ("--quic-datagram", self.quic_datagram.is_some(), quic),
+            ("--no-gso", self.no_gso, quic),
+            ("--migrate-at", self.migrate_at.is_some(), quic),
+            ("--follow-addresses", self.follow_addresses, quic),
         ] {
-            if let Some((name, _)) = options.iter().find(|(_, given)| *given && !fits) {
-                return Err(UsageError(format!("found {name} with {variant}, {expected}")).into());
+            if is_given && !fits {
+                return Err(requires_variant(name, expected, variant.name()));
             }
         }
-        self.check_values(is_http2, lasts_ns)
-    }
-
-    fn check_values(&self, is_http2: bool, lasts_ns: Option<u64>) -> Result<()> {
         let small =
-            self.connection_window.filter(|window| is_http2 && *window < LEAST_CONNECTION_WINDOW_BYTES);
-        let late = self.migrate_at.zip(lasts_ns).filter(|(at_ns, lasts_ns)| at_ns >= lasts_ns);
-        let has_table = self.qpack_table.is_some_and(|bytes| bytes > 0);
-        let time = |ns: u64| format!("{}s", ns as f64 / 1e9);
-        let fault = if self.early_data && !self.resume {
-            "found --early-data, expected --resume with it: it is keyed by an earlier connection's ticket"
-                .into()
-        } else if self.qpack_blocked.is_some() && !has_table {
-            "found --qpack-blocked without --qpack-table, expected both: without a table nothing waits".into()
-        } else if let Some(window) = small {
-            format!(
-                "found --connection-window {window}B with HTTP/2, expected at least {LEAST_CONNECTION_WINDOW_BYTES}B: \
-                 it begins there and cannot shrink (RFC 9113, section 6.9.2)"
-            )
-        } else if let Some((at_ns, lasts_ns)) = late {
-            format!(
-                "found --migrate-at {} in a test of {}, expected a time before its end",
-                time(at_ns),
-                time(lasts_ns)
-            )
-        } else {
-            return Ok(());
-        };
-        Err(UsageError(fault).into())
+            self.connection_window.filter(|window| *window < LEAST_CONNECTION_WINDOW_BYTES);
+        if let Some(window) = small.filter(|_| is_http2) {
+            return Err(UsageError(format!(
+                "--connection-window {window}B is too small for HTTP/2; use at least {LEAST_CONNECTION_WINDOW_BYTES}B, \
+                 where it begins and below which it cannot shrink (RFC 9113, section 6.9.2)"
+            )));
+        }
+        if self.qpack_blocked.is_some() && self.qpack_table == Some(0) {
+            return Err(UsageError("--qpack-blocked requires a --qpack-table above 0B".into()));
+        }
+        match self.migrate_at.zip(lasts_ns) {
+            Some((at_ns, lasts_ns)) if at_ns >= lasts_ns => Err(UsageError(format!(
+                "--migrate-at {} is not within the test, which ends after {}",
+                format_ns(at_ns),
+                format_ns(lasts_ns)
+            ))),
+            _ => Ok(()),
+        }
     }
 
-    /// Sets what the options say.
+    /// Sets the pins that the options give.
     pub(crate) fn pin(&self, pins: &mut Pins) {
         let set = |pin: &mut u32, found: Option<u32>| *pin = found.unwrap_or(*pin);
         pins.resumption = self.resume;
@@ -155,7 +137,7 @@ impl ProtocolArgs {
         }
     }
 
-    /// What goes beyond the pins.
+    /// The options beyond the pins.
     pub(crate) fn options(&self, tls: TlsOptions, variant: Variant) -> ProtocolOptions {
         ProtocolOptions {
             tls,
@@ -167,11 +149,6 @@ impl ProtocolArgs {
             follows_addresses: self.follow_addresses,
         }
     }
-}
-
-/// Where the environment wants to be told what QUIC connections do.
-pub(crate) fn qlog_folder(variant: Variant) -> Option<String> {
-    env::var(QLOG_VARIABLE).ok().filter(|folder| variant.is_quic() && !folder.is_empty())
 }
 
 fn size(text: &str, least: u32, most: u32) -> Result<u32, String> {
@@ -215,27 +192,23 @@ mod tests {
             assert!(none.check(variant, None).is_ok());
         }
         let push = ProtocolArgs { push: true, ..none };
-        assert_eq!(fault(&push, Variant::H1), "found --push with h1, expected it with h2c or h2");
+        assert_eq!(fault(&push, Variant::H1), "--push requires --variant h2c or h2; this is h1");
         assert!(push.check(Variant::H2c, None).is_ok());
-        let early = ProtocolArgs { early_data: true, ..none };
-        assert!(fault(&early, Variant::H2c).starts_with("found --early-data with h2c, expected it with h1s"));
-        assert!(fault(&early, Variant::H2).contains("expected --resume with it"));
+        let early = ProtocolArgs { resume: true, early_data: true, ..none };
+        assert_eq!(fault(&early, Variant::H2c), "--resume requires --variant h1s, h2 or h3; this is h2c");
         let window = ProtocolArgs { connection_window: Some(1000), ..none };
-        assert!(fault(&window, Variant::H1).contains("HTTP/1.1 has no windows"));
-        assert!(fault(&window, Variant::H2).contains("expected at least 65535B"));
+        assert!(fault(&window, Variant::H1).contains("requires --variant h2c, h2 or h3"));
+        assert!(fault(&window, Variant::H2).contains("use at least 65535B"));
         assert!(window.check(Variant::H3, None).is_ok());
         let late = ProtocolArgs { migrate_at: Some(5_000_000_000), ..none };
         assert_eq!(
             fault(&late, Variant::H3),
-            "found --migrate-at 5s in a test of 5s, expected a time before its end"
+            "--migrate-at 5 s is not within the test, which ends after 5 s"
         );
-        assert!(fault(&late, Variant::H2).ends_with("a TCP connection cannot move"));
+        assert_eq!(fault(&late, Variant::H2), "--migrate-at requires --variant h3; this is h2");
         let follow = ProtocolArgs { follow_addresses: true, ..none };
-        assert!(
-            fault(&follow, Variant::H1s)
-                .starts_with("found --follow-addresses with h1s, expected it with h3")
-        );
+        assert!(fault(&follow, Variant::H1s).starts_with("--follow-addresses requires --variant h3"));
         let blocked = ProtocolArgs { qpack_blocked: Some(5), qpack_table: Some(0), ..none };
-        assert!(fault(&blocked, Variant::H3).contains("without --qpack-table"));
+        assert!(fault(&blocked, Variant::H3).contains("a --qpack-table above 0B"));
     }
 }
