@@ -230,9 +230,11 @@ impl RequestTimes {
     /// Counts a request, if it succeeded and is measured.
     pub fn record(&mut self, sample: &Sample) {
         if sample.phase == Phase::Measure && sample.outcome.is_ok() {
-            let times = [sample.service_time_ns(), sample.wait_time_ns(), sample.transfer_time_ns()];
-            for (histogram, ns) in self.all_mut().into_iter().zip(times) {
-                ns.into_iter().for_each(|ns| histogram.record(ns));
+            let Some((sent_ns, done_ns)) = sample.sent_ns.zip(sample.done_ns) else { return };
+            self.service.record(done_ns.saturating_sub(sent_ns));
+            if let Some(first_ns) = sample.first_byte_ns {
+                self.wait.record(first_ns.saturating_sub(sent_ns));
+                self.transfer.record(done_ns.saturating_sub(first_ns));
             }
         }
     }
