@@ -7,7 +7,7 @@ use model::options::{LEAST_ENDED, Options};
 use model::sample::{ConnectionRow, Failure, FailureKind, Outcome, Phase, Sample};
 use model::tally::ConnectionRequests;
 use model::{Histogram, HttpVersion, Variant};
-use workload::{Due, Work};
+use workload::{ActiveWorkload, Due, RequestSource};
 
 use crate::contents::Contents;
 use crate::live::Live;
@@ -16,7 +16,7 @@ use crate::tally::Tallies;
 
 /// The shared state of a worker's connections.
 pub(crate) struct Session {
-    pub(crate) work: Work,
+    pub(crate) work: ActiveWorkload,
     /// The expected bodies.
     pub(crate) contents: Contents,
     pub(crate) samples: Vec<Sample>,
@@ -60,7 +60,7 @@ pub(crate) enum Effect {
 
 impl Session {
     pub(crate) fn new(
-        work: Work,
+        work: ActiveWorkload,
         contents: Contents,
         group: u16,
         variant: Variant,
@@ -93,7 +93,7 @@ impl Session {
         let mut sample = self.row(due);
         sample.connection = Some(connection);
         sample.sent_ns = Some(now);
-        if matches!(self.work, Work::Open(_)) && sample.phase == Phase::Measure {
+        if self.work.is_paced() && sample.phase == Phase::Measure {
             self.lag.record(now.saturating_sub(due.intended_ns));
         }
         let number = sample.request;

@@ -1,161 +1,153 @@
-//! The closed loop: each stream of each connection sends its next request when its last is answered.
+//! The closed loop: each stream of each connection sends its next request when its last one is answered.
 
-use model::options::Think;
-use model::sample::Phase;
+use model::options::{Options, Think};
 use model::shuffle::SplitMix64;
+use model::workload::{ClosedLoop, LoopLoad};
 
-use crate::Due;
+use crate::source::{Connections, Due, RequestSource, Seeds, Stream};
 use crate::urls::Urls;
-
-/// When a closed loop ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// After so many requests, those of the warm-up not counted.
-    pub requests: Option<u64>,
-    /// At this time.
-    pub ends_ns: Option<u64>,
-    /// Requests intended before this time belong to the warm-up.
-    pub warmup_ends_ns: u64,
-}
 
 /// A closed loop over a list of paths.
 #[derive(Clone, Debug)]
-pub struct ClosedLoop {
-    paths: Vec<String>,
+pub struct ClosedSource {
+    load: LoopLoad,
     urls: Urls,
-    connections: u32,
-    streams: u32,
-    limits: Limits,
-    pauses: Pauses,
+    began_ns: u64,
+    warmup_ends_ns: u64,
+    ends_ns: Option<u64>,
+    think: Think,
+    random: SplitMix64,
+    ramp_up_ns: u64,
     /// Requests since the warm-up.
     begun: u64,
     in_flight: u64,
 }
 
-/// The pauses of a closed loop.
-#[derive(Clone, Debug)]
-pub struct Pauses {
-    /// Between an answer and the stream's next request.
-    pub think: Think,
-    /// What think times are drawn from.
-    pub random: SplitMix64,
-    /// When the first connection is opened.
-    pub began_ns: u64,
-    /// Over how long the connections are opened.
-    pub ramp_up_ns: u64,
+impl ClosedSource {
+    /// The loop, beginning at `now`.
+    pub(crate) fn new(closed: &ClosedLoop, options: &Options, seeds: Seeds, now: u64) -> Self {
+        let ClosedLoop { load, duration_ns } = closed;
+        let warmup_ends_ns = now.saturating_add(load.warmup_ns);
+        ClosedSource {
+            urls: Urls::new(load.paths.len(), &options.requests, seeds.of(Stream::Order)),
+            load: load.clone(),
+            began_ns: now,
+            warmup_ends_ns,
+            ends_ns: duration_ns.map(|duration| warmup_ends_ns.saturating_add(duration)),
+            think: options.think,
+            random: SplitMix64::new(seeds.of(Stream::Thinking)),
+            ramp_up_ns: options.connections.ramp_up_ns,
+            begun: 0,
+            in_flight: 0,
+        }
+    }
+
+    fn is_over(&self, now: u64) -> bool {
+        self.load.requests.is_some_and(|limit| self.begun >= limit)
+            || self.ends_ns.is_some_and(|end| now >= end)
+    }
 }
 
-impl ClosedLoop {
-    /// A loop over `paths`, in turn.
-    pub fn new(
-        paths: Vec<String>,
-        urls: Urls,
-        connections: u32,
-        streams: u32,
-        limits: Limits,
-        pauses: Pauses,
-    ) -> Self {
-        ClosedLoop { paths, urls, connections, streams, limits, pauses, begun: 0, in_flight: 0 }
+impl RequestSource for ClosedSource {
+    fn paths(&self) -> Vec<&str> {
+        self.load.paths.iter().map(String::as_str).collect()
     }
 
-    pub(crate) fn paths(&self) -> Vec<&str> {
-        self.paths.iter().map(String::as_str).collect()
-    }
-
-    pub(crate) fn poll_request(&mut self, target: usize, now: u64) -> Option<Due> {
+    fn poll_request(&mut self, target: usize, now: u64) -> Option<Due> {
         if self.is_over(now) {
             return None;
         }
         let url = self.urls.next_of(target)?;
-        self.begun += u64::from(self.phase(now) == Phase::Measure);
+        self.begun += u64::from(now >= self.warmup_ends_ns);
         self.in_flight += 1;
         Some(Due { url, intended_ns: now })
     }
 
-    pub(crate) fn handle_done(&mut self) {
+    fn handle_done(&mut self, _is_ok: bool, _now: u64) {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
-    /// A loop ended by time does not wait for what is still in flight; one ended by number does.
-    pub(crate) fn is_finished(&self, now: u64) -> bool {
-        let timed_out = self.limits.ends_ns.is_some_and(|end| now >= end);
+    /// A loop that time ends does not wait for responses; one that a number ends does.
+    fn is_finished(&self, now: u64) -> bool {
+        let timed_out = self.ends_ns.is_some_and(|end| now >= end);
         timed_out || (self.is_over(now) && self.in_flight == 0)
     }
 
-    pub(crate) fn ends_ns(&self) -> Option<u64> {
-        self.limits.ends_ns
+    fn connections(&self, _limit: u32) -> Connections {
+        let LoopLoad { connections, streams, .. } = self.load;
+        Connections { at_once: connections, limit: connections, streams }
     }
 
-    pub(crate) fn phase(&self, intended_ns: u64) -> Phase {
-        if intended_ns < self.limits.warmup_ends_ns { Phase::Warmup } else { Phase::Measure }
-    }
-
-    pub(crate) fn warmup_ends_ns(&self) -> u64 {
-        self.limits.warmup_ends_ns
-    }
-
-    pub(crate) fn targets(&self) -> usize {
+    fn targets(&self) -> usize {
         self.urls.targets()
     }
 
-    pub(crate) fn left(&self) -> u64 {
-        self.limits.requests.map_or(u64::MAX, |limit| limit.saturating_sub(self.begun))
+    fn has_queue(&self) -> bool {
+        false
     }
 
-    pub(crate) fn connections(&self) -> u32 {
-        self.connections
+    fn next_ns(&self) -> Option<u64> {
+        self.ends_ns
     }
 
-    /// How long a stream waits before its next request.
-    pub(crate) fn think_ns(&mut self) -> u64 {
-        let Think { least_ns, most_ns } = self.pauses.think;
+    fn left(&self) -> u64 {
+        self.load.requests.map_or(u64::MAX, |limit| limit.saturating_sub(self.begun))
+    }
+
+    fn warmup_ends_ns(&self) -> u64 {
+        self.warmup_ends_ns
+    }
+
+    fn think_ns(&mut self) -> u64 {
+        let Think { least_ns, most_ns } = self.think;
         if most_ns == 0 {
             return 0;
         }
-        least_ns + self.pauses.random.next_below((most_ns - least_ns.min(most_ns)).saturating_add(1))
+        least_ns + self.random.next_below((most_ns - least_ns.min(most_ns)).saturating_add(1))
     }
 
-    /// How many connections to each host are open at `now`, and when the next one is opened.
-    pub(crate) fn opened_by(&self, now: u64) -> (u32, Option<u64>) {
+    /// Connections are opened at equal distances during the ramp-up.
+    fn opened_by(&self, now: u64) -> (u32, Option<u64>) {
         if self.is_over(now) {
             return (0, None);
         }
-        let (since_ns, ramp_ns) = (now.saturating_sub(self.pauses.began_ns), self.pauses.ramp_up_ns);
+        let all = self.load.connections;
+        let (since_ns, ramp_ns) = (now.saturating_sub(self.began_ns), self.ramp_up_ns);
         if since_ns >= ramp_ns {
-            return (self.connections, None);
+            return (all, None);
         }
-        let connections = u128::from(self.connections);
-        let opened = u128::from(since_ns) * connections / u128::from(ramp_ns) + 1;
-        let next_ns = (opened * u128::from(ramp_ns)).div_ceil(connections.max(1));
-        let next_ns = self.pauses.began_ns.saturating_add(u64::try_from(next_ns).unwrap_or(u64::MAX));
+        let (connections, ramp_ns) = (u128::from(all), u128::from(ramp_ns));
+        let opened = u128::from(since_ns) * connections / ramp_ns + 1;
+        let next_ns = (opened * ramp_ns).div_ceil(connections.max(1));
+        let next_ns = self.began_ns.saturating_add(u64::try_from(next_ns).unwrap_or(u64::MAX));
         let opened = u32::try_from(opened.min(connections)).unwrap_or(u32::MAX);
-        (opened, (opened < self.connections).then_some(next_ns))
-    }
-
-    pub(crate) fn streams(&self) -> u32 {
-        self.streams
-    }
-
-    fn is_over(&self, now: u64) -> bool {
-        self.limits.requests.is_some_and(|limit| self.begun >= limit)
-            || self.limits.ends_ns.is_some_and(|end| now >= end)
+        (opened, (opened < all).then_some(next_ns))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use model::options::ConnectionOptions;
+    use model::sample::Phase;
+
     use super::*;
 
-    fn closed(requests: Option<u64>, ends_ns: Option<u64>) -> ClosedLoop {
+    /// Four connections from 1000 ns on, within 100 ns.
+    fn closed(requests: Option<u64>, ends_ns: Option<u64>) -> ClosedSource {
         let paths = vec!["/a".to_owned(), "/b".to_owned()];
-        let urls = Urls::new(2, &model::options::RequestOptions::default(), 0);
-        let pauses = Pauses {
+        let load = LoopLoad { paths, connections: 4, requests, ..LoopLoad::new("") };
+        let options = Options {
             think: Think { least_ns: 5, most_ns: 8 },
-            random: SplitMix64::new(1),
-            began_ns: 1000,
-            ramp_up_ns: 100,
+            connections: ConnectionOptions { ramp_up_ns: 100, ..ConnectionOptions::default() },
+            ..Options::default()
         };
-        ClosedLoop::new(paths, urls, 4, 1, Limits { requests, ends_ns, warmup_ends_ns: 10 }, pauses)
+        let source = ClosedSource::new(
+            &ClosedLoop { load, duration_ns: None },
+            &options,
+            Seeds { shared: 0, own: 0 },
+            1000,
+        );
+        ClosedSource { ends_ns, warmup_ends_ns: 10, ..source }
     }
 
     #[test]
@@ -165,7 +157,7 @@ mod tests {
         assert_eq!(urls, [0, 1, 0]);
         assert!(!closed.is_finished(0));
         for _ in 0..3 {
-            closed.handle_done();
+            closed.handle_done(true, 0);
         }
         assert!(closed.is_finished(0));
     }

@@ -1,26 +1,29 @@
 //! The open loop: requests are due at the times of a schedule, whether or not the server keeps up.
 //!
-//! A request that finds no free connection waits in a queue and keeps its intended time, so that its latency holds
-//! the waiting: coordinated omission cannot happen.
+//! A request that finds no free connection waits in a queue and keeps its intended time. Its latency includes
+//! the wait, so coordinated omission cannot happen.
 
 use std::collections::VecDeque;
 
-use model::sample::Phase;
+use model::options::Options;
+use model::schedule::Schedule;
+use model::shuffle::SplitMix64;
+use model::workload::OpenLoop;
 
 use crate::pacer::Pacer;
+use crate::source::{Connections, Due, RequestSource, Seeds, Stream};
 use crate::urls::Urls;
-use crate::{Connections, Due};
 
-/// After the schedule's end, requests that still wait are sent for so long, and answers are waited for: then the
-/// former count as never sent, the latter as unfinished.
+/// After the schedule's end, waiting requests are sent and responses awaited for this long. Then the former
+/// count as never sent, the latter as unfinished.
 const DRAIN_NS: u64 = 1_000_000_000;
-/// Room for waiting requests that is made at the start.
+/// Initial capacity of a queue.
 const QUEUE_ROOM: usize = 1024;
 const CLIENT_QUEUE_ROOM: usize = 16;
 
 /// An open loop.
 #[derive(Clone, Debug)]
-pub struct OpenLoop {
+pub struct OpenSource {
     paths: Vec<String>,
     urls: Urls,
     pacer: Pacer,
@@ -33,67 +36,95 @@ pub struct OpenLoop {
     connections: Connections,
     in_flight: u64,
     never_sent: u64,
-    /// When the schedule ends, where time ends it.
+    /// When the schedule ends, if it does.
     ends_ns: Option<u64>,
+    /// Whether that end also cuts off what is in flight, after a short while.
     cuts_answers: bool,
     stopped: bool,
 }
 
-/// What an open loop needs besides its pacer.
-#[derive(Clone, Copy, Debug)]
-pub struct Setup {
-    /// Now, in nanoseconds since the run's start: the schedule's beginning.
-    pub now: u64,
-    /// How long the warm-up lasts.
-    pub warmup_ns: u64,
-    /// How long warm-up and schedule last, where they have an end.
-    pub lasts_ns: Option<u64>,
-    /// Whether that end also cuts off what is in flight, after a short while.
-    pub cuts_answers: bool,
-    /// At most so many requests wait.
-    pub queue_limit: usize,
-    /// How connections are opened.
-    pub connections: Connections,
-    /// How many clients replay a script, each for itself.
-    pub clients: u32,
-}
-
-impl OpenLoop {
-    /// A loop over `paths` at the times of `pacer`.
-    pub fn new(paths: Vec<String>, urls: Urls, pacer: Pacer, setup: &Setup) -> Self {
-        let room = if setup.clients > 1 { CLIENT_QUEUE_ROOM } else { QUEUE_ROOM };
-        let queues = (0..urls.targets() * setup.clients.max(1) as usize)
-            .map(|_| VecDeque::with_capacity(room))
-            .collect();
-        OpenLoop {
-            paths,
+impl OpenSource {
+    /// The loop, beginning at `now`.
+    pub(crate) fn new(open: &OpenLoop, options: &Options, seeds: Seeds, now: u64) -> Self {
+        let OpenLoop { load, schedule, queue_limit } = open;
+        let arrivals = SplitMix64::new(seeds.shared).next_u64();
+        let clients = schedule.clients();
+        // Each client that replays a whole script has one connection.
+        let connections = if clients > 1 { 1 } else { load.connections };
+        let room = if clients > 1 { CLIENT_QUEUE_ROOM } else { QUEUE_ROOM };
+        let urls = Urls::new(load.paths.len(), &options.requests, seeds.of(Stream::Order));
+        let queues = urls.targets() * clients.max(1) as usize;
+        let warmup_ends_ns = now.saturating_add(load.warmup_ns);
+        OpenSource {
+            paths: load.paths.clone(),
             urls,
-            pacer,
-            began_ns: setup.now,
-            warmup_ends_ns: setup.now.saturating_add(setup.warmup_ns),
-            queues,
+            pacer: Pacer::new(schedule, load.requests, load.warmup_ns, arrivals),
+            began_ns: now,
+            warmup_ends_ns,
+            queues: (0..queues).map(|_| VecDeque::with_capacity(room)).collect(),
             waiting: 0,
-            queue_limit: setup.queue_limit,
-            connections: setup.connections,
+            queue_limit: *queue_limit as usize,
+            connections: Connections {
+                // A connection that serves one request is part of that request, so none is opened ahead.
+                at_once: if options.connections.requests_each == Some(1) { 0 } else { connections },
+                limit: connections,
+                streams: load.streams,
+            },
             in_flight: 0,
             never_sent: 0,
-            ends_ns: setup.lasts_ns.map(|lasts| setup.now.saturating_add(lasts)),
-            cuts_answers: setup.cuts_answers,
+            ends_ns: schedule.lasts_ns(None).map(|lasts| warmup_ends_ns.saturating_add(lasts)),
+            // A script ends with its last request, whose response is awaited.
+            cuts_answers: matches!(schedule, Schedule::Rates { .. }),
             stopped: false,
         }
     }
 
-    pub(crate) fn paths(&self) -> Vec<&str> {
+    /// Starts nothing more; what waits counts as never sent.
+    fn stop(&mut self) {
+        self.never_sent += self.waiting as u64;
+        self.waiting = 0;
+        self.queues.iter_mut().for_each(VecDeque::clear);
+        self.stopped = true;
+    }
+
+    /// When waiting ends.
+    fn drained_ns(&self) -> Option<u64> {
+        self.ends_ns.map(|end| end.saturating_add(DRAIN_NS))
+    }
+}
+
+impl RequestSource for OpenSource {
+    fn paths(&self) -> Vec<&str> {
         self.paths.iter().map(String::as_str).collect()
     }
 
-    /// Hosts; each client that replays a script for itself has its own.
-    pub(crate) fn targets(&self) -> usize {
+    fn poll_request(&mut self, target: usize, _now: u64) -> Option<Due> {
+        let due = self.queues.get_mut(target)?.pop_front()?;
+        self.waiting -= 1;
+        self.in_flight += 1;
+        Some(due)
+    }
+
+    fn handle_done(&mut self, _is_ok: bool, _now: u64) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+    }
+
+    fn is_finished(&self, now: u64) -> bool {
+        let cut = self.cuts_answers && self.drained_ns().is_some_and(|drained| now >= drained);
+        let done = self.waiting == 0 && self.in_flight == 0;
+        cut || (done && (self.stopped || self.pacer.next().is_none()))
+    }
+
+    fn connections(&self, _limit: u32) -> Connections {
+        self.connections
+    }
+
+    fn targets(&self) -> usize {
         self.queues.len()
     }
 
-    /// Queues what is due by `now`; what the queue has no room for is counted.
-    pub(crate) fn handle_time(&mut self, now: u64) {
+    /// Queues what is due by `now`; requests beyond the queue's limit are counted as never sent.
+    fn handle_time(&mut self, now: u64) {
         while let Some(planned) = self.pacer.next() {
             let intended_ns = self.began_ns.saturating_add(planned.at_ns);
             if intended_ns > now || self.stopped {
@@ -112,46 +143,20 @@ impl OpenLoop {
             }
         }
         if self.waiting > 0 && self.drained_ns().is_some_and(|drained| now >= drained) {
-            self.give_up();
+            self.stop();
         }
     }
 
-    pub(crate) fn poll_request(&mut self, target: usize) -> Option<Due> {
-        let due = self.queues.get_mut(target)?.pop_front()?;
-        self.waiting -= 1;
-        self.in_flight += 1;
-        Some(due)
-    }
-
-    pub(crate) fn waiting(&self, target: usize) -> usize {
+    fn waiting(&self, target: usize) -> usize {
         self.queues.get(target).map_or(0, VecDeque::len)
     }
 
-    pub(crate) fn handle_done(&mut self) {
-        self.in_flight = self.in_flight.saturating_sub(1);
-    }
-
-    /// Nothing more is begun; what waits counts as never sent.
-    pub(crate) fn give_up(&mut self) {
-        self.never_sent += self.waiting as u64;
-        self.waiting = 0;
-        self.queues.iter_mut().for_each(VecDeque::clear);
-        self.stopped = true;
-    }
-
-    pub(crate) fn is_finished(&self, now: u64) -> bool {
-        let cut = self.cuts_answers && self.drained_ns().is_some_and(|drained| now >= drained);
-        let done = self.waiting == 0 && self.in_flight == 0;
-        cut || (done && (self.stopped || self.pacer.next().is_none()))
-    }
-
-    /// When nothing is waited for any longer.
-    fn drained_ns(&self) -> Option<u64> {
-        self.ends_ns.map(|end| end.saturating_add(DRAIN_NS))
+    fn is_paced(&self) -> bool {
+        true
     }
 
     /// When the next request is due, or when those that wait and those in flight are given up.
-    pub(crate) fn next_ns(&self) -> Option<u64> {
+    fn next_ns(&self) -> Option<u64> {
         if self.stopped {
             return None;
         }
@@ -161,60 +166,48 @@ impl OpenLoop {
         [due, drained].into_iter().flatten().min()
     }
 
-    pub(crate) fn never_sent(&self) -> u64 {
+    fn give_up(&mut self) -> u64 {
+        self.stop();
         self.never_sent
     }
 
-    pub(crate) fn warmup_ends_ns(&self) -> u64 {
+    fn warmup_ends_ns(&self) -> u64 {
         self.warmup_ends_ns
-    }
-
-    pub(crate) fn phase(&self, intended_ns: u64) -> Phase {
-        if intended_ns < self.warmup_ends_ns { Phase::Warmup } else { Phase::Measure }
-    }
-
-    pub(crate) fn connections(&self) -> Connections {
-        self.connections
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::options::RequestOptions;
-    use model::schedule::{Arrivals, Rate, Schedule, ScriptEntry, Share, Stage};
+    use model::schedule::{Arrivals, Rate, ScriptEntry, Share, Stage};
+    use model::workload::LoopLoad;
 
     const S: u64 = 1_000_000_000;
 
+    fn source(paths: &[&str], schedule: Schedule, queue_limit: u32) -> OpenSource {
+        let paths = paths.iter().map(|path| (*path).to_owned()).collect();
+        let open = OpenLoop { load: LoopLoad { paths, ..LoopLoad::new("") }, schedule, queue_limit };
+        OpenSource::new(&open, &Options::default(), Seeds { shared: 0, own: 0 }, 5 * S)
+    }
+
     /// 10 requests/s for 2 s, beginning at 5 s.
-    fn open(queue_limit: usize) -> OpenLoop {
+    fn open(queue_limit: u32) -> OpenSource {
         let stage = Stage { from: Rate(10_000), to: Rate(10_000), duration_ns: Some(2 * S) };
         let schedule = Schedule::Rates { stages: vec![stage], arrivals: Arrivals::Even, share: Share::WHOLE };
-        let paths = vec!["/a".to_owned(), "/b".to_owned()];
-        let setup = Setup {
-            now: 5 * S,
-            warmup_ns: 0,
-            lasts_ns: Some(2 * S),
-            cuts_answers: false,
-            queue_limit,
-            connections: Connections { at_once: 0, limit: 1, streams: 1 },
-            clients: 1,
-        };
-        let urls = Urls::new(2, &RequestOptions::default(), 0);
-        OpenLoop::new(paths, urls, Pacer::new(&schedule, None, 0, 0), &setup)
+        OpenSource { cuts_answers: false, ..source(&["/a", "/b"], schedule, queue_limit) }
     }
 
     #[test]
     fn requests_keep_their_intended_times_however_late_they_are_taken() {
         let mut open = open(100);
         open.handle_time(5 * S);
-        assert_eq!(open.poll_request(0), Some(Due { url: 0, intended_ns: 5 * S }));
-        assert_eq!(open.poll_request(0), None);
+        assert_eq!(open.poll_request(0, 0), Some(Due { url: 0, intended_ns: 5 * S }));
+        assert_eq!(open.poll_request(0, 0), None);
         assert_eq!(open.next_ns(), Some(5 * S + S / 10));
         // Nobody comes for half a second: five requests are due then, each with its own time.
         open.handle_time(5 * S + S / 2);
         assert_eq!(open.waiting(0), 5);
-        let taken: Vec<Due> = std::iter::from_fn(|| open.poll_request(0)).collect();
+        let taken: Vec<Due> = std::iter::from_fn(|| open.poll_request(0, 0)).collect();
         let times: Vec<u64> = taken.iter().map(|due| due.intended_ns).collect();
         assert_eq!(times, [1, 2, 3, 4, 5].map(|tenth| 5 * S + tenth * S / 10));
         assert_eq!(taken[0].url, 1);
@@ -224,23 +217,12 @@ mod tests {
     fn clients_that_replay_a_script_have_a_queue_each() {
         let entries = vec![ScriptEntry { at_ns: 0, url: 1 }, ScriptEntry { at_ns: 0, url: 0 }];
         let schedule = Schedule::Script { entries, share: Share::WHOLE, clients: 3 };
-        let setup = Setup {
-            now: 0,
-            warmup_ns: 0,
-            lasts_ns: None,
-            cuts_answers: false,
-            queue_limit: 100,
-            connections: Connections { at_once: 1, limit: 1, streams: 1 },
-            clients: 3,
-        };
-        let paths = vec!["/a".to_owned(), "/b".to_owned()];
-        let urls = Urls::new(2, &RequestOptions::default(), 0);
-        let mut open = OpenLoop::new(paths, urls, Pacer::new(&schedule, None, 0, 0), &setup);
-        open.handle_time(0);
+        let mut open = source(&["/a", "/b"], schedule, 100);
+        open.handle_time(5 * S);
         assert_eq!(open.targets(), 3);
         for client in 0..3 {
             let taken: Vec<u32> =
-                std::iter::from_fn(|| open.poll_request(client)).map(|due| due.url).collect();
+                std::iter::from_fn(|| open.poll_request(client, 0)).map(|due| due.url).collect();
             assert_eq!(taken, [1, 0], "client {client}");
         }
     }
@@ -249,8 +231,8 @@ mod tests {
     fn a_full_queue_counts_what_it_turns_away() {
         let mut open = open(3);
         open.handle_time(6 * S);
-        assert_eq!((open.waiting(0), open.never_sent()), (3, 8));
-        assert_eq!(open.poll_request(0).unwrap().intended_ns, 5 * S, "the earliest is kept");
+        assert_eq!((open.waiting(0), open.never_sent), (3, 8));
+        assert_eq!(open.poll_request(0, 0).unwrap().intended_ns, 5 * S, "the earliest is kept");
     }
 
     #[test]
@@ -258,23 +240,23 @@ mod tests {
         let mut open = open(100);
         open.handle_time(7 * S);
         assert_eq!(open.waiting(0), 20);
-        open.poll_request(0).unwrap();
+        open.poll_request(0, 0).unwrap();
         assert_eq!(open.next_ns(), Some(8 * S), "when those that wait are given up");
         open.handle_time(8 * S);
-        assert_eq!((open.waiting(0), open.never_sent()), (0, 19));
+        assert_eq!((open.waiting(0), open.never_sent), (0, 19));
         assert!(!open.is_finished(8 * S), "one is still to be answered");
-        open.handle_done();
+        open.handle_done(true, 0);
         assert!(open.is_finished(8 * S));
     }
 
     #[test]
     fn an_end_that_cuts_answers_waits_a_second_for_them() {
-        let mut open = OpenLoop { cuts_answers: true, ..open(100) };
+        let mut open = OpenSource { cuts_answers: true, ..open(100) };
         open.handle_time(7 * S);
-        while open.poll_request(0).is_some() {}
+        while open.poll_request(0, 0).is_some() {}
         assert_eq!(open.next_ns(), Some(8 * S), "nothing waits, and the loop still wakes");
         assert!(!open.is_finished(8 * S - 1));
         assert!(open.is_finished(8 * S));
-        assert_eq!(open.never_sent(), 0, "what was sent is unfinished, not unsent");
+        assert_eq!(open.never_sent, 0, "what was sent is unfinished, not unsent");
     }
 }

@@ -1,29 +1,31 @@
 //! The pacer: when the requests of an open loop are due.
 //!
-//! Request number *k* is due when the schedule's rate, integrated over time, reaches the request's *place*: *k* where
-//! requests are evenly spread; the sum of *k* + 1 unit exponentials where they are a Poisson process (a process of
-//! varying rate is one of unit rate on a stretched axis: Lewis and Shedler, "Simulation of nonhomogeneous Poisson
-//! processes by thinning", 1979, section 1). Places are exact integers and times are computed from them afresh, so
-//! nothing drifts: neither a late request nor rounding moves any later one.
+//! Request number *k* is due when the integral of the schedule's rate over time reaches the request's
+//! *place*. The place is *k* where requests are evenly spread. It is the sum of *k* + 1 unit exponentials for
+//! a Poisson process (a process with a varying rate is one with unit rate on a stretched axis: Lewis and
+//! Shedler, "Simulation of nonhomogeneous Poisson processes by thinning", 1979, section 1). Places are exact
+//! integers and each time is computed from its place, so nothing drifts: neither a late request nor rounding
+//! moves a later one.
 
+use model::number;
 use model::schedule::{Arrivals, Schedule, ScriptEntry, Share, Stage};
 use model::shuffle::SplitMix64;
 
 const NANOS_PER_S: f64 = 1e9;
-/// Fractions of a request in a place: 2⁻²⁴ requests, so that 64 bits hold 10¹² requests.
+/// A place counts in steps of 2⁻²⁴ requests, so that 64 bits hold 10¹² requests.
 const PLACE_BITS: u32 = 24;
 
-/// Gives the due times of one client's requests, in rising order.
+/// The due times of one client's requests, in rising order.
 #[derive(Clone, Debug)]
 pub struct Pacer {
     times: Times,
     share: Share,
     /// The number of the next request of the whole schedule.
     number: u64,
-    /// So many requests are due after the warm-up, at most.
+    /// The most requests after the warm-up.
     limit: u64,
     warmup_ns: u64,
-    /// How many requests of the whole schedule belong to the warm-up, of those that were looked at.
+    /// Requests of the whole schedule that belong to the warm-up, among those before `number`.
     warmed: u64,
     next: Option<Planned>,
 }
@@ -35,9 +37,9 @@ pub struct Planned {
     pub number: u64,
     /// When it is due, in nanoseconds since the schedule's beginning.
     pub at_ns: u64,
-    /// Which URL, where the schedule says so.
+    /// Which URL, where the schedule sets it.
     pub url: Option<u32>,
-    /// Whose it is, where several clients replay a script.
+    /// Which client sends it, where several clients replay a script.
     pub client: u32,
 }
 
@@ -48,7 +50,8 @@ enum Times {
 }
 
 impl Pacer {
-    /// The pacer of a schedule that a warm-up at its first rate precedes, `requests` at most after that.
+    /// The pacer of a schedule. A warm-up at its first rate precedes it, and at most `requests` follow the
+    /// warm-up.
     pub fn new(schedule: &Schedule, requests: Option<u64>, warmup_ns: u64, seed: u64) -> Self {
         let (times, share) = match schedule {
             Schedule::Rates { stages, arrivals, share } => {
@@ -71,7 +74,7 @@ impl Pacer {
         self.next
     }
 
-    /// Goes on to the next request of this client's share.
+    /// Moves to the next request of this client's share.
     pub fn advance(&mut self) {
         self.next = loop {
             let number = self.number;
@@ -89,7 +92,7 @@ impl Pacer {
 }
 
 impl Times {
-    /// Time, URL and client of request `number`; called once for each number, in turn.
+    /// Time, URL and client of request `number`; called once for each number, in ascending order.
     fn of(&mut self, number: u64) -> Option<(u64, Option<u32>, u32)> {
         match self {
             Times::Rates { course, arrivals, random, place } => {
@@ -119,21 +122,21 @@ fn exponential(random: &mut SplitMix64) -> u64 {
     #[expect(clippy::cast_precision_loss, reason = "a power of two")]
     let place = -uniform.ln() * (1_u64 << PLACE_BITS) as f64;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 37 requests")]
-    let place = place as u64;
-    place
+    let steps = place as u64;
+    steps
 }
 
-/// The course of the rate over time: stages, each with the place and time of its beginning.
+/// The rate over time: stages, each with the place and time at which it begins.
 #[derive(Clone, Debug)]
 struct Course {
     stages: Vec<Segment>,
-    /// Places only rise: the stage of the last.
+    /// The stage of the last place; places only rise.
     current: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Segment {
-    /// Requests due before it begins.
+    /// The number of requests before it.
     begins_at: f64,
     begins_s: f64,
     from_per_s: f64,
@@ -154,8 +157,8 @@ impl Course {
             .iter()
             .chain(stages)
             .map(|stage| {
-                #[expect(clippy::cast_precision_loss, reason = "exact to 104 days")]
-                let duration_s = stage.duration_ns.map_or(f64::INFINITY, |ns| ns as f64 / NANOS_PER_S);
+                let duration_s =
+                    stage.duration_ns.map_or(f64::INFINITY, |ns| number::float(ns) / NANOS_PER_S);
                 let (from_per_s, to_per_s) = (stage.from.per_second(), stage.to.per_second());
                 let segment = Segment { begins_at, begins_s, from_per_s, to_per_s, duration_s };
                 begins_at += segment.requests();
@@ -177,9 +180,7 @@ impl Course {
             let within = place - segment.begins_at;
             if within < segment.requests() {
                 let at_ns = (segment.begins_s + segment.time_of(within)) * NANOS_PER_S;
-                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-                let at_ns = at_ns.round() as u64;
-                return Some(at_ns);
+                return Some(number::nearest(at_ns));
             }
             self.current += 1;
         }
@@ -188,7 +189,7 @@ impl Course {
 }
 
 impl Segment {
-    /// How many requests are due in it.
+    /// The number of its requests.
     fn requests(&self) -> f64 {
         let mean_per_s = f64::midpoint(self.from_per_s, self.to_per_s);
         if mean_per_s == 0.0 { 0.0 } else { mean_per_s * self.duration_s }
@@ -319,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_is_kept_to_the_letter() {
+    fn a_script_is_replayed_exactly() {
         let entries = [(0, 1), (5, 0), (5, 1)].map(|(at_ns, url)| ScriptEntry { at_ns, url }).to_vec();
         let schedule =
             Schedule::Script { entries: entries.clone(), share: Share { index: 1, of: 2 }, clients: 1 };

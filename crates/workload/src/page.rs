@@ -1,10 +1,10 @@
-//! The page loader: requests resources as a browser does, as soon as what names them has arrived.
+//! The page loader: like a browser, it requests a resource as soon as the reference to it has arrived.
 
 use std::collections::VecDeque;
 
 use model::Page;
 
-use crate::Due;
+use crate::source::{Connections, Due, RequestSource};
 
 /// Loads one page once.
 #[derive(Clone, Debug)]
@@ -12,11 +12,11 @@ pub struct PageLoader {
     page: Page,
     /// The children of each resource, in the order of their references.
     children: Vec<Vec<usize>>,
-    /// How many children of each resource are named so far.
+    /// How many children of each resource have been referenced.
     named: Vec<usize>,
-    /// Named, not yet requested.
+    /// Referenced, not requested yet.
     queue: VecDeque<Due>,
-    /// Requested, not yet ended.
+    /// Requested, not ended yet.
     in_flight: usize,
 }
 
@@ -28,27 +28,29 @@ impl PageLoader {
         let queue = VecDeque::from([Due { url: 0, intended_ns: now }]);
         PageLoader { page, children, named, queue, in_flight: 0 }
     }
+}
 
-    pub(crate) fn paths(&self) -> Vec<&str> {
+impl RequestSource for PageLoader {
+    fn paths(&self) -> Vec<&str> {
         self.page.resources.iter().map(|resource| resource.path.as_str()).collect()
     }
 
-    pub(crate) fn expected_body_bytes(&self, url: u32) -> Option<u64> {
+    fn expected_body_bytes(&self, url: u32) -> Option<u64> {
         self.page.resources.get(url as usize).map(|resource| resource.bytes)
     }
 
-    pub(crate) fn poll_request(&mut self) -> Option<Due> {
+    fn poll_request(&mut self, _target: usize, _now: u64) -> Option<Due> {
         let due = self.queue.pop_front()?;
         self.in_flight += 1;
         Some(due)
     }
 
-    pub(crate) fn waiting(&self) -> usize {
+    fn waiting(&self, _target: usize) -> usize {
         self.queue.len()
     }
 
-    /// Queues the children whose references are whole within the first `received_bytes` of their parent.
-    pub(crate) fn handle_body(&mut self, url: u32, received_bytes: u64, now: u64) {
+    /// Queues the children whose references lie within the first `received_bytes` of their parent.
+    fn handle_body(&mut self, url: u32, received_bytes: u64, now: u64) {
         let parent = url as usize;
         while let Some(&child) = self.children[parent].get(self.named[parent]) {
             if self.page.resources[child].named_at_bytes > received_bytes {
@@ -60,12 +62,16 @@ impl PageLoader {
         }
     }
 
-    pub(crate) fn handle_done(&mut self) {
+    fn handle_done(&mut self, _is_ok: bool, _now: u64) {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
-    pub(crate) fn is_finished(&self) -> bool {
+    fn is_finished(&self, _now: u64) -> bool {
         self.queue.is_empty() && self.in_flight == 0
+    }
+
+    fn connections(&self, limit: u32) -> Connections {
+        Connections { at_once: 0, limit, streams: u32::MAX }
     }
 }
 
@@ -105,28 +111,28 @@ mod tests {
     #[test]
     fn a_resource_is_due_when_its_reference_is_whole() {
         let mut loader = loader();
-        assert_eq!(loader.poll_request(), Some(Due { url: 0, intended_ns: 7 }));
-        assert_eq!(loader.poll_request(), None);
+        assert_eq!(loader.poll_request(0, 0), Some(Due { url: 0, intended_ns: 7 }));
+        assert_eq!(loader.poll_request(0, 0), None);
         loader.handle_body(0, 383, 8);
-        assert_eq!(loader.waiting(), 0);
+        assert_eq!(loader.waiting(0), 0);
         loader.handle_body(0, 384, 9);
-        assert_eq!(loader.poll_request(), Some(Due { url: 1, intended_ns: 9 }));
+        assert_eq!(loader.poll_request(0, 0), Some(Due { url: 1, intended_ns: 9 }));
         loader.handle_body(0, 4000, 10);
-        assert_eq!(loader.poll_request(), Some(Due { url: 2, intended_ns: 10 }));
+        assert_eq!(loader.poll_request(0, 0), Some(Due { url: 2, intended_ns: 10 }));
         loader.handle_body(1, 1000, 11);
-        assert_eq!(loader.poll_request(), Some(Due { url: 3, intended_ns: 11 }));
+        assert_eq!(loader.poll_request(0, 0), Some(Due { url: 3, intended_ns: 11 }));
         for _ in 0..4 {
-            assert!(!loader.is_finished());
-            loader.handle_done();
+            assert!(!loader.is_finished(0));
+            loader.handle_done(true, 0);
         }
-        assert!(loader.is_finished());
+        assert!(loader.is_finished(0));
     }
 
     #[test]
     fn a_failed_parent_ends_the_load() {
         let mut loader = loader();
-        loader.poll_request();
-        loader.handle_done();
-        assert!(loader.is_finished());
+        loader.poll_request(0, 0);
+        loader.handle_done(true, 0);
+        assert!(loader.is_finished(0));
     }
 }

@@ -1,16 +1,16 @@
-//! The player: asks for a video's segments one after the other, and shows what it has in real time.
+//! The player: requests a video's segments one after the other, and plays them in real time.
 //!
-//! What is shown is computed, not waited for: whenever the player is told the time, it follows playback up to then, so the
-//! stamps of stalls and of the end are those of the buffer and not those of a wake-up.
+//! Playback is computed, not waited for. Whenever the player gets the time, it follows playback up to then.
+//! So the stamps of stalls and of the end come from the buffer, not from a wake-up.
 
 use model::player::{Player, PlayerEvent, PlayerEventKind};
 
-use crate::Due;
 use crate::abr::{self, Throughput};
+use crate::source::{Connections, Due, RequestSource};
 
-/// At most so many rows a segment: wanted, failed, wanted again, arrived, stalled, playing.
+/// The most rows for a segment: requested, failed, requested again, arrived, stalled, playing.
 const EVENTS_PER_SEGMENT: usize = 6;
-/// Rows that room is made for ahead: those of the longest video that a study may name.
+/// The initial room for rows: enough for the longest video that a study can have.
 const MOST_ROOM: usize = 10_000 * EVENTS_PER_SEGMENT + 1;
 
 /// Plays one video once.
@@ -18,16 +18,16 @@ const MOST_ROOM: usize = 10_000 * EVENTS_PER_SEGMENT + 1;
 pub struct VideoPlayer {
     player: Player,
     paths: Vec<String>,
-    /// Up to when playback has been followed.
+    /// The time up to which playback has been followed.
     at_ns: u64,
     playback: Playback,
     fetch: Fetch,
-    /// Arrived and not yet shown.
+    /// Media that arrived and was not played yet.
     buffered_ns: u64,
     shown_ns: u64,
-    /// The representation of each segment that has arrived, as its place in the ladder.
+    /// The representation of each segment that arrived, as its place in the ladder.
     arrived: Vec<usize>,
-    /// Whether the segment that is asked for has failed once.
+    /// Whether the requested segment has failed once.
     is_second_try: bool,
     throughput: Throughput,
     events: Vec<PlayerEvent>,
@@ -35,21 +35,21 @@ pub struct VideoPlayer {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Playback {
-    /// Until there is enough to begin or to go on.
+    /// Until enough media is buffered to begin or to resume.
     Waiting,
     Playing,
-    /// All was shown, or the player gave up.
+    /// The video ended, or the player gave up.
     Over,
 }
 
-/// What the player does about the next segment; a rung is a place in the ladder.
+/// The state of the next segment; a rung is a place in the ladder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fetch {
-    /// Nothing: the buffer is full, or there is no further segment.
+    /// Not requested: the buffer is full, or there is no further segment.
     Idle,
-    /// It wants it, and waits for a connection.
+    /// Due, and waiting for a connection.
     Wanted { rung: usize, intended_ns: u64 },
-    /// It was asked for.
+    /// Requested.
     InFlight { rung: usize, sent_ns: u64 },
 }
 
@@ -76,68 +76,7 @@ impl VideoPlayer {
         video
     }
 
-    pub(crate) fn paths(&self) -> Vec<&str> {
-        self.paths.iter().map(String::as_str).collect()
-    }
-
-    pub(crate) fn expected_body_bytes(&self, url: u32) -> Option<u64> {
-        self.player.ladder_bits_per_s.get(url as usize).map(|rate| self.player.segment_bytes(*rate))
-    }
-
-    /// The time has come to `now`.
-    pub(crate) fn handle_time(&mut self, now: u64) {
-        self.follow(now);
-    }
-
-    pub(crate) fn poll_request(&mut self, now: u64) -> Option<Due> {
-        self.follow(now);
-        let Fetch::Wanted { rung, intended_ns } = self.fetch else { return None };
-        self.fetch = Fetch::InFlight { rung, sent_ns: now };
-        Some(Due { url: u32::try_from(rung).unwrap_or(u32::MAX), intended_ns })
-    }
-
-    pub(crate) fn waiting(&self) -> usize {
-        usize::from(matches!(self.fetch, Fetch::Wanted { .. }))
-    }
-
-    /// The request has ended. One that failed is asked for once more, at the lowest representation; after a second failure the
-    /// player gives up.
-    pub(crate) fn handle_done(&mut self, is_ok: bool, now: u64) {
-        self.follow(now);
-        let Fetch::InFlight { rung, sent_ns } = self.fetch else { return };
-        self.fetch = Fetch::Idle;
-        if is_ok {
-            self.arrive(rung, now.saturating_sub(sent_ns));
-        } else {
-            self.note(PlayerEventKind::Failed, self.arrived.len(), rung);
-            if std::mem::replace(&mut self.is_second_try, true) {
-                self.playback = Playback::Over;
-            } else {
-                self.want(0);
-            }
-        }
-        self.follow(now);
-    }
-
-    /// All was shown, or the player gave up.
-    pub(crate) fn is_finished(&self) -> bool {
-        self.playback == Playback::Over
-    }
-
-    /// When the next segment becomes due, or the last one has been shown.
-    pub(crate) fn next_ns(&self) -> Option<u64> {
-        if self.playback != Playback::Playing || self.fetch != Fetch::Idle {
-            return None;
-        }
-        Some(self.at_ns.saturating_add(self.until_next_step()))
-    }
-
-    /// What has happened so far, in the order of time; the client group is left at 0.
-    pub(crate) fn take_events(&mut self) -> Vec<PlayerEvent> {
-        std::mem::take(&mut self.events)
-    }
-
-    /// Follows playback up to `now`, and wants what becomes due.
+    /// Follows playback up to `now`, and requests what becomes due.
     fn follow(&mut self, now: u64) {
         while self.playback != Playback::Over {
             if self.is_hungry() {
@@ -158,14 +97,14 @@ impl VideoPlayer {
             } else if self.at_ns >= now {
                 return;
             } else if self.buffered_ns == 0 {
-                // What arrives in the very moment is in time.
+                // A segment that arrives at this moment is in time.
                 self.playback = Playback::Waiting;
-                self.note(PlayerEventKind::Stalled, self.arrived.len(), self.rung_asked());
+                self.note(PlayerEventKind::Stalled, self.arrived.len(), self.requested_rung());
             }
         }
     }
 
-    /// Whether a further segment is due now.
+    /// Whether another segment is due now.
     fn is_hungry(&self) -> bool {
         self.fetch == Fetch::Idle && !self.has_all() && self.buffered_ns <= self.player.goal_ns
     }
@@ -174,7 +113,8 @@ impl VideoPlayer {
         self.arrived.len() >= self.player.segments as usize
     }
 
-    /// How long playback goes on before the buffer has fallen to its goal, where that is waited for, or to nothing.
+    /// How long playback continues until the buffer falls to its goal, if the next segment waits for that, or
+    /// to zero.
     fn until_next_step(&self) -> u64 {
         if self.fetch == Fetch::Idle && !self.has_all() {
             self.buffered_ns.saturating_sub(self.player.goal_ns)
@@ -190,12 +130,12 @@ impl VideoPlayer {
 
     fn arrive(&mut self, rung: usize, took_ns: u64) {
         let bits_per_s = self.player.ladder_bits_per_s.get(rung).copied().unwrap_or(0);
-        self.throughput.see(self.player.segment_bytes(bits_per_s), took_ns);
+        self.throughput.add(self.player.segment_bytes(bits_per_s), took_ns);
         self.is_second_try = false;
         self.buffered_ns = self.buffered_ns.saturating_add(self.player.segment_ns);
         self.note(PlayerEventKind::Arrived, self.arrived.len(), rung);
         self.arrived.push(rung);
-        // More than the goal is never asked for.
+        // The buffer never grows far beyond its goal.
         let enough_ns = self.player.startup_ns.min(self.player.goal_ns);
         if self.playback == Playback::Waiting && (self.buffered_ns >= enough_ns || self.has_all()) {
             self.playback = Playback::Playing;
@@ -206,7 +146,7 @@ impl VideoPlayer {
     }
 
     /// The representation of the segment that playback waits for.
-    fn rung_asked(&self) -> usize {
+    fn requested_rung(&self) -> usize {
         match self.fetch {
             Fetch::Wanted { rung, .. } | Fetch::InFlight { rung, .. } => rung,
             Fetch::Idle => 0,
@@ -222,6 +162,74 @@ impl VideoPlayer {
             bits_per_s: self.player.ladder_bits_per_s.get(rung).copied().unwrap_or(0),
             buffered_ns: self.buffered_ns,
         });
+    }
+}
+
+impl RequestSource for VideoPlayer {
+    fn paths(&self) -> Vec<&str> {
+        self.paths.iter().map(String::as_str).collect()
+    }
+
+    fn expected_body_bytes(&self, url: u32) -> Option<u64> {
+        self.player.ladder_bits_per_s.get(url as usize).map(|rate| self.player.segment_bytes(*rate))
+    }
+
+    /// The time has come to `now`.
+    fn handle_time(&mut self, now: u64) {
+        self.follow(now);
+    }
+
+    fn poll_request(&mut self, _target: usize, now: u64) -> Option<Due> {
+        self.follow(now);
+        let Fetch::Wanted { rung, intended_ns } = self.fetch else { return None };
+        self.fetch = Fetch::InFlight { rung, sent_ns: now };
+        Some(Due { url: u32::try_from(rung).unwrap_or(u32::MAX), intended_ns })
+    }
+
+    fn waiting(&self, _target: usize) -> usize {
+        usize::from(matches!(self.fetch, Fetch::Wanted { .. }))
+    }
+
+    /// A segment that failed is requested once more, in the lowest representation. After a second failure the
+    /// player gives up.
+    fn handle_done(&mut self, is_ok: bool, now: u64) {
+        self.follow(now);
+        let Fetch::InFlight { rung, sent_ns } = self.fetch else { return };
+        self.fetch = Fetch::Idle;
+        if is_ok {
+            self.arrive(rung, now.saturating_sub(sent_ns));
+        } else {
+            self.note(PlayerEventKind::Failed, self.arrived.len(), rung);
+            if std::mem::replace(&mut self.is_second_try, true) {
+                self.playback = Playback::Over;
+            } else {
+                self.want(0);
+            }
+        }
+        self.follow(now);
+    }
+
+    /// The video ended, or the player gave up.
+    fn is_finished(&self, _now: u64) -> bool {
+        self.playback == Playback::Over
+    }
+
+    /// When the next segment becomes due, or the last one ends.
+    fn next_ns(&self) -> Option<u64> {
+        if self.playback != Playback::Playing || self.fetch != Fetch::Idle {
+            return None;
+        }
+        Some(self.at_ns.saturating_add(self.until_next_step()))
+    }
+
+    /// The client group of the events is 0.
+    fn take_player_events(&mut self) -> Vec<PlayerEvent> {
+        std::mem::take(&mut self.events)
+    }
+
+    fn connections(&self, _limit: u32) -> Connections {
+        // Segments are requested one after the other.
+        Connections { at_once: 0, limit: 1, streams: 1 }
     }
 }
 
@@ -247,15 +255,16 @@ mod tests {
         }
     }
 
-    /// Plays a video on a virtual clock; `link` says how long the n-th request takes, or that it fails after a while.
+    /// Plays a video on a virtual clock; `link` says how long the n-th request takes, or that it fails after
+    /// a while.
     fn play(player: &Player, mut link: impl FnMut(usize, u64) -> Result<u64, u64>) -> Vec<PlayerEvent> {
         let mut video = VideoPlayer::new(player.clone(), BEGAN);
         let (mut now, mut in_flight, mut requests) = (BEGAN, None, 0);
-        while !video.is_finished() {
+        while !video.is_finished(0) {
             video.handle_time(now);
-            if let Some(due) = video.poll_request(now) {
+            if let Some(due) = video.poll_request(0, now) {
                 assert_eq!(in_flight, None, "one request at a time");
-                assert_eq!(video.poll_request(now), None, "nor another");
+                assert_eq!(video.poll_request(0, now), None, "nor another");
                 assert!(due.intended_ns <= now);
                 let answer = link(requests, video.expected_body_bytes(due.url).unwrap());
                 let took = answer.unwrap_or_else(|took| took);
@@ -264,15 +273,15 @@ mod tests {
             }
             let done_ns = in_flight.map(|(done_ns, _)| done_ns);
             let Some(next) = done_ns.into_iter().chain(video.next_ns()).min() else { break };
-            assert!(next > now || done_ns == Some(next) || video.is_finished(), "it moves on");
+            assert!(next > now || done_ns == Some(next) || video.is_finished(0), "it moves on");
             now = next;
             if let Some((done_ns, is_ok)) = in_flight.filter(|(done_ns, _)| *done_ns <= now) {
                 in_flight = None;
                 video.handle_done(is_ok, done_ns);
             }
         }
-        assert!(video.is_finished());
-        let events = video.take_events();
+        assert!(video.is_finished(0));
+        let events = video.take_player_events();
         assert!(events.len() <= player.segments as usize * EVENTS_PER_SEGMENT + 1, "memory is bounded");
         events
     }
@@ -366,7 +375,8 @@ mod tests {
     fn more_than_a_segment_may_be_wanted_before_it_begins() {
         let player = Player { startup_ns: 1500 * MS, ..video(Rule::Fixed { bits_per_s: 8_000_000 }) };
         let events = play(&player, at(4_000_000));
-        // 1.5 s are there at 3 s, and with what comes at 4 and 5 s they last until 5.5 s; the next 1.5 s are there at 8 s.
+        // 1.5 s are there at 3 s, and with what comes at 4 and 5 s they last until 5.5 s; the next 1.5 s are
+        // there at 8 s.
         assert_eq!(stamps(&events, PlayerEventKind::Playing), [3000, 8000, 13_000, 16_000]);
         assert_eq!(stamps(&events, PlayerEventKind::Stalled), [5500, 10_500, 15_500]);
         let short = Player { segments: 1, ..player };

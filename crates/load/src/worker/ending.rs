@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use engine::Connection as _;
 use model::Outcome;
 use model::sample::{Failure, FailureKind, Sample};
-use workload::Work;
+use workload::RequestSource;
 
 use super::Worker;
 use crate::connection::Conn;
@@ -40,7 +40,8 @@ impl Worker<'_> {
                 self.fail_due(host, &failure, opened_ns, now);
             }
         }
-        if let Work::Page(_) | Work::Player(_) = self.session.work {
+        // Requests of a schedule that were not sent have a count of their own.
+        if !self.session.work.is_paced() {
             for host in 0..self.hosts.len() {
                 let doing = format!("waiting for a connection to {}", self.hosts[host].target.address);
                 while self.session.work.waiting(host) > 0 {

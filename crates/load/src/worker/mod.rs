@@ -17,7 +17,7 @@ use model::sample::{ConnectionRow, Failure, FailureKind, Sample};
 use model::tally::{ConnectionRequests, ConnectionTally};
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
-use workload::{Connections, Seeds, Work};
+use workload::{ActiveWorkload, Connections, RequestSource, Seeds};
 
 use crate::clock::Clock;
 use crate::connection::Conn;
@@ -135,7 +135,7 @@ impl<'a> Worker<'a> {
             if variant.http() == model::HttpVersion::Http11 { assignment.pins.http1_connections } else { 1 };
         // Slow steps come before the workload's time begins.
         let seeds = Seeds::new(assignment.seed, assignment.group);
-        let paths = Work::new(&assignment.workload, options, seeds, 0);
+        let paths = ActiveWorkload::new(&assignment.workload, options, seeds, 0);
         let requests = Requests::new(assignment, &paths.paths())?;
         let hosts = Host::all(assignment, paths.targets(), Logs::open(assignment, &clock)?)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).context("cannot create an epoll instance")?;
@@ -144,7 +144,7 @@ impl<'a> Worker<'a> {
             Session::new(paths, Contents::of(&assignment.workload), assignment.group, variant, options);
         wait::be_punctual();
         let begins_ns = clock.now_ns();
-        session.work = Work::new(&assignment.workload, options, seeds, begins_ns);
+        session.work = ActiveWorkload::new(&assignment.workload, options, seeds, begins_ns);
         let migrations = Migrations::new(&options.protocols, variant, begins_ns, &epoll)?;
         let warmup_ends_ns = match assignment.workload.warmup_ns() {
             0 => u64::MAX,
@@ -232,7 +232,7 @@ impl<'a> Worker<'a> {
 
     /// Sends requests that became due while sockets were handled, so that no request waits for all sockets.
     fn keep_pace(&mut self) {
-        if let Work::Open(_) = self.session.work {
+        if self.session.work.is_paced() {
             let now = self.clock.now_ns();
             if self.session.work.next_ns().is_some_and(|due| due <= now) {
                 self.session.work.handle_time(now);
@@ -268,10 +268,7 @@ impl<'a> Worker<'a> {
     fn hand_out(&mut self, host: usize) {
         while self.session.work.waiting(host) > 0 {
             let idle = &mut self.hosts[host].idle;
-            let next = match self.session.work {
-                Work::Page(_) | Work::Player(_) => idle.pop_back(),
-                Work::Open(_) | Work::Closed(_) => idle.pop_front(),
-            };
+            let next = if self.session.work.is_paced() { idle.pop_front() } else { idle.pop_back() };
             let Some(key) = next else { return };
             if let Some(conn) = self.conns.get_mut(key).and_then(Option::as_mut)
                 && std::mem::take(&mut conn.is_listed)

@@ -1,0 +1,234 @@
+//! The contract between a workload and the worker that sends its requests.
+
+use model::Workload;
+use model::options::Options;
+use model::player::PlayerEvent;
+use model::sample::Phase;
+use model::shuffle::SplitMix64;
+
+use crate::closed::ClosedSource;
+use crate::open::OpenSource;
+use crate::page::PageLoader;
+use crate::player::VideoPlayer;
+
+/// A request that is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Due {
+    /// Which URL: an index into [`RequestSource::paths`].
+    pub url: u32,
+    /// When the workload wanted it sent, in nanoseconds since the run's start.
+    pub intended_ns: u64,
+}
+
+/// How a workload wants its connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Connections {
+    /// Connections to each host that are opened at the start and kept open; further ones are opened when
+    /// requests wait.
+    pub at_once: u32,
+    /// The most open connections to each host.
+    pub limit: u32,
+    /// The most requests in flight on each connection.
+    pub streams: u32,
+}
+
+/// The seeds of a client's random numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seeds {
+    /// For what all clients of one workload must draw alike: the arrivals that they share.
+    pub shared: u64,
+    /// For everything else.
+    pub own: u64,
+}
+
+/// Random numbers that are drawn from one seed and must not depend on each other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Stream {
+    /// The order of URLs.
+    Order = 1,
+    /// Think times.
+    Thinking = 2,
+}
+
+impl Seeds {
+    /// The seeds of client group number `group`; `seed` is the run's.
+    pub fn new(seed: u64, group: u16) -> Self {
+        Seeds { shared: seed, own: SplitMix64::new(seed ^ (u64::from(group) << 48)).next_u64() }
+    }
+
+    /// The seed of one of the client's own streams.
+    pub(crate) fn of(self, stream: Stream) -> u64 {
+        SplitMix64::new(self.own ^ (stream as u64).rotate_left(32)).next_u64()
+    }
+}
+
+/// A workload as its worker sees it. Times are nanoseconds since the run's start; hosts are numbered from 0.
+///
+/// The defaults are those of a workload with one host, without warm-up, without a clock of its own.
+pub trait RequestSource {
+    /// The paths that [`Due::url`] counts.
+    fn paths(&self) -> Vec<&str>;
+
+    /// The next request to a host, if one is due at `now`; the caller sends it at once.
+    fn poll_request(&mut self, target: usize, now: u64) -> Option<Due>;
+
+    /// A request from [`RequestSource::poll_request`] ended at `now`.
+    fn handle_done(&mut self, is_ok: bool, now: u64);
+
+    /// Whether nothing is left to do.
+    fn is_finished(&self, now: u64) -> bool;
+
+    /// How connections are opened, where the assignment allows `limit` connections to one host.
+    fn connections(&self, limit: u32) -> Connections;
+
+    /// The number of hosts. Clients that each replay a whole script count every host again, in the same
+    /// order.
+    fn targets(&self) -> usize {
+        1
+    }
+
+    /// The body length of a URL, where the workload knows it.
+    fn expected_body_bytes(&self, _url: u32) -> Option<u64> {
+        None
+    }
+
+    /// Queues what is due by `now`.
+    fn handle_time(&mut self, _now: u64) {}
+
+    /// `received_bytes` of the body of `url` have arrived so far.
+    fn handle_body(&mut self, _url: u32, _received_bytes: u64, _now: u64) {}
+
+    /// Requests to a host that are due and can use *any* connection.
+    fn waiting(&self, _target: usize) -> usize {
+        0
+    }
+
+    /// Whether requests can wait for any connection; those of a closed loop belong to one.
+    fn has_queue(&self) -> bool {
+        true
+    }
+
+    /// Whether a schedule says when requests are due, so that lateness counts and all connections are used
+    /// alike.
+    fn is_paced(&self) -> bool {
+        false
+    }
+
+    /// When the workload must be asked again without any other event: a request becomes due, or time ends it.
+    fn next_ns(&self) -> Option<u64> {
+        None
+    }
+
+    /// A player's events since the last call, ordered by time.
+    fn take_player_events(&mut self) -> Vec<PlayerEvent> {
+        Vec::new()
+    }
+
+    /// Ends the workload early; returns how many requests were due and never sent.
+    fn give_up(&mut self) -> u64 {
+        0
+    }
+
+    /// The most requests that are still to be sent.
+    fn left(&self) -> u64 {
+        u64::MAX
+    }
+
+    /// When the warm-up ends.
+    fn warmup_ends_ns(&self) -> u64 {
+        0
+    }
+
+    /// The phase of a request that was intended at this time.
+    fn phase(&self, intended_ns: u64) -> Phase {
+        if intended_ns < self.warmup_ends_ns() { Phase::Warmup } else { Phase::Measure }
+    }
+
+    /// How long a stream waits between a response and its next request.
+    fn think_ns(&mut self) -> u64 {
+        0
+    }
+
+    /// How many of the connections that are opened at the start are open by `now`, and when the next one is
+    /// opened.
+    fn opened_by(&self, _now: u64) -> (u32, Option<u64>) {
+        (self.connections(0).at_once, None)
+    }
+}
+
+/// Any workload.
+#[derive(Clone, Debug)]
+pub enum ActiveWorkload {
+    /// One page from cold.
+    Page(PageLoader),
+    /// Closed loop.
+    Closed(ClosedSource),
+    /// Open loop.
+    Open(OpenSource),
+    /// A video that is played.
+    Player(VideoPlayer),
+}
+
+impl ActiveWorkload {
+    /// The workload of an assignment, beginning at `now` (nanoseconds since the run's start).
+    pub fn new(workload: &Workload, options: &Options, seeds: Seeds, now: u64) -> Self {
+        match workload {
+            Workload::Page(page) => ActiveWorkload::Page(PageLoader::new(page.clone(), now)),
+            Workload::Closed(closed) => {
+                ActiveWorkload::Closed(ClosedSource::new(closed, options, seeds, now))
+            }
+            Workload::Open(open) => ActiveWorkload::Open(OpenSource::new(open, options, seeds, now)),
+            Workload::Player(player) => ActiveWorkload::Player(VideoPlayer::new(player.clone(), now)),
+        }
+    }
+}
+
+/// The only match on all workloads besides [`ActiveWorkload::new`]. Calls stay static, because a generator's
+/// own cost is part of every measurement.
+macro_rules! dispatch {
+    ($self:ident.$method:ident($($argument:ident),*)) => {
+        match $self {
+            ActiveWorkload::Page(source) => source.$method($($argument),*),
+            ActiveWorkload::Closed(source) => source.$method($($argument),*),
+            ActiveWorkload::Open(source) => source.$method($($argument),*),
+            ActiveWorkload::Player(source) => source.$method($($argument),*),
+        }
+    };
+}
+
+/// A method that calls the same method of the workload at hand.
+macro_rules! forward {
+    (fn $name:ident(&$self:ident $(, $argument:ident: $kind:ty)*) $(-> $result:ty)?) => {
+        fn $name(&$self $(, $argument: $kind)*) $(-> $result)? {
+            dispatch!($self.$name($($argument),*))
+        }
+    };
+    (fn $name:ident(&mut $self:ident $(, $argument:ident: $kind:ty)*) $(-> $result:ty)?) => {
+        fn $name(&mut $self $(, $argument: $kind)*) $(-> $result)? {
+            dispatch!($self.$name($($argument),*))
+        }
+    };
+}
+
+impl RequestSource for ActiveWorkload {
+    forward!(fn paths(&self) -> Vec<&str>);
+    forward!(fn poll_request(&mut self, target: usize, now: u64) -> Option<Due>);
+    forward!(fn handle_done(&mut self, is_ok: bool, now: u64));
+    forward!(fn is_finished(&self, now: u64) -> bool);
+    forward!(fn connections(&self, limit: u32) -> Connections);
+    forward!(fn targets(&self) -> usize);
+    forward!(fn expected_body_bytes(&self, url: u32) -> Option<u64>);
+    forward!(fn handle_time(&mut self, now: u64));
+    forward!(fn handle_body(&mut self, url: u32, received_bytes: u64, now: u64));
+    forward!(fn waiting(&self, target: usize) -> usize);
+    forward!(fn has_queue(&self) -> bool);
+    forward!(fn is_paced(&self) -> bool);
+    forward!(fn next_ns(&self) -> Option<u64>);
+    forward!(fn take_player_events(&mut self) -> Vec<PlayerEvent>);
+    forward!(fn give_up(&mut self) -> u64);
+    forward!(fn left(&self) -> u64);
+    forward!(fn warmup_ends_ns(&self) -> u64);
+    forward!(fn phase(&self, intended_ns: u64) -> Phase);
+    forward!(fn think_ns(&mut self) -> u64);
+    forward!(fn opened_by(&self, now: u64) -> (u32, Option<u64>));
+}
