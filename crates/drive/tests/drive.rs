@@ -512,7 +512,7 @@ fn whatever_a_external_client_does_wrong_is_an_outcome_with_its_last_words() {
             "echo all is well",
             &LIMITS,
             FailureKind::Client,
-            "no output of wrk (exit status: 0): found nothing of the kind",
+            "no output of wrk (exit status: 0): found no such line",
         ),
         (
             "failing",

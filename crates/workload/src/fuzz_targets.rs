@@ -1,8 +1,8 @@
-//! Plain functions that give any bytes to a parser of what users write: what `cargo fuzz` runs, and a smoke test on
-//! stable Rust. None may panic, and what is refused is refused in one line that is not long.
+//! Plain functions that give any bytes to a parser of user input. `cargo fuzz` runs them, and so does a smoke
+//! test on stable Rust. They must not panic; every error is one short line.
 
 use crate::formats::access_log::{LineForm, LogFormat, LogReader, TimeField, TimeUnit};
-use crate::formats::clients::{Asked, Format};
+use crate::formats::clients::{Format, RequestedLoad};
 use crate::formats::line_pattern::LinePattern;
 use crate::formats::{timing_script, url_list};
 use crate::urls::Pattern;
@@ -43,7 +43,7 @@ pub fn timing_script(data: &[u8]) {
     }
 }
 
-/// A path with parts that are drawn anew, and what is drawn.
+/// A path with numbers that are drawn.
 pub fn url_pattern(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     match Pattern::parse(text) {
@@ -59,25 +59,25 @@ pub fn url_pattern(data: &[u8]) {
     }
 }
 
-/// What somebody else's load tool says: its text, and behind a zero byte the file that it wrote.
+/// The output of another load tool: its text, then a zero byte and the file that it wrote.
 pub fn client_output(data: &[u8]) {
     let Ok(all) = std::str::from_utf8(data) else { return };
     let (text, file) = all.split_once('\0').unwrap_or((all, ""));
     for format in Format::ALL {
-        match format.parse(text, file, Asked { connections: data.len() as u64 % 8, cut_off: 0 }) {
-            Ok(said) => {
-                assert!(said.rows.is_sorted_by_key(|row| row.start_ns), "{}", format.name());
-                let timed: u128 = said.times.iter().map(|(_, count)| u128::from(*count)).sum();
-                assert!(timed <= u128::from(said.ok), "{}: {timed} times", format.name());
+        match format.parse(text, file, RequestedLoad { connections: data.len() as u64 % 8, cut_off: 0 }) {
+            Ok(output) => {
+                assert!(output.rows.is_sorted_by_key(|row| row.start_ns), "{}", format.name());
+                let timed: u128 = output.times.iter().map(|(_, count)| u128::from(*count)).sum();
+                assert!(timed <= u128::from(output.ok), "{}: {timed} times", format.name());
             }
             Err(error) => assert_one_line(&error.to_string()),
         }
     }
 }
 
-/// An access log: its first line is the form of the others, which are read in that form and as JSON.
+/// An access log: its first line is the pattern of the others, which are read in that form and as JSON.
 pub fn access_log(data: &[u8]) {
-    let (form, log) = data.split_at(data.iter().position(|byte| *byte == b'\n').unwrap_or(data.len()));
+    let (pattern, log) = data.split_at(data.iter().position(|byte| *byte == b'\n').unwrap_or(data.len()));
     let field = |unit| TimeField { field: "time".to_owned(), unit };
     let mut format = LogFormat {
         form: LineForm::Json,
@@ -90,7 +90,7 @@ pub fn access_log(data: &[u8]) {
         remote_port: Some("port".to_owned()),
     };
     read_log(&format, log);
-    match LinePattern::parse(&String::from_utf8_lossy(form)) {
+    match LinePattern::parse(&String::from_utf8_lossy(pattern)) {
         Ok(pattern) => {
             format.form = LineForm::Pattern(pattern);
             read_log(&format, log);
@@ -105,7 +105,7 @@ fn read_log(format: &LogFormat, log: &[u8]) {
     log.split(|byte| *byte == b'\n').for_each(|line| reader.handle_line(line));
     let read = reader.finish();
     assert!(read.lines.len() <= MOST_LINES);
-    assert_eq!(read.first_fault.is_some(), read.unread > 0);
+    assert_eq!(read.first_fault.is_some(), read.unreadable > 0);
     read.first_fault.iter().for_each(|fault| assert_one_line(fault));
 }
 
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
     use model::shuffle::SplitMix64;
 
-    /// Beginnings that a parser takes, so that mutations reach deep.
+    /// Valid input, so that mutations reach deep.
     const SEEDS: &[&[u8]] = &[
         b"# comment\nhttps://a.test/\n/b GET\n/c POST name=value\n/d PUT <file\n/e POST @file\n",
         b"0\thttps://a.test/\n# later\n\n12.5\t/b?c\r\n12.5\t/d\n",

@@ -1,4 +1,4 @@
-//! Which URL is next, and the parts of URLs that are drawn anew for every request.
+//! The order of URLs, and the parts of URLs that are drawn for every request.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use model::shuffle::SplitMix64;
 /// Chooses among the URLs of each host.
 #[derive(Clone, Debug)]
 pub struct Urls {
-    targets: Vec<OfTarget>,
+    targets: Vec<TargetUrls>,
     /// The host of each URL.
     target_of: Vec<u16>,
     random: Option<SplitMix64>,
@@ -16,15 +16,15 @@ pub struct Urls {
 }
 
 #[derive(Clone, Debug, Default)]
-struct OfTarget {
+struct TargetUrls {
     urls: Vec<u32>,
     begun: usize,
 }
 
 impl Urls {
-    /// A choice among `count` URLs as the options say.
+    /// A choice among `count` URLs, with the hosts and the order of the options.
     pub fn new(count: usize, options: &RequestOptions, seed: u64) -> Self {
-        let mut targets = vec![OfTarget::default(); options.further_targets.len() + 1];
+        let mut targets = vec![TargetUrls::default(); options.further_targets.len() + 1];
         let mut target_of = Vec::with_capacity(count);
         for index in 0..count {
             let target = options.paths.get(index).map_or(0, |path| path.target);
@@ -38,7 +38,7 @@ impl Urls {
         Urls { targets, target_of, random, begun: 0 }
     }
 
-    /// How many hosts there are.
+    /// The number of hosts.
     pub fn targets(&self) -> usize {
         self.targets.len()
     }
@@ -48,7 +48,7 @@ impl Urls {
         self.target_of.get(url as usize).map_or(0, |target| usize::from(*target))
     }
 
-    /// The next URL of all.
+    /// The next URL on any host.
     pub fn next_url(&mut self) -> Option<u32> {
         let count = self.target_of.len() as u64;
         if count == 0 {
@@ -62,7 +62,7 @@ impl Urls {
         u32::try_from(index).ok()
     }
 
-    /// The next URL of one host.
+    /// The next URL on one host.
     pub fn next_of(&mut self, target: usize) -> Option<u32> {
         let of = self.targets.get_mut(target)?;
         let count = of.urls.len();
@@ -76,15 +76,15 @@ impl Urls {
     }
 }
 
-/// A path with parts that are drawn anew for every request: `{random:1-7000}`.
+/// A path with numbers that are drawn for every request: `{random:1-7000}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
-    /// Text, and the range of the number that follows it.
+    /// Text, and the range of the number after it.
     parts: Vec<(String, u64, u64)>,
     tail: String,
 }
 
-/// Why a path is no pattern.
+/// A part of a path is not a valid pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("found `{found}`, expected a range such as `{{random:1-7000}}`")]
 pub struct PatternError {
@@ -94,10 +94,10 @@ pub struct PatternError {
 const OPENING: &str = "{random:";
 
 impl Pattern {
-    /// Reads a path; `None` where it has no such part.
+    /// Parses a path; `None` where it has no such part.
     ///
     /// # Errors
-    /// A part that is not closed, or whose range is not two rising numbers.
+    /// A part without an end, or whose range is not two rising numbers.
     pub fn parse(path: &str) -> Result<Option<Pattern>, PatternError> {
         let mut parts = Vec::new();
         let mut rest = path;
@@ -117,9 +117,9 @@ impl Pattern {
         Ok((!parts.is_empty()).then(|| Pattern { parts, tail: rest.to_owned() }))
     }
 
-    /// Writes the path of request `number` into `path`, in place of what it held.
+    /// Replaces `path` with the path of request `number`.
     pub fn fill(&self, seed: u64, number: u64, path: &mut String) {
-        // The generator's first number mixes its seed thoroughly, so neighbouring numbers are unrelated.
+        // The generator's first number mixes its seed well, so neighbouring requests get unrelated numbers.
         let mut random = SplitMix64::new(SplitMix64::new(seed).next_u64() ^ number);
         path.clear();
         for (text, least, most) in &self.parts {
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern_is_refused() {
+    fn invalid_patterns_are_refused() {
         assert_eq!(Pattern::parse("/a{b}"), Ok(None));
         for path in ["/{random:1-", "/{random:7}", "/{random:9-1}", "/{random:a-b}", "/{random:}"] {
             let error = Pattern::parse(path).unwrap_err();

@@ -10,7 +10,7 @@ use model::HttpVersion;
 use model::assignment::{Assignment, Trust};
 use model::units::NANOS_PER_S;
 use model::workload::{ClosedLoop, Workload};
-use workload::formats::clients::Asked;
+use workload::formats::clients::RequestedLoad;
 
 use super::description::{ARGUMENTS, Client, milliseconds};
 use crate::description::write_files;
@@ -57,10 +57,10 @@ impl<'a> ExternalLoop<'a> {
 
 impl ExternalLoop<'_> {
     /// The parameters for reading the client's output.
-    pub(crate) fn for_reading(&self) -> Asked {
+    pub(crate) fn for_reading(&self) -> RequestedLoad {
         let connections = u64::from(self.connections);
         let in_flight = connections.saturating_mul(self.streams.into());
-        Asked { connections, cut_off: if self.duration_ns.is_some() { in_flight } else { 0 } }
+        RequestedLoad { connections, cut_off: if self.duration_ns.is_some() { in_flight } else { 0 } }
     }
 }
 

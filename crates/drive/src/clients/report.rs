@@ -3,7 +3,7 @@
 use model::assignment::ClientReport;
 use model::external::{ExternalReport, FailureCount};
 use model::sample::{FailureKind, Outcome, Phase, Sample};
-use workload::formats::clients::{Row, Said};
+use workload::formats::clients::{ClientOutput, Row};
 
 use super::command::ExternalLoop;
 
@@ -36,7 +36,7 @@ pub(crate) struct ClientInfo<'a> {
 ///
 /// Clients do not use the run's clock: the first request is assumed to start with the process.
 pub(crate) fn report(
-    output: Said,
+    output: ClientOutput,
     usage: ProcessUsage,
     requested: &ExternalLoop<'_>,
     info: &ClientInfo<'_>,
@@ -45,7 +45,7 @@ pub(crate) fn report(
     let mut not_reported: Vec<String> = output
         .not_reported
         .iter()
-        .map(|not_reported| format!("{}: {client} does not report {}", not_reported.about, not_reported.what))
+        .map(|value| format!("{}: {client} does not report {}", value.about, value.what))
         .collect();
     if requested.warmup_ns > 0 {
         not_reported

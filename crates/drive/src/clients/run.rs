@@ -13,7 +13,7 @@ use model::Outcome;
 use model::assignment::Assignment;
 use model::sample::FailureKind;
 use rustix::time::{ClockId, clock_gettime};
-use workload::formats::clients::Said;
+use workload::formats::clients::ClientOutput;
 
 use super::command::{ExternalLoop, Place};
 use super::description::Client;
@@ -104,7 +104,7 @@ impl Client {
         writes: Option<&Path>,
         requested: &ExternalLoop<'_>,
         running: &Running<'_>,
-    ) -> Result<Said, Outcome> {
+    ) -> Result<ClientOutput, Outcome> {
         let failed = |reason: String| Outcome::failed(FailureKind::Client, reason);
         let words = || log::last_lines(&[running.spec.log]);
         let name = &self.name;

@@ -261,7 +261,7 @@ to = "last byte written"
                 "",
                 "server.toml:1:8: found no `format`, expected `format = \"json\"`",
             ),
-            ("{id} ", "{id}", "server.toml:3:11: found the fields `id` and `took` without any text"),
+            ("{id} ", "{id}", "server.toml:3:11: found the fields `id` and `took` without text"),
             (
                 "status = \"status\"",
                 "status = \"code\"",
@@ -290,7 +290,7 @@ to = "last byte written"
         let read = log.read(2).unwrap().unwrap();
         let found: Vec<_> = read.lines.iter().map(|line| (line.name.request, line.status)).collect();
         assert_eq!(found, [(1, Some(200)), (2, Some(404))]);
-        assert_eq!((read.unread, read.strangers, read.beyond), (4, 1, 1));
+        assert_eq!((read.unreadable, read.unrelated, read.beyond), (4, 1, 1));
         assert!(read.first_fault.unwrap().starts_with("line 2: found `xxx"));
         let gone = AccessLogFile { path: "/nonexistent/access.log".into(), log: log.log };
         assert!(

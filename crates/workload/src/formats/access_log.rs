@@ -1,46 +1,47 @@
-//! Access logs of servers: one request a line, as a JSON object or in the form of a [`LinePattern`].
+//! Access logs of servers: one request per line, as a JSON object or in the form of a [`LinePattern`].
 //!
-//! A line counts where it names a request of ours (`GROUP-REQUEST`, see [`RequestName`]). What lines say of time is rounded;
-//! to what, the log's description has to know.
+//! Only lines that name a request of h123 count (`GROUP-REQUEST`, see [`RequestName`]). Servers round the
+//! times in their logs; the log's description states the precision.
 
 use std::borrow::Cow;
 
+use model::number;
 use model::sample::RequestName;
 use model::units::NANOS_PER_S;
 use serde_json::Value;
 
 use super::line_pattern::LinePattern;
 
-/// Longer lines are not read, in bytes.
+/// Upper bound on a line, in bytes.
 pub const LONGEST_LINE_BYTES: usize = 64 << 10;
 
-/// What a log's lines look like, and which of their fields say what.
+/// The form of a log's lines and the meaning of their fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogFormat {
-    /// How fields stand in a line.
+    /// The form of a line.
     pub form: LineForm,
     /// The field with the request's name.
     pub request_id: String,
     /// The field with the time that the request took.
     pub request_time: TimeField,
-    /// What that time is really rounded to, in nanoseconds.
+    /// The precision of that time, in nanoseconds.
     pub precision_ns: u64,
-    /// The field with the line's own time stamp, since 1970.
+    /// The field with the line's time stamp, since 1970.
     pub time: Option<TimeField>,
     /// The field with the status code.
     pub status: Option<String>,
-    /// The field with the body's length as it was sent.
+    /// The field with the length of the body that was sent.
     pub body_bytes: Option<String>,
-    /// The field with the client's port, alone or behind its address and a colon.
+    /// The field with the client's port, alone or after its address and a colon.
     pub remote_port: Option<String>,
 }
 
-/// How fields stand in a line.
+/// The form of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LineForm {
-    /// A JSON object. A field is a key, or keys within keys with dots between them; a number counts a list from 0.
+    /// A JSON object. A field is a path of keys, separated by dots; a number is an index into a list, from 0.
     Json,
-    /// Text with fields in it.
+    /// Text with fields.
     Pattern(LinePattern),
 }
 
@@ -49,11 +50,11 @@ pub enum LineForm {
 pub struct TimeField {
     /// Its name.
     pub field: String,
-    /// What its number counts.
+    /// The unit of its number.
     pub unit: TimeUnit,
 }
 
-/// What the numbers of a log count.
+/// The unit of a time in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeUnit {
     /// Seconds.
@@ -66,51 +67,51 @@ pub enum TimeUnit {
     Nanoseconds,
 }
 
-/// A line that names a request of ours.
+/// A line that names a request of h123.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogLine {
     /// Which request.
     pub name: RequestName,
-    /// How long it took, as the line says.
+    /// How long the request took.
     pub request_time_ns: u64,
     /// The line's time stamp, Unix time.
     pub logged_unix_ns: Option<u64>,
     /// The status code.
     pub status: Option<u16>,
-    /// The body's length as it was sent.
+    /// The length of the body that was sent.
     pub body_bytes: Option<u64>,
     /// The client's port.
     pub remote_port: Option<u16>,
 }
 
-/// Why a line is none.
+/// A line cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LineError {
-    /// It has no fields.
+    /// It does not have the form.
     #[error("found `{found}`, expected {expected}")]
     Form {
-        /// The line's beginning.
+        /// The beginning of the line.
         found: String,
-        /// What it is not.
+        /// The expected form.
         expected: &'static str,
     },
-    /// A field is missing, or is not what it has to be.
+    /// A field is missing or has the wrong form.
     #[error("found {found} for `{field}`, expected {expected}")]
     Field {
         /// The field.
         field: String,
-        /// What it is.
+        /// Its value.
         found: String,
-        /// What it is not.
+        /// The expected form.
         expected: &'static str,
     },
 }
 
 impl TimeUnit {
-    /// The unit of a name.
+    /// The unit with this name.
     ///
     /// # Errors
-    /// There is no such unit.
+    /// No unit has this name.
     pub fn parse(name: &str) -> Result<TimeUnit, String> {
         match name {
             "s" => Ok(TimeUnit::Seconds),
@@ -132,7 +133,7 @@ impl TimeUnit {
 }
 
 impl LogFormat {
-    /// The first of its fields that its form does not have.
+    /// The first of its fields that is not in its pattern.
     pub fn missing_field(&self) -> Option<&str> {
         let LineForm::Pattern(pattern) = &self.form else { return None };
         let texts = [&self.status, &self.body_bytes, &self.remote_port];
@@ -142,10 +143,10 @@ impl LogFormat {
         all.map(String::as_str).find(|field| !pattern.has(field))
     }
 
-    /// Reads a line without its end; `None` where it names no request of ours.
+    /// Parses a line without its line end; `None` where it names no request of h123.
     ///
     /// # Errors
-    /// It has another form, or names a request and says no time of it.
+    /// The line does not have the form, or names a request without its time.
     pub fn read(&self, line: &[u8]) -> Result<Option<LogLine>, LineError> {
         let text = String::from_utf8_lossy(&line[..line.len().min(LONGEST_LINE_BYTES)]);
         let fault = |expected| LineError::Form { found: super::shown(&text), expected };
@@ -161,7 +162,7 @@ impl LogFormat {
                 self.line(&|field| text_at(&object, field))
             }
             LineForm::Pattern(pattern) => {
-                let found = pattern.fields(&text).ok_or_else(|| fault("a line in the described form"))?;
+                let found = pattern.fields(&text).ok_or_else(|| fault("a line that matches the pattern"))?;
                 let value = |name: &str| {
                     let field = found.iter().find(|(known, _)| *known == name);
                     field.map(|(_, value)| Cow::Borrowed(*value))
@@ -184,16 +185,14 @@ impl LogFormat {
         let expected_time = "a time that is not negative";
         let request_time_ns =
             time(&self.request_time).ok_or_else(|| fault(&self.request_time.field, expected_time))?;
-        // What is not there is often told by a dash.
+        // Servers write a dash for a missing value.
         let present = |field: &str| value(field).filter(|text| !text.is_empty() && text != "-");
-        let number = |field: &Option<String>| match field {
-            Some(field) => match present(field) {
-                Some(text) => text.parse().map(Some).map_err(|_| fault(field, "a whole number")),
-                None => Ok(None),
-            },
-            None => Ok(None),
+        let integer = |field: &Option<String>| {
+            let Some(field) = field else { return Ok(None) };
+            let value = present(field).map(|text| text.parse().map_err(|_| fault(field, "a whole number")));
+            value.transpose()
         };
-        let status = number(&self.status)?.map(u16::try_from).transpose();
+        let status = integer(&self.status)?.map(u16::try_from).transpose();
         let status =
             status.map_err(|_| fault(self.status.as_deref().unwrap_or_default(), "a status code"))?;
         Ok(Some(LogLine {
@@ -201,13 +200,13 @@ impl LogFormat {
             request_time_ns,
             logged_unix_ns: self.time.as_ref().and_then(time),
             status,
-            body_bytes: number(&self.body_bytes)?,
+            body_bytes: integer(&self.body_bytes)?,
             remote_port: self.remote_port.as_deref().and_then(present).and_then(|text| port(&text)),
         }))
     }
 }
 
-/// A log being read line by line, within limits.
+/// Reads a log line by line, within limits.
 #[derive(Debug)]
 pub struct LogReader<'f> {
     format: &'f LogFormat,
@@ -216,49 +215,49 @@ pub struct LogReader<'f> {
     log: Log,
 }
 
-/// What was read of a log.
+/// A parsed log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Log {
-    /// The lines that name requests of ours, in the log's order.
+    /// The lines that name requests of h123, in the log's order.
     pub lines: Vec<LogLine>,
-    /// Lines that name none.
-    pub strangers: u64,
+    /// Lines that name no such request.
+    pub unrelated: u64,
     /// Lines that could not be read.
-    pub unread: u64,
-    /// The first of these, and why.
+    pub unreadable: u64,
+    /// The first of these, with its number and the reason.
     pub first_fault: Option<String>,
-    /// Lines beyond the limit.
+    /// Lines of requests beyond the limit.
     pub beyond: u64,
 }
 
 impl<'f> LogReader<'f> {
-    /// Nothing read yet; of the lines that count at most so many are kept.
+    /// A reader that keeps at most `most_lines` lines.
     pub fn new(format: &'f LogFormat, most_lines: usize) -> Self {
         LogReader { format, most_lines, read: 0, log: Log::default() }
     }
 
-    /// Takes the next line, without its end.
+    /// Reads the next line, without its line end.
     pub fn handle_line(&mut self, line: &[u8]) {
         self.read += 1;
         match self.format.read(line) {
             Ok(Some(_)) if self.log.lines.len() >= self.most_lines => self.log.beyond += 1,
             Ok(Some(line)) => self.log.lines.push(line),
-            Ok(None) => self.log.strangers += 1,
+            Ok(None) => self.log.unrelated += 1,
             Err(error) => {
-                self.log.unread += 1;
+                self.log.unreadable += 1;
                 let number = self.read;
                 self.log.first_fault.get_or_insert_with(|| format!("line {number}: {error}"));
             }
         }
     }
 
-    /// What was read.
+    /// The log that was read.
     pub fn finish(self) -> Log {
         self.log
     }
 }
 
-/// The text of a value by its keys.
+/// The value at a path of keys, as text.
 fn text_at<'v>(object: &'v Value, field: &str) -> Option<Cow<'v, str>> {
     let mut value = object;
     for key in field.split('.') {
@@ -275,18 +274,15 @@ fn text_at<'v>(object: &'v Value, field: &str) -> Option<Cow<'v, str>> {
     }
 }
 
-/// A decimal number of units in whole nanoseconds.
+/// A decimal number of units, in nanoseconds.
 fn nanoseconds(text: &str, unit: TimeUnit) -> Option<u64> {
-    // What a unit's number cannot hold as an integer is none of any run.
+    // Unix times fit until the year 2255.
     const MOST_NS: f64 = 9.0e18;
     if let Ok(whole) = text.parse::<u64>() {
         return whole.checked_mul(unit.ns());
     }
-    let number: f64 = text.parse().ok()?;
-    #[expect(clippy::cast_precision_loss, reason = "a power of ten is exact")]
-    let ns = (number * unit.ns() as f64).round();
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "inside the range")]
-    (0.0..MOST_NS).contains(&ns).then_some(ns as u64)
+    let ns = text.parse::<f64>().ok()? * number::float(unit.ns());
+    (0.0..MOST_NS).contains(&ns).then(|| number::nearest(ns))
 }
 
 fn port(text: &str) -> Option<u16> {
@@ -333,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_request_of_ours_is_no_fault() {
+    fn lines_of_other_requests_are_not_faults() {
         for id in ["", "-", "7f3a", "1-", "0-1-2"] {
             assert_eq!(json().read(LINE.replace("2-17", id).as_bytes()), Ok(None), "{id}");
         }
@@ -342,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_told_is_none() {
+    fn missing_values_are_none() {
         let less =
             LINE.replace("\"1000\"", "\"-\"").replace("\"10.0.0.1:40001\"", "null").replace("206", "\"\"");
         let expected = LogLine { status: None, body_bytes: None, remote_port: None, ..line() };
@@ -396,7 +392,7 @@ mod tests {
             reader.handle_line(text.as_bytes());
         }
         let log = reader.finish();
-        assert_eq!((log.lines.len(), log.strangers, log.unread, log.beyond), (2, 1, 2, 1));
+        assert_eq!((log.lines.len(), log.unrelated, log.unreadable, log.beyond), (2, 1, 2, 1));
         assert_eq!(log.first_fault.unwrap(), "line 3: found `\\u{7}`, expected a JSON object");
     }
 

@@ -1,45 +1,45 @@
-//! The form of a log's lines: literal text with named fields, such as `{status} {request_time} "{agent}"`.
+//! The pattern of a log's lines: literal text with named fields, such as `{status} {request_time} "{agent}"`.
 //!
-//! A field reaches as far as the literal text behind it is found first, or to the line's end. `{{` and `}}` stand for braces,
-//! and `{_}` for a field that nobody asks for.
+//! A field ends at the first occurrence of the literal text after it, or at the line's end. `{{` and `}}`
+//! mean braces; `{_}` is a field that is skipped.
 
-/// A form of lines.
+/// A pattern of lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinePattern {
-    /// What stands before the first field.
+    /// The text before the first field.
     before: String,
-    /// Each field, and what stands behind it; between two fields something does.
+    /// Each field and the text after it, which is empty only for the last one.
     fields: Vec<(String, String)>,
 }
 
-/// What is no form of lines.
+/// A text is not a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    /// A brace without its other.
-    #[error("found a lone brace, expected `{{name}}`, or `{{{{` and `}}}}` for braces themselves")]
+    /// An unmatched brace.
+    #[error("found an unmatched brace, expected `{{name}}`, or `{{{{` and `}}}}` for literal braces")]
     Brace,
-    /// A field's name.
+    /// An invalid name of a field.
     #[error("found the field `{0}`, expected a name of letters, digits and `_`")]
     Name(String),
-    /// The same field twice.
+    /// A duplicate field.
     #[error("found the field `{0}` twice, expected it once")]
     Twice(String),
-    /// Nothing says where the first field ends.
-    #[error("found the fields `{0}` and `{1}` without any text between them, expected some")]
+    /// Two fields without text between them, so that the first has no end.
+    #[error("found the fields `{0}` and `{1}` without text between them, expected some")]
     Adjacent(String, String),
-    /// Nothing to read.
-    #[error("found no field, expected such as `{{status}}`")]
+    /// No field.
+    #[error("found no field, expected at least one, such as `{{status}}`")]
     NoField,
 }
 
-/// The field that nobody asks for.
-const NOBODYS: &str = "_";
+/// The field that is skipped.
+const SKIPPED: &str = "_";
 
 impl LinePattern {
-    /// Reads a form.
+    /// Parses a pattern.
     ///
     /// # Errors
-    /// The first thing in it that cannot be.
+    /// The first part that is not valid.
     pub fn parse(text: &str) -> Result<LinePattern, PatternError> {
         let mut pattern = LinePattern { before: String::new(), fields: Vec::new() };
         let mut rest = text;
@@ -62,12 +62,12 @@ impl LinePattern {
         if pattern.fields.is_empty() { Err(PatternError::NoField) } else { Ok(pattern) }
     }
 
-    /// Whether it has a field of this name.
+    /// Whether it has a field with this name.
     pub fn has(&self, name: &str) -> bool {
-        name != NOBODYS && self.fields.iter().any(|(field, _)| field == name)
+        name != SKIPPED && self.fields.iter().any(|(field, _)| field == name)
     }
 
-    /// The fields of a line, by name; `None` where the line has another form.
+    /// The fields of a line, by name; `None` where the line does not match.
     pub fn fields<'p, 'l>(&'p self, line: &'l str) -> Option<Vec<(&'p str, &'l str)>> {
         let mut rest = line.strip_prefix(self.before.as_str())?;
         let mut found = Vec::with_capacity(self.fields.len());
@@ -83,7 +83,7 @@ impl LinePattern {
         Some(found)
     }
 
-    /// The text that is being read: behind the last field.
+    /// The text after the last field.
     fn literal(&mut self) -> &mut String {
         match self.fields.last_mut() {
             Some((_, behind)) => behind,
@@ -138,12 +138,12 @@ mod tests {
     #[test]
     fn faults_are_named() {
         for (text, expected) in [
-            ("{a", "found a lone brace"),
-            ("a}", "found a lone brace"),
-            ("{a}}", "found a lone brace"),
+            ("{a", "found an unmatched brace"),
+            ("a}", "found an unmatched brace"),
+            ("{a}}", "found an unmatched brace"),
             ("{}", "found the field ``, expected a name"),
             ("{a b}", "found the field `a b`, expected a name"),
-            ("{a}{b}", "found the fields `a` and `b` without any text"),
+            ("{a}{b}", "found the fields `a` and `b` without text"),
             ("{a} {a}", "found the field `a` twice"),
             ("no field", "found no field"),
             ("", "found no field"),

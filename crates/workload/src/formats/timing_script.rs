@@ -1,19 +1,21 @@
 //! Timing scripts of h2load: one request a line, `<milliseconds>\t<URL>`.
 //!
-//! Source: h2load's manual, option `--timing-script-file`. Times count from the beginning; equal times are allowed.
-//! h2load's clients each replay the whole script; here connections do so where they are asked to, and otherwise replay
-//! it once, all together.
+//! Source: h2load's manual, option `--timing-script-file`. Times count from the beginning; equal times are
+//! allowed. Each of h2load's clients replays the whole script. Here all connections replay it once together,
+//! unless each is asked to.
+
+use super::{EXPECTED_TIME, nanoseconds, shown};
 
 /// One line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line<'a> {
-    /// When it is due, in nanoseconds since the beginning.
+    /// When the request is due, in nanoseconds since the beginning.
     pub at_ns: u64,
     /// The URL, or a path.
     pub url: &'a str,
 }
 
-/// What a line is not.
+/// A line does not have the format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: found `{found}`, expected {expected}")]
 pub struct ScriptError {
@@ -24,13 +26,11 @@ pub struct ScriptError {
 
 const FORM: &str = "`<milliseconds><tab><URL>` such as `12.5\thttps://example.org/`";
 const NANOS_PER_MS: f64 = 1e6;
-/// A script may last so long: 100 days.
-const LONGEST_MS: f64 = 8.64e9;
 
-/// Reads a script; empty lines and lines that begin with `#` are skipped.
+/// Parses a script; skips empty lines and lines that begin with `#`.
 ///
 /// # Errors
-/// The first line that is none, or whose time lies before that of the line above.
+/// The first line that is not a request, or whose time is before that of the line above.
 pub fn parse(text: &str) -> Result<Vec<Line<'_>>, ScriptError> {
     let mut lines: Vec<Line<'_>> = Vec::new();
     for (index, written) in text.lines().enumerate() {
@@ -38,20 +38,16 @@ pub fn parse(text: &str) -> Result<Vec<Line<'_>>, ScriptError> {
         if written.is_empty() || written.starts_with('#') {
             continue;
         }
-        let fault = |expected| ScriptError { line: index + 1, found: super::shown(written), expected };
+        let fault = |expected| ScriptError { line: index + 1, found: shown(written), expected };
         let (time, url) = written.split_once('\t').ok_or_else(|| fault(FORM))?;
         let ms: f64 = time.trim().parse().map_err(|_| fault(FORM))?;
-        if !(0.0..=LONGEST_MS).contains(&ms) {
-            return Err(fault("a time from 0 ms to 100 days"));
-        }
+        let at_ns = nanoseconds(ms, NANOS_PER_MS).ok_or_else(|| fault(EXPECTED_TIME))?;
         let url = url.trim();
         if url.is_empty() || url.contains(char::is_whitespace) {
             return Err(fault(FORM));
         }
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "inside the range above")]
-        let at_ns = (ms * NANOS_PER_MS).round() as u64;
         if lines.last().is_some_and(|last| last.at_ns > at_ns) {
-            return Err(fault("a time that is not before that of the line above"));
+            return Err(fault("a time that is not before the time above"));
         }
         lines.push(Line { at_ns, url });
     }

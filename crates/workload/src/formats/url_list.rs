@@ -1,4 +1,4 @@
-//! Lists of URLs in siege's form: one a line, `URL`, `URL METHOD` or `URL METHOD BODY`.
+//! Lists of URLs in siege's format: one per line, `URL`, `URL METHOD` or `URL METHOD BODY`.
 //!
 //! Source: siege's manual, "URL format". A body that begins with `<` or `@` names a file.
 
@@ -7,9 +7,9 @@
 pub struct Entry<'a> {
     /// The URL, or a path.
     pub url: &'a str,
-    /// The method, where the line names one.
+    /// The method, if the line has one.
     pub method: Option<&'a str>,
-    /// The body, where the line has one.
+    /// The body, if the line has one.
     pub body: Option<Body<'a>>,
 }
 
@@ -22,20 +22,20 @@ pub enum Body<'a> {
     File(&'a str),
 }
 
-/// What a line is not.
+/// A line does not have the format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "line {line}: found `{found}`, expected `URL`, `URL METHOD` or `URL METHOD BODY`, the method in capitals"
+    "line {line}: found `{found}`, expected `URL`, `URL METHOD` or `URL METHOD BODY`, with the method in upper case"
 )]
 pub struct UrlListError {
     line: usize,
     found: String,
 }
 
-/// Reads a list; empty lines and lines that begin with `#` are skipped.
+/// Parses a list; skips empty lines and lines that begin with `#`.
 ///
 /// # Errors
-/// The first line that is none.
+/// The first line that does not have the format.
 pub fn parse(text: &str) -> Result<Vec<Entry<'_>>, UrlListError> {
     let mut entries = Vec::new();
     for (index, written) in text.lines().enumerate() {
@@ -50,12 +50,12 @@ pub fn parse(text: &str) -> Result<Vec<Entry<'_>>, UrlListError> {
         if !method.chars().all(|c| c.is_ascii_uppercase() || c == '-') {
             return Err(fault());
         }
-        entries.push(Entry { url, method: (!method.is_empty()).then_some(method), body: body_of(body) });
+        entries.push(Entry { url, method: (!method.is_empty()).then_some(method), body: parse_body(body) });
     }
     Ok(entries)
 }
 
-fn body_of(text: &str) -> Option<Body<'_>> {
+fn parse_body(text: &str) -> Option<Body<'_>> {
     let text = text.trim_start();
     match text.strip_prefix(['<', '@']) {
         Some(file) => Some(Body::File(file.trim_start())),
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_method_in_small_letters_is_no_line() {
+    fn a_method_in_lower_case_is_refused() {
         let error = parse("/\n/a b\n").unwrap_err().to_string();
         assert!(error.starts_with("line 2: found `/a b`, expected `URL`"), "{error}");
     }

@@ -132,7 +132,7 @@ fn row(server: u16, line: &LogLine, precision_ns: u64) -> ServerRequest {
 /// Why a log, or the packets in its place, are incomplete.
 fn fault_of(name: &str, log: &Log, missed: u64) -> Option<String> {
     if let Some(first) = &log.first_fault {
-        return Some(format!("{} lines of the log of {name} could not be read; {first}", log.unread));
+        return Some(format!("{} lines of the log of {name} were not read; {first}", log.unreadable));
     }
     if log.beyond > 0 {
         return Some(format!("the log of {name} has {} lines too many", log.beyond));
@@ -142,8 +142,8 @@ fn fault_of(name: &str, log: &Log, missed: u64) -> Option<String> {
             "{missed} packets of {name} exceeded the buffer; later requests have the log's time"
         ));
     }
-    let is_anonymous = log.lines.is_empty() && log.strangers > 0;
-    is_anonymous.then(|| format!("the log of {name} has {} lines, none with a request's id", log.strangers))
+    let is_anonymous = log.lines.is_empty() && log.unrelated > 0;
+    is_anonymous.then(|| format!("the log of {name} has {} lines, none with a request's id", log.unrelated))
 }
 
 /// Replaces the log's times by those of the packets where packets show them.

@@ -1,17 +1,18 @@
 //! curl's `--write-out '%{json}\n'`: one line for each transfer, one after the other.
 //!
-//! A request's time begins where curl is about to send it (`time_pretransfer`) and ends with `time_total`; its first byte is
-//! that of the response (`time_starttransfer`). curl does not say how long it paused between transfers, so their stamps
-//! leave the pauses out.
+//! A request's time starts when curl is about to send it (`time_pretransfer`) and ends with `time_total`. Its
+//! first byte is the first one of the response (`time_starttransfer`). curl does not report pauses between
+//! transfers, so the stamps leave them out.
 
 use model::sample::FailureKind;
 use model::variant::HttpVersion;
 use serde::Deserialize;
 
-use super::{Row, Said, Unreadable, not_reported, status_failure};
+use super::{
+    CUT_OFF, ClientOutput, EXPECTED_TIME, MissingValue, OutputError, Row, nanoseconds, shown, status_failure,
+};
 
 const NANOS_PER_S: f64 = 1e9;
-const MOST_S: f64 = 8.64e6;
 
 #[derive(Deserialize)]
 struct Transfer {
@@ -26,32 +27,33 @@ struct Transfer {
     time_total: f64,
 }
 
-/// Reads the lines.
+/// Parses the lines.
 ///
 /// # Errors
-/// The first line that is none.
-pub fn parse(text: &str) -> Result<Said, Unreadable> {
-    let mut said = Said {
+/// The first line that is not a transfer.
+pub fn parse(text: &str) -> Result<ClientOutput, OutputError> {
+    let mut output = ClientOutput {
         body_bytes: Some(0),
         connections: Some(0),
         not_reported: vec![
-            not_reported("requests_per_second", "how long all its transfers took together"),
-            not_reported("unfinished", "how many requests the end cut off"),
+            MissingValue { about: "requests_per_second", what: "how long all its transfers took together" },
+            CUT_OFF,
         ],
-        ..Said::default()
+        ..ClientOutput::default()
     };
     let mut began_ns = 0_u64;
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         let transfer: Transfer = serde_json::from_str(line)
-            .map_err(|error| Unreadable::new(line, format!("curl's `%{{json}}` ({error})")))?;
+            .map_err(|error| OutputError::new(line, format!("curl's `%{{json}}` ({error})")))?;
         let [before_ns, first_ns, total_ns] =
-            [transfer.time_pretransfer, transfer.time_starttransfer, transfer.time_total].map(nanoseconds);
+            [transfer.time_pretransfer, transfer.time_starttransfer, transfer.time_total]
+                .map(|seconds| nanoseconds(seconds, NANOS_PER_S));
         let times = (|| Some((before_ns?, first_ns?, total_ns?)))();
         let Some((before_ns, first_ns, total_ns)) = times else {
-            return Err(Unreadable::new(line, "times from 0 to 100 days"));
+            return Err(OutputError::new(line, EXPECTED_TIME));
         };
         let failure = failure(&transfer);
-        said.rows.push(Row {
+        output.rows.push(Row {
             start_ns: began_ns.saturating_add(before_ns),
             took_ns: total_ns.saturating_sub(before_ns),
             wait_ns: first_ns.checked_sub(before_ns).filter(|_| first_ns > 0),
@@ -62,20 +64,15 @@ pub fn parse(text: &str) -> Result<Said, Unreadable> {
         });
         began_ns = began_ns.saturating_add(total_ns);
         let add = |sum: &mut Option<u64>, more: u64| *sum = sum.map(|sum| sum.saturating_add(more));
-        add(&mut said.body_bytes, transfer.size_download);
-        add(&mut said.connections, transfer.num_connects);
+        add(&mut output.body_bytes, transfer.size_download);
+        add(&mut output.connections, transfer.num_connects);
     }
-    let first_ns = said.rows.first().map_or(0, |row| row.start_ns);
-    said.rows.iter_mut().for_each(|row| row.start_ns = row.start_ns.saturating_sub(first_ns));
-    if said.rows.is_empty() {
-        return Err(Unreadable::missing("a line of JSON for each transfer"));
+    let first_ns = output.rows.first().map_or(0, |row| row.start_ns);
+    output.rows.iter_mut().for_each(|row| row.start_ns = row.start_ns.saturating_sub(first_ns));
+    if output.rows.is_empty() {
+        return Err(OutputError::missing("a line of JSON for each transfer"));
     }
-    Ok(said)
-}
-
-fn nanoseconds(seconds: f64) -> Option<u64> {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "inside the bounds")]
-    (0.0..=MOST_S).contains(&seconds).then(|| (seconds * NANOS_PER_S).round() as u64)
+    Ok(output)
 }
 
 fn version(text: &str) -> Option<HttpVersion> {
@@ -101,8 +98,8 @@ fn failure(transfer: &Transfer) -> Option<(FailureKind, String)> {
         27 => FailureKind::System,
         _ => FailureKind::Protocol,
     };
-    let words = transfer.errormsg.as_deref().unwrap_or("no message");
-    Some((kind, format!("curl's error {}: {}", transfer.exitcode, super::super::shown(words))))
+    let message = transfer.errormsg.as_deref().unwrap_or("no message");
+    Some((kind, format!("curl error {}: {}", transfer.exitcode, shown(message))))
 }
 
 #[cfg(test)]
@@ -114,8 +111,8 @@ mod tests {
 
     #[test]
     fn every_transfer_is_a_row() {
-        let said = parse(TEXT).unwrap();
-        let [first, second] = said.rows.as_slice() else { panic!("{said:?}") };
+        let output = parse(TEXT).unwrap();
+        let [first, second] = output.rows.as_slice() else { panic!("{output:?}") };
         assert_eq!((first.start_ns, first.took_ns, first.wait_ns), (0, 238_000, Some(180_000)));
         // The first took 448 µs in all, of which 210 went by before its request; the second waits for 61.
         assert_eq!(
@@ -123,22 +120,22 @@ mod tests {
             (238_000 + 61_000, 5_054_000, Some(4_977_000))
         );
         assert!(
-            said.rows.iter().all(|row| row.version == Some(HttpVersion::Http11) && row.status == Some(200))
+            output.rows.iter().all(|row| row.version == Some(HttpVersion::Http11) && row.status == Some(200))
         );
-        assert_eq!((said.body_bytes, said.connections), (Some(2000), Some(1)));
+        assert_eq!((output.body_bytes, output.connections), (Some(2000), Some(1)));
     }
 
     #[test]
     fn failures_have_their_kind_and_words() {
-        let said = parse(ERRORS).unwrap();
-        let failures: Vec<_> = said.rows.iter().map(|row| row.failure.clone().unwrap()).collect();
+        let output = parse(ERRORS).unwrap();
+        let failures: Vec<_> = output.rows.iter().map(|row| row.failure.clone().unwrap()).collect();
         assert_eq!(failures[0].0, FailureKind::Tls);
-        assert!(
-            failures[0].1.starts_with("curl's error 60: SSL: no alternative certificate"),
-            "{failures:?}"
-        );
+        assert!(failures[0].1.starts_with("curl error 60: SSL: no alternative certificate"), "{failures:?}");
         assert_eq!(failures[1].0, FailureKind::Refused);
-        assert_eq!((said.rows[1].status, said.rows[1].version, said.rows[1].wait_ns), (None, None, None));
+        assert_eq!(
+            (output.rows[1].status, output.rows[1].version, output.rows[1].wait_ns),
+            (None, None, None)
+        );
     }
 
     #[test]
@@ -146,7 +143,7 @@ mod tests {
         for (text, expected) in [
             ("", "a line of JSON for each transfer"),
             ("curl: (7) no\n", "expected curl's `%{json}` (expected value"),
-            (&TEXT.replacen("0.000448", "-1", 1), "times from 0 to 100 days"),
+            (&TEXT.replacen("0.000448", "-1", 1), EXPECTED_TIME),
         ] {
             let error = parse(text).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");

@@ -1,85 +1,77 @@
 //! h2load's text, and the rows of its `--log-file`.
 //!
-//! Source: h2load's manual. A row is `start µs since the epoch <tab> status <tab> µs until the end of the response`; -1 is the
-//! status of a stream that failed. Requests that never got a stream have no row and are counted in the text alone. Its
-//! *time for request* begins when the request's HEADERS are about to be written (HTTP/1.1: its head).
+//! Source: h2load's manual. A row is `start µs since the epoch <tab> status <tab> µs until the end of the
+//! response`; a failed stream has the status -1. Requests that never got a stream have no row; only the text
+//! counts them. The *time for request* starts when the request's HEADERS are about to be written (HTTP/1.1:
+//! its head).
 
 use model::sample::FailureKind;
 use model::variant::HttpVersion;
 
-use super::{
-    NotReported, Row, Said, Unreadable, after, not_reported, of_the_head, status_failure, whole,
-    without_cut_off,
-};
+use super::{ClientOutput, OutputError, Row, after, status_failure, whole};
 
 const NANOS_PER_US: u64 = 1000;
 const ROW: &str = "`<µs since the epoch><tab><status><tab><µs>`";
 
-/// Reads the text and the rows.
+/// Parses the text and the rows.
 ///
 /// # Errors
 /// One of them is not h2load's, or they contradict each other.
-pub fn parse(text: &str, log: &str, cut_off: u64) -> Result<Said, Unreadable> {
+pub fn parse(text: &str, log: &str, cut_off: u64) -> Result<ClientOutput, OutputError> {
     let counts = after(text, "requests:")?;
     let done = count(counts, "done")?;
     let version = version(text)?;
     let mut rows = rows(log, version)?;
     if rows.len() as u64 > done {
-        let expected = format!("at most {done}, as many as its text says requests were done");
-        return Err(Unreadable::new(&format!("{} rows", rows.len()), expected));
+        let expected = format!("at most {done}, the number of requests that the text reports as done");
+        return Err(OutputError::new(&format!("{} rows", rows.len()), expected));
     }
     let broken = rows.iter().filter(|row| row.status.is_none()).count() as u64;
     let without = count(counts, "errored")?.saturating_sub(broken);
     let first_ns = rows.iter().map(|row| row.start_ns).min().unwrap_or(0);
     rows.iter_mut().for_each(|row| row.start_ns -= first_ns);
     rows.sort_by_key(|row| row.start_ns);
-    let failures = if without > 0 { vec![(FailureKind::Closed, without)] } else { Vec::new() };
-    let bytes = without_cut_off(body_bytes(text)?, done, cut_off);
-    let not_reported = missing_values(version.is_none()).chain(bytes.clone().err()).collect();
-    Ok(Said { rows, failures, body_bytes: bytes.ok(), version, not_reported, ..Said::default() })
+    let mut output = ClientOutput::totals(0, &[(FailureKind::Closed, without)]);
+    (output.rows, output.version) = (rows, version);
+    output.set_body_bytes(body_bytes(text)?, done, cut_off);
+    if version.is_none() {
+        output.lacks("the HTTP version: it made no connection", ["version"]);
+    }
+    Ok(output)
 }
 
-fn missing_values(no_version: bool) -> impl Iterator<Item = NotReported> {
-    let version =
-        no_version.then(|| not_reported("version", "which version of HTTP was used: no connection was made"));
-    of_the_head().into_iter().chain(version).chain([
-        not_reported("connections", "how many connections it opened again"),
-        not_reported("unfinished", "how many requests the end cut off"),
-    ])
-}
-
-fn count(counts: &str, name: &str) -> Result<u64, Unreadable> {
+fn count(counts: &str, name: &str) -> Result<u64, OutputError> {
     let part = counts.split(',').find_map(|part| part.trim().strip_suffix(name)?.strip_suffix(' '));
-    whole(part.ok_or_else(|| Unreadable::new(counts, format!("a number of requests `{name}`")))?)
+    whole(part.ok_or_else(|| OutputError::new(counts, format!("a number of requests `{name}`")))?)
 }
 
-/// What it says of its first connection; `None` where none was made.
-fn version(text: &str) -> Result<Option<HttpVersion>, Unreadable> {
+/// The version on the first connection; `None` where none was made.
+fn version(text: &str) -> Result<Option<HttpVersion>, OutputError> {
     const LABEL: &str = "Application protocol:";
     let Ok(protocol) = after(text, LABEL) else { return Ok(None) };
     match protocol {
         "http/1.1" => Ok(Some(HttpVersion::Http11)),
         "h2" | "h2c" => Ok(Some(HttpVersion::Http2)),
         "h3" => Ok(Some(HttpVersion::Http3)),
-        other => Err(Unreadable::new(other, "http/1.1, h2, h2c or h3 as the application protocol")),
+        other => Err(OutputError::new(other, "http/1.1, h2, h2c or h3 as the application protocol")),
     }
 }
 
 /// The exact number of `traffic: … 19.53KB (20000) data`.
-fn body_bytes(text: &str) -> Result<u64, Unreadable> {
+fn body_bytes(text: &str) -> Result<u64, OutputError> {
     let traffic = after(text, "traffic:")?;
     let data = traffic.strip_suffix(" data").and_then(|rest| rest.strip_suffix(')')?.rsplit_once('('));
-    let (_, bytes) = data.ok_or_else(|| Unreadable::new(traffic, "`… (BYTES) data` at its end"))?;
+    let (_, bytes) = data.ok_or_else(|| OutputError::new(traffic, "`… (BYTES) data` at its end"))?;
     whole(bytes)
 }
 
-fn rows(log: &str, version: Option<HttpVersion>) -> Result<Vec<Row>, Unreadable> {
+fn rows(log: &str, version: Option<HttpVersion>) -> Result<Vec<Row>, OutputError> {
     log.lines().filter(|line| !line.is_empty()).map(|line| row(line, version)).collect()
 }
 
-/// Further columns may come with newer versions.
-fn row(line: &str, version: Option<HttpVersion>) -> Result<Row, Unreadable> {
-    let fault = || Unreadable::new(line, ROW);
+/// Newer versions may add columns.
+fn row(line: &str, version: Option<HttpVersion>) -> Result<Row, OutputError> {
+    let fault = || OutputError::new(line, ROW);
     let mut fields = line.split('\t');
     let mut number = || fields.next()?.parse::<i64>().ok();
     let (Some(start_us), Some(status), Some(took_us)) = (number(), number(), number()) else {
@@ -92,7 +84,7 @@ fn row(line: &str, version: Option<HttpVersion>) -> Result<Row, Unreadable> {
     }
     let row = Row { start_ns, took_ns, version, ..Row::default() };
     if status == -1 {
-        let failure = (FailureKind::Reset, "h2load says that the stream failed".to_owned());
+        let failure = (FailureKind::Reset, "h2load reports a failed stream".to_owned());
         return Ok(Row { failure: Some(failure), version: None, ..row });
     }
     let status = u16::try_from(status).map_err(|_| fault())?;
@@ -110,40 +102,40 @@ mod tests {
 
     #[test]
     fn every_request_has_its_row() {
-        let said = parse(TEXT, LOG, 0).unwrap();
+        let output = parse(TEXT, LOG, 0).unwrap();
         assert_eq!(
-            (said.rows.len(), said.body_bytes, said.version),
+            (output.rows.len(), output.body_bytes, output.version),
             (20, Some(20_000), Some(HttpVersion::Http2))
         );
-        assert!(said.rows.is_sorted_by_key(|row| row.start_ns) && said.rows[0].start_ns == 0);
-        assert!(said.rows.iter().all(|row| row.status == Some(200) && row.failure.is_none()));
+        assert!(output.rows.is_sorted_by_key(|row| row.start_ns) && output.rows[0].start_ns == 0);
+        assert!(output.rows.iter().all(|row| row.status == Some(200) && row.failure.is_none()));
         // The text's own minimum and maximum.
-        let times = || said.rows.iter().map(|row| row.took_ns);
+        let times = || output.rows.iter().map(|row| row.took_ns);
         assert_eq!((times().min(), times().max()), (Some(50_000), Some(352_000)));
-        assert!(said.failures.is_empty() && said.ok == 0);
-        let said = parse(TEXT, LOG, 4).unwrap();
-        assert_eq!(said.body_bytes, None, "4 of 24 may have come in part");
-        assert!(said.not_reported.iter().any(|not_reported| not_reported.about == "workloads_match"));
+        assert!(output.failures.is_empty() && output.ok == 0);
+        let output = parse(TEXT, LOG, 4).unwrap();
+        assert_eq!(output.body_bytes, None, "4 of 24 may have come in part");
+        assert!(output.not_reported.iter().any(|missing| missing.about == "workloads_match"));
     }
 
     #[test]
     fn errors_of_the_server_are_failures() {
         let log = "1795327823229104\t404\t133\n1795327823229109\t-1\t189\n";
         let text = ERRORS.replace("27860 done", "2 done").replace("0 errored", "4 errored");
-        let said = parse(&text, log, 0).unwrap();
-        assert_eq!(said.rows[0].failure.as_ref().unwrap().0, FailureKind::WrongStatus);
+        let output = parse(&text, log, 0).unwrap();
+        assert_eq!(output.rows[0].failure.as_ref().unwrap().0, FailureKind::WrongStatus);
         assert_eq!(
-            (said.rows[1].failure.as_ref().unwrap().0, said.rows[1].status),
+            (output.rows[1].failure.as_ref().unwrap().0, output.rows[1].status),
             (FailureKind::Reset, None)
         );
-        assert_eq!(said.failures, [(FailureKind::Closed, 3)]);
+        assert_eq!(output.failures, [(FailureKind::Closed, 3)]);
     }
 
     #[test]
     fn nobody_who_listens_is_so_many_failures() {
-        let said = parse(REFUSED, "", 0).unwrap();
-        assert_eq!((said.rows.len(), said.failures.as_slice()), (0, &[(FailureKind::Closed, 20)][..]));
-        assert!(said.not_reported.iter().any(|not_reported| not_reported.about == "version"));
+        let output = parse(REFUSED, "", 0).unwrap();
+        assert_eq!((output.rows.len(), output.failures.as_slice()), (0, &[(FailureKind::Closed, 20)][..]));
+        assert!(output.not_reported.iter().any(|missing| missing.about == "version"));
     }
 
     #[test]
@@ -152,7 +144,7 @@ mod tests {
         let error = parse(TEXT, &more, 0).unwrap_err().to_string();
         assert_eq!(
             error,
-            "found `21 rows`, expected at most 20, as many as its text says requests were done"
+            "found `21 rows`, expected at most 20, the number of requests that the text reports as done"
         );
         for (text, log, expected) in [
             ("", "", "a line `requests: …`"),

@@ -1,7 +1,7 @@
-//! What other people's load tools say of their requests: parsed from their text, never read from disk here.
+//! The output of other people's load tools.
 //!
-//! A tool that says something of each request gives [`Row`]s; one that says sums alone gives these. What it does not say is
-//! named in [`Said::not_reported`], so that nobody takes its absence for a zero.
+//! A tool that reports each request gives [`Row`]s; one that reports only totals gives those. What a tool
+//! does not report is listed in [`ClientOutput::not_reported`], so that nobody takes its absence for a zero.
 
 pub mod ab;
 pub mod curl;
@@ -12,7 +12,9 @@ pub mod wrk;
 use model::sample::FailureKind;
 use model::variant::HttpVersion;
 
-/// The form of a tool's output.
+use super::{EXPECTED_TIME, nanoseconds, shown};
+
+/// The format of a tool's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// h2load's text, and the rows of its `--log-file`.
@@ -27,79 +29,79 @@ pub enum Format {
     Ab,
 }
 
-/// What a tool was asked for, as far as its output has to be read with it.
+/// The part of a tool's command line that is needed to read its output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct RequestedLoad {
     /// Connections held open.
     pub connections: u64,
-    /// Requests in flight when time ends the test, whose bytes a tool may count though it counts no such requests; 0 where a
-    /// number of requests ends it.
+    /// Requests in flight when time ends the test; 0 where a number of requests ends it. A tool may count
+    /// their bytes but not the requests.
     pub cut_off: u64,
 }
 
-/// What a tool said.
+/// The output of a tool.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Said {
-    /// One for each request, in the order of their beginning; none where it says sums alone.
+pub struct ClientOutput {
+    /// One for each request, in the order in which they began; empty where the tool reports only totals.
     pub rows: Vec<Row>,
-    /// Requests without a row that succeeded.
+    /// Successful requests without a row.
     pub ok: u64,
-    /// Requests without a row that did not.
+    /// Failed requests without a row.
     pub failures: Vec<(FailureKind, u64)>,
-    /// How long the requests without rows took all together, by the tool's own clock.
+    /// How long all requests without a row took together, by the tool's clock.
     pub took_ns: Option<u64>,
-    /// Times of requests without rows that succeeded, each with how many took so long.
+    /// Distinct times of successful requests without a row, each with the number of requests.
     pub times: Vec<(u64, u64)>,
     /// Response body bytes of all requests.
     pub body_bytes: Option<u64>,
-    /// Connections that it opened.
+    /// Connections that the tool opened.
     pub connections: Option<u64>,
-    /// The version of all responses, where it says it once for all of them.
+    /// The version of all responses, where the tool reports one for all of them.
     pub version: Option<HttpVersion>,
-    /// CPU time in user space that it spent on its report.
+    /// CPU time in user space that the tool spent on its report.
     pub report_cpu_ns: u64,
-    /// What it does not say.
-    pub not_reported: Vec<NotReported>,
+    /// What the tool does not report.
+    pub not_reported: Vec<MissingValue>,
 }
 
 /// One request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Row {
-    /// Its beginning, in nanoseconds since that of the first one.
+    /// Its start, in nanoseconds since the start of the first request.
     pub start_ns: u64,
-    /// From its beginning to the last byte of its response.
+    /// From its start to the last byte of its response.
     pub took_ns: u64,
-    /// From its beginning to the first byte of its response.
+    /// From its start to the first byte of its response.
     pub wait_ns: Option<u64>,
     /// The status code.
     pub status: Option<u16>,
-    /// The version that the response used.
+    /// The version of the response.
     pub version: Option<HttpVersion>,
     /// Response body bytes.
     pub body_bytes: Option<u64>,
-    /// How it failed, where it did.
+    /// How it failed, if it did.
     pub failure: Option<(FailureKind, String)>,
 }
 
-/// Something that a tool does not say.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotReported {
-    /// The metric that cannot be had, or the check that cannot be made.
+/// A value that a tool does not report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MissingValue {
+    /// The metric or the check that needs it.
     pub about: &'static str,
-    /// What it is that is not said, to follow *does not say*.
+    /// The value; continues the sentence *The tool does not report …*.
     pub what: &'static str,
 }
 
-/// Why an output is none of its form.
+/// The output does not have its format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("found {found}, expected {expected}")]
-pub struct Unreadable {
+pub struct OutputError {
     found: String,
     expected: String,
 }
 
 impl Format {
-    /// Every form.
+    /// Every format.
     pub const ALL: [Format; 5] = [Format::H2load, Format::Wrk, Format::Curl, Format::Siege, Format::Ab];
 
     /// The name in a client's description.
@@ -113,76 +115,89 @@ impl Format {
         }
     }
 
-    /// Reads what a tool said: its standard output, and the file that it was told to write.
+    /// Parses a tool's standard output and the file that the tool wrote.
     ///
     /// # Errors
-    /// What was found in the place of what.
-    pub fn parse(self, text: &str, file: &str, asked: Asked) -> Result<Said, Unreadable> {
+    /// The first part that does not have this format.
+    pub fn parse(self, text: &str, file: &str, load: RequestedLoad) -> Result<ClientOutput, OutputError> {
         match self {
-            Format::H2load => h2load::parse(text, file, asked.cut_off),
-            Format::Wrk => wrk::parse(text, asked.connections),
+            Format::H2load => h2load::parse(text, file, load.cut_off),
+            Format::Wrk => wrk::parse(text, load.connections),
             Format::Curl => curl::parse(text),
             Format::Siege => siege::parse(text),
-            Format::Ab => ab::parse(text, file, asked.cut_off),
+            Format::Ab => ab::parse(text, file, load.cut_off),
         }
     }
 
-    /// Whether what it says can be read only together with a file that the tool writes.
+    /// Whether the output includes a file that the tool writes.
     pub const fn needs_file(self) -> bool {
         matches!(self, Format::H2load | Format::Ab)
     }
 }
 
-impl Unreadable {
+impl OutputError {
     fn new(found: &str, expected: impl Into<String>) -> Self {
-        Unreadable { found: format!("`{}`", super::shown(found)), expected: expected.into() }
+        OutputError { found: format!("`{}`", shown(found)), expected: expected.into() }
     }
 
     fn missing(expected: impl Into<String>) -> Self {
-        Unreadable { found: "nothing of the kind".to_owned(), expected: expected.into() }
+        OutputError { found: "no such line".to_owned(), expected: expected.into() }
     }
 }
 
-const fn not_reported(about: &'static str, what: &'static str) -> NotReported {
-    NotReported { about, what }
+impl ClientOutput {
+    /// The output of a tool that reports only totals, and no response's head. Failures that did not occur are
+    /// left out.
+    fn totals(ok: u64, failures: &[(FailureKind, u64)]) -> Self {
+        let failures = failures.iter().copied().filter(|(_, requests)| *requests > 0).collect();
+        let not_reported = [HEADS.as_slice(), &[CUT_OFF, OPENED]].concat();
+        ClientOutput { ok, failures, not_reported, ..ClientOutput::default() }
+    }
+
+    /// Adds values that the tool does not report.
+    fn lacks<const N: usize>(&mut self, what: &'static str, metrics: [&'static str; N]) {
+        self.not_reported.extend(metrics.map(|about| MissingValue { about, what }));
+    }
+
+    /// Sets the body bytes of all requests, where those of requests that were cut off are at most half a
+    /// percent of them.
+    fn set_body_bytes(&mut self, bytes: u64, requests: u64, cut_off: u64) {
+        if cut_off.saturating_mul(200) <= requests {
+            self.body_bytes = Some(bytes);
+        } else {
+            self.lacks("how many body bytes belong to complete responses", ["workloads_match"]);
+        }
+    }
 }
 
-/// The body bytes of all requests, where those of requests that the end cut off are at most half a percent of them.
-fn without_cut_off(bytes: u64, requests: u64, cut_off: u64) -> Result<u64, NotReported> {
-    const MOST: u64 = 200;
-    const WHAT: &str = "how many body bytes it received apart from those of requests that the end cut off";
-    let is_small = cut_off.saturating_mul(MOST) <= requests;
-    if is_small { Ok(bytes) } else { Err(not_reported("workloads_match", WHAT)) }
-}
+/// The metrics of each request's time.
+const TIMES: [&str; 2] = ["request_time", "service_time"];
+/// What tools lack that see a response only as a whole.
+const HEADS: [MissingValue; 2] = [
+    MissingValue { about: "wait_time", what: "when the head of each response arrived" },
+    MissingValue { about: "transfer_time", what: "when the head of each response arrived" },
+];
+const CUT_OFF: MissingValue =
+    MissingValue { about: "unfinished", what: "how many requests were cut off at the end" };
+const OPENED: MissingValue = MissingValue { about: "connections", what: "how many connections it opened" };
 
-/// The not_reported of tools that see a response only as a whole.
-fn of_the_head() -> [NotReported; 2] {
-    const WHAT: &str = "when the head of each response came";
-    [not_reported("wait_time", WHAT), not_reported("transfer_time", WHAT)]
-}
-
-/// What follows a label at the start of a line.
-fn after<'a>(text: &'a str, label: &str) -> Result<&'a str, Unreadable> {
+/// The text after a label at the start of a line.
+fn after<'a>(text: &'a str, label: &str) -> Result<&'a str, OutputError> {
     let found = text.lines().find_map(|line| line.trim().strip_prefix(label)).map(str::trim);
-    found.ok_or_else(|| Unreadable::missing(format!("a line `{label} …`")))
+    found.ok_or_else(|| OutputError::missing(format!("a line `{label} …`")))
 }
 
-fn whole(text: &str) -> Result<u64, Unreadable> {
-    text.trim().parse().map_err(|_| Unreadable::new(text, "a whole number"))
+fn whole(text: &str) -> Result<u64, OutputError> {
+    text.trim().parse().map_err(|_| OutputError::new(text, "a whole number"))
 }
 
-/// A number of units, each of so many nanoseconds; it must not be negative and not beyond a hundred days.
-fn nanoseconds(text: &str, unit_ns: f64) -> Result<u64, Unreadable> {
-    const MOST_NS: f64 = 8.64e15;
-    let ns = text.trim().parse::<f64>().map_or(f64::NAN, |number| number * unit_ns);
-    if !(0.0..=MOST_NS).contains(&ns) {
-        return Err(Unreadable::new(text, "a time from 0 to 100 days"));
-    }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "inside the range above")]
-    Ok(ns.round() as u64)
+/// A number of units of `unit_ns` each, in nanoseconds.
+fn time(text: &str, unit_ns: f64) -> Result<u64, OutputError> {
+    let ns = text.trim().parse().ok().and_then(|number| nanoseconds(number, unit_ns));
+    ns.ok_or_else(|| OutputError::new(text, EXPECTED_TIME))
 }
 
-/// The failure that a status stands for, where it does.
+/// The failure that a status means, if it is not 2xx.
 fn status_failure(status: u16) -> Option<(FailureKind, String)> {
     (!(200..300).contains(&status))
         .then(|| (FailureKind::WrongStatus, format!("status {status}, expected 2xx")))
@@ -194,14 +209,14 @@ mod tests {
 
     #[test]
     fn times_are_bounded() {
-        assert_eq!(nanoseconds("1.5", 1e6), Ok(1_500_000));
+        assert_eq!(time("1.5", 1e6), Ok(1_500_000));
         for wrong in ["-1", "nan", "inf", "1e99", "", "x"] {
-            assert!(nanoseconds(wrong, 1e9).is_err(), "{wrong}");
+            assert!(time(wrong, 1e9).is_err(), "{wrong}");
         }
     }
 
     #[test]
-    fn names_are_those_of_descriptions() {
+    fn names_differ() {
         for format in Format::ALL {
             assert_eq!(Format::ALL.into_iter().find(|known| known.name() == format.name()), Some(format));
         }

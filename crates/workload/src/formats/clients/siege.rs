@@ -1,19 +1,20 @@
 //! siege 4's `json_output`.
 //!
-//! Its times have steps of 10 ms, which is more than most responses take: they are not used. *Transactions* are responses,
-//! *successful* ones those with a status below 400, and *failed* ones are requests without a response.
+//! Its times have steps of 10 ms. Most responses take less, so the times are not used. *Transactions* are
+//! responses; *successful* ones have a status below 400; *failed* ones are requests without a response.
 
+use model::number;
 use model::sample::FailureKind;
 use serde::Deserialize;
 
-use super::{Said, Unreadable, not_reported, of_the_head};
+use super::{ClientOutput, OutputError, TIMES};
 
-/// Below this, steps of 10 ms are more than 2 % of the whole.
+/// Below this duration, steps of 10 ms are more than 2 %.
 const LEAST_ELAPSED_S: f64 = 0.5;
-/// Steps of 0.01 MiB are more than 0.5 % of less.
+/// Below this size, steps of 0.01 MiB are more than 0.5 %.
 const LEAST_MIB: f64 = 2.0;
 const BYTES_PER_MIB: f64 = 1_048_576.0;
-/// Nothing that siege can be asked for goes beyond: a year, an exabyte.
+/// Far above any time and any amount of data.
 const MOST: f64 = 1e12;
 
 #[derive(Deserialize)]
@@ -25,56 +26,39 @@ struct Summary {
     data_transferred: f64,
 }
 
-/// Reads the summary, which notes of siege's own may precede.
+/// Parses the summary; siege may print notes before it.
 ///
 /// # Errors
-/// There is none, or a number is missing.
-pub fn parse(text: &str) -> Result<Said, Unreadable> {
+/// The summary or one of its numbers is missing or out of range.
+pub fn parse(text: &str) -> Result<ClientOutput, OutputError> {
     let object = text.find('{').zip(text.rfind('}')).and_then(|(begin, end)| text.get(begin..=end));
-    let object = object.ok_or_else(|| Unreadable::new(text.trim(), "siege's summary as JSON"))?;
+    let object = object.ok_or_else(|| OutputError::new(text.trim(), "siege's summary as JSON"))?;
     let summary: Summary = serde_json::from_str(object)
-        .map_err(|error| Unreadable::new(object, format!("siege's summary as JSON ({error})")))?;
+        .map_err(|error| OutputError::new(object, format!("siege's summary as JSON ({error})")))?;
     let Summary { transactions, successful_transactions: ok, failed_transactions: failed, .. } = summary;
     let Some(bad) = transactions.checked_sub(ok) else {
-        return Err(Unreadable::new(object, "no more successful transactions than transactions"));
+        return Err(OutputError::new(object, "no more successful transactions than transactions"));
     };
     let in_bounds = |number: f64| (0.0..=MOST).contains(&number);
     if !in_bounds(summary.elapsed_time) || !in_bounds(summary.data_transferred) {
-        return Err(Unreadable::new(object, "a time and an amount of data from 0 to a million millions"));
+        return Err(OutputError::new(object, "a time and an amount of data from 0 to 10^12"));
     }
     let failures = [(FailureKind::WrongStatus, bad), (FailureKind::Closed, failed)];
-    let mut said = Said {
-        ok,
-        failures: failures.into_iter().filter(|(_, count)| *count > 0).collect(),
-        ..Said::default()
-    };
-    const TIMES: &str = "times of responses in steps finer than 10 ms";
-    said.not_reported.extend(of_the_head());
-    said.not_reported.extend([
-        not_reported("request_time", TIMES),
-        not_reported("service_time", TIMES),
-        not_reported("version", "which version of HTTP responses used"),
-        not_reported("status", "the statuses of responses, only how many were below 400"),
-        not_reported("connections", "how many connections it opened"),
-        not_reported("unfinished", "how many requests the end cut off"),
-    ]);
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "inside the bounds above")]
-    let rounded = |number: f64| number.round() as u64;
+    let mut output = ClientOutput::totals(ok, &failures);
+    output.lacks("times of responses in steps below 10 ms", TIMES);
+    output.lacks("the HTTP version of responses", ["version"]);
+    output.lacks("the statuses of responses, only how many were below 400", ["status"]);
     if summary.elapsed_time >= LEAST_ELAPSED_S {
-        said.took_ns = Some(rounded(summary.elapsed_time * 1e9));
+        output.took_ns = Some(number::nearest(summary.elapsed_time * 1e9));
     } else {
-        const WHAT: &str = "in steps finer than 10 ms how long less than half a second took";
-        said.not_reported.push(not_reported("requests_per_second", WHAT));
+        output.lacks("durations below half a second in steps below 10 ms", ["requests_per_second"]);
     }
     if summary.data_transferred >= LEAST_MIB {
-        said.body_bytes = Some(rounded(summary.data_transferred * BYTES_PER_MIB));
+        output.body_bytes = Some(number::nearest(summary.data_transferred * BYTES_PER_MIB));
     } else {
-        said.not_reported.push(not_reported(
-            "workloads_match",
-            "in steps finer than 0.01 MiB how many body bytes it received",
-        ));
+        output.lacks("how many body bytes it received, in steps below 0.01 MiB", ["workloads_match"]);
     }
-    Ok(said)
+    Ok(output)
 }
 
 #[cfg(test)]
@@ -86,21 +70,21 @@ mod tests {
 
     #[test]
     fn sums_are_read() {
-        let said = parse(TEXT).unwrap();
-        assert_eq!((said.ok, said.took_ns, said.failures.len()), (21_414, Some(1_250_000_000), 0));
+        let output = parse(TEXT).unwrap();
+        assert_eq!((output.ok, output.took_ns, output.failures.len()), (21_414, Some(1_250_000_000), 0));
         // 21 414 bodies of 1000 bytes, in steps of 0.01 MiB.
-        assert!(said.body_bytes.is_some_and(|bytes| bytes.abs_diff(21_414_000) <= 5243), "{said:?}");
+        assert!(output.body_bytes.is_some_and(|bytes| bytes.abs_diff(21_414_000) <= 5243), "{output:?}");
         assert!(
-            said.times.is_empty()
-                && said.not_reported.iter().any(|not_reported| not_reported.about == "service_time")
+            output.times.is_empty()
+                && output.not_reported.iter().any(|missing| missing.about == "service_time")
         );
     }
 
     #[test]
     fn failures_are_of_two_kinds() {
-        let said = parse(ERRORS).unwrap();
-        assert_eq!((said.ok, said.failures), (0, vec![(FailureKind::WrongStatus, 20)]));
-        assert_eq!((said.took_ns, said.body_bytes), (None, None), "both are below siege's steps");
+        let output = parse(ERRORS).unwrap();
+        assert_eq!((output.ok, output.failures), (0, vec![(FailureKind::WrongStatus, 20)]));
+        assert_eq!((output.took_ns, output.body_bytes), (None, None), "both are below siege's steps");
         let refused =
             ERRORS.replace("\"failed_transactions\":\t\t           0", "\"failed_transactions\": 4");
         assert_eq!(parse(&refused).unwrap().failures[1], (FailureKind::Closed, 4));

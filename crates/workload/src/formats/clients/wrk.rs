@@ -1,6 +1,6 @@
-//! The text of wrk 4 with the script `clients/wrk/report.lua`, which adds wrk's numbers as they are.
+//! The text of wrk 4 with the script `clients/wrk/report.lua`, which adds wrk's exact numbers.
 //!
-//! The script's lines, beside those that wrk prints itself:
+//! The script prints these lines in addition to wrk's own:
 //!
 //! ```text
 //! h123 sums DURATION_US REQUESTS BYTES CONNECT READ WRITE STATUS TIMEOUT
@@ -8,37 +8,37 @@
 //! h123 latency US COUNT            one for each distinct time; none where they were too many
 //! ```
 //!
-//! **wrk changes its histogram before anybody sees it.** Where a connection's request took more than twice as long as
-//! requests do on average, wrk adds the requests that it would have sent meanwhile at that pace (`stats_correct`, after G. Tene's
-//! correction of coordinated omission). In a closed loop nobody would have sent them, and the percentiles that wrk prints are
-//! not those of its requests. What was added depends on later entries alone, so [`parse`] takes it back, from the longest time
-//! down, and believes the result only where exactly wrk's number of requests is left.
+//! **wrk changes its histogram before it reports it.** Where a request took more than twice the average time,
+//! wrk adds the requests that it would have sent meanwhile at that pace (`stats_correct`, after G. Tene's
+//! correction of coordinated omission). A closed loop would not have sent them, so the percentiles that wrk
+//! prints are not those of its requests. The additions depend only on longer times, so [`parse`] removes
+//! them, from the longest time down. It accepts the result only if exactly wrk's number of requests is left.
 
 use std::collections::BTreeMap;
 
 use model::sample::FailureKind;
 
-use super::{Said, Unreadable, not_reported, of_the_head, whole};
+use super::{ClientOutput, OutputError, TIMES, whole};
 
 const NANOS_PER_US: u64 = 1000;
 const SUMS: &str = "h123 sums ";
-/// wrk's own histogram ends at its timeout, which is of this order.
+/// wrk's histogram ends near its timeout, which is of this order.
 const MOST_US: u64 = 1_000_000_000;
 
-/// Reads the text; `connections` is what wrk was asked for.
+/// Parses the text of a run with this number of connections.
 ///
 /// # Errors
-/// It is not wrk's, or the script was not run.
-pub fn parse(text: &str, connections: u64) -> Result<Said, Unreadable> {
+/// The text is not wrk's, or the script did not run.
+pub fn parse(text: &str, connections: u64) -> Result<ClientOutput, OutputError> {
     let sums = text.lines().find_map(|line| line.strip_prefix(SUMS));
     let sums =
-        sums.ok_or_else(|| Unreadable::missing(format!("the line `{SUMS}…` of the script report.lua")))?;
+        sums.ok_or_else(|| OutputError::missing(format!("the line `{SUMS}…` of the script report.lua")))?;
     let numbers: Vec<u64> = sums.split_whitespace().map(whole).collect::<Result<_, _>>()?;
     let [duration_us, requests, _bytes, connect, read, write, status, timeout] = numbers[..] else {
-        return Err(Unreadable::new(sums, "eight numbers"));
+        return Err(OutputError::new(sums, "eight numbers"));
     };
     if duration_us > MOST_US.saturating_mul(1000) {
-        return Err(Unreadable::new(sums, "a duration of at most ten days"));
+        return Err(OutputError::new(sums, "a duration of at most ten days"));
     }
     let failures = [
         (FailureKind::WrongStatus, status),
@@ -46,50 +46,35 @@ pub fn parse(text: &str, connections: u64) -> Result<Said, Unreadable> {
         (FailureKind::Refused, connect),
         (FailureKind::Closed, read.saturating_add(write)),
     ];
-    let mut said = Said {
-        ok: requests.saturating_sub(status).saturating_sub(timeout),
-        failures: failures.into_iter().filter(|(_, count)| *count > 0).collect(),
-        took_ns: Some(duration_us * NANOS_PER_US),
-        report_cpu_ns: report_cpu_ns(text)?,
-        ..Said::default()
-    };
-    said.not_reported.extend(of_the_head());
-    said.not_reported.extend([
-        not_reported("version", "which version of HTTP responses used"),
-        not_reported("status", "the statuses of responses, only how many were above 399"),
-        not_reported("workloads_match", "how many body bytes it received"),
-        not_reported("connections", "how many connections it opened"),
-        not_reported("unfinished", "how many requests the end cut off"),
-    ]);
+    let mut output = ClientOutput::totals(requests.saturating_sub(status).saturating_sub(timeout), &failures);
+    output.took_ns = Some(duration_us * NANOS_PER_US);
+    output.report_cpu_ns = report_cpu_ns(text)?;
+    output.lacks("the HTTP version of responses", ["version"]);
+    output.lacks("the statuses of responses, only how many were above 399", ["status"]);
+    output.lacks("how many body bytes it received", ["workloads_match"]);
     let expected = requests.saturating_sub(timeout);
     let interval_us = requests.checked_div(connections).and_then(|each| duration_us.checked_div(each));
     match (status, times(text)?) {
         (0, counts) if expected > 0 => match without_correction(counts, interval_us, expected) {
-            Some(counts) => said.times = counts,
-            None => said
-                .not_reported
-                .extend(no_times("the times of its requests without those that it adds itself")),
+            Some(counts) => output.times = counts,
+            None => output.lacks("the times of its requests without those that it adds itself", TIMES),
         },
         (0, _) => {}
-        _ => said.not_reported.extend(no_times("the times of good responses apart from those of bad ones")),
+        _ => output.lacks("the times of good responses apart from those of bad ones", TIMES),
     }
-    Ok(said)
+    Ok(output)
 }
 
-fn no_times(what: &'static str) -> [super::NotReported; 2] {
-    [not_reported("request_time", what), not_reported("service_time", what)]
-}
-
-fn report_cpu_ns(text: &str) -> Result<u64, Unreadable> {
+fn report_cpu_ns(text: &str) -> Result<u64, OutputError> {
     let spent = text.lines().find_map(|line| line.strip_prefix("h123 report_cpu "));
     spent.map_or(Ok(0), |spent| Ok(whole(spent)?.saturating_mul(NANOS_PER_US)))
 }
 
 /// The histogram as the script printed it: counts by µs.
-fn times(text: &str) -> Result<BTreeMap<u64, u64>, Unreadable> {
+fn times(text: &str) -> Result<BTreeMap<u64, u64>, OutputError> {
     let mut counts = BTreeMap::new();
     for line in text.lines().filter_map(|line| line.strip_prefix("h123 latency ")) {
-        let fault = || Unreadable::new(line, "`<µs> <count>`");
+        let fault = || OutputError::new(line, "`<µs> <count>`");
         let (us, count) = line.split_once(' ').ok_or_else(fault)?;
         let (us, count) = (whole(us)?, whole(count)?);
         if us > MOST_US || counts.insert(us, count).is_some() {
@@ -99,10 +84,10 @@ fn times(text: &str) -> Result<BTreeMap<u64, u64>, Unreadable> {
     Ok(counts)
 }
 
-/// Takes wrk's correction back: as many entries as it made, `None` where another number than `expected` is left.
+/// Removes wrk's correction; `None` where the number of requests that are left is not `expected`.
 ///
-/// wrk walks from twice the interval up and adds the count of each entry at every whole interval below it that is above one
-/// interval. Walking down, each entry is free of additions when it is reached.
+/// wrk starts at twice the interval and goes up. It adds each entry's count at every whole interval below the
+/// entry that is above one interval. Going down, each entry is free of additions when it is reached.
 fn without_correction(
     mut counts: BTreeMap<u64, u64>,
     interval_us: Option<u64>,
@@ -137,18 +122,18 @@ mod tests {
 
     #[test]
     fn what_wrk_added_is_taken_back() {
-        let said = parse(TEXT, 4).unwrap();
+        let output = parse(TEXT, 4).unwrap();
         let requests = requests_in(TEXT);
-        assert_eq!(said.ok, requests);
-        assert_eq!(said.times.iter().map(|(_, count)| count).sum::<u64>(), requests);
+        assert_eq!(output.ok, requests);
+        assert_eq!(output.times.iter().map(|(_, count)| count).sum::<u64>(), requests);
         let shown: u64 = times(TEXT).unwrap().values().sum();
         assert!(shown > requests, "the recorded run had something to take back: {shown} of {requests}");
-        assert!(said.report_cpu_ns > 0 && said.failures.is_empty());
+        assert!(output.report_cpu_ns > 0 && output.failures.is_empty());
         // With another number of connections nothing fits, and there are no times rather than wrong ones.
-        let said = parse(TEXT, 3).unwrap();
+        let output = parse(TEXT, 3).unwrap();
         assert!(
-            said.times.is_empty()
-                && said.not_reported.iter().any(|not_reported| not_reported.about == "service_time")
+            output.times.is_empty()
+                && output.not_reported.iter().any(|missing| missing.about == "service_time")
         );
     }
 
@@ -160,21 +145,21 @@ mod tests {
 
     #[test]
     fn times_of_bad_responses_are_not_those_of_good_ones() {
-        let said = parse(ERRORS, 4).unwrap();
+        let output = parse(ERRORS, 4).unwrap();
         assert_eq!(
-            (said.ok, said.failures.as_slice()),
+            (output.ok, output.failures.as_slice()),
             (0, &[(FailureKind::WrongStatus, requests_in(ERRORS))][..])
         );
         assert!(
-            said.times.is_empty()
-                && said.not_reported.iter().any(|not_reported| not_reported.about == "request_time")
+            output.times.is_empty()
+                && output.not_reported.iter().any(|missing| missing.about == "request_time")
         );
     }
 
     #[test]
     fn nobody_who_listens_is_a_failure() {
-        let said = parse(REFUSED, 4).unwrap();
-        assert!(said.ok == 0 && said.failures[0].0 == FailureKind::Refused, "{said:?}");
+        let output = parse(REFUSED, 4).unwrap();
+        assert!(output.ok == 0 && output.failures[0].0 == FailureKind::Refused, "{output:?}");
     }
 
     #[test]
