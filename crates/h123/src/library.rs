@@ -67,7 +67,7 @@ impl Library for DataFiles {
     }
 
     fn figures(&self) -> Vec<String> {
-        report::figure_names().map(ToOwned::to_owned).collect()
+        report::figure_kinds().map(|kind| kind.name.to_owned()).collect()
     }
 
     fn metrics(&self) -> Vec<MetricFacts> {

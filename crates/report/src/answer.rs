@@ -1,4 +1,4 @@
-//! The answer: a sentence per comparison of the primary metric, and one per level over all contexts.
+//! The summary: a sentence for each comparison of the primary metric, and one for each level over all contexts.
 
 use std::collections::BTreeSet;
 
@@ -7,22 +7,23 @@ use model::Variant;
 use serde::Serialize;
 
 use crate::caveats::describe_reason;
+use crate::context::{Context, Row};
 use crate::palette::Style;
 use crate::svg::{Canvas, at};
-use crate::text::{self, clean_line};
-use crate::view::{Context, Row, View};
+use crate::text;
+use crate::view::View;
 
-/// A sentence in parts, so that a page can set the words that matter in bold.
+/// A sentence in parts, so that a page can highlight some.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Sentence {
-    /// The level's marker: an SVG element of our own.
+    /// The level's marker, an SVG element.
     pub(crate) marker: String,
     /// Such as `h3`.
     pub(crate) level: String,
     /// Between level and verdict, such as ` is `.
     pub(crate) link: String,
     /// Such as `better`.
-    pub(crate) verdict: String,
+    pub(crate) verdict: &'static str,
     /// The verdict's class.
     pub(crate) class: &'static str,
     /// After the verdict, such as ` than h1s`.
@@ -31,9 +32,9 @@ pub(crate) struct Sentence {
     pub(crate) ratio: Option<String>,
     /// Such as `0.70–0.75`.
     pub(crate) interval: Option<String>,
-    /// What else a reader needs: the difference, or why there is no verdict.
+    /// The difference, or why there is no verdict.
     pub(crate) rest: String,
-    /// Whether a check neither passed nor invalidated.
+    /// Whether one of the two cells has caveats.
     pub(crate) caveat: bool,
 }
 
@@ -47,19 +48,14 @@ pub(crate) struct Card {
 
 /// One level over all contexts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct InShort {
+pub(crate) struct LevelSummary {
     pub(crate) marker: String,
     pub(crate) level: String,
     pub(crate) text: String,
 }
 
-/// A level's marker in text.
-pub(crate) fn marker(view: &View<'_>, series: usize) -> String {
-    style_marker(view.series[series].style)
-}
-
-/// A style's marker in text.
-pub(crate) fn style_marker(style: Style) -> String {
+/// A marker within text.
+pub(crate) fn marker(style: Style) -> String {
     let mut canvas = Canvas::default();
     canvas.marker(at(8.0, 8.0), style, 5.2);
     format!(
@@ -95,20 +91,19 @@ fn sentence(view: &View<'_>, context: &Context<'_>, row: &Row<'_>) -> Option<Sen
     };
     let is_invalid = matches!(comparison.verdict, Verdict::Invalid { .. });
     let ratio = comparison.ratio.filter(|_| !is_invalid);
-    let is_baseline = |other: &&Row<'_>| other.cell.cell == comparison.baseline_cell;
-    let baseline_row = context.rows.iter().find(is_baseline);
-    let caveated = |row: &Row<'_>| row.cell.status == CellStatus::Caveat;
+    let compared = [row.cell.cell, comparison.baseline_cell];
+    let has_caveats = |row: &Row<'_>| row.cell.status == CellStatus::Caveat;
     Some(Sentence {
-        marker: marker(view, row.series),
-        level: clean_line(&view.series_of(row).name),
+        marker: marker(row.series.style),
+        level: row.series.name.clone(),
         link,
-        verdict: verdict.to_owned(),
+        verdict,
         class,
         against,
         ratio: ratio.map(|ratio| text::ratio(ratio.value)),
         interval: ratio.as_ref().and_then(text::ratio_interval),
         rest: rest(view, comparison),
-        caveat: caveated(row) || baseline_row.is_some_and(caveated),
+        caveat: context.rows.iter().any(|row| compared.contains(&row.cell.cell) && has_caveats(row)),
     })
 }
 
@@ -121,106 +116,91 @@ fn rest(view: &View<'_>, comparison: &Comparison) -> String {
         }
         Verdict::NoDifferenceShown => comparison.smallest_showable_ratio.map_or(String::new(), |showable| {
             let share = showable.max(1.0 / showable) - 1.0;
-            let correction =
-                if is_uncorrected(comparison) { "Not beyond chance once corrected. " } else { "" };
-            match share {
-                share if share <= 1.0 => {
-                    format!("{correction}Only a difference beyond {} would have shown.", text::percent(share))
-                }
-                _ => format!("{correction}These runs are too few, or too scattered, to show any."),
+            let correction = if excludes_one(comparison) { "Not significant after correction. " } else { "" };
+            if share > 1.0 {
+                return format!("{correction}These runs are too few or too noisy to detect a difference.");
             }
+            let share = text::percent(share);
+            format!("{correction}This study could only have detected differences above {share}.")
         }),
-        Verdict::Equivalent => format!("Within {} for certain.", text::percent(view.summary().margin_share)),
+        Verdict::Equivalent => {
+            format!("Within {} (equivalence test, 95 %).", text::percent(view.summary().margin_share))
+        }
         Verdict::Better | Verdict::Worse => difference(view, comparison.difference),
     }
 }
 
-/// Whether the interval by itself excludes that there is no difference: intervals are each for itself, and verdicts are
-/// corrected for how many there are.
-fn is_uncorrected(comparison: &Comparison) -> bool {
+/// Whether the interval excludes 1. Intervals, unlike verdicts, are not corrected for the number of comparisons.
+fn excludes_one(comparison: &Comparison) -> bool {
     comparison.ratio.is_some_and(|ratio| {
         ratio.low.is_some_and(|low| low > 1.0) || ratio.high.is_some_and(|high| high < 1.0)
     })
 }
 
-/// What the variants of the plan are, such as `h2: HTTP/2 over TLS`.
+/// The variants of the plan, such as `h2: HTTP/2 over TLS`.
 pub(crate) fn variants(view: &View<'_>) -> Vec<String> {
     let cells = view.input.plan.cells.iter().flat_map(|cell| &cell.clients);
     let planned: BTreeSet<Variant> = cells.map(|group| group.variant).collect();
     planned.iter().map(|variant| format!("{variant}: {}", variant.describe())).collect()
 }
 
-/// Such as `159 ms less (148–171).`
+/// Such as `159 ms less [148–171].`
 fn difference(view: &View<'_>, difference: Option<Estimate>) -> String {
     let Some(difference) = difference else { return String::new() };
-    let word = if difference.value < 0.0 { "less" } else { "more" };
-    let scale = text::Scale::fitting(view.metric_unit(), difference.value);
-    let sign = if difference.value < 0.0 { -1.0 } else { 1.0 };
-    let (low, high) = if sign < 0.0 {
-        (difference.high.map(|v| -v), difference.low.map(|v| -v))
-    } else {
-        (difference.low, difference.high)
-    };
-    let size = Estimate { value: difference.value.abs(), low, high };
-    let interval = text::interval(&scale, &size).map(|i| format!(" ({i})")).unwrap_or_default();
+    let is_less = difference.value < 0.0;
+    let (size, word) = if is_less { (text::negated(difference), "less") } else { (difference, "more") };
+    let scale = text::Scale::fitting(view.metric_unit(), size.value);
+    let interval = text::interval(&scale, &size).map(|i| format!(" [{i}]")).unwrap_or_default();
     format!("{} {word}{interval}.", scale.value(size.value))
 }
 
-/// What comes before all sentences: what is compared, and how to read a ratio.
+/// Introduces the sentences: what is compared, and how to read a ratio.
 pub(crate) fn lead(view: &View<'_>) -> String {
-    let summary = view.summary();
-    if summary.comparisons.iter().all(|comparison| !comparison.primary) {
+    let (summary, factor) = (view.summary(), view.factor());
+    let primary = summary.comparisons.iter().filter(|comparison| comparison.primary).count();
+    if primary == 0 {
         return format!(
-            "This study compares nothing: it has no second level of {}. Its numbers stand in the tables.",
-            clean_line(&summary.baseline.factor)
+            "This study compares nothing: it has no second level of {factor}. Its numbers are in the tables."
         );
+    }
+    let what =
+        format!("{} of each {factor} compared with {}", text::capital(&view.metric_title()), view.baseline());
+    if summary.runs_stored == 0 {
+        return format!("{what}. No run is stored, so there are no results.");
     }
     let direction = match (view.metric_unit(), view.more_is_better()) {
         ("ns", false) => "below 1× is faster",
         (_, false) => "below 1× is better",
         (_, true) => "above 1× is better",
     };
-    let primary = summary.comparisons.iter().filter(|comparison| comparison.primary).count();
     let corrected = match primary {
-        0 | 1 => String::new(),
-        count => format!(" Verdicts are corrected for there being {count} comparisons, intervals are not."),
+        1 => String::new(),
+        count => format!(" Verdicts are corrected for {count} comparisons; intervals are not."),
     };
-    if summary.runs_stored == 0 {
-        return format!(
-            "By {}, each against {}; no run is stored that could say it.",
-            view.metric_title(),
-            view.baseline()
-        );
-    }
+    let runs = text::count(view.runs_per_cell(), "run", "runs");
     format!(
-        "By {}, each against {}: the ratio of medians over {} and, in brackets, its 95 % interval; {direction}.{corrected}",
-        view.metric_title(),
-        view.baseline(),
-        text::count(view.runs_per_cell(), "run", "runs"),
+        "{what}: the ratio of the medians over {runs}, with its 95 % interval in brackets; {direction}.{corrected}"
     )
 }
 
-/// One line per compared level: how often which verdict, and between which ratios.
-pub(crate) fn in_short(view: &View<'_>) -> Vec<InShort> {
-    (0..view.series.len())
-        .filter_map(|series| {
-            let comparisons: Vec<(&'static str, &Comparison)> = view
-                .rows_with_context()
-                .filter(|(_, row)| row.series == series)
-                .filter_map(|(_, row)| {
-                    row.comparison.map(|comparison| (row.verdict(comparison).0, comparison))
-                })
-                .collect();
-            (!comparisons.is_empty()).then(|| InShort {
-                marker: marker(view, series),
-                level: clean_line(&view.series[series].name),
-                text: tally(&comparisons),
-            })
+/// A line for each compared level: the number of each verdict, and the range of ratios.
+pub(crate) fn summaries(view: &View<'_>) -> Vec<LevelSummary> {
+    let of_series = |series: usize| {
+        let rows: Vec<&Row<'_>> =
+            view.rows().filter(|row| row.series.index == series && row.comparison.is_some()).collect();
+        let series = &rows.first()?.series;
+        let compared = rows.iter().filter_map(|row| Some((row.verdict(row.comparison?).0, row.comparison?)));
+        let compared: Vec<(&'static str, &Comparison)> = compared.collect();
+        Some(LevelSummary {
+            marker: marker(series.style),
+            level: series.name.clone(),
+            text: tally(&compared),
         })
-        .collect()
+    };
+    (0..view.series.len()).filter_map(of_series).collect()
 }
 
-/// What is no verdict has no ratio to be proud of.
+/// These have no ratios.
 const NO_VERDICT: [&str; 3] = ["invalid", "failed", "unsupported"];
 
 fn tally(comparisons: &[(&'static str, &Comparison)]) -> String {

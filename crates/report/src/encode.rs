@@ -1,5 +1,10 @@
-//! How strings are made harmless where they are written: XML, CSV, data URIs.
+//! Escapes strings where they are written: XML, CSV, Markdown, JSON, data URIs.
 
+use std::borrow::Cow;
+
+use serde_json::{Value, json};
+
+use crate::context::Row;
 use crate::text::clean;
 
 /// Text or an attribute's value inside XML or HTML.
@@ -19,47 +24,42 @@ pub(crate) fn xml(text: &str) -> String {
 }
 
 /// A table that is written row by row (RFC 4180, with line feeds).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Csv {
     out: String,
 }
 
-/// One field of a [`Csv`].
-#[derive(Clone, Copy, Debug)]
+/// A value of a table.
+#[derive(Clone, Debug)]
 pub(crate) enum Field<'a> {
-    /// Words, which may come from anywhere.
-    Text(&'a str),
-    /// A number.
+    /// Text from any source.
+    Text(Cow<'a, str>),
     Number(f64),
-    /// A whole number.
     Whole(u64),
-    /// A number or nothing.
-    Maybe(Option<f64>),
-    /// Nothing.
     Empty,
 }
 
 impl Csv {
-    /// Begins with the names of the columns.
-    pub(crate) fn new(columns: &[&str]) -> Self {
-        let mut csv = Csv { out: String::new() };
-        csv.row(&columns.iter().map(|name| Field::Text(name)).collect::<Vec<_>>());
-        csv
+    /// Adds a row of named values. The names of the first row are the header.
+    pub(crate) fn row(&mut self, fields: &[(&str, Field<'_>)]) {
+        if self.out.is_empty() {
+            self.line(fields.iter().map(|(name, _)| csv_text(name)));
+        }
+        self.line(fields.iter().map(|(_, field)| match field {
+            Field::Text(text) => csv_text(text),
+            other => other.plain().into_owned(),
+        }));
     }
 
-    /// Adds a row.
-    pub(crate) fn row(&mut self, fields: &[Field<'_>]) {
-        for (index, field) in fields.iter().enumerate() {
-            if index > 0 {
-                self.out.push(',');
-            }
-            match field {
-                Field::Text(text) => self.out.push_str(&csv_text(text)),
-                Field::Number(number) | Field::Maybe(Some(number)) => self.out.push_str(&number.to_string()),
-                Field::Whole(number) => self.out.push_str(&number.to_string()),
-                Field::Maybe(None) | Field::Empty => {}
-            }
-        }
+    /// Adds a row about a cell: its context and level come first, its status last.
+    pub(crate) fn cell(&mut self, context: &str, row: &Row<'_>, fields: Vec<(&str, Field<'_>)>) {
+        let head = [("context", context.into()), ("level", row.series.name.as_str().into())];
+        let all = head.into_iter().chain(fields).chain([("status", row.status().into())]);
+        self.row(&all.collect::<Vec<_>>());
+    }
+
+    fn line(&mut self, fields: impl Iterator<Item = String>) {
+        self.out.push_str(&fields.collect::<Vec<_>>().join(","));
         self.out.push('\n');
     }
 
@@ -69,70 +69,103 @@ impl Csv {
     }
 }
 
-/// A table as a file in three forms, written row by row.
+/// A table in three formats: CSV, Markdown, JSON.
 pub(crate) struct TableText {
-    columns: Vec<String>,
-    csv: Csv,
-    markdown: String,
-    json: Vec<String>,
+    pub(crate) csv: String,
+    pub(crate) markdown: String,
+    pub(crate) json: String,
 }
 
 impl TableText {
-    /// Begins with the names of the columns.
-    pub(crate) fn new(columns: &[&str]) -> Self {
+    /// Writes rows of values below the names of their columns.
+    pub(crate) fn new(columns: &[&str], rows: &[Vec<Field<'_>>]) -> TableText {
+        let mut csv = Csv::default();
+        csv.line(columns.iter().map(|name| csv_text(name)));
         let names: Vec<String> = columns.iter().map(|name| markdown(name)).collect();
         let rules = vec!["---"; columns.len()];
-        TableText {
-            columns: columns.iter().map(|name| clean(name)).collect(),
-            csv: Csv::new(columns),
-            markdown: format!("| {} |\n| {} |\n", names.join(" | "), rules.join(" | ")),
-            json: Vec::new(),
+        let mut text = format!("| {} |\n| {} |\n", names.join(" | "), rules.join(" | "));
+        let mut objects = Vec::with_capacity(rows.len());
+        for row in rows {
+            let named: Vec<(&str, Field<'_>)> = columns.iter().copied().zip(row.iter().cloned()).collect();
+            csv.row(&named);
+            let cells: Vec<String> = row.iter().map(|field| markdown(&field.plain())).collect();
+            text.push_str(&format!("| {} |\n", cells.join(" | ")));
+            // Written by hand because keys keep the order of the columns.
+            let pair =
+                |(name, field): &(&str, Field<'_>)| format!("{}: {}", json!(clean(name)), field.json());
+            objects.push(format!("  {{{}}}", named.iter().map(pair).collect::<Vec<_>>().join(", ")));
         }
-    }
-
-    /// Adds a row.
-    pub(crate) fn row(&mut self, fields: &[Field<'_>]) {
-        self.csv.row(fields);
-        let cells: Vec<String> = fields.iter().map(|field| markdown(&field.plain())).collect();
-        self.markdown.push_str(&format!("| {} |\n", cells.join(" | ")));
-        // Objects by hand: their keys keep the order of the columns.
-        let pairs = self.columns.iter().zip(fields);
-        let pairs: Vec<String> =
-            pairs.map(|(name, field)| format!("{}: {}", serde_json::json!(name), field.json())).collect();
-        self.json.push(format!("  {{{}}}", pairs.join(", ")));
-    }
-
-    /// The whole texts: CSV, Markdown, JSON.
-    pub(crate) fn finish(self) -> (String, String, String) {
-        let json = match self.json.is_empty() {
+        let json = match objects.is_empty() {
             true => "[]\n".to_owned(),
-            false => format!("[\n{}\n]\n", self.json.join(",\n")),
+            false => format!("[\n{}\n]\n", objects.join(",\n")),
         };
-        (self.csv.finish(), self.markdown, json)
+        TableText { csv: csv.finish(), markdown: text, json }
     }
 }
 
 impl Field<'_> {
-    fn plain(&self) -> String {
+    fn plain(&self) -> Cow<'_, str> {
         match self {
-            Field::Text(text) => (*text).to_owned(),
-            Field::Number(number) | Field::Maybe(Some(number)) => number.to_string(),
-            Field::Whole(number) => number.to_string(),
-            Field::Maybe(None) | Field::Empty => String::new(),
+            Field::Text(text) => Cow::Borrowed(text),
+            Field::Number(number) => number.to_string().into(),
+            Field::Whole(number) => number.to_string().into(),
+            Field::Empty => "".into(),
         }
     }
 
-    fn json(&self) -> serde_json::Value {
+    fn json(&self) -> Value {
         match self {
             Field::Text(text) => clean(text).into(),
-            Field::Number(number) | Field::Maybe(Some(number)) => (*number).into(),
+            Field::Number(number) => (*number).into(),
             Field::Whole(number) => (*number).into(),
-            Field::Maybe(None) | Field::Empty => serde_json::Value::Null,
+            Field::Empty => Value::Null,
         }
     }
 }
 
-/// Text that Markdown shows as it is, on one line, whoever wrote it.
+impl<'a> From<&'a str> for Field<'a> {
+    fn from(text: &'a str) -> Self {
+        Field::Text(text.into())
+    }
+}
+
+impl<'a> From<&'a String> for Field<'a> {
+    fn from(text: &'a String) -> Self {
+        text.as_str().into()
+    }
+}
+
+impl From<String> for Field<'_> {
+    fn from(text: String) -> Self {
+        Field::Text(text.into())
+    }
+}
+
+impl From<f64> for Field<'_> {
+    fn from(number: f64) -> Self {
+        Field::Number(number)
+    }
+}
+
+impl From<u64> for Field<'_> {
+    fn from(number: u64) -> Self {
+        Field::Whole(number)
+    }
+}
+
+impl From<u32> for Field<'_> {
+    fn from(number: u32) -> Self {
+        Field::Whole(number.into())
+    }
+}
+
+impl<'a, T: Into<Field<'a>>> From<Option<T>> for Field<'a> {
+    fn from(field: Option<T>) -> Self {
+        field.map_or(Field::Empty, Into::into)
+    }
+}
+
+/// Text from any source that Markdown shows unchanged, on one line.
 pub(crate) fn markdown(text: &str) -> String {
     let text = clean(text);
     let mut out = String::with_capacity(text.len());
@@ -153,8 +186,8 @@ pub(crate) fn markdown(text: &str) -> String {
     out
 }
 
-/// A field of text. Spreadsheets take a field that begins with one of `= + - @` or a tab for a formula, so such a
-/// field gets an apostrophe before it.
+/// A field of text. Spreadsheets read a field that begins with one of `= + - @` or a tab as a formula, so such a field is
+/// preceded by an apostrophe.
 fn csv_text(text: &str) -> String {
     let text = clean(text);
     let is_formula =
@@ -181,7 +214,7 @@ pub(crate) fn data_uri(media_type: &str, text: &str) -> String {
     out
 }
 
-/// Text for HTML in which what stands between backticks is code; a backtick without its second stays one.
+/// Text for HTML in which text between backticks is code; an unpaired backtick is kept.
 pub(crate) fn with_code(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -204,19 +237,20 @@ mod tests {
     }
 
     #[test]
-    fn a_field_is_no_formula() {
-        let mut csv = Csv::new(&["a", "b"]);
-        csv.row(&[Field::Text("=HYPERLINK(\"x\")"), Field::Number(-0.5)]);
-        csv.row(&[Field::Text("@x,y"), Field::Maybe(None)]);
+    fn a_field_is_never_a_formula() {
+        let mut csv = Csv::default();
+        csv.row(&[("a", "=HYPERLINK(\"x\")".into()), ("b", (-0.5).into())]);
+        csv.row(&[("a", "@x,y".into()), ("b", None::<f64>.into())]);
         assert_eq!(csv.finish(), "a,b\n\"'=HYPERLINK(\"\"x\"\")\",-0.5\n\"'@x,y\",\n");
     }
 
     #[test]
-    fn a_table_says_the_same_in_three_forms() {
-        let mut table = TableText::new(&["a_b", "n", "m"]);
-        table.row(&[Field::Text("x|y\n<i>"), Field::Number(-0.5), Field::Maybe(None)]);
-        table.row(&[Field::Text("\"q\""), Field::Whole(7), Field::Maybe(Some(1.5))]);
-        let (csv, markdown, json) = table.finish();
+    fn a_table_has_the_same_values_in_three_formats() {
+        let rows = [
+            vec!["x|y\n<i>".into(), (-0.5).into(), Field::Empty],
+            vec!["\"q\"".into(), 7_u64.into(), Some(1.5).into()],
+        ];
+        let TableText { csv, markdown, json } = TableText::new(&["a_b", "n", "m"], &rows);
         assert_eq!(csv, "a_b,n,m\n\"x|y\n<i>\",-0.5,\n\"\"\"q\"\"\",7,1.5\n");
         assert_eq!(
             markdown,
@@ -226,11 +260,11 @@ mod tests {
         assert_eq!(read[0]["n"], -0.5);
         assert!(read[0]["m"].is_null() && read[0]["a_b"] == "x|y\n<i>" && read[1]["m"] == 1.5);
         assert!(json.starts_with("[\n  {\"a_b\": "), "{json}");
-        assert_eq!(TableText::new(&["a"]).finish().2, "[]\n");
+        assert_eq!(TableText::new(&["a"], &[]).json, "[]\n");
     }
 
     #[test]
-    fn nothing_that_somebody_else_wrote_is_markup() {
+    fn foreign_text_is_never_markup() {
         assert_eq!(markdown("a|b <img> `x` @me"), "a\\|b &lt;img&gt; \\`x\\` &#64;me");
         assert_eq!(markdown("one\ntwo"), "one two");
     }

@@ -1,17 +1,29 @@
-//! The report: figures, tables, one self-contained HTML page and the table on the terminal. Data in, text out.
+//! Renders a summary as figures, tables, one self-contained HTML page and a table for the terminal.
 //!
-//! The order is the reader's: the question, the answer, what may not be believed, figures, tables, how it was
-//! measured, how to run it again. Every string that may come from a server or a file is escaped where it is written.
+//! The page has the question, the summary, the caveats, figures, tables, the method, and the command that repeats the study.
+//! Strings from servers and files are escaped where they are written.
+//!
+//! ```
+//! // Values with the units of metrics are formatted as in the report.
+//! assert_eq!(report::format_value("ns", 412e6), "412 ms");
+//! // Every kind of figure declares itself.
+//! let runs = report::figure_kinds().find(|kind| kind.name == "runs");
+//! assert_eq!(runs.map(|kind| kind.by_default), Some("always"));
+//! ```
+//!
+//! [`render`] turns an [`Input`] into a [`Report`]; [`across_html`], [`across_markdown`] and [`across_terminal`] show two results
+//! against each other.
 
 mod across;
-mod alike;
 mod answer;
 mod caveats;
+mod context;
 mod encode;
 mod figures;
 mod limits;
 mod load;
 mod method;
+mod number;
 mod page;
 mod palette;
 mod playback;
@@ -35,39 +47,39 @@ pub use playback::{RunPlayback, SegmentSpan, StallSpan};
 pub use timeline::{RunTimeline, Track};
 pub use trace::{ConnectionTrace, MOST_TRACED_REQUESTS, RequestTrace, RunTrace, representative_run};
 
-/// All that a report is made of.
+/// The data of a report.
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'a> {
-    /// What was to be done.
+    /// The plan of the study.
     pub plan: &'a Plan,
-    /// What analysis found.
+    /// The result of the analysis.
     pub summary: &'a Summary,
-    /// `environment.json`: shown as it is, whatever it holds.
+    /// `environment.json`; all of it is shown.
     pub environment: &'a serde_json::Value,
-    /// One run of each cell, request by request; cells without one are left out of the figures that need it.
+    /// One run of each cell, request by request; the figures that need it omit cells without one.
     pub traces: &'a [RunTrace],
-    /// What the monitor saw of one run of each cell.
+    /// The monitor's readings of one run of each cell.
     pub timelines: &'a [RunTimeline],
-    /// How a video was played in one run of each cell.
+    /// The playback of a video in one run of each cell.
     pub playbacks: &'a [RunPlayback],
-    /// The primary metric's values of each cell, over all runs: for pictures of how they are spread.
+    /// The primary metric's values of each cell over all runs, for figures of their distribution.
     pub pooled: &'a [Pooled],
-    /// The command that measures all this again.
+    /// The command that repeats the study.
     pub command: &'a str,
-    /// What of the result is damaged or missing, one sentence each.
+    /// A sentence about each damaged or missing part of the result.
     pub damaged: &'a [String],
-    /// How the terminal's table is to look.
+    /// The style of the terminal output.
     pub terminal: Terminal,
 }
 
-/// How the terminal's table is to look.
+/// The style of the terminal output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terminal {
-    /// Columns to fill at most.
+    /// The maximum width in columns.
     pub width: u16,
-    /// Whether colours are wanted (a terminal, and no `NO_COLOR`).
+    /// Whether to use colours (a terminal, and no `NO_COLOR`).
     pub colour: bool,
-    /// Plain lines of ASCII, for pipes and logs.
+    /// Whether to print plain ASCII lines, for pipes and logs.
     pub plain: bool,
 }
 
@@ -80,20 +92,20 @@ pub struct Report {
     pub figures: Vec<Figure>,
     /// `tables/NAME.csv`, `.md` and `.json`.
     pub tables: Vec<Table>,
-    /// What the terminal shows.
+    /// The output for the terminal.
     pub terminal: String,
 }
 
 /// One figure as files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Figure {
-    /// The file's name without its ending.
+    /// The file's name without its extension.
     pub name: &'static str,
     /// Its heading.
     pub title: String,
-    /// What it shows, in a sentence or two.
+    /// A description in a few sentences.
     pub caption: String,
-    /// A whole SVG document.
+    /// A complete SVG document.
     pub svg: String,
     /// The data behind it.
     pub csv: String,
@@ -102,40 +114,52 @@ pub struct Figure {
 /// One table as a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// The file's name without its ending.
+    /// The file's name without its extension.
     pub name: &'static str,
-    /// What it holds, in a sentence.
+    /// A description in one sentence.
     pub title: &'static str,
-    /// The table, RFC 4180.
+    /// The table as CSV (RFC 4180).
     pub csv: String,
-    /// The same in GitHub's Markdown.
+    /// The table in GitHub's Markdown.
     pub markdown: String,
-    /// The same as a list of objects; what is absent is null.
+    /// The table as JSON, a list of objects; missing values are null.
     pub json: String,
 }
 
 /// Why a report could not be rendered.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// A fault of the tool: a template does not fit the data.
-    #[error("the report's template failed: {0}; this is a fault of h123, please report it")]
+    /// A bug of h123: a template does not fit the data.
+    #[error("the report's template failed: {0}. This is a bug of h123; please report it.")]
     Template(#[from] minijinja::Error),
 }
 
-/// The names of all figures, in the order in which the report shows them.
-pub fn figure_names() -> impl Iterator<Item = &'static str> {
-    figures::FIGURES.iter().map(|kind| kind.name)
+/// One kind of figure, a row of the table in docs/figures.md.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FigureKind {
+    /// Its name in a study, and that of its files.
+    pub name: &'static str,
+    /// What it shows.
+    pub shows: &'static str,
+    /// When it is drawn if a study does not choose its figures.
+    pub by_default: &'static str,
 }
 
-/// A value with the unit that suits it, such as `412 ms`.
+/// All kinds of figures, in the order in which the report shows them.
+pub fn figure_kinds() -> impl Iterator<Item = FigureKind> {
+    let kinds = figures::FIGURES.iter();
+    kinds.map(|kind| FigureKind { name: kind.name, shows: kind.shows, by_default: kind.by_default })
+}
+
+/// A value with a suitable unit, such as `412 ms`; `unit` is that of a metric.
 pub fn format_value(unit: &str, value: f64) -> String {
     text::value(unit, value)
 }
 
-/// Renders everything.
+/// Renders the figures, the tables, the page and the terminal output.
 ///
 /// # Errors
-/// Only where a template does not fit its data, which is a fault of this crate.
+/// Only if a template does not fit its data, which is a bug of this crate.
 pub fn render(input: &Input<'_>) -> Result<Report, ReportError> {
     let view = view::View::new(input);
     let drawings = figures::draw_all(&view);

@@ -1,22 +1,23 @@
-//! What of a large study stands in the page: it is to be mailed, so it has a weight, and what does not fit stands in the files
-//! beside it. Nothing is dropped in silence, and what may not be believed comes first.
+//! The part of a large study that the page shows. A page can be mailed, so its size is limited; the rest is in the files of the
+//! result. The page names every omission, and shows invalid cells first.
 
-use crate::view::{Context, View};
+use crate::context::{Context, Row};
+use crate::view::View;
 
-/// A page with all its parts is to stay below 3 MB; this leaves room for what is not counted.
-const MOST_BYTES: usize = 2_750_000;
-/// Files inside a page weigh at most so much, for they stand beside it.
-const MOST_FILE_BYTES: usize = 1_200_000;
-/// What a row of the primary metric weighs on average: in the answer, in its table, and in that of the load.
+/// A page stays below 3 MB; this leaves room for parts that are not counted.
+const MAX_BYTES: usize = 2_750_000;
+/// Files embedded in a page, all together.
+const MAX_FILE_BYTES: usize = 1_200_000;
+/// The mean size of a row of the primary metric: in the summary, in its table, and in that of the load.
 const ROW_BYTES: usize = 2_400;
-/// What a row of another metric weighs.
+/// The mean size of a row of another metric.
 const EXPLORED_BYTES: usize = 700;
-/// What the result of one check of one cell weighs.
+/// The mean size of the result of one check of one cell.
 const CHECK_BYTES: usize = 80;
 /// Networks that are described and drawn.
-pub(crate) const MOST_NETWORKS: usize = 24;
+pub(crate) const MAX_NETWORKS: usize = 24;
 
-/// How much of each part the page may hold.
+/// The maximum of each part of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
     /// Rows of the primary metric.
@@ -28,9 +29,9 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// What there is room for beside figures of so many bytes, which come first.
+    /// The limits beside figures of this many bytes, which come first.
     pub(crate) fn beside(figure_bytes: usize) -> Limits {
-        let bytes = MOST_BYTES.saturating_sub(figure_bytes);
+        let bytes = MAX_BYTES.saturating_sub(figure_bytes);
         let share =
             |hundredths: usize, each: usize, least: usize| (bytes / 100 * hundredths / each).max(least);
         Limits {
@@ -40,21 +41,21 @@ impl Limits {
         }
     }
 
-    /// Bytes of files that there is room for beside figures of so many bytes and so much of each part.
+    /// The room for files beside figures of this many bytes and these parts.
     pub(crate) fn file_bytes(figure_bytes: usize, used: Limits) -> usize {
         let parts = used.rows * ROW_BYTES + used.explored * EXPLORED_BYTES + used.checks * CHECK_BYTES;
-        MOST_BYTES.saturating_sub(figure_bytes + parts).min(MOST_FILE_BYTES)
+        MAX_BYTES.saturating_sub(figure_bytes + parts).min(MAX_FILE_BYTES)
     }
 }
 
-/// The contexts that the page shows, all in the order of the plan, or those first that a reader has to see: with cells that may not
-/// be believed, then with the largest differences.
+/// The contexts that the page shows: all in the order of the plan or, if not all fit, those with invalid cells first, then
+/// those with the largest differences.
 pub(crate) fn contexts<'v, 'a>(view: &'v View<'a>, rows: usize) -> Vec<&'v Context<'a>> {
     let mut contexts: Vec<&Context<'a>> = view.contexts.iter().collect();
     if view.summary().cells.len() <= rows {
         return contexts;
     }
-    let is_sound = |context: &Context<'_>| context.rows.iter().all(|row| row.is_believable());
+    let is_sound = |context: &Context<'_>| context.rows.iter().all(Row::is_believable);
     let difference = |context: &Context<'_>| {
         let ratios = context.rows.iter().filter_map(|row| row.comparison?.ratio);
         ratios.map(|ratio| ratio.value.ln().abs()).filter(|size| size.is_finite()).fold(0.0, f64::max)
@@ -71,7 +72,7 @@ pub(crate) fn contexts<'v, 'a>(view: &'v View<'a>, rows: usize) -> Vec<&'v Conte
     contexts
 }
 
-/// What is not there, and where it is; nothing where all is there.
+/// A note about omitted things and the file that has them; `None` if all are shown.
 pub(crate) fn rest(shown: usize, all: usize, things: &str, order: &str, file: &str) -> Option<String> {
-    (shown < all).then(|| format!("{shown} of {all} {things} stand here, {order}; {file} has all."))
+    (shown < all).then(|| format!("{shown} of {all} {things} are shown, {order}; {file} has all."))
 }

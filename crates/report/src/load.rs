@@ -1,10 +1,10 @@
-//! What the load did to the server, cell by cell: what the monitor saw, as medians over runs.
+//! The effect of the load on the server in each cell, as read by the monitor: medians over runs.
 
 use serde::Serialize;
 
 use crate::answer;
-use crate::text::{self, clean_line};
-use crate::view::{Context, Row, View};
+use crate::context::{Context, Row};
+use crate::text;
 
 /// The metrics of the table and its headings.
 pub(crate) const COLUMNS: &[(&str, &str)] = &[
@@ -14,11 +14,11 @@ pub(crate) const COLUMNS: &[(&str, &str)] = &[
     ("client_established_peak", "ESTABLISHED, client"),
     ("server_time_wait_peak", "TIME-WAIT, server"),
     ("client_time_wait_peak", "TIME-WAIT, client"),
-    ("segments_retransmitted", "segments sent again"),
-    ("listen_drops", "dropped by listeners"),
-    ("udp_receive_buffer_errors", "datagrams dropped"),
+    ("segments_retransmitted", "TCP retransmissions"),
+    ("listen_drops", "listen drops"),
+    ("udp_receive_buffer_errors", "UDP receive buffer errors"),
 ];
-/// What is known without the monitor is no reason for a table.
+/// A metric that does not need the monitor is not enough for a table.
 const ALWAYS_KNOWN: &str = "server_cpu_per_request";
 
 /// The table of one context.
@@ -33,12 +33,12 @@ struct LoadRow {
     marker: String,
     level: String,
     struck: bool,
-    /// By column; none where the cell does not have it.
+    /// By column; `None` if the cell does not have it.
     medians: Vec<Option<String>>,
 }
 
-/// The table; `None` where the monitor was off. A column that no cell has is left out.
-pub(crate) fn table(view: &View<'_>, context: &Context<'_>) -> Option<LoadTable> {
+/// The table; `None` if the monitor was off. A column that no cell has is omitted.
+pub(crate) fn table(context: &Context<'_>) -> Option<LoadTable> {
     let is_known = |name: &str| context.rows.iter().any(|row| row.metric(name).is_some());
     if !COLUMNS.iter().any(|(name, _)| *name != ALWAYS_KNOWN && is_known(name)) {
         return None;
@@ -48,8 +48,8 @@ pub(crate) fn table(view: &View<'_>, context: &Context<'_>) -> Option<LoadTable>
         row.metric(name).map(|metric| text::value(&metric.unit, metric.median.value))
     };
     let row = |row: &Row<'_>| LoadRow {
-        marker: answer::marker(view, row.series),
-        level: clean_line(&view.series_of(row).name),
+        marker: answer::marker(row.series.style),
+        level: row.series.name.clone(),
         struck: !row.is_believable(),
         medians: columns.iter().map(|(name, _)| median(row, name)).collect(),
     };

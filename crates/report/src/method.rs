@@ -1,5 +1,4 @@
-//! Exactly how it was measured: networks, workloads, what was held alike, order and seeds, and the
-//! environment as it is stored.
+//! The method: networks, workloads, fixed settings, order and seeds, and the stored environment.
 
 use analysis::repetition::Ending;
 use model::Pins;
@@ -9,16 +8,17 @@ use model::units::format_rate;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::number::float;
 use crate::text::{self, clean, clean_line};
 use crate::view::View;
 
-/// Rows shown of any one table of settings; the file beside the report has all.
+/// Rows of a table of settings; the result's files have all.
 const MAX_ROWS: usize = 400;
 /// Runs whose order is shown.
-const MOST_ORDERED: usize = 2_000;
-/// Characters shown of one value.
+const MAX_ORDERED: usize = 2_000;
+/// Characters of a value.
 const MAX_VALUE: usize = 600;
-/// How deep nested values are followed.
+/// Levels of nested values that are shown.
 const MAX_DEPTH: usize = 8;
 
 /// A table of names and values under a heading.
@@ -26,18 +26,18 @@ const MAX_DEPTH: usize = 8;
 pub(crate) struct Settings {
     pub(crate) title: String,
     pub(crate) rows: Vec<(String, String)>,
-    /// Rows that were left out.
+    /// The number of omitted rows.
     pub(crate) more: usize,
 }
 
-/// A network or workload with what it is and where its figures come from.
+/// A network or workload with its description and source.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Described {
     pub(crate) name: String,
     pub(crate) title: String,
     pub(crate) what: String,
     pub(crate) source: String,
-    /// What was found of it; empty where nothing was.
+    /// Its reference measurements; empty without any.
     pub(crate) measured: String,
 }
 
@@ -67,16 +67,13 @@ pub(crate) fn networks(plan: &Plan, calibrations: &[NetworkCalibration]) -> Vec<
         .collect()
 }
 
-/// What a network did to streams of reference measurements, in a line.
+/// The results of a network's reference measurements, on a line.
 fn reference_measurement(found: &NetworkCalibration) -> String {
-    let stream = |way: &str, stream: &StreamCalibration| {
-        let rate = stream.rate.as_ref().map(|rate| {
-            #[expect(clippy::cast_precision_loss, reason = "rates below 2^53 are exact")]
-            let measured = rate.measured_bits_per_s as f64;
-            format!("{}, ", format_rate(measured))
-        });
+    let stream = |direction: &str, stream: &StreamCalibration| {
+        let rate = stream.rate.as_ref();
+        let rate = rate.map(|rate| format!("{}, ", format_rate(float(rate.measured_bits_per_s))));
         let loss = &stream.loss;
-        format!("{way} {}{} of {} packets lost", rate.unwrap_or_default(), loss.lost, loss.sent)
+        format!("{direction} {}{} of {} packets lost", rate.unwrap_or_default(), loss.lost, loss.sent)
     };
     let by = if found.backend.is_default() { String::new() } else { format!("by {}: ", found.backend) };
     format!("{by}{}; {}", stream("up", &found.up), stream("down", &found.down))
@@ -114,28 +111,29 @@ fn page_detail(page: &model::Page) -> String {
     format!("{}, {levels} of dependency", model::page::describe(page))
 }
 
-/// The servers to which the study gave settings, pins of their own or another server behind them, one line each.
+/// The servers with settings, pins or a back server of their own, one line each.
 pub(crate) fn servers(plan: &Plan) -> Option<Settings> {
     let rows = plan.servers.iter().filter_map(|name| {
         let cell = plan.cells.iter().find(|cell| cell.level("server") == Some(name))?;
-        let words = cell.chains.iter().map(ServerChain::describe).filter(|words| words != name);
+        let described = cell.chains.iter().map(ServerChain::describe).filter(|described| described != name);
         let differing = cell.pins.as_ref().map(|pins| differing(pins, &plan.pins));
-        let parts: Vec<String> = words.chain(differing.into_iter().flatten()).collect();
+        let parts: Vec<String> = described.chain(differing.into_iter().flatten()).collect();
         (!parts.is_empty()).then(|| (clean_line(name), clean_line(&parts.join("; "))))
     });
-    let rows: serde_json::Map<String, Value> = rows.map(|(name, words)| (name, words.into())).collect();
+    let rows: serde_json::Map<String, Value> =
+        rows.map(|(name, described)| (name, described.into())).collect();
     (!rows.is_empty()).then(|| settings("Servers", &Value::Object(rows)))
 }
 
-/// The pins that are not as those of the study.
-fn differing(pins: &Pins, held: &Pins) -> Vec<String> {
+/// The pins that differ from those of the study.
+fn differing(pins: &Pins, fixed: &Pins) -> Vec<String> {
     let object = |pins: &Pins| serde_json::to_value(pins).unwrap_or(Value::Null);
-    let (Value::Object(own), Value::Object(held)) = (object(pins), object(held)) else { return Vec::new() };
-    let differs = own.iter().filter(|(name, value)| held.get(*name) != Some(*value));
+    let (Value::Object(own), Value::Object(fixed)) = (object(pins), object(fixed)) else { return Vec::new() };
+    let differs = own.iter().filter(|(name, value)| fixed.get(*name) != Some(*value));
     differs.map(|(name, value)| format!("{name} = {value}")).collect()
 }
 
-/// What was held alike in every cell.
+/// The settings that are fixed in every cell.
 pub(crate) fn pins(plan: &Plan) -> Settings {
     let mut value = serde_json::to_value(&plan.pins).unwrap_or(Value::Null);
     let backend = plan.cells.first().map(|cell| cell.backend);
@@ -145,10 +143,10 @@ pub(crate) fn pins(plan: &Plan) -> Settings {
     {
         pins.insert("backend".to_owned(), backend.name().into());
     }
-    settings("Held alike", &value)
+    settings("Fixed settings", &value)
 }
 
-/// The environment, one table per part of it.
+/// The environment, one table for each part.
 pub(crate) fn environment(environment: &Value) -> Vec<Settings> {
     let Value::Object(map) = environment else { return vec![settings("Environment", environment)] };
     let is_nested = |value: &Value| match value {
@@ -156,7 +154,7 @@ pub(crate) fn environment(environment: &Value) -> Vec<Settings> {
         Value::Array(items) => items.iter().any(|item| item.is_object() || item.is_array()),
         _ => false,
     };
-    // The version of the file itself is nobody's concern here.
+    // The version of the file does not matter here.
     let plain = map.iter().filter(|(key, value)| *key != "version" && !is_nested(value));
     let plain: serde_json::Map<String, Value> = plain.map(|(k, v)| (k.clone(), v.clone())).collect();
     let mut tables = Vec::new();
@@ -169,13 +167,13 @@ pub(crate) fn environment(environment: &Value) -> Vec<Settings> {
             tables.insert(0, settings("Servers and clients, with their versions", &programs));
         }
         if rest.as_object().is_none_or(|rest| !rest.is_empty()) {
-            tables.push(settings(&text::capital(&words(key)), &rest));
+            tables.push(settings(&text::capital(&spelled(key)), &rest));
         }
     }
     tables
 }
 
-/// The versions of servers and clients among notes, and what else there is.
+/// The versions of servers and clients among notes, and the other notes.
 fn programs(notes: &Value) -> (Option<Value>, Value) {
     let Value::Object(map) = notes else { return (None, notes.clone()) };
     let is_program = |key: &str| key.starts_with("server ") || key.starts_with("client ");
@@ -193,7 +191,7 @@ fn settings(title: &str, value: &Value) -> Settings {
 }
 
 fn flatten(path: &str, value: &Value, depth: usize, rows: &mut Vec<(String, String)>) {
-    let join = |key: &str| if path.is_empty() { words(key) } else { format!("{path} · {}", words(key)) };
+    let join = |key: &str| if path.is_empty() { spelled(key) } else { format!("{path} · {}", spelled(key)) };
     match value {
         Value::Object(map) if depth < MAX_DEPTH => {
             for (key, value) in map {
@@ -215,7 +213,7 @@ fn flatten(path: &str, value: &Value, depth: usize, rows: &mut Vec<(String, Stri
     }
 }
 
-/// A value as people read it; the unit stands last in its name.
+/// A value for people; its name ends with the unit.
 fn show(path: &str, value: &Value) -> String {
     let text = match value {
         Value::Null => text::NONE.to_owned(),
@@ -228,7 +226,7 @@ fn show(path: &str, value: &Value) -> String {
             _ => number.to_string(),
         },
         Value::Array(items) if items.is_empty() => "none".to_owned(),
-        // As it can be copied.
+        // Spaces, so that the command can be copied.
         Value::Array(items) if path == "command" => {
             items.iter().map(|item| show("", item)).collect::<Vec<_>>().join(" ")
         }
@@ -238,8 +236,8 @@ fn show(path: &str, value: &Value) -> String {
     text::shorten(&text, MAX_VALUE)
 }
 
-/// A key as words, abbreviations in capitals; what has a dot is the kernel's own name and stays one.
-fn words(key: &str) -> String {
+/// A key in words, with abbreviations in capitals; a key with a dot is a name of the kernel and is unchanged.
+fn spelled(key: &str) -> String {
     if key.contains('.') {
         return clean_line(key);
     }
@@ -251,11 +249,11 @@ fn words(key: &str) -> String {
     clean_line(&key.split('_').map(word).collect::<Vec<_>>().join(" "))
 }
 
-/// The order in which the runs were planned.
+/// The planned order of the runs.
 pub(crate) fn order(view: &View<'_>) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let most = view.runs_per_cell() * view.plan().cells.len();
-    for run in view.plan().runs.iter().take(most.min(MOST_ORDERED)) {
+    for run in view.plan().runs.iter().take(most.min(MAX_ORDERED)) {
         let cell = view.cell_name(run.cell);
         match blocks.last_mut() {
             Some(block) if block.block == run.block => block.cells.push(cell),
@@ -265,20 +263,20 @@ pub(crate) fn order(view: &View<'_>) -> Vec<Block> {
     blocks
 }
 
-/// How runs were ordered and seeded, in a sentence.
-pub(crate) fn order_words(view: &View<'_>) -> String {
+/// The number, order and seeds of runs.
+pub(crate) fn describe_order(view: &View<'_>) -> String {
     let plan = view.plan();
     let per_cell = view.runs_per_cell();
-    let rule = repetition_words(view).map(|words| format!(" {words}")).unwrap_or_default();
+    let rule = describe_repetition(view).map(|sentence| format!(" {sentence}")).unwrap_or_default();
     let runs = per_cell * plan.cells.len();
-    let rest = match runs > MOST_ORDERED {
-        true => format!(" The order of the first {MOST_ORDERED} is below, that of all in plan.json."),
+    let rest = match runs > MAX_ORDERED {
+        true => format!(" The order of the first {MAX_ORDERED} runs is below; plan.json has all."),
         false => String::new(),
     };
     format!(
-        "{} of each of {}, {} in all.{rule} Runs come in blocks: every block holds one run of every cell, in an order \
-         shuffled by the study's seed, {}, so that a drift of the machine falls on all cells alike. Every run has a \
-         fresh lab, a fresh server, fresh clients and a seed of its own, stored in plan.json.{rest}",
+        "{} of each of {}, {} in total.{rule} Runs are executed in blocks. Each block has one run of every cell, in random \
+         order (seed {}), so that drift of the machine affects all cells equally. Each run has a new lab, server and clients, \
+         and its own seed in plan.json.{rest}",
         text::count(per_cell, "run", "runs"),
         text::count(plan.cells.len(), "cell", "cells"),
         text::count(runs, "run", "runs"),
@@ -286,33 +284,37 @@ pub(crate) fn order_words(view: &View<'_>) -> String {
     )
 }
 
-/// Why no more runs were added, where a rule adds them.
-pub(crate) fn repetition_words(view: &View<'_>) -> Option<String> {
-    let (standing, rule) = (view.summary().repetition?, view.plan().repetition?);
-    let asked = text::percent(standing.precision_share);
-    let reached = standing.widest_share.map_or_else(
-        || "no interval is there yet".to_owned(),
+/// Why the repetition rule added no more runs; `None` without a rule.
+pub(crate) fn describe_repetition(view: &View<'_>) -> Option<String> {
+    let (reached, rule) = (view.summary().repetition?, view.plan().repetition?);
+    let asked = text::percent(reached.precision_share);
+    let widest = reached.widest_share.map_or_else(
+        || "there is no interval yet".to_owned(),
         |width| format!("the widest interval is ±{}", text::percent(width)),
     );
-    let blocks = text::count(standing.blocks as usize, "block", "blocks");
-    Some(match standing.ended_by {
+    let blocks = text::count(reached.blocks as usize, "block", "blocks");
+    Some(match reached.ended_by {
         Some(Ending::Precision) => {
-            format!("Runs were added until all was known to ±{asked}: after {blocks} {reached}.")
+            format!(
+                "The study added runs until every interval was within ±{asked}: after {blocks}, {widest}."
+            )
         }
         Some(Ending::Budget) => {
             let budget = rule.budget_ns.map_or(String::new(), |ns| format!(" of {}", text::duration(ns)));
             format!(
-                "The budget{budget} ended the study before all was known to ±{asked}: after {blocks} {reached}."
+                "The time budget{budget} ended before every interval was within ±{asked}: after {blocks}, {widest}."
             )
         }
         Some(Ending::MostRuns) => format!(
-            "The most runs, {}, ended the study before all was known to ±{asked}: {reached}.",
-            rule.most_runs
+            "The study reached its maximum of {} before every interval was within ±{asked}: {widest}.",
+            text::count(rule.most_runs as usize, "run", "runs")
         ),
         Some(Ending::NothingToMeasure) => {
-            format!("No runs were added: after {blocks} there is nothing to be precise about.")
+            format!("The study added no runs: after {blocks}, there are no intervals to narrow.")
         }
-        None => format!("Runs were to be added until all is known to ±{asked}; after {blocks} {reached}."),
+        None => {
+            format!("The study adds runs until every interval is within ±{asked}; after {blocks}, {widest}.")
+        }
     })
 }
 
@@ -321,7 +323,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_stand_first_and_what_is_copied_can_be() {
+    fn programs_come_first_and_commands_can_be_copied() {
         let stored = serde_json::json!({
             "version": 1,
             "command": ["h123", "run", "quick"],

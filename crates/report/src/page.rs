@@ -1,26 +1,27 @@
-//! The HTML page: one file, no script, nothing fetched. What the templates read is built here.
+//! The HTML page: one file without scripts, which fetches nothing. Builds the values that the templates read.
 
 use std::cmp::Reverse;
 
-use analysis::summary::{CellSummary, Comparison, MetricSummary};
+use analysis::summary::{CellSummary, MetricSummary};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Serde, Value};
-use minijinja::{AutoEscape, Environment, UndefinedBehavior};
+use minijinja::{AutoEscape, Environment, UndefinedBehavior, context};
 use model::plan::PlannedTopology;
 use serde::Serialize;
 
-use crate::answer::{self, Card, InShort};
-use crate::caveats::{self, Caveats, outcome_name};
+use crate::answer;
+use crate::caveats::{self, outcome_name};
+use crate::context::{Context, Row};
 use crate::encode::{self, data_uri};
-use crate::figures::{Drawings, DrawnFigure, FIGURE_CSS, swatch_html};
-use crate::limits::{self, Limits, MOST_NETWORKS};
-use crate::load::{self, LoadTable};
-use crate::method::{self, Block, Described, Settings};
+use crate::figures::{Drawings, DrawnFigure, FIGURE_CSS, Panel, swatch_html};
+use crate::limits::{self, Limits, MAX_NETWORKS};
+use crate::load;
+use crate::method;
 use crate::palette::{self, Style};
-use crate::server_time::{self, ServerTimeRow};
+use crate::server_time;
 use crate::text::{self, clean, clean_line};
 use crate::topology;
-use crate::view::{Context, Row, View, status_name};
+use crate::view::View;
 use crate::{ReportError, Table};
 
 const TEMPLATES: &[(&str, &str)] = &[
@@ -35,58 +36,8 @@ const TEMPLATES: &[(&str, &str)] = &[
 ];
 const PAGE_CSS: &str = include_str!("../templates/report.css");
 
-/// Said where there is nothing to draw.
+/// In place of figures, if there are none.
 pub(crate) const NOTHING_DRAWN: &str = "There are no numbers to draw.";
-
-/// Everything on the page.
-#[derive(Serialize)]
-struct Page {
-    title: String,
-    css: String,
-    study: String,
-    question: String,
-    facts: Vec<String>,
-    lead: String,
-    variants: Vec<String>,
-    in_short: Vec<InShort>,
-    cards: Vec<Card>,
-    /// What of the contexts does not stand in answer and tables.
-    contexts_rest: Option<String>,
-    margin: String,
-    caveats: Caveats,
-    checks: Checks,
-    figures: Vec<FigurePart>,
-    /// Name and need of those that the study chose and has nothing for.
-    missing_figures: Vec<(&'static str, &'static str)>,
-    /// What stands in the place of figures where there are none.
-    nothing_drawn: &'static str,
-    contexts: Vec<ContextTables>,
-    explored_rest: Option<String>,
-    files: Vec<FilePart>,
-    method: Method,
-    command: String,
-    study_text: String,
-}
-
-/// Every check of every cell.
-#[derive(Serialize)]
-struct Checks {
-    names: Vec<String>,
-    rows: Vec<CheckRow>,
-    rest: Option<String>,
-}
-
-#[derive(Serialize)]
-struct CheckRow {
-    cell: String,
-    results: Vec<Option<CheckCell>>,
-}
-
-#[derive(Serialize)]
-struct CheckCell {
-    class: &'static str,
-    measured: String,
-}
 
 /// A figure as the template shows it.
 #[derive(Serialize)]
@@ -94,55 +45,16 @@ pub(crate) struct FigurePart {
     name: &'static str,
     title: String,
     caption: String,
+    /// The mark of each key, and its meaning.
     keys: Vec<(String, String)>,
-    series: Vec<SeriesPart>,
+    /// Class, marker and name of each series.
+    series: Vec<(String, String, String)>,
     panels: Vec<String>,
     svg_link: String,
     csv_link: String,
 }
 
-#[derive(Serialize)]
-struct SeriesPart {
-    class: String,
-    marker: String,
-    name: String,
-}
-
-/// The tables of one context.
-#[derive(Serialize)]
-struct ContextTables {
-    name: String,
-    note: String,
-    primary: MetricTable,
-    server_times: Vec<ServerTimeRow>,
-    server_headings: Vec<String>,
-    /// What the load did to the server, where that was watched.
-    load: Option<LoadTable>,
-    others: Vec<MetricTable>,
-}
-
-#[derive(Serialize)]
-struct MetricTable {
-    title: String,
-    rows: Vec<MetricRow>,
-}
-
-#[derive(Serialize)]
-struct MetricRow {
-    marker: String,
-    level: String,
-    baseline: bool,
-    /// Median, interquartile range, 95th and 99th percentile: value and interval.
-    statistics: Vec<(String, Option<String>)>,
-    ratio: Option<String>,
-    interval: Option<String>,
-    verdict: Option<(&'static str, &'static str)>,
-    runs: u32,
-    status: &'static str,
-    struck: bool,
-    reasons: String,
-}
-
+/// A table for download.
 #[derive(Serialize)]
 struct FilePart {
     name: &'static str,
@@ -150,28 +62,13 @@ struct FilePart {
     link: String,
 }
 
-#[derive(Serialize)]
-struct Method {
-    topology_words: String,
-    topology: Vec<String>,
-    links: Vec<Settings>,
-    networks: Vec<Described>,
-    networks_rest: Option<String>,
-    workloads: Vec<Described>,
-    pins: Settings,
-    servers: Option<Settings>,
-    order_words: String,
-    order: Vec<Block>,
-    environment: Vec<Settings>,
-}
-
 /// Renders the page.
 pub(crate) fn render(view: &View<'_>, drawings: &Drawings, tables: &[Table]) -> Result<String, ReportError> {
-    render_template("report.html", &page(view, drawings, tables))
+    render_template("report.html", page(view, drawings, tables))
 }
 
-/// A page of one of the templates; whatever is text in it is escaped.
-pub(crate) fn render_template(name: &str, page: &impl Serialize) -> Result<String, ReportError> {
+/// Renders a template. All text of its values is escaped.
+pub(crate) fn render_template(name: &str, page: Value) -> Result<String, ReportError> {
     let mut environment = Environment::new();
     environment.add_filter("code", |text: String| Value::from_safe_string(encode::with_code(&text)));
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
@@ -180,7 +77,7 @@ pub(crate) fn render_template(name: &str, page: &impl Serialize) -> Result<Strin
     for (name, source) in TEMPLATES {
         environment.add_template(name, source)?;
     }
-    Ok(environment.get_template(name)?.render(Serde(page))?)
+    Ok(environment.get_template(name)?.render(page)?)
 }
 
 /// The style sheet of every page.
@@ -188,19 +85,17 @@ pub(crate) fn css(styles: &[Style]) -> String {
     format!("{}\n{PAGE_CSS}\n{FIGURE_CSS}\n{}", palette::css_properties(styles), toggle_css(styles))
 }
 
-fn page(view: &View<'_>, drawings: &Drawings, tables: &[Table]) -> Page {
+fn page(view: &View<'_>, drawings: &Drawings, tables: &[Table]) -> Value {
     let (plan, summary) = (view.plan(), view.summary());
     let mut figures: Vec<FigurePart> = drawings.figures.iter().map(figure_part).collect();
     let figure_bytes = figures.iter().flat_map(|figure| &figure.panels).map(String::len).sum();
     let limits = Limits::beside(figure_bytes);
     let shown = limits::contexts(view, limits.rows);
-    let (contexts, explored_rest) = all_tables(view, &shown, limits.explored);
-    let checks = checks(view, limits.checks);
-    let rows_of =
-        |context: &ContextTables| context.others.iter().map(|table| table.rows.len()).sum::<usize>();
+    let (contexts, explored, explored_rest) = all_tables(view, &shown, limits.explored);
+    let checks = Checks::of(view, limits.checks);
     let used = Limits {
         rows: shown.iter().map(|context| context.rows.len()).sum(),
-        explored: contexts.iter().map(rows_of).sum(),
+        explored,
         checks: checks.rows.len() * checks.names.len(),
     };
     let mut files: Vec<FilePart> = tables.iter().map(file_part).collect();
@@ -208,58 +103,59 @@ fn page(view: &View<'_>, drawings: &Drawings, tables: &[Table]) -> Page {
     let contexts_rest = limits::rest(
         shown.len(),
         view.contexts.len(),
-        &format!("panels, cells alike in all but the {},", clean_line(&summary.baseline.factor)),
-        "those with cells that may not be believed first, then those with the largest differences",
+        &format!("panels (cells that differ in the {} only)", view.factor()),
+        "those with invalid cells first, then those with the largest differences",
         "tables/cells.csv",
     );
-    Page {
-        title: clean_line(&format!("{}: {}", summary.study, summary.question)),
-        css: css(&view.series.iter().map(|series| series.style).collect::<Vec<Style>>()),
-        study: clean_line(&summary.study),
-        question: clean_line(&summary.question),
-        facts: facts(view),
-        lead: answer::lead(view),
-        variants: answer::variants(view),
-        in_short: answer::in_short(view),
-        cards: answer::cards(view, &shown),
-        contexts_rest,
-        margin: text::percent(summary.margin_share),
-        caveats: caveats::collect(view),
-        checks,
-        figures,
-        missing_figures: drawings.missing.clone(),
-        nothing_drawn: match &plan.figures {
-            Some(figures) if figures.is_empty() => "The study asks for no figures.",
-            _ => NOTHING_DRAWN,
-        },
-        contexts,
-        explored_rest,
-        files,
-        method: method(view),
-        command: clean(view.input.command),
-        study_text: clean(&plan.study_text),
+    let nothing_drawn = match &plan.figures {
+        Some(figures) if figures.is_empty() => "The study disables figures.",
+        _ => NOTHING_DRAWN,
+    };
+    context! {
+        title => clean_line(&format!("{}: {}", summary.study, summary.question)),
+        css => css(&view.series.iter().map(|series| series.style).collect::<Vec<Style>>()),
+        study => clean_line(&summary.study),
+        question => clean_line(&summary.question),
+        facts => facts(view),
+        lead => answer::lead(view),
+        variants => answer::variants(view),
+        short => Serde(answer::summaries(view)),
+        cards => Serde(answer::cards(view, &shown)),
+        contexts_rest => contexts_rest,
+        margin => text::percent(summary.margin_share),
+        caveats => Serde(caveats::collect(view)),
+        checks => Serde(checks),
+        figures => Serde(figures),
+        missing_figures => Serde(&drawings.missing),
+        nothing_drawn => nothing_drawn,
+        contexts => contexts,
+        explored_rest => explored_rest,
+        files => Serde(files),
+        method => method_part(view),
+        command => clean(view.input.command),
+        study_text => clean(&plan.study_text),
     }
 }
 
-fn method(view: &View<'_>) -> Method {
+fn method_part(view: &View<'_>) -> Value {
     let (plan, summary) = (view.plan(), view.summary());
     let mut networks = method::networks(plan, &summary.networks);
     let mut drawn = topology::panels(view);
     let all = networks.len();
-    networks.truncate(MOST_NETWORKS);
-    drawn.truncate(MOST_NETWORKS);
-    Method {
-        topology_words: topology::words(plan),
-        topology: number_panels("topology", &drawn),
-        links: topology::links(plan),
-        networks_rest: limits::rest(networks.len(), all, "networks", "the first of the study", "plan.json"),
-        networks,
-        workloads: method::workloads(plan),
-        pins: method::pins(plan),
-        servers: method::servers(plan),
-        order_words: method::order_words(view),
-        order: method::order(view),
-        environment: method::environment(view.input.environment),
+    networks.truncate(MAX_NETWORKS);
+    drawn.truncate(MAX_NETWORKS);
+    context! {
+        topology_words => topology::describe(plan),
+        topology => number_panels("topology", &drawn),
+        links => Serde(topology::links(plan)),
+        networks_rest => limits::rest(networks.len(), all, "networks", "in the order of the study", "plan.json"),
+        networks => Serde(networks),
+        workloads => Serde(method::workloads(plan)),
+        pins => Serde(method::pins(plan)),
+        servers => Serde(method::servers(plan)),
+        order_words => method::describe_order(view),
+        order => Serde(method::order(view)),
+        environment => Serde(method::environment(view.input.environment)),
     }
 }
 
@@ -267,19 +163,19 @@ fn file_part(table: &Table) -> FilePart {
     FilePart { name: table.name, title: table.title, link: data_uri("text/csv", &table.csv) }
 }
 
-/// A few numbers under the question.
+/// A few facts under the question.
 fn facts(view: &View<'_>) -> Vec<String> {
     let (plan, summary) = (view.plan(), view.summary());
-    let factor = clean_line(&summary.baseline.factor);
+    let factor = view.factor();
+    let servers: Vec<String> = plan.servers.iter().map(|server| clean_line(server)).collect();
     let mut facts = vec![
         text::count(view.series.len(), &factor, &format!("{factor}s")),
         text::count(plan.networks.len(), "network", "networks"),
         text::count(plan.workloads.len(), "workload", "workloads"),
         text::count(summary.cells.len(), "cell", "cells"),
         text::count(summary.runs_stored as usize, "run", "runs"),
+        format!("server: {}", text::list(&servers)),
     ];
-    let servers: Vec<String> = plan.servers.iter().map(|server| clean_line(server)).collect();
-    facts.push(format!("server: {}", text::list(&servers)));
     facts.extend(summary.measured.map(|measured| format!("measured {}", text::dates(&measured))));
     if plan.topology != PlannedTopology::default() {
         facts.push(format!("topology: {}", clean_line(&plan.topology.name)));
@@ -287,7 +183,7 @@ fn facts(view: &View<'_>) -> Vec<String> {
     facts
 }
 
-/// A legend's box hides its series without any script.
+/// Lets the checkbox of a legend hide its series without a script.
 fn toggle_css(styles: &[Style]) -> String {
     styles
         .iter()
@@ -295,49 +191,71 @@ fn toggle_css(styles: &[Style]) -> String {
         .collect()
 }
 
-/// So many results of checks, those of the worst cells first where not all fit.
-fn checks(view: &View<'_>, most: usize) -> Checks {
-    let cells = &view.summary().cells;
-    let mut names: Vec<&str> = Vec::new();
-    for result in cells.iter().flat_map(|cell| &cell.validity) {
-        if !names.contains(&result.check.as_str()) {
-            names.push(&result.check);
+/// Results of checks, by cell and check.
+#[derive(Serialize)]
+struct Checks {
+    names: Vec<String>,
+    rows: Vec<CheckRow>,
+    rest: Option<String>,
+}
+
+/// The results of one cell: class and measurement, in the order of the names.
+#[derive(Serialize)]
+struct CheckRow {
+    cell: String,
+    results: Vec<Option<(&'static str, String)>>,
+}
+
+impl Checks {
+    /// At most this many results; those of the worst cells if not all fit.
+    fn of(view: &View<'_>, max: usize) -> Checks {
+        let cells = &view.summary().cells;
+        let mut names: Vec<&str> = Vec::new();
+        for result in cells.iter().flat_map(|cell| &cell.validity) {
+            if !names.contains(&result.check.as_str()) {
+                names.push(&result.check);
+            }
         }
-    }
-    let mut shown: Vec<&CellSummary> = cells.iter().collect();
-    let rows = (most / names.len().max(1)).max(1);
-    if shown.len() > rows {
-        shown.sort_by_key(|cell| Reverse(cell.validity.iter().map(|check| check.result).max()));
-        shown.truncate(rows);
-    }
-    let row = |cell: &&CellSummary| {
-        let result = |name: &&str| {
-            let result = cell.validity.iter().find(|result| result.check == *name)?;
-            Some(CheckCell { class: outcome_name(result.result), measured: clean_line(&result.measured) })
+        let mut shown: Vec<&CellSummary> = cells.iter().collect();
+        let rows = (max / names.len().max(1)).max(1);
+        if shown.len() > rows {
+            shown.sort_by_key(|cell| Reverse(cell.validity.iter().map(|check| check.result).max()));
+            shown.truncate(rows);
+        }
+        let row = |cell: &&CellSummary| {
+            let result = |name: &&str| {
+                let result = cell.validity.iter().find(|result| result.check == *name)?;
+                Some((outcome_name(result.result), clean_line(&result.measured)))
+            };
+            CheckRow { cell: view.cell_name(cell.cell), results: names.iter().map(result).collect() }
         };
-        CheckRow { cell: view.cell_name(cell.cell), results: names.iter().map(result).collect() }
-    };
-    let order = "those that may not be believed first";
-    Checks {
-        rows: shown.iter().map(row).collect(),
-        rest: limits::rest(shown.len(), cells.len(), "cells", order, "tables/validity.csv"),
-        names: names.into_iter().map(caveats::check_title).collect(),
+        Checks {
+            rows: shown.iter().map(row).collect(),
+            rest: limits::rest(
+                shown.len(),
+                cells.len(),
+                "cells",
+                "the invalid ones first",
+                "tables/validity.csv",
+            ),
+            names: names.into_iter().map(caveats::check_title).collect(),
+        }
     }
 }
 
-fn number_panels(name: &str, panels: &[crate::figures::Panel]) -> Vec<String> {
+fn number_panels(name: &str, panels: &[Panel]) -> Vec<String> {
     panels.iter().enumerate().map(|(index, panel)| panel.to_html(&format!("{name}-{index}"))).collect()
 }
 
-/// Keeps files inside the page as far as they are light enough together, the lightest first; all of them stand beside it.
-fn lighten(figures: &mut [FigurePart], files: &mut [FilePart], most_bytes: usize) {
+/// Embeds files while they are light enough together, the lightest first; the result's folder has all of them.
+fn lighten(figures: &mut [FigurePart], files: &mut [FilePart], max_bytes: usize) {
     let of_figures = figures.iter_mut().flat_map(|part| [&mut part.svg_link, &mut part.csv_link]);
     let mut links: Vec<&mut String> = of_figures.chain(files.iter_mut().map(|file| &mut file.link)).collect();
     links.sort_by_key(|link| link.len());
     let mut bytes = 0;
     for link in links {
         bytes += link.len();
-        if bytes > most_bytes {
+        if bytes > max_bytes {
             link.clear();
         }
     }
@@ -345,46 +263,43 @@ fn lighten(figures: &mut [FigurePart], files: &mut [FilePart], most_bytes: usize
 
 pub(crate) fn figure_part(figure: &DrawnFigure) -> FigurePart {
     let drawing = &figure.drawing;
-    let series = figure.series.iter().map(|(name, style)| SeriesPart {
-        class: style.class.to_string(),
-        marker: answer::style_marker(*style),
-        name: name.clone(),
-    });
+    let series = figure.series.iter();
     FigurePart {
         name: figure.name,
         title: drawing.title.clone(),
         caption: drawing.caption.clone(),
         keys: drawing.keys.iter().map(|key| (swatch_html(key, &figure.series), key.label.clone())).collect(),
-        series: series.collect(),
+        series: series
+            .map(|(name, style)| (style.class.to_string(), answer::marker(*style), name.clone()))
+            .collect(),
         panels: number_panels(figure.name, &drawing.panels),
         svg_link: data_uri("image/svg+xml", &figure.standalone()),
         csv_link: data_uri("text/csv", &drawing.csv),
     }
 }
 
-/// The tables of these contexts, with so many rows of further metrics in all; and what of these is not there.
+/// The tables of these contexts with at most this many rows of further metrics, the number of such rows, and a note about
+/// those that are omitted.
 fn all_tables(
     view: &View<'_>,
     contexts: &[&Context<'_>],
-    most_explored: usize,
-) -> (Vec<ContextTables>, Option<String>) {
+    max_explored: usize,
+) -> (Vec<Value>, usize, Option<String>) {
     let (mut rows, mut without) = (0, 0);
-    let tables: Vec<ContextTables> = contexts
-        .iter()
-        .map(|context| {
-            let names = explored(view, context);
-            let own = names.len() * context.rows.len();
-            let fits = rows + own <= most_explored;
-            rows += if fits { own } else { 0 };
-            without += usize::from(!fits);
-            context_tables(view, context, if fits { &names } else { &[] })
-        })
-        .collect();
+    let mut tables = Vec::new();
+    for context in contexts {
+        let names = explored(view, context);
+        let own = names.len() * context.rows.len();
+        let fits = rows + own <= max_explored;
+        rows += if fits { own } else { 0 };
+        without += usize::from(!fits);
+        tables.push(context_tables(view, context, if fits { &names } else { &[] }));
+    }
     let rest = (without > 0).then(|| {
         let panels = text::count(without, "panel", "panels");
-        format!("Further metrics of {panels} are not in this page; tables/cells.csv has those of all.")
+        format!("Further metrics of {panels} are omitted here; tables/cells.csv has all.")
     });
-    (tables, rest)
+    (tables, rows, rest)
 }
 
 /// The metrics of a context besides the primary one, in the order of analysis.
@@ -401,47 +316,46 @@ fn explored<'a>(view: &View<'a>, context: &Context<'a>) -> Vec<&'a str> {
     names
 }
 
-fn context_tables(view: &View<'_>, context: &Context<'_>, explored: &[&str]) -> ContextTables {
-    ContextTables {
-        name: context.name.clone(),
-        note: context.note.clone(),
-        primary: metric_table(view, context, &view.summary().metric),
-        server_times: server_time::rows(view, context),
-        server_headings: server_time::headings(),
-        load: load::table(view, context),
-        others: explored.iter().map(|name| metric_table(view, context, name)).collect(),
+fn context_tables(view: &View<'_>, context: &Context<'_>, explored: &[&str]) -> Value {
+    context! {
+        name => &context.name,
+        note => &context.note,
+        primary => metric_table(view, context, &view.summary().metric),
+        server_times => Serde(server_time::rows(context)),
+        server_headings => server_time::headings(),
+        load => Serde(load::table(context)),
+        others => explored.iter().map(|name| metric_table(view, context, name)).collect::<Vec<_>>(),
     }
 }
 
-fn metric_table(view: &View<'_>, context: &Context<'_>, name: &str) -> MetricTable {
-    MetricTable {
-        title: text::metric_title(name),
-        rows: context.rows.iter().map(|row| metric_row(view, row, name)).collect(),
+fn metric_table(view: &View<'_>, context: &Context<'_>, name: &str) -> Value {
+    context! {
+        title => text::metric_title(name),
+        rows => context.rows.iter().map(|row| metric_row(view, row, name)).collect::<Vec<_>>(),
     }
 }
 
-fn metric_row(view: &View<'_>, row: &Row<'_>, name: &str) -> MetricRow {
-    let series = view.series_of(row);
+fn metric_row(view: &View<'_>, row: &Row<'_>, name: &str) -> Value {
     let metric = row.metric(name);
-    let is_same = |c: &&Comparison| c.cell == row.cell.cell && c.metric == name;
-    let comparison = view.summary().comparisons.iter().find(is_same);
+    let comparison = view.comparison(row.cell.cell, name);
     let ratio = comparison.and_then(|comparison| comparison.ratio);
     let reasons: Vec<String> = row.cell.reasons.iter().map(|reason| clean_line(reason)).collect();
-    MetricRow {
-        marker: answer::marker(view, row.series),
-        level: clean_line(&series.name),
-        baseline: series.is_baseline,
-        statistics: metric.map(statistics).unwrap_or_default(),
-        ratio: ratio.map(|ratio| text::ratio(ratio.value)),
-        interval: ratio.as_ref().and_then(text::ratio_interval),
-        verdict: comparison.map(|comparison| row.verdict(comparison)),
-        runs: metric.map_or(row.cell.runs_ok, |metric| metric.runs),
-        status: status_name(row.cell.status),
-        struck: !row.is_believable(),
-        reasons: text::shorten(&reasons.join("; "), 300),
+    context! {
+        marker => answer::marker(row.series.style),
+        level => &row.series.name,
+        baseline => row.series.is_baseline,
+        statistics => Serde(metric.map(statistics).unwrap_or_default()),
+        ratio => ratio.map(|ratio| text::ratio(ratio.value)),
+        interval => ratio.as_ref().and_then(text::ratio_interval),
+        verdict => Serde(comparison.map(|comparison| row.verdict(comparison))),
+        runs => metric.map_or(row.cell.runs_ok, |metric| metric.runs),
+        status => row.status(),
+        struck => !row.is_believable(),
+        reasons => text::shorten(&reasons.join("; "), 300),
     }
 }
 
+/// Median, interquartile range, 95th and 99th percentile: value and interval.
 fn statistics(metric: &MetricSummary) -> Vec<(String, Option<String>)> {
     [metric.median, metric.iqr, metric.p95, metric.p99]
         .iter()

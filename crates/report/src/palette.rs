@@ -1,15 +1,15 @@
-//! Colours and markers: one of each per variant, the same everywhere, told apart without colour as well.
+//! Colours and markers: one of each per variant, the same everywhere, and distinguishable without colour.
 //!
-//! The shape is the version of HTTP (circle 1.1, square 2, diamond 3); hollow is cleartext, solid is encrypted. Levels that
-//! are no variants have six colours of their own in turn, and each turn another shape or filling: 48 levels look different. The
-//! hues follow Okabe and Ito's palette for colour-blind readers, darkened or lightened until each has 3 : 1 against
-//! its ground (WCAG 2.2, 1.4.11); text colours have 4.5 : 1 (1.4.3).
+//! The shape is the version of HTTP (circle 1.1, square 2, diamond 3); hollow is cleartext, solid is encrypted. Levels that are
+//! not variants take turns with six other colours, and each turn has another shape or filling, so that 48 levels look
+//! different. The hues follow the palette of Okabe and Ito for colour-blind readers. Each has a contrast of at least 3 : 1 with
+//! its background (WCAG 2.2, 1.4.11), text at least 4.5 : 1 (1.4.3).
 
 use std::fmt;
 
 use model::Variant;
 
-/// One colour: its name as a CSS custom property, on a light and on a dark ground.
+/// One colour: its name as a CSS custom property, and its values on a light and on a dark background.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Colour {
     pub(crate) name: &'static str,
@@ -59,11 +59,11 @@ pub(crate) enum Shape {
     Triangle,
 }
 
-/// What a series is called in style sheets and legends: no two of a page are alike.
+/// The name of a series in style sheets and legends, unique in a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     Variant(Variant),
-    /// A level that is no variant, by its place.
+    /// A level that is not a variant, by its index.
     Other(usize),
 }
 
@@ -88,16 +88,21 @@ pub(crate) struct Style {
 }
 
 impl Style {
-    /// The class of a line that belongs to it: drawn through where its markers are solid, dashed where they are hollow.
+    /// The class of its line: continuous where its markers are solid, dashed where they are hollow.
     pub(crate) const fn line_class(self) -> &'static str {
         if self.solid { "curve" } else { "curve dashed" }
     }
+
+    /// The class of a group that belongs to it.
+    pub(crate) fn row_class(self, is_believable: bool) -> String {
+        format!("series s-{}{}", self.class, if is_believable { "" } else { " bad" })
+    }
 }
 
-/// The colours of series that are no variants (servers, networks, clients).
+/// The colours of series that are not variants (servers, networks, clients).
 const OTHERS: [&str; 6] = ["o1", "o2", "o3", "o4", "o5", "o6"];
 
-/// Their shapes and whether they are solid, such that the first of each colour differ as much as can be.
+/// Their shapes and whether they are solid, ordered so that the first series differ most.
 const LOOKS: [(Shape, bool); 8] = [
     (Shape::Circle, true),
     (Shape::Triangle, true),
@@ -109,12 +114,12 @@ const LOOKS: [(Shape, bool); 8] = [
     (Shape::Square, false),
 ];
 
-/// The style of the series called `name`, the `index`-th of its page.
+/// The style of the series called `name` with this index in its page.
 pub(crate) fn style_of(name: &str, index: usize) -> Style {
     name.parse::<Variant>().map_or_else(|_| of_other(index), of_variant)
 }
 
-/// Each turn through the colours moves on by one look, so that no colour has a look twice.
+/// Each turn through the colours begins with the next look, so that no colour has a look twice.
 const fn of_other(index: usize) -> Style {
     let (place, turn) = (index % OTHERS.len(), index / OTHERS.len());
     let (shape, solid) = LOOKS[(place + turn) % LOOKS.len()];
@@ -131,7 +136,7 @@ const fn of_variant(variant: Variant) -> Style {
     Style { class, colour: variant.name(), shape, solid: variant.is_encrypted() }
 }
 
-/// The custom properties of the page: light, dark where the reader prefers it, light on paper.
+/// The custom properties of the page: light, dark if the reader prefers it, light on paper.
 pub(crate) fn css_properties(styles: &[Style]) -> String {
     let block = |pick: fn(&Colour) -> &'static str| {
         let lines: String = COLOURS.iter().map(|c| format!("--{}:{};", c.name, pick(c))).collect();
@@ -141,7 +146,7 @@ pub(crate) fn css_properties(styles: &[Style]) -> String {
     format!("{light}\n@media screen and (prefers-color-scheme:dark){{{dark}}}\n{}", series_css(styles))
 }
 
-/// A style sheet without custom properties, for SVG files: not every viewer knows them.
+/// A style sheet without custom properties, for SVG files: not every viewer supports them.
 pub(crate) fn resolved_css(css: &str, styles: &[Style]) -> String {
     let resolve = |pick: fn(&Colour) -> &'static str| {
         let sheet = format!("{css}\n{}", series_css(styles));
@@ -223,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_series_of_a_page_look_alike_or_share_a_class() {
+    fn series_of_a_page_differ_in_look_and_class() {
         let names = ["h1", "h1s", "h2c", "h2", "h3"].map(str::to_owned).into_iter();
         let names: Vec<String> = names.chain((0..48).map(|index| format!("network-{index}"))).collect();
         let styles =

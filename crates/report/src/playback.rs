@@ -1,87 +1,89 @@
-//! One run of a video's player over time: its buffer, its segments and its stalls, condensed from the rows of its events.
+//! The playback of a video in one run, condensed from the player's events: buffer, segments, stalls.
 
 use model::RunRecord;
 use model::player::{PlayerEvent, PlayerEventKind};
 
-/// Segments kept of a run; of more, neighbours become one.
-const MOST_SPANS: usize = 240;
+use crate::number::{count, float};
 
-/// How a video was played in one run; stamps in nanoseconds since its first segment was wanted.
+/// Segments of a run; if there are more, neighbours are merged.
+const MAX_SPANS: usize = 240;
+
+/// The playback of a video in one run; times in nanoseconds since the first segment was requested.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunPlayback {
-    /// The cell that the run repeats.
+    /// The run's cell.
     pub cell: u32,
     /// Its number in the plan.
     pub run: u32,
-    /// When playback began; `None` where it never did.
+    /// When playback began; `None` if it never did.
     pub startup_ns: Option<u64>,
-    /// When the last media was shown, or the player gave up.
+    /// When the playback ended, or the player gave up.
     pub end_ns: u64,
-    /// Whether all media was shown.
+    /// Whether the whole video was played.
     pub is_whole: bool,
-    /// How often playback stood still.
+    /// The number of stalls.
     pub stalls: u32,
-    /// How long, in all.
+    /// Their total duration.
     pub stalled_ns: u64,
     /// The mean representation of all segments that arrived, in bit/s.
     pub mean_bits_per_s: f64,
-    /// When the buffer held how much media, in order; in between it changes evenly.
+    /// Times and the media in the buffer, in order; linear in between.
     pub buffer: Vec<(u64, u64)>,
     /// The segments, in order.
     pub segments: Vec<SegmentSpan>,
-    /// When playback stood still, in order.
+    /// The stalls, in order.
     pub stall_spans: Vec<StallSpan>,
 }
 
-/// The time from when a segment was wanted until it was there; of several that became one, of all of them.
+/// The time from the request of a segment to its arrival; of several segments if they are merged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SegmentSpan {
     /// The first segment, counted from 0.
     pub first: u32,
     /// The last.
     pub last: u32,
-    /// When the first was wanted.
+    /// When the first was requested.
     pub wanted_ns: u64,
-    /// When the last was there, or its request had failed.
+    /// When the last arrived, or its request failed.
     pub done_ns: u64,
     /// The lowest representation, in bit/s.
     pub lowest_bits_per_s: u64,
     /// The highest.
     pub highest_bits_per_s: u64,
-    /// Media buffered from then on.
+    /// Media in the buffer at that time.
     pub buffered_ns: u64,
     /// Requests that failed.
     pub failed: u32,
 }
 
-/// A time in which playback stood still; of several that became one, from the first to the last.
+/// A stall; several stalls if they are merged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StallSpan {
     /// When the first began.
     pub from_ns: u64,
     /// When the last ended.
     pub to_ns: u64,
-    /// How many.
+    /// The number of stalls.
     pub stalls: u32,
-    /// How long, in all.
+    /// Their total duration.
     pub stalled_ns: u64,
 }
 
 impl RunPlayback {
-    /// The playback of a stored run's first client group that plays; `None` where none does.
+    /// The playback of the first client group of a stored run that plays a video; `None` if none does.
     pub fn from_record(record: &RunRecord) -> Option<RunPlayback> {
         let first = record.player.first()?;
         let mut building = Building::new(record, first.at_ns);
         for event in record.player.iter().filter(|event| event.group == first.group) {
             building.add(event);
         }
-        Some(building.finish().condensed(MOST_SPANS))
+        Some(building.finish().condensed(MAX_SPANS))
     }
 
-    /// The same with at most so many segments, a quarter as many stalls, and four times as many points of the buffer: of
-    /// neighbours that become one the extremes stay.
-    pub(crate) fn condensed(mut self, most: usize) -> RunPlayback {
-        self.segments = merged(&self.segments, most, |all, next| SegmentSpan {
+    /// The same with at most `max` segments, a quarter as many stalls, and four times as many points of the buffer. Merged
+    /// neighbours keep their extremes.
+    pub(crate) fn condensed(mut self, max: usize) -> RunPlayback {
+        self.segments = merged(&self.segments, max, |all, next| SegmentSpan {
             last: next.last,
             done_ns: next.done_ns,
             lowest_bits_per_s: all.lowest_bits_per_s.min(next.lowest_bits_per_s),
@@ -90,13 +92,13 @@ impl RunPlayback {
             failed: all.failed + next.failed,
             ..all
         });
-        self.stall_spans = merged(&self.stall_spans, most.div_ceil(4), |all, next| StallSpan {
+        self.stall_spans = merged(&self.stall_spans, max.div_ceil(4), |all, next| StallSpan {
             to_ns: next.to_ns,
             stalls: all.stalls + next.stalls,
             stalled_ns: all.stalled_ns + next.stalled_ns,
             ..all
         });
-        let chunk = self.buffer.len().div_ceil(most.max(1));
+        let chunk = self.buffer.len().div_ceil(max.max(1));
         if chunk > 4 {
             self.buffer = self.buffer.chunks(chunk).flat_map(extremes).collect();
         }
@@ -104,14 +106,14 @@ impl RunPlayback {
     }
 }
 
-/// At most so many, neighbours merged.
-fn merged<T: Clone>(spans: &[T], most: usize, merge: impl Fn(T, &T) -> T) -> Vec<T> {
-    let chunk = spans.len().div_ceil(most.max(1)).max(1);
+/// At most `max` spans, with neighbours merged.
+fn merged<T: Clone>(spans: &[T], max: usize, merge: impl Fn(T, &T) -> T) -> Vec<T> {
+    let chunk = spans.len().div_ceil(max.max(1)).max(1);
     let whole = |spans: &[T]| Some(spans[1..].iter().fold(spans.first()?.clone(), &merge));
     spans.chunks(chunk).filter_map(whole).collect()
 }
 
-/// The first, the lowest, the highest and the last point, in the order of time.
+/// The first, the lowest, the highest and the last point, in order of time.
 fn extremes(points: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let numbers = || 0..points.len();
     let lowest = numbers().min_by_key(|number| points[*number].1);
@@ -123,11 +125,11 @@ fn extremes(points: &[(u64, u64)]) -> Vec<(u64, u64)> {
     kept.into_iter().map(|number| points[number]).collect()
 }
 
-/// A playback in the making.
+/// A playback under construction.
 struct Building {
     playback: RunPlayback,
     began_ns: u64,
-    /// Since when the buffer held how much, and whether it is being shown.
+    /// The time and buffer of the last event, and whether playback is running.
     at_ns: u64,
     buffered_ns: u64,
     is_playing: bool,
@@ -183,7 +185,7 @@ impl Building {
         self.playback.end_ns = now;
     }
 
-    /// The buffer falls as fast as time passes while it is shown, and jumps when a segment arrives.
+    /// The buffer falls in real time during playback, and jumps when a segment arrives.
     fn follow(&mut self, now: u64, buffered_ns: u64) {
         let passed_ns = if self.is_playing { now.saturating_sub(self.at_ns) } else { 0 };
         let before_ns = self.buffered_ns.saturating_sub(passed_ns);
@@ -223,10 +225,9 @@ impl Building {
         if self.playback.buffer.last().is_some_and(|(stamp, _)| *stamp < end_ns) {
             self.playback.buffer.push((end_ns, self.buffered_ns));
         }
-        #[expect(clippy::cast_precision_loss, reason = "a mean for people")]
         if !self.bits_per_s.is_empty() {
-            let sum: f64 = self.bits_per_s.iter().map(|rate| *rate as f64).sum();
-            self.playback.mean_bits_per_s = sum / self.bits_per_s.len() as f64;
+            let sum: f64 = self.bits_per_s.iter().map(|rate| float(*rate)).sum();
+            self.playback.mean_bits_per_s = sum / count(self.bits_per_s.len());
         }
         self.playback
     }

@@ -1,14 +1,14 @@
-//! Where the time of requests went: what clients waited, what of it passed at the server, and what outside.
+//! The time of requests: total, at the server, and outside the server.
 
 use serde::Serialize;
 
 use crate::answer;
+use crate::context::{Context, Row};
 use crate::text::{self, clean_line};
-use crate::view::{Context, Row, View};
 
-/// The metrics that are the columns; the last is what is left of the first without the second.
+/// The metrics in the columns; the last is the difference of the first two for each request.
 const COLUMNS: [&str; 3] = ["request_time", "server_time", "outside_server_time"];
-/// The check that says where the server's time comes from, and how finely.
+/// The check that reports the source and precision of the server's time.
 const SOURCE: &str = "server_time_precision";
 
 /// One cell's medians.
@@ -18,22 +18,22 @@ pub(crate) struct ServerTimeRow {
     pub(crate) level: String,
     /// In the order of [`headings`].
     pub(crate) times: Vec<String>,
-    /// How the server's time is known.
+    /// The source and precision of the server's time.
     pub(crate) source: String,
     pub(crate) struck: bool,
 }
 
-/// What stands above the medians.
+/// The headings of the medians.
 pub(crate) fn headings() -> Vec<String> {
     COLUMNS.map(text::metric_title).to_vec()
 }
 
-/// The cells of a context whose servers say their time; none where the study does not ask for it.
-pub(crate) fn rows(view: &View<'_>, context: &Context<'_>) -> Vec<ServerTimeRow> {
-    context.rows.iter().filter_map(|row| of_row(view, row)).collect()
+/// The cells of a context whose servers report their time; empty if the study does not request it.
+pub(crate) fn rows(context: &Context<'_>) -> Vec<ServerTimeRow> {
+    context.rows.iter().filter_map(of_row).collect()
 }
 
-fn of_row(view: &View<'_>, row: &Row<'_>) -> Option<ServerTimeRow> {
+fn of_row(row: &Row<'_>) -> Option<ServerTimeRow> {
     row.metric(COLUMNS[1])?;
     let median = |name: &&str| {
         row.metric(name)
@@ -41,8 +41,8 @@ fn of_row(view: &View<'_>, row: &Row<'_>) -> Option<ServerTimeRow> {
     };
     let source = row.cell.validity.iter().find(|check| check.check == SOURCE);
     Some(ServerTimeRow {
-        marker: answer::marker(view, row.series),
-        level: clean_line(&view.series_of(row).name),
+        marker: answer::marker(row.series.style),
+        level: row.series.name.clone(),
         times: COLUMNS.iter().map(median).collect(),
         source: source.map_or_else(|| text::NONE.to_owned(), |check| clean_line(&check.measured)),
         struck: !row.is_believable(),

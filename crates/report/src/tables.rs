@@ -1,14 +1,15 @@
 //! The tables as files, one entry each in [`TABLES`].
 
 use analysis::metrics;
-use analysis::summary::{Estimate, Verdict};
+use analysis::summary::{CellSummary, Comparison, Estimate, MetricSummary, Verdict};
 use model::plan::Level;
 
 use crate::Table;
 use crate::caveats::outcome_name;
+use crate::context::{status_name, verdict_name};
 use crate::encode::{Field, TableText};
 use crate::load;
-use crate::view::{View, status_name, verdict_name};
+use crate::view::View;
 
 /// One kind of table.
 struct TableKind {
@@ -39,50 +40,56 @@ const TABLES: &[TableKind] = &[
 /// Writes every table.
 pub(crate) fn all(view: &View<'_>) -> Vec<Table> {
     let written = |kind: &TableKind| {
-        let (csv, markdown, json) = (kind.write)(view).finish();
+        let TableText { csv, markdown, json } = (kind.write)(view);
         Table { name: kind.name, title: kind.title, csv, markdown, json }
     };
     TABLES.iter().map(written).collect()
 }
 
-/// The factors of the matrix, in the order in which cells name them.
-fn factors<'a>(view: &View<'a>) -> Vec<&'a str> {
+/// A column: its name, and its field of a row's item.
+type Column<'a, T> = (String, Box<dyn Fn(T) -> Field<'a> + 'a>);
+
+fn column<'a, T>(name: &str, read: impl Fn(T) -> Field<'a> + 'a) -> Column<'a, T> {
+    (name.to_owned(), Box::new(read))
+}
+
+/// A table with a row for each item: some columns, the item's level of each factor, and further columns.
+fn table<'a, T: Copy>(
+    view: &View<'a>,
+    items: impl Iterator<Item = T>,
+    head: Vec<Column<'a, T>>,
+    levels: fn(T) -> Vec<&'a Level>,
+    tail: Vec<Column<'a, T>>,
+) -> TableText {
     let mut factors: Vec<&str> = Vec::new();
     for level in view.summary().cells.iter().flat_map(|cell| &cell.levels) {
         if !factors.contains(&level.factor.as_str()) {
             factors.push(&level.factor);
         }
     }
-    factors
+    let names = |columns: &[Column<'a, T>]| columns.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    let [before, after] = [names(&head), names(&tail)];
+    let columns = before.iter().map(String::as_str).chain(factors.iter().copied());
+    let columns: Vec<&str> = columns.chain(after.iter().map(String::as_str)).collect();
+    let row = |item: T| -> Vec<Field<'a>> {
+        let levels = levels(item);
+        let value = |factor: &&str| levels.iter().find(|level| level.factor == *factor);
+        let values = factors.iter().map(|factor| value(factor).map(|level| &level.value).into());
+        let head = head.iter().map(|(_, read)| read(item));
+        head.chain(values).chain(tail.iter().map(|(_, read)| read(item))).collect()
+    };
+    TableText::new(&columns, &items.map(row).collect::<Vec<_>>())
 }
 
-fn level_fields<'a>(factors: &[&str], levels: &[&'a Level]) -> Vec<Field<'a>> {
-    let value = |factor: &&str| levels.iter().find(|level| level.factor == *factor);
-    factors
-        .iter()
-        .map(|factor| value(factor).map_or(Field::Empty, |level| Field::Text(&level.value)))
-        .collect()
-}
+/// A metric's statistic of a cell; `None` for a cell without metrics.
+type Statistic<'a> = Option<(&'a str, &'a MetricSummary, &'static str, Estimate)>;
 
 fn cells(view: &View<'_>) -> TableText {
-    let factors = factors(view);
-    let mut columns = vec!["cell"];
-    columns.extend(&factors);
-    columns.extend(["status", "metric", "unit", "statistic", "value", "low", "high", "runs", "samples"]);
-    let mut table = TableText::new(&columns);
-    for cell in &view.summary().cells {
-        let levels: Vec<&Level> = cell.levels.iter().collect();
-        let mut head = vec![Field::Whole(u64::from(cell.cell))];
-        head.extend(level_fields(&factors, &levels));
-        head.push(Field::Text(status_name(cell.status)));
-        if cell.metrics.is_empty() {
-            let mut row = head.clone();
-            row.extend([Field::Empty; 9]);
-            row.truncate(columns.len());
-            table.row(&row);
-        }
-        for (name, metric) in &cell.metrics {
-            let statistics = [
+    type Item<'a> = (&'a CellSummary, Statistic<'a>);
+    let statistics = |cell| {
+        let metrics = <&CellSummary>::clone(&cell).metrics.iter();
+        let statistics = metrics.flat_map(|(name, metric)| {
+            let named = [
                 ("mean", metric.mean),
                 ("median", metric.median),
                 ("iqr", metric.iqr),
@@ -91,96 +98,79 @@ fn cells(view: &View<'_>) -> TableText {
                 ("p99", metric.p99),
                 ("p99.9", metric.p999),
             ];
-            for (statistic, estimate) in statistics {
-                let Estimate { value, low, high } = estimate;
-                let mut row = head.clone();
-                row.extend([Field::Text(name), Field::Text(&metric.unit), Field::Text(statistic)]);
-                row.extend([Field::Number(value), Field::Maybe(low), Field::Maybe(high)]);
-                row.extend([Field::Whole(u64::from(metric.runs)), Field::Whole(metric.samples)]);
-                table.row(&row);
-            }
-        }
-    }
-    table
+            named.map(|(statistic, estimate)| Some((name.as_str(), metric, statistic, estimate)))
+        });
+        let none = cell.metrics.is_empty().then_some(None);
+        none.into_iter().chain(statistics).map(move |statistic| (cell, statistic))
+    };
+    let head: Vec<Column<'_, Item<'_>>> = vec![column("cell", |(cell, _): Item<'_>| cell.cell.into())];
+    table(
+        view,
+        view.summary().cells.iter().flat_map(statistics),
+        head,
+        |(cell, _)| cell.levels.iter().collect(),
+        vec![
+            column("status", |(cell, _): Item<'_>| status_name(cell.status).into()),
+            column("metric", |(_, found): Item<'_>| found.map(|(name, ..)| name).into()),
+            column("unit", |(_, found): Item<'_>| found.map(|(_, metric, ..)| &metric.unit).into()),
+            column("statistic", |(_, found): Item<'_>| found.map(|(_, _, statistic, _)| statistic).into()),
+            column("value", |(_, found): Item<'_>| found.map(|(.., estimate)| estimate.value).into()),
+            column("low", |(_, found): Item<'_>| found.and_then(|(.., estimate)| estimate.low).into()),
+            column("high", |(_, found): Item<'_>| found.and_then(|(.., estimate)| estimate.high).into()),
+            column("runs", |(_, found): Item<'_>| found.map(|(_, metric, ..)| metric.runs).into()),
+            column("samples", |(_, found): Item<'_>| found.map(|(_, metric, ..)| metric.samples).into()),
+        ],
+    )
 }
 
 fn comparisons(view: &View<'_>) -> TableText {
-    let factors = factors(view);
-    let mut columns = vec!["cell", "baseline_cell"];
-    columns.extend(&factors);
-    columns.extend([
-        "baseline",
-        "metric",
-        "unit",
-        "primary",
-        "pairs",
-        "ratio",
-        "ratio_low",
-        "ratio_high",
-        "difference",
-        "difference_low",
-        "difference_high",
-        "p_adjusted",
-        "p_equivalent_adjusted",
-        "smallest_showable_ratio",
-        "verdict",
-        "because",
-    ]);
-    let mut table = TableText::new(&columns);
-    for comparison in &view.summary().comparisons {
-        let levels: Vec<&Level> = std::iter::once(&comparison.level).chain(&comparison.context).collect();
-        let because = match &comparison.verdict {
-            Verdict::Invalid { because } => because.join("; "),
-            _ => String::new(),
-        };
-        let mut row =
-            vec![Field::Whole(u64::from(comparison.cell)), Field::Whole(u64::from(comparison.baseline_cell))];
-        row.extend(level_fields(&factors, &levels));
-        row.extend([
-            Field::Text(&view.summary().baseline.value),
-            Field::Text(&comparison.metric),
-            metrics::find(&comparison.metric).map_or(Field::Empty, |metric| Field::Text(metric.unit)),
-            Field::Text(if comparison.primary { "yes" } else { "no" }),
-            Field::Whole(u64::from(comparison.pairs)),
-        ]);
-        for estimate in [comparison.ratio, comparison.difference] {
-            row.extend([
-                Field::Maybe(estimate.map(|e| e.value)),
-                Field::Maybe(estimate.and_then(|e| e.low)),
-                Field::Maybe(estimate.and_then(|e| e.high)),
-            ]);
-        }
-        row.extend([
-            Field::Maybe(comparison.p_adjusted),
-            Field::Maybe(comparison.p_equivalent_adjusted),
-            Field::Maybe(comparison.smallest_showable_ratio),
-            Field::Text(verdict_name(&comparison.verdict).0),
-            Field::Text(&because),
-        ]);
-        table.row(&row);
-    }
-    table
+    let summary = view.summary();
+    let because = |comparison: &Comparison| match &comparison.verdict {
+        Verdict::Invalid { because } => because.join("; "),
+        _ => String::new(),
+    };
+    table(
+        view,
+        summary.comparisons.iter(),
+        vec![
+            column("cell", |c: &Comparison| c.cell.into()),
+            column("baseline_cell", |c: &Comparison| c.baseline_cell.into()),
+        ],
+        |comparison| std::iter::once(&comparison.level).chain(&comparison.context).collect(),
+        vec![
+            column("baseline", |_: &Comparison| (&summary.baseline.value).into()),
+            column("metric", |c: &Comparison| (&c.metric).into()),
+            column("unit", |c: &Comparison| metrics::find(&c.metric).map(|metric| metric.unit).into()),
+            column("primary", |c: &Comparison| if c.primary { "yes" } else { "no" }.into()),
+            column("pairs", |c: &Comparison| c.pairs.into()),
+            column("ratio", |c: &Comparison| c.ratio.map(|e| e.value).into()),
+            column("ratio_low", |c: &Comparison| c.ratio.and_then(|e| e.low).into()),
+            column("ratio_high", |c: &Comparison| c.ratio.and_then(|e| e.high).into()),
+            column("difference", |c: &Comparison| c.difference.map(|e| e.value).into()),
+            column("difference_low", |c: &Comparison| c.difference.and_then(|e| e.low).into()),
+            column("difference_high", |c: &Comparison| c.difference.and_then(|e| e.high).into()),
+            column("p_adjusted", |c: &Comparison| c.p_adjusted.into()),
+            column("p_equivalent_adjusted", |c: &Comparison| c.p_equivalent_adjusted.into()),
+            column("smallest_showable_ratio", |c: &Comparison| c.smallest_showable_ratio.into()),
+            column("verdict", |c: &Comparison| verdict_name(&c.verdict).0.into()),
+            column("because", move |c: &Comparison| because(c).into()),
+        ],
+    )
 }
 
 fn load(view: &View<'_>) -> TableText {
-    let factors = factors(view);
-    let mut columns = vec!["cell"];
-    columns.extend(&factors);
-    let names: Vec<String> = load::COLUMNS.iter().map(|(name, _)| with_unit(name)).collect();
-    columns.extend(names.iter().map(String::as_str));
-    let mut table = TableText::new(&columns);
-    for cell in &view.summary().cells {
-        let levels: Vec<&Level> = cell.levels.iter().collect();
-        let mut row = vec![Field::Whole(u64::from(cell.cell))];
-        row.extend(level_fields(&factors, &levels));
-        let median = |name: &str| cell.metrics.get(name).map(|metric| metric.median.value);
-        row.extend(load::COLUMNS.iter().map(|(name, _)| Field::Maybe(median(name))));
-        table.row(&row);
-    }
-    table
+    let median = |cell: &CellSummary, name: &str| cell.metrics.get(name).map(|metric| metric.median.value);
+    let columns = load::COLUMNS.iter();
+    table(
+        view,
+        view.summary().cells.iter(),
+        vec![column("cell", |cell: &CellSummary| cell.cell.into())],
+        |cell| cell.levels.iter().collect(),
+        columns.map(|(name, _)| column(&with_unit(name), move |cell| median(cell, name).into())).collect(),
+    )
 }
 
-/// A metric's name that ends with its unit, where it has one.
+/// A metric's name, followed by its unit if it has one.
 fn with_unit(name: &str) -> String {
     match metrics::find(name).map(|metric| metric.unit) {
         Some("ns") => format!("{name}_ns"),
@@ -190,27 +180,22 @@ fn with_unit(name: &str) -> String {
 }
 
 fn validity(view: &View<'_>) -> TableText {
-    let factors = factors(view);
-    let mut columns = vec!["cell"];
-    columns.extend(&factors);
-    columns.extend(["status", "check", "result", "measured", "threshold", "why", "remedy"]);
-    let mut table = TableText::new(&columns);
-    for cell in &view.summary().cells {
-        let levels: Vec<&Level> = cell.levels.iter().collect();
-        for result in &cell.validity {
-            let mut row = vec![Field::Whole(u64::from(cell.cell))];
-            row.extend(level_fields(&factors, &levels));
-            row.extend([
-                Field::Text(status_name(cell.status)),
-                Field::Text(&result.check),
-                Field::Text(outcome_name(result.result)),
-                Field::Text(&result.measured),
-                Field::Text(&result.threshold),
-                Field::Text(&result.why),
-                Field::Text(&result.remedy),
-            ]);
-            table.row(&row);
-        }
-    }
-    table
+    type Item<'a> = (&'a CellSummary, &'a analysis::summary::CheckResult);
+    let results =
+        view.summary().cells.iter().flat_map(|cell| cell.validity.iter().map(move |result| (cell, result)));
+    table(
+        view,
+        results,
+        vec![column("cell", |(cell, _): Item<'_>| cell.cell.into())],
+        |(cell, _)| cell.levels.iter().collect(),
+        vec![
+            column("status", |(cell, _): Item<'_>| status_name(cell.status).into()),
+            column("check", |(_, result): Item<'_>| (&result.check).into()),
+            column("result", |(_, result): Item<'_>| outcome_name(result.result).into()),
+            column("measured", |(_, result): Item<'_>| (&result.measured).into()),
+            column("threshold", |(_, result): Item<'_>| (&result.threshold).into()),
+            column("why", |(_, result): Item<'_>| (&result.why).into()),
+            column("remedy", |(_, result): Item<'_>| (&result.remedy).into()),
+        ],
+    )
 }

@@ -1,14 +1,14 @@
-//! Numbers and names as people read them, and the cleaning of strings that others wrote.
+//! Numbers and names for people, and the cleaning of strings from any source.
 
 use analysis::summary::{Estimate, Measured};
 use jiff::Timestamp;
 use model::units::{self, three_digits};
 
-/// What stands where there is no number.
+/// In place of a missing number.
 pub(crate) const NONE: &str = "–";
 
-/// Replaces characters that could deceive a reader or a terminal: controls and those that turn the direction of
-/// writing (Unicode Standard Annex 9). Line feeds and tabs stay.
+/// Replaces characters that could deceive a reader or a terminal: control characters and those that change the direction
+/// of text (Unicode Standard Annex 9). Line feeds and tabs stay.
 pub(crate) fn clean(text: &str) -> String {
     let harmful = |c: char| {
         (c.is_control() && c != '\n' && c != '\t')
@@ -23,7 +23,7 @@ pub(crate) fn clean_line(text: &str) -> String {
     clean(text).replace(['\n', '\t'], " ")
 }
 
-/// Cuts a text that is longer than `limit` characters, visibly.
+/// Cuts a text longer than `limit` characters, with an ellipsis.
 pub(crate) fn shorten(text: &str, limit: usize) -> String {
     if text.chars().count() <= limit {
         return text.to_owned();
@@ -32,13 +32,13 @@ pub(crate) fn shorten(text: &str, limit: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
-/// A metric's heading; one that analysis does not know is read from its name.
+/// A metric's heading; that of an unknown metric is derived from its name.
 pub(crate) fn metric_title(name: &str) -> String {
     let known = analysis::metrics::find(name).map(|metric| metric.title.to_owned());
     known.unwrap_or_else(|| capital(&clean_line(&name.replace('_', " "))))
 }
 
-/// The first letter small, for the middle of a sentence; an abbreviation stays as it is.
+/// The first letter in lower case, for the middle of a sentence; an abbreviation is unchanged.
 pub(crate) fn uncapital(text: &str) -> String {
     let mut chars = text.chars();
     match (chars.next(), chars.clone().next()) {
@@ -47,18 +47,18 @@ pub(crate) fn uncapital(text: &str) -> String {
     }
 }
 
-/// The first letter as a capital.
+/// The first letter in upper case.
 pub(crate) fn capital(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
 }
 
-/// A unit that numbers of one size are shown in.
+/// A unit for numbers of one order of magnitude.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Scale {
     /// Divides a value in the metric's own unit.
     pub(crate) divisor: f64,
-    /// What stands behind the number; empty for a mere count.
+    /// Follows the number; empty for a count.
     pub(crate) label: String,
 }
 
@@ -67,7 +67,7 @@ const BYTES: &[(f64, &str)] = &[(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"
 const BITS: &[(f64, &str)] = &[(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")];
 
 impl Scale {
-    /// The unit that suits values up to `largest`.
+    /// The unit that suits values of at most `largest`.
     pub(crate) fn fitting(unit: &str, largest: f64) -> Scale {
         let steps = match unit {
             "ns" => TIME,
@@ -79,20 +79,20 @@ impl Scale {
         Scale::among(steps, largest)
     }
 
-    /// The one of some units, of which the last is the smallest, that suits a value.
+    /// The one of some units, with the smallest last, that suits a value.
     fn among(steps: &[(f64, &str)], value: f64) -> Scale {
         let last = (1.0, steps[steps.len() - 1].1);
         let (divisor, label) = steps.iter().copied().find(|(step, _)| value.abs() >= *step).unwrap_or(last);
         Scale { divisor, label: label.to_owned() }
     }
 
-    /// The number alone, as short as it can be: for axes.
+    /// The number without a unit and trailing zeros: for axes.
     pub(crate) fn short(&self, value: f64) -> String {
         minus(&three_digits(value / self.divisor))
     }
 
-    /// The number alone. Where it has a unit it has three digits even if the last are zeros, so that columns of
-    /// numbers say how precise they are; counts stay whole.
+    /// The number without its unit. A number that has a unit has three digits, with trailing zeros, so that columns show the
+    /// precision; counts stay whole.
     pub(crate) fn number(&self, value: f64) -> String {
         let scaled = value / self.divisor;
         if self.divisor <= 1.0 || scaled == 0.0 || !scaled.is_finite() {
@@ -111,9 +111,14 @@ impl Scale {
         self.with_unit(&self.number(value))
     }
 
-    /// The number as short as it can be, and its unit: for values that somebody wrote down.
+    /// The number without trailing zeros, and its unit: for configured values.
     pub(crate) fn short_value(&self, value: f64) -> String {
         self.with_unit(&self.short(value))
+    }
+
+    /// A title with the unit, such as `page load time (ms)`.
+    pub(crate) fn title(&self, title: &str) -> String {
+        if self.label.is_empty() { title.to_owned() } else { format!("{title} ({})", self.label) }
     }
 
     /// The unit of the same quantity that suits another value.
@@ -125,13 +130,13 @@ impl Scale {
         }
     }
 
-    /// Whether a value has so many digits in this unit that another says it better.
+    /// Whether a value has too many digits in this unit.
     fn is_far_from(&self, value: f64) -> bool {
         let scaled = value.abs() / self.divisor;
         value != 0.0 && !(0.1..1e4).contains(&scaled) && self.suiting(value) != *self
     }
 
-    /// The number in the unit that suits it, with the unit, from which no line break parts it.
+    /// The number in the unit that suits it, joined by a no-break space.
     fn own_value(&self, value: f64) -> String {
         if value == 0.0 {
             self.number(value)
@@ -145,7 +150,7 @@ impl Scale {
     }
 }
 
-/// The sign as typographers set it.
+/// A typographic minus sign in place of a hyphen.
 fn minus(text: &str) -> String {
     text.replace('-', "−")
 }
@@ -155,21 +160,20 @@ pub(crate) fn value(unit: &str, value: f64) -> String {
     Scale::fitting(unit, value).value(value)
 }
 
-/// What stands in place of an interval that says nothing.
+/// In place of an interval that is too wide to be useful.
 const UNKNOWN: &str = "unknown";
-/// From so many times its value on an end of an interval says only that nothing is known, as of two runs that differ.
-const SAYS_NOTHING: f64 = 1e3;
+/// An interval that ends above this multiple of its value, such as that of two runs that differ, is useless.
+const USELESS_FROM: f64 = 1e3;
 
-/// Whether an interval reaches so far that its numbers would only puzzle.
-fn says_nothing(estimate: &Estimate) -> bool {
-    estimate.value > 0.0 && estimate.high.is_some_and(|high| high > SAYS_NOTHING * estimate.value)
+/// Whether an interval is too wide to be useful.
+fn is_useless(estimate: &Estimate) -> bool {
+    estimate.value > 0.0 && estimate.high.is_some_and(|high| high > USELESS_FROM * estimate.value)
 }
 
-/// An interval such as `409–416`, in the unit of `scale`, without it, or `832 µs–176 s` where that unit suits an end too
-/// badly; or that it is unknown.
+/// An interval such as `409–416`, in the unit of `scale`, or `832 µs–176 s` where that unit does not suit an end.
 pub(crate) fn interval(scale: &Scale, estimate: &Estimate) -> Option<String> {
     let (low, high) = (estimate.low?, estimate.high?);
-    if says_nothing(estimate) {
+    if is_useless(estimate) {
         return Some(UNKNOWN.to_owned());
     }
     let joint = if low < 0.0 || high < 0.0 { " to " } else { "–" };
@@ -186,7 +190,20 @@ pub(crate) fn estimate(unit: &str, estimate: &Estimate) -> String {
     interval(&scale, estimate).map_or_else(|| value.clone(), |interval| format!("{value} [{interval}]"))
 }
 
-/// A ratio such as `0.72`, without its sign.
+/// The same estimate with the opposite sign.
+pub(crate) fn negated(estimate: Estimate) -> Estimate {
+    let Estimate { value, low, high } = estimate;
+    Estimate { value: -value, low: high.map(|high| -high), high: low.map(|low| -low) }
+}
+
+/// A ratio with its interval, such as `0.72× [0.70–0.75]`.
+pub(crate) fn ratio_with_interval(estimate: Option<Estimate>, none: &str) -> String {
+    let Some(estimate) = estimate else { return none.to_owned() };
+    let interval = ratio_interval(&estimate).map(|interval| format!(" [{interval}]")).unwrap_or_default();
+    format!("{}{interval}", ratio(estimate.value))
+}
+
+/// A ratio such as `0.72`, without the multiplication sign.
 pub(crate) fn ratio_number(ratio: f64) -> String {
     match ratio.abs() {
         r if r < 0.0995 => three_digits(ratio),
@@ -204,7 +221,7 @@ pub(crate) fn ratio(ratio: f64) -> String {
 /// The interval of a ratio such as `0.70–0.75`.
 pub(crate) fn ratio_interval(estimate: &Estimate) -> Option<String> {
     let (low, high) = (estimate.low?, estimate.high?);
-    if says_nothing(estimate) {
+    if is_useless(estimate) {
         return Some(UNKNOWN.to_owned());
     }
     Some(format!("{}–{}", ratio_number(low), ratio_number(high)))
@@ -215,7 +232,7 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{}\u{a0}%", three_digits(share * 100.0))
 }
 
-/// A whole number with thin gaps between thousands.
+/// A whole number with thin spaces between thousands.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() * 2);
@@ -234,9 +251,8 @@ pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
 }
 
 /// A duration from whole nanoseconds.
-#[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
 pub(crate) fn duration(ns: u64) -> String {
-    units::format_duration_ns(ns as f64)
+    units::format_duration_ns(crate::number::float(ns))
 }
 
 /// `a`, `a and b`, `a, b and c`.
@@ -248,7 +264,7 @@ pub(crate) fn list(items: &[String]) -> String {
     }
 }
 
-/// From when to when, in UTC and to the minute, such as `2026-11-22 13:05–13:07 UTC`.
+/// A period in UTC, to the minute, such as `2026-11-22 13:05–13:07 UTC`.
 pub(crate) fn dates(measured: &Measured) -> String {
     let [began, ended] = [measured.began_unix_ns, measured.ended_unix_ns]
         .map(|ns| Timestamp::from_nanosecond(i128::from(ns)).unwrap_or_default());

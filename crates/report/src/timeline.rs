@@ -1,4 +1,4 @@
-//! What the monitor saw of one run: a few quantities over time, condensed from its readings.
+//! The monitor's readings of one run, condensed to a few quantities over time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,38 +6,40 @@ use model::monitor::{Quantity, Reading, Subject, SubjectKind};
 use model::plan::{DIRECT, Plan};
 use model::{RunRecord, units};
 
-/// Rounds kept of a run; of more, neighbours become one.
-const MOST_ROUNDS: usize = 240;
+use crate::number::float;
 
-/// One run's quantities over time.
+/// Rounds of a run; if there are more, neighbours are merged.
+const MAX_ROUNDS: usize = 240;
+
+/// The quantities of one run over time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunTimeline {
-    /// The cell that it repeats.
+    /// Its cell.
     pub cell: u32,
     /// Its number in the plan.
     pub run: u32,
-    /// When the rounds were, in nanoseconds since the client began; those before it are negative.
+    /// The times of the rounds in nanoseconds since the client started; negative before it.
     pub at_ns: Vec<i64>,
-    /// When the warm-up ended, likewise; `None` without one.
+    /// The end of the warm-up on the same clock; `None` without one.
     pub warmup_ended_ns: Option<i64>,
-    /// When the client was done, likewise.
+    /// The end of the client on the same clock.
     pub finished_ns: i64,
-    /// Values at each round; `None` where there is none, as of a rate at the first.
+    /// The values at each round; `None` without one, such as a rate at the first round.
     pub tracks: BTreeMap<Track, Vec<Option<f64>>>,
 }
 
 /// A quantity over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Track {
-    /// CPU time of the server's processes, in per cent of a core.
+    /// CPU time of the server's processes, in percent of a core.
     ServerCpu,
-    /// CPU time of the client's processes, in per cent of a core.
+    /// CPU time of the client's processes, in percent of a core.
     ClientCpu,
     /// Memory that the server's processes hold, in bytes.
     ServerMemory,
-    /// What the server sends, in bit/s.
+    /// The server's send rate, in bit/s.
     Down,
-    /// What the server receives, in bit/s.
+    /// The server's receive rate, in bit/s.
     Up,
     /// TCP sockets of the server in a state.
     ServerSockets(Quantity),
@@ -45,7 +47,7 @@ pub enum Track {
     ClientSockets(Quantity),
 }
 
-/// States of sockets that are shown where there ever are some.
+/// The socket states that are shown if they occur.
 static STATES: [Quantity; 9] = [
     Quantity::Established,
     Quantity::TimeWait,
@@ -72,10 +74,10 @@ impl Track {
         }
     }
 
-    /// For people; its unit stands behind it.
+    /// Its title, without a unit that is added later.
     pub(crate) fn title(self) -> String {
         let of = |state: Quantity, side: &str| match state {
-            Quantity::AcceptQueue => format!("connections to be accepted, {side}"),
+            Quantity::AcceptQueue => format!("connections to accept, {side}"),
             state => format!("{}, {side}", state.name().to_uppercase().replace('_', "-")),
         };
         match self {
@@ -99,13 +101,13 @@ impl Track {
         }
     }
 
-    /// Whether its value is a mean since the last round, and not what was there at the round.
+    /// Whether its value is a mean since the previous round rather than the value at the round.
     pub(crate) const fn is_rate(self) -> bool {
         matches!(self, Track::ServerCpu | Track::ClientCpu | Track::Down | Track::Up)
     }
 }
 
-/// Who is read, for one track.
+/// The readings of one track.
 struct Source<'a> {
     track: Track,
     kind: SubjectKind,
@@ -119,13 +121,13 @@ impl Source<'_> {
         subject.kind == self.kind
             && subject.node.as_deref() == self.node
             && self.quantities.contains(&reading.quantity)
-            // What a node says to itself is no traffic.
+            // A node's loopback is not traffic of the network.
             && !(subject.kind == SubjectKind::Interface && &*subject.name == "lo")
     }
 }
 
 impl RunTimeline {
-    /// The timeline of a stored run; `None` where the monitor was off or the client said nothing of itself.
+    /// The timeline of a stored run; `None` if the monitor was off or the client reported nothing.
     pub fn from_record(plan: &Plan, record: &RunRecord) -> Option<RunTimeline> {
         let cell = plan.cells.get(record.cell as usize)?;
         let (client, chain) = (cell.clients.first()?, cell.chains.first()?);
@@ -172,7 +174,7 @@ fn sources<'a>(client: &'a str, server: &'a str, is_direct: bool) -> Vec<Source<
         source(Track::ClientCpu, process, Some(client), &[CpuUser, CpuSystem]),
         source(Track::ServerMemory, process, Some(server), &[Resident]),
     ];
-    // Where nothing is emulated both nodes are this machine, whose sockets and interfaces are everybody's.
+    // Without emulation, both nodes are this machine, whose sockets and interfaces serve other programs too.
     if is_direct {
         return sources;
     }
@@ -180,7 +182,7 @@ fn sources<'a>(client: &'a str, server: &'a str, is_direct: bool) -> Vec<Source<
     sources.push(source(Track::Down, interface, Some(server), &[SentBytes]));
     sources.push(source(Track::Up, interface, Some(server), &[ReceivedBytes]));
     let states = || STATES.iter().map(std::slice::from_ref);
-    let of = |track: fn(Quantity) -> Track, node: &'a str| {
+    let sockets = |track: fn(Quantity) -> Track, node: &'a str| {
         states().map(move |state: &'static [Quantity]| Source {
             track: track(state[0]),
             kind: SubjectKind::Sockets,
@@ -188,15 +190,15 @@ fn sources<'a>(client: &'a str, server: &'a str, is_direct: bool) -> Vec<Source<
             quantities: state,
         })
     };
-    sources.extend(of(Track::ServerSockets, server));
+    sources.extend(sockets(Track::ServerSockets, server));
     sources.extend(
-        of(Track::ClientSockets, client).filter(|source| source.quantities != [Quantity::AcceptQueue]),
+        sockets(Track::ClientSockets, client).filter(|source| source.quantities != [Quantity::AcceptQueue]),
     );
     sources
 }
 
-/// The stamps of the rounds until the client was done, and of the first after it unless little lies between: that is how
-/// processes ended, as all is that follows.
+/// The times of the rounds until the client ended, and of the first round after it unless it follows quickly. Later rounds only
+/// show the end of processes.
 fn rounds(stamps: BTreeSet<u64>, finished_ns: u64) -> Vec<u64> {
     let during = stamps.range(..finished_ns).count();
     let mut kept: Vec<u64> = stamps.into_iter().take(during + 1).collect();
@@ -206,14 +208,14 @@ fn rounds(stamps: BTreeSet<u64>, finished_ns: u64) -> Vec<u64> {
     {
         kept.pop();
     }
-    let step = kept.len().div_ceil(MOST_ROUNDS).max(1);
-    // The last round ends what it stands for; so does the first, which begins all counters.
+    let step = kept.len().div_ceil(MAX_ROUNDS).max(1);
+    // A round stands for the time before it; the first is where all counters begin.
     let mut rounds: Vec<u64> = kept.iter().copied().step_by(step).collect();
     rounds.extend(kept.last().filter(|last| rounds.last() != Some(last)));
     rounds
 }
 
-/// What counters grew by from round to round, over the time between: of all subjects together, of each since it began.
+/// The growth rates of counters from round to round, added up over all subjects; a counter begins at 0 when its subject begins.
 fn rates(readings: &[&Reading], rounds: &[u64]) -> Vec<Option<f64>> {
     let mut last: BTreeMap<(&Subject, Quantity), u64> = BTreeMap::new();
     let mut growth = vec![0_u64; rounds.len()];
@@ -230,7 +232,7 @@ fn rates(readings: &[&Reading], rounds: &[u64]) -> Vec<Option<f64>> {
     std::iter::once(None).take(rounds.len()).chain(spans.map(rate)).collect()
 }
 
-/// What there was at each round, all subjects together; where a round stands for several, the most.
+/// The values at each round, added up over all subjects; the maximum if a round stands for several.
 fn levels(readings: &[&Reading], rounds: &[u64]) -> Vec<Option<f64>> {
     let mut sums: BTreeMap<u64, u64> = BTreeMap::new();
     for reading in readings {
@@ -244,11 +246,6 @@ fn levels(readings: &[&Reading], rounds: &[u64]) -> Vec<Option<f64>> {
         }
     }
     most
-}
-
-#[expect(clippy::cast_precision_loss, reason = "for a drawing")]
-fn float(number: u64) -> f64 {
-    number as f64
 }
 
 fn signed(stamp: u64) -> i64 {
@@ -266,24 +263,24 @@ mod tests {
     }
 
     #[test]
-    fn counters_of_all_subjects_become_rates_between_rounds() {
+    fn counters_become_rates_between_rounds() {
         let readings = [
             reading(0, 1, Quantity::CpuUser, 0),
             reading(100, 1, Quantity::CpuUser, 50),
             reading(100, 1, Quantity::CpuSystem, 10),
-            // A process that began after the first round counts from its own begin.
+            // A process that begins after the first round counts from 0.
             reading(200, 2, Quantity::CpuUser, 20),
             reading(200, 1, Quantity::CpuUser, 90),
             reading(200, 1, Quantity::CpuSystem, 10),
         ];
         let readings: Vec<&Reading> = readings.iter().collect();
         assert_eq!(rates(&readings, &[0, 100, 200]), [None, Some(0.6), Some(0.6)]);
-        assert_eq!(rates(&readings, &[0, 200]), [None, Some(0.6)], "rounds that became one lose nothing");
+        assert_eq!(rates(&readings, &[0, 200]), [None, Some(0.6)], "merged rounds lose nothing");
         assert_eq!(rates(&[], &[]), []);
     }
 
     #[test]
-    fn gauges_are_added_up_and_of_rounds_that_became_one_the_most_stays() {
+    fn gauges_are_added_up_and_merged_rounds_keep_the_maximum() {
         let gauge = |at, id, value| reading(at, id, Quantity::Resident, value);
         let readings =
             [gauge(0, 1, 5), gauge(0, 2, 6), gauge(100, 1, 40), gauge(200, 1, 7), gauge(300, 1, 8)];
@@ -296,10 +293,10 @@ mod tests {
     fn rounds_end_with_the_load() {
         let of = |stamps: &[u64], finished| rounds(stamps.iter().copied().collect(), finished);
         assert_eq!(of(&[0, 100, 200, 300, 400], 250), [0, 100, 200, 300]);
-        assert_eq!(of(&[0, 100, 200, 230, 400], 220), [0, 100, 200], "too little lies between");
+        assert_eq!(of(&[0, 100, 200, 230, 400], 220), [0, 100, 200], "the next round follows too quickly");
         assert_eq!(of(&[0, 90], 80), [0, 90], "the only two");
         let many: Vec<u64> = (0..10_000).collect();
         let kept = of(&many, 20_000);
-        assert!(kept.len() <= MOST_ROUNDS + 1 && kept.last() == Some(&9_999), "{}", kept.len());
+        assert!(kept.len() <= MAX_ROUNDS + 1 && kept.last() == Some(&9_999), "{}", kept.len());
     }
 }

@@ -1,60 +1,60 @@
-//! One run of a cell, request by request: what waterfalls and phase bars are drawn from.
+//! One run of a cell, request by request: the data of the figures `waterfall` and `phases`.
 
 use analysis::summary::CellSummary;
 use model::RunRecord;
 use model::sample::Outcome;
 
-/// A run with more requests than these is not traced: there would be nothing to see.
+/// A run with more requests than this is not traced, because a figure could not show them.
 pub const MOST_TRACED_REQUESTS: u64 = 500;
 
-/// One run's requests and connections, in nanoseconds since the page was asked for.
+/// The requests and connections of one run, in nanoseconds since the page was requested.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunTrace {
-    /// The cell that it repeats.
+    /// Its cell.
     pub cell: u32,
     /// Its number in the plan.
     pub run: u32,
-    /// In the order of intention.
+    /// In the order in which they were wanted.
     pub requests: Vec<RequestTrace>,
-    /// In the order of opening.
+    /// In the order in which they were opened.
     pub connections: Vec<ConnectionTrace>,
-    /// When the server's name was asked for and when its address was known; `None` where it was known before.
+    /// Begin and end of the DNS lookup; `None` if there was none.
     pub dns_lookup_ns: Option<(u64, u64)>,
 }
 
-/// One request; stamps in nanoseconds since the trace's begin.
+/// One request; timestamps in nanoseconds since the trace began.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestTrace {
-    /// What was asked for.
+    /// The requested URL.
     pub url: String,
     /// The connection that carried it.
     pub connection: Option<u32>,
-    /// When it was wanted.
+    /// When the workload wanted it.
     pub intended_ns: u64,
     /// When its first byte was sent.
     pub sent_ns: Option<u64>,
-    /// When the answer's first byte came.
+    /// When the first byte of the response arrived.
     pub first_byte_ns: Option<u64>,
-    /// When its last byte came, or when it failed.
+    /// When its last byte arrived, or when it failed.
     pub done_ns: Option<u64>,
     /// Body bytes received.
     pub body_bytes: u64,
-    /// Why it failed; `None` where it did not.
+    /// Why it failed; `None` if it did not.
     pub failure: Option<String>,
 }
 
-/// One connection; stamps in nanoseconds since the trace's begin.
+/// One connection; timestamps in nanoseconds since the trace began.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConnectionTrace {
     /// Its number.
     pub connection: u32,
-    /// When it was asked for.
+    /// When the client began to open it.
     pub opened_ns: u64,
     /// When TCP was established; `None` for QUIC.
     pub connected_ns: Option<u64>,
     /// When requests could first be sent.
     pub ready_ns: Option<u64>,
-    /// Whether there was a handshake of TLS or QUIC between the two.
+    /// Whether it had a TLS or QUIC handshake.
     pub is_encrypted: bool,
 }
 
@@ -109,13 +109,13 @@ impl RunTrace {
         }
     }
 
-    /// When the last answer was whole.
+    /// When the last response was complete.
     pub(crate) fn end_ns(&self) -> u64 {
         self.requests.iter().filter_map(|request| request.done_ns).max().unwrap_or(0)
     }
 
     /// Whether the server's name was looked up.
-    pub(crate) fn looks_up(&self) -> bool {
+    pub(crate) fn has_dns_lookup(&self) -> bool {
         self.dns_lookup_ns.is_some()
     }
 
@@ -124,7 +124,7 @@ impl RunTrace {
     }
 }
 
-/// The run whose value lies nearest to the cell's median; the earliest of several.
+/// The run whose value is nearest to the cell's median; the earliest of several.
 pub fn representative_run(cell: &CellSummary, metric: &str) -> Option<u32> {
     let metric = cell.metrics.get(metric)?;
     let distance = |value: f64| (value - metric.median.value).abs();

@@ -1,18 +1,17 @@
-//! The ratios of all cells, B to A: a panel for what is alike in all but the compared factor, drawn as the report draws ratios.
+//! The ratios of all cells, B to A, drawn as in the report: a panel for cells that differ in the compared factor only.
 
 use analysis::across::{Across, CellAcross};
-use analysis::metrics::{self, Better};
 
 use super::names::{Names, full};
 use super::{direction, primary, unit};
-use crate::encode::{Csv, Field};
-use crate::figures::comparison::{Ground, Layout, RatioRow, beyond, range, ratio_words};
-use crate::figures::{Drawing, DrawnFigure, Key, MOST_PANELS, Panel};
-use crate::palette::Style;
+use crate::context::verdict_name;
+use crate::encode::Csv;
+use crate::figures::comparison::{Ground, Layout, RatioRow, describe_ratio, range};
+use crate::figures::{Drawing, DrawnFigure, Key};
 use crate::text;
-use crate::view::verdict_name;
+use crate::view::more_is_better;
 
-/// Draws it; `None` where no cell has a ratio.
+/// Draws it; `None` if no cell has a ratio.
 pub(super) fn draw(across: &Across, names: &Names) -> Option<DrawnFigure> {
     let cells: Vec<&CellAcross> = primary(across).collect();
     cells.iter().find_map(|cell| cell.comparison.ratio)?;
@@ -24,35 +23,22 @@ pub(super) fn draw(across: &Across, names: &Names) -> Option<DrawnFigure> {
         margin_share: across.margin_share,
         against: "ratio of B to A".to_owned(),
         unit: unit(across),
-        more_is_better: metrics::find(&across.metric).is_some_and(|metric| metric.better == Better::Higher),
+        more_is_better: more_is_better(&across.metric),
     };
-    let panel = |(context, rows): &(String, Vec<RatioRow>)| {
-        ground.panel(context, format!("{context}: ratios of B to A"), rows)
-    };
-    let mut panels: Vec<Panel> = contexts.iter().map(panel).collect();
+    let panel = |(context, rows): &(String, Vec<RatioRow>)| ground.panel(context, "ratios of B to A", rows);
     let margin = text::percent(across.margin_share);
-    let mut caption = format!(
-        "Ratio of B's median to A's, and its 95 % interval over runs, on a logarithmic axis: at 1× there is no difference, {}. \
-         Differences of up to {margin}, the shaded band, do not matter.",
-        direction(&across.metric, unit(across))
-    );
-    if panels.len() > MOST_PANELS {
-        caption.push_str(&format!(
-            " The first {MOST_PANELS} of {} panels are drawn; the CSV has all.",
-            panels.len()
-        ));
-        panels.truncate(MOST_PANELS);
-    }
     let drawing = Drawing {
-        title: format!("{}, B against A", text::capital(&text::metric_title(&across.metric))),
-        caption,
+        title: format!("{}, B against A", text::metric_title(&across.metric)),
+        caption: format!(
+            "Ratio of B's median to A's with its 95 % interval over runs, on a logarithmic axis: at 1× there is no difference, {}. \
+             Differences of up to {margin}, the shaded band, do not matter.",
+            direction(&across.metric, unit(across))
+        ),
         keys: vec![Key::new("band", &format!("within {margin} of A"))],
-        panels,
+        panels: contexts.iter().map(panel).collect(),
         csv: csv(&cells),
     };
-    let is_drawn = |(_, style): &(String, Style)| drawing.panels.iter().any(|panel| panel.shows(*style));
-    let series = names.all_series().into_iter().filter(is_drawn).collect();
-    Some(DrawnFigure { name: "ratios", drawing, series })
+    DrawnFigure::new("ratios", drawing, &names.all_series())
 }
 
 /// The cells of each context, in their order.
@@ -73,13 +59,9 @@ fn row(cell: &CellAcross, names: &Names, domain: (f64, f64)) -> RatioRow {
     let (verdict, class) = verdict_name(&found.verdict);
     let (name, style) = names.series(&found.context);
     let is_invalid = class == "invalid";
-    let words = ratio_words(found.ratio, "no ratio");
+    let ratio = describe_ratio(found.ratio, domain);
     RatioRow {
-        sentence: format!(
-            "{}: B against A {words}{}, {verdict}",
-            names.cell(&found.context),
-            beyond(found.ratio, domain)
-        ),
+        sentence: format!("{}: B against A {ratio}, {verdict}", names.cell(&found.context)),
         name,
         style,
         ratio: found.ratio,
@@ -91,20 +73,19 @@ fn row(cell: &CellAcross, names: &Names, domain: (f64, f64)) -> RatioRow {
 }
 
 fn csv(cells: &[&CellAcross]) -> String {
-    let mut csv =
-        Csv::new(&["cell", "unit", "a", "b", "ratio", "ratio_low", "ratio_high", "p_adjusted", "verdict"]);
+    let mut csv = Csv::default();
     for cell in cells {
         let found = &cell.comparison;
         csv.row(&[
-            Field::Text(&full(&found.context)),
-            Field::Text(&cell.unit),
-            Field::Maybe(cell.a.map(|a| a.value)),
-            Field::Maybe(cell.b.map(|b| b.value)),
-            Field::Maybe(found.ratio.map(|ratio| ratio.value)),
-            Field::Maybe(found.ratio.and_then(|ratio| ratio.low)),
-            Field::Maybe(found.ratio.and_then(|ratio| ratio.high)),
-            Field::Maybe(found.p_adjusted),
-            Field::Text(verdict_name(&found.verdict).0),
+            ("cell", full(&found.context).into()),
+            ("unit", (&cell.unit).into()),
+            ("a", cell.a.map(|a| a.value).into()),
+            ("b", cell.b.map(|b| b.value).into()),
+            ("ratio", found.ratio.map(|ratio| ratio.value).into()),
+            ("ratio_low", found.ratio.and_then(|ratio| ratio.low).into()),
+            ("ratio_high", found.ratio.and_then(|ratio| ratio.high).into()),
+            ("p_adjusted", found.p_adjusted.into()),
+            ("verdict", verdict_name(&found.verdict).0.into()),
         ]);
     }
     csv.finish()

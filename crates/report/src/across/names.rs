@@ -1,4 +1,4 @@
-//! What cells of two results are called: the level in its fixed style, what varies besides, and, once, what all share.
+//! The names of cells of two results: the level with its style, the other levels that vary and, once, the levels that all share.
 
 use analysis::across::Across;
 use model::plan::Level;
@@ -6,15 +6,15 @@ use model::plan::Level;
 use crate::palette::{self, Style};
 use crate::text::{self, clean_line};
 
-/// How the cells of a comparison are told apart.
+/// The names of the cells of a comparison.
 pub(super) struct Names {
-    /// The factor whose levels have styles: the one that the studies compare within.
+    /// The factor that the studies compare, whose levels have styles.
     factor: String,
     /// Its levels in the order of B.
     series: Vec<String>,
     /// Levels that every compared cell has.
     shared: Vec<Level>,
-    /// Whether there is but one cell, whose name is all its levels.
+    /// Whether there is only one cell, whose name has all its levels.
     is_single: bool,
 }
 
@@ -47,28 +47,28 @@ impl Names {
         self.series.iter().enumerate().map(styled).collect()
     }
 
-    /// What else varies between cells, such as `north-carolina · large`, or else what they are all of.
+    /// The other levels that vary between cells, such as `north-carolina · large`; all other levels if none varies.
     pub(super) fn context(&self, levels: &[Level]) -> String {
         let others = || levels.iter().filter(|level| level.factor != self.factor);
         let varying = joined(others().filter(|level| !self.shared.contains(level)));
         if varying.is_empty() { joined(others()) } else { varying }
     }
 
-    /// The name of a cell: all that varies, or else all that it is.
+    /// The name of a cell: the levels that vary, or all of them if none varies.
     pub(super) fn cell(&self, levels: &[Level]) -> String {
         let varying = joined(levels.iter().filter(|level| !self.shared.contains(level)));
         if varying.is_empty() { full(levels) } else { varying }
     }
 
-    /// Such as `In all cells: server origin, network own.`; nothing where the names of the cells say all.
-    pub(super) fn shared_words(&self) -> Option<String> {
+    /// Such as `In all cells: server origin and network own.`; `None` if the names of the cells are complete.
+    pub(super) fn describe_shared(&self) -> Option<String> {
         let shared: Vec<String> = self
             .shared
             .iter()
             .map(|level| clean_line(&format!("{} {}", level.factor, level.value)))
             .collect();
-        let is_said = self.is_single || shared.is_empty();
-        (!is_said).then(|| format!("In all cells: {}.", text::list(&shared)))
+        let is_known = self.is_single || shared.is_empty();
+        (!is_known).then(|| format!("In all cells: {}.", text::list(&shared)))
     }
 }
 
@@ -76,7 +76,7 @@ fn level_of<'a>(levels: &'a [Level], factor: &str) -> &'a str {
     levels.iter().find(|level| level.factor == factor).map_or("", |level| &level.value)
 }
 
-/// A cell with every level that it has.
+/// All levels of a cell.
 pub(super) fn full(levels: &[Level]) -> String {
     joined(levels.iter())
 }

@@ -1,33 +1,42 @@
-//! Box and whisker: quartiles, Tukey's fences at 1.5 interquartile ranges, and what lies outside them.
+//! Box plots: quartiles, Tukey's fences at 1.5 interquartile ranges, and the values outside them.
 //!
 //! J. W. Tukey, *Exploratory Data Analysis*, 1977, section 2C; quartiles by definition 7 of Hyndman and Fan (1996).
 
 use analysis::distribution::Distribution;
 
-use super::Drawing;
-use super::panel::{self, Panel, TOP, WIDTH};
 use super::rows::Rows;
 use super::spread::{self, Spread, values_of};
-use crate::encode::{Csv, Field};
-use crate::svg::{Axis, Canvas, Rect, at};
-use crate::text::{self, clean_line};
-use crate::view::{Context, Row, View, status_name};
+use super::{Drawing, FigureKind};
+use crate::context::{Context, Row};
+use crate::encode::Csv;
+use crate::svg::{Canvas, Rect, at, count};
+use crate::text;
+use crate::view::View;
+
+pub(super) const KIND: FigureKind = FigureKind {
+    name: "boxes",
+    shows: "quartiles and outliers",
+    by_default: "if most cells have 20 values or more",
+    needs: "values of the metric",
+    suits: spread::is_worth_showing,
+    draw,
+};
 
 const ROW: f64 = 36.0;
-/// Fences are so many interquartile ranges from the box.
+/// The distance of the fences from the box in interquartile ranges.
 const FENCE: f64 = 1.5;
-/// Outliers nearer to each other than this are one mark; the more boxes there are, the fewer marks each has.
+/// Outliers closer to each other than this are one mark; the more boxes there are, the fewer marks each has.
 const MARK: f64 = 4.0;
-/// Marks of all boxes together, if all of their rows were full of them.
-const MOST_MARKS: f64 = 1_200.0;
+/// The marks of all boxes together, if all of their rows were full.
+const MAX_MARKS: f64 = 1_200.0;
 
-/// A cell's values in a few numbers.
+/// The quartiles, whiskers and outliers of a cell.
 #[derive(Clone, Debug, PartialEq)]
 struct Tukey {
     quartiles: [f64; 3],
-    /// The least and the most extreme value inside the fences.
+    /// The lowest and the highest value inside the fences.
     whiskers: (f64, f64),
-    /// What lies outside: values with how often each occurs.
+    /// The values outside, with their counts.
     outliers: Vec<(f64, u64)>,
 }
 
@@ -41,7 +50,7 @@ impl Tukey {
         let mut inside = counted.iter().map(|(value, _)| *value).filter(|value| fences.contains(value));
         let low = inside.next().unwrap_or(quartiles[0]);
         let high = inside.next_back().unwrap_or(low);
-        // A quartile may lie between two values: the whisker never ends inside the box.
+        // A quartile may lie between two values; the whisker never ends inside the box.
         let whiskers = (low.min(quartiles[0]), high.max(quartiles[2]));
         let outliers = counted.into_iter().filter(|(value, _)| !fences.contains(value)).collect();
         Some(Tukey { quartiles, whiskers, outliers })
@@ -52,51 +61,32 @@ impl Tukey {
     }
 }
 
-pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
-    let medians = view
-        .rows_with_context()
-        .filter_map(|(_, row)| Some(text::value(&row.values_metric()?.unit, values_of(row)?.quantile(0.5)?)));
-    let rows = Rows::of(view, ROW).with_values(medians);
-    let panels: Vec<Panel> =
-        view.contexts.iter().filter_map(|context| draw_panel(view, context, &rows)).collect();
-    if panels.is_empty() {
-        return None;
-    }
+fn draw(view: &View<'_>) -> Option<Drawing> {
+    let median = |row: &Row<'_>| Some(text::value(&row.primary()?.unit, values_of(row)?.quantile(0.5)?));
+    let rows = Rows::of(view, ROW).with_values(view.rows().filter_map(median));
+    let panel = |context: &Context<'_>| {
+        let spread = Spread::of(context, rows.plot())?;
+        Some(rows.panel(
+            context,
+            &format!("quartiles of {}", view.metric_title()),
+            |canvas, bottom| spread.draw_axis(view, canvas, bottom, ""),
+            |canvas, row, y| {
+                let tukey = values_of(row).and_then(Tukey::of)?;
+                Some(draw_row(view, canvas, row, &rows, &tukey, &spread, y))
+            },
+        ))
+    };
     Some(Drawing {
         title: format!("{}: quartiles and outliers", text::capital(&view.metric_title())),
         caption: format!(
-            "The box holds the middle half of the values and is divided at the median. Whiskers reach to the last value \
-             within Tukey's fences, {FENCE} interquartile ranges from the box; rings are the values outside. {} Axes \
-             differ between panels, and not all begin at 0.",
-            spread::what_is_shown(view)
+            "The box holds the middle half of the values and is divided at the median. Whiskers reach to the last value inside \
+             Tukey's fences, {FENCE} interquartile ranges from the box; rings are the values outside. {} Axes differ between \
+             panels, and some do not begin at 0.",
+            spread::describe_values(view)
         ),
         keys: Vec::new(),
-        panels,
+        panels: view.contexts.iter().filter_map(panel).collect(),
         csv: csv(view),
-    })
-}
-
-fn draw_panel(view: &View<'_>, context: &Context<'_>, rows: &Rows) -> Option<Panel> {
-    let spread = Spread::of(context, rows.plot())?;
-    let bottom = rows.bottom(context.rows.len());
-    let mut canvas = Canvas::default();
-    panel::heading(&mut canvas, &context.name);
-    spread.draw_axis(view, &mut canvas, TOP, bottom, "");
-    let mut description = Vec::new();
-    for (index, row) in context.rows.iter().enumerate() {
-        let y = rows.middle(index);
-        description.push(match values_of(row).and_then(Tukey::of) {
-            Some(tukey) => draw_row(view, &mut canvas, row, rows, &tukey, &spread, y),
-            None => rows.draw_status(&mut canvas, view, row, y),
-        });
-    }
-    Some(Panel {
-        title: format!("{}: quartiles of {}", context.name, view.metric_title()),
-        description: description.join("; "),
-        class: String::new(),
-        width: WIDTH,
-        height: bottom + Axis::HEIGHT + 4.0,
-        body: canvas.finish(),
     })
 }
 
@@ -109,20 +99,18 @@ fn draw_row(
     spread: &Spread,
     y: f64,
 ) -> String {
-    let (style, believable) = (view.series_of(row).style, row.is_believable());
-    let level = clean_line(&view.series_of(row).name);
+    let level = &row.series.name;
     let [q1, median, q3] = tukey.quartiles.map(|value| spread.value(value));
     let (low, high) = (spread.value(tukey.whiskers.0), spread.value(tukey.whiskers.1));
-    let outside = tukey.outlying(|_| true);
     let summary = format!(
         "{level}: median {median}, middle half {q1} to {q3}, whiskers {low} to {high}, {} outside ({}){}",
-        text::grouped(outside),
-        spread::count_words(view, row),
-        if believable { "" } else { ", invalid" }
+        text::grouped(tukey.outlying(|_| true)),
+        spread::describe_count(view, row),
+        row.mark()
     );
-    canvas.group(&panel::row_class(style, believable), Some(&summary), |c| {
+    canvas.group(&row.class(), Some(&summary), |c| {
         rows.draw_hit(c, y);
-        rows.draw_label(c, view, row, y);
+        rows.draw_label(c, row, y);
         let place = |value: f64| spread.scale.place(value);
         let [q1, median, q3] = tukey.quartiles.map(place);
         let (low, high) = (place(tukey.whiskers.0), place(tukey.whiskers.1));
@@ -134,33 +122,27 @@ fn draw_row(
         }
         c.rect(Rect { x: q1, y: y - 10.0, width: (q3 - q1).max(1.0), height: 20.0 }, "box");
         c.line(at(median, y - 10.0), at(median, y + 10.0), "median");
-        draw_outliers(c, &level, tukey, spread, mark_width(view, rows), y);
+        draw_outliers(c, level, tukey, spread, mark_width(view, rows), y);
         rows.draw_value(c, row, &spread.value(tukey.quartiles[1]), y);
     });
     summary
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a number of boxes")]
 fn mark_width(view: &View<'_>, rows: &Rows) -> f64 {
     let (left, right) = rows.plot();
-    let boxes = view.rows_with_context().filter(|(_, row)| values_of(row).is_some()).count() as f64;
-    ((right - left) * boxes / MOST_MARKS).clamp(MARK, 5.0 * MARK)
+    ((right - left) * count(spread::cells_with_values(view)) / MAX_MARKS).clamp(MARK, 5.0 * MARK)
 }
 
-/// A ring for each place that has outliers, however many.
+/// A ring for each place that has outliers, regardless of their number.
 fn draw_outliers(canvas: &mut Canvas, level: &str, tukey: &Tukey, spread: &Spread, width: f64, y: f64) {
     let bin = |value: f64| (spread.scale.place(value) / width).floor();
     for near in tukey.outliers.chunk_by(|(one, _), (other, _)| bin(*one) == bin(*other)) {
         let (Some((first, _)), Some((last, _))) = (near.first(), near.last()) else { continue };
         let count: u64 = near.iter().map(|(_, count)| count).sum();
+        let (from, to) = (spread.value(*first), spread.value(*last));
         let values = match count {
-            1 => spread.value(*first),
-            _ => format!(
-                "{} values, {} to {}",
-                text::grouped(count),
-                spread.value(*first),
-                spread.value(*last)
-            ),
+            1 => from,
+            _ => format!("{} values, {from} to {to}", text::grouped(count)),
         };
         let x = f64::midpoint(spread.scale.place(*first), spread.scale.place(*last));
         canvas.group("dot", Some(&format!("{level}, outside the fences: {values}")), |c| {
@@ -170,46 +152,27 @@ fn draw_outliers(canvas: &mut Canvas, level: &str, tukey: &Tukey, spread: &Sprea
 }
 
 fn csv(view: &View<'_>) -> String {
-    let mut csv = Csv::new(&[
-        "context",
-        "level",
-        "metric",
-        "unit",
-        "runs",
-        "values",
-        "least",
-        "lower_whisker",
-        "lower_quartile",
-        "median",
-        "upper_quartile",
-        "upper_whisker",
-        "most",
-        "outliers_below",
-        "outliers_above",
-        "status",
-    ]);
+    let mut csv = Csv::default();
     for (context, row) in view.rows_with_context() {
-        let Some((values, metric)) = values_of(row).zip(row.values_metric()) else { continue };
+        let Some((values, metric)) = values_of(row).zip(row.primary()) else { continue };
         let Some(tukey) = Tukey::of(values) else { continue };
         let [q1, median, q3] = tukey.quartiles;
-        csv.row(&[
-            Field::Text(&context.name),
-            Field::Text(&view.series_of(row).name),
-            Field::Text(&view.summary().metric),
-            Field::Text(&metric.unit),
-            Field::Whole(row.pooled.map_or(0, |pooled| u64::from(pooled.runs))),
-            Field::Whole(values.count()),
-            Field::Maybe(values.quantile(0.0)),
-            Field::Number(tukey.whiskers.0),
-            Field::Number(q1),
-            Field::Number(median),
-            Field::Number(q3),
-            Field::Number(tukey.whiskers.1),
-            Field::Maybe(values.quantile(1.0)),
-            Field::Whole(tukey.outlying(|value| value < q1)),
-            Field::Whole(tukey.outlying(|value| value > q3)),
-            Field::Text(status_name(row.cell.status)),
-        ]);
+        let fields = vec![
+            ("metric", (&view.summary().metric).into()),
+            ("unit", (&metric.unit).into()),
+            ("runs", row.pooled.map_or(0, |pooled| pooled.runs).into()),
+            ("values", values.count().into()),
+            ("least", values.quantile(0.0).into()),
+            ("lower_whisker", tukey.whiskers.0.into()),
+            ("lower_quartile", q1.into()),
+            ("median", median.into()),
+            ("upper_quartile", q3.into()),
+            ("upper_whisker", tukey.whiskers.1.into()),
+            ("most", values.quantile(1.0).into()),
+            ("outliers_below", tukey.outlying(|value| value < q1).into()),
+            ("outliers_above", tukey.outlying(|value| value > q3).into()),
+        ];
+        csv.cell(&context.name, row, fields);
     }
     csv.finish()
 }

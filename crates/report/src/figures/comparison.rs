@@ -1,68 +1,76 @@
-//! Each level against the baseline: ratio and interval on a logarithmic axis, the margin of interest, the verdict.
+//! Each level against the baseline: ratio and interval on a logarithmic axis, the margin, the verdict.
 
 use analysis::summary::{Comparison, Estimate};
 
-use super::panel::{self, LABEL_SIZE, Panel, TOP, WIDTH};
+use super::panel::{self, Panel, TOP};
 use super::rows::{self, Rows};
-use super::{Drawing, Key};
-use crate::encode::{Csv, Field};
+use super::{Drawing, FigureKind, Key};
+use crate::context::{Context, Row, verdict_name};
+use crate::encode::Csv;
 use crate::palette::Style;
-use crate::svg::{Anchor, Axis, Canvas, Rect, Scale, at, text_width};
-use crate::text::{self, clean_line};
-use crate::view::{Context, Row, View, verdict_name};
+use crate::svg::{Anchor, Axis, Canvas, LABEL_SIZE, Rect, Scale, TICK_SIZE, WIDTH, at, text_width};
+use crate::text;
+use crate::view::View;
+
+pub(super) const KIND: FigureKind = FigureKind {
+    name: "comparison",
+    shows: "ratio to the baseline, interval, verdict",
+    by_default: "always",
+    needs: "a comparison of two cells",
+    suits: |_| true,
+    draw,
+};
 
 const ROW: f64 = 40.0;
-/// A row whose interval has a line of its own.
+/// A row whose interval is on a line below its ratio.
 const HIGH_ROW: f64 = 56.0;
-/// Where the words beside the plot begin, if they are short; they may begin as far left as that.
+/// Where the text beside the plot begins if it is short, and the leftmost place where it may begin.
 const NOTE_LEFT: f64 = 276.0;
-const LEAST_NOTE_LEFT: f64 = 250.0;
-/// Between plot and words.
+const MIN_NOTE_LEFT: f64 = 250.0;
+/// Between plot and text.
 const GAP: f64 = 14.0;
 /// Ratios beyond these ends are drawn as arrows.
-pub(crate) const WIDEST: (f64, f64) = (0.02, 50.0);
+const WIDEST: (f64, f64) = (0.02, 50.0);
 
-pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
+fn draw(view: &View<'_>) -> Option<Drawing> {
     let domain = domain(view)?;
     let compared = |context: &Context<'_>| -> Vec<RatioRow> {
-        context.rows.iter().filter_map(|row| ratio_row(view, row)).collect()
+        context.rows.iter().filter_map(|row| ratio_row(view, row, domain)).collect()
     };
     let found: Vec<(&Context<'_>, Vec<RatioRow>)> =
         view.contexts.iter().map(|context| (context, compared(context))).collect();
+    let baseline = view.baseline();
     let ground = Ground {
         layout: Layout::of(found.iter().flat_map(|(_, rows)| rows)),
         domain,
         margin_share: view.summary().margin_share,
-        against: format!("ratio to {}", view.baseline()),
+        against: format!("ratio to {baseline}"),
         unit: view.metric_unit(),
         more_is_better: view.more_is_better(),
     };
-    let panels = found.iter().filter(|(_, rows)| !rows.is_empty()).map(|(context, rows)| {
-        let title = format!("{}: ratios to {}", context.name, view.baseline());
-        ground.panel(&context.name, title, rows)
-    });
-    let panels: Vec<Panel> = panels.collect();
-    let (metric, baseline) = (view.metric_title(), view.baseline());
+    let panels = found.iter().filter(|(_, rows)| !rows.is_empty());
+    let panels =
+        panels.map(|(context, rows)| ground.panel(&context.name, &format!("ratios to {baseline}"), rows));
     let margin = text::percent(view.summary().margin_share);
     Some(Drawing {
-        title: format!("{} against {baseline}", text::capital(&metric)),
+        title: format!("{} against {baseline}", text::capital(&view.metric_title())),
         caption: format!(
-            "Ratio of the medians, and its 95 % interval over runs, on a logarithmic axis: at 1 there is no \
-             difference. Differences of up to {margin}, the shaded band, do not matter to this study."
+            "Ratio of the medians with its 95 % interval over runs, on a logarithmic axis: at 1 there is no difference. \
+             Differences of up to {margin}, the shaded band, do not matter to this study."
         ),
         keys: vec![Key::new("band", &format!("within {margin} of {baseline}"))],
-        panels,
+        panels: panels.collect(),
         csv: csv(view),
     })
 }
 
-/// The range that all panels share; nothing where there is no ratio to draw.
+/// The range that all panels share; `None` without a comparison.
 pub(crate) fn domain(view: &View<'_>) -> Option<(f64, f64)> {
-    let comparisons = view.rows_with_context().filter_map(|(_, row)| row.comparison);
+    let comparisons = view.rows().filter_map(|row| row.comparison);
     range(comparisons.map(|comparison| comparison.ratio), view.summary().margin_share)
 }
 
-/// The range that holds ratios, their intervals and the margin; nothing where there is no comparison.
+/// The range that holds ratios, their intervals and the margin; `None` without a comparison.
 pub(crate) fn range(
     comparisons: impl Iterator<Item = Option<Estimate>>,
     margin_share: f64,
@@ -76,27 +84,28 @@ pub(crate) fn range(
         .filter(|value| value.is_finite() && *value > 0.0)
         .chain([1.0 / (1.0 + margin_share) * 0.95, (1.0 + margin_share) * 1.05]);
     let (low, high) = values.fold((1.0, 1.0), |(low, high): (f64, f64), v| (low.min(v), high.max(v)));
-    // Room for the outermost marks, however far the axis reaches.
+    // Room for the outermost marks on any axis.
     let room = (high / low).powf(0.04).max(1.04);
     Some(((low / room).max(WIDEST.0), (high * room).min(WIDEST.1)))
 }
 
-fn ratio_row(view: &View<'_>, row: &Row<'_>) -> Option<RatioRow> {
-    let (comparison, series) = (row.comparison?, view.series_of(row));
+fn ratio_row(view: &View<'_>, row: &Row<'_>, domain: (f64, f64)) -> Option<RatioRow> {
+    let comparison = row.comparison?;
     let (verdict, class) = row.verdict(comparison);
+    let ratio = describe_ratio(comparison.ratio, domain);
     Some(RatioRow {
-        name: clean_line(&series.name),
-        style: series.style,
+        sentence: format!("{} against {}: {ratio}, {verdict}", row.series.name, view.baseline()),
+        name: row.series.name.clone(),
+        style: row.series.style,
         ratio: comparison.ratio,
         verdict,
         class,
         is_name_struck: row.is_struck(),
         is_believable: class != "invalid" && row.is_believable(),
-        sentence: describe(view, row, comparison),
     })
 }
 
-/// A level, what was found of it, and whether that may be believed.
+/// A level with its ratio and verdict.
 pub(crate) struct RatioRow {
     pub(crate) name: String,
     pub(crate) style: Style,
@@ -106,11 +115,11 @@ pub(crate) struct RatioRow {
     pub(crate) class: &'static str,
     pub(crate) is_name_struck: bool,
     pub(crate) is_believable: bool,
-    /// The same in words.
+    /// The description of all this.
     pub(crate) sentence: String,
 }
 
-/// How rows of ratios are laid out: an interval that does not fit beside its ratio has a line of its own.
+/// The layout of rows of ratios: an interval that does not fit beside its ratio is on the next line.
 pub(crate) struct Layout {
     rows: Rows,
     is_high: bool,
@@ -125,9 +134,10 @@ impl Layout {
                 names.push(row.name.clone());
             }
         }
-        let words = rows.map(|row| text_width(&ratio_words(row.ratio, text::NONE), LABEL_SIZE));
-        let left = (WIDTH - words.fold(0.0, f64::max)).min(NOTE_LEFT);
-        let is_high = left < LEAST_NOTE_LEFT;
+        let widths =
+            rows.map(|row| text_width(&text::ratio_with_interval(row.ratio, text::NONE), LABEL_SIZE));
+        let left = (WIDTH - widths.fold(0.0, f64::max)).min(NOTE_LEFT);
+        let is_high = left < MIN_NOTE_LEFT;
         Layout {
             rows: Rows::new(&names, if is_high { HIGH_ROW } else { ROW }),
             is_high,
@@ -136,7 +146,7 @@ impl Layout {
     }
 }
 
-/// What all rows of a figure of ratios stand on.
+/// What all rows of a figure of ratios have in common.
 pub(crate) struct Ground<'a> {
     pub(crate) layout: Layout,
     /// The range of the axis.
@@ -150,23 +160,15 @@ pub(crate) struct Ground<'a> {
 
 impl Ground<'_> {
     /// A panel of rows below a heading.
-    pub(crate) fn panel(&self, heading: &str, title: String, rows: &[RatioRow]) -> Panel {
+    pub(crate) fn panel(&self, heading: &str, title: &str, rows: &[RatioRow]) -> Panel {
         let bottom = self.layout.rows.bottom(rows.len());
-        let mut canvas = Canvas::default();
-        panel::heading(&mut canvas, heading);
+        let mut canvas = panel::headed(heading);
         self.draw(&mut canvas, bottom);
         for (index, row) in rows.iter().enumerate() {
             self.draw_row(&mut canvas, row, self.layout.rows.middle(index));
         }
-        let sentences: Vec<&str> = rows.iter().map(|row| row.sentence.as_str()).collect();
-        Panel {
-            title,
-            description: sentences.join("; "),
-            class: String::new(),
-            width: WIDTH,
-            height: bottom + Axis::HEIGHT + 4.0,
-            body: canvas.finish(),
-        }
+        let sentences: Vec<String> = rows.iter().map(|row| row.sentence.clone()).collect();
+        Panel::new(format!("{heading}: {title}"), &sentences, bottom + Axis::HEIGHT, canvas)
     }
 
     fn scale(&self) -> Scale {
@@ -177,21 +179,10 @@ impl Ground<'_> {
         let scale = self.scale();
         let (from, to) = (scale.place(1.0 / (1.0 + self.margin_share)), scale.place(1.0 + self.margin_share));
         canvas.rect(Rect { x: from, y: TOP, width: to - from, height: bottom - TOP }, "band");
-        let title = self.axis_title();
-        let axis = Axis {
-            scale,
-            top: TOP,
-            bottom,
-            width: WIDTH,
-            title: &title,
-            label: &|v| format!("{}×", model::units::three_digits(trim(v))),
-        };
-        axis.draw(canvas);
-        let one = scale.place(1.0);
-        canvas.line(at(one, TOP - 4.0), at(one, bottom), "zero");
+        draw_axis(canvas, scale, bottom, &self.axis_title());
     }
 
-    /// Which way is better, and the ratio to what, if there is room for its name.
+    /// Which direction is better, and the ratio to what if there is room for its name.
     fn axis_title(&self) -> String {
         let (less, more) = match (self.unit, self.more_is_better) {
             ("ns", false) => ("faster", "slower"),
@@ -200,12 +191,12 @@ impl Ground<'_> {
         };
         let title = |against: &str| format!("← {less} · {against} · {more} →");
         let whole = title(&self.against);
-        if text_width(&whole, 11.5) <= WIDTH { whole } else { title("ratio to the baseline") }
+        if text_width(&whole, TICK_SIZE) <= WIDTH { whole } else { title("ratio to the baseline") }
     }
 
     fn draw_row(&self, canvas: &mut Canvas, row: &RatioRow, y: f64) {
         let (scale, rows) = (self.scale(), &self.layout.rows);
-        canvas.group(&panel::row_class(row.style, row.is_believable), Some(&row.sentence), |c| {
+        canvas.group(&row.style.row_class(row.is_believable), Some(&row.sentence), |c| {
             rows.draw_hit(c, y);
             rows.draw_name(c, &row.name, row.style, row.is_name_struck, y);
             if let Some(ratio) = row.ratio {
@@ -215,42 +206,34 @@ impl Ground<'_> {
                     c.cross(at(scale.place(ratio.value), y), 7.0);
                 }
             }
-            self.draw_words(c, row, y);
+            self.draw_note(c, row, y);
         });
     }
 
-    fn draw_words(&self, canvas: &mut Canvas, row: &RatioRow, y: f64) {
+    fn draw_note(&self, canvas: &mut Canvas, row: &RatioRow, y: f64) {
         let class = if row.is_believable || row.ratio.is_none() { "value" } else { "value struck" };
-        let ratio = ratio_words(row.ratio, text::NONE);
+        let ratio = text::ratio_with_interval(row.ratio, text::NONE);
         let lines: Vec<&str> = match ratio.split_once(' ').filter(|_| self.layout.is_high) {
             Some((value, interval)) => vec![value, interval],
             None => vec![&ratio],
         };
         let mut y = if lines.len() > 1 { y - 10.0 } else { y - 2.0 };
+        let left = self.layout.notes_left;
         for line in lines {
-            canvas.text(at(self.layout.notes_left, y), Anchor::Start, class, line);
+            canvas.text(at(left, y), Anchor::Start, class, line);
             y += 15.0;
         }
-        canvas.text(
-            at(self.layout.notes_left, y),
-            Anchor::Start,
-            &format!("verdict v-{}", row.class),
-            row.verdict,
-        );
+        canvas.text(at(left, y), Anchor::Start, &format!("verdict v-{}", row.class), row.verdict);
     }
 }
 
-/// Removes the noise of binary fractions from a tick.
-pub(crate) fn trim(value: f64) -> f64 {
-    (value * 1e6).round() / 1e6
-}
-
-/// A ratio and its interval, such as `0.72× (0.70–0.75)`.
-pub(crate) fn ratio_words(ratio: Option<Estimate>, none: &str) -> String {
-    ratio.map_or(none.to_owned(), |ratio| {
-        let interval = text::ratio_interval(&ratio).map(|i| format!(" ({i})")).unwrap_or_default();
-        format!("{}{interval}", text::ratio(ratio.value))
-    })
+/// An axis of ratios, with a line at 1.
+pub(crate) fn draw_axis(canvas: &mut Canvas, scale: Scale, bottom: f64, title: &str) {
+    // Rounding removes the noise of binary fractions.
+    let label = |v: f64| format!("{}×", model::units::three_digits((v * 1e6).round() / 1e6));
+    Axis { scale, top: TOP, bottom, title, label: &label }.draw(canvas);
+    let one = scale.place(1.0);
+    canvas.line(at(one, TOP - 4.0), at(one, bottom), "zero");
 }
 
 /// A whisker from end to end of an interval; an end beyond the axis is an arrow.
@@ -266,36 +249,25 @@ pub(crate) fn draw_interval(canvas: &mut Canvas, ratio: Estimate, scale: Scale, 
     rows::draw_ends(canvas, (low, high), scale, y, "whisker");
 }
 
-/// What is said of a ratio that the axis does not hold; nothing of others.
-pub(crate) fn beyond(ratio: Option<Estimate>, domain: (f64, f64)) -> &'static str {
-    match ratio {
-        Some(ratio) if ratio.value < domain.0 || ratio.value > domain.1 => ", beyond the axis",
-        _ => "",
-    }
-}
-
-fn describe(view: &View<'_>, row: &Row<'_>, comparison: &Comparison) -> String {
-    let (verdict, _) = row.verdict(comparison);
-    let level = clean_line(&comparison.level.value);
-    let ratio = ratio_words(comparison.ratio, "no ratio");
-    let beyond = domain(view).map_or("", |domain| beyond(comparison.ratio, domain));
-    format!("{level} against {}: {ratio}{beyond}, {verdict}", view.baseline())
+/// A ratio with its interval, and whether the axis holds it.
+pub(crate) fn describe_ratio(ratio: Option<Estimate>, domain: (f64, f64)) -> String {
+    let is_beyond = ratio.is_some_and(|ratio| ratio.value < domain.0 || ratio.value > domain.1);
+    let beyond = if is_beyond { ", beyond the axis" } else { "" };
+    format!("{}{beyond}", text::ratio_with_interval(ratio, "no ratio"))
 }
 
 fn csv(view: &View<'_>) -> String {
-    let mut csv = Csv::new(&["context", "level", "baseline", "ratio", "low", "high", "verdict", "status"]);
+    let mut csv = Csv::default();
     for (context, row) in view.rows_with_context() {
-        let Some(comparison) = row.comparison else { continue };
-        csv.row(&[
-            Field::Text(&context.name),
-            Field::Text(&comparison.level.value),
-            Field::Text(&view.summary().baseline.value),
-            Field::Maybe(comparison.ratio.map(|ratio| ratio.value)),
-            Field::Maybe(comparison.ratio.and_then(|ratio| ratio.low)),
-            Field::Maybe(comparison.ratio.and_then(|ratio| ratio.high)),
-            Field::Text(verdict_name(&comparison.verdict).0),
-            Field::Text(crate::view::status_name(row.cell.status)),
-        ]);
+        let Some(Comparison { ratio, verdict, .. }) = row.comparison else { continue };
+        let fields = vec![
+            ("baseline", (&view.summary().baseline.value).into()),
+            ("ratio", ratio.map(|ratio| ratio.value).into()),
+            ("low", ratio.and_then(|ratio| ratio.low).into()),
+            ("high", ratio.and_then(|ratio| ratio.high).into()),
+            ("verdict", verdict_name(verdict).0.into()),
+        ];
+        csv.cell(&context.name, row, fields);
     }
     csv.finish()
 }

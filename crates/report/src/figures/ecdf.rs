@@ -1,48 +1,50 @@
-//! The share of values at or below each value: every variant's empirical distribution in one plot.
+//! The share of values at or below each value: the empirical distribution of every level in one plot.
 
 use analysis::distribution::Distribution;
 
-use super::Drawing;
-use super::panel::{self, Panel, TOP, WIDTH};
+use super::panel::{self, Panel, TOP};
 use super::spread::{self, Spread, values_of};
-use crate::encode::{Csv, Field};
-use crate::svg::{Anchor, Axis, Canvas, Point, Scale, SideAxis, at};
-use crate::text::clean_line;
-use crate::view::{Context, Row, View, status_name};
+use super::{Drawing, FigureKind};
+use crate::context::{Context, Row};
+use crate::encode::Csv;
+use crate::svg::{Axis, Canvas, Point, Scale, SideAxis, WIDTH, at, count, float};
+use crate::view::View;
+
+pub(super) const KIND: FigureKind = FigureKind {
+    name: "ecdf",
+    shows: "the cumulative distribution",
+    by_default: "if most cells have 20 values or more",
+    needs: "values of the metric",
+    suits: spread::is_worth_showing,
+    draw,
+};
 
 const LEFT: f64 = 46.0;
 const RIGHT: f64 = WIDTH - 8.0;
 const HEIGHT: f64 = 210.0;
-const NOTE: f64 = 17.0;
-/// Steps drawn of all curves together, and of each: what differs by less than a pixel is one step.
-const MOST_STEPS: usize = 2_000;
-const MOST_STEPS_OF_EACH: usize = 200;
-const FEWEST_STEPS_OF_EACH: usize = 16;
+/// Steps of all curves together, and of each. Steps less than a pixel apart are one.
+const MAX_STEPS: usize = 2_000;
+const MAX_STEPS_OF_EACH: usize = 200;
+const MIN_STEPS_OF_EACH: usize = 16;
 /// Where curves have markers.
 const MARKS: [(f64, &str); 5] =
     [(0.25, "25 %"), (0.5, "50 %"), (0.75, "75 %"), (0.95, "95 %"), (0.99, "99 %")];
 /// Fewer values than this have one marker each.
 const FEW: u64 = 13;
 
-/// A value, and how many are at or below it.
+/// A value, and the number of values at or below it.
 type Step = (f64, u64);
 
-pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
-    let panels: Vec<Panel> = view.contexts.iter().filter_map(|context| draw_panel(view, context)).collect();
-    if panels.is_empty() {
-        return None;
-    }
-    let metric = view.metric_title();
+fn draw(view: &View<'_>) -> Option<Drawing> {
     Some(Drawing {
-        title: format!("How {metric} is distributed"),
+        title: format!("Distribution of {}", view.metric_title()),
         caption: format!(
-            "The share of values that are at most as large as the value below: the farther left a curve rises, the \
-             smaller its values. Marks are at 25, 50, 75, 95 and 99 %, or at every value where there are few. {} Axes \
-             differ between panels.",
-            spread::what_is_shown(view)
+            "The share of values that are at most the value below. The farther left a curve rises, the smaller its values. Marks \
+             are at 25, 50, 75, 95 and 99 %, or at every value if there are few. {} Axes differ between panels.",
+            spread::describe_values(view)
         ),
         keys: Vec::new(),
-        panels,
+        panels: view.contexts.iter().filter_map(|context| draw_panel(view, context)).collect(),
         csv: csv(view),
     })
 }
@@ -51,38 +53,21 @@ fn draw_panel(view: &View<'_>, context: &Context<'_>) -> Option<Panel> {
     let spread = Spread::of(context, (LEFT, RIGHT))?;
     let bottom = TOP + HEIGHT;
     let shares = Scale::linear((0.0, 1.0), (bottom, TOP));
-    let mut canvas = Canvas::default();
-    panel::heading(&mut canvas, &context.name);
+    let mut canvas = panel::headed(&context.name);
     let label = |share: f64| format!("{:.0} %", share * 100.0);
     SideAxis { scale: shares, left: LEFT, right: RIGHT, label: &label }.draw(&mut canvas, 4);
-    spread.draw_axis(view, &mut canvas, TOP, bottom, "");
+    spread.draw_axis(view, &mut canvas, bottom, "");
     let (mut description, mut notes) = (Vec::new(), Vec::new());
     for row in &context.rows {
-        let level = clean_line(&view.series_of(row).name);
         match values_of(row) {
             Some(values) => description.push(draw_curve(view, &mut canvas, row, values, &spread, shares)),
-            None => notes.push(format!("{level}: {}", status_name(row.cell.status))),
+            None => notes.push(format!("{}: {}", row.series.name, row.status())),
         }
     }
-    let mut height = bottom + Axis::HEIGHT + 4.0;
-    for note in &notes {
-        canvas.text(
-            at(LEFT, height + 10.0),
-            Anchor::Start,
-            "note",
-            &crate::svg::fit(note, 12.5, RIGHT - LEFT),
-        );
-        height += NOTE;
-    }
+    let height = panel::draw_notes(&mut canvas, &notes, (LEFT, RIGHT), bottom + Axis::HEIGHT);
     description.extend(notes);
-    Some(Panel {
-        title: format!("{}: distribution of {}", context.name, view.metric_title()),
-        description: description.join("; "),
-        class: String::new(),
-        width: WIDTH,
-        height,
-        body: canvas.finish(),
-    })
+    let title = format!("{}: distribution of {}", context.name, view.metric_title());
+    Some(Panel::new(title, &description, height, canvas))
 }
 
 fn draw_curve(
@@ -93,38 +78,36 @@ fn draw_curve(
     spread: &Spread,
     shares: Scale,
 ) -> String {
-    let series = view.series_of(row);
-    let level = clean_line(&series.name);
-    let believable = row.is_believable();
+    let level = &row.series.name;
     let quantile = |q: f64| values.quantile(q).unwrap_or(0.0);
     let within = |(q, share): (f64, &str)| format!("{share} within {}", spread.value(quantile(q)));
     let parts: Vec<String> = [MARKS[1], MARKS[3], MARKS[4]].into_iter().map(within).collect();
-    let mark = if believable { "" } else { ", invalid" };
-    let summary = format!("{level}: {} ({}){mark}", parts.join(", "), spread::count_words(view, row));
-    canvas.group(&panel::row_class(series.style, believable), Some(&summary), |c| {
+    let counted = spread::describe_count(view, row);
+    let summary = format!("{level}: {} ({counted}){}", parts.join(", "), row.mark());
+    canvas.group(&row.class(), Some(&summary), |c| {
         let steps = steps(values, spread.scale, steps_of_each(view));
         let place = |(value, seen): Step| at(spread.scale.place(value), shares.place(share(seen, values)));
         let mut points: Vec<Point> = Vec::with_capacity(steps.len() + 2);
         points.extend(steps.first().map(|(value, _)| at(spread.scale.place(*value), shares.place(0.0))));
         points.extend(steps.iter().copied().map(place));
         points.push(at(RIGHT, shares.place(1.0)));
-        c.steps(&points, series.style.line_class());
-        for (value, share, words) in marks(values) {
+        c.steps(&points, row.series.style.line_class());
+        for (value, share, label) in marks(values) {
             let place = at(spread.scale.place(value), shares.place(share));
-            let title = format!("{level}: {words} within {}", spread.value(value));
-            c.group("dot", Some(&title), |c| c.marker(place, series.style, 4.0));
+            let title = format!("{level}: {label} within {}", spread.value(value));
+            c.group("dot", Some(&title), |c| c.marker(place, row.series.style, 4.0));
         }
-        if !believable {
+        if !row.is_believable() {
             c.cross(at(spread.scale.place(quantile(0.5)), shares.place(0.5)), 6.0);
         }
     });
     summary
 }
 
-/// Value, share and its words of every mark.
+/// Value, share and label of every mark.
 fn marks(values: &Distribution) -> Vec<(f64, f64, String)> {
     if values.count() >= FEW {
-        let mark = |(q, words): &(f64, &str)| Some((values.quantile(*q)?, *q, (*words).to_owned()));
+        let mark = |(q, label): &(f64, &str)| Some((values.quantile(*q)?, *q, (*label).to_owned()));
         return MARKS.iter().filter_map(mark).collect();
     }
     let mut seen = 0;
@@ -135,26 +118,22 @@ fn marks(values: &Distribution) -> Vec<(f64, f64, String)> {
     values.counted().into_iter().map(mark).collect()
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a share for a drawing")]
 fn share(seen: u64, values: &Distribution) -> f64 {
-    seen as f64 / values.count().max(1) as f64
+    float(seen) / float(values.count().max(1))
 }
 
 fn steps_of_each(view: &View<'_>) -> usize {
-    let curves = view.rows_with_context().filter(|(_, row)| values_of(row).is_some()).count();
-    (MOST_STEPS / curves.max(1)).clamp(FEWEST_STEPS_OF_EACH, MOST_STEPS_OF_EACH)
+    (MAX_STEPS / spread::cells_with_values(view)).clamp(MIN_STEPS_OF_EACH, MAX_STEPS_OF_EACH)
 }
 
-/// The steps of a curve: of those that would share a place on the axis the last, so that none is wrong by more than its
-/// width.
-fn steps(values: &Distribution, scale: Scale, most: usize) -> Vec<Step> {
+/// The steps of a curve. Of steps within `1 / max` of the axis, only the last is kept, so that none is wrong by more than that.
+fn steps(values: &Distribution, scale: Scale, max: usize) -> Vec<Step> {
     let (left, right) = scale.range();
-    #[expect(clippy::cast_precision_loss, reason = "at most MOST_STEPS")]
-    let width = (right - left) / most as f64;
+    let width = (right - left) / count(max);
     let mut steps: Vec<Step> = Vec::new();
     let (mut seen, mut last) = (0, None);
-    for (value, count) in values.counted() {
-        seen += count;
+    for (value, times) in values.counted() {
+        seen += times;
         let bin = ((scale.place(value) - left) / width).floor();
         if last == Some(bin) {
             steps.pop();
@@ -166,25 +145,21 @@ fn steps(values: &Distribution, scale: Scale, most: usize) -> Vec<Step> {
 }
 
 fn csv(view: &View<'_>) -> String {
-    let columns =
-        ["context", "level", "metric", "unit", "value", "values_at_most", "share_at_most", "status"];
-    let mut csv = Csv::new(&columns);
-    let most = steps_of_each(view);
+    let mut csv = Csv::default();
+    let max = steps_of_each(view);
     for context in &view.contexts {
         let Some(spread) = Spread::of(context, (LEFT, RIGHT)) else { continue };
         for row in &context.rows {
             let Some(values) = values_of(row) else { continue };
-            for (value, seen) in steps(values, spread.scale, most) {
-                csv.row(&[
-                    Field::Text(&context.name),
-                    Field::Text(&view.series_of(row).name),
-                    Field::Text(&view.summary().metric),
-                    Field::Text(&spread.unit),
-                    Field::Number(value),
-                    Field::Whole(seen),
-                    Field::Number(share(seen, values)),
-                    Field::Text(status_name(row.cell.status)),
-                ]);
+            for (value, seen) in steps(values, spread.scale, max) {
+                let fields = vec![
+                    ("metric", (&view.summary().metric).into()),
+                    ("unit", (&spread.unit).into()),
+                    ("value", value.into()),
+                    ("values_at_most", seen.into()),
+                    ("share_at_most", share(seen, values).into()),
+                ];
+                csv.cell(&context.name, row, fields);
             }
         }
     }

@@ -1,31 +1,40 @@
-//! Histograms of all levels of a context, one above the other, with the same axis and the same bins.
+//! Histograms of all levels of a context, one above the other, with the same axis and bins.
 
 use analysis::distribution::Distribution;
 
-use super::Drawing;
-use super::panel::{self, Panel, TOP, WIDTH};
 use super::rows::Rows;
 use super::spread::{self, Spread, values_of};
-use crate::encode::{Csv, Field};
-use crate::svg::{Axis, Canvas, Rect, at};
-use crate::text::{self, clean_line};
-use crate::view::{Context, Row, View, status_name};
+use super::{Drawing, FigureKind};
+use crate::context::{Context, Row};
+use crate::encode::Csv;
+use crate::svg::{self, Canvas, Rect, WIDTH, at, float};
+use crate::text;
+use crate::view::View;
+
+pub(super) const KIND: FigureKind = FigureKind {
+    name: "histograms",
+    shows: "the distribution in bins",
+    by_default: "if most cells have 100 values or more",
+    needs: "values of the metric",
+    suits: spread::is_worth_binning,
+    draw,
+};
 
 const ROW: f64 = 58.0;
-/// What a row's bars do not fill.
+/// The part of a row above its highest bar.
 const GAP: f64 = 8.0;
 const RIGHT: f64 = WIDTH - 8.0;
-const FEWEST_BINS: usize = 8;
-const MOST_BINS: usize = 48;
+const MIN_BINS: usize = 8;
+const MAX_BINS: usize = 48;
 /// Bars of all panels together.
-const MOST_BARS: usize = 720;
+const MAX_BARS: usize = 720;
 
-/// The bins of a context: of equal width on its axis.
+/// The bins of a context, of equal width on its axis.
 struct Bins {
     spread: Spread,
-    /// One edge more than bins, in the metric's unit.
+    /// One more edge than bins, in the metric's unit.
     edges: Vec<f64>,
-    /// The share that the height of a whole row is.
+    /// The share that corresponds to the full height of a row.
     tallest: f64,
 }
 
@@ -38,15 +47,13 @@ struct Histogram {
 impl Bins {
     fn of(view: &View<'_>, context: &Context<'_>, left: f64) -> Option<Bins> {
         let spread = Spread::of(context, (left, RIGHT))?;
-        let most = context.rows.iter().filter_map(|row| values_of(row)).map(Distribution::count).max()?;
-        let rows = view.rows_with_context().filter(|(_, row)| values_of(row).is_some()).count();
-        let allowed = (MOST_BARS / rows.max(1)).clamp(FEWEST_BINS, MOST_BINS);
-        // The square root of the number of values, as spreadsheets do: few values make few bins.
-        let root = usize::try_from(most.isqrt()).unwrap_or(MOST_BINS);
-        let count = root.clamp(FEWEST_BINS, allowed);
+        let most = context.rows.iter().filter_map(values_of).map(Distribution::count).max()?;
+        let allowed = (MAX_BARS / spread::cells_with_values(view)).clamp(MIN_BINS, MAX_BINS);
+        // The square root of the number of values, as in spreadsheets.
+        let root = usize::try_from(most.isqrt()).unwrap_or(MAX_BINS);
+        let count = root.clamp(MIN_BINS, allowed);
         let (low, high) = (spread.scale.place(spread.range.0), spread.scale.place(spread.range.1));
-        #[expect(clippy::cast_precision_loss, reason = "at most MOST_BINS")]
-        let place = |index: usize| low + (high - low) * index as f64 / count as f64;
+        let place = |index: usize| low + (high - low) * svg::count(index) / svg::count(count);
         let edges = (0..=count).map(|index| spread.scale.value_at(place(index))).collect();
         let mut bins = Bins { spread, edges, tallest: 0.0 };
         let values = context.rows.iter().filter_map(values_of);
@@ -58,7 +65,7 @@ impl Bins {
         self.edges.len() - 1
     }
 
-    /// The first and the last bin hold what rounding puts outside of all edges.
+    /// The first and the last bin also count values that rounding puts outside all edges.
     fn histogram(&self, values: &Distribution) -> Histogram {
         let mut counts = vec![0; self.count()];
         for (value, count) in values.counted() {
@@ -70,9 +77,13 @@ impl Bins {
 }
 
 impl Histogram {
-    #[expect(clippy::cast_precision_loss, reason = "a share for a drawing")]
     fn share(&self, bin: usize) -> f64 {
-        self.counts[bin] as f64 / self.total.max(1) as f64
+        float(self.counts[bin]) / float(self.total.max(1))
+    }
+
+    /// The bins with values.
+    fn filled(&self) -> impl Iterator<Item = usize> {
+        (0..self.counts.len()).filter(|bin| self.counts[*bin] > 0)
     }
 
     fn tallest(&self) -> f64 {
@@ -80,52 +91,31 @@ impl Histogram {
     }
 }
 
-pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
+fn draw(view: &View<'_>) -> Option<Drawing> {
     let rows = Rows::of(view, ROW);
-    let panels: Vec<Panel> =
-        view.contexts.iter().filter_map(|context| draw_panel(view, context, &rows)).collect();
-    if panels.is_empty() {
-        return None;
-    }
+    let panel = |context: &Context<'_>| {
+        let bins = Bins::of(view, context, rows.left())?;
+        let note = format!(" · full height {}", text::percent(bins.tallest));
+        Some(rows.panel(
+            context,
+            &format!("histograms of {}", view.metric_title()),
+            |canvas, bottom| bins.spread.draw_axis(view, canvas, bottom, &note),
+            |canvas, row, y| {
+                let histogram = bins.histogram(values_of(row)?);
+                Some(draw_row(view, canvas, row, &rows, &histogram, &bins, y))
+            },
+        ))
+    };
     Some(Drawing {
         title: format!("{}: histograms", text::capital(&view.metric_title())),
         caption: format!(
-            "One above the other, with the same axis and the same bins: how many of its values each level has in each \
-             bin, as a share. The scale is the same in all rows of a panel, and below them stands what the height of a row \
-             is; no bar is lower than a pixel. {} \
-             Axes differ between panels.",
-            spread::what_is_shown(view)
+            "The share of each level's values in each bin. All rows of a panel have the same axis, bins and scale; the full height \
+             of a row is given below them. No bar is lower than one pixel. {} Axes differ between panels.",
+            spread::describe_values(view)
         ),
         keys: Vec::new(),
-        panels,
+        panels: view.contexts.iter().filter_map(panel).collect(),
         csv: csv(view, &rows),
-    })
-}
-
-fn draw_panel(view: &View<'_>, context: &Context<'_>, rows: &Rows) -> Option<Panel> {
-    let bins = Bins::of(view, context, rows.left())?;
-    let counted = |row: &Row<'_>| values_of(row).map(|values| bins.histogram(values));
-    let histograms: Vec<Option<Histogram>> = context.rows.iter().map(counted).collect();
-    let bottom = rows.bottom(context.rows.len());
-    let mut canvas = Canvas::default();
-    panel::heading(&mut canvas, &context.name);
-    let full = format!(" · full height {}", text::percent(bins.tallest));
-    bins.spread.draw_axis(view, &mut canvas, TOP, bottom, &full);
-    let mut description = Vec::new();
-    for ((index, row), histogram) in context.rows.iter().enumerate().zip(&histograms) {
-        let y = rows.middle(index);
-        description.push(match histogram {
-            Some(histogram) => draw_row(view, &mut canvas, row, rows, histogram, &bins, y),
-            None => rows.draw_status(&mut canvas, view, row, y),
-        });
-    }
-    Some(Panel {
-        title: format!("{}: histograms of {}", context.name, view.metric_title()),
-        description: description.join("; "),
-        class: String::new(),
-        width: WIDTH,
-        height: bottom + Axis::HEIGHT + 4.0,
-        body: canvas.finish(),
     })
 }
 
@@ -138,24 +128,22 @@ fn draw_row(
     bins: &Bins,
     y: f64,
 ) -> String {
-    let (style, believable, bottom) = (view.series_of(row).style, row.is_believable(), y + ROW / 2.0);
-    let level = clean_line(&view.series_of(row).name);
-    let mark = if believable { "" } else { ", invalid" };
-    let words = |bin: usize| {
+    let (level, bottom) = (&row.series.name, y + ROW / 2.0);
+    let describe = |bin: usize| {
         let (from, to) = (bins.spread.value(bins.edges[bin]), bins.spread.value(bins.edges[bin + 1]));
-        format!("{} of its values from {from} to {to}", text::percent(histogram.share(bin)))
+        format!("{} of the values from {from} to {to}", text::percent(histogram.share(bin)))
     };
     let fullest = (0..bins.count()).max_by_key(|bin| histogram.counts[*bin]).unwrap_or(0);
-    let summary =
-        format!("{level}: most often, {} ({}){mark}", words(fullest), spread::count_words(view, row));
-    canvas.group(&panel::row_class(style, believable), Some(&summary), |c| {
-        rows.draw_label(c, view, row, y);
+    let count = spread::describe_count(view, row);
+    let summary = format!("{level}: most often, {} ({count}){}", describe(fullest), row.mark());
+    canvas.group(&row.class(), Some(&summary), |c| {
+        rows.draw_label(c, row, y);
         c.line(at(rows.left(), bottom), at(RIGHT, bottom), "grid");
         let place = |edge: usize| bins.spread.scale.place(bins.edges[edge]);
-        for bin in (0..bins.count()).filter(|bin| histogram.counts[*bin] > 0) {
+        for bin in histogram.filled() {
             let height = ((ROW - GAP) * histogram.share(bin) / bins.tallest).max(1.0);
             let (x, end) = (place(bin), place(bin + 1));
-            let title = format!("{level}: {} ({})", words(bin), text::grouped(histogram.counts[bin]));
+            let title = format!("{level}: {} ({})", describe(bin), text::grouped(histogram.counts[bin]));
             c.group("dot", Some(&title), |c| {
                 let width = (end - x - 0.6).max(1.0);
                 c.rect(Rect { x, y: bottom - height, width, height }, "bar");
@@ -166,24 +154,21 @@ fn draw_row(
 }
 
 fn csv(view: &View<'_>, rows: &Rows) -> String {
-    let mut csv =
-        Csv::new(&["context", "level", "metric", "unit", "from", "to", "values", "share", "status"]);
+    let mut csv = Csv::default();
     for context in &view.contexts {
         let Some(bins) = Bins::of(view, context, rows.left()) else { continue };
         for row in &context.rows {
             let Some(histogram) = values_of(row).map(|values| bins.histogram(values)) else { continue };
-            for bin in (0..bins.count()).filter(|bin| histogram.counts[*bin] > 0) {
-                csv.row(&[
-                    Field::Text(&context.name),
-                    Field::Text(&view.series_of(row).name),
-                    Field::Text(&view.summary().metric),
-                    Field::Text(&bins.spread.unit),
-                    Field::Number(bins.edges[bin]),
-                    Field::Number(bins.edges[bin + 1]),
-                    Field::Whole(histogram.counts[bin]),
-                    Field::Number(histogram.share(bin)),
-                    Field::Text(status_name(row.cell.status)),
-                ]);
+            for bin in histogram.filled() {
+                let fields = vec![
+                    ("metric", (&view.summary().metric).into()),
+                    ("unit", (&bins.spread.unit).into()),
+                    ("from", bins.edges[bin].into()),
+                    ("to", bins.edges[bin + 1].into()),
+                    ("values", histogram.counts[bin].into()),
+                    ("share", histogram.share(bin).into()),
+                ];
+                csv.cell(&context.name, row, fields);
             }
         }
     }

@@ -1,8 +1,9 @@
-//! The legend inside a figure's own file: every series with its marker, and what other marks mean. On a page these stand in HTML.
+//! The legend in a figure's own file: every series with its marker, and the meaning of other marks. On a page the legend is
+//! HTML.
 
 use super::DrawnFigure;
-use super::panel::{self, LABEL_SIZE};
-use crate::svg::{Anchor, Canvas, at, text_width};
+use super::panel::{SWATCH, draw_swatch};
+use crate::svg::{Anchor, Canvas, LABEL_SIZE, at, text_width};
 
 const LINE: f64 = 20.0;
 /// Between two entries.
@@ -10,7 +11,7 @@ const GAP: f64 = 18.0;
 /// A marker, and the space behind it.
 const MARKER: f64 = 18.0;
 
-/// Draws it from `left` and `top` on, within `width`; where it ends.
+/// Draws it from `left` and `top` on, within `width`; returns where it ends.
 pub(super) fn draw(canvas: &mut Canvas, figure: &DrawnFigure, left: f64, top: f64, width: f64) -> f64 {
     let (mut x, mut y) = (left, top);
     for (name, style) in &figure.series {
@@ -28,7 +29,8 @@ pub(super) fn draw(canvas: &mut Canvas, figure: &DrawnFigure, left: f64, top: f6
         y += LINE + 2.0;
     }
     for key in &figure.drawing.keys {
-        panel::draw_key(canvas, left, y, key, &figure.series);
+        draw_swatch(canvas, left, y + 1.0, key, &figure.series);
+        canvas.text(at(left + SWATCH + 8.0, y + 10.0), Anchor::Start, "tick", &key.label);
         y += LINE - 2.0;
     }
     y

@@ -2,40 +2,42 @@
 
 use analysis::summary::MetricSummary;
 
-use super::Drawing;
-use super::panel::{self, Panel, WIDTH};
-use super::runs::axis_title;
 use super::swept::{self, Across, HEIGHT, TOP};
-use crate::encode::{Csv, Field};
+use super::{Drawing, FigureKind, Panel};
+use crate::context::Row;
+use crate::encode::Csv;
 use crate::palette::{Shape, Style};
 use crate::svg::{Axis, Canvas, Point, Scale, at};
 use crate::sweep::{Group, Sweep};
-use crate::text::{self, clean_line};
-use crate::view::{Row, View, status_name};
+use crate::text;
+use crate::view::View;
 
-pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
-    let mut panels = Vec::new();
-    for metric in swept::metrics(view) {
-        for sweep in swept::drawn(view) {
-            panels.extend(sweep.groups.iter().filter_map(|group| draw_panel(view, metric, sweep, group)));
-        }
-    }
-    if panels.is_empty() {
-        return None;
-    }
-    let mut over: Vec<String> = swept::drawn(view).map(|sweep| sweep.parameter.title()).collect();
+pub(super) const KIND: FigureKind = FigureKind {
+    name: "lines",
+    shows: "the metric against a swept parameter, with intervals",
+    by_default: swept::BY_DEFAULT,
+    needs: swept::NEEDS,
+    suits: swept::has_sweep,
+    draw,
+};
+
+fn draw(view: &View<'_>) -> Option<Drawing> {
+    let metrics = swept::metrics(view);
+    let panels = metrics.iter().flat_map(|metric| {
+        swept::groups(view).filter_map(|(sweep, group)| draw_panel(view, metric, sweep, group))
+    });
+    let mut over: Vec<String> = swept::drawn(view).map(|sweep| sweep.parameter.title.clone()).collect();
     over.dedup();
     Some(Drawing {
         title: format!("Over {}", text::list(&over)),
         caption: format!(
-            "Medians over runs; the band is their 95 % interval, its edges dotted for circles, dashed for squares and \
-             drawn through for diamonds; it is cut where it is very wide. Cells that are alike in all but the parameter are joined \
-             by a line, which says nothing about what lies between; it is faint beside what may not be believed, which is \
-             crossed.{} Axes differ between panels.",
+            "Medians over runs. The band is their 95 % interval, cut where it is very wide; its edges are dotted for circles, \
+             dashed for squares and continuous for diamonds. Lines join cells that differ in the parameter only. They say nothing \
+             about values in between, and are faint next to invalid cells, which are crossed.{} Axes differ between panels.",
             swept::caveat(view)
         ),
         keys: Vec::new(),
-        panels,
+        panels: panels.collect(),
         csv: csv(view),
     })
 }
@@ -54,46 +56,31 @@ fn draw_panel(view: &View<'_>, metric: &str, sweep: &Sweep, group: &Group) -> Op
     let heading = if group.name.is_empty() { &title } else { &group.name };
     let bottom = TOP + HEIGHT;
     let mut canvas = Canvas::default();
-    let note = if logarithmic { ", logarithmic" } else { "" };
-    let side = format!("{}{note}", axis_title(&text::uncapital(&title), &units));
     swept::draw_side(&mut canvas, scale, &units);
     across.draw(&mut canvas, bottom);
-    let mut description = Vec::new();
     let cells = |series| swept::rows(view, group, series).collect::<Vec<(f64, &Row<'_>)>>();
-    // Bands first, so that none covers a line.
+    // Bands come first, so that none covers a line.
     for series in 0..view.series.len() {
-        draw_bands(view, &mut canvas, metric, &cells(series), &across, scale);
+        draw_bands(&mut canvas, metric, &cells(series), &across, scale);
     }
-    for series in 0..view.series.len() {
-        description.extend(draw_series(view, &mut canvas, metric, &cells(series), &across, scale));
-    }
-    let (body, down) = swept::below_heading(heading, &side, canvas);
-    Some(Panel {
-        title: format!("{heading}: {} over {}", text::uncapital(&title), sweep.parameter.title()),
-        description: description.join("; "),
-        class: String::new(),
-        width: WIDTH,
-        height: bottom + down + Axis::HEIGHT + 4.0,
-        body,
-    })
+    let drawn = (0..view.series.len())
+        .filter_map(|series| draw_series(&mut canvas, metric, &cells(series), &across, scale));
+    let description: Vec<String> = drawn.collect();
+    let title = text::uncapital(&title);
+    let side = format!("{}{}", units.title(&title), if logarithmic { ", logarithmic" } else { "" });
+    let title = format!("{title} over {}", sweep.parameter.title);
+    Some(swept::panel(heading, &side, &title, &description, bottom + Axis::HEIGHT, canvas))
 }
 
 /// A cell of a series with its value of the parameter.
 type Found<'v, 'a> = (f64, &'v MetricSummary, &'v Row<'a>);
 
-/// The cells of a series that have a number, where one has none the gap.
+/// The cells of a series; `None` where one has no number, as a gap of the line.
 fn found<'v, 'a>(metric: &str, cells: &[(f64, &'v Row<'a>)]) -> Vec<Option<Found<'v, 'a>>> {
     cells.iter().map(|(value, row)| Some((*value, row.metric(metric)?, *row))).collect()
 }
 
-fn draw_bands(
-    view: &View<'_>,
-    canvas: &mut Canvas,
-    metric: &str,
-    cells: &[(f64, &Row<'_>)],
-    across: &Across,
-    scale: Scale,
-) {
+fn draw_bands(canvas: &mut Canvas, metric: &str, cells: &[(f64, &Row<'_>)], across: &Across, scale: Scale) {
     let Some((_, row)) = cells.first() else { return };
     let ends = |(value, metric, row): Found<'_, '_>| {
         let (low, high) = metric.median.low.zip(metric.median.high).filter(|_| row.is_believable())?;
@@ -101,15 +88,15 @@ fn draw_bands(
     };
     let ends: Vec<Option<(f64, f64, f64)>> =
         found(metric, cells).into_iter().map(|cell| cell.and_then(ends)).collect();
-    let style = view.series_of(row).style;
-    canvas.group(&panel::row_class(style, true), None, |c| {
+    let style = row.series.style;
+    canvas.group(&style.row_class(true), None, |c| {
         for band in ends.split(Option::is_none) {
             let band: Vec<(f64, f64, f64)> = band.iter().copied().flatten().collect();
             if band.len() > 1 {
                 let lower: Vec<Point> = band.iter().map(|(x, low, _)| at(*x, *low)).collect();
                 let upper: Vec<Point> = band.iter().map(|(x, _, high)| at(*x, *high)).collect();
                 c.area(&lower.iter().chain(upper.iter().rev()).copied().collect::<Vec<Point>>(), "ci-area");
-                // Where bands overlap, and on paper without colour, their edges tell them apart.
+                // Edges distinguish bands that overlap or are printed without colour.
                 [lower, upper].iter().for_each(|edge| c.path(edge, edge_class(style)));
             }
             if let [(x, low, high)] = band.as_slice() {
@@ -119,7 +106,7 @@ fn draw_bands(
     });
 }
 
-/// The edge of a band: dashes by the series' shape.
+/// The dashes of a band's edge, by the series' shape.
 const fn edge_class(style: Style) -> &'static str {
     match style.shape {
         Shape::Circle => "ci-edge dots",
@@ -130,80 +117,56 @@ const fn edge_class(style: Style) -> &'static str {
 }
 
 fn draw_series(
-    view: &View<'_>,
     canvas: &mut Canvas,
     metric: &str,
     cells: &[(f64, &Row<'_>)],
     across: &Across,
     scale: Scale,
 ) -> Option<String> {
-    let series = view.series_of(cells.first()?.1);
-    let level = clean_line(&series.name);
+    let series = &cells.first()?.1.series;
     let found = found(metric, cells);
-    let mut words = Vec::new();
-    canvas.group(&panel::row_class(series.style, true), Some(&level), |c| {
-        // Cells next to each other are joined; where one has no number, the line has a gap.
+    let place =
+        |(value, metric, _): &Found<'_, '_>| at(across.scale.place(*value), scale.place(metric.median.value));
+    canvas.group(&series.style.row_class(true), Some(&series.name), |c| {
         for joined in found.split(Option::is_none) {
-            let joined: Vec<Found<'_, '_>> = joined.iter().copied().flatten().collect();
-            let place = |(value, metric, row): &Found<'_, '_>| {
-                (at(across.scale.place(*value), scale.place(metric.median.value)), row.is_believable())
-            };
-            let places: Vec<(Point, bool)> = joined.iter().map(place).collect();
+            let places: Vec<(Point, bool)> =
+                joined.iter().flatten().map(|cell| (place(cell), cell.2.is_believable())).collect();
             swept::join(c, &places, series.style.line_class());
         }
     });
-    for (value, metric, row) in found.into_iter().flatten() {
-        let believable = row.is_believable();
-        let mark = if believable { "" } else { ", invalid" };
+    let mut described = Vec::new();
+    for cell in found.iter().flatten() {
+        let (value, metric, row) = cell;
+        let (at_value, mark) = (across.value(*value), row.mark());
+        described.push(format!("{} at {at_value}{mark}", text::value(&metric.unit, metric.median.value)));
         let estimate = text::estimate(&metric.unit, &metric.median);
-        words.push(format!(
-            "{} at {}{mark}",
-            text::value(&metric.unit, metric.median.value),
-            across.value(value)
-        ));
-        let title = format!("{level} at {}: {estimate}{mark}", across.value(value));
-        let place = at(across.scale.place(value), scale.place(metric.median.value));
-        canvas.group(&panel::row_class(series.style, believable), Some(&title), |c| {
-            c.marker(place, series.style, 4.6);
-            if !believable {
-                c.cross(place, 6.5);
+        canvas.group(&row.class(), Some(&format!("{} at {at_value}: {estimate}{mark}", series.name)), |c| {
+            c.marker(place(cell), series.style, 4.6);
+            if !row.is_believable() {
+                c.cross(place(cell), 6.5);
             }
         });
     }
-    (!words.is_empty()).then(|| format!("{level}: {}", words.join(", ")))
+    (!described.is_empty()).then(|| format!("{}: {}", series.name, described.join(", ")))
 }
 
 fn csv(view: &View<'_>) -> String {
-    let mut csv = Csv::new(&[
-        "parameter",
-        "parameter_unit",
-        "parameter_value",
-        "context",
-        "level",
-        "metric",
-        "unit",
-        "median",
-        "low",
-        "high",
-        "status",
-    ]);
+    let mut csv = Csv::default();
     for metric in swept::metrics(view) {
-        for (sweep, group) in swept::drawn(view).flat_map(|s| s.groups.iter().map(move |group| (s, group))) {
+        for (sweep, group) in swept::groups(view) {
             for (value, row) in (0..view.series.len()).flat_map(|series| swept::rows(view, group, series)) {
                 let Some(found) = row.metric(metric) else { continue };
-                csv.row(&[
-                    Field::Text(&sweep.parameter.title()),
-                    Field::Text(sweep.parameter.unit()),
-                    Field::Number(value),
-                    Field::Text(&group.name),
-                    Field::Text(&view.series_of(row).name),
-                    Field::Text(metric),
-                    Field::Text(&found.unit),
-                    Field::Number(found.median.value),
-                    Field::Maybe(found.median.low),
-                    Field::Maybe(found.median.high),
-                    Field::Text(status_name(row.cell.status)),
-                ]);
+                let fields = vec![
+                    ("parameter", (&sweep.parameter.title).into()),
+                    ("parameter_unit", sweep.parameter.unit.into()),
+                    ("parameter_value", value.into()),
+                    ("metric", metric.into()),
+                    ("unit", (&found.unit).into()),
+                    ("median", found.median.value.into()),
+                    ("low", found.median.low.into()),
+                    ("high", found.median.high.into()),
+                ];
+                csv.cell(&group.name, row, fields);
             }
         }
     }

@@ -1,15 +1,24 @@
-//! Two swept parameters: who wins at every pair of their values, and by how much.
+//! Two swept parameters: the best level at every pair of their values, and its ratio to the baseline.
 
 use analysis::summary::{Comparison, Verdict};
 
-use super::panel::{self, Panel, WIDTH};
-use super::swept::{self, LABEL, LEFT, TOP, units_of};
-use super::{Drawing, Key};
+use super::swept::{self, LEFT, TOP};
+use super::{Drawing, FigureKind, Key, Panel};
+use crate::context::{Context, Row, verdict_name};
 use crate::encode::{Csv, Field};
-use crate::svg::{Anchor, Axis, Canvas, Rect, at, text_width};
-use crate::sweep::{Grid, Group, grids};
-use crate::text::{self, clean_line};
-use crate::view::{Context, Row, View, verdict_name};
+use crate::svg::{Anchor, Axis, BOLD, Canvas, LABEL_SIZE, Rect, TICK_SIZE, WIDTH, at, count, text_width};
+use crate::sweep::{Grid, Group};
+use crate::text;
+use crate::view::View;
+
+pub(super) const KIND: FigureKind = FigureKind {
+    name: "map",
+    shows: "which level wins, over two swept parameters",
+    by_default: "with two swept parameters",
+    needs: "levels that differ in two numbers, with most pairs of their values",
+    suits: |view| !view.grids().is_empty(),
+    draw,
+};
 
 const ROW: f64 = 46.0;
 const RIGHT: f64 = WIDTH - 4.0;
@@ -18,109 +27,83 @@ const HATCHING: f64 = 8.0;
 
 /// What a pair of values shows.
 enum Tile<'v, 'a> {
-    /// The level with the best median, and the comparison of which the ratio is shown.
+    /// The level with the best median, and the comparison whose ratio is shown.
     Winner { row: &'v Row<'a>, of: &'v Comparison },
-    /// There is nothing to compare, or none of it may be believed.
+    /// There is nothing to compare, or everything is invalid.
     Nothing { because: String },
 }
 
-pub(super) fn has_grid(view: &View<'_>) -> bool {
-    !grids(view).is_empty()
-}
-
-pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
-    let grids = grids(view);
-    let panels: Vec<Panel> = grids
-        .iter()
-        .flat_map(|grid| grid.groups.iter().map(move |group| draw_panel(view, grid, group)))
-        .collect();
-    if panels.is_empty() {
-        return None;
-    }
-    let (metric, baseline) = (view.metric_title(), view.baseline());
+fn draw(view: &View<'_>) -> Option<Drawing> {
+    let grids = view.grids();
+    let (metric, baseline, factor) = (view.metric_title(), view.baseline(), view.factor());
     let margin = text::percent(view.summary().margin_share);
+    let panels = grids.iter().flat_map(|grid| grid.groups.iter().map(|group| draw_panel(view, grid, group)));
     Some(Drawing {
-        title: format!("Where which {} wins: {metric}", clean_line(&view.summary().baseline.factor)),
+        title: format!("Which {factor} wins where: {metric}"),
         caption: format!(
-            "Colour and name say which level has the best median. The number is its ratio to {baseline}; where {baseline} \
-             itself is best, it is that of the next best. Only the comparison with {baseline} has a verdict. A cross is where it may not be believed, and where it is all \
-             that a tile has, nothing may."
+            "Colour and name show the {factor} with the best median. The number is the ratio of its median to that of {baseline}; \
+             where {baseline} is best, it is the ratio of the next best. The verdict is that of this comparison. A cross marks an \
+             invalid comparison; a tile with only a cross has no valid number."
         ),
         keys: vec![
             Key::new("hatch", "no difference shown; with a cross: invalid"),
             Key::new("even", &format!("equivalent: within {margin}")),
         ],
-        panels,
+        panels: panels.collect(),
         csv: csv(view, &grids),
     })
 }
 
-/// The believable cell with the best median, and the comparison that says by how much.
+/// The valid cell with the best median, and the comparison that gives the ratio.
 fn tile<'v, 'a>(view: &'v View<'a>, context: &'v Context<'a>) -> Tile<'v, 'a> {
-    let metric = view.summary().metric.as_str();
-    let median = |row: &Row<'_>| row.metric(metric).map_or(f64::NAN, |metric| metric.median.value);
+    let median = |row: &Row<'_>| row.primary().map_or(f64::NAN, |metric| metric.median.value);
     let mut ranked: Vec<&Row<'a>> =
-        context.rows.iter().filter(|row| row.is_believable() && row.metric(metric).is_some()).collect();
-    ranked.sort_by(|one, other| match view.more_is_better() {
-        true => median(other).total_cmp(&median(one)),
-        false => median(one).total_cmp(&median(other)),
-    });
+        context.rows.iter().filter(|row| row.is_believable() && row.primary().is_some()).collect();
+    ranked.sort_by(|one, other| median(one).total_cmp(&median(other)));
+    if view.more_is_better() {
+        ranked.reverse();
+    }
     let Some(first) = ranked.first() else {
-        return Tile::Nothing { because: "no cell has a number that may be believed".to_owned() };
+        return Tile::Nothing { because: "no cell has a valid number".to_owned() };
     };
-    let compared = ranked.iter().find_map(|row| row.comparison.filter(|of| of.ratio.is_some()));
-    match compared {
+    match ranked.iter().find_map(|row| row.comparison.filter(|of| of.ratio.is_some())) {
         Some(of) => Tile::Winner { row: first, of },
         None => Tile::Nothing { because: format!("nothing can be compared with {}", view.baseline()) },
     }
 }
 
 fn draw_panel(view: &View<'_>, grid: &Grid, group: &Group) -> Panel {
-    let (columns, rows) = (group.values(0), group.values(1));
-    let largest = |values: &[f64]| values.last().copied().unwrap_or(1.0);
-    let units =
-        [units_of(&grid.parameters[0], largest(&columns)), units_of(&grid.parameters[1], largest(&rows))];
-    let titles = [0, 1].map(|place| super::runs::axis_title(&grid.parameters[place].title(), &units[place]));
-    #[expect(clippy::cast_precision_loss, reason = "a handful of rows and columns")]
-    let (width, bottom) = ((RIGHT - LEFT) / columns.len() as f64, TOP + rows.len() as f64 * ROW);
+    let values = [group.values(0), group.values(1)];
+    let units = [0, 1].map(|axis| {
+        let largest = values[axis].last().copied().unwrap_or(1.0);
+        text::Scale::fitting(grid.parameters[axis].unit, largest)
+    });
+    let titles = [0, 1].map(|axis| units[axis].title(&grid.parameters[axis].title));
+    let [columns, rows] = &values;
+    let (width, bottom) = ((RIGHT - LEFT) / count(columns.len()), TOP + count(rows.len()) * ROW);
     let mut canvas = Canvas::default();
-    let heading =
-        if group.name.is_empty() { text::capital(&view.metric_title()) } else { group.name.clone() };
     for (place, value) in columns.iter().enumerate() {
-        #[expect(clippy::cast_precision_loss, reason = "a column's number")]
-        let x = LEFT + (place as f64 + 0.5) * width;
+        let x = LEFT + (count(place) + 0.5) * width;
         canvas.text(at(x, bottom + 15.0), Anchor::Middle, "tick", &units[0].short(*value));
     }
     canvas.text(at(f64::midpoint(LEFT, RIGHT), bottom + 32.0), Anchor::Middle, "axis-title", &titles[0]);
-    let mut description = Vec::new();
     for (place, value) in rows.iter().enumerate() {
-        #[expect(clippy::cast_precision_loss, reason = "a row's number")]
-        let y = TOP + place as f64 * ROW;
+        let y = TOP + count(place) * ROW;
         canvas.text(at(LEFT - 6.0, y + ROW / 2.0 + 4.0), Anchor::End, "tick", &units[1].short(*value));
     }
-    for (values, context) in &group.points {
-        let place = |values: &[f64], value: f64| values.iter().position(|own| *own == value).unwrap_or(0);
-        let (column, row) = (place(&columns, values[0]), place(&rows, values[1]));
-        #[expect(clippy::cast_precision_loss, reason = "a column's and a row's number")]
-        let (x, y) = (LEFT + column as f64 * width, TOP + row as f64 * ROW);
+    let mut description = Vec::new();
+    for (own, context) in &group.points {
+        let place = |axis: usize| values[axis].iter().position(|value| *value == own[axis]).unwrap_or(0);
+        let (x, y) = (LEFT + count(place(0)) * width, TOP + count(place(1)) * ROW);
         let rect = Rect { x, y, width: width - GAP, height: ROW - GAP };
-        let at_values =
-            format!("{}, {}", words(grid, &units, 0, values[0]), words(grid, &units, 1, values[1]));
-        description.push(draw_tile(view, &mut canvas, &view.contexts[*context], &at_values, rect));
+        let at_values = [0, 1]
+            .map(|axis| format!("{} {}", grid.parameters[axis].title, units[axis].short_value(own[axis])));
+        description.push(draw_tile(view, &mut canvas, &view.contexts[*context], &at_values.join(", "), rect));
     }
-    let (body, down) = swept::below_heading(&heading, &format!("↓ {}", titles[1]), canvas);
-    Panel {
-        title: format!("{heading}: winners over {} and {}", titles[0], titles[1]),
-        description: description.join("; "),
-        class: String::new(),
-        width: WIDTH,
-        height: bottom + down + Axis::HEIGHT + 4.0,
-        body,
-    }
-}
-
-fn words(grid: &Grid, units: &[text::Scale; 2], place: usize, value: f64) -> String {
-    format!("{} {}", grid.parameters[place].title(), units[place].short_value(value))
+    let whole = text::capital(&view.metric_title());
+    let heading = if group.name.is_empty() { &whole } else { &group.name };
+    let title = format!("winners over {} and {}", titles[0], titles[1]);
+    swept::panel(heading, &format!("↓ {}", titles[1]), &title, &description, bottom + Axis::HEIGHT, canvas)
 }
 
 fn draw_tile(view: &View<'_>, canvas: &mut Canvas, context: &Context<'_>, place: &str, rect: Rect) -> String {
@@ -137,35 +120,32 @@ fn draw_tile(view: &View<'_>, canvas: &mut Canvas, context: &Context<'_>, place:
             return sentence;
         }
     };
-    let series = view.series_of(row);
-    let level = clean_line(&series.name);
+    let (level, style) = (&row.series.name, row.series.style);
     let sentence = describe(view, row, of, place);
     let is_even = of.verdict == Verdict::Equivalent;
     let is_shown = matches!(of.verdict, Verdict::Better | Verdict::Worse) || is_even;
     let is_invalid = matches!(of.verdict, Verdict::Invalid { .. });
-    let class = panel::row_class(series.style, !is_invalid);
-    canvas.group(&class, Some(&sentence), |c| {
+    canvas.group(&style.row_class(!is_invalid), Some(&sentence), |c| {
         c.rect(rect, if is_even { "even" } else { "tile" });
         if !is_shown {
             c.hatch(rect, HATCHING);
         }
-        let ratio = of.ratio.map_or(text::NONE.to_owned(), |ratio| text::ratio(ratio.value));
-        let sign = if is_even { "≈ " } else { "" };
         let upper = rect.y + 18.0;
-        let name_width = text_width(&level, LABEL) * 1.12;
+        let name_width = text_width(level, LABEL_SIZE) * BOLD;
         // A name that does not fit is left to the marker and the hover text.
         if name_width + 16.0 <= rect.width - 4.0 {
             let left = middle - (name_width + 14.0) / 2.0;
-            c.marker(at(left + 4.0, upper - 4.5), series.style, 4.2);
-            c.text(at(left + 14.0, upper), Anchor::Start, "label", &level);
+            c.marker(at(left + 4.0, upper - 4.5), style, 4.2);
+            c.text(at(left + 14.0, upper), Anchor::Start, "label", level);
         } else {
-            c.marker(at(middle, upper - 4.5), series.style, 4.2);
+            c.marker(at(middle, upper - 4.5), style, 4.2);
         }
-        let ratio = format!("{sign}{ratio}");
+        let sign = if is_even { "≈ " } else { "" };
+        let ratio = format!("{sign}{}", ratio(of));
         let class = if is_invalid { "value struck" } else { "value" };
-        if text_width(&ratio, LABEL) <= rect.width {
+        if text_width(&ratio, LABEL_SIZE) <= rect.width {
             c.text(at(middle, upper + 17.0), Anchor::Middle, class, &ratio);
-        } else if text_width(&ratio, 11.5) <= rect.width + 8.0 {
+        } else if text_width(&ratio, TICK_SIZE) <= rect.width + 8.0 {
             c.text(at(middle, upper + 17.0), Anchor::Middle, "tick", &ratio);
         }
         if is_invalid {
@@ -175,65 +155,47 @@ fn draw_tile(view: &View<'_>, canvas: &mut Canvas, context: &Context<'_>, place:
     sentence
 }
 
+fn ratio(of: &Comparison) -> String {
+    of.ratio.map_or(text::NONE.to_owned(), |ratio| text::ratio(ratio.value))
+}
+
 fn describe(view: &View<'_>, row: &Row<'_>, of: &Comparison, place: &str) -> String {
     let (verdict, _) = verdict_name(&of.verdict);
-    let interval = of.ratio.as_ref().and_then(text::ratio_interval);
-    let interval = interval.map(|interval| format!(" ({interval})")).unwrap_or_default();
-    let ratio = of.ratio.map_or(text::NONE.to_owned(), |ratio| text::ratio(ratio.value));
-    let (winner, baseline) = (clean_line(&view.series_of(row).name), view.baseline());
-    let compared = clean_line(&of.level.value);
+    let ratio = text::ratio_with_interval(of.ratio, text::NONE);
+    let (winner, baseline) = (&row.series.name, view.baseline());
     if of.cell == row.cell.cell {
-        format!("{place}: {winner} is best, {ratio} of {baseline}{interval}, {verdict}")
+        format!("{place}: {winner} is best, {ratio} relative to {baseline}, {verdict}")
     } else {
-        format!("{place}: {winner} is best; {compared} has {ratio} of {baseline}{interval}, {verdict}")
+        let compared = text::clean_line(&of.level.value);
+        format!("{place}: {winner} is best; {compared}: {ratio} relative to {baseline}, {verdict}")
     }
 }
 
 fn csv(view: &View<'_>, grids: &[Grid]) -> String {
-    let mut csv = Csv::new(&[
-        "context",
-        "column",
-        "column_unit",
-        "column_value",
-        "row",
-        "row_unit",
-        "row_value",
-        "winner",
-        "compared",
-        "baseline",
-        "ratio",
-        "low",
-        "high",
-        "verdict",
-    ]);
+    let mut csv = Csv::default();
     for (grid, group) in grids.iter().flat_map(|grid| grid.groups.iter().map(move |group| (grid, group))) {
         for (values, context) in &group.points {
             let [columns, rows] = &grid.parameters;
-            let mut fields = vec![
-                Field::Text(&group.name),
-                Field::Text(columns.unit()),
-                Field::Number(values[0]),
-                Field::Text(rows.unit()),
-                Field::Number(values[1]),
+            let tile = tile(view, &view.contexts[*context]);
+            let winner = if let Tile::Winner { row, of } = &tile { Some((row, of)) } else { None };
+            let ratio = winner.and_then(|(_, of)| of.ratio);
+            let baseline = winner.map(|_| &view.summary().baseline.value);
+            let fields: [(&str, Field<'_>); 14] = [
+                ("context", (&group.name).into()),
+                ("column", (&columns.title).into()),
+                ("column_unit", columns.unit.into()),
+                ("column_value", values[0].into()),
+                ("row", (&rows.title).into()),
+                ("row_unit", rows.unit.into()),
+                ("row_value", values[1].into()),
+                ("winner", winner.map(|(row, _)| &row.series.name).into()),
+                ("compared", winner.map(|(_, of)| &of.level.value).into()),
+                ("baseline", baseline.into()),
+                ("ratio", ratio.map(|ratio| ratio.value).into()),
+                ("low", ratio.and_then(|ratio| ratio.low).into()),
+                ("high", ratio.and_then(|ratio| ratio.high).into()),
+                ("verdict", winner.map_or("invalid", |(_, of)| verdict_name(&of.verdict).0).into()),
             ];
-            let titles = [columns.title(), rows.title()];
-            fields.insert(1, Field::Text(&titles[0]));
-            fields.insert(4, Field::Text(&titles[1]));
-            match tile(view, &view.contexts[*context]) {
-                Tile::Winner { row, of } => fields.extend([
-                    Field::Text(&view.series_of(row).name),
-                    Field::Text(&of.level.value),
-                    Field::Text(&view.summary().baseline.value),
-                    Field::Maybe(of.ratio.map(|ratio| ratio.value)),
-                    Field::Maybe(of.ratio.and_then(|ratio| ratio.low)),
-                    Field::Maybe(of.ratio.and_then(|ratio| ratio.high)),
-                    Field::Text(verdict_name(&of.verdict).0),
-                ]),
-                Tile::Nothing { .. } => {
-                    fields.extend([Field::Empty; 6]);
-                    fields.push(Field::Text("invalid"));
-                }
-            }
             csv.row(&fields);
         }
     }

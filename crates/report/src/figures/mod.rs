@@ -1,4 +1,4 @@
-//! Every figure: one entry in [`FIGURES`], one file each.
+//! Every figure: one file each, which declares a [`FigureKind`], and one entry in [`FIGURES`].
 
 mod boxes;
 pub(crate) mod comparison;
@@ -21,93 +21,52 @@ mod waterfall;
 
 use crate::encode;
 use crate::palette::{self, Style};
-use crate::svg::{Anchor, Canvas, at, number, text_width};
+use crate::svg::{Anchor, Canvas, WIDTH, at, count, number, text_width};
 use crate::view::View;
 
 pub(crate) use panel::{Panel, swatch_html};
 
 /// One kind of figure.
 pub(crate) struct FigureKind {
-    /// The files' name.
+    /// The name of its files, and in a study.
     pub(crate) name: &'static str,
-    /// Draws it; `None` where the study has nothing for it.
-    pub(crate) draw: fn(&View<'_>) -> Option<Drawing>,
-    /// Whether it suits a study that does not choose its figures itself.
+    /// What it shows, for the table in docs/figures.md.
+    pub(crate) shows: &'static str,
+    /// When it is drawn by default, for the same table.
+    pub(crate) by_default: &'static str,
+    /// What it needs, for studies that chose it but have nothing for it.
+    needs: &'static str,
+    /// Whether it suits a study that does not choose its figures.
     suits: fn(&View<'_>) -> bool,
-    /// What it needs, for those who asked for it in vain.
-    needs: &'static str,
-}
-
-const fn always(
-    name: &'static str,
+    /// Draws it; `None`, or a drawing without panels, where the study has nothing for it.
     draw: fn(&View<'_>) -> Option<Drawing>,
-    needs: &'static str,
-) -> FigureKind {
-    FigureKind { name, draw, suits: |_| true, needs }
 }
-
-const SWEEP: &str = "levels of one factor, not the baseline's, that differ in one number alone";
-const TWO_SWEEPS: &str = "two numbers that levels differ in, and most pairs of their values";
-
-/// The figure in which the baseline is no row but what the others are compared to.
-const COMPARISON: &str = "comparison";
 
 /// All figures, in the order in which the report shows them.
 pub(crate) const FIGURES: &[FigureKind] = &[
-    always(COMPARISON, comparison::draw, "a comparison of two cells"),
-    always("runs", runs::draw, "a run with a number"),
-    FigureKind { name: "map", draw: map::draw, suits: map::has_grid, needs: TWO_SWEEPS },
-    FigureKind { name: "lines", draw: lines::draw, suits: swept::has_sweep, needs: SWEEP },
-    FigureKind { name: "difference", draw: difference::draw, suits: swept::has_sweep, needs: SWEEP },
-    FigureKind {
-        name: "ecdf",
-        draw: ecdf::draw,
-        suits: spread::is_worth_showing,
-        needs: "values of the metric",
-    },
-    FigureKind {
-        name: "boxes",
-        draw: boxes::draw,
-        suits: spread::is_worth_showing,
-        needs: "values of the metric",
-    },
-    FigureKind {
-        name: "histograms",
-        draw: histograms::draw,
-        suits: spread::is_worth_binning,
-        needs: "values of the metric",
-    },
-    always("waterfall", waterfall::draw, "a page load with at most 500 requests"),
-    FigureKind {
-        name: "phases",
-        draw: phases::draw,
-        // Most of a video's time nothing is asked for.
-        suits: player::has_none,
-        needs: "a run with at most 500 requests",
-    },
-    always("player", player::draw, "a run that plays a video"),
-    FigureKind {
-        name: "timeline",
-        draw: timeline::draw,
-        suits: timeline::is_worth_showing,
-        needs: "a run that the monitor watched",
-    },
-    FigureKind {
-        name: "published",
-        draw: published::draw,
-        suits: published::has_some,
-        needs: "[[published]] in the study, of cells that it measures",
-    },
+    comparison::KIND,
+    runs::KIND,
+    map::KIND,
+    lines::KIND,
+    difference::KIND,
+    ecdf::KIND,
+    boxes::KIND,
+    histograms::KIND,
+    waterfall::KIND,
+    phases::KIND,
+    player::KIND,
+    timeline::KIND,
+    published::KIND,
 ];
 
-/// Panels of one figure at most; a matrix with more has them in the CSV.
-pub(crate) const MOST_PANELS: usize = 24;
+/// A figure has at most this many panels; those of a larger matrix are in the CSV.
+const MAX_PANELS: usize = 24;
 
-/// A figure as drawn: panels that the page arranges as it has room.
+/// A figure as drawn: panels that the page arranges.
 pub(crate) struct Drawing {
     pub(crate) title: String,
     pub(crate) caption: String,
-    /// What else than series needs a key.
+    /// Marks that need an explanation.
     pub(crate) keys: Vec<Key>,
     pub(crate) panels: Vec<Panel>,
     pub(crate) csv: String,
@@ -118,13 +77,11 @@ pub(crate) struct Key {
     /// The class of a small box drawn with it.
     pub(crate) class: &'static str,
     pub(crate) label: String,
-    /// Whether the mark has the colour of its series.
-    pub(crate) coloured: bool,
 }
 
 impl Key {
     pub(crate) fn new(class: &'static str, label: &str) -> Self {
-        Key { class, label: label.to_owned(), coloured: matches!(class, "k-wait" | "k-transfer") }
+        Key { class, label: label.to_owned() }
     }
 }
 
@@ -144,14 +101,14 @@ const COLUMNS: usize = 2;
 /// Font size of a figure's title in its own file; bold letters are wider.
 const TITLE_SIZE: f64 = 17.0 * 1.12;
 
-/// Everything that is drawn, and what was asked for in vain.
+/// Everything that is drawn.
 pub(crate) struct Drawings {
     pub(crate) figures: Vec<DrawnFigure>,
-    /// The names of figures that the study chose and has nothing for, with what they need.
+    /// The figures that the study chose but has nothing for, with what they need.
     pub(crate) missing: Vec<(&'static str, &'static str)>,
 }
 
-/// Draws what the study chooses, or else what suits it, as far as it has something for it.
+/// Draws the figures that the study chooses or, if it chooses none, those that suit it.
 pub(crate) fn draw_all(view: &View<'_>) -> Drawings {
     let chosen = view.plan().figures.as_ref();
     let wanted: Vec<&FigureKind> = match chosen {
@@ -160,38 +117,35 @@ pub(crate) fn draw_all(view: &View<'_>) -> Drawings {
         }
         None => FIGURES.iter().filter(|kind| (kind.suits)(view)).collect(),
     };
-    let figures = draw(view, &wanted);
+    let series: Vec<(String, Style)> =
+        view.series.iter().map(|series| (series.name.clone(), series.style)).collect();
+    let draw = |kind: &&FigureKind| DrawnFigure::new(kind.name, (kind.draw)(view)?, &series);
+    let figures: Vec<DrawnFigure> = wanted.iter().filter_map(draw).collect();
     let is_missing = |kind: &&&FigureKind| figures.iter().all(|figure| figure.name != kind.name);
     let missing = wanted.iter().filter(|_| chosen.is_some()).filter(is_missing);
     let missing = missing.map(|kind| (kind.name, kind.needs)).collect();
     Drawings { figures, missing }
 }
 
-fn draw(view: &View<'_>, wanted: &[&FigureKind]) -> Vec<DrawnFigure> {
-    wanted
-        .iter()
-        .filter_map(|kind| {
-            let mut drawing = (kind.draw)(view)?;
-            let all = drawing.panels.len();
-            if all > MOST_PANELS {
-                drawing.panels.truncate(MOST_PANELS);
-                drawing.caption.push_str(&format!(
-                    " The first {MOST_PANELS} of {all} panels are drawn; the CSV has all."
-                ));
-            }
-            let is_drawn = |style: Style| drawing.panels.iter().any(|panel| panel.shows(style));
-            let series = view
-                .series
-                .iter()
-                .filter(|series| is_drawn(series.style) && !(series.is_baseline && kind.name == COMPARISON))
-                .map(|series| (crate::text::clean_line(&series.name), series.style))
-                .collect();
-            Some(DrawnFigure { name: kind.name, drawing, series })
-        })
-        .collect()
-}
-
 impl DrawnFigure {
+    /// A drawing with those of its series that it shows, and no more panels than a figure may have; `None` without panels.
+    pub(crate) fn new(
+        name: &'static str,
+        mut drawing: Drawing,
+        series: &[(String, Style)],
+    ) -> Option<DrawnFigure> {
+        let all = drawing.panels.len();
+        if all > MAX_PANELS {
+            drawing.panels.truncate(MAX_PANELS);
+            drawing
+                .caption
+                .push_str(&format!(" The first {MAX_PANELS} of {all} panels are drawn; the CSV has all."));
+        }
+        let is_drawn = |(_, style): &&(String, Style)| drawing.panels.iter().any(|panel| panel.shows(*style));
+        let series = series.iter().filter(is_drawn).cloned().collect();
+        (all > 0).then_some(DrawnFigure { name, drawing, series })
+    }
+
     /// The figure as files.
     pub(crate) fn to_file(&self) -> crate::Figure {
         crate::Figure {
@@ -203,26 +157,22 @@ impl DrawnFigure {
         }
     }
 
-    /// One whole SVG document: title, keys, panels in two columns.
+    /// A complete SVG document: title, keys, panels in two columns.
     pub(crate) fn standalone(&self) -> String {
         let drawing = &self.drawing;
         let columns = drawing.panels.len().clamp(1, COLUMNS);
-        let column_width = drawing.panels.iter().map(|panel| panel.width).fold(0.0, f64::max);
         let mut canvas = Canvas::default();
         canvas.text(at(MARGIN, MARGIN + 16.0), Anchor::Start, "figure-title", &drawing.title);
-        #[expect(clippy::cast_precision_loss, reason = "a number of columns")]
-        let inner = columns as f64 * column_width + (columns - 1) as f64 * GUTTER;
+        let inner = count(columns) * WIDTH + count(columns - 1) * GUTTER;
         let inner = inner.max(text_width(&drawing.title, TITLE_SIZE));
         let mut top = legend::draw(&mut canvas, self, MARGIN, MARGIN + 34.0, inner);
         let mut body = canvas.finish();
         for row in drawing.panels.chunks(columns) {
             top += row.iter().map(Panel::above).fold(0.0, f64::max);
             for (column, panel) in row.iter().enumerate() {
-                #[expect(clippy::cast_precision_loss, reason = "a column's number")]
-                let x = MARGIN + column as f64 * (column_width + GUTTER);
                 body.push_str(&format!(
                     "<g transform=\"translate({} {})\">{}</g>",
-                    number(x),
+                    number(MARGIN + count(column) * (WIDTH + GUTTER)),
                     number(top + 8.0),
                     panel.body
                 ));

@@ -1,31 +1,41 @@
-//! What others have published beside what was measured: ratios to the baseline alone, for absolute numbers of other machines
-//! cannot be compared.
+//! Published ratios beside the measured ones. Only ratios to the baseline, because absolute numbers of other machines cannot be
+//! compared.
 
 use analysis::summary::{Comparison, Estimate};
 use model::plan::Published;
 
-use super::comparison::draw_interval;
-use super::panel::{self, Panel, TOP, WIDTH};
+use super::comparison::{draw_axis, draw_interval};
+use super::panel::{self, Panel};
 use super::rows::Rows;
-use super::{Drawing, Key};
-use crate::encode::{Csv, Field};
-use crate::svg::{Anchor, Axis, Canvas, Scale, at, fit};
+use super::{Drawing, FigureKind, Key};
+use crate::context::{Context, Row, verdict_name};
+use crate::encode::Csv;
+use crate::svg::{Anchor, Axis, Canvas, Scale, TICK_SIZE, WIDTH, at, count, fit};
 use crate::text::{self, clean_line};
-use crate::view::{Context, Row, View, status_name, verdict_name};
+use crate::view::View;
+
+pub(super) const KIND: FigureKind = FigureKind {
+    name: "published",
+    shows: "published ratios next to the measured ones",
+    by_default: "if the study has `[[published]]`",
+    needs: "[[published]] in the study, for cells that it measures",
+    suits: |view| !view.plan().published.is_empty(),
+    draw,
+};
 
 const ROW: f64 = 42.0;
-/// Height of the line that says which metric and source the rows below are of.
+/// Height of the line with the metric and source of the rows below it.
 const HEAD: f64 = 20.0;
 const PLOT_RIGHT: f64 = 262.0;
 const NOTE_LEFT: f64 = 276.0;
-/// As far as intervals may widen the axis.
+/// Intervals widen the axis at most to these ends.
 const WIDEST: (f64, f64) = (0.1, 10.0);
-/// A name in the caption is cut where it is longer.
-const MOST_NAME: usize = 160;
+/// A longer name is cut in the caption.
+const MAX_NAME: usize = 160;
 /// Sources named in the caption; the CSV has all.
-const MOST_NAMED: usize = 24;
+const MAX_NAMED: usize = 24;
 
-/// A published figure and the comparison that measured the same.
+/// A published ratio and the comparison that measured the same.
 struct Pair<'v, 'a> {
     published: &'v Published,
     row: &'v Row<'a>,
@@ -37,7 +47,7 @@ impl Pair<'_, '_> {
         self.measured.ratio.filter(|ratio| ratio.value > 0.0)
     }
 
-    /// Whether the published ratio lies in the measured interval; `None` where there is none.
+    /// Whether the published ratio is in the measured interval; `None` without an interval.
     fn is_within(&self) -> Option<bool> {
         let ratio = self.ratio()?;
         Some((ratio.low?..=ratio.high?).contains(&self.published.ratio))
@@ -46,58 +56,84 @@ impl Pair<'_, '_> {
     fn is_believable(&self) -> bool {
         self.row.is_believable() && verdict_name(&self.measured.verdict).1 != "invalid"
     }
+
+    /// Why there is no measured ratio.
+    fn reason(&self) -> &'static str {
+        if self.row.is_believable() { "no ratio here" } else { self.row.status() }
+    }
+
+    /// Where it was published.
+    fn source(&self) -> String {
+        text::shorten(&clean_line(&self.published.source), MAX_NAME)
+    }
+
+    /// The metric and the number of the source: what neighbouring rows have in common.
+    fn head(&self, sources: &[String]) -> String {
+        let metric = text::metric_title(&self.published.metric);
+        let number = sources.iter().position(|known| *known == self.source()).unwrap_or_default() + 1;
+        format!("{metric}, published in [{number}]")
+    }
+
+    fn describe(&self) -> String {
+        let (level, published) = (&self.row.series.name, text::ratio(self.published.ratio));
+        let metric = text::uncapital(&text::metric_title(&self.published.metric));
+        let measured = match self.ratio() {
+            Some(ratio) => format!("measured {}", text::ratio_with_interval(Some(ratio), "")),
+            None => self.reason().to_owned(),
+        };
+        let within = match self.is_within() {
+            Some(true) => ", inside the interval",
+            Some(false) => ", outside the interval",
+            None => "",
+        };
+        let mark = if self.is_believable() { "" } else { "; invalid" };
+        format!("{level}, {metric}: {measured}; published {published}{within}{mark}; {}", self.source())
+    }
 }
 
-/// The published figures of a context, in the order of the study.
+/// The published ratios of a context, in the order of the study.
 fn pairs<'v, 'a>(view: &'v View<'a>, context: &'v Context<'a>) -> Vec<Pair<'v, 'a>> {
     let mut pairs = Vec::new();
     for published in &view.plan().published {
         for row in &context.rows {
             let planned = row.planned.map_or(&[][..], |planned| &planned.levels);
-            if !published.levels.iter().all(|level| planned.contains(level)) {
-                continue;
+            if published.levels.iter().all(|level| planned.contains(level)) {
+                let measured = view.comparison(row.cell.cell, &published.metric);
+                pairs.extend(measured.map(|measured| Pair { published, row, measured }));
             }
-            let measured = view.comparison(row.cell.cell, &published.metric);
-            pairs.extend(measured.map(|measured| Pair { published, row, measured }));
         }
     }
     pairs
 }
 
-/// Whether the study says what others published.
-pub(super) fn has_some(view: &View<'_>) -> bool {
-    !view.plan().published.is_empty()
-}
-
-pub(super) fn draw(view: &View<'_>) -> Option<Drawing> {
+fn draw(view: &View<'_>) -> Option<Drawing> {
     let rows = Rows::of(view, ROW);
     let scale = Scale::logarithmic(domain(view)?, (rows.left(), PLOT_RIGHT));
     let sources = sources(view);
-    let draw_panel = |context| draw_panel(view, context, &sources, &rows, scale);
-    let panels: Vec<Panel> = view.contexts.iter().filter_map(draw_panel).collect();
-    let named = sources.iter().take(MOST_NAMED).enumerate();
+    let named = sources.iter().take(MAX_NAMED).enumerate();
     let named: Vec<String> = named.map(|(index, source)| format!("[{}] {source}", index + 1)).collect();
-    let more = if sources.len() > MOST_NAMED { "; the others are in the CSV" } else { "" };
-    let baseline = view.baseline();
+    let more = if sources.len() > MAX_NAMED { "; the others are in the CSV" } else { "" };
+    let draw_panel = |context| draw_panel(view, context, &sources, &rows, scale);
     Some(Drawing {
         title: "Published and measured".to_owned(),
         caption: format!(
-            "Ratios to {baseline} alone, for seconds of other machines say nothing here. The mark is what was measured, with \
-             its 95 % interval over runs; the upright stroke is what was published, of the metric and in the source that stand \
-             above it. Published: {}{more}.",
+            "Ratios to {}, because times of other machines cannot be compared. The marker is the measured ratio with its 95 % \
+             interval over runs, the vertical stroke the published one. The metric and the source are above. Published: \
+             {}{more}.",
+            view.baseline(),
             named.join("; ")
         ),
         keys: vec![Key::new("published", "published")],
-        panels,
+        panels: view.contexts.iter().filter_map(draw_panel).collect(),
         csv: csv(view),
     })
 }
 
-/// Where anything that is drawn was published, in the order of their numbers.
+/// The sources of all published ratios, in the order of their numbers.
 fn sources(view: &View<'_>) -> Vec<String> {
     let mut sources: Vec<String> = Vec::new();
     for pair in view.contexts.iter().flat_map(|context| pairs(view, context)) {
-        let source = source(pair.published);
+        let source = pair.source();
         if !sources.contains(&source) {
             sources.push(source);
         }
@@ -105,17 +141,13 @@ fn sources(view: &View<'_>) -> Vec<String> {
     sources
 }
 
-fn source(published: &Published) -> String {
-    text::shorten(&clean_line(&published.source), MOST_NAME)
-}
-
-/// The range that all panels share; nothing where there is no pair.
+/// The range that all panels share; `None` without a pair.
 fn domain(view: &View<'_>) -> Option<(f64, f64)> {
     let pairs = || view.contexts.iter().flat_map(|context| pairs(view, context));
     pairs().next()?;
     let of_pair = |pair: Pair<'_, '_>| {
         let ratio = pair.ratio();
-        // Intervals that run out of it are cut at the edge.
+        // Intervals that exceed it are cut at the edge.
         let inside = |end: Option<f64>| end.map(|end| end.clamp(WIDEST.0, WIDEST.1));
         let ends =
             [inside(ratio.and_then(|r| r.low)), inside(ratio.and_then(|r| r.high)), ratio.map(|r| r.value)];
@@ -123,16 +155,9 @@ fn domain(view: &View<'_>) -> Option<(f64, f64)> {
     };
     let values = pairs().flat_map(of_pair).filter(|value| value.is_finite() && *value > 0.0);
     let (low, high) = values.fold((0.95, 1.05), |(low, high): (f64, f64), v| (low.min(v), high.max(v)));
-    // No stroke lies on the edge.
+    // No stroke is on the edge.
     let room = (high / low).powf(0.05);
     Some((low / room, high * room))
-}
-
-/// What is alike of neighbouring rows: the metric, and the number of its source.
-fn head(pair: &Pair<'_, '_>, sources: &[String]) -> String {
-    let metric = text::metric_title(&pair.published.metric);
-    let number = sources.iter().position(|known| *known == source(pair.published)).unwrap_or_default() + 1;
-    format!("{metric}, published in [{number}]")
 }
 
 fn draw_panel(
@@ -144,58 +169,39 @@ fn draw_panel(
 ) -> Option<Panel> {
     let mut groups: Vec<(String, Vec<Pair<'_, '_>>)> = Vec::new();
     for pair in pairs(view, context) {
-        let head = head(&pair, sources);
+        let head = pair.head(sources);
         match groups.iter_mut().find(|(known, _)| *known == head) {
             Some((_, pairs)) => pairs.push(pair),
             None => groups.push((head, vec![pair])),
         }
     }
-    let count: usize = groups.iter().map(|(_, pairs)| pairs.len()).sum();
-    if count == 0 {
+    if groups.is_empty() {
         return None;
     }
-    #[expect(clippy::cast_precision_loss, reason = "a handful of groups")]
-    let bottom = rows.bottom(count) + groups.len() as f64 * HEAD;
-    let mut canvas = Canvas::default();
-    panel::heading(&mut canvas, &context.name);
-    let label = |v: f64| format!("{}×", model::units::three_digits((v * 1e6).round() / 1e6));
-    let title = fit(&format!("ratio to {}, logarithmic", view.baseline()), 11.5, WIDTH);
-    Axis { scale, top: TOP, bottom, width: WIDTH, title: &title, label: &label }.draw(&mut canvas);
-    let one = scale.place(1.0);
-    canvas.line(at(one, TOP - 4.0), at(one, bottom), "zero");
+    let number = groups.iter().map(|(_, pairs)| pairs.len()).sum();
+    let bottom = rows.bottom(number) + count(groups.len()) * HEAD;
+    let mut canvas = panel::headed(&context.name);
+    draw_axis(&mut canvas, scale, bottom, &format!("ratio to {}, logarithmic", view.baseline()));
     let (mut description, mut index, mut heads) = (Vec::new(), 0, 0.0);
     for (head, pairs) in &groups {
-        let place = at(0.0, rows.top(index) + heads + HEAD - 5.0);
-        canvas.text(place, Anchor::Start, "axis-title halo", &fit(head, 11.5, WIDTH));
+        let place = at(0.0, rows.bottom(index) + heads + HEAD - 5.0);
+        canvas.text(place, Anchor::Start, "axis-title halo", &fit(head, TICK_SIZE, WIDTH));
         heads += HEAD;
         for pair in pairs {
-            description.push(draw_pair(view, &mut canvas, pair, rows, scale, rows.middle(index) + heads));
+            description.push(draw_pair(&mut canvas, pair, rows, scale, rows.middle(index) + heads));
             index += 1;
         }
     }
-    Some(Panel {
-        title: format!("{}: published and measured ratios to {}", context.name, view.baseline()),
-        description: description.join("; "),
-        class: String::new(),
-        width: WIDTH,
-        height: bottom + Axis::HEIGHT + 4.0,
-        body: canvas.finish(),
-    })
+    let title = format!("{}: published and measured ratios to {}", context.name, view.baseline());
+    Some(Panel::new(title, &description, bottom + Axis::HEIGHT, canvas))
 }
 
-fn draw_pair(
-    view: &View<'_>,
-    canvas: &mut Canvas,
-    pair: &Pair<'_, '_>,
-    rows: &Rows,
-    scale: Scale,
-    y: f64,
-) -> String {
-    let style = view.series_of(pair.row).style;
-    let sentence = describe(view, pair);
-    canvas.group(&panel::row_class(style, pair.is_believable()), Some(&sentence), |c| {
+fn draw_pair(canvas: &mut Canvas, pair: &Pair<'_, '_>, rows: &Rows, scale: Scale, y: f64) -> String {
+    let style = pair.row.series.style;
+    let sentence = pair.describe();
+    canvas.group(&style.row_class(pair.is_believable()), Some(&sentence), |c| {
         rows.draw_hit(c, y);
-        rows.draw_label(c, view, pair.row, y);
+        rows.draw_label(c, pair.row, y);
         let x = scale.place(pair.published.ratio);
         c.line(at(x, y - 13.0), at(x, y + 13.0), "published");
         if let Some(ratio) = pair.ratio() {
@@ -209,7 +215,7 @@ fn draw_pair(
         let (class, measured) = match pair.ratio() {
             Some(ratio) if pair.is_believable() => ("value", format!("{} here", text::ratio(ratio.value))),
             Some(ratio) => ("value struck", format!("{} here", text::ratio(ratio.value))),
-            None => ("note", no_number(pair).to_owned()),
+            None => ("note", pair.reason().to_owned()),
         };
         let published = format!("{} published", text::ratio(pair.published.ratio));
         c.text(at(NOTE_LEFT, y - 3.0), Anchor::Start, class, &measured);
@@ -218,63 +224,22 @@ fn draw_pair(
     sentence
 }
 
-/// Why there is nothing beside a published figure.
-fn no_number(pair: &Pair<'_, '_>) -> &'static str {
-    if pair.row.is_believable() { "no ratio here" } else { status_name(pair.row.cell.status) }
-}
-
-fn describe(view: &View<'_>, pair: &Pair<'_, '_>) -> String {
-    let level = clean_line(&view.series_of(pair.row).name);
-    let metric = text::uncapital(&text::metric_title(&pair.published.metric));
-    let measured = pair.ratio().map_or(no_number(pair).to_owned(), |ratio| {
-        let interval =
-            text::ratio_interval(&ratio).map(|interval| format!(" ({interval})")).unwrap_or_default();
-        format!("measured {}{interval}", text::ratio(ratio.value))
-    });
-    let within = match pair.is_within() {
-        Some(true) => ", which the interval holds",
-        Some(false) => ", outside the interval",
-        None => "",
-    };
-    let mark = if pair.is_believable() { "" } else { "; invalid" };
-    format!(
-        "{level}, {metric}: {measured}; published {}{within}{mark}; {}",
-        text::ratio(pair.published.ratio),
-        source(pair.published)
-    )
-}
-
 fn csv(view: &View<'_>) -> String {
-    let mut csv = Csv::new(&[
-        "context",
-        "level",
-        "baseline",
-        "metric",
-        "published",
-        "measured",
-        "low",
-        "high",
-        "within",
-        "source",
-        "status",
-    ]);
+    let mut csv = Csv::default();
     for context in &view.contexts {
         for pair in pairs(view, context) {
             let ratio = pair.ratio();
-            csv.row(&[
-                Field::Text(&context.name),
-                Field::Text(&view.series_of(pair.row).name),
-                Field::Text(&view.summary().baseline.value),
-                Field::Text(&pair.published.metric),
-                Field::Number(pair.published.ratio),
-                Field::Maybe(ratio.map(|ratio| ratio.value)),
-                Field::Maybe(ratio.and_then(|ratio| ratio.low)),
-                Field::Maybe(ratio.and_then(|ratio| ratio.high)),
-                pair.is_within()
-                    .map_or(Field::Empty, |within| Field::Text(if within { "yes" } else { "no" })),
-                Field::Text(&pair.published.source),
-                Field::Text(status_name(pair.row.cell.status)),
-            ]);
+            let fields = vec![
+                ("baseline", (&view.summary().baseline.value).into()),
+                ("metric", (&pair.published.metric).into()),
+                ("published", pair.published.ratio.into()),
+                ("measured", ratio.map(|ratio| ratio.value).into()),
+                ("low", ratio.and_then(|ratio| ratio.low).into()),
+                ("high", ratio.and_then(|ratio| ratio.high).into()),
+                ("within", pair.is_within().map(|within| if within { "yes" } else { "no" }).into()),
+                ("source", (&pair.published.source).into()),
+            ];
+            csv.cell(&context.name, pair.row, fields);
         }
     }
     csv.finish()

@@ -1,33 +1,31 @@
-//! The rows of a figure: where the names of series stand, how high rows are, and where their plot begins and ends.
+//! The rows of a figure: where the names of series are, how high rows are, and where their plot begins and ends.
 
-use super::panel::{LABEL_SIZE, TOP, WIDTH, row_class};
+use super::panel::{self, Panel, TOP};
+use crate::context::{Context, Row};
 use crate::palette::Style;
-use crate::svg::{Anchor, Canvas, Rect, Scale, at, fit, text_width};
-use crate::text::clean_line;
-use crate::view::{Row, View, status_name};
+use crate::svg::{Anchor, Axis, BOLD, Canvas, LABEL_SIZE, Rect, Scale, WIDTH, at, count, fit, text_width};
+use crate::view::View;
 
-/// How much wider bold letters are.
-const BOLD: f64 = 1.12;
 /// Where a name begins, right of its marker.
 const NAME: f64 = 18.0;
-/// What stands between a name and the plot: the cross of what may not be believed.
+/// The space between a name and the plot, for the cross of an invalid cell.
 const CROSS: f64 = 18.0;
-/// No plot beside names begins farther left, so that figures of short names are alike.
-const LEAST_LEFT: f64 = 66.0;
-/// A name that is wider stands above its row: beside it, it would leave too little of the plot.
-const MOST_BESIDE: f64 = 92.0;
-/// Height of a name's own line.
+/// No plot beside names begins farther left, so that figures with short names look alike.
+const MIN_LEFT: f64 = 66.0;
+/// A wider name is above its row: beside it, it would leave too little of the plot.
+const MAX_BESIDE: f64 = 92.0;
+/// Height of a name above its row.
 const LINE: f64 = 17.0;
 /// Where a plot ends, if the values beside it are short.
-const MOST_RIGHT: f64 = 322.0;
+const MAX_RIGHT: f64 = 322.0;
 /// Between the plot and the values.
 const GAP: f64 = 8.0;
-/// However wide values are, so much remains of the plot.
-const LEAST_PLOT: f64 = 80.0;
+/// The least width of the plot, for any width of values.
+const MIN_PLOT: f64 = 80.0;
 
 /// How the rows of all panels of a figure are laid out.
 pub(crate) struct Rows {
-    /// Each name with what is shown of it.
+    /// Each name, and the part of it that is shown.
     names: Vec<(String, String)>,
     /// Whether names stand above their rows.
     is_above: bool,
@@ -38,29 +36,29 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Rows of a height for series of these names; names that are long make them higher.
+    /// Rows of a height for series of these names; long names make them higher.
     pub(crate) fn new(names: &[String], height: f64) -> Rows {
         let widest = names.iter().map(|name| width(name)).fold(0.0, f64::max);
-        let is_above = widest > MOST_BESIDE;
+        let is_above = widest > MAX_BESIDE;
         Rows {
-            names: distinct(names, if is_above { WIDTH - NAME - CROSS } else { MOST_BESIDE }),
+            names: distinct(names, if is_above { WIDTH - NAME - CROSS } else { MAX_BESIDE }),
             is_above,
-            left: if is_above { NAME } else { (NAME + widest + CROSS).max(LEAST_LEFT) },
-            right: MOST_RIGHT,
+            left: if is_above { NAME } else { (NAME + widest + CROSS).max(MIN_LEFT) },
+            right: MAX_RIGHT,
             marks: height,
         }
     }
 
     /// The same for the series of a view.
     pub(crate) fn of(view: &View<'_>, height: f64) -> Rows {
-        let names: Vec<String> = view.series.iter().map(|series| clean_line(&series.name)).collect();
+        let names: Vec<String> = view.series.iter().map(|series| series.name.clone()).collect();
         Rows::new(&names, height)
     }
 
-    /// With room for values at the right edge, none of which may be cut.
+    /// The same with room for uncut values at the right edge.
     pub(crate) fn with_values(self, values: impl Iterator<Item = String>) -> Rows {
         let widest = values.map(|value| text_width(&value, LABEL_SIZE)).fold(0.0, f64::max);
-        let right = (WIDTH - GAP - widest).min(self.right).max(self.left + LEAST_PLOT);
+        let right = (WIDTH - GAP - widest).min(self.right).max(self.left + MIN_PLOT);
         Rows { right, ..self }
     }
 
@@ -79,40 +77,33 @@ impl Rows {
     }
 
     /// The middle of a row's marks.
-    #[expect(clippy::cast_precision_loss, reason = "a handful of rows")]
     pub(crate) fn middle(&self, index: usize) -> f64 {
-        TOP + index as f64 * self.height() + self.line() + self.marks / 2.0
+        TOP + count(index) * self.height() + self.line() + self.marks / 2.0
     }
 
-    /// Where a row with its name begins.
-    pub(crate) fn top(&self, index: usize) -> f64 {
-        self.bottom(index)
-    }
-
-    /// Where so many rows end.
-    #[expect(clippy::cast_precision_loss, reason = "a handful of rows")]
-    pub(crate) fn bottom(&self, count: usize) -> f64 {
-        TOP + count as f64 * self.height()
+    /// Where this number of rows ends.
+    pub(crate) fn bottom(&self, number: usize) -> f64 {
+        TOP + count(number) * self.height()
     }
 
     fn line(&self) -> f64 {
         if self.is_above { LINE } else { 0.0 }
     }
 
-    /// What a pointer finds of the row whose marks are about `y`.
+    /// The area of the row around `y` that shows its hover text.
     pub(crate) fn draw_hit(&self, canvas: &mut Canvas, y: f64) {
         let top = y - self.marks / 2.0 - self.line();
         canvas.rect(Rect { x: 0.0, y: top, width: WIDTH, height: self.height() }, "hit");
     }
 
-    /// The marker and name of the row whose marks are about `y`; what may not be believed is struck out and crossed.
+    /// The marker and name of the row around `y`; an invalid one is struck out and crossed.
     pub(crate) fn draw_name(&self, canvas: &mut Canvas, name: &str, style: Style, is_struck: bool, y: f64) {
         let shown = self.names.iter().find(|(known, _)| known == name).map_or(name, |(_, shown)| shown);
         let y = if self.is_above { y - self.marks / 2.0 - LINE / 2.0 + 2.0 } else { y };
         let class = match (self.is_above, is_struck) {
             (false, false) => "label",
             (true, false) => "label halo",
-            // A halo would hide the line that strikes the name out.
+            // A halo would hide the line through the name.
             (_, true) => "label struck",
         };
         canvas.marker(at(7.0, y), style, 5.0);
@@ -124,31 +115,38 @@ impl Rows {
     }
 
     /// The marker and name of a cell's row.
-    pub(crate) fn draw_label(&self, canvas: &mut Canvas, view: &View<'_>, row: &Row<'_>, y: f64) {
-        let series = view.series_of(row);
-        self.draw_name(canvas, &clean_line(&series.name), series.style, row.is_struck(), y);
+    pub(crate) fn draw_label(&self, canvas: &mut Canvas, row: &Row<'_>, y: f64) {
+        self.draw_name(canvas, &row.series.name, row.series.style, row.is_struck(), y);
     }
 
-    /// A row of which there are no numbers says why; returns the same in words.
-    pub(crate) fn draw_empty(
-        &self,
-        canvas: &mut Canvas,
-        view: &View<'_>,
-        row: &Row<'_>,
-        words: &str,
-        y: f64,
-    ) -> String {
-        let series = view.series_of(row);
-        canvas.group(&row_class(series.style, row.is_believable()), None, |c| {
-            self.draw_label(c, view, row, y);
-            c.text(at(self.left + 6.0, y + 4.5), Anchor::Start, "note", words);
+    /// A row without values, with the reason; returns its description.
+    pub(crate) fn draw_empty(&self, canvas: &mut Canvas, row: &Row<'_>, reason: &str, y: f64) -> String {
+        canvas.group(&row.class(), None, |c| {
+            self.draw_label(c, row, y);
+            c.text(at(self.left + 6.0, y + 4.5), Anchor::Start, "note", reason);
         });
-        format!("{}: {words}", clean_line(&series.name))
+        format!("{}: {reason}", row.series.name)
     }
 
-    /// A row without numbers, whose cell's status is why.
-    pub(crate) fn draw_status(&self, canvas: &mut Canvas, view: &View<'_>, row: &Row<'_>, y: f64) -> String {
-        self.draw_empty(canvas, view, row, status_name(row.cell.status), y)
+    /// A panel with a row for each cell of a context. `draw_axis` gets the lower end of the rows. `draw_row` gets the middle of a
+    /// row and returns its description; where it returns `None`, the row shows the cell's status.
+    pub(crate) fn panel<'v, 'a>(
+        &self,
+        context: &'v Context<'a>,
+        title: &str,
+        draw_axis: impl FnOnce(&mut Canvas, f64),
+        mut draw_row: impl FnMut(&mut Canvas, &'v Row<'a>, f64) -> Option<String>,
+    ) -> Panel {
+        let bottom = self.bottom(context.rows.len());
+        let mut canvas = panel::headed(&context.name);
+        draw_axis(&mut canvas, bottom);
+        let mut description = Vec::new();
+        for (index, row) in context.rows.iter().enumerate() {
+            let y = self.middle(index);
+            let drawn = draw_row(&mut canvas, row, y);
+            description.push(drawn.unwrap_or_else(|| self.draw_empty(&mut canvas, row, row.status(), y)));
+        }
+        Panel::new(format!("{}: {title}", context.name), &description, bottom + Axis::HEIGHT, canvas)
     }
 
     /// A value at the right edge of the row.
@@ -158,12 +156,12 @@ impl Rows {
     }
 }
 
-/// How wide a name is at most.
+/// The largest width of a name.
 fn width(name: &str) -> f64 {
     text_width(name, LABEL_SIZE * BOLD)
 }
 
-/// Each name with as much of it as fits; those that are cut alike are numbered.
+/// Each name with as much of it as fits; equal beginnings are numbered.
 fn distinct(names: &[String], room: f64) -> Vec<(String, String)> {
     let mut shown: Vec<(String, String)> = Vec::new();
     for name in names {
@@ -179,7 +177,7 @@ fn distinct(names: &[String], room: f64) -> Vec<(String, String)> {
     shown
 }
 
-/// An interval's ends that the axis does not hold are arrows at its edge.
+/// Arrows at the edge for the ends of an interval that the axis does not hold.
 pub(crate) fn draw_ends(canvas: &mut Canvas, (low, high): (f64, f64), scale: Scale, y: f64, class: &str) {
     for (value, outwards) in [(low, -1.0), (high, 1.0)] {
         if !scale.contains(value) {
@@ -190,7 +188,7 @@ pub(crate) fn draw_ends(canvas: &mut Canvas, (low, high): (f64, f64), scale: Sca
     }
 }
 
-/// A mark at the edge for a value that the axis does not hold; otherwise the series' marker at its place.
+/// The series' marker, or a mark at the edge for a value that the axis does not hold.
 pub(crate) fn draw_mark(canvas: &mut Canvas, value: f64, style: Style, scale: Scale, y: f64, radius: f64) {
     let x = scale.place(value);
     if scale.contains(value) {
@@ -220,7 +218,7 @@ mod tests {
             let (left, right) = rows.plot();
             assert!(right - left >= 190.0, "{left} to {right}");
         }
-        assert_eq!(shown(&["h1s"]).left(), LEAST_LEFT);
+        assert_eq!(shown(&["h1s"]).left(), MIN_LEFT);
         assert!(shown(&["haproxy-with-http-3-only"]).is_above && !shown(&["nghttpd"]).is_above);
     }
 

@@ -1,17 +1,17 @@
-//! What the figures of spread values share: an axis for all cells of a context, and words.
+//! What the figures of distributions share: an axis for all cells of a context, and descriptions.
 
 use analysis::distribution::Distribution;
 use analysis::pooled;
 
-use super::panel::WIDTH;
-use super::runs::axis_title;
-use crate::svg::{Axis, Canvas, Scale, fit};
+use super::panel::TOP;
+use crate::context::{Context, Row};
+use crate::svg::{Axis, Canvas, Scale};
 use crate::text;
-use crate::view::{Context, Row, View};
+use crate::view::View;
 
-/// So many values for each cell are enough to show how they are spread.
+/// Values of a cell that are enough to show their distribution.
 const ENOUGH: u64 = 20;
-/// So many are enough for bins.
+/// Values of a cell that are enough for bins.
 const ENOUGH_FOR_BINS: u64 = 100;
 /// Values that span more than this ratio have a logarithmic axis.
 pub(super) const DECADES: f64 = 10.0;
@@ -27,12 +27,12 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    /// Over the values of all cells of a context, between two places; `None` where there are none.
+    /// The axis for the values of all cells of a context, between two places; `None` where there are none.
     pub(super) fn of(context: &Context<'_>, places: (f64, f64)) -> Option<Spread> {
         let values = || context.rows.iter().filter_map(|row| values_of(row)).flat_map(ends);
         values().next()?;
         let (low, high) = values().fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
-        let unit = context.rows.iter().find_map(|row| Some(row.values_metric()?.unit.clone()))?;
+        let unit = context.rows.iter().find_map(|row| Some(row.primary()?.unit.clone()))?;
         let logarithmic = low > 0.0 && high / low > DECADES;
         let pad = (high - low) * 0.02;
         let scale = match logarithmic {
@@ -48,14 +48,12 @@ impl Spread {
         })
     }
 
-    /// The axis below the plot; `more` stands behind its title.
-    pub(super) fn draw_axis(&self, view: &View<'_>, canvas: &mut Canvas, top: f64, bottom: f64, more: &str) {
-        let (left, _) = self.scale.range();
-        let note = if self.logarithmic { ", logarithmic" } else { "" };
-        let title = format!("{}{note}{more}", axis_title(&view.metric_title(), &self.units));
-        let title = fit(&title, 11.5, WIDTH - left);
+    /// Draws the axis below the plot; `note` follows its title.
+    pub(super) fn draw_axis(&self, view: &View<'_>, canvas: &mut Canvas, bottom: f64, note: &str) {
+        let logarithmic = if self.logarithmic { ", logarithmic" } else { "" };
+        let title = format!("{}{logarithmic}{note}", self.units.title(&view.metric_title()));
         let label = |value: f64| self.units.short(value);
-        Axis { scale: self.scale, top, bottom, width: WIDTH, title: &title, label: &label }.draw(canvas);
+        Axis { scale: self.scale, top: TOP, bottom, title: &title, label: &label }.draw(canvas);
     }
 
     /// A value with its unit.
@@ -73,7 +71,7 @@ fn ends(values: &Distribution) -> impl Iterator<Item = f64> + use<> {
     [values.quantile(0.0), values.quantile(1.0)].into_iter().flatten()
 }
 
-/// Whether most cells have enough values to show how they are spread.
+/// Whether most cells have enough values to show their distribution.
 pub(super) fn is_worth_showing(view: &View<'_>) -> bool {
     most_have(view, ENOUGH)
 }
@@ -84,28 +82,31 @@ pub(super) fn is_worth_binning(view: &View<'_>) -> bool {
 }
 
 fn most_have(view: &View<'_>, enough: u64) -> bool {
-    let counts = || view.rows_with_context().filter_map(|(_, row)| values_of(row)).map(Distribution::count);
+    let counts = || view.rows().filter_map(values_of).map(Distribution::count);
     let having = counts().filter(|count| *count >= enough).count();
     having > 0 && having * 2 >= counts().count()
 }
 
-/// What the values are, in a sentence.
-pub(super) fn what_is_shown(view: &View<'_>) -> &'static str {
+/// The number of cells with values.
+pub(super) fn cells_with_values(view: &View<'_>) -> usize {
+    view.rows().filter_map(values_of).count().max(1)
+}
+
+/// A sentence that says which values are shown.
+pub(super) fn describe_values(view: &View<'_>) -> &'static str {
     if pooled::is_of_requests(&view.summary().metric) {
-        "All requests of a cell are shown, those of its runs together: good for a picture, and no ground for an interval, \
-         which is over runs."
+        "All requests of a cell are pooled over its runs. This is for the picture only: intervals are over runs."
     } else {
-        "The values are those of the runs, one of each."
+        "There is one value for each run."
     }
 }
 
-/// How many values, of how many runs.
-pub(super) fn count_words(view: &View<'_>, row: &Row<'_>) -> String {
+/// The number of values and runs.
+pub(super) fn describe_count(view: &View<'_>, row: &Row<'_>) -> String {
     let Some(pooled) = row.pooled else { return String::new() };
-    let count = pooled.values.count();
     let runs = text::count(pooled.runs as usize, "run", "runs");
     if pooled::is_of_requests(&view.summary().metric) {
-        format!("{} requests of {runs}", text::grouped(count))
+        format!("{} requests in {runs}", text::grouped(pooled.values.count()))
     } else {
         runs
     }

@@ -1,45 +1,52 @@
-//! What the figures over swept parameters share: which metrics they show, and their axes.
+//! What the figures over swept parameters share: the metrics that they show, and their axes.
 
-use analysis::summary::{Estimate, MetricSummary};
+use analysis::summary::Estimate;
 
-use super::panel::{LABEL_SIZE, WIDTH};
-use super::runs::axis_title;
+use super::panel::Panel;
 use super::spread::DECADES;
-use crate::svg::{Anchor, Axis, Canvas, Point, Scale, SideAxis, at, fit, number, wrapped};
-use crate::sweep::{Group, Parameter, Sweep};
+use crate::context::Row;
+use crate::svg::{
+    Anchor, Axis, BOLD, Canvas, HEADING_SIZE, Point, Scale, SideAxis, TICK_SIZE, WIDTH, at, wrapped,
+};
+use crate::sweep::{Group, Sweep};
 use crate::text;
-use crate::view::{Row, View};
+use crate::view::View;
+
+/// What the figures over one parameter need.
+pub(super) const NEEDS: &str = "levels of one factor, not the compared one, that differ in one number only";
+/// When they are drawn by default.
+pub(super) const BY_DEFAULT: &str = "with a swept parameter of three or more values";
 
 pub(super) const LEFT: f64 = 52.0;
 pub(super) const RIGHT: f64 = WIDTH - 12.0;
 /// Below the heading and the title of the vertical axis.
 pub(super) const TOP: f64 = 52.0;
 pub(super) const HEIGHT: f64 = 190.0;
-/// A parameter whose values span so much has a logarithmic axis: whoever sweeps so far mostly doubles.
+/// A parameter whose values span this ratio has a logarithmic axis: wide sweeps mostly double.
 const LOGARITHMIC_FROM: f64 = 7.5;
-/// A sweep of so many values is shown without being asked for.
+/// A sweep with this many values is drawn by default.
 const ENOUGH: usize = 3;
-/// Metrics beside the primary one.
-const MOST_FURTHER: usize = 3;
-/// Shown beside the primary metric, where they change over the sweep: of loops, of pages, of both.
+/// Further metrics besides the primary one.
+const MAX_FURTHER: usize = 3;
+/// Further metrics of loops, of pages and of both; shown if they change over the sweep.
 const OF_LOOPS: [&str; 2] = ["requests_per_second", "request_time"];
 const OF_PAGES: [&str; 1] = ["page_load_time"];
 const OF_ANY: [&str; 2] = ["request_header_wire_bytes", "response_header_wire_bytes"];
-/// What changes by less than this does not change.
+/// A metric that changes by less than this ratio does not change.
 const CHANGE: f64 = 1.1;
 
-/// Whether there is a sweep to show without being asked for.
+/// Whether there is a sweep to draw by default.
 pub(super) fn has_sweep(view: &View<'_>) -> bool {
     view.sweeps.iter().any(|sweep| sweep.most_values() >= ENOUGH)
 }
 
-/// The sweeps that are drawn: short ones only where there is no other.
+/// The sweeps that are drawn: short ones only if there is no longer one.
 pub(super) fn drawn<'v>(view: &'v View<'_>) -> impl Iterator<Item = &'v Sweep> {
     let least = if has_sweep(view) { ENOUGH } else { 2 };
     view.sweeps.iter().filter(move |sweep| sweep.most_values() >= least)
 }
 
-/// What is to be said of sweeps whose levels are not alike in all else.
+/// A caption's sentence about sweeps whose levels differ in more than the parameter.
 pub(super) fn caveat(view: &View<'_>) -> &'static str {
     if drawn(view).all(|sweep| sweep.is_pure) {
         ""
@@ -48,14 +55,14 @@ pub(super) fn caveat(view: &View<'_>) -> &'static str {
     }
 }
 
-/// The primary metric, and others that change over a sweep.
+/// The primary metric, and further ones that change over a sweep.
 pub(super) fn metrics<'v>(view: &'v View<'_>) -> Vec<&'v str> {
     let primary = view.summary().metric.as_str();
     let has_loops = view.summary().cells.iter().any(|cell| cell.metrics.contains_key(OF_LOOPS[0]));
     let of_workload = if has_loops { &OF_LOOPS[..] } else { &OF_PAGES };
     let further = of_workload.iter().chain(&OF_ANY).copied();
     let further = further.filter(|name| *name != primary && changes(view, name));
-    std::iter::once(primary).chain(further.take(MOST_FURTHER)).collect()
+    std::iter::once(primary).chain(further.take(MAX_FURTHER)).collect()
 }
 
 fn changes(view: &View<'_>, name: &str) -> bool {
@@ -69,6 +76,11 @@ fn changes(view: &View<'_>, name: &str) -> bool {
     })
 }
 
+/// Every group of every sweep that is drawn.
+pub(super) fn groups<'v>(view: &'v View<'_>) -> impl Iterator<Item = (&'v Sweep, &'v Group)> {
+    drawn(view).flat_map(|sweep| sweep.groups.iter().map(move |group| (sweep, group)))
+}
+
 /// One series' cells over a sweep: value and cell, ascending.
 pub(super) fn rows<'v, 'a>(
     view: &'v View<'a>,
@@ -76,7 +88,7 @@ pub(super) fn rows<'v, 'a>(
     series: usize,
 ) -> impl Iterator<Item = (f64, &'v Row<'a>)> {
     group.points.iter().filter_map(move |(values, context)| {
-        let row = view.contexts[*context].rows.iter().find(|row| row.series == series)?;
+        let row = view.contexts[*context].rows.iter().find(|row| row.series.index == series)?;
         Some((*values.first()?, row))
     })
 }
@@ -84,7 +96,7 @@ pub(super) fn rows<'v, 'a>(
 /// The unit of a metric in the cells of a group.
 pub(super) fn unit_of<'v>(view: &'v View<'_>, group: &Group, metric: &str) -> Option<&'v str> {
     let rows = group.points.iter().flat_map(|(_, context)| &view.contexts[*context].rows);
-    rows.filter_map(|row| row.metric(metric)).map(|metric: &MetricSummary| metric.unit.as_str()).next()
+    rows.filter_map(|row| row.metric(metric)).map(|metric| metric.unit.as_str()).next()
 }
 
 /// A parameter's axis: a label at each of its values.
@@ -110,29 +122,23 @@ impl Across {
         } else {
             Scale::linear((low, high), places)
         };
-        let units = units_of(&sweep.parameter, high);
+        let units = text::Scale::fitting(sweep.parameter.unit, high);
         let note = if is_wide { ", logarithmic" } else { "" };
-        let title = format!("{}{note}", axis_title(&sweep.parameter.title(), &units));
-        Across { scale, values, title, parameter: sweep.parameter.title(), units }
+        let title = format!("{}{note}", units.title(&sweep.parameter.title));
+        Across { scale, values, title, parameter: sweep.parameter.title.clone(), units }
     }
 
     pub(super) fn draw(&self, canvas: &mut Canvas, bottom: f64) {
         let label = |value: f64| self.units.short(value);
-        let title = fit(&self.title, 11.5, WIDTH - LEFT);
-        let axis = Axis { scale: self.scale, top: TOP, bottom, width: WIDTH, title: &title, label: &label };
+        let axis = Axis { scale: self.scale, top: TOP, bottom, title: &self.title, label: &label };
         axis.draw_at(canvas, &self.values);
         canvas.line(at(LEFT, bottom), at(RIGHT, bottom), "axis");
     }
 
-    /// A value in words, such as `round-trip time 5 ms`.
+    /// A value with its parameter, such as `round-trip time 5 ms`.
     pub(super) fn value(&self, value: f64) -> String {
         format!("{} {}", self.parameter, self.units.short_value(value))
     }
-}
-
-/// The unit that a parameter's axis has.
-pub(super) fn units_of(parameter: &Parameter, largest: f64) -> text::Scale {
-    text::Scale::fitting(parameter.unit(), largest)
 }
 
 /// The labels and the grid of the vertical axis.
@@ -141,35 +147,39 @@ pub(super) fn draw_side(canvas: &mut Canvas, scale: Scale, units: &text::Scale) 
     SideAxis { scale, left: LEFT, right: RIGHT, label: &label }.draw(canvas, 5);
 }
 
-/// Font sizes of a heading, whose letters are bold, and of an axis' title; and from one line to the next.
-const HEADING: (f64, f64) = (14.5 * 1.12, 18.0);
-const TITLE: (f64, f64) = (11.5, 14.0);
+/// Font size and distance of the lines of a heading, and of an axis title.
+const HEADING: (f64, f64) = (HEADING_SIZE * BOLD, 18.0);
+const TITLE: (f64, f64) = (TICK_SIZE, 14.0);
 
-/// Puts the heading of a panel and the title of its vertical axis above what is drawn from [`TOP`] on, in as many lines as
-/// they need, and says by how much they push it down.
-pub(super) fn below_heading(heading: &str, title: &str, plot: Canvas) -> (String, f64) {
+/// A panel whose plot begins at [`TOP`] and ends at `bottom`. The heading and the title of the vertical axis are above it, in as
+/// many lines as they need, which push the plot down.
+pub(super) fn panel(
+    heading: &str,
+    side: &str,
+    title: &str,
+    description: &[String],
+    bottom: f64,
+    plot: Canvas,
+) -> Panel {
     let mut canvas = Canvas::default();
     let mut down = 0.0;
     for (y, class, text, (size, height)) in
-        [(15.0, "heading", heading, HEADING), (TOP - 16.0, "axis-title", title, TITLE)]
+        [(15.0, "heading", heading, HEADING), (TOP - 16.0, "axis-title", side, TITLE)]
     {
         for (place, line) in wrapped(text, size, WIDTH).iter().enumerate() {
             down += if place > 0 { height } else { 0.0 };
             canvas.text(at(0.0, y + down), Anchor::Start, class, line);
         }
     }
-    let (above, plot) = (canvas.finish(), plot.finish());
-    match down > 0.0 {
-        true => (format!("{above}<g transform=\"translate(0 {})\">{plot}</g>", number(down)), down),
-        false => (format!("{above}{plot}"), down),
-    }
+    canvas.moved_down(down, plot);
+    Panel::new(format!("{heading}: {title}"), description, bottom + down, canvas)
 }
 
-/// A line through places, faint on the way to and from those that may not be believed.
+/// A line through places, faint next to invalid ones.
 pub(super) fn join(canvas: &mut Canvas, places: &[(Point, bool)], class: &str) {
     let is_believable = |pair: &&[(Point, bool)]| pair.iter().all(|(_, believable)| *believable);
-    let ways: Vec<&[(Point, bool)]> = places.windows(2).collect();
-    for alike in ways.chunk_by(|one, other| is_believable(one) == is_believable(other)) {
+    let pairs: Vec<&[(Point, bool)]> = places.windows(2).collect();
+    for alike in pairs.chunk_by(|one, other| is_believable(one) == is_believable(other)) {
         let ends = alike.iter().filter_map(|pair| pair.last()).map(|(place, _)| *place);
         let begin = alike.first().and_then(|pair| pair.first()).map(|(place, _)| *place);
         let faint = if alike.first().is_some_and(is_believable) { "" } else { " faint" };
@@ -177,7 +187,7 @@ pub(super) fn join(canvas: &mut Canvas, places: &[(Point, bool)], class: &str) {
     }
 }
 
-/// Intervals widen an axis so many times at most: those of few runs would leave nothing else to see.
+/// Intervals widen an axis at most by this factor: those of few runs would hide everything else.
 pub(super) const WIDEST: f64 = 3.0;
 
 /// A vertical scale for medians and their intervals, and whether it is logarithmic.
@@ -198,9 +208,6 @@ pub(super) fn upwards(estimates: impl Iterator<Item = Estimate> + Clone) -> Opti
     Some((Scale::linear((low.min(0.0), high * 1.06), places), false))
 }
 
-/// The size that labels in a plot have.
-pub(super) const LABEL: f64 = LABEL_SIZE;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -210,13 +217,13 @@ mod tests {
         let long = "Request time over requests per second that are asked for, of all that was asked";
         let lines = wrapped(long, HEADING.0, WIDTH);
         assert!(lines.len() == 2 && lines.join(" ") == long, "{lines:?}");
-        let (body, down) = below_heading(long, "request time (ms)", Canvas::default());
-        assert!(down == 18.0 && body.contains("translate(0 18)") && !body.contains('…'), "{body}");
-        assert_eq!(below_heading("short", "time (ms)", Canvas::default()).1, 0.0);
+        let wrapped = panel(long, "request time (ms)", "title", &[], 100.0, Canvas::default());
+        assert!(wrapped.height == 118.0 && !wrapped.body.contains('…'), "{}", wrapped.body);
+        assert_eq!(panel("short", "time (ms)", "title", &[], 100.0, Canvas::default()).height, 100.0);
     }
 
     #[test]
-    fn a_line_is_faint_beside_what_may_not_be_believed() {
+    fn a_line_is_faint_next_to_invalid_places() {
         let mut canvas = Canvas::default();
         let places = [(0.0, true), (1.0, true), (2.0, false), (3.0, true), (4.0, true)];
         join(&mut canvas, &places.map(|(x, believable)| (at(x, 0.0), believable)), "curve");

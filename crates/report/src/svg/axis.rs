@@ -1,10 +1,9 @@
 //! A horizontal axis with grid lines, labels that never touch, and a title with the unit.
 
-use super::canvas::{Anchor, Canvas, at, text_width};
+use super::canvas::{Anchor, Canvas, at, fit, text_width};
 use super::scale::Scale;
+use super::{TICK_SIZE, WIDTH};
 
-/// Font size of tick labels.
-const LABEL_SIZE: f64 = 11.5;
 /// Free space between two labels.
 const LABEL_GAP: f64 = 8.0;
 
@@ -14,15 +13,13 @@ pub(crate) struct Axis<'a> {
     /// Where the plot begins and ends, from above.
     pub(crate) top: f64,
     pub(crate) bottom: f64,
-    /// The drawing's width: labels stay inside.
-    pub(crate) width: f64,
     pub(crate) title: &'a str,
     pub(crate) label: &'a dyn Fn(f64) -> String,
 }
 
 impl Axis<'_> {
-    /// Height that labels and title take below the plot.
-    pub(crate) const HEIGHT: f64 = 38.0;
+    /// Height of labels and title below the plot, with the panel's lower edge.
+    pub(crate) const HEIGHT: f64 = 42.0;
 
     /// Draws grid, labels and title.
     pub(crate) fn draw(&self, canvas: &mut Canvas) {
@@ -37,23 +34,24 @@ impl Axis<'_> {
             let x = self.scale.place(tick);
             canvas.line(at(x, self.top), at(x, self.bottom), "grid");
         }
-        // Where there is no room for all labels, 1 has it first, and then whole decades.
+        // If there is no room for all labels, 1 comes first, then whole decades.
         let mut first = ticks.to_vec();
         first.sort_by_key(|tick| (!self.scale.is_decade(*tick), *tick != 1.0));
         let mut taken: Vec<(f64, f64)> = Vec::new();
         for tick in first {
             let label = (self.label)(tick);
-            let half = text_width(&label, LABEL_SIZE) / 2.0;
-            let middle = self.scale.place(tick).clamp(half, (self.width - half).max(half));
+            let half = text_width(&label, TICK_SIZE) / 2.0;
+            let middle = self.scale.place(tick).clamp(half, (WIDTH - half).max(half));
             let (from, to) = (middle - half - LABEL_GAP, middle + half + LABEL_GAP);
             if taken.iter().all(|(left, right)| *right <= from || to <= *left) {
                 canvas.text(at(middle, self.bottom + 15.0), Anchor::Middle, "tick", &label);
                 taken.push((middle - half, middle + half));
             }
         }
-        let half = text_width(self.title, LABEL_SIZE) / 2.0;
-        let middle = f64::midpoint(left, right).min(self.width - half).max(half.min(self.width / 2.0));
-        canvas.text(at(middle, self.bottom + 32.0), Anchor::Middle, "axis-title", self.title);
+        let title = fit(self.title, TICK_SIZE, WIDTH);
+        let half = text_width(&title, TICK_SIZE) / 2.0;
+        let middle = f64::midpoint(left, right).min(WIDTH - half).max(half);
+        canvas.text(at(middle, self.bottom + 32.0), Anchor::Middle, "axis-title", &title);
     }
 }
 
@@ -67,7 +65,7 @@ pub(crate) struct SideAxis<'a> {
 }
 
 impl SideAxis<'_> {
-    /// Draws grid and labels; what does not fit left of the plot is left out, never cut.
+    /// Draws grid and labels; a label that does not fit left of the plot is omitted, never cut.
     pub(crate) fn draw(&self, canvas: &mut Canvas, wanted: usize) {
         self.draw_at(canvas, &self.scale.ticks(wanted));
     }
@@ -77,7 +75,7 @@ impl SideAxis<'_> {
         for &tick in ticks {
             let (y, label) = (self.scale.place(tick), (self.label)(tick));
             canvas.line(at(self.left, y), at(self.right, y), "grid");
-            if text_width(&label, LABEL_SIZE) <= self.left - LABEL_GAP / 2.0 {
+            if text_width(&label, TICK_SIZE) <= self.left - LABEL_GAP / 2.0 {
                 canvas.text(at(self.left - LABEL_GAP / 2.0, y + 4.0), Anchor::End, "tick", &label);
             }
         }

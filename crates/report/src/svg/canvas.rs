@@ -1,9 +1,9 @@
-//! Shapes and text, appended to one string. Whatever is text is escaped here and nowhere else.
+//! Shapes and text, appended to one string. All text is escaped here.
 
 use crate::encode;
 use crate::palette::{Shape, Style};
 
-/// Where a text is held.
+/// Which point of a text is placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Anchor {
     Start,
@@ -27,7 +27,7 @@ pub(crate) struct Rect {
     pub(crate) height: f64,
 }
 
-/// A drawing in the making.
+/// A drawing under construction.
 #[derive(Debug, Default)]
 pub(crate) struct Canvas {
     out: String,
@@ -44,7 +44,7 @@ impl Canvas {
         self.out
     }
 
-    /// Draws `inside` as a group; `title` is what a pointer or a screen reader finds there.
+    /// Draws `inside` as a group; `title` is its hover text, also for screen readers.
     pub(crate) fn group(&mut self, class: &str, title: Option<&str>, inside: impl FnOnce(&mut Canvas)) {
         self.out.push_str(&format!("<g class=\"{}\">", encode::xml(class)));
         if let Some(title) = title {
@@ -52,6 +52,16 @@ impl Canvas {
         }
         inside(self);
         self.out.push_str("</g>");
+    }
+
+    /// Everything drawn on another canvas, moved down.
+    pub(crate) fn moved_down(&mut self, by: f64, other: Canvas) {
+        match by > 0.0 {
+            true => {
+                self.out.push_str(&format!("<g transform=\"translate(0 {})\">{}</g>", number(by), other.out))
+            }
+            false => self.out.push_str(&other.out),
+        }
     }
 
     /// A line of text whose baseline is at `y`.
@@ -67,14 +77,12 @@ impl Canvas {
 
     /// A straight line.
     pub(crate) fn line(&mut self, from: Point, to: Point, class: &str) {
-        let [x1, y1, x2, y2] = [from.x, from.y, to.x, to.y].map(number);
-        self.out.push_str(&format!("<path class=\"{class}\" d=\"M{x1} {y1}L{x2} {y2}\"/>"));
+        self.path(&[from, to], class);
     }
 
     /// A line through several places.
     pub(crate) fn path(&mut self, points: &[Point], class: &str) {
-        let places: Vec<String> = points.iter().map(|p| format!("{} {}", number(p.x), number(p.y))).collect();
-        self.out.push_str(&format!("<path class=\"{class}\" d=\"M{}\"/>", places.join("L")));
+        self.out.push_str(&format!("<path class=\"{class}\" d=\"M{}\"/>", places(points)));
     }
 
     /// A line that keeps its height until the next place: a step at every place.
@@ -89,17 +97,18 @@ impl Canvas {
 
     /// A box.
     pub(crate) fn rect(&mut self, rect: Rect, class: &str) {
-        let [x, y, width, height] = [rect.x, rect.y, rect.width.max(0.0), rect.height.max(0.0)].map(number);
-        self.out.push_str(&format!(
-            "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"/>"
-        ));
+        self.draw_box(rect, class, "");
     }
 
-    /// A box with round corners.
+    /// A box with rounded corners.
     pub(crate) fn rounded(&mut self, rect: Rect, radius: f64, class: &str) {
-        let [x, y, width, height, r] = [rect.x, rect.y, rect.width, rect.height, radius].map(number);
+        self.draw_box(rect, class, &format!(" rx=\"{}\"", number(radius)));
+    }
+
+    fn draw_box(&mut self, rect: Rect, class: &str, corners: &str) {
+        let [x, y, width, height] = [rect.x, rect.y, rect.width.max(0.0), rect.height.max(0.0)].map(number);
         self.out.push_str(&format!(
-            "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" rx=\"{r}\"/>"
+            "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"{corners}/>"
         ));
     }
 
@@ -107,7 +116,7 @@ impl Canvas {
     pub(crate) fn marker(&mut self, place: Point, style: Style, radius: f64) {
         let class = if style.solid { "solid" } else { "hollow" };
         let (x, y, r) = (place.x, place.y, radius);
-        let d = match style.shape {
+        let points = match style.shape {
             Shape::Circle => {
                 let [x, y, r] = [x, y, r].map(number);
                 self.out.push_str(&format!("<circle class=\"{class}\" cx=\"{x}\" cy=\"{y}\" r=\"{r}\"/>"));
@@ -131,15 +140,14 @@ impl Canvas {
                 vec![at(x, y - half), at(x + half, y + half * 0.8), at(x - half, y + half * 0.8)]
             }
         };
-        let places: Vec<String> = d.iter().map(|p| format!("{} {}", number(p.x), number(p.y))).collect();
-        self.out.push_str(&format!("<path class=\"{class}\" d=\"M{}Z\"/>", places.join("L")));
+        self.area(&points, class);
     }
 
-    /// Slanting lines over a box: the mark of what was not shown.
+    /// Slanted lines over a box: the mark of a difference that was not shown.
     pub(crate) fn hatch(&mut self, rect: Rect, distance: f64) {
         let Rect { x, y, width, height } = rect;
         let mut lines = String::new();
-        // Every line runs from the left or upper edge up to the right: x + y is the same all along it.
+        // x + y is constant along a line.
         let mut sum = distance;
         while sum < width + height && distance > 0.0 {
             let (x1, y1) = if sum < height { (0.0, sum) } else { (sum - height, height) };
@@ -153,8 +161,7 @@ impl Canvas {
 
     /// An area between two lines.
     pub(crate) fn area(&mut self, points: &[Point], class: &str) {
-        let places: Vec<String> = points.iter().map(|p| format!("{} {}", number(p.x), number(p.y))).collect();
-        self.out.push_str(&format!("<path class=\"{class}\" d=\"M{}Z\"/>", places.join("L")));
+        self.out.push_str(&format!("<path class=\"{class}\" d=\"M{}Z\"/>", places(points)));
     }
 
     /// An empty circle; the colour comes from the group around it.
@@ -163,7 +170,7 @@ impl Canvas {
         self.out.push_str(&format!("<circle class=\"ring\" cx=\"{x}\" cy=\"{y}\" r=\"{r}\"/>"));
     }
 
-    /// The mark of what may not be believed.
+    /// The mark of an invalid value.
     pub(crate) fn cross(&mut self, place: Point, half: f64) {
         let (x, y, h) = (place.x, place.y, half);
         self.line(at(x - h, y - h), at(x + h, y + h), "cross");
@@ -171,7 +178,13 @@ impl Canvas {
     }
 }
 
-/// A coordinate with two digits after the point at most.
+/// The coordinates of a path.
+fn places(points: &[Point]) -> String {
+    let places: Vec<String> = points.iter().map(|p| format!("{} {}", number(p.x), number(p.y))).collect();
+    places.join("L")
+}
+
+/// A coordinate with at most two digits after the point.
 pub(crate) fn number(value: f64) -> String {
     if !value.is_finite() {
         return "0".to_owned();
@@ -181,8 +194,8 @@ pub(crate) fn number(value: f64) -> String {
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-/// How wide a text is at most at a font size: the widths of a wide sans-serif face (DejaVu Sans), so that no
-/// reader's font cuts it.
+/// The largest width of a text at a font size: that of a wide sans-serif font (DejaVu Sans), so that no reader's font
+/// cuts it.
 pub(crate) fn text_width(text: &str, size: f64) -> f64 {
     let em = |c: char| match c {
         'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '\'' | '|' | ' ' | '·' => 0.34,
@@ -211,7 +224,7 @@ pub(crate) fn fit(text: &str, size: f64, width: f64) -> String {
     format!("{}…", kept.trim_end())
 }
 
-/// The text in lines of a width; only a single word that is wider is cut.
+/// The text in lines of at most `width`; only a single word that is wider is cut.
 pub(crate) fn wrapped(text: &str, size: f64, width: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {

@@ -1,6 +1,6 @@
-//! From values to places, and where an axis is labelled.
+//! Maps values to coordinates, and chooses the labels of an axis.
 
-/// Maps a range of values onto a range of places.
+/// Maps a range of values to a range of coordinates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scale {
     domain: (f64, f64),
@@ -8,29 +8,29 @@ pub(crate) struct Scale {
     logarithmic: bool,
 }
 
-/// Values at which an axis has a label.
+/// The values that an axis labels.
 pub(crate) type Ticks = Vec<f64>;
 
-/// With fewer labels nobody knows how an axis goes on.
+/// With fewer labels an axis cannot be read.
 const FEWEST_TICKS: usize = 3;
 
 const NICE_STEPS: [f64; 4] = [1.0, 2.0, 2.5, 5.0];
 
 impl Scale {
-    /// Equal steps of value, equal steps of place.
+    /// Equal differences of values are equal distances.
     pub(crate) fn linear(domain: (f64, f64), range: (f64, f64)) -> Self {
         let domain = if domain.1 > domain.0 { domain } else { (domain.0 - 0.5, domain.0 + 0.5) };
         Scale { domain, range, logarithmic: false }
     }
 
-    /// Equal ratios of value, equal steps of place. Both ends of the domain are above 0.
+    /// Equal ratios of values are equal distances. Both ends of the domain are above 0.
     pub(crate) fn logarithmic(domain: (f64, f64), range: (f64, f64)) -> Self {
         let low = domain.0.max(f64::MIN_POSITIVE);
         let domain = if domain.1 > low { (low, domain.1) } else { (low / 2.0, low * 2.0) };
         Scale { domain, range, logarithmic: true }
     }
 
-    /// The place of a value; outside the domain it is the nearer end.
+    /// The coordinate of a value; outside the domain, that of the nearer end.
     pub(crate) fn place(&self, value: f64) -> f64 {
         let (low, high) = self.domain;
         let value = value.clamp(low, high);
@@ -42,7 +42,7 @@ impl Scale {
         self.range.0 + share * (self.range.1 - self.range.0)
     }
 
-    /// The value of a place: what [`Scale::place`] undoes.
+    /// The value of a coordinate: the inverse of [`Scale::place`].
     pub(crate) fn value_at(&self, place: f64) -> f64 {
         let (low, high) = self.domain;
         let share = (place - self.range.0) / (self.range.1 - self.range.0);
@@ -59,7 +59,7 @@ impl Scale {
         self.logarithmic && (value.log10() - value.log10().round()).abs() < 1e-9
     }
 
-    /// The places of both ends.
+    /// The coordinates of both ends.
     pub(crate) fn range(&self) -> (f64, f64) {
         self.range
     }
@@ -74,9 +74,8 @@ impl Scale {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a handful of ticks")]
 fn linear_ticks(low: f64, high: f64, wanted: usize) -> Ticks {
-    let raw = (high - low) / wanted.max(1) as f64;
+    let raw = (high - low) / super::count(wanted.max(1));
     let power = 10f64.powf(raw.log10().floor());
     let step = NICE_STEPS.iter().map(|nice| nice * power).find(|step| *step >= raw).unwrap_or(10.0 * power);
     let first = (low / step - 1e-9).ceil();
@@ -96,7 +95,7 @@ fn logarithmic_ticks(low: f64, high: f64, wanted: usize) -> Ticks {
             .filter(|tick| (low..=high).contains(tick))
             .collect();
         let is_enough = ticks.len() <= wanted;
-        // Of whole decades there may be too few to read a value by.
+        // Whole decades may be too few.
         if is_enough && (ticks.len() >= FEWEST_TICKS || ticks.len() >= before.len()) {
             return ticks;
         }

@@ -1,4 +1,4 @@
-//! What the terminal shows: one compact table per context with its ratios drawn, and below it what may not be believed.
+//! The terminal output: a compact table for each context with its ratios drawn, and the caveats below.
 
 mod plot;
 
@@ -7,27 +7,28 @@ use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Lin
 
 use crate::Terminal;
 use crate::caveats::{self, Caveats};
+use crate::context::{Context, Row};
 use crate::figures::comparison::domain;
 use crate::method;
 use crate::server_time;
 use crate::text::{self, clean_line};
-use crate::view::{Context, Row, View, status_name};
+use crate::view::View;
 use plot::Plot;
 
-/// A table narrower than this cannot be read; it is drawn wider and the terminal wraps it.
-const LEAST_WIDTH: u16 = 40;
-/// Columns of numbers, held to the right.
+/// A narrower table cannot be read; it gets this width, and the terminal wraps it.
+const MIN_WIDTH: u16 = 40;
+/// Columns of numbers, aligned right.
 const NUMERIC: [usize; 2] = [1, 2];
-/// What a further column costs besides its text.
+/// The width of a further column besides its text.
 const COLUMN_BORDER: usize = 3;
-/// Where a plot below its table begins, at least; longer names move it, up to the most.
-const BELOW_INDENT: usize = 12;
-const MOST_INDENT: usize = 28;
+/// The least and greatest indentation of a plot below its table; it depends on the longest name.
+const MIN_INDENT: usize = 12;
+const MAX_INDENT: usize = 28;
 
 /// Renders tables and caveats.
 pub(crate) fn render(view: &View<'_>) -> String {
     let style = view.input.terminal;
-    let width = usize::from(style.width.max(LEAST_WIDTH));
+    let width = usize::from(style.width.max(MIN_WIDTH));
     let mut out = String::new();
     wrap(&mut out, &clean_line(&view.summary().question), "", width);
     let drawn = drawn(view, style, width);
@@ -47,8 +48,8 @@ pub(crate) fn render(view: &View<'_>) -> String {
         }
     }
     out.push('\n');
-    if let Some(words) = method::repetition_words(view) {
-        wrap(&mut out, &words, "", width);
+    if let Some(sentence) = method::describe_repetition(view) {
+        wrap(&mut out, &sentence, "", width);
         out.push('\n');
     }
     write_caveats(&mut out, &caveats::collect(view), width);
@@ -60,30 +61,30 @@ pub(crate) fn render(view: &View<'_>) -> String {
 enum Place {
     /// In a column of the table.
     Column,
-    /// Below the table, where the terminal has no room for another column.
+    /// Below the table, if the terminal has no room for another column.
     Below,
 }
 
-/// The plot that all tables share, as wide as the widest of them leaves room; `None` where there is no ratio.
+/// The plot that all tables share, in the width that the widest table leaves; `None` without a ratio.
 fn drawn(view: &View<'_>, style: Terminal, width: usize) -> Option<(Plot, Place)> {
     let domain = domain(view)?;
     let tables = view.contexts.iter().map(|context| table(view, context, style, None));
     let widest = tables.flat_map(|table| table.lines().map(visible_width).max()).max().unwrap_or(width);
     let room = width.saturating_sub(widest + COLUMN_BORDER);
-    let place = if room >= plot::LEAST_COLUMNS { Place::Column } else { Place::Below };
+    let place = if room >= plot::MIN_COLUMNS { Place::Column } else { Place::Below };
     let columns = if place == Place::Column { room } else { width.saturating_sub(indent(view) + 2) };
-    Some((Plot::new(domain, columns.min(plot::MOST_COLUMNS), style.plain), place))
+    Some((Plot::new(domain, columns.min(plot::MAX_COLUMNS), style.plain), place))
 }
 
-/// Where plots below their tables begin: beside the longest name that leaves room for them.
+/// The indentation of plots below their tables: beside the longest name that leaves room for them.
 fn indent(view: &View<'_>) -> usize {
-    let width = usize::from(view.input.terminal.width.max(LEAST_WIDTH));
-    let most = width.saturating_sub(plot::LEAST_COLUMNS + 2).min(MOST_INDENT);
-    let names = view.series.iter().map(|series| clean_line(&series.name).chars().count() + 2);
-    names.filter(|wanted| *wanted <= most).max().unwrap_or_default().max(BELOW_INDENT)
+    let width = usize::from(view.input.terminal.width.max(MIN_WIDTH));
+    let most = width.saturating_sub(plot::MIN_COLUMNS + 2).min(MAX_INDENT);
+    let names = view.series.iter().map(|series| series.name.chars().count() + 2);
+    names.filter(|wanted| *wanted <= most).max().unwrap_or_default().max(MIN_INDENT)
 }
 
-/// Characters of a line that are seen: all but the sequences that colour it.
+/// The visible characters of a line: all but the sequences that colour it.
 fn visible_width(line: &str) -> usize {
     let coloured = line.split('\u{1b}');
     coloured
@@ -104,10 +105,10 @@ fn plots_below(view: &View<'_>, context: &Context<'_>, plot: &Plot) -> String {
     let indent = indent(view);
     let mut out = format!("{:indent$}{}\n", "", plot.axis().trim_end());
     for row in rows {
-        let name = clean_line(&view.series_of(row).name);
-        let beside = if name.chars().count() + 2 <= indent { name.as_str() } else { "" };
+        let name = row.series.name.as_str();
+        let beside = if name.chars().count() + 2 <= indent { name } else { "" };
         if beside.is_empty() {
-            wrap(&mut out, &name, " ", usize::from(view.input.terminal.width.max(LEAST_WIDTH)));
+            wrap(&mut out, name, " ", usize::from(view.input.terminal.width.max(MIN_WIDTH)));
         }
         out.push_str(&format!(" {beside:<rest$}{}\n", bar(plot, row), rest = indent - 1));
     }
@@ -119,26 +120,24 @@ fn bar(plot: &Plot, row: &Row<'_>) -> String {
     plot.bar(ratio, row.is_believable())
 }
 
-/// Where the time of requests went, in the cells whose servers say theirs.
+/// The time of requests, in the cells whose servers report theirs.
 fn server_times(view: &View<'_>, context: &Context<'_>, style: Terminal) -> Option<String> {
-    let rows = server_time::rows(view, context);
+    let rows = server_time::rows(context);
     if rows.is_empty() {
         return None;
     }
     let mut table = empty_table(style);
     let headings = server_time::headings().into_iter().map(|heading| text::uncapital(&heading));
-    table.set_header([clean_line(&view.summary().baseline.factor)].into_iter().chain(headings));
+    table.set_header([view.factor()].into_iter().chain(headings));
     for row in rows {
         let mark = |time: String| if row.struck && time != text::NONE { format!("({time})") } else { time };
         table.add_row([row.level].into_iter().chain(row.times.into_iter().map(mark)));
     }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    Some(table.trim_fmt())
+    Some(finish_table(table, &[1, 2, 3]))
 }
 
-fn empty_table(style: Terminal) -> Table {
+/// A table in this style, without rows.
+pub(crate) fn empty_table(style: Terminal) -> Table {
     let mut table = Table::new();
     table.force_no_tty();
     if style.colour {
@@ -150,15 +149,24 @@ fn empty_table(style: Terminal) -> Table {
         UTF8_FULL_CONDENSED
     });
     table.set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_width(style.width.max(LEAST_WIDTH));
+    table.set_width(style.width.max(MIN_WIDTH));
     table
+}
+
+/// The text of a table with these columns aligned right.
+pub(crate) fn finish_table(mut table: Table, numeric: &[usize]) -> String {
+    for index in numeric {
+        if let Some(column) = table.column_mut(*index) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table.trim_fmt()
 }
 
 fn table(view: &View<'_>, context: &Context<'_>, style: Terminal, plot: Option<Plot>) -> String {
     let mut table = empty_table(style);
-    let factor = clean_line(&view.summary().baseline.factor);
     let mut header = vec![
-        factor,
+        view.factor(),
         view.metric_title(),
         format!("against {}", view.baseline()),
         "verdict".to_owned(),
@@ -167,33 +175,22 @@ fn table(view: &View<'_>, context: &Context<'_>, style: Terminal, plot: Option<P
     header.extend(plot.map(|plot| plot.axis()));
     table.set_header(header);
     for row in &context.rows {
-        let mut cells = table_row(view, row, style);
+        let mut cells = table_row(row, style);
         cells.extend(plot.map(|plot| Cell::new(bar(&plot, row))));
         table.add_row(cells);
     }
-    for index in NUMERIC {
-        if let Some(column) = table.column_mut(index) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    table.trim_fmt()
+    finish_table(table, &NUMERIC)
 }
 
-fn table_row(view: &View<'_>, row: &Row<'_>, style: Terminal) -> Vec<Cell> {
-    let series = view.series_of(row);
-    let metric = row.metric(&view.summary().metric);
-    let median = metric.map_or(text::NONE.to_owned(), |metric| text::estimate(&metric.unit, &metric.median));
-    let (ratio, verdict, class) = match row.comparison {
-        Some(comparison) => {
-            let ratio = comparison.ratio.map_or(text::NONE.to_owned(), |ratio| {
-                let interval = text::ratio_interval(&ratio).map(|i| format!(" [{i}]")).unwrap_or_default();
-                format!("{}{interval}", text::ratio(ratio.value))
-            });
-            let (word, class) = row.verdict(comparison);
-            (ratio, word, class)
-        }
-        None if series.is_baseline => (text::NONE.to_owned(), "baseline", "baseline"),
-        None => (text::NONE.to_owned(), text::NONE, "none"),
+fn table_row(row: &Row<'_>, style: Terminal) -> Vec<Cell> {
+    let estimate = row.primary().map(|metric| text::estimate(&metric.unit, &metric.median));
+    let median = estimate.unwrap_or(text::NONE.to_owned());
+    let ratio = row.comparison.and_then(|comparison| comparison.ratio);
+    let ratio = text::ratio_with_interval(ratio, text::NONE);
+    let (verdict, class) = match row.comparison {
+        Some(comparison) => row.verdict(comparison),
+        None if row.series.is_baseline => ("baseline", "baseline"),
+        None => (text::NONE, "none"),
     };
     let colour = match class {
         "better" => Some(Color::Green),
@@ -201,25 +198,25 @@ fn table_row(view: &View<'_>, row: &Row<'_>, style: Terminal) -> Vec<Cell> {
         "invalid" => Some(Color::Red),
         _ => None,
     };
-    let alarm = !row.is_believable();
-    let mark = |text: String| if alarm && text != text::NONE { format!("({text})") } else { text };
+    let is_invalid = !row.is_believable();
+    let mark = |text: String| if is_invalid && text != text::NONE { format!("({text})") } else { text };
     let paint = |cell: Cell, colour: Option<Color>| match colour {
         Some(colour) if style.colour => cell.fg(colour),
         _ => cell,
     };
-    let name = Cell::new(clean_line(&series.name));
+    let name = Cell::new(&row.series.name);
     let name = if style.colour { name.add_attribute(Attribute::Bold) } else { name };
     vec![
         name,
         Cell::new(mark(median)),
         Cell::new(mark(ratio)),
         paint(Cell::new(verdict), colour),
-        paint(Cell::new(status_name(row.cell.status)), alarm.then_some(Color::Red)),
+        paint(Cell::new(row.status()), is_invalid.then_some(Color::Red)),
     ]
 }
 
 fn write_caveats(out: &mut String, caveats: &Caveats, width: usize) {
-    wrap(out, "What may not be believed, and why", "", width);
+    wrap(out, "Caveats", "", width);
     if let Some(nothing) = &caveats.nothing {
         wrap(out, nothing, "  ", width);
     }
@@ -230,7 +227,7 @@ fn write_caveats(out: &mut String, caveats: &Caveats, width: usize) {
         wrap(out, &format!("damaged or missing: {what}"), "  ", width);
     }
     for finding in &caveats.findings {
-        // Thresholds beyond the first are in the page, so what differs in them alone is one here.
+        // Only the page lists all thresholds; here places that differ in them only are one.
         let mut measured: Vec<(&str, Vec<&str>)> = Vec::new();
         for place in &finding.cells {
             match measured.iter_mut().find(|(known, _)| *known == place.measured) {
@@ -250,12 +247,12 @@ fn write_caveats(out: &mut String, caveats: &Caveats, width: usize) {
         wrap(out, &format!("{}: {}: {}", lost.status, lost.cell, lost.reasons), "  ", width);
     }
     for not_reported in &caveats.not_reported {
-        // The reason names the client; the page lists the cells.
-        wrap(out, &format!("not said: {}: {}", not_reported.metrics, not_reported.reason), "  ", width);
+        // The reason names the client, and the page lists the cells.
+        wrap(out, &format!("not reported: {}: {}", not_reported.metrics, not_reported.reason), "  ", width);
     }
 }
 
-/// Adds a text, broken between words into lines of at most `width` characters.
+/// Adds a text in lines of at most `width` characters.
 pub(crate) fn wrap(out: &mut String, text: &str, indent: &str, width: usize) {
     let mut line = String::new();
     for word in text.split_whitespace() {
@@ -272,7 +269,7 @@ pub(crate) fn wrap(out: &mut String, text: &str, indent: &str, width: usize) {
     out.push_str(&format!("{indent}{line}\n"));
 }
 
-/// The same text in ASCII, for whoever reads a log.
+/// The same text in ASCII, for logs.
 pub(crate) fn ascii(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

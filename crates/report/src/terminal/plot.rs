@@ -1,15 +1,15 @@
-//! Intervals as text: one line per ratio on a logarithmic axis that all share, with a mark at 1.
+//! Intervals as text: a line for each ratio on a shared logarithmic axis, with a mark at 1.
 
 use analysis::summary::Estimate;
 
-use crate::svg::Scale;
+use crate::svg::{Scale, count};
 
-/// A plot narrower than this shows nothing.
-pub(super) const LEAST_COLUMNS: usize = 16;
-/// A wider one shows no more.
-pub(super) const MOST_COLUMNS: usize = 36;
+/// A narrower plot cannot be read.
+pub(super) const MIN_COLUMNS: usize = 16;
+/// A wider plot is no clearer.
+pub(super) const MAX_COLUMNS: usize = 36;
 
-/// So many labels tell how far an axis goes.
+/// This many labels show the range of an axis.
 const ENOUGH_LABELS: usize = 3;
 
 /// The axis of a plot.
@@ -30,8 +30,8 @@ struct Marks {
     below: char,
     above: char,
     point: char,
-    disbelieved: char,
-    /// A point that the axis does not hold, believed and not, below and above.
+    invalid_point: char,
+    /// A point outside the axis, valid and invalid, below and above.
     points_beyond: [[&'static str; 2]; 2],
 }
 
@@ -43,7 +43,7 @@ const UNICODE: Marks = Marks {
     below: '◂',
     above: '▸',
     point: '●',
-    disbelieved: '○',
+    invalid_point: '○',
     points_beyond: [["◀", "◁"], ["▶", "▷"]],
 };
 const ASCII: Marks = Marks {
@@ -54,21 +54,20 @@ const ASCII: Marks = Marks {
     below: '<',
     above: '>',
     point: 'o',
-    disbelieved: 'x',
+    invalid_point: 'x',
     points_beyond: [["<<", "<x"], [">>", "x>"]],
 };
 
 impl Plot {
-    /// An axis over ratios from `domain.0` to `domain.1`, so many characters wide.
+    /// An axis for ratios from `domain.0` to `domain.1` with this many characters.
     pub(super) fn new(domain: (f64, f64), columns: usize, plain: bool) -> Plot {
-        #[expect(clippy::cast_precision_loss, reason = "columns of a terminal")]
-        let last = columns.saturating_sub(1) as f64;
+        let last = count(columns.saturating_sub(1));
         let marks = if plain { &ASCII } else { &UNICODE };
         Plot { scale: Scale::logarithmic(domain, (0.0, last)), columns, marks }
     }
 
-    /// The labels of the axis, each over its place; one that would touch another is left out, but never that of 1. Where
-    /// there are too few to tell how far the axis goes, its ends have theirs.
+    /// The labels of the axis, each above its place. A label that would touch another is omitted, but never that of 1. If there
+    /// are too few labels to show the range, its ends are labelled.
     pub(super) fn axis(&self) -> String {
         let mut line = vec![' '; self.columns];
         let mut ticks = vec![1.0];
@@ -92,7 +91,7 @@ impl Plot {
         line.into_iter().collect()
     }
 
-    /// A ratio with its interval. Ends beyond the axis are arrows; what may not be believed has another point.
+    /// A ratio with its interval. Ends beyond the axis are arrows; an invalid ratio has another point.
     pub(super) fn bar(&self, ratio: Option<Estimate>, is_believable: bool) -> String {
         let mut line = vec![' '; self.columns];
         line[self.column(1.0)] = self.marks.one;
@@ -111,7 +110,7 @@ impl Plot {
     fn draw_point(&self, line: &mut [char], ratio: f64, is_believable: bool) {
         let place = self.column(ratio);
         if self.scale.contains(ratio) {
-            line[place] = if is_believable { self.marks.point } else { self.marks.disbelieved };
+            line[place] = if is_believable { self.marks.point } else { self.marks.invalid_point };
             return;
         }
         let mark = self.marks.points_beyond[usize::from(place > 0)][usize::from(!is_believable)];
@@ -134,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn bars_lie_on_their_axis() {
+    fn bars_match_their_axis() {
         let plot = Plot::new((0.25, 4.0), 33, false);
         assert_eq!(plot.axis(), "      0.5×     1×      2×        ");
         assert_eq!(plot.bar(estimate(0.25, 0.5, 2.0), true), "├───────●───────────────┤");

@@ -1,4 +1,4 @@
-//! Where it was measured: the nodes and links of every network of the matrix, drawn and in words.
+//! The nodes and links of every network of the matrix, drawn and described.
 
 mod pair;
 mod tree;
@@ -10,17 +10,16 @@ use model::plan::{DIRECT, Plan};
 
 use crate::figures::Panel;
 use crate::method::Settings;
-use crate::svg::{fit, text_width};
+use crate::svg::{Anchor, BOLD, Canvas, HEADING_SIZE, TICK_SIZE, WIDTH, at, fit, wrapped};
 use crate::text::{self, clean_line};
 use crate::view::View;
 
-/// The size of small text and the distance of its lines.
-const TICK_SIZE: f64 = 11.5;
+/// The distance of lines of small text.
 const LINE: f64 = 15.0;
-/// Rows shown of any one table.
+/// Rows of a table.
 const MAX_ROWS: usize = 400;
 
-/// One drawing per network: a pair with what each direction does, anything larger as a tree along the measured way.
+/// One drawing for each network: two nodes with both directions, or a tree along the measured route.
 pub(crate) fn panels(view: &View<'_>) -> Vec<Panel> {
     let plan = view.plan();
     let draw = |(index, network): (usize, &Network)| match plan.topology_on(index) {
@@ -30,38 +29,37 @@ pub(crate) fn panels(view: &View<'_>) -> Vec<Panel> {
     plan.networks.iter().enumerate().map(draw).collect()
 }
 
-/// The topology in a sentence or four.
-pub(crate) fn words(plan: &Plan) -> String {
+/// The topology in a few sentences.
+pub(crate) fn describe(plan: &Plan) -> String {
     let names = plan.dns_rtt_ns.map(|rtt_ns| {
         format!(
-            " Every run's client asks a name server, {} away, for the server's address before it connects.",
+            " Before it connects, each client looks up the server's address at a name server with an RTT of {}.",
             text::duration(rtt_ns)
         )
     });
-    nodes_words(plan) + &names.unwrap_or_default()
+    describe_nodes(plan) + &names.unwrap_or_default()
 }
 
-fn nodes_words(plan: &Plan) -> String {
+fn describe_nodes(plan: &Plan) -> String {
     let servers = text::list(&servers(plan));
     if plan.topology.name == DIRECT {
         return format!(
-            "Client and server ({servers}) run on this machine and speak over its loopback: nothing is emulated."
+            "Client and server ({servers}) run on this machine and use its loopback interface; no network is emulated."
         );
     }
-    let each = "Each direction loses, queues and paces packets, then delays them.";
+    let each = "each direction drops, queues and paces packets, then delays them.";
     if plan.topology.built.is_empty() {
         return format!(
-            "Client and server ({servers}) run in network namespaces of their own, joined by one emulated link. {each}"
+            "Client and server ({servers}) run in separate network namespaces, joined by one emulated link; {each}"
         );
     }
     format!(
-        "Every node runs in network namespaces of its own; the server is {servers}. {}. On an emulated link {}",
-        clean_line(&plan.topology.describe()),
-        each.to_lowercase()
+        "Each node runs in its own network namespace; the server is {servers}. {}. On an emulated link, {each}",
+        clean_line(&plan.topology.describe())
     )
 }
 
-/// The nodes and links of a topology beyond a pair, one table for each network of the matrix.
+/// The nodes and links of a topology with more than two nodes, one table for each network of the matrix.
 pub(crate) fn links(plan: &Plan) -> Vec<Settings> {
     let built = plan.networks.iter().enumerate().filter_map(|(index, network)| {
         let topology = plan.topology_on(index).filter(|topology| topology.nodes.len() > 2)?;
@@ -85,26 +83,24 @@ pub(crate) fn links(plan: &Plan) -> Vec<Settings> {
     built.map(table).collect()
 }
 
-/// The text in lines that are no wider than `room`, cut between words.
+/// The text in lines of at most `room`.
 fn lines(text: &str, room: f64) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if text_width(&format!("{line} {word}"), TICK_SIZE) <= room => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(fit(word, TICK_SIZE, room)),
-        }
-    }
-    lines
+    if text.is_empty() { Vec::new() } else { wrapped(text, TICK_SIZE, room) }
+}
+
+/// A canvas with the name of a network.
+fn headed(network: &Network) -> Canvas {
+    let mut canvas = Canvas::default();
+    let name = fit(&clean_line(&network.name), HEADING_SIZE * BOLD, WIDTH);
+    canvas.text(at(0.0, 15.0), Anchor::Start, "heading", &name);
+    canvas
 }
 
 fn servers(plan: &Plan) -> Vec<String> {
     plan.servers.iter().map(|server| clean_line(server)).collect()
 }
 
-/// The programs that ask.
+/// The client programs.
 fn clients(plan: &Plan) -> Vec<String> {
     let own = plan.cells.iter().flat_map(|cell| &cell.clients).any(|group| group.client == OWN_CLIENT);
     let own = own.then(|| "h123 load".to_owned());

@@ -1,60 +1,51 @@
-//! A client and a server, and what each direction between them does.
+//! A client and a server, and both directions between them.
 
 use model::network::{Direction, Network, describe_direction};
 use model::plan::{Plan, PlannedTopology};
 
-use super::{LINE, clients, lines, servers};
+use super::{LINE, clients, headed, lines, servers};
 use crate::figures::Panel;
-use crate::svg::{Anchor, Canvas, Point, Rect, at, fit};
+use crate::svg::{Anchor, Canvas, Point, Rect, WIDTH, at, count, fit};
 use crate::text::clean_line;
 
-const WIDTH: f64 = 400.0;
 const NODE: f64 = 96.0;
 const TOP: f64 = 32.5;
-/// Lines about the programs of a node; how many more there are stands in the last.
-const MOST_LINES: usize = 6;
+/// Lines about the programs of a node; the last one says if there are more.
+const MAX_LINES: usize = 6;
 /// Between the ends of a wire and the nodes.
 const CLEARANCE: f64 = 6.0;
 
 pub(super) fn draw(plan: &Plan, network: &Network) -> Panel {
-    let mut canvas = Canvas::default();
+    let mut canvas = headed(network);
     let name = clean_line(&network.name);
-    canvas.text(at(0.0, 15.0), Anchor::Start, "heading", &fit(&name, 14.5 * 1.12, WIDTH));
     let (left, right) = (NODE + CLEARANCE, WIDTH - NODE - CLEARANCE);
     let mut description = Vec::new();
     let mut y = TOP;
-    for (way, direction, from, to) in [("up", &network.up, left, right), ("down", &network.down, right, left)]
-    {
-        y = draw_direction(&mut canvas, way, direction, (from, to), y);
+    let directions = [("up", &network.up, left, right), ("down", &network.down, right, left)];
+    for (name, direction, from, to) in directions {
+        y = draw_direction(&mut canvas, name, direction, (from, to), y);
         let (first, rest) = describe_direction(direction);
-        description.push(format!("{way}: {first}, {rest}"));
+        description.push(format!("{name}: {first}, {rest}"));
     }
     let PlannedTopology { client, server, .. } = &plan.topology;
     let nodes = [(client, clients(plan), 0.0), (server, servers(plan), WIDTH - NODE)];
     let programs = nodes.each_ref().map(|(_, programs, _)| lines_of(programs));
-    #[expect(clippy::cast_precision_loss, reason = "a few lines")]
-    let most = programs.iter().map(Vec::len).max().unwrap_or(0) as f64;
-    let bottom = y.max(TOP + most * LINE + 40.0);
+    let most = programs.iter().map(Vec::len).max().unwrap_or(0);
+    let bottom = y.max(TOP + count(most) * LINE + 40.0);
     for ((node, _, x), programs) in nodes.iter().zip(&programs) {
         draw_node(&mut canvas, &clean_line(node), programs, at(*x, bottom));
     }
-    Panel {
-        title: match plan.topology == PlannedTopology::default() {
-            true => format!("Topology {name}: client and server, joined by one emulated link"),
-            false => format!("Topology {name}: {}", clean_line(&plan.topology.describe())),
-        },
-        description: description.join("; "),
-        class: String::new(),
-        width: WIDTH,
-        height: bottom + 6.0,
-        body: canvas.finish(),
-    }
+    let title = match plan.topology == PlannedTopology::default() {
+        true => format!("Topology {name}: client and server, joined by one emulated link"),
+        false => format!("Topology {name}: {}", clean_line(&plan.topology.describe())),
+    };
+    Panel::new(title, &description, bottom + 6.0, canvas)
 }
 
-/// An arrow, what it delays and how fast it is above, and the rest below; returns where the next begins.
+/// An arrow with delay and rate above, and the rest below; returns where the next one begins.
 fn draw_direction(
     canvas: &mut Canvas,
-    way: &str,
+    name: &str,
     direction: &Direction,
     (from, to): (f64, f64),
     mut y: f64,
@@ -68,7 +59,7 @@ fn draw_direction(
         }
         y
     };
-    y = write(canvas, &clean_line(&format!("{way}: {first}")), y) + 7.0;
+    y = write(canvas, &clean_line(&format!("{name}: {first}")), y) + 7.0;
     let inner = if to > from { to - 7.0 } else { to + 7.0 };
     canvas.line(at(from, y), at(to, y), "wire");
     canvas.path(&[at(inner, y - 4.0), at(to, y), at(inner, y + 4.0)], "wire");
@@ -77,19 +68,18 @@ fn draw_direction(
 
 fn lines_of(programs: &[String]) -> Vec<String> {
     let mut lines = lines(&programs.join(", "), NODE - 8.0);
-    if lines.len() > MOST_LINES {
-        lines.truncate(MOST_LINES - 1);
+    if lines.len() > MAX_LINES {
+        lines.truncate(MAX_LINES - 1);
         lines.push("and others".to_owned());
     }
     lines
 }
 
-/// A box whose lower left corner this is.
+/// A box with this lower left corner.
 fn draw_node(canvas: &mut Canvas, name: &str, programs: &[String], corner: Point) {
     let height = corner.y - TOP;
     canvas.rounded(Rect { x: corner.x + 0.5, y: TOP, width: NODE - 1.0, height }, 6.0, "node");
-    #[expect(clippy::cast_precision_loss, reason = "a few lines")]
-    let text = (programs.len() + 1) as f64 * LINE;
+    let text = count(programs.len() + 1) * LINE;
     let middle = corner.x + NODE / 2.0;
     let mut y = TOP + (height - text) / 2.0 + 10.0;
     canvas.text(at(middle, y), Anchor::Middle, "label", &fit(name, 14.0, NODE - 8.0));

@@ -1,38 +1,37 @@
-//! A topology of more than two nodes: the measured way from top to bottom, and beside it what else is linked.
+//! A topology with more than two nodes: the measured route from top to bottom, and branches beside it.
 
 use model::network::Network;
 use model::plan::Plan;
 use model::topology::{NAME_SERVER, Role, TopologyLink};
 use model::{Topology, network};
 
-use super::{LINE, clients, lines, servers};
+use super::{LINE, clients, headed, lines, servers};
 use crate::figures::Panel;
-use crate::svg::{Anchor, Canvas, Rect, at, fit};
+use crate::svg::{Anchor, Canvas, Rect, WIDTH, at, count, fit};
 use crate::text::{self, clean_line};
 
-const WIDTH: f64 = 400.0;
 const TOP: f64 = 28.0;
 const NODE_WIDTH: f64 = 124.0;
 const NODE_HEIGHT: f64 = 26.0;
-/// How much further right a branch stands than the node that it leaves.
+/// The indentation of a branch from the node that it leaves.
 const INDENT: f64 = 56.0;
-/// Of a node's box, where the wire of the way leaves it, and where that of its branches does.
+/// Where the wires of the route and of branches leave a node's box.
 const STEM: f64 = 13.0;
 const BRANCH_STEM: f64 = 38.0;
 /// Above the first line about a link, and below a node.
 const GAP: f64 = 7.0;
 
-/// A node where it is drawn: after the one that it was reached from.
+/// A node with its position, below the one that it was reached from.
 struct Placed {
     node: usize,
-    /// How far it stands from the way.
+    /// Its distance from the route.
     depth: usize,
     /// The node it was reached from and the link between them; `None` for the client.
     from: Option<(usize, usize)>,
-    is_on_way: bool,
-    /// On the way: what the link to it does, in lines above it.
+    is_on_route: bool,
+    /// On the route: the description of the link to it, in lines above it.
     above: Vec<String>,
-    /// What it does and, of a branch, what the link to it does: in lines beside it.
+    /// Its description and, in a branch, that of the link to it, in lines beside it.
     beside: Vec<String>,
     /// The top of its box.
     y: f64,
@@ -40,16 +39,14 @@ struct Placed {
 
 impl Placed {
     fn x(&self) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "a handful of nodes")]
-        let depth = self.depth as f64;
-        0.5 + depth * INDENT
+        0.5 + count(self.depth) * INDENT
     }
 
     fn beside_x(&self) -> f64 {
         self.x() + NODE_WIDTH + 8.0
     }
 
-    /// The lower end of its box and of what stands beside it.
+    /// The lower end of its box and of the lines beside it.
     fn bottom(&self) -> f64 {
         self.y + NODE_HEIGHT.max(height(&self.beside))
     }
@@ -57,9 +54,7 @@ impl Placed {
 
 pub(super) fn draw(plan: &Plan, network: &Network, topology: &Topology) -> Panel {
     let placed = place(plan, topology);
-    let mut canvas = Canvas::default();
-    let name = clean_line(&network.name);
-    canvas.text(at(0.0, 15.0), Anchor::Start, "heading", &fit(&name, 14.5 * 1.12, WIDTH));
+    let mut canvas = headed(network);
     for own in &placed {
         draw_wire(&mut canvas, &placed, own);
     }
@@ -72,32 +67,28 @@ pub(super) fn draw(plan: &Plan, network: &Network, topology: &Topology) -> Panel
         y += LINE;
         canvas.text(at(0.0, y), Anchor::Start, "tick", line);
     }
-    let links = topology.links.iter().map(|link| format!("{}: {}", clean_line(&link.name), does(link)));
-    Panel {
-        title: format!("Topology {name}: {}", clean_line(&plan.topology.describe())),
-        description: links.chain(further).collect::<Vec<_>>().join("; "),
-        class: String::new(),
-        width: WIDTH,
-        height: y + GAP,
-        body: canvas.finish(),
-    }
+    let links = topology.links.iter();
+    let links = links.map(|link| format!("{}: {}", clean_line(&link.name), describe_link(link)));
+    let title = format!("Topology {}: {}", clean_line(&network.name), clean_line(&plan.topology.describe()));
+    Panel::new(title, &links.chain(further).collect::<Vec<_>>(), y + GAP, canvas)
 }
 
-/// Every node that the client's links lead to, each once: first what a node has beside the way, then the way's next one.
+/// Every node that is linked to the client, each once: the branches of a node come before the next node of the route.
 fn place(plan: &Plan, topology: &Topology) -> Vec<Placed> {
-    let way: Vec<usize> = topology.route().unwrap_or_default().iter().map(|step| step.link).collect();
+    let route: Vec<usize> = topology.route().unwrap_or_default().iter().map(|step| step.link).collect();
     let mut placed: Vec<Placed> = Vec::new();
     let mut left = vec![(topology.client, 0, None, true)];
     let mut y = TOP;
-    while let Some((node, depth, from, is_on_way)) = left.pop() {
+    while let Some((node, depth, from, is_on_route)) = left.pop() {
         if placed.iter().any(|known| known.node == node) {
             continue;
         }
-        let mut own = Placed { node, depth, from, is_on_way, above: Vec::new(), beside: Vec::new(), y: 0.0 };
-        let link = from.map(|(_, link): (usize, usize)| does(&topology.links[link]));
-        let mut beside = what(plan, topology, node);
+        let mut own =
+            Placed { node, depth, from, is_on_route, above: Vec::new(), beside: Vec::new(), y: 0.0 };
+        let link = from.map(|(_, link): (usize, usize)| describe_link(&topology.links[link]));
+        let mut beside = describe_node(plan, topology, node);
         match link {
-            Some(link) if is_on_way => own.above = lines(&link, WIDTH - own.x() - STEM - 8.0),
+            Some(link) if is_on_route => own.above = lines(&link, WIDTH - own.x() - STEM - 8.0),
             Some(link) if beside.is_empty() => beside = link,
             Some(link) => beside = format!("{beside} · {link}"),
             None => {}
@@ -110,35 +101,34 @@ fn place(plan: &Plan, topology: &Topology) -> Vec<Placed> {
             let other = if link.ends[0].0 == node { link.ends[1].0 } else { link.ends[0].0 };
             let leads = link.ends.iter().any(|end| end.0 == node);
             leads.then(|| {
-                let stays = is_on_way && way.contains(&index);
+                let stays = is_on_route && route.contains(&index);
                 (other, if stays { depth } else { depth + 1 }, Some((node, index)), stays)
             })
         };
         let mut next: Vec<_> = topology.links.iter().enumerate().filter_map(of_node).collect();
-        // The last of them is taken first: branches in the order of the file, then the way.
+        // The last one is taken first: branches in the order of the file, then the route.
         next.sort_by_key(|(_, _, link, stays)| (!stays, std::cmp::Reverse(*link)));
         left.extend(next);
     }
     placed
 }
 
-fn does(link: &TopologyLink) -> String {
+fn describe_link(link: &TopologyLink) -> String {
     match &link.network {
         None => "a wire".to_owned(),
         Some(found) => format!("{}: {}", clean_line(&found.name), clean_line(&network::describe(found))),
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a line or three")]
 fn height(lines: &[String]) -> f64 {
-    lines.len() as f64 * LINE
+    count(lines.len()) * LINE
 }
 
 fn draw_wire(canvas: &mut Canvas, placed: &[Placed], own: &Placed) {
     let Some((from, _)) = own.from else { return };
     let Some(from) = placed.iter().find(|known| known.node == from) else { return };
     let leaves = |stem: f64| at(from.x() + stem, from.y + NODE_HEIGHT);
-    if !own.is_on_way {
+    if !own.is_on_route {
         let (begin, middle) = (leaves(BRANCH_STEM), own.y + NODE_HEIGHT / 2.0);
         canvas.path(&[begin, at(begin.x, middle), at(own.x(), middle)], "wire");
         return;
@@ -167,8 +157,8 @@ fn draw_node(canvas: &mut Canvas, own: &Placed, topology: &Topology) {
     draw_lines(canvas, &own.beside, own.beside_x(), top);
 }
 
-/// What a node does.
-fn what(plan: &Plan, topology: &Topology, node: usize) -> String {
+/// The programs and the role of a node.
+fn describe_node(plan: &Plan, topology: &Topology, node: usize) -> String {
     let own = &topology.nodes[node];
     let planned = &plan.topology;
     let crosses = topology.cross.iter().any(|cross| cross.from == node || cross.to == node);
@@ -187,7 +177,7 @@ fn what(plan: &Plan, topology: &Topology, node: usize) -> String {
                 backs.push(name);
             }
         }
-        parts.push(format!("behind the proxy: {}", text::list(&backs)));
+        parts.push(format!("back server: {}", text::list(&backs)));
     }
     match own.role {
         Role::Router => parts.push("router".to_owned()),
@@ -201,12 +191,12 @@ fn what(plan: &Plan, topology: &Topology, node: usize) -> String {
     parts.join("; ")
 }
 
-/// What the tree cannot show: links that close a circle, nodes that nothing leads to, and who else loads the links.
+/// What the tree cannot show: links that close a loop, unlinked nodes, and cross-traffic.
 fn further(topology: &Topology, placed: &[Placed]) -> Vec<String> {
     let name = |node: usize| clean_line(&topology.nodes[node].name);
     let is_drawn = |index: usize| placed.iter().any(|own| own.from.is_some_and(|(_, link)| link == index));
     let links = topology.links.iter().enumerate().filter(|(index, _)| !is_drawn(*index)).map(|(_, link)| {
-        format!("further link {} – {}: {}", name(link.ends[0].0), name(link.ends[1].0), does(link))
+        format!("further link {} – {}: {}", name(link.ends[0].0), name(link.ends[1].0), describe_link(link))
     });
     let alone = (0..topology.nodes.len()).filter(|node| placed.iter().all(|own| own.node != *node));
     let alone = alone.map(|node| format!("{} is not linked to these", name(node)));

@@ -147,7 +147,7 @@ fn the_page_says_all_that_the_terminal_says() {
         let escaped = words.replace('_', "\\_");
         assert!(others.iter().all(|text| text.contains(words) || text.contains(&escaped)), "{words}");
     }
-    let order = ["id=\"answer\"", "id=\"differences\"", "id=\"figures\"", "id=\"tables\"", "id=\"again\""];
+    let order = ["id=\"summary\"", "id=\"differences\"", "id=\"figures\"", "id=\"tables\"", "id=\"again\""];
     let places: Vec<usize> = order.iter().map(|part| html.find(part).unwrap()).collect();
     assert!(places.is_sorted(), "{places:?}");
     assert!(html.contains("figure-ratios") && html.contains("h3 · small is only in A"));
@@ -160,7 +160,7 @@ fn a_comparison_without_numbers_is_a_page_too() {
     across.differences.clear();
     across.only_in_a.clear();
     let html = page(&across, "");
-    assert!(html.contains("There are no numbers to draw.") && html.contains("alike in both"));
+    assert!(html.contains("There are no numbers to draw.") && html.contains("the same in both"));
 }
 
 /// Both results as drawn, of the factor with fixed styles and of one that has none.

@@ -107,7 +107,7 @@ fn sweeps_are_what_levels_differ_in_by_a_number_alone() {
 fn a_short_sweep_is_drawn_where_it_was_asked_for() {
     let report = choosing(fabricated::over_networks(&["5", "80"], &["0"]), &["lines", "difference", "map"]);
     assert_eq!(names(&report), ["lines", "difference"]);
-    assert!(report.html.contains("Not drawn: <code>map</code>, which needs two numbers"));
+    assert!(report.html.contains("Not drawn: <code>map</code>, which needs levels that differ in two numbers"));
 }
 
 #[test]
@@ -582,7 +582,7 @@ fn a_large_matrix_has_a_page_that_can_be_mailed() {
     let large = fabricated::over_networks(&round_trips, &["0", "0.5", "2"]);
     let large = watched(fabricated::of_requests(large, 5_000));
     assert_eq!(large.summary.cells.len(), 108);
-    let every: Vec<&str> = report::figure_names().collect();
+    let every: Vec<&str> = report::figure_kinds().map(|kind| kind.name).collect();
     let report = choosing(large, &every);
     let sizes: Vec<_> = report.figures.iter().map(|f| (f.name, f.svg.len(), f.csv.len())).collect();
     let caption = &figure(&report, "ecdf").caption;
@@ -624,17 +624,17 @@ fn a_thousand_cells_make_a_page_that_can_be_mailed_and_say_what_is_not_in_it() {
     assert_eq!(large.summary.cells.len(), 1020);
     let invalid =
         large.summary.cells[700].levels.iter().find(|level| level.factor == "network").unwrap().value.clone();
-    large.plan.figures = Some(report::figure_names().map(str::to_owned).collect());
+    large.plan.figures = Some(report::figure_kinds().map(|kind| kind.name.to_owned()).collect());
     let report = render(&large.input()).unwrap();
     assert_self_contained(&report.html);
     let sizes: Vec<_> = report.figures.iter().map(|f| (f.name, f.svg.len(), f.csv.len())).collect();
     assert!(report.html.len() <= 3_000_000, "{} bytes: {sizes:?}", report.html.len());
     // Whoever looks for what is not there is told where it is, and what may not be believed comes first.
     let html = report.html.replace("&#x2f;", "/");
-    let (answer, tables) = (section(&html, "answer"), section(&html, "tables"));
+    let (answer, tables) = (section(&html, "summary"), section(&html, "tables"));
     for part in [answer, tables] {
         assert!(part.contains(
-            " of 340 panels, cells alike in all but the variant, stand here, those with cells that may not be believed"
+            " of 340 panels (cells that differ in the variant only) are shown, those with invalid cells"
         ));
         assert!(part.contains("tables/cells.csv has all."));
         let first = part.find(&format!(">{invalid}<")).unwrap();
@@ -643,14 +643,14 @@ fn a_thousand_cells_make_a_page_that_can_be_mailed_and_say_what_is_not_in_it() {
     }
     assert!(tables.contains("Further metrics of") && tables.contains("<code>tables/cells.csv</code>"));
     let checks = section(&html, "caveats");
-    assert!(checks.contains(" of 1020 cells stand here") && checks.contains("tables/validity.csv has all."));
+    assert!(checks.contains(" of 1020 cells are shown") && checks.contains("tables/validity.csv has all."));
     assert!(
         section(&html, "method")
-            .contains("24 of 340 networks stand here, the first of the study; plan.json has all.")
+            .contains("24 of 340 networks are shown, in the order of the study; plan.json has all.")
     );
     // A small page has its files inside, as a mail needs them.
     let small = render(&fabricated::all_well().input()).unwrap().html;
-    assert!(small.contains("download=\"cells.csv\"") && !small.contains(" stand here, "));
+    assert!(small.contains("download=\"cells.csv\"") && !small.contains(" are shown, "));
     // The files have all.
     let rows =
         |name: &str| report.tables.iter().find(|table| table.name == name).unwrap().csv.lines().count();
@@ -665,8 +665,9 @@ fn section<'h>(html: &'h str, id: &str) -> &'h str {
 #[test]
 fn every_figure_is_documented() {
     let documentation = include_str!("../../../../docs/figures.md");
-    for name in report::figure_names() {
-        assert!(documentation.contains(&format!("| [`{name}`](#{name}) |")), "{name} in the table");
+    for report::FigureKind { name, shows, by_default } in report::figure_kinds() {
+        let row = format!("| [`{name}`](#{name}) | {shows} | {by_default} |");
+        assert!(documentation.contains(&row), "no row `{row}`");
         assert!(documentation.contains(&format!("\n### `{name}`\n")), "{name} in a section");
     }
 }
@@ -703,15 +704,14 @@ fn more_contexts_than_weights_have_panels_of_their_own() {
 #[test]
 fn phases_say_what_they_leave_out() {
     let all = choosing(fabricated::all_well(), &["phases"]);
-    assert!(!figure(&all, "phases").caption.contains("more than 500 requests"));
+    assert!(!figure(&all, "phases").caption.contains("at most 500 requests"));
     let mut fabricated = fabricated::all_well();
     let is_large = |cell: &model::plan::Cell| cell.level("workload") == Some("large");
     let large: Vec<u32> =
         fabricated.plan.cells.iter().filter(|c| is_large(c)).map(|cell| cell.cell).collect();
     fabricated.traces.retain(|trace| !large.contains(&trace.cell));
     let caption = &figure(&choosing(fabricated, &["phases"]), "phases").caption.clone();
-    let said = "A run of more than 500 requests is not drawn. Without a panel, for want of a run that is drawn: \
-                lan · large and north-carolina · large.";
+    let said = "Only runs with at most 500 requests are drawn. These have no such run: lan · large and north-carolina · large.";
     assert!(caption.ends_with(said), "{caption}");
 }
 
@@ -751,7 +751,7 @@ fn names_and_numbers_are_whole() {
             assert!(labels(names[4]) >= 4 && labels(names[2]) >= 4, "{name}: {names:?}");
         }
         let comparison = &figure(&report, "comparison").svg;
-        for words in [">(0.0138–24.7)<", "164× (41.0–8230), beyond the axis", ">unsupported<"] {
+        for words in [">[0.0138–24.7]<", "164× [41.0–8230], beyond the axis", ">unsupported<"] {
             assert!(comparison.contains(words), "{words}");
         }
         assert!(!comparison.contains(">invalid<"), "what is unsupported is not invalid");

@@ -24,7 +24,7 @@ fn spoil(index: usize, text: &mut String) {
 
 /// Every figure is drawn, as far as there is something for it.
 fn plan_every_figure(fabricated: &mut Fabricated) {
-    fabricated.plan.figures = Some(report::figure_names().map(str::to_owned).collect());
+    fabricated.plan.figures = Some(report::figure_kinds().map(|kind| kind.name.to_owned()).collect());
 }
 
 /// `quick` with a hostile string in every place that takes one.

@@ -5,13 +5,13 @@
     clippy::panic,
     clippy::cast_possible_truncation,
     clippy::too_many_lines,
-    reason = "helpers of tests: a fault in them is to end the test"
+    reason = "a failure in a helper of tests ends the test"
 )]
 
 mod across;
 #[expect(clippy::disallowed_methods, reason = "these tests write pages for a browser")]
 mod browser;
-#[expect(clippy::disallowed_methods, reason = "starts a browser and reads what it said")]
+#[expect(clippy::disallowed_methods, reason = "starts a browser and reads its output")]
 mod chromium;
 mod fabricated;
 mod figures;
@@ -26,7 +26,7 @@ fn file<'a>(report: &'a Report, table: &str) -> &'a str {
     &report.tables.iter().find(|t| t.name == table).unwrap().csv
 }
 
-/// Every fabricated report renders; into `$H123_REPORT_DUMP`, where that is set, for a person to look at.
+/// Renders every fabricated report; writes them to the folder `$H123_REPORT_DUMP` if that is set.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "this test writes files where it is asked to")]
 fn every_fabricated_report_renders() {
@@ -71,7 +71,7 @@ fn the_terminal_shows_tables_and_caveats() {
     assert!(
         nothing
             .terminal
-            .contains("Nothing: every run succeeded, and each of the 20 cells passed all 3 checks.")
+            .contains("None: every run succeeded, and each of the 20 cells passed all 3 checks.")
     );
 }
 
@@ -87,7 +87,7 @@ fn the_terminal_is_plain_and_narrow_when_asked() {
 }
 
 #[test]
-fn the_terminal_draws_ratios_beside_the_tables_where_there_is_room() {
+fn the_terminal_draws_ratios_beside_the_tables_if_there_is_room() {
     let mut fabricated = fabricated::troubled();
     for (width, is_beside) in [(130, true), (120, true), (80, false), (60, false)] {
         for colour in [false, true] {
@@ -97,7 +97,7 @@ fn the_terminal_draws_ratios_beside_the_tables_where_there_is_room() {
             // Four compared levels in four contexts, without two that have no ratio and one that is invalid.
             assert_eq!(bars.len(), 13, "{width} columns:\n{terminal}");
             assert!(bars.iter().all(|line| line.contains("│") == is_beside), "{width} columns:\n{terminal}");
-            assert!(terminal.contains('○'), "the invalid one has another point");
+            assert!(terminal.contains('○'), "the invalid ratio has another point");
             let widest =
                 terminal.lines().filter(|line| !line.contains('\u{1b}')).map(|line| line.chars().count());
             assert!(widest.max() <= Some(usize::from(width)), "{terminal}");
@@ -106,14 +106,14 @@ fn the_terminal_draws_ratios_beside_the_tables_where_there_is_room() {
 }
 
 #[test]
-fn what_is_damaged_is_said_everywhere() {
+fn damage_is_reported_everywhere() {
     let mut fabricated = fabricated::all_well();
     fabricated.damaged = vec!["samples/links.parquet is damaged: it is <missing>".to_owned()];
     let report = render(&fabricated.input()).unwrap();
     assert!(report.html.contains("Damaged or missing"));
     assert!(
         report.html.contains("it is &lt;missing&gt;")
-            && !report.html.contains("Nothing: every run succeeded")
+            && !report.html.contains("None: every run succeeded")
     );
     assert!(
         report.terminal.contains("damaged or missing: samples/links.parquet is damaged: it is <missing>")

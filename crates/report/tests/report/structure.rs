@@ -1,10 +1,10 @@
-//! The page's structure: whole, in order, marked, and fetching nothing.
+//! The page's structure: complete, in order, marked, and self-contained.
 
 use report::{Report, render};
 
 use crate::fabricated;
 
-/// Every inline drawing of the page, as it stands there.
+/// Every inline drawing of the page.
 pub(crate) fn drawings(html: &str) -> Vec<&str> {
     html.split("<svg ").skip(1).map(|rest| rest.split_once("</svg>").unwrap().0).collect()
 }
@@ -15,7 +15,7 @@ pub(crate) fn assert_well_formed(report: &Report) {
         roxmltree::Document::parse(&figure.svg).unwrap_or_else(|e| panic!("{}: {e}", figure.name));
         assert!(
             !figure.svg.contains("var("),
-            "{}: no viewer but a browser knows custom properties",
+            "{}: only browsers support custom properties",
             figure.name
         );
     }
@@ -36,7 +36,7 @@ fn bare_tags(html: &str) -> impl Iterator<Item = String> + '_ {
     })
 }
 
-/// No attribute that fetches, follows or runs leaves the file.
+/// No attribute fetches, follows or runs anything outside the file.
 pub(crate) fn assert_self_contained(html: &str) {
     for tag in bare_tags(html) {
         for name in ["script", "iframe", "object", "embed", "img", "link", "base", "form", "image", "use"] {
@@ -66,8 +66,8 @@ fn drawings_are_well_formed_and_nothing_is_fetched() {
 }
 
 #[test]
-fn what_the_load_did_has_a_table_where_it_was_watched() {
-    let heading = "What the load did to the server";
+fn the_effect_of_the_load_has_a_table_if_it_was_monitored() {
+    let heading = "Effect of the load on the server";
     let mut fabricated = fabricated::all_well();
     assert!(!render(&fabricated.input()).unwrap().html.contains(heading));
     let like = fabricated.summary.cells[0].metrics["page_load_time"].clone();
@@ -82,7 +82,7 @@ fn what_the_load_did_has_a_table_where_it_was_watched() {
     assert_self_contained(&report.html);
     let (_, table) = report.html.split_once(heading).unwrap();
     let table = table.split_once("</table>").unwrap().0;
-    for part in ["peak memory", "dropped by listeners", "12.3 MB", "<td>41</td>", "<td>–</td>"] {
+    for part in ["peak memory", "listen drops", "12.3 MB", "<td>41</td>", "<td>–</td>"] {
         assert!(table.contains(part), "no {part} in {table}");
     }
     assert!(!table.contains("CPU per request"), "a column that no cell has");
@@ -96,7 +96,7 @@ fn sections_come_in_the_order_of_reading() {
     let html = render(&fabricated::all_well().input()).unwrap().html;
     let order = [
         "<h1>",
-        "id=\"answer\"",
+        "id=\"summary\"",
         "id=\"caveats\"",
         "id=\"figures\"",
         "id=\"tables\"",
@@ -133,7 +133,7 @@ fn every_cell_and_metric_is_in_the_tables() {
 }
 
 #[test]
-fn what_may_not_be_believed_is_struck_out_and_marked() {
+fn invalid_results_are_struck_out_and_marked() {
     let fabricated = fabricated::troubled();
     let report = render(&fabricated.input()).unwrap();
     let caveats = report.html.split_once("id=\"caveats\"").unwrap().1.split_once("id=\"figures\"").unwrap().0;
@@ -149,7 +149,7 @@ fn what_may_not_be_believed_is_struck_out_and_marked() {
     assert_eq!(
         invalid.unwrap().metrics["page_load_time"].runs,
         5,
-        "an invalid cell has numbers, which must be struck"
+        "an invalid cell has numbers, which must be struck through"
     );
     for figure in &report.figures {
         assert!(figure.svg.contains("s-h2c bad"), "{}: the invalid cell is faded", figure.name);
@@ -157,23 +157,23 @@ fn what_may_not_be_believed_is_struck_out_and_marked() {
     }
     let well = render(&fabricated::all_well().input()).unwrap();
     assert!(!well.html.contains("\"cross\"") && !well.html.contains("<s>"));
-    assert!(well.html.contains("Nothing: every run succeeded"));
+    assert!(well.html.contains("None: every run succeeded"));
 }
 
 #[test]
-fn claims_stand_with_what_the_data_say_of_them() {
+fn claims_have_their_results() {
     let html = render(&fabricated::troubled().input()).unwrap().html;
-    let from = html.find("What the study claims").expect("a heading");
+    let from = html.find("Claims of the study").expect("a heading");
     let part = &html[from..from + 600];
     assert!(part.contains("“The runs may be &lt;b&gt;pooled&lt;&#x2f;b&gt;.”"), "{part}");
     assert!(
-        part.contains(">not so</em> medians of runs are 7 % apart; expected a chance of at least 0.001"),
+        part.contains(">refuted</em> medians of runs are 7 % apart; expected a chance of at least 0.001"),
         "{part}"
     );
 }
 
 #[test]
-fn drawings_speak_to_those_who_do_not_see_them() {
+fn drawings_have_text_for_screen_readers() {
     let html = render(&fabricated::all_well().input()).unwrap().html;
     for drawing in drawings(&html) {
         let silent = drawing.contains("aria-hidden=\"true\"");
@@ -196,7 +196,7 @@ fn drawings_speak_to_those_who_do_not_see_them() {
 #[test]
 fn labels_are_not_cut() {
     let mut wide = fabricated::over_networks(&["5", "10", "20", "40", "80", "160", "300"], &["0", "2"]);
-    wide.plan.figures = Some(report::figure_names().map(str::to_owned).collect());
+    wide.plan.figures = Some(report::figure_kinds().map(|kind| kind.name.to_owned()).collect());
     let connections = fabricated::over_connections(&[1, 4, 16]);
     for fabricated in [fabricated::troubled(), crate::hostile::fabricated(), wide, connections] {
         let html = render(&fabricated.input()).unwrap().html;
@@ -226,11 +226,11 @@ fn labels_are_not_cut() {
 }
 
 #[test]
-fn where_requests_spent_their_time_has_a_table_of_its_own() {
+fn the_time_of_requests_has_its_own_table() {
     let mut fabricated = fabricated::all_well();
     let plain = render(&fabricated.input()).unwrap();
     assert!(
-        !plain.html.contains("Where the time of requests went")
+        !plain.html.contains("Time of requests")
             && !plain.terminal.contains("time at the server")
     );
     for (place, cell) in fabricated.summary.cells.iter_mut().enumerate().filter(|(place, _)| *place != 1) {
@@ -246,10 +246,10 @@ fn where_requests_spent_their_time_has_a_table_of_its_own() {
     }
     fabricated.terminal = report::Terminal { width: 100, colour: false, plain: true };
     let report = render(&fabricated.input()).unwrap();
-    assert_eq!(report.html.matches("Where the time of requests went").count(), 4, "one for each context");
+    assert_eq!(report.html.matches("Time of requests ·").count(), 4, "one for each context");
     let row = "<td>3.21 ms</td><td>123 µs</td><td>3.08 ms</td><td class=\"word\">to 1 µs, &lt;log&gt; 0</td>";
     assert!(report.html.replace('\u{202f}', " ").contains(row), "{}", report.html);
-    assert!(!report.html.contains("&lt;log&gt; 1<"), "who does not say has no row");
+    assert!(!report.html.contains("&lt;log&gt; 1<"), "a cell without times has no row");
     assert_self_contained(&report.html);
     let lines: Vec<&str> = report.terminal.lines().filter(|line| line.contains("3.08 ms")).collect();
     assert_eq!(lines.len(), fabricated.summary.cells.len() - 1, "{}", report.terminal);
@@ -258,7 +258,7 @@ fn where_requests_spent_their_time_has_a_table_of_its_own() {
 }
 
 #[test]
-fn numbers_that_are_not_there_break_nothing() {
+fn missing_numbers_break_nothing() {
     let mut fabricated = fabricated::all_well();
     fabricated.traces.clear();
     fabricated.summary.comparisons.clear();

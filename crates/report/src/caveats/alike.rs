@@ -1,14 +1,14 @@
-//! Many lines that say the same of many cells in one line: with one value, or with the range of what differs.
+//! Merges lines about many cells: equal ones, and those that differ in numbers only, with the range of the numbers.
 
-use crate::caveats::{Lost, Place};
+use super::{Lost, Place};
 
-/// So many lines of one shape are shown as they are.
-const MOST_ALIKE: usize = 3;
-/// So many cells are named in a line that stands for more.
-const MOST_NAMED: usize = 6;
+/// This many lines of one shape are shown unchanged.
+const MAX_ALIKE: usize = 3;
+/// This many cells are named in a line about more.
+const MAX_NAMED: usize = 6;
 
-/// What a check measured in cells: those with the same measurement in one line, and those whose measurements differ in numbers
-/// alone in one with their range, where there are many. `all` cells together have a short name.
+/// The measurements of a check: cells with the same measurement in one line and, if there are many, cells whose measurements
+/// differ in numbers only in one line with their range. `all` is the number of cells of the study.
 pub(crate) fn places(places: &[Place], all: usize) -> Vec<Place> {
     let same =
         grouped(places, |one, other| one.measured == other.measured && one.threshold == other.threshold);
@@ -16,7 +16,7 @@ pub(crate) fn places(places: &[Place], all: usize) -> Vec<Place> {
     let alike = grouped(&same, is_alike);
     let mut lines = Vec::new();
     for lines_alike in alike {
-        if lines_alike.len() <= MOST_ALIKE {
+        if lines_alike.len() <= MAX_ALIKE {
             lines.extend(lines_alike.iter().map(|same| line(same, all)));
         } else {
             let members: Vec<&Place> = lines_alike.into_iter().flatten().copied().collect();
@@ -26,7 +26,7 @@ pub(crate) fn places(places: &[Place], all: usize) -> Vec<Place> {
     lines
 }
 
-/// Cells that were lost for the same reasons in one line.
+/// Cells that were lost for the same reasons, in one line.
 pub(crate) fn lost(cells: &[Lost], all: usize) -> Vec<Lost> {
     let same = grouped(cells, |one, other| one.status == other.status && one.reasons == other.reasons);
     let line = |same: Vec<&Lost>| {
@@ -36,7 +36,7 @@ pub(crate) fn lost(cells: &[Lost], all: usize) -> Vec<Lost> {
     same.into_iter().map(line).collect()
 }
 
-/// Equivalent items together, in the order of the first of each.
+/// Groups equal items, in the order of the first of each group.
 fn grouped<T>(items: &[T], is_same: impl Fn(&T, &T) -> bool) -> Vec<Vec<&T>> {
     let mut groups: Vec<Vec<&T>> = Vec::new();
     for item in items {
@@ -60,22 +60,22 @@ fn line(places: &[&Place], all: usize) -> Place {
     }
 }
 
-/// Cells by their names, or, where they are many, how many there are and the first of them.
+/// The names of cells or, if there are many, their number and the first names.
 pub(crate) fn named(names: &[&str], all: usize) -> String {
     match names.len() {
         count if count == all && count > 1 => format!("all {count} cells"),
-        count if count > MOST_NAMED + 1 => {
+        count if count > MAX_NAMED + 1 => {
             format!(
                 "{count} of {all} cells: {} and {} more",
-                names[..MOST_NAMED].join(", "),
-                count - MOST_NAMED
+                names[..MAX_NAMED].join(", "),
+                count - MAX_NAMED
             )
         }
         _ => names.join(", "),
     }
 }
 
-/// A text in parts: words, and the numbers between them. A digit inside a word (`h2`) and a run's number are words.
+/// A text in parts: words, and the numbers between them. A digit in a word (`h2`) and the number of a run belong to the words.
 fn parts(text: &str) -> Vec<(&str, bool)> {
     let mut parts = Vec::new();
     let (mut begin, mut rest) = (0, 0);
@@ -107,7 +107,7 @@ fn shape(place: &Place) -> Vec<Vec<&str>> {
     vec![words(&place.measured), words(&place.threshold)]
 }
 
-/// Texts of one shape as one: where numbers differ, from the least to the greatest.
+/// Texts of one shape as one text, with ranges of the numbers that differ.
 fn ranged(texts: &[&str]) -> String {
     let Some(first) = texts.first() else { return String::new() };
     let all: Vec<Vec<(&str, bool)>> = texts.iter().map(|text| parts(text)).collect();
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn many_lines_that_differ_in_numbers_are_one_with_their_range() {
+    fn lines_that_differ_in_numbers_become_a_range() {
         let shares = [
             "57.7% was others'",
             "46.3% was others'",
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_in_words_or_in_names_is_apart() {
+    fn lines_that_differ_in_words_stay_apart() {
         let mixed = ["1 of 5 by h2", "2 of 5 by h2", "1 of 5 by h3", "3 of 5 by h2", "4 of 6 by h2"];
         assert_eq!(lines(&mixed, 9), ["c1, c2, c4, c5 (1 to 4 of 5 to 6 by h2)", "c3 (1 of 5 by h3)"]);
         let runs = ["run 1 at 2%", "run 2 at 3%", "run 3 at 4%", "run 4 at 5%"];
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn many_cells_are_counted_and_the_first_named() {
+    fn many_cells_are_counted() {
         let same = vec!["3 runs"; 20];
         assert_eq!(lines(&same, 30), ["20 of 30 cells: c1, c2, c3, c4, c5, c6 and 14 more (3 runs)"]);
         let cell = |name: &str| Lost { cell: name.to_owned(), status: "failed", reasons: "died".to_owned() };

@@ -1,34 +1,36 @@
-//! What may not be believed, and why: checks that caveat or invalidate, cells that failed or do not exist here.
+//! The caveats: checks that did not pass, cells that failed or are unsupported, missing and damaged data.
+
+mod alike;
 
 use analysis::checks::CHECKS;
 use analysis::summary::{CellStatus, CheckOutcome, CheckResult, ClaimOutcome, ClaimResult};
 use serde::Serialize;
 
-use crate::alike;
+use crate::context::status_name;
 use crate::text::{self, clean_line};
 use crate::view::View;
 
-/// Reasons shown per cell; the rest is counted.
+/// Reasons shown for a cell; further ones are counted.
 const MAX_REASONS: usize = 8;
 
-/// All that a reader must know before believing anything.
+/// What a reader must know before using the numbers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Caveats {
-    /// Runs that are missing, in a sentence.
+    /// A sentence about missing runs.
     pub(crate) missing: Option<String>,
     /// Files that are damaged or missing.
     pub(crate) damaged: Vec<String>,
-    /// One per check and outcome, the worst first.
+    /// One for each check and outcome, the worst first.
     pub(crate) findings: Vec<Finding>,
-    /// Cells without any number.
+    /// Cells without numbers.
     pub(crate) lost: Vec<Lost>,
-    /// Cells with numbers some of whose runs failed.
+    /// Cells with numbers, but with failed runs.
     pub(crate) partly: Vec<Lost>,
-    /// Metrics that a cell's client does not say.
+    /// Metrics that a cell's client does not report.
     pub(crate) not_reported: Vec<NotReported>,
-    /// What the study claims, and what the data say of it.
+    /// The claims of the study, and their results.
     pub(crate) claims: Vec<ClaimRow>,
-    /// When there is nothing to caveat: what was checked.
+    /// What was checked, if there are no caveats.
     pub(crate) nothing: Option<String>,
 }
 
@@ -60,7 +62,7 @@ pub(crate) struct ClaimRow {
     pub(crate) expected: String,
 }
 
-/// What some cells have no number of, and why.
+/// Metrics that some cells lack, and why.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct NotReported {
     pub(crate) metrics: String,
@@ -76,7 +78,7 @@ pub(crate) struct Lost {
     pub(crate) reasons: String,
 }
 
-/// The name of an outcome, which is also its class.
+/// The name of an outcome, and its class.
 pub(crate) const fn outcome_name(outcome: CheckOutcome) -> &'static str {
     match outcome {
         CheckOutcome::Pass => "pass",
@@ -89,40 +91,38 @@ fn claim_row(claim: &ClaimResult) -> ClaimRow {
     let (class, result) = match claim.result {
         ClaimOutcome::Holds => ("pass", "holds"),
         ClaimOutcome::NotShown => ("caveat", "not shown"),
-        ClaimOutcome::Refuted => ("invalid", "not so"),
+        ClaimOutcome::Refuted => ("invalid", "refuted"),
     };
     let [says, measured, expected] =
         [&claim.says, &claim.measured, &claim.expected].map(|text| clean_line(text));
     ClaimRow { says, class, result, measured, expected }
 }
 
-/// The name of a check for people.
+/// The title of a check.
 pub(crate) fn check_title(check: &str) -> String {
     text::capital(&clean_line(&check.replace(['_', '-'], " ")))
 }
 
-/// A reason in which checks are named as in files, with their names in words.
+/// A reason with the names of checks spelled for people.
 pub(crate) fn describe_reason(reason: &str) -> String {
     let is_key = |word: &str| CHECKS.iter().any(|check| check.name == word && word.contains('_'));
-    let words = clean_line(reason);
-    let words =
-        words.split(' ').map(|word| if is_key(word) { word.replace('_', " ") } else { word.to_owned() });
-    words.collect::<Vec<_>>().join(" ")
+    let spelled = |word: &str| if is_key(word) { word.replace('_', " ") } else { word.to_owned() };
+    clean_line(reason).split(' ').map(spelled).collect::<Vec<_>>().join(" ")
 }
 
-/// Collects everything that stands against the numbers.
+/// Collects all caveats.
 pub(crate) fn collect(view: &View<'_>) -> Caveats {
     let summary = view.summary();
     let mut caveats = Caveats {
         missing: (summary.runs_stored < summary.runs_planned).then(|| {
             format!(
-                "{} of {} planned runs are {}, and what follows rests on fewer runs.",
+                "{} of {} planned runs are {}. The results below are based on fewer runs.",
                 summary.runs_stored,
                 summary.runs_planned,
                 if view.input.damaged.is_empty() {
-                    "stored: the study did not finish"
+                    "stored because the study did not finish"
                 } else {
-                    "there and readable"
+                    "readable"
                 }
             )
         }),
@@ -138,7 +138,7 @@ pub(crate) fn collect(view: &View<'_>) -> Caveats {
     for cell in &summary.cells {
         let lost = Lost {
             cell: view.cell_name(cell.cell),
-            status: crate::view::status_name(cell.status),
+            status: status_name(cell.status),
             reasons: reasons(&cell.reasons, cell.runs_failed),
         };
         match cell.status {
@@ -151,18 +151,18 @@ pub(crate) fn collect(view: &View<'_>) -> Caveats {
     caveats.partly = alike::lost(&caveats.partly, summary.cells.len());
     caveats.not_reported = not_reported(view);
     caveats.claims = summary.claims.iter().map(claim_row).collect();
-    let silent = caveats.missing.is_none()
+    let is_empty = caveats.missing.is_none()
         && caveats.damaged.is_empty()
         && caveats.findings.is_empty()
         && caveats.lost.is_empty()
         && caveats.partly.is_empty();
-    if silent {
+    if is_empty {
         caveats.nothing = Some(nothing(view));
     }
     caveats
 }
 
-/// The metrics that were not said, those with one reason together, and of these the cells.
+/// The metrics that were not reported and their cells, grouped by reason.
 fn not_reported(view: &View<'_>) -> Vec<NotReported> {
     let mut found: Vec<(String, Vec<String>, Vec<String>)> = Vec::new();
     for cell in &view.summary().cells {
@@ -194,10 +194,10 @@ fn nothing(view: &View<'_>) -> String {
     let cells = view.summary().cells.len();
     let checks = view.summary().cells.iter().map(|cell| cell.validity.len()).max().unwrap_or(0);
     if checks == 0 {
-        return "No checks were made, so nothing vouches for these numbers.".to_owned();
+        return "No checks were made; these numbers are unverified.".to_owned();
     }
     format!(
-        "Nothing: every run succeeded, and each of the {} passed all {}.",
+        "None: every run succeeded, and each of the {} passed all {}.",
         text::count(cells, "cell", "cells"),
         text::count(checks, "check", "checks")
     )
