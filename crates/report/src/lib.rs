@@ -23,7 +23,6 @@ mod figures;
 mod limits;
 mod load;
 mod method;
-mod number;
 mod page;
 mod palette;
 mod playback;

@@ -8,9 +8,9 @@ use model::units::format_rate;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::number::float;
 use crate::text::{self, clean, clean_line};
 use crate::view::View;
+use model::number::float;
 
 /// Rows of a table of settings; the result's files have all.
 const MAX_ROWS: usize = 400;

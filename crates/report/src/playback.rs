@@ -3,7 +3,7 @@
 use model::RunRecord;
 use model::player::{PlayerEvent, PlayerEventKind};
 
-use crate::number::{count, float};
+use model::number::{count, float};
 
 /// Segments of a run; if there are more, neighbours are merged.
 const MAX_SPANS: usize = 240;

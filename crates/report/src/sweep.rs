@@ -15,8 +15,8 @@ use model::tunable::Setting;
 use model::Network;
 
 use crate::context::Context;
-use model::number::float;
 use crate::text::{self, clean_line};
+use model::number::float;
 
 /// This many networks with different round-trip times are a sweep even if they differ in more.
 const MIN_UNLIKE_NETWORKS: usize = 3;

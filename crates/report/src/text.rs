@@ -252,7 +252,7 @@ pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
 
 /// A duration from whole nanoseconds.
 pub(crate) fn duration(ns: u64) -> String {
-    units::format_duration_ns(crate::number::float(ns))
+    units::format_duration_ns(model::number::float(ns))
 }
 
 /// `a`, `a and b`, `a, b and c`.

@@ -6,7 +6,7 @@ use model::monitor::{Quantity, Reading, Subject, SubjectKind};
 use model::plan::{DIRECT, Plan};
 use model::{RunRecord, units};
 
-use crate::number::float;
+use model::number::float;
 
 /// Rounds of a run; if there are more, neighbours are merged.
 const MAX_ROUNDS: usize = 240;

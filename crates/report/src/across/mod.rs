@@ -187,13 +187,17 @@ fn alone(across: &Across) -> Vec<String> {
 fn caveats(across: &Across) -> Vec<String> {
     let line = |found: &CellCaveats| {
         let title = crate::caveats::check_title(&found.check);
-        format!("{title}: {} in A, {} in B", found.cells_in_a, found.cells_in_b)
+        format!(
+            "{title}: {} in A, {} in B",
+            text::count(found.cells_in_a as usize, "cell", "cells"),
+            found.cells_in_b
+        )
     };
     let cells = text::count(primary(across).count(), "cell", "cells");
     let lines: Vec<String> = across.caveats.iter().map(line).collect();
     match lines.is_empty() {
         true => lines,
-        false => std::iter::once(format!("{cells} in both results")).chain(lines).collect(),
+        false => std::iter::once(format!("of {cells} in both results")).chain(lines).collect(),
     }
 }
 

@@ -8,11 +8,11 @@ use super::panel::{self, Panel};
 use super::{Drawing, FigureKind, Key};
 use crate::context::{Context, Row};
 use crate::encode::{Csv, Field};
-use crate::number::signed_float;
 use crate::svg::{Anchor, Axis, Canvas, Point, Rect, Scale, SideAxis, TICK_SIZE, WIDTH, at, count, fit};
 use crate::text;
 use crate::timeline::{RunTimeline, Track};
 use crate::view::View;
+use model::number::signed;
 
 pub(super) const KIND: FigureKind = FigureKind {
     name: "timeline",
@@ -82,7 +82,7 @@ fn draw_panel(context: &Context<'_>, max: usize, stretches: usize) -> Option<Pan
     let end = found()
         .flat_map(|timeline| timeline.at_ns.last().copied().into_iter().chain([timeline.finished_ns]))
         .max()?;
-    let (begin, end) = (signed_float(*begin), signed_float(end));
+    let (begin, end) = (signed(*begin), signed(end));
     // Room for a marker at either end.
     let span = Scale::linear((begin, end), (LEFT + 6.0, RIGHT - 6.0));
     let mut canvas = panel::headed(&context.name);
@@ -117,7 +117,7 @@ fn draw_panel(context: &Context<'_>, max: usize, stretches: usize) -> Option<Pan
 fn draw_warmup(canvas: &mut Canvas, context: &Context<'_>, span: Scale, bottom: f64) {
     let ended = context.rows.iter().filter_map(|row| row.timeline?.warmup_ended_ns).max();
     let Some(ended) = ended else { return };
-    let (from, to) = (span.place(0.0), span.place(signed_float(ended)));
+    let (from, to) = (span.place(0.0), span.place(signed(ended)));
     canvas.rect(Rect { x: from, y: TOP, width: to - from, height: bottom - TOP }, "band");
 }
 
@@ -173,7 +173,7 @@ impl TrackPlot<'_> {
         let mut described = Vec::new();
         for line in &self.lines {
             let place =
-                |(stamp, value): &(i64, f64)| at(self.span.place(signed_float(*stamp)), scale.place(*value));
+                |(stamp, value): &(i64, f64)| at(self.span.place(signed(*stamp)), scale.place(*value));
             let places: Vec<Point> = line.points.iter().map(place).collect();
             let hiding = drawn.iter().filter(|other| hides(other, &places)).count();
             let above = (count(hiding) * ABOVE).min(MAX_ABOVE);
@@ -193,7 +193,7 @@ impl TrackPlot<'_> {
                 self.lines.iter().filter_map(|line| self.value_within(line, (x, x + width))).collect();
             let Some(last) = values.iter().map(|(stamp, _)| *stamp).max() else { continue };
             let values: Vec<String> = values.into_iter().map(|(_, value)| value).collect();
-            let until = text::value("ns", signed_float(last));
+            let until = text::value("ns", signed(last));
             let title = format!("{}, until {until}: {}", name(self.track), values.join(", "));
             canvas.group("", Some(&title), |c| {
                 c.rect(Rect { x, y: self.top, width, height: PLOT }, "hit");
@@ -203,8 +203,7 @@ impl TrackPlot<'_> {
 
     /// The value of a line within a stretch, and the time of its last reading there.
     fn value_within(&self, line: &Line<'_>, (from, to): (f64, f64)) -> Option<(i64, String)> {
-        let is_inside =
-            |(stamp, _): &&(i64, f64)| (from..to).contains(&self.span.place(signed_float(*stamp)));
+        let is_inside = |(stamp, _): &&(i64, f64)| (from..to).contains(&self.span.place(signed(*stamp)));
         let found: Vec<(i64, f64)> = line.points.iter().filter(is_inside).copied().collect();
         let (stamp, value) = merged(self.track, &found)?;
         Some((stamp, format!("{} {}", line.row.series.name, format_value(self.track, value))))
@@ -216,7 +215,7 @@ impl TrackPlot<'_> {
         let both = points.iter().zip(places).rev();
         let (highest, place) = both.max_by(|((_, one), _), ((_, other), _)| one.total_cmp(other))?;
         let (name, value) = (name(self.track), format_value(self.track, highest.1));
-        let when = text::value("ns", signed_float(highest.0));
+        let when = text::value("ns", signed(highest.0));
         let (level, mark) = (&row.series.name, row.mark());
         let title = format!("{level}, {name}: at most {value} at {when}, run {}{mark}", timeline.run);
         canvas.group(&row.class(), Some(&title), |c| {
@@ -225,7 +224,7 @@ impl TrackPlot<'_> {
             if !row.is_believable() {
                 c.cross(*place, 5.0);
             }
-            let x = self.span.place(signed_float(timeline.finished_ns));
+            let x = self.span.place(signed(timeline.finished_ns));
             c.line(at(x, self.top), at(x, self.top + PLOT), "finish");
         });
         Some(format!("{name} at most {value}"))
@@ -314,7 +313,7 @@ fn csv(view: &View<'_>) -> String {
             let mut fields: Vec<(&str, Field<'_>)> = vec![
                 ("run", timeline.run.into()),
                 ("period", period(timeline, stamp).into()),
-                ("at_ns", signed_float(stamp).into()),
+                ("at_ns", signed(stamp).into()),
             ];
             fields.extend(names.iter().zip(&lines).map(|(name, points)| {
                 let found = points.iter().find(|(own, _)| *own == stamp);

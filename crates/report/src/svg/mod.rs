@@ -4,9 +4,9 @@ mod axis;
 mod canvas;
 mod scale;
 
-pub(crate) use crate::number::{count, float};
 pub(crate) use axis::{Axis, SideAxis};
 pub(crate) use canvas::{Anchor, Canvas, Point, Rect, at, fit, number, text_width, wrapped};
+pub(crate) use model::number::{count, float};
 pub(crate) use scale::Scale;
 
 /// The width of every panel: readable on a phone of 390 pixels, two side by side on a desktop.

@@ -107,7 +107,9 @@ fn sweeps_are_what_levels_differ_in_by_a_number_alone() {
 fn a_short_sweep_is_drawn_where_it_was_asked_for() {
     let report = choosing(fabricated::over_networks(&["5", "80"], &["0"]), &["lines", "difference", "map"]);
     assert_eq!(names(&report), ["lines", "difference"]);
-    assert!(report.html.contains("Not drawn: <code>map</code>, which needs levels that differ in two numbers"));
+    assert!(
+        report.html.contains("Not drawn: <code>map</code>, which needs levels that differ in two numbers")
+    );
 }
 
 #[test]

@@ -69,9 +69,7 @@ fn the_terminal_shows_tables_and_caveats() {
     insta::assert_snapshot!("terminal_wide", report.terminal);
     let nothing = render(&fabricated::all_well().input()).unwrap();
     assert!(
-        nothing
-            .terminal
-            .contains("None: every run succeeded, and each of the 20 cells passed all 3 checks.")
+        nothing.terminal.contains("None: every run succeeded, and each of the 20 cells passed all 3 checks.")
     );
 }
 
@@ -112,8 +110,7 @@ fn damage_is_reported_everywhere() {
     let report = render(&fabricated.input()).unwrap();
     assert!(report.html.contains("Damaged or missing"));
     assert!(
-        report.html.contains("it is &lt;missing&gt;")
-            && !report.html.contains("None: every run succeeded")
+        report.html.contains("it is &lt;missing&gt;") && !report.html.contains("None: every run succeeded")
     );
     assert!(
         report.terminal.contains("damaged or missing: samples/links.parquet is damaged: it is <missing>")

@@ -13,11 +13,7 @@ pub(crate) fn drawings(html: &str) -> Vec<&str> {
 pub(crate) fn assert_well_formed(report: &Report) {
     for figure in &report.figures {
         roxmltree::Document::parse(&figure.svg).unwrap_or_else(|e| panic!("{}: {e}", figure.name));
-        assert!(
-            !figure.svg.contains("var("),
-            "{}: only browsers support custom properties",
-            figure.name
-        );
+        assert!(!figure.svg.contains("var("), "{}: only browsers support custom properties", figure.name);
     }
     let drawings = drawings(&report.html);
     assert!(drawings.len() > 8);
@@ -229,10 +225,7 @@ fn labels_are_not_cut() {
 fn the_time_of_requests_has_its_own_table() {
     let mut fabricated = fabricated::all_well();
     let plain = render(&fabricated.input()).unwrap();
-    assert!(
-        !plain.html.contains("Time of requests")
-            && !plain.terminal.contains("time at the server")
-    );
+    assert!(!plain.html.contains("Time of requests") && !plain.terminal.contains("time at the server"));
     for (place, cell) in fabricated.summary.cells.iter_mut().enumerate().filter(|(place, _)| *place != 1) {
         let mut time = cell.metrics["page_load_time"].clone();
         for (name, value) in
