@@ -39,7 +39,7 @@ fn reported(result: &Path, words: &str) -> Value {
     assert!(html.contains("Damaged or missing") && html.contains(words), "the page lacks `{words}`");
     assert!(flat(&ended.stdout).contains(words), "{}", ended.stdout);
     assert!(flat(&ended.stderr).contains(words), "{}", ended.stderr);
-    assert!(!html.contains("Nothing: every run succeeded"));
+    assert!(!html.contains("None: every run succeeded"));
     summary(result)
 }
 

@@ -121,14 +121,14 @@ fn runs_are_added_until_it_is_precise_and_results_compared() {
         (&loose["repetition"]["ended_by"], loose["runs_stored"].as_u64()),
         (&"precision".into(), Some(10))
     );
-    assert!(ended.stdout.contains("Runs were added until all was known to"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("The study added runs until every interval was within"), "{}", ended.stdout);
     let (ended, strict) = run(folder.path(), "strict", "precision = \"0.001%\"\nmost_runs = 7");
     assert_eq!(
         (&strict["repetition"]["ended_by"], strict["runs_stored"].as_u64()),
         (&"most_runs".into(), Some(14))
     );
     assert_eq!(strict["runs_planned"], 14);
-    assert!(ended.stdout.contains("The most runs, 7, ended the study"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("The study reached its maximum of 7 runs"), "{}", ended.stdout);
     let (_, poor) = run(folder.path(), "poor", "precision = \"0.001%\"\nbudget = \"1ms\"");
     assert_eq!((&poor["repetition"]["ended_by"], poor["runs_stored"].as_u64()), (&"budget".into(), Some(10)));
     // Resumed, a study knows that it was at its end.

@@ -55,7 +55,7 @@ pub(crate) struct Place {
 /// A claim of the study.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct ClaimRow {
-    pub(crate) says: String,
+    pub(crate) text: String,
     pub(crate) class: &'static str,
     pub(crate) result: &'static str,
     pub(crate) measured: String,
@@ -93,9 +93,9 @@ fn claim_row(claim: &ClaimResult) -> ClaimRow {
         ClaimOutcome::NotShown => ("caveat", "not shown"),
         ClaimOutcome::Refuted => ("invalid", "refuted"),
     };
-    let [says, measured, expected] =
+    let [text, measured, expected] =
         [&claim.says, &claim.measured, &claim.expected].map(|text| clean_line(text));
-    ClaimRow { says, class, result, measured, expected }
+    ClaimRow { text, class, result, measured, expected }
 }
 
 /// The title of a check.

@@ -27,7 +27,7 @@ const MIN_PLOT: f64 = 80.0;
 pub(crate) struct Rows {
     /// Each name, and the part of it that is shown.
     names: Vec<(String, String)>,
-    /// Whether names stand above their rows.
+    /// Whether names are above their rows.
     is_above: bool,
     left: f64,
     right: f64,

@@ -44,7 +44,7 @@ fn cell(number: u32, levels: [&str; 4], metric: &str, medians: (f64, f64), verdi
 const MONDAY: Measured =
     Measured { began_unix_ns: 1_790_000_000_000_000_000, ended_unix_ns: 1_790_000_101_000_000_000 };
 
-/// Every verdict, differences and cells that stand alone.
+/// Every verdict, with differences and cells that are only in one result.
 pub(crate) fn fabricated() -> Across {
     let invalid =
         Verdict::Invalid { because: vec!["the cell in A is invalid: client_waited (53.4%)".to_owned()] };
@@ -100,7 +100,7 @@ pub(crate) fn wide() -> Across {
     across
 }
 
-/// What is made of an input whose texts have `name` in them.
+/// Applies `make` to an input whose texts contain `name`.
 fn with_input<T>(across: &Across, name: &str, make: impl Fn(&AcrossInput<'_>) -> T) -> T {
     let question = format!("Which HTTP version loads a page soonest? {name}");
     let names = [format!("monday{name}/quick"), format!("tuesday{name}/quick")];
@@ -135,7 +135,7 @@ pub(crate) fn spoilt(text: &str) -> String {
 }
 
 #[test]
-fn the_page_says_all_that_the_terminal_says() {
+fn the_page_has_everything_that_the_terminal_has() {
     let across = fabricated();
     let html = page(&across, "");
     assert_self_contained(&html);
@@ -163,7 +163,7 @@ fn a_comparison_without_numbers_is_a_page_too() {
     assert!(html.contains("There are no numbers to draw.") && html.contains("the same in both"));
 }
 
-/// Both results as drawn, of the factor with fixed styles and of one that has none.
+/// Both results as drawn, for a factor with fixed styles and one without.
 #[test]
 fn ratios_as_drawn() {
     let html = page(&fabricated(), "");
@@ -171,7 +171,7 @@ fn ratios_as_drawn() {
     let drawn =
         figure.split_once("<div class=\"panels\"").unwrap().1.split_once("<p class=\"files\">").unwrap().0;
     insta::assert_snapshot!("across_panels", drawn.replace("><", ">\n<"));
-    // Names are said once, each variant has its own style, and both tell which side is better.
+    // Names appear once, each variant has its own style, and the axis shows which side is better.
     for variant in ["h1", "h1s", "h2c", "h2", "h3"] {
         assert!(drawn.contains(&format!("<g class=\"series s-{variant}")), "{variant}");
         assert!(figure.contains(&format!("class=\"t-{variant}\"")), "{variant} has no entry in the legend");
@@ -180,7 +180,7 @@ fn ratios_as_drawn() {
 }
 
 #[test]
-fn what_all_cells_share_is_said_once_and_which_side_is_better_always() {
+fn shared_levels_appear_once_and_the_better_side_always() {
     let across = fabricated();
     let texts = with_input(&across, "", |input| {
         let style = report::Terminal { width: 400, colour: false, plain: false };
@@ -206,7 +206,7 @@ fn what_all_cells_share_is_said_once_and_which_side_is_better_always() {
 }
 
 #[test]
-fn levels_without_a_style_of_their_own_have_those_of_the_report() {
+fn levels_without_a_fixed_style_have_those_of_the_report() {
     let mut across = fabricated();
     across.cells.truncate(2);
     for (cell, server) in across.cells.iter_mut().zip(["nginx", "caddy"]) {

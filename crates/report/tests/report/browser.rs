@@ -109,7 +109,7 @@ fn hostile_strings_run_nothing_even_without_the_policy_against_it() {
 }
 
 #[test]
-fn what_must_not_be_would_have_been_noticed() {
+fn the_probe_finds_every_flaw() {
     let folder = tempfile::tempdir().unwrap();
     let mut browser = Browser::start();
     let whole = render(&fabricated::small().input()).unwrap().html;

@@ -7,8 +7,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A browser that has not said what is asked of it after so many seconds is killed, and the test fails.
-const MOST_SECONDS: &str = "120";
+/// A browser that does not answer within this many seconds is killed, and the test fails.
+const MAX_SECONDS: &str = "120";
 /// Chromium reads commands from descriptor 3 and answers on 4.
 const PIPES: &str =
     "log=$1; shift; exec timeout \"$@\" --remote-debugging-pipe 3<&0 4>&1 0</dev/null 1>\"$log\" 2>&1";
@@ -19,7 +19,7 @@ pub(crate) struct Browser {
     commands: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
     last_id: u64,
-    /// What it said unasked of the page that is open.
+    /// The events of the open page.
     events: Vec<Value>,
     profile: TempDir,
 }
@@ -49,7 +49,7 @@ impl Browser {
         let mut child = Command::new("sh")
             .args(["-c", PIPES, "sh"])
             .arg(profile.path().join("log"))
-            .args([MOST_SECONDS, program, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"])
+            .args([MAX_SECONDS, program, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"])
             .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
             .args(["--hide-scrollbars", "--force-color-profile=srgb"])
             .arg(format!("--user-data-dir={}", profile.path().join("profile").display()))
@@ -61,7 +61,7 @@ impl Browser {
         Browser { child, commands, answers, last_id: 0, events: Vec::new(), profile }
     }
 
-    /// Opens a file as a page of its own.
+    /// Opens a file as a new page.
     pub(crate) fn open(&mut self, file: &Path, screen: Screen) -> Page<'_> {
         let target = self.ask(None, "Target.createTarget", json!({ "url": "about:blank" }));
         let id = target["targetId"].clone();
@@ -99,7 +99,7 @@ impl Browser {
         }
         let mut text = command.to_string().into_bytes();
         text.push(0);
-        // A browser that is gone says so by the end of its answers.
+        // If the browser has ended, the next read reports it.
         let _ = self.commands.as_mut().unwrap().write_all(&text);
         self.last_id
     }
@@ -109,7 +109,7 @@ impl Browser {
         self.answers.read_until(0, &mut text).unwrap();
         if text.pop() != Some(0) {
             let log = std::fs::read_to_string(self.profile.path().join("log")).unwrap_or_default();
-            panic!("Chromium ended, or had to be ended after {MOST_SECONDS} s; it said:\n{log}");
+            panic!("Chromium ended, or was killed after {MAX_SECONDS} s. Its log:\n{log}");
         }
         let message: Value = serde_json::from_slice(&text).unwrap();
         if message["method"] == "Page.javascriptDialogOpening" {
@@ -123,7 +123,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // The end of its commands ends it; whoever waits for longer than that is ended by `timeout`.
+        // The end of its commands ends it; `timeout` ends a browser that hangs.
         drop(self.commands.take());
         let _ = self.child.wait();
     }

@@ -99,7 +99,7 @@ fn pooled(cell: &CellSummary) -> Option<Pooled> {
     Some(Pooled { cell: cell.cell, runs: metric.runs, values })
 }
 
-/// The primary metric is one of requests, of which each cell has so many: most about its median, some far above.
+/// The primary metric is one of requests. Each cell has `count` of them, most near its median, some far above.
 pub(crate) fn of_requests(mut fabricated: Fabricated, count: u32) -> Fabricated {
     let mut random = Random(11);
     fabricated.plan.metric = "request_time".to_owned();
@@ -319,7 +319,7 @@ pub(crate) fn over_networks(round_trips_ms: &[&str], losses: &[&str]) -> Fabrica
     swept(networks, vec![page("small", include_str!("../../../../pages/small.toml"))])
 }
 
-/// A page over h1s alone, on so many networks that are compared with the first of them.
+/// A page over h1s on this many networks, which are compared with the first.
 pub(crate) fn of_networks(count: usize) -> Fabricated {
     let round_trips: Vec<String> = (1..=count).map(|place| (place * 10).to_string()).collect();
     let round_trips: Vec<&str> = round_trips.iter().map(String::as_str).collect();

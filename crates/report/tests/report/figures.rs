@@ -1,4 +1,4 @@
-//! Each kind of figure from fabricated data: what it draws, what its CSV says, and when it is left out.
+//! Each kind of figure from fabricated data: its drawing, its CSV, and when it is omitted.
 
 use analysis::summary::CheckOutcome;
 use report::{Figure, Report, render};
@@ -6,7 +6,7 @@ use report::{Figure, Report, render};
 use crate::fabricated::{self, Fabricated};
 use crate::structure::{assert_self_contained, assert_well_formed};
 
-/// `quick` with troubles, and so many requests in each cell.
+/// `quick` with failures, and `count` requests in each cell.
 pub(crate) fn spread(count: u32) -> Fabricated {
     fabricated::of_requests(fabricated::troubled(), count)
 }
@@ -40,7 +40,7 @@ fn a_study_chooses_its_figures_and_their_order() {
 }
 
 #[test]
-fn what_was_chosen_in_vain_is_named_with_what_it_needs() {
+fn a_chosen_figure_without_data_is_named_with_its_needs() {
     let mut fabricated = fabricated::all_well();
     fabricated.traces.clear();
     let report = choosing(fabricated, &["waterfall", "runs"]);
@@ -49,7 +49,7 @@ fn what_was_chosen_in_vain_is_named_with_what_it_needs() {
 }
 
 #[test]
-fn the_spread_is_shown_where_there_are_values_enough() {
+fn distributions_are_drawn_if_there_are_enough_values() {
     for (count, expected) in [(5, &[][..]), (30, &["ecdf", "boxes"]), (500, &["ecdf", "boxes", "histograms"])]
     {
         let report = render(&spread(count).input()).unwrap();
@@ -65,7 +65,7 @@ fn the_spread_is_shown_where_there_are_values_enough() {
 }
 
 #[test]
-fn spread_values_as_drawn() {
+fn distributions_as_drawn() {
     let fabricated = fabricated::of_requests(fabricated::small(), 40);
     let report = choosing(fabricated, &["ecdf", "boxes", "histograms"]);
     for name in ["ecdf", "boxes", "histograms"] {
@@ -84,7 +84,7 @@ fn many_values_make_a_small_page() {
 }
 
 #[test]
-fn sweeps_are_what_levels_differ_in_by_a_number_alone() {
+fn levels_that_differ_in_one_number_are_a_sweep() {
     let swept = ["map", "lines", "difference"];
     let shown = |fabricated: Fabricated| {
         let report = render(&fabricated.input()).unwrap();
@@ -104,7 +104,7 @@ fn sweeps_are_what_levels_differ_in_by_a_number_alone() {
 }
 
 #[test]
-fn a_short_sweep_is_drawn_where_it_was_asked_for() {
+fn a_short_sweep_is_drawn_if_requested() {
     let report = choosing(fabricated::over_networks(&["5", "80"], &["0"]), &["lines", "difference", "map"]);
     assert_eq!(names(&report), ["lines", "difference"]);
     assert!(
@@ -113,7 +113,7 @@ fn a_short_sweep_is_drawn_where_it_was_asked_for() {
 }
 
 #[test]
-fn networks_that_differ_in_more_are_a_sweep_of_distance_and_say_so() {
+fn networks_that_differ_in_more_are_a_sweep_with_a_caveat() {
     let mut fabricated = fabricated::over_networks(&["5", "20", "80"], &["0"]);
     let extra = "title = \"x\"\nsource = \"y\"\nrtt = \"20ms\"\nrate = \"3Mbit/s\"\n";
     fabricated.plan.networks[1] = fabricated::network("r20-l0", extra);
@@ -136,7 +136,7 @@ fn lines_and_differences_as_drawn() {
 }
 
 #[test]
-fn a_difference_is_a_gain_whatever_is_better() {
+fn a_positive_difference_is_always_a_gain() {
     let mut fabricated = fabricated::over_connections(&[1, 4, 16]);
     let gains = |fabricated: Fabricated| -> Vec<f64> {
         let report = choosing(fabricated, &["difference"]);
@@ -157,7 +157,7 @@ fn a_difference_is_a_gain_whatever_is_better() {
     assert!(rates[..12].iter().all(|gain| *gain < 0.0), "less of what should be more: {rates:?}");
 }
 
-/// A figure's own file goes into papers, without the page around it.
+/// A figure's own file is used in papers, without the page.
 #[test]
 fn files_of_figures_name_what_they_show() {
     for fabricated in [
@@ -201,7 +201,7 @@ fn a_map_as_drawn() {
     of(comparisons, 12, analysis::summary::Verdict::NoDifferenceShown);
     of(comparisons, 14, analysis::summary::Verdict::Equivalent);
     of(comparisons, 16, analysis::summary::Verdict::Invalid { because: vec!["late".to_owned()] });
-    // Nothing of the last place may be believed.
+    // All cells of the last place are invalid.
     for cell in [5, 11, 17] {
         fabricated.summary.cells[cell].status = analysis::summary::CellStatus::Invalid;
     }
@@ -263,7 +263,7 @@ fn a_timeline_as_drawn() {
 }
 
 #[test]
-fn a_timeline_needs_a_run_that_was_watched_for_long_enough() {
+fn a_timeline_needs_enough_monitor_readings() {
     let names_of = |fabricated: &Fabricated| -> Vec<String> {
         let report = render(&fabricated.input()).unwrap();
         names(&report).into_iter().map(ToOwned::to_owned).collect()
@@ -275,7 +275,7 @@ fn a_timeline_needs_a_run_that_was_watched_for_long_enough() {
     }
     assert!(!names_of(&fabricated).contains(&"timeline".to_owned()));
     let report = choosing(fabricated, &["timeline"]);
-    assert_eq!(names(&report), ["timeline"], "but whoever asks for it has it");
+    assert_eq!(names(&report), ["timeline"], "but a study can request it");
     assert!(figure(&report, "timeline").svg.contains("s-h2c bad"));
 }
 
@@ -287,7 +287,7 @@ pub(crate) fn videos() -> Fabricated {
     fabricated
 }
 
-/// The rows that the player of a cell might have left: a segment of 500 ms arrives every so many, from the third on at another
+/// The events of a cell's player: segments of 500 ms arrive at a constant interval, from the third on at another
 /// representation.
 fn playback(number: usize, cell: u32) -> report::RunPlayback {
     use model::player::PlayerEventKind::{Arrived, Ended, Failed, Playing, Requested, Stalled};
@@ -359,7 +359,7 @@ fn a_playback_as_drawn() {
     let player = &fabricated.playbacks[0];
     assert_eq!((player.stalls, player.stalled_ns, player.startup_ns), (0, 0, Some(300_000_000)));
     let report = render(&fabricated.input()).unwrap();
-    assert!(names(&report).contains(&"player"), "drawn without being asked for: {:?}", names(&report));
+    assert!(names(&report).contains(&"player"), "drawn by default: {:?}", names(&report));
     assert!(!names(&report).contains(&"phases"));
     let report = choosing(fabricated, &["player"]);
     let player = figure(&report, "player");
@@ -477,7 +477,7 @@ pub(crate) fn publishing(mut fabricated: Fabricated) -> Fabricated {
 }
 
 #[test]
-fn published_figures_stand_beside_measured_ones() {
+fn published_ratios_are_next_to_measured_ones() {
     let mut small = publishing(fabricated::small());
     small.summary.comparisons.retain(|comparison| comparison.metric == "time_to_first_byte");
     let report = choosing(small, &["published"]);
@@ -505,7 +505,7 @@ fn without_published_figures_there_is_none() {
 }
 
 #[test]
-fn a_timeline_is_made_of_what_the_monitor_read_of_both_ends() {
+fn a_timeline_has_the_monitor_readings_of_both_ends() {
     use model::assignment::{ClientReport, WarmupCost};
     use model::monitor::{Quantity, Reading, Subject, SubjectKind};
     use report::{RunTimeline, Track};
@@ -566,7 +566,7 @@ fn a_timeline_is_made_of_what_the_monitor_read_of_both_ends() {
     assert_eq!(tracks, [Track::ServerCpu, Track::ClientCpu, Track::ServerMemory, Track::Down, established]);
     let last = |track: Track| timeline.tracks[&track].last().unwrap().unwrap();
     assert!((last(Track::ServerCpu) - 30.0).abs() < 1e-9 && (last(Track::ClientCpu) - 50.0).abs() < 1e-9);
-    assert!((last(Track::Down) - 10e6).abs() < 1.0, "10 Mbit/s, without what the node says to itself");
+    assert!((last(Track::Down) - 10e6).abs() < 1.0, "10 Mbit/s, without the loopback interface");
     assert_eq!((last(Track::ServerMemory), last(established)), (1_000_004.0, 6.0));
     assert_eq!(timeline.tracks[&Track::ServerCpu][0], None, "a rate begins with the second round");
 
@@ -589,7 +589,7 @@ fn a_large_matrix_has_a_page_that_can_be_mailed() {
     let sizes: Vec<_> = report.figures.iter().map(|f| (f.name, f.svg.len(), f.csv.len())).collect();
     let caption = &figure(&report, "ecdf").caption;
     assert!(caption.ends_with("The first 24 of 36 panels are drawn; the CSV has all."), "{caption}");
-    // What is too heavy for the page stands beside it.
+    // Files that are too large for the page are in the result folder.
     assert!(report.html.contains("Figure: <code>figures/timeline.svg</code>"));
     assert!(report.html.contains("download=\"map.svg\"") && report.html.contains("download=\"map.csv\""));
     assert!(report.html.len() < 3_000_000, "{} bytes: {sizes:?}", report.html.len());
@@ -621,7 +621,7 @@ fn thousand() -> Fabricated {
 }
 
 #[test]
-fn a_thousand_cells_make_a_page_that_can_be_mailed_and_say_what_is_not_in_it() {
+fn a_page_of_a_thousand_cells_can_be_mailed_and_names_its_omissions() {
     let mut large = thousand();
     assert_eq!(large.summary.cells.len(), 1020);
     let invalid =
@@ -631,7 +631,7 @@ fn a_thousand_cells_make_a_page_that_can_be_mailed_and_say_what_is_not_in_it() {
     assert_self_contained(&report.html);
     let sizes: Vec<_> = report.figures.iter().map(|f| (f.name, f.svg.len(), f.csv.len())).collect();
     assert!(report.html.len() <= 3_000_000, "{} bytes: {sizes:?}", report.html.len());
-    // Whoever looks for what is not there is told where it is, and what may not be believed comes first.
+    // The page names the files with the omitted parts, and shows invalid cells first.
     let html = report.html.replace("&#x2f;", "/");
     let (answer, tables) = (section(&html, "summary"), section(&html, "tables"));
     for part in [answer, tables] {
@@ -641,7 +641,7 @@ fn a_thousand_cells_make_a_page_that_can_be_mailed_and_say_what_is_not_in_it() {
         assert!(part.contains("tables/cells.csv has all."));
         let first = part.find(&format!(">{invalid}<")).unwrap();
         let plain = part.find(">r15-l0<").unwrap_or(usize::MAX);
-        assert!(first < plain, "the invalid {invalid} stands at {first}, the first of the plan at {plain}");
+        assert!(first < plain, "the invalid {invalid} is at {first}, the first of the plan at {plain}");
     }
     assert!(tables.contains("Further metrics of") && tables.contains("<code>tables/cells.csv</code>"));
     let checks = section(&html, "caveats");
@@ -704,7 +704,7 @@ fn more_contexts_than_weights_have_panels_of_their_own() {
 }
 
 #[test]
-fn phases_say_what_they_leave_out() {
+fn phases_name_their_omissions() {
     let all = choosing(fabricated::all_well(), &["phases"]);
     assert!(!figure(&all, "phases").caption.contains("at most 500 requests"));
     let mut fabricated = fabricated::all_well();
@@ -718,7 +718,7 @@ fn phases_say_what_they_leave_out() {
 }
 
 #[test]
-fn a_dns_lookup_is_a_phase_where_there_was_one() {
+fn a_dns_lookup_is_a_phase() {
     let known = choosing(fabricated::all_well(), &["phases", "waterfall"]);
     for name in ["phases", "waterfall"] {
         assert!(!body(figure(&known, name)).contains("DNS"), "{name}: the address was known");
@@ -756,7 +756,7 @@ fn names_and_numbers_are_whole() {
         for words in [">[0.0138–24.7]<", "164× [41.0–8230], beyond the axis", ">unsupported<"] {
             assert!(comparison.contains(words), "{words}");
         }
-        assert!(!comparison.contains(">invalid<"), "what is unsupported is not invalid");
+        assert!(!comparison.contains(">invalid<"), "unsupported is not invalid");
         let keys = comparison.matches(&format!(">{}</text>", names[1])).count();
         assert_eq!(keys, 0, "the baseline has no row, and no key");
         assert!(report.terminal.contains('▶') && !report.terminal.contains('…'), "{}", report.terminal);

@@ -1,4 +1,4 @@
-//! What a page must be like in a real browser, whoever made it: shared by the tests of fabricated and of measured reports.
+//! The requirements on a page in a real browser, shared by the tests of fabricated and measured reports.
 
 use serde_json::Value;
 
@@ -57,7 +57,7 @@ pub(crate) fn assert_legends_work(page: &mut Page<'_>) {
     }
 }
 
-/// Under the pointer every figure tells its values; the middle of a curve is mostly beside it.
+/// Every figure has hover texts with values. The middle of a curve's box is mostly not on the curve.
 pub(crate) fn assert_hover_tells_values(page: &mut Page<'_>) {
     page.show_on(Screen::DESK);
     for id in figures(page) {
@@ -100,7 +100,7 @@ pub(crate) fn assert_keyboard_reaches_all(page: &mut Page<'_>) {
         if at.is_null() {
             break;
         }
-        assert!(at["ring"] == true && at["shown"] == true, "the keyboard is at {at}, and nobody sees it");
+        assert!(at["ring"] == true && at["shown"] == true, "the keyboard focus {at} is not visible");
         reached += 1;
         page.press("Tab");
         assert!(reached <= 2000, "the keyboard never leaves the page");
@@ -109,7 +109,7 @@ pub(crate) fn assert_keyboard_reaches_all(page: &mut Page<'_>) {
     assert!(Some(reached) >= wanted.as_u64(), "the keyboard reaches {reached} of {wanted}");
 }
 
-/// What a screen reader is told: landmarks, one first heading and none left out, names for all that has no words.
+/// The page for a screen reader: landmarks, one first heading, no skipped level, names for everything without text.
 pub(crate) fn assert_screen_reader_finds_its_way(page: &mut Page<'_>) {
     page.show_on(Screen::DESK);
     let tree = page.ask("Accessibility.getFullAXTree", serde_json::json!({}));
@@ -123,7 +123,7 @@ pub(crate) fn assert_screen_reader_finds_its_way(page: &mut Page<'_>) {
     let needs_name =
         ["image", "img", "table", "checkbox", "link", "region", "navigation", "heading", "figure"];
     for node in nodes.iter().filter(|node| needs_name.contains(&role(node).as_str())) {
-        assert!(!name(node).is_empty(), "nobody says what this is: {node}");
+        assert!(!name(node).is_empty(), "this has no name: {node}");
     }
     let levels: Vec<i64> = nodes
         .iter()

@@ -34,7 +34,7 @@
     const labels = [...svg.querySelectorAll("text")].filter((t) => shows(t) && t.textContent.trim()).map(label);
     const scale = frame.width / (svg.viewBox.baseVal.width || frame.width);
     for (const a of labels) {
-      // What whoever drew it left out is missing for every reader.
+      // A shortened text is missing for every reader.
       if (a.words.includes("…") && a.text.matches(".label, .value, .heading, .verdict, .axis-title")) found.push(`${place}: «${a.words}» is shortened`);
       const size = parseFloat(getComputedStyle(a.text).fontSize) * scale;
       if (size < (width < 600 ? 11 : 8.5)) found.push(`${place}: «${a.words}» is ${size.toFixed(1)} pixels high`);
@@ -52,7 +52,7 @@
       }
     }
   }
-  // What is wider than its place scrolls there, says so at its edge, and is reached by the keyboard; its caption stays whole.
+  // Wide content scrolls in its place, has a cue at its edge, and is reachable by keyboard; its caption is not cut.
   for (const box of [...document.querySelectorAll(".scroll, .panels")].filter(shows)) {
     const style = getComputedStyle(box);
     const place = `${where(box)}: «${box.getAttribute("aria-label")}»`;

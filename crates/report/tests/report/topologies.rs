@@ -1,4 +1,4 @@
-//! Topologies as the report draws and tells them.
+//! Topologies as the report draws and describes them.
 
 use model::Topology;
 use model::error::Source;
@@ -22,7 +22,7 @@ const NETWORKS: &[(&str, &str)] = &[
     ("amsterdam", include_str!("../../../../networks/amsterdam.toml")),
 ];
 
-/// `quick` on the topology of a file, measured between these nodes, with a name server beside the client.
+/// `quick` on the topology of a file, measured between these nodes, with a name server next to the client.
 pub(crate) fn measured_on(name: &str, client: &str, server: &str) -> Fabricated {
     let text = FILES.iter().find(|(known, _)| *known == name).unwrap().1;
     let known: Vec<String> = NETWORKS.iter().map(|(known, _)| (*known).to_owned()).collect();
@@ -53,7 +53,7 @@ fn drawn(fabricated: &Fabricated) -> Vec<String> {
 }
 
 #[test]
-fn the_way_is_a_spine_and_the_rest_stands_beside_it() {
+fn the_route_is_a_spine_with_branches_beside_it() {
     let drawn = drawn(&measured_on("shared", "client", "server"));
     assert_eq!(drawn.len(), 2, "one for each network");
     insta::assert_snapshot!("topology_shared", drawn[0]);
