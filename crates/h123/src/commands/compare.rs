@@ -237,8 +237,8 @@ fn differences(a: &Compared, b: &Compared) -> Result<Vec<Difference>> {
         compare_values(&flat(&a.environment), &flat(&b.environment), "", &mut differences);
     }
     for (about, of) in [
-        ("fixed", pins as fn(&Plan) -> Result<Value>),
-        ("topology", topology),
+        ("fixed", (|plan| Ok(serde_json::to_value(&plan.pins)?)) as fn(&Plan) -> Result<Value>),
+        ("topology", |plan| Ok(Value::from(plan.topology.describe()))),
         ("margin", |plan| Ok(Value::from(plan.margin_share))),
         ("servers", servers),
         ("accepted checks", |plan| Ok(Value::from(plan.accepted.join(", ")))),
@@ -250,10 +250,6 @@ fn differences(a: &Compared, b: &Compared) -> Result<Vec<Difference>> {
         compare_values(&flat(&of(&a.plan)?), &flat(&of(&b.plan)?), about, &mut differences);
     }
     Ok(differences)
-}
-
-fn pins(plan: &Plan) -> Result<Value> {
-    Ok(serde_json::to_value(&plan.pins)?)
 }
 
 /// Each level of the factor `server`: the servers with their settings, and the pins of its cells.
@@ -280,10 +276,6 @@ fn name_server(plan: &Plan) -> Result<Value> {
     #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
     let text = |rtt_ns: u64| format!("{} away", model::units::format_duration_ns(rtt_ns as f64));
     Ok(Value::from(plan.dns_rtt_ns.map_or("none".to_owned(), text)))
-}
-
-fn topology(plan: &Plan) -> Result<Value> {
-    Ok(Value::from(plan.topology.describe()))
 }
 
 fn compare_values(

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -16,7 +17,7 @@ use crate::study::Study;
 use crate::study::cores::Cores;
 use crate::study::environment::{Emulation, environment};
 use crate::study::overrides::{self, StudyOverrides};
-use crate::study::progress::{Progress, describe};
+use crate::study::progress::{Progress, clock};
 use crate::study::result::{finish, open};
 use crate::terminal::note;
 
@@ -175,7 +176,7 @@ fn announce(plan: &Plan, folder: &ResultFolder, emulation: &Emulation, args: &Ru
             plan.cells.len(),
             plan.runs_per_cell,
             plan.least_runs().len(),
-            describe(plan.expected_ns()),
+            clock(Duration::from_nanos(plan.expected_ns())),
             folder.path().display()
         ),
     );

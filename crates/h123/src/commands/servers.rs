@@ -1,6 +1,6 @@
 //! `h123 servers`: the installed servers and external clients with versions and variants; installs newer ones.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
@@ -89,66 +89,58 @@ fn show(name: &str) -> Result<Exit> {
 }
 
 fn list() -> Result<Exit> {
-    let program = std::env::current_exe().context("this program's own path is not known")?;
-    let mut table = Table::new();
-    table.load_style(UTF8_HORIZONTAL_ONLY);
-    table.set_header(["server", "version", "TLS", "variants", "program"]);
+    let program = std::env::current_exe().context("cannot find the path of this program")?;
     let mut reasons = Vec::new();
+    let mut servers = table(&["server", "version", "TLS", "variants", "program"]);
     for name in Servers::names() {
-        let adapter = Servers::find(&name)?;
-        match adapter.probe(&program) {
+        servers.add_row(match Servers::find(&name)?.probe(&program) {
             Ok(found) => {
-                let mut variants = Vec::new();
-                for described in &adapter.variants {
-                    match found.support(described.variant) {
-                        Support::Supported => variants.push(described.variant.name()),
-                        Support::Unsupported(reason) => reasons.push(format!("{name}: {reason}")),
-                    }
-                }
+                let variants = supported(found.variants, &format!("{name}: "), &mut reasons);
                 let program = found.program.display().to_string();
-                let tls = found.tls.unwrap_or_default();
-                table.add_row([name, found.version, tls, variants.join(" "), program]);
+                vec![name, found.version, found.tls.unwrap_or_default(), variants, program]
             }
-            Err(error) => {
-                table.add_row([name.as_str(), "not found"]);
-                reasons.push(format!("{name}: {error:#}"));
-            }
-        }
+            Err(error) => not_found(name, &error, &mut reasons),
+        });
     }
-    print(&table.to_string())?;
-    print(&list_clients(&program, &mut reasons)?.to_string())?;
-    for reason in reasons {
-        print(&reason)?;
+    let mut clients = table(&["client", "version", "variants", "program"]);
+    for name in Clients::names() {
+        clients.add_row(match Clients::find(&name)?.probe(&program) {
+            Ok(found) => {
+                let variants = supported(found.variants, "", &mut reasons);
+                vec![name, found.version, variants, found.program.display().to_string()]
+            }
+            Err(error) => not_found(name, &error, &mut reasons),
+        });
+    }
+    for text in [servers.to_string(), clients.to_string()].into_iter().chain(reasons) {
+        print(&text)?;
     }
     Ok(Exit::Done)
 }
 
-/// The table of external clients. Reasons why clients or variants are missing are added to `reasons`.
-fn list_clients(tool: &Path, reasons: &mut Vec<String>) -> Result<Table> {
+fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(UTF8_HORIZONTAL_ONLY);
-    table.set_header(["client", "version", "variants", "program"]);
-    for name in Clients::names() {
-        let client = Clients::find(&name)?;
-        match client.probe(tool) {
-            Ok(found) => {
-                let mut variants = Vec::new();
-                for (variant, support) in found.variants {
-                    match support {
-                        Support::Supported => variants.push(variant.name()),
-                        Support::Unsupported(reason) => reasons.push(reason),
-                    }
-                }
-                let program = found.program.display().to_string();
-                table.add_row([name, found.version, variants.join(" "), program]);
-            }
-            Err(error) => {
-                table.add_row([name.as_str(), "not found"]);
-                reasons.push(format!("{name}: {error:#}"));
-            }
+    table.set_header(header);
+    table
+}
+
+/// The names of the supported variants. The reasons for the others are added to `reasons`.
+fn supported(variants: Vec<(Variant, Support)>, prefix: &str, reasons: &mut Vec<String>) -> String {
+    let mut names = Vec::new();
+    for (variant, support) in variants {
+        match support {
+            Support::Supported => names.push(variant.name()),
+            Support::Unsupported(reason) => reasons.push(format!("{prefix}{reason}")),
         }
     }
-    Ok(table)
+    names.join(" ")
+}
+
+/// The row of a program that is not installed. The reason is added to `reasons`.
+fn not_found(name: String, error: &anyhow::Error, reasons: &mut Vec<String>) -> Vec<String> {
+    reasons.push(format!("{name}: {error:#}"));
+    vec![name, "not found".to_owned()]
 }
 
 fn install(args: &InstallArgs) -> Result<Exit> {

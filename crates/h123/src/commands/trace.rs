@@ -14,7 +14,8 @@ use model::sample::{ConnectionRow, Outcome, Sample};
 use model::units::{self, format_duration_ns};
 use model::workload::{ClosedLoop, LoopLoad, Workload};
 use model::{Pins, Variant};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
 use crate::connect::advice;
 use crate::connect::target::{TrustOptions, Url, variant_for};
@@ -95,8 +96,7 @@ pub(crate) fn run(args: &TraceArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
         traces.push(Trace::of(variant, dns, &report));
     }
     if args.json {
-        let rows: Vec<Value> = traces.iter().map(Trace::to_json).collect();
-        let whole = json!({ "url": args.url, "address": address, "traces": rows });
+        let whole = json!({ "url": args.url, "address": address, "traces": traces });
         print(&serde_json::to_string_pretty(&whole)?)?;
     } else {
         print(&format!("{} ({address})\n{}", args.url, table(&traces)))?;
@@ -110,6 +110,7 @@ pub(crate) fn run(args: &TraceArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
 }
 
 /// The phases of one request; `None` for a phase that did not happen.
+#[derive(Serialize)]
 struct Trace {
     variant: Variant,
     dns_ns: u64,
@@ -122,6 +123,7 @@ struct Trace {
     security: String,
     status: Option<u16>,
     body_bytes: u64,
+    #[serde(rename = "failure")]
     reason: Option<String>,
 }
 
@@ -153,15 +155,6 @@ impl Trace {
             body_bytes: sample.map_or(0, |sample| sample.response_body_bytes),
             reason: reason(sample, row),
         }
-    }
-
-    fn to_json(&self) -> Value {
-        json!({
-            "variant": self.variant, "dns_ns": self.dns_ns, "connect_ns": self.connect_ns,
-            "handshake_ns": self.handshake_ns, "wait_ns": self.wait_ns, "transfer_ns": self.transfer_ns,
-            "total_ns": self.total_ns, "negotiated": self.negotiated, "security": self.security,
-            "status": self.status, "body_bytes": self.body_bytes, "failure": self.reason,
-        })
     }
 }
 

@@ -24,7 +24,7 @@ fn a_study_runs_on_both_and_goes_on_without_netem() {
     let mut command = Command::new(H123);
     command.args(["run", "both.toml", "-q", "--out"]).arg(&out).current_dir(files.path());
     let ended = Ended::of(command.output().unwrap());
-    assert!(matches!(ended.code, 0 | 3), "{}\n{}", ended.stdout, ended.stderr);
+    ended.expect_measured();
     let summary = summary(&out);
     let has_netem = h123(["doctor"]).stdout.contains("✓ netem");
     for network in ["rate", "delay"] {
@@ -49,7 +49,7 @@ fn a_study_runs_on_both_and_goes_on_without_netem() {
 }
 
 #[test]
-fn what_netem_cannot_honour_is_wrong_usage() {
+fn a_network_that_netem_cannot_emulate_is_wrong_usage() {
     let files = folder();
     for (args, expected) in [
         (

@@ -1,4 +1,4 @@
-//! Wrong usage and bad studies: one error that says where and what, status 2, nothing started.
+//! Wrong usage and invalid studies: one error with its place, status 2, and nothing is started.
 
 use std::path::Path;
 

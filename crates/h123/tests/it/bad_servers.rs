@@ -64,7 +64,7 @@ while True:
         continue
 ";
 
-/// Runs a study with a good server and a bad one; gives the bad one's cell and what was said.
+/// Runs a study with a good server and a bad one; returns the cell of the bad one and the output.
 fn study_with(script: &str) -> (Value, Ended) {
     study_of("h1", script)
 }
@@ -144,9 +144,9 @@ const ANSWER: &str = "
     peer.sendall(b'HTTP/1.1 200 OK\\r\\ncontent-length: 13\\r\\n\\r\\n' + body)
 ";
 
-/// It is killed after `stop_within`, nothing of it is left, and the cell says so.
+/// It is killed after `stop_within` without remains, and the cell reports this.
 #[test]
-fn a_server_that_hangs_when_it_is_asked_to_stop_is_killed() {
+fn a_server_that_ignores_the_stop_signal_is_killed() {
     let deaf = format!("import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n{SERVE}{ANSWER}");
     let (cell, _) = study_with(&deaf);
     let stop = check(&cell, "server_stop");
@@ -156,7 +156,7 @@ fn a_server_that_hangs_when_it_is_asked_to_stop_is_killed() {
     );
 }
 
-/// The named check invalidated the cell, and said this.
+/// Whether the named check invalidated the cell with this text.
 fn expect_invalidated(cell: &Value, name: &str, measured: &str) {
     assert_eq!(cell["status"], "invalid", "{cell:#}");
     let check = check(cell, name);
@@ -197,7 +197,7 @@ fn a_server_that_stalls_before_its_answer_is_a_timeout() {
     expect_invalidated(&cell, "failed_requests", "1 timeout");
 }
 
-/// Listens at one TCP and one UDP port and never says a word.
+/// Listens on one TCP and one UDP port and never answers.
 const SILENCE: &str = "
 import socket, sys, time
 listener = socket.create_server((sys.argv[1], int(sys.argv[2])))
@@ -214,9 +214,9 @@ fn a_server_that_stalls_in_a_handshake_is_a_timeout_too() {
     }
 }
 
-/// A port that is taken in the node is not waited for: another is chosen. So whoever takes the port later is told.
+/// A port that is already in use is avoided, so only a port that is taken later fails the server.
 #[test]
-fn a_port_that_is_taken_at_the_last_moment_is_told() {
+fn a_port_taken_at_the_last_moment_is_reported() {
     let (cell, _) = study_with(
         "import socket, sys\ntaken = socket.create_server((sys.argv[1], 0))\n\
          socket.create_server((sys.argv[1], taken.getsockname()[1]))\n",

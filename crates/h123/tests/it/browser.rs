@@ -1,4 +1,4 @@
-//! The report of a measured study in real headless Chromium. What a page must be like is said beside the report's own tests.
+//! The report of a measured study in real headless Chromium. The tests of `report` have the rules for pages.
 
 #[path = "../../../report/tests/report/chromium.rs"]
 pub(crate) mod chromium;

@@ -1,4 +1,4 @@
-//! Captures of the link: tshark reads them, decrypts them with the keys beside them, and says why packets were lost; and qlog.
+//! Captures of the link: tshark reads them, decrypts them with their keys, and shows why packets were lost; and qlog.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -97,7 +97,7 @@ fn check_qlog(records: &[Value], since_unix_ms: f64) -> BTreeMap<String, usize> 
 }
 
 #[test]
-fn a_study_keeps_what_was_on_each_runs_link() {
+fn a_study_stores_the_packets_of_each_run() {
     let _machine = machine();
     let folder = folder();
     std::fs::create_dir_all(folder.path().join("networks")).unwrap();
@@ -145,7 +145,7 @@ fn a_study_keeps_what_was_on_each_runs_link() {
                 tshark(&capture, &keys, &filter, &["frame.number"]).len()
             };
             let lost = lost.iter().filter(|line| line.starts_with(&format!("{node}|"))).count();
-            // What was still on its way when the run ended was neither lost nor received.
+            // Packets in flight at the end of the run were neither lost nor received.
             let on_its_way = count(node) - count(peer) - lost;
             assert!(on_its_way < 20 && count(peer) > 50, "{node}: {} sent, {lost} lost", count(node));
         }
@@ -155,7 +155,7 @@ fn a_study_keeps_what_was_on_each_runs_link() {
 }
 
 #[test]
-fn by_hand_the_commands_secrets_lie_beside_the_capture() {
+fn a_capture_by_hand_has_the_secrets_in_the_same_folder() {
     let _machine = machine();
     for mut command in [Command::new(H123), user_command()] {
         let folder = folder();

@@ -1,4 +1,4 @@
-//! The page on other tools, as it stands: what DuckDB and pandas find in a result is what h123 found.
+//! The unchanged commands of the page on data: DuckDB and pandas compute the same numbers as h123.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ fn numbers(found: &Value) -> BTreeMap<String, f64> {
 }
 
 #[test]
-fn duckdb_and_pandas_find_what_h123_found() {
+fn duckdb_and_pandas_compute_the_same_numbers() {
     let output = Command::new(python())
         .args(["-c", HARNESS])
         .arg(repository().join("docs/data.md"))

@@ -1,4 +1,4 @@
-//! Other people's load tools as the client of a cell, beside our own.
+//! External load tools as the client of a cell, compared with h123's own.
 
 use std::path::Path;
 use std::process::Command;
@@ -15,7 +15,7 @@ const HEAD: &str = "question = \"Which?\"\nmetric = \"requests_per_second\"\nbas
 /// is in its own, is little of it.
 const DELAYED: &str = "variant = [\"h1s\", \"h2\"]\nclient = [\"h123\", \"h2load\", \"wrk\", \"curl\", \"siege\", \"ab\"]\n\
     [workload.asked]\nkind = \"closed\"\npaths = [\"/delay/40\"]\nconnections = 20\nduration = \"4s\"\n";
-/// In requests/s: 95 answers fit into 4 s on each connection, and whoever begins to count between two may see one more.
+/// In requests/s: 95 answers fit into 4 s on each connection, and a count that begins between two may have one more.
 const CEILING: f64 = 20.0 * 96.0 / 4.0;
 const COUNTED: &str = "variant = [\"h1\", \"h2c\", \"h2\"]\nclient = [\"h123\", \"h2load\", \"wrk\", \"curl\", \"siege\", \"ab\"]\n\
     [workload.asked]\nkind = \"closed\"\npaths = [\"/bytes/100000\"]\nconnections = 1\nrequests = 24\n";
@@ -32,7 +32,7 @@ fn run(folder: &Path, study: &str, out: &str) -> Value {
     let mut command = Command::new(H123);
     command.args(["run", "study.toml", "--out", out]).current_dir(folder);
     let ended = Ended::of(command.output().unwrap());
-    assert!(matches!(ended.code, 0 | 3), "stdout:\n{}\nstderr:\n{}", ended.stdout, ended.stderr);
+    ended.expect_measured();
     summary(&folder.join(out))
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn expect_http3(command: &mut Command, folder: &Path) {
     write(folder, &COUNTED.replace("\"h1\", \"h2c\", \"h2\"", "\"h3\""));
     command.args(["run", "study.toml", "--out", "h3"]).current_dir(folder);
     let ended = Ended::of(command.output().unwrap());
-    assert!(matches!(ended.code, 0 | 3), "stdout:\n{}\nstderr:\n{}", ended.stdout, ended.stderr);
+    ended.expect_measured();
     let summary = summary(&folder.join("h3"));
     for client in ["h2load", "curl"] {
         let cell = cell(&summary, &["h3", client]);
@@ -92,7 +92,7 @@ fn alike(summary: &Value) -> Result<(), String> {
 }
 
 #[test]
-fn where_the_server_is_the_bottleneck_every_tool_finds_what_ours_finds() {
+fn every_tool_measures_the_same_rate_of_a_saturated_server() {
     let _machine = machine();
     let folder = folder();
     // The rates rest on the machine's time; what is counted has to be right every time.
@@ -215,7 +215,7 @@ fn a_client_that_somebody_describes_needs_no_code() {
 }
 
 #[test]
-fn clients_are_listed_and_wrong_names_are_told() {
+fn clients_are_listed_and_wrong_names_are_reported() {
     let listed = h123(["servers"]).expect(0).stdout;
     for client in ["h2load", "wrk", "curl", "siege", "ab"] {
         let line = listed.lines().find(|line| line.trim_start().starts_with(client));

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::tool::{H123, folder, h123, machine, repository};
 
-/// The origin on ports of its own; ends when dropped.
+/// The origin on free ports; ends when dropped.
 pub(crate) struct Serving {
     child: Child,
     pub(crate) folder: TempDir,
@@ -124,7 +124,7 @@ fn trace_shows_the_phases_and_the_version_really_negotiated() {
     for phase in ["connect_ns", "handshake_ns", "wait_ns", "transfer_ns", "total_ns"] {
         assert!(trace[phase].as_u64().is_some(), "{phase} in {trace}");
     }
-    // The h2 port speaks nothing else: h1s is told so, and h3 finds nobody there.
+    // The h2 port supports only HTTP/2: h1s gets an error, and h3 no answer.
     let all = h123(["trace", &serving.url(3, "/small/"), "--timeout", "1s", "--cacert", &ca]).expect(0);
     assert!(all.stdout.contains("HTTP/2") && all.stdout.contains("TLS or QUIC"), "{}", all.stdout);
     assert!(all.stdout.lines().any(|line| line.starts_with("h3: ")), "{}", all.stdout);

@@ -29,7 +29,7 @@ fn round_trips_ms(ping: &str) -> Vec<f64> {
     times.collect()
 }
 
-/// Starts a lab whose command says `ready` and then sleeps; returns once it did.
+/// Starts a lab whose command prints `ready` and then sleeps; returns after that line.
 fn sleeping(files: &TempDir, marker: &str) -> Child {
     let script = format!("echo ready; exec sleep {marker}");
     let mut child =
@@ -48,7 +48,7 @@ fn wait_until_gone(text: &str) {
     }
 }
 
-/// What the labs' folder holds besides its lock.
+/// The entries of the labs' folder without its lock.
 fn labs_left(files: &Path) -> Vec<String> {
     let bases = std::fs::read_dir(files).unwrap().flatten();
     let names = bases.flat_map(|base| std::fs::read_dir(base.path()).unwrap().flatten());
@@ -94,7 +94,7 @@ fn an_ordinary_user_has_the_same() {
     assert_eq!(says, !user_may_be_realtime(), "{}", ended.stderr);
 }
 
-/// A browser with its sandbox, which refuses root and wants a user namespace of its own.
+/// A browser with its sandbox, which refuses root and needs a new user namespace.
 #[test]
 fn a_browser_runs_as_a_user() {
     let _machine = machine();
@@ -171,7 +171,7 @@ fn signals_reach_the_command_and_its_answer_counts() {
 }
 
 #[test]
-fn a_killed_lab_leaves_what_the_next_start_and_clean_remove() {
+fn the_next_start_and_clean_remove_the_remains_of_a_killed_lab() {
     let _machine = machine();
     let files = folder();
     for (round, removed_by) in ["clean", "start"].into_iter().enumerate() {
@@ -199,7 +199,7 @@ fn a_killed_lab_leaves_what_the_next_start_and_clean_remove() {
 
 /// However far a lab has come when it is killed, nothing of it stays and the next one starts.
 #[test]
-fn a_lab_killed_while_it_starts_is_no_hindrance() {
+fn a_lab_killed_during_its_start_does_not_block_the_next() {
     let _machine = machine();
     let (files, logs) = (folder(), folder());
     let pcap = logs.path().join("lab.pcapng");
@@ -310,7 +310,7 @@ fn a_campus_has_a_router_a_switch_and_two_servers() {
     let ended = lab(&files, &[&args[..], &["sh", "-c", script]].concat()).expect(0);
     let found = round_trips_ms(&ended.stdout);
     assert!(found.len() == 2 && found.iter().all(|ms| *ms >= 150.0), "{}", ended.stdout);
-    assert!(ended.stdout.contains("ttl=63"), "one router on the way: {}", ended.stdout);
+    assert!(ended.stdout.contains("ttl=63"), "one router on the route: {}", ended.stdout);
     assert!(ended.stdout.contains("via 192.168.1.1"), "{}", ended.stdout);
     let bridge = lab(
         &files,
@@ -332,7 +332,7 @@ fn delays_of_chained_links_add_up() {
     for server in ["server", "server-v6"] {
         let ended = lab(&files, &[file, "--", "ping", "-n", "-c", "3", server]).expect(0);
         let found = round_trips_ms(&ended.stdout);
-        // 150 ms and 7 ms; a busy machine adds to some, no machine takes away.
+        // 150 ms and 7 ms; a busy machine may add to some, but none can be faster.
         assert!(found.len() == 3 && found.iter().all(|ms| *ms >= 157.0), "{server}: {found:?}");
         assert!(found.iter().any(|ms| *ms < 180.0), "{server}: {found:?}");
         for link in
@@ -365,7 +365,7 @@ fn every_site_has_its_own_distance_and_a_proxy_forwards_nothing() {
     assert_eq!(round_trips_ms(&ended.stdout).len(), 1, "{}", ended.stdout);
 }
 
-/// What a line of a link's says that it was given in this direction, and that its full queue dropped.
+/// The packets of this direction in a link's line, and those that its full queue dropped.
 fn packets_and_drops(ended: &Ended, link: &str, direction: &str) -> (u64, u64) {
     let line = ended.stderr.lines().find(|line| line.starts_with(&format!("{link}: "))).unwrap();
     let part = line.split([':', ';']).find_map(|part| part.trim().strip_prefix(direction)).unwrap();
@@ -375,7 +375,7 @@ fn packets_and_drops(ended: &Ended, link: &str, direction: &str) -> (u64, u64) {
 }
 
 #[test]
-fn cross_traffic_stands_in_the_same_queue() {
+fn cross_traffic_shares_the_queue() {
     let _machine = machine();
     let ping = ["ping", "-n", "-c", "8", "-i", "0.3", "server"];
     let files = folder();

@@ -51,7 +51,7 @@ fn a_terminal_gets_a_table_that_lives_and_goes_and_ci_gets_lines() {
         assert!(live.contains(part), "a terminal lacks {part:?}: {live}");
     }
     let drawn = live.matches(" runs · ").count();
-    assert_eq!(live.matches("\u{1b}[J").count(), drawn, "each table is taken away again: {live}");
+    assert_eq!(live.matches("\u{1b}[J").count(), drawn, "each table is removed again: {live}");
     let plain = shown("NO_COLOR=1");
     assert!(plain.contains("\u{1b}[J") && !plain.contains("\u{1b}[2m"), "{plain}");
     assert!(!shown("NO_COLOR=1 CI=true").contains('\u{1b}'), "plain lines in CI");

@@ -9,7 +9,7 @@ fn open_and_closed_loops_are_planned_run_stored_analysed_and_reported() {
     let out = folder.path().join("loops");
     let args = ["run", "loops", "--runs", "2", "--variant", "h1s", "--variant", "h3", "--out"];
     let ended = h123(args.into_iter().chain([out.to_str().unwrap()]));
-    assert!(matches!(ended.code, 0 | 3), "stdout:\n{}\nstderr:\n{}", ended.stdout, ended.stderr);
+    ended.expect_measured();
     assert!(ended.stdout.contains("400 requests/s as a Poisson process"), "{}", ended.stdout);
     let summary = summary(&out);
     assert_eq!(summary["runs_stored"], 8);

@@ -46,14 +46,14 @@ fn assert_sound(record: &RunRecord) {
 }
 
 #[test]
-fn what_the_load_did_is_in_the_rows_the_metrics_and_the_checks() {
+fn the_monitor_fills_rows_metrics_and_checks() {
     let _machine = machine();
     let folder = folder();
     let (file, out) = (folder.path().join("cost.toml"), folder.path().join("out"));
     std::fs::write(&file, STUDY).unwrap();
     let (file, out_text) = (file.to_str().unwrap(), out.to_str().unwrap());
     let ended = h123(["run", file, "--out", out_text]);
-    assert!(matches!(ended.code, 0 | 3), "stdout:\n{}\nstderr:\n{}", ended.stdout, ended.stderr);
+    ended.expect_measured();
     let records: Vec<RunRecord> =
         ResultFolder::open(&out).unwrap().records().unwrap().map(Result::unwrap).collect();
     assert_eq!(records.len(), 2);
@@ -78,7 +78,7 @@ fn what_the_load_did_is_in_the_rows_the_metrics_and_the_checks() {
     let off = folder.path().join("off");
     let args = ["run", file, "--monitor", "off", "--variant", "h1", "--out", off.to_str().unwrap()];
     let ended = h123(args);
-    assert!(matches!(ended.code, 0 | 3), "stdout:\n{}\nstderr:\n{}", ended.stdout, ended.stderr);
+    ended.expect_measured();
     let mut records = ResultFolder::open(&off).unwrap().records().unwrap();
     assert_eq!(records.next().unwrap().unwrap().readings, []);
     let wrong = h123(["plan", file, "--monitor", "50Hz"]).expect(2);

@@ -64,7 +64,7 @@ fn shortened(serving: &Serving, mut words: Vec<String>) -> Vec<String> {
 }
 
 #[test]
-fn what_users_of_other_tools_are_told_to_type_works() {
+fn the_commands_of_the_page_on_other_tools_work() {
     let _machine = machine();
     let (serving, place) = (Serving::start(), folder());
     for (name, content) in FILES {

@@ -1,4 +1,4 @@
-//! As an ordinary user: emulated in a user namespace; and where that is forbidden too: said, and invalid.
+//! As an ordinary user: emulated in a user namespace, and reported as invalid where that is forbidden.
 
 use std::path::Path;
 use std::process::Command;
@@ -48,7 +48,7 @@ fn study_as_user() -> Result<(), String> {
     let args: Vec<&str> = args.split(' ').chain([out.to_str().unwrap()]).collect();
     // The repository may be closed to this user; the binary carries its data files.
     let ended = as_user(&args, folder.path());
-    assert!(matches!(ended.code, 0 | 3), "stdout:\n{}\nstderr:\n{}", ended.stdout, ended.stderr);
+    ended.expect_measured();
     let may = user_may_be_realtime();
     let environment = std::fs::read_to_string(out.join("environment.json")).unwrap();
     let environment: serde_json::Value = serde_json::from_str(&environment).unwrap();
@@ -116,7 +116,7 @@ fn without_any_namespace_the_study_runs_over_loopback_and_every_cell_is_invalid(
 }
 
 #[test]
-fn doctor_says_what_this_machine_can_do() {
+fn doctor_reports_what_this_machine_supports() {
     let doctor =
         Ended::of(Command::new(H123).arg("doctor").current_dir(repository()).output().unwrap()).expect(0);
     for text in ["namespaces", "packet sockets", "real-time priority", "net.core.rmem_max", "origin", "nginx"]

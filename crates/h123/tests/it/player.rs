@@ -53,7 +53,7 @@ fn run(place: &Path) -> (ResultFolder, model::Plan) {
     std::fs::write(place.join("study.toml"), STUDY).unwrap();
     let args = ["run", "study.toml", "-q", "--out", "out"];
     let ended = Ended::of(Command::new(H123).args(args).current_dir(place).output().unwrap());
-    assert!(matches!(ended.code, 0 | 3), "stdout:\n{}\nstderr:\n{}", ended.stdout, ended.stderr);
+    ended.expect_measured();
     let result = ResultFolder::open(&place.join("out")).unwrap();
     let plan = result.read_json("plan.json").unwrap();
     (result, plan)

@@ -1,4 +1,4 @@
-//! The study `quick` in short form, as whoever runs the tests: everything that the tool promises of it.
+//! A short form of the study `quick`: everything that h123 promises about it.
 //!
 //! What a round trip or a rate decides is measured on a machine that others disturb. Disturbance only adds time, so the
 //! fastest run is held against the prediction, and what fails is measured again, whole, before the test fails.
@@ -33,7 +33,7 @@ fn attempt(number: usize) -> &'static Path {
         let path = folder.join("quick");
         let _machine = machine();
         let ended = h123(["run", "quick", "--runs", RUNS, "--out", path.to_str().unwrap()]);
-        assert!(matches!(ended.code, 0 | 3), "stdout:\n{}\nstderr:\n{}", ended.stdout, ended.stderr);
+        ended.expect_measured();
         assert!(ended.stdout.contains("report: "), "{}", ended.stdout);
         assert!(ended.stdout.contains("north-carolina"), "{}", ended.stdout);
         (remover, path)
@@ -41,7 +41,7 @@ fn attempt(number: usize) -> &'static Path {
     path
 }
 
-/// Measures until the results so far, together, leave no complaint; fails with the complaints of all of them.
+/// Measures until the results together leave no complaint; otherwise fails with all complaints.
 fn expect_undisturbed(complaints: impl Fn(&[Value]) -> Vec<String>) {
     let mut summaries = Vec::new();
     for number in 0..ATTEMPTS {
@@ -95,7 +95,7 @@ fn every_run_is_stored_and_every_cell_has_its_numbers() {
 }
 
 #[test]
-fn requests_connections_and_bytes_are_what_the_pages_say() {
+fn requests_connections_and_bytes_match_the_pages() {
     let summary = summary(result());
     for variant in Variant::ALL {
         for (page, requests, bytes) in [("small", 3.0, 20_000.0), ("large", 55.0, 1_600_000.0)] {
@@ -136,7 +136,7 @@ fn requests_connections_and_bytes_are_what_the_pages_say() {
 /// On the LAN the large page takes its serialisation (134 ms at 100 Mbit/s) whatever the variant. `analysis::predict` has
 /// both; the fastest run lies within 10 % of it.
 #[test]
-fn load_times_are_what_round_trips_and_rate_predict() {
+fn load_times_match_the_prediction_from_round_trips_and_rate() {
     let plan = plan();
     let pages: Vec<Page> = plan.pages();
     expect_undisturbed(|summaries| {
@@ -269,7 +269,7 @@ fn the_result_folder_is_complete_and_can_be_reported_again() {
     let before = std::fs::read(result.join("summary.json")).unwrap();
     std::fs::remove_file(result.join("report.html")).unwrap();
     let ended = h123(["report", result.to_str().unwrap()]);
-    assert!(matches!(ended.code, 0 | 3), "{}", ended.stderr);
+    ended.expect_measured();
     assert!(result.join("report.html").exists());
     assert!(
         std::fs::read(result.join("summary.json")).unwrap() == before,

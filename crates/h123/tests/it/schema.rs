@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// Fails unless the value is what the schema says.
+/// Fails unless the value matches the schema.
 pub(crate) fn assert_valid(summary: &Value) {
     let faults = faults_of(summary);
     assert!(faults.is_empty(), "{}", faults.join("\n"));
@@ -92,7 +92,7 @@ fn is_of(name: &Value, value: &Value) -> bool {
 }
 
 #[test]
-fn what_is_not_a_summary_is_found_out() {
+fn the_schema_rejects_other_documents() {
     let level = serde_json::json!({ "factor": "variant", "value": "h2" });
     let good = serde_json::json!({
         "version": 3, "study": "s", "question": "q", "metric": "m", "baseline": level, "margin_share": 0.03,

@@ -1,4 +1,4 @@
-//! What real servers say of requests, joined with what the client says; and what packets say where a log is coarse.
+//! The times of real servers, from their logs or from packets, joined with the client's rows.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,10 +11,10 @@ use store::ResultFolder;
 
 use crate::tool::{Ended, H123, cell, check, folder, machine, median, repository, summary};
 
-/// The way to the server takes longer than most servers, so that what was at the server is told from what was not.
+/// The route to the server takes longer than most servers, which separates the time at the server from the rest.
 const NETWORK: &str = "title = 'Near'\nsource = 'a test'\nrtt = '4ms'\nrate = '100Mbit/s'\n";
 const ONE_WAY_NS: u64 = 2_000_000;
-/// Stamps of the emulator and of the client may differ from the events by so much.
+/// Stamps of the emulator and of the client may differ from the events by this much.
 const SLACK_NS: u64 = 200_000;
 const PAGE: &str = "title = 'Two little files'\n[[resource]]\npath = '/tiny/'\nkind = 'html'\nsizes = ['500B']\n\
     [[resource]]\npath = '/tiny/a.js'\nkind = 'js'\nnamed_by = '/tiny/'\nsizes = ['300B']\n";
@@ -32,7 +32,7 @@ fn study(metric: &str, servers: &str, variants: &str, path: &str) -> String {
     )
 }
 
-/// Runs a study in a folder of its own: its summary, and the records of its loops by server and variant.
+/// Runs a study in a new folder; returns its summary, and the records of its loops by server and variant.
 fn measure(place: &Path, study: &str) -> (Value, BTreeMap<(String, String), RunRecord>) {
     for folder in ["networks", "pages"] {
         std::fs::create_dir_all(place.join(folder)).unwrap();
@@ -42,7 +42,7 @@ fn measure(place: &Path, study: &str) -> (Value, BTreeMap<(String, String), RunR
     }
     let args = ["run", "study.toml", "-q", "--out", "out"];
     let ended = Ended::of(Command::new(H123).args(args).current_dir(place).output().unwrap());
-    assert!(matches!(ended.code, 0 | 3), "stdout:\n{}\nstderr:\n{}", ended.stdout, ended.stderr);
+    ended.expect_measured();
     let out = place.join("out");
     let result = ResultFolder::open(&out).unwrap();
     let plan = result.read_json::<model::Plan>("plan.json").unwrap();
@@ -58,7 +58,7 @@ fn measure(place: &Path, study: &str) -> (Value, BTreeMap<(String, String), RunR
     (summary(&out), loops)
 }
 
-/// Every request with what the server says of it, each of which it says once.
+/// Every request with the server's row, of which there is exactly one.
 fn joined(record: &RunRecord) -> Vec<(&Sample, &ServerRequest)> {
     let rows = |sample: &Sample| {
         let has_name = |row: &&ServerRequest| (row.group, row.request) == (sample.group, sample.request);
@@ -74,7 +74,7 @@ fn joined(record: &RunRecord) -> Vec<(&Sample, &ServerRequest)> {
     pairs
 }
 
-/// What packets say happened at the server while the request was there, as far as the way to it allows.
+/// Checks the packets' times of a request against the client's stamps and the delay of the route.
 fn expect_possible(sample: &Sample, row: &ServerRequest) {
     let (sent_ns, done_ns) = (sample.sent_ns.unwrap(), sample.done_ns.unwrap());
     let (arrived_ns, left_ns) = (row.arrived_ns.unwrap(), row.sent_ns.unwrap());
@@ -127,19 +127,19 @@ fn every_request_is_found_in_the_logs_of_real_servers() {
             check(cell, "server_time_joined")["measured"].as_str().unwrap().starts_with(&found),
             "{cell:#}"
         );
-        assert!(median(cell, "outside_server_time") > 3e6, "the way alone takes longer: {cell:#}");
+        assert!(median(cell, "outside_server_time") > 3e6, "the route alone takes longer: {cell:#}");
         assert!(
             median(cell, "server_time") < median(cell, "request_time") || what == "apache h2",
             "{cell:#}"
         );
     }
     let report = std::fs::read_to_string(place.path().join("out/report.html")).unwrap();
-    assert!(report.contains("Server time"), "a table of its own");
+    assert!(report.contains("Server time"), "the table");
 }
 
 /// The origin's own log has microseconds; described as one of milliseconds, packets take its place, and can be held against it.
 #[test]
-fn packets_say_what_an_exact_log_says() {
+fn packets_agree_with_an_exact_log() {
     const DELAY_NS: u64 = 5_000_000;
     let _machine = machine();
     let place = folder();

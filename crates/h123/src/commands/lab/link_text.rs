@@ -12,7 +12,8 @@ const WITHOUT_REALTIME: &str = "; without real-time priority (`h123 doctor`)";
 /// What a link did, in one line.
 pub(crate) fn describe_link(report: &LinkReport) -> String {
     let direction = |name: &str, direction: &DirectionReport| {
-        let mut text = format!("{name} {} packets", direction.packets_in);
+        let plural = if direction.packets_in == 1 { "" } else { "s" };
+        let mut text = format!("{name} {} packet{plural}", direction.packets_in);
         let lost = [
             (direction.lost_configured, "lost"),
             (direction.lost_outage, "lost in outages"),

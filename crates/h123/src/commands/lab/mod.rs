@@ -140,18 +140,18 @@ pub(crate) fn run(args: &LabArgs) -> Result<Exit> {
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
     let node = args.node.clone().unwrap_or_else(|| default_node(&known).to_owned());
     let mut servers = args.serve.iter().map(|text| ServerChoice::read(text)).collect::<Result<Vec<_>>>()?;
-    let beside = args.also.iter().map(|text| beside(text)).collect::<Result<Vec<_>>>()?;
+    let also = args.also.iter().map(|text| node_command(text)).collect::<Result<Vec<_>>>()?;
     for node in [node.as_str()]
         .into_iter()
         .chain(servers.iter().map(|(choice, _)| choice.node.as_str()))
-        .chain(beside.iter().map(|(node, _)| node.as_str()))
+        .chain(also.iter().map(|(node, _)| node.as_str()))
     {
         check_node(node, &known)?;
     }
     if let Some(rtt) = &args.dns {
-        let asking: Vec<&str> =
-            [node.as_str()].into_iter().chain(beside.iter().map(|(node, _)| node.as_str())).collect();
-        name_server::add(topology.as_mut(), rtt, &asking)?;
+        let users: Vec<&str> =
+            [node.as_str()].into_iter().chain(also.iter().map(|(node, _)| node.as_str())).collect();
+        name_server::add(topology.as_mut(), rtt, &users)?;
     }
     let cross = if args.cross { cross::flows(name, topology.as_ref())? } else { &[] };
     if let Some(topology) = &topology {
@@ -179,7 +179,7 @@ pub(crate) fn run(args: &LabArgs) -> Result<Exit> {
         args,
         name,
         topology.as_ref(),
-        LabContents { node: &node, servers: &servers, beside, cross, command },
+        LabContents { node: &node, servers: &servers, also, cross, command },
     )
 }
 
@@ -210,7 +210,7 @@ struct LabContents<'a> {
     node: &'a str,
     servers: &'a [(ServerChoice, Adapter)],
     /// Nodes and shell commands.
-    beside: Vec<(String, String)>,
+    also: Vec<(String, String)>,
     cross: &'a [CrossTraffic],
     command: Program,
 }
@@ -221,7 +221,7 @@ fn run_inside(
     topology: Option<&Topology>,
     contents: LabContents<'_>,
 ) -> Result<Exit> {
-    let LabContents { node, servers, mut beside, cross, mut command } = contents;
+    let LabContents { node, servers, mut also, cross, mut command } = contents;
     let pcap = args.pcap.as_deref().map(|file| Pcap::new(file, topology)).transpose()?;
     let registration = Registration::new(name)?;
     let pins = Pins::default();
@@ -232,7 +232,7 @@ fn run_inside(
     };
     let running = start_servers(&lab, setup.as_ref(), servers, args.quiet)?;
     if let Some(topology) = topology {
-        beside.extend(cross::commands(topology, cross, servers, &running)?);
+        also.extend(cross::commands(topology, cross, servers, &running)?);
     }
     let _names = match topology.filter(|_| args.dns.is_some()) {
         Some(topology) => Some(name_server::start(&lab, topology, registration.folder(), servers, &running)?),
@@ -255,14 +255,14 @@ fn run_inside(
         environment
     };
     let mut others = Vec::new();
-    for (node, shell_command) in &beside {
+    for (node, shell_command) in &also {
         let mut program = Program::new("sh").args(["-c", shell_command]).stdout(lab::Output::Null);
         program.env = environment(node);
         others.push(node_of(&lab, node)?.spawn(program)?);
     }
     command.env = environment(node);
     let exit = run_command(node_of(&lab, node)?, command)?;
-    note_ended(&beside, &others, args.quiet)?;
+    note_ended(&also, &others, args.quiet)?;
     drop(others);
     lab.end_capture()?;
     for report in lab.reports()? {
@@ -291,8 +291,8 @@ fn build(args: &LabArgs, topology: Option<&Topology>, pins: &Pins) -> Result<Lab
 }
 
 /// Reports the commands of --also that failed before the command ended.
-fn note_ended(beside: &[(String, String)], processes: &[Process], quiet: bool) -> Result<()> {
-    for ((node, shell_command), process) in beside.iter().zip(processes) {
+fn note_ended(also: &[(String, String)], processes: &[Process], quiet: bool) -> Result<()> {
+    for ((node, shell_command), process) in also.iter().zip(processes) {
         if let Some(failed) = process.wait_timeout(Duration::ZERO)?.filter(|exit| !exit.status.success()) {
             note(
                 quiet,
@@ -329,7 +329,7 @@ fn default_node<'n>(known: &[&'n str]) -> &'n str {
 }
 
 /// Reads `NODE=SHELL_COMMAND`.
-fn beside(text: &str) -> Result<(String, String)> {
+fn node_command(text: &str) -> Result<(String, String)> {
     let parts = text.split_once('=').filter(|(_, command)| !command.trim().is_empty());
     let (node, command) = parts.ok_or_else(|| {
         UsageError(format!(

@@ -13,11 +13,12 @@ use analysis::RunSummary;
 use analysis::summary::CellStatus;
 use model::record::NetworkCalibration;
 use model::sample::{Outcome, Phase};
-use model::units::format_duration_ns;
 use model::{Plan, RunRecord};
 
 use crate::terminal::{self, note};
 use table::{CellRow, Table};
+
+pub(crate) use table::clock;
 
 /// The shortest time between lines in a pipe.
 const LINE_EVERY: Duration = Duration::from_secs(10);
@@ -237,16 +238,6 @@ fn count(cell: &mut CellRow, record: &RunRecord, last_run: Option<&LastRun>) {
     }
     if let Some(value) = last_run.and_then(|last_run| last_run.value.clone()) {
         cell.last = Some(value);
-    }
-}
-
-/// A duration as text: `1 min 52 s`.
-pub(crate) fn describe(duration_ns: u64) -> String {
-    let seconds = duration_ns / 1_000_000_000;
-    match seconds {
-        0..60 => format_duration_ns(as_f64(duration_ns)),
-        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
-        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
     }
 }
 

@@ -206,7 +206,7 @@ pub(super) fn troubles<'a>(cells: impl Iterator<Item = &'a CellRow>) -> String {
 }
 
 /// A duration in whole seconds or minutes: `12 s`, `3 min 05 s`, `2 h 03 min`.
-pub(super) fn clock(time: Duration) -> String {
+pub(crate) fn clock(time: Duration) -> String {
     match time.as_secs() + u64::from(time.subsec_nanos() > 0) {
         seconds @ 0..60 => format!("{seconds} s"),
         seconds @ 60..3600 => format!("{} min {:02} s", seconds / 60, seconds % 60),

@@ -172,8 +172,8 @@ impl Connection {
 
     fn time_of(&self, place: usize, exchange: &Exchange) -> Option<ServerTimes> {
         let found = self.found.get(place)?;
-        let is_told = exchange.end == RequestEnd::LastArrival || !found.is_first;
-        if !self.is_alone[place] || found.is_mixed || !is_told {
+        let is_recognisable = exchange.end == RequestEnd::LastArrival || !found.is_first;
+        if !self.is_alone[place] || found.is_mixed || !is_recognisable {
             return None;
         }
         let ((arrived_ns, uncertain_ns), sent_ns) = (found.arrived?, found.sent_ns?);
@@ -325,7 +325,7 @@ mod tests {
             (150, 100, 50),
             (160, 900, -1400),
             (170, 2300, -600),
-            // Of the request before, when the next is on its way.
+            // It belongs to the previous request, while the next is in flight.
             (210, 100, 50),
             (220, 150, 50),
             (230, 2900, -10),
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_room_for_notes_nothing_is_told() {
+    fn beyond_the_room_for_notes_nothing_is_recognisable() {
         let exchanges = [exchange(100, 200), exchange(200, 500)];
         let mut cut = seen(&KEPT[..6]);
         cut.missed = 2;
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn http2_without_bodies_is_told_from_the_second_request_on() {
+    fn http2_without_bodies_is_recognisable_from_the_second_request_on() {
         let http2 =
             |from_ns, until_ns| Exchange { end: RequestEnd::BeforeResponse, ..exchange(from_ns, until_ns) };
         let segments = [
