@@ -1,4 +1,4 @@
-//! The data files are compiled in; a change to any of them, or a new one, compiles them in again.
+//! Rebuilds the binary when one of the data files that it contains changes.
 
 fn main() {
     for folder in ["studies", "networks", "pages"] {

@@ -1,5 +1,5 @@
-//! Ten million samples, stored as a study stores them, analysed and reported by `h123 report`: how long it takes, and how much
-//! memory. `cargo bench -p h123 --bench report -- [SAMPLES]`.
+//! Time and memory of `h123 report` for ten million samples, stored like those of a study:
+//! `cargo bench -p h123 --bench report -- [SAMPLES]`.
 
 #![expect(clippy::expect_used, reason = "a bench fails by panicking")]
 
@@ -14,7 +14,7 @@ use model::sample::{Outcome, Phase, Sample};
 use model::{Plan, PlannedRun};
 use store::ResultFolder;
 
-/// What is promised, on two cores.
+/// The promised limits on two cores.
 const MOST_TIME: Duration = Duration::from_secs(10);
 const MOST_BYTES: u64 = 1 << 30;
 const DEFAULT_SAMPLES: u64 = 10_000_000;
@@ -67,7 +67,7 @@ fn main() {
     }
 }
 
-/// A result with so many samples, compacted as at the end of a study.
+/// A result with this many samples, compacted as at the end of a study.
 fn fill(result: &Path, place: &Path, samples: u64) {
     let study = place.join("much.toml");
     fs::write(&study, STUDY).expect("the study");
@@ -147,7 +147,7 @@ fn record(run: &PlannedRun, samples: u64) -> RunRecord {
     }
 }
 
-/// Waits until the process has ended; the most memory that it had at once, in bytes (`VmHWM`, proc(5)).
+/// Waits until the process has ended; returns its peak memory in bytes (`VmHWM`, proc(5)).
 fn watch(child: &mut Child) -> u64 {
     let path = format!("/proc/{}/status", child.id());
     let mut peak_bytes = 0;
