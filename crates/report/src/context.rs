@@ -2,9 +2,9 @@
 
 use analysis::Pooled;
 use analysis::summary::{CellStatus, CellSummary, Comparison, MetricSummary, Verdict};
-use model::assignment::Workload;
 use model::plan::{Cell, Level, Plan};
 use model::player::Player;
+use model::workload::Workload;
 use model::{Page, network};
 
 use crate::Input;

@@ -7,12 +7,12 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::workload::{LoopLoad, Workload};
+use model::Network;
 use model::network::{Direction, LinkRate, Loss, Queue};
 use model::plan::{Cell, Plan, ServerChain};
 use model::schedule::{Rate, Schedule};
 use model::tunable::Setting;
-use model::Network;
+use model::workload::{LoopLoad, Workload};
 
 use crate::context::Context;
 use crate::text::{self, clean_line};

@@ -32,7 +32,10 @@ fn a_study_runs_on_both_and_goes_on_without_netem() {
             let cell = cell(&summary, &[network, backend]);
             if backend == "netem" && network == "delay" && !has_netem {
                 assert_eq!(cell["status"], "unsupported", "{cell:#}");
-                assert!(cell["reasons"].to_string().contains("queueing discipline `netem` is not available here"), "{cell:#}");
+                assert!(
+                    cell["reasons"].to_string().contains("queueing discipline `netem` is not available here"),
+                    "{cell:#}"
+                );
                 continue;
             }
             assert_eq!((cell["runs_ok"].as_u64(), median(cell, "requests")), (Some(1), 3.0), "{cell:#}");

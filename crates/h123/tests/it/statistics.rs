@@ -121,7 +121,11 @@ fn runs_are_added_until_it_is_precise_and_results_compared() {
         (&loose["repetition"]["ended_by"], loose["runs_stored"].as_u64()),
         (&"precision".into(), Some(10))
     );
-    assert!(ended.stdout.contains("The study added runs until every interval was within"), "{}", ended.stdout);
+    assert!(
+        ended.stdout.contains("The study added runs until every interval was within"),
+        "{}",
+        ended.stdout
+    );
     let (ended, strict) = run(folder.path(), "strict", "precision = \"0.001%\"\nmost_runs = 7");
     assert_eq!(
         (&strict["repetition"]["ended_by"], strict["runs_stored"].as_u64()),

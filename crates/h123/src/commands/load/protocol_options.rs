@@ -100,8 +100,7 @@ impl ProtocolArgs {
                 return Err(requires_variant(name, expected, variant.name()));
             }
         }
-        let small =
-            self.connection_window.filter(|window| *window < LEAST_CONNECTION_WINDOW_BYTES);
+        let small = self.connection_window.filter(|window| *window < LEAST_CONNECTION_WINDOW_BYTES);
         if let Some(window) = small.filter(|_| is_http2) {
             return Err(UsageError(format!(
                 "--connection-window {window}B is too small for HTTP/2; use at least {LEAST_CONNECTION_WINDOW_BYTES}B, \
