@@ -238,8 +238,10 @@ impl FactorLevel {
     }
 
     fn change_loop(&mut self, change: impl FnOnce(&mut LoopLoad)) {
-        if let FactorLevel::Workload(workload) = self {
-            workload.as_loop_mut().map_or((), change);
+        if let FactorLevel::Workload(workload) = self
+            && let Some(load) = workload.as_loop_mut()
+        {
+            change(load);
         }
     }
 
