@@ -1,12 +1,10 @@
 //! Distributions that merge: exact while they are small, in buckets when they are larger.
 
-use hdrhistogram::Histogram;
+use model::Histogram;
 use model::number;
 
 /// Up to this number, values are kept exactly.
 pub const EXACT_LIMIT: usize = 4096;
-/// Significant digits of buckets: values are kept to within 0.1 %.
-const SIGNIFICANT_DIGITS: u8 = 3;
 
 /// The values of one metric: exact up to [`EXACT_LIMIT`] values, otherwise in the buckets of an HDR histogram (high dynamic range,
 /// G. Tene) of whole units, each kept to within 0.1 %.
@@ -115,7 +113,7 @@ impl Distribution {
 #[derive(Clone, Debug, Default)]
 pub struct DistributionBuilder {
     exact: Vec<f64>,
-    histogram: Option<Histogram<u64>>,
+    histogram: Option<Histogram>,
 }
 
 impl DistributionBuilder {
@@ -125,7 +123,7 @@ impl DistributionBuilder {
             return;
         }
         match &mut self.histogram {
-            Some(histogram) => record(histogram, number::nearest(value), 1),
+            Some(histogram) => histogram.record(number::nearest(value)),
             None => {
                 self.exact.push(value);
                 if self.exact.len() > EXACT_LIMIT {
@@ -162,15 +160,7 @@ impl DistributionBuilder {
                 exact.shrink_to_fit();
                 Values::Exact(exact)
             }
-            Some(histogram) => Values::Counted(
-                histogram
-                    .iter_recorded()
-                    .map(|step| {
-                        let value = histogram.median_equivalent(step.value_iterated_to());
-                        (value, step.count_since_last_iteration())
-                    })
-                    .collect(),
-            ),
+            Some(histogram) => Values::Counted(histogram.buckets()),
         };
         Distribution { values }
     }
@@ -178,17 +168,14 @@ impl DistributionBuilder {
     fn count(&mut self, value: u64, count: u64) {
         self.begin_counting();
         if let Some(histogram) = &mut self.histogram {
-            record(histogram, value, count);
+            histogram.record_n(value, count);
         }
     }
 
     fn begin_counting(&mut self) {
-        if self.histogram.is_none()
-            && let Ok(mut histogram) = Histogram::new(SIGNIFICANT_DIGITS)
-        {
-            self.exact.drain(..).for_each(|value| record(&mut histogram, number::nearest(value), 1));
-            self.histogram = Some(histogram);
-        }
+        let DistributionBuilder { exact, histogram } = self;
+        let histogram = histogram.get_or_insert_default();
+        exact.drain(..).for_each(|value| histogram.record(number::nearest(value)));
     }
 }
 
@@ -213,13 +200,6 @@ pub(crate) fn weighted_quantile(counted: &[(f64, u64)], q: f64) -> Option<f64> {
 
 fn between(below: f64, above: f64, position: f64) -> f64 {
     if above > below { below + (above - below) * position.fract() } else { below }
-}
-
-/// The histogram grows with its values. A value that it cannot hold counts as the largest that it can.
-fn record(histogram: &mut Histogram<u64>, value: u64, count: u64) {
-    if histogram.record_n(value, count).is_err() {
-        histogram.saturating_record_n(value, count);
-    }
 }
 
 #[cfg(test)]

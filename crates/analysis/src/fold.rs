@@ -253,7 +253,7 @@ impl<'a> GroupFold<'a> {
 
     fn finish(self) -> GroupFacts {
         let mut facts = GroupFacts {
-            requests: self.totals.requests,
+            requests: self.totals.all.requests,
             requests_ok: self.totals.requests_ok,
             distinct_urls: self.urls.len() as u64,
             urls: if self.urls.len() <= MOST_URLS { self.urls } else { Urls::new() },

@@ -5,34 +5,19 @@ use model::external::ExternalReport;
 use model::plan::{Cell, ClientGroup};
 use model::record::RunRecord;
 use model::sample::{ConnectionRow, Sample};
+use model::tally::RequestSums;
 
-/// Sums over requests. Sums of two sets of requests merge.
+/// Sums over the requests that count. Sums of two sets of requests merge.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Totals {
-    /// Requests.
-    pub requests: u64,
+    /// All requests. Response body bytes include those of requests that failed.
+    pub all: RequestSums,
     /// Requests that succeeded.
     pub requests_ok: u64,
     /// Requests that succeeded and whose end has a timestamp.
     pub requests_succeeded: u64,
-    /// The earliest intended time of a request.
-    pub first_intended_ns: Option<u64>,
-    /// The latest end of a request.
-    pub last_done_ns: Option<u64>,
     /// The first request. In a page load it is the document.
     pub document: Option<Document>,
-    /// Request header bytes before compression.
-    pub request_header_raw_bytes: u64,
-    /// Request header bytes on the wire.
-    pub request_header_wire_bytes: u64,
-    /// Response header bytes before compression.
-    pub response_header_raw_bytes: u64,
-    /// Response header bytes on the wire.
-    pub response_header_wire_bytes: u64,
-    /// Request body bytes.
-    pub request_body_bytes: u64,
-    /// Response body bytes, including those of requests that failed.
-    pub response_body_bytes: u64,
 }
 
 /// The first request of a run.
@@ -48,38 +33,23 @@ impl Totals {
     /// Adds one request.
     pub fn add(&mut self, sample: &Sample) {
         let is_ok = sample.outcome.is_ok();
+        self.all.record(sample);
+        self.requests_ok += u64::from(is_ok);
+        self.requests_succeeded += u64::from(is_ok && sample.done_ns.is_some());
         let first_byte_ns = sample.first_byte_ns.filter(|_| is_ok);
-        self.merge(&Totals {
-            requests: 1,
-            requests_ok: u64::from(is_ok),
-            requests_succeeded: u64::from(is_ok && sample.done_ns.is_some()),
-            first_intended_ns: Some(sample.intended_ns),
-            last_done_ns: sample.done_ns,
-            document: Some(Document { request: sample.request, first_byte_ns }),
-            request_header_raw_bytes: sample.request_header_raw_bytes.into(),
-            request_header_wire_bytes: sample.request_header_wire_bytes.into(),
-            response_header_raw_bytes: sample.response_header_raw_bytes.into(),
-            response_header_wire_bytes: sample.response_header_wire_bytes.into(),
-            request_body_bytes: sample.request_body_bytes,
-            response_body_bytes: sample.response_body_bytes,
-        });
+        self.add_document(Some(Document { request: sample.request, first_byte_ns }));
     }
 
     /// Adds the sums of other requests.
     pub fn merge(&mut self, other: &Totals) {
-        self.requests += other.requests;
+        self.all.merge(&other.all);
         self.requests_ok += other.requests_ok;
         self.requests_succeeded += other.requests_succeeded;
-        self.first_intended_ns = self.first_intended_ns.into_iter().chain(other.first_intended_ns).min();
-        self.last_done_ns = self.last_done_ns.max(other.last_done_ns);
-        self.document =
-            self.document.into_iter().chain(other.document).min_by_key(|document| document.request);
-        self.request_header_raw_bytes += other.request_header_raw_bytes;
-        self.request_header_wire_bytes += other.request_header_wire_bytes;
-        self.response_header_raw_bytes += other.response_header_raw_bytes;
-        self.response_header_wire_bytes += other.response_header_wire_bytes;
-        self.request_body_bytes += other.request_body_bytes;
-        self.response_body_bytes += other.response_body_bytes;
+        self.add_document(other.document);
+    }
+
+    fn add_document(&mut self, other: Option<Document>) {
+        self.document = self.document.into_iter().chain(other).min_by_key(|document| document.request);
     }
 }
 
@@ -126,7 +96,7 @@ impl<'a> View<'a> {
 
     /// The requests that count, with and without rows.
     pub fn requests(&self) -> u64 {
-        self.totals.requests + self.external().map(ExternalReport::requests).sum::<u64>()
+        self.totals.all.requests + self.external().map(ExternalReport::requests).sum::<u64>()
     }
 
     /// The connection that was opened first.

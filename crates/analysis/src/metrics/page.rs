@@ -18,8 +18,8 @@ pub(super) const METRICS: &[Metric] = &[
         reads: &[Table::Connections],
         starts_with_dns_lookup: true,
         ..duration("page_load_time", "Page load time", PAGE, |view| {
-            let is_whole = view.totals.requests == view.totals.requests_succeeded;
-            since_start(view, view.totals.last_done_ns.filter(|_| is_whole))
+            let is_whole = view.totals.all.requests == view.totals.requests_succeeded;
+            since_start(view, view.totals.all.last_done_ns.filter(|_| is_whole))
         })
     },
     Metric {

@@ -19,7 +19,9 @@ pub(super) const METRICS: &[Metric] = &[
         end: LAST_BYTE,
         is_response_time: true,
         external: Some(external_times),
-        ..request_duration("request_time", "Request time", ANY, request_time_ns)
+        ..request_duration("request_time", "Request time", ANY, |sample| {
+            of_success(sample, Sample::request_time_ns)
+        })
     },
     Metric {
         unit: "1/s",
@@ -42,18 +44,24 @@ pub(super) const METRICS: &[Metric] = &[
         end: LAST_BYTE,
         is_response_time: true,
         external: Some(external_times),
-        ..request_duration("service_time", "Service time", LOOPS, service_time_ns)
+        ..request_duration("service_time", "Service time", LOOPS, |sample| {
+            of_success(sample, Sample::service_time_ns)
+        })
     },
     Metric {
         start: "request sent",
         end: "headers of its response read; only requests that succeeded",
         is_response_time: true,
-        ..request_duration("wait_time", "Time to response headers", LOOPS, wait_time_ns)
+        ..request_duration("wait_time", "Time to response headers", LOOPS, |sample| {
+            of_success(sample, Sample::wait_time_ns)
+        })
     },
     Metric {
         start: "headers of the response read",
         end: LAST_BYTE,
-        ..request_duration("transfer_time", "Transfer time", LOOPS, transfer_time_ns)
+        ..request_duration("transfer_time", "Transfer time", LOOPS, |sample| {
+            of_success(sample, Sample::transfer_time_ns)
+        })
     },
     Metric {
         start: "start in the server's log, or last packet of the request at the server's end of the link",
@@ -77,7 +85,7 @@ pub(super) const METRICS: &[Metric] = &[
         start: "request intended",
         end: "request sent",
         crosses_network: false,
-        ..request_duration("schedule_lag", "Schedule lag", OPEN, schedule_lag_ns)
+        ..request_duration("schedule_lag", "Schedule lag", OPEN, Sample::schedule_lag_ns)
     },
     Metric {
         reads: &[Table::Clients],
@@ -99,31 +107,6 @@ pub(super) const METRICS: &[Metric] = &[
     },
 ];
 
-/// The time from the intended time to the last byte, of a request that succeeded.
-fn request_time_ns(sample: &Sample) -> Option<u64> {
-    between(sample, Some(sample.intended_ns), sample.done_ns)
-}
-
-/// The time from sending to the last byte, of a request that succeeded.
-fn service_time_ns(sample: &Sample) -> Option<u64> {
-    between(sample, sample.sent_ns, sample.done_ns)
-}
-
-/// The time from sending to the response headers, of a request that succeeded.
-fn wait_time_ns(sample: &Sample) -> Option<u64> {
-    between(sample, sample.sent_ns, sample.first_byte_ns)
-}
-
-/// The time from the response headers to the last byte, of a request that succeeded.
-fn transfer_time_ns(sample: &Sample) -> Option<u64> {
-    between(sample, sample.first_byte_ns, sample.done_ns)
-}
-
-/// The time from the intended time to sending, whether the request succeeded or not.
-fn schedule_lag_ns(sample: &Sample) -> Option<u64> {
-    sample.sent_ns?.checked_sub(sample.intended_ns)
-}
-
 /// Requests that succeeded per second of a period; `None` for an empty period.
 pub fn requests_per_second(requests_ok: u64, period_ns: u64) -> Option<f64> {
     (period_ns > 0).then(|| float(requests_ok) / float(period_ns) * float(model::units::NANOS_PER_S))
@@ -134,9 +117,9 @@ pub fn availability(requests_ok: u64, requests: u64) -> Option<f64> {
     (requests > 0).then(|| float(requests_ok) / float(requests))
 }
 
-fn between(sample: &Sample, from_ns: Option<u64>, to_ns: Option<u64>) -> Option<u64> {
-    let (from_ns, to_ns) = from_ns.zip(to_ns).filter(|_| sample.outcome.is_ok())?;
-    to_ns.checked_sub(from_ns)
+/// A time of a request that succeeded.
+fn of_success(sample: &Sample, time: fn(&Sample) -> Option<u64>) -> Option<u64> {
+    time(sample).filter(|_| sample.outcome.is_ok())
 }
 
 /// External clients have closed loops only, where a request is sent at its intended time. Their times are therefore both request
@@ -147,19 +130,18 @@ fn external_times(report: &ExternalReport) -> Vec<(u64, u64)> {
 
 /// An external client without rows reports how long its requests took together.
 fn run_requests_per_second(view: &View<'_>) -> Option<f64> {
-    if view.totals.requests == 0 {
+    if view.totals.all.requests == 0 {
         let requests_ok = view.external().map(|report| report.requests_ok).sum();
         let period_ns = view.external().filter_map(|report| report.took_ns).max().unwrap_or(0);
         return requests_per_second(requests_ok, period_ns);
     }
-    let period_ns = view.totals.last_done_ns?.checked_sub(view.totals.first_intended_ns?)?;
+    let period_ns = view.totals.all.last_done_ns?.checked_sub(view.totals.all.first_intended_ns?)?;
     requests_per_second(view.totals.requests_ok, period_ns)
 }
 
 /// 0 if the server time, which is rounded, is longer than the request time.
 fn outside_server_time_ns(sample: &Sample, at_server: &ServerRequest) -> Option<u64> {
-    let all_ns = sample.done_ns?.checked_sub(sample.intended_ns)?;
-    Some(all_ns.saturating_sub(at_server.request_time_ns))
+    Some(sample.request_time_ns()?.saturating_sub(at_server.request_time_ns))
 }
 
 /// User and system time since the end of the warm-up, over the requests that count.

@@ -17,27 +17,27 @@ pub(super) const METRICS: &[Metric] = &[
     },
     count("requests", "Requests", ANY, |view| Some(float(view.requests()))),
     bytes("request_header_raw_bytes", "Request headers before compression", PAGE, |view| {
-        Some(float(view.totals.request_header_raw_bytes))
+        Some(float(view.totals.all.request_header_raw_bytes))
     }),
     bytes("request_header_wire_bytes", "Request headers on the wire", PAGE, |view| {
-        Some(float(view.totals.request_header_wire_bytes))
+        Some(float(view.totals.all.request_header_wire_bytes))
     }),
     bytes("response_header_raw_bytes", "Response headers before compression", PAGE, |view| {
-        Some(float(view.totals.response_header_raw_bytes))
+        Some(float(view.totals.all.response_header_raw_bytes))
     }),
     bytes("response_header_wire_bytes", "Response headers on the wire", PAGE, |view| {
-        Some(float(view.totals.response_header_wire_bytes))
+        Some(float(view.totals.all.response_header_wire_bytes))
     }),
     Metric {
         better: Better::Neither,
         ..bytes("body_bytes_sent", "Body bytes sent", PAGE, |view| {
-            Some(float(view.totals.request_body_bytes))
+            Some(float(view.totals.all.request_body_bytes))
         })
     },
     Metric {
         better: Better::Neither,
         ..bytes("body_bytes_received", "Body bytes received", PAGE, |view| {
-            Some(float(view.totals.response_body_bytes))
+            Some(float(view.totals.all.response_body_bytes))
         })
     },
     Metric {

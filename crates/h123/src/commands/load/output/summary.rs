@@ -329,16 +329,12 @@ impl Summary {
 
     /// Requests that succeeded per second.
     pub(crate) fn per_second(&self) -> f64 {
-        if self.duration_ns == 0 {
-            0.0
-        } else {
-            float(self.completed.requests) * 1e9 / float(self.duration_ns)
-        }
+        analysis::metrics::requests_per_second(self.completed.requests, self.duration_ns).unwrap_or(0.0)
     }
 
     /// The share of ended requests that succeeded; `None` where none ended.
     pub(crate) fn availability(&self) -> Option<f64> {
-        (self.ended() > 0).then(|| float(self.completed.requests) / float(self.ended()))
+        analysis::metrics::availability(self.completed.requests, self.ended())
     }
 
     /// Whether a request failed or was never sent, the test was stopped, or no request succeeded. Requests in flight
