@@ -10,7 +10,6 @@
 
 use model::number;
 use model::plan::{Plan, Repetition};
-use serde::{Deserialize, Serialize};
 
 use crate::comparison::{baseline_of, paired};
 use crate::distribution::Distribution;
@@ -18,34 +17,7 @@ use crate::estimate::{Figure, Sampling, estimates};
 use crate::run::RunSummary;
 use crate::statistics::{self, CONFIDENCE};
 
-/// The progress of a study that adds runs.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Standing {
-    /// The required precision: half of an interval as a share of its value.
-    pub precision_share: f64,
-    /// Half of the widest interval as a share of its value; `None` if there is no interval yet.
-    pub widest_share: Option<f64>,
-    /// Complete blocks that are stored.
-    pub blocks: u32,
-    /// The time of all runs together.
-    pub took_ns: u64,
-    /// Why no more runs are added; `None` if the study has not ended.
-    pub ended_by: Option<Ending>,
-}
-
-/// Why no more runs are added.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Ending {
-    /// All answers have the required precision.
-    Precision,
-    /// Another block would exceed the budget.
-    Budget,
-    /// The maximum number of runs is reached.
-    MostRuns,
-    /// No compared cell has a value.
-    NothingToMeasure,
-}
+pub use crate::summary::{Ending, Standing};
 
 /// The progress of a study after these runs; `None` if it does not add runs.
 pub fn standing(plan: &Plan, runs: &[RunSummary]) -> Option<Standing> {

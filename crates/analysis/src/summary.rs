@@ -6,8 +6,6 @@ use model::plan::Level;
 use model::record::NetworkCalibration;
 use serde::{Deserialize, Serialize};
 
-use crate::repetition::Standing;
-
 /// The version of `summary.json`.
 pub const SUMMARY_VERSION: u32 = 3;
 
@@ -55,6 +53,35 @@ pub struct Measured {
     pub began_unix_ns: u64,
     /// When the last run ended.
     pub ended_unix_ns: u64,
+}
+
+/// The progress of a study that adds runs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Standing {
+    /// The required precision: half of an interval as a share of its value.
+    pub precision_share: f64,
+    /// Half of the widest interval as a share of its value; `None` if there is no interval yet.
+    pub widest_share: Option<f64>,
+    /// Complete blocks that are stored.
+    pub blocks: u32,
+    /// The time of all runs together.
+    pub took_ns: u64,
+    /// Why no more runs are added; `None` if the study has not ended.
+    pub ended_by: Option<Ending>,
+}
+
+/// Why no more runs are added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// All answers have the required precision.
+    Precision,
+    /// Another block would exceed the budget.
+    Budget,
+    /// The maximum number of runs is reached.
+    MostRuns,
+    /// No compared cell has a value.
+    NothingToMeasure,
 }
 
 /// One cell's values and the results of its checks.
