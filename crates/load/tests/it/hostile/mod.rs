@@ -187,7 +187,7 @@ pub(super) fn never_connecting(kind: FailureKind, mut assignment: Assignment) ->
 /// Runs an assignment; the worker has ended by itself, has held little, and every request has one outcome.
 pub(super) fn run(name: &str, assignment: &Assignment) -> Report {
     let (report, most_bytes) = counting::peak(|| load::run(assignment, &AtomicBool::new(false)).unwrap());
-    let requests = assignment.workload.requests().expect("a loop that a number of requests ends");
+    let requests = assignment.workload.requests().unwrap();
     let numbers: Vec<u64> = report.samples.iter().map(|sample| sample.request).collect();
     assert_eq!(numbers, (0..requests).collect::<Vec<_>>(), "{name}: one outcome for each request");
     assert!(report.client.finished_ns < DEADLINE_NS, "{name}: it ends by itself");
