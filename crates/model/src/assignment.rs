@@ -3,8 +3,6 @@
 //! A client reads one [`Assignment`] as JSON on standard input and writes [`ClientMessage`]s to standard output;
 //! nothing else passes. The same seam serves a namespace today and another machine later.
 
-use std::net::SocketAddr;
-
 use serde::{Deserialize, Serialize};
 
 use crate::external::ExternalReport;
@@ -13,8 +11,9 @@ use crate::pins::Pins;
 use crate::player::PlayerEvent;
 use crate::sample::{ConnectionRow, Failure, Sample};
 use crate::tally::{ConnectionTally, Counts, RequestTimes, Tally};
-use crate::variant::Variant;
 use crate::workload::Workload;
+
+pub use crate::target::{Target, Trust};
 
 /// The version of this seam; a client refuses any other.
 pub const ASSIGNMENT_VERSION: u32 = 5;
@@ -52,33 +51,6 @@ pub struct ClockReference {
     pub id: String,
     /// CLOCK_MONOTONIC at the run's start, in nanoseconds.
     pub run_start_ns: u64,
-}
-
-/// The server as a client sees it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Target {
-    /// The variant to speak.
-    pub variant: Variant,
-    /// Address and port to connect to.
-    pub address: SocketAddr,
-    /// Host and port as in the URL's authority.
-    pub authority: String,
-    /// Server name for SNI and certificate verification.
-    pub server_name: String,
-    /// Whom to trust.
-    pub trust: Trust,
-}
-
-/// Whom a client trusts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Trust {
-    /// The certificate authority in this PEM text, alone.
-    Authority(String),
-    /// The system's roots.
-    System,
-    /// Anybody; only where the user said so.
-    Anyone,
 }
 
 /// What a client says on standard output, in this order: `Hello`, any rows, then `Done` or `Fault`.

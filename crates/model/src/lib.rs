@@ -1,7 +1,21 @@
-//! The nouns of h123: a study as written, the plan that it resolves to, and the rows that a run leaves behind.
+//! The data of h123: a study as written, the plan that it resolves to, and the rows that a run leaves behind.
 //!
-//! Pure: no clock, socket, file, thread or randomness. All input passes two stages: *as written* (what the TOML
-//! says) and *resolved* (what everything else reads). A resolved value cannot be inconsistent.
+//! ```
+//! use model::error::Source;
+//! use model::{Network, units};
+//!
+//! let text = "title = 'A tram'\nsource = 'an example'\nrtt = '40ms'\n[down]\nrate = '20Mbit/s'\n";
+//! let network = Network::parse("tram", Source { file: "networks/tram.toml", text })?;
+//! assert_eq!(network.rtt_ns(), 40 * units::NANOS_PER_MS);
+//!
+//! let wrong = text.replace("40ms", "40");
+//! let error = Network::parse("tram", Source { file: "networks/tram.toml", text: &wrong }).unwrap_err();
+//! assert!(error.to_string().starts_with("networks/tram.toml:3:7: `rtt`: `40` is not a duration; write"));
+//! # Ok::<(), model::InputError>(())
+//! ```
+//!
+//! Pure: no clock, socket, file, thread or randomness. Input passes two stages: *as written* (the content of the TOML
+//! file) and *resolved* (the input of everything else). A resolved value cannot be inconsistent.
 
 pub mod assignment;
 pub mod backend;
@@ -30,6 +44,7 @@ pub mod schedule;
 pub mod shuffle;
 pub mod study;
 pub mod tally;
+pub mod target;
 pub mod tls;
 pub mod topology;
 pub mod tunable;

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use crate::error::{DataFile, InputError, Source};
 use crate::named;
 
-mod forms;
 pub mod kernel;
 mod known;
 mod resolve;

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::assignment::Target;
+use crate::target::Target;
 use crate::tls::TlsOptions;
 
 /// Settings of the generator; each has a default, which a study's clients use.
@@ -12,22 +12,16 @@ use crate::tls::TlsOptions;
 #[serde(default)]
 pub struct Options {
     /// What is asked for.
-    #[serde(skip_serializing_if = "is_default")]
     pub requests: RequestOptions,
     /// How connections are opened and used.
-    #[serde(skip_serializing_if = "is_default")]
     pub connections: ConnectionOptions,
     /// How long a stream of a closed loop waits between an answer and its next request.
-    #[serde(skip_serializing_if = "is_default")]
     pub think: Think,
     /// What the protocols do beyond the pins.
-    #[serde(skip_serializing_if = "is_default")]
     pub protocols: ProtocolOptions,
     /// Stop when more than so many of a million requests have failed, once [`LEAST_ENDED`] have ended.
-    #[serde(skip_serializing_if = "is_default")]
     pub stop_at_failed_ppm: Option<u32>,
     /// So many requests have rows; further ones are summed up. All, where `None`.
-    #[serde(skip_serializing_if = "is_default")]
     pub most_rows: Option<u64>,
 }
 
@@ -39,32 +33,23 @@ pub const LEAST_ENDED: u64 = 100;
 #[serde(default)]
 pub struct RequestOptions {
     /// Further hosts beside the assignment's target, which is number 0.
-    #[serde(skip_serializing_if = "is_default")]
     pub further_targets: Vec<Target>,
     /// What differs from the defaults for single paths, by their index; paths beyond the end have the defaults.
-    #[serde(skip_serializing_if = "is_default")]
     pub paths: Vec<PathOptions>,
     /// The method; GET where `None`, or POST where there is a body.
-    #[serde(skip_serializing_if = "is_default")]
     pub method: Option<String>,
     /// Fields sent with every request, names in lower case; they take the place of the client's own.
-    #[serde(skip_serializing_if = "is_default")]
     pub fields: Vec<(String, String)>,
     /// The bodies that requests may have.
-    #[serde(skip_serializing_if = "is_default")]
     pub bodies: Vec<Body>,
     /// The body of requests that name no other.
-    #[serde(skip_serializing_if = "is_default")]
     pub body: Option<u32>,
     /// Paths are drawn at random, in place of one after the other.
-    #[serde(skip_serializing_if = "is_default")]
     pub random_order: bool,
     /// Every request says its group and number in the field [`crate::sample::REQUEST_ID_FIELD`], so that a server's log can
     /// be joined with the rows.
-    #[serde(skip_serializing_if = "is_default")]
     pub request_ids: bool,
     /// `{random:1-7000}` in a path stands for a number drawn anew for every request.
-    #[serde(skip_serializing_if = "is_default")]
     pub random_parts: bool,
 }
 
@@ -73,13 +58,10 @@ pub struct RequestOptions {
 #[serde(default)]
 pub struct PathOptions {
     /// The host: 0 is the assignment's target, others count [`RequestOptions::further_targets`] from 1.
-    #[serde(skip_serializing_if = "is_default")]
     pub target: u16,
     /// The method.
-    #[serde(skip_serializing_if = "is_default")]
     pub method: Option<String>,
     /// The body: an index into [`RequestOptions::bodies`].
-    #[serde(skip_serializing_if = "is_default")]
     pub body: Option<u32>,
 }
 
@@ -98,37 +80,26 @@ pub enum Body {
 #[serde(default)]
 pub struct ConnectionOptions {
     /// The server's name is looked up before the first connection is opened; it has to give the target's address.
-    #[serde(skip_serializing_if = "is_default")]
     pub dns_lookup: bool,
     /// A connection is closed after so many requests.
-    #[serde(skip_serializing_if = "is_default")]
     pub requests_each: Option<u64>,
     /// A connection that is not ready after so long has failed.
-    #[serde(skip_serializing_if = "is_default")]
     pub connect_timeout_ns: Option<u64>,
     /// A request that is not answered whole so long after it was sent has failed.
-    #[serde(skip_serializing_if = "is_default")]
     pub request_timeout_ns: Option<u64>,
     /// The connections that a closed loop holds open are opened over so long, at equal distances.
-    #[serde(skip_serializing_if = "is_default")]
     pub ramp_up_ns: u64,
     /// Local addresses, used in turn.
-    #[serde(skip_serializing_if = "is_default")]
     pub sources: Vec<IpAddr>,
     /// TCP congestion control by the kernel's name; the system's where `None`.
-    #[serde(skip_serializing_if = "is_default")]
     pub tcp_congestion: Option<String>,
     /// Leaves Nagle's algorithm on (RFC 896).
-    #[serde(skip_serializing_if = "is_default")]
     pub nagle: bool,
     /// Send buffer asked of the kernel.
-    #[serde(skip_serializing_if = "is_default")]
     pub send_buffer_bytes: Option<u32>,
     /// Receive buffer asked of the kernel.
-    #[serde(skip_serializing_if = "is_default")]
     pub receive_buffer_bytes: Option<u32>,
     /// After waking, reads wait so long for more to arrive: fewer reads, later answers.
-    #[serde(skip_serializing_if = "is_default")]
     pub coalesce_ns: u64,
 }
 
@@ -137,26 +108,19 @@ pub struct ConnectionOptions {
 #[serde(default)]
 pub struct ProtocolOptions {
     /// TLS.
-    #[serde(skip_serializing_if = "is_default")]
     pub tls: TlsOptions,
     /// An HTTP/2 server may push (RFC 9113, section 8.4).
-    #[serde(skip_serializing_if = "is_default")]
     pub accept_push: bool,
     /// How many HTTP/3 responses may wait for QPACK's table (RFC 9204, section 2.1.2); the engine's default where `None`.
-    #[serde(skip_serializing_if = "is_default")]
     pub qpack_blocked_streams: Option<u16>,
     /// Each UDP datagram is sent by a call of its own (no GSO).
-    #[serde(skip_serializing_if = "is_default")]
     pub single_datagrams: bool,
     /// QUIC connections move to a new local address.
-    #[serde(skip_serializing_if = "is_default")]
     pub migration: Option<Migration>,
     /// The folder that says what QUIC connections do, one file for each.
-    #[serde(skip_serializing_if = "is_default")]
     pub qlog: Option<String>,
     /// QUIC connections continue from a new socket whenever a local address goes away: how a client of a lab follows its
     /// handovers.
-    #[serde(skip_serializing_if = "is_default")]
     pub follows_addresses: bool,
 }
 
@@ -179,12 +143,8 @@ pub struct Think {
 }
 
 impl Options {
-    /// Whether nothing was asked for.
+    /// Whether every option has its default.
     pub fn is_default(&self) -> bool {
-        is_default(self)
+        *self == Options::default()
     }
-}
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
 }

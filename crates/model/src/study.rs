@@ -15,6 +15,7 @@ use crate::workload::Workload;
 mod claims;
 mod clients;
 mod dns;
+mod factors;
 mod hold;
 mod loops;
 mod metric;
@@ -31,9 +32,10 @@ mod written;
 
 use written::{Baseline, NamedEntry};
 
+pub use factors::FactorKind;
 pub use metric::{MetricFacts, Requirement};
 pub use overrides::{Override, OverrideValue};
-pub use written::{FactorKind, KEYS};
+pub use written::KEYS;
 
 /// A study as written. It has been read, but its names may mean nothing yet.
 #[derive(Clone, Debug)]

@@ -66,63 +66,40 @@ impl TlsOffer {
     }
 }
 
-/// A cipher suite that can be offered (RFC 8446, appendix B.4; RFC 5289; RFC 7905).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(non_camel_case_types, reason = "the registered names")]
-#[expect(missing_docs, reason = "the names say all")]
-pub enum OfferedSuite {
-    TLS_AES_128_GCM_SHA256,
-    TLS_AES_256_GCM_SHA384,
-    TLS_CHACHA20_POLY1305_SHA256,
-    TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
-    TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
-    TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
-    TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
-    TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
-    TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+/// Declares [`OfferedSuite`]: the registered names, and OpenSSL's where it has another.
+macro_rules! suites {
+    ($($suite:ident $openssl:expr;)*) => {
+        /// A cipher suite that can be offered (RFC 8446, appendix B.4; RFC 5289; RFC 7905).
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[expect(non_camel_case_types, reason = "the registered names")]
+        #[expect(missing_docs, reason = "the names are enough")]
+        pub enum OfferedSuite { $($suite),* }
+
+        impl OfferedSuite {
+            /// Every suite: AES-128 first, as in the pins.
+            pub const ALL: [OfferedSuite; [$(stringify!($suite)),*].len()] = [$(OfferedSuite::$suite),*];
+
+            /// The registered name, and OpenSSL's name of a suite of TLS 1.2.
+            pub const fn names(self) -> (&'static str, Option<&'static str>) {
+                match self { $(OfferedSuite::$suite => (stringify!($suite), $openssl)),* }
+            }
+        }
+    };
+}
+
+suites! {
+    TLS_AES_128_GCM_SHA256 None;
+    TLS_AES_256_GCM_SHA384 None;
+    TLS_CHACHA20_POLY1305_SHA256 None;
+    TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 Some("ECDHE-ECDSA-AES128-GCM-SHA256");
+    TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 Some("ECDHE-RSA-AES128-GCM-SHA256");
+    TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384 Some("ECDHE-ECDSA-AES256-GCM-SHA384");
+    TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384 Some("ECDHE-RSA-AES256-GCM-SHA384");
+    TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256 Some("ECDHE-ECDSA-CHACHA20-POLY1305");
+    TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256 Some("ECDHE-RSA-CHACHA20-POLY1305");
 }
 
 impl OfferedSuite {
-    /// Every suite: AES-128 first, as the pins have it.
-    pub const ALL: [OfferedSuite; 9] = [
-        OfferedSuite::TLS_AES_128_GCM_SHA256,
-        OfferedSuite::TLS_AES_256_GCM_SHA384,
-        OfferedSuite::TLS_CHACHA20_POLY1305_SHA256,
-        OfferedSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
-        OfferedSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
-        OfferedSuite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
-        OfferedSuite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
-        OfferedSuite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
-        OfferedSuite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
-    ];
-
-    /// The registered name, and the one that OpenSSL has for suites of TLS 1.2.
-    pub const fn names(self) -> (&'static str, Option<&'static str>) {
-        match self {
-            OfferedSuite::TLS_AES_128_GCM_SHA256 => ("TLS_AES_128_GCM_SHA256", None),
-            OfferedSuite::TLS_AES_256_GCM_SHA384 => ("TLS_AES_256_GCM_SHA384", None),
-            OfferedSuite::TLS_CHACHA20_POLY1305_SHA256 => ("TLS_CHACHA20_POLY1305_SHA256", None),
-            OfferedSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 => {
-                ("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", Some("ECDHE-ECDSA-AES128-GCM-SHA256"))
-            }
-            OfferedSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 => {
-                ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", Some("ECDHE-RSA-AES128-GCM-SHA256"))
-            }
-            OfferedSuite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384 => {
-                ("TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", Some("ECDHE-ECDSA-AES256-GCM-SHA384"))
-            }
-            OfferedSuite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384 => {
-                ("TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", Some("ECDHE-RSA-AES256-GCM-SHA384"))
-            }
-            OfferedSuite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256 => {
-                ("TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256", Some("ECDHE-ECDSA-CHACHA20-POLY1305"))
-            }
-            OfferedSuite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256 => {
-                ("TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256", Some("ECDHE-RSA-CHACHA20-POLY1305"))
-            }
-        }
-    }
-
     /// The version of TLS that it belongs to.
     pub const fn version(self) -> TlsVersion {
         match self.names().1 {

@@ -20,6 +20,7 @@ mod names;
 mod resolve;
 mod route;
 mod routes;
+mod subnet;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -186,6 +187,14 @@ impl Topology {
             link.network = Some(network.clone());
         }
         Ok(())
+    }
+}
+
+impl Interface {
+    /// Its addresses with the lengths of their prefixes, IPv4 first; none at a switch.
+    pub fn addresses(&self) -> impl Iterator<Item = (IpAddr, u8)> + use<> {
+        let v4 = self.v4.map(|(address, prefix)| (address.into(), prefix));
+        v4.into_iter().chain(self.v6.map(|(address, prefix)| (address.into(), prefix)))
     }
 }
 

@@ -44,65 +44,18 @@ pub struct QuantityInfo {
     pub meaning: &'static str,
 }
 
-/// Everything that the monitor reads; [`QUANTITIES`] describes each.
-#[expect(missing_docs, reason = "each is described once, in QUANTITIES")]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Quantity {
-    #[default]
-    CpuUser,
-    CpuSystem,
-    Waited,
-    VoluntarySwitches,
-    InvoluntarySwitches,
-    MajorFaults,
-    Resident,
-    PeakResident,
-    Threads,
-    OpenFiles,
-    CpuIrq,
-    CpuSoftirq,
-    CpuSteal,
-    CpuIdle,
-    CpuIowait,
-    Frequency,
-    SynSent,
-    SynReceived,
-    Established,
-    FinWait1,
-    FinWait2,
-    TimeWait,
-    Close,
-    CloseWait,
-    LastAck,
-    Listen,
-    Closing,
-    AcceptQueue,
-    UdpSockets,
-    ActiveOpens,
-    PassiveOpens,
-    FailedOpens,
-    SegmentsReceived,
-    SegmentsSent,
-    SegmentsRetransmitted,
-    SynRetransmitted,
-    RetransmissionTimeouts,
-    SpuriousTimeouts,
-    ResetsSent,
-    ListenOverflows,
-    ListenDrops,
-    BacklogDrops,
-    DatagramsReceived,
-    DatagramsSent,
-    DatagramsWithoutPort,
-    UdpReceiveBufferErrors,
-    UdpSendBufferErrors,
-    ReceivedBytes,
-    ReceivedPackets,
-    ReceivedDrops,
-    SentBytes,
-    SentPackets,
-    SentDrops,
+/// Declares [`Quantity`] and [`QUANTITIES`], in the same order.
+macro_rules! quantities {
+    ($($quantity:ident = $kind:ident($($description:tt)*);)*) => {
+        /// Everything that the monitor reads; [`QUANTITIES`] describes each.
+        #[expect(missing_docs, reason = "each is described once, in QUANTITIES")]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum Quantity { $($quantity),* }
+
+        /// Every quantity, in the order of [`Quantity`].
+        pub const QUANTITIES: &[QuantityInfo] = &[$($kind(Quantity::$quantity, $($description)*)),*];
+    };
 }
 
 use Nature::{Counter as Count, Gauge};
@@ -121,284 +74,128 @@ const CORES: Origin = Own("/proc/stat, in ticks of 10 ms");
 const DIAG: Origin = Own("sock_diag");
 const DEV: Origin = Own("/proc/net/dev");
 
-/// Every quantity, in the order of [`Quantity`].
-pub const QUANTITIES: &[QuantityInfo] = &[
-    time(Quantity::CpuUser, "cpu_user_ns", CPU, Own("CPU clock and /proc/…/stat"), "CPU time in user space"),
-    time(
-        Quantity::CpuSystem,
-        "cpu_system_ns",
-        CPU,
-        Own("CPU clock and /proc/…/stat"),
-        "CPU time in the kernel",
-    ),
-    time(Quantity::Waited, "waited_ns", RUNNABLE, Own("/proc/…/schedstat"), "runnable, but not running"),
-    count(
-        Quantity::VoluntarySwitches,
-        "voluntary_switches",
-        RUNNABLE,
-        STATUS,
-        "context switches: it had to wait",
-    ),
-    count(
-        Quantity::InvoluntarySwitches,
-        "involuntary_switches",
-        RUNNABLE,
-        STATUS,
-        "context switches: others got the core",
-    ),
-    count(
-        Quantity::MajorFaults,
-        "major_faults",
-        PROCESS,
-        Own("/proc/PID/stat"),
-        "page faults that needed a disk",
-    ),
-    bytes(Quantity::Resident, "resident_bytes", PROCESS, Own("/proc/PID/status, VmRSS"), "memory held"),
-    bytes(
-        Quantity::PeakResident,
-        "peak_resident_bytes",
-        PROCESS,
-        Own("/proc/PID/status, VmHWM"),
-        "most memory held since the process began",
-    ),
-    gauge(Quantity::Threads, "threads", PROCESS, Own("/proc/PID/stat"), "threads"),
-    gauge(Quantity::OpenFiles, "open_files", PROCESS, Own("/proc/PID/fd"), "open file descriptors"),
-    time(Quantity::CpuIrq, "cpu_irq_ns", CORE, CORES, "interrupts"),
-    time(Quantity::CpuSoftirq, "cpu_softirq_ns", CORE, CORES, "soft interrupts, the network's among them"),
-    time(Quantity::CpuSteal, "cpu_steal_ns", CORE, CORES, "taken away by the hypervisor"),
-    time(Quantity::CpuIdle, "cpu_idle_ns", CORE, CORES, "nothing to do"),
-    time(Quantity::CpuIowait, "cpu_iowait_ns", CORE, CORES, "nothing to do but wait for a disk"),
-    QuantityInfo {
-        unit: "Hz",
-        ..gauge(
-            Quantity::Frequency,
-            "frequency_hz",
-            CORE,
-            Own("scaling_cur_freq of the core's cpufreq, where the kernel has it"),
-            "the frequency that it runs at",
-        )
-    },
-    gauge(Quantity::SynSent, "syn_sent", SOCKETS, DIAG, "TCP sockets in SYN-SENT"),
-    gauge(Quantity::SynReceived, "syn_received", SOCKETS, DIAG, "TCP sockets in SYN-RECEIVED"),
-    gauge(
-        Quantity::Established,
-        "established",
-        SOCKETS,
-        Own("Tcp CurrEstab of /proc/net/snmp, less CLOSE-WAIT by sock_diag"),
-        "TCP sockets in ESTABLISHED",
-    ),
-    gauge(Quantity::FinWait1, "fin_wait_1", SOCKETS, DIAG, "TCP sockets in FIN-WAIT-1"),
-    gauge(Quantity::FinWait2, "fin_wait_2", SOCKETS, DIAG, "TCP sockets in FIN-WAIT-2"),
-    gauge(
-        Quantity::TimeWait,
-        "time_wait",
-        SOCKETS,
-        Own("/proc/net/sockstat, less FIN-WAIT-2 by sock_diag"),
-        "TCP sockets in TIME-WAIT",
-    ),
-    gauge(Quantity::Close, "close", SOCKETS, DIAG, "TCP sockets in CLOSED that still exist"),
-    gauge(Quantity::CloseWait, "close_wait", SOCKETS, DIAG, "TCP sockets in CLOSE-WAIT"),
-    gauge(Quantity::LastAck, "last_ack", SOCKETS, DIAG, "TCP sockets in LAST-ACK"),
-    gauge(Quantity::Listen, "listen", SOCKETS, DIAG, "TCP sockets in LISTEN"),
-    gauge(Quantity::Closing, "closing", SOCKETS, DIAG, "TCP sockets in CLOSING"),
-    gauge(
-        Quantity::AcceptQueue,
-        "accept_queue",
-        SOCKETS,
-        DIAG,
-        "connections that wait to be accepted, all listeners together",
-    ),
-    gauge(
-        Quantity::UdpSockets,
-        "udp_sockets",
-        SOCKETS,
-        Own("/proc/net/sockstat and sockstat6"),
-        "UDP sockets",
-    ),
-    count(
-        Quantity::ActiveOpens,
-        "active_opens",
-        PROTOCOLS,
-        Counters(&[("Tcp", "ActiveOpens")]),
-        "connections begun from here",
-    ),
-    count(
-        Quantity::PassiveOpens,
-        "passive_opens",
-        PROTOCOLS,
-        Counters(&[("Tcp", "PassiveOpens")]),
-        "connections that others began",
-    ),
-    count(
-        Quantity::FailedOpens,
-        "failed_opens",
-        PROTOCOLS,
-        Counters(&[("Tcp", "AttemptFails")]),
-        "connections that failed before they were established",
-    ),
-    count(
-        Quantity::SegmentsReceived,
-        "segments_received",
-        PROTOCOLS,
-        Counters(&[("Tcp", "InSegs")]),
-        "TCP segments received",
-    ),
-    count(
-        Quantity::SegmentsSent,
-        "segments_sent",
-        PROTOCOLS,
-        Counters(&[("Tcp", "OutSegs")]),
-        "TCP segments sent, those retransmitted not counted",
-    ),
-    count(
-        Quantity::SegmentsRetransmitted,
-        "segments_retransmitted",
-        PROTOCOLS,
-        Counters(&[("Tcp", "RetransSegs")]),
-        "TCP segments sent again",
-    ),
-    count(
-        Quantity::SynRetransmitted,
-        "syn_retransmitted",
-        PROTOCOLS,
-        Counters(&[("TcpExt", "TCPSynRetrans")]),
-        "of these, SYN and SYN-ACK",
-    ),
-    count(
-        Quantity::RetransmissionTimeouts,
-        "retransmission_timeouts",
-        PROTOCOLS,
-        Counters(&[("TcpExt", "TCPTimeouts")]),
-        "retransmission timers that expired",
-    ),
-    count(
-        Quantity::SpuriousTimeouts,
-        "spurious_timeouts",
-        PROTOCOLS,
-        Counters(&[("TcpExt", "TCPSpuriousRTOs")]),
-        "of these, needless ones",
-    ),
-    count(Quantity::ResetsSent, "resets_sent", PROTOCOLS, Counters(&[("Tcp", "OutRsts")]), "TCP resets sent"),
-    count(
-        Quantity::ListenOverflows,
-        "listen_overflows",
-        PROTOCOLS,
-        Counters(&[("TcpExt", "ListenOverflows")]),
-        "connections refused because a listener's queue was full",
-    ),
-    count(
-        Quantity::ListenDrops,
-        "listen_drops",
-        PROTOCOLS,
-        Counters(&[("TcpExt", "ListenDrops")]),
-        "SYNs dropped by listeners, for whatever reason",
-    ),
-    count(
-        Quantity::BacklogDrops,
-        "backlog_drops",
-        PROTOCOLS,
-        Counters(&[("TcpExt", "TCPBacklogDrop")]),
-        "segments dropped because a socket's backlog was full",
-    ),
-    count(
-        Quantity::DatagramsReceived,
-        "datagrams_received",
-        PROTOCOLS,
-        Counters(&[("Udp", "InDatagrams"), ("", "Udp6InDatagrams")]),
-        "UDP datagrams received",
-    ),
-    count(
-        Quantity::DatagramsSent,
-        "datagrams_sent",
-        PROTOCOLS,
-        Counters(&[("Udp", "OutDatagrams"), ("", "Udp6OutDatagrams")]),
-        "UDP datagrams sent",
-    ),
-    count(
-        Quantity::DatagramsWithoutPort,
-        "datagrams_without_port",
-        PROTOCOLS,
-        Counters(&[("Udp", "NoPorts"), ("", "Udp6NoPorts")]),
-        "UDP datagrams for a port where nobody listened",
-    ),
-    count(
-        Quantity::UdpReceiveBufferErrors,
-        "udp_receive_buffer_errors",
-        PROTOCOLS,
-        Counters(&[("Udp", "RcvbufErrors"), ("", "Udp6RcvbufErrors")]),
-        "UDP datagrams dropped because the receiver's buffer was full",
-    ),
-    count(
-        Quantity::UdpSendBufferErrors,
-        "udp_send_buffer_errors",
-        PROTOCOLS,
-        Counters(&[("Udp", "SndbufErrors"), ("", "Udp6SndbufErrors")]),
-        "UDP datagrams not sent because the sender's buffer was full",
-    ),
-    QuantityInfo {
-        unit: "B",
-        ..count(
-            Quantity::ReceivedBytes,
-            "received_bytes",
-            INTERFACE,
-            DEV,
-            "bytes received, Ethernet header included",
-        )
-    },
-    count(Quantity::ReceivedPackets, "received_packets", INTERFACE, DEV, "packets received"),
-    count(Quantity::ReceivedDrops, "received_drops", INTERFACE, DEV, "packets dropped on receipt"),
-    QuantityInfo {
-        unit: "B",
-        ..count(Quantity::SentBytes, "sent_bytes", INTERFACE, DEV, "bytes sent, Ethernet header included")
-    },
-    count(Quantity::SentPackets, "sent_packets", INTERFACE, DEV, "packets sent"),
-    count(Quantity::SentDrops, "sent_drops", INTERFACE, DEV, "packets dropped before they were sent"),
-];
+quantities! {
+    CpuUser = time("cpu_user_ns", CPU, Own("CPU clock and /proc/…/stat"), "CPU time in user space");
+    CpuSystem = time("cpu_system_ns", CPU, Own("CPU clock and /proc/…/stat"), "CPU time in the kernel");
+    Waited = time("waited_ns", RUNNABLE, Own("/proc/…/schedstat"), "runnable, but not running");
+    VoluntarySwitches = count("voluntary_switches", RUNNABLE, STATUS, "context switches: it had to wait");
+    InvoluntarySwitches = count("involuntary_switches", RUNNABLE, STATUS,
+        "context switches: others got the core");
+    MajorFaults = count("major_faults", PROCESS, Own("/proc/PID/stat"), "page faults that needed a disk");
+    Resident = bytes("resident_bytes", PROCESS, Own("/proc/PID/status, VmRSS"), "memory held");
+    PeakResident = bytes("peak_resident_bytes", PROCESS, Own("/proc/PID/status, VmHWM"),
+        "most memory held since the process began");
+    Threads = gauge("threads", PROCESS, Own("/proc/PID/stat"), "threads");
+    OpenFiles = gauge("open_files", PROCESS, Own("/proc/PID/fd"), "open file descriptors");
+    CpuIrq = time("cpu_irq_ns", CORE, CORES, "interrupts");
+    CpuSoftirq = time("cpu_softirq_ns", CORE, CORES, "soft interrupts, the network's among them");
+    CpuSteal = time("cpu_steal_ns", CORE, CORES, "taken away by the hypervisor");
+    CpuIdle = time("cpu_idle_ns", CORE, CORES, "nothing to do");
+    CpuIowait = time("cpu_iowait_ns", CORE, CORES, "nothing to do but wait for a disk");
+    Frequency = hertz("frequency_hz", CORE, Own("scaling_cur_freq of the core's cpufreq, where the kernel has it"),
+        "the frequency that it runs at");
+    SynSent = gauge("syn_sent", SOCKETS, DIAG, "TCP sockets in SYN-SENT");
+    SynReceived = gauge("syn_received", SOCKETS, DIAG, "TCP sockets in SYN-RECEIVED");
+    Established = gauge("established", SOCKETS, Own("Tcp CurrEstab of /proc/net/snmp, less CLOSE-WAIT by sock_diag"),
+        "TCP sockets in ESTABLISHED");
+    FinWait1 = gauge("fin_wait_1", SOCKETS, DIAG, "TCP sockets in FIN-WAIT-1");
+    FinWait2 = gauge("fin_wait_2", SOCKETS, DIAG, "TCP sockets in FIN-WAIT-2");
+    TimeWait = gauge("time_wait", SOCKETS, Own("/proc/net/sockstat, less FIN-WAIT-2 by sock_diag"),
+        "TCP sockets in TIME-WAIT");
+    Close = gauge("close", SOCKETS, DIAG, "TCP sockets in CLOSED that still exist");
+    CloseWait = gauge("close_wait", SOCKETS, DIAG, "TCP sockets in CLOSE-WAIT");
+    LastAck = gauge("last_ack", SOCKETS, DIAG, "TCP sockets in LAST-ACK");
+    Listen = gauge("listen", SOCKETS, DIAG, "TCP sockets in LISTEN");
+    Closing = gauge("closing", SOCKETS, DIAG, "TCP sockets in CLOSING");
+    AcceptQueue = gauge("accept_queue", SOCKETS, DIAG,
+        "connections that wait to be accepted, all listeners together");
+    UdpSockets = gauge("udp_sockets", SOCKETS, Own("/proc/net/sockstat and sockstat6"), "UDP sockets");
+    ActiveOpens = count("active_opens", PROTOCOLS, Counters(&[("Tcp", "ActiveOpens")]),
+        "connections begun from here");
+    PassiveOpens = count("passive_opens", PROTOCOLS, Counters(&[("Tcp", "PassiveOpens")]),
+        "connections that others began");
+    FailedOpens = count("failed_opens", PROTOCOLS, Counters(&[("Tcp", "AttemptFails")]),
+        "connections that failed before they were established");
+    SegmentsReceived = count("segments_received", PROTOCOLS, Counters(&[("Tcp", "InSegs")]),
+        "TCP segments received");
+    SegmentsSent = count("segments_sent", PROTOCOLS, Counters(&[("Tcp", "OutSegs")]),
+        "TCP segments sent, those retransmitted not counted");
+    SegmentsRetransmitted = count("segments_retransmitted", PROTOCOLS, Counters(&[("Tcp", "RetransSegs")]),
+        "TCP segments sent again");
+    SynRetransmitted = count("syn_retransmitted", PROTOCOLS, Counters(&[("TcpExt", "TCPSynRetrans")]),
+        "of these, SYN and SYN-ACK");
+    RetransmissionTimeouts = count("retransmission_timeouts", PROTOCOLS, Counters(&[("TcpExt", "TCPTimeouts")]),
+        "retransmission timers that expired");
+    SpuriousTimeouts = count("spurious_timeouts", PROTOCOLS, Counters(&[("TcpExt", "TCPSpuriousRTOs")]),
+        "of these, needless ones");
+    ResetsSent = count("resets_sent", PROTOCOLS, Counters(&[("Tcp", "OutRsts")]), "TCP resets sent");
+    ListenOverflows = count("listen_overflows", PROTOCOLS, Counters(&[("TcpExt", "ListenOverflows")]),
+        "connections refused because a listener's queue was full");
+    ListenDrops = count("listen_drops", PROTOCOLS, Counters(&[("TcpExt", "ListenDrops")]),
+        "SYNs dropped by listeners, for whatever reason");
+    BacklogDrops = count("backlog_drops", PROTOCOLS, Counters(&[("TcpExt", "TCPBacklogDrop")]),
+        "segments dropped because a socket's backlog was full");
+    DatagramsReceived = count("datagrams_received", PROTOCOLS, Counters(&[("Udp", "InDatagrams"), ("", "Udp6InDatagrams")]),
+        "UDP datagrams received");
+    DatagramsSent = count("datagrams_sent", PROTOCOLS, Counters(&[("Udp", "OutDatagrams"), ("", "Udp6OutDatagrams")]),
+        "UDP datagrams sent");
+    DatagramsWithoutPort = count("datagrams_without_port", PROTOCOLS, Counters(&[("Udp", "NoPorts"), ("", "Udp6NoPorts")]),
+        "UDP datagrams for a port where nobody listened");
+    UdpReceiveBufferErrors = count("udp_receive_buffer_errors", PROTOCOLS, Counters(&[("Udp", "RcvbufErrors"), ("", "Udp6RcvbufErrors")]),
+        "UDP datagrams dropped because the receiver's buffer was full");
+    UdpSendBufferErrors = count("udp_send_buffer_errors", PROTOCOLS, Counters(&[("Udp", "SndbufErrors"), ("", "Udp6SndbufErrors")]),
+        "UDP datagrams not sent because the sender's buffer was full");
+    ReceivedBytes = counted_bytes("received_bytes", INTERFACE, DEV,
+        "bytes received, Ethernet header included");
+    ReceivedPackets = count("received_packets", INTERFACE, DEV, "packets received");
+    ReceivedDrops = count("received_drops", INTERFACE, DEV, "packets dropped on receipt");
+    SentBytes = counted_bytes("sent_bytes", INTERFACE, DEV, "bytes sent, Ethernet header included");
+    SentPackets = count("sent_packets", INTERFACE, DEV, "packets sent");
+    SentDrops = count("sent_drops", INTERFACE, DEV, "packets dropped before they were sent");
+}
 
-const fn count(
-    quantity: Quantity,
-    name: &'static str,
-    of: &'static [SubjectKind],
-    origin: Origin,
-    meaning: &'static str,
-) -> QuantityInfo {
+type Name = &'static str;
+type Subjects = &'static [SubjectKind];
+
+const fn count(quantity: Quantity, name: Name, of: Subjects, origin: Origin, meaning: Name) -> QuantityInfo {
     QuantityInfo { quantity, name, unit: "1", nature: Count, of, origin, meaning }
 }
 
-const fn time(
-    quantity: Quantity,
-    name: &'static str,
-    of: &'static [SubjectKind],
-    origin: Origin,
-    meaning: &'static str,
-) -> QuantityInfo {
+const fn time(quantity: Quantity, name: Name, of: Subjects, origin: Origin, meaning: Name) -> QuantityInfo {
     QuantityInfo { unit: "ns", ..count(quantity, name, of, origin, meaning) }
 }
 
-const fn gauge(
+const fn counted_bytes(
     quantity: Quantity,
-    name: &'static str,
-    of: &'static [SubjectKind],
+    name: Name,
+    of: Subjects,
     origin: Origin,
-    meaning: &'static str,
+    meaning: Name,
 ) -> QuantityInfo {
+    QuantityInfo { unit: "B", ..count(quantity, name, of, origin, meaning) }
+}
+
+const fn gauge(quantity: Quantity, name: Name, of: Subjects, origin: Origin, meaning: Name) -> QuantityInfo {
     QuantityInfo { nature: Gauge, ..count(quantity, name, of, origin, meaning) }
 }
 
-const fn bytes(
-    quantity: Quantity,
-    name: &'static str,
-    of: &'static [SubjectKind],
-    origin: Origin,
-    meaning: &'static str,
-) -> QuantityInfo {
+const fn bytes(quantity: Quantity, name: Name, of: Subjects, origin: Origin, meaning: Name) -> QuantityInfo {
     QuantityInfo { unit: "B", ..gauge(quantity, name, of, origin, meaning) }
+}
+
+const fn hertz(quantity: Quantity, name: Name, of: Subjects, origin: Origin, meaning: Name) -> QuantityInfo {
+    QuantityInfo { unit: "Hz", ..gauge(quantity, name, of, origin, meaning) }
+}
+
+impl Default for Quantity {
+    fn default() -> Quantity {
+        QUANTITIES[0].quantity
+    }
 }
 
 impl Quantity {
     /// Its description.
     pub const fn info(self) -> &'static QuantityInfo {
-        // The slice is in the order of the variants; a test holds it to that.
         &QUANTITIES[self as usize]
     }
 

@@ -1,6 +1,8 @@
 //! The network file as written: its keys, their types and their units.
 
-use super::{DelaySteps, Distribution, Loss, Outages, Reorder, Variation, forms};
+mod forms;
+
+use super::{DelaySteps, Distribution, Loss, Outages, Reorder, Variation};
 use crate::error::{InputError, Source};
 use crate::keys;
 use crate::reader::{Key, Placed, Table, TableKeys, read_file};

@@ -1,7 +1,6 @@
 //! `[[claim]]`: what the study assumes, as written and resolved.
 
-use super::resolve::resolve_level;
-use super::written::LEVEL_KEYS;
+use super::factors::{LEVEL_KEYS, resolve_level};
 use super::{Library, Study};
 use crate::claim::{Bound, Claim, ClaimFigure, ClaimTest};
 use crate::error::InputError;

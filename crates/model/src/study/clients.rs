@@ -1,7 +1,7 @@
 //! The clients of a study: our own, and other people's programs.
 
 use super::Library;
-use super::resolve::check_name;
+use super::factors::check_name;
 use crate::error::InputError;
 use crate::external::OWN_CLIENT;
 use crate::plan::{Cell, NamedWorkload};

@@ -1,7 +1,7 @@
 //! `dns`: clients ask a name server for the server's address.
 
 use super::Study;
-use super::written::{FactorKind, levels_of};
+use super::factors::{FactorKind, levels_of};
 use crate::error::InputError;
 use crate::external::OWN_CLIENT;
 use crate::network::Network;

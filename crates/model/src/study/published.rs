@@ -1,7 +1,6 @@
 //! `[[published]]`: published results of the same question, shown beside the measured ones.
 
-use super::resolve::resolve_level;
-use super::written::{FactorKind, LEVEL_KEYS};
+use super::factors::{FactorKind, LEVEL_KEYS, resolve_level};
 use super::{Library, Study};
 use crate::error::InputError;
 use crate::keys;

@@ -1,11 +1,14 @@
 //! The rule by which a study adds runs, as written and resolved.
 
+use std::ops::RangeInclusive;
+
 use crate::error::InputError;
 use crate::plan::Repetition;
 use crate::reader::{Placed, Table};
-use crate::study::written::RUNS;
 use crate::units;
 
+/// Runs of each cell.
+pub(super) const RUNS: RangeInclusive<u32> = 1..=10_000;
 /// Fewer runs do not show how much runs differ.
 const LEAST_RUNS: u32 = 5;
 /// The default of `most_runs`.

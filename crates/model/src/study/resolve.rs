@@ -1,8 +1,9 @@
 //! From the study as written to the plan: names looked up, contradictions refused, the matrix multiplied out.
 
+use super::factors::{FactorKind, check_name, levels_of, resolve_level};
 use super::servers::{self, ServerLevel};
-use super::written::{Entry, NamedEntry, levels_of};
-use super::{Factor, FactorKind, Library, Study, claims, clients, dns, metric, published, topology};
+use super::written::{Entry, NamedEntry};
+use super::{Factor, Library, Study, claims, clients, dns, metric, published, topology};
 use crate::backend::Backend;
 use crate::error::{InputError, Place};
 use crate::level::Level;
@@ -116,31 +117,11 @@ fn check_levels(factor: &Factor) -> Result<(), InputError> {
     Ok(())
 }
 
-pub(super) fn check_name(
-    found: &Placed<String>,
-    key: &str,
-    noun: &str,
-    known: &[String],
-) -> Result<(), InputError> {
-    if known.contains(&found.value) {
-        Ok(())
-    } else {
-        Err(found.error(format!("{key}{}", unknown(&found.value, noun, known))))
-    }
-}
-
 fn resolve_variants(levels: &[Placed<String>]) -> Result<Vec<Variant>, InputError> {
     levels
         .iter()
         .map(|level| Variant::from_name(&level.value).map_err(|problem| level.error(problem)))
         .collect()
-}
-
-/// The network of a level, from its file.
-pub(super) fn resolve_network(level: &Placed<String>, library: &impl Library) -> Result<Network, InputError> {
-    check_name(level, "", "a network", &library.networks())?;
-    let file = library.network(&level.value).map_err(|problem| level.error(problem))?;
-    Network::parse_with(&level.value, file.source(), &|trace| library.trace(trace))
 }
 
 /// The checks that the study does not let invalidate, each once.
@@ -257,28 +238,6 @@ fn resolve_baseline(study: &Study) -> Result<Level, InputError> {
             level.value
         ),
     })
-}
-
-/// A level as the plan names it, and whether the matrix has it: the command line may leave it out.
-pub(super) fn resolve_level(
-    study: &Study,
-    key: &str,
-    factor: &Placed<String>,
-    value: &Placed<String>,
-) -> Result<(Level, bool), InputError> {
-    let factors = &study.matrix.value;
-    let Some(known) = factors.iter().find(|known| known.kind.name() == factor.value) else {
-        let names: Vec<&str> = factors.iter().map(|factor| factor.kind.name()).collect();
-        let problem = unknown(&factor.value, "a factor of the matrix", &names);
-        return Err(factor.error(format!("{key}{problem}")));
-    };
-    let names: Vec<&str> = known.levels.value.iter().map(|level| level.value.as_str()).collect();
-    let is_run = names.contains(&value.value.as_str());
-    if !is_run && !known.levels.place.is_command_line() {
-        let noun = format!("a level of `{}` in the matrix", factor.value);
-        return Err(value.error(format!("{key}{}", unknown(&value.value, &noun, &names))));
-    }
-    Ok((Level { factor: factor.value.clone(), value: value.value.clone() }, is_run))
 }
 
 /// Every combination of levels; the factor that the matrix names last changes fastest.

@@ -1,8 +1,9 @@
 //! `[server.NAME]`: a server under a name of the study's own, with what the study sets of it, holds for it and puts behind it.
 
+use super::factors::FactorKind;
+use super::factors::check_name;
 use super::hold::{self, Hold};
-use super::resolve::check_name;
-use super::{FactorKind, Library, Study};
+use super::{Library, Study};
 use crate::error::InputError;
 use crate::keys;
 use crate::named::unknown;

@@ -1,6 +1,6 @@
 //! The key `topology` of a study: where every run takes place.
 
-use super::resolve::resolve_network;
+use super::factors::check_name;
 use super::servers::{self, ServerLevel};
 use super::{Library, Study};
 use crate::error::InputError;
@@ -109,6 +109,13 @@ pub(super) fn resolve(
         built,
     };
     Ok((planned, networks))
+}
+
+/// The network of a level, from its file.
+fn resolve_network(level: &Placed<String>, library: &impl Library) -> Result<Network, InputError> {
+    check_name(level, "", "a network", &library.networks())?;
+    let file = library.network(&level.value).map_err(|problem| level.error(problem))?;
+    Network::parse_with(&level.value, file.source(), &|trace| library.trace(trace))
 }
 
 /// A pair whose server has another behind it, joined by a wire, for each network.

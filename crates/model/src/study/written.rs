@@ -1,7 +1,7 @@
 //! The study file as written: its keys, their types and their units.
 
-use std::ops::RangeInclusive;
-
+use super::factors::{FactorKind, LEVEL_KEYS, levels_of};
+use super::repetition::RUNS;
 use super::{
     Factor, Override, Study, claims, dns, hold, loops, overrides, player, published, repetition, servers,
     topology,
@@ -11,10 +11,7 @@ use crate::monitor::MonitorRate;
 use crate::named::Named;
 use crate::reader::{Key, Placed, Table, TableKeys, parse};
 use crate::workload::{Workload, WorkloadKind};
-use crate::{keys, named, units};
-
-/// Runs of each cell.
-pub(super) const RUNS: RangeInclusive<u32> = 1..=10_000;
+use crate::{keys, units};
 
 const STUDY_KEYS: &[Key] = keys! {
     "question", "text", "required", r#""Which version loads our page soonest?""#,
@@ -62,16 +59,6 @@ const MATRIX_KEYS: &[Key] = keys! {
         "`h123`, and names of [external clients](clients.md).";
 };
 
-/// A level of a factor, in `baseline`, `[[published]]` and `[[claim]]`.
-pub(super) const LEVEL_KEYS: &[Key] = keys! {
-    "variant", "text", "none", r#""h1s""#, "A level of the factor.";
-    "server", "text", "none", r#""nginx""#, "A level of the factor.";
-    "network", "text", "none", r#""lan""#, "A level of the factor.";
-    "workload", "text", "none", r#""front""#, "A level of the factor.";
-    "client", "text", "none", r#""h123""#, "A level of the factor.";
-    "backend", "text", "none", r#""user-space""#, "A level of the factor.";
-};
-
 const WORKLOAD_KEYS: &[Key] = keys! {
     "kind", "text", "required", r#""page""#, "`page`, `closed`, `open` or `player`.";
     "clients", "whole number", "`1`", "1", "Client processes; 1.";
@@ -104,24 +91,6 @@ pub const KEYS: &[TableKeys] = &[
 const DEFAULT_SEED: u64 = 1;
 const MOST_SEED: u64 = i64::MAX as u64; // TOML's own limit of a whole number
 const MOST_CLIENTS: u32 = 1; // one client process a group, until the runner starts more
-
-named! { "a factor";
-    /// A factor of the matrix.
-    pub enum FactorKind {
-        /// The HTTP version and its transport.
-        Variant = "variant",
-        /// The server.
-        Server = "server",
-        /// The network.
-        Network = "network",
-        /// The workload.
-        Workload = "workload",
-        /// The client program; a factor only if the study names some.
-        Client = "client",
-        /// What emulates the network; a factor only if the study has several `backends`.
-        Backend = "backend",
-    }
-}
 
 /// The level that every comparison is against, as written.
 #[derive(Clone, Debug)]
@@ -242,12 +211,6 @@ fn read_matrix(root: &Table<'_>) -> Result<Placed<Vec<Factor>>, InputError> {
 fn read_workloads(root: &Table<'_>) -> Result<Vec<NamedEntry>, InputError> {
     let workloads = root.required("workload", Table::table)?.named_tables()?;
     workloads.into_iter().map(|(name, entry)| read_workload(name, entry)).collect()
-}
-
-/// The levels of a factor as written; none for a factor that the matrix does not have.
-pub(super) fn levels_of(matrix: &[Factor], kind: FactorKind) -> &[Placed<String>] {
-    let factor = matrix.iter().find(|factor| factor.kind == kind);
-    factor.map_or(&[], |factor| factor.levels.value.as_slice())
 }
 
 /// An unused workload is usually a name that was changed in one place only; the command line may leave some out.

@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::resolve::first_of;
-use super::{Role, Topology};
+use super::subnet::first_of;
+use super::{Interface, Role, Topology};
 
 /// A link may have so many handovers.
 const MOST: usize = 200;
@@ -60,10 +60,8 @@ impl Topology {
                 ));
             }
             let interface = &host.interfaces[interface];
-            let v4 = interface.v4.map(|(address, prefix)| (IpAddr::from(address), prefix));
-            let v6 = interface.v6.map(|(address, prefix)| (IpAddr::from(address), prefix));
             let mut families = Vec::new();
-            for (address, prefix) in v4.into_iter().chain(v6) {
+            for (address, prefix) in interface.addresses() {
                 let new: Vec<IpAddr> =
                     hosts_of(address, prefix).filter(|new| !taken.contains(new)).take(count).collect();
                 if new.len() < count {
@@ -103,11 +101,7 @@ impl Topology {
 
     fn addresses(&self) -> Vec<IpAddr> {
         let interfaces = self.nodes.iter().flat_map(|node| &node.interfaces);
-        let both = interfaces.flat_map(|interface| {
-            let v4 = interface.v4.map(|(address, _)| IpAddr::from(address));
-            v4.into_iter().chain(interface.v6.map(|(address, _)| IpAddr::from(address)))
-        });
-        both.collect()
+        interfaces.flat_map(Interface::addresses).map(|(address, _)| address).collect()
     }
 }
 

@@ -1,9 +1,10 @@
 //! A further node, next to those who ask it: a name server, or the server behind a proxy.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
-use super::resolve::{self, Port};
-use super::{Role, Route, Topology, TopologyLink, TopologyNode};
+use super::resolve::add_interface;
+use super::subnet::{self, Port};
+use super::{Interface, Role, Route, Topology, TopologyLink, TopologyNode};
 use crate::network::Network;
 
 /// The last part of its addresses.
@@ -36,13 +37,13 @@ impl Topology {
                     "the switch `{found}` cannot be the neighbour of `{name}`; choose a node with addresses"
                 ));
             }
-            let segment =
-                self.free_segment().ok_or("no automatic subnet is left for a further host; remove links")?;
-            let ends = [*node, own].map(|node| resolve::add_interface(self, node));
+            let subnet =
+                self.free_subnet().ok_or("no automatic subnet is left for a further host; remove links")?;
+            let ends = [*node, own].map(|node| add_interface(self, node));
             for (end, host) in ends.iter().zip([1, HOST]) {
                 let port = &mut self.nodes[end.0].interfaces[end.1];
-                port.v4 = Some(resolve::automatic_v4(segment, host));
-                port.v6 = Some(resolve::automatic_v6(segment, host));
+                port.v4 = Some(subnet::automatic_v4(subnet, host));
+                port.v6 = Some(subnet::automatic_v6(subnet, host));
             }
             self.introduce(ends[0], ends[1]);
             self.introduce(ends[1], ends[0]);
@@ -58,42 +59,26 @@ impl Topology {
     /// Makes a port know the only other one of its network.
     fn introduce(&mut self, own: Port, other: Port) {
         let peer = &self.nodes[other.0].interfaces[other.1];
-        let (mac, peers) = (peer.mac, [peer.v4.map(|v4| v4.0.into()), peer.v6.map(|v6| v6.0.into())]);
+        let neighbours = peer.addresses().map(|(address, _)| (address, peer.mac)).collect();
         let node = &mut self.nodes[own.0];
         let port = &mut node.interfaces[own.1];
-        port.neighbours = peers.into_iter().flatten().map(|address: IpAddr| (address, mac)).collect();
-        let addresses =
-            [port.v4.map(|(a, prefix)| (a.into(), prefix)), port.v6.map(|(a, prefix)| (a.into(), prefix))];
-        for (source, prefix) in addresses.into_iter().flatten() {
-            let network = resolve::first_of(source, prefix);
+        port.neighbours = neighbours;
+        for (source, prefix) in port.addresses() {
+            let network = subnet::first_of(source, prefix);
             // Before those through routers, as everywhere.
             node.routes.insert(0, Route { network, prefix, via: None, interface: own.1, source });
         }
     }
 
     /// The first automatic network that none of the topology's overlaps.
-    fn free_segment(&self) -> Option<u8> {
-        let used: Vec<(IpAddr, u8)> = self
-            .nodes
-            .iter()
-            .flat_map(|node| &node.interfaces)
-            .flat_map(|port| {
-                let v4 = port.v4.map(|(address, prefix): (Ipv4Addr, u8)| (IpAddr::from(address), prefix));
-                let v6 = port.v6.map(|(address, prefix): (Ipv6Addr, u8)| (IpAddr::from(address), prefix));
-                v4.into_iter().chain(v6)
-            })
-            .collect();
-        let overlaps = |address: IpAddr, prefix: u8| {
-            used.iter().any(|(other, length)| {
-                let shorter = prefix.min(*length);
-                address.is_ipv4() == other.is_ipv4()
-                    && resolve::first_of(address, shorter) == resolve::first_of(*other, shorter)
-            })
-        };
-        (0..=u8::MAX).find(|segment| {
-            let ((v4, v4_prefix), (v6, v6_prefix)) =
-                (resolve::automatic_v4(*segment, HOST), resolve::automatic_v6(*segment, HOST));
-            !overlaps(v4.into(), v4_prefix) && !overlaps(v6.into(), v6_prefix)
+    fn free_subnet(&self) -> Option<u8> {
+        let interfaces = self.nodes.iter().flat_map(|node| &node.interfaces);
+        let used: Vec<(IpAddr, u8)> = interfaces.flat_map(Interface::addresses).collect();
+        let is_free = |own: (IpAddr, u8)| !used.iter().any(|other| subnet::overlap(own, *other));
+        (0..=u8::MAX).find(|subnet| {
+            [true, false]
+                .into_iter()
+                .all(|is_v4| is_free(subnet::automatic(is_v4, (*subnet).into(), HOST.into())))
         })
     }
 }

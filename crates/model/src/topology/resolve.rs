@@ -1,9 +1,10 @@
 //! From the topology as written to what is built: names looked up, networks of addresses found and numbered.
 
 use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 use super::address_changes::AddressChangeError;
+use super::subnet::{Port, Subnet, automatic, automatic_v4, automatic_v6, first_of, overlap};
 use super::written::{Cross, End, Link, Written};
 use super::{CrossTraffic, Interface, Role, Topology, TopologyLink, TopologyNode, routes};
 use crate::error::{InputError, Place};
@@ -11,25 +12,8 @@ use crate::named::unknown;
 use crate::network::Network;
 use crate::reader::Placed;
 
-/// Where a file names no addresses: `10.123.SEGMENT.HOST/24` and `fd12:3123:123:SEGMENT::HOST/64`.
-const AUTOMATIC_V4: Ipv4Addr = Ipv4Addr::new(10, 123, 0, 0);
-const AUTOMATIC_V6: Ipv6Addr = Ipv6Addr::new(0xfd12, 0x3123, 0x123, 0, 0, 0, 0, 0);
-const PREFIX_V4: u8 = 24;
-const PREFIX_V6: u8 = 64;
-
 /// A label of a host name (RFC 1123, section 2.1).
 const LONGEST_NAME: usize = 63;
-
-/// Where an interface is: its node, and its index there.
-pub(super) type Port = (usize, usize);
-
-/// Interfaces that reach each other without a router: a link, or all links of joined switches.
-pub(super) struct Segment {
-    /// The interfaces that have addresses.
-    pub(super) ports: Vec<Port>,
-    /// What was written for each of these.
-    ends: Vec<Placed<End>>,
-}
 
 pub(super) fn resolve(
     name: &str,
@@ -67,12 +51,12 @@ pub(super) fn resolve(
             return Err(written.nodes[index].name.error(problem));
         }
     }
-    let segments = segments(&topology, written);
-    for (index, segment) in segments.iter().enumerate() {
-        number(&mut topology, segment, index)?;
+    let subnets = subnets(&topology, written);
+    for (index, subnet) in subnets.iter().enumerate() {
+        number(&mut topology, subnet, index)?;
     }
-    check_distinct(&topology, &segments)?;
-    routes::join(&mut topology, &segments);
+    check_distinct(&topology, &subnets)?;
+    routes::join(&mut topology, &subnets);
     if let Err(AddressChangeError { link, problem }) = topology.address_changes() {
         let place =
             written.links[link].network.as_ref().map_or_else(Place::command_line, |name| name.place.clone());
@@ -117,7 +101,7 @@ pub(super) fn pair(network: &Network) -> Topology {
         interface.v4 = Some(automatic_v4(0, host));
         interface.v6 = Some(automatic_v6(0, host));
     }
-    routes::join(&mut topology, &[Segment { ports: ends.to_vec(), ends: Vec::new() }]);
+    routes::join(&mut topology, &[Subnet { ports: ends.to_vec(), ends: Vec::new() }]);
     topology
 }
 
@@ -229,11 +213,11 @@ pub(super) fn add_interface(topology: &mut Topology, node: usize) -> Port {
     (node, interfaces.len() - 1)
 }
 
-/// The segments in the order of their first link.
-fn segments(topology: &Topology, written: &Written) -> Vec<Segment> {
+/// The subnets in the order of their first link.
+fn subnets(topology: &Topology, written: &Written) -> Vec<Subnet> {
     let is_switch = |port: &Port| topology.nodes[port.0].role == Role::Switch;
     let mut of_link: Vec<Option<usize>> = vec![None; topology.links.len()];
-    let mut segments = Vec::new();
+    let mut subnets = Vec::new();
     for first in 0..topology.links.len() {
         if of_link[first].is_some() {
             continue;
@@ -241,43 +225,42 @@ fn segments(topology: &Topology, written: &Written) -> Vec<Segment> {
         let mut waiting = BTreeSet::from([first]);
         let mut switches = BTreeSet::new();
         while let Some(link) = waiting.pop_first() {
-            of_link[link] = Some(segments.len());
+            of_link[link] = Some(subnets.len());
             switches
                 .extend(topology.links[link].ends.iter().filter(|port| is_switch(port)).map(|port| port.0));
             let joined =
                 |link: &usize| topology.links[*link].ends.iter().any(|port| switches.contains(&port.0));
             waiting.extend((0..of_link.len()).filter(|link| of_link[*link].is_none()).filter(joined));
         }
-        let mut segment = Segment { ports: Vec::new(), ends: Vec::new() };
+        let mut subnet = Subnet { ports: Vec::new(), ends: Vec::new() };
         for (link, written) in topology
             .links
             .iter()
             .zip(&written.links)
             .enumerate()
-            .filter_map(|(index, link)| (of_link[index] == Some(segments.len())).then_some(link))
+            .filter_map(|(index, link)| (of_link[index] == Some(subnets.len())).then_some(link))
         {
             for (port, end) in link.ends.iter().zip(&written.ends) {
                 if !is_switch(port) {
-                    segment.ports.push(*port);
-                    let value = End { node: end.value.node.clone(), addresses: end.value.addresses.clone() };
-                    segment.ends.push(Placed { value, place: end.place.clone() });
+                    subnet.ports.push(*port);
+                    subnet.ends.push(end.clone());
                 }
             }
         }
-        segments.push(segment);
+        subnets.push(subnet);
     }
-    segments
+    subnets
 }
 
-/// Gives every interface of a segment its addresses: those of the file, or automatic ones where it names none.
-fn number(topology: &mut Topology, segment: &Segment, index: usize) -> Result<(), InputError> {
+/// Gives every interface of a subnet its addresses: those of the file, or automatic ones where it names none.
+fn number(topology: &mut Topology, subnet: &Subnet, index: usize) -> Result<(), InputError> {
     for is_v4 in [true, false] {
         let of_family = |end: &Placed<End>| -> Vec<(IpAddr, u8)> {
             end.value.addresses.iter().copied().filter(|(address, _)| address.is_ipv4() == is_v4).collect()
         };
-        let model = segment.ends.iter().flat_map(&of_family).next();
+        let model = subnet.ends.iter().flat_map(&of_family).next();
         let mut taken: Vec<IpAddr> = Vec::new();
-        for (position, (port, end)) in segment.ports.iter().zip(&segment.ends).enumerate() {
+        for (position, (port, end)) in subnet.ports.iter().zip(&subnet.ends).enumerate() {
             let (address, prefix) = match (model, of_family(end).as_slice()) {
                 (None, _) => automatic(is_v4, index, position + 1),
                 (Some(model), [own]) => check_address(end, *own, model)?,
@@ -327,25 +310,15 @@ fn check_address(
     Ok((address, prefix))
 }
 
-/// Networks of different segments must not overlap: nobody could say which way to go.
-fn check_distinct(topology: &Topology, segments: &[Segment]) -> Result<(), InputError> {
-    let networks = |port: &Port| {
-        let interface = &topology.nodes[port.0].interfaces[port.1];
-        let v4 = interface.v4.map(|(address, prefix)| (IpAddr::from(address), prefix));
-        let v6 = interface.v6.map(|(address, prefix)| (IpAddr::from(address), prefix));
-        v4.into_iter().chain(v6).collect::<Vec<_>>()
-    };
+/// Networks of different subnets must not overlap: nobody could say which way to go.
+fn check_distinct(topology: &Topology, subnets: &[Subnet]) -> Result<(), InputError> {
+    let networks = |port: &Port| topology.nodes[port.0].interfaces[port.1].addresses().collect::<Vec<_>>();
     let mut before: Vec<(IpAddr, u8)> = Vec::new();
-    for segment in segments {
-        let own = segment.ports.first().map(networks).unwrap_or_default();
+    for subnet in subnets {
+        let own = subnet.ports.first().map(networks).unwrap_or_default();
         for (address, prefix) in &own {
-            let overlaps = |(other, length): &&(IpAddr, u8)| {
-                let shorter = (*prefix).min(*length);
-                address.is_ipv4() == other.is_ipv4()
-                    && first_of(*address, shorter) == first_of(*other, shorter)
-            };
-            if let Some((other, length)) = before.iter().find(overlaps) {
-                let place = segment.ends.first().map_or_else(Place::command_line, |end| end.place.clone());
+            if let Some((other, length)) = before.iter().find(|other| overlap((*address, *prefix), **other)) {
+                let place = subnet.ends.first().map_or_else(Place::command_line, |end| end.place.clone());
                 let problem = format!(
                     "the subnet of {address}/{prefix} overlaps that of {other}/{length}; write different subnets on both \
                      sides of a router"
@@ -356,40 +329,4 @@ fn check_distinct(topology: &Topology, segments: &[Segment]) -> Result<(), Input
         before.extend(own);
     }
     Ok(())
-}
-
-/// The first address of a network.
-pub(super) fn first_of(address: IpAddr, prefix: u8) -> IpAddr {
-    match address {
-        IpAddr::V4(address) => {
-            let mask = u32::MAX.checked_shl(32 - u32::from(prefix)).unwrap_or(0);
-            Ipv4Addr::from_bits(address.to_bits() & mask).into()
-        }
-        IpAddr::V6(address) => {
-            let mask = u128::MAX.checked_shl(128 - u32::from(prefix)).unwrap_or(0);
-            Ipv6Addr::from_bits(address.to_bits() & mask).into()
-        }
-    }
-}
-
-fn automatic(is_v4: bool, segment: usize, host: usize) -> (IpAddr, u8) {
-    // At most 64 links make at most 64 segments of at most 128 hosts.
-    let (segment, host) = (u8::try_from(segment).unwrap_or(u8::MAX), u8::try_from(host).unwrap_or(u8::MAX));
-    if is_v4 {
-        let (address, prefix) = automatic_v4(segment, host);
-        (address.into(), prefix)
-    } else {
-        let (address, prefix) = automatic_v6(segment, host);
-        (address.into(), prefix)
-    }
-}
-
-pub(super) const fn automatic_v4(segment: u8, host: u8) -> (Ipv4Addr, u8) {
-    let bits = ((segment as u32) << 8) | host as u32;
-    (Ipv4Addr::from_bits(AUTOMATIC_V4.to_bits() | bits), PREFIX_V4)
-}
-
-pub(super) const fn automatic_v6(segment: u8, host: u8) -> (Ipv6Addr, u8) {
-    let bits = ((segment as u128) << 64) | host as u128;
-    (Ipv6Addr::from_bits(AUTOMATIC_V6.to_bits() | bits), PREFIX_V6)
 }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::resolve::first_of;
+use super::subnet::first_of;
 use super::{Role, Route, Topology};
 use crate::network::{Direction, LinkRate, Loss, Network};
 use crate::plan::PlannedTopology;

@@ -1,24 +1,21 @@
 //! Neighbours and routes, computed: every node knows the shortest route to every network, and everybody next to it.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::net::IpAddr;
 
-use super::resolve::{Port, Segment, first_of};
+use super::subnet::{Port, Subnet, first_of};
 use super::{Interface, Role, Route, Topology};
 
-/// A node's first step towards a segment: its own port, and the router's port where there is one on the way.
+/// A node's first step towards a subnet: its own port, and the router's port where there is one on the way.
 type Step = (Port, Option<Port>);
 
 /// Makes every interface know its neighbours, and every node its routes.
-pub(super) fn join(topology: &mut Topology, segments: &[Segment]) {
-    for segment in segments {
-        for own in &segment.ports {
-            let others = segment.ports.iter().filter(|other| *other != own);
+pub(super) fn join(topology: &mut Topology, subnets: &[Subnet]) {
+    for subnet in subnets {
+        for own in &subnet.ports {
+            let others = subnet.ports.iter().filter(|other| *other != own);
             let neighbours = others.flat_map(|other| {
-                let Interface { mac, v4, v6, .. } = topology.interface(*other);
-                let addresses = v4.map(|(address, _)| address.into()).into_iter();
-                let addresses = addresses.chain(v6.map(|(address, _)| address.into()));
-                addresses.map(|address: IpAddr| (address, *mac)).collect::<Vec<_>>()
+                let other = topology.interface(*other);
+                other.addresses().map(|(address, _)| (address, other.mac))
             });
             let neighbours = neighbours.collect();
             topology.nodes[own.0].interfaces[own.1].neighbours = neighbours;
@@ -33,7 +30,7 @@ pub(super) fn join(topology: &mut Topology, segments: &[Segment]) {
         }
     }
     let routes: Vec<Vec<Route>> =
-        (0..topology.nodes.len()).map(|node| routes_of(topology, segments, node)).collect();
+        (0..topology.nodes.len()).map(|node| routes_of(topology, subnets, node)).collect();
     for (node, routes) in topology.nodes.iter_mut().zip(routes) {
         node.routes = routes;
     }
@@ -66,21 +63,20 @@ fn beyond(topology: &Topology, port: Port) -> Vec<[u8; 6]> {
     found
 }
 
-fn routes_of(topology: &Topology, segments: &[Segment], node: usize) -> Vec<Route> {
+fn routes_of(topology: &Topology, subnets: &[Subnet], node: usize) -> Vec<Route> {
     let mut routes = Vec::new();
-    for (segment, (own, router)) in first_steps(topology, segments, node) {
-        let Some(member) = segments[segment].ports.first() else { continue };
+    for (subnet, (own, router)) in first_steps(topology, subnets, node) {
+        let Some(member) = subnets[subnet].ports.first() else { continue };
         let [member, source] = [*member, own].map(|port| topology.interface(port));
         let via = router.map(|port| topology.interface(port));
-        if let (Some((network, prefix)), Some((source, _))) = (member.v4, source.v4) {
-            let via = via.and_then(|via| Some(IpAddr::from(via.v4?.0)));
-            let network = first_of(network.into(), prefix);
-            routes.push(Route { network, prefix, via, interface: own.1, source: source.into() });
-        }
-        if let (Some((network, prefix)), Some((source, _))) = (member.v6, source.v6) {
-            let via = via.and_then(|via| Some(IpAddr::from(via.v6?.0)));
-            let network = first_of(network.into(), prefix);
-            routes.push(Route { network, prefix, via, interface: own.1, source: source.into() });
+        for (address, prefix) in member.addresses() {
+            let of_family = |port: &Interface| {
+                port.addresses().map(|(other, _)| other).find(|other| other.is_ipv4() == address.is_ipv4())
+            };
+            if let Some(source) = of_family(source) {
+                let (network, via) = (first_of(address, prefix), via.and_then(of_family));
+                routes.push(Route { network, prefix, via, interface: own.1, source });
+            }
         }
     }
     // A node's own networks first: the kernel accepts a router only where it knows the router's network.
@@ -88,24 +84,24 @@ fn routes_of(topology: &Topology, segments: &[Segment], node: usize) -> Vec<Rout
     routes
 }
 
-/// Breadth first from the node over its segments and, beyond them, those of routers.
-fn first_steps(topology: &Topology, segments: &[Segment], node: usize) -> BTreeMap<usize, Step> {
+/// Breadth first from the node over its subnets and, beyond them, those of routers.
+fn first_steps(topology: &Topology, subnets: &[Subnet], node: usize) -> BTreeMap<usize, Step> {
     let mut steps: BTreeMap<usize, Step> = BTreeMap::new();
     let mut waiting = VecDeque::new();
-    for (index, segment) in segments.iter().enumerate() {
-        if let Some(own) = segment.ports.iter().find(|port| port.0 == node) {
+    for (index, subnet) in subnets.iter().enumerate() {
+        if let Some(own) = subnet.ports.iter().find(|port| port.0 == node) {
             steps.insert(index, (*own, None));
             waiting.push_back(index);
         }
     }
     while let Some(index) = waiting.pop_front() {
         let Some((own, router)) = steps.get(&index).copied() else { continue };
-        for port in &segments[index].ports {
+        for port in &subnets[index].ports {
             if port.0 == node || topology.nodes[port.0].role != Role::Router {
                 continue;
             }
-            for (beyond, segment) in segments.iter().enumerate() {
-                if segment.ports.iter().any(|other| other.0 == port.0) && !steps.contains_key(&beyond) {
+            for (beyond, subnet) in subnets.iter().enumerate() {
+                if subnet.ports.iter().any(|other| other.0 == port.0) && !steps.contains_key(&beyond) {
                     steps.insert(beyond, (own, router.or(Some(*port))));
                     waiting.push_back(beyond);
                 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Role, Topology};
+use super::{Interface, Role, Topology};
 use crate::network;
 
 /// The nodes with their addresses and the links with their networks, one line each.
@@ -14,11 +14,9 @@ pub fn describe(topology: &Topology) -> String {
             Role::Router => " (router)",
             Role::Switch => " (switch)",
         };
-        let addresses = node.interfaces.iter().flat_map(|interface| {
-            let v4 = interface.v4.map(|(address, prefix)| format!("{address}/{prefix}"));
-            v4.into_iter().chain(interface.v6.map(|(address, prefix)| format!("{address}/{prefix}")))
-        });
-        let addresses: Vec<String> = addresses.collect();
+        let addresses = node.interfaces.iter().flat_map(Interface::addresses);
+        let addresses: Vec<String> =
+            addresses.map(|(address, prefix)| format!("{address}/{prefix}")).collect();
         let separator = if addresses.is_empty() { "" } else { ": " };
         let _ = writeln!(text, "node {}{role}{separator}{}", node.name, addresses.join(", "));
     }

@@ -1,13 +1,13 @@
 //! The keys of a network file one by one, in the short form and the full one.
 
-use super::written::{Jitter, Limit, Order, Queue, Rate, Stretches};
-use super::{
-    Codel, DelaySteps, Discipline, Distribution, Loss, OutagePackets, OutageTimes, Outages, Reorder,
-    Variation,
-};
+use super::{Jitter, Limit, Order, Queue, Rate, Stretches};
 use crate::error::InputError;
 use crate::keys;
 use crate::named::unknown;
+use crate::network::{
+    Codel, DelaySteps, Discipline, Distribution, FULL_FRAME_BYTES, Loss, OutagePackets, OutageTimes, Outages,
+    Reorder, Variation,
+};
 use crate::reader::{Form, Key, Placed, Table};
 use crate::units;
 
@@ -241,7 +241,7 @@ fn limit(text: &str) -> Result<Limit, String> {
         return if factor > 0.0 && factor <= 1000.0 { Ok(Limit::Product(factor)) } else { Err(fault()) };
     }
     match units::parse_size_bytes(text) {
-        Ok(bytes) if bytes >= super::FULL_FRAME_BYTES => Ok(Limit::Bytes(bytes)),
+        Ok(bytes) if bytes >= FULL_FRAME_BYTES => Ok(Limit::Bytes(bytes)),
         Ok(_) => Err(format!("`{text}` is too small; write at least one full frame, 1514B")),
         Err(_) => Err(fault()),
     }
