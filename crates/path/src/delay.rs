@@ -1,11 +1,11 @@
-//! Delay: what a packet that left the link takes to the other end.
+//! Delay: the time that a packet takes from the link's exit to the other end.
 
 use model::network::{DelaySteps, Direction};
 
 use crate::jitter::Jitter;
 use crate::stream::{Impairment, Seeds, Stream};
 
-/// The delay of one direction: its mean, the steps that it makes, and jitter.
+/// The delay of one direction: mean, steps and jitter.
 #[derive(Debug)]
 pub(crate) struct Delay {
     mean_ns: u64,
@@ -37,12 +37,12 @@ impl Delay {
         }
     }
 
-    /// What the packet of this number draws for itself.
+    /// The random number of the packet with this number.
     pub(crate) fn draw(&mut self, number: u64) -> f64 {
         self.jitter.draw(number)
     }
 
-    /// The delay of a packet that leaves the link now.
+    /// The delay of a packet that leaves the link at `now_ns`.
     pub(crate) fn of_packet_ns(&mut self, now_ns: u64, drawn: f64) -> u64 {
         let mean_ns = match self.steps {
             None => self.mean_ns,
@@ -65,7 +65,7 @@ impl Delay {
     }
 }
 
-/// The least that a direction as described may delay a packet.
+/// A lower bound of the delay in this direction.
 pub(crate) fn least_ns(direction: &Direction) -> u64 {
     if direction.jitter.is_some() || direction.reorder.is_some() {
         return 0;

@@ -1,4 +1,4 @@
-//! Duplication: some packets come twice, the copy right behind the original.
+//! Duplication: some packets arrive twice, the copy directly after the original.
 
 use crate::stream::{Chance, Impairment, Seeds, Stream};
 
@@ -13,7 +13,7 @@ impl Duplicate {
         Duplicate { stream: seeds.stream(Impairment::Duplicate), chance: Chance::new(share) }
     }
 
-    /// Whether the packet of this number comes twice.
+    /// Whether the packet with this number is duplicated.
     pub(crate) const fn draw(&self, number: u64) -> bool {
         self.chance.hits(self.stream.number(number))
     }

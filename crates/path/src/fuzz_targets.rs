@@ -1,5 +1,5 @@
-//! What a fuzzer calls: descriptions, traces and frames made of any bytes. Nothing may panic, hang or lose count, and what is
-//! refused is refused with a sentence. `tests` runs each on mutations of a small corpus from a fixed seed.
+//! Functions for a fuzzer: they parse any bytes as descriptions, traces or frames. None may panic, hang or miscount, and
+//! errors name the file. `tests` calls each with mutations of a small corpus, from a fixed seed.
 
 use model::error::DataFile;
 use model::error::Source;
@@ -10,7 +10,7 @@ use crate::{Fate, Frame, LinkDirection, Packet, Path, Seeds};
 
 const PACKETS: u64 = 64;
 
-/// A network file; where it can be read, packets go through it.
+/// A network file; packets go through a valid network.
 pub fn network(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let traces = |file: &str| match file {
@@ -18,19 +18,19 @@ pub fn network(data: &[u8]) {
         "a.csv" => {
             Ok(DataFile { file: file.to_owned(), text: "0s,1Mbit/s\n1s,0bit/s\n2s,9Mbit/s\n".to_owned() })
         }
-        _ => Err(format!("there is no {file}")),
+        _ => Err(format!("{file} does not exist")),
     };
     match Network::parse_with("n", Source { file: "n.toml", text }, &traces) {
-        Ok(network) => {
-            [LinkDirection::Up, LinkDirection::Down].into_iter().for_each(|way| run(&network, way))
-        }
+        Ok(network) => [LinkDirection::Up, LinkDirection::Down]
+            .into_iter()
+            .for_each(|direction| run(&network, direction)),
         Err(error) => {
             assert!(error.to_string().contains("n.toml") || error.to_string().contains("a."), "{error}")
         }
     }
 }
 
-/// A topology file; where it can be read, whoever builds it finds every interface and neighbour that it is told of.
+/// A topology file; every interface and neighbour that a valid topology refers to exists.
 pub fn topology(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let network = |name: &str| Ok(Network { name: name.to_owned(), ..Network::default() });
@@ -48,7 +48,7 @@ pub fn topology(data: &[u8]) {
     }
     for interface in interfaces() {
         for mac in interface.neighbours.iter().map(|(_, mac)| mac).chain(&interface.beyond) {
-            assert!(interfaces().any(|other| other.mac == *mac), "nobody has {mac:?}");
+            assert!(interfaces().any(|other| other.mac == *mac), "no interface has {mac:?}");
         }
     }
 }
@@ -68,47 +68,50 @@ pub fn trace(data: &[u8]) {
     }
 }
 
-/// A frame that a router marks and sorts into a flow.
+/// A frame that a router marks and assigns to a flow.
 pub fn frame(data: &[u8]) {
     let mut frame = Frame(data.to_vec());
     let flow = frame.flow(1);
     if let Some(segment) = crate::tcp::segment(data) {
-        assert!(usize::from(segment.payload_bytes) + 54 <= data.len(), "no more payload than frame");
+        assert!(
+            usize::from(segment.payload_bytes) + 54 <= data.len(),
+            "the payload is longer than the frame"
+        );
     }
     let is_marked = frame.mark_congestion();
-    assert_eq!(frame.0.len(), data.len(), "a mark changes no length");
-    assert!(is_marked || frame.0 == data, "what is not marked stays as it is");
-    assert_eq!(frame.flow(1), flow, "a mark changes no flow");
-    assert_eq!(frame.mark_congestion(), is_marked, "marked twice is marked");
+    assert_eq!(frame.0.len(), data.len(), "a mark changes the length");
+    assert!(is_marked || frame.0 == data, "an unmarked frame changed");
+    assert_eq!(frame.flow(1), flow, "a mark changes the flow");
+    assert_eq!(frame.mark_congestion(), is_marked, "the second mark fails");
 }
 
-fn run(network: &Network, way: LinkDirection) {
-    let mut path = Path::of_network(network, way, Seeds::run(1, way), 5);
+fn run(network: &Network, direction: LinkDirection) {
+    let mut path = Path::of_network(network, direction, Seeds::run(1, direction), 5);
     let mut queued = 0;
     for packet in 0..PACKETS {
         let arrival_ns = packet * 700_000;
         queued += u64::from(path.handle_packet(arrival_ns, 60 + packet * 20, packet) == Fate::Queued);
         while path.poll_release(arrival_ns).is_some() {}
     }
-    // So many polls as there can be things to happen, with room; a link that never sends asks for none.
+    // An upper bound of the number of events; a link that never sends needs no poll.
     for _ in 0..100 * PACKETS {
         let Some(next_ns) = path.next_release_ns() else { break };
         while path.poll_release(next_ns).is_some() {}
     }
     let counters = path.counters();
-    let waits_for_ever = path.held_packets() as u64;
-    assert!(queued <= PACKETS, "each packet has one fate");
+    let held_packets = path.held_packets() as u64;
+    assert!(queued <= PACKETS, "a packet has two fates");
     assert_eq!(
         counters.packets_in + counters.duplicated,
-        counters.packets_out + counters.lost() + waits_for_ever,
-        "every packet is in one place"
+        counters.packets_out + counters.lost() + held_packets,
+        "a packet is counted twice or not at all"
     );
     let may_stop = network
         .timeline
         .iter()
         .flat_map(|change| [&change.up, &change.down])
         .any(|direction| direction.outages.is_some_and(|outages| outages.packets == OutagePackets::Wait));
-    assert!(waits_for_ever == 0 || may_stop, "{waits_for_ever} packets never come out");
+    assert!(held_packets == 0 || may_stop, "{held_packets} packets are never released");
 }
 
 #[cfg(test)]
@@ -143,7 +146,7 @@ mod tests {
             usize::try_from(self.0.number(self.1) >> 33).unwrap() % limit.max(1)
         }
 
-        /// One of the corpus with some bytes changed, cut, repeated, or put in from another.
+        /// A text of the corpus with some bytes changed, cut, repeated, or copied from another one.
         fn mutated(&mut self, corpus: &[&[u8]]) -> Vec<u8> {
             let mut bytes = corpus[self.below(corpus.len())].to_vec();
             for _ in 0..self.below(5) {

@@ -1,19 +1,19 @@
-//! What a router reads and writes in a frame: the flow that it belongs to, and the mark of congestion.
+//! Fields of a frame that a router reads or writes: the flow, and the congestion mark.
 
 pub(crate) const ETHERNET_HEADER_BYTES: usize = 14;
 pub(crate) const ETHERTYPE_IPV4: u16 = 0x0800;
 pub(crate) const ETHERTYPE_IPV6: u16 = 0x86dd;
-/// Protocols whose header begins with two ports: TCP, UDP, DCCP, SCTP, UDP-Lite.
+/// Protocols whose header starts with two ports: TCP, UDP, DCCP, SCTP, UDP-Lite.
 const WITH_PORTS: &[u8] = &[6, 17, 33, 132, 136];
 
-/// Marks a frame as having met congestion: ECT(0) or ECT(1) becomes CE (RFC 3168, section 5) and the checksum of an
-/// IPv4 header follows (RFC 1624). Says whether it is marked now; a frame that cannot carry the mark stays as it is.
+/// Marks congestion: ECT(0) or ECT(1) becomes CE (RFC 3168, section 5), and the checksum of an IPv4 header is updated (RFC
+/// 1624). Returns whether the frame is marked; a frame that cannot carry the mark is unchanged.
 pub fn mark_congestion(frame: &mut [u8]) -> bool {
     let ethertype = ethertype(frame);
     let Some(header) = frame.get_mut(ETHERNET_HEADER_BYTES..) else { return false };
     match (ethertype, header.first().map(|first| first >> 4)) {
         (Some(ETHERTYPE_IPV4), Some(4)) if header.len() >= 20 => mark_ipv4(header),
-        // The two bits are the lowest of the traffic class, which lies across the first two bytes.
+        // The two lowest bits of the traffic class, which spans the first two bytes.
         (Some(ETHERTYPE_IPV6), Some(6)) if header.len() >= 40 => match header[1] >> 4 & 0b11 {
             0b00 => false,
             _ => {
@@ -43,8 +43,8 @@ fn mark_ipv4(header: &mut [u8]) -> bool {
     true
 }
 
-/// A number that frames of the same addresses, protocol and ports share; 0 for what is not IP. Fragments of a packet have
-/// no ports that could be read alike, so theirs do not count.
+/// A hash of addresses, protocol and ports; 0 for frames that are not IP. Only the first fragment of a packet has ports, so
+/// the ports of fragments are ignored.
 pub fn flow(frame: &[u8], salt: u64) -> u64 {
     let Some(header) = frame.get(ETHERNET_HEADER_BYTES..) else { return 0 };
     match ethertype(frame) {

@@ -1,4 +1,4 @@
-//! Jitter: by how much a packet's delay differs from its mean.
+//! Jitter: the difference between a packet's delay and the mean.
 
 use model::network::{self, Distribution, Order};
 use statrs::function::erf::{erfc, erfc_inv};
@@ -8,7 +8,7 @@ use crate::wave::Wave;
 
 /// Pareto's shape, as in netem's table.
 const SHAPE: f64 = 3.0;
-/// What is beyond this quantile is cut off: the tail has no end.
+/// The distribution is cut at this quantile, because its tail is unbounded.
 const CUT: f64 = 0.9999;
 
 /// The jitter of one direction.
@@ -30,7 +30,7 @@ struct Form {
 enum Source {
     /// A function of time.
     Wave(Wave),
-    /// A number for each packet, each correlated with the one before.
+    /// A random number for each packet, correlated with the previous one.
     Packets { correlation: f64, last: f64 },
 }
 
@@ -54,8 +54,7 @@ impl Jitter {
         });
     }
 
-    /// What the packet of this number draws for itself, as a standard normal number; 0 where jitter is a function of
-    /// time.
+    /// The standard normal number of the packet with this number; 0 where jitter is a function of time.
     pub(crate) fn draw(&mut self, number: u64) -> f64 {
         let Some(Form { source: Source::Packets { correlation, last }, .. }) = &mut self.form else {
             return 0.0;
@@ -66,8 +65,7 @@ impl Jitter {
         *last
     }
 
-    /// By how much the delay of a packet that enters the delay line now differs from the mean; `drawn` is what
-    /// [`Jitter::draw`] gave it.
+    /// The jitter of a packet that starts its delay now; `drawn` is its number from [`Jitter::draw`].
     pub(crate) fn offset_ns(&mut self, now_ns: u64, drawn: f64) -> f64 {
         let Some(form) = &mut self.form else { return 0.0 };
         let normal = match &mut form.source {
@@ -78,13 +76,12 @@ impl Jitter {
     }
 }
 
-/// The quantile of a jitter's distribution at a share above 0 and below 1: by how much the delay differs from its mean, in
-/// units of the spread.
+/// The quantile of the jitter's distribution at a share above 0 and below 1, in units of the spread.
 pub fn jitter_quantile(distribution: Distribution, share: f64) -> f64 {
     value(distribution, -std::f64::consts::SQRT_2 * erfc_inv(2.0 * share))
 }
 
-/// A standard normal number as one of the distribution, of mean 0, in units of the spread.
+/// Maps a standard normal number to the distribution with mean 0, in units of the spread.
 fn value(distribution: Distribution, normal: f64) -> f64 {
     match distribution {
         Distribution::Normal => normal,
@@ -96,7 +93,7 @@ fn value(distribution: Distribution, normal: f64) -> f64 {
     }
 }
 
-/// Mean and standard deviation of Pareto's distribution of shape 3 and scale 1, cut at `CUT`: with the largest value
+/// Mean and standard deviation of the Pareto distribution with shape 3 and scale 1, cut at `CUT`: with the largest value
 /// m = (1 - CUT)^(-1/3) its moments are E[x^n] = 3 / (3 - n) · (1 - m^(n - 3)) / (1 - m^-3). A test derives them again.
 const PARETO_MEAN: f64 = 1.496_918_039_768_929;
 const PARETO_DEVIATION: f64 = 0.787_575_279_608_147;
@@ -190,13 +187,13 @@ mod tests {
         let correlation = drawn.windows(2).map(|pair| pair[0] * pair[1]).sum::<f64>()
             / drawn.iter().map(|x| x * x).sum::<f64>();
         assert!((correlation - 0.25).abs() < 0.006, "{correlation}");
-        // Every eighth is independent of the others for all that matters.
+        // Every eighth value is practically independent of the others.
         let values = drawn.into_iter().step_by(8).collect();
         let distance = kolmogorov_smirnov(values, standard_normal);
         assert!(distance < KS_999, "{distance}");
     }
 
-    /// With the least correlation that a description may ask for, no delay falls faster than time goes by.
+    /// With the smallest correlation that a description allows, no delay falls faster than time passes.
     #[test]
     fn the_wave_keeps_the_order() {
         for (distribution, least, most_share) in [

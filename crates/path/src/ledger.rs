@@ -1,22 +1,22 @@
-//! What happened to packets: counts, and those that were lost.
+//! Counts of packets, and the lost packets.
 
 use std::collections::VecDeque;
 
-/// So many lost packets wait to be fetched; beyond that they are dropped unseen (and counted all the same).
+/// The limit of lost packets that wait for `poll_lost`; further ones are only counted.
 const MOST_KEPT: usize = 1024;
 
 /// Why a packet was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The network was asked to lose a share of its packets, or this one.
+    /// The network is configured to lose a share of packets, or this packet.
     Configured,
     /// It arrived during an outage.
     Outage,
-    /// The waiting room before the link was full.
+    /// The queue was full.
     Queue,
-    /// CoDel shortened a queue that had stood too long.
+    /// CoDel dropped it from a standing queue.
     Codel,
-    /// The direction held [`crate::path::CAPACITY_PACKETS`] already: a limit of this program, not of the network.
+    /// The direction already held [`crate::path::CAPACITY_PACKETS`]: a limit of this program, not of the network.
     Capacity,
 }
 
@@ -33,10 +33,10 @@ pub struct Lost<P> {
     pub packet: P,
 }
 
-/// What happened so far. Every packet in, and every copy, is in exactly one of out, lost and inside.
+/// Counters of one direction. Every packet that entered, and every copy, is released, lost or still in the path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Packets handed in.
+    /// Packets that entered.
     pub packets_in: u64,
     /// Their bytes.
     pub bytes_in: u64,
@@ -44,7 +44,7 @@ pub struct Counters {
     pub packets_out: u64,
     /// Their bytes.
     pub bytes_out: u64,
-    /// Packets lost because the network was asked to.
+    /// Packets lost because the network is configured to lose them.
     pub lost_configured: u64,
     /// Packets lost in an outage.
     pub lost_outage: u64,
@@ -54,14 +54,14 @@ pub struct Counters {
     pub lost_codel: u64,
     /// Packets lost because of [`crate::path::CAPACITY_PACKETS`].
     pub lost_capacity: u64,
-    /// Packets that CoDel marked and did not drop.
+    /// Packets that CoDel marked instead of dropping them.
     pub marked: u64,
     /// Copies made.
     pub duplicated: u64,
-    /// Packets released after one that left the link behind them (RFC 4737, section 3.3).
+    /// Packets released after a packet that left the link later (RFC 4737, section 3.3).
     pub reordered: u64,
-    /// Packets that waited for the one ahead of them, because the delay fell faster than time went by: at a step or a change of
-    /// the delay, and next to never because of jitter, which would not be what was asked for.
+    /// Packets that waited for the previous packet because the delay fell faster than time passed: at a step or change of the
+    /// delay, and almost never because of jitter, whose distribution would then be wrong.
     pub held_back: u64,
 }
 
@@ -72,7 +72,7 @@ impl Counters {
     }
 }
 
-/// The counters, and the lost packets until somebody fetches them.
+/// The counters, and the lost packets until they are polled.
 #[derive(Debug)]
 pub(crate) struct Ledger<P> {
     pub(crate) counters: Counters,

@@ -1,12 +1,24 @@
 //! One direction of an emulated network: outage, loss, duplication, then queue and rate, then delay.
 //!
-//! A discrete-event engine on *virtual* nanoseconds: a packet departs at `max(link free, arrival) + length / rate`
-//! and is released at `departure + delay`. Nothing here reads a clock, so a driver that wakes up late releases
-//! late, but its lateness never adds up. The packet is whatever the caller wants it to be: a frame in the lab, a
-//! vector of bytes in a test.
+//! ```
+//! use model::network::{Direction, LinkRate};
+//! use path::{LinkDirection, Path, Seeds};
 //!
-//! One file per impairment; [`path::Path`] is the only one that knows their order. Randomness comes from a stream per
-//! impairment and direction (`stream`), so that asking for one more impairment leaves the others' decisions as they are.
+//! let rate = LinkRate::Constant { bits_per_s: 1_000_000 };
+//! let direction = Direction { rate, delay_ns: 20_000_000, ..Direction::default() };
+//! let mut path = Path::new(&direction, Seeds::run(1, LinkDirection::Up));
+//! path.handle_packet(0, 1250, vec![0; 1250]);
+//! assert_eq!(path.next_release_ns(), Some(30_000_000)); // 10 ms of transmission, 20 ms of delay
+//! assert_eq!(path.poll_release(30_000_000).map(|release| release.packet), Some(vec![0; 1250]));
+//! ```
+//!
+//! The path is a discrete-event simulation in *virtual* nanoseconds: a packet departs at
+//! `max(link free, arrival) + length / rate` and is released at `departure + delay`. Nothing here reads a clock: a driver
+//! that wakes up late releases late, but its lateness never adds up. The caller chooses the type of a packet: a frame in
+//! the lab, a vector of bytes in a test.
+//!
+//! Each impairment has one file; only [`path::Path`] knows their order. Each impairment and direction has its own random
+//! stream (`stream`): another impairment does not change the decisions of the others.
 
 mod delay;
 mod duplicate;

@@ -1,4 +1,4 @@
-//! Packets in flight, each with the time at which it is due.
+//! Packets in flight, each with its due time.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
@@ -7,16 +7,16 @@ use std::collections::{BinaryHeap, VecDeque};
 #[derive(Debug)]
 pub(crate) struct InFlight<P> {
     pub(crate) due_ns: u64,
-    /// How many packets left the link before it.
+    /// The number of packets that left the link before it.
     pub(crate) departure: u64,
     pub(crate) length_bytes: u64,
     pub(crate) packet: P,
 }
 
-/// What is in flight, in the order of the due times.
+/// The packets in flight, in the order of their due times.
 #[derive(Debug)]
 pub(crate) enum Line<P> {
-    /// Nobody overtakes, so the order is that of the departures.
+    /// Packets do not overtake: the order is that of departure.
     Ordered(VecDeque<InFlight<P>>),
     /// Packets overtake.
     Free(BinaryHeap<Reverse<ByDue<P>>>),

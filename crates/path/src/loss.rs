@@ -1,4 +1,4 @@
-//! Loss: by chance alone, in bursts (Gilbert–Elliott), or of chosen packets.
+//! Loss: independent, in bursts (Gilbert–Elliott), or of chosen packets.
 
 use model::network;
 
@@ -10,7 +10,7 @@ pub(crate) struct Loss {
     stream: Stream,
     by_chance: ByChance,
     chosen: Vec<(u64, u64)>,
-    /// The stretch of chosen packets that is next.
+    /// The next range of chosen packets.
     next_chosen: usize,
 }
 
@@ -43,7 +43,7 @@ impl Loss {
         loss
     }
 
-    /// From the next packet on as another description says.
+    /// Applies another description from the next packet on.
     pub(crate) fn change(&mut self, direction: &network::Direction) {
         let was_bad = match &self.by_chance {
             ByChance::GilbertElliott(states) => Some(states.is_bad),
@@ -55,7 +55,7 @@ impl Loss {
             network::Loss::None => ByChance::Never,
             network::Loss::Independent { share } => ByChance::Independent(Chance::new(share)),
             network::Loss::GilbertElliott { p, r, h, k } => ByChance::GilbertElliott(GilbertElliott {
-                // The first packet finds either state as likely as any later one does.
+                // The first packet finds the states with their stationary probabilities.
                 is_bad: was_bad.unwrap_or_else(|| Chance::new(p / (p + r)).hits(self.stream.number(0))),
                 to_bad: Chance::new(p),
                 to_good: Chance::new(r),
@@ -72,7 +72,7 @@ impl Loss {
             ByChance::Never => false,
             ByChance::Independent(chance) => chance.hits(stream.number(2 * number)),
             ByChance::GilbertElliott(states) => {
-                // As netem does: the packet's fate is that of the state that it finds, then the state changes.
+                // As in netem: the current state decides the packet's fate, then the state may change.
                 let lost = if states.is_bad { states.lost_in_bad } else { states.lost_in_good };
                 let is_lost = lost.hits(stream.number(2 * number));
                 let changes = if states.is_bad { states.to_good } else { states.to_bad };

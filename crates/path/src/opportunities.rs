@@ -1,15 +1,15 @@
-//! A link that follows a Mahimahi trace: at each opportunity it may send one full frame.
+//! A link that follows a Mahimahi trace: it may send one full frame per opportunity.
 
 use model::network::{self, FULL_FRAME_BYTES};
 use model::units::NANOS_PER_MS;
 
-/// Where the link is in its trace.
+/// The link's position in its trace.
 #[derive(Debug)]
 pub(crate) struct Opportunities {
-    /// When, from the trace's start, and how many frames.
+    /// Time since the trace's start, and number of frames.
     at_ns: Vec<(u64, u64)>,
     period_ns: u64,
-    /// The instant that is being used: its time, and what it still may send.
+    /// The current instant: its time, and the bytes that can still be sent at it.
     instant_ns: u64,
     left_bytes: u64,
 }
@@ -26,9 +26,9 @@ impl Opportunities {
         new
     }
 
-    /// The first instant from `now_ns` on at which something can be sent; the end of time where the trace is empty.
+    /// The first instant from `now_ns` on at which bytes can be sent; `u64::MAX` if the trace is empty.
     pub(crate) fn next_ns(&mut self, now_ns: u64) -> u64 {
-        // What earlier opportunities did not use is wasted.
+        // Unused opportunities are lost.
         if self.instant_ns < now_ns {
             self.go_to(now_ns);
         } else if self.left_bytes == 0 {
@@ -37,9 +37,9 @@ impl Opportunities {
         self.instant_ns
     }
 
-    /// Sends so many bytes, or as many as this instant allows, at the instant that [`Opportunities::next_ns`] gave.
+    /// Sends `bytes`, or as many as possible, at the instant that [`Opportunities::next_ns`] returned; returns their number.
     pub(crate) fn take_bytes(&mut self, instant_ns: u64, bytes: u64) -> u64 {
-        debug_assert_eq!(instant_ns, self.instant_ns, "an instant that is next");
+        debug_assert_eq!(instant_ns, self.instant_ns, "not the instant that next_ns returned");
         let taken = bytes.min(self.left_bytes);
         self.left_bytes -= taken;
         taken
@@ -47,8 +47,8 @@ impl Opportunities {
 
     /// The first instant from `now_ns` on, unused.
     ///
-    /// A repetition's instants are those after its start up to its end: what the trace has at 0 falls, but for the very
-    /// first, together with the end of the repetition before.
+    /// The instants of a repetition are after its start, up to its end: except in the first repetition, opportunities at 0
+    /// coincide with the end of the previous repetition.
     fn go_to(&mut self, now_ns: u64) {
         let before_ns = now_ns.saturating_sub(1);
         let begun_ns = before_ns - before_ns % self.period_ns;

@@ -1,10 +1,10 @@
-//! Outages: times at which nothing comes through.
+//! Outages: times at which no packet passes.
 
 use model::network::{OutagePackets, OutageTimes, Outages};
 
 use crate::stream::{Impairment, Seeds, Stream};
 
-/// When the link is out, as a function of time alone.
+/// The outages of a link, as a function of time.
 #[derive(Debug)]
 pub(crate) struct Outage {
     packets: Option<OutagePackets>,
@@ -13,7 +13,7 @@ pub(crate) struct Outage {
     phase_ns: u64,
 }
 
-/// Whether the link is out, and until when that stays so.
+/// Whether the link is out, and until when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct State {
     pub(crate) is_out: bool,
@@ -36,7 +36,7 @@ impl Outage {
         self.packets == Some(OutagePackets::Lost) && self.state(now_ns).is_out
     }
 
-    /// Whether the link stands still, and until when that stays so.
+    /// Whether the link is stopped, and until when.
     pub(crate) fn standstill(&self, now_ns: u64) -> State {
         match self.packets {
             Some(OutagePackets::Wait) => self.state(now_ns),
@@ -74,9 +74,9 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn every(at_random: bool, packets: OutagePackets, way: LinkDirection) -> Outage {
+    fn every(at_random: bool, packets: OutagePackets, direction: LinkDirection) -> Outage {
         let times = OutageTimes::Every { every_ns: 100 * MS, lasts_ns: 7 * MS, at_random };
-        Outage::new(Some(Outages { packets, times }), Seeds::run(5, way))
+        Outage::new(Some(Outages { packets, times }), Seeds::run(5, direction))
     }
 
     #[test]

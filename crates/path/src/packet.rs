@@ -1,28 +1,28 @@
-//! What the path has to know of a packet.
+//! What a path needs to know about a packet.
 
 use crate::ip;
 
-/// Anything that can be on the way. The path copies it where it is to be duplicated.
+/// A packet. The path clones the packets that it duplicates.
 pub trait Packet: Clone {
-    /// A number that the packets of one flow share, for FQ-CoDel's queues; `salt` makes two runs' collisions differ.
+    /// A hash of the packet's flow, for FQ-CoDel's queues; `salt` makes collisions differ between runs.
     fn flow(&self, salt: u64) -> u64 {
         let _ = salt;
         0
     }
 
-    /// Marks that it met congestion (CE), where it can carry that mark; says whether it now does.
+    /// Marks congestion (CE) if the packet can carry the mark; returns whether it is marked.
     fn mark_congestion(&mut self) -> bool {
         false
     }
 }
 
-/// A datagram's payload: it has no header that a network could read.
+/// A datagram's payload, without headers that a router could read.
 impl Packet for Vec<u8> {}
 
-/// A packet that is its number.
+/// A packet that consists of its number.
 impl Packet for u64 {}
 
-/// A packet of which nothing matters.
+/// A packet without content.
 impl Packet for () {}
 
 /// An Ethernet frame.

@@ -16,25 +16,25 @@ use crate::reorder::Reorder;
 use crate::stream::{LinkDirection, Seeds};
 use crate::timeline::Schedule;
 
-/// How many packets one direction holds at most, whatever its queue and delay say: 200 MB of full frames, or
-/// 1 Gbit/s over 1.5 s of delay.
+/// The limit of packets in one direction, whatever its queue and delay: 200 MB of full frames, or 1 Gbit/s with 1.5 s of
+/// delay.
 pub const CAPACITY_PACKETS: usize = 1 << 17;
 
 /// One direction of an emulated network.
 ///
-/// The driver hands packets in with [`Path::handle_packet`] in the order of their arrival, and takes them out with
-/// [`Path::poll_release`] once [`Path::next_release_ns`] is reached; what was lost it may fetch with
-/// [`Path::poll_lost`]. As long as it hands in every arrival up to a time before it polls for that time, the same seed
-/// and packets have the same fate, however late it polls.
+/// The driver passes packets to [`Path::handle_packet`] in the order of their arrival, and takes them from
+/// [`Path::poll_release`] once [`Path::next_release_ns`] is reached; [`Path::poll_lost`] gives it the lost ones. If it passes
+/// every arrival up to a time before it polls for that time, equal seeds and packets have the same fate, however late the
+/// driver polls.
 ///
-/// Every impairment draws from a stream of its own by the packet's number, or is a function of time: what one does to a
-/// packet does not depend on the others, except that only who is not lost can be queued.
+/// The decision of an impairment depends on its own random stream and the packet's number, or on time, and not on the other
+/// impairments; but only packets that are not lost are queued.
 #[derive(Debug)]
 pub struct Path<P> {
     seeds: Seeds,
     /// Time 0 of the description on the driver's clock; all times inside count from it.
     start_ns: u64,
-    /// The description that holds now, and those to come.
+    /// The current description, and the later ones.
     direction: Direction,
     schedule: Schedule,
     least_delay_ns: u64,
@@ -45,9 +45,9 @@ pub struct Path<P> {
     queue: Queue<P>,
     link: Link,
     delay: Delay,
-    /// When the queue's head came, where it found the queue empty.
+    /// When the head of the queue arrived, if the queue was empty then.
     ready_ns: u64,
-    /// When the queue's head can begin to be sent, while nothing else is.
+    /// When the transmission of the queue's head can start; `None` during a transmission.
     next_start_ns: Option<u64>,
     in_transmission: Option<Transmission<P>>,
     line: Line<P>,
@@ -61,21 +61,21 @@ pub struct Path<P> {
 #[derive(Debug)]
 struct Transmission<P> {
     departure_ns: u64,
-    /// When it will be due, where no change of the description comes before.
+    /// When it will be due, if the description does not change before.
     due_ns: Option<u64>,
     waiting: Waiting<P>,
 }
 
-/// What becomes of a packet that was handed in.
+/// The fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It is on its way; only CoDel, or FQ-CoDel for want of room, may still drop it.
+    /// It is in the path; CoDel, or FQ-CoDel when its queue is full, may still drop it.
     Queued,
-    /// It is gone.
+    /// It is lost.
     Lost(Cause),
 }
 
-/// A packet whose time has come.
+/// A packet that is released.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Release<P> {
     /// When it was due.
@@ -85,18 +85,18 @@ pub struct Release<P> {
 }
 
 impl<P: Packet> Path<P> {
-    /// A direction without packets that stays as it is, from time 0 on.
+    /// A direction without packets whose description never changes.
     pub fn new(direction: &Direction, seeds: Seeds) -> Self {
         Path::with_schedule(direction, Schedule::empty(), seeds, 0)
     }
 
-    /// One direction of a network, with what its timeline changes in a run that begins at `start_ns`.
-    pub fn of_network(network: &Network, way: LinkDirection, seeds: Seeds, start_ns: u64) -> Self {
-        let direction = match way {
+    /// One direction of a network with its timeline, in a run that starts at `start_ns`.
+    pub fn of_network(network: &Network, direction: LinkDirection, seeds: Seeds, start_ns: u64) -> Self {
+        let description = match direction {
             LinkDirection::Up => &network.up,
             LinkDirection::Down => &network.down,
         };
-        Path::with_schedule(direction, Schedule::of(network, way), seeds, start_ns)
+        Path::with_schedule(description, Schedule::new(network, direction), seeds, start_ns)
     }
 
     fn with_schedule(direction: &Direction, schedule: Schedule, seeds: Seeds, start_ns: u64) -> Self {
@@ -128,8 +128,7 @@ impl<P: Packet> Path<P> {
         }
     }
 
-    /// Takes a packet that arrived at `arrival_ns`; one that seems to have arrived before its forerunner is taken as
-    /// arriving together with it.
+    /// Takes a packet that arrived at `arrival_ns`, or at the arrival of the previous packet if that is later.
     pub fn handle_packet(&mut self, arrival_ns: u64, length_bytes: u64, packet: P) -> Fate {
         let arrival_ns = arrival_ns.saturating_sub(self.start_ns).max(self.latest_arrival_ns);
         self.latest_arrival_ns = arrival_ns;
@@ -138,7 +137,7 @@ impl<P: Packet> Path<P> {
         counters.packets_in += 1;
         counters.bytes_in += length_bytes;
         let number = counters.packets_in;
-        // Everybody draws for every packet, whatever the others say.
+        // Each impairment draws for every packet, so that none affects the others' draws.
         let is_lost = self.loss.draw(number);
         let comes_twice = self.duplicate.draw(number);
         let skips_delay = self.reorder.draw(number);
@@ -162,7 +161,7 @@ impl<P: Packet> Path<P> {
         fate
     }
 
-    /// When to poll next: nothing is due before, as far as the packets so far tell.
+    /// When to poll next, unless another packet arrives before.
     pub fn next_release_ns(&self) -> Option<u64> {
         let next_ns = match (self.line.next_due_ns(), self.next_step_ns()) {
             (Some(due_ns), Some(step_ns)) => due_ns.min(step_ns),
@@ -171,10 +170,10 @@ impl<P: Packet> Path<P> {
         (next_ns < u64::MAX).then(|| next_ns.saturating_add(self.start_ns))
     }
 
-    /// Hands over the next packet that is due by `now_ns`, if any.
+    /// The next packet that is due by `now_ns`.
     pub fn poll_release(&mut self, now_ns: u64) -> Option<Release<P>> {
         let now_ns = now_ns.checked_sub(self.start_ns)?;
-        // No further than needed: a packet that arrived before `now_ns` may still be on its way to us.
+        // No further than needed: the driver may still pass a packet that arrived before `now_ns`.
         while self.next_step_ns().is_some_and(|step_ns| step_ns <= now_ns) {
             self.step();
         }
@@ -187,22 +186,22 @@ impl<P: Packet> Path<P> {
         Some(Release { due_ns: released.due_ns.saturating_add(self.start_ns), packet: released.packet })
     }
 
-    /// The next packet that was lost. Those that nobody fetches are dropped; they are counted in any case.
+    /// The next lost packet. Beyond a limit, lost packets are counted but not kept.
     pub fn poll_lost(&mut self) -> Option<Lost<P>> {
         self.ledger.poll_lost()
     }
 
-    /// What happened so far.
+    /// The counters of this direction.
     pub const fn counters(&self) -> Counters {
         self.ledger.counters
     }
 
-    /// How many packets are inside.
+    /// The number of packets in the path.
     pub fn held_packets(&self) -> usize {
         self.queue.len() + usize::from(self.in_transmission.is_some()) + self.line.len()
     }
 
-    /// No packet is ever delayed less.
+    /// A lower bound of every packet's delay.
     pub const fn least_delay_ns(&self) -> u64 {
         self.least_delay_ns
     }
@@ -226,7 +225,7 @@ impl<P: Packet> Path<P> {
         Fate::Queued
     }
 
-    /// Does all that happens up to this time.
+    /// Processes all events up to this time.
     fn advance_to(&mut self, until_ns: u64) {
         while self.next_action_ns().min(self.schedule.next_ns()) <= until_ns {
             if self.next_action_ns() == u64::MAX && self.schedule.next_ns() == u64::MAX {
@@ -236,7 +235,7 @@ impl<P: Packet> Path<P> {
         }
     }
 
-    /// When a transmission ends or begins; the end of time where none does.
+    /// When the next transmission ends or starts; `u64::MAX` if there is none.
     fn next_action_ns(&self) -> u64 {
         match &self.in_transmission {
             Some(transmission) => transmission.departure_ns,
@@ -244,18 +243,18 @@ impl<P: Packet> Path<P> {
         }
     }
 
-    /// When something has to happen inside for the sake of what is due. Where packets keep their order, the one in
-    /// transmission has to move when it is due itself and not before.
+    /// The time of the next event that releases depend on. Where packets keep their order, the packet in transmission can
+    /// stay there until it is due.
     fn next_step_ns(&self) -> Option<u64> {
         match &self.in_transmission {
             Some(Transmission { due_ns: Some(due_ns), .. }) if self.line.is_ordered() => Some(*due_ns),
             Some(transmission) => Some(transmission.departure_ns),
-            // Who waits for a link that stands still is freed by a change of the description.
+            // A change of the description can restart a link that is stopped.
             None => self.next_start_ns.map(|start_ns| start_ns.min(self.schedule.next_ns())),
         }
     }
 
-    /// The next thing that happens: a change of the description, the end of a transmission, or its beginning.
+    /// Processes the next event: a change of the description, or the end or start of a transmission.
     fn step(&mut self) {
         if let Some((at_ns, direction)) = self.schedule.pop_due(self.next_action_ns()) {
             self.change(at_ns, direction);
@@ -279,7 +278,7 @@ impl<P: Packet> Path<P> {
         self.in_transmission = Some(Transmission { departure_ns, due_ns, waiting });
     }
 
-    /// When a packet that departs now is due.
+    /// When a packet that departs at `departure_ns` is due.
     fn due_ns(&mut self, departure_ns: u64, waiting: &Waiting<P>) -> u64 {
         if waiting.skips_delay {
             return departure_ns;
@@ -308,7 +307,7 @@ impl<P: Packet> Path<P> {
         });
     }
 
-    /// From now on as another description says. Who waits, waits on; who is under way, arrives as he would have.
+    /// Applies another description from now on. Packets in the queue stay there; the due times of departed packets stay.
     fn change(&mut self, at_ns: u64, direction: Direction) {
         let before = std::mem::replace(&mut self.direction, direction);
         let direction = &self.direction;
@@ -320,7 +319,7 @@ impl<P: Packet> Path<P> {
         self.link.change(&before, direction, self.seeds);
         self.delay.change(&before, direction);
         if self.in_transmission.is_none() {
-            // What could not begin before the change does not begin in the past.
+            // A transmission that could not start before the change must not start in the past.
             self.ready_ns = self.ready_ns.max(at_ns);
             self.plan_start();
         }

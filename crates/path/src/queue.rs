@@ -1,4 +1,4 @@
-//! Waiting rooms before the link.
+//! The queue before the link.
 
 use model::network::{self, Discipline, QueueLimit};
 
@@ -17,13 +17,13 @@ use fq_codel::FqCodel;
 /// A packet that waits for the link.
 #[derive(Debug)]
 pub(crate) struct Waiting<P> {
-    /// When it entered the waiting room.
+    /// When it entered the queue.
     pub(crate) arrival_ns: u64,
     /// Its number in this direction, from 1.
     pub(crate) number: u64,
     /// Its length on the wire.
     pub(crate) length_bytes: u64,
-    /// What it drew for the jitter that is its own.
+    /// Its random number for jitter.
     pub(crate) drawn: f64,
     /// Whether it was chosen to skip the delay.
     pub(crate) skips_delay: bool,
@@ -31,7 +31,7 @@ pub(crate) struct Waiting<P> {
     pub(crate) packet: P,
 }
 
-/// How much room is taken, the packet in transmission included.
+/// The occupancy of the queue, including the packet in transmission.
 #[derive(Debug)]
 pub(crate) struct Room {
     limit: QueueLimit,
@@ -40,7 +40,7 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// Whether a packet more of this length is still within the limit.
+    /// Whether another packet of this length is within the limit.
     const fn holds(&self, length_bytes: u64) -> bool {
         match self.limit {
             QueueLimit::Packets(packets) => self.packets < packets,
@@ -48,7 +48,7 @@ impl Room {
         }
     }
 
-    /// Whether more is taken than there is.
+    /// Whether the limit is exceeded.
     const fn is_over(&self) -> bool {
         match self.limit {
             QueueLimit::Packets(packets) => self.packets > packets,

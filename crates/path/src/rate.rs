@@ -7,14 +7,14 @@ use crate::outage::Outage;
 use crate::stream::Seeds;
 use crate::varying::Varying;
 
-/// A bit and a nanosecond at one bit per second are 10^9 of these apart.
+/// Units of work per bit: one nanosecond at 1 bit/s does one unit.
 const WORK_PER_BYTE: u64 = 8_000_000_000;
-/// No packet is longer; keeps work within 64 bits.
+/// The longest packet; it keeps work within 64 bits.
 const LONGEST_BYTES: u64 = 1 << 30;
-/// A link that does not move a packet over so many changes of its rate never does.
+/// A link that makes no progress over this many changes of its rate counts as stopped for ever.
 const LONGEST_SEARCH: usize = 1_000_000;
 
-/// A stretch of time over which the rate is one.
+/// A period with a constant rate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stretch {
     /// `None` is unlimited.
@@ -22,15 +22,15 @@ pub(crate) struct Stretch {
     pub(crate) until_ns: u64,
 }
 
-/// When the link is free again. The remainder of each division is carried on, so a busy link never drifts.
+/// The link. The remainder of each division is carried over, so a busy link does not drift.
 #[derive(Debug)]
 pub(crate) struct Link {
     capacity: Capacity,
     standstill: Outage,
     free_at_ns: u64,
-    /// What is left of the last division: bits times 10^9 over nanoseconds.
+    /// The remainder of the last division, in units of work.
     remainder: u64,
-    /// The stretch that was looked at last, from its beginning as far as it is known.
+    /// The last stretch that was computed.
     known: Option<(u64, Stretch)>,
 }
 
@@ -54,7 +54,7 @@ impl Link {
         }
     }
 
-    /// From the next packet on as another description says; the packet in transmission ends as it began.
+    /// Applies another description from the next packet on; the current transmission is not changed.
     pub(crate) fn change(&mut self, before: &Direction, direction: &Direction, seeds: Seeds) {
         if before.rate != direction.rate {
             self.capacity = Capacity::new(&direction.rate, seeds);
@@ -64,7 +64,7 @@ impl Link {
         self.known = None;
     }
 
-    /// When a packet that is ready at `ready_ns` can begin to be sent; the end of time where it never can.
+    /// When the transmission of a packet that is ready at `ready_ns` can start; `u64::MAX` if it never can.
     pub(crate) fn start_ns(&mut self, ready_ns: u64) -> u64 {
         let mut now_ns = ready_ns.max(self.free_at_ns);
         for _ in 0..LONGEST_SEARCH {
@@ -88,7 +88,7 @@ impl Link {
         u64::MAX
     }
 
-    /// Sends a packet from `start_ns` on, which [`Link::start_ns`] gave; returns the time of departure.
+    /// Transmits a packet from `start_ns` on, which [`Link::start_ns`] returned; returns the time of departure.
     pub(crate) fn transmit(&mut self, start_ns: u64, length_bytes: u64) -> u64 {
         if start_ns > self.free_at_ns {
             self.free_at_ns = start_ns;
@@ -101,7 +101,7 @@ impl Link {
         self.free_at_ns
     }
 
-    /// When so much work from now on is done.
+    /// When this much work is done, from now on.
     fn spend(&mut self, mut work: u64) -> u64 {
         let mut now_ns = self.free_at_ns;
         for _ in 0..LONGEST_SEARCH {
@@ -116,7 +116,7 @@ impl Link {
                     self.remainder = work % bits_per_s;
                     return now_ns.saturating_add(took_ns);
                 }
-                // Less than the whole work, so this does not overflow.
+                // Less than the total work, so it does not overflow.
                 Some(_) => work -= bits_per_s * left_ns,
                 None => {}
             }
@@ -146,7 +146,7 @@ impl Link {
         u64::MAX
     }
 
-    /// The stretch that holds `now_ns`.
+    /// The stretch that contains `now_ns`.
     fn stretch(&mut self, now_ns: u64) -> Stretch {
         if let Some((from_ns, stretch)) = self.known
             && (from_ns..stretch.until_ns).contains(&now_ns)
@@ -182,7 +182,7 @@ impl Capacity {
 
     fn stretch(&mut self, now_ns: u64) -> Stretch {
         match self {
-            // The opportunities themselves say when something can be sent.
+            // The opportunities determine when bytes can be sent.
             Capacity::Unlimited | Capacity::Opportunities(_) => {
                 Stretch { bits_per_s: None, until_ns: u64::MAX }
             }
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_table_is_followed_to_the_bit() {
-        // 1 Mbit/s for 10 ms, nothing for 10 ms, 2 Mbit/s for 10 ms, then anew: 30 000 bits each 30 ms.
+        // 1 Mbit/s for 10 ms, nothing for 10 ms, 2 Mbit/s for 10 ms, repeated: 30 000 bits per 30 ms.
         let steps = vec![(0, 1_000_000), (10 * MS, 0), (20 * MS, 2_000_000)];
         let mut link = link(LinkRate::Steps(RateSteps { steps, repeat_ns: Some(30 * MS) }));
         // 10 000 bits until 10 ms, the rest of 12 000 from 20 ms on.
@@ -265,12 +265,12 @@ mod tests {
         assert_eq!(send(&mut link, 0, 1500), 27 * MS);
         // 6000 bits until 30 ms, 6000 at 1 Mbit/s.
         assert_eq!(send(&mut link, 0, 1500), 36 * MS);
-        assert_eq!(send(&mut link, 42 * MS, 250), 51 * MS, "nothing begins while the rate is 0");
+        assert_eq!(send(&mut link, 42 * MS, 250), 51 * MS, "a transmission starts while the rate is 0");
         let mut departure_ns = 0;
         for _ in 0..10_000 {
             departure_ns = send(&mut link, 0, 375);
         }
-        // 1000 repetitions of 30 000 bits are 30 s, from 51 ms on, where half a repetition is under way.
+        // 1000 repetitions of 30 000 bits are 30 s, from 51 ms on, in the middle of a repetition.
         assert_eq!(departure_ns, 30_051 * MS);
     }
 

@@ -1,4 +1,4 @@
-//! Reordering as netem means it: a chosen packet skips the delay and so overtakes those under way.
+//! Reordering as in netem: a chosen packet skips the delay and overtakes earlier packets.
 
 use model::network;
 
@@ -9,7 +9,7 @@ pub(crate) struct Reorder {
     stream: Stream,
     chance: Chance,
     gap: u64,
-    /// Packets since the last that was chosen.
+    /// Packets since the last chosen one.
     passed: u64,
 }
 
@@ -30,7 +30,7 @@ impl Reorder {
         self.gap = reorder.map_or(1, |reorder| reorder.gap);
     }
 
-    /// Whether the packet of this number is chosen.
+    /// Whether the packet with this number is chosen.
     pub(crate) const fn draw(&mut self, number: u64) -> bool {
         let is_chosen = self.passed + 1 >= self.gap && self.chance.hits(self.stream.number(number));
         self.passed = if is_chosen { 0 } else { self.passed + 1 };

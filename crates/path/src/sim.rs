@@ -1,8 +1,8 @@
-//! Two endpoints joined by two paths on a virtual clock: how the engines are tested over a bad network.
+//! Two endpoints connected by two paths, on a virtual clock: tests run the engines over a bad network.
 
 use crate::path::{Fate, Path};
 
-/// An endpoint without I/O: one mutation (`handle_*`), then `poll_transmit` until it has nothing more to say.
+/// An endpoint without I/O: one mutation (`handle_*`), then `poll_transmit` until it returns `None`.
 pub trait Endpoint {
     /// Takes a datagram that arrived.
     fn handle_datagram(&mut self, now_ns: u64, datagram: Vec<u8>);
@@ -28,33 +28,33 @@ pub struct Simulation<C, S> {
     pub up: Path<Vec<u8>>,
     /// From server to client.
     pub down: Path<Vec<u8>>,
-    /// Bytes that every datagram has on the wire beyond its payload.
+    /// Bytes of headers that every datagram has on the wire.
     pub overhead_bytes: u64,
     /// The virtual clock.
     pub now_ns: u64,
-    /// Events so far: deliveries, timeouts and transmissions.
+    /// The number of events: deliveries, timeouts and transmissions.
     pub events: u64,
 }
 
-/// Ethernet, IPv4 and UDP headers: what a datagram costs on the wire beyond its payload.
+/// The length of Ethernet, IPv4 and UDP headers.
 pub const UDP_OVERHEAD_BYTES: u64 = 14 + 20 + 8;
 
-/// Why a simulation stopped short.
+/// Why a simulation stopped early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SimulationError {
-    /// Nothing is under way and nothing is due, but the caller's condition does not hold.
+    /// No datagram and no timeout is pending, but the caller's condition does not hold.
     #[error(
-        "the endpoints fell silent at {now_ns} ns after {events} events: expected progress; one of them has no timeout armed"
+        "no datagram or timeout is pending at {now_ns} ns after {events} events; one endpoint has no timeout armed"
     )]
     Silent {
         /// The virtual clock.
         now_ns: u64,
-        /// Events so far.
+        /// The number of events.
         events: u64,
     },
     /// The limit on events was reached.
     #[error(
-        "{events} events happened by {now_ns} ns, expected an end before: raise the limit, or look for endpoints that answer each other for ever"
+        "no end after {events} events, at {now_ns} ns; raise the limit, or look for endpoints that answer each other endlessly"
     )]
     TooManyEvents {
         /// The virtual clock.
@@ -65,15 +65,15 @@ pub enum SimulationError {
 }
 
 impl<C: Endpoint, S: Endpoint> Simulation<C, S> {
-    /// Joins two endpoints; the clock stands at 0 and every datagram costs [`UDP_OVERHEAD_BYTES`].
+    /// Connects two endpoints; the clock is 0 and the overhead is [`UDP_OVERHEAD_BYTES`].
     pub const fn new(client: C, server: S, up: Path<Vec<u8>>, down: Path<Vec<u8>>) -> Self {
         Simulation { client, server, up, down, overhead_bytes: UDP_OVERHEAD_BYTES, now_ns: 0, events: 0 }
     }
 
-    /// Runs until `is_done` holds for client and server, which it asks after every step.
+    /// Runs until `is_done`, which is called after every step, returns true.
     ///
     /// # Errors
-    /// The endpoints fell silent before, or more than `limit` events happened in this call.
+    /// Nothing is pending before that, or this call reaches `limit` events.
     pub fn run_until(
         &mut self,
         limit: u64,
@@ -108,7 +108,7 @@ impl<C: Endpoint, S: Endpoint> Simulation<C, S> {
         .min()
     }
 
-    /// One event: the datagram that is due, or else the timeout that is due.
+    /// Processes one event: the datagram that is due, or else the timeout that is due.
     fn step(&mut self) {
         self.events += 1;
         let now_ns = self.now_ns;
@@ -132,7 +132,7 @@ impl<C: Endpoint, S: Endpoint> Simulation<C, S> {
     }
 }
 
-/// Hands everything that the endpoint has to say now to the path, at most `limit` datagrams; returns how many.
+/// Passes the endpoint's datagrams to the path, at most `limit`; returns their number.
 fn transmit<E: Endpoint>(
     endpoint: &mut E,
     path: &mut Path<Vec<u8>>,
@@ -160,7 +160,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Stop-and-wait with a timer: sends its next number until the peer has echoed it.
+    /// Stop-and-wait with a timer: sends a number until the peer echoes it.
     struct Sender {
         next: u8,
         last: u8,
@@ -168,7 +168,7 @@ mod tests {
         done_ns: u64,
     }
 
-    /// Sends back what it gets.
+    /// Echoes datagrams.
     #[derive(Default)]
     struct Echo(Vec<Vec<u8>>);
 
@@ -239,8 +239,8 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_an_error() {
-        let path = |way| Path::new(&Direction::default(), Seeds::run(1, way));
+    fn endpoints_without_a_timeout_are_an_error() {
+        let path = |direction| Path::new(&Direction::default(), Seeds::run(1, direction));
         let mut simulation = Simulation::new(
             Echo::default(),
             Echo::default(),

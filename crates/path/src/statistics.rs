@@ -1,4 +1,4 @@
-//! Tests of distributions, for the known-answer tests. Each statistic is compared at 99.9 %, at fixed seeds.
+//! Statistical tests against known distributions, at 99.9 % and with fixed seeds.
 
 /// Kolmogorov's distance times the root of the count lies below this in 99.9 % of samples.
 pub(crate) const KS_999: f64 = 1.949;

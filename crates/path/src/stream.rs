@@ -1,8 +1,7 @@
-//! Randomness: one stream per impairment and direction, so that none changes another's numbers.
+//! Randomness: one stream per impairment and direction, so that no impairment changes another's numbers.
 //!
-//! A number is found by its index alone (SplitMix64 of Steele, Lea and Flood, OOPSLA 2014, whose state is a counter): the
-//! fate of packet 1000 does not depend on what was asked about packet 999, nor the jitter at second 10 on who sent at
-//! second 9.
+//! A number depends only on its index (SplitMix64 of Steele, Lea and Flood, OOPSLA 2014, whose state is a counter): the fate
+//! of packet 1000 does not depend on the draws for packet 999, nor the jitter at second 10 on the packets at second 9.
 
 /// 2^64: one more than the largest number of a stream.
 const NUMBERS: f64 = 18_446_744_073_709_551_616.0;
@@ -10,7 +9,7 @@ const NUMBERS: f64 = 18_446_744_073_709_551_616.0;
 const STEPS: f64 = 9_007_199_254_740_992.0;
 const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Which direction of a link.
+/// A direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkDirection {
     /// From the client to the server.
@@ -26,7 +25,7 @@ pub struct Seeds {
     direction: u64,
 }
 
-/// What draws from a stream of its own; the numbers are part of what a seed means.
+/// An impairment with its own stream; a seed's meaning includes these numbers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Impairment {
     Loss = 1,
@@ -37,29 +36,29 @@ pub(crate) enum Impairment {
     RateSteps = 6,
     RateDrift = 7,
     Outages = 8,
-    /// Where in their period things are that come at intervals; one for both directions.
+    /// The phase of periodic events, common to both directions.
     Phase = 9,
-    /// The salt of FQ-CoDel's hash.
+    /// The salt of FQ-CoDel's hash function.
     Flows = 10,
 }
 
 impl Seeds {
-    /// For the packets that a run is about; `seed` is the run's.
-    pub const fn run(seed: u64, way: LinkDirection) -> Seeds {
-        Seeds::of(seed, 1, way)
+    /// The seeds for the traffic of a run with this seed.
+    pub const fn run(seed: u64, direction: LinkDirection) -> Seeds {
+        Seeds::new(seed, 1, direction)
     }
 
-    /// For calibration: it uses up and shifts nothing of the run's.
-    pub const fn calibration(seed: u64, way: LinkDirection) -> Seeds {
-        Seeds::of(seed, 2, way)
+    /// The seeds for calibration, which does not affect the run's random numbers.
+    pub const fn calibration(seed: u64, direction: LinkDirection) -> Seeds {
+        Seeds::new(seed, 2, direction)
     }
 
-    const fn of(seed: u64, purpose: u64, way: LinkDirection) -> Seeds {
+    const fn new(seed: u64, purpose: u64, direction: LinkDirection) -> Seeds {
         let link = derive(seed, purpose);
-        Seeds { link, direction: derive(link, way as u64) }
+        Seeds { link, direction: derive(link, direction as u64) }
     }
 
-    /// One number for the whole direction, for an emulator that brings its own randomness.
+    /// One seed for the direction, for an emulator that has its own random generator.
     pub const fn whole(self) -> u64 {
         self.direction
     }
@@ -69,14 +68,14 @@ impl Seeds {
         Stream { seed: derive(self.direction, impairment as u64) }
     }
 
-    /// Where things that come every so often are in their period at time 0: the same in both directions and for all of
-    /// the same period, so that what a satellite's handover changes changes at once.
+    /// The phase at time 0 of events with this period. It is common to both directions and all impairments, so that one
+    /// satellite handover changes all of them at the same time.
     pub(crate) fn phase_ns(self, every_ns: u64) -> u64 {
         derive(self.link, Impairment::Phase as u64).checked_rem(every_ns).unwrap_or(0)
     }
 }
 
-/// Numbers by their index.
+/// Random numbers by index.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stream {
     seed: u64,
@@ -117,7 +116,7 @@ pub(crate) struct Chance {
 }
 
 impl Chance {
-    /// `share` is from 0 to 1; anything outside is taken as the nearer end.
+    /// `share` is clamped to 0 to 1.
     pub(crate) fn new(share: f64) -> Chance {
         #[expect(clippy::cast_possible_truncation, reason = "at most 2^64, which a u128 holds")]
         #[expect(clippy::cast_sign_loss, reason = "clamped to 0 or more")]

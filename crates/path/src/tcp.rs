@@ -1,4 +1,4 @@
-//! What a frame says of the TCP segment in it, for whoever watches a link.
+//! The TCP segment in a frame, for observers of a link.
 
 use crate::ip::{ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, ethertype};
 
@@ -8,11 +8,11 @@ const SYN: u8 = 0x02;
 /// A TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
-    /// A number that segments from the same address share.
+    /// A hash of the source address.
     pub source: u32,
-    /// The same for the address that it is for.
+    /// A hash of the destination address.
     pub destination: u32,
-    /// Ports: from, to.
+    /// Source and destination port.
     pub ports: [u16; 2],
     /// Sequence number of its first byte.
     pub sequence: u32,
@@ -22,7 +22,7 @@ pub struct Segment {
     pub is_syn: bool,
 }
 
-/// The segment in a frame; `None` where there is none, or only a part of one, or behind headers that nobody here sends.
+/// The segment in a frame; `None` for other and incomplete frames, and for IPv6 extension headers.
 pub fn segment(frame: &[u8]) -> Option<Segment> {
     let packet = frame.get(ETHERNET_HEADER_BYTES..)?;
     let (addresses, rest) = match ethertype(frame)? {
@@ -33,7 +33,7 @@ pub fn segment(frame: &[u8]) -> Option<Segment> {
             if is_fragment || *packet.get(9)? != TCP {
                 return None;
             }
-            // A short frame is padded: the packet knows better where it ends.
+            // Ethernet pads short frames: the length in the IP header counts.
             (packet.get(12..20)?, packet.get(header_bytes..all_bytes)?)
         }
         ETHERTYPE_IPV6 if packet.first()? >> 4 == 6 && *packet.get(6)? == TCP => {

@@ -1,4 +1,4 @@
-//! What changes during a run: the descriptions that are to come, and the handovers for whoever owns the addresses.
+//! Changes during a run: the later descriptions of a direction, and handovers, which the owner of the addresses handles.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use model::network::Direction;
 
 use crate::stream::LinkDirection;
 
-/// The descriptions of one direction that are still to come.
+/// The later descriptions of one direction.
 #[derive(Debug)]
 pub(crate) struct Schedule {
     changes: VecDeque<(u64, Direction)>,
@@ -18,13 +18,13 @@ impl Schedule {
         Schedule { changes: VecDeque::new() }
     }
 
-    pub(crate) fn of(network: &Network, way: LinkDirection) -> Self {
-        let direction = |change: &model::network::Change| match way {
+    pub(crate) fn new(network: &Network, direction: LinkDirection) -> Self {
+        let description = |change: &model::network::Change| match direction {
             LinkDirection::Up => change.up.clone(),
             LinkDirection::Down => change.down.clone(),
         };
         Schedule {
-            changes: network.timeline.iter().map(|change| (change.at_ns, direction(change))).collect(),
+            changes: network.timeline.iter().map(|change| (change.at_ns, description(change))).collect(),
         }
     }
 
@@ -32,22 +32,21 @@ impl Schedule {
         self.changes.iter().map(|(_, direction)| direction)
     }
 
-    /// When the next change is; the end of time where there is none.
+    /// The time of the next change; `u64::MAX` if there is none.
     pub(crate) fn next_ns(&self) -> u64 {
         self.changes.front().map_or(u64::MAX, |(at_ns, _)| *at_ns)
     }
 
-    /// The next change that is due, and when it was.
+    /// The next change that is due, with its time.
     pub(crate) fn pop_due(&mut self, now_ns: u64) -> Option<(u64, Direction)> {
         self.changes.pop_front_if(|(at_ns, _)| *at_ns <= now_ns)
     }
 }
 
-/// What happens to a link beside what its paths do.
+/// An event of a link that its paths do not handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The client's address changes. The paths have their new descriptions of themselves; packets that are under way stay
-    /// so, to the address that they were sent to.
+    /// The client's address changes. The paths change their descriptions themselves; packets in them keep their destination.
     Handover {
         /// When, on the clock of the packets.
         at_ns: u64,
@@ -61,13 +60,13 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Those of a run that begins at `start_ns`.
+    /// The events of a run that starts at `start_ns`.
     pub fn new(network: &Network, start_ns: u64) -> Timeline {
         let handovers = network.timeline.iter().filter(|change| change.handover);
         Timeline { handovers_ns: handovers.map(|change| start_ns.saturating_add(change.at_ns)).collect() }
     }
 
-    /// When the next event is, if any.
+    /// The time of the next event.
     pub fn next_event_ns(&self) -> Option<u64> {
         self.handovers_ns.front().copied()
     }

@@ -1,5 +1,4 @@
-//! A rate that varies by itself: log-normal about its mean, in steps (a satellite's handovers), drifting (a radio link), or
-//! both.
+//! A rate that varies: log-normal about its mean, in steps (satellite handovers), with a drift (a radio link), or both.
 
 use model::network::Variation;
 
@@ -7,10 +6,10 @@ use crate::rate::Stretch;
 use crate::stream::{Impairment, Seeds, Stream};
 use crate::wave::Wave;
 
-/// A drift is followed in stretches of a fiftieth of its period, and of a millisecond at least.
+/// A drift is sampled 50 times per period, and at most once per millisecond.
 const STRETCHES: u64 = 50;
 const SHORTEST_NS: u64 = 1_000_000;
-/// Further from the mean than so many standard deviations it does not go: one in 16 000 at either end.
+/// The rate is clamped to this many standard deviations: 1 in 16 000 values at each end.
 const FURTHEST: f64 = 4.0;
 
 #[derive(Debug)]
@@ -53,7 +52,7 @@ impl Varying {
                 phase_ns: seeds.phase_ns(steps.every_ns),
             }),
             drift: drift.map(|drift| Drift {
-                // After two periods of the wave all is forgotten.
+                // The wave's values are independent after two periods.
                 wave: Wave::new(seeds.stream(Impairment::RateDrift), drift.every_ns / 2),
                 log_deviation: log_deviation(drift.spread_share),
                 stretch_ns: (drift.every_ns / STRETCHES).max(SHORTEST_NS),
@@ -130,16 +129,16 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_held_and_are_alike_in_time_both_ways() {
+    fn steps_are_constant_and_simultaneous_in_both_directions() {
         let steps = Some(Variation { spread_share: 0.3, every_ns: 15 * S });
-        let mut ways = [LinkDirection::Up, LinkDirection::Down]
-            .map(|way| Varying::new(MEAN, steps, None, Seeds::run(2, way)));
-        let [up, down] = ways.each_mut().map(|varying| varying.stretch(0));
+        let mut directions = [LinkDirection::Up, LinkDirection::Down]
+            .map(|direction| Varying::new(MEAN, steps, None, Seeds::run(2, direction)));
+        let [up, down] = directions.each_mut().map(|varying| varying.stretch(0));
         assert_eq!(up.until_ns, down.until_ns);
         assert_ne!(up.bits_per_s, down.bits_per_s);
-        let next = ways[0].stretch(up.until_ns);
+        let next = directions[0].stretch(up.until_ns);
         assert_eq!(next.until_ns, up.until_ns + 15 * S);
-        assert_eq!(ways[0].stretch(next.until_ns - 1).bits_per_s, next.bits_per_s);
+        assert_eq!(directions[0].stretch(next.until_ns - 1).bits_per_s, next.bits_per_s);
     }
 
     #[test]

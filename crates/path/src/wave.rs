@@ -6,14 +6,14 @@ use crate::stream::Stream;
 
 /// `cos θ · z(k) + sin θ · z(k + 1)`, where `z` are independent normal numbers a period apart and θ goes from 0 to a right
 /// angle between them. Since `cos² + sin² = 1` the value is exactly standard normal at *every* instant, not only at
-/// the periods' ends; after two periods it has forgotten what it was. Its slope is normal too, with a standard deviation
-/// of π / 2 per period: unlike an Ornstein–Uhlenbeck process, which has no slope, it can move a delay without packets
-/// overtaking each other.
+/// the ends of periods; values two periods apart are independent. The slope is normal too, with a standard deviation of
+/// π / 2 per period: unlike an Ornstein–Uhlenbeck process, which has no slope, the wave can change a delay without
+/// reordering packets.
 #[derive(Debug)]
 pub(crate) struct Wave {
     stream: Stream,
     period_ns: u64,
-    /// The period whose ends are at hand.
+    /// The period whose ends are cached.
     period: u64,
     ends: [f64; 2],
 }
@@ -84,6 +84,6 @@ mod tests {
         for k in [0, 5, 5000, 5001, 99_999] {
             assert_eq!(sparse.at(k * 1000).to_bits(), asked[usize::try_from(k).unwrap()].to_bits());
         }
-        assert_eq!(sparse.at(0).to_bits(), asked[0].to_bits(), "back again");
+        assert_eq!(sparse.at(0).to_bits(), asked[0].to_bits(), "the value at an earlier time differs");
     }
 }

@@ -1,7 +1,7 @@
 //! CoDel, controlled delay: RFC 8289.
 //!
-//! What is measured is how long a packet stood in the queue when its turn comes. Above the target for a whole interval
-//! the queue is a standing one, and packets are dropped, or marked, ever faster until it is not.
+//! It measures how long a packet was in the queue. If that exceeds the target for a whole interval, the queue is a standing
+//! queue: packets are dropped, or marked, at an increasing rate until it is not.
 
 use std::collections::VecDeque;
 
@@ -15,14 +15,14 @@ use crate::packet::Packet;
 #[derive(Debug)]
 pub(super) struct Control {
     settings: Codel,
-    /// When the queue will have stood above the target for an interval.
+    /// When the queue will have been above the target for an interval.
     first_above_ns: Option<u64>,
     drop_next_ns: u64,
-    /// Drops since the dropping state was entered.
+    /// Drops since the start of the dropping state.
     count: u32,
     last_count: u32,
     is_dropping: bool,
-    /// The longest packet seen: a queue of no more than that is no queue.
+    /// The longest packet so far: at most this many bytes are not a standing queue.
     longest_bytes: u64,
 }
 
@@ -44,8 +44,8 @@ impl Control {
         self.longest_bytes = self.longest_bytes.max(length_bytes);
     }
 
-    /// The packet to send now (`deque` in RFC 8289, section 5.5). `pop` gives the head of the queue and how many bytes
-    /// stay behind it.
+    /// The packet to send now (`deque` in RFC 8289, section 5.5). `pop` returns the head of the queue and the bytes that
+    /// remain in it.
     pub(super) fn take<P: Packet>(
         &mut self,
         now_ns: u64,
@@ -82,7 +82,7 @@ impl Control {
         waiting
     }
 
-    /// Enters the dropping state; soon after the last time, at the rate that was found then.
+    /// Enters the dropping state; soon after the last one, with its final rate.
     fn begin_dropping(&mut self, now_ns: u64) {
         self.is_dropping = true;
         let delta = self.count.saturating_sub(self.last_count);
@@ -107,7 +107,7 @@ impl Control {
         (Some(waiting), now_ns >= since_ns)
     }
 
-    /// When the next drop is due: an interval over the root of the count after the last (RFC 8289, section 3.3).
+    /// When the next drop is due: interval / √count after the last one (RFC 8289, section 3.3).
     fn control_law(&self, last_ns: u64) -> u64 {
         #[expect(clippy::cast_precision_loss, reason = "nanoseconds far below 2^53")]
         let interval_ns = self.settings.interval_ns as f64;
@@ -117,7 +117,7 @@ impl Control {
         last_ns.saturating_add(step_ns)
     }
 
-    /// With ECN, marks the packet in the place of dropping it, where it can carry the mark (RFC 8290, section 4.2).
+    /// With ECN, marks the packet instead of dropping it, if it can carry the mark (RFC 8290, section 4.2).
     fn is_marked<P: Packet>(&self, waiting: &mut Option<Waiting<P>>, ledger: &mut Ledger<P>) -> bool {
         let is_marked =
             self.settings.ecn && waiting.as_mut().is_some_and(|waiting| waiting.packet.mark_congestion());
@@ -133,7 +133,7 @@ fn drop_one<P>(now_ns: u64, waiting: Option<Waiting<P>>, room: &mut Room, ledger
     }
 }
 
-/// One queue under the control.
+/// A queue controlled by CoDel.
 #[derive(Debug)]
 pub(super) struct CodelQueue<P> {
     waiting: VecDeque<Waiting<P>>,

@@ -1,4 +1,4 @@
-//! Drop-tail: first in, first out; the packet that finds no room is dropped.
+//! Drop-tail: first in, first out; a packet that exceeds the limit is dropped.
 
 use std::collections::VecDeque;
 

@@ -1,6 +1,6 @@
-//! FQ-CoDel: flows hashed to queues, served in turn by their deficits, each queue under CoDel (RFC 8290).
+//! FQ-CoDel: flows are hashed to queues, which are served by deficit round robin and controlled by CoDel (RFC 8290).
 //!
-//! All packets lie in one pool, which grows to the limit and no further; the queues are lists through it.
+//! One pool, which grows up to the limit, holds all packets; the queues are lists in it.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ use crate::stream::{Impairment, Seeds};
 
 /// The end of a list.
 const NONE: u32 = u32::MAX;
-/// Where there is no room, so many packets of the longest queue are dropped at once, and at most half of it (RFC 8290,
+/// At the limit, up to this many packets of the longest queue, and at most half of it, are dropped at once (RFC 8290,
 /// section 4.1.3).
 const MOST_DROPPED: u32 = 64;
 
@@ -22,7 +22,7 @@ const MOST_DROPPED: u32 = 64;
 pub(super) struct FqCodel<P> {
     flows: Vec<Flow>,
     pool: Pool<P>,
-    /// Flows that have just begun to send, and those that have sent before; both in the order of their turns.
+    /// New and old flows (RFC 8290, section 3), in the order of their turns.
     new_flows: VecDeque<u32>,
     old_flows: VecDeque<u32>,
     quantum_bytes: i64,
@@ -35,9 +35,9 @@ struct Flow {
     tail: u32,
     packets: u32,
     bytes: u64,
-    /// What it may still send in this turn.
+    /// Bytes that it may still send in this turn.
     deficit_bytes: i64,
-    /// Whether it stands in a list.
+    /// Whether it is in a list.
     is_active: bool,
     control: Control,
 }
@@ -67,7 +67,8 @@ impl<P: Packet> FqCodel<P> {
         self.pool.held
     }
 
-    /// Takes the packet and drops from the longest queue while there is too much; false where the packet itself went.
+    /// Takes the packet and drops from the longest queue while the limit is exceeded; `false` if the packet itself was
+    /// dropped.
     pub(super) fn offer(&mut self, waiting: Waiting<P>, room: &mut Room, ledger: &mut Ledger<P>) -> bool {
         let (now_ns, number, length_bytes) = (waiting.arrival_ns, waiting.number, waiting.length_bytes);
         let index = self.index_of(&waiting.packet);
@@ -87,7 +88,7 @@ impl<P: Packet> FqCodel<P> {
         is_in
     }
 
-    /// False where the packet of this number was among them.
+    /// `false` if the packet with this number was dropped.
     fn drop_from_longest(
         &mut self,
         now_ns: u64,
@@ -111,7 +112,7 @@ impl<P: Packet> FqCodel<P> {
         is_in
     }
 
-    /// The packet whose turn it is (RFC 8290, section 4.2).
+    /// The next packet (RFC 8290, section 4.2).
     pub(super) fn take(
         &mut self,
         now_ns: u64,
@@ -140,7 +141,7 @@ impl<P: Packet> FqCodel<P> {
                 flow.deficit_bytes -= i64::try_from(waiting.length_bytes).unwrap_or(i64::MAX);
                 return Some(waiting);
             }
-            // An empty new flow waits among the old ones for a turn, lest it come back as a new one at once.
+            // An empty new flow moves to the old flows, so that it does not return as a new one at once.
             flow.is_active = is_new;
             self.end_turn(is_new);
             if is_new {
@@ -183,11 +184,11 @@ impl Flow {
     }
 }
 
-/// Where all packets lie.
+/// All packets.
 #[derive(Debug)]
 struct Pool<P> {
     slots: Vec<Slot<P>>,
-    /// The first of the free slots, which are a list too.
+    /// The head of the list of free slots.
     free: u32,
     held: usize,
 }
