@@ -1,4 +1,4 @@
-//! One client for all five variants, chosen by value: the driver's loop knows no protocol.
+//! One client type for all five variants, so that the driver's loop is independent of the protocol.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,25 +21,25 @@ use crate::quic::{QuicConfig, QuicConfigError};
 use crate::tcp::TcpConnection;
 use crate::tls::{self, Tls, TlsConfigError, offered_config};
 
-/// What all connections of a client group share; cheap to clone.
+/// Settings that all connections of a client group share; cheap to clone.
 #[derive(Clone)]
 pub struct ClientConfig {
     variant: Variant,
     server_name: ServerName<'static>,
     pins: Pins,
-    /// How many responses an HTTP/2 server may push at a time.
+    /// The limit of concurrent pushed responses (HTTP/2).
     pushes: u32,
     tls: Option<Arc<rustls::ClientConfig>>,
-    /// The versions of TLS that are offered.
+    /// The TLS versions that are offered.
     versions: Vec<TlsVersion>,
     quic: Option<Arc<QuicConfig>>,
 }
 
-/// Why no client can be made of an assignment.
+/// Why a client cannot be configured.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientConfigError {
     /// The server's name.
-    #[error("found server name `{0}`, expected a host name or an IP address")]
+    #[error("`{0}` is not a server name; use a host name or an IP address")]
     ServerName(String),
     /// The TLS settings.
     #[error(transparent)]
@@ -66,10 +66,10 @@ impl ClientConfig {
         Self::offering(variant, server_name, pins, &TlsOptions::default(), trust, roots)
     }
 
-    /// The same, with the offer and the client certificate of `options`; QUIC takes of the offer what is TLS 1.3.
+    /// The same, with the offer and the client certificate of `options`; QUIC uses the TLS 1.3 part of the offer.
     ///
     /// # Errors
-    /// As [`ClientConfig::new`]; and a client certificate that cannot be used.
+    /// As [`ClientConfig::new`], and if the client certificate cannot be used.
     pub fn offering(
         variant: Variant,
         server_name: &str,
@@ -106,14 +106,14 @@ impl ClientConfig {
         Ok(ClientConfig { variant, server_name: parsed, pins: pins.clone(), pushes: 0, tls, versions, quic })
     }
 
-    /// The same with `options`, and with a store of sessions of its own.
+    /// The same with `options` and a separate session store.
     ///
     /// # Errors
     /// [`ClientConfigError`] where the options contradict the pins.
     pub fn with_options(mut self, options: &Options) -> Result<ClientConfig, ClientConfigError> {
         self.pushes = if options.accept_push { h2::PUSHES } else { 0 };
         if let Some(tls) = &self.tls {
-            // A server that chose another version would take early data for an error (RFC 8446, section 4.2.10).
+            // A server that chooses another version treats early data as an error (RFC 8446, section 4.2.10).
             if options.early_data && self.versions != [TlsVersion::V13] {
                 return Err(TlsConfigError::EarlyData.into());
             }
@@ -140,10 +140,10 @@ impl ClientConfig {
 
 /// One connection of any variant.
 ///
-/// What is large and not of every variant is boxed: thousands of HTTP/1.1 connections do not pay for QUIC's state.
+/// Large state of single variants is boxed, so that HTTP/1.1 connections do not need memory for QUIC's state.
 #[expect(
     clippy::large_enum_variant,
-    reason = "what is beside QUIC is read with every request: no pointer between"
+    reason = "every request reads the TCP variants: a box would cost an indirection"
 )]
 pub enum Client {
     /// HTTP/1.1, in cleartext or over TLS.
@@ -155,12 +155,12 @@ pub enum Client {
 }
 
 impl Client {
-    /// A connection to `remote`, which begins with [`Connection::handle_connected`].
+    /// A connection to `remote`; [`Connection::handle_connected`] starts it.
     ///
-    /// `base` is the instant at which the driver's clock reads 0; `seed` is the connection's own.
+    /// `base` is the instant at which the driver's clock reads 0; `seed` belongs to this connection.
     ///
     /// # Errors
-    /// Where the TLS library cannot use its settings.
+    /// The TLS library rejects its settings.
     pub fn new(
         config: &ClientConfig,
         remote: SocketAddr,
@@ -186,16 +186,17 @@ impl Client {
             }
             (Variant::H3, None) => Err(Failure {
                 kind: FailureKind::Client,
-                reason: "found no QUIC settings for h3, expected those that ClientConfig::new makes".into(),
+                reason: "the configuration has no QUIC settings; create it with ClientConfig::new for h3"
+                    .into(),
             }),
         }
     }
 }
 
 impl Client {
-    /// The driver bound a new socket: a QUIC connection moves to it (RFC 9000, section 9); others cannot move.
+    /// The driver bound a new socket: a QUIC connection migrates to it (RFC 9000, section 9); TCP connections cannot.
     ///
-    /// Drain `poll_transmit` afterwards: a packet leaves from the new address at once. `false` where nothing moved.
+    /// Drain `poll_transmit` afterwards: a packet leaves from the new address at once. `false` if nothing migrated.
     pub fn local_address_changed(&mut self, _now: u64) -> bool {
         match self {
             Client::Http3(connection) => connection.local_address_changed(),
@@ -204,7 +205,7 @@ impl Client {
     }
 }
 
-/// Calls the same method on whichever connection it is.
+/// Calls the same method of the variant's connection.
 macro_rules! each {
     ($client:expr, $connection:ident => $call:expr) => {
         match $client {

@@ -1,16 +1,15 @@
-//! The dynamic table of HPACK (RFC 7541, section 2.3.2) and of QPACK (RFC 9204, section 3.2): what both sides
-//! remember of earlier fields.
+//! The dynamic table of HPACK (RFC 7541, section 2.3.2) and QPACK (RFC 9204, section 3.2).
 //!
-//! Names and values lie end to end in one buffer, so a field is always one slice for the name and one for the value.
-//! New entries are appended; when the buffer has grown to twice the table's size the dead bytes in front are dropped,
-//! so that each byte is moved at most once on average and nothing is allocated in the steady state.
+//! One buffer holds names and values, so that each is one slice. New entries are appended. When the buffer has twice the
+//! table's size, the evicted bytes at its front are dropped: on average each byte is moved at most once, and the steady
+//! state allocates nothing.
 
 use std::collections::VecDeque;
 
-/// What each entry costs beside its bytes (RFC 7541, section 4.1).
+/// The overhead of each entry (RFC 7541, section 4.1).
 pub const ENTRY_OVERHEAD_BYTES: usize = 32;
 
-/// A table whose entries carry a `T`: what a decoder or an encoder knows about a field.
+/// A table whose entries have a tag: what a decoder or an encoder knows about a field.
 #[derive(Debug)]
 pub struct DynamicTable<T> {
     /// Live bytes are those of `entries`.
@@ -41,22 +40,22 @@ impl<T: Copy> DynamicTable<T> {
         DynamicTable { storage: Vec::new(), entries: VecDeque::new(), size: 0, capacity }
     }
 
-    /// How many entries it has.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether it has none.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Its size in bytes, 32 per entry included.
+    /// Its size in bytes, including 32 per entry.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// The largest size that it may have now.
+    /// The current maximum size.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
@@ -76,7 +75,7 @@ impl<T: Copy> DynamicTable<T> {
         self.entries.iter().rev().map(|entry| entry.tag)
     }
 
-    /// Sets the largest size, evicting what does not fit any more (RFC 7541, section 4.3).
+    /// Sets the maximum size and evicts entries beyond it (RFC 7541, section 4.3).
     pub fn set_capacity(&mut self, capacity: usize) {
         self.capacity = capacity;
         self.evict(0);
@@ -97,7 +96,7 @@ impl<T: Copy> DynamicTable<T> {
         self.push(Entry { offset, ..entry });
     }
 
-    /// Inserts a field with the name of the entry at `position`, which may be evicted by it.
+    /// Inserts a field with the name of the entry at `position`, which the insertion may evict.
     pub fn insert_with_name_of(&mut self, position: usize, value: &[u8], tag: T) {
         let Some(source) =
             self.entries.len().checked_sub(position + 1).and_then(|index| self.entries.get(index))
@@ -105,7 +104,7 @@ impl<T: Copy> DynamicTable<T> {
             return;
         };
         let (from, name_length) = (source.offset, source.name_length);
-        // The name is copied before anything is evicted or moved; it becomes the new entry's own.
+        // The name is copied before an eviction or move.
         let offset = self.storage.len();
         self.storage.extend_from_within(from..from + name_length);
         self.storage.extend_from_slice(value);
@@ -120,7 +119,7 @@ impl<T: Copy> DynamicTable<T> {
         self.compact();
     }
 
-    /// Evicts and moves until `entry` fits; `false` where it is larger than the table.
+    /// Evicts and moves until `entry` fits; `false` if it is larger than the table.
     fn make_room(&mut self, entry: &Entry<T>) -> bool {
         self.evict(entry.size());
         if entry.size() > self.capacity {
@@ -144,7 +143,7 @@ impl<T: Copy> DynamicTable<T> {
         }
     }
 
-    /// Drops the dead bytes in front when they are as many as the table may hold.
+    /// Drops the evicted bytes at the front when they reach the table's maximum size.
     fn compact(&mut self) {
         let dead = self.entries.front().map_or(self.storage.len(), |oldest| oldest.offset);
         if dead > self.capacity.max(256) || (dead > 0 && dead == self.storage.len()) {
@@ -156,7 +155,7 @@ impl<T: Copy> DynamicTable<T> {
     }
 }
 
-/// An encoder's tag: hashes of name and of the field, which make a search cheap.
+/// An encoder's tag: hashes of the name and of the field, which make a search cheap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hashes {
     name: u64,
@@ -164,7 +163,7 @@ pub struct Hashes {
 }
 
 impl Hashes {
-    /// Those of a field.
+    /// The hashes of a field.
     pub fn of(name: &[u8], value: &[u8]) -> Self {
         let name = hash(HASH_SEED, name);
         Hashes { name, field: hash(name, value) }
@@ -229,7 +228,7 @@ mod tests {
     }
 
     proptest! {
-        /// The table behaves like the plainest one: a list of pairs.
+        /// The table behaves like a list of pairs.
         #[test]
         fn behaves_like_a_list(
             capacity in 0usize..600,

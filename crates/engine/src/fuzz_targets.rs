@@ -1,6 +1,6 @@
-//! Plain functions that give any bytes to a decoder: what `cargo fuzz` runs, and a smoke test on stable Rust.
+//! Functions that pass any bytes to a decoder, for `cargo fuzz` and for a smoke test on stable Rust.
 //!
-//! None may panic, hang, or keep more memory than its limits say; most also check a property.
+//! None may panic, hang, or exceed its memory limits; most also check a property.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::protocol::Protocol;
 use crate::tls::{Tls, tls_config};
 use crate::{Client, ClientConfig, huffman, prefix_integer};
 
-/// A function that takes any bytes, and any instant as the zero of its clock.
+/// A fuzz target: it takes any bytes, and the instant at which its clock reads 0.
 pub type Target = fn(&[u8], Instant);
 
 /// All targets by name.
@@ -36,7 +36,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("seam", |data, _| seam(data)),
 ];
 
-/// A response head and body, in one piece and in others: what is said must be the same.
+/// A response's head and body: the events do not depend on how the input is cut.
 pub fn http1(data: &[u8]) {
     let Some((cut, bytes)) = data.split_first() else { return };
     let run = |length: usize| {
@@ -46,7 +46,7 @@ pub fn http1(data: &[u8]) {
     assert_eq!(run(usize::MAX), run(usize::from(*cut).max(1)));
 }
 
-/// Frames with header blocks, push on and off, in one piece and in others.
+/// Frames with header blocks, with and without push: the events do not depend on how the input is cut.
 pub fn http2(data: &[u8]) {
     let Some((cut, bytes)) = data.split_first() else { return };
     let run = |length: usize| {
@@ -56,12 +56,12 @@ pub fn http2(data: &[u8]) {
     assert_eq!(run(usize::MAX), run(usize::from(*cut).max(1)));
 }
 
-/// What a protocol with requests out says to `bytes` in pieces: counts of events, and body bytes.
+/// Passes `bytes` in pieces to a protocol with open requests; returns the counts of events, and the body bytes.
 fn respond(protocol: &mut impl Protocol, bytes: &[u8], length: usize, requests: u64) -> [u64; 5] {
     let mut seen = [0; 5];
     protocol.start();
     for id in 0..requests {
-        // At its limits a protocol takes no more, which is its right.
+        // At its limits a protocol may accept no more requests.
         let _ = protocol.send_request(id, &request());
     }
     let mut sink = |event: Event<'_>| match event {
@@ -94,7 +94,7 @@ fn request() -> Request {
     }
 }
 
-/// Header blocks, one behind the other: a byte of length each.
+/// Consecutive header blocks, each after a byte with its length.
 pub fn hpack(data: &[u8]) {
     let mut decoder = hpack::Decoder::new(4096);
     let mut rest = data;
@@ -108,7 +108,7 @@ pub fn hpack(data: &[u8]) {
     }
 }
 
-/// A string in the Huffman code; what can be read is written again as it was.
+/// A string in the Huffman code; a valid one is encoded to the same bytes.
 pub fn huffman(data: &[u8]) {
     let mut text = Vec::new();
     if huffman::decode(data, &mut text).is_ok() {
@@ -118,7 +118,7 @@ pub fn huffman(data: &[u8]) {
     }
 }
 
-/// An integer with a prefix; what can be read has a shortest form that says the same.
+/// An integer with a prefix; the shortest form of a valid one has the same value.
 pub fn integer(data: &[u8]) {
     for prefix_bits in 1..=8 {
         let mut position = 0;
@@ -132,7 +132,7 @@ pub fn integer(data: &[u8]) {
     }
 }
 
-/// What a server says to a ClientHello.
+/// A server's answer to a ClientHello.
 pub fn tls(data: &[u8]) {
     let config = tls_config(&Pins::default(), b"h2", &Trust::Anyone, &[]);
     let (Ok(config), Ok(name)) = (config, ServerName::try_from("server.test")) else { return };
@@ -140,11 +140,11 @@ pub fn tls(data: &[u8]) {
     if tls.start().is_ok() {
         let mut bytes = data.to_vec();
         let _ = tls.handle_input(&mut bytes, &mut |_| Ok(()));
-        assert!(!tls.is_established(), "nobody guesses the server's Finished");
+        assert!(!tls.is_established(), "the handshake is done without the server's keys");
     }
 }
 
-/// Datagrams in answer to a QUIC client's first; a byte of length each.
+/// Datagrams that answer a QUIC client's first one, each after a byte with its length.
 pub fn quic(data: &[u8], base: Instant) {
     let config = ClientConfig::new(Variant::H3, "server.test", &Pins::default(), &Trust::Anyone, &[]);
     let Ok(config) = config else { return };
@@ -166,7 +166,7 @@ pub fn quic(data: &[u8], base: Instant) {
     }
 }
 
-/// What a client process writes to the tool.
+/// The messages of a client process.
 pub fn seam(data: &[u8]) {
     let mut decoder = model::frame::Decoder::default();
     decoder.handle_bytes(data);

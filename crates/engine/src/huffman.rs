@@ -1,28 +1,28 @@
-//! The static Huffman code of RFC 7541, appendix B, which HPACK and QPACK share.
+//! The static Huffman code of RFC 7541, appendix B, for HPACK and QPACK.
 //!
-//! The code is canonical, so the lengths below are all that is written down; codes and decoding tables are computed
-//! from them at compile time. Decoding looks 12 bits up at a time and takes up to two symbols from one entry: the
-//! symbols of ordinary header fields have 5 to 8 bits. (13 bits were 10 % faster, but their 32 kB fill a whole
-//! first-level cache.) Longer codes are found by comparing with the last code of each length.
+//! The code is canonical: codes and decoding tables are computed at compile time from the lengths below. Decoding looks up
+//! 12 bits at a time, and one entry has up to two symbols: those of ordinary header fields have 5 to 8 bits. (13 bits are
+//! 10 % faster, but their 32 kB fill a whole first-level cache.) Longer codes are compared with the last code of each
+//! length.
 
-/// Why bytes are not a string in this code.
+/// Why bytes are not a valid string in this code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HuffmanError {
-    /// The end-of-string symbol stands inside (RFC 7541, section 5.2).
-    #[error("the end-of-string symbol stands inside a Huffman string")]
+    /// The string contains the end-of-string symbol (RFC 7541, section 5.2).
+    #[error("a Huffman string contains the end-of-string symbol")]
     EndOfString,
-    /// What is left at the end is longer than 7 bits or not all ones (RFC 7541, section 5.2).
+    /// The padding is longer than 7 bits or not all ones (RFC 7541, section 5.2).
     #[error("the padding of a Huffman string is not 0 to 7 bits of ones")]
     Padding,
 }
 
-/// Appends the decoded `input` to `output`; on an error `output` is as it was.
+/// Appends the decoded `input` to `output`, which an error leaves unchanged.
 ///
 /// # Errors
-/// [`HuffmanError`] where RFC 7541, section 5.2 demands one.
+/// [`HuffmanError`], as RFC 7541, section 5.2 requires.
 pub fn decode(input: &[u8], output: &mut Vec<u8>) -> Result<(), HuffmanError> {
     let start = output.len();
-    // The shortest code has 5 bits; two more bytes let the loop store pairs without asking.
+    // The shortest code has 5 bits; two more bytes let the loop store pairs unconditionally.
     output.resize(start + input.len() * 8 / 5 + 2, 0);
     match decode_into(input, &mut output[start..]) {
         Ok(length) => {
@@ -59,13 +59,13 @@ pub fn encode(input: &[u8], output: &mut Vec<u8>) {
     }
 }
 
-/// How many bytes [`encode`] would append.
+/// The number of bytes that [`encode`] appends.
 pub fn encoded_len(input: &[u8]) -> usize {
     let bits: usize = input.iter().map(|&byte| usize::from(LENGTHS[usize::from(byte)])).sum();
     bits.div_ceil(8)
 }
 
-/// Decodes into `output`, which has room for the longest result and two bytes more; says how long the result is.
+/// Decodes into `output`, which has room for the longest result and two more bytes; returns the length of the result.
 fn decode_into(input: &[u8], output: &mut [u8]) -> Result<usize, HuffmanError> {
     let mut reader = BitReader { input, position: 0, bits: 0, count: 0 };
     let mut length = 0;
@@ -74,7 +74,7 @@ fn decode_into(input: &[u8], output: &mut [u8]) -> Result<usize, HuffmanError> {
         while reader.count >= TABLE_BITS {
             let entry = reader.look_up();
             if entry.symbols() > 0 {
-                // Both bytes are stored; one that is no symbol is overwritten by the next or cut off.
+                // Both bytes are stored; one that is not a symbol is overwritten or cut off.
                 output[length..length + 2].copy_from_slice(&entry.bytes());
                 length += entry.symbols();
                 reader.consume(entry.bits());
@@ -89,7 +89,7 @@ fn decode_into(input: &[u8], output: &mut [u8]) -> Result<usize, HuffmanError> {
             break;
         }
     }
-    // Fewer bits than an index are left, or a code that is cut short.
+    // Fewer bits than an index remain, or an incomplete code.
     loop {
         let entry = reader.look_up();
         if entry.symbols() == 0 || entry.first_bits() > reader.count {
@@ -112,7 +112,7 @@ struct BitReader<'a> {
 }
 
 impl BitReader<'_> {
-    /// Fills up to at least 56 bits, or with all that is left.
+    /// Fills up to at least 56 bits, or with all remaining bits.
     #[inline]
     fn refill(&mut self) {
         if let Some(word) = self.input[self.position..].first_chunk::<8>() {
@@ -120,7 +120,7 @@ impl BitReader<'_> {
             let taken = (63 - self.count) >> 3;
             self.position += taken as usize;
             self.count += taken * 8;
-            // Bits beyond `count` were read too early; they are read again, so they must not stay.
+            // Bits beyond `count` will be read again, so they are cleared.
             self.bits &= !(u64::MAX >> self.count);
             return;
         }
@@ -144,7 +144,7 @@ impl BitReader<'_> {
         self.count -= bits;
     }
 
-    /// The length of the code that begins here, known to be longer than a table index; zeros stand for missing bits.
+    /// The length of the next code, which is longer than a table index; missing bits are zeros.
     fn long_length(&self) -> u32 {
         let code = self.bits >> 34;
         let mut length = TABLE_BITS + 1;
@@ -167,8 +167,8 @@ impl BitReader<'_> {
 
 const TABLE_BITS: u32 = 12;
 
-/// One entry of the decoding table, in one word: the bytes of two symbols, the bits of both codes, the bits of the
-/// first, and how many symbols there are: 0 where the code is longer than the index.
+/// One entry of the decoding table, in one word: the bytes of two symbols, the bits of both codes, the bits of the first,
+/// and the number of symbols: 0 if the code is longer than the index.
 #[derive(Clone, Copy)]
 struct Entry(u32);
 
@@ -201,7 +201,7 @@ impl Entry {
 /// The order of the canonical code: by length, then by symbol.
 struct Canonical {
     order: [u16; 257],
-    /// By length: where its symbols begin in `order`.
+    /// By length: the index of its first symbol in `order`.
     first_index: [u16; 31],
     /// By length: its first code.
     first_code: [u32; 31],
@@ -209,7 +209,7 @@ struct Canonical {
     end: [u32; 31],
 }
 
-/// Length in bits of each symbol's code; 256 is the end of string.
+/// The length in bits of each symbol's code; 256 is the end of string.
 const LENGTHS: [u8; 257] = [
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28, 28, 28,
     28, 28, 28, 28, 28, 28, 6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6, 5, 5, 5, 6, 6, 6, 6, 6,
@@ -272,7 +272,7 @@ const fn table() -> [Entry; 1 << TABLE_BITS] {
     let mut table = [Entry::new([0; 2], 0, 0, 0); 1 << TABLE_BITS];
     let canonical = canonical();
     let codes = codes();
-    // First symbols: each fills the range of indices that begin with its code.
+    // First symbols: each fills the indices that start with its code.
     let mut position = 0;
     while position < 257 {
         let symbol = canonical.order[position];
@@ -289,7 +289,7 @@ const fn table() -> [Entry; 1 << TABLE_BITS] {
         }
         position += 1;
     }
-    // Second symbols: what follows the first, where it is whole within the index.
+    // Second symbols: those that are complete within the index.
     let singles = table;
     let mut index = 0;
     while index < 1 << TABLE_BITS {
@@ -372,7 +372,7 @@ mod tests {
         assert_eq!(decoded(&[0x1f]), Ok(vec![b'a']));
     }
 
-    /// The plainest decoder there is: bit by bit against the list of codes.
+    /// A reference decoder: bit by bit against the list of codes.
     fn slow_decode(input: &[u8]) -> Result<Vec<u8>, ()> {
         let (mut output, mut code, mut length) = (Vec::new(), 0u32, 0u8);
         for bit in input.iter().flat_map(|byte| (0..8).rev().map(move |shift| byte >> shift & 1)) {

@@ -1,29 +1,29 @@
-//! What a client may be asked to do beyond its pins.
+//! Options of a client besides its pins.
 
 use std::fmt;
 use std::io::Write;
 use std::sync::Arc;
 
-/// TLS 1.3 tickets that the connections of one client group keep, unless told otherwise.
+/// The default number of TLS 1.3 tickets that a client group keeps.
 pub const SESSION_LIMIT: usize = 4096;
 
-/// Options of a client group, all of which are off, or as usual, by default.
+/// Options of a client group.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Send safe requests as early data where a ticket allows it (RFC 8446, section 2.3; RFC 9001, section 4.6);
-    /// needs `pins.resumption` and TLS 1.3.
+    /// Sends safe requests as early data if a ticket allows it (RFC 8446, section 2.3; RFC 9001, section 4.6); requires
+    /// `pins.resumption` and TLS 1.3.
     pub early_data: bool,
-    /// How many TLS 1.3 tickets are kept at most; each is used once.
+    /// The limit of TLS 1.3 tickets that are kept; each is used once.
     pub session_limit: usize,
-    /// Where the secrets of TLS and QUIC go, such as `rustls::KeyLogFile` for `SSLKEYLOGFILE`.
+    /// The receiver of TLS and QUIC secrets, such as `rustls::KeyLogFile` for `SSLKEYLOGFILE`.
     pub key_log: Option<Arc<dyn rustls::KeyLog>>,
-    /// Where it is told what QUIC connections do.
+    /// The receiver of the events of QUIC connections.
     pub qlog: Option<Arc<dyn Qlog>>,
-    /// Let an HTTP/2 server push (RFC 9113, section 8.4); what it pushes is counted and thrown away.
+    /// Allows HTTP/2 server push (RFC 9113, section 8.4); pushed responses are counted and discarded.
     pub accept_push: bool,
-    /// How many HTTP/3 responses may wait for QPACK's dynamic table (RFC 9204, section 2.1.2); no table, no waiting.
+    /// The limit of blocked streams, which wait for QPACK's dynamic table (RFC 9204, section 2.1.2).
     pub qpack_blocked_streams: u16,
-    /// Hand several UDP datagrams to the system in one call (GSO).
+    /// Passes several UDP datagrams to the system in one call (GSO).
     pub segmentation_offload: bool,
 }
 
@@ -42,10 +42,10 @@ impl Default for Options {
     }
 }
 
-/// Keeps what QUIC connections do: packets sent, received and lost, and what recovery made of them.
+/// Records the events of QUIC connections: packets sent, received and lost, and loss recovery.
 pub trait Qlog: fmt::Debug + Send + Sync {
-    /// A connection begins, whose first destination connection id this is, in hexadecimal. What is returned is given a
-    /// header and then events, one record of a JSON text sequence each (RFC 7464; draft-ietf-quic-qlog-main-schema-02);
-    /// `None` leaves the connection out. Times count in milliseconds from when the driver's clock reads 0.
+    /// The writer for a new connection, which is identified by its first destination connection ID in hexadecimal. It gets a
+    /// header and then events, each as one record of a JSON text sequence (RFC 7464; draft-ietf-quic-qlog-main-schema-02).
+    /// `None`: the connection is not recorded. Times are milliseconds since the driver's clock read 0.
     fn begin(&self, original_destination_id: &str) -> Option<Box<dyn Write + Send + Sync>>;
 }

@@ -1,20 +1,20 @@
-//! Integers that begin in the low bits of a byte (RFC 7541, section 5.1), which HPACK and QPACK share.
+//! Integers that start in the low bits of a byte (RFC 7541, section 5.1), for HPACK and QPACK.
 
-/// Why an integer cannot be read.
+/// Why an integer cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PrefixIntegerError {
     /// The bytes end inside the integer.
     #[error("the bytes end inside an integer")]
     Incomplete,
-    /// It is 2^62 or more, or written with needless zero bytes without end.
-    #[error("an integer is 2^62 or more, or written in more than 10 bytes")]
+    /// It is 2^62 or more, or its encoding is too long.
+    #[error("an integer is 2^62 or more, or encoded in more than 10 bytes")]
     TooLarge,
 }
 
-/// Reads an integer with a prefix of `prefix_bits` (1 to 8) at `position`, and moves `position` behind it.
+/// Reads an integer with a prefix of `prefix_bits` (1 to 8) at `position`, and moves `position` to its end.
 ///
 /// # Errors
-/// [`PrefixIntegerError`]; `position` is then as it was.
+/// [`PrefixIntegerError`]; `position` is unchanged then.
 #[inline]
 pub fn decode(input: &[u8], position: &mut usize, prefix_bits: u8) -> Result<u64, PrefixIntegerError> {
     let mask = 0xff >> (8 - prefix_bits);
@@ -26,7 +26,7 @@ pub fn decode(input: &[u8], position: &mut usize, prefix_bits: u8) -> Result<u64
     decode_continued(input, position, mask)
 }
 
-/// Reads an integer of more than one byte whose first byte is full.
+/// Reads the rest of an integer whose prefix is full.
 fn decode_continued(input: &[u8], position: &mut usize, mask: u8) -> Result<u64, PrefixIntegerError> {
     let mut value = 0u64;
     for index in 0..9 {

@@ -1,6 +1,6 @@
 //! The contract of an HTTP version that runs over one ordered stream of bytes: HTTP/1.1 and HTTP/2.
 //!
-//! It knows neither TCP nor TLS; `crate::tcp` puts it on both. The rules of [`crate::contract`] hold here too.
+//! It is independent of TCP and TLS; `crate::tcp` runs it over both. The rules of [`crate::contract`] hold here too.
 
 use model::sample::Failure;
 
@@ -8,9 +8,9 @@ use crate::contract::{HeaderBytes, NotNow, Request, RequestId, Sink};
 
 /// One HTTP version over an ordered stream of cleartext bytes.
 ///
-/// It says [`crate::Event::Closed`] at most once, when a call with a sink ends it, and never [`crate::Event::Ready`].
+/// It reports [`crate::Event::Closed`] at most once, when a call with a sink closes it, and never [`crate::Event::Ready`].
 pub trait Protocol {
-    /// The stream is there: queues what a client sends first (HTTP/2: preface, SETTINGS, WINDOW_UPDATE).
+    /// The stream is open: queues the first output (HTTP/2: preface, SETTINGS, WINDOW_UPDATE).
     fn start(&mut self);
 
     /// See [`crate::Connection::available_requests`].
@@ -30,13 +30,13 @@ pub trait Protocol {
         0
     }
 
-    /// So many bytes were thrown away, at most `skippable_bytes`.
+    /// `length` bytes were discarded, at most `skippable_bytes`.
     fn handle_skipped(&mut self, _length: u64, _sink: &mut Sink<'_>) {}
 
-    /// The stream ended in good order: completes a body that runs until the end, fails what is unanswered.
+    /// The stream ended in order: completes a body that ends with the stream, fails unanswered requests.
     fn handle_end(&mut self, sink: &mut Sink<'_>);
 
-    /// The stream broke: every unanswered request fails with `failure`.
+    /// The stream failed: every unanswered request fails with `failure`.
     fn handle_broken(&mut self, failure: Failure, sink: &mut Sink<'_>);
 
     /// See [`crate::Connection::cancel`].
@@ -45,9 +45,9 @@ pub trait Protocol {
     /// See [`crate::Connection::close`].
     fn close(&mut self);
 
-    /// Appends what is to be sent to `out`, at most about 64 kB; whether there was anything.
+    /// Appends pending output to `out`, at most about 64 kB; returns whether there was any.
     fn poll_output(&mut self, out: &mut Vec<u8>) -> bool;
 
-    /// Whether it wants the stream closed after what `poll_output` gave; no more requests are taken then.
+    /// Whether the stream is to be closed after the output; no more requests are accepted then.
     fn is_closed(&self) -> bool;
 }

@@ -16,43 +16,43 @@ pub struct TcpConnection<P> {
     tls: Option<Box<Tls>>,
     variant: Variant,
     state: State,
-    /// Whether the sink has been given [`Event::Closed`].
+    /// Whether [`Event::Closed`] was reported.
     closed_said: bool,
-    /// Cleartext on its way to encryption; kept for its memory.
+    /// Cleartext that is being encrypted; kept to reuse its memory.
     cleartext: Vec<u8>,
     early: Early,
 }
 
-/// Early data and what it left behind; all empty in the usual case.
+/// Early data and the output that waits behind it; usually empty.
 #[derive(Debug, Default)]
 struct Early {
-    /// What went as early data, kept until the server has accepted it.
+    /// Sent early data, kept until the server accepts it.
     sent: Vec<u8>,
-    /// What the ticket did not allow, or the server rejected: sent first when the handshake is done.
+    /// Data that the ticket did not allow or the server rejected: sent first after the handshake.
     waiting: Vec<u8>,
-    /// A request came that must not be early: the rest stays with the protocol.
+    /// A request must not be early: further output stays with the protocol.
     is_held: bool,
 }
 
-/// Early data beyond this waits, whatever a ticket allows, since a copy is kept.
+/// The limit of early data, whatever a ticket allows, because a copy is kept.
 const EARLY_LIMIT_BYTES: usize = 64 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Before TCP is established, or while TLS shakes hands.
+    /// Before TCP is established, or during the TLS handshake.
     Opening,
-    /// TLS shakes hands, and requests leave as early data.
+    /// During the TLS handshake; requests leave as early data.
     Early,
-    /// Requests and responses, until the protocol says that it is closed.
+    /// Requests and responses, until the protocol is closed.
     Open,
-    /// The peer sends no more: what is queued still leaves, then close_notify.
+    /// The peer sends no more: queued output still leaves, then close_notify.
     Closing,
-    /// Nothing but an alert leaves.
+    /// Only an alert leaves.
     Over,
 }
 
 impl<P: Protocol> TcpConnection<P> {
-    /// A connection that speaks `protocol` as `variant`; encrypted where `tls` is given.
+    /// A connection that speaks `protocol` as `variant`; encrypted if `tls` is given.
     pub fn new(variant: Variant, protocol: P, tls: Option<Tls>) -> Self {
         TcpConnection {
             protocol,
@@ -130,7 +130,7 @@ impl<P: Protocol> TcpConnection<P> {
         }
     }
 
-    /// The peer sends no more; `is_whole` is false where an attacker could have cut the stream here.
+    /// The peer sends no more; `is_whole` is false if an attacker could have truncated the stream.
     fn handle_end(&mut self, is_whole: bool, sink: &mut Sink<'_>) {
         match self.state {
             State::Closing | State::Over => {}
@@ -147,11 +147,11 @@ impl<P: Protocol> TcpConnection<P> {
         }
     }
 
-    /// TCP ended without close_notify: what was unanswered fails, even a body that runs until the end (RFC 9112,
-    /// section 9.8). Many servers leave an idle connection so, which is no failure.
+    /// TCP ended without close_notify: unanswered requests fail, even with a body that ends with the stream (RFC 9112,
+    /// section 9.8). Many servers close idle connections like this, which is not a failure.
     fn handle_truncation(&mut self, sink: &mut Sink<'_>) {
         self.state = State::Over;
-        let reason = "the server ended TCP without ending TLS (no close_notify)".into();
+        let reason = "the server closed TCP without closing TLS (no close_notify)".into();
         let failure = Failure { kind: FailureKind::Closed, reason };
         let mut any_failed = false;
         self.protocol.handle_broken(failure.clone(), &mut |event| match event {
@@ -164,14 +164,14 @@ impl<P: Protocol> TcpConnection<P> {
         self.say_closed(if any_failed { Outcome::Failed(failure) } else { Outcome::Ok }, sink);
     }
 
-    /// Says that the connection is over where the protocol is done with the stream.
+    /// Closes the connection if the protocol is done with the stream.
     fn after_protocol(&mut self, sink: &mut Sink<'_>) {
         if self.state == State::Open && self.protocol.is_closed() {
             self.say_closed(Outcome::Ok, sink);
         }
     }
 
-    /// Fills `out` with records that hold what the protocol has to send.
+    /// Fills `out` with records that contain the protocol's output.
     fn seal(&mut self, out: &mut Vec<u8>) -> Result<(), Failure> {
         let Some(tls) = &mut self.tls else { return Ok(()) };
         if !self.early.waiting.is_empty() {
@@ -186,7 +186,7 @@ impl<P: Protocol> TcpConnection<P> {
 }
 
 impl<P: Protocol> TcpConnection<P> {
-    /// Fills `out` with what may leave before the server answers.
+    /// Fills `out` with data that may leave before the server answers.
     fn seal_early(&mut self, out: &mut Vec<u8>) -> Result<(), Failure> {
         let Some(tls) = &mut self.tls else { return Ok(()) };
         let early = &mut self.early;
@@ -199,7 +199,7 @@ impl<P: Protocol> TcpConnection<P> {
         Ok(())
     }
 
-    /// What the protocol has so far may still be early, what comes from now on may not.
+    /// The protocol's current output may still be early data, later output may not.
     fn hold_early(&mut self) {
         if !std::mem::replace(&mut self.early.is_held, true) {
             while self.protocol.poll_output(&mut self.early.waiting) {}
@@ -208,7 +208,7 @@ impl<P: Protocol> TcpConnection<P> {
 }
 
 impl Early {
-    /// The server has answered; what it rejected is sent again, before what has waited.
+    /// The server has answered; rejected early data is sent again, before the waiting output.
     fn answered(&mut self, fate: EarlyData) {
         let mut sent = std::mem::take(&mut self.sent);
         if fate != EarlyData::Accepted {
@@ -218,7 +218,7 @@ impl Early {
     }
 }
 
-/// A sink that notes whether the protocol itself said that the connection is over.
+/// A sink that notes whether the protocol itself reported that the connection is closed.
 fn watched<'a>(closed_said: &'a mut bool, sink: &'a mut Sink<'_>) -> impl FnMut(Event<'_>) + 'a {
     move |event| {
         if matches!(event, Event::Closed(_)) && std::mem::replace(closed_said, true) {
@@ -228,8 +228,8 @@ fn watched<'a>(closed_said: &'a mut bool, sink: &'a mut Sink<'_>) -> impl FnMut(
     }
 }
 
-/// Whether ALPN chose what was asked for. A server without ALPN speaks HTTP/1.1 (RFC 7301, section 3.2, leaves it
-/// free to ignore the extension).
+/// Whether ALPN chose the expected protocol. A server without ALPN speaks HTTP/1.1 (RFC 7301, section 3.2 allows it to
+/// ignore the extension).
 fn check_alpn(variant: Variant, handshake: &Handshake) -> Result<(), Failure> {
     let asked = variant.alpn().map(|name| String::from_utf8_lossy(name).into_owned());
     if handshake.alpn == asked || (handshake.alpn.is_none() && variant == Variant::H1s) {
@@ -334,11 +334,11 @@ impl<P: Protocol> Connection for TcpConnection<P> {
             };
             let is_done =
                 out.len() == sealed_from && (self.state == State::Closing || self.protocol.is_closed());
-            // Keys that are used up end the connection; the requests fail when the driver reports its end.
+            // Exhausted keys end the connection; the requests fail when the driver reports its end.
             if sent.is_err() || is_done {
                 self.state = State::Over;
                 if let Some(tls) = &mut self.tls {
-                    // A close_notify that cannot be made is none: TCP's own end follows.
+                    // Without close_notify, the end of TCP follows.
                     let _ = tls.close(out);
                 }
             }

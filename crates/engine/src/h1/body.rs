@@ -5,27 +5,15 @@ use std::ops::Range;
 use memchr::memchr;
 use model::sample::{Failure, FailureKind};
 
-use super::{Limits, head, protocol};
+use super::head::{self, Framing};
+use super::{Limits, protocol};
 
-/// How the body's end is known (RFC 9112, section 6.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Framing {
-    /// There is no body.
-    None,
-    /// `content-length`.
-    Length(u64),
-    /// `transfer-encoding: chunked`.
-    Chunked,
-    /// The connection's end.
-    UntilClose,
-}
-
-/// A body on its way.
+/// A body that is being received.
 #[derive(Debug)]
 pub struct Body {
     part: Part,
     received: u64,
-    /// What the input's end cut off: a chunk's line or a trailer's.
+    /// An incomplete line of a chunk or trailer.
     line: Vec<u8>,
 }
 
@@ -39,7 +27,7 @@ enum Part {
     Trailers { bytes: usize, fields: usize },
 }
 
-/// What a step found; ranges are of its input.
+/// The result of a step; ranges refer to its input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
     /// Framing only.
@@ -48,15 +36,15 @@ pub enum Piece {
     Data(Range<usize>),
     /// The last piece.
     LastData(Range<usize>),
-    /// The end, behind all pieces.
+    /// The end, after all pieces.
     End,
 }
 
-/// The longest line of a chunk with its extensions, in bytes.
+/// The limit of a chunk's line with its extensions, in bytes.
 const CHUNK_LINE_BYTES: usize = 4096;
 
 impl Body {
-    /// A body with this framing; `None` where there is nothing to come.
+    /// A body with this framing; `None` if it is empty.
     pub fn new(framing: Framing) -> Option<Self> {
         let part = match framing {
             Framing::None | Framing::Length(0) => return None,
@@ -67,7 +55,7 @@ impl Body {
         Some(Body { part, received: 0, line: Vec::new() })
     }
 
-    /// How many of the next bytes are body and nothing else.
+    /// The number of next bytes that are only body.
     pub fn skippable_bytes(&self) -> u64 {
         match self.part {
             Part::Length { left } | Part::ChunkData { left } => left,
@@ -76,7 +64,7 @@ impl Body {
         }
     }
 
-    /// `length` bytes, at most [`Body::skippable_bytes`], were thrown away; whether these were the last.
+    /// Skips `length` bytes, at most [`Body::skippable_bytes`]; returns whether these were the last.
     pub fn skip(&mut self, length: u64) -> bool {
         self.received += length;
         match &mut self.part {
@@ -100,7 +88,7 @@ impl Body {
         self.part == Part::UntilClose
     }
 
-    /// How far the body came, in words that follow "closed the connection".
+    /// The position in the body, as text after "closed the connection".
     pub fn position(&self) -> String {
         match self.part {
             Part::Length { left } => {
@@ -110,10 +98,10 @@ impl Body {
         }
     }
 
-    /// Takes one step through `bytes`, which is not empty: how many it used, and what it found.
+    /// Takes one step through `bytes`, which is not empty; returns the number of used bytes, and the result.
     ///
     /// # Errors
-    /// A failure where the framing is broken or a limit is hit.
+    /// The framing is invalid, or a limit is exceeded.
     pub fn step(&mut self, bytes: &[u8], limits: &Limits) -> Result<(usize, Piece), Failure> {
         match self.part {
             Part::UntilClose => {
@@ -165,7 +153,7 @@ impl Body {
         }
     }
 
-    /// Reads up to a line feed and hands the line with its end to `then`; keeps what is cut.
+    /// Reads up to a line feed and passes the line with its end to `then`; buffers an incomplete line.
     fn line_step(
         &mut self,
         bytes: &[u8],
@@ -202,10 +190,10 @@ fn shorter(length: usize, left: u64) -> usize {
     usize::try_from(left).map_or(length, |left| left.min(length))
 }
 
-/// The size in a chunk's line (RFC 9112, section 7.1); extensions are skipped. CR LF is demanded: a lone LF here has
-/// been used to make two readers see different chunks.
+/// The size in a chunk's line (RFC 9112, section 7.1); extensions are skipped. CR LF is required: with a lone LF, attackers
+/// made two implementations see different chunks.
 fn chunk_size(line: &[u8]) -> Result<u64, Failure> {
-    let bad = || protocol(format!("a chunk's line \"{}\" is not a size and CR LF", shown(line)));
+    let bad = || protocol(format!("a chunk's line \"{}\"; expected a size and CR LF", shown(line)));
     let text = line.strip_suffix(b"\r\n").ok_or_else(bad)?;
     if text.contains(&b'\r') {
         return Err(bad());

@@ -1,18 +1,18 @@
-//! Request heads: written once per template number, then copied.
+//! Request heads: encoded once per template number, then copied.
 
 use bytes::Bytes;
 
 use crate::contract::{HeaderBytes, Request, VaryingField};
 
-/// How much one `poll_output` gives at most, in bytes.
+/// The limit of output per `poll_output`, in bytes.
 const OUTPUT_BYTES: usize = 64 << 10;
 
-/// How many templates are kept, and how many bytes of them together.
+/// The limits of cached templates, and of their total bytes.
 const CACHED_TEMPLATES: usize = 4096;
 const CACHED_BYTES: usize = 1 << 20;
 const LINE_END: &str = "\r\n";
 
-/// Writes request heads and keeps them by template.
+/// Encodes request heads and caches them by template.
 #[derive(Debug, Default)]
 pub struct Encoder {
     kept: Vec<Option<Kept>>,
@@ -25,7 +25,7 @@ struct Kept {
     size: HeaderBytes,
 }
 
-/// What waits to be sent: heads, then at most one body, since one request is out at a time.
+/// Pending output: heads, then at most one body, because one request is in flight at a time.
 #[derive(Debug, Default)]
 pub struct Pending {
     head: Vec<u8>,
@@ -34,7 +34,7 @@ pub struct Pending {
 }
 
 impl Encoder {
-    /// Queues `request` and says how large its head is.
+    /// Queues `request`; returns the size of its head.
     pub fn encode(&mut self, request: &Request, pending: &mut Pending) -> HeaderBytes {
         let size = self.encode_template(request, pending);
         match &request.varying {
@@ -68,7 +68,7 @@ impl Encoder {
 }
 
 impl Pending {
-    /// Makes room for a head behind what has not been sent yet of the last body (a response may come early).
+    /// Moves unsent bytes of the last body before the next head (a response may arrive early).
     fn begin(&mut self) {
         if self.sent > 0 {
             self.head.drain(..self.sent);
@@ -78,7 +78,7 @@ impl Pending {
         self.body = Bytes::new();
     }
 
-    /// Appends what is due, at most about 64 kB; whether there was anything.
+    /// Appends pending output, at most about 64 kB; returns whether there was any.
     pub fn poll(&mut self, out: &mut Vec<u8>) -> bool {
         let head = &self.head[self.sent..];
         if head.is_empty() && self.body.is_empty() {
@@ -96,13 +96,13 @@ impl Pending {
         true
     }
 
-    /// Forgets all of it.
+    /// Drops all output.
     pub fn drop_all(&mut self) {
         *self = Pending::default();
     }
 }
 
-/// Puts a field behind the last one of a head that stands at the end of `out`; its size with that field.
+/// Appends a field to the head at the end of `out`; returns the head's size with that field.
 fn append_field(field: &VaryingField, size: HeaderBytes, out: &mut Vec<u8>) -> HeaderBytes {
     let before = out.len();
     out.truncate(before.saturating_sub(LINE_END.len()));
@@ -115,7 +115,7 @@ fn append_field(field: &VaryingField, size: HeaderBytes, out: &mut Vec<u8>) -> H
     }
 }
 
-/// Writes the head and returns its size before compression.
+/// Encodes the head; returns its size before compression.
 fn write_head(request: &Request, out: &mut Vec<u8>) -> usize {
     let mut raw = ":method".len() + request.method.len() + ":path".len() + request.path.len();
     for part in [request.method.as_str(), " ", &request.path, " HTTP/1.1\r\n"] {

@@ -1,18 +1,17 @@
 //! Response heads (RFC 9112, sections 4 and 5).
 //!
-//! A line may end with a lone LF, as RFC 9112, section 2.2 permits for the status line and for fields: it cannot
-//! change where this head ends, since LF ends a line either way. A lone CR is refused.
+//! A line may end with a lone LF, as RFC 9112, section 2.2 permits for the status line and for fields: it does not change
+//! the end of the head. A lone CR is an error.
 
 use memchr::{memchr, memchr2};
 use model::HttpVersion;
 use model::sample::{Failure, FailureKind};
 
-use super::body::Framing;
 use super::{Limits, protocol};
 use crate::contract::HeaderBytes;
-use crate::h2::field::parse_length;
+use crate::field::{NOT_TOKEN, name_faults, parse_length};
 
-/// What a client needs of a head.
+/// The parts of a head that a client needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResponseHead {
     /// The status code.
@@ -21,9 +20,9 @@ pub struct ResponseHead {
     pub version: HttpVersion,
     /// `content-length`.
     pub content_length: Option<u64>,
-    /// Whether the last transfer coding is chunked, and nothing else.
+    /// Whether the only transfer coding is chunked.
     pub chunked: bool,
-    /// Whether the connection may be used again (RFC 9112, section 9.3).
+    /// Whether the connection can be reused (RFC 9112, section 9.3).
     pub keeps_alive: bool,
     /// Its size.
     pub size: HeaderBytes,
@@ -31,19 +30,19 @@ pub struct ResponseHead {
     pub length: usize,
 }
 
-/// What `parse` found.
+/// The result of `parse`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parsed {
-    /// A whole head.
+    /// A complete head.
     Whole(ResponseHead),
-    /// Its end is not there yet.
+    /// The end of the head is missing.
     Partial,
 }
 
-/// Reads the head at the start of `bytes`.
+/// Parses the head at the start of `bytes`.
 ///
 /// # Errors
-/// A failure where it is malformed or beyond `limits`.
+/// The head is malformed or exceeds `limits`.
 pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Failure> {
     let Some(status_line) = line(bytes, 0) else { return partial(bytes, limits) };
     let (version, status) = parse_status_line(status_line.text)?;
@@ -85,24 +84,24 @@ pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Failure> {
     }))
 }
 
-/// The last head: a server under load says the same until its clock's next second, and equal bytes mean the same.
+/// The last head: a server under load sends equal heads until its clock's next second, and equal bytes parse equally.
 #[derive(Debug, Default)]
 pub struct KnownHead {
     bytes: Vec<u8>,
     head: Option<ResponseHead>,
 }
 
-/// Heads that are remembered are no longer than this.
+/// The longest head that is remembered.
 const KNOWN_BYTES: usize = 1024;
 
 impl KnownHead {
-    /// What the head at the start of `bytes` says, where it is the one that is remembered.
+    /// The remembered head, if `bytes` starts with it.
     #[inline]
     pub fn find(&self, bytes: &[u8]) -> Option<ResponseHead> {
         self.head.filter(|_| bytes.starts_with(&self.bytes))
     }
 
-    /// Remembers a head that was read.
+    /// Remembers a head.
     pub fn remember(&mut self, bytes: &[u8], head: ResponseHead) {
         if bytes.len() <= KNOWN_BYTES {
             self.bytes.clear();
@@ -112,7 +111,7 @@ impl KnownHead {
     }
 }
 
-/// Where the head that begins `bytes` ends; the search begins at `from`, at or before the last new bytes less 3.
+/// The end of the head at the start of `bytes`; `from` is at most 3 bytes before the new bytes.
 pub fn find_end(bytes: &[u8], from: usize) -> Option<usize> {
     let mut position = from;
     while let Some(found) = memchr(b'\n', &bytes[position..]) {
@@ -126,7 +125,7 @@ pub fn find_end(bytes: &[u8], from: usize) -> Option<usize> {
     None
 }
 
-/// A field section is beyond `limits`.
+/// The failure of a field section that exceeds `limits`.
 pub fn too_large(limits: &Limits) -> Failure {
     Failure {
         kind: FailureKind::Limit,
@@ -137,17 +136,17 @@ pub fn too_large(limits: &Limits) -> Failure {
     }
 }
 
-/// Checks one line of a trailer section, its end included; trailers are not acted on.
+/// Checks one line, with its end, of a trailer section; trailers are ignored.
 ///
 /// # Errors
-/// A failure where it is not a field.
+/// The line is not a field.
 pub fn check_trailer(line: &[u8]) -> Result<(), Failure> {
     let text = line.strip_suffix(b"\n").unwrap_or(line);
     split_field(text.strip_suffix(b"\r").unwrap_or(text)).map(|_| ())
 }
 
 impl ResponseHead {
-    /// How the body's end is known (RFC 9112, section 6.3).
+    /// How the end of the body is found (RFC 9112, section 6.3).
     pub fn framing(&self, is_head: bool) -> Framing {
         match self.content_length {
             _ if is_head || self.status == 204 || self.status == 304 => Framing::None,
@@ -158,7 +157,20 @@ impl ResponseHead {
     }
 }
 
-/// A line without its end, and where the next begins.
+/// How the end of a body is found (RFC 9112, section 6.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// There is no body.
+    None,
+    /// `content-length`.
+    Length(u64),
+    /// `transfer-encoding: chunked`.
+    Chunked,
+    /// The end of the connection.
+    UntilClose,
+}
+
+/// A line without its end, and the start of the next line.
 struct Line<'a> {
     text: &'a [u8],
     end: usize,
@@ -178,10 +190,10 @@ fn partial(bytes: &[u8], limits: &Limits) -> Result<Parsed, Failure> {
 /// The first characters of every response; enough to tell HTTP/1 from anything else.
 const BEGINNING: &[u8] = b"HTTP/1.";
 
-/// Refuses what no response begins with, before a line is whole: such a peer may wait now, or never end its line.
+/// Rejects bytes that start no response before the line is complete: such a peer may wait now, or never end its line.
 ///
 /// # Errors
-/// A failure that says what the peer speaks.
+/// A failure that names the peer's protocol.
 pub fn check_beginning(bytes: &[u8]) -> Result<(), Failure> {
     match refused_at_end(bytes) {
         Some(failure) if !may_be_other_protocol(bytes) => Err(failure),
@@ -189,13 +201,13 @@ pub fn check_beginning(bytes: &[u8]) -> Result<(), Failure> {
     }
 }
 
-/// Why the stream may not end inside a head that begins with `bytes`, where these are no head at all.
+/// The failure of a stream that ends after `bytes`, if these are not the start of a head.
 pub fn refused_at_end(bytes: &[u8]) -> Option<Failure> {
     let length = bytes.len().min(BEGINNING.len());
     (bytes[..length] != BEGINNING[..length]).then(|| not_http1(bytes))
 }
 
-/// Whether more bytes may yet show which other protocol this is.
+/// Whether more bytes may identify the peer's protocol.
 fn may_be_other_protocol(bytes: &[u8]) -> bool {
     matches!(bytes, [0] | [0, 0] | [0, 0, _] | [TLS_ALERT | TLS_HANDSHAKE])
 }
@@ -204,7 +216,7 @@ const SETTINGS: u8 = 4;
 const TLS_ALERT: u8 = 0x15;
 const TLS_HANDSHAKE: u8 = 0x16;
 
-/// What `bytes`, which are no HTTP/1 head, are instead.
+/// The failure of bytes that are not an HTTP/1 head.
 fn not_http1(bytes: &[u8]) -> Failure {
     let other = match bytes {
         [0, 0, _, SETTINGS, ..] => Some("in HTTP/2"),
@@ -219,13 +231,13 @@ fn not_http1(bytes: &[u8]) -> Failure {
         None => {
             let shown = bytes[..bytes.len().min(40)].escape_ascii();
             protocol(format!(
-                "the response begins with \"{shown}\" and not with HTTP/1.1 and a status from 100 to 599"
+                "the response starts with \"{shown}\"; expected HTTP/1.1 and a status from 100 to 599"
             ))
         }
     }
 }
 
-/// RFC 9112, section 4; the space before an empty reason may be missing, as many servers leave it out.
+/// RFC 9112, section 4. The space before an empty reason may be missing: many servers omit it.
 fn parse_status_line(text: &[u8]) -> Result<(HttpVersion, u16), Failure> {
     let bad = || not_http1(text);
     let (version, rest) = match text {
@@ -243,7 +255,7 @@ fn parse_status_line(text: &[u8]) -> Result<(HttpVersion, u16), Failure> {
     Ok((version, code.iter().fold(0, |status, digit| status * 10 + u16::from(**digit - b'0'))))
 }
 
-/// What the fields read so far say.
+/// The parsed fields.
 #[derive(Default)]
 struct Fields {
     content_length: Option<u64>,
@@ -251,8 +263,8 @@ struct Fields {
     close: bool,
     keeps_alive: bool,
     raw: usize,
-    /// The field above is one that the engine acts on.
-    above_matters: bool,
+    /// The engine acts on the previous field.
+    is_relevant: bool,
 }
 
 impl Fields {
@@ -262,24 +274,24 @@ impl Fields {
         }
         let (name, value) = split_field(text)?;
         self.raw += name.len() + value.len();
-        self.above_matters = true;
+        self.is_relevant = true;
         match name.len() {
             10 if name.eq_ignore_ascii_case(b"connection") => self.connection(value),
             14 if name.eq_ignore_ascii_case(b"content-length") => self.length(value)?,
             17 if name.eq_ignore_ascii_case(b"transfer-encoding") => self.transfer_encoding(value)?,
-            _ => self.above_matters = false,
+            _ => self.is_relevant = false,
         }
         Ok(())
     }
 
-    /// A line folding (RFC 9112, section 5.2): read as one space and more of the value above. Where the value above
-    /// frames the message it is refused, since readers differ on what it says.
+    /// A folded line (RFC 9112, section 5.2) continues the previous value after one space. It is an error if the previous
+    /// field frames the message, because implementations differ on its meaning.
     fn fold(&mut self, text: &[u8], is_first: bool) -> Result<(), Failure> {
         if is_first {
-            return Err(protocol("white space stands before the first field".to_owned()));
+            return Err(protocol("white space before the first field".to_owned()));
         }
-        if self.above_matters {
-            return Err(protocol("a field that frames the message is folded over two lines".to_owned()));
+        if self.is_relevant {
+            return Err(protocol("a folded line in a field that frames the message".to_owned()));
         }
         let more = text.trim_ascii();
         check_value(more)?;
@@ -294,7 +306,7 @@ impl Fields {
         }
     }
 
-    /// Equal repetitions count once; others are refused (RFC 9110, section 8.6).
+    /// Equal repetitions count once; different ones are an error (RFC 9110, section 8.6).
     fn length(&mut self, value: &[u8]) -> Result<(), Failure> {
         for part in value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
             let length = parse_length(part).ok_or_else(|| {
@@ -314,9 +326,7 @@ impl Fields {
     fn transfer_encoding(&mut self, value: &[u8]) -> Result<(), Failure> {
         if self.chunked || !value.eq_ignore_ascii_case(b"chunked") {
             let shown = value[..value.len().min(40)].escape_ascii();
-            return Err(protocol(format!(
-                "transfer-encoding \"{shown}\" where only chunked, once, is expected"
-            )));
+            return Err(protocol(format!("transfer-encoding \"{shown}\"; expected chunked, once")));
         }
         self.chunked = true;
         Ok(())
@@ -327,11 +337,11 @@ impl Fields {
 fn split_field(text: &[u8]) -> Result<(&[u8], &[u8]), Failure> {
     let colon = memchr(b':', text).unwrap_or(0);
     let (name, rest) = text.split_at(colon);
-    // No early exit, so that the loop is short and without branches.
-    let bad = name.iter().fold(0, |bad, &byte| bad | NOT_IN_A_TOKEN[usize::from(byte)]);
-    if name.is_empty() || bad != 0 {
+    if name.is_empty() || name_faults(name) & NOT_TOKEN != 0 {
         let shown = text[..text.len().min(40)].escape_ascii();
-        return Err(protocol(format!("the line \"{shown}\" is not a field: a token, a colon and a value")));
+        return Err(protocol(format!(
+            "the line \"{shown}\" is not a field; expected a token, a colon and a value"
+        )));
     }
     let value = rest[1..].trim_ascii();
     check_value(value)?;
@@ -343,36 +353,4 @@ fn check_value(value: &[u8]) -> Result<(), Failure> {
         return Err(protocol("a field value has a lone CR or a NUL".to_owned()));
     }
     Ok(())
-}
-
-static NOT_IN_A_TOKEN: [u8; 256] = not_in_a_token();
-
-/// The characters that no token has (RFC 9110, section 5.6.2).
-const fn not_in_a_token() -> [u8; 256] {
-    let mut table = [1; 256];
-    let mut byte = 0u8;
-    while byte < 128 {
-        let is_mark = matches!(
-            byte,
-            b'!' | b'#'
-                | b'$'
-                | b'%'
-                | b'&'
-                | b'\''
-                | b'*'
-                | b'+'
-                | b'-'
-                | b'.'
-                | b'^'
-                | b'_'
-                | b'`'
-                | b'|'
-                | b'~'
-        );
-        if is_mark || byte.is_ascii_alphanumeric() {
-            table[byte as usize] = 0;
-        }
-        byte += 1;
-    }
-    table
 }

@@ -1,7 +1,7 @@
-//! HTTP/1.1 (RFC 9112): one request at a time on a connection that is kept alive.
+//! HTTP/1.1 (RFC 9112): one request at a time on a persistent connection.
 //!
-//! Responses are scanned, not collected: a head is read where it lies in the input, body pieces are handed on as slices
-//! of the input, and only a head or a chunk's line that is cut by the end of the input is kept.
+//! Responses are not copied: a head is parsed in the input, and body pieces are slices of the input. Only an incomplete head
+//! or chunk line is buffered.
 
 pub mod body;
 pub mod encode;
@@ -13,11 +13,11 @@ use model::sample::{Failure, FailureKind};
 
 use crate::contract::{Event, Head, HeaderBytes, NotNow, Request, RequestId, Sink};
 use crate::protocol::Protocol;
-use body::{Body, Framing, Piece};
+use body::{Body, Piece};
 use encode::{Encoder, Pending};
-use head::{KnownHead, Parsed, ResponseHead};
+use head::{Framing, KnownHead, Parsed, ResponseHead};
 
-/// What the engine accepts from a peer.
+/// The limits of the peer's input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The largest head, and the largest trailer section, in bytes.
@@ -42,42 +42,42 @@ pub struct Http1 {
     encoder: Encoder,
     pending: Pending,
     state: State,
-    /// The head, or the part of it, that the input's end cut.
+    /// An incomplete head.
     partial: Vec<u8>,
     known: KnownHead,
     exchange: Option<Exchange>,
-    /// No further request: the peer said so, or `close` was called.
+    /// No further requests: the peer closes the connection, or `close` was called.
     closing: bool,
-    said_closed: bool,
+    reported_closed: bool,
 }
 
-/// What the connection is doing.
+/// The state of a connection.
 #[derive(Debug)]
 enum State {
     /// Before `start`.
     New,
-    /// No request is out.
+    /// No request is in flight.
     Idle,
-    /// A request is out and a head is expected.
+    /// A request is in flight and a head is expected.
     Head,
-    /// A body is on its way.
+    /// A body is being received.
     Body(Body),
-    /// Nothing more happens.
+    /// The connection is closed.
     Closed,
 }
 
-/// The request that is out.
+/// The request in flight.
 #[derive(Clone, Copy, Debug)]
 struct Exchange {
     id: RequestId,
     is_head: bool,
     informational: usize,
-    /// Any byte of a response was seen.
+    /// A byte of the response was received.
     answered: bool,
 }
 
 impl Http1 {
-    /// A connection that keeps to `limits`.
+    /// A connection with these limits.
     pub fn new(limits: Limits) -> Self {
         Http1 {
             limits,
@@ -88,15 +88,15 @@ impl Http1 {
             known: KnownHead::default(),
             exchange: None,
             closing: false,
-            said_closed: false,
+            reported_closed: false,
         }
     }
 
-    /// Takes one step through `bytes` and says how many were used.
+    /// Takes one step through `bytes`; returns the number of used bytes.
     fn step(&mut self, bytes: &[u8], sink: &mut Sink<'_>) -> Result<usize, Failure> {
         match &mut self.state {
             State::New | State::Idle => Err(protocol(format!(
-                "{} bytes came from the server where no response is due; they begin with \"{}\"",
+                "the server sent {} bytes where no response is due; they start with \"{}\"",
                 bytes.len(),
                 bytes[..bytes.len().min(24)].escape_ascii()
             ))),
@@ -150,7 +150,7 @@ impl Http1 {
                 return Err(head::too_large(&self.limits));
             }
             if memchr(b'\n', &self.partial[before..]).is_some() {
-                // A peer that speaks something else may wait now: what it said is judged line by line.
+                // A peer with another protocol may wait now, so complete lines are parsed.
                 head::parse(&self.partial, &self.limits)?;
             }
             return Ok(taken);
@@ -171,7 +171,7 @@ impl Http1 {
         let Some(exchange) = &mut self.exchange else { return Ok(()) };
         let id = exchange.id;
         if head.status == 101 {
-            return Err(protocol("the server switched protocols (101) without being asked".to_owned()));
+            return Err(protocol("the server switched protocols (101) without a request for it".to_owned()));
         }
         if head.status < 200 {
             exchange.informational += 1;
@@ -202,7 +202,7 @@ impl Http1 {
         Ok(())
     }
 
-    /// The response is whole.
+    /// The response is complete.
     fn finish(&mut self, sink: &mut Sink<'_>) {
         if let Some(exchange) = self.exchange.take() {
             sink(Event::End { request: exchange.id });
@@ -214,7 +214,7 @@ impl Http1 {
         }
     }
 
-    /// The connection is over: an unanswered request fails where the outcome is a failure.
+    /// Closes the connection: an unanswered request fails if the outcome is a failure.
     fn end(&mut self, outcome: Outcome, sink: &mut Sink<'_>) {
         self.state = State::Closed;
         self.closing = true;
@@ -223,12 +223,12 @@ impl Http1 {
         if let (Some(exchange), Outcome::Failed(failure)) = (self.exchange.take(), &outcome) {
             sink(Event::Failed { request: exchange.id, failure: failure.clone() });
         }
-        if !std::mem::replace(&mut self.said_closed, true) {
+        if !std::mem::replace(&mut self.reported_closed, true) {
             sink(Event::Closed(outcome));
         }
     }
 
-    /// Why a stream that ended now leaves the request unanswered.
+    /// The failure of the request if the stream ends now.
     fn cut_short(&self, exchange: Exchange) -> Failure {
         if let Some(failure) = head::refused_at_end(&self.partial) {
             return failure;
@@ -337,7 +337,7 @@ impl Protocol for Http1 {
     }
 }
 
-/// The peer broke the protocol.
+/// A protocol error of the peer.
 pub(crate) fn protocol(reason: String) -> Failure {
     Failure { kind: FailureKind::Protocol, reason }
 }

@@ -48,7 +48,7 @@ impl Http2 {
                 return Err(ConnectionError::new(
                     ErrorCode::FLOW_CONTROL_ERROR,
                     format!(
-                        "SETTINGS_INITIAL_WINDOW_SIZE lifts the window of stream {} above 2147483647",
+                        "SETTINGS_INITIAL_WINDOW_SIZE raises the window of stream {} above 2147483647",
                         stream.id
                     ),
                 ));
@@ -85,7 +85,7 @@ impl Http2 {
         };
         let [l0, l1, l2, l3, c0, c1, c2, c3] = *fixed;
         let announced = u32::from_be_bytes([l0 & 0x7f, l1, l2, l3]);
-        // A later GOAWAY may only lower the last stream; what was failed stays failed.
+        // A later GOAWAY can only lower the last stream; failed requests stay failed.
         let last_stream =
             self.goaway.as_ref().map_or(announced, |earlier| earlier.last_stream.min(announced));
         let goaway = Goaway {
@@ -101,7 +101,7 @@ impl Http2 {
                 sink(Event::Failed { request: stream.request, failure });
             }
         }
-        // Frames may still be under way for the streams just forgotten.
+        // The peer may still send frames on the streams that failed.
         self.highest_reset = LARGEST_WINDOW;
         self.goaway = Some(goaway);
         Ok(())
@@ -125,7 +125,7 @@ impl Http2 {
             if !self.send_window.change(i64::from(increment)) {
                 return Err(ConnectionError::new(
                     ErrorCode::FLOW_CONTROL_ERROR,
-                    "WINDOW_UPDATE lifts the connection's window above 2147483647".to_owned(),
+                    "WINDOW_UPDATE raises the connection's window above 2147483647".to_owned(),
                 ));
             }
             return Ok(());
@@ -140,7 +140,7 @@ impl Http2 {
             let error = StreamError {
                 code: ErrorCode::FLOW_CONTROL_ERROR,
                 kind: FailureKind::Protocol,
-                reason: "WINDOW_UPDATE lifts a stream's window above 2147483647".to_owned(),
+                reason: "WINDOW_UPDATE raises a stream's window above 2147483647".to_owned(),
             };
             return self.fail_stream(header.stream, &error, sink);
         }
@@ -173,7 +173,7 @@ impl Http2 {
         Ok(())
     }
 
-    /// Priorities are advice to servers; only their form is checked (RFC 9113, section 6.3).
+    /// Priorities concern servers; only their form is checked (RFC 9113, section 6.3).
     pub(super) fn handle_priority(&mut self, header: FrameHeader) -> Result<(), ConnectionError> {
         self.count_idle()?;
         if header.stream == 0 {
@@ -185,26 +185,26 @@ impl Http2 {
         Ok(())
     }
 
-    /// Refuses frames of streams that we have not begun (RFC 9113, section 5.1, "idle").
+    /// Rejects frames on idle streams (RFC 9113, section 5.1).
     pub(super) fn check_begun(&self, stream: u32, frame: &str) -> Result<(), ConnectionError> {
         if self.streams.was_begun(stream) || self.pushes.was_promised(stream) {
             return Ok(());
         }
-        Err(ConnectionError::protocol(format!("{frame} on stream {stream}, which was not begun")))
+        Err(ConnectionError::protocol(format!("{frame} on idle stream {stream}")))
     }
 }
 
-/// Refuses a frame of the connection on a stream.
+/// Rejects a frame of the connection on a stream.
 fn on_connection(header: FrameHeader, frame: &str) -> Result<(), ConnectionError> {
     if header.stream == 0 {
         return Ok(());
     }
-    Err(ConnectionError::protocol(format!("{frame} on stream {} where only 0 is allowed", header.stream)))
+    Err(ConnectionError::protocol(format!("{frame} on stream {}, expected stream 0", header.stream)))
 }
 
 pub(super) fn wrong_size(frame: &str, found: usize, expected: &str) -> ConnectionError {
     ConnectionError::new(
         ErrorCode::FRAME_SIZE_ERROR,
-        format!("{frame} with {found} bytes where {expected} are expected"),
+        format!("{frame} with {found} bytes, expected {expected}"),
     )
 }

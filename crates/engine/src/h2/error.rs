@@ -1,35 +1,35 @@
-//! What goes wrong, for the connection or for one stream.
+//! Connection errors and stream errors.
 
 use model::sample::{Failure, FailureKind};
 
 use super::frame::ErrorCode;
 
-/// The connection cannot go on (RFC 9113, section 5.4.1).
+/// A connection error (RFC 9113, section 5.4.1).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{code}: {reason}")]
 pub struct ConnectionError {
-    /// What GOAWAY says.
+    /// The code in GOAWAY.
     pub code: ErrorCode,
-    /// How it is counted.
+    /// The kind of failure.
     pub kind: FailureKind,
-    /// What happened.
+    /// The reason.
     pub reason: String,
 }
 
-/// One stream cannot go on (RFC 9113, section 5.4.2).
+/// A stream error (RFC 9113, section 5.4.2).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{code}: {reason}")]
 pub struct StreamError {
-    /// What RST_STREAM says.
+    /// The code in RST_STREAM.
     pub code: ErrorCode,
-    /// How it is counted.
+    /// The kind of failure.
     pub kind: FailureKind,
-    /// What happened.
+    /// The reason.
     pub reason: String,
 }
 
 impl ConnectionError {
-    /// The peer broke the protocol in the way that `code` names.
+    /// A protocol error of the peer.
     pub fn new(code: ErrorCode, reason: String) -> Self {
         ConnectionError { code, kind: FailureKind::Protocol, reason }
     }
@@ -39,19 +39,19 @@ impl ConnectionError {
         ConnectionError::new(ErrorCode::PROTOCOL_ERROR, reason)
     }
 
-    /// A limit of ours was hit: ENHANCE_YOUR_CALM.
+    /// A limit of ours was exceeded: ENHANCE_YOUR_CALM.
     pub fn limit(reason: String) -> Self {
         ConnectionError { code: ErrorCode::ENHANCE_YOUR_CALM, kind: FailureKind::Limit, reason }
     }
 
-    /// As it is stored.
+    /// The failure of the requests.
     pub fn failure(&self) -> Failure {
         Failure { kind: self.kind, reason: self.to_string() }
     }
 }
 
 impl StreamError {
-    /// A body that is not as long as announced, which makes a response malformed too.
+    /// A body with another length than announced, which also makes a response malformed.
     pub fn wrong_length(reason: String) -> Self {
         StreamError { kind: FailureKind::WrongLength, ..StreamError::malformed(reason) }
     }
@@ -61,7 +61,7 @@ impl StreamError {
         StreamError { code: ErrorCode::PROTOCOL_ERROR, kind: FailureKind::Protocol, reason }
     }
 
-    /// As it is stored.
+    /// The failure of the requests.
     pub fn failure(&self) -> Failure {
         Failure { kind: self.kind, reason: self.to_string() }
     }

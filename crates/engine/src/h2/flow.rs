@@ -3,7 +3,7 @@
 /// The largest window, 2^31 - 1.
 pub const LARGEST_WINDOW: u32 = 0x7fff_ffff;
 
-/// What the peer lets us send; negative after it lowered SETTINGS_INITIAL_WINDOW_SIZE.
+/// The peer's window; negative after the peer lowered SETTINGS_INITIAL_WINDOW_SIZE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendWindow(i64);
 
@@ -13,7 +13,7 @@ impl SendWindow {
         SendWindow(i64::from(size))
     }
 
-    /// How much may be sent now.
+    /// The number of bytes that can be sent now.
     pub fn available(self) -> usize {
         usize::try_from(self.0).unwrap_or(0)
     }
@@ -23,7 +23,7 @@ impl SendWindow {
         self.0 -= i64::try_from(sent).unwrap_or(i64::MAX);
     }
 
-    /// Moves the window by `change`; `false` where it would be above 2^31 - 1.
+    /// Changes the window by `change`; `false` if it would exceed 2^31 - 1.
     #[must_use]
     pub fn change(&mut self, change: i64) -> bool {
         self.0 += change;
@@ -31,14 +31,14 @@ impl SendWindow {
     }
 }
 
-/// How much of a window that we opened the peer has used since the last update.
+/// The bytes of our window that the peer used since the last update.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiveWindow {
     used: u32,
 }
 
 impl ReceiveWindow {
-    /// Takes `received` bytes; `false` where the peer went beyond `size`.
+    /// Takes `received` bytes; `false` if the peer exceeded `size`.
     #[must_use]
     pub fn take(&mut self, received: u32, size: u32) -> bool {
         match self.used.checked_add(received) {

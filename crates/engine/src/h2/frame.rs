@@ -5,7 +5,7 @@ use std::fmt;
 /// The length of a frame's header in bytes.
 pub const HEADER_BYTES: usize = 9;
 
-/// What a client sends first (RFC 9113, section 3.4).
+/// The client's preface (RFC 9113, section 3.4).
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// The frame types (RFC 9113, section 6).
@@ -91,7 +91,7 @@ pub fn write_window_update(stream: u32, increment: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(&increment.to_be_bytes());
 }
 
-/// Appends a GOAWAY frame; a client has processed no stream of the server's.
+/// Appends a GOAWAY frame; a client has processed no streams of the server.
 pub fn write_goaway(code: ErrorCode, out: &mut Vec<u8>) {
     FrameHeader { length: 8, kind: kind::GOAWAY, flags: 0, stream: 0 }.write(out);
     out.extend_from_slice(&0u32.to_be_bytes());

@@ -1,11 +1,11 @@
 //! HTTP/2 (RFC 9113), the client's side of one connection.
 //!
-//! `mod.rs` is the connection's life, `receive` takes the input apart into frames, `control` acts on those of the
-//! connection, `response` on those of a response, `send` makes what leaves. DATA is handed on as slices of the input;
-//! only a frame header, a control frame or a header block that the input's end cut is kept.
+//! `mod.rs` has the connection's states, `receive` splits the input into frames, `control` handles the frames of the
+//! connection, `response` those of a response, `send` creates the output. DATA is passed on as slices of the input; only an
+//! incomplete frame header, control frame or header block is buffered.
 
 pub mod error;
-pub mod field;
+
 pub mod flow;
 pub mod frame;
 pub mod hpack;
@@ -40,28 +40,28 @@ use response::{Block, KnownBlock};
 use settings::{DEFAULT_WINDOW, LocalSettings, PeerSettings};
 use stream::{Phase, Streams};
 
-/// What the engine accepts from a peer, and how much it asks at once.
+/// The limits of the peer's input, and of requests in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The largest field section, counted as RFC 9113, section 6.5.2 says; announced to the peer.
+    /// The largest field section, as defined in RFC 9113, section 6.5.2; announced to the peer.
     pub header_list_bytes: u32,
     /// The largest compressed header block over HEADERS and CONTINUATION frames, in bytes.
     pub header_block_bytes: usize,
-    /// The most frames that one header block may be spread over.
+    /// The most frames of one header block.
     pub header_block_frames: u32,
     /// The most 1xx responses before a final one.
     pub informational: u32,
-    /// The most frames in a row that bring no response on (PING, SETTINGS, PRIORITY, empty DATA …).
+    /// The most consecutive frames without progress of a response (PING, SETTINGS, PRIORITY, empty DATA …).
     pub idle_frames: u32,
     /// The most bytes of replies (acknowledgements, resets) that wait to be sent.
     pub reply_bytes: usize,
-    /// The most requests in flight, whatever the peer would allow.
+    /// The most requests in flight, whatever the peer's limit.
     pub concurrent_streams: u32,
-    /// The most responses that the server may push at a time; 0 refuses push.
+    /// The most concurrent pushed responses; 0 disables push.
     pub pushes: u32,
 }
 
-/// How many responses a server may push at a time where push is accepted.
+/// The limit of concurrent pushed responses, if push is enabled.
 pub const PUSHES: u32 = 100;
 
 impl Default for Limits {
@@ -90,7 +90,7 @@ pub struct Http2 {
     connection_window: u32,
     peer: PeerSettings,
     life: Life,
-    /// The peer's SETTINGS have come.
+    /// The peer's SETTINGS were received.
     settings_seen: bool,
     /// The peer has acknowledged ours.
     settings_acknowledged: bool,
@@ -98,7 +98,7 @@ pub struct Http2 {
     said_closed: bool,
     streams: Streams,
     pushes: Pushes,
-    /// Up to this stream, frames may come for streams that we have reset.
+    /// Up to this stream, the peer may send frames on streams that we reset.
     highest_reset: u32,
     reader: Reader,
     block: Option<Block>,
@@ -107,13 +107,13 @@ pub struct Http2 {
     encoder: RequestEncoder,
     received: ReceiveWindow,
     send_window: SendWindow,
-    /// Streams with a request body to send, in turn.
+    /// Streams with a request body to send, in the order of their turns.
     sending: VecDeque<u32>,
     output: Output,
     idle_frames: u32,
 }
 
-/// Where the connection is in its life.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Life {
     New,
@@ -123,7 +123,7 @@ enum Life {
     Closed,
 }
 
-/// The peer's farewell.
+/// The peer's GOAWAY.
 #[derive(Clone, Debug)]
 struct Goaway {
     last_stream: u32,
@@ -132,7 +132,7 @@ struct Goaway {
 }
 
 impl Http2 {
-    /// A connection that announces what `pins` say and keeps to `limits`.
+    /// A connection that announces the settings of `pins`, with these limits.
     pub fn new(pins: &Http2Pins, limits: Limits) -> Self {
         let local = LocalSettings {
             header_table_bytes: pins.header_table_bytes,
@@ -141,7 +141,7 @@ impl Http2 {
             header_list_bytes: limits.header_list_bytes,
             pushes: limits.pushes,
         };
-        // Until our SETTINGS are acknowledged the peer may use what holds by default.
+        // Until our SETTINGS are acknowledged the peer may use the defaults.
         let table = pins.header_table_bytes.max(4096) as usize;
         Http2 {
             limits,
@@ -169,18 +169,18 @@ impl Http2 {
         }
     }
 
-    /// Pretends that all stream identifiers below `id` are used up; for tests of the end of a long life.
+    /// Marks all stream identifiers below `id` as used; for tests of identifier exhaustion.
     pub fn skip_streams_to(&mut self, id: u32) {
         self.streams.skip_to(id);
     }
 
-    /// Ends the connection because of `error`: says GOAWAY and fails what is unanswered.
+    /// Closes the connection because of `error`: sends GOAWAY and fails unanswered requests.
     fn fail(&mut self, error: &ConnectionError, sink: &mut Sink<'_>) {
         frame::write_goaway(error.code, self.output.frames());
         self.end(Outcome::Failed(error.failure()), sink);
     }
 
-    /// The connection is over: unanswered requests fail where the outcome is a failure.
+    /// Closes the connection: unanswered requests fail if the outcome is a failure.
     fn end(&mut self, outcome: Outcome, sink: &mut Sink<'_>) {
         self.life = Life::Closed;
         self.sending.clear();
@@ -197,7 +197,7 @@ impl Http2 {
         }
     }
 
-    /// Ends the connection in good order when nothing is left to wait for.
+    /// Closes the connection in order when no request is in flight.
     fn end_when_done(&mut self, sink: &mut Sink<'_>) {
         if self.life == Life::Closed || self.streams.open() > 0 {
             return;
@@ -213,7 +213,7 @@ impl Http2 {
         }
     }
 
-    /// Ends one stream because of `error`: resets it and fails its request.
+    /// Closes a stream because of `error`: resets it and fails its request.
     fn fail_stream(
         &mut self,
         id: u32,
@@ -231,23 +231,23 @@ impl Http2 {
         self.count_reply(13)
     }
 
-    /// Finds a stream, ours or a pushed one.
+    /// A stream, ours or a pushed one.
     #[inline]
     fn stream_mut(&mut self, id: u32) -> Option<&mut stream::Stream> {
         if id.is_multiple_of(2) { self.pushes.get_mut(id) } else { self.streams.get_mut(id) }
     }
 
-    /// Queues RST_STREAM and remembers that frames may still come.
+    /// Queues RST_STREAM and notes that the peer may still send frames.
     fn reset(&mut self, id: u32, code: ErrorCode) {
         frame::write_reset(id, code, self.output.frames());
         self.highest_reset = self.highest_reset.max(id);
     }
 
-    /// Counts what the peer made us queue.
+    /// Limits the replies that the peer makes us queue.
     fn count_reply(&mut self, bytes: usize) -> Result<(), ConnectionError> {
         if self.output.count_reply(bytes) > self.limits.reply_bytes {
             return Err(ConnectionError::limit(format!(
-                "the server asks for more than {} bytes of replies at once",
+                "the server requests more than {} bytes of replies at once",
                 self.limits.reply_bytes
             )));
         }
@@ -258,7 +258,7 @@ impl Http2 {
 impl Goaway {
     fn reason(&self) -> String {
         let debug = if self.debug.is_empty() { String::new() } else { format!(" (\"{}\")", self.debug) };
-        format!("the server said GOAWAY {}{debug}", self.code)
+        format!("the server sent GOAWAY {}{debug}", self.code)
     }
 }
 
@@ -308,7 +308,7 @@ impl Protocol for Http2 {
         }
         let reason = match &self.goaway {
             Some(goaway) => {
-                format!("{} and closed the connection before the response was whole", goaway.reason())
+                format!("{} and closed the connection before the response was complete", goaway.reason())
             }
             None if !self.settings_seen => {
                 "the server closed the connection before its SETTINGS: it may not \
@@ -316,7 +316,7 @@ impl Protocol for Http2 {
                     .to_owned()
             }
             None => {
-                "the server closed the connection before the response was whole, without GOAWAY".to_owned()
+                "the server closed the connection before the response was complete, without GOAWAY".to_owned()
             }
         };
         self.end(Outcome::Failed(Failure { kind: FailureKind::Closed, reason }), sink);
@@ -360,7 +360,7 @@ impl Protocol for Http2 {
 }
 
 impl Http2 {
-    /// Closes without a word where `close` or GOAWAY came before and the last request was given up.
+    /// Closes without output after `close` or GOAWAY if the last request was cancelled.
     fn close_when_idle(&mut self) {
         let leaving = self.life == Life::Closing || self.goaway.is_some();
         if leaving && self.streams.open() == 0 {

@@ -1,9 +1,9 @@
-//! What waits to be sent, bodies apart.
+//! Pending output, except bodies.
 
-/// How much one `poll_output` gives at most, in bytes.
+/// The limit of output per `poll_output`, in bytes.
 pub(super) const OUTPUT_BYTES: usize = 64 << 10;
 
-/// Frames in the order in which they leave.
+/// Frames in the order of sending.
 #[derive(Debug, Default)]
 pub(super) struct Output {
     bytes: Vec<u8>,
@@ -12,18 +12,18 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// The place to append frames to.
+    /// The buffer to which frames are appended.
     pub(super) fn frames(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// Counts bytes that the peer made us queue, and says how many of them wait.
+    /// Counts bytes of replies; returns how many of them are unsent.
     pub(super) fn count_reply(&mut self, bytes: usize) -> usize {
         self.replies += bytes;
         self.replies
     }
 
-    /// Moves up to [`OUTPUT_BYTES`] to `out`; whether there was anything.
+    /// Moves up to [`OUTPUT_BYTES`] to `out`; returns whether there were any.
     pub(super) fn take(&mut self, out: &mut Vec<u8>) -> bool {
         let waiting = &self.bytes[self.taken..];
         let length = waiting.len().min(OUTPUT_BYTES);
@@ -37,7 +37,7 @@ impl Output {
         length > 0
     }
 
-    /// Whether nothing waits.
+    /// Whether there is no output.
     pub(super) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }

@@ -1,30 +1,31 @@
-//! Server push (RFC 9113, sections 6.6 and 8.4): promises are decoded, what is pushed is counted and thrown away.
+//! Server push (RFC 9113, sections 6.6 and 8.4): promises are decoded, pushed responses are counted and discarded.
 
 use model::sample::FailureKind;
 
 use super::Http2;
 use super::control::wrong_size;
 use super::error::{ConnectionError, StreamError};
-use super::field::{Malformation, Meaning};
 use super::flow::{LARGEST_WINDOW, ReceiveWindow, SendWindow};
 use super::frame::{ErrorCode, FrameHeader, flag};
 use super::hpack::Field;
-use super::stream::{Fields, Phase, Section, Stream};
+use super::stream::{Phase, Section, Stream};
 use crate::contract::{Event, Pushed, RequestId, Sink};
+use crate::field::FieldSection;
+use crate::field::{Malformation, Meaning};
 
-/// What the server pushes.
+/// The pushed streams.
 #[derive(Debug, Default)]
 pub(super) struct Pushes {
-    /// Promised and under way; at most `Limits::pushes`.
+    /// Open pushed streams; at most `Limits::pushes`.
     streams: Vec<PushedStream>,
     highest_promised: u32,
-    /// Up to this stream, frames may come for pushes that we have refused.
+    /// Up to this stream, the peer may send frames on pushed streams that we refused.
     highest_reset: u32,
 }
 
 #[derive(Debug)]
 struct PushedStream {
-    /// Its `request` is the one with which the promise came.
+    /// Its `request` is the one whose response promised it.
     stream: Stream,
     status: Option<u16>,
     body_bytes: u64,
@@ -110,7 +111,7 @@ impl Promise {
 }
 
 impl Http2 {
-    /// Whether the server has learnt that it may not push.
+    /// Whether the server knows that push is disabled.
     fn push_is_forbidden(&self) -> bool {
         self.limits.pushes == 0 && self.settings_acknowledged
     }
@@ -127,7 +128,7 @@ impl Http2 {
             ));
         }
         if !self.streams.was_begun(header.stream) {
-            let reason = format!("PUSH_PROMISE on stream {}, which was not begun", header.stream);
+            let reason = format!("PUSH_PROMISE on idle stream {}", header.stream);
             return Err(ConnectionError::protocol(reason));
         }
         let (promised, fragment) = promised(header, payload)?;
@@ -143,7 +144,7 @@ impl Http2 {
         self.begin_block(header, Some(promised), fragment, wire, sink)
     }
 
-    /// Acts on a promise's whole header block. It is decoded even where push is refused: the table must follow.
+    /// Handles the complete header block of a promise. It is always decoded, because it may change the dynamic table.
     pub(super) fn handle_promise(
         &mut self,
         parent: u32,
@@ -188,7 +189,7 @@ impl Http2 {
         &mut self,
         id: u32,
         end_stream: bool,
-        fields: &Fields,
+        fields: &FieldSection,
         wire: u32,
         sink: &mut Sink<'_>,
     ) -> Result<(), ConnectionError> {

@@ -1,37 +1,49 @@
-//! Taking the input apart into frames (RFC 9113, section 4), however it is cut.
+//! Splits the input into frames (RFC 9113, section 4), wherever the input is cut.
 
 use model::sample::FailureKind;
 
 use super::Http2;
 use super::error::ConnectionError;
 use super::frame::{ErrorCode, FrameHeader, HEADER_BYTES, flag, kind};
-use super::response::DataFrame;
 use crate::contract::Sink;
 
-/// Where in the input the connection is, and what was cut off.
+/// The position in the input, and an incomplete part of it.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     pub(super) reading: Reading,
-    /// The part of a frame header or of a payload that has come; at most SETTINGS_MAX_FRAME_SIZE bytes.
+    /// An incomplete frame header or payload; at most SETTINGS_MAX_FRAME_SIZE bytes.
     partial: Vec<u8>,
 }
 
-/// What the next bytes are.
+/// The meaning of the next bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) enum Reading {
     /// A frame header.
     #[default]
     Header,
-    /// A payload that is needed as a whole.
+    /// A payload that is handled when it is complete.
     Payload(FrameHeader),
-    /// DATA, handed on as it comes.
+    /// DATA, passed on in pieces.
     Data(DataFrame),
-    /// So many bytes of no interest.
+    /// This number of ignored bytes.
     Skip(u32),
 }
 
+/// A DATA frame that is being read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DataFrame {
+    pub(super) stream: u32,
+    pub(super) end_stream: bool,
+    /// The next byte is the length of the padding.
+    pub(super) padding_due: bool,
+    /// Bytes of data left; with `padding_due`, of the whole payload.
+    pub(super) left: u32,
+    /// Bytes of padding left.
+    pub(super) padding: u32,
+}
+
 impl Http2 {
-    /// Takes one step through `bytes`, which is not empty, and gives what is left of it.
+    /// Takes one step through `bytes`, which is not empty; returns the rest.
     pub(super) fn step<'a>(
         &mut self,
         bytes: &'a [u8],
@@ -93,7 +105,7 @@ impl Http2 {
         Ok(&bytes[taken..])
     }
 
-    /// Checks a frame's header and decides how its payload is read.
+    /// Checks a frame header and chooses how to read the payload.
     fn begin_frame(
         &mut self,
         bytes: &[u8; HEADER_BYTES],
@@ -107,7 +119,7 @@ impl Http2 {
             return Err(ConnectionError::new(
                 ErrorCode::FRAME_SIZE_ERROR,
                 format!(
-                    "a frame of {} bytes, SETTINGS_MAX_FRAME_SIZE is {}",
+                    "a frame of {} bytes, but SETTINGS_MAX_FRAME_SIZE is {}",
                     header.length, self.local.max_frame_bytes
                 ),
             ));
@@ -135,12 +147,12 @@ impl Http2 {
         }
     }
 
-    /// Reads past `length` bytes.
+    /// Skips `length` bytes.
     pub(super) fn skip(&mut self, length: u32) {
         self.reader.reading = if length == 0 { Reading::Header } else { Reading::Skip(length) };
     }
 
-    /// Acts on a frame that has come as a whole.
+    /// Handles a complete frame.
     fn handle_frame(
         &mut self,
         header: FrameHeader,
@@ -161,12 +173,12 @@ impl Http2 {
         }
     }
 
-    /// Counts a frame that brings no response on; a peer that sends nothing else is cut off.
+    /// Counts a frame without progress; too many consecutive ones are an error.
     pub(super) fn count_idle(&mut self) -> Result<(), ConnectionError> {
         self.idle_frames += 1;
         if self.idle_frames > self.limits.idle_frames {
             return Err(ConnectionError::limit(format!(
-                "more than {} frames in a row that bring no response on",
+                "more than {} consecutive frames without progress",
                 self.limits.idle_frames
             )));
         }
@@ -174,7 +186,7 @@ impl Http2 {
     }
 }
 
-/// The first frame must be SETTINGS (RFC 9113, section 3.4); an answer in HTTP/1 is recognised.
+/// The first frame must be SETTINGS (RFC 9113, section 3.4); an HTTP/1 response is recognised.
 fn check_first(bytes: &[u8; HEADER_BYTES], header: FrameHeader) -> Result<(), ConnectionError> {
     if bytes.starts_with(b"HTTP/1.") {
         return Err(ConnectionError {
@@ -185,7 +197,7 @@ fn check_first(bytes: &[u8; HEADER_BYTES], header: FrameHeader) -> Result<(), Co
     }
     if header.kind != kind::SETTINGS || header.has(flag::ACK) {
         return Err(ConnectionError::protocol(format!(
-            "the server's first frame has type {} and is not its SETTINGS",
+            "the server's first frame has type {}; expected SETTINGS",
             header.kind
         )));
     }

@@ -1,35 +1,35 @@
-//! Requests as header blocks: encoded once per template and table state, then copied.
+//! Header blocks of requests: encoded once per template and table state, then copied.
 
 use super::frame::{FrameHeader, flag, kind};
 use super::hpack::{Encoder, Indexing};
 use crate::contract::Request;
 use crate::h1::encode::announces_length;
 
-/// How many templates are kept, and how many bytes of them together.
+/// The limits of cached templates, and of their total bytes.
 const CACHED_TEMPLATES: usize = 4096;
 const CACHED_BYTES: usize = 1 << 20;
 
-/// Encodes requests and keeps the blocks that may be sent again as they are.
+/// Encodes requests and caches the blocks that can be sent again unchanged.
 #[derive(Debug)]
 pub struct RequestEncoder {
     hpack: Encoder,
     kept: Vec<Option<Kept>>,
     kept_bytes: usize,
     scratch: Vec<u8>,
-    /// A block with a field that varies behind it.
+    /// A block with a varying field at its end.
     varied: Vec<u8>,
 }
 
 #[derive(Debug)]
 struct Kept {
-    /// The encoder's generation in which the block is right.
+    /// The encoder's generation in which the block is valid.
     generation: u64,
     block: Vec<u8>,
     raw: u32,
 }
 
 impl RequestEncoder {
-    /// An encoder with the table that a peer has before its SETTINGS.
+    /// An encoder with the default table.
     pub fn new() -> Self {
         RequestEncoder {
             hpack: Encoder::new(super::hpack::decoder::DEFAULT_TABLE_BYTES),
@@ -65,7 +65,7 @@ impl RequestEncoder {
             self.scratch.clear();
             let raw = write_block(request, &mut self.hpack, &mut self.scratch);
             if self.hpack.generation() != generation {
-                // The block taught the peer's table something; sent again it would teach it twice.
+                // The block inserted fields into the peer's table; sent again, it would insert them twice.
                 return (&self.scratch, raw);
             }
             if !self.keep(slot, generation, raw) {
@@ -78,7 +78,7 @@ impl RequestEncoder {
         }
     }
 
-    /// Keeps the block in `scratch`; `false` where the limits do not allow it.
+    /// Caches the block in `scratch`; `false` if that would exceed the limits.
     fn keep(&mut self, slot: usize, generation: u64, raw: u32) -> bool {
         let old = self.kept.get(slot).and_then(Option::as_ref).map_or(0, |kept| kept.block.len());
         let bytes = self.kept_bytes - old + self.scratch.len();
@@ -103,7 +103,7 @@ impl Default for RequestEncoder {
     }
 }
 
-/// Writes the block; like a browser's, all fields enter the table but the path and the body's length.
+/// Encodes the block. As in browsers, all fields except the path and the body's length enter the table.
 fn write_block(request: &Request, hpack: &mut Encoder, out: &mut Vec<u8>) -> u32 {
     hpack.begin(out);
     let mut raw = 0;
@@ -124,7 +124,7 @@ fn write_block(request: &Request, hpack: &mut Encoder, out: &mut Vec<u8>) -> u32
     u32::try_from(raw).unwrap_or(u32::MAX)
 }
 
-/// Appends a block as HEADERS and, where it is longer than a frame may be, CONTINUATION; says how many bytes that is.
+/// Appends a block as HEADERS and, if it exceeds a frame, CONTINUATION; returns the number of bytes.
 pub fn write_headers(block: &[u8], stream: u32, end_stream: bool, max_frame: u32, out: &mut Vec<u8>) -> u32 {
     let before = out.len();
     let mut rest = block;

@@ -6,12 +6,13 @@ use super::Http2;
 use super::control::wrong_size;
 use super::error::{ConnectionError, StreamError};
 use super::frame::{ErrorCode, FrameHeader, flag};
-use super::receive::Reading;
+use super::receive::{DataFrame, Reading};
 use super::settings::DEFAULT_WINDOW;
-use super::stream::{Fields, Phase, Section};
+use super::stream::{Phase, Section};
 use crate::contract::{Event, Sink};
+use crate::field::FieldSection;
 
-/// A header block whose end has not come.
+/// An incomplete header block.
 #[derive(Debug)]
 pub(super) struct Block {
     stream: u32,
@@ -23,46 +24,33 @@ pub(super) struct Block {
     bytes: Vec<u8>,
 }
 
-/// The last header block, where an equal one means the same.
+/// The last header block, if an equal one decodes to equal fields.
 #[derive(Debug, Default)]
 pub(super) struct KnownBlock {
-    holds: Holds,
+    validity: Validity,
     block: Vec<u8>,
-    fields: Fields,
+    fields: FieldSection,
 }
 
-/// As long as what a block means the same.
+/// How long an equal block decodes to equal fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Holds {
-    /// It has to be decoded each time.
+enum Validity {
+    /// Never: it must be decoded each time.
     #[default]
     Never,
-    /// As long as the table is as it was: the decoder's generation.
+    /// While the dynamic table is unchanged: the decoder's generation.
     While(u64),
-    /// As long as the decoder can repeat what it did to the table: the block's number.
+    /// While the decoder can repeat the block's insertions: the block's number.
     Repeatable(u64),
 }
 
-/// Blocks that are remembered are no longer than this.
+/// The longest block that is remembered.
 const KNOWN_BYTES: usize = 1024;
 
 impl Block {
     pub(super) fn stream(&self) -> u32 {
         self.stream
     }
-}
-
-/// A DATA frame that is being read.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct DataFrame {
-    stream: u32,
-    end_stream: bool,
-    /// The padding's length has not been read; it is the next byte.
-    padding_due: bool,
-    /// Bytes of data left; with `padding_due`, all that is left.
-    left: u32,
-    /// Bytes of padding left.
-    padding: u32,
 }
 
 impl Http2 {
@@ -77,7 +65,7 @@ impl Http2 {
         self.begin_block(header, None, fragment, header.wire_bytes(), sink)
     }
 
-    /// A header block begins, and ends where the frame says so.
+    /// Starts a header block, and handles it if it is complete.
     pub(super) fn begin_block(
         &mut self,
         header: FrameHeader,
@@ -132,7 +120,7 @@ impl Http2 {
         }
     }
 
-    /// Acts on a whole header block. It is decoded even where nobody waits for it: the table must follow.
+    /// Handles a complete header block. It is always decoded, because it may change the dynamic table.
     fn handle_block(
         &mut self,
         id: u32,
@@ -177,39 +165,39 @@ impl Http2 {
         if end_stream { self.finish(id, sink) } else { Ok(()) }
     }
 
-    /// What a block says; the last one is remembered, since a server under load says the same again and again.
+    /// Decodes a block. The last one is remembered, because a server under load repeats its header blocks.
     #[inline]
-    fn decode_block(&mut self, block: &[u8]) -> Result<Fields, ConnectionError> {
+    fn decode_block(&mut self, block: &[u8]) -> Result<FieldSection, ConnectionError> {
         let generation = self.decoder.generation();
         if self.known.block == block {
-            let holds = match self.known.holds {
-                Holds::Never => false,
-                Holds::While(then) => then == generation,
-                Holds::Repeatable(number) => self.decoder.repeat(number),
+            let is_valid = match self.known.validity {
+                Validity::Never => false,
+                Validity::While(then) => then == generation,
+                Validity::Repeatable(number) => self.decoder.repeat(number),
             };
-            if holds {
-                return Ok(self.known.fields);
+            if is_valid {
+                return Ok(self.known.fields.clone());
             }
         }
-        let mut fields = Fields::default();
-        self.known.holds = Holds::Never;
+        let mut fields = FieldSection::default();
+        self.known.validity = Validity::Never;
         self.decoder
-            .decode(block, |field| fields.add(&field))
+            .decode(block, |field| fields.add(field.name, field.value, field.meaning))
             .map_err(|error| ConnectionError::new(ErrorCode::COMPRESSION_ERROR, error.to_string()))?;
         if block.len() <= KNOWN_BYTES {
             self.known.block.clear();
             self.known.block.extend_from_slice(block);
-            self.known.fields = fields;
-            self.known.holds = match self.decoder.repeatable() {
-                Some(number) => Holds::Repeatable(number),
-                None if self.decoder.generation() == generation => Holds::While(generation),
-                None => Holds::Never,
+            self.known.fields.clone_from(&fields);
+            self.known.validity = match self.decoder.repeatable() {
+                Some(number) => Validity::Repeatable(number),
+                None if self.decoder.generation() == generation => Validity::While(generation),
+                None => Validity::Never,
             };
         }
         Ok(fields)
     }
 
-    /// The response is whole, or says so.
+    /// The response ends.
     fn finish(&mut self, id: u32, sink: &mut Sink<'_>) -> Result<(), ConnectionError> {
         if id.is_multiple_of(2) {
             return self.finish_push(id, sink);
@@ -222,14 +210,14 @@ impl Http2 {
         if stream.body.is_empty() {
             self.streams.remove(id);
         } else {
-            // The answer came early; the rest of the request is still owed (RFC 9113, section 8.1).
+            // An early response: the rest of the request must still be sent (RFC 9113, section 8.1).
             stream.phase = Phase::Answered;
         }
         sink(Event::End { request });
         Ok(())
     }
 
-    /// Accounts for a DATA frame from its header.
+    /// Handles the header of a DATA frame: flow control.
     pub(super) fn begin_data(
         &mut self,
         header: FrameHeader,
@@ -288,7 +276,7 @@ impl Http2 {
         Ok(())
     }
 
-    /// The length of a frame's data is known: checks it and lets the data come.
+    /// Checks the length of a frame's data.
     fn announce_data(&mut self, frame: DataFrame, sink: &mut Sink<'_>) -> Result<(), ConnectionError> {
         if frame.left > 0 {
             self.idle_frames = 0;
@@ -306,7 +294,7 @@ impl Http2 {
         Ok(())
     }
 
-    /// Hands on what `bytes` holds of a DATA frame.
+    /// Passes on the part of a DATA frame in `bytes`.
     pub(super) fn data_step<'a>(
         &mut self,
         mut frame: DataFrame,
@@ -341,7 +329,7 @@ impl Http2 {
         Ok(&rest[taken..])
     }
 
-    /// A DATA frame is over: the stream ends, or its window is opened again.
+    /// Ends a DATA frame: ends the stream, or updates its window.
     fn end_data(&mut self, frame: DataFrame, sink: &mut Sink<'_>) -> Result<(), ConnectionError> {
         self.reader.reading = Reading::Header;
         if frame.end_stream {
@@ -356,7 +344,7 @@ impl Http2 {
         Ok(())
     }
 
-    /// The window of each stream that the peer may believe in: ours once it has acknowledged our SETTINGS.
+    /// The window of each stream: ours once the peer acknowledged our SETTINGS.
     fn stream_window(&self) -> u32 {
         match self.settings_acknowledged {
             true => self.local.stream_window_bytes,
@@ -364,7 +352,7 @@ impl Http2 {
         }
     }
 
-    /// Allows frames for streams that we have reset and refuses them for those that the peer has ended.
+    /// Allows frames on streams that we reset, and rejects those on streams that the peer ended.
     pub(super) fn check_forgotten(&self, id: u32, frame: &str) -> Result<(), ConnectionError> {
         let may_linger = match id.is_multiple_of(2) {
             true => self.pushes.may_linger(id),
@@ -374,7 +362,7 @@ impl Http2 {
     }
 }
 
-/// Accounts for `length` bytes of body; a stream that was given up meanwhile takes anything.
+/// Counts `length` bytes of body; a cancelled stream accepts any.
 fn stream_data(connection: &mut Http2, id: u32, length: u64) -> Result<(), StreamError> {
     connection.stream_mut(id).map_or(Ok(()), |stream| stream.take_data(length))
 }
@@ -387,7 +375,7 @@ fn padding_too_long(frame: &str) -> ConnectionError {
     ConnectionError::protocol(format!("{frame} with padding as long as its payload or longer"))
 }
 
-/// The part of a HEADERS payload that is the header block (RFC 9113, section 6.2).
+/// The header block in a HEADERS payload (RFC 9113, section 6.2).
 fn fragment(header: FrameHeader, payload: &[u8]) -> Result<&[u8], ConnectionError> {
     let too_short = || wrong_size("HEADERS", payload.len(), "more");
     let mut rest = payload;

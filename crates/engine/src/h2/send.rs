@@ -1,4 +1,4 @@
-//! What leaves: the preface, requests, and request bodies within the peer's windows.
+//! Output: the preface, requests, and request bodies within the peer's windows.
 
 use super::Http2;
 use super::flow::{ReceiveWindow, SendWindow};
@@ -9,7 +9,7 @@ use super::settings::DEFAULT_WINDOW;
 use super::stream::{Phase, Stream};
 use crate::contract::{HeaderBytes, Request, RequestId};
 
-/// The largest DATA frame that is sent, in bytes, whatever the peer would take.
+/// The largest DATA frame that is sent, in bytes.
 const DATA_BYTES: usize = 16_384;
 
 impl Http2 {
@@ -23,7 +23,7 @@ impl Http2 {
         }
     }
 
-    /// Opens a stream and queues its HEADERS; `None` where no identifier is left.
+    /// Opens a stream and queues its HEADERS; `None` if no identifier is left.
     pub(super) fn begin_request(&mut self, id: RequestId, request: &Request) -> Option<HeaderBytes> {
         let stream = self.streams.open_next(|stream| Stream {
             id: stream,
@@ -46,11 +46,11 @@ impl Http2 {
         Some(HeaderBytes { raw, wire })
     }
 
-    /// Appends what is due, at most about 64 kB; whether there was anything.
+    /// Appends pending output, at most about 64 kB; returns whether there was any.
     pub(super) fn fill(&mut self, out: &mut Vec<u8>) -> bool {
         let before = out.len();
         self.output.take(out);
-        // Bodies follow when all frames before them have left, so that HEADERS precede DATA.
+        // Bodies follow when all earlier frames have left, so that HEADERS precede DATA.
         let mut blocked = 0;
         while self.output.is_empty()
             && out.len() - before < OUTPUT_BYTES
@@ -59,27 +59,27 @@ impl Http2 {
         {
             let Some(id) = self.sending.pop_front() else { break };
             match self.send_piece(id, out) {
-                Sent::Nothing => {
+                Turn::Nothing => {
                     self.sending.push_back(id);
                     blocked += 1;
                 }
-                Sent::Piece => {
+                Turn::Piece => {
                     self.sending.push_back(id);
                     blocked = 0;
                 }
-                Sent::All => blocked = 0,
+                Turn::All => blocked = 0,
             }
         }
         out.len() > before
     }
 
     /// Appends one DATA frame of a stream.
-    fn send_piece(&mut self, id: u32, out: &mut Vec<u8>) -> Sent {
-        let Some(stream) = self.streams.get_mut(id) else { return Sent::All };
+    fn send_piece(&mut self, id: u32, out: &mut Vec<u8>) -> Turn {
+        let Some(stream) = self.streams.get_mut(id) else { return Turn::All };
         let window = stream.send_window.available().min(self.send_window.available());
         let length = stream.body.len().min(window).min(DATA_BYTES);
         if length == 0 {
-            return Sent::Nothing;
+            return Turn::Nothing;
         }
         let piece = stream.body.split_to(length);
         stream.send_window.take(length);
@@ -95,18 +95,18 @@ impl Http2 {
         .write(out);
         out.extend_from_slice(&piece);
         if !is_last {
-            return Sent::Piece;
+            return Turn::Piece;
         }
         if stream.phase == Phase::Answered {
             self.streams.remove(id);
             self.close_when_idle();
         }
-        Sent::All
+        Turn::All
     }
 }
 
-/// What became of a turn.
-enum Sent {
+/// The result of a stream's turn.
+enum Turn {
     /// The stream's window is closed.
     Nothing,
     /// A piece of the body.

@@ -4,7 +4,7 @@ use super::error::ConnectionError;
 use super::flow::LARGEST_WINDOW;
 use super::frame::{ErrorCode, FrameHeader, kind};
 
-/// The settings' numbers (RFC 9113, section 6.5.2).
+/// The identifiers of the settings (RFC 9113, section 6.5.2).
 mod id {
     pub(super) const HEADER_TABLE_SIZE: u16 = 1;
     pub(super) const ENABLE_PUSH: u16 = 2;
@@ -21,7 +21,7 @@ const LARGEST_MAX_FRAME: u32 = (1 << 24) - 1;
 /// The window of a stream before any SETTINGS (RFC 9113, section 6.9.2).
 pub const DEFAULT_WINDOW: u32 = 65_535;
 
-/// What a client announces.
+/// The client's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalSettings {
     /// SETTINGS_HEADER_TABLE_SIZE.
@@ -32,16 +32,16 @@ pub struct LocalSettings {
     pub max_frame_bytes: u32,
     /// SETTINGS_MAX_HEADER_LIST_SIZE.
     pub header_list_bytes: u32,
-    /// How many streams the server may push at a time (SETTINGS_MAX_CONCURRENT_STREAMS); 0 refuses push.
+    /// The limit of concurrent pushed streams (SETTINGS_MAX_CONCURRENT_STREAMS); 0 disables push.
     pub pushes: u32,
 }
 
-/// What the peer announced, or what holds until it does.
+/// The peer's settings, or the defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerSettings {
     /// SETTINGS_HEADER_TABLE_SIZE.
     pub header_table_bytes: u32,
-    /// SETTINGS_MAX_CONCURRENT_STREAMS; 100 until told, as browsers assume.
+    /// SETTINGS_MAX_CONCURRENT_STREAMS; 100 before SETTINGS, as browsers assume.
     pub concurrent_streams: u32,
     /// SETTINGS_INITIAL_WINDOW_SIZE.
     pub stream_window_bytes: u32,
@@ -50,7 +50,7 @@ pub struct PeerSettings {
 }
 
 impl LocalSettings {
-    /// The same within what the RFC permits.
+    /// The settings, clamped to the range that the RFC permits.
     pub fn permitted(self) -> Self {
         LocalSettings {
             stream_window_bytes: self.stream_window_bytes.min(LARGEST_WINDOW),
@@ -95,13 +95,13 @@ impl PeerSettings {
     /// table that shrinks and grows again must be emptied (RFC 7541, section 4.2).
     ///
     /// # Errors
-    /// A connection error where a value is not permitted.
+    /// A value is not permitted.
     pub fn apply(&mut self, payload: &[u8], mut table: impl FnMut(u32)) -> Result<(), ConnectionError> {
         let (entries, rest) = payload.as_chunks::<6>();
         if !rest.is_empty() {
             return Err(ConnectionError::new(
                 ErrorCode::FRAME_SIZE_ERROR,
-                format!("SETTINGS of {} bytes where a multiple of 6 is expected", payload.len()),
+                format!("SETTINGS of {} bytes, expected a multiple of 6", payload.len()),
             ));
         }
         for &[i0, i1, v0, v1, v2, v3] in entries {

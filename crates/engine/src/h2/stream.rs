@@ -1,51 +1,51 @@
-//! Streams (RFC 9113, section 5.1) and the table that finds them.
+//! Streams (RFC 9113, section 5.1) and their table.
 
 use bytes::Bytes;
 use model::HttpVersion;
 use model::sample::FailureKind;
 
 use super::error::StreamError;
-use super::field::{Malformation, Meaning};
+
 use super::flow::{ReceiveWindow, SendWindow};
 use super::frame::ErrorCode;
-use super::hpack::Field;
 use crate::contract::{Head, HeaderBytes, RequestId};
+use crate::field::FieldSection;
 
 /// One request and its response.
 #[derive(Debug)]
 pub struct Stream {
     /// The stream's identifier.
     pub id: u32,
-    /// The driver's name for it.
+    /// The driver's number of the request.
     pub request: RequestId,
-    /// Where the response is.
+    /// The phase of the response.
     pub phase: Phase,
     /// Whether the request was HEAD.
     pub is_head: bool,
     /// Informational responses so far.
     pub informational: u32,
-    /// What is left of the announced body, where it was announced.
+    /// The rest of the body, if its length is known.
     pub body_left: Option<u64>,
-    /// What the peer used of the window that we opened.
+    /// Our receive window.
     pub received: ReceiveWindow,
-    /// What the peer lets us send.
+    /// The peer's window.
     pub send_window: SendWindow,
-    /// What is left of the request's body.
+    /// The unsent rest of the request's body.
     pub body: Bytes,
 }
 
-/// Where a response is.
+/// The phase of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// The final head has not come.
+    /// Before the final head.
     Head,
-    /// The final head has come.
+    /// After the final head.
     Body,
-    /// The response is whole and the request's body is not yet sent.
+    /// The response is complete, but the request's body is not.
     Answered,
 }
 
-/// What a field section of a response is.
+/// A field section of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
     /// A 1xx response.
@@ -56,94 +56,43 @@ pub enum Section {
     Trailers,
 }
 
-/// A field section as it is decoded.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Fields {
-    status: Option<u16>,
-    content_length: Option<u64>,
-    raw: usize,
-    count: usize,
-    regular: bool,
-    malformed: Option<&'static str>,
-    malformation: Option<Malformation>,
-}
-
-impl Fields {
-    /// Takes the next field.
-    #[inline]
-    pub fn add(&mut self, field: &Field<'_>) {
-        self.raw += field.name.len() + field.value.len();
-        self.count += 1;
-        match field.meaning {
-            Meaning::Ordinary => self.regular = true,
-            Meaning::Status(status) => {
-                if self.regular {
-                    self.malformed = Some(":status stands behind a regular field");
-                } else if self.status.replace(status).is_some() {
-                    self.malformed = Some(":status stands twice");
-                }
-            }
-            Meaning::ContentLength(length) => {
-                self.regular = true;
-                if self.content_length.replace(length).is_some_and(|other| other != length) {
-                    self.malformed = Some("two different content-lengths");
-                }
-            }
-            Meaning::Malformed(malformation) => self.malformation = Some(malformation),
-        }
-    }
-
-    /// Names and values summed.
-    pub fn raw_bytes(&self) -> usize {
-        self.raw
-    }
-
-    /// The size that SETTINGS_MAX_HEADER_LIST_SIZE limits (RFC 9113, section 6.5.2).
-    pub fn list_bytes(&self) -> usize {
-        self.raw + 32 * self.count
-    }
-}
-
 impl Stream {
-    /// Takes a whole field section and says what it is.
+    /// Takes a complete field section.
     ///
     /// # Errors
-    /// A stream error where the response is malformed (RFC 9113, section 8.1.1).
+    /// The response is malformed (RFC 9113, section 8.1.1).
     pub fn take_fields(
         &mut self,
-        fields: &Fields,
+        fields: &FieldSection,
         end_stream: bool,
         wire: u32,
         limit: usize,
     ) -> Result<Section, StreamError> {
-        if let Some(malformation) = fields.malformation {
-            return Err(StreamError::malformed(format!("the response is malformed: {malformation}")));
-        }
-        if let Some(reason) = fields.malformed {
-            return Err(StreamError::malformed(format!("the response is malformed: {reason}")));
+        if let Some(malformed) = &fields.malformed {
+            return Err(StreamError::malformed(format!("malformed response: {malformed}")));
         }
         if fields.list_bytes() > limit {
             return Err(StreamError {
                 code: ErrorCode::CANCEL,
                 kind: FailureKind::Limit,
-                reason: format!("a field section of {} bytes, limit {limit}", fields.list_bytes()),
+                reason: format!("field section of {} bytes, limit {limit}", fields.list_bytes()),
             });
         }
         if self.phase != Phase::Head {
             return match (fields.status, end_stream) {
                 (None, true) => Ok(Section::Trailers),
-                (None, false) => Err(malformed("trailers do not end the stream")),
-                (Some(_), _) => Err(malformed(":status stands in trailers")),
+                (None, false) => Err(malformed("trailers without END_STREAM")),
+                (Some(_), _) => Err(malformed(":status in trailers")),
             };
         }
-        let status = fields.status.ok_or_else(|| malformed(":status is missing"))?;
+        let status = fields.status.ok_or_else(|| malformed("no :status"))?;
         if status == 101 {
             return Err(malformed("status 101 does not exist in HTTP/2"));
         }
         if status < 200 {
             self.informational += 1;
             return if end_stream {
-                Err(malformed("an informational response ends the stream"))
+                Err(malformed("informational response with END_STREAM"))
             } else {
                 Ok(Section::Informational(status))
             };
@@ -155,23 +104,23 @@ impl Stream {
             status,
             version: HttpVersion::Http2,
             content_length: fields.content_length,
-            bytes: HeaderBytes { raw: u32::try_from(fields.raw_bytes()).unwrap_or(u32::MAX), wire },
+            bytes: HeaderBytes { raw: u32::try_from(fields.raw_bytes).unwrap_or(u32::MAX), wire },
         }))
     }
 
     /// Takes a piece of the body, `length` bytes without padding.
     ///
     /// # Errors
-    /// A stream error where DATA may not come or is more than announced.
+    /// DATA is not allowed here, or exceeds the announced length.
     pub fn take_data(&mut self, length: u64) -> Result<(), StreamError> {
         if self.phase == Phase::Head {
-            return Err(malformed("DATA stands before the response's HEADERS"));
+            return Err(malformed("DATA before the response's HEADERS"));
         }
         if let Some(left) = &mut self.body_left {
             match left.checked_sub(length) {
                 Some(less) => *left = less,
                 None => {
-                    let reason = "DATA is longer than the response's content-length or than none";
+                    let reason = "DATA exceeds content-length, or a response that has no content";
                     return Err(StreamError::wrong_length(reason.to_owned()));
                 }
             }
@@ -182,7 +131,7 @@ impl Stream {
     /// Takes the end of the response.
     ///
     /// # Errors
-    /// A stream error where it is not whole.
+    /// The response is incomplete.
     pub fn take_end(&self) -> Result<(), StreamError> {
         match (self.phase, self.body_left) {
             (Phase::Head, _) => Err(malformed("the stream ends before the response's HEADERS")),
@@ -198,10 +147,10 @@ fn malformed(reason: &str) -> StreamError {
     StreamError::malformed(reason.to_owned())
 }
 
-/// The open streams: a table in which a stream's identifier is its place, so that finding one is one access.
+/// The open streams: a table that is indexed by the stream's identifier.
 ///
-/// Identifiers rise by 2, so neighbours have neighbouring places. Where the place of the next identifier is still
-/// taken by a stream much older, that identifier is skipped, as RFC 9113, section 5.1.1 permits.
+/// Identifiers increase by 2, so consecutive streams have consecutive slots. If a much older stream still uses the slot of
+/// the next identifier, that identifier is skipped, as RFC 9113, section 5.1.1 permits.
 #[derive(Debug)]
 pub struct Streams {
     slots: Vec<Option<Stream>>,
@@ -213,27 +162,27 @@ pub struct Streams {
 const LAST_ID: u32 = 0x7fff_ffff;
 
 impl Streams {
-    /// No stream yet.
+    /// An empty table.
     pub fn new() -> Self {
         Streams { slots: Vec::new(), open: 0, next_id: 1 }
     }
 
-    /// How many are open.
+    /// The number of open streams.
     pub fn open(&self) -> usize {
         self.open
     }
 
-    /// How many identifiers are left.
+    /// The number of unused identifiers.
     pub fn identifiers_left(&self) -> usize {
         ((LAST_ID + 2 - self.next_id) / 2) as usize
     }
 
-    /// Whether the peer may speak of `id`: a client's stream that was begun.
+    /// Whether `id` is a stream that the client opened.
     pub fn was_begun(&self, id: u32) -> bool {
         id % 2 == 1 && id < self.next_id
     }
 
-    /// Pretends that all identifiers below `id`, which is odd, are used up; for tests of the end of a long life.
+    /// Marks all identifiers below `id`, which is odd, as used; for tests of identifier exhaustion.
     pub fn skip_to(&mut self, id: u32) {
         self.next_id = self.next_id.max(id | 1);
     }
@@ -249,7 +198,7 @@ impl Streams {
         self.slots.get_mut(place)?.as_mut().filter(|stream| stream.id == id)
     }
 
-    /// Opens a stream with the next free identifier, which `make` is given; `None` where none is left.
+    /// Opens a stream that `make` creates with the next free identifier; `None` if none is left.
     pub fn open_next(&mut self, make: impl FnOnce(u32) -> Stream) -> Option<u32> {
         if self.open * 2 >= self.slots.len() {
             self.grow();
@@ -267,7 +216,7 @@ impl Streams {
         None
     }
 
-    /// Takes a stream out.
+    /// Removes a stream.
     pub fn remove(&mut self, id: u32) -> Option<Stream> {
         let place = self.place(id);
         let slot = self.slots.get_mut(place)?;
@@ -278,12 +227,12 @@ impl Streams {
         None
     }
 
-    /// The open streams, in no order.
+    /// The open streams, in any order.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Stream> {
         self.slots.iter_mut().filter_map(Option::as_mut)
     }
 
-    /// Takes the streams out that `which` names, in the order of their identifiers.
+    /// Removes the streams that `which` selects, in the order of their identifiers.
     pub fn take_where(&mut self, which: impl Fn(&Stream) -> bool) -> Vec<Stream> {
         let mut taken: Vec<Stream> = Vec::new();
         for slot in &mut self.slots {
@@ -296,7 +245,7 @@ impl Streams {
         taken
     }
 
-    /// Twice as many places; streams that had different places keep different ones.
+    /// Doubles the number of slots.
     fn grow(&mut self) {
         let size = (self.slots.len() * 2).max(16);
         let mut larger = Vec::new();

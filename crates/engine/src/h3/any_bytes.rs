@@ -2,7 +2,7 @@
 
 use super::peer_streams::{PeerStreams, Verdict};
 use super::qpack::{Decoder, Encoder};
-use super::response::{At, Fields, Response};
+use super::response::{Fields, Response, ResponseId};
 
 /// So many response streams; further numbers are the server's own streams.
 const RESPONSES: u8 = 4;
@@ -20,7 +20,7 @@ pub(crate) fn streams(data: &[u8]) {
         rest = behind;
         let number = number % (2 * RESPONSES);
         if let Some(response) = responses.get_mut(usize::from(number)) {
-            let at = At { stream: u64::from(number) * 4, request: u64::from(number) };
+            let at = ResponseId { stream: u64::from(number) * 4, request: u64::from(number) };
             if !response.is_blocked() && response.take(at, bytes, &mut fields, &mut sink).is_err() {
                 return;
             }
@@ -38,7 +38,7 @@ pub(crate) fn streams(data: &[u8]) {
             let Some(response) = usize::try_from(stream / 4).ok().and_then(|at| responses.get_mut(at)) else {
                 return;
             };
-            if response.resume(At { stream, request: stream / 4 }, &mut fields, &mut sink).is_err() {
+            if response.resume(ResponseId { stream, request: stream / 4 }, &mut fields, &mut sink).is_err() {
                 return;
             }
         }

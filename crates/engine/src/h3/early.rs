@@ -6,12 +6,12 @@ use super::Http3;
 use super::request::Encoded;
 use crate::contract::{Connection, HeaderBytes, NotNow, Request, RequestId, is_safe};
 
-/// Requests around early data; both lists are empty in the usual case.
+/// Requests before the handshake is done; both lists are usually empty.
 #[derive(Debug, Default)]
 pub(super) struct Early {
-    /// Sent before the handshake is done, in that order: sent again where the server rejects early data.
+    /// Sent before the handshake is done, in order: sent again if the server rejects early data.
     pub(super) sent: VecDeque<(RequestId, Encoded)>,
-    /// Taken, and to be sent when the handshake is done and a stream is there.
+    /// Accepted, and sent when the handshake is done and a stream is available.
     pub(super) waiting: VecDeque<(RequestId, Encoded)>,
 }
 
@@ -31,7 +31,7 @@ impl Http3 {
         self.early.waiting = sent;
     }
 
-    /// Takes a request before the handshake is done: a safe one leaves at once.
+    /// Accepts a request before the handshake is done: a safe one leaves at once.
     pub(super) fn begin_early(&mut self, id: RequestId, request: &Request) -> Result<HeaderBytes, NotNow> {
         if self.available_requests() == 0 {
             return Err(NotNow);

@@ -57,36 +57,36 @@ impl std::fmt::Display for Code {
     }
 }
 
-/// What the peer did against the rules.
+/// A violation of the protocol by the peer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{code}: {reason}")]
 pub struct Violation {
-    /// The code to answer with.
+    /// The code of the answer.
     pub code: Code,
-    /// What was found, what was expected.
+    /// What was found and what was expected.
     pub reason: Cow<'static, str>,
-    /// How it is counted.
+    /// The kind of failure.
     pub kind: FailureKind,
 }
 
 impl Violation {
-    /// A rule broken.
+    /// A violated rule.
     pub fn new(code: Code, reason: impl Into<Cow<'static, str>>) -> Self {
         Violation { code, reason: reason.into(), kind: FailureKind::Protocol }
     }
 
-    /// A limit of ours hit.
+    /// A limit of ours was exceeded.
     pub fn limit(reason: impl Into<Cow<'static, str>>) -> Self {
         Violation { code: Code::H3_EXCESSIVE_LOAD, reason: reason.into(), kind: FailureKind::Limit }
     }
 
-    /// A body that is not as long as announced (RFC 9114, section 4.1.2).
+    /// A body with another length than announced (RFC 9114, section 4.1.2).
     pub fn wrong_length(reason: impl Into<Cow<'static, str>>) -> Self {
         Violation { code: Code::H3_MESSAGE_ERROR, reason: reason.into(), kind: FailureKind::WrongLength }
     }
 }
 
-/// How far a violation reaches.
+/// The scope of a violation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The connection ends.

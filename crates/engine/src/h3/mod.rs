@@ -36,12 +36,12 @@ use request::{Encoded, Templates};
 use response::Fields;
 use table::{Exchange, Table};
 
-/// Streams opened in advance within the server's limit; more requests than this are never in flight.
+/// The limit of streams that are opened in advance, and so of requests in flight.
 const STOCK_LIMIT: usize = 1024;
 
 /// One HTTP/3 connection.
 pub struct Http3 {
-    /// What the connection will be made of; its place is taken by `quic` then.
+    /// The settings of the connection until `quic` is created.
     plan: Plan,
     quic: Option<Quic>,
     state: State,
@@ -53,7 +53,7 @@ pub struct Http3 {
     stock: VecDeque<StreamId>,
     early: Early,
     own: OwnStreams,
-    /// Whether all that is to be sent after the end has been sent.
+    /// Whether the last packets after the end were sent.
     is_quiet: bool,
 }
 
@@ -69,18 +69,18 @@ struct Plan {
 enum State {
     /// Before the handshake is done.
     Opening,
-    /// Before the handshake is done, and requests leave as early data.
+    /// Before the handshake is done; requests leave as early data.
     Early,
-    /// Takes requests.
+    /// Accepts requests.
     Open,
-    /// The server said GOAWAY: what is in flight is finished.
+    /// The server sent GOAWAY: requests in flight are finished.
     Draining,
-    /// Nothing but CONNECTION_CLOSE is sent.
+    /// Only CONNECTION_CLOSE is sent.
     Over,
 }
 
 impl Http3 {
-    /// A connection to `remote`, which begins with [`Connection::handle_connected`].
+    /// A connection to `remote`; [`Connection::handle_connected`] starts it.
     ///
     /// `base` is the instant at which the driver's clock reads 0.
     pub fn new(
@@ -108,7 +108,7 @@ impl Http3 {
 
     /// See [`crate::Client::local_address_changed`].
     pub fn local_address_changed(&mut self) -> bool {
-        // Before the handshake is confirmed a client must stay where it is (RFC 9000, section 9).
+        // A client must not migrate before the handshake is confirmed (RFC 9000, section 9).
         let may_move = matches!(self.state, State::Open | State::Draining);
         match self.quic.as_mut().filter(|_| may_move) {
             Some(quic) => {
@@ -119,7 +119,7 @@ impl Http3 {
         }
     }
 
-    /// Handles all that QUIC reports.
+    /// Handles the events of QUIC.
     fn drain_events(&mut self, now: u64, sink: &mut Sink<'_>) {
         self.handle_events(now, sink);
         self.flush_own_streams();
@@ -160,7 +160,7 @@ impl Http3 {
         }
         let Http3 { quic: Some(quic), own, .. } = self else { return };
         if !was_accepted && !own.open(quic, self.plan.config.qpack) {
-            let reason = "the server allows no control stream, expected room for at least 3 streams";
+            let reason = "the server allows fewer than 3 unidirectional streams";
             let violation = Violation::new(Code::H3_GENERAL_PROTOCOL_ERROR, reason);
             return self.abort(now, &violation, sink);
         }
@@ -203,14 +203,14 @@ impl Http3 {
         }
     }
 
-    /// The server wants no more of a request stream; RFC 9000, section 3.5 asks for a reset in answer.
+    /// The server sent STOP_SENDING on a request stream; RFC 9000, section 3.5 requires a reset.
     fn handle_stopped(&mut self, now: u64, id: StreamId, code: quinn_proto::VarInt, sink: &mut Sink<'_>) {
         if id.dir() == Dir::Uni {
-            let reason = "found STOP_SENDING for a control or QPACK stream, expected it to stay open";
+            let reason = "STOP_SENDING on a control or QPACK stream";
             return self.abort(now, &Violation::new(Code::H3_CLOSED_CRITICAL_STREAM, reason), sink);
         }
         if let Some(quic) = &mut self.quic {
-            // All of the request may have been acknowledged meanwhile.
+            // The complete request may have been acknowledged meanwhile.
             let _ = quic.connection.send_stream(id).reset(code);
         }
         if let Some(exchange) = self.exchanges.get(id) {
@@ -228,7 +228,7 @@ impl Http3 {
         }
     }
 
-    /// Says what QPACK has to say.
+    /// Sends QPACK instructions.
     #[inline]
     fn flush_own_streams(&mut self) {
         if let Some(quic) = &mut self.quic
@@ -243,12 +243,12 @@ impl Http3 {
         self.fields.decoder().cancel(u64::from(id));
         let Some(quic) = &mut self.quic else { return };
         let code = quic::varint(code);
-        // A direction that is closed already needs no end.
+        // A closed direction needs no reset.
         let _ = quic.connection.send_stream(id).reset(code);
         let _ = quic.connection.recv_stream(id).stop(code);
     }
 
-    /// Opens streams in advance: their number is what `available_requests` tells.
+    /// Opens streams in advance; `available_requests` returns their number.
     fn refill(&mut self) {
         let takes_requests = matches!(self.state, State::Open | State::Early);
         let Some(quic) = self.quic.as_mut().filter(|_| takes_requests) else { return };
@@ -267,7 +267,7 @@ impl Http3 {
         }
     }
 
-    /// Sends a request on a stream that is open.
+    /// Sends a request on an open stream.
     #[inline]
     fn begin(&mut self, stream: StreamId, id: RequestId, encoded: Encoded) {
         let Some(quic) = &mut self.quic else { return };
@@ -277,7 +277,7 @@ impl Http3 {
         write(quic, stream, exchange);
     }
 
-    /// A connection error of the peer's.
+    /// Closes the connection because of the peer's error.
     fn abort(&mut self, now: u64, violation: &Violation, sink: &mut Sink<'_>) {
         self.end(now, violation.code, &violation.reason);
         self.say_failed(failure_of(violation), sink);
@@ -313,11 +313,11 @@ fn write(quic: &mut Quic, id: StreamId, exchange: &mut Exchange) {
         let first = usize::from(!exchange.unsent[0].has_remaining());
         match stream.write_chunks(&mut exchange.unsent[first..]) {
             Ok(_) => {}
-            // QUIC says `Writable` or `Stopped` when that changes.
+            // QUIC reports `Writable` or `Stopped` when that changes.
             Err(_) => return,
         }
     }
-    // A stream that was stopped meanwhile needs no end.
+    // A stopped stream needs no end.
     let _ = stream.finish();
 }
 

@@ -11,14 +11,14 @@ const CONTROL: u8 = 0x00;
 const QPACK_ENCODER: u8 = 0x02;
 const QPACK_DECODER: u8 = 0x03;
 
-/// The streams of QPACK; the control stream says its SETTINGS and nothing more.
+/// The streams of QPACK; the control stream sends only SETTINGS.
 #[derive(Debug, Default)]
 pub(super) struct OwnStreams {
     encoder: Outbox,
     decoder: Outbox,
 }
 
-/// A stream and what flow control has not let through.
+/// A stream and its output that waits for flow control.
 #[derive(Debug, Default)]
 struct Outbox {
     stream: Option<StreamId>,
@@ -26,7 +26,7 @@ struct Outbox {
 }
 
 impl OwnStreams {
-    /// Opens all; whether the server's limit had room for the control stream.
+    /// Opens all; returns whether the server's limit allows the control stream.
     pub(super) fn open(&mut self, quic: &mut Quic, (table_bytes, blocked_streams): (u32, u16)) -> bool {
         let mut control = vec![CONTROL];
         let settings = Settings {
@@ -38,13 +38,13 @@ impl OwnStreams {
         if open(quic, &control).is_none() {
             return false;
         }
-        // RFC 9204, section 4.2 leaves these out where there is no room: without a dynamic table they are idle.
+        // RFC 9204, section 4.2 makes these optional: without a dynamic table they are idle.
         self.encoder = Outbox { stream: open(quic, &[QPACK_ENCODER]), unsent: Vec::new() };
         self.decoder = Outbox { stream: open(quic, &[QPACK_DECODER]), unsent: Vec::new() };
         true
     }
 
-    /// Sends what QPACK has to say, as far as flow control lets it; the rest stays where it is, within its limit.
+    /// Sends QPACK instructions as far as flow control allows; the rest waits, within its limit.
     pub(super) fn flush(&mut self, quic: &mut Quic, decoder: &mut Decoder, encoder: &mut Encoder) {
         self.decoder.write(quic, |unsent| decoder.poll_feedback(unsent));
         self.encoder.write(quic, |unsent| encoder.poll_instructions(unsent));
@@ -61,7 +61,7 @@ impl Outbox {
         while sent < self.unsent.len() {
             match quic.connection.send_stream(stream).write(&self.unsent[sent..]) {
                 Ok(bytes) => sent += bytes,
-                // QUIC says `Writable` or `Stopped` when that changes.
+                // QUIC reports `Writable` or `Stopped` when that changes.
                 Err(_) => break,
             }
         }
@@ -69,10 +69,10 @@ impl Outbox {
     }
 }
 
-/// Opens a stream and says `bytes` on it.
+/// Opens a stream and sends `bytes` on it.
 fn open(quic: &mut Quic, bytes: &[u8]) -> Option<StreamId> {
     let id = quic.connection.streams().open(Dir::Uni)?;
-    // A window too small for these bytes is no window for HTTP/3.
+    // A window that is too small for these bytes is too small for HTTP/3.
     let written = quic.connection.send_stream(id).write(bytes).ok();
     (written == Some(bytes.len())).then_some(id)
 }

@@ -13,7 +13,7 @@ const QPACK_DECODER: u64 = 0x03;
 /// Largest payload of a frame on the control stream that has a meaning.
 const CONTROL_FRAME_LIMIT_BYTES: u64 = 4096;
 
-/// All that the peer says beside responses.
+/// The peer's unidirectional streams.
 #[derive(Debug, Default)]
 pub(super) struct PeerStreams {
     /// Streams that are read, by their id. Three at most are of a known kind, the others are stopped.
@@ -21,10 +21,10 @@ pub(super) struct PeerStreams {
     control: Control,
 }
 
-/// What a unidirectional stream is for.
+/// The type of a unidirectional stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Its type has not arrived whole.
+    /// The type is not complete yet.
     Unknown {
         bytes: [u8; 8],
         length: usize,
@@ -36,12 +36,12 @@ enum Kind {
     Ignored,
 }
 
-/// What to do with a stream after bytes of it were taken.
+/// What to do with a stream after its input was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// Go on reading.
     Read,
-    /// Ask the peer to stop: nobody here understands it.
+    /// Ask the peer to stop: the type is unknown.
     Stop,
 }
 
@@ -114,7 +114,7 @@ impl PeerStreams {
             Kind::QpackDecoder => "QPACK decoder",
             Kind::Unknown { .. } | Kind::Ignored => return Ok(()),
         };
-        let reason = format!("found the end of the {name} stream, expected it to stay open");
+        let reason = format!("the end of the {name} stream");
         Err(Violation::new(Code::H3_CLOSED_CRITICAL_STREAM, reason))
     }
 
@@ -122,7 +122,7 @@ impl PeerStreams {
         let kind = match kind {
             CONTROL => Kind::Control,
             PUSH => {
-                let reason = "found a push stream, expected none: no push was allowed";
+                let reason = "a push stream although push is disabled";
                 return Err(Violation::new(Code::H3_ID_ERROR, reason));
             }
             QPACK_ENCODER => Kind::QpackEncoder,
@@ -130,7 +130,7 @@ impl PeerStreams {
             _ => return Ok(Kind::Ignored),
         };
         if self.open.iter().any(|(_, other)| *other == kind) {
-            let reason = format!("found a second stream of kind {kind:?}, expected one");
+            let reason = format!("a second stream of kind {kind:?}");
             return Err(Violation::new(Code::H3_STREAM_CREATION_ERROR, reason));
         }
         Ok(kind)
@@ -158,7 +158,7 @@ impl Control {
             if piece.payload_bytes > CONTROL_FRAME_LIMIT_BYTES {
                 let found = piece.payload_bytes;
                 return Err(Violation::limit(format!(
-                    "found a control frame of {found} bytes, expected at most {CONTROL_FRAME_LIMIT_BYTES}"
+                    "a control frame of {found} bytes, limit {CONTROL_FRAME_LIMIT_BYTES}"
                 )));
             }
             self.payload.extend_from_slice(piece.bytes);
@@ -175,7 +175,7 @@ impl Control {
     fn check_sequence(&self, kind: u64) -> Result<(), Violation> {
         if self.settings.is_none() && kind != frame::SETTINGS {
             let reason =
-                format!("found a frame of type {kind:#x} first on the control stream, expected SETTINGS");
+                format!("the first frame on the control stream has type {kind:#x}, expected SETTINGS");
             return Err(Violation::new(Code::H3_MISSING_SETTINGS, reason));
         }
         let allowed = match kind {
@@ -186,7 +186,7 @@ impl Control {
         if allowed {
             return Ok(());
         }
-        let reason = format!("found a frame of type {kind:#x} on the control stream");
+        let reason = format!("a frame of type {kind:#x} on the control stream");
         Err(Violation::new(Code::H3_FRAME_UNEXPECTED, reason))
     }
 
@@ -196,7 +196,7 @@ impl Control {
             frame::GOAWAY => self.handle_goaway(single_integer(payload)?)?,
             _ => {
                 let push = single_integer(payload)?;
-                let reason = format!("found CANCEL_PUSH of push {push}, expected none: no push was allowed");
+                let reason = format!("CANCEL_PUSH of push {push} although push is disabled");
                 return Err(Violation::new(Code::H3_ID_ERROR, reason));
             }
         }
@@ -205,13 +205,13 @@ impl Control {
 
     fn handle_goaway(&mut self, id: u64) -> Result<(), Violation> {
         if !id.is_multiple_of(4) {
-            let reason = format!("found GOAWAY with stream {id}, expected a request stream");
+            let reason = format!("GOAWAY with stream {id}, which is not a request stream");
             return Err(Violation::new(Code::H3_ID_ERROR, reason));
         }
         if let Some(before) = self.goaway
             && id > before
         {
-            let reason = format!("found GOAWAY with stream {id}, expected at most {before} as before");
+            let reason = format!("GOAWAY with stream {id}, above the earlier {before}");
             return Err(Violation::new(Code::H3_ID_ERROR, reason));
         }
         self.goaway = Some(id);
@@ -222,6 +222,6 @@ impl Control {
 fn single_integer(payload: &[u8]) -> Result<u64, Violation> {
     match decode_integer(payload) {
         Some((value, length)) if length == payload.len() => Ok(value),
-        _ => Err(Violation::new(Code::H3_FRAME_ERROR, "found a frame whose payload is not one integer")),
+        _ => Err(Violation::new(Code::H3_FRAME_ERROR, "a frame whose payload is not one integer")),
     }
 }

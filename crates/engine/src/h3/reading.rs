@@ -1,23 +1,23 @@
-//! What a connection reads: responses, and the server's own streams.
+//! Input of a connection: responses, and the server's unidirectional streams.
 
 use model::sample::{Failure, FailureKind};
 use quinn_proto::{Dir, ReadError, Side, StreamId};
 
 use super::error::{Code, Fault};
 use super::peer_streams::Verdict;
-use super::response::At;
+use super::response::ResponseId;
 use super::{Http3, State, failure_of};
 use crate::contract::{Event, Sink};
 use crate::quic;
 
 impl Http3 {
-    /// Reads what a request stream brought.
+    /// Reads a request stream.
     pub(super) fn read_response(&mut self, now: u64, id: StreamId, sink: &mut Sink<'_>) {
         let Http3 { quic: Some(quic), exchanges, fields, .. } = self else { return };
         let Some(exchange) = exchanges.get(id).filter(|exchange| !exchange.response.is_blocked()) else {
             return;
         };
-        let at = At { stream: u64::from(id), request: exchange.request };
+        let at = ResponseId { stream: u64::from(id), request: exchange.request };
         let mut stream = quic.connection.recv_stream(id);
         let Ok(mut chunks) = stream.read(true) else { return };
         let fault = loop {
@@ -69,7 +69,7 @@ impl Http3 {
         }
     }
 
-    /// Goes on with responses whose field sections waited for QPACK's dynamic table.
+    /// Continues responses whose field sections waited for QPACK's dynamic table.
     fn resume_blocked(&mut self, now: u64, sink: &mut Sink<'_>) {
         while self.state != State::Over
             && let Some(stream) = self.fields.decoder().poll_unblocked()
@@ -77,7 +77,7 @@ impl Http3 {
             let id = StreamId::new(Side::Client, Dir::Bi, stream >> 2);
             let Http3 { exchanges, fields, .. } = self;
             let Some(exchange) = exchanges.get(id) else { continue };
-            let at = At { stream, request: exchange.request };
+            let at = ResponseId { stream, request: exchange.request };
             match exchange.response.resume(at, fields, sink) {
                 Ok(()) => self.read_response(now, id, sink),
                 Err(fault) => self.handle_fault(now, id, fault, sink),
@@ -85,7 +85,7 @@ impl Http3 {
         }
     }
 
-    /// The server gave a response up.
+    /// The server reset a response.
     fn handle_reset(&mut self, id: StreamId, code: Code, sink: &mut Sink<'_>) {
         self.give_up(id, Code::H3_REQUEST_CANCELLED);
         if let Some(request) = self.exchanges.remove(id) {
@@ -94,7 +94,7 @@ impl Http3 {
         }
     }
 
-    /// Reads what a stream of the server's brought.
+    /// Reads a unidirectional stream of the server.
     pub(super) fn read_peer_stream(&mut self, now: u64, id: StreamId, sink: &mut Sink<'_>) {
         let Http3 { quic: Some(quic), peer, fields, templates, .. } = self else { return };
         let number = u64::from(id);
@@ -122,14 +122,14 @@ impl Http3 {
                 self.check_goaway(sink);
             }
             Ok(Verdict::Stop) => {
-                // A stream that ended meanwhile needs no stop.
+                // A stream that ended needs no STOP_SENDING.
                 let _ = stream.stop(quic::varint(Code::H3_STREAM_CREATION_ERROR));
             }
             Err(violation) => self.abort(now, &violation, sink),
         }
     }
 
-    /// Fails what the server says that it will not process (RFC 9114, section 5.2).
+    /// Fails the requests that the server will not process (RFC 9114, section 5.2).
     fn check_goaway(&mut self, sink: &mut Sink<'_>) {
         let Some(first_refused) = self.peer.goaway() else { return };
         if self.state == State::Open {
@@ -139,7 +139,8 @@ impl Http3 {
         while let Some((id, request)) = self.exchanges.last_from(first_refused) {
             self.give_up(id, Code::H3_REQUEST_CANCELLED);
             self.exchanges.remove(id);
-            let reason = "the server said GOAWAY before it took the request; it may be sent again".into();
+            let reason =
+                "the server sent GOAWAY before it accepted the request, which may be sent again".into();
             sink(Event::Failed { request, failure: Failure { kind: FailureKind::Closed, reason } });
         }
     }

@@ -1,12 +1,12 @@
 //! QUIC for a client, without I/O: quinn-proto's endpoint with one connection, on the driver's clock.
 //!
-//! What is pinned: congestion control and initial window, receive windows, and the datagram size. quinn-proto would
-//! begin at 1200 bytes and search upwards; here the first datagram already has the pinned size and keeps it (no
-//! search, no fallback), so that a QUIC connection is no more and no less sure of its path than TCP with its MSS. The
-//! same size is announced as `max_udp_payload_size`, which holds the server's datagrams to it.
+//! Pinned settings: congestion control and initial window, receive windows, and the datagram size. By default quinn-proto
+//! starts at 1200 bytes and searches upwards; here all datagrams have the pinned size (no search, no fallback), so that QUIC
+//! knows its path as well as TCP does with its MSS. The same size is announced as `max_udp_payload_size`, which limits the
+//! server's datagrams.
 //!
-//! Randomness: packet number skips and the first destination connection id follow the seed; our own connection ids
-//! are empty, as a browser's. Exempt: keys within TLS, and with them the lengths of signatures.
+//! Randomness: packet number skips and the first destination connection ID depend on the seed; our own connection IDs are
+//! empty, as in browsers. Exempt: keys within TLS, and therefore the lengths of signatures.
 
 mod session;
 
@@ -31,11 +31,11 @@ use crate::h3::error::Code;
 use crate::options::{Options, Qlog};
 use session::{Negotiated, WatchedConfig};
 
-/// What `poll_transmit` gives at most in one call.
+/// The limit of output per `poll_transmit`.
 const TRANSMIT_BYTES: usize = 64_000;
-/// How many datagrams Linux sends at most in one call (UDP_MAX_SEGMENTS of older kernels).
+/// The limit of datagrams that Linux sends in one call (UDP_MAX_SEGMENTS of older kernels).
 const TRANSMIT_DATAGRAMS: usize = 64;
-/// Both ends give up after so long without a packet; Chromium's value.
+/// The idle timeout of both ends; Chromium's value.
 const IDLE_TIMEOUT_MS: u32 = 30_000;
 /// Unacknowledged request bytes that are kept at most.
 const SEND_WINDOW_BYTES: u64 = 10_000_000;
@@ -48,13 +48,13 @@ const TLS_ALERTS: std::ops::Range<u64> = 0x100..0x200;
 const ALERT_NO_APPLICATION_PROTOCOL: u64 = 120;
 const CONNECTION_REFUSED: u64 = 0x02;
 
-/// What all connections of a client group share.
+/// Settings that all connections of a client group share.
 #[derive(Clone)]
 pub struct QuicConfig {
     endpoint: Arc<EndpointConfig>,
     client: quinn_proto::ClientConfig,
     max_datagrams: usize,
-    /// Who is told of the connections; each then has settings of its own, made of the pins.
+    /// The receiver of events; each connection then has separate settings, made of the pins.
     qlog: Option<Arc<dyn Qlog>>,
     pins: Pins,
     /// QPACK's table, in bytes, and how many streams may wait for it; HTTP/3 announces both.
@@ -65,18 +65,18 @@ pub struct QuicConfig {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuicConfigError {
     /// QUIC has no TLS before 1.3.
-    #[error("found TLS 1.2 pinned for h3, expected 1.3: QUIC has no other (RFC 9001, section 4.2)")]
+    #[error("TLS 1.2 is pinned for h3; pin 1.3, which QUIC requires (RFC 9001, section 4.2)")]
     TlsVersion,
     /// A datagram too small for QUIC.
-    #[error("found QUIC datagrams of {0} bytes, expected at least 1200 (RFC 9000, section 14)")]
+    #[error("QUIC datagrams of {0} bytes are too small; use at least 1200 (RFC 9000, section 14)")]
     Datagram(u16),
     /// The cipher suite of the first packets is missing.
-    #[error("found no TLS_AES_128_GCM_SHA256 in the TLS library; QUIC's first packets need it")]
+    #[error("the TLS library lacks TLS_AES_128_GCM_SHA256, which QUIC's Initial packets need")]
     InitialSuite,
 }
 
 impl QuicConfig {
-    /// The pins and TLS settings as quinn-proto wants them.
+    /// The pins and TLS settings, for quinn-proto.
     ///
     /// # Errors
     /// [`QuicConfigError`] where the pins contradict QUIC.
@@ -110,7 +110,7 @@ impl QuicConfig {
         })
     }
 
-    /// The same with the options that concern QUIC and HTTP/3.
+    /// The same, with the options for QUIC and HTTP/3.
     #[must_use]
     pub fn with_options(mut self, options: &Options) -> QuicConfig {
         if !options.segmentation_offload {
@@ -142,7 +142,7 @@ fn transport(pins: &Pins) -> TransportConfig {
     transport
 }
 
-/// The settings of one connection that tells what it does; times count from `base`.
+/// The settings of one connection that reports its events; times count from `base`.
 fn told_transport(
     pins: &Pins,
     writer: Option<Box<dyn Write + Send + Sync>>,
@@ -184,16 +184,16 @@ pub(crate) struct Quic {
     handle: ConnectionHandle,
     /// The connection; streams are opened, written and read on it directly.
     pub(crate) connection: quinn_proto::Connection,
-    /// Datagrams on their way in; kept for its memory.
+    /// Incoming datagrams; kept to reuse its memory.
     received: BytesMut,
-    /// Datagrams on their way out where the driver's buffer was not empty.
+    /// Outgoing datagrams, if the driver's buffer was not empty.
     scratch: Vec<u8>,
     timeout: Option<u64>,
     max_datagrams: usize,
 }
 
 impl Quic {
-    /// Begins a connection at `now`, in nanoseconds after `base`.
+    /// Starts a connection at `now`, in nanoseconds after `base`.
     pub(crate) fn connect(
         config: &QuicConfig,
         server_name: &str,
@@ -238,7 +238,7 @@ impl Quic {
         })
     }
 
-    /// Takes datagrams of `segment_bytes` laid end to end.
+    /// Takes concatenated datagrams of `segment_bytes`.
     pub(crate) fn handle_datagrams(&mut self, now: u64, bytes: &[u8], segment_bytes: usize, ecn: u8) {
         let now = self.instant(now);
         let ecn = EcnCodepoint::from_bits(ecn);
@@ -254,13 +254,13 @@ impl Quic {
         }
     }
 
-    /// Does what was due by `now`.
+    /// Handles timeouts that are due by `now`.
     pub(crate) fn handle_timeout(&mut self, now: u64) {
         let now = self.instant(now);
         self.connection.handle_timeout(now);
     }
 
-    /// What happened next.
+    /// The next event.
     pub(crate) fn poll(&mut self) -> Option<quinn_proto::Event> {
         while let Some(event) = self.connection.poll_endpoint_events() {
             if let Some(event) = self.endpoint.handle_event(self.handle, event) {
@@ -270,7 +270,7 @@ impl Quic {
         self.connection.poll()
     }
 
-    /// Appends datagrams to be sent now; at the end notes when to come back.
+    /// Appends datagrams; after the last one, updates the timeout.
     pub(crate) fn poll_transmit(&mut self, now: u64, out: &mut Vec<u8>) -> Option<Transmit> {
         let instant = self.instant(now);
         let transmit = if out.is_empty() {
@@ -290,7 +290,7 @@ impl Quic {
         Some(Transmit::Datagrams { segment_bytes, ecn: transmit.ecn.map_or(0, |ecn| ecn as u8) })
     }
 
-    /// When to come back, as of the last time that nothing was left to send.
+    /// The timeout, as of the last time that nothing was left to send.
     pub(crate) fn poll_timeout(&self) -> Option<u64> {
         self.timeout
     }
@@ -301,7 +301,7 @@ impl Quic {
         self.connection.close(now, varint(code), bytes::Bytes::copy_from_slice(reason.as_bytes()));
     }
 
-    /// What the handshake agreed on, once it is done.
+    /// The result of the handshake, once it is done.
     pub(crate) fn handshake(&self) -> Handshake {
         let data = self.connection.crypto_session().handshake_data();
         let data = data.and_then(|data| data.downcast::<Negotiated>().ok());
@@ -342,7 +342,7 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Why a connection was lost, and whether the peer closed it in good order.
+/// Why a connection was lost, and whether the peer closed it in order.
 pub(crate) fn connection_failure(error: &ConnectionError) -> (Failure, bool) {
     let (kind, reason, orderly) = match error {
         ConnectionError::TransportError(error) => match u64::from(error.code) {
@@ -373,7 +373,7 @@ pub(crate) fn connection_failure(error: &ConnectionError) -> (Failure, bool) {
         }
         ConnectionError::LocallyClosed => (FailureKind::Closed, "closed by the client".into(), true),
         ConnectionError::CidsExhausted => {
-            (FailureKind::System, "QUIC: no connection ids are left".into(), false)
+            (FailureKind::System, "QUIC: no connection IDs are left".into(), false)
         }
     };
     (Failure { kind, reason }, orderly)
@@ -383,7 +383,7 @@ fn alert_kind(code: u64) -> FailureKind {
     if code & 0xff == ALERT_NO_APPLICATION_PROTOCOL { FailureKind::WrongVersion } else { FailureKind::Tls }
 }
 
-/// Steele, Lea and Flood's generator (OOPSLA 2014): spreads one seed over many.
+/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): derives many seeds from one.
 struct SplitMix64(u64);
 
 impl SplitMix64 {

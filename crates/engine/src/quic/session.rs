@@ -1,5 +1,5 @@
-//! A TLS session that watches its own handshake: quinn-proto does not tell which cipher suite and group were agreed
-//! on, nor whether a session was resumed.
+//! A TLS session that observes its handshake: quinn-proto does not report the cipher suite and group, nor whether a session
+//! was resumed.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use rustls::{CipherSuite, NamedGroup};
 
 use crate::tls::{registered_group, registered_suite};
 
-/// quinn-proto's TLS configuration, whose sessions are watched.
+/// quinn-proto's TLS configuration with observed sessions.
 pub(super) struct WatchedConfig(pub(super) Arc<QuicClientConfig>);
 
 impl ClientConfig for WatchedConfig {
@@ -29,7 +29,7 @@ impl ClientConfig for WatchedConfig {
     }
 }
 
-/// What the handshake agreed on, behind [`Session::handshake_data`].
+/// The result of the handshake, as [`Session::handshake_data`] returns it.
 #[derive(Clone, Debug)]
 pub(super) struct Negotiated {
     pub(super) alpn: Option<Vec<u8>>,
@@ -98,7 +98,7 @@ impl Messages {
         self.finished_seen && !self.certificate_seen
     }
 
-    /// Cipher suite and group of the ServerHello (RFC 8446, section 4.1.3), as far as it is there.
+    /// Cipher suite and group of the ServerHello (RFC 8446, section 4.1.3), as far as it was received.
     fn agreed(&self) -> (Option<u16>, Option<u16>) {
         let mut rest = Reader(&self.server_hello);
         let suite = rest.skip(2 + 32).and_then(|()| rest.vector8()).and_then(|_| rest.number());
@@ -114,7 +114,7 @@ impl Messages {
     }
 }
 
-/// Big-endian numbers from a slice that may end too early.
+/// Reads big-endian numbers from a slice that may end too early.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {

@@ -1,4 +1,4 @@
-//! A client's TLS settings, made of pins, offers and options.
+//! A client's TLS settings, from pins, offers and options.
 //!
 //! Groups: *ring* has X25519 and two NIST curves. The hybrid X25519MLKEM768 that browsers prefer needs another
 //! provider (aws-lc), so it cannot be pinned here.
@@ -21,42 +21,38 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use super::SessionStore;
 use crate::options::{Options, SESSION_LIMIT};
 
-/// Why no TLS configuration could be made.
+/// Why a TLS configuration cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsConfigError {
-    /// The authority's certificate is not what was expected.
-    #[error("found an unreadable certificate authority ({0}), expected one or more PEM certificates")]
+    /// The CA certificate cannot be read.
+    #[error("cannot read the CA certificate ({0}); expected one or more PEM certificates")]
     Authority(String),
     /// No root certificate was given.
-    #[error(
-        "found no root certificates, expected those of the system; install ca-certificates or name an authority"
-    )]
+    #[error("the system has no root certificates; install ca-certificates or pass a CA certificate")]
     NoRoots,
-    /// The client's certificate is not what was expected.
-    #[error("found no readable client certificate ({0}), expected one or more PEM certificates")]
+    /// The client certificate cannot be read.
+    #[error("cannot read the client certificate ({0}); expected one or more PEM certificates")]
     ClientCertificate(String),
-    /// The client's private key is not what was expected.
-    #[error("found no readable private key ({0}), expected one in PEM without a pass phrase")]
+    /// The client's private key cannot be read.
+    #[error("cannot read the private key ({0}); expected one in PEM without a passphrase")]
     ClientKey(String),
-    /// The client's certificate and key are not of the same pair.
-    #[error("found a client certificate and a private key that do not belong together, expected a pair")]
+    /// The client's certificate and key are not a pair.
+    #[error("the client certificate and the private key are not a pair")]
     ClientPair,
-    /// Early data without what it needs.
-    #[error(
-        "found early data, expected it only with resumption and TLS 1.3: it is keyed by a ticket (RFC 8446, section 2.3)"
-    )]
+    /// Early data without resumption or TLS 1.3.
+    #[error("early data requires resumption and TLS 1.3: a ticket contains its key (RFC 8446, section 2.3)")]
     EarlyData,
     /// rustls refused the configuration.
-    #[error("rustls refused the pinned TLS settings: {0}")]
+    #[error("rustls rejects the pinned TLS settings: {0}")]
     Rustls(#[from] rustls::Error),
 }
 
 /// A client's TLS configuration: exactly the pinned version, cipher suite and group, and one protocol in ALPN.
 ///
-/// `roots` are trusted where `trust` is [`Trust::System`]; this crate opens no files, so the caller brings them.
+/// `roots` are trusted if `trust` is [`Trust::System`]; this crate opens no files, so the caller reads them.
 ///
 /// # Errors
-/// The authority cannot be read, there are no roots, or rustls refuses the pins.
+/// The CA certificate cannot be read, there are no roots, or rustls rejects the pins.
 pub fn tls_config(
     pins: &Pins,
     alpn: &[u8],
@@ -126,7 +122,7 @@ pub fn offered_config(
 /// `config` with the options that concern TLS; connections made of it share one store of sessions.
 ///
 /// # Errors
-/// [`TlsConfigError::EarlyData`] where early data is wanted and the pins forbid it.
+/// [`TlsConfigError::EarlyData`]: early data is requested, but the pins forbid it.
 pub fn with_options(
     config: &ClientConfig,
     pins: &Pins,
@@ -161,7 +157,7 @@ fn authority(pem: &str) -> Result<RootCertStore, TlsConfigError> {
         store.add(certificate).map_err(|error| TlsConfigError::Authority(error.to_string()))?;
     }
     if store.is_empty() {
-        return Err(TlsConfigError::Authority("no certificate in it".into()));
+        return Err(TlsConfigError::Authority("it contains no certificate".into()));
     }
     Ok(store)
 }
@@ -172,7 +168,7 @@ fn client_certificate(
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate.chain_pem.as_bytes()).collect();
     let chain = chain.map_err(|error| TlsConfigError::ClientCertificate(error.to_string()))?;
     if chain.is_empty() {
-        return Err(TlsConfigError::ClientCertificate("no certificate in it".into()));
+        return Err(TlsConfigError::ClientCertificate("it contains no certificate".into()));
     }
     let key = PrivateKeyDer::from_pem_slice(certificate.key_pem.as_bytes());
     Ok((chain, key.map_err(|error| TlsConfigError::ClientKey(error.to_string()))?))

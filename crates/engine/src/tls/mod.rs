@@ -19,11 +19,11 @@ pub use sessions::SessionStore;
 
 use crate::contract::{EarlyData, Handshake};
 
-/// Largest amount of undecrypted bytes that is kept: one handshake message (64 kB) and one record.
+/// The limit of undecrypted bytes: one handshake message (64 kB) and one record.
 const INCOMPLETE_LIMIT_BYTES: usize = 128 * 1024;
 /// Content of a full record (RFC 8446, section 5.1).
 const RECORD_BYTES: usize = 16 * 1024;
-/// What a record adds at most in the versions and suites offered here: header, explicit nonce, type, tag.
+/// The largest overhead of a record in the offered versions and suites: header, explicit nonce, type, tag.
 const RECORD_OVERHEAD_BYTES: usize = 5 + 8 + 1 + 16;
 const RECORD_HEADER_BYTES: usize = 5;
 /// What a TLS 1.3 record has behind its header beside the content: type and tag.
@@ -46,25 +46,25 @@ pub struct Tls {
     ended: bool,
 }
 
-/// What [`Tls::handle_input`] tells.
+/// An event of [`Tls::handle_input`].
 #[derive(Debug)]
 pub enum TlsEvent<'a> {
-    /// The handshake is done; plaintext may be sent.
+    /// The handshake is done; plaintext can be sent.
     Established(Handshake),
-    /// A piece of what the peer sent.
+    /// A piece of the peer's plaintext.
     Plaintext(&'a [u8]),
-    /// The peer said close_notify: nothing follows.
+    /// The peer sent close_notify: nothing follows.
     End,
 }
 
-/// Where [`TlsEvent`]s go; an error ends the connection.
+/// The receiver of [`TlsEvent`]s; an error ends the connection.
 pub type TlsSink<'s> = dyn FnMut(TlsEvent<'_>) -> Result<(), Failure> + 's;
 
 impl Tls {
-    /// A connection to `name`; [`Tls::start`] begins the handshake.
+    /// A connection to `name`; [`Tls::start`] starts the handshake.
     ///
     /// # Errors
-    /// Where rustls finds the configuration unusable.
+    /// rustls rejects the configuration.
     pub fn new(config: Arc<ClientConfig>, name: ServerName<'static>) -> Result<Tls, Failure> {
         let connection = UnbufferedClientConnection::new(config, name).map_err(|error| failure(&error))?;
         Ok(Tls {
@@ -80,12 +80,12 @@ impl Tls {
     /// Queues the ClientHello.
     ///
     /// # Errors
-    /// Where rustls cannot make one.
+    /// rustls cannot create one.
     pub fn start(&mut self) -> Result<(), Failure> {
         self.handle_input(&mut [], &mut |_| Ok(()))
     }
 
-    /// Takes what the transport read, decrypting in place.
+    /// Takes input of the transport, and decrypts it in place.
     ///
     /// # Errors
     /// The handshake or a record failed, or `sink` did; an alert to the peer is queued then.
@@ -109,22 +109,22 @@ impl Tls {
         Ok(())
     }
 
-    /// Whether plaintext may be sent.
+    /// Whether plaintext can be sent.
     pub fn is_established(&self) -> bool {
         self.established
     }
 
-    /// Whether early data may be sent: there is a ticket for it, and the server has not answered yet.
+    /// Whether early data can be sent: a ticket allows it, and the server has not answered yet.
     pub fn takes_early_data(&self) -> bool {
         self.early_data == EarlyData::Rejected && !self.established && !self.ended
     }
 
-    /// Appends as much of `plaintext` as early data as the ticket allows; how many bytes that are.
+    /// Sends as much of `plaintext` as the ticket allows as early data; returns the number of bytes.
     ///
     /// Early data can be replayed by an attacker (RFC 8446, section 8): give it safe requests only.
     ///
     /// # Errors
-    /// Where rustls cannot make a record.
+    /// rustls cannot create a record.
     pub fn encrypt_early(&mut self, plaintext: &[u8], out: &mut Vec<u8>) -> Result<usize, Failure> {
         if plaintext.is_empty() || !self.takes_early_data() {
             return Ok(0);
@@ -143,11 +143,11 @@ impl Tls {
             })?;
         }
         self.incomplete.drain(..discard);
-        // rustls takes what the ticket allows and does not say how much that was; the records do.
+        // rustls does not report how much the ticket allowed, but the length of the records does.
         Ok(records(&out[before..]).map(|record| record.len().saturating_sub(INNER_OVERHEAD_BYTES)).sum())
     }
 
-    /// Moves handshake records and alerts that are to be sent to the end of `out`; whether there were any.
+    /// Appends pending handshake records and alerts to `out`; returns whether there were any.
     pub fn poll_output(&mut self, out: &mut Vec<u8>) -> bool {
         let any = !self.output.is_empty();
         out.append(&mut self.output);
@@ -168,7 +168,7 @@ impl Tls {
             return Ok(());
         }
         if self.ended || !self.established {
-            return Err(write_failure("the connection takes no plaintext now"));
+            return Err(write_failure("the connection accepts no plaintext now"));
         }
         self.write(Some(plaintext), out)
     }
@@ -181,7 +181,7 @@ impl Tls {
         if self.established && !self.ended { self.write(None, out) } else { Ok(()) }
     }
 
-    /// Runs rustls over `buffer`; how many bytes of it are done with.
+    /// Runs rustls over `buffer`; returns the number of consumed bytes.
     fn process(&mut self, buffer: &mut [u8], sink: &mut TlsSink<'_>) -> Result<usize, Failure> {
         let mut done_bytes = 0;
         let mut put_off = false;
@@ -236,7 +236,7 @@ impl Tls {
         }
     }
 
-    /// Says once that the handshake is done.
+    /// Reports once that the handshake is done.
     fn note_established(&mut self, sink: &mut TlsSink<'_>) -> Result<(), Failure> {
         if self.established || self.connection.is_handshaking() {
             return Ok(());
@@ -271,7 +271,7 @@ impl Tls {
                 }
                 Ok(ConnectionState::PeerClosed | ConnectionState::ReadTraffic(_)) => {}
                 Ok(_) => {
-                    return Err(write_failure("the connection takes no plaintext now"));
+                    return Err(write_failure("the connection accepts no plaintext now"));
                 }
                 Err(error) => return Err(failure(&error)),
             }
@@ -285,7 +285,7 @@ impl Tls {
         self.ended = true;
         if let Ok(ConnectionState::EncodeTlsData(mut alert)) = self.connection.process_tls_records(rest).state
         {
-            // An alert that cannot be made is none: TCP's own end follows.
+            // Without an alert, the end of TCP follows.
             let _ = append(&mut self.output, 0, |space| alert.encode(space).map_err(encode_shortage));
         }
     }
@@ -297,9 +297,7 @@ impl Tls {
         }
         Err(Failure {
             kind: FailureKind::Limit,
-            reason: format!(
-                "found {found} bytes of unfinished TLS messages, expected at most {INCOMPLETE_LIMIT_BYTES}"
-            ),
+            reason: format!("{found} bytes of incomplete TLS messages, limit {INCOMPLETE_LIMIT_BYTES}"),
         })
     }
 
@@ -318,7 +316,7 @@ impl Tls {
     }
 }
 
-/// How many bytes are missing to the end of the first record; all that there are, where it is whole already.
+/// The number of bytes up to the end of the first record; all bytes if it is already complete.
 fn missing_bytes(incomplete: &[u8]) -> usize {
     let whole = match incomplete {
         [_, _, _, high, low, ..] => RECORD_HEADER_BYTES + usize::from(u16::from_be_bytes([*high, *low])),
@@ -351,7 +349,7 @@ fn sealed_bytes(plaintext_bytes: usize) -> usize {
     plaintext_bytes + (plaintext_bytes / RECORD_BYTES + 2) * RECORD_OVERHEAD_BYTES
 }
 
-/// What stopped a write into a given space.
+/// Why a write into limited space failed.
 enum Shortage {
     Space(usize),
     Other(String),
@@ -371,7 +369,7 @@ fn encrypt_shortage(error: EncryptError) -> Shortage {
     }
 }
 
-/// Lets `write` fill space at the end of `out`, first `guess_bytes` of it, then as much as it asks for.
+/// Lets `write` fill space at the end of `out`: first `guess_bytes`, then as many as it requests.
 fn append(
     out: &mut Vec<u8>,
     guess_bytes: usize,
@@ -387,17 +385,17 @@ fn append(
                 return Ok(());
             }
             Err(Shortage::Space(needed)) if needed > space_bytes => space_bytes = needed,
-            Err(Shortage::Space(_)) => return Err(write_failure("rustls asks for less space than it has")),
+            Err(Shortage::Space(_)) => return Err(write_failure("rustls requests less space than it has")),
             Err(Shortage::Other(reason)) => return Err(write_failure(&reason)),
         }
     }
 }
 
 fn write_failure(reason: &str) -> Failure {
-    Failure { kind: FailureKind::Tls, reason: format!("a TLS record could not be made: {reason}") }
+    Failure { kind: FailureKind::Tls, reason: format!("cannot create a TLS record: {reason}") }
 }
 
-/// The failure that an error of rustls stands for.
+/// The failure for an error of rustls.
 fn failure(error: &rustls::Error) -> Failure {
     let kind = match error {
         rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol)

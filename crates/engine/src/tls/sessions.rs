@@ -7,13 +7,13 @@ use rustls::NamedGroup;
 use rustls::client::{ClientSessionStore, Tls12ClientSessionValue, Tls13ClientSessionValue};
 use rustls_pki_types::ServerName;
 
-/// Servers whose TLS 1.2 session and group are remembered; a client group speaks to one or to a few.
+/// The limit of servers whose TLS 1.2 session and group are remembered; a client group has one or a few.
 const SERVER_LIMIT: usize = 64;
 
 /// Tickets and sessions by server name.
 ///
-/// A TLS 1.3 ticket is used once (RFC 8446, appendix C.4), so that a generator with many connections needs as many
-/// tickets; rustls' own store keeps 8 for each server. Locked only while a connection is made.
+/// A TLS 1.3 ticket is used once (RFC 8446, appendix C.4), so a generator with many connections needs as many tickets;
+/// rustls' own store keeps 8 per server. The store is locked only while a connection is created.
 #[derive(Debug)]
 pub struct SessionStore {
     ticket_limit: usize,
@@ -25,7 +25,7 @@ struct Kept {
     /// Oldest first.
     tickets: VecDeque<(ServerName<'static>, Tls13ClientSessionValue)>,
     servers: VecDeque<Server>,
-    /// Tickets that were dropped for newer ones.
+    /// The number of tickets that newer ones replaced.
     dropped: u64,
 }
 
@@ -42,17 +42,17 @@ impl SessionStore {
         SessionStore { ticket_limit, kept: Mutex::new(Kept::default()) }
     }
 
-    /// How many TLS 1.3 tickets there are.
+    /// The number of TLS 1.3 tickets.
     pub fn tickets(&self) -> usize {
         self.kept().tickets.len()
     }
 
-    /// How many tickets the limit has cost.
+    /// The number of tickets that were dropped at the limit.
     pub fn dropped_tickets(&self) -> u64 {
         self.kept().dropped
     }
 
-    /// What another thread left in the middle of a change is still a store.
+    /// The store remains usable after a panic in another thread.
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }

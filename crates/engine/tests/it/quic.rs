@@ -372,15 +372,15 @@ fn malformed_responses_fail_their_request_alone() {
     let long_value = "x".repeat(300_000);
     let cases: [(FailureKind, &str, Vec<u8>); 15] = [
         (FailureKind::Protocol, "head of a final response", Vec::new()),
-        (FailureKind::Protocol, "without :status", headers(&[("a", "b")])),
-        (FailureKind::Protocol, ":status twice", headers(&[(":status", "200"), (":status", "200")])),
-        (FailureKind::Protocol, "three digits", headers(&[(":status", "20")])),
-        (FailureKind::Protocol, "behind other fields", headers(&[("a", "b"), (":status", "200")])),
+        (FailureKind::Protocol, "no :status", headers(&[("a", "b")])),
+        (FailureKind::Protocol, "duplicate :status", headers(&[(":status", "200"), (":status", "200")])),
+        (FailureKind::Protocol, "100 to 599", headers(&[(":status", "20")])),
+        (FailureKind::Protocol, "after a regular field", headers(&[("a", "b"), (":status", "200")])),
         (FailureKind::Protocol, ":path", headers(&[(":path", "/"), (":status", "200")])),
-        (FailureKind::Protocol, "lower case", with(("Server", "x"))),
+        (FailureKind::Protocol, "lowercase token", with(("Server", "x"))),
         (FailureKind::Protocol, "transfer-encoding", with(("transfer-encoding", "chunked"))),
-        (FailureKind::Protocol, "control character", with(("a", "b\r\nc: d"))),
-        (FailureKind::Protocol, "one number", with(("content-length", "+5"))),
+        (FailureKind::Protocol, "NUL, CR or LF", with(("a", "b\r\nc: d"))),
+        (FailureKind::Protocol, "not a number below 2^64", with(("content-length", "+5"))),
         (FailureKind::Protocol, "status 101", headers(&[(":status", "101")])),
         (FailureKind::WrongLength, "expected 5", [with(("content-length", "5")), frame(0, b"1234")].concat()),
         (

@@ -98,11 +98,11 @@ fn a_client_certificate_is_shown_where_it_is_asked_for() {
     let with = |cert: &str, key: &str| refused(&[&url, "-n", "1", "--cert", cert, "--key", key]);
     assert!(with("/no/such", &key).starts_with("h123: --cert /no/such: "));
     assert!(with(&cert, "/no/such").starts_with("h123: --key /no/such: "));
-    assert!(with(&key, &key).contains("found no readable client certificate"), "{}", with(&key, &key));
-    assert!(with(&cert, &cert).contains("found no readable private key"), "{}", with(&cert, &cert));
+    assert!(with(&key, &key).contains("cannot read the client certificate"), "{}", with(&key, &key));
+    assert!(with(&cert, &cert).contains("cannot read the private key"), "{}", with(&cert, &cert));
     let other = server.file("server.key");
-    assert!(with(&cert, &other).contains("do not belong together"), "{}", with(&cert, &other));
-    assert!(refused(&[&url, "--cert", &cert]).contains("found no readable private key"));
+    assert!(with(&cert, &other).contains("are not a pair"), "{}", with(&cert, &other));
+    assert!(refused(&[&url, "--cert", &cert]).contains("cannot read the private key"));
 }
 
 #[test]

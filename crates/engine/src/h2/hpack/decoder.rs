@@ -3,7 +3,7 @@
 use super::HpackError;
 use super::static_table::STATIC_TABLE;
 use crate::dynamic_table::DynamicTable;
-use crate::h2::field::{Meaning, Name, classify_name, classify_value};
+use crate::field::{Meaning, Name, classify_name, classify_value};
 use crate::huffman;
 use crate::prefix_integer;
 
@@ -14,7 +14,7 @@ pub struct Field<'a> {
     pub name: &'a [u8],
     /// The value as sent.
     pub value: &'a [u8],
-    /// What it means in a response.
+    /// The meaning in a response.
     pub meaning: Meaning,
 }
 
@@ -24,28 +24,28 @@ pub struct Decoder {
     table: DynamicTable<Known>,
     /// The largest size that the peer may choose.
     limit: usize,
-    /// The limit fell below the table's size: the next block must begin with an update.
+    /// The limit fell below the table's size: the next block must start with an update.
     update_due: bool,
-    /// Changes with the table, so that a block means the same as long as this is the same.
+    /// Changes with the table: equal blocks in the same generation have equal fields.
     generation: u64,
     last: LastBlock,
     name: Vec<u8>,
     value: Vec<u8>,
 }
 
-/// What the last block did to the table.
+/// The changes of the table by the last block.
 #[derive(Debug, Default)]
 struct LastBlock {
     number: u64,
-    /// The block refers to nothing in the dynamic table and leaves its size alone: it means and does the same again,
-    /// whatever the table holds.
+    /// The block does not refer to the dynamic table or change its size: its meaning and effect are independent of the
+    /// table.
     is_repeatable: bool,
-    /// The entries it inserted: lengths of name and value in `bytes`, where they lie end to end.
+    /// The inserted entries: lengths of names and values, which are concatenated in `bytes`.
     inserted: Vec<(usize, usize, Known)>,
     bytes: Vec<u8>,
 }
 
-/// Blocks whose insertions are longer are not repeatable.
+/// The limit of insertions in a repeatable block, in bytes.
 const REPEATABLE_BYTES: usize = 2048;
 
 impl LastBlock {
@@ -66,22 +66,22 @@ impl LastBlock {
     }
 }
 
-/// What is known about an entry, so that it is worked out once.
+/// The meaning of an entry, which is computed once.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     name: Name,
     meaning: Meaning,
 }
 
-/// Where a literal's name comes from.
+/// The origin of a literal's name.
 enum NameSource {
     Static(usize),
     Dynamic(usize),
-    /// In the decoder's `name`, or here in the block.
+    /// In the decoder's `name`, or in the block.
     Literal(StringAt),
 }
 
-/// Where a string lies.
+/// The position of a string.
 enum StringAt {
     Block(usize, usize),
     Scratch,
@@ -91,7 +91,7 @@ enum StringAt {
 pub const DEFAULT_TABLE_BYTES: usize = 4096;
 
 impl Decoder {
-    /// A decoder whose peer may use up to `limit` bytes of table; the table begins with 4096 or less.
+    /// A decoder whose peer may use a table of up to `limit` bytes; the initial size is at most 4096.
     pub fn new(limit: usize) -> Self {
         Decoder {
             table: DynamicTable::new(DEFAULT_TABLE_BYTES.min(limit)),
@@ -104,30 +104,28 @@ impl Decoder {
         }
     }
 
-    /// Sets the largest size that the peer may choose, once it has acknowledged it.
+    /// Sets the largest size that the peer may choose; call it after the peer's acknowledgement.
     pub fn set_limit(&mut self, limit: usize) {
         self.limit = limit;
         self.update_due = limit < self.table.capacity();
         self.generation += 1;
     }
 
-    /// A number that changes whenever a block that was decoded before could mean something else.
+    /// A number that changes whenever an earlier block could decode to other fields.
     #[inline]
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// The number of the last block, where one equal to it may be passed to [`Decoder::repeat`] instead of being
-    /// decoded, until another block is.
+    /// The number of the last block, if [`Decoder::repeat`] can replace the decoding of an equal next block.
     #[inline]
     pub fn repeatable(&self) -> Option<u64> {
         self.last.is_repeatable.then_some(self.last.number)
     }
 
-    /// Does again what block `number` did to the table; `false`, and nothing is done, where that is not known any more.
+    /// Repeats the table changes of block `number`; `false`, without a change, if these are not known any more.
     ///
-    /// Servers that compress without looking at what the table holds already (nginx) send the same literals, to be
-    /// inserted, with each response.
+    /// Servers that do not search the table (nginx) send the same literals, to be inserted, with each response.
     pub fn repeat(&mut self, number: u64) -> bool {
         if self.repeatable() != Some(number) || self.update_due {
             return false;
@@ -148,10 +146,10 @@ impl Decoder {
         self.table.size()
     }
 
-    /// Decodes one whole block, handing out each field in order.
+    /// Decodes a complete block and passes each field on, in order.
     ///
     /// # Errors
-    /// [`HpackError`]; the connection cannot be used any more, because both sides' tables differ now.
+    /// [`HpackError`]; the connection is unusable then, because the tables of both sides differ.
     pub fn decode(&mut self, block: &[u8], mut each: impl FnMut(Field<'_>)) -> Result<(), HpackError> {
         let mut position = 0;
         self.last.begin();
@@ -212,7 +210,7 @@ impl Decoder {
         }
     }
 
-    /// Which entry an index means (RFC 7541, section 2.3.3).
+    /// The entry with an index (RFC 7541, section 2.3.3).
     #[inline]
     fn locate(&self, index: u64) -> Result<NameSource, HpackError> {
         let position = usize::try_from(index).ok().and_then(|index| index.checked_sub(1));
@@ -249,7 +247,7 @@ impl Decoder {
         if insert { self.inserted(block, &source, &value) } else { self.passing(block, &source, &value) }
     }
 
-    /// A literal that leaves the table as it is.
+    /// A literal without insertion.
     fn passing<'a>(
         &'a self,
         block: &'a [u8],
@@ -274,7 +272,7 @@ impl Decoder {
         Ok(Field { name, value, meaning: classify_value(kind, value) })
     }
 
-    /// A literal that enters the table.
+    /// A literal with insertion.
     fn inserted<'a>(
         &'a mut self,
         block: &'a [u8],
@@ -292,7 +290,7 @@ impl Decoder {
                 let Some((name, _, known)) = self.table.get(*position) else {
                     return Err(self.no_such(*position as u64));
                 };
-                // The entry that lends its name may be evicted by the insertion.
+                // The insertion may evict the entry whose name is used.
                 self.name.clear();
                 self.name.extend_from_slice(name);
                 let meaning = classify_value(known.name, value);
@@ -322,7 +320,7 @@ impl StringAt {
     }
 }
 
-/// Reads a string literal (RFC 7541, section 5.2): in place where it is plain, else decoded into `scratch`.
+/// Reads a string literal (RFC 7541, section 5.2): in place, or decoded into `scratch` if it is Huffman-coded.
 #[inline]
 fn read_string(block: &[u8], position: &mut usize, scratch: &mut Vec<u8>) -> Result<StringAt, HpackError> {
     let is_huffman = block.get(*position).is_some_and(|byte| byte & 0x80 != 0);
@@ -346,7 +344,7 @@ fn read_string(block: &[u8], position: &mut usize, scratch: &mut Vec<u8>) -> Res
 mod tests {
     use super::*;
 
-    /// As nginx writes a response: everything a literal to be inserted, with names of the static table.
+    /// A response as nginx encodes it: every field is a literal with insertion and a name of the static table.
     const LITERALS: &[u8] = b"\x88\x76\x05nginx\x61\x03Mon\x5c\x03128\x40\x03x-a\x01b";
 
     fn decoded(decoder: &mut Decoder, block: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
@@ -365,16 +363,20 @@ mod tests {
 
     #[test]
     fn a_repeated_block_leaves_the_table_that_decoding_it_again_leaves() {
-        // Room for seven entries of about 42 bytes, so that repetitions evict.
+        // Space for seven entries of about 42 bytes, so that repetitions evict.
         let (mut plain, mut repeating) = (Decoder::new(300), Decoder::new(300));
         decoded(&mut plain, LITERALS);
         decoded(&mut repeating, LITERALS);
-        let number = repeating.repeatable().expect("it has literals alone");
+        let number = repeating.repeatable().expect("the block has only literals");
         for _ in 0..5 {
             let before = repeating.generation();
             decoded(&mut plain, LITERALS);
             assert!(repeating.repeat(number));
-            assert_ne!(repeating.generation(), before, "what referred to the table must be decoded again");
+            assert_ne!(
+                repeating.generation(),
+                before,
+                "blocks that refer to the table must be decoded again"
+            );
             assert_eq!(plain.table_size(), repeating.table_size());
         }
         assert_eq!(table(&mut plain), table(&mut repeating));
@@ -390,10 +392,10 @@ mod tests {
             decoded(&mut decoder, block);
             assert_eq!(decoder.repeatable(), None, "{block:x?}");
         }
-        assert!(!decoder.repeat(first), "another block came in between");
+        assert!(!decoder.repeat(first), "another block was decoded in between");
         decoded(&mut decoder, LITERALS);
         assert!(decoder.repeatable().is_some_and(|number| number != first));
         decoder.set_limit(39);
-        assert!(!decoder.repeat(decoder.repeatable().unwrap()), "the peer owes a size update");
+        assert!(!decoder.repeat(decoder.repeatable().unwrap()), "a size update is due");
     }
 }

@@ -8,11 +8,11 @@ use crate::prefix_integer;
 /// Whether a field enters the dynamic table (RFC 7541, section 6.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Indexing {
-    /// Later requests will repeat it.
+    /// Later requests repeat it.
     Incremental,
-    /// It is not expected to come again.
+    /// Later requests probably do not repeat it.
     Without,
-    /// It must not be indexed by anybody on the way (RFC 7541, section 7.1.3).
+    /// Intermediaries must not index it either (RFC 7541, section 7.1.3).
     Never,
 }
 
@@ -21,17 +21,17 @@ pub enum Indexing {
 pub struct Encoder {
     /// Each entry's tag is a hash of name and value, which makes a search cheap.
     table: DynamicTable<Hashes>,
-    /// The smallest and the last size that the peer set since the last block.
+    /// The smallest and the latest size that the peer set since the last block.
     pending_size: Option<(usize, usize)>,
     generation: u64,
     huffman: bool,
 }
 
-/// The largest table that the encoder uses, whatever the peer would allow.
+/// The largest table that the encoder uses.
 pub const ENCODER_TABLE_LIMIT_BYTES: usize = 16_384;
 
 impl Encoder {
-    /// An encoder with a table of `capacity` bytes, at first as the RFC says 4096.
+    /// An encoder with a table of `capacity` bytes; the initial size is 4096, as in the RFC.
     pub fn new(capacity: usize) -> Self {
         Encoder { table: DynamicTable::new(capacity), pending_size: None, generation: 0, huffman: true }
     }
@@ -41,12 +41,12 @@ impl Encoder {
         Encoder { huffman: false, ..Encoder::new(capacity) }
     }
 
-    /// A number that changes whenever a block encoded before must not be sent again as it is.
+    /// A number that changes whenever earlier blocks cannot be sent again unchanged.
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Takes the peer's SETTINGS_HEADER_TABLE_SIZE; the next block says so (RFC 7541, section 4.2).
+    /// Takes the peer's SETTINGS_HEADER_TABLE_SIZE; the next block starts with an update (RFC 7541, section 4.2).
     pub fn set_peer_limit(&mut self, limit: usize) {
         let size = limit.min(ENCODER_TABLE_LIMIT_BYTES);
         let smallest = self.pending_size.map_or(size, |(smallest, _)| smallest.min(size));
@@ -56,7 +56,7 @@ impl Encoder {
         }
     }
 
-    /// Begins a block: writes size updates where they are due.
+    /// Starts a block: appends due size updates.
     pub fn begin(&mut self, output: &mut Vec<u8>) {
         let Some((smallest, last)) = self.pending_size.take() else { return };
         if smallest < last {
@@ -84,7 +84,7 @@ impl Encoder {
             return prefix_integer::encode(index as u64, 7, 0x80, output);
         }
         let name_index = in_static.or(in_dynamic).map_or(0, |(index, _)| index as u64);
-        // A field that would push out most of the table costs more than it saves.
+        // A field that would evict most of the table costs more than it saves.
         let size = name.len() + value.len() + ENTRY_OVERHEAD_BYTES;
         let insert = indexing == Indexing::Incremental && size <= self.table.capacity() / 4 * 3;
         match indexing {
@@ -102,7 +102,7 @@ impl Encoder {
         }
     }
 
-    /// Appends a field that no table is asked for and none learns (RFC 7541, section 6.2.2).
+    /// Appends a literal without search and insertion (RFC 7541, section 6.2.2).
     pub fn literal(&self, name: &[u8], value: &[u8], output: &mut Vec<u8>) {
         prefix_integer::encode(0, 4, 0, output);
         self.string(name, output);

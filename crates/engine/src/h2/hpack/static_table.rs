@@ -1,24 +1,24 @@
 //! The static table (RFC 7541, appendix A).
 
-use crate::h2::field::{Malformation, Meaning, Name};
+use crate::field::{Malformation, Meaning, Name};
 
-/// An entry with what it means in a response.
+/// An entry with its meaning in a response.
 #[derive(Clone, Copy, Debug)]
 pub struct StaticEntry {
     /// The field's name.
     pub name: &'static str,
     /// The field's value, often empty.
     pub value: &'static str,
-    /// What the name is.
+    /// The meaning of the name.
     pub kind: Name,
-    /// What the whole field means.
+    /// The meaning of the field.
     pub meaning: Meaning,
 }
 
 /// The entries; index 1 of the RFC is the first.
 pub static STATIC_TABLE: [StaticEntry; 61] = table();
 
-/// The index (from 1) of the entry with `name`, and whether the entry has `value` too.
+/// The index (from 1) of the entry with `name`, and whether it also has `value`.
 pub fn find(name: &[u8], value: &[u8]) -> Option<(usize, bool)> {
     let mut by_name = None;
     for (position, entry) in STATIC_TABLE.iter().enumerate() {
@@ -129,7 +129,7 @@ const FIELDS: [(&str, &str); 61] = [
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::h2::field::{classify_name, classify_value};
+    use crate::field::{classify_name, classify_value};
 
     #[test]
     fn meanings_written_down_are_those_worked_out() {

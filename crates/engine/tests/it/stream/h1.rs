@@ -27,7 +27,7 @@ fn run(method: &str, input: &[u8], end: bool, lengths: &[usize]) -> (Http1, Log)
 fn without_quotation(log: &Log) -> Vec<String> {
     let text = |seen| {
         let text = format!("{seen:?}");
-        match (text.find("begins with "), text.find(" and not with HTTP/1.1")) {
+        match (text.find("starts with "), text.find("; expected HTTP/1.1")) {
             (Some(start), Some(end)) => text[..start].to_owned() + &text[end..],
             _ => text,
         }
@@ -97,8 +97,8 @@ const BAD: [(&str, &[u8], FailureKind, &str); 32] = [
     ("signed length", b"HTTP/1.1 200 OK\r\ncontent-length: +1\r\n\r\na", FailureKind::Protocol, "content-length"),
     ("huge length", b"HTTP/1.1 200 OK\r\ncontent-length: 18446744073709551616\r\n\r\na", FailureKind::Protocol, "content-length"),
     ("length and chunked", b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n", FailureKind::Protocol, "both transfer-encoding and content-length"),
-    ("gzip, chunked", b"HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n", FailureKind::Protocol, "only chunked"),
-    ("chunked twice", b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n\r\n", FailureKind::Protocol, "only chunked"),
+    ("gzip, chunked", b"HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n", FailureKind::Protocol, "expected chunked"),
+    ("chunked twice", b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n\r\n", FailureKind::Protocol, "expected chunked"),
     ("chunked in HTTP/1.0", b"HTTP/1.0 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n", FailureKind::Protocol, "HTTP/1.0"),
     ("space before the colon", b"HTTP/1.1 200 OK\r\ncontent-length : 1\r\n\r\na", FailureKind::Protocol, "not a field"),
     ("no colon", b"HTTP/1.1 200 OK\r\nnonsense\r\n\r\n", FailureKind::Protocol, "not a field"),
@@ -243,7 +243,7 @@ fn garbage_without_a_line_is_named_at_once_and_what_may_be_another_protocol_when
         let log = answered("GET", input, true);
         let (kind, reason) = log.failure_of(1);
         assert_eq!(kind, FailureKind::Protocol, "{reason}");
-        assert!(reason.contains(&format!("begins with \"{}\"", input.escape_ascii())), "{reason}");
+        assert!(reason.contains(&format!("starts with \"{}\"", input.escape_ascii())), "{reason}");
     }
 }
 

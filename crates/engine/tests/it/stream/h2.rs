@@ -200,7 +200,7 @@ fn padding_priority_continuation_and_trailers_are_read() {
     assert_eq!(log.body_of(1), b"abc");
     assert!(log.has_ended(1));
     assert_eq!(log.head_of(1).bytes.wire as usize, wire);
-    assert!(log.failure_of(2).1.contains("DATA stands before"), "{:?}", log.failure_of(2));
+    assert!(log.failure_of(2).1.contains("DATA before"), "{:?}", log.failure_of(2));
 }
 
 #[test]
@@ -226,11 +226,17 @@ fn stream_failures() -> Vec<(&'static str, Script, FailureKind, &'static str, Op
     let flood = (0..4).fold(Script::new(), |script, _| script.headers(1, false, &[(":status", "103")]));
     vec![
         ("upper case", bad(&[(":status", "200"), ("X-Upper", "1")]), Protocol, "PROTOCOL_ERROR", error),
-        ("no status", bad(&[("server", "x")]), Protocol, ":status is missing", error),
-        ("status behind", bad(&[("server", "x"), (":status", "200")]), Protocol, "behind a regular", error),
-        ("status twice", bad(&[(":status", "200"), (":status", "200")]), Protocol, "twice", error),
+        ("no status", bad(&[("server", "x")]), Protocol, "no :status", error),
+        ("status behind", bad(&[("server", "x"), (":status", "200")]), Protocol, "after a regular", error),
+        (
+            "status twice",
+            bad(&[(":status", "200"), (":status", "200")]),
+            Protocol,
+            "duplicate :status",
+            error,
+        ),
         ("status 101", bad(&[(":status", "101")]), Protocol, "101", error),
-        ("bad status", bad(&[(":status", "2000")]), Protocol, ":status is not", error),
+        ("bad status", bad(&[(":status", "2000")]), Protocol, ":status that is not", error),
         (
             "request pseudo field",
             bad(&[(":status", "200"), (":path", "/")]),
@@ -250,7 +256,7 @@ fn stream_failures() -> Vec<(&'static str, Script, FailureKind, &'static str, Op
             "two lengths",
             bad(&[(":status", "200"), ("content-length", "1"), ("content-length", "2")]),
             Protocol,
-            "two different",
+            "second content-length",
             error,
         ),
         (
@@ -272,7 +278,7 @@ fn stream_failures() -> Vec<(&'static str, Script, FailureKind, &'static str, Op
             "body too long",
             bad(&[(":status", "200"), ("content-length", "1")]).data(1, false, b"ab"),
             WrongLength,
-            "longer",
+            "exceeds",
             error,
         ),
         (
@@ -289,7 +295,13 @@ fn stream_failures() -> Vec<(&'static str, Script, FailureKind, &'static str, Op
             "3 bytes short",
             error,
         ),
-        ("trailers without end", bad(OK).headers(1, false, &[("x", "1")]), Protocol, "do not end", error),
+        (
+            "trailers without end",
+            bad(OK).headers(1, false, &[("x", "1")]),
+            Protocol,
+            "without END_STREAM",
+            error,
+        ),
         ("status in trailers", bad(OK).headers(1, true, OK), Protocol, "trailers", error),
         ("window update by 0", bad(OK).window(1, 0), Protocol, "by 0", error),
         (
@@ -424,8 +436,8 @@ fn connection_failures() -> Vec<(&'static str, Script, FailureKind, &'static str
             "RST_STREAM",
             "FRAME_SIZE_ERROR",
         ),
-        ("reset of an idle stream", new().reset(5, ErrorCode(8)), Protocol, "not begun", "PROTOCOL_ERROR"),
-        ("reset of stream 0", new().reset(0, ErrorCode(8)), Protocol, "not begun", "PROTOCOL_ERROR"),
+        ("reset of an idle stream", new().reset(5, ErrorCode(8)), Protocol, "idle stream", "PROTOCOL_ERROR"),
+        ("reset of stream 0", new().reset(0, ErrorCode(8)), Protocol, "idle stream", "PROTOCOL_ERROR"),
         (
             "priority length",
             new().frame(kind::PRIORITY, 0, 1, &[0; 4]),
@@ -449,7 +461,7 @@ fn connection_failures() -> Vec<(&'static str, Script, FailureKind, &'static str
         ),
         ("window update by 0", new().window(0, 0), Protocol, "by 0", "PROTOCOL_ERROR"),
         ("window too large", new().window(0, 0x7fff_ffff), Protocol, "2147483647", "FLOW_CONTROL_ERROR"),
-        ("window of an idle stream", new().window(5, 1), Protocol, "not begun", "PROTOCOL_ERROR"),
+        ("window of an idle stream", new().window(5, 1), Protocol, "idle stream", "PROTOCOL_ERROR"),
         (
             "settings lift a window",
             new().window(1, 0x7fff_0000 - 65_535).settings(&[(4, 0x0002_0000)]),
@@ -457,10 +469,10 @@ fn connection_failures() -> Vec<(&'static str, Script, FailureKind, &'static str
             "stream 1",
             "FLOW_CONTROL_ERROR",
         ),
-        ("headers on an idle stream", new().headers(5, true, OK), Protocol, "not begun", "PROTOCOL_ERROR"),
-        ("headers on an even stream", new().headers(2, true, OK), Protocol, "not begun", "PROTOCOL_ERROR"),
-        ("data on an idle stream", new().data(5, true, b"x"), Protocol, "not begun", "PROTOCOL_ERROR"),
-        ("data on stream 0", new().data(0, true, b"x"), Protocol, "not begun", "PROTOCOL_ERROR"),
+        ("headers on an idle stream", new().headers(5, true, OK), Protocol, "idle stream", "PROTOCOL_ERROR"),
+        ("headers on an even stream", new().headers(2, true, OK), Protocol, "idle stream", "PROTOCOL_ERROR"),
+        ("data on an idle stream", new().data(5, true, b"x"), Protocol, "idle stream", "PROTOCOL_ERROR"),
+        ("data on stream 0", new().data(0, true, b"x"), Protocol, "idle stream", "PROTOCOL_ERROR"),
         (
             "data behind the end",
             new().headers(1, true, OK).data(1, true, b"x"),
@@ -547,23 +559,23 @@ fn connection_failures() -> Vec<(&'static str, Script, FailureKind, &'static str
             "acknowledgement flood",
             many(101, kind::PING, flag::ACK, &[0; 8]),
             Limit,
-            "100 frames",
+            "100 consecutive frames",
             "ENHANCE_YOUR_CALM",
         ),
-        ("unknown flood", many(101, 0xee, 0, &[]), Limit, "100 frames", "ENHANCE_YOUR_CALM"),
+        ("unknown flood", many(101, 0xee, 0, &[]), Limit, "100 consecutive frames", "ENHANCE_YOUR_CALM"),
         (
             "empty data flood",
             (0..101).fold(begun(), |script, _| script.data(1, false, b"")),
             Limit,
-            "100 frames",
+            "100 consecutive frames",
             "ENHANCE_YOUR_CALM",
         ),
-        ("reset flood", resets, Limit, "100 frames", "ENHANCE_YOUR_CALM"),
+        ("reset flood", resets, Limit, "100 consecutive frames", "ENHANCE_YOUR_CALM"),
         (
             "window update flood",
             (0..101).fold(new(), |script, _| script.window(0, 1)),
             Limit,
-            "100 frames",
+            "100 consecutive frames",
             "ENHANCE_YOUR_CALM",
         ),
     ]

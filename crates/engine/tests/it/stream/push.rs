@@ -135,14 +135,14 @@ fn a_promise_that_may_not_be_made_is_reset() {
 fn promises_that_break_the_protocol_end_the_connection() {
     let padded = [&[9][..], &2u32.to_be_bytes(), &[0x82]].concat();
     let cases = [
-        (Script::new().promise(5, 2, ASKED), "which was not begun"),
-        (Script::new().promise(2, 4, ASKED), "which was not begun"),
+        (Script::new().promise(5, 2, ASKED), "on idle stream"),
+        (Script::new().promise(2, 4, ASKED), "on idle stream"),
         (Script::new().promise(1, 3, ASKED), "expected an even one"),
         (Script::new().promise(1, 0, ASKED), "expected an even one"),
         (Script::new().promise(1, 4, ASKED).promise(1, 2, ASKED), "above 4"),
         (Script::new().frame(kind::PUSH_PROMISE, flag::END_HEADERS, 1, &[0, 0]), "PUSH_PROMISE with 2 bytes"),
         (Script::new().frame(kind::PUSH_PROMISE, flag::PADDED | flag::END_HEADERS, 1, &padded), "padding"),
-        (Script::new().headers(2, true, OK), "which was not begun"),
+        (Script::new().headers(2, true, OK), "on idle stream"),
         (Script::new().headers(1, true, OK).promise(1, 2, ASKED), "which has ended"),
         (Script::new().promise(1, 2, ASKED).headers(2, true, OK).data(2, true, b"x"), "which has ended"),
     ];

@@ -65,7 +65,7 @@ const CASES: &[Case] = &[
         "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n\x00\x01zz\r\nabc",
         Hold,
         Protocol,
-        "is not a size",
+        "expected a size",
     ),
     (
         "a chunk beyond 64 bits",

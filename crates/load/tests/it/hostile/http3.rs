@@ -268,7 +268,7 @@ fn each_response_is_a_failure_of_its_kind() {
             bytes(&[&sized(b'5'), &[0, 3], b"abc"]),
             finish,
             WrongLength,
-            "H3_MESSAGE_ERROR: found 3 bytes",
+            "H3_MESSAGE_ERROR: 3 bytes",
         ),
         case("too short", bytes(&[&sized(b'2'), &[0, 3], b"abc"]), hold, WrongLength, "expected 2"),
         case("a head, then silence", OK.to_vec(), hold, Timeout, "only 0 bytes of the body"),
@@ -282,7 +282,7 @@ fn each_response_is_a_failure_of_its_kind() {
 #[test]
 fn goaway_with_a_request_under_way() {
     for (name, goaway, kind, part) in [
-        ("not taken", [7, 1, 0], Closed, "GOAWAY before it took the request"),
+        ("not taken", [7, 1, 0], Closed, "GOAWAY before it accepted the request"),
         ("taken, then silent", [7, 1, 4], Timeout, "only 0 bytes of the body"),
     ] {
         let server = Server::new(move |connection| {

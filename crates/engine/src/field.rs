@@ -1,9 +1,10 @@
-//! What a response field means to a client, and the rules that make a field malformed (RFC 9113, section 8.2).
+//! Fields of HTTP/2 and HTTP/3 responses: their meaning to a client, and the rules that make them malformed (RFC 9113,
+//! sections 8.2 and 8.3; RFC 9114, sections 4.2 and 4.3).
 
-/// What a name is, before its value is looked at.
+/// The meaning of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name {
-    /// Any field that the engine does not act on.
+    /// A field that the engine does not act on.
     Ordinary,
     /// `:status`.
     Status,
@@ -13,43 +14,52 @@ pub enum Name {
     Malformed(Malformation),
 }
 
-/// What a whole field means.
+/// The meaning of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
-    /// Nothing that the engine acts on.
+    /// A field that the engine does not act on.
     Ordinary,
     /// The status code.
     Status(u16),
-    /// The announced length of the body.
+    /// The length of the body.
     ContentLength(u64),
     /// Not allowed in a response.
     Malformed(Malformation),
 }
 
-/// A rule that a field broke.
+/// A rule that a field breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformation {
     /// RFC 9113, section 8.2.1.
-    #[error("a field name is empty, has upper case letters or characters that no name may have")]
+    #[error("field name that is not a lowercase token")]
     Name,
     /// RFC 9113, section 8.2.1.
-    #[error("a field value has NUL, CR or LF, or white space at an end")]
+    #[error("field value with NUL, CR or LF, or with white space at an end")]
     Value,
     /// RFC 9113, section 8.3.
-    #[error("a pseudo-header field other than :status")]
+    #[error("pseudo-header field other than :status")]
     Pseudo,
     /// RFC 9113, section 8.2.2.
-    #[error("a connection-specific field")]
+    #[error("connection-specific field")]
     ConnectionSpecific,
     /// RFC 9110, section 15.
-    #[error(":status is not a number from 100 to 599")]
+    #[error(":status that is not a number from 100 to 599")]
     Status,
     /// RFC 9110, section 8.6.
-    #[error("content-length is not a number below 2^64")]
+    #[error("content-length that is not a number below 2^64")]
     ContentLength,
+    /// RFC 9110, section 8.6.
+    #[error("second content-length with another value")]
+    ContentLengths,
+    /// RFC 9113, section 8.3.
+    #[error(":status after a regular field")]
+    LateStatus,
+    /// RFC 9113, section 8.3.
+    #[error("duplicate :status")]
+    DuplicateStatus,
 }
 
-/// What `name` is.
+/// The meaning of a name.
 pub fn classify_name(name: &[u8]) -> Name {
     match name {
         b":status" => return Name::Status,
@@ -61,12 +71,10 @@ pub fn classify_name(name: &[u8]) -> Name {
         [] => return Name::Malformed(Malformation::Name),
         _ => {}
     }
-    // No early exit, so that the loop can be vectorised.
-    let bad = name.iter().fold(0, |bad, &byte| bad | NOT_IN_A_NAME[usize::from(byte)]);
-    if bad == 0 { Name::Ordinary } else { Name::Malformed(Malformation::Name) }
+    if name_faults(name) == 0 { Name::Ordinary } else { Name::Malformed(Malformation::Name) }
 }
 
-/// What a field of `name` with `value` means.
+/// The meaning of a field with this name and value.
 pub fn classify_value(name: Name, value: &[u8]) -> Meaning {
     match name {
         Name::Ordinary => {
@@ -91,7 +99,7 @@ pub fn classify_value(name: Name, value: &[u8]) -> Meaning {
     }
 }
 
-/// A number of digits only, below 2^64 (RFC 9110, section 8.6).
+/// A number below 2^64 that consists of digits (RFC 9110, section 8.6).
 pub fn parse_length(value: &[u8]) -> Option<u64> {
     if value.is_empty() {
         return None;
@@ -111,19 +119,91 @@ fn is_valid_value(value: &[u8]) -> bool {
     !bad && !is_space(value.first()) && !is_space(value.last())
 }
 
-static NOT_IN_A_NAME: [u8; 256] = not_in_a_name();
+/// A field section of a response, as it is decoded.
+#[derive(Clone, Debug, Default)]
+pub struct FieldSection {
+    /// The status code.
+    pub status: Option<u16>,
+    /// The length of the body.
+    pub content_length: Option<u64>,
+    /// The first malformed field.
+    pub malformed: Option<Box<str>>,
+    /// The lengths of names and values, summed.
+    pub raw_bytes: usize,
+    fields: usize,
+    has_regular: bool,
+}
 
-const fn not_in_a_name() -> [u8; 256] {
-    let mut table = [0; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        let bad = byte <= 0x20 || byte >= 0x7f || byte == b':' as usize;
-        let upper = byte >= b'A' as usize && byte <= b'Z' as usize;
-        table[byte] = (bad || upper) as u8;
+impl FieldSection {
+    /// Adds the next field.
+    #[inline]
+    pub fn add(&mut self, name: &[u8], value: &[u8], meaning: Meaning) {
+        self.raw_bytes += name.len() + value.len();
+        self.fields += 1;
+        let malformation = match meaning {
+            Meaning::Ordinary => {
+                self.has_regular = true;
+                return;
+            }
+            Meaning::Status(_) if self.has_regular => Malformation::LateStatus,
+            Meaning::Status(status) => match self.status.replace(status) {
+                None => return,
+                Some(_) => Malformation::DuplicateStatus,
+            },
+            Meaning::ContentLength(length) => {
+                self.has_regular = true;
+                match self.content_length.replace(length) {
+                    Some(other) if other != length => Malformation::ContentLengths,
+                    _ => return,
+                }
+            }
+            Meaning::Malformed(malformation) => malformation,
+        };
+        self.add_malformed(name, value, malformation);
+    }
+
+    #[cold]
+    fn add_malformed(&mut self, name: &[u8], value: &[u8], malformation: Malformation) {
+        let shown = |bytes: &[u8]| bytes[..bytes.len().min(40)].escape_ascii().to_string();
+        self.malformed
+            .get_or_insert_with(|| format!("{malformation}: `{}: {}`", shown(name), shown(value)).into());
+    }
+
+    /// The size that is limited by SETTINGS_MAX_HEADER_LIST_SIZE (RFC 9113, section 6.5.2) and
+    /// SETTINGS_MAX_FIELD_SECTION_SIZE (RFC 9114, section 4.2.2).
+    pub fn list_bytes(&self) -> usize {
+        self.raw_bytes + 32 * self.fields
+    }
+}
+
+/// [`NOT_TOKEN`] and [`UPPERCASE`] of all bytes of a field name.
+pub fn name_faults(name: &[u8]) -> u8 {
+    // Without an early exit the loop has no branches.
+    name.iter().fold(0, |faults, &byte| faults | NAME_FAULTS[usize::from(byte)])
+}
+
+/// The byte is not allowed in a token (RFC 9110, section 5.6.2).
+pub const NOT_TOKEN: u8 = 1;
+/// The byte is an uppercase letter, which only HTTP/1 allows in field names.
+pub const UPPERCASE: u8 = 2;
+
+static NAME_FAULTS: [u8; 256] = {
+    let mut table = [NOT_TOKEN; 256];
+    let marks = b"!#$%&'*+-.^_`|~";
+    let mut index = 0;
+    while index < marks.len() {
+        table[marks[index] as usize] = 0;
+        index += 1;
+    }
+    let mut byte = 0u8;
+    while byte < 128 {
+        if byte.is_ascii_alphanumeric() {
+            table[byte as usize] = if byte.is_ascii_uppercase() { UPPERCASE } else { 0 };
+        }
         byte += 1;
     }
     table
-}
+};
 
 #[cfg(test)]
 mod tests {
@@ -134,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_mean_what_rfc_9113_says() {
+    fn fields_have_the_meaning_of_rfc_9113() {
         assert_eq!(meaning(":status", "204"), Meaning::Status(204));
         assert_eq!(meaning("content-length", "18446744073709551615"), Meaning::ContentLength(u64::MAX));
         assert_eq!(meaning("x-a", "a b\tc\u{e9}"), Meaning::Ordinary);
@@ -142,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_fields_are_named() {
+    fn malformed_fields_are_found() {
         let malformed = [
             (":status", "20", Malformation::Status),
             (":status", "2x0", Malformation::Status),
@@ -153,6 +233,7 @@ mod tests {
             ("content-length", "18446744073709551616", Malformation::ContentLength),
             ("X-a", "1", Malformation::Name),
             ("x a", "1", Malformation::Name),
+            ("x\"a", "1", Malformation::Name),
             ("x:a", "1", Malformation::Name),
             ("", "1", Malformation::Name),
             ("x-a", " 1", Malformation::Value),
