@@ -1,6 +1,6 @@
 //! The metrics of a study: whether they exist, whether its workloads have them, and the settings that they require.
 
-use super::resolve::check_name;
+use super::factors::check_name;
 use super::{Library, Study};
 use crate::error::InputError;
 use crate::reader::Placed;

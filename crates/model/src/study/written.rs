@@ -1,6 +1,6 @@
 //! The study file as written: its keys, their types and their units.
 
-use super::factors::{FactorKind, LEVEL_KEYS, levels_of};
+use super::factors::{FactorKind, LEVEL_KEYS};
 use super::repetition::RUNS;
 use super::{
     Factor, Override, Study, claims, dns, hold, loops, overrides, player, published, repetition, servers,
