@@ -1,7 +1,5 @@
 //! Escapes strings where they are written: XML, CSV, Markdown, JSON, data URIs.
 
-use std::borrow::Cow;
-
 use serde_json::{Value, json};
 
 use crate::context::Row;
@@ -29,30 +27,17 @@ pub(crate) struct Csv {
     out: String,
 }
 
-/// A value of a table.
-#[derive(Clone, Debug)]
-pub(crate) enum Field<'a> {
-    /// Text from any source.
-    Text(Cow<'a, str>),
-    Number(f64),
-    Whole(u64),
-    Empty,
-}
-
 impl Csv {
     /// Adds a row of named values. The names of the first row are the header.
-    pub(crate) fn row(&mut self, fields: &[(&str, Field<'_>)]) {
+    pub(crate) fn row(&mut self, fields: &[(&str, Value)]) {
         if self.out.is_empty() {
             self.line(fields.iter().map(|(name, _)| csv_text(name)));
         }
-        self.line(fields.iter().map(|(_, field)| match field {
-            Field::Text(text) => csv_text(text),
-            other => other.plain().into_owned(),
-        }));
+        self.line(fields.iter().map(|(_, field)| csv_field(field)));
     }
 
     /// Adds a row about a cell: its context and level come first, its status last.
-    pub(crate) fn cell(&mut self, context: &str, row: &Row<'_>, fields: Vec<(&str, Field<'_>)>) {
+    pub(crate) fn cell(&mut self, context: &str, row: &Row<'_>, fields: Vec<(&str, Value)>) {
         let head = [("context", context.into()), ("level", row.series.name.as_str().into())];
         let all = head.into_iter().chain(fields).chain([("status", row.status().into())]);
         self.row(&all.collect::<Vec<_>>());
@@ -78,7 +63,7 @@ pub(crate) struct TableText {
 
 impl TableText {
     /// Writes rows of values below the names of their columns.
-    pub(crate) fn new(columns: &[&str], rows: &[Vec<Field<'_>>]) -> TableText {
+    pub(crate) fn new(columns: &[&str], rows: &[Vec<Value>]) -> TableText {
         let mut csv = Csv::default();
         csv.line(columns.iter().map(|name| csv_text(name)));
         let names: Vec<String> = columns.iter().map(|name| markdown(name)).collect();
@@ -86,14 +71,16 @@ impl TableText {
         let mut text = format!("| {} |\n| {} |\n", names.join(" | "), rules.join(" | "));
         let mut objects = Vec::with_capacity(rows.len());
         for row in rows {
-            let named: Vec<(&str, Field<'_>)> = columns.iter().copied().zip(row.iter().cloned()).collect();
-            csv.row(&named);
-            let cells: Vec<String> = row.iter().map(|field| markdown(&field.plain())).collect();
+            csv.line(row.iter().map(csv_field));
+            let cells: Vec<String> = row.iter().map(|field| markdown(&plain(field))).collect();
             text.push_str(&format!("| {} |\n", cells.join(" | ")));
             // Written by hand because keys keep the order of the columns.
-            let pair =
-                |(name, field): &(&str, Field<'_>)| format!("{}: {}", json!(clean(name)), field.json());
-            objects.push(format!("  {{{}}}", named.iter().map(pair).collect::<Vec<_>>().join(", ")));
+            let pair = |(name, field): (&&str, &Value)| match field {
+                Value::String(text) => format!("{}: {}", json!(clean(name)), json!(clean(text))),
+                number => format!("{}: {number}", json!(clean(name))),
+            };
+            let pairs: Vec<String> = columns.iter().zip(row).map(pair).collect();
+            objects.push(format!("  {{{}}}", pairs.join(", ")));
         }
         let json = match objects.is_empty() {
             true => "[]\n".to_owned(),
@@ -103,66 +90,19 @@ impl TableText {
     }
 }
 
-impl Field<'_> {
-    fn plain(&self) -> Cow<'_, str> {
-        match self {
-            Field::Text(text) => Cow::Borrowed(text),
-            Field::Number(number) => number.to_string().into(),
-            Field::Whole(number) => number.to_string().into(),
-            Field::Empty => "".into(),
-        }
-    }
-
-    fn json(&self) -> Value {
-        match self {
-            Field::Text(text) => clean(text).into(),
-            Field::Number(number) => (*number).into(),
-            Field::Whole(number) => (*number).into(),
-            Field::Empty => Value::Null,
+/// A field without escapes. Whole numbers have no point.
+fn plain(field: &Value) -> String {
+    match field {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => {
+            other.as_f64().filter(|_| other.is_f64()).map_or(other.to_string(), |number| number.to_string())
         }
     }
 }
 
-impl<'a> From<&'a str> for Field<'a> {
-    fn from(text: &'a str) -> Self {
-        Field::Text(text.into())
-    }
-}
-
-impl<'a> From<&'a String> for Field<'a> {
-    fn from(text: &'a String) -> Self {
-        text.as_str().into()
-    }
-}
-
-impl From<String> for Field<'_> {
-    fn from(text: String) -> Self {
-        Field::Text(text.into())
-    }
-}
-
-impl From<f64> for Field<'_> {
-    fn from(number: f64) -> Self {
-        Field::Number(number)
-    }
-}
-
-impl From<u64> for Field<'_> {
-    fn from(number: u64) -> Self {
-        Field::Whole(number)
-    }
-}
-
-impl From<u32> for Field<'_> {
-    fn from(number: u32) -> Self {
-        Field::Whole(number.into())
-    }
-}
-
-impl<'a, T: Into<Field<'a>>> From<Option<T>> for Field<'a> {
-    fn from(field: Option<T>) -> Self {
-        field.map_or(Field::Empty, Into::into)
-    }
+fn csv_field(field: &Value) -> String {
+    if let Value::String(text) = field { csv_text(text) } else { plain(field) }
 }
 
 /// Text from any source that Markdown shows unchanged, on one line.
@@ -247,7 +187,7 @@ mod tests {
     #[test]
     fn a_table_has_the_same_values_in_three_formats() {
         let rows = [
-            vec!["x|y\n<i>".into(), (-0.5).into(), Field::Empty],
+            vec!["x|y\n<i>".into(), (-0.5).into(), Value::Null],
             vec!["\"q\"".into(), 7_u64.into(), Some(1.5).into()],
         ];
         let TableText { csv, markdown, json } = TableText::new(&["a_b", "n", "m"], &rows);

@@ -92,12 +92,9 @@ fn page(view: &View<'_>, drawings: &Drawings, tables: &[Table]) -> Value {
     let limits = Limits::beside(figure_bytes);
     let shown = limits::contexts(view, limits.rows);
     let (contexts, explored, explored_rest) = all_tables(view, &shown, limits.explored);
-    let checks = Checks::of(view, limits.checks);
-    let used = Limits {
-        rows: shown.iter().map(|context| context.rows.len()).sum(),
-        explored,
-        checks: checks.rows.len() * checks.names.len(),
-    };
+    let (checks, checked) = checks(view, limits.checks);
+    let used =
+        Limits { rows: shown.iter().map(|context| context.rows.len()).sum(), explored, checks: checked };
     let mut files: Vec<FilePart> = tables.iter().map(file_part).collect();
     lighten(&mut figures, &mut files, Limits::file_bytes(figure_bytes, used));
     let contexts_rest = limits::rest(
@@ -124,7 +121,7 @@ fn page(view: &View<'_>, drawings: &Drawings, tables: &[Table]) -> Value {
         contexts_rest => contexts_rest,
         margin => text::percent(summary.margin_share),
         caveats => Serde(caveats::collect(view)),
-        checks => Serde(checks),
+        checks => checks,
         figures => Serde(figures),
         missing_figures => Serde(&drawings.missing),
         nothing_drawn => nothing_drawn,
@@ -191,56 +188,36 @@ fn toggle_css(styles: &[Style]) -> String {
         .collect()
 }
 
-/// Results of checks, by cell and check.
-#[derive(Serialize)]
-struct Checks {
-    names: Vec<String>,
-    rows: Vec<CheckRow>,
-    rest: Option<String>,
-}
-
-/// The results of one cell: class and measurement, in the order of the names.
-#[derive(Serialize)]
-struct CheckRow {
-    cell: String,
-    results: Vec<Option<(&'static str, String)>>,
-}
-
-impl Checks {
-    /// At most this many results; those of the worst cells if not all fit.
-    fn of(view: &View<'_>, max: usize) -> Checks {
-        let cells = &view.summary().cells;
-        let mut names: Vec<&str> = Vec::new();
-        for result in cells.iter().flat_map(|cell| &cell.validity) {
-            if !names.contains(&result.check.as_str()) {
-                names.push(&result.check);
-            }
-        }
-        let mut shown: Vec<&CellSummary> = cells.iter().collect();
-        let rows = (max / names.len().max(1)).max(1);
-        if shown.len() > rows {
-            shown.sort_by_key(|cell| Reverse(cell.validity.iter().map(|check| check.result).max()));
-            shown.truncate(rows);
-        }
-        let row = |cell: &&CellSummary| {
-            let result = |name: &&str| {
-                let result = cell.validity.iter().find(|result| result.check == *name)?;
-                Some((outcome_name(result.result), clean_line(&result.measured)))
-            };
-            CheckRow { cell: view.cell_name(cell.cell), results: names.iter().map(result).collect() }
-        };
-        Checks {
-            rows: shown.iter().map(row).collect(),
-            rest: limits::rest(
-                shown.len(),
-                cells.len(),
-                "cells",
-                "the invalid ones first",
-                "tables/validity.csv",
-            ),
-            names: names.into_iter().map(caveats::check_title).collect(),
+/// At most this many results of checks, by cell and check, and their number; those of the worst cells if not all fit.
+fn checks(view: &View<'_>, max: usize) -> (Value, usize) {
+    let cells = &view.summary().cells;
+    let mut names: Vec<&str> = Vec::new();
+    for result in cells.iter().flat_map(|cell| &cell.validity) {
+        if !names.contains(&result.check.as_str()) {
+            names.push(&result.check);
         }
     }
+    let mut shown: Vec<&CellSummary> = cells.iter().collect();
+    let rows = (max / names.len().max(1)).max(1);
+    if shown.len() > rows {
+        shown.sort_by_key(|cell| Reverse(cell.validity.iter().map(|check| check.result).max()));
+        shown.truncate(rows);
+    }
+    let row = |cell: &&CellSummary| {
+        let result = |name: &&str| {
+            let result = cell.validity.iter().find(|result| result.check == *name)?;
+            Some((outcome_name(result.result), clean_line(&result.measured)))
+        };
+        let results: Vec<Option<(&str, String)>> = names.iter().map(result).collect();
+        context! { cell => view.cell_name(cell.cell), results => Serde(results) }
+    };
+    let order = "the invalid ones first";
+    let part = context! {
+        names => names.iter().map(|name| caveats::check_title(name)).collect::<Vec<_>>(),
+        rows => shown.iter().map(row).collect::<Vec<_>>(),
+        rest => limits::rest(shown.len(), cells.len(), "cells", order, "tables/validity.csv"),
+    };
+    (part, shown.len() * names.len())
 }
 
 fn number_panels(name: &str, panels: &[Panel]) -> Vec<String> {

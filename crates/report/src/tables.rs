@@ -3,11 +3,12 @@
 use analysis::metrics;
 use analysis::summary::{CellSummary, Comparison, Estimate, MetricSummary, Verdict};
 use model::plan::Level;
+use serde_json::Value;
 
 use crate::Table;
 use crate::caveats::outcome_name;
 use crate::context::{status_name, verdict_name};
-use crate::encode::{Field, TableText};
+use crate::encode::TableText;
 use crate::load;
 use crate::view::View;
 
@@ -47,9 +48,9 @@ pub(crate) fn all(view: &View<'_>) -> Vec<Table> {
 }
 
 /// A column: its name, and its field of a row's item.
-type Column<'a, T> = (String, Box<dyn Fn(T) -> Field<'a> + 'a>);
+type Column<'a, T> = (String, Box<dyn Fn(T) -> Value + 'a>);
 
-fn column<'a, T>(name: &str, read: impl Fn(T) -> Field<'a> + 'a) -> Column<'a, T> {
+fn column<'a, T>(name: &str, read: impl Fn(T) -> Value + 'a) -> Column<'a, T> {
     (name.to_owned(), Box::new(read))
 }
 
@@ -71,10 +72,10 @@ fn table<'a, T: Copy>(
     let [before, after] = [names(&head), names(&tail)];
     let columns = before.iter().map(String::as_str).chain(factors.iter().copied());
     let columns: Vec<&str> = columns.chain(after.iter().map(String::as_str)).collect();
-    let row = |item: T| -> Vec<Field<'a>> {
+    let row = |item: T| -> Vec<Value> {
         let levels = levels(item);
         let value = |factor: &&str| levels.iter().find(|level| level.factor == *factor);
-        let values = factors.iter().map(|factor| value(factor).map(|level| &level.value).into());
+        let values = factors.iter().map(|factor| value(factor).map(|level| level.value.as_str()).into());
         let head = head.iter().map(|(_, read)| read(item));
         head.chain(values).chain(tail.iter().map(|(_, read)| read(item))).collect()
     };
@@ -112,7 +113,7 @@ fn cells(view: &View<'_>) -> TableText {
         vec![
             column("status", |(cell, _): Item<'_>| status_name(cell.status).into()),
             column("metric", |(_, found): Item<'_>| found.map(|(name, ..)| name).into()),
-            column("unit", |(_, found): Item<'_>| found.map(|(_, metric, ..)| &metric.unit).into()),
+            column("unit", |(_, found): Item<'_>| found.map(|(_, metric, ..)| metric.unit.as_str()).into()),
             column("statistic", |(_, found): Item<'_>| found.map(|(_, _, statistic, _)| statistic).into()),
             column("value", |(_, found): Item<'_>| found.map(|(.., estimate)| estimate.value).into()),
             column("low", |(_, found): Item<'_>| found.and_then(|(.., estimate)| estimate.low).into()),
@@ -138,8 +139,8 @@ fn comparisons(view: &View<'_>) -> TableText {
         ],
         |comparison| std::iter::once(&comparison.level).chain(&comparison.context).collect(),
         vec![
-            column("baseline", |_: &Comparison| (&summary.baseline.value).into()),
-            column("metric", |c: &Comparison| (&c.metric).into()),
+            column("baseline", |_: &Comparison| summary.baseline.value.as_str().into()),
+            column("metric", |c: &Comparison| c.metric.as_str().into()),
             column("unit", |c: &Comparison| metrics::find(&c.metric).map(|metric| metric.unit).into()),
             column("primary", |c: &Comparison| if c.primary { "yes" } else { "no" }.into()),
             column("pairs", |c: &Comparison| c.pairs.into()),
@@ -190,12 +191,12 @@ fn validity(view: &View<'_>) -> TableText {
         |(cell, _)| cell.levels.iter().collect(),
         vec![
             column("status", |(cell, _): Item<'_>| status_name(cell.status).into()),
-            column("check", |(_, result): Item<'_>| (&result.check).into()),
+            column("check", |(_, result): Item<'_>| result.check.as_str().into()),
             column("result", |(_, result): Item<'_>| outcome_name(result.result).into()),
-            column("measured", |(_, result): Item<'_>| (&result.measured).into()),
-            column("threshold", |(_, result): Item<'_>| (&result.threshold).into()),
-            column("why", |(_, result): Item<'_>| (&result.why).into()),
-            column("remedy", |(_, result): Item<'_>| (&result.remedy).into()),
+            column("measured", |(_, result): Item<'_>| result.measured.as_str().into()),
+            column("threshold", |(_, result): Item<'_>| result.threshold.as_str().into()),
+            column("why", |(_, result): Item<'_>| result.why.as_str().into()),
+            column("remedy", |(_, result): Item<'_>| result.remedy.as_str().into()),
         ],
     )
 }

@@ -78,7 +78,7 @@ fn csv(cells: &[&CellAcross]) -> String {
         let found = &cell.comparison;
         csv.row(&[
             ("cell", full(&found.context).into()),
-            ("unit", (&cell.unit).into()),
+            ("unit", cell.unit.as_str().into()),
             ("a", cell.a.map(|a| a.value).into()),
             ("b", cell.b.map(|b| b.value).into()),
             ("ratio", found.ratio.map(|ratio| ratio.value).into()),

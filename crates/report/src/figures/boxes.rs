@@ -158,8 +158,8 @@ fn csv(view: &View<'_>) -> String {
         let Some(tukey) = Tukey::of(values) else { continue };
         let [q1, median, q3] = tukey.quartiles;
         let fields = vec![
-            ("metric", (&view.summary().metric).into()),
-            ("unit", (&metric.unit).into()),
+            ("metric", view.summary().metric.as_str().into()),
+            ("unit", metric.unit.as_str().into()),
             ("runs", row.pooled.map_or(0, |pooled| pooled.runs).into()),
             ("values", values.count().into()),
             ("least", values.quantile(0.0).into()),

@@ -261,7 +261,7 @@ fn csv(view: &View<'_>) -> String {
     for (context, row) in view.rows_with_context() {
         let Some(Comparison { ratio, verdict, .. }) = row.comparison else { continue };
         let fields = vec![
-            ("baseline", (&view.summary().baseline.value).into()),
+            ("baseline", view.summary().baseline.value.as_str().into()),
             ("ratio", ratio.map(|ratio| ratio.value).into()),
             ("low", ratio.and_then(|ratio| ratio.low).into()),
             ("high", ratio.and_then(|ratio| ratio.high).into()),

@@ -219,10 +219,10 @@ fn csv(view: &View<'_>) -> String {
             let unit = swept::unit_of(view, group, metric).unwrap_or("1");
             for point in (0..view.series.len()).flat_map(|series| gains(view, metric, group, series)) {
                 let fields = vec![
-                    ("parameter", (&sweep.parameter.title).into()),
+                    ("parameter", sweep.parameter.title.as_str().into()),
                     ("parameter_unit", sweep.parameter.unit.into()),
                     ("parameter_value", point.value.into()),
-                    ("baseline", (&view.summary().baseline.value).into()),
+                    ("baseline", view.summary().baseline.value.as_str().into()),
                     ("metric", metric.into()),
                     ("unit", unit.into()),
                     ("gain", point.gain.value.into()),

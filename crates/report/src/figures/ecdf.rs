@@ -153,8 +153,8 @@ fn csv(view: &View<'_>) -> String {
             let Some(values) = values_of(row) else { continue };
             for (value, seen) in steps(values, spread.scale, max) {
                 let fields = vec![
-                    ("metric", (&view.summary().metric).into()),
-                    ("unit", (&spread.unit).into()),
+                    ("metric", view.summary().metric.as_str().into()),
+                    ("unit", spread.unit.as_str().into()),
                     ("value", value.into()),
                     ("values_at_most", seen.into()),
                     ("share_at_most", share(seen, values).into()),

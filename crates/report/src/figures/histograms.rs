@@ -161,8 +161,8 @@ fn csv(view: &View<'_>, rows: &Rows) -> String {
             let Some(histogram) = values_of(row).map(|values| bins.histogram(values)) else { continue };
             for bin in histogram.filled() {
                 let fields = vec![
-                    ("metric", (&view.summary().metric).into()),
-                    ("unit", (&bins.spread.unit).into()),
+                    ("metric", view.summary().metric.as_str().into()),
+                    ("unit", bins.spread.unit.as_str().into()),
                     ("from", bins.edges[bin].into()),
                     ("to", bins.edges[bin + 1].into()),
                     ("values", histogram.counts[bin].into()),

@@ -157,11 +157,11 @@ fn csv(view: &View<'_>) -> String {
             for (value, row) in (0..view.series.len()).flat_map(|series| swept::rows(view, group, series)) {
                 let Some(found) = row.metric(metric) else { continue };
                 let fields = vec![
-                    ("parameter", (&sweep.parameter.title).into()),
+                    ("parameter", sweep.parameter.title.as_str().into()),
                     ("parameter_unit", sweep.parameter.unit.into()),
                     ("parameter_value", value.into()),
                     ("metric", metric.into()),
-                    ("unit", (&found.unit).into()),
+                    ("unit", found.unit.as_str().into()),
                     ("median", found.median.value.into()),
                     ("low", found.median.low.into()),
                     ("high", found.median.high.into()),

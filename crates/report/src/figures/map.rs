@@ -1,11 +1,12 @@
 //! Two swept parameters: the best level at every pair of their values, and its ratio to the baseline.
 
 use analysis::summary::{Comparison, Verdict};
+use serde_json::Value;
 
 use super::swept::{self, LEFT, TOP};
 use super::{Drawing, FigureKind, Key, Panel};
 use crate::context::{Context, Row, verdict_name};
-use crate::encode::{Csv, Field};
+use crate::encode::Csv;
 use crate::svg::{Anchor, Axis, BOLD, Canvas, LABEL_SIZE, Rect, TICK_SIZE, WIDTH, at, count, text_width};
 use crate::sweep::{Grid, Group};
 use crate::text;
@@ -179,17 +180,17 @@ fn csv(view: &View<'_>, grids: &[Grid]) -> String {
             let tile = tile(view, &view.contexts[*context]);
             let winner = if let Tile::Winner { row, of } = &tile { Some((row, of)) } else { None };
             let ratio = winner.and_then(|(_, of)| of.ratio);
-            let baseline = winner.map(|_| &view.summary().baseline.value);
-            let fields: [(&str, Field<'_>); 14] = [
-                ("context", (&group.name).into()),
-                ("column", (&columns.title).into()),
+            let baseline = winner.map(|_| view.summary().baseline.value.as_str());
+            let fields: [(&str, Value); 14] = [
+                ("context", group.name.as_str().into()),
+                ("column", columns.title.as_str().into()),
                 ("column_unit", columns.unit.into()),
                 ("column_value", values[0].into()),
-                ("row", (&rows.title).into()),
+                ("row", rows.title.as_str().into()),
                 ("row_unit", rows.unit.into()),
                 ("row_value", values[1].into()),
-                ("winner", winner.map(|(row, _)| &row.series.name).into()),
-                ("compared", winner.map(|(_, of)| &of.level.value).into()),
+                ("winner", winner.map(|(row, _)| row.series.name.as_str()).into()),
+                ("compared", winner.map(|(_, of)| of.level.value.as_str()).into()),
                 ("baseline", baseline.into()),
                 ("ratio", ratio.map(|ratio| ratio.value).into()),
                 ("low", ratio.and_then(|ratio| ratio.low).into()),

@@ -230,14 +230,14 @@ fn csv(view: &View<'_>) -> String {
         for pair in pairs(view, context) {
             let ratio = pair.ratio();
             let fields = vec![
-                ("baseline", (&view.summary().baseline.value).into()),
-                ("metric", (&pair.published.metric).into()),
+                ("baseline", view.summary().baseline.value.as_str().into()),
+                ("metric", pair.published.metric.as_str().into()),
                 ("published", pair.published.ratio.into()),
                 ("measured", ratio.map(|ratio| ratio.value).into()),
                 ("low", ratio.and_then(|ratio| ratio.low).into()),
                 ("high", ratio.and_then(|ratio| ratio.high).into()),
                 ("within", pair.is_within().map(|within| if within { "yes" } else { "no" }).into()),
-                ("source", (&pair.published.source).into()),
+                ("source", pair.published.source.as_str().into()),
             ];
             csv.cell(&context.name, pair.row, fields);
         }

@@ -128,8 +128,8 @@ fn csv(view: &View<'_>) -> String {
             let fields = vec![
                 ("run", run.run.into()),
                 ("block", run.block.into()),
-                ("metric", (&view.summary().metric).into()),
-                ("unit", (&metric.unit).into()),
+                ("metric", view.summary().metric.as_str().into()),
+                ("unit", metric.unit.as_str().into()),
                 ("value", run.value.into()),
             ];
             csv.cell(&context.name, row, fields);

@@ -7,12 +7,13 @@ use model::monitor::Quantity;
 use super::panel::{self, Panel};
 use super::{Drawing, FigureKind, Key};
 use crate::context::{Context, Row};
-use crate::encode::{Csv, Field};
+use crate::encode::Csv;
 use crate::svg::{Anchor, Axis, Canvas, Point, Rect, Scale, SideAxis, TICK_SIZE, WIDTH, at, count, fit};
 use crate::text;
 use crate::timeline::{RunTimeline, Track};
 use crate::view::View;
 use model::number::signed;
+use serde_json::Value;
 
 pub(super) const KIND: FigureKind = FigureKind {
     name: "timeline",
@@ -310,7 +311,7 @@ fn csv(view: &View<'_>) -> String {
         let stamps: BTreeSet<i64> =
             lines.iter().flat_map(|points| points.iter().map(|(stamp, _)| *stamp)).collect();
         for stamp in stamps {
-            let mut fields: Vec<(&str, Field<'_>)> = vec![
+            let mut fields: Vec<(&str, Value)> = vec![
                 ("run", timeline.run.into()),
                 ("period", period(timeline, stamp).into()),
                 ("at_ns", signed(stamp).into()),

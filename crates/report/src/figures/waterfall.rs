@@ -164,9 +164,9 @@ fn csv(rows: &[(&Row<'_>, &RunTrace)]) -> String {
         for request in &trace.requests {
             let connection = request.connection.and_then(|number| trace.connection(number));
             csv.row(&[
-                ("level", (&row.series.name).into()),
+                ("level", row.series.name.as_str().into()),
                 ("run", trace.run.into()),
-                ("url", (&request.url).into()),
+                ("url", request.url.as_str().into()),
                 ("dns_lookup_began_ns", trace.dns_lookup_ns.map(|(began, _)| began).into()),
                 ("dns_lookup_ended_ns", trace.dns_lookup_ns.map(|(_, ended)| ended).into()),
                 ("connection", request.connection.into()),
