@@ -378,7 +378,7 @@ template = "x.jinja"
         let only = "port = 8080, key_exchange = [\"secp256r1\"]";
         let adapter = parse(&GOOD.replace("port = 8080", only), "").unwrap();
         let reason = adapter.refuses(Variant::H1, &Pins::default()).unwrap();
-        assert_eq!(reason, "x has h1 with the key exchange secp256r1 alone, and the study holds x25519");
+        assert_eq!(reason, "x supports h1 only with the key exchange secp256r1; the study pins x25519");
         let pins = Pins { key_exchange: KeyExchange::Secp256r1, ..Pins::default() };
         assert_eq!(adapter.refuses(Variant::H1, &pins), None);
     }
