@@ -20,11 +20,13 @@ pub struct Histogram(Option<Buckets<u64>>);
 
 impl Histogram {
     /// Counts a value.
+    #[inline]
     pub fn record(&mut self, value: u64) {
         self.record_n(value, 1);
     }
 
     /// Counts a value that occurs several times.
+    #[inline]
     pub fn record_n(&mut self, value: u64, count: u64) {
         if self.0.is_none() && count > 0 {
             self.0 = Buckets::new_with_bounds(1, ROOM, SIGNIFICANT_DIGITS).ok().map(growing);

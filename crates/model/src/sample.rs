@@ -58,21 +58,25 @@ pub struct Sample {
 
 impl Sample {
     /// From intended to done, whatever the outcome: the latency that a user sees.
+    #[inline]
     pub fn request_time_ns(&self) -> Option<u64> {
         self.done_ns?.checked_sub(self.intended_ns)
     }
 
     /// From sent to done.
+    #[inline]
     pub fn service_time_ns(&self) -> Option<u64> {
         self.done_ns?.checked_sub(self.sent_ns?)
     }
 
     /// From sent to the response's head.
+    #[inline]
     pub fn wait_time_ns(&self) -> Option<u64> {
         self.first_byte_ns?.checked_sub(self.sent_ns?)
     }
 
     /// From the response's head to done.
+    #[inline]
     pub fn transfer_time_ns(&self) -> Option<u64> {
         self.done_ns?.checked_sub(self.first_byte_ns?)
     }
@@ -204,6 +208,7 @@ impl Outcome {
     }
 
     /// The failure, where it failed.
+    #[inline]
     pub fn failure(&self) -> Option<&Failure> {
         match self {
             Outcome::Failed(failure) => Some(failure),

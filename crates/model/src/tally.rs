@@ -1,4 +1,6 @@
 //! Requests and connections without rows of their own, summed up by what they have in common. All of these sums merge.
+//!
+//! Workers record every request here, so the functions for requests are inlined across crates.
 
 use std::collections::BTreeMap;
 
@@ -164,6 +166,7 @@ pub struct ConnectionRequests {
 
 impl TallyKey {
     /// The key of a request that has ended.
+    #[inline]
     pub fn of(sample: &Sample) -> TallyKey {
         TallyKey {
             phase: sample.phase,
@@ -182,6 +185,7 @@ impl Tally {
     }
 
     /// Counts a request that has ended.
+    #[inline]
     pub fn record(&mut self, sample: &Sample) {
         if let (None, Some(failure)) = (&self.reason, sample.outcome.failure()) {
             self.reason = Some(failure.reason.clone());
@@ -193,6 +197,7 @@ impl Tally {
 
 impl RequestSums {
     /// Counts a request that has ended.
+    #[inline]
     pub fn record(&mut self, sample: &Sample) {
         self.requests += 1;
         self.first_intended_ns = earliest(self.first_intended_ns, Some(sample.intended_ns));
@@ -219,6 +224,7 @@ impl RequestSums {
     }
 }
 
+#[inline]
 fn earliest(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
@@ -228,6 +234,7 @@ fn earliest(one: Option<u64>, other: Option<u64>) -> Option<u64> {
 
 impl RequestTimes {
     /// Counts a request, if it succeeded and is measured.
+    #[inline]
     pub fn record(&mut self, sample: &Sample) {
         if sample.phase == Phase::Measure && sample.outcome.is_ok() {
             let Some((sent_ns, done_ns)) = sample.sent_ns.zip(sample.done_ns) else { return };
