@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::child::Running;
 use crate::machine::{self, Disturbance};
 use crate::parse;
 use crate::servers::{Bench, Server};
@@ -108,7 +107,7 @@ fn reading(
 ) -> Result<Reading> {
     let command = tool.command(bench, server, work, seconds)?;
     let (machine_before, server_before, began) = (machine::total()?, server.cpu()?, Instant::now());
-    let mut running = Running::start(tool.name(), command, &[bench.client_cpu], bench.folder.path())?;
+    let running = bench.start(tool.name(), &command, &[bench.client_cpu])?;
     let ended = running.wait(Duration::from_secs(u64::from(seconds)) + GRACE, stop)?;
     let (machine_after, server_after, elapsed) = (machine::total()?, server.cpu()?, began.elapsed());
     let output = running.stdout()?;
@@ -120,16 +119,16 @@ fn reading(
             .or_else(|| Some(running.last_words()).filter(|words| words != "no message"))
             .unwrap_or_else(|| shorten(&output))
     );
-    let answer = tool.parse(&output).with_context(|| format!("output: {}", shorten(&output)))?;
+    let answer = tool.parse(&output, bench, work).with_context(|| format!("output: {}", shorten(&output)))?;
     let server_ns = (server_after.user_ns + server_after.system_ns)
         .saturating_sub(server_before.user_ns + server_before.system_ns);
-    let known_ns = server_ns + ended.user_ns + ended.system_ns;
+    let known_ns = server_ns + ended.cpu_user_ns + ended.cpu_system_ns;
     let elapsed_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
     Ok(Reading {
         requests: answer.requests,
         per_second: answer.per_second,
-        user_ns: ended.user_ns,
-        system_ns: ended.system_ns,
+        user_ns: ended.cpu_user_ns.saturating_sub(answer.report_cpu_ns),
+        system_ns: ended.cpu_system_ns,
         server_ns,
         disturbance: machine::disturbance(machine_before, machine_after, known_ns, elapsed_ns),
     })

@@ -2,14 +2,17 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
+use workload::formats::clients::{Format, RequestedLoad};
 
 /// What a generator says about its own run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Answer {
     /// Requests answered in full and well.
     pub(crate) requests: u64,
-    /// Requests a second by the tool's own clock.
+    /// Requests per second by the tool's own clock.
     pub(crate) per_second: f64,
+    /// CPU time in user space that the tool spent on its report after the test.
+    pub(crate) report_cpu_ns: u64,
 }
 
 impl Answer {
@@ -19,7 +22,7 @@ impl Answer {
             per_second.is_finite() && per_second > 0.0,
             "found {per_second} requests/s, expected a positive number"
         );
-        Ok(Answer { requests, per_second })
+        Ok(Answer { requests, per_second, report_cpu_ns: 0 })
     }
 }
 
@@ -39,22 +42,6 @@ pub(crate) fn h123_failure(text: &str) -> Option<String> {
     let json: Value = serde_json::from_str(text).ok()?;
     let error = json["errors"].get(0)?;
     Some(format!("{}: {}", error["kind"].as_str()?, error["first_reason"].as_str()?))
-}
-
-/// wrk 4's summary. It prints lines about errors only where there were some.
-pub(crate) fn wrk(text: &str) -> Result<Answer> {
-    for line in text.lines().map(str::trim) {
-        ensure!(
-            !line.starts_with("Socket errors:") && !line.starts_with("Non-2xx"),
-            "found `{line}`, expected no failure"
-        );
-    }
-    let requests = text
-        .lines()
-        .filter_map(|line| line.trim().split_once(" requests in ").map(|(count, _)| count))
-        .next()
-        .context("found no line `N requests in S, B read`")?;
-    Answer::of(whole(requests)?, decimal(after(text, "Requests/sec:")?)?)
 }
 
 /// h2load's summary.
@@ -88,35 +75,16 @@ pub(crate) fn h2load(text: &str) -> Result<Answer> {
     Answer::of(succeeded, decimal(rate)?)
 }
 
-/// siege 4's summary as JSON, which notes of its own may precede.
-pub(crate) fn siege(text: &str) -> Result<Answer> {
-    let begin = text.find('{').context("found no JSON object")?;
-    let end = text.rfind('}').context("found no end of the JSON object")?;
-    let object = text.get(begin..=end).context("found no JSON object")?;
-    let json: Value = serde_json::from_str(object).context("siege's summary is no JSON")?;
-    none_failed(json["failed_transactions"].as_u64().context("found no number `failed_transactions`")?)?;
-    let transactions = json["transactions"].as_u64().context("found no number `transactions`")?;
-    let successful =
-        json["successful_transactions"].as_u64().context("found no number `successful_transactions`")?;
-    ensure!(
-        successful == transactions,
-        "found {successful} successful of {transactions} transactions, expected all"
-    );
-    Answer::of(transactions, json["transaction_rate"].as_f64().context("found no number `transaction_rate`")?)
-}
-
-/// ApacheBench's summary.
-pub(crate) fn ab(text: &str) -> Result<Answer> {
-    none_failed(whole(after(text, "Failed requests:")?)?)?;
-    ensure!(!text.contains("Non-2xx responses:"), "found `Non-2xx responses`, expected none");
-    let complete = whole(after(text, "Complete requests:")?)?;
-    let kept = whole(after(text, "Keep-Alive requests:")?)?;
-    ensure!(
-        kept.saturating_mul(100) >= complete.saturating_mul(99),
-        "found {kept} of {complete} requests on kept connections, expected all"
-    );
-    let rate = after(text, "Requests per second:")?;
-    Answer::of(complete, decimal(rate.split(" [").next().unwrap_or(rate))?)
+/// The output of a tool that studies run too, and the file that it wrote, in the form that they read.
+pub(crate) fn client(format: Format, text: &str, file: &str, connections: u32) -> Result<Answer> {
+    let load = RequestedLoad { connections: connections.into(), cut_off: 0 };
+    let output = format.parse(text, file, load)?;
+    if let Some((kind, count)) = output.failures.first() {
+        bail!("{count} requests failed ({}); all must succeed", kind.name());
+    }
+    let took_ns = output.took_ns.context("the output does not have the duration of the test")?;
+    let answer = Answer::of(output.ok, output.ok as f64 * 1e9 / took_ns as f64)?;
+    Ok(Answer { report_cpu_ns: output.report_cpu_ns, ..answer })
 }
 
 /// oha's JSON. Requests that the end of the time cut off are no failures.

@@ -10,10 +10,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use drive::Authority;
+use lab::Lab;
+use model::Variant;
 
 use crate::child::Running;
 use crate::machine;
-use crate::works::{LARGE_BYTES, SMALL_BYTES, ServerKind, Variant, Work};
+use crate::works::{LARGE_BYTES, SMALL_BYTES, ServerKind, Work};
 
 /// A server has to listen after so long.
 const START_LIMIT: Duration = Duration::from_secs(10);
@@ -28,6 +30,8 @@ const PORTS_EACH: u16 = 5;
 pub(crate) struct Bench {
     /// The folder for files, configurations and outputs; removed when this is dropped.
     pub(crate) folder: tempfile::TempDir,
+    /// This machine as a lab, in which all children run.
+    lab: Lab,
     /// The binary under test, which is also the origin.
     pub(crate) h123: PathBuf,
     /// The servers' CPU.
@@ -63,7 +67,8 @@ impl Bench {
             .prefix(&format!("{PREFIX}{}-", std::process::id()))
             .tempdir_in(&place)
             .with_context(|| format!("cannot make a folder in {}", place.display()))?;
-        let bench = Bench { folder, h123, server_cpu, client_cpu };
+        let lab = Lab::loopback()?;
+        let bench = Bench { folder, lab, h123, server_cpu, client_cpu };
         // A server that gives up root must still find the files.
         fs::set_permissions(bench.folder.path(), Permissions::from_mode(0o755))?;
         for bytes in [SMALL_BYTES, LARGE_BYTES] {
@@ -76,6 +81,11 @@ impl Bench {
         bench.write("server.key", identity.key_pem.as_bytes())?;
         bench.write("openssl.cnf", OPENSSL.as_bytes())?;
         Ok(bench)
+    }
+
+    /// Starts a command on these CPUs; `name` is the name of its files.
+    pub(crate) fn start(&self, name: &str, command: &Command, cpus: &[usize]) -> Result<Running> {
+        Running::start(self.lab.client(), name, command, cpus, self.folder.path())
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -104,11 +114,11 @@ impl Server {
             ServerKind::Nghttpd => nghttpd(bench, work.variant, port),
             ServerKind::Origin => origin(bench, first),
         };
-        let running = Running::start("server", command, &[bench.server_cpu], bench.folder.path())?;
+        let running = bench.start("server", &command, &[bench.server_cpu])?;
         let authority =
             bench.path(if work.server == ServerKind::Origin { "origin-ca.pem" } else { "ca.pem" });
         let url = format!("{}://127.0.0.1:{port}/bytes/{}", work.variant.scheme(), work.body_bytes);
-        let mut server = Server { running, url, authority };
+        let server = Server { running, url, authority };
         server.wait_until_ready(work, port, stop)?;
         Ok(server)
     }
@@ -118,7 +128,7 @@ impl Server {
         machine::process(self.running.pid())
     }
 
-    fn wait_until_ready(&mut self, work: &Work, port: u16, stop: &AtomicBool) -> Result<()> {
+    fn wait_until_ready(&self, work: &Work, port: u16, stop: &AtomicBool) -> Result<()> {
         let began = Instant::now();
         let name = work.server.name();
         loop {

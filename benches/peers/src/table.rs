@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use model::units::counted;
 use serde::Serialize;
 
 use crate::row::{Cost, Median, Row, Target};
@@ -82,9 +83,9 @@ pub(crate) fn text(outcome: &Outcome) -> String {
         }
     }
     let mut text = format!(
-        "{} pairs of {} s (siege {}, ab {} at most) · ours / peer's: client CPU per request, with --coalesce \
+        "{} of {} s (siege {}, ab {} at most) · ours / peer's: client CPU per request, with --coalesce \
          requests/s; median of the pairwise ratios · * the best peer\n{table}\n",
-        outcome.pairs,
+        counted(outcome.pairs.into(), "pair"),
         outcome.seconds,
         Peer::Siege.most_pairs(),
         Peer::Ab.most_pairs()
@@ -129,7 +130,7 @@ fn cells(row: &Row) -> [String; 10] {
 fn ratio(found: &Median, pairs: usize) -> String {
     match found.interval {
         Some((low, high)) => format!("{:.3} [{low:.3}, {high:.3}]", found.median),
-        None => format!("{:.3} [{pairs} pairs]", found.median),
+        None => format!("{:.3} [{}]", found.median, counted(pairs as u64, "pair")),
     }
 }
 

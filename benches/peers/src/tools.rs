@@ -1,16 +1,22 @@
 //! The generators' command lines.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use model::Variant;
+use workload::formats::clients::Format;
 
 use crate::parse::{self, Answer};
 use crate::servers::{Bench, Server};
-use crate::works::{Peer, Variant, Work};
+use crate::works::{Peer, Work};
 
 /// ApacheBench stores 32 bytes per possible request: more than any server answers, and still small.
 const AB_REQUESTS_PER_SECOND: u32 = 500_000;
+
+/// The file with ab's percentiles.
+const AB_PERCENTILES: &str = "percentiles.csv";
 
 /// siege's clock ticks in whole seconds from an unknown beginning: with one second it may do nothing at all.
 const SIEGE_LEAST_SECONDS: u32 = 2;
@@ -44,23 +50,28 @@ impl Tool {
     ) -> Result<Command> {
         match self {
             Tool::Ours => Ok(ours(bench, server, work, seconds)),
-            Tool::Peer(Peer::Wrk) => Ok(wrk(server, work, seconds)),
+            Tool::Peer(Peer::Wrk) => wrk(bench, server, work, seconds),
             Tool::Peer(Peer::H2load) => Ok(h2load(server, work, seconds)),
             Tool::Peer(Peer::Siege) => siege(bench, server, work, seconds),
-            Tool::Peer(Peer::Ab) => Ok(ab(server, work, seconds)),
+            Tool::Peer(Peer::Ab) => Ok(ab(bench, server, work, seconds)),
             Tool::Peer(Peer::Quinn) => h3_peer(server, work, seconds),
             Tool::Peer(Peer::Oha) => Ok(oha(server, work, seconds)),
         }
     }
 
     /// What its output says.
-    pub(crate) fn parse(self, text: &str) -> Result<Answer> {
+    pub(crate) fn parse(self, text: &str, bench: &Bench, work: &Work) -> Result<Answer> {
+        let client = |format, file: &str| parse::client(format, text, file, work.connections);
         match self {
             Tool::Ours | Tool::Peer(Peer::Quinn) => parse::h123(text),
-            Tool::Peer(Peer::Wrk) => parse::wrk(text),
+            Tool::Peer(Peer::Wrk) => client(Format::Wrk, ""),
             Tool::Peer(Peer::H2load) => parse::h2load(text),
-            Tool::Peer(Peer::Siege) => parse::siege(text),
-            Tool::Peer(Peer::Ab) => parse::ab(text),
+            Tool::Peer(Peer::Siege) => client(Format::Siege, ""),
+            Tool::Peer(Peer::Ab) => {
+                let file =
+                    fs::read_to_string(bench.path(AB_PERCENTILES)).context("cannot read ab's percentiles")?;
+                client(Format::Ab, &file)
+            }
             Tool::Peer(Peer::Oha) => parse::oha(text),
         }
         .with_context(|| format!("cannot read the output of {}", self.name()))
@@ -96,10 +107,13 @@ fn ours(bench: &Bench, server: &Server, work: &Work, seconds: u32) -> Command {
     command
 }
 
-fn wrk(server: &Server, work: &Work, seconds: u32) -> Command {
+/// The script prints wrk's sums once, after the test, and the CPU time that this takes.
+fn wrk(bench: &Bench, server: &Server, work: &Work, seconds: u32) -> Result<Command> {
+    bench.write("report.lua", include_bytes!("../../../clients/wrk/report.lua"))?;
     let mut command = Command::new("wrk");
-    command.args(["-t1", &format!("-c{}", work.connections), &format!("-d{seconds}s")]).arg(&server.url);
-    command
+    command.args(["-t1", &format!("-c{}", work.connections), &format!("-d{seconds}s")]);
+    command.arg("-s").arg(bench.path("report.lua")).arg(&server.url);
+    Ok(command)
 }
 
 fn h2load(server: &Server, work: &Work, seconds: u32) -> Command {
@@ -124,12 +138,13 @@ fn siege(bench: &Bench, server: &Server, work: &Work, seconds: u32) -> Result<Co
     Ok(command)
 }
 
-fn ab(server: &Server, work: &Work, seconds: u32) -> Command {
+fn ab(bench: &Bench, server: &Server, work: &Work, seconds: u32) -> Command {
     let mut command = Command::new("ab");
     let most = AB_REQUESTS_PER_SECOND.saturating_mul(seconds);
     command.args(["-q", "-k", "-c", &work.connections.to_string()]);
     // The order matters: a time sets the number to 50 000.
-    command.args(["-t", &seconds.to_string(), "-n", &most.to_string()]).arg(&server.url);
+    command.args(["-t", &seconds.to_string(), "-n", &most.to_string()]);
+    command.arg("-e").arg(bench.path(AB_PERCENTILES)).arg(&server.url);
     command
 }
 

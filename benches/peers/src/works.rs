@@ -1,5 +1,7 @@
 //! What is measured: the works, their peers and their targets.
 
+use model::Variant;
+
 /// A server that the harness starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ServerKind {
@@ -22,36 +24,7 @@ impl ServerKind {
     }
 }
 
-/// An HTTP version and its transport, as `h123 load --variant` names them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Variant {
-    H1,
-    H1s,
-    H2c,
-    H2,
-    H3,
-}
-
-impl Variant {
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Variant::H1 => "h1",
-            Variant::H1s => "h1s",
-            Variant::H2c => "h2c",
-            Variant::H2 => "h2",
-            Variant::H3 => "h3",
-        }
-    }
-
-    pub(crate) const fn scheme(self) -> &'static str {
-        match self {
-            Variant::H1 | Variant::H2c => "http",
-            Variant::H1s | Variant::H2 | Variant::H3 => "https",
-        }
-    }
-}
-
-/// Somebody else's generator.
+/// Another load generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Peer {
     Wrk,

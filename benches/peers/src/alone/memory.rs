@@ -73,7 +73,7 @@ fn held(bench: &Bench, work: &Work, stop: &AtomicBool, notes: &mut Vec<String>) 
     let opened = ran.number("/connections")?;
     ensure!(opened == f64::from(work.connections), "{what}: found {opened} opened");
     note(notes, &format!("memory {what}"), &ran);
-    Ok(ran.ended.peak_resident_bytes as f64)
+    Ok(ran.ended.max_resident_bytes as f64)
 }
 
 pub(super) fn over_time(
@@ -93,7 +93,7 @@ pub(super) fn over_time(
         let completed = ran.number("/requests/completed")?;
         ensure!(completed == requests as f64, "{requests} requests: found {completed} completed");
         note(notes, &format!("{requests} requests"), &ran);
-        Ok(ran.ended.peak_resident_bytes as f64 / 1e6)
+        Ok(ran.ended.max_resident_bytes as f64 / 1e6)
     };
     let many = if full { FULL_REQUESTS } else { MANY_REQUESTS };
     let modes: [(&str, &[&str], u64); 2] =

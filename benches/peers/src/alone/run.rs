@@ -5,9 +5,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use lab::Exit;
 use serde_json::Value;
 
-use crate::child::{Ended, Running};
+use crate::child::Running;
 use crate::machine;
 use crate::parse;
 use crate::servers::{Bench, Server};
@@ -20,7 +21,7 @@ const GRACE: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(super) struct Ran {
     pub(super) json: Value,
-    pub(super) ended: Ended,
+    pub(super) ended: Exit,
     /// Said where other processes took CPU meanwhile.
     pub(super) disturbance: Option<String>,
 }
@@ -54,7 +55,7 @@ pub(super) fn start(
     cpus: &[usize],
 ) -> Result<Started> {
     let (machine, server, began) = (machine::total()?, server.cpu()?, Instant::now());
-    let running = Running::start(name, command, cpus, bench.folder.path())?;
+    let running = bench.start(name, &command, cpus)?;
     Ok(Started { running, machine, server, began })
 }
 
@@ -63,7 +64,7 @@ impl Started {
     ///
     /// # Errors
     /// It takes much longer, a request fails, or nothing was measured.
-    pub(super) fn finish(mut self, server: &Server, expected: Duration, stop: &AtomicBool) -> Result<Ran> {
+    pub(super) fn finish(self, server: &Server, expected: Duration, stop: &AtomicBool) -> Result<Ran> {
         let ended = self.running.wait(expected + GRACE, stop)?;
         let elapsed_ns = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let (machine, now) = (machine::total()?, server.cpu()?);
@@ -77,7 +78,7 @@ impl Started {
         let json: Value = serde_json::from_str(&output).context("the output of h123 is no JSON")?;
         ensure!(number(&json, "/requests/failed")? == 0.0, "found failed requests, expected none");
         ensure!(number(&json, "/requests/completed")? > 0.0, "found no completed request");
-        let known_ns = ended.user_ns + ended.system_ns + (now.user_ns + now.system_ns)
+        let known_ns = ended.cpu_user_ns + ended.cpu_system_ns + (now.user_ns + now.system_ns)
             - (self.server.user_ns + self.server.system_ns);
         let found = machine::disturbance(self.machine, machine, known_ns, elapsed_ns);
         let disturbance = found
@@ -94,7 +95,9 @@ impl Ran {
 
     /// CPU per request in microseconds, user space and kernel.
     pub(super) fn cpu_us(&self) -> Result<f64> {
-        Ok((self.ended.user_ns + self.ended.system_ns) as f64 / 1e3 / self.number("/requests/completed")?)
+        Ok((self.ended.cpu_user_ns + self.ended.cpu_system_ns) as f64
+            / 1e3
+            / self.number("/requests/completed")?)
     }
 }
 

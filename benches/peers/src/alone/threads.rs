@@ -12,7 +12,6 @@ use anyhow::{Context, Result, ensure};
 
 use super::figure::Figure;
 use super::run::{Ran, command, note, start};
-use crate::child::Running;
 use crate::machine;
 use crate::row::Median;
 use crate::servers::{Bench, Server};
@@ -119,7 +118,7 @@ fn pair(
         let begin = |name| start(bench, server, name, timed(bench, server, &half, 1), cpus);
         let (first, second) = (begin("first")?, begin("second")?);
         let ran = [first.finish(server, expected, stop)?, second.finish(server, expected, stop)?];
-        let cpu_ns: u64 = ran.iter().map(|ran| ran.ended.user_ns + ran.ended.system_ns).sum();
+        let cpu_ns: u64 = ran.iter().map(|ran| ran.ended.cpu_user_ns + ran.ended.cpu_system_ns).sum();
         let [first, second] = &ran;
         let requests = first.number("/requests/completed")? + second.number("/requests/completed")?;
         Ok(cpu_ns as f64 / 1e3 / requests)
@@ -245,7 +244,7 @@ fn run_tool(
     cpus: &[usize],
     stop: &AtomicBool,
 ) -> Result<String> {
-    let mut running = Running::start(name, command, cpus, bench.folder.path())?;
+    let running = bench.start(name, &command, cpus)?;
     let ended = running.wait(TOOL_LIMIT, stop)?;
     ensure!(ended.status.success(), "{name} ended with {}: {}", ended.status, running.last_words());
     running.stdout()
