@@ -2,6 +2,8 @@
 
 mod commands;
 mod connect;
+#[cfg(test)]
+mod docs;
 mod exit;
 mod library;
 mod name_service;

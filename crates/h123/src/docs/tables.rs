@@ -1,0 +1,149 @@
+//! The tables, each in Markdown from the declarations in the code.
+
+use std::fs;
+
+use analysis::metrics::{Better, METRICS, Metric};
+use clap::{Arg, Command, CommandFactory};
+use model::monitor::{Nature, Origin, QUANTITIES};
+
+use super::root;
+use crate::Cli;
+
+/// Every table with its name.
+pub(super) fn all() -> Vec<(String, String)> {
+    let mut tables = vec![
+        ("metrics".to_owned(), metrics()),
+        ("monitor quantities".to_owned(), monitor_quantities()),
+        ("built-in names".to_owned(), built_in_names()),
+    ];
+    tables.extend(options());
+    tables
+}
+
+/// A table in Markdown.
+fn table<const N: usize>(heading: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
+    let line =
+        |cells: [String; N]| format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | "));
+    let rule = format!("|{}\n", "---|".repeat(N));
+    let rows: String = rows.into_iter().map(line).collect();
+    format!("{}{rule}{rows}", line(heading.map(ToOwned::to_owned)))
+}
+
+fn code(text: &str) -> String {
+    format!("`{text}`")
+}
+
+fn metrics() -> String {
+    let row = |metric: &Metric| {
+        let better = match metric.better {
+            Better::Lower => "less",
+            Better::Higher => "more",
+            Better::Neither => "neither",
+        };
+        let workloads: Vec<String> =
+            metric.of.iter().map(|kind| format!("{kind:?}").to_lowercase()).collect();
+        [
+            code(metric.name),
+            metric.unit.into(),
+            better.into(),
+            metric.start.into(),
+            metric.end.into(),
+            workloads.join(", "),
+        ]
+    };
+    table(["name", "unit", "better", "from", "to", "workloads"], METRICS.iter().map(row))
+}
+
+fn monitor_quantities() -> String {
+    let rows = QUANTITIES.iter().map(|info| {
+        let subjects: Vec<&str> = info.of.iter().map(|kind| kind.name()).collect();
+        let nature = match info.nature {
+            Nature::Counter => "counter",
+            Nature::Gauge => "gauge",
+        };
+        let source = match info.origin {
+            Origin::Own(source) => source.to_owned(),
+            Origin::Counters(counters) => {
+                let names = counters.iter().map(|(line, name)| format!("{line} {name}").trim().to_owned());
+                names.collect::<Vec<_>>().join(" + ")
+            }
+        };
+        [code(info.name), info.unit.into(), nature.into(), subjects.join(", "), info.meaning.into(), source]
+    });
+    table(["quantity", "unit", "kind", "subject", "meaning", "source"], rows)
+}
+
+/// The names that the binary carries; the repository's folders are what it includes.
+fn built_in_names() -> String {
+    let names = |folder: &str| {
+        let entries = fs::read_dir(root().join(folder)).unwrap();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.is_dir() || path.extension().is_some_and(|extension| extension == "toml"))
+            .map(|path| code(&path.file_stem().unwrap().to_string_lossy()))
+            .collect();
+        names.sort();
+        names.join(", ")
+    };
+    let kinds = ["studies", "networks", "topologies", "pages", "servers", "clients"];
+    table(["folder", "built-in names"], kinds.map(|kind| [code(kind), names(kind)]))
+}
+
+/// The options of every command: one table for each heading of its help, named `options COMMAND` or
+/// `options COMMAND / HEADING`.
+fn options() -> Vec<(String, String)> {
+    let mut cli = Cli::command();
+    cli.build();
+    let mut tables = Vec::new();
+    for command in
+        cli.get_subcommands().filter(|command| !command.is_hide_set() && command.get_name() != "help")
+    {
+        collect_options(command, command.get_name(), &mut tables);
+    }
+    tables
+}
+
+fn collect_options(command: &Command, name: &str, tables: &mut Vec<(String, String)>) {
+    let mut headings: Vec<Option<&str>> = Vec::new();
+    for arg in shown(command) {
+        if !headings.contains(&arg.get_help_heading()) {
+            headings.push(arg.get_help_heading());
+        }
+    }
+    for heading in headings {
+        let args = shown(command).filter(|arg| arg.get_help_heading() == heading);
+        let title = heading
+            .map_or_else(|| format!("options {name}"), |heading| format!("options {name} / {heading}"));
+        tables.push((title, table(["option", "example", "meaning"], args.map(option))));
+    }
+    for inner in command.get_subcommands().filter(|inner| inner.get_name() != "help") {
+        collect_options(inner, &format!("{name} {}", inner.get_name()), tables);
+    }
+}
+
+fn shown(command: &Command) -> impl Iterator<Item = &Arg> {
+    let is_shown = |arg: &&Arg| !arg.is_hide_set() && !["help", "version"].contains(&arg.get_id().as_str());
+    command.get_arguments().filter(is_shown)
+}
+
+/// A row: the option's spellings and value, the example of its long help, its help.
+fn option(arg: &Arg) -> [String; 3] {
+    const EXAMPLE: &str = "Example: ";
+    let long_help = arg.get_long_help().or(arg.get_help()).map(ToString::to_string).unwrap_or_default();
+    let (help, example) = match long_help.split_once(EXAMPLE) {
+        Some((help, example)) => (help, code(example.trim().trim_end_matches('.').trim_matches('`'))),
+        None => (long_help.as_str(), String::new()),
+    };
+    let spelling = match (arg.get_short(), arg.get_long()) {
+        (short, Some(long)) => {
+            let aliases = arg.get_visible_aliases().unwrap_or_default();
+            let short = short.map(|short| code(&format!("-{short}")));
+            let longs = std::iter::once(long).chain(aliases).map(|long| code(&format!("--{long}")));
+            short.into_iter().chain(longs).collect::<Vec<_>>().join(", ")
+        }
+        (Some(short), None) => code(&format!("-{short}")),
+        (None, None) => code(&format!("{}", arg.get_id()).to_uppercase()),
+    };
+    let meaning = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    [spelling, example, meaning]
+}
