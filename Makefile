@@ -1,7 +1,7 @@
 # Two targets do everything: `make run` and `make test`.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test needs fmt lint deny bench-peers bench-load bench-lab bench-statistics bench-report
+.PHONY: help run test needs docs fmt lint deny bench-peers bench-load bench-lab bench-statistics bench-report
 
 help: ## what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,6 +24,9 @@ fmt: ## format the code
 
 lint: ## clippy, with every warning an error
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+docs: ## write the tables of README and docs/ that follow from the code
+	H123_UPDATE_DOCS=1 cargo test --locked -p h123 --bin h123 -- docs::tables
 
 deny: ## licences, bans and sources of the dependencies
 	@./scripts/check-dependencies.sh

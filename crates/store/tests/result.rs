@@ -622,30 +622,3 @@ fn copy(from: &Path, to: &Path) {
         fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
     }
 }
-
-/// `UPDATE_DOCS=1` writes the tables instead.
-#[test]
-fn the_documentation_has_every_column() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results.md");
-    let found = fs::read_to_string(&path).unwrap();
-    let mut page = found.clone();
-    for table in store::tables() {
-        const HEAD: &str = "| column | type | unit | meaning |\n|---|---|---|---|\n";
-        let rows: String = table
-            .columns
-            .iter()
-            .map(|column| {
-                format!("| `{}` | {} | {} | {} |\n", column.name, column.kind, column.unit, column.meaning)
-            })
-            .collect();
-        let section = page.find(&format!("### `{}`\n", table.name)).unwrap();
-        let start = section + page[section..].find(HEAD).unwrap() + HEAD.len();
-        let end = start + page[start..].find("\n\n").unwrap() + 1;
-        page.replace_range(start..end, &rows);
-    }
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        fs::write(&path, page).unwrap();
-    } else {
-        assert!(page == found, "docs/results.md is out of date: run UPDATE_DOCS=1 cargo test -p store");
-    }
-}

@@ -2,9 +2,12 @@
 
 use std::fs;
 
+use analysis::checks::CHECKS;
 use analysis::metrics::{Better, METRICS, Metric};
 use clap::{Arg, Command, CommandFactory};
 use model::monitor::{Nature, Origin, QUANTITIES};
+use model::reader::{Key, TableKeys};
+use model::study::Requirement;
 
 use super::root;
 use crate::Cli;
@@ -13,12 +16,24 @@ use crate::Cli;
 pub(super) fn all() -> Vec<(String, String)> {
     let mut tables = vec![
         ("metrics".to_owned(), metrics()),
+        ("checks".to_owned(), checks()),
+        ("reasons of checks".to_owned(), reasons_of_checks()),
+        ("figures".to_owned(), figures()),
         ("monitor quantities".to_owned(), monitor_quantities()),
         ("built-in names".to_owned(), built_in_names()),
+        ("network keys".to_owned(), network_keys()),
     ];
+    tables.extend(columns());
+    tables.extend(keys("study", model::study::KEYS));
+    tables.extend(keys("page", model::page::KEYS));
+    tables.extend(keys("topology", model::topology::KEYS));
+    tables.extend(keys("network", &model::network::KEYS[NETWORK_TABLES..]));
     tables.extend(options());
     tables
 }
+
+/// The first tables of [`model::network::KEYS`], which are parts of the network's own keys and form one table.
+const NETWORK_TABLES: usize = 4;
 
 /// A table in Markdown.
 fn table<const N: usize>(heading: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
@@ -40,18 +55,76 @@ fn metrics() -> String {
             Better::Higher => "more",
             Better::Neither => "neither",
         };
-        let workloads: Vec<String> =
-            metric.of.iter().map(|kind| format!("{kind:?}").to_lowercase()).collect();
+        let requirement = match metric.requires {
+            Some(Requirement::ServerTime) => "; requires [`server_time`](studies.md#server_time)",
+            Some(Requirement::DnsLookup) => "; requires [`dns`](studies.md#dns)",
+            None => "",
+        };
+        let workloads: Vec<&str> = metric.workloads.iter().map(|kind| kind.name()).collect();
         [
             code(metric.name),
             metric.unit.into(),
             better.into(),
             metric.start.into(),
-            metric.end.into(),
+            format!("{}{requirement}", metric.end),
             workloads.join(", "),
         ]
     };
     table(["name", "unit", "better", "from", "to", "workloads"], METRICS.iter().map(row))
+}
+
+fn checks() -> String {
+    let texts = |check: &analysis::checks::Check| {
+        [check.measures, check.passes, check.caveat, check.invalidates].map(ToOwned::to_owned)
+    };
+    let rows = CHECKS.iter().map(|check| {
+        let [measures, passes, caveat, invalidates] = texts(check);
+        [code(check.name), measures, passes, caveat, invalidates]
+    });
+    table(["check", "measures", "passes", "caveat", "invalid"], rows)
+}
+
+fn reasons_of_checks() -> String {
+    let rows = CHECKS.iter().map(|check| [code(check.name), check.why.into(), check.remedy.into()]);
+    table(["check", "why", "what to do"], rows)
+}
+
+fn figures() -> String {
+    let rows = report::figure_kinds()
+        .map(|kind| [format!("[`{0}`](#{0})", kind.name), kind.shows.into(), kind.by_default.into()]);
+    table(["name", "shows", "by default"], rows)
+}
+
+fn columns() -> impl Iterator<Item = (String, String)> {
+    store::tables().into_iter().map(|info| {
+        let rows = info
+            .columns
+            .iter()
+            .map(|column| [code(column.name), column.kind.into(), column.unit.into(), column.meaning.into()]);
+        (format!("columns {}", info.name), table(["column", "type", "unit", "meaning"], rows))
+    })
+}
+
+/// The tables of a kind of file, named `FILE keys: TABLE`.
+fn keys(file: &str, all: &'static [TableKeys]) -> impl Iterator<Item = (String, String)> {
+    let heading = ["key", "takes", "default", "example", "meaning"];
+    all.iter()
+        .map(move |one| (format!("{file} keys: {}", one.table), table(heading, one.keys.iter().map(key))))
+}
+
+fn key(key: &Key) -> [String; 5] {
+    let example = if key.example.is_empty() { String::new() } else { code(key.example) };
+    [code(key.name), key.takes.into(), key.default.into(), example, key.meaning.into()]
+}
+
+fn network_keys() -> String {
+    let rows = model::network::KEYS[..NETWORK_TABLES].iter().flat_map(|one| {
+        one.keys.iter().map(|entry| {
+            let [name, takes, default, example, meaning] = key(entry);
+            [name, one.table.replace("the network", "top"), takes, default, example, meaning]
+        })
+    });
+    table(["key", "where", "takes", "default", "example", "meaning"], rows)
 }
 
 fn monitor_quantities() -> String {

@@ -667,9 +667,7 @@ fn section<'h>(html: &'h str, id: &str) -> &'h str {
 #[test]
 fn every_figure_is_documented() {
     let documentation = include_str!("../../../../docs/figures.md");
-    for report::FigureKind { name, shows, by_default } in report::figure_kinds() {
-        let row = format!("| [`{name}`](#{name}) | {shows} | {by_default} |");
-        assert!(documentation.contains(&row), "no row `{row}`");
+    for report::FigureKind { name, .. } in report::figure_kinds() {
         assert!(documentation.contains(&format!("\n### `{name}`\n")), "{name} in a section");
     }
 }
