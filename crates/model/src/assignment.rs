@@ -18,7 +18,7 @@ pub use crate::target::{Target, Trust};
 /// The version of this seam; a client refuses any other.
 pub const ASSIGNMENT_VERSION: u32 = 5;
 
-/// All that a client process has to know.
+/// The input of a client process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Assignment {
     /// [`ASSIGNMENT_VERSION`].
@@ -53,9 +53,9 @@ pub struct ClockReference {
     pub run_start_ns: u64,
 }
 
-/// What a client says on standard output, in this order: `Hello`, any rows, then `Done` or `Fault`.
+/// What a client writes to standard output, in this order: `Hello`, any rows, then `Done` or `Fault`.
 ///
-/// Each message is framed as a little-endian `u32` length and so many bytes of postcard.
+/// Each message is framed as a little-endian `u32` length and that many bytes of postcard.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ClientMessage {
     /// The client understood its assignment.
@@ -75,7 +75,7 @@ pub enum ClientMessage {
     Fault(Failure),
 }
 
-/// What a client process says of itself at the end.
+/// The report of a client process at the end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClientReport {
     /// The URLs that [`Sample::url`] counts.
@@ -100,7 +100,7 @@ pub struct ClientReport {
     /// Requests that were due and never sent: the queue was full, or the end came first.
     pub never_sent: u64,
     /// Requests in flight, or waiting for a connection that never became ready, when time ended the workload. They have
-    /// no row: nobody knows how they would have ended.
+    /// no row, because their outcome is unknown.
     #[serde(default)]
     pub unfinished: u64,
     /// Why the client stopped before its workload was done, where it did.
@@ -115,7 +115,7 @@ pub struct ClientReport {
     pub failed_migrations: Counts<String>,
     /// What the warm-up took, where there was one: what is counted began when it ended.
     pub warmup: Option<WarmupCost>,
-    /// What the client said of itself where it was somebody else's program; `None` for our own.
+    /// The report of an external client; `None` for h123's own.
     pub external: Option<Box<ExternalReport>>,
 }
 

@@ -1,11 +1,11 @@
-//! Claims: what a study, or whoever published one, takes for granted, written down so that the data can contradict it.
+//! Claims: the assumptions of a study or of a publication, written down so that the data can contradict them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::level::Level;
 use crate::named;
 
-/// A sentence, and how the data are asked about it.
+/// A sentence, and the test of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Claim {
     /// The sentence, for people.
@@ -18,7 +18,7 @@ pub struct Claim {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum ClaimTest {
-    /// The requests of all runs may be taken together, as if they were of one.
+    /// The requests of all runs may be pooled.
     Pooled,
     /// Of all levels of its factor, this one is the best by each of these figures of the study's metric.
     Best {
@@ -27,18 +27,18 @@ pub enum ClaimTest {
         /// The figures that it was chosen by.
         by: Vec<ClaimFigure>,
     },
-    /// A timing script or list that was recorded with one level is fit for the others: who recorded it with them would have
+    /// A timing script or list that was recorded with one level is fit for the others: a recording with them would have
     /// waited as long for each response.
     Script {
         /// The level that it was recorded with.
         trained_on: Level,
     },
-    /// One size stands for another: the study's metric is the same at all these levels, within the margin of interest.
+    /// One size represents another: the study's metric is the same at all these levels, within the margin of interest.
     Scale {
-        /// The levels, of one factor; the first is what the others stand for.
+        /// The levels, of one factor; the first represents the others.
         levels: Vec<Level>,
     },
-    /// Every network of the study delays, limits or loses.
+    /// Every network of the study delays, limits or loses packets.
     Impaired,
     /// A figure of a metric lies within bounds.
     Value {

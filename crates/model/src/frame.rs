@@ -1,4 +1,4 @@
-//! Frames of the seam: a little-endian `u32` length, then so many bytes of postcard. Encoding and decoding only.
+//! Frames of the seam: a little-endian `u32` length, then that many bytes of postcard. Encoding and decoding only.
 
 use crate::assignment::ClientMessage;
 
@@ -23,7 +23,7 @@ pub enum FrameError {
     NotAMessage {
         /// Its length.
         found_bytes: usize,
-        /// What postcard says.
+        /// The error of postcard.
         source: Option<postcard::Error>,
     },
     /// The stream ended inside a frame.

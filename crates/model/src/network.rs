@@ -1,8 +1,8 @@
-//! Networks: what the way between two nodes does to packets, per direction and over time.
+//! Networks: what the path between two nodes does to packets, per direction and over time.
 //!
 //! The file (`networks/NAME.toml`) is read in two stages: `written` knows its keys and units, `resolve` refuses what
-//! contradicts itself and computes the rest. What stands here is resolved: every value is in one unit, and a change on
-//! the timeline is the whole direction as it is from then on.
+//! contradicts itself and computes the rest. This file has the resolved form: every value is in one unit, and a change on
+//! the timeline is the whole direction from then on.
 
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +31,7 @@ pub struct Network {
     pub name: String,
     /// One line for people.
     pub title: String,
-    /// Where the figures come from.
+    /// The source of the values.
     pub source: String,
     /// From the client to the server.
     pub up: Direction,
@@ -42,7 +42,7 @@ pub struct Network {
     pub timeline: Vec<Change>,
 }
 
-/// Both directions as they are from an instant on.
+/// Both directions from an instant on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Change {
     /// Counted from the run's start.
@@ -58,7 +58,7 @@ pub struct Change {
 /// What one direction does to a packet, in this order: outage, loss, duplication, queue and rate, delay.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Direction {
-    /// When nothing comes through.
+    /// When no packet passes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outages: Option<Outages>,
     /// Loss by chance.
@@ -71,7 +71,7 @@ pub struct Direction {
     /// Share of packets that come twice, from 0 to 1.
     #[serde(default)]
     pub duplicate_share: f64,
-    /// Waiting room before the rate.
+    /// The queue before the rate.
     pub queue: Queue,
     /// Rate of the link, counted over whole Ethernet frames without checksum (as netem counts).
     pub rate: LinkRate,
@@ -80,7 +80,7 @@ pub struct Direction {
     /// Steps that the delay makes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_steps: Option<DelaySteps>,
-    /// By how much the delay varies besides.
+    /// Variation of the delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Jitter>,
     /// Packets that skip the delay and so overtake others.
@@ -128,10 +128,10 @@ impl Loss {
     }
 }
 
-/// Times at which nothing comes through.
+/// Times at which no packet passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outages {
-    /// What becomes of packets meanwhile.
+    /// What happens to packets during it.
     pub packets: OutagePackets,
     /// When.
     pub times: OutageTimes,
@@ -151,9 +151,9 @@ named! { "what happens to packets";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutageTimes {
-    /// All the time, as the timeline says during a stretch.
+    /// All the time: an outage of the timeline.
     Always,
-    /// Once in every so long.
+    /// Once in each period.
     Every {
         /// From one period's start to the next.
         every_ns: u64,
@@ -164,22 +164,22 @@ pub enum OutageTimes {
     },
 }
 
-/// The waiting room before the rate, and who is dropped from it.
+/// The queue before the rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Queue {
     /// How much it holds.
     pub limit: QueueLimit,
-    /// Who is dropped, and when.
+    /// Which packets are dropped, and when.
     pub discipline: Discipline,
 }
 
 impl Queue {
-    /// A drop-tail queue of so many packets, the one in transmission included.
+    /// A drop-tail queue of this many packets, including the one in transmission.
     pub const fn packets(packets: u64) -> Queue {
         Queue { limit: QueueLimit::Packets(packets), discipline: Discipline::DropTail }
     }
 
-    /// A drop-tail queue of so many bytes, the packet in transmission included.
+    /// A drop-tail queue of this many bytes, including the packet in transmission.
     pub const fn bytes(bytes: u64) -> Queue {
         Queue { limit: QueueLimit::Bytes(bytes), discipline: Discipline::DropTail }
     }
@@ -196,13 +196,13 @@ impl Default for Queue {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QueueLimit {
-    /// At most so many packets, the one in transmission included.
+    /// The most packets, including the one in transmission.
     Packets(u64),
-    /// At most so many bytes, the packet in transmission included.
+    /// The most bytes, including the packet in transmission.
     Bytes(u64),
 }
 
-/// How a queue decides whom to drop.
+/// How a queue decides which packets to drop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Discipline {
@@ -225,9 +225,9 @@ pub enum Discipline {
 /// CoDel's settings (RFC 8289, section 4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Codel {
-    /// A standing queue of less than this is well.
+    /// A standing delay below this is acceptable.
     pub target_ns: u64,
-    /// How long the queue may stand above the target: about the longest usual round trip.
+    /// How long the delay may exceed the target: about the longest usual round trip.
     pub interval_ns: u64,
     /// Packets that can carry the mark (ECT) are marked (CE) and not dropped.
     pub ecn: bool,
@@ -263,9 +263,9 @@ pub enum LinkRate {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         drift: Option<Variation>,
     },
-    /// As a table of times says.
+    /// By a table of times.
     Steps(RateSteps),
-    /// As a Mahimahi trace says.
+    /// By a Mahimahi trace.
     Opportunities(Opportunities),
 }
 
@@ -295,11 +295,11 @@ impl LinkRate {
 pub struct Variation {
     /// Standard deviation as a share of the mean.
     pub spread_share: f64,
-    /// How long a step is held; for a drift, after how long the rate has forgotten what it was.
+    /// How long a step is held; for a drift, the time after which the rate is independent of its past.
     pub every_ns: u64,
 }
 
-/// A delay that takes another value every so long, uniform about its mean.
+/// A delay that changes at intervals, uniformly about its mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DelaySteps {
     /// How long each value is held.
@@ -337,7 +337,7 @@ named! { "a distribution";
 pub enum Order {
     /// The delay is a smooth function of time: no packet overtakes another.
     Kept {
-        /// After so long the delay has forgotten what it was.
+        /// The time after which the delay is independent of its past.
         correlation_ns: u64,
     },
     /// Each packet draws its own delay, as netem does, and may overtake others.
@@ -347,12 +347,12 @@ pub enum Order {
     },
 }
 
-/// Packets that skip the delay, as netem's `reorder` says.
+/// Packets that skip the delay, as with netem's `reorder`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reorder {
     /// Probability that a candidate is chosen, from 0 to 1.
     pub share: f64,
-    /// At least so many packets less one that are not chosen come before the next candidate; 1 makes every packet one.
+    /// Every packet of this number since the last chosen one is a candidate; 1 makes every packet one.
     pub gap: u64,
 }
 
@@ -362,7 +362,7 @@ impl Direction {
         *self != Direction { queue: self.queue, ..Direction::default() }
     }
 
-    /// The part whose outcome is certain: delay, queue and a constant rate. What is left to chance or to time is left out.
+    /// The deterministic part: delay, queue and a constant rate, without what depends on chance or time.
     pub fn certain(&self) -> Direction {
         let rate = match &self.rate {
             LinkRate::Constant { bits_per_s } => LinkRate::Constant { bits_per_s: *bits_per_s },
@@ -371,7 +371,7 @@ impl Direction {
         Direction { delay_ns: self.delay_ns, rate, queue: self.queue, ..Direction::default() }
     }
 
-    /// Whether its packets may overtake each other on the way.
+    /// Whether its packets may overtake each other.
     pub fn may_reorder(&self) -> bool {
         let is_free = self.jitter.is_some_and(|jitter| matches!(jitter.order, Order::Free { .. }));
         is_free || self.reorder.is_some()
@@ -391,7 +391,7 @@ impl Network {
             || self.timeline.iter().any(|change| change.handover)
     }
 
-    /// The part whose outcome is certain, as it is at the run's start: what reference measurements are computed from.
+    /// The deterministic part at the start of the run: the basis of reference measurements.
     pub fn certain(&self) -> Network {
         let (up, down) = (self.up.certain(), self.down.certain());
         Network { up, down, timeline: Vec::new(), ..self.clone() }

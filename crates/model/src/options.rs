@@ -11,7 +11,7 @@ use crate::tls::TlsOptions;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Options {
-    /// What is asked for.
+    /// The requests.
     pub requests: RequestOptions,
     /// How connections are opened and used.
     pub connections: ConnectionOptions,
@@ -19,37 +19,37 @@ pub struct Options {
     pub think: Think,
     /// What the protocols do beyond the pins.
     pub protocols: ProtocolOptions,
-    /// Stop when more than so many of a million requests have failed, once [`LEAST_ENDED`] have ended.
+    /// Stop when more than this many of a million requests have failed, after [`LEAST_ENDED`] have ended.
     pub stop_at_failed_ppm: Option<u32>,
-    /// So many requests have rows; further ones are summed up. All, where `None`.
+    /// The most requests with rows; further ones are summed up. All, if `None`.
     pub most_rows: Option<u64>,
 }
 
-/// So many requests must have ended before their share of failures ends a run.
+/// The requests that must have ended before their share of failures can end a run.
 pub const LEAST_ENDED: u64 = 100;
 
-/// What is asked for.
+/// The requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RequestOptions {
-    /// Further hosts beside the assignment's target, which is number 0.
+    /// Further hosts; the assignment's target is number 0.
     pub further_targets: Vec<Target>,
     /// What differs from the defaults for single paths, by their index; paths beyond the end have the defaults.
     pub paths: Vec<PathOptions>,
     /// The method; GET where `None`, or POST where there is a body.
     pub method: Option<String>,
-    /// Fields sent with every request, names in lower case; they take the place of the client's own.
+    /// Fields sent with every request, names in lower case; they replace the client's own.
     pub fields: Vec<(String, String)>,
     /// The bodies that requests may have.
     pub bodies: Vec<Body>,
-    /// The body of requests that name no other.
+    /// The default body of requests.
     pub body: Option<u32>,
-    /// Paths are drawn at random, in place of one after the other.
+    /// Paths are requested in random order instead of in turn.
     pub random_order: bool,
-    /// Every request says its group and number in the field [`crate::sample::REQUEST_ID_FIELD`], so that a server's log can
+    /// Every request carries its group and number in the field [`crate::sample::REQUEST_ID_FIELD`], so that a server's log can
     /// be joined with the rows.
     pub request_ids: bool,
-    /// `{random:1-7000}` in a path stands for a number drawn anew for every request.
+    /// `{random:1-7000}` in a path is replaced by a random number for every request.
     pub random_parts: bool,
 }
 
@@ -79,15 +79,15 @@ pub enum Body {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ConnectionOptions {
-    /// The server's name is looked up before the first connection is opened; it has to give the target's address.
+    /// The server's name is looked up before the first connection is opened; it must resolve to the target's address.
     pub dns_lookup: bool,
-    /// A connection is closed after so many requests.
+    /// A connection is closed after this many requests.
     pub requests_each: Option<u64>,
-    /// A connection that is not ready after so long has failed.
+    /// A connection that is not ready after this time has failed.
     pub connect_timeout_ns: Option<u64>,
-    /// A request that is not answered whole so long after it was sent has failed.
+    /// A request without a complete response this long after it was sent has failed.
     pub request_timeout_ns: Option<u64>,
-    /// The connections that a closed loop holds open are opened over so long, at equal distances.
+    /// The connections that a closed loop holds open are opened evenly over this period.
     pub ramp_up_ns: u64,
     /// Local addresses, used in turn.
     pub sources: Vec<IpAddr>,
@@ -99,7 +99,7 @@ pub struct ConnectionOptions {
     pub send_buffer_bytes: Option<u32>,
     /// Receive buffer asked of the kernel.
     pub receive_buffer_bytes: Option<u32>,
-    /// After waking, reads wait so long for more to arrive: fewer reads, later answers.
+    /// After waking, reads wait this long for more data: fewer reads, later responses.
     pub coalesce_ns: u64,
 }
 
@@ -113,21 +113,21 @@ pub struct ProtocolOptions {
     pub accept_push: bool,
     /// How many HTTP/3 responses may wait for QPACK's table (RFC 9204, section 2.1.2); the engine's default where `None`.
     pub qpack_blocked_streams: Option<u16>,
-    /// Each UDP datagram is sent by a call of its own (no GSO).
+    /// Each UDP datagram is sent by a separate call (no GSO).
     pub single_datagrams: bool,
     /// QUIC connections move to a new local address.
     pub migration: Option<Migration>,
-    /// The folder that says what QUIC connections do, one file for each.
+    /// The folder of the qlog files, one for each QUIC connection.
     pub qlog: Option<String>,
     /// QUIC connections continue from a new socket whenever a local address goes away: how a client of a lab follows its
     /// handovers.
     pub follows_addresses: bool,
 }
 
-/// A client's move: every QUIC connection continues from a new socket (RFC 9000, section 9).
+/// A migration: every QUIC connection continues from a new socket (RFC 9000, section 9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Migration {
-    /// When, in nanoseconds since the client began to work, warm-up included.
+    /// When, in nanoseconds since the client started, warm-up included.
     pub after_ns: u64,
     /// The new local address; a new port of the old one where `None`.
     pub to: Option<IpAddr>,

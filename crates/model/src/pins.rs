@@ -1,4 +1,4 @@
-//! What a plan holds alike in every cell, so that nothing differs silently between variants.
+//! Pins: the settings fixed in every cell, so that nothing differs silently between variants.
 
 use serde::{Deserialize, Serialize};
 
@@ -158,7 +158,7 @@ impl Default for Http3Pins {
     }
 }
 
-/// Bounds of the pins, for studies and the command line alike.
+/// Bounds of the pins, for studies and for the command line.
 pub mod bounds {
     /// QUIC's smallest largest datagram (RFC 9000, section 14).
     pub const LEAST_DATAGRAM_BYTES: u32 = 1200;

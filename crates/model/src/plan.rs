@@ -44,10 +44,10 @@ pub struct Plan {
     pub seed: u64,
     /// Runs of each cell; the least of them where there is a rule that adds runs.
     pub runs_per_cell: u32,
-    /// The rule by which runs are added; `None` where there are as many as the study says.
+    /// The rule that adds runs; `None` for a fixed number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repetition: Option<Repetition>,
-    /// What is held alike.
+    /// The settings fixed in every cell.
     pub pins: Pins,
     /// Whether the servers' own times are measured: requests say who they are, and logs are joined with the rows.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -96,12 +96,12 @@ pub struct Repetition {
     pub most_runs: u32,
 }
 
-/// A figure that somebody has published: a level against the baseline.
+/// A published value: a level against the baseline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Published {
     /// Where.
     pub source: String,
-    /// Of what: a level of the baseline's factor, and of others as far as it says them, in the order of the matrix.
+    /// Its levels: one of the baseline's factor, and of other factors that it restricts, in the order of the matrix.
     pub levels: Vec<Level>,
     /// The metric.
     pub metric: String,
@@ -124,7 +124,7 @@ pub struct PlannedTopology {
     /// The link that has the matrix's networks; `None` where every link keeps its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
-    /// All nodes and links, for each of [`Plan::networks`] in its order; empty where the network alone says it (`pair`) and
+    /// All nodes and links, for each of [`Plan::networks`] in its order; empty if the network alone describes it (`pair`) and
     /// where nothing is built ([`DIRECT`]).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub built: Vec<Topology>,
@@ -170,18 +170,18 @@ pub struct Cell {
     /// What emulates the network.
     #[serde(default, skip_serializing_if = "Backend::is_default")]
     pub backend: Backend,
-    /// What is held in this cell where its server differs from [`Plan::pins`]; see [`Plan::pins_of`].
+    /// The settings fixed in this cell, if its server's differ from [`Plan::pins`]; see [`Plan::pins_of`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pins: Option<Pins>,
     /// The client groups of a run.
     pub clients: Vec<ClientGroup>,
     /// The server chains of a run.
     pub chains: Vec<ServerChain>,
-    /// A prediction of one run's duration, lab included, for the progress bar; 0 where there is nothing to run.
+    /// A prediction of one run's duration, including setup, for the progress bar; 0 where there is nothing to run.
     pub expected_run_ns: u64,
     /// A run longer than this is ended and stored as a timeout.
     pub run_limit_ns: u64,
-    /// Why its client cannot do this, where that is known before any run: its runs are then *unsupported*.
+    /// Why its client does not support it, if that is known before any run: its runs are then *unsupported*.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsupported: Option<String>,
 }
@@ -206,7 +206,7 @@ pub struct ClientGroup {
     pub clients: u32,
 }
 
-/// A role: a server that clients ask, and what stands behind it.
+/// A role: a server that clients use, and the server behind it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerChain {
     /// The node that it runs in.
@@ -216,7 +216,7 @@ pub struct ServerChain {
     /// What the study sets of it.
     #[serde(default, skip_serializing_if = "Settings::is_empty")]
     pub set: Settings,
-    /// The server that it asks itself, where it is a proxy.
+    /// The server behind it, if it is a proxy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<BackServer>,
 }
@@ -313,7 +313,7 @@ impl Cell {
 }
 
 impl ServerChain {
-    /// A server alone, as it is.
+    /// A server alone, with its default settings.
     pub fn alone(node: &str, server: &str) -> ServerChain {
         ServerChain { node: node.to_owned(), server: server.to_owned(), set: Settings::new(), back: None }
     }
@@ -342,7 +342,7 @@ fn with_settings(server: &str, set: &Settings) -> String {
 }
 
 impl Plan {
-    /// What is held alike in a cell.
+    /// The settings fixed in a cell.
     pub fn pins_of<'a>(&'a self, cell: &'a Cell) -> &'a Pins {
         cell.pins.as_ref().unwrap_or(&self.pins)
     }

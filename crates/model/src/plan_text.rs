@@ -1,4 +1,4 @@
-//! A plan in words, at most 80 columns wide: what `h123 plan` prints.
+//! A plan as text of at most 80 columns: the output of `h123 plan`.
 
 use std::fmt::{self, Write};
 
@@ -12,11 +12,11 @@ use crate::variant::Variant;
 const WIDTH: usize = 80;
 const LABEL_WIDTH: usize = 10;
 const NAME_WIDTH: usize = 20;
-/// Cells and blocks beyond so many are only counted.
+/// Further cells and blocks are only counted.
 const MOST_CELLS_SHOWN: usize = 40;
 const MOST_BLOCKS_SHOWN: usize = 10;
 
-/// The plan for a person: question, matrix, cells, order, what is held alike, expected duration.
+/// The plan as text: question, matrix, cells, order, fixed settings, expected duration.
 pub fn plan_text(plan: &Plan) -> String {
     let mut text = String::new();
     // Writing into a string cannot fail.
@@ -46,7 +46,7 @@ fn write_plan(out: &mut String, plan: &Plan) -> fmt::Result {
         entry(out, "monitor", &plan.monitor.to_string())?;
     }
     let least = if plan.repetition.is_some() { "at least " } else { "" };
-    entry(out, "expected", &format!("{least}about {expected}, lab included"))?;
+    entry(out, "expected", &format!("{least}about {expected}, including setup"))?;
     write_matrix(out, plan)?;
     write_cells(out, plan)?;
     write_order(out, plan)?;
@@ -78,7 +78,7 @@ fn write_matrix(out: &mut String, plan: &Plan) -> fmt::Result {
     Ok(())
 }
 
-/// One line for each level, with what it stands for.
+/// One line for each level, with its description.
 fn write_described(
     out: &mut String,
     factor: &str,
@@ -173,7 +173,7 @@ fn write_servers(out: &mut String, plan: &Plan) -> fmt::Result {
 }
 
 fn write_pins(out: &mut String, plan: &Plan) -> fmt::Result {
-    writeln!(out, "\nHeld alike in every cell")?;
+    writeln!(out, "\nFixed in every cell")?;
     for (name, value) in pin_lines(plan, &plan.pins) {
         wrap(out, 2, 2 + NAME_WIDTH, name, value.split(' '), " ")?;
     }

@@ -28,7 +28,7 @@ pub const LAB_NS: u64 = 350 * NANOS_PER_MS;
 /// The least time that a run is given before it counts as stuck.
 pub const LEAST_LIMIT_NS: u64 = 10 * NANOS_PER_S;
 
-/// A run is stuck when what the network governs takes so many times its prediction.
+/// A run is stuck when its network-bound part takes this many times its prediction.
 const LIMIT_FACTOR: u64 = 20;
 /// Payload of a full-sized TCP segment less than the MTU: IPv4 and TCP headers.
 const TCP_HEADER_BYTES: u64 = 40;
@@ -38,7 +38,7 @@ const REQUEST_NS: u64 = NANOS_PER_MS / 10;
 /// How long one run is expected to take, and how long it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prediction {
-    /// Lab included.
+    /// Including setup.
     pub expected_run_ns: u64,
     /// A run longer than this is stuck: 20 times the prediction and at least 10 s, beyond any duration that the
     /// study itself sets.
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(round_trips(Variant::H2, 1), 2 + 1 + 1);
         // 120 kB on one connection: windows of 14.6, 29.2, 58.4 and 17.8 kB.
         assert_eq!(round_trips(Variant::H2, 12), 2 + 1 + 4);
-        // The same on six connections, opened anew: two requests each.
+        // The same on six connections, opened again: two requests each.
         assert_eq!(round_trips(Variant::H1s, 12), 2 + 1 + 2 + 2);
         assert_eq!(round_trips(Variant::H1s, 30), 2 + 1 + 2 + 5);
     }

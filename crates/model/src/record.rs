@@ -1,4 +1,4 @@
-//! What one run leaves behind: the unit that is stored and analysed.
+//! The record of a run: the unit that is stored and analysed.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use crate::plan::PlannedRun;
 use crate::player::PlayerEvent;
 use crate::sample::{ConnectionRow, Outcome, Sample};
 
-/// Everything that one run left behind.
+/// The record of one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     /// The run's number in the plan: [`crate::plan::PlannedRun::run`].
@@ -21,7 +21,7 @@ pub struct RunRecord {
     pub block: u32,
     /// When it began, Unix time in nanoseconds (for people; never subtracted).
     pub began_unix_ns: u64,
-    /// How long it took, lab included.
+    /// How long it took, including setup.
     pub took_ns: u64,
     /// Ok, failed with a reason, or unsupported.
     pub outcome: Outcome,
@@ -29,11 +29,11 @@ pub struct RunRecord {
     pub samples: Vec<Sample>,
     /// Rows of connections.
     pub connections: Vec<ConnectionRow>,
-    /// What the client processes said of themselves, by group.
+    /// The reports of the client processes, by group.
     pub clients: Vec<ClientReport>,
     /// What the server process cost.
     pub servers: Vec<ServerReport>,
-    /// What servers say of the requests of this run, where the study asks for it.
+    /// The requests of this run in the servers' logs, if the study measures server time.
     pub server_requests: Vec<ServerRequest>,
     /// What happened to players, in the order of time of each group; empty where no workload plays anything.
     #[serde(default)]
@@ -48,18 +48,18 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
-    /// A planned run of which there is nothing yet, not even a date.
+    /// The record of a planned run that has not begun.
     pub fn empty(planned: &PlannedRun) -> RunRecord {
         RunRecord { run: planned.run, cell: planned.cell, block: planned.block, ..RunRecord::default() }
     }
 }
 
-/// What a server process cost and said.
+/// The report on a server process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerReport {
     /// The adapter's name.
     pub name: String,
-    /// The version that it says it is.
+    /// The version that it reports.
     pub version: String,
     /// From start to ready.
     pub ready_after_ns: u64,
@@ -70,18 +70,18 @@ pub struct ServerReport {
     /// Time that its threads were runnable but did not run, over the run.
     #[serde(default)]
     pub run_queue_ns: u64,
-    /// Whether it had to be killed after the run, because it did not end in time when it was asked to.
+    /// Whether it was killed after the run, because it did not stop in time.
     #[serde(default)]
     pub was_killed: bool,
-    /// Why its access log tells less than it should, where server time was asked for; `None` where it tells all.
+    /// What its access log lacks, if the study measures server time; `None` if it is complete.
     #[serde(default)]
     pub log_fault: Option<String>,
-    /// How it sends over the variant that it was asked over, as far as its description says.
+    /// How it sends over the variant that clients use, as far as its description reports it.
     #[serde(default)]
     pub sends: Sending,
 }
 
-/// How a server sends, in words that are compared; `None` where its description does not say.
+/// How a server sends, as texts to compare; `None` if its description does not report it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sending {
     /// Of QUIC: the congestion control, such as `cubic`.
@@ -100,7 +100,7 @@ impl Sending {
     /// The names of what a description may say, in the order of [`Sending::values`].
     pub const NAMES: [&str; 5] = ["congestion_control", "initial_window", "pacing", "gso", "tls_records"];
 
-    /// What is said, by [`Sending::NAMES`].
+    /// The values, in the order of [`Sending::NAMES`].
     pub fn values(&self) -> [Option<&str>; 5] {
         [&self.congestion_control, &self.initial_window, &self.pacing, &self.gso, &self.tls_records]
             .map(Option::as_deref)
@@ -117,7 +117,7 @@ impl Sending {
 /// One request as a server of the run knows it, joined with the client's row by the request's name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerRequest {
-    /// Which server, counted from the clients: 0 is the one that they ask, 1 what stands behind it.
+    /// Which server, counted from the clients: 0 is the one that they use, 1 the one behind it.
     pub server: u16,
     /// [`crate::sample::Sample::group`] of the client's row.
     pub group: u16,
@@ -226,7 +226,7 @@ pub struct Lateness {
     pub max_ns: u64,
 }
 
-/// reference round trips on the empty path.
+/// Reference round trips on the empty path.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Calibration {
     /// The RTT that the network promises.
@@ -237,8 +237,8 @@ pub struct Calibration {
     pub sent: u32,
 }
 
-/// What a network did to streams of the lab's own, beside what it promises: reference measurements of rate and loss, measured once
-/// per network and study, each impairment alone.
+/// What a network did to the lab's test streams, and what it promises: reference measurements of rate and loss, taken
+/// once per network and study, each impairment alone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NetworkCalibration {
     /// The network's name in the plan.
@@ -274,7 +274,7 @@ pub struct RateCalibration {
     pub packets: u64,
 }
 
-/// How many of so many packets a link lost.
+/// How many packets a link lost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LossCalibration {
     /// Packets sent.

@@ -87,10 +87,10 @@ impl Sample {
     }
 }
 
-/// The header field in which a request says which row it is.
+/// The header field that carries the name of a request's row.
 pub const REQUEST_ID_FIELD: &str = "x-request-id";
 
-/// A request's name within a run, in words `GROUP-REQUEST`, such as `0-17`.
+/// A request's name within a run, as text `GROUP-REQUEST`, such as `0-17`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestName {
     /// [`Sample::group`].
@@ -119,7 +119,7 @@ impl FromStr for RequestName {
     }
 }
 
-/// A text that names no request of ours.
+/// A text that is not the name of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a client group's and a request's number such as `0-17`")]
 pub struct NotRequestName;
@@ -143,7 +143,7 @@ pub enum Outcome {
     /// As expected, whole.
     #[default]
     Ok,
-    /// It failed in a named way.
+    /// It failed.
     Failed(Failure),
     /// What was asked for does not exist here.
     Unsupported(String),
@@ -154,7 +154,7 @@ pub enum Outcome {
 pub struct Failure {
     /// The kind, for counting.
     pub kind: FailureKind,
-    /// What happened, in words.
+    /// What happened, for people.
     pub reason: String,
 }
 
@@ -179,11 +179,11 @@ named! { "a kind of failure";
         Limit = "limit",
         /// The status was not the expected one.
         WrongStatus = "wrong_status",
-        /// The body had not the expected length.
+        /// The body did not have the expected length.
         WrongLength = "wrong_length",
-        /// The body had the expected length and another content.
+        /// The body had the expected length but different content.
         WrongContent = "wrong_content",
-        /// Another version or protocol was negotiated than asked for.
+        /// A different version or protocol was negotiated.
         WrongVersion = "wrong_version",
         /// The server did not start, or died.
         Server = "server",
@@ -262,17 +262,17 @@ named! { "an outcome of early data";
     /// What became of early data (RFC 8446, section 4.2.10).
     #[derive(Default)]
     pub enum EarlyData {
-        /// None was offered: it is off, or there was no ticket that allows it.
+        /// None was offered: it is off, or no ticket allows it.
         #[default]
         NotTried = "not_tried",
         /// It was offered, and the server took it.
         Accepted = "accepted",
-        /// It was offered, and the server refused: what had been sent was sent again.
+        /// It was offered, and the server refused: the requests were sent again.
         Rejected = "rejected",
     }
 }
 
-/// Responses that nobody asked for (RFC 9113, section 8.4); their bodies were thrown away.
+/// Pushed responses (RFC 9113, section 8.4); their bodies are discarded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pushes {
     /// Those that came whole.
@@ -307,7 +307,7 @@ impl ConnectionRow {
     /// How the handshake of TLS or QUIC went and how long it took, in nanoseconds; `None` for cleartext, and where it
     /// was never done.
     pub fn handshake(&self) -> Option<(HandshakeKind, u64)> {
-        // QUIC has no connect of its own.
+        // QUIC has no separate connect.
         let is_encrypted = self.tls_version.is_some() || self.connected_ns.is_none();
         let ready_ns = self.ready_ns.filter(|_| is_encrypted)?;
         let kind = match (self.early_data, self.resumed) {

@@ -24,7 +24,7 @@ pub enum Schedule {
     Script {
         /// Each request's time and path.
         entries: Vec<ScriptEntry>,
-        /// So many clients replay it, each the whole of it and on a connection of its own. Where there is one, all
+        /// The number of clients that replay it, each the whole script on its own connection. If there is one, all
         /// connections replay it together.
         #[serde(default = "one", skip_serializing_if = "is_one")]
         clients: u32,
@@ -139,7 +139,7 @@ impl Schedule {
         }
     }
 
-    /// The schedule in words.
+    /// A description of the schedule.
     pub fn describe(&self) -> String {
         match self {
             Schedule::Script { entries, clients, .. } => {

@@ -1,8 +1,8 @@
 //! A study: a question written down as a TOML file, and its resolution into a [`Plan`].
 //!
 //! Two stages. [`Study::read`] takes the file *as written*: every key known, every type right, every unit readable,
-//! every value with its place. [`Study::resolve`] looks up what the names mean, refuses contradictions and
-//! multiplies the matrix out. Both stop at the first fault and say where it is, what was found and what is expected.
+//! every value with its place. [`Study::resolve`] looks up names, refuses contradictions and multiplies the matrix out.
+//! Both stop at the first error, which names its place, what is wrong and what to write instead.
 
 use crate::error::{DataFile, InputError, Source};
 use crate::monitor::MonitorRate;
@@ -37,7 +37,7 @@ pub use metric::{MetricFacts, Requirement};
 pub use overrides::{Override, OverrideValue};
 pub use written::KEYS;
 
-/// A study as written. It has been read, but its names may mean nothing yet.
+/// A study as written. Its names are not looked up yet.
 #[derive(Clone, Debug)]
 pub struct Study {
     name: String,
@@ -71,7 +71,7 @@ struct Factor {
     levels: Placed<Vec<Placed<String>>>,
 }
 
-/// What a study may name: the data files and the lists that the tool knows.
+/// The names that a study can use: those of data files and of the tool's lists.
 pub trait Library {
     /// The names of the networks (`networks/NAME.toml`).
     fn networks(&self) -> Vec<String>;
@@ -81,14 +81,14 @@ pub trait Library {
     fn pages(&self) -> Vec<String>;
     /// The names of the servers (`servers/NAME/`).
     fn servers(&self) -> Vec<String>;
-    /// What a study has to know of a server in [`Library::servers`].
+    /// The facts about a server in [`Library::servers`].
     ///
     /// # Errors
     /// Its description is wrong, in one sentence.
     fn server(&self, name: &str) -> Result<ServerFacts, String>;
     /// The names of the external clients (`clients/NAME/`).
     fn clients(&self) -> Vec<String>;
-    /// Why a client in [`Library::clients`] cannot do this, where it cannot: `Ok(Some(…))`.
+    /// Why a client in [`Library::clients`] does not support a workload; `Ok(None)` if it does.
     ///
     /// # Errors
     /// What is wrong with its description, with its place.
@@ -148,7 +148,7 @@ impl Study {
         written::read(name, source, overrides)
     }
 
-    /// Several backends are a factor, and the one that changes fastest.
+    /// Several backends are a factor, the one that changes fastest.
     fn set_backends(&mut self, backends: Option<Placed<Vec<Placed<String>>>>) {
         self.matrix.value.retain(|factor| factor.kind != FactorKind::Backend);
         if let Some(levels) = backends.clone().filter(|levels| levels.value.len() > 1) {
@@ -160,8 +160,7 @@ impl Study {
     /// Looks up every name, refuses contradictions and multiplies the matrix out.
     ///
     /// # Errors
-    /// The place and nature of the first name that means nothing, of a contradiction, or of a fault in a network's
-    /// or page's own file.
+    /// The first unknown name, contradiction, or error in a network's or page's own file, with its place.
     pub fn resolve(&self, library: &impl Library) -> Result<Plan, InputError> {
         resolve::resolve(self, library)
     }

@@ -17,11 +17,11 @@ pub struct Target {
     pub authority: String,
     /// Server name for SNI and certificate verification.
     pub server_name: String,
-    /// Whom to trust.
+    /// The servers to trust.
     pub trust: Trust,
 }
 
-/// Whom a client trusts.
+/// The servers that a client trusts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trust {
@@ -29,6 +29,6 @@ pub enum Trust {
     Authority(String),
     /// The system's roots.
     System,
-    /// Anybody; only where the user said so.
+    /// Any server; only on the user's request.
     Anyone,
 }

@@ -1,4 +1,4 @@
-//! What a client says in TLS handshakes where its pins do not decide alone.
+//! Options of TLS handshakes beyond the pins.
 
 use std::fmt;
 use std::str::FromStr;
@@ -48,7 +48,7 @@ impl TlsOffer {
         TlsOffer { versions: vec![pins.tls_version], suites, groups: vec![pins.key_exchange] }
     }
 
-    /// All that this client can; the pins' defaults are preferred.
+    /// Everything that this client supports; the pins' defaults come first.
     pub fn any() -> TlsOffer {
         TlsOffer {
             versions: vec![TlsVersion::V13, TlsVersion::V12],

@@ -1,7 +1,7 @@
 //! Topologies: which nodes a lab has, and which links with which networks join them.
 //!
 //! The file (`topologies/NAME.toml`) is read in two stages: `written` knows its keys, `resolve` looks up what they name,
-//! gives addresses, and computes neighbours and routes. What stands here is resolved: whoever builds it only follows.
+//! gives addresses, and computes neighbours and routes. This file has the resolved form, ready to build.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -43,15 +43,15 @@ pub struct Topology {
     pub nodes: Vec<TopologyNode>,
     /// In the order of the file.
     pub links: Vec<TopologyLink>,
-    /// The index of the node of those who are measured, unless others are chosen: `client`, or the first host.
+    /// The index of the measured clients' node: `client`, or the first host, unless another is chosen.
     pub client: usize,
-    /// The index of the node of what they ask: `server`, or the last host.
+    /// The index of the server's node: `server`, or the last host, unless another is chosen.
     pub server: usize,
-    /// Who else uses the links.
+    /// The cross-traffic on the links.
     pub cross: Vec<CrossTraffic>,
 }
 
-/// Bulk flows of others, which share links with those who are measured and are not measured themselves.
+/// Bulk flows that share links with the measured clients and are not measured themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrossTraffic {
     /// The index of the node that asks and receives.
@@ -67,13 +67,13 @@ pub struct CrossTraffic {
 /// A host, router or switch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TopologyNode {
-    /// As it stands in the file; also its name inside the lab.
+    /// The name in the file and inside the lab.
     pub name: String,
     /// What it does with packets of others.
     pub role: Role,
     /// One for each of its links, in the order of the file.
     pub interfaces: Vec<Interface>,
-    /// To every network of the lab that can be reached, over the fewest routers; its own networks come first.
+    /// To every reachable subnet of the lab, over the fewest routers; its own subnets come first.
     pub routes: Vec<Route>,
 }
 
@@ -100,24 +100,24 @@ pub struct Interface {
     pub v4: Option<(Ipv4Addr, u8)>,
     /// The same for IPv6.
     pub v6: Option<(Ipv6Addr, u8)>,
-    /// All others of its network, so that nobody has to ask; empty at a switch.
+    /// All others of its subnet, so that no node needs ARP; empty at a switch.
     pub neighbours: Vec<(IpAddr, [u8; 6])>,
-    /// At a switch: whose frames leave here, so that none has to be flooded to find out; empty elsewhere.
+    /// At a switch: the addresses behind this port, so that no frame is flooded; empty elsewhere.
     pub beyond: Vec<[u8; 6]>,
 }
 
-/// How a node reaches a network.
+/// How a node reaches a subnet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Route {
     /// The network's first address.
     pub network: IpAddr,
     /// The length of its prefix.
     pub prefix: u8,
-    /// The router to go through; `None` where the network is the interface's own.
+    /// The next router; `None` for the interface's own subnet.
     pub via: Option<IpAddr>,
     /// The index of the interface.
     pub interface: usize,
-    /// The address to speak from.
+    /// The source address.
     pub source: IpAddr,
 }
 
@@ -151,7 +151,7 @@ impl Topology {
         resolve::pair(network)
     }
 
-    /// How long its cross-traffic runs before those who are measured begin: beyond slow start.
+    /// How long cross-traffic runs before the measured clients start: beyond slow start.
     pub const fn lead_ns(&self) -> u64 {
         if self.cross.is_empty() { 0 } else { NANOS_PER_S }
     }
@@ -199,7 +199,7 @@ impl Interface {
 }
 
 impl TopologyNode {
-    /// Where others reach it: the address of its first interface; `None` for a switch.
+    /// The address of its first interface; `None` for a switch.
     pub fn address_v4(&self) -> Option<Ipv4Addr> {
         self.interfaces.iter().find_map(|interface| Some(interface.v4?.0))
     }

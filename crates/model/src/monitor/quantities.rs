@@ -4,19 +4,19 @@ use serde::{Deserialize, Serialize};
 
 use super::SubjectKind;
 
-/// Whether a value is a count since the run's begin, or what is there now.
+/// Whether a value is a count since the start of the run, or the current value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nature {
-    /// A count since the run's begin, or since the subject's own where that is later.
+    /// A count since the start of the run, or of the subject if that is later.
     Counter,
-    /// What is there at that time.
+    /// The value at that time.
     Gauge,
 }
 
 /// Where a quantity comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Code of its own reads it from here.
+    /// Its own code reads it from this source.
     Own(&'static str),
     /// The sum of these counters of `/proc/net/snmp`, `netstat` and `snmp6`, by the names of the kernel.
     Counters(&'static [Counter]),
@@ -30,7 +30,7 @@ pub type Counter = (&'static str, &'static str);
 pub struct QuantityInfo {
     /// Which.
     pub quantity: Quantity,
-    /// The name in tables; a unit of time or size stands last in it.
+    /// The name in tables; a unit of time or size is its suffix.
     pub name: &'static str,
     /// `ns`, `B`, or `1` for counts.
     pub unit: &'static str,

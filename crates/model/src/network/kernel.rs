@@ -23,7 +23,7 @@ const HEADER_BYTES: u64 = 14;
 const SLACK_NS: u64 = 250_000;
 /// netem's arithmetic takes a jitter of 31 bits (`tabledist` in net/sched/sch_netem.c).
 const MOST_JITTER_NS: u64 = i32::MAX as u64;
-/// A pareto table reaches so far beyond netem's own 4 standard deviations that it is scaled down and its jitter up.
+/// A pareto table exceeds netem's own 4 standard deviations, so that it is scaled down and its jitter up.
 pub const PARETO_SCALE: u64 = 8;
 /// FQ-CoDel's own bounds (net/sched/sch_fq_codel.c).
 const LEAST_QUANTUM_BYTES: u32 = 256;
@@ -234,7 +234,7 @@ fn shaper(direction: &Direction, mtu_bytes: u32) -> Result<Option<Shaper>, Unsup
     Ok(Some(Shaper { bytes_per_s, burst_bytes, queue }))
 }
 
-/// The queue without what has left it early or is in transmission.
+/// The queue without the packets that left it early and the one in transmission.
 fn queue(
     queue: Queue,
     frame_bytes: u64,

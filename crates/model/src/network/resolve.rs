@@ -1,4 +1,4 @@
-//! From what the file says to what holds: defaults, products, the timeline; contradictions are refused.
+//! Resolves a network: defaults, products, the timeline. Refuses contradictions.
 
 use super::written::{self, Directions, Entry, Layer, Limit, Written};
 use super::{
@@ -13,7 +13,7 @@ use crate::units::{NANOS_PER_MS, NANOS_PER_S, format_ns};
 /// A jitter that keeps the order changes no faster than this, whatever its spread.
 const LEAST_DEFAULT_CORRELATION_NS: u64 = 50 * NANOS_PER_MS;
 const BITS_PER_BYTE: u128 = 8;
-/// Every change on the timeline holds the whole of both directions; all their traces together have at most so many steps.
+/// Every change on the timeline holds both directions whole; this is the most steps of all their traces together.
 const MOST_STEPS_IN_ALL: usize = 4_000_000;
 
 type Traces<'a> = &'a dyn Fn(&str) -> Result<DataFile, String>;
@@ -34,7 +34,7 @@ pub(super) fn resolve(name: &str, written: &Written, traces: Traces<'_>) -> Resu
     Ok(Network { timeline, ..network })
 }
 
-/// Up and down: what is said of one direction upon what is said of both.
+/// Up and down: the keys of one direction on top of those of both.
 fn layers(both: &Directions) -> [Layer; 2] {
     let mut common = both.common.clone();
     if let Some(rtt) = &both.rtt {
@@ -89,7 +89,7 @@ fn timeline(
     Ok(changes)
 }
 
-/// How long a rate's table is.
+/// The length of a rate's table.
 const fn steps(rate: &LinkRate) -> usize {
     match rate {
         LinkRate::Steps(table) => table.steps.len(),
@@ -150,8 +150,8 @@ fn resolve_jitter(written: &Placed<written::Jitter>, delay_ns: u64) -> Result<Op
             format_ns(delay_ns)
         )));
     }
-    // So much longer than the spread has the correlation to be that the delay practically never falls faster than time
-    // goes by: once in ten million packets, and for the heavy tail of Pareto's in a hundred thousand.
+    // The correlation must be this much longer than the spread, so that the delay practically never falls faster than
+    // time passes: once in ten million packets, and for the heavy tail of Pareto's in a hundred thousand.
     let (least, usual) = match distribution {
         Distribution::Normal | Distribution::Uniform => (8_u64, 10_u64),
         Distribution::Pareto => (80, 100),
@@ -226,7 +226,7 @@ fn resolve_queue(
     Ok(Queue { limit, discipline })
 }
 
-/// A queue before a link that is never busy is a mistake.
+/// A queue before a link that never delays a packet is a mistake.
 fn refuse_idle_queue(written: &Written, base: &[Layer; 2]) -> Result<(), InputError> {
     let fills = |layer: &Layer| {
         let is_limited =

@@ -1,4 +1,4 @@
-//! Links that vary as a file says: Mahimahi's packet-delivery opportunities, and tables of times and rates.
+//! Links that vary by a file: Mahimahi's packet-delivery opportunities, and tables of times and rates.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,15 +7,15 @@ use crate::error::{InputError, Place, Source};
 use crate::number::nearest;
 use crate::units::{self, NANOS_PER_MS, NANOS_PER_S};
 
-/// A trace has at most so many lines: 100 Mbit/s for eight minutes.
+/// The most lines of a trace: 100 Mbit/s for eight minutes.
 pub const MOST_LINES: usize = 4_000_000;
-/// A table has at most so many rows, and a trace opportunities at so many different times.
+/// The most rows of a table, and the most different times of a trace.
 pub const MOST_STEPS: usize = 500_000;
 /// No trace is longer than a day.
 const LONGEST_NS: u64 = 24 * 3600 * NANOS_PER_S;
 const BITS_PER_BYTE: u128 = 8;
 
-/// A Mahimahi trace: instants at which the link may send one full frame. It begins anew at its end.
+/// A Mahimahi trace: instants at which the link may send one full frame. It restarts at its end.
 ///
 /// Source: R. Netravali and others, "Mahimahi: accurate record-and-replay for HTTP", USENIX ATC 2015; the format is that
 /// of `mm-link`. An opportunity that finds no packet is wasted; small packets share one, and one in two may be a
@@ -27,7 +27,7 @@ pub struct Opportunities {
 }
 
 impl Opportunities {
-    /// The time of the last opportunity, after which the trace begins anew; above 0.
+    /// The time of the last opportunity, after which the trace restarts; above 0.
     pub fn period_ns(&self) -> u64 {
         self.at_ms.last().map_or(1, |(at_ms, _)| u64::from(*at_ms).max(1)) * NANOS_PER_MS
     }
@@ -45,7 +45,7 @@ impl Opportunities {
 pub struct RateSteps {
     /// From when (ascending, the first at 0) and how many bits per second.
     pub steps: Vec<(u64, u64)>,
-    /// After so long it begins anew; otherwise the last rate holds for ever.
+    /// The time after which it restarts; without it, the last rate holds forever.
     pub repeat_ns: Option<u64>,
 }
 
@@ -64,11 +64,10 @@ impl RateSteps {
 }
 
 /// Reads a Mahimahi trace: one whole number of milliseconds per line, ascending, the last above 0. Empty lines and what
-/// follows `#` are passed over.
+/// follows `#` are ignored.
 ///
 /// # Errors
-/// File and line of what is no such number, of one that is less than the line's before, or of a trace that is empty or
-/// too long.
+/// File and line of a wrong number, of one below that of the line before, or of a trace that is empty or too long.
 pub fn parse_mahimahi(source: Source<'_>) -> Result<Opportunities, InputError> {
     let mut at_ms: Vec<(u32, u32)> = Vec::new();
     for (line, text) in lines(source)? {
@@ -108,7 +107,7 @@ pub fn parse_mahimahi(source: Source<'_>) -> Result<Opportunities, InputError> {
 }
 
 /// Reads a table `TIME,RATE`, a row per line, the first at time 0. Values carry their units (`1.5s,10Mbit/s`), or a first
-/// line names them for the columns (`time_s,rate_mbit_s`). Empty lines and what follows `#` are passed over.
+/// line names them for the columns (`time_s,rate_mbit_s`). Empty lines and what follows `#` are ignored.
 ///
 /// # Errors
 /// File and line of what cannot be read, of times that do not ascend from 0, or of a table that never sends.
@@ -217,7 +216,7 @@ fn number(text: &str, factor: f64) -> Result<u64, String> {
     if (0.0..9e18).contains(&scaled) { Ok(nearest(scaled)) } else { Err(fault()) }
 }
 
-/// The lines that say something, with their numbers from 1.
+/// The lines with content, with their numbers from 1.
 fn lines(source: Source<'_>) -> Result<impl Iterator<Item = (usize, &str)>, InputError> {
     let count = source.text.lines().count();
     if count > MOST_LINES {
@@ -235,7 +234,7 @@ fn fault(source: Source<'_>, line: usize, problem: String) -> InputError {
     InputError { place: Place { file: source.file.to_owned(), line, column: 1 }, problem }
 }
 
-/// So much of a line as an error shows.
+/// The part of a line that an error shows.
 fn short(text: &str) -> String {
     const MOST_CHARACTERS: usize = 40;
     let mut shown: String = text.trim().chars().take(MOST_CHARACTERS).collect();

@@ -1,4 +1,4 @@
-//! The clients of a study: our own, and other people's programs.
+//! The clients of a study: h123's own, and external ones.
 
 use super::Library;
 use super::factors::check_name;
@@ -8,7 +8,7 @@ use crate::plan::{Cell, NamedWorkload};
 use crate::reader::Placed;
 use crate::variant::Variant;
 
-/// Our own client where the study names none.
+/// The clients of the matrix; h123's own if it names none.
 pub(super) fn resolve(levels: &[Placed<String>], library: &impl Library) -> Result<Vec<String>, InputError> {
     if levels.is_empty() {
         return Ok(vec![OWN_CLIENT.to_owned()]);
@@ -20,7 +20,7 @@ pub(super) fn resolve(levels: &[Placed<String>], library: &impl Library) -> Resu
         .collect()
 }
 
-/// Says of each cell whether its client can do what it is to do.
+/// Marks the cells whose client does not support them.
 pub(super) fn check(
     levels: &[Placed<String>],
     workloads: &[(NamedWorkload, u32)],

@@ -1,4 +1,4 @@
-//! From the study as written to the plan: names looked up, contradictions refused, the matrix multiplied out.
+//! Resolves a study into a plan: looks up names, refuses contradictions, multiplies the matrix out.
 
 use super::factors::{FactorKind, check_name, levels_of, resolve_level};
 use super::servers::{self, ServerLevel};
@@ -184,7 +184,7 @@ fn resolve_backends(
     Ok(backends)
 }
 
-/// Every workload that the study defines has to be right; only those that are run come into the plan.
+/// Every workload of the study must be valid; the plan has only those of the matrix.
 fn resolve_workloads(study: &Study, library: &impl Library) -> Result<Vec<(NamedWorkload, u32)>, InputError> {
     let pages = library.pages();
     let mut defined = Vec::new();
@@ -313,8 +313,8 @@ fn make_cell(number: usize, indices: &[usize], study: &Study, matrix: &Matrix) -
     }
 }
 
-/// Blocks that each hold one run of every cell in random order, so that whatever drifts on the machine during the
-/// study falls on every cell alike.
+/// Blocks that each hold one run of every cell in random order, so that drift of the machine during the
+/// study affects all cells equally.
 ///
 /// For each block in turn: first its order is drawn, then one seed for each of its runs in that order.
 fn order(cells: &[Cell], runs_per_cell: u32, seed: u64) -> Vec<PlannedRun> {

@@ -1,4 +1,4 @@
-//! `[server.NAME]`: a server under a name of the study's own, with what the study sets of it, holds for it and puts behind it.
+//! `[server.NAME]`: a server under the study's own name, with its settings, its pins and the server behind it.
 
 use super::factors::FactorKind;
 use super::factors::check_name;
@@ -83,7 +83,7 @@ fn read_set(table: &Table<'_>) -> Result<Vec<Written>, InputError> {
     set.keys().map(|name| read(name).map(|(setting, name)| (name, setting))).collect()
 }
 
-/// A server that no level of the matrix names is mostly a name that was changed in one place alone.
+/// An unused server is usually a name that was changed in one place only.
 pub(super) fn check_used(levels: &[Placed<String>], entries: &[ServerEntry]) -> Result<(), InputError> {
     let is_used = |entry: &&ServerEntry| levels.iter().any(|level| level.value == entry.name.value);
     match entries.iter().find(|entry| !is_used(entry)) {
@@ -101,7 +101,7 @@ pub(super) fn resolve(
     levels: &[Placed<String>],
     library: &impl Library,
 ) -> Result<Vec<ServerLevel>, InputError> {
-    // Every table has to be right; only those that are run come into the plan.
+    // Every table must be valid; the plan has only those of the matrix.
     let defined: Vec<ServerLevel> =
         study.servers.iter().map(|entry| resolve_entry(entry, study, library)).collect::<Result<_, _>>()?;
     let mut known = library.servers();
@@ -120,7 +120,7 @@ pub(super) fn resolve(
         .collect()
 }
 
-/// A server by the name of its adapter, as it is.
+/// A server by the name of its adapter, with its default settings.
 fn plain(level: &Placed<String>, library: &impl Library) -> Result<ServerLevel, InputError> {
     let facts = library.server(&level.value).map_err(|problem| level.error(problem))?;
     if facts.needs_back {
@@ -218,7 +218,7 @@ pub(super) fn have_back(levels: &[ServerLevel]) -> bool {
 }
 
 impl Study {
-    /// Where a level of `server` stands in the file.
+    /// A level of `server`, with its place in the file.
     pub(super) fn server_level(&self, name: &str) -> Option<&Placed<String>> {
         let factor = self.matrix.value.iter().find(|factor| factor.kind == FactorKind::Server)?;
         factor.levels.value.iter().find(|level| level.value == name)

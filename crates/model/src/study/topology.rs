@@ -38,7 +38,7 @@ pub(super) struct Chosen {
 }
 
 impl Chosen {
-    /// With all that the topology's own file says.
+    /// With the nodes and links of the topology's own file.
     pub(super) const fn named(name: Placed<String>) -> Chosen {
         Chosen { name, client: None, proxy: None, server: None, link: None, cross: None }
     }
@@ -149,8 +149,8 @@ fn direct(chosen: &Chosen, levels: &[Placed<String>]) -> Result<(PlannedTopology
     Ok((planned, vec![network]))
 }
 
-/// The topology as its file says, with the nodes that the study chooses: client and server, or proxy in its place; and the node
-/// behind a proxy.
+/// The topology of the file with the nodes that the study chooses: client, and server or proxy; and the node behind a
+/// proxy.
 fn base(
     chosen: &Chosen,
     study: &Study,

@@ -1,11 +1,11 @@
-//! Handovers: which addresses a host has one after the other.
+//! Handovers: the successive addresses of a host.
 
 use std::net::{IpAddr, Ipv4Addr};
 
 use super::subnet::first_of;
 use super::{Interface, Role, Topology};
 
-/// A link may have so many handovers.
+/// The most handovers of a link.
 const MOST: usize = 200;
 
 /// The addresses of a host at one link, whose network hands it over.
@@ -20,22 +20,22 @@ pub struct AddressChange {
     pub families: Vec<Vec<(IpAddr, u8)>>,
 }
 
-/// Handovers that a topology has no room for.
+/// Handovers that a topology has no addresses for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
 pub struct AddressChangeError {
     /// The link's index.
     pub link: usize,
-    /// What was found and expected.
+    /// What is wrong and what to do.
     pub problem: String,
 }
 
 impl Topology {
-    /// The moves of every host at the first end of a link whose network has handovers. New addresses are of the host's
-    /// own network, which others have routes to already.
+    /// The address changes of every host at the first end of a link whose network has handovers. New addresses are in
+    /// the host's own subnet, which others have routes to already.
     ///
     /// # Errors
-    /// The first end is no host, or its network has too few addresses left.
+    /// The first end is not a host, or its subnet has too few addresses left.
     pub fn address_changes(&self) -> Result<Vec<AddressChange>, AddressChangeError> {
         let mut taken: Vec<IpAddr> = self.addresses();
         let mut found = Vec::new();
@@ -74,7 +74,7 @@ impl Topology {
                     ));
                 }
                 taken.extend(&new);
-                // One that comes later stands alone: it would be its forerunner's secondary otherwise, and go with it.
+                // A later address has a full-length prefix; otherwise it is a secondary of the earlier one and is removed with it.
                 let alone = if address.is_ipv4() { 32 } else { 128 };
                 let later = new.into_iter().map(|address| (address, alone));
                 families.push(std::iter::once((address, prefix)).chain(later).collect());
@@ -84,7 +84,7 @@ impl Topology {
         Ok(found)
     }
 
-    /// Lets every neighbour know the addresses to come.
+    /// Makes every neighbour know the later addresses.
     pub fn expect(&mut self, changes: &[AddressChange]) {
         for changes in changes {
             let mac = self.nodes[changes.end.0].interfaces[changes.end.1].mac;
@@ -105,7 +105,7 @@ impl Topology {
     }
 }
 
-/// Every address of a network that a host may have, in order.
+/// Every host address of a subnet, in order.
 fn hosts_of(address: IpAddr, prefix: u8) -> Box<dyn Iterator<Item = IpAddr>> {
     match first_of(address, prefix) {
         IpAddr::V4(first) => {

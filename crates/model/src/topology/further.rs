@@ -1,4 +1,4 @@
-//! A further node, next to those who ask it: a name server, or the server behind a proxy.
+//! A further node, a neighbour of its clients: a name server, or the server behind a proxy.
 
 use std::net::IpAddr;
 
@@ -12,7 +12,7 @@ const HOST: u8 = 53;
 
 impl Topology {
     /// Adds the host `name` with a link to each of these nodes, which need not reach each other; each link does what
-    /// `network` says. The nodes' own addresses and ways stay as they are.
+    /// `network` describes. The nodes keep their own addresses and routes.
     ///
     /// # Errors
     /// There is a node of this name, a node is a switch, or no network of addresses is left.
@@ -56,7 +56,7 @@ impl Topology {
         Ok(())
     }
 
-    /// Makes a port know the only other one of its network.
+    /// Makes a port know the only other one of its subnet.
     fn introduce(&mut self, own: Port, other: Port) {
         let peer = &self.nodes[other.0].interfaces[other.1];
         let neighbours = peer.addresses().map(|(address, _)| (address, peer.mac)).collect();
@@ -65,7 +65,7 @@ impl Topology {
         port.neighbours = neighbours;
         for (source, prefix) in port.addresses() {
             let network = subnet::first_of(source, prefix);
-            // Before those through routers, as everywhere.
+            // A node's own subnets come before those behind routers.
             node.routes.insert(0, Route { network, prefix, via: None, interface: own.1, source });
         }
     }

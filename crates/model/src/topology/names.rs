@@ -1,4 +1,4 @@
-//! The name server: a host of its own, so far from those who ask it as somebody says.
+//! The name server: a host at a given distance from its clients.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -14,7 +14,7 @@ const FARTHEST_NS: u64 = 10_000_000_000;
 /// Reads the round trip to a name server.
 ///
 /// # Errors
-/// It is no duration, or so long that resolvers give up before.
+/// It is not a duration, or resolvers give up before.
 pub fn parse_name_server_rtt_ns(text: &str) -> Result<u64, String> {
     let rtt_ns = units::parse_duration_ns(text)?;
     if rtt_ns > FARTHEST_NS {
@@ -24,8 +24,8 @@ pub fn parse_name_server_rtt_ns(text: &str) -> Result<u64, String> {
 }
 
 impl Topology {
-    /// Adds the name server with a link of the round trip `rtt_ns` to each of these nodes, which ask it. `source` says who
-    /// wanted it.
+    /// Adds the name server with a link of the round trip `rtt_ns` to each of these nodes, its clients. `source` is the
+    /// origin of the round trip.
     ///
     /// # Errors
     /// As [`Topology::add_host`].
@@ -47,7 +47,7 @@ impl Topology {
         self.nodes.iter().find(|node| node.name == NAME_SERVER)
     }
 
-    /// Where a node asks the name server; `None` where it has no link to one.
+    /// The name server's address for a node; `None` if the node has no link to one.
     pub fn name_server_of(&self, node: &str) -> Option<Ipv4Addr> {
         let own = &self.nodes[self.position(node)?];
         let is_beside = |address: IpAddr| {

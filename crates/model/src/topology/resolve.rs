@@ -1,4 +1,4 @@
-//! From the topology as written to what is built: names looked up, networks of addresses found and numbered.
+//! Resolves a topology: looks up names, finds subnets and numbers them.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -128,7 +128,7 @@ fn check_name(name: &Placed<String>) -> Result<(), InputError> {
         && text.starts_with(is_letter)
         && text.ends_with(is_letter)
         && text.len() <= LONGEST_NAME;
-    // The host name of a node's IPv6 address ends so.
+    // The host name of a node's IPv6 address has this suffix.
     if !is_label || text.ends_with("-v6") || text == "localhost" {
         return Err(name.error(format!(
             "`{text}` is not a node's name; write small letters, digits and hyphens, such as `client` (not `localhost`, \
@@ -182,7 +182,7 @@ fn add_link(
     Ok(())
 }
 
-/// Whether there is a way over switches alone from one switch to another.
+/// Whether a path of switches connects two switches.
 fn are_joined(topology: &Topology, switches: [usize; 2]) -> bool {
     let mut reached = BTreeSet::from([switches[0]]);
     loop {
@@ -310,7 +310,7 @@ fn check_address(
     Ok((address, prefix))
 }
 
-/// Networks of different subnets must not overlap: nobody could say which way to go.
+/// Networks of different subnets must not overlap: routes would be ambiguous.
 fn check_distinct(topology: &Topology, subnets: &[Subnet]) -> Result<(), InputError> {
     let networks = |port: &Port| topology.nodes[port.0].interfaces[port.1].addresses().collect::<Vec<_>>();
     let mut before: Vec<(IpAddr, u8)> = Vec::new();

@@ -1,4 +1,4 @@
-//! The route of packets between a topology's client and server, and what it does to them in all.
+//! The route of packets between a topology's client and server, and its total effect on them.
 
 use std::net::IpAddr;
 
@@ -50,17 +50,17 @@ impl Topology {
         Ok(())
     }
 
-    /// The links from the client to the server, in order; `None` where packets find no way.
+    /// The links from the client to the server, in order; `None` if packets find no route.
     pub fn route(&self) -> Option<Vec<Hop>> {
         self.route_between(self.client, self.server)
     }
 
-    /// The links from one node to another, in order; `None` where packets find no way.
+    /// The links from one node to another, in order; `None` if packets find no route.
     pub(crate) fn route_between(&self, from: usize, to: usize) -> Option<Vec<Hop>> {
         let target = self.nodes[to].address_v4()?;
         let mut steps = Vec::new();
         let mut node = from;
-        // No way visits a link twice.
+        // No route visits a link twice.
         while steps.len() <= self.links.len() {
             if node == to {
                 return Some(steps);
@@ -148,7 +148,7 @@ fn turned(network: &Network) -> Network {
     turned
 }
 
-/// Several directions one behind the other.
+/// Several directions in sequence.
 fn chained<'a>(directions: impl Iterator<Item = &'a Direction>) -> Direction {
     let mut all = Direction::default();
     let mut passed_share = 1.0;

@@ -1,11 +1,11 @@
-//! Neighbours and routes, computed: every node knows the shortest route to every network, and everybody next to it.
+//! Neighbours and routes, computed: every node knows the shortest route to every subnet, and its neighbours.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::subnet::{Port, Subnet, first_of};
 use super::{Interface, Role, Route, Topology};
 
-/// A node's first step towards a subnet: its own port, and the router's port where there is one on the way.
+/// A node's first step towards a subnet: its own port, and the port of the next router, if there is one.
 type Step = (Port, Option<Port>);
 
 /// Makes every interface know its neighbours, and every node its routes.

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use super::written::End;
 use crate::reader::Placed;
 
-/// Where a file names no addresses: `10.123.SUBNET.HOST/24` and `fd12:3123:123:SUBNET::HOST/64`.
+/// The automatic addresses: `10.123.SUBNET.HOST/24` and `fd12:3123:123:SUBNET::HOST/64`.
 const AUTOMATIC_V4: Ipv4Addr = Ipv4Addr::new(10, 123, 0, 0);
 const AUTOMATIC_V6: Ipv6Addr = Ipv6Addr::new(0xfd12, 0x3123, 0x123, 0, 0, 0, 0, 0);
 const PREFIX_V4: u8 = 24;

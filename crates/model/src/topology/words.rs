@@ -1,4 +1,4 @@
-//! Topologies in words, for people.
+//! Descriptions of topologies.
 
 use std::fmt::Write;
 
