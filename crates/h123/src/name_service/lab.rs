@@ -140,7 +140,10 @@ mod tests {
         assert!(files[1].text.starts_with("nameserver 10.123.1.53\n"), "{files:?}");
         assert!(name_service::files(&pair, "server").is_none());
         let error = add(Some(&mut pair), "20ms", &["client"]).unwrap_err();
-        assert!(error.to_string().contains("--dns: found the node `names`"), "{error}");
+        assert!(
+            error.to_string().contains("--dns: the topology `pair` already has a node `names`"),
+            "{error}"
+        );
         let error = add(Some(&mut Topology::pair(&Network::default())), "20", &["client"]).unwrap_err();
         assert!(error.to_string().starts_with("--dns: `20` is not a duration"), "{error}");
         assert!(add(None, "20ms", &["client"]).unwrap_err().to_string().contains("`direct`"));

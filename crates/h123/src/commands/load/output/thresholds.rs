@@ -231,8 +231,8 @@ mod tests {
             ("q99>1ms", "unknown metric `q99`"),
             ("failed>x", "is not a number"),
             ("failed>-1", "is not a number"),
-            ("availability<99", "expected a share"),
-            ("availability<101%", "expected a share"),
+            ("availability<99", "is not a share"),
+            ("availability<101%", "is not a share"),
             ("rate<nan", "is not a number"),
             ("rate>1ms", "is not a number"),
         ] {
