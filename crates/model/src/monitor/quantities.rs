@@ -232,29 +232,4 @@ mod tests {
         assert_eq!(Quantity::SentDrops as usize + 1, QUANTITIES.len(), "the last variant");
         assert_eq!(Quantity::of_name("speed"), None);
     }
-
-    /// The lines of the table in the documentation.
-    fn documented() -> impl Iterator<Item = String> {
-        QUANTITIES.iter().map(|info| {
-            let nature = if info.nature == Nature::Counter { "counter" } else { "gauge" };
-            let of: Vec<&str> = info.of.iter().map(|kind| kind.name()).collect();
-            let origin = match info.origin {
-                Origin::Own(words) => words.to_owned(),
-                Origin::Counters(counters) => counters
-                    .iter()
-                    .map(|(prefix, name)| format!("{prefix} {name}").trim_start().to_owned())
-                    .collect::<Vec<_>>()
-                    .join(" + "),
-            };
-            let (name, unit, meaning) = (info.name, info.unit, info.meaning);
-            format!("| `{name}` | {unit} | {nature} | {} | {meaning} | {origin} |", of.join(", "))
-        })
-    }
-
-    #[test]
-    fn every_quantity_is_documented() {
-        let documentation = include_str!("../../../../docs/monitor.md");
-        let missing: Vec<String> = documented().filter(|line| !documentation.contains(line)).collect();
-        assert!(missing.is_empty(), "docs/monitor.md lacks:\n{}", missing.join("\n"));
-    }
 }

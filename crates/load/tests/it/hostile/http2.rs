@@ -368,7 +368,7 @@ fn another_language_is_named() {
             WrongVersion,
             "in HTTP/1",
         ),
-        ("words", "220 mail.test ESMTP\r\n", Hold, Protocol, "is not its SETTINGS"),
+        ("words", "220 mail.test ESMTP\r\n", Hold, Protocol, "expected SETTINGS"),
         ("nothing", "", Close, Closed, "it may not speak HTTP/2 here"),
         ("silence", "", Hold, Timeout, "no response"),
     ] {
