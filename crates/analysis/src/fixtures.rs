@@ -42,7 +42,7 @@ impl Bench {
     /// A closed loop of 50 requests on the same network.
     pub(crate) fn closed(variants: &[Variant]) -> Bench {
         let load = LoopLoad { requests: Some(CLOSED_REQUESTS), ..LoopLoad::new("/a") };
-        let workload = Workload::Closed(ClosedLoop { load, duration_ns: None });
+        let workload = Workload::Closed(ClosedLoop::new(load, None));
         Bench::new(variants, workload, "request_time")
     }
 

@@ -117,10 +117,10 @@ fn assignment() -> Assignment {
             server_name: "x".into(),
             trust: Trust::System,
         },
-        workload: Workload::Closed(ClosedLoop {
-            load: LoopLoad { requests: Some(1), ..LoopLoad::new("/") },
-            duration_ns: None,
-        }),
+        workload: Workload::Closed(ClosedLoop::new(
+            LoopLoad { requests: Some(1), ..LoopLoad::new("/") },
+            None,
+        )),
         pins: Pins::default(),
         seed: 1,
         deadline_ns: 1,
@@ -468,7 +468,7 @@ fn run_external(place: &Place, name: &str, script: &str, limits: &Limits) -> Cli
     );
     fs::write(folder.join("client.toml"), text).unwrap();
     let load = LoopLoad { connections: 3, requests: Some(9), ..LoopLoad::new("/a") };
-    let workload = Workload::Closed(ClosedLoop { load, duration_ns: None });
+    let workload = Workload::Closed(ClosedLoop::new(load, None));
     let (lab, stop) = (Lab::loopback().unwrap(), AtomicBool::new(false));
     let spec = ExternalSpec {
         folder: &place.path(&format!("{name}-run")),

@@ -15,8 +15,6 @@ pub struct Options {
     pub requests: RequestOptions,
     /// How connections are opened and used.
     pub connections: ConnectionOptions,
-    /// How long a stream of a closed loop waits between an answer and its next request.
-    pub think: Think,
     /// What the protocols do beyond the pins.
     pub protocols: ProtocolOptions,
     /// Stop when more than this many of a million requests have failed, after [`LEAST_ENDED`] have ended.
@@ -131,15 +129,6 @@ pub struct Migration {
     pub after_ns: u64,
     /// The new local address; a new port of the old one where `None`.
     pub to: Option<IpAddr>,
-}
-
-/// A time between `least_ns` and `most_ns`, each equally likely.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Think {
-    /// The shortest.
-    pub least_ns: u64,
-    /// The longest.
-    pub most_ns: u64,
 }
 
 impl Options {

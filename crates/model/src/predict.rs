@@ -50,7 +50,7 @@ pub fn predict(workload: &Workload, variant: Variant, network: &Network, pins: &
     let handshake_ns = handshake_ns(variant, network, pins);
     let (set_ns, governed_ns) = match workload {
         Workload::Page(page) => (0, page_ns(page, variant, network, pins)),
-        Workload::Closed(ClosedLoop { load, duration_ns: None }) => {
+        Workload::Closed(ClosedLoop { load, duration_ns: None, .. }) => {
             let streams = if variant.http() == HttpVersion::Http11 { 1 } else { load.streams };
             let at_once = u64::from(load.connections.saturating_mul(streams)).max(1);
             let rounds = load.requests.unwrap_or(1).div_ceil(at_once);
@@ -205,7 +205,7 @@ mod tests {
         assert!(near.expected_run_ns > LAB_NS && near.expected_run_ns < 2 * LAB_NS);
         assert_eq!(near.run_limit_ns, LEAST_LIMIT_NS);
         let duration_ns = Some(60 * NANOS_PER_S);
-        let closed = Workload::Closed(ClosedLoop { load: LoopLoad::new("/"), duration_ns });
+        let closed = Workload::Closed(ClosedLoop::new(LoopLoad::new("/"), duration_ns));
         let long = predict(&closed, Variant::H2, &network("1ms"), &Pins::default());
         assert_eq!(long.expected_run_ns / NANOS_PER_S, 60);
         assert_eq!(long.run_limit_ns / NANOS_PER_S, 70);

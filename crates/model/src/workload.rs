@@ -1,12 +1,14 @@
 //! What a client does: load a page, keep a closed or an open loop going, or play a video.
 
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 
 use crate::named;
 use crate::page::{self, Page};
 use crate::player::Player;
 use crate::schedule::Schedule;
-use crate::units::format_ns;
+use crate::units::{format_ns, parse_duration_ns};
 
 /// What a client does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,6 +61,39 @@ pub struct ClosedLoop {
     pub load: LoopLoad,
     /// Stop after this long, excluding the warm-up.
     pub duration_ns: Option<u64>,
+    /// How long a stream waits between an answer and its next request.
+    #[serde(default)]
+    pub think: ThinkTime,
+}
+
+/// A time between `least_ns` and `most_ns`, uniformly distributed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThinkTime {
+    /// The shortest.
+    pub least_ns: u64,
+    /// The longest.
+    pub most_ns: u64,
+}
+
+impl FromStr for ThinkTime {
+    type Err = String;
+
+    /// Reads `1s`, or a range such as `0s-2s`.
+    fn from_str(text: &str) -> Result<ThinkTime, String> {
+        let (least, most) = text.split_once('-').unwrap_or((text, text));
+        let (least_ns, most_ns) = (parse_duration_ns(least)?, parse_duration_ns(most)?);
+        if least_ns > most_ns {
+            return Err(format!("write the shorter time of `{text}` first"));
+        }
+        Ok(ThinkTime { least_ns, most_ns })
+    }
+}
+
+impl ClosedLoop {
+    /// A loop without think time.
+    pub fn new(load: LoopLoad, duration_ns: Option<u64>) -> Self {
+        ClosedLoop { load, duration_ns, think: ThinkTime::default() }
+    }
 }
 
 /// An open loop. Its warm-up runs at the schedule's first rate.
@@ -199,7 +234,7 @@ impl Workload {
     pub fn describe(&self) -> String {
         match self {
             Workload::Page(page) => format!("cold load of page {}: {}", page.name, page::describe(page)),
-            Workload::Closed(ClosedLoop { load, duration_ns }) => format!(
+            Workload::Closed(ClosedLoop { load, duration_ns, .. }) => format!(
                 "closed loop over {}: {}, {}",
                 load.describe_paths(),
                 load.describe_connections(),
@@ -223,6 +258,7 @@ impl Workload {
             Workload::Closed(ClosedLoop {
                 load: LoopLoad { requests: Some(_), .. },
                 duration_ns: Some(_),
+                ..
             }) => "ends after a number of requests or a time".to_owned(),
             Workload::Player(player) => {
                 format!("ends with {} segments, {} of media", player.segments, format_ns(player.media_ns()))

@@ -455,10 +455,10 @@ mod tests {
     use super::*;
 
     fn closed(connections: u32, streams: u32, path: &str) -> FactorLevel {
-        FactorLevel::Workload(Workload::Closed(ClosedLoop {
-            load: LoopLoad { connections, streams, ..LoopLoad::new(path) },
-            duration_ns: Some(1),
-        }))
+        FactorLevel::Workload(Workload::Closed(ClosedLoop::new(
+            LoopLoad { connections, streams, ..LoopLoad::new(path) },
+            Some(1),
+        )))
     }
 
     fn open(per_second: u64) -> FactorLevel {

@@ -1,8 +1,8 @@
 //! The closed loop: each stream of each connection sends its next request when its last one is answered.
 
-use model::options::{Options, Think};
+use model::options::Options;
 use model::shuffle::SplitMix64;
-use model::workload::{ClosedLoop, LoopLoad};
+use model::workload::{ClosedLoop, LoopLoad, ThinkTime};
 
 use crate::source::{Connections, Due, RequestSource, Seeds, Stream};
 use crate::urls::Urls;
@@ -15,7 +15,7 @@ pub struct ClosedSource {
     began_ns: u64,
     warmup_ends_ns: u64,
     ends_ns: Option<u64>,
-    think: Think,
+    think: ThinkTime,
     random: SplitMix64,
     ramp_up_ns: u64,
     /// Requests since the warm-up.
@@ -26,7 +26,7 @@ pub struct ClosedSource {
 impl ClosedSource {
     /// The loop, beginning at `now`.
     pub(crate) fn new(closed: &ClosedLoop, options: &Options, seeds: Seeds, now: u64) -> Self {
-        let ClosedLoop { load, duration_ns } = closed;
+        let ClosedLoop { load, duration_ns, think } = closed;
         let warmup_ends_ns = now.saturating_add(load.warmup_ns);
         ClosedSource {
             urls: Urls::new(load.paths.len(), &options.requests, seeds.of(Stream::Order)),
@@ -34,7 +34,7 @@ impl ClosedSource {
             began_ns: now,
             warmup_ends_ns,
             ends_ns: duration_ns.map(|duration| warmup_ends_ns.saturating_add(duration)),
-            think: options.think,
+            think: *think,
             random: SplitMix64::new(seeds.of(Stream::Thinking)),
             ramp_up_ns: options.connections.ramp_up_ns,
             begun: 0,
@@ -99,7 +99,7 @@ impl RequestSource for ClosedSource {
     }
 
     fn think_ns(&mut self) -> u64 {
-        let Think { least_ns, most_ns } = self.think;
+        let ThinkTime { least_ns, most_ns } = self.think;
         if most_ns == 0 {
             return 0;
         }
@@ -137,12 +137,11 @@ mod tests {
         let paths = vec!["/a".to_owned(), "/b".to_owned()];
         let load = LoopLoad { paths, connections: 4, requests, ..LoopLoad::new("") };
         let options = Options {
-            think: Think { least_ns: 5, most_ns: 8 },
             connections: ConnectionOptions { ramp_up_ns: 100, ..ConnectionOptions::default() },
             ..Options::default()
         };
         let source = ClosedSource::new(
-            &ClosedLoop { load, duration_ns: None },
+            &ClosedLoop { think: ThinkTime { least_ns: 5, most_ns: 8 }, ..ClosedLoop::new(load, None) },
             &options,
             Seeds { shared: 0, own: 0 },
             1000,

@@ -13,7 +13,7 @@
 //!
 //! // A closed loop of two requests on one connection.
 //! let load = LoopLoad { requests: Some(2), ..LoopLoad::new("/bytes/128") };
-//! let workload = Workload::Closed(ClosedLoop { load, duration_ns: None });
+//! let workload = Workload::Closed(ClosedLoop::new(load, None));
 //! let mut active = ActiveWorkload::new(&workload, &Options::default(), Seeds::new(1, 0), 0);
 //!
 //! for now in [0, 1_000] {

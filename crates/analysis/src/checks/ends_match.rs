@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn another_end_is_a_caveat() {
         let bench = workloads(|workload| {
-            let Workload::Closed(ClosedLoop { load, duration_ns }) = workload else { panic!() };
+            let Workload::Closed(ClosedLoop { load, duration_ns, .. }) = workload else { panic!() };
             (load.requests, *duration_ns) = (None, Some(1_000_000_000));
         });
         let summary = bench.summary();

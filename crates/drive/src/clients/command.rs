@@ -37,7 +37,7 @@ impl<'a> ExternalLoop<'a> {
     /// # Errors
     /// The workload is no closed loop, or has several paths.
     pub(crate) fn of(assignment: &'a Assignment) -> Result<ExternalLoop<'a>> {
-        let Workload::Closed(ClosedLoop { load, duration_ns }) = &assignment.workload else {
+        let Workload::Closed(ClosedLoop { load, duration_ns, .. }) = &assignment.workload else {
             anyhow::bail!("external clients support closed loops only; change the workload");
         };
         let [path] = load.paths.as_slice() else {

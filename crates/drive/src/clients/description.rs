@@ -122,7 +122,7 @@ impl Client {
         if self.variant(variant).is_none() {
             return Some(format!("{name} does not support {variant}"));
         }
-        let Workload::Closed(ClosedLoop { load, duration_ns }) = workload else {
+        let Workload::Closed(ClosedLoop { load, duration_ns, .. }) = workload else {
             return Some(format!(
                 "{name} supports closed loops only, not a workload of kind `{}`",
                 workload.kind().name()
@@ -446,7 +446,7 @@ template = "x.jinja"
 
     fn closed(connections: u32, streams: u32, requests: Option<u64>, duration_ns: Option<u64>) -> Workload {
         let load = LoopLoad { connections, streams, requests, ..LoopLoad::new("/") };
-        Workload::Closed(ClosedLoop { load, duration_ns })
+        Workload::Closed(ClosedLoop::new(load, duration_ns))
     }
 
     /// No reason where `expected` is empty.

@@ -80,10 +80,10 @@ pub(crate) fn run(args: &TraceArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
             node: "local".to_owned(),
             clock: load::Clock::begin(),
             target: url.target(variant, address, trust.clone()),
-            workload: Workload::Closed(ClosedLoop {
-                load: LoopLoad { requests: Some(1), ..LoopLoad::new(&url.path) },
-                duration_ns: None,
-            }),
+            workload: Workload::Closed(ClosedLoop::new(
+                LoopLoad { requests: Some(1), ..LoopLoad::new(&url.path) },
+                None,
+            )),
             pins: Pins::default(),
             seed: 0,
             deadline_ns: args.timeout,

@@ -165,10 +165,10 @@ fn fault(is_early: bool, end: &Result<ClientOutcome>) -> Option<String> {
 }
 
 fn bulk(flow: &CrossTraffic, limit: Duration) -> Workload {
-    Workload::Closed(ClosedLoop {
-        load: LoopLoad { connections: flow.flows, ..LoopLoad::new(ENDLESS) },
-        duration_ns: Some(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX)),
-    })
+    Workload::Closed(ClosedLoop::new(
+        LoopLoad { connections: flow.flows, ..LoopLoad::new(ENDLESS) },
+        Some(u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX)),
+    ))
 }
 
 fn ended_early(why: &str) -> Outcome {

@@ -88,7 +88,7 @@ fn page() -> Page {
 
 fn closed(path: &str, connections: u32, streams: u32, requests: u64) -> Workload {
     let load = LoopLoad { connections, streams, requests: Some(requests), ..LoopLoad::new(path) };
-    Workload::Closed(ClosedLoop { load, duration_ns: None })
+    Workload::Closed(ClosedLoop::new(load, None))
 }
 
 fn run(assignment: &Assignment) -> Report {

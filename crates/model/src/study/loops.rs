@@ -37,7 +37,7 @@ const MOST_QUEUED: u32 = 1_000_000;
 pub(super) fn read_closed(table: &Table<'_>) -> Result<ClosedLoop, InputError> {
     let load = read_load(table)?;
     let (requests, duration_ns) = read_end(table)?;
-    Ok(ClosedLoop { load: LoopLoad { requests, ..load }, duration_ns })
+    Ok(ClosedLoop::new(LoopLoad { requests, ..load }, duration_ns))
 }
 
 pub(super) fn read_open(table: &Table<'_>) -> Result<OpenLoop, InputError> {

@@ -432,10 +432,10 @@ pub(crate) fn over_connections(connections: &[u32]) -> Fabricated {
     };
     let closed = |connections: &u32| NamedWorkload {
         name: format!("c{connections}"),
-        workload: Workload::Closed(ClosedLoop {
-            load: LoopLoad { connections: *connections, ..LoopLoad::new("/bytes/1000") },
-            duration_ns: Some(1_000_000_000),
-        }),
+        workload: Workload::Closed(ClosedLoop::new(
+            LoopLoad { connections: *connections, ..LoopLoad::new("/bytes/1000") },
+            Some(1_000_000_000),
+        )),
     };
     swept(vec![text("1", "100"), text("30", "50")], connections.iter().map(closed).collect())
 }

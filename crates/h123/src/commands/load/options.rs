@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use model::options::Think;
 use model::schedule::{Rate, Stage};
 use model::units;
+use model::workload::ThinkTime;
 
 use crate::connect::places::PlaceArgs;
 
@@ -64,8 +64,8 @@ pub(crate) struct LoadOptions {
     #[arg(long, value_parser = units::parse_duration_ns, value_name = "TIME", conflicts_with = "open_loop")]
     pub(crate) ramp_up: Option<u64>,
     /// Closed loop: wait between a response and the next request: 1s, or a random time of 0s-2s
-    #[arg(long, value_parser = parse_think, value_name = "TIME", conflicts_with = "open_loop")]
-    pub(crate) think: Option<Think>,
+    #[arg(long, value_parser = str::parse::<ThinkTime>, value_name = "TIME", conflicts_with = "open_loop")]
+    pub(crate) think: Option<ThinkTime>,
     /// Stop when more than this share of requests has failed (of at least 100)
     #[arg(long, value_parser = units::parse_share, value_name = "SHARE")]
     pub(crate) stop_at_failed: Option<f64>,
@@ -176,16 +176,6 @@ fn parse_some_time(text: &str) -> Result<u64, String> {
     }
 }
 
-fn parse_think(text: &str) -> Result<Think, String> {
-    let (least, most) = text.split_once('-').unwrap_or((text, text));
-    let think =
-        Think { least_ns: units::parse_duration_ns(least)?, most_ns: units::parse_duration_ns(most)? };
-    if think.least_ns > think.most_ns {
-        return Err(format!("write the shorter time of `{text}` first"));
-    }
-    Ok(think)
-}
-
 fn parse_buffer(text: &str) -> Result<u32, String> {
     const MOST_BYTES: u32 = 1 << 30;
     let bytes = units::parse_size_bytes(text)?;
@@ -203,15 +193,15 @@ mod tests {
     fn values_are_read() {
         assert_eq!(parse_rows("none"), Ok(RowsPath(None)));
         assert_eq!(parse_rows("a.parquet"), Ok(RowsPath(Some("a.parquet".into()))));
-        assert_eq!(parse_think("0s-2ms"), Ok(Think { least_ns: 0, most_ns: 2_000_000 }));
-        assert_eq!(parse_think("1ms"), Ok(Think { least_ns: 1_000_000, most_ns: 1_000_000 }));
+        assert_eq!("0s-2ms".parse(), Ok(ThinkTime { least_ns: 0, most_ns: 2_000_000 }));
+        assert_eq!("1ms".parse(), Ok(ThinkTime { least_ns: 1_000_000, most_ns: 1_000_000 }));
         let stage: Stage = "10s@0-1000".parse().unwrap();
         assert_eq!(
             (stage.from, stage.to, stage.duration_ns),
             (Rate(0), Rate(1_000_000), Some(10_000_000_000))
         );
         assert_eq!(parse_buffer("256KiB"), Ok(262_144));
-        assert!(parse_think("2s-1s").is_err() && parse_buffer("9GB").is_err());
+        assert!("2s-1s".parse::<ThinkTime>().is_err() && parse_buffer("9GB").is_err());
         assert!(parse_rows("some").is_err());
         assert_eq!(parse_limit("none"), Ok(Limit(None)));
         assert_eq!(parse_limit("2s"), Ok(Limit(Some(2_000_000_000))));

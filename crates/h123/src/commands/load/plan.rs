@@ -284,10 +284,9 @@ fn options(
     };
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share from 0 to 1")]
     let stop_at_failed_ppm = load.stop_at_failed.map(|share| (share * 1e6).round() as u32);
-    let think = load.think.unwrap_or_default();
     // Requests are summed up as they end: memory does not grow with the test.
     let (protocols, most_rows) = (ProtocolOptions::default(), Some(0));
-    Ok(Options { requests, connections, think, protocols, stop_at_failed_ppm, most_rows })
+    Ok(Options { requests, connections, protocols, stop_at_failed_ppm, most_rows })
 }
 
 fn method(text: &str) -> Result<String> {
@@ -390,6 +389,7 @@ fn workload(args: &LoadArgs, list: &UrlList, index: u32) -> Workload {
         None => Workload::Closed(ClosedLoop {
             load: LoopLoad { requests: load.requests.map(share), ..common },
             duration_ns: duration_ns(args),
+            think: load.think.unwrap_or_default(),
         }),
     }
 }

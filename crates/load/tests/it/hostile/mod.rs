@@ -157,10 +157,10 @@ pub(super) fn assignment(variant: Variant, address: SocketAddr, requests: u64) -
             server_name: "localhost".to_owned(),
             trust: Trust::Anyone,
         },
-        workload: Workload::Closed(ClosedLoop {
-            load: LoopLoad { requests: Some(requests), ..LoopLoad::new("/") },
-            duration_ns: None,
-        }),
+        workload: Workload::Closed(ClosedLoop::new(
+            LoopLoad { requests: Some(requests), ..LoopLoad::new("/") },
+            None,
+        )),
         pins: Pins::default(),
         seed: 1,
         deadline_ns: DEADLINE_NS,
