@@ -14,6 +14,8 @@ pub struct Totals {
     pub all: RequestSums,
     /// Requests that succeeded.
     pub requests_ok: u64,
+    /// Response body bytes of requests that succeeded.
+    pub ok_body_bytes: u64,
     /// Requests that succeeded and whose end has a timestamp.
     pub requests_succeeded: u64,
     /// The first request. In a page load it is the document.
@@ -35,6 +37,7 @@ impl Totals {
         let is_ok = sample.outcome.is_ok();
         self.all.record(sample);
         self.requests_ok += u64::from(is_ok);
+        self.ok_body_bytes += if is_ok { sample.response_body_bytes } else { 0 };
         self.requests_succeeded += u64::from(is_ok && sample.done_ns.is_some());
         let first_byte_ns = sample.first_byte_ns.filter(|_| is_ok);
         self.add_document(Some(Document { request: sample.request, first_byte_ns }));
@@ -44,6 +47,7 @@ impl Totals {
     pub fn merge(&mut self, other: &Totals) {
         self.all.merge(&other.all);
         self.requests_ok += other.requests_ok;
+        self.ok_body_bytes += other.ok_body_bytes;
         self.requests_succeeded += other.requests_succeeded;
         self.add_document(other.document);
     }

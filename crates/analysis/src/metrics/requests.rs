@@ -31,6 +31,13 @@ pub(super) const METRICS: &[Metric] = &[
         ..count("requests_per_second", "Requests per second", LOOPS, run_requests_per_second)
     },
     Metric {
+        unit: "bit/s",
+        better: Better::Higher,
+        start: "first counted request intended",
+        end: "last counted response done; only response bodies of requests that succeeded",
+        ..count("goodput", "Goodput", LOOPS, goodput)
+    },
+    Metric {
         better: Better::Higher,
         ceiling: Some(1.0),
         values: Values::Share(|view| {
@@ -109,7 +116,11 @@ pub(super) const METRICS: &[Metric] = &[
 
 /// Requests that succeeded per second of a period; `None` for an empty period.
 pub fn requests_per_second(requests_ok: u64, period_ns: u64) -> Option<f64> {
-    (period_ns > 0).then(|| float(requests_ok) / float(period_ns) * float(model::units::NANOS_PER_S))
+    per_second(requests_ok, period_ns)
+}
+
+fn per_second(number: u64, period_ns: u64) -> Option<f64> {
+    (period_ns > 0).then(|| float(number) / float(period_ns) * float(model::units::NANOS_PER_S))
 }
 
 /// The share of requests that succeeded; `None` without requests.
@@ -137,6 +148,13 @@ fn run_requests_per_second(view: &View<'_>) -> Option<f64> {
     }
     let period_ns = view.totals.all.last_done_ns?.checked_sub(view.totals.all.first_intended_ns?)?;
     requests_per_second(view.totals.requests_ok, period_ns)
+}
+
+/// The bits of successful response bodies per second (RFC 2647, section 3.17); `None` for clients without rows, which do not
+/// report the bytes of successes.
+fn goodput(view: &View<'_>) -> Option<f64> {
+    let period_ns = view.totals.all.last_done_ns?.checked_sub(view.totals.all.first_intended_ns?)?;
+    per_second(view.totals.ok_body_bytes * 8, period_ns)
 }
 
 /// 0 if the server time, which is rounded, is longer than the request time.

@@ -142,6 +142,10 @@ fn a_loop_counts_what_came_after_the_warm_up() {
     // 39 good ones in 40 round trips of 160 ms.
     let rate = run.value("requests_per_second").unwrap();
     assert!((rate - 39.0 / 6.4).abs() < 1e-9, "{rate}");
+    let counted = &bench.records[0].samples[10..49];
+    let body_bytes: u64 = counted.iter().map(|sample| sample.response_body_bytes).sum();
+    let goodput = run.value("goodput").unwrap();
+    assert!(body_bytes > 0 && (goodput - body_bytes as f64 * 8.0 / 6.4).abs() < 1e-6, "{goodput}");
     assert_eq!(run.value("page_load_time"), None);
     assert_eq!((run.groups[0].rows, run.groups[0].requests), (50, 40));
 }
@@ -205,6 +209,7 @@ fn a_external_clients_sums_are_the_same_metrics() {
     let bench = external();
     let run = RunSummary::of(&bench.plan, bench.records.iter().find(|record| record.cell == 1).unwrap());
     assert_eq!(run.value("requests_per_second"), Some(150.0));
+    assert_eq!(run.value("goodput"), None, "it does not report the bytes of successes");
     assert_eq!((run.value("requests"), run.value("availability")), (Some(400.0), Some(0.75)));
     for time in ["service_time", "request_time"] {
         let found = &run.metrics[time];
