@@ -30,6 +30,13 @@ const OPTIONS: &[(&str, &str, Kind, &str, &str)] = &[
         "backends",
         "Emulate the networks with this backend: `user-space` or `netem` (repeat to compare both)",
     ),
+    (
+        "margin",
+        "SHARE",
+        Text,
+        "margin",
+        "Margin of interest: differences inside it do not matter, such as 3%",
+    ),
     ("runs", "N", Number, "runs", "Runs of each cell"),
     ("seed", "N", Number, "seed", "Random seed of the order and of every run"),
     (

@@ -828,11 +828,14 @@ fn the_command_line_overrides_and_its_faults_say_so() {
         number("runs", 7),
         number("seed", 9),
     ];
+    let margin = parse_with(SHORT, &[text("margin", "7%")]).unwrap().margin_share;
+    assert!((margin - 0.07).abs() < 1e-12, "{margin}");
     let plan = parse_with(SHORT, &overrides).unwrap();
     assert_eq!((plan.runs.len(), plan.seed, plan.servers.join(",")), (28, 9, "nginx".to_owned()));
     assert_eq!(plan.cells[0].label(), "h1s · nginx · north-carolina · small");
 
     let error = |given: Override| parse_with(SHORT, &[given]).unwrap_err();
+    assert!(error(text("margin", "3")).starts_with("command line: `margin`: `3` is not a share"));
     assert_eq!(
         error(list("matrix.server", &["ngnx"])),
         "command line: `ngnx` is not a server; did you mean `nginx`? The choices are origin, nginx, nghttpx"
