@@ -50,12 +50,13 @@ pub fn predict(workload: &Workload, variant: Variant, network: &Network, pins: &
     let handshake_ns = handshake_ns(variant, network, pins);
     let (set_ns, governed_ns) = match workload {
         Workload::Page(page) => (0, page_ns(page, variant, network, pins)),
-        Workload::Closed(ClosedLoop { load, duration_ns: None, .. }) => {
+        Workload::Closed(ClosedLoop { load, duration_ns: None, think }) => {
             let streams = if variant.http() == HttpVersion::Http11 { 1 } else { load.streams };
             let at_once = u64::from(load.connections.saturating_mul(streams)).max(1);
             let rounds = load.requests.unwrap_or(1).div_ceil(at_once);
             let round_ns = network.rtt_ns().max(REQUEST_NS.saturating_mul(at_once));
-            (0, handshake_ns.saturating_add(rounds.saturating_mul(round_ns)))
+            let thinking_ns = rounds.saturating_mul(think.most_ns);
+            (thinking_ns, handshake_ns.saturating_add(rounds.saturating_mul(round_ns)))
         }
         Workload::Closed(_) => (workload.lasts_ns().unwrap_or(0), handshake_ns),
         Workload::Open(_) => {

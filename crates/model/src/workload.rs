@@ -89,6 +89,16 @@ impl FromStr for ThinkTime {
     }
 }
 
+impl ThinkTime {
+    fn describe(self) -> String {
+        match (self.least_ns, self.most_ns) {
+            (_, 0) => String::new(),
+            (least, most) if least == most => format!(", think time {}", format_ns(most)),
+            (least, most) => format!(", think time {} to {}", format_ns(least), format_ns(most)),
+        }
+    }
+}
+
 impl ClosedLoop {
     /// A loop without think time.
     pub fn new(load: LoopLoad, duration_ns: Option<u64>) -> Self {
@@ -234,10 +244,11 @@ impl Workload {
     pub fn describe(&self) -> String {
         match self {
             Workload::Page(page) => format!("cold load of page {}: {}", page.name, page::describe(page)),
-            Workload::Closed(ClosedLoop { load, duration_ns, .. }) => format!(
-                "closed loop over {}: {}, {}",
+            Workload::Closed(ClosedLoop { load, duration_ns, think }) => format!(
+                "closed loop over {}: {}{}, {}",
                 load.describe_paths(),
                 load.describe_connections(),
+                think.describe(),
                 load.describe_end(*duration_ns)
             ),
             Workload::Open(OpenLoop { load, schedule, .. }) => format!(

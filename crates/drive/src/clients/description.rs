@@ -122,12 +122,15 @@ impl Client {
         if self.variant(variant).is_none() {
             return Some(format!("{name} does not support {variant}"));
         }
-        let Workload::Closed(ClosedLoop { load, duration_ns, .. }) = workload else {
+        let Workload::Closed(ClosedLoop { load, duration_ns, think }) = workload else {
             return Some(format!(
                 "{name} supports closed loops only, not a workload of kind `{}`",
                 workload.kind().name()
             ));
         };
+        if think.most_ns > 0 {
+            return Some(format!("{name} supports no think time; remove `think_time` from the workload"));
+        }
         let multiplexes = variant.http() != HttpVersion::Http11;
         let capabilities = &self.capabilities;
         let refused = (load.paths.len() > 1).then(|| "requests one path only".to_owned());
@@ -470,6 +473,11 @@ template = "x.jinja"
         );
         refuses("curl", Variant::H2, &counted(1, 5), "curl supports one request in flight per connection");
         refuses("curl", Variant::H2, &counted(1, 1), "");
+        let mut thinking = counted(1, 1);
+        if let Workload::Closed(closed) = &mut thinking {
+            closed.think.most_ns = 1;
+        }
+        refuses("curl", Variant::H2, &thinking, "curl supports no think time; remove `think_time`");
         let mut two_paths = counted(1, 1);
         two_paths.as_loop_mut().unwrap().paths.push("/b".to_owned());
         refuses("h2load", Variant::H3, &two_paths, "h2load requests one path only");

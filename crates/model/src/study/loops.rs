@@ -17,6 +17,11 @@ pub(super) const LOOP_KEYS: &[Key] = keys! {
     "duration", "duration", "none", r#""10s""#, "Ends the run this long after the warm-up. Excludes `requests`.";
     "warmup", "duration", "`\"0s\"`", r#""1s""#, "Requests intended in this time are stored but not analysed.";
 };
+/// Keys of a closed loop alone.
+pub(super) const CLOSED_KEYS: &[Key] = keys! {
+    "think_time", "duration, or a range of two", "`\"0s\"`", r#""0s-2s""#,
+        "How long a stream waits between an answer and its next request; of a range, each time is equally likely.";
+};
 /// Keys of an open loop alone.
 pub(super) const OPEN_KEYS: &[Key] = keys! {
     "rate", "text", "required without `stages`", r#""200/s""#,
@@ -37,7 +42,8 @@ const MOST_QUEUED: u32 = 1_000_000;
 pub(super) fn read_closed(table: &Table<'_>) -> Result<ClosedLoop, InputError> {
     let load = read_load(table)?;
     let (requests, duration_ns) = read_end(table)?;
-    Ok(ClosedLoop::new(LoopLoad { requests, ..load }, duration_ns))
+    let think = table.parsed("think_time", str::parse)?.map(|think| think.value).unwrap_or_default();
+    Ok(ClosedLoop { load: LoopLoad { requests, ..load }, duration_ns, think })
 }
 
 pub(super) fn read_open(table: &Table<'_>) -> Result<OpenLoop, InputError> {

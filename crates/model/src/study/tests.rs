@@ -14,7 +14,7 @@ use crate::schedule::{Arrivals, Rate, Schedule, Share, Stage};
 use crate::topology::Topology;
 use crate::tunable::{ServerFacts, Tunable, TunableKind};
 use crate::variant::Variant;
-use crate::workload::{LoopLoad, OpenLoop, Workload, WorkloadKind};
+use crate::workload::{ClosedLoop, LoopLoad, OpenLoop, ThinkTime, Workload, WorkloadKind};
 
 const QUICK: &str = include_str!("../../../../studies/quick.toml");
 
@@ -493,6 +493,46 @@ fn an_open_loop_is_resolved_and_planned() {
     assert!(stages.cells[0].expected_run_ns > 15_000_000_000);
     let counted = parse(&open_study("rate = \"100\"\nrequests = 500")).unwrap();
     assert!(counted.cells[0].expected_run_ns > 5_000_000_000);
+}
+
+#[test]
+fn the_think_time_of_a_closed_loop_is_resolved_and_planned() {
+    let study = |lines: &str| parse(&open_study(lines).replace("\"open\"", "\"closed\""));
+    let without = study("requests = 10").unwrap();
+    for (line, think, described) in [
+        ("", ThinkTime::default(), "1 connection × 1 stream, 10 requests"),
+        (
+            "think_time = \"2s\"",
+            ThinkTime { least_ns: 2 * 1_000_000_000, most_ns: 2 * 1_000_000_000 },
+            "stream, think time 2 s, 10",
+        ),
+        (
+            "think_time = \"0s-3s\"",
+            ThinkTime { least_ns: 0, most_ns: 3 * 1_000_000_000 },
+            "think time 0 ns to 3 s, 10",
+        ),
+    ] {
+        let plan = study(&format!("requests = 10\n{line}")).unwrap();
+        let load = LoopLoad { requests: Some(10), ..LoopLoad::new("/a") };
+        let expected = Workload::Closed(ClosedLoop { think, ..ClosedLoop::new(load, None) });
+        assert_eq!(plan.workloads[0].workload, expected);
+        let words = plan_text(&plan).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains(described), "{words}");
+        let longer_ns = plan.cells[0].expected_run_ns - without.cells[0].expected_run_ns;
+        assert_eq!(longer_ns, 10 * think.most_ns, "{line}");
+    }
+    for (line, expected) in [
+        ("think_time = \"2\"", "`think_time`: `2` is not a duration"),
+        ("think_time = \"2s-1s\"", "`think_time`: write the shorter time of `2s-1s` first"),
+    ] {
+        let error = study(&format!("requests = 10\n{line}")).unwrap_err();
+        assert!(error.contains("15:14: ") && error.contains(expected), "{error}");
+    }
+    assert!(
+        parse(&open_study("rate = \"1\"\nrequests = 5\nthink_time = \"1s\""))
+            .unwrap_err()
+            .contains("not a key")
+    );
 }
 
 #[test]

@@ -73,6 +73,7 @@ pub const KEYS: &[TableKeys] = &[
     TableKeys { table: "[workload.NAME]", keys: WORKLOAD_KEYS },
     TableKeys { table: "[workload.NAME] with kind = \"page\"", keys: PAGE_KEYS },
     TableKeys { table: "[workload.NAME] with kind = \"closed\" or \"open\"", keys: loops::LOOP_KEYS },
+    TableKeys { table: "[workload.NAME] with kind = \"closed\"", keys: loops::CLOSED_KEYS },
     TableKeys { table: "[workload.NAME] with kind = \"open\"", keys: loops::OPEN_KEYS },
     TableKeys { table: "[workload.NAME] with kind = \"player\"", keys: player::KEYS },
     TableKeys { table: "[server.NAME]", keys: servers::SERVER_KEYS },
@@ -235,7 +236,7 @@ fn read_workload(name: Placed<String>, table: Table<'_>) -> Result<NamedEntry, I
     let kind = table.required("kind", Table::named::<WorkloadKind>)?.value;
     let own = match kind {
         WorkloadKind::Page => [PAGE_KEYS, &[]],
-        WorkloadKind::Closed => [loops::LOOP_KEYS, &[]],
+        WorkloadKind::Closed => [loops::LOOP_KEYS, loops::CLOSED_KEYS],
         WorkloadKind::Open => [loops::LOOP_KEYS, loops::OPEN_KEYS],
         WorkloadKind::Player => [player::KEYS, &[]],
     };
