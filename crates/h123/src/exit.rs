@@ -65,7 +65,7 @@ pub(crate) fn one_line(text: &str, subcommand: Option<&str>) -> String {
 
 /// The option that requires the missing options of a clap error, with these: `--poisson requires --rate or --stages`.
 ///
-/// clap reports only what is missing. The option without which nothing is missing is the one that requires it.
+/// clap reports only what is missing. The option without which the command line is valid is the one that requires it.
 pub(crate) fn requirement(
     error: &clap::Error,
     args: &[OsString],
@@ -79,10 +79,12 @@ pub(crate) fn requirement(
     {
         return None;
     }
-    let requires = |place: &usize| {
-        let fewer = [&args[..*place], &args[*place + 1..]].concat();
-        parse(&fewer).map_or_else(|error| error.kind() != ErrorKind::MissingRequiredArgument, |()| true)
+    // An option is one word, or two with its value.
+    let is_valid_without = |place: usize, words: usize| {
+        let rest = args.get(place + words..);
+        rest.is_some_and(|rest| parse(&[&args[..place], rest].concat()).is_ok())
     };
+    let requires = |place: &usize| is_valid_without(*place, 1) || is_valid_without(*place, 2);
     let is_option = |place: &usize| args[*place].to_string_lossy().starts_with('-');
     let place = (1..args.len()).filter(is_option).find(requires)?;
     let name = args[place].to_string_lossy();

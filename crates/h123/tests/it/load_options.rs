@@ -335,8 +335,8 @@ fn sockets_are_set_as_asked() {
     let huge = h123(["load", &url, "-n", "5", "--quiet", "--receive-buffer", "512MiB"]).expect(0);
     assert_eq!(huge.stderr.lines().count(), 1, "{}", huge.stderr);
     for part in [
-        "warning: found a socket's receive buffer of ",
-        "asked for 537 MB",
+        "warning: the kernel grants a receive buffer of ",
+        "instead of 537 MB",
         "sysctl -w net.core.rmem_max=536870912",
     ] {
         assert!(huge.stderr.contains(part), "{part}: {}", huge.stderr);
@@ -404,7 +404,10 @@ fn contradictions_are_one_line() {
         (&[url, "--script", list], "line 1: found `/a`, expected `<milliseconds>"),
         (&["--urls", list], "the path `/a` has no host; add a URL"),
         (&[url, "--urls", empty.to_str().unwrap()], &format!("--urls {} contains no URL", empty.display())),
-        (&[url, "--cacert", empty.to_str().unwrap()], &format!("--cacert {}: found", empty.display())),
+        (
+            &[url, "--cacert", empty.to_str().unwrap()],
+            &format!("--cacert {}: cannot read the CA certificate", empty.display()),
+        ),
         (&[url, "--cacert", "/no/such/ca"], "--cacert /no/such/ca: "),
         (&[url, "-c", "none"], "(see `h123 load --help`)"),
         (&[url, "-H", "X: a\r\nEvil: 1"], "header `X: a\\r\\nEvil: 1`: "),

@@ -19,7 +19,7 @@ fn the_numbers_are_written_in_every_form() {
         ["load", &url, "--variant", "h2", "-c", "3", "-m", "2", "-n", "600", "--cacert", &ca, "--json"];
     let ended = h123(args.into_iter().chain(["--csv", &csv, "--hgrm", &hgrm])).expect(0);
     let json: Value = serde_json::from_str(&ended.stdout).unwrap();
-    assert_eq!(json["version"], 1);
+    assert_eq!(json["version"], 2);
     assert_eq!(json["requests"]["completed"], 600);
     assert_eq!(json["availability"], 1.0);
     for phase in ["latency_ns", "service_ns", "wait_ns", "transfer_ns"] {
