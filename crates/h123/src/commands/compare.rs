@@ -37,20 +37,32 @@ Exit status: 0 done, 2 the results answer different questions, 3 a cell of both 
 invalid, 4 a cell has the verdict of --fail-on (3 takes precedence)")]
 pub(crate) struct CompareArgs {
     /// The reference result: a folder of `h123 run`, or a folder with its plan.json and summary.json
+    ///
+    /// Example: results/main
     a: PathBuf,
     /// The result to judge
+    ///
+    /// Example: results/branch
     b: PathBuf,
     /// Exit with status 4 if any cell in B has this verdict
+    ///
+    /// Example: --fail-on worse
     #[arg(long, value_name = "VERDICT")]
     fail_on: Option<FailOn>,
     /// Also write one self-contained HTML file with verdicts, ratios and other differences; replaces an existing
     /// file
+    ///
+    /// Example: --html compare.html
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Print Markdown, for example for a comment on a pull request
+    ///
+    /// Example: --markdown
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
     /// Print the comparison as JSON, including exploratory metrics
+    ///
+    /// Example: --json
     #[arg(long)]
     json: bool,
 }

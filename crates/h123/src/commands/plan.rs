@@ -16,10 +16,14 @@ use crate::terminal::print;
   h123 plan my-study.toml --json")]
 pub(crate) struct PlanArgs {
     /// A name from studies/, or the path of a .toml file
+    ///
+    /// Example: my-study.toml
     study: String,
     #[command(flatten)]
     overrides: StudyOverrides,
     /// Print the plan as JSON
+    ///
+    /// Example: --json | jq .cells
     #[arg(long)]
     json: bool,
 }

@@ -24,8 +24,12 @@ Exit status: 0 done, 1 the folder is not writable or another h123 writes to it, 
 readable plan.json, 3 done but a cell failed or is invalid")]
 pub(crate) struct ReportArgs {
     /// The result folder
+    ///
+    /// Example: results/quick-20260101-120000
     result: PathBuf,
     /// Print summary.json instead of tables
+    ///
+    /// Example: --json
     #[arg(long)]
     json: bool,
 }

@@ -36,24 +36,36 @@ Exit status: 0 done, 1 h123 failed, 2 wrong usage or an invalid study, 3 done bu
 130 interrupted (finished runs are stored)")]
 pub(crate) struct RunArgs {
     /// A name from studies/, or the path of a .toml file
+    ///
+    /// Example: quick
     #[arg(required_unless_present = "resume")]
     study: Option<String>,
     #[command(flatten)]
     overrides: StudyOverrides,
     /// Write the result to this new folder [default: results/STUDY-UTC-TIME]
+    ///
+    /// Example: --out results/nginx
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     out: Option<PathBuf>,
     /// Continue the interrupted study in this result folder
+    ///
+    /// Example: --resume results/quick-20260101-120000
     #[arg(long, value_name = "DIR", conflicts_with_all = ["study", overrides::GROUP])]
     resume: Option<PathBuf>,
     /// Capture each run's packets as logs/run-N/links.pcapng, with the keys that decrypt them and qlog of the clients'
     /// QUIC connections
+    ///
+    /// Example: --pcap
     #[arg(long)]
     pcap: bool,
     /// Print only the result
+    ///
+    /// Example: -q
     #[arg(long, short)]
     quiet: bool,
     /// Print summary.json instead of tables
+    ///
+    /// Example: --json --quiet
     #[arg(long)]
     json: bool,
 }

@@ -36,27 +36,43 @@ Examples:
 )]
 pub(crate) struct ServeArgs {
     /// The address to listen on
+    ///
+    /// Example: --bind 127.0.0.1
     #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     bind: IpAddr,
     /// The port of h1; h1s, h2c, h2 and h3 get the following ports
+    ///
+    /// Example: --port 9000
     #[arg(long, default_value_t = FIRST_PORT, value_parser = clap::value_parser!(u16).range(1..=65531))]
     port: u16,
     /// Serve the files under this folder
+    ///
+    /// Example: --root ./public
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
     /// Write one JSON line per request to this file
+    ///
+    /// Example: --access-log access.jsonl
     #[arg(long, value_name = "FILE")]
     access_log: Option<PathBuf>,
     /// Worker threads
+    ///
+    /// Example: --threads 2
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: u16,
     /// Let clients resume TLS and QUIC sessions
+    ///
+    /// Example: --resume
     #[arg(long)]
     resume: bool,
     /// Accept early data (0-RTT) over HTTP/3; attackers can replay it
+    ///
+    /// Example: --resume --early-data
     #[arg(long, requires = "resume")]
     early_data: bool,
     /// Write the CA certificate, for clients to trust, to this file
+    ///
+    /// Example: --ca my-ca.pem
     #[arg(long, value_name = "FILE", default_value = "h123-ca.pem")]
     ca: PathBuf,
     /// Read all settings from this JSON file, as the lab starts its origin

@@ -41,15 +41,21 @@ enum Action {
 #[derive(Args, Debug)]
 struct ShowArgs {
     /// A server of `h123 servers`
+    ///
+    /// Example: nginx
     name: String,
 }
 
 #[derive(Args, Debug)]
 struct InstallArgs {
     /// Install to this folder and replace its contents [default: $H123_SERVERS, or h123/servers in the user's cache]
+    ///
+    /// Example: --folder /opt/h123-servers
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
     /// Fetch from this Debian mirror [default: the mirror in the machine's apt configuration]
+    ///
+    /// Example: --mirror file:///srv/debian
     #[arg(long, value_name = "URL")]
     mirror: Option<String>,
 }

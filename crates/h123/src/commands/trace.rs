@@ -32,11 +32,17 @@ use crate::terminal::print;
   h123 trace http://127.0.0.1:8080/ --json")]
 pub(crate) struct TraceArgs {
     /// The URL
+    ///
+    /// Example: https://www.example.test/
     url: String,
     /// Use only this variant (repeatable) [default: all variants of the URL's scheme]
+    ///
+    /// Example: --variant h2 --variant h3
     #[arg(long)]
     variant: Vec<Variant>,
     /// Stop waiting for a variant after this long
+    ///
+    /// Example: --timeout 2s
     #[arg(long, default_value = "10s", value_parser = units::parse_duration_ns)]
     timeout: u64,
     #[command(flatten)]
@@ -44,6 +50,8 @@ pub(crate) struct TraceArgs {
     #[command(flatten)]
     tls: TlsArgs,
     /// Print the result as JSON
+    ///
+    /// Example: --json
     #[arg(long)]
     json: bool,
 }

@@ -12,15 +12,23 @@ use crate::exit::UsageError;
 #[derive(Args, Clone, Debug)]
 pub(crate) struct PlaceArgs {
     /// Connect to this host and port instead (repeatable), as in curl; an empty part means any, or unchanged
+    ///
+    /// Example: --connect-to www.example.test:443:127.0.0.1:8443
     #[arg(long, value_name = "HOST:PORT:TO_HOST:TO_PORT")]
     connect_to: Vec<String>,
     /// Use this address for a host (repeatable), as in curl
+    ///
+    /// Example: --resolve www.example.test:443:192.0.2.1
     #[arg(long, value_name = "HOST:PORT:IP")]
     resolve: Vec<String>,
     /// Connect by IPv4 only
+    ///
+    /// Example: -4
     #[arg(short = '4', long, conflicts_with = "ipv6")]
     ipv4: bool,
     /// Connect by IPv6 only
+    ///
+    /// Example: -6
     #[arg(short = '6', long)]
     ipv6: bool,
 }

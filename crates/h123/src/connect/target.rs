@@ -18,9 +18,13 @@ use crate::exit::UsageError;
 #[command(next_help_heading = "TLS")]
 pub(crate) struct TrustOptions {
     /// Accept any certificate
+    ///
+    /// Example: -k
     #[arg(short = 'k', long, conflicts_with = "cacert")]
     pub(crate) insecure: bool,
     /// Trust this certificate authority (PEM) instead of the system's
+    ///
+    /// Example: --cacert ca.pem
     #[arg(long, value_name = "FILE")]
     pub(crate) cacert: Option<PathBuf>,
 }

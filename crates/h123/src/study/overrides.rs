@@ -8,43 +8,75 @@ use self::Kind::{Added, List, Number, Text};
 /// The group of all these options, for options that exclude them.
 pub(crate) const GROUP: &str = "overrides";
 
-/// Every option: its name, the name of its value, what it does to which key of the study, and its help. A new override is
-/// a new entry.
-const OPTIONS: &[(&str, &str, Kind, &str, &str)] = &[
-    ("server", "NAME", List, "matrix.server", "Use this server instead of the study's (repeatable)"),
+/// Every option: its name, the name of its value, what it does to which key of the study, its help and an example. A new
+/// override is a new entry.
+const OPTIONS: &[(&str, &str, Kind, &str, &str, &str)] = &[
+    (
+        "server",
+        "NAME",
+        List,
+        "matrix.server",
+        "Use this server instead of the study's (repeatable)",
+        "--server nginx",
+    ),
     (
         "client",
         "NAME",
         List,
         "matrix.client",
         "Use this client instead of the study's: `h123`, or an external client that `h123 servers` lists (repeatable)",
+        "--client h123 --client wrk",
     ),
-    ("variant", "NAME", List, "matrix.variant", "Use this variant instead of the study's (repeatable)"),
-    ("network", "NAME", List, "matrix.network", "Use this network instead of the study's (repeatable)"),
-    ("topology", "NAME", Text, "topology", "Use this topology instead of the study's"),
-    ("workload", "NAME", List, "matrix.workload", "Run only this workload of the study (repeatable)"),
+    (
+        "variant",
+        "NAME",
+        List,
+        "matrix.variant",
+        "Use this variant instead of the study's (repeatable)",
+        "--variant h1s --variant h3",
+    ),
+    (
+        "network",
+        "NAME",
+        List,
+        "matrix.network",
+        "Use this network instead of the study's (repeatable)",
+        "--network north-carolina",
+    ),
+    ("topology", "NAME", Text, "topology", "Use this topology instead of the study's", "--topology shared"),
+    (
+        "workload",
+        "NAME",
+        List,
+        "matrix.workload",
+        "Run only this workload of the study (repeatable)",
+        "--workload large",
+    ),
     (
         "backend",
         "NAME",
         List,
         "backends",
         "Emulate the networks with this backend: `user-space` or `netem` (repeat to compare both)",
+        "--backend netem",
     ),
     (
         "margin",
         "SHARE",
         Text,
         "margin",
-        "Margin of interest: differences inside it do not matter, such as 3%",
+        "Margin of interest: differences inside it do not matter",
+        "--margin 3%",
     ),
-    ("runs", "N", Number, "runs", "Runs of each cell"),
-    ("seed", "N", Number, "seed", "Random seed of the order and of every run"),
+    ("runs", "N", Number, "runs", "Runs of each cell", "--runs 20"),
+    ("seed", "N", Number, "seed", "Random seed of the order and of every run", "--seed 7"),
     (
         "accept",
         "CHECK",
         Added,
         "accept",
         "Where this check would invalidate a cell, give the cell a caveat instead; the result records this (repeatable)",
+        "--accept client_waited",
     ),
     (
         "monitor",
@@ -53,6 +85,7 @@ const OPTIONS: &[(&str, &str, Kind, &str, &str)] = &[
         "monitor",
         "How often the monitor reads processes, cores, sockets and interfaces: 1Hz to 10Hz, or `off` [default: the \
          study's, or 2Hz]",
+        "--monitor 10Hz",
     ),
 ];
 
@@ -91,8 +124,9 @@ impl StudyOverrides {
 
 impl Args for StudyOverrides {
     fn augment_args(command: Command) -> Command {
-        let args = OPTIONS.iter().map(|(name, value_name, kind, _, help)| {
-            let arg = Arg::new(*name).long(*name).value_name(*value_name).help(*help);
+        let args = OPTIONS.iter().map(|(name, value_name, kind, _, help, example)| {
+            let long_help = format!("{help}\n\nExample: {example}");
+            let arg = Arg::new(*name).long(*name).value_name(*value_name).help(*help).long_help(long_help);
             match kind {
                 Text => arg,
                 Number => arg.value_parser(value_parser!(u64)),
@@ -111,7 +145,7 @@ impl Args for StudyOverrides {
 impl FromArgMatches for StudyOverrides {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let mut given = StudyOverrides::default();
-        for (name, _, kind, key, _) in OPTIONS {
+        for (name, _, kind, key, ..) in OPTIONS {
             let (value, texts) = match kind {
                 Number => match matches.get_one::<u64>(name) {
                     Some(number) => (OverrideValue::Number(*number), vec![number.to_string()]),

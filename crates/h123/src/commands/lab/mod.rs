@@ -70,53 +70,85 @@ it cannot be executed; 1 if the lab failed, 2 for wrong usage"
 pub(crate) struct LabArgs {
     /// A network from networks/, between the nodes `client` and `server`; a topology from topologies/, or the path of its
     /// .toml file; or `direct`: this machine and its loopback
+    ///
+    /// Example: north-carolina
     #[arg(required_unless_present_any = ["list", "clean"])]
     name: Option<String>,
     /// The command and its arguments
+    ///
+    /// Example: ping -c 3 server
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
     /// Run the command in this node [default: `client`, or the first]
+    ///
+    /// Example: --node server
     #[arg(long)]
     node: Option<String>,
     /// Replace a link's network; the link's name is optional if only one link has a network
+    ///
+    /// Example: --network proxy-server=tokyo
     #[arg(long, value_name = "[LINK=]NETWORK")]
     network: Vec<String>,
     /// Also run this command with `sh` until COMMAND ends: cross-traffic, a capture (repeatable)
+    ///
+    /// Example: --also 'video-server=tcpdump -w video.pcap'
     #[arg(long, value_name = "NODE=SHELL_COMMAND")]
     also: Vec<String>,
     /// Also run the topology's cross-traffic, as studies do
+    ///
+    /// Example: --cross
     #[arg(long)]
     cross: bool,
     /// Start a server from servers/ in the node `server`, or in NODE; without a value the origin (repeatable)
+    ///
+    /// Example: --serve nginx
     #[arg(long, value_name = "[NODE=]SERVER", num_args = 0..=1, default_missing_value = "origin")]
     serve: Vec<String>,
     /// Resolve names over DNS instead of /etc/hosts, with a name server at this distance, such as 20ms
+    ///
+    /// Example: --dns 20ms
     #[arg(long, value_name = "RTT")]
     dns: Option<String>,
     /// Random seed: decides which packets are lost
+    ///
+    /// Example: --seed 7
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// The emulator: `user-space` is the lab's own, `netem` the kernel's
+    ///
+    /// Example: --backend netem
     #[arg(long, value_name = "NAME", default_value_t)]
     backend: Backend,
     /// Capture the packets on the emulated links to this file, for Wireshark; lost packets have the reason as a comment.
     /// The secrets of TLS and QUIC go to FILE.keys if the command supports SSLKEYLOGFILE, and qlog to the folder FILE.qlog
     /// if it supports QLOGDIR
+    ///
+    /// Example: --pcap dsl.pcapng
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
     /// Run the command as an ordinary user instead of the lab's root, for browsers and servers that refuse root
+    ///
+    /// Example: --as-user
     #[arg(long)]
     as_user: bool,
     /// Describe the nodes and links, and run nothing
+    ///
+    /// Example: --describe
     #[arg(long, conflicts_with_all = ["command", "serve", "also", "cross", "pcap"])]
     describe: bool,
     /// Print only the output of the command
+    ///
+    /// Example: -q
     #[arg(long, short)]
     quiet: bool,
     /// List running labs and the remains of killed labs
+    ///
+    /// Example: --list
     #[arg(long, conflicts_with_all = ["name", "command", "serve", "pcap", "describe", "clean"])]
     list: bool,
     /// Remove the remains of killed labs
+    ///
+    /// Example: --clean
     #[arg(long, conflicts_with_all = ["name", "command", "serve", "pcap", "describe"])]
     clean: bool,
 }

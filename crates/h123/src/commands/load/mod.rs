@@ -57,9 +57,13 @@ Exit status: 0 all requests succeeded, 2 wrong usage, 3 a request failed or none
 holds, 130 interrupted.")]
 pub(crate) struct LoadArgs {
     /// The URL; with --urls or --script, the host for lines that have only a path
+    ///
+    /// Example: https://www.example.test/
     #[arg(required_unless_present_any = ["assignment", "urls", "script"])]
     pub(crate) url: Option<String>,
     /// h1, h1s, h2c, h2 or h3 (default: HTTP/1.1)
+    ///
+    /// Example: --variant h3
     #[arg(long)]
     pub(crate) variant: Option<Variant>,
     #[command(flatten)]

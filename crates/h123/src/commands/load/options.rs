@@ -19,33 +19,53 @@ const MOST_STREAMS: u32 = 10_000;
 #[command(next_help_heading = "Load")]
 pub(crate) struct LoadOptions {
     /// Connections held open to each host
+    ///
+    /// Example: -c 100
     #[arg(short, long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_CONNECTIONS)))]
     pub(crate) connections: u32,
     /// Requests in flight on each connection (HTTP/1.1 has one)
+    ///
+    /// Example: -m 10
     #[arg(short = 'm', long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_STREAMS)))]
     pub(crate) streams: u32,
     /// Threads; each has its share of the connections
+    ///
+    /// Example: -t 2
     #[arg(short, long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) threads: u32,
     /// Stop after this many requests (excluding the warm-up)
+    ///
+    /// Example: -n 100000
     #[arg(short = 'n', long, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) requests: Option<u64>,
     /// Stop after this long, such as 10s (default: 10s if no other option ends the test)
+    ///
+    /// Example: -d 30s
     #[arg(short, long, value_parser = parse_some_time, conflicts_with_all = ["stages", "script"])]
     pub(crate) duration: Option<u64>,
     /// Exclude requests that begin in this time
+    ///
+    /// Example: --warmup 5s
     #[arg(long, value_parser = units::parse_duration_ns, default_value = "0s", conflicts_with = "script")]
     pub(crate) warmup: u64,
     /// Open loop: requests per second, whether or not the server keeps up
+    ///
+    /// Example: --rate 2000
     #[arg(short, long, value_name = "PER_SECOND", groups = ["open_loop", "rates"])]
     pub(crate) rate: Option<Rate>,
     /// Open loop with steps and ramps: 10s@100 holds a rate, 10s@100-1000 changes it linearly
+    ///
+    /// Example: --stages 10s@100,20s@100-2000
     #[arg(long, value_name = "TIME@RATE,…", value_delimiter = ',', groups = ["open_loop", "rates"])]
     pub(crate) stages: Vec<Stage>,
     /// Open loop: requests form a Poisson process instead of being evenly spread
+    ///
+    /// Example: --rate 2000 --poisson
     #[arg(long, requires = "rates")]
     pub(crate) poisson: bool,
     /// Open loop: replay a timing script of h2load once, over all connections: lines of `<milliseconds>⇥<URL>`
+    ///
+    /// Example: --script requests.tsv
     #[arg(
         long,
         visible_alias = "timing-script-file",
@@ -55,25 +75,39 @@ pub(crate) struct LoadOptions {
     )]
     pub(crate) script: Option<PathBuf>,
     /// Each connection replays the whole script, as h2load's clients do
+    ///
+    /// Example: --script requests.tsv --script-each
     #[arg(long, requires = "script", conflicts_with = "requests")]
     pub(crate) script_each: bool,
     /// Open loop: at most this many due requests wait for a connection; further ones count as never sent
+    ///
+    /// Example: --queue 1000
     #[arg(long, default_value_t = 1_000_000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) queue: u32,
     /// Closed loop: open the connections evenly over this period (an open loop ramps with --stages)
+    ///
+    /// Example: --ramp-up 10s
     #[arg(long, value_parser = units::parse_duration_ns, value_name = "TIME", conflicts_with = "open_loop")]
     pub(crate) ramp_up: Option<u64>,
     /// Closed loop: wait between a response and the next request: 1s, or a random time of 0s-2s
+    ///
+    /// Example: --think 0s-2s
     #[arg(long, value_parser = str::parse::<ThinkTime>, value_name = "TIME", conflicts_with = "open_loop")]
     pub(crate) think: Option<ThinkTime>,
     /// Stop when more than this share of requests has failed (of at least 100)
+    ///
+    /// Example: --stop-at-failed 5%
     #[arg(long, value_parser = units::parse_share, value_name = "SHARE")]
     pub(crate) stop_at_failed: Option<f64>,
     /// Random seed
+    ///
+    /// Example: --seed 7
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
     /// Write a row for every request to a new file while the test runs (Parquet, with the columns of a result's
     /// requests.parquet); the printed numbers stay the same
+    ///
+    /// Example: --samples rows.parquet
     #[arg(long, value_name = "none|FILE.parquet", value_parser = parse_rows, default_value = "none")]
     pub(crate) samples: RowsPath,
 }
@@ -83,18 +117,28 @@ pub(crate) struct LoadOptions {
 #[command(next_help_heading = "Requests")]
 pub(crate) struct RequestArgs {
     /// The method (default: GET, or POST with a body)
+    ///
+    /// Example: -X PUT
     #[arg(short = 'X', long)]
     pub(crate) method: Option<String>,
     /// Send this field with every request, such as "Range: bytes=0-99" (repeatable)
+    ///
+    /// Example: -H 'Range: bytes=0-99'
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
     pub(crate) headers: Vec<String>,
     /// Send this body, or the content of @FILE (no content-type is added)
+    ///
+    /// Example: --data @file.bin
     #[arg(long, value_name = "TEXT|@FILE")]
     pub(crate) data: Option<String>,
     /// Take URLs from a file, in order: lines of `URL [METHOD [BODY]]` as in siege
+    ///
+    /// Example: --urls urls.txt
     #[arg(long, value_name = "FILE")]
     pub(crate) urls: Option<PathBuf>,
     /// Take the URLs of the file in random order
+    ///
+    /// Example: --urls urls.txt --random
     #[arg(long, requires = "urls")]
     pub(crate) random: bool,
 }
@@ -104,32 +148,50 @@ pub(crate) struct RequestArgs {
 #[command(next_help_heading = "Connections")]
 pub(crate) struct ConnectionArgs {
     /// Close a connection after this many requests; 1 opens one for every request
+    ///
+    /// Example: --requests-per-connection 1
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) requests_per_connection: Option<u64>,
     /// A connection that is not ready after this long, TLS or QUIC included, has failed; none: only the system's limit
+    ///
+    /// Example: --connect-timeout 2s
     #[arg(long, value_name = "TIME|none", value_parser = parse_limit, default_value = "10s")]
     pub(crate) connect_timeout: Limit,
     /// A request without a complete response this long after it was sent has failed; none: wait until the test ends
+    ///
+    /// Example: --timeout 2s
     #[arg(long, value_name = "TIME|none", value_parser = parse_limit, default_value = "60s")]
     pub(crate) timeout: Limit,
     /// Connect from these local addresses in turn (one address has about 28 000 ports)
+    ///
+    /// Example: --source 127.0.0.2,127.0.0.3
     #[arg(long, value_name = "IP,…", value_delimiter = ',')]
     pub(crate) source: Vec<IpAddr>,
     #[command(flatten)]
     pub(crate) places: PlaceArgs,
     /// Congestion control of TCP and QUIC: cubic, reno or bbr (default: the system's for TCP, cubic for QUIC)
+    ///
+    /// Example: --congestion-control bbr
     #[arg(long, value_name = "NAME")]
     pub(crate) congestion_control: Option<String>,
     /// Leave Nagle's algorithm on: TCP gathers small writes
+    ///
+    /// Example: --nagle
     #[arg(long)]
     pub(crate) nagle: bool,
     /// Request this send buffer for each socket, such as 256KiB
+    ///
+    /// Example: --send-buffer 256KiB
     #[arg(long, value_name = "SIZE", value_parser = parse_buffer)]
     pub(crate) send_buffer: Option<u32>,
     /// Request this receive buffer for each socket
+    ///
+    /// Example: --receive-buffer 256KiB
     #[arg(long, value_name = "SIZE", value_parser = parse_buffer)]
     pub(crate) receive_buffer: Option<u32>,
     /// Throughput mode: after waking, wait this long for more to read, such as 30us; delays every response
+    ///
+    /// Example: --coalesce 30us
     #[arg(
         long,
         value_name = "TIME",
@@ -138,6 +200,8 @@ pub(crate) struct ConnectionArgs {
     )]
     pub(crate) coalesce: Option<u64>,
     /// Server name for TLS and its certificate, instead of the URL's host
+    ///
+    /// Example: --sni www.example.test
     #[arg(long, value_name = "NAME")]
     pub(crate) sni: Option<String>,
 }

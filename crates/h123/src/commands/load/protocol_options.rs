@@ -23,48 +23,76 @@ const HTTP3: &str = "HTTP/3 and QUIC";
 #[command(next_help_heading = "TLS")]
 pub(crate) struct ProtocolArgs {
     /// Resume TLS and QUIC sessions with tickets of earlier connections (see --requests-per-connection)
+    ///
+    /// Example: --resume --requests-per-connection 10
     #[arg(long)]
     pub(crate) resume: bool,
     /// Send safe requests as early data (0-RTT) if a ticket allows it, and again if the server rejects them. TLS 1.3 and
     /// QUIC
+    ///
+    /// Example: --resume --early-data
     #[arg(long, visible_alias = "0rtt", requires = "resume")]
     pub(crate) early_data: bool,
     /// Flow-control window of each stream (default 6MiB)
+    ///
+    /// Example: --stream-window 64KiB
     #[arg(long, value_name = "SIZE", help_heading = HTTP2_AND_3, value_parser = |text: &str| size(text, 1, MOST_WINDOW_BYTES))]
     pub(crate) stream_window: Option<u32>,
     /// Flow-control window of each connection (default 15MiB)
+    ///
+    /// Example: --connection-window 1MiB
     #[arg(long, value_name = "SIZE", help_heading = HTTP2_AND_3, value_parser = |text: &str| size(text, 1, MOST_WINDOW_BYTES))]
     pub(crate) connection_window: Option<u32>,
     /// HTTP/2: largest frame that the server may send (default 16KiB)
+    ///
+    /// Example: --max-frame 64KiB
     #[arg(long, value_name = "SIZE", help_heading = HTTP2_AND_3, value_parser = |text: &str| size(text, LEAST_FRAME_BYTES, MOST_FRAME_BYTES))]
     pub(crate) max_frame: Option<u32>,
     /// HTTP/2: largest HPACK table of the server's encoder (default 64KiB)
+    ///
+    /// Example: --header-table 0B
     #[arg(long, value_name = "SIZE", help_heading = HTTP2_AND_3, value_parser = |text: &str| size(text, 0, MOST_TABLE_BYTES))]
     pub(crate) header_table: Option<u32>,
     /// HTTP/2: accept server push; pushed responses are counted and discarded
+    ///
+    /// Example: --push
     #[arg(long, help_heading = HTTP2_AND_3)]
     pub(crate) push: bool,
     /// Largest QPACK table of the server's encoder (default 0B: none)
+    ///
+    /// Example: --qpack-table 4KiB
     #[arg(long, value_name = "SIZE", help_heading = HTTP3, value_parser = |text: &str| size(text, 0, MOST_TABLE_BYTES))]
     pub(crate) qpack_table: Option<u32>,
     /// At most this many responses may wait for entries of the QPACK table (default 100)
+    ///
+    /// Example: --qpack-table 4KiB --qpack-blocked 10
     #[arg(long, value_name = "N", help_heading = HTTP3, requires = "qpack_table")]
     pub(crate) qpack_blocked: Option<u16>,
     /// Largest UDP payload in both directions: 1200B to 9000B (default 1452B)
+    ///
+    /// Example: --quic-datagram 1200B
     #[arg(long, value_name = "SIZE", help_heading = HTTP3, value_parser = |text: &str| size(text, LEAST_DATAGRAM_BYTES, MOST_MTU_BYTES))]
     pub(crate) quic_datagram: Option<u32>,
     /// Send each datagram with its own system call (no segmentation offload)
+    ///
+    /// Example: --no-gso
     #[arg(long, help_heading = HTTP3)]
     pub(crate) no_gso: bool,
     /// Migrate every connection to a new local port this long after the start, warm-up included; the old sockets are
     /// closed, as when a phone changes networks
+    ///
+    /// Example: --migrate-at 1s
     #[arg(long, value_name = "TIME", help_heading = HTTP3, value_parser = units::parse_duration_ns)]
     pub(crate) migrate_at: Option<u64>,
     /// Migrate to this local address
+    ///
+    /// Example: --migrate-at 1s --migrate-to 127.0.0.2
     #[arg(long, value_name = "IP", help_heading = HTTP3, requires = "migrate_at")]
     pub(crate) migrate_to: Option<IpAddr>,
     /// Migrate every connection to a new socket when a local address disappears: for `h123 lab` on a network with
     /// handovers, and for machines that change networks
+    ///
+    /// Example: --follow-addresses
     #[arg(long, help_heading = HTTP3)]
     pub(crate) follow_addresses: bool,
 }

@@ -42,18 +42,28 @@ const WIDTH_IN_A_PIPE: u16 = 100;
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArgs {
     /// Print the result as JSON (docs/load.md has the keys)
+    ///
+    /// Example: --json | jq .latency_ns.p99
     #[arg(long)]
     json: bool,
     /// Print only the result
+    ///
+    /// Example: -q
     #[arg(short, long)]
     quiet: bool,
     /// Write the numbers as CSV
+    ///
+    /// Example: --csv load.csv
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
     /// Write the latency distribution in HdrHistogram's text form, in milliseconds
+    ///
+    /// Example: --hgrm load.hgrm
     #[arg(long, value_name = "FILE")]
     hgrm: Option<PathBuf>,
     /// Exit with status 4 if this holds, such as 'p99>50ms' or 'availability<99.9%' (repeatable)
+    ///
+    /// Example: --fail-if 'p99>50ms'
     #[arg(long, value_name = "EXPRESSION")]
     fail_if: Vec<Threshold>,
 }
