@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Checks licences, banned crates and sources of every dependency against deny.toml.
 #
-# It runs cargo-deny where that is installed. Otherwise it compares cargo's dependency tree with the same
-# lists, because building cargo-deny would take minutes.
+# It runs cargo-deny if that is installed. Otherwise it compares cargo's dependency tree with the same
+# lists, because building cargo-deny takes minutes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -22,8 +22,8 @@ if [ -z "$allowed" ] || [ -z "$banned" ]; then
     exit 1
 fi
 
-# Licences. `OR` needs one allowed side, `AND` needs all; "/" is an old way to write OR. Brackets only ever
-# group an OR.
+# Licences. `OR` needs one allowed side, `AND` needs all; "/" is an old spelling of OR. Brackets only group
+# an OR.
 tree=$(cargo tree --workspace --locked --edges normal,build,dev --prefix none --format '{p}|{l}')
 if ! sed 's/ (\*)$//' <<<"$tree" | sort -u | awk -F'|' -v allowed="$allowed" '
     BEGIN { count = split(allowed, names, "\n"); for (i = 1; i <= count; i++) known[names[i]] = 1 }
@@ -38,7 +38,7 @@ if ! sed 's/ (\*)$//' <<<"$tree" | sort -u | awk -F'|' -v allowed="$allowed" '
         gsub(/ *\/ */, " OR ", licence)
         n = split(licence, parts, / AND /)
         for (i = 1; i <= n; i++) if (!one_of(parts[i])) {
-            printf "%s: found the licence `%s`, expected one that deny.toml allows\n", $1, $2
+            printf "%s: deny.toml does not allow the licence `%s`; use another crate, or add the licence\n", $1, $2
             bad = 1
             break
         }
@@ -61,7 +61,7 @@ if [ -n "$external" ]; then
 fi
 
 if grep -nE '^[a-z0-9_-]+ *= *("\*"|\{[^}]*version *= *"\*")' Cargo.toml crates/*/Cargo.toml >&2; then
-    echo "a dependency has the version \`*\`; write a number" >&2
+    echo "a dependency has the version \`*\`; write a version number" >&2
     faults=1
 fi
 

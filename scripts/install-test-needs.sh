@@ -8,18 +8,18 @@ set -euo pipefail
 need cc "gcc libc6-dev" "the build (ring)"
 need nginx nginx "the tests against real servers"
 need apache2 apache2-bin "the tests against real servers"
-need caddy caddy "the tests against real servers, over HTTP/3 too"
+need caddy caddy "the tests against real servers, including HTTP/3"
 need lighttpd "lighttpd lighttpd-mod-openssl" "the tests against real servers"
 need nghttpd nghttp2-server "the tests against real servers"
 need nghttpx nghttp2-proxy "the tests of reverse proxies"
 need haproxy haproxy "the tests of reverse proxies"
-need h2o h2o "the test of a server that somebody describes"
+need h2o h2o "the test of a server that a user describes"
 need chromium chromium "the test that opens the report in a browser"
 need ping iputils-ping "the tests of commands inside a lab"
-need h2load nghttp2-client "the tests of other people's load tools"
-need wrk wrk "the tests of other people's load tools"
-need siege siege "the tests of other people's load tools"
-need ab apache2-utils "the tests of other people's load tools"
+need h2load nghttp2-client "the tests of external load tools"
+need wrk wrk "the tests of external load tools"
+need siege siege "the tests of external load tools"
+need ab apache2-utils "the tests of external load tools"
 need curl curl "the tests of commands inside a lab"
 need ip iproute2 "the test of a handover inside a lab"
 need tshark tshark "the tests that read captures"
@@ -28,19 +28,19 @@ need script bsdutils "the test of what a terminal shows"
 need setpriv util-linux "the test that runs as an unprivileged user"
 
 if ! command -v cargo >/dev/null; then
-    echo "cargo is missing: install Rust 1.95 or later (rustup)" >&2
+    echo "cargo is missing; install Rust 1.95 or later with rustup" >&2
     exit 1
 fi
 for component in fmt clippy; do
     if ! cargo "$component" --version >/dev/null 2>&1; then
-        echo "cargo $component is missing: rustup component add rustfmt clippy" >&2
+        echo "cargo $component is missing; run: rustup component add rustfmt clippy" >&2
         exit 1
     fi
 done
 install_needs "the tests"
 
 # A test runs the commands in docs/data.md. Debian has no pyarrow and no DuckDB, so they come from PyPI into a
-# folder next to the build folder: about ten seconds and 350 MB, once.
+# folder next to the build folder. This takes about ten seconds and 350 MB, once.
 data_venv=${CARGO_TARGET_DIR:-target}/data-venv
 if ! "$data_venv/bin/python" -c 'import duckdb, pandas, pyarrow' 2>/dev/null; then
     python3 -m venv "$data_venv"

@@ -14,7 +14,7 @@ need() {
     reasons_of+=("$3")
 }
 
-# A program, also outside an ordinary user's PATH, or a file.
+# Whether a program or a file exists. Programs may be outside an ordinary user's PATH.
 has() {
     case $1 in
         chromium) command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null ;;
@@ -40,7 +40,7 @@ install_needs() {
         return 0
     fi
     if ! command -v apt-get >/dev/null; then
-        echo "Install them with your system's package manager (Debian calls them: ${packages[*]})." >&2
+        echo "Install them with your system's package manager. Their Debian names: ${packages[*]}" >&2
         return 1
     fi
     if [ "$(id -u)" -ne 0 ]; then
@@ -58,7 +58,7 @@ install_needs() {
     apt-get install --yes --no-install-recommends "${packages[@]}"
     for index in "${!commands[@]}"; do
         if ! has "${commands[$index]}"; then
-            echo "${packages_of[$index]} was installed, but there is still no \`${commands[$index]}\`" >&2
+            echo "\`${commands[$index]}\` is still missing after the installation of ${packages_of[$index]}; install it by hand" >&2
             return 1
         fi
     done
