@@ -5,7 +5,7 @@ use model::network::{Direction, LinkRate};
 use crate::opportunities::Opportunities;
 use crate::outage::Outage;
 use crate::stream::Seeds;
-use crate::varying::Varying;
+use crate::varying::{Stretch, Varying};
 
 /// Units of work per bit: one nanosecond at 1 bit/s does one unit.
 const WORK_PER_BYTE: u64 = 8_000_000_000;
@@ -13,14 +13,6 @@ const WORK_PER_BYTE: u64 = 8_000_000_000;
 const LONGEST_BYTES: u64 = 1 << 30;
 /// A link that makes no progress over this many changes of its rate counts as stopped for ever.
 const LONGEST_SEARCH: usize = 1_000_000;
-
-/// A period with a constant rate.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Stretch {
-    /// `None` is unlimited.
-    pub(crate) bits_per_s: Option<u64>,
-    pub(crate) until_ns: u64,
-}
 
 /// The link. The remainder of each division is carried over, so a busy link does not drift.
 #[derive(Debug)]

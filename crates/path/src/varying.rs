@@ -2,7 +2,6 @@
 
 use model::network::Variation;
 
-use crate::rate::Stretch;
 use crate::stream::{Impairment, Seeds, Stream};
 use crate::wave::Wave;
 
@@ -11,6 +10,14 @@ const STRETCHES: u64 = 50;
 const SHORTEST_NS: u64 = 1_000_000;
 /// The rate is clamped to this many standard deviations: 1 in 16 000 values at each end.
 const FURTHEST: f64 = 4.0;
+
+/// A period with a constant rate.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stretch {
+    /// `None` is unlimited.
+    pub(crate) bits_per_s: Option<u64>,
+    pub(crate) until_ns: u64,
+}
 
 #[derive(Debug)]
 pub(crate) struct Varying {
