@@ -24,6 +24,7 @@
 //! ```
 
 mod abr;
+mod active;
 mod closed;
 pub mod content;
 pub mod formats;
@@ -35,4 +36,5 @@ mod player;
 mod source;
 pub mod urls;
 
-pub use source::{ActiveWorkload, Connections, Due, RequestSource, Seeds};
+pub use active::ActiveWorkload;
+pub use source::{Connections, Due, RequestSource, Seeds};

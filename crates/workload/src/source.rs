@@ -1,15 +1,8 @@
 //! The contract between a workload and the worker that sends its requests.
 
-use model::Workload;
-use model::options::Options;
 use model::player::PlayerEvent;
 use model::sample::Phase;
 use model::shuffle::SplitMix64;
-
-use crate::closed::ClosedSource;
-use crate::open::OpenSource;
-use crate::page::PageLoader;
-use crate::player::VideoPlayer;
 
 /// A request that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,81 +147,4 @@ pub trait RequestSource {
     fn opened_by(&self, _now: u64) -> (u32, Option<u64>) {
         (self.connections(0).at_once, None)
     }
-}
-
-/// Any workload.
-#[derive(Clone, Debug)]
-pub enum ActiveWorkload {
-    /// One page from cold.
-    Page(PageLoader),
-    /// Closed loop.
-    Closed(ClosedSource),
-    /// Open loop.
-    Open(OpenSource),
-    /// A video that is played.
-    Player(VideoPlayer),
-}
-
-impl ActiveWorkload {
-    /// The workload of an assignment, beginning at `now` (nanoseconds since the run's start).
-    pub fn new(workload: &Workload, options: &Options, seeds: Seeds, now: u64) -> Self {
-        match workload {
-            Workload::Page(page) => ActiveWorkload::Page(PageLoader::new(page.clone(), now)),
-            Workload::Closed(closed) => {
-                ActiveWorkload::Closed(ClosedSource::new(closed, options, seeds, now))
-            }
-            Workload::Open(open) => ActiveWorkload::Open(OpenSource::new(open, options, seeds, now)),
-            Workload::Player(player) => ActiveWorkload::Player(VideoPlayer::new(player.clone(), now)),
-        }
-    }
-}
-
-/// The only match on all workloads besides [`ActiveWorkload::new`]. Calls stay static, because a generator's
-/// own cost is part of every measurement.
-macro_rules! dispatch {
-    ($self:ident.$method:ident($($argument:ident),*)) => {
-        match $self {
-            ActiveWorkload::Page(source) => source.$method($($argument),*),
-            ActiveWorkload::Closed(source) => source.$method($($argument),*),
-            ActiveWorkload::Open(source) => source.$method($($argument),*),
-            ActiveWorkload::Player(source) => source.$method($($argument),*),
-        }
-    };
-}
-
-/// A method that calls the same method of the workload at hand.
-macro_rules! forward {
-    (fn $name:ident(&$self:ident $(, $argument:ident: $kind:ty)*) $(-> $result:ty)?) => {
-        fn $name(&$self $(, $argument: $kind)*) $(-> $result)? {
-            dispatch!($self.$name($($argument),*))
-        }
-    };
-    (fn $name:ident(&mut $self:ident $(, $argument:ident: $kind:ty)*) $(-> $result:ty)?) => {
-        fn $name(&mut $self $(, $argument: $kind)*) $(-> $result)? {
-            dispatch!($self.$name($($argument),*))
-        }
-    };
-}
-
-impl RequestSource for ActiveWorkload {
-    forward!(fn paths(&self) -> Vec<&str>);
-    forward!(fn poll_request(&mut self, target: usize, now: u64) -> Option<Due>);
-    forward!(fn handle_done(&mut self, is_ok: bool, now: u64));
-    forward!(fn is_finished(&self, now: u64) -> bool);
-    forward!(fn connections(&self, limit: u32) -> Connections);
-    forward!(fn targets(&self) -> usize);
-    forward!(fn expected_body_bytes(&self, url: u32) -> Option<u64>);
-    forward!(fn handle_time(&mut self, now: u64));
-    forward!(fn handle_body(&mut self, url: u32, received_bytes: u64, now: u64));
-    forward!(fn waiting(&self, target: usize) -> usize);
-    forward!(fn has_queue(&self) -> bool);
-    forward!(fn is_paced(&self) -> bool);
-    forward!(fn next_ns(&self) -> Option<u64>);
-    forward!(fn take_player_events(&mut self) -> Vec<PlayerEvent>);
-    forward!(fn give_up(&mut self) -> u64);
-    forward!(fn left(&self) -> u64);
-    forward!(fn warmup_ends_ns(&self) -> u64);
-    forward!(fn phase(&self, intended_ns: u64) -> Phase);
-    forward!(fn think_ns(&mut self) -> u64);
-    forward!(fn opened_by(&self, now: u64) -> (u32, Option<u64>));
 }
