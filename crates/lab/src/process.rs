@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
-use std::process::{ChildStderr, ChildStdin, ChildStdout, ExitStatus, Stdio};
+use std::process::{ChildStdin, ChildStdout, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -64,7 +64,7 @@ pub enum Output {
     Null,
     /// The tool's own.
     Inherit,
-    /// A pipe: [`Process::take_stdout`], [`Process::take_stderr`].
+    /// A pipe: [`Process::take_stdout`].
     Pipe,
     /// A file.
     File(File),
@@ -93,7 +93,6 @@ pub struct Process {
     child: Arc<Child>,
     stdin: Option<ChildStdin>,
     stdout: Option<ChildStdout>,
-    stderr: Option<ChildStderr>,
 }
 
 /// A child of this process, shared between its [`Process`] and its node.
@@ -176,9 +175,9 @@ impl Program {
             die_with_parent(&mut command);
         }
         let mut child = affinity::with(&self.cpus, || command.spawn()).step(what)?;
-        let streams = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let child = Child::new(child.id(), shown, !self.is_foreground).step(what)?;
-        Ok(Process { child: Arc::new(child), stdin: streams.0, stdout: streams.1, stderr: streams.2 })
+        Ok(Process { child: Arc::new(child), stdin, stdout })
     }
 }
 
@@ -225,11 +224,6 @@ impl Process {
     /// Takes the pipe from its standard output.
     pub const fn take_stdout(&mut self) -> Option<ChildStdout> {
         self.stdout.take()
-    }
-
-    /// Takes the pipe from its standard error.
-    pub const fn take_stderr(&mut self) -> Option<ChildStderr> {
-        self.stderr.take()
     }
 
     /// Waits for its end.
