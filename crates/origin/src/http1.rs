@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
@@ -50,10 +50,9 @@ where
         .max_header_size(LONGEST_HEAD_BYTES)
         .serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
-    let expired = activity.expired(link.server.config.head_timeout, link.server.config.idle_timeout);
-    tokio::pin!(expired);
-    let closing = link.closing();
-    tokio::pin!(closing);
+    let mut expired =
+        pin!(activity.expired(link.server.config.head_timeout, link.server.config.idle_timeout));
+    let mut closing = pin!(link.closing());
     let mut is_closing = false;
     loop {
         tokio::select! {

@@ -4,6 +4,7 @@
 //! small window costs no wake-up here. The queue stays bounded: a body in memory is shared, not copied, and
 //! any other body queues at most [`MOST_QUEUED_BYTES`].
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -43,10 +44,8 @@ where
         .context("the connection preface was not complete in time")??;
     // Requests overlap from here on, so the time limit of a head no longer applies.
     activity.begin_request();
-    let expired = activity.expired(config.head_timeout, config.idle_timeout);
-    tokio::pin!(expired);
-    let closing = link.closing();
-    tokio::pin!(closing);
+    let mut expired = pin!(activity.expired(config.head_timeout, config.idle_timeout));
+    let mut closing = pin!(link.closing());
     let mut is_closing = false;
     loop {
         let accepted = tokio::select! {

@@ -1,6 +1,7 @@
 //! HTTP/3 (RFC 9114), by h3 over quinn.
 
 use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -39,8 +40,7 @@ pub(crate) async fn connection(incoming: quinn::Incoming, link: Link) -> anyhow:
         .max_field_section_size(LONGEST_HEAD_BYTES)
         .build(h3_quinn::Connection::new(quic.clone()))
         .await?;
-    let closing = link.closing();
-    tokio::pin!(closing);
+    let mut closing = pin!(link.closing());
     let mut is_closing = false;
     loop {
         let accepted = tokio::select! {
@@ -128,22 +128,17 @@ pub(crate) fn transport(config: &crate::Config) -> anyhow::Result<quinn::Transpo
     let pins = &config.pins;
     let window = u64::from(pins.initial_window_packets) * u64::from(pins.quic_datagram_bytes);
     let mut transport = quinn::TransportConfig::default();
+    macro_rules! with_window {
+        ($controller:ty) => {{
+            let mut controller = <$controller>::default();
+            controller.initial_window(window);
+            Arc::new(controller)
+        }};
+    }
     let factory: Arc<dyn quinn::congestion::ControllerFactory + Send + Sync> = match pins.congestion_control {
-        CongestionControl::Cubic => {
-            let mut cubic = CubicConfig::default();
-            cubic.initial_window(window);
-            Arc::new(cubic)
-        }
-        CongestionControl::Reno => {
-            let mut reno = NewRenoConfig::default();
-            reno.initial_window(window);
-            Arc::new(reno)
-        }
-        CongestionControl::Bbr => {
-            let mut bbr = BbrConfig::default();
-            bbr.initial_window(window);
-            Arc::new(bbr)
-        }
+        CongestionControl::Cubic => with_window!(CubicConfig),
+        CongestionControl::Reno => with_window!(NewRenoConfig),
+        CongestionControl::Bbr => with_window!(BbrConfig),
     };
     transport
         .congestion_controller_factory(factory)

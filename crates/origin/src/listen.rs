@@ -1,6 +1,7 @@
 //! Listening sockets and their accept loops.
 
 use std::net::{SocketAddr, UdpSocket};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -84,8 +85,7 @@ impl Listener {
 }
 
 async fn accept_tcp(listener: &TcpListener, tls: Option<&TlsAcceptor>, link: &Link) {
-    let closing = link.closing();
-    tokio::pin!(closing);
+    let mut closing = pin!(link.closing());
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -109,8 +109,7 @@ async fn accept_tcp(listener: &TcpListener, tls: Option<&TlsAcceptor>, link: &Li
 }
 
 async fn accept_quic(endpoint: &quinn::Endpoint, link: &Link) {
-    let closing = link.closing();
-    tokio::pin!(closing);
+    let mut closing = pin!(link.closing());
     loop {
         let incoming = tokio::select! {
             incoming = endpoint.accept() => incoming,
