@@ -184,11 +184,10 @@ impl Client {
                 let name = config.server_name.to_str().into_owned();
                 Ok(Client::Http3(Box::new(Http3::new(Arc::clone(quic), name, remote, base, seed))))
             }
-            (Variant::H3, None) => Err(Failure {
-                kind: FailureKind::Client,
-                reason: "the configuration has no QUIC settings; create it with ClientConfig::new for h3"
-                    .into(),
-            }),
+            (Variant::H3, None) => Err(Failure::new(
+                FailureKind::Client,
+                "the configuration has no QUIC settings; create it with ClientConfig::new for h3",
+            )),
         }
     }
 }
@@ -205,59 +204,29 @@ impl Client {
     }
 }
 
-/// Calls the same method of the variant's connection.
-macro_rules! each {
-    ($client:expr, $connection:ident => $call:expr) => {
-        match $client {
-            Client::Http1($connection) => $call,
-            Client::Http2($connection) => $call,
-            Client::Http3($connection) => $call,
+/// A method that calls the same method of the variant's connection.
+macro_rules! forward {
+    (fn $name:ident($self:ident: $receiver:ty $(, $argument:ident: $type:ty)*) $(-> $result:ty)?) => {
+        fn $name($self: $receiver $(, $argument: $type)*) $(-> $result)? {
+            match $self {
+                Client::Http1(connection) => connection.$name($($argument),*),
+                Client::Http2(connection) => connection.$name($($argument),*),
+                Client::Http3(connection) => connection.$name($($argument),*),
+            }
         }
     };
 }
 
 impl Connection for Client {
-    fn available_requests(&self) -> usize {
-        each!(self, connection => connection.available_requests())
-    }
-
-    fn handle_connected(&mut self, now: u64, sink: &mut Sink<'_>) {
-        each!(self, connection => connection.handle_connected(now, sink));
-    }
-
-    fn send_request(&mut self, now: u64, id: RequestId, request: &Request) -> Result<HeaderBytes, NotNow> {
-        each!(self, connection => connection.send_request(now, id, request))
-    }
-
-    fn handle_input(&mut self, now: u64, input: Input<'_>, sink: &mut Sink<'_>) {
-        each!(self, connection => connection.handle_input(now, input, sink));
-    }
-
-    fn skippable_bytes(&self) -> u64 {
-        each!(self, connection => connection.skippable_bytes())
-    }
-
-    fn handle_timeout(&mut self, now: u64, sink: &mut Sink<'_>) {
-        each!(self, connection => connection.handle_timeout(now, sink));
-    }
-
-    fn cancel(&mut self, now: u64, id: RequestId) {
-        each!(self, connection => connection.cancel(now, id));
-    }
-
-    fn close(&mut self, now: u64) {
-        each!(self, connection => connection.close(now));
-    }
-
-    fn poll_transmit(&mut self, now: u64, out: &mut Vec<u8>) -> Option<Transmit> {
-        each!(self, connection => connection.poll_transmit(now, out))
-    }
-
-    fn poll_timeout(&self) -> Option<u64> {
-        each!(self, connection => connection.poll_timeout())
-    }
-
-    fn is_closed(&self) -> bool {
-        each!(self, connection => connection.is_closed())
-    }
+    forward!(fn available_requests(self: &Self) -> usize);
+    forward!(fn handle_connected(self: &mut Self, now: u64, sink: &mut Sink<'_>));
+    forward!(fn send_request(self: &mut Self, now: u64, id: RequestId, request: &Request) -> Result<HeaderBytes, NotNow>);
+    forward!(fn handle_input(self: &mut Self, now: u64, input: Input<'_>, sink: &mut Sink<'_>));
+    forward!(fn skippable_bytes(self: &Self) -> u64);
+    forward!(fn handle_timeout(self: &mut Self, now: u64, sink: &mut Sink<'_>));
+    forward!(fn cancel(self: &mut Self, now: u64, id: RequestId));
+    forward!(fn close(self: &mut Self, now: u64));
+    forward!(fn poll_transmit(self: &mut Self, now: u64, out: &mut Vec<u8>) -> Option<Transmit>);
+    forward!(fn poll_timeout(self: &Self) -> Option<u64>);
+    forward!(fn is_closed(self: &Self) -> bool);
 }

@@ -87,13 +87,13 @@ impl<T: Copy> DynamicTable<T> {
     /// Inserts a field (RFC 7541, section 4.4); one larger than the table empties it.
     pub fn insert(&mut self, name: &[u8], value: &[u8], tag: T) {
         let entry = Entry { offset: 0, name_length: name.len(), value_length: value.len(), tag };
-        if !self.make_room(&entry) {
-            return;
+        if self.evict_for(&entry) {
+            self.compact();
+            let offset = self.storage.len();
+            self.storage.extend_from_slice(name);
+            self.storage.extend_from_slice(value);
+            self.push(Entry { offset, ..entry });
         }
-        let offset = self.storage.len();
-        self.storage.extend_from_slice(name);
-        self.storage.extend_from_slice(value);
-        self.push(Entry { offset, ..entry });
     }
 
     /// Inserts a field with the name of the entry at `position`, which the insertion may evict.
@@ -109,25 +109,20 @@ impl<T: Copy> DynamicTable<T> {
         self.storage.extend_from_within(from..from + name_length);
         self.storage.extend_from_slice(value);
         let entry = Entry { offset, name_length, value_length: value.len(), tag };
-        let size = entry.size();
-        self.evict(size);
-        if size > self.capacity {
-            self.storage.clear();
-            return;
+        if self.evict_for(&entry) {
+            self.push(entry);
+            self.compact();
         }
-        self.push(entry);
-        self.compact();
     }
 
-    /// Evicts and moves until `entry` fits; `false` if it is larger than the table.
-    fn make_room(&mut self, entry: &Entry<T>) -> bool {
+    /// Evicts until `entry` fits; `false` if it is larger than the table, which is empty then.
+    fn evict_for(&mut self, entry: &Entry<T>) -> bool {
         self.evict(entry.size());
-        if entry.size() > self.capacity {
+        let fits = entry.size() <= self.capacity;
+        if !fits {
             self.storage.clear();
-            return false;
         }
-        self.compact();
-        true
+        fits
     }
 
     fn push(&mut self, entry: Entry<T>) {

@@ -34,6 +34,7 @@
 //! [`Connection`] is the contract of a complete connection, with TLS or QUIC; [`Client`] has one for each variant.
 
 pub mod client;
+mod codes;
 pub mod contract;
 pub mod dynamic_table;
 pub mod field;

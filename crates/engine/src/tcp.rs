@@ -135,8 +135,8 @@ impl<P: Protocol> TcpConnection<P> {
         match self.state {
             State::Closing | State::Over => {}
             State::Opening | State::Early => {
-                let reason = "the server closed the connection before it was ready".into();
-                self.fail(Failure { kind: FailureKind::Closed, reason }, sink);
+                let reason = "the server closed the connection before it was ready";
+                self.fail(Failure::new(FailureKind::Closed, reason), sink);
             }
             State::Open if is_whole => {
                 self.state = State::Closing;
@@ -151,8 +151,8 @@ impl<P: Protocol> TcpConnection<P> {
     /// section 9.8). Many servers close idle connections like this, which is not a failure.
     fn handle_truncation(&mut self, sink: &mut Sink<'_>) {
         self.state = State::Over;
-        let reason = "the server closed TCP without closing TLS (no close_notify)".into();
-        let failure = Failure { kind: FailureKind::Closed, reason };
+        let reason = "the server closed TCP without closing TLS (no close_notify)";
+        let failure = Failure::new(FailureKind::Closed, reason);
         let mut any_failed = false;
         self.protocol.handle_broken(failure.clone(), &mut |event| match event {
             Event::Closed(_) => {}
@@ -236,10 +236,10 @@ fn check_alpn(variant: Variant, handshake: &Handshake) -> Result<(), Failure> {
         return Ok(());
     }
     let found = handshake.alpn.as_deref().unwrap_or("no protocol");
-    Err(Failure {
-        kind: FailureKind::WrongVersion,
-        reason: format!("ALPN chose {found}, expected {}", asked.unwrap_or_default()),
-    })
+    Err(Failure::new(
+        FailureKind::WrongVersion,
+        format!("ALPN chose {found}, expected {}", asked.unwrap_or_default()),
+    ))
 }
 
 impl<P: Protocol> Connection for TcpConnection<P> {

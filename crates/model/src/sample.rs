@@ -158,6 +158,13 @@ pub struct Failure {
     pub reason: String,
 }
 
+impl Failure {
+    /// A failure of this kind.
+    pub fn new(kind: FailureKind, reason: impl Into<String>) -> Failure {
+        Failure { kind, reason: reason.into() }
+    }
+}
+
 named! { "a kind of failure";
     /// The kinds of failure that are counted apart.
     pub enum FailureKind {

@@ -164,10 +164,10 @@ impl Body {
         if self.line.len() + end.unwrap_or(bytes.len()) > limit {
             return Err(match self.part {
                 Part::ChunkEnd => protocol("a chunk's data is not followed by CR LF".to_owned()),
-                _ => Failure {
-                    kind: FailureKind::Limit,
-                    reason: format!("a chunk's line or a trailer is longer than {limit} bytes"),
-                },
+                _ => Failure::new(
+                    FailureKind::Limit,
+                    format!("a chunk's line or a trailer is longer than {limit} bytes"),
+                ),
             });
         }
         let Some(end) = end else {

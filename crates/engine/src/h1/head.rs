@@ -127,13 +127,13 @@ pub fn find_end(bytes: &[u8], from: usize) -> Option<usize> {
 
 /// The failure of a field section that exceeds `limits`.
 pub fn too_large(limits: &Limits) -> Failure {
-    Failure {
-        kind: FailureKind::Limit,
-        reason: format!(
+    Failure::new(
+        FailureKind::Limit,
+        format!(
             "the response's head or trailers have more than {} bytes or {} fields",
             limits.head_bytes, limits.fields
         ),
-    }
+    )
 }
 
 /// Checks one line, with its end, of a trailer section; trailers are ignored.
@@ -224,10 +224,10 @@ fn not_http1(bytes: &[u8]) -> Failure {
         _ => None,
     };
     match other {
-        Some(other) => Failure {
-            kind: FailureKind::WrongVersion,
-            reason: format!("the server answers {other} where HTTP/1.1 in cleartext was asked for"),
-        },
+        Some(other) => Failure::new(
+            FailureKind::WrongVersion,
+            format!("the server answers {other} where HTTP/1.1 in cleartext was asked for"),
+        ),
         None => {
             let shown = bytes[..bytes.len().min(40)].escape_ascii();
             protocol(format!(

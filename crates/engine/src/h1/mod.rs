@@ -176,10 +176,10 @@ impl Http1 {
         if head.status < 200 {
             exchange.informational += 1;
             if exchange.informational > self.limits.informational {
-                return Err(Failure {
-                    kind: FailureKind::Limit,
-                    reason: format!("more than {} informational (1xx) responses", self.limits.informational),
-                });
+                return Err(Failure::new(
+                    FailureKind::Limit,
+                    format!("more than {} informational (1xx) responses", self.limits.informational),
+                ));
             }
             sink(Event::Informational { request: id, status: head.status });
             return Ok(());
@@ -241,7 +241,7 @@ impl Http1 {
             _ => "the server closed the connection before any byte of the response; the request may be sent again"
                 .to_owned(),
         };
-        Failure { kind: FailureKind::Closed, reason }
+        Failure::new(FailureKind::Closed, reason)
     }
 }
 
@@ -339,5 +339,5 @@ impl Protocol for Http1 {
 
 /// A protocol error of the peer.
 pub(crate) fn protocol(reason: String) -> Failure {
-    Failure { kind: FailureKind::Protocol, reason }
+    Failure::new(FailureKind::Protocol, reason)
 }

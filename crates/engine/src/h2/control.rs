@@ -2,9 +2,9 @@
 
 use model::sample::{Failure, FailureKind};
 
-use super::error::{ConnectionError, StreamError};
+use super::error::{ConnectionError, Result, StreamError};
 use super::flow::LARGEST_WINDOW;
-use super::frame::{ErrorCode, FrameHeader, HEADER_BYTES, flag, kind};
+use super::frame::{ErrorCode, Frame, FrameHeader, HEADER_BYTES, flag, kind};
 use super::stream::Phase;
 use super::{Goaway, Http2};
 use crate::contract::{Event, Sink};
@@ -13,11 +13,8 @@ use crate::contract::{Event, Sink};
 const DEBUG_BYTES: usize = 200;
 
 impl Http2 {
-    pub(super) fn handle_settings(
-        &mut self,
-        header: FrameHeader,
-        payload: &[u8],
-    ) -> Result<(), ConnectionError> {
+    pub(super) fn handle_settings(&mut self, frame: Frame<'_>) -> Result {
+        let Frame { header, payload } = frame;
         on_connection(header, "SETTINGS")?;
         self.count_idle()?;
         if header.has(flag::ACK) {
@@ -42,22 +39,20 @@ impl Http2 {
     }
 
     /// A new SETTINGS_INITIAL_WINDOW_SIZE moves the windows of open streams (RFC 9113, section 6.9.2).
-    fn change_windows(&mut self, change: i64) -> Result<(), ConnectionError> {
+    fn change_windows(&mut self, change: i64) -> Result {
         for stream in self.streams.iter_mut() {
             if !stream.send_window.change(change) {
-                return Err(ConnectionError::new(
-                    ErrorCode::FLOW_CONTROL_ERROR,
-                    format!(
-                        "SETTINGS_INITIAL_WINDOW_SIZE raises the window of stream {} above 2147483647",
-                        stream.id
-                    ),
-                ));
+                return Err(ConnectionError::flow_control(format!(
+                    "SETTINGS_INITIAL_WINDOW_SIZE raises the window of stream {} above 2147483647",
+                    stream.id
+                )));
             }
         }
         Ok(())
     }
 
-    pub(super) fn handle_ping(&mut self, header: FrameHeader, payload: &[u8]) -> Result<(), ConnectionError> {
+    pub(super) fn handle_ping(&mut self, frame: Frame<'_>) -> Result {
+        let Frame { header, payload } = frame;
         on_connection(header, "PING")?;
         self.count_idle()?;
         if payload.len() != 8 {
@@ -72,12 +67,8 @@ impl Http2 {
         self.count_reply(HEADER_BYTES + 8)
     }
 
-    pub(super) fn handle_goaway(
-        &mut self,
-        header: FrameHeader,
-        payload: &[u8],
-        sink: &mut Sink<'_>,
-    ) -> Result<(), ConnectionError> {
+    pub(super) fn handle_goaway(&mut self, frame: Frame<'_>, sink: &mut Sink<'_>) -> Result {
+        let Frame { header, payload } = frame;
         on_connection(header, "GOAWAY")?;
         self.count_idle()?;
         let Some((fixed, debug)) = payload.split_first_chunk::<8>() else {
@@ -97,7 +88,7 @@ impl Http2 {
             if stream.phase != Phase::Answered {
                 let reason =
                     format!("{} and did not process the request, which may be sent again", goaway.reason());
-                let failure = Failure { kind: FailureKind::Closed, reason };
+                let failure = Failure::new(FailureKind::Closed, reason);
                 sink(Event::Failed { request: stream.request, failure });
             }
         }
@@ -107,12 +98,8 @@ impl Http2 {
         Ok(())
     }
 
-    pub(super) fn handle_window_update(
-        &mut self,
-        header: FrameHeader,
-        payload: &[u8],
-        sink: &mut Sink<'_>,
-    ) -> Result<(), ConnectionError> {
+    pub(super) fn handle_window_update(&mut self, frame: Frame<'_>, sink: &mut Sink<'_>) -> Result {
+        let Frame { header, payload } = frame;
         self.count_idle()?;
         let Ok(bytes) = <[u8; 4]>::try_from(payload) else {
             return Err(wrong_size("WINDOW_UPDATE", payload.len(), "4"));
@@ -120,12 +107,11 @@ impl Http2 {
         let increment = u32::from_be_bytes(bytes) & LARGEST_WINDOW;
         if header.stream == 0 {
             if increment == 0 {
-                return Err(ConnectionError::protocol("WINDOW_UPDATE of the connection by 0".to_owned()));
+                return Err(ConnectionError::protocol("WINDOW_UPDATE of the connection by 0"));
             }
             if !self.send_window.change(i64::from(increment)) {
-                return Err(ConnectionError::new(
-                    ErrorCode::FLOW_CONTROL_ERROR,
-                    "WINDOW_UPDATE raises the connection's window above 2147483647".to_owned(),
+                return Err(ConnectionError::flow_control(
+                    "WINDOW_UPDATE raises the connection's window above 2147483647",
                 ));
             }
             return Ok(());
@@ -133,26 +119,18 @@ impl Http2 {
         self.check_begun(header.stream, "WINDOW_UPDATE")?;
         let Some(stream) = self.streams.get_mut(header.stream) else { return Ok(()) };
         if increment == 0 {
-            let error = StreamError::malformed("WINDOW_UPDATE of a stream by 0".to_owned());
+            let error = StreamError::malformed("WINDOW_UPDATE of a stream by 0");
             return self.fail_stream(header.stream, &error, sink);
         }
         if !stream.send_window.change(i64::from(increment)) {
-            let error = StreamError {
-                code: ErrorCode::FLOW_CONTROL_ERROR,
-                kind: FailureKind::Protocol,
-                reason: "WINDOW_UPDATE raises a stream's window above 2147483647".to_owned(),
-            };
+            let error = StreamError::flow_control("WINDOW_UPDATE raises a stream's window above 2147483647");
             return self.fail_stream(header.stream, &error, sink);
         }
         Ok(())
     }
 
-    pub(super) fn handle_reset(
-        &mut self,
-        header: FrameHeader,
-        payload: &[u8],
-        sink: &mut Sink<'_>,
-    ) -> Result<(), ConnectionError> {
+    pub(super) fn handle_reset(&mut self, frame: Frame<'_>, sink: &mut Sink<'_>) -> Result {
+        let Frame { header, payload } = frame;
         self.check_begun(header.stream, "RST_STREAM")?;
         self.count_idle()?;
         let Ok(bytes) = <[u8; 4]>::try_from(payload) else {
@@ -167,17 +145,17 @@ impl Http2 {
                 _ => "",
             };
             let reason = format!("the server reset the stream with {code}{again}");
-            let failure = Failure { kind: FailureKind::Reset, reason };
+            let failure = Failure::new(FailureKind::Reset, reason);
             sink(Event::Failed { request: stream.request, failure });
         }
         Ok(())
     }
 
     /// Priorities concern servers; only their form is checked (RFC 9113, section 6.3).
-    pub(super) fn handle_priority(&mut self, header: FrameHeader) -> Result<(), ConnectionError> {
+    pub(super) fn handle_priority(&mut self, header: FrameHeader) -> Result {
         self.count_idle()?;
         if header.stream == 0 {
-            return Err(ConnectionError::protocol("PRIORITY on stream 0".to_owned()));
+            return Err(ConnectionError::protocol("PRIORITY on stream 0"));
         }
         if header.length != 5 {
             return Err(wrong_size("PRIORITY", header.length as usize, "5"));
@@ -186,7 +164,7 @@ impl Http2 {
     }
 
     /// Rejects frames on idle streams (RFC 9113, section 5.1).
-    pub(super) fn check_begun(&self, stream: u32, frame: &str) -> Result<(), ConnectionError> {
+    pub(super) fn check_begun(&self, stream: u32, frame: &str) -> Result {
         if self.streams.was_begun(stream) || self.pushes.was_promised(stream) {
             return Ok(());
         }
@@ -195,7 +173,7 @@ impl Http2 {
 }
 
 /// Rejects a frame of the connection on a stream.
-fn on_connection(header: FrameHeader, frame: &str) -> Result<(), ConnectionError> {
+fn on_connection(header: FrameHeader, frame: &str) -> Result {
     if header.stream == 0 {
         return Ok(());
     }

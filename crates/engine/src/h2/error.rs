@@ -4,6 +4,9 @@ use model::sample::{Failure, FailureKind};
 
 use super::frame::ErrorCode;
 
+/// The result of handling input that can end the connection.
+pub type Result<T = ()> = std::result::Result<T, ConnectionError>;
+
 /// A connection error (RFC 9113, section 5.4.1).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{code}: {reason}")]
@@ -30,13 +33,18 @@ pub struct StreamError {
 
 impl ConnectionError {
     /// A protocol error of the peer.
-    pub fn new(code: ErrorCode, reason: String) -> Self {
-        ConnectionError { code, kind: FailureKind::Protocol, reason }
+    pub fn new(code: ErrorCode, reason: impl Into<String>) -> Self {
+        ConnectionError { code, kind: FailureKind::Protocol, reason: reason.into() }
     }
 
     /// PROTOCOL_ERROR.
-    pub fn protocol(reason: String) -> Self {
+    pub fn protocol(reason: impl Into<String>) -> Self {
         ConnectionError::new(ErrorCode::PROTOCOL_ERROR, reason)
+    }
+
+    /// FLOW_CONTROL_ERROR.
+    pub fn flow_control(reason: impl Into<String>) -> Self {
+        ConnectionError::new(ErrorCode::FLOW_CONTROL_ERROR, reason)
     }
 
     /// A limit of ours was exceeded: ENHANCE_YOUR_CALM.
@@ -52,13 +60,24 @@ impl ConnectionError {
 
 impl StreamError {
     /// A body with another length than announced, which also makes a response malformed.
-    pub fn wrong_length(reason: String) -> Self {
+    pub fn wrong_length(reason: impl Into<String>) -> Self {
         StreamError { kind: FailureKind::WrongLength, ..StreamError::malformed(reason) }
     }
 
     /// A malformed response (RFC 9113, section 8.1.1).
-    pub fn malformed(reason: String) -> Self {
-        StreamError { code: ErrorCode::PROTOCOL_ERROR, kind: FailureKind::Protocol, reason }
+    pub fn malformed(reason: impl Into<String>) -> Self {
+        StreamError { code: ErrorCode::PROTOCOL_ERROR, kind: FailureKind::Protocol, reason: reason.into() }
+    }
+
+    /// FLOW_CONTROL_ERROR.
+    pub fn flow_control(reason: impl Into<String>) -> Self {
+        StreamError { code: ErrorCode::FLOW_CONTROL_ERROR, ..StreamError::malformed(reason) }
+    }
+
+    /// More informational responses than `limit`: ENHANCE_YOUR_CALM.
+    pub fn informational(limit: u32, noun: &str) -> Self {
+        let reason = format!("more than {limit} {noun}");
+        StreamError { code: ErrorCode::ENHANCE_YOUR_CALM, kind: FailureKind::Limit, reason }
     }
 
     /// The failure of the requests.

@@ -1,6 +1,6 @@
 //! Frames (RFC 9113, sections 4, 6 and 7).
 
-use std::fmt;
+use crate::codes::error_codes;
 
 /// The length of a frame's header in bytes.
 pub const HEADER_BYTES: usize = 9;
@@ -44,6 +44,15 @@ pub struct FrameHeader {
     pub flags: u8,
     /// The stream, 0 for the connection.
     pub stream: u32,
+}
+
+/// A complete frame.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame<'a> {
+    /// Its header.
+    pub header: FrameHeader,
+    /// Its payload, of the length in the header.
+    pub payload: &'a [u8],
 }
 
 impl FrameHeader {
@@ -98,44 +107,21 @@ pub fn write_goaway(code: ErrorCode, out: &mut Vec<u8>) {
     out.extend_from_slice(&code.0.to_be_bytes());
 }
 
-/// An error code (RFC 9113, section 7); shown by its registered name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ErrorCode(pub u32);
-
-#[expect(missing_docs, reason = "the names say all")]
-impl ErrorCode {
-    pub const NO_ERROR: ErrorCode = ErrorCode(0);
-    pub const PROTOCOL_ERROR: ErrorCode = ErrorCode(1);
-    pub const FLOW_CONTROL_ERROR: ErrorCode = ErrorCode(3);
-    pub const STREAM_CLOSED: ErrorCode = ErrorCode(5);
-    pub const FRAME_SIZE_ERROR: ErrorCode = ErrorCode(6);
-    pub const REFUSED_STREAM: ErrorCode = ErrorCode(7);
-    pub const CANCEL: ErrorCode = ErrorCode(8);
-    pub const COMPRESSION_ERROR: ErrorCode = ErrorCode(9);
-    pub const ENHANCE_YOUR_CALM: ErrorCode = ErrorCode(11);
-}
-
-impl fmt::Display for ErrorCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const NAMES: [&str; 14] = [
-            "NO_ERROR",
-            "PROTOCOL_ERROR",
-            "INTERNAL_ERROR",
-            "FLOW_CONTROL_ERROR",
-            "SETTINGS_TIMEOUT",
-            "STREAM_CLOSED",
-            "FRAME_SIZE_ERROR",
-            "REFUSED_STREAM",
-            "CANCEL",
-            "COMPRESSION_ERROR",
-            "CONNECT_ERROR",
-            "ENHANCE_YOUR_CALM",
-            "INADEQUATE_SECURITY",
-            "HTTP_1_1_REQUIRED",
-        ];
-        match usize::try_from(self.0).ok().and_then(|code| NAMES.get(code)) {
-            Some(name) => f.write_str(name),
-            None => write!(f, "error code {:#x}", self.0),
-        }
-    }
+error_codes! {
+    /// An error code (RFC 9113, section 7); shown by its registered name.
+    ErrorCode(u32), "error code":
+    NO_ERROR = 0,
+    PROTOCOL_ERROR = 1,
+    INTERNAL_ERROR = 2,
+    FLOW_CONTROL_ERROR = 3,
+    SETTINGS_TIMEOUT = 4,
+    STREAM_CLOSED = 5,
+    FRAME_SIZE_ERROR = 6,
+    REFUSED_STREAM = 7,
+    CANCEL = 8,
+    COMPRESSION_ERROR = 9,
+    CONNECT_ERROR = 10,
+    ENHANCE_YOUR_CALM = 11,
+    INADEQUATE_SECURITY = 12,
+    HTTP_1_1_REQUIRED = 13,
 }

@@ -28,7 +28,7 @@ use model::sample::{Failure, FailureKind};
 
 use crate::contract::{Event, HeaderBytes, NotNow, Request, RequestId, Sink};
 use crate::protocol::Protocol;
-use error::{ConnectionError, StreamError};
+use error::{ConnectionError, Result, StreamError};
 use flow::{LARGEST_WINDOW, ReceiveWindow, SendWindow};
 use frame::ErrorCode;
 use hpack::Decoder;
@@ -204,7 +204,7 @@ impl Http2 {
         }
         match &self.goaway {
             Some(goaway) if goaway.code != ErrorCode::NO_ERROR => {
-                let failure = Failure { kind: FailureKind::Closed, reason: goaway.reason() };
+                let failure = Failure::new(FailureKind::Closed, goaway.reason());
                 self.end(Outcome::Failed(failure), sink);
             }
             Some(_) => self.end(Outcome::Ok, sink),
@@ -214,12 +214,7 @@ impl Http2 {
     }
 
     /// Closes a stream because of `error`: resets it and fails its request.
-    fn fail_stream(
-        &mut self,
-        id: u32,
-        error: &StreamError,
-        sink: &mut Sink<'_>,
-    ) -> Result<(), ConnectionError> {
+    fn fail_stream(&mut self, id: u32, error: &StreamError, sink: &mut Sink<'_>) -> Result {
         if id.is_multiple_of(2) {
             return self.fail_push(id, error, sink);
         }
@@ -244,12 +239,11 @@ impl Http2 {
     }
 
     /// Limits the replies that the peer makes us queue.
-    fn count_reply(&mut self, bytes: usize) -> Result<(), ConnectionError> {
+    fn count_reply(&mut self, bytes: usize) -> Result {
         if self.output.count_reply(bytes) > self.limits.reply_bytes {
-            return Err(ConnectionError::limit(format!(
-                "the server requests more than {} bytes of replies at once",
-                self.limits.reply_bytes
-            )));
+            let limit = self.limits.reply_bytes;
+            let reason = format!("the server requests more than {limit} bytes of replies at once");
+            return Err(ConnectionError::limit(reason));
         }
         Ok(())
     }
@@ -278,7 +272,7 @@ impl Protocol for Http2 {
         allowed.saturating_sub(self.streams.open()).min(self.streams.identifiers_left())
     }
 
-    fn send_request(&mut self, id: RequestId, request: &Request) -> Result<HeaderBytes, NotNow> {
+    fn send_request(&mut self, id: RequestId, request: &Request) -> std::result::Result<HeaderBytes, NotNow> {
         if self.available_requests() == 0 {
             return Err(NotNow);
         }
@@ -319,7 +313,7 @@ impl Protocol for Http2 {
                 "the server closed the connection before the response was complete, without GOAWAY".to_owned()
             }
         };
-        self.end(Outcome::Failed(Failure { kind: FailureKind::Closed, reason }), sink);
+        self.end(Outcome::Failed(Failure::new(FailureKind::Closed, reason)), sink);
     }
 
     fn handle_broken(&mut self, failure: Failure, sink: &mut Sink<'_>) {

@@ -1,17 +1,14 @@
 //! Server push (RFC 9113, sections 6.6 and 8.4): promises are decoded, pushed responses are counted and discarded.
 
-use model::sample::FailureKind;
-
 use super::Http2;
-use super::control::wrong_size;
-use super::error::{ConnectionError, StreamError};
+use super::error::{ConnectionError, Result, StreamError};
 use super::flow::{LARGEST_WINDOW, ReceiveWindow, SendWindow};
-use super::frame::{ErrorCode, FrameHeader, flag};
+use super::frame::{ErrorCode, Frame};
 use super::hpack::Field;
+use super::response::split_padded;
 use super::stream::{Phase, Section, Stream};
 use crate::contract::{Event, Pushed, RequestId, Sink};
-use crate::field::FieldSection;
-use crate::field::{Malformation, Meaning};
+use crate::field::{FieldSection, Meaning};
 
 /// The pushed streams.
 #[derive(Debug, Default)]
@@ -99,12 +96,11 @@ impl Promise {
             b":authority" => self.has_authority = !field.value.is_empty(),
             b":scheme" | b":path" => {}
             _ => {
-                let is_pseudo = matches!(field.meaning, Meaning::Malformed(Malformation::Pseudo));
-                let is_status = matches!(field.meaning, Meaning::Status(_));
-                let is_malformed = matches!(field.meaning, Meaning::Malformed(_));
-                self.is_malformed |= is_pseudo || is_status || is_malformed;
                 // A promised request has no content (RFC 9113, section 8.4).
-                self.is_malformed |= matches!(field.meaning, Meaning::ContentLength(1..));
+                self.is_malformed |= matches!(
+                    field.meaning,
+                    Meaning::Malformed(_) | Meaning::Status(_) | Meaning::ContentLength(1..)
+                );
             }
         }
     }
@@ -116,22 +112,17 @@ impl Http2 {
         self.limits.pushes == 0 && self.settings_acknowledged
     }
 
-    pub(super) fn handle_push_promise(
-        &mut self,
-        header: FrameHeader,
-        payload: &[u8],
-        sink: &mut Sink<'_>,
-    ) -> Result<(), ConnectionError> {
+    pub(super) fn handle_push_promise(&mut self, frame: Frame<'_>, sink: &mut Sink<'_>) -> Result {
+        let Frame { header, payload } = frame;
         if self.push_is_forbidden() {
-            return Err(ConnectionError::protocol(
-                "PUSH_PROMISE although SETTINGS_ENABLE_PUSH is 0".to_owned(),
-            ));
+            return Err(ConnectionError::protocol("PUSH_PROMISE although SETTINGS_ENABLE_PUSH is 0"));
         }
         if !self.streams.was_begun(header.stream) {
             let reason = format!("PUSH_PROMISE on idle stream {}", header.stream);
             return Err(ConnectionError::protocol(reason));
         }
-        let (promised, fragment) = promised(header, payload)?;
+        let (promised, fragment) = split_padded("PUSH_PROMISE", header, payload, 4)?;
+        let promised = promised.iter().fold(0, |id, byte| id << 8 | u32::from(*byte)) & LARGEST_WINDOW;
         if !promised.is_multiple_of(2) || promised <= self.pushes.highest_promised {
             return Err(ConnectionError::protocol(format!(
                 "PUSH_PROMISE of stream {promised}, expected an even one above {}",
@@ -145,12 +136,7 @@ impl Http2 {
     }
 
     /// Handles the complete header block of a promise. It is always decoded, because it may change the dynamic table.
-    pub(super) fn handle_promise(
-        &mut self,
-        parent: u32,
-        promised: u32,
-        block: &[u8],
-    ) -> Result<(), ConnectionError> {
+    pub(super) fn handle_promise(&mut self, parent: u32, promised: u32, block: &[u8]) -> Result {
         let mut promise = Promise::default();
         self.decoder
             .decode(block, |field| promise.add(&field))
@@ -178,7 +164,7 @@ impl Http2 {
         Ok(())
     }
 
-    fn refuse_push(&mut self, id: u32, code: ErrorCode) -> Result<(), ConnectionError> {
+    fn refuse_push(&mut self, id: u32, code: ErrorCode) -> Result {
         super::frame::write_reset(id, code, self.output.frames());
         self.pushes.highest_reset = self.pushes.highest_reset.max(id);
         self.count_reply(13)
@@ -192,7 +178,7 @@ impl Http2 {
         fields: &FieldSection,
         wire: u32,
         sink: &mut Sink<'_>,
-    ) -> Result<(), ConnectionError> {
+    ) -> Result {
         self.count_idle()?;
         let limit = self.limits.header_list_bytes as usize;
         let Some(pushed) = self.pushes.streams.iter_mut().find(|pushed| pushed.stream.id == id) else {
@@ -202,9 +188,8 @@ impl Http2 {
             Err(error) => return self.fail_push(id, &error, sink),
             Ok(Section::Head(head)) => pushed.status = Some(head.status),
             Ok(Section::Informational(_)) if pushed.stream.informational > self.limits.informational => {
-                let reason = format!("more than {} informational responses", self.limits.informational);
-                let code = ErrorCode::ENHANCE_YOUR_CALM;
-                return self.fail_push(id, &StreamError { code, kind: FailureKind::Limit, reason }, sink);
+                let error = StreamError::informational(self.limits.informational, "informational responses");
+                return self.fail_push(id, &error, sink);
             }
             Ok(Section::Informational(_) | Section::Trailers) => {}
         }
@@ -212,7 +197,7 @@ impl Http2 {
     }
 
     /// A pushed response is whole, or says so.
-    pub(super) fn finish_push(&mut self, id: u32, sink: &mut Sink<'_>) -> Result<(), ConnectionError> {
+    pub(super) fn finish_push(&mut self, id: u32, sink: &mut Sink<'_>) -> Result {
         match self.pushes.get_mut(id).map(|stream| stream.take_end()) {
             Some(Err(error)) => return self.fail_push(id, &error, sink),
             Some(Ok(())) => self.pushes.finish(id, true, sink),
@@ -222,12 +207,7 @@ impl Http2 {
     }
 
     /// Ends one pushed stream because of `error`.
-    pub(super) fn fail_push(
-        &mut self,
-        id: u32,
-        error: &StreamError,
-        sink: &mut Sink<'_>,
-    ) -> Result<(), ConnectionError> {
+    pub(super) fn fail_push(&mut self, id: u32, error: &StreamError, sink: &mut Sink<'_>) -> Result {
         self.pushes.finish(id, false, sink);
         self.refuse_push(id, error.code)
     }
@@ -245,21 +225,4 @@ fn pushed_stream(id: u32, request: RequestId, is_head: bool) -> Stream {
         send_window: SendWindow::new(0),
         body: bytes::Bytes::new(),
     }
-}
-
-/// The promised stream and the part of the payload that is the header block (RFC 9113, section 6.6).
-fn promised(header: FrameHeader, payload: &[u8]) -> Result<(u32, &[u8]), ConnectionError> {
-    let too_short = || wrong_size("PUSH_PROMISE", payload.len(), "more");
-    let mut rest = payload;
-    let mut padding = 0;
-    if header.has(flag::PADDED) {
-        let (&length, behind) = rest.split_first().ok_or_else(too_short)?;
-        padding = usize::from(length);
-        rest = behind;
-    }
-    let (id, rest) = rest.split_first_chunk::<4>().ok_or_else(too_short)?;
-    let length = rest.len().checked_sub(padding).ok_or_else(|| {
-        ConnectionError::protocol("PUSH_PROMISE with padding as long as its payload or longer".to_owned())
-    })?;
-    Ok((u32::from_be_bytes(*id) & LARGEST_WINDOW, &rest[..length]))
 }

@@ -3,8 +3,8 @@
 use model::sample::FailureKind;
 
 use super::Http2;
-use super::error::ConnectionError;
-use super::frame::{ErrorCode, FrameHeader, HEADER_BYTES, flag, kind};
+use super::error::{ConnectionError, Result};
+use super::frame::{ErrorCode, Frame, FrameHeader, HEADER_BYTES, flag, kind};
 use crate::contract::Sink;
 
 /// The position in the input, and an incomplete part of it.
@@ -44,11 +44,7 @@ pub(super) struct DataFrame {
 
 impl Http2 {
     /// Takes one step through `bytes`, which is not empty; returns the rest.
-    pub(super) fn step<'a>(
-        &mut self,
-        bytes: &'a [u8],
-        sink: &mut Sink<'_>,
-    ) -> Result<&'a [u8], ConnectionError> {
+    pub(super) fn step<'a>(&mut self, bytes: &'a [u8], sink: &mut Sink<'_>) -> Result<&'a [u8]> {
         match self.reader.reading {
             Reading::Header => {
                 let Some((header, rest)) = self.read_header(bytes) else { return Ok(&[]) };
@@ -85,12 +81,12 @@ impl Http2 {
         header: FrameHeader,
         bytes: &'a [u8],
         sink: &mut Sink<'_>,
-    ) -> Result<&'a [u8], ConnectionError> {
+    ) -> Result<&'a [u8]> {
         let length = header.length as usize;
         if self.reader.partial.is_empty() && bytes.len() >= length {
             let (payload, rest) = bytes.split_at(length);
             self.reader.reading = Reading::Header;
-            self.handle_frame(header, payload, sink)?;
+            self.handle_frame(Frame { header, payload }, sink)?;
             return Ok(rest);
         }
         let taken = bytes.len().min(length - self.reader.partial.len());
@@ -98,7 +94,7 @@ impl Http2 {
         if self.reader.partial.len() == length {
             let mut payload = std::mem::take(&mut self.reader.partial);
             self.reader.reading = Reading::Header;
-            self.handle_frame(header, &payload, sink)?;
+            self.handle_frame(Frame { header, payload: &payload }, sink)?;
             payload.clear();
             self.reader.partial = payload;
         }
@@ -106,11 +102,7 @@ impl Http2 {
     }
 
     /// Checks a frame header and chooses how to read the payload.
-    fn begin_frame(
-        &mut self,
-        bytes: &[u8; HEADER_BYTES],
-        sink: &mut Sink<'_>,
-    ) -> Result<(), ConnectionError> {
+    fn begin_frame(&mut self, bytes: &[u8; HEADER_BYTES], sink: &mut Sink<'_>) -> Result {
         let header = FrameHeader::parse(bytes);
         if !self.settings_seen {
             check_first(bytes, header)?;
@@ -135,7 +127,9 @@ impl Http2 {
         }
         match header.kind {
             kind::DATA => self.begin_data(header, sink),
-            kind::HEADERS..=kind::CONTINUATION if header.length == 0 => self.handle_frame(header, &[], sink),
+            kind::HEADERS..=kind::CONTINUATION if header.length == 0 => {
+                self.handle_frame(Frame { header, payload: &[] }, sink)
+            }
             kind::HEADERS..=kind::CONTINUATION => {
                 self.reader.reading = Reading::Payload(header);
                 Ok(())
@@ -153,41 +147,34 @@ impl Http2 {
     }
 
     /// Handles a complete frame.
-    fn handle_frame(
-        &mut self,
-        header: FrameHeader,
-        payload: &[u8],
-        sink: &mut Sink<'_>,
-    ) -> Result<(), ConnectionError> {
-        match header.kind {
-            kind::HEADERS => self.handle_headers(header, payload, sink),
-            kind::CONTINUATION => self.handle_continuation(header, payload, sink),
-            kind::PRIORITY => self.handle_priority(header),
-            kind::RST_STREAM => self.handle_reset(header, payload, sink),
-            kind::SETTINGS => self.handle_settings(header, payload),
-            kind::PUSH_PROMISE => self.handle_push_promise(header, payload, sink),
-            kind::PING => self.handle_ping(header, payload),
-            kind::GOAWAY => self.handle_goaway(header, payload, sink),
-            kind::WINDOW_UPDATE => self.handle_window_update(header, payload, sink),
+    fn handle_frame(&mut self, frame: Frame<'_>, sink: &mut Sink<'_>) -> Result {
+        match frame.header.kind {
+            kind::HEADERS => self.handle_headers(frame, sink),
+            kind::CONTINUATION => self.handle_continuation(frame, sink),
+            kind::PRIORITY => self.handle_priority(frame.header),
+            kind::RST_STREAM => self.handle_reset(frame, sink),
+            kind::SETTINGS => self.handle_settings(frame),
+            kind::PUSH_PROMISE => self.handle_push_promise(frame, sink),
+            kind::PING => self.handle_ping(frame),
+            kind::GOAWAY => self.handle_goaway(frame, sink),
+            kind::WINDOW_UPDATE => self.handle_window_update(frame, sink),
             _ => Ok(()),
         }
     }
 
     /// Counts a frame without progress; too many consecutive ones are an error.
-    pub(super) fn count_idle(&mut self) -> Result<(), ConnectionError> {
+    pub(super) fn count_idle(&mut self) -> Result {
         self.idle_frames += 1;
-        if self.idle_frames > self.limits.idle_frames {
-            return Err(ConnectionError::limit(format!(
-                "more than {} consecutive frames without progress",
-                self.limits.idle_frames
-            )));
+        let limit = self.limits.idle_frames;
+        if self.idle_frames <= limit {
+            return Ok(());
         }
-        Ok(())
+        Err(ConnectionError::limit(format!("more than {limit} consecutive frames without progress")))
     }
 }
 
 /// The first frame must be SETTINGS (RFC 9113, section 3.4); an HTTP/1 response is recognised.
-fn check_first(bytes: &[u8; HEADER_BYTES], header: FrameHeader) -> Result<(), ConnectionError> {
+fn check_first(bytes: &[u8; HEADER_BYTES], header: FrameHeader) -> Result {
     if bytes.starts_with(b"HTTP/1.") {
         return Err(ConnectionError {
             code: ErrorCode::PROTOCOL_ERROR,
@@ -196,10 +183,9 @@ fn check_first(bytes: &[u8; HEADER_BYTES], header: FrameHeader) -> Result<(), Co
         });
     }
     if header.kind != kind::SETTINGS || header.has(flag::ACK) {
-        return Err(ConnectionError::protocol(format!(
-            "the server's first frame has type {}; expected SETTINGS",
-            header.kind
-        )));
+        let found = header.kind;
+        let reason = format!("the server's first frame has type {found}; expected SETTINGS");
+        return Err(ConnectionError::protocol(reason));
     }
     Ok(())
 }

@@ -1,11 +1,9 @@
 //! Frames of a response: HEADERS, CONTINUATION, DATA (RFC 9113, sections 6.1, 6.2, 6.10 and 8.1).
 
-use model::sample::FailureKind;
-
 use super::Http2;
 use super::control::wrong_size;
-use super::error::{ConnectionError, StreamError};
-use super::frame::{ErrorCode, FrameHeader, flag};
+use super::error::{ConnectionError, Result, StreamError};
+use super::frame::{ErrorCode, Frame, FrameHeader, flag};
 use super::receive::{DataFrame, Reading};
 use super::settings::DEFAULT_WINDOW;
 use super::stream::{Phase, Section};
@@ -54,12 +52,8 @@ impl Block {
 }
 
 impl Http2 {
-    pub(super) fn handle_headers(
-        &mut self,
-        header: FrameHeader,
-        payload: &[u8],
-        sink: &mut Sink<'_>,
-    ) -> Result<(), ConnectionError> {
+    pub(super) fn handle_headers(&mut self, frame: Frame<'_>, sink: &mut Sink<'_>) -> Result {
+        let Frame { header, payload } = frame;
         self.check_begun(header.stream, "HEADERS")?;
         let fragment = fragment(header, payload)?;
         self.begin_block(header, None, fragment, header.wire_bytes(), sink)
@@ -73,7 +67,7 @@ impl Http2 {
         fragment: &[u8],
         wire: u32,
         sink: &mut Sink<'_>,
-    ) -> Result<(), ConnectionError> {
+    ) -> Result {
         let stream = header.stream;
         let end_stream = header.has(flag::END_STREAM);
         match (header.has(flag::END_HEADERS), promised) {
@@ -87,14 +81,10 @@ impl Http2 {
         }
     }
 
-    pub(super) fn handle_continuation(
-        &mut self,
-        header: FrameHeader,
-        payload: &[u8],
-        sink: &mut Sink<'_>,
-    ) -> Result<(), ConnectionError> {
+    pub(super) fn handle_continuation(&mut self, frame: Frame<'_>, sink: &mut Sink<'_>) -> Result {
+        let Frame { header, payload } = frame;
         let Some(block) = &mut self.block else {
-            return Err(ConnectionError::protocol("CONTINUATION outside a header block".to_owned()));
+            return Err(ConnectionError::protocol("CONTINUATION outside a header block"));
         };
         block.frames += 1;
         let limits = &self.limits;
@@ -128,7 +118,7 @@ impl Http2 {
         block: &[u8],
         wire: u32,
         sink: &mut Sink<'_>,
-    ) -> Result<(), ConnectionError> {
+    ) -> Result {
         let fields = self.decode_block(block)?;
         if id.is_multiple_of(2) {
             return self.handle_pushed_fields(id, end_stream, &fields, wire, sink);
@@ -147,14 +137,8 @@ impl Http2 {
             Err(error) => return self.fail_stream(id, &error, sink),
             Ok(Section::Informational(status)) => {
                 if stream.informational > self.limits.informational {
-                    let error = StreamError {
-                        code: ErrorCode::ENHANCE_YOUR_CALM,
-                        kind: FailureKind::Limit,
-                        reason: format!(
-                            "more than {} informational (1xx) responses",
-                            self.limits.informational
-                        ),
-                    };
+                    let noun = "informational (1xx) responses";
+                    let error = StreamError::informational(self.limits.informational, noun);
                     return self.fail_stream(id, &error, sink);
                 }
                 sink(Event::Informational { request, status });
@@ -167,7 +151,7 @@ impl Http2 {
 
     /// Decodes a block. The last one is remembered, because a server under load repeats its header blocks.
     #[inline]
-    fn decode_block(&mut self, block: &[u8]) -> Result<FieldSection, ConnectionError> {
+    fn decode_block(&mut self, block: &[u8]) -> Result<FieldSection> {
         let generation = self.decoder.generation();
         if self.known.block == block {
             let is_valid = match self.known.validity {
@@ -198,7 +182,7 @@ impl Http2 {
     }
 
     /// The response ends.
-    fn finish(&mut self, id: u32, sink: &mut Sink<'_>) -> Result<(), ConnectionError> {
+    fn finish(&mut self, id: u32, sink: &mut Sink<'_>) -> Result {
         if id.is_multiple_of(2) {
             return self.finish_push(id, sink);
         }
@@ -218,17 +202,13 @@ impl Http2 {
     }
 
     /// Handles the header of a DATA frame: flow control.
-    pub(super) fn begin_data(
-        &mut self,
-        header: FrameHeader,
-        sink: &mut Sink<'_>,
-    ) -> Result<(), ConnectionError> {
+    pub(super) fn begin_data(&mut self, header: FrameHeader, sink: &mut Sink<'_>) -> Result {
         self.check_begun(header.stream, "DATA")?;
         if !self.received.take(header.length, self.connection_window) {
-            return Err(ConnectionError::new(
-                ErrorCode::FLOW_CONTROL_ERROR,
-                format!("DATA beyond the connection's window of {} bytes", self.connection_window),
-            ));
+            return Err(ConnectionError::flow_control(format!(
+                "DATA beyond the connection's window of {} bytes",
+                self.connection_window
+            )));
         }
         if let Some(increment) = self.received.replenish(self.connection_window) {
             super::frame::write_window_update(0, increment, self.output.frames());
@@ -247,11 +227,8 @@ impl Http2 {
             return Err(after_end(header.stream, "DATA"));
         }
         if !stream.received.take(header.length, window) {
-            let error = StreamError {
-                code: ErrorCode::FLOW_CONTROL_ERROR,
-                kind: FailureKind::Protocol,
-                reason: format!("DATA beyond the stream's window of {window} bytes"),
-            };
+            let error =
+                StreamError::flow_control(format!("DATA beyond the stream's window of {window} bytes"));
             self.skip(header.length);
             return self.fail_stream(header.stream, &error, sink);
         }
@@ -277,7 +254,7 @@ impl Http2 {
     }
 
     /// Checks the length of a frame's data.
-    fn announce_data(&mut self, frame: DataFrame, sink: &mut Sink<'_>) -> Result<(), ConnectionError> {
+    fn announce_data(&mut self, frame: DataFrame, sink: &mut Sink<'_>) -> Result {
         if frame.left > 0 {
             self.idle_frames = 0;
         } else {
@@ -300,7 +277,7 @@ impl Http2 {
         mut frame: DataFrame,
         bytes: &'a [u8],
         sink: &mut Sink<'_>,
-    ) -> Result<&'a [u8], ConnectionError> {
+    ) -> Result<&'a [u8]> {
         if frame.padding_due {
             let Some((&padding, rest)) = bytes.split_first() else { return Ok(bytes) };
             frame.padding_due = false;
@@ -330,7 +307,7 @@ impl Http2 {
     }
 
     /// Ends a DATA frame: ends the stream, or updates its window.
-    fn end_data(&mut self, frame: DataFrame, sink: &mut Sink<'_>) -> Result<(), ConnectionError> {
+    fn end_data(&mut self, frame: DataFrame, sink: &mut Sink<'_>) -> Result {
         self.reader.reading = Reading::Header;
         if frame.end_stream {
             return self.finish(frame.stream, sink);
@@ -353,7 +330,7 @@ impl Http2 {
     }
 
     /// Allows frames on streams that we reset, and rejects those on streams that the peer ended.
-    pub(super) fn check_forgotten(&self, id: u32, frame: &str) -> Result<(), ConnectionError> {
+    pub(super) fn check_forgotten(&self, id: u32, frame: &str) -> Result {
         let may_linger = match id.is_multiple_of(2) {
             true => self.pushes.may_linger(id),
             false => id <= self.highest_reset,
@@ -363,7 +340,7 @@ impl Http2 {
 }
 
 /// Counts `length` bytes of body; a cancelled stream accepts any.
-fn stream_data(connection: &mut Http2, id: u32, length: u64) -> Result<(), StreamError> {
+fn stream_data(connection: &mut Http2, id: u32, length: u64) -> std::result::Result<(), StreamError> {
     connection.stream_mut(id).map_or(Ok(()), |stream| stream.take_data(length))
 }
 
@@ -376,18 +353,24 @@ fn padding_too_long(frame: &str) -> ConnectionError {
 }
 
 /// The header block in a HEADERS payload (RFC 9113, section 6.2).
-fn fragment(header: FrameHeader, payload: &[u8]) -> Result<&[u8], ConnectionError> {
-    let too_short = || wrong_size("HEADERS", payload.len(), "more");
-    let mut rest = payload;
-    let mut padding = 0;
-    if header.has(flag::PADDED) {
-        let (&length, behind) = rest.split_first().ok_or_else(too_short)?;
-        padding = usize::from(length);
-        rest = behind;
-    }
-    if header.has(flag::PRIORITY) {
-        rest = rest.get(5..).ok_or_else(too_short)?;
-    }
-    let length = rest.len().checked_sub(padding).ok_or_else(|| padding_too_long("HEADERS"))?;
-    Ok(&rest[..length])
+fn fragment(header: FrameHeader, payload: &[u8]) -> Result<&[u8]> {
+    let priority = if header.has(flag::PRIORITY) { 5 } else { 0 };
+    Ok(split_padded("HEADERS", header, payload, priority)?.1)
+}
+
+/// The first `fixed` bytes of the payload of a frame that may be padded, and the part between them and the padding.
+pub(super) fn split_padded<'a>(
+    frame: &str,
+    header: FrameHeader,
+    payload: &'a [u8],
+    fixed: usize,
+) -> Result<(&'a [u8], &'a [u8])> {
+    let too_short = || wrong_size(frame, payload.len(), "more");
+    let (padding, rest) = match header.has(flag::PADDED) {
+        true => payload.split_first().ok_or_else(too_short)?,
+        false => (&0, payload),
+    };
+    let (fixed, rest) = rest.split_at_checked(fixed).ok_or_else(too_short)?;
+    let length = rest.len().checked_sub(usize::from(*padding)).ok_or_else(|| padding_too_long(frame))?;
+    Ok((fixed, &rest[..length]))
 }

@@ -1,6 +1,6 @@
 //! SETTINGS (RFC 9113, section 6.5).
 
-use super::error::ConnectionError;
+use super::error::{ConnectionError, Result};
 use super::flow::LARGEST_WINDOW;
 use super::frame::{ErrorCode, FrameHeader, kind};
 
@@ -96,7 +96,7 @@ impl PeerSettings {
     ///
     /// # Errors
     /// A value is not permitted.
-    pub fn apply(&mut self, payload: &[u8], mut table: impl FnMut(u32)) -> Result<(), ConnectionError> {
+    pub fn apply(&mut self, payload: &[u8], mut table: impl FnMut(u32)) -> Result {
         let (entries, rest) = payload.as_chunks::<6>();
         if !rest.is_empty() {
             return Err(ConnectionError::new(
@@ -118,10 +118,9 @@ impl PeerSettings {
                 }
                 id::MAX_CONCURRENT_STREAMS => self.concurrent_streams = value,
                 id::INITIAL_WINDOW_SIZE if value > LARGEST_WINDOW => {
-                    return Err(ConnectionError::new(
-                        ErrorCode::FLOW_CONTROL_ERROR,
-                        format!("SETTINGS_INITIAL_WINDOW_SIZE {value} is above 2147483647"),
-                    ));
+                    return Err(ConnectionError::flow_control(format!(
+                        "SETTINGS_INITIAL_WINDOW_SIZE {value} is above 2147483647"
+                    )));
                 }
                 id::INITIAL_WINDOW_SIZE => self.stream_window_bytes = value,
                 id::MAX_FRAME_SIZE if !(SMALLEST_MAX_FRAME..=LARGEST_MAX_FRAME).contains(&value) => {

@@ -121,7 +121,7 @@ impl Stream {
                 Some(less) => *left = less,
                 None => {
                     let reason = "DATA exceeds content-length, or a response that has no content";
-                    return Err(StreamError::wrong_length(reason.to_owned()));
+                    return Err(StreamError::wrong_length(reason));
                 }
             }
         }
@@ -144,7 +144,7 @@ impl Stream {
 }
 
 fn malformed(reason: &str) -> StreamError {
-    StreamError::malformed(reason.to_owned())
+    StreamError::malformed(reason)
 }
 
 /// The open streams: a table that is indexed by the stream's identifier.

@@ -4,28 +4,11 @@ use std::borrow::Cow;
 
 use model::sample::FailureKind;
 
-/// An error code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Code(pub u64);
+use crate::codes::error_codes;
 
-macro_rules! codes {
-    ($($name:ident = $value:literal,)*) => {
-        #[expect(missing_docs, reason = "the registered names")]
-        impl Code {
-            $(pub const $name: Code = Code($value);)*
-
-            /// The registered name.
-            pub const fn name(self) -> Option<&'static str> {
-                match self.0 {
-                    $($value => Some(stringify!($name)),)*
-                    _ => None,
-                }
-            }
-        }
-    };
-}
-
-codes! {
+error_codes! {
+    /// An error code.
+    Code(u64), "code":
     H3_NO_ERROR = 0x100,
     H3_GENERAL_PROTOCOL_ERROR = 0x101,
     H3_INTERNAL_ERROR = 0x102,
@@ -46,15 +29,6 @@ codes! {
     QPACK_DECOMPRESSION_FAILED = 0x200,
     QPACK_ENCODER_STREAM_ERROR = 0x201,
     QPACK_DECODER_STREAM_ERROR = 0x202,
-}
-
-impl std::fmt::Display for Code {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.name() {
-            Some(name) => f.write_str(name),
-            None => write!(f, "code {:#x}", self.0),
-        }
-    }
 }
 
 /// A violation of the protocol by the peer.
@@ -85,6 +59,9 @@ impl Violation {
         Violation { code: Code::H3_MESSAGE_ERROR, reason: reason.into(), kind: FailureKind::WrongLength }
     }
 }
+
+/// The result of handling input that can end a stream or the connection.
+pub type Result<T = ()> = std::result::Result<T, Fault>;
 
 /// The scope of a violation.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -152,7 +152,7 @@ impl Http3 {
             let found = handshake.alpn.as_deref().unwrap_or("no protocol");
             let reason = format!("ALPN chose {found}, expected h3");
             self.end(now, Code::H3_NO_ERROR, "");
-            return self.say_failed(Failure { kind: FailureKind::WrongVersion, reason }, sink);
+            return self.say_failed(Failure::new(FailureKind::WrongVersion, reason), sink);
         }
         let was_accepted = self.state == State::Early && handshake.early_data == EarlyData::Accepted;
         if self.state == State::Early {

@@ -90,7 +90,7 @@ impl Http3 {
         self.give_up(id, Code::H3_REQUEST_CANCELLED);
         if let Some(request) = self.exchanges.remove(id) {
             let reason = format!("the server reset the stream with {code}");
-            sink(Event::Failed { request, failure: Failure { kind: FailureKind::Reset, reason } });
+            sink(Event::Failed { request, failure: Failure::new(FailureKind::Reset, reason) });
         }
     }
 
@@ -139,9 +139,8 @@ impl Http3 {
         while let Some((id, request)) = self.exchanges.last_from(first_refused) {
             self.give_up(id, Code::H3_REQUEST_CANCELLED);
             self.exchanges.remove(id);
-            let reason =
-                "the server sent GOAWAY before it accepted the request, which may be sent again".into();
-            sink(Event::Failed { request, failure: Failure { kind: FailureKind::Closed, reason } });
+            let reason = "the server sent GOAWAY before it accepted the request, which may be sent again";
+            sink(Event::Failed { request, failure: Failure::new(FailureKind::Closed, reason) });
         }
     }
 }

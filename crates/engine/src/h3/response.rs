@@ -2,7 +2,7 @@
 
 use model::HttpVersion;
 
-use super::error::{Code, Fault, Violation};
+use super::error::{Code, Fault, Result, Violation};
 use super::frame::{self, FrameReader, Piece};
 use super::qpack::{Decoder, QpackError, Section};
 use super::request::saturated;
@@ -72,7 +72,7 @@ impl Response {
         mut input: &[u8],
         fields: &mut Fields,
         sink: &mut Sink<'_>,
-    ) -> Result<(), Fault> {
+    ) -> Result {
         while let Some(piece) = self.frames.next(&mut input) {
             if piece.begins {
                 self.check_sequence(piece.kind)?;
@@ -91,12 +91,7 @@ impl Response {
     }
 
     /// Continues when the table has the entries that the section needs.
-    pub(super) fn resume(
-        &mut self,
-        at: ResponseId,
-        fields: &mut Fields,
-        sink: &mut Sink<'_>,
-    ) -> Result<(), Fault> {
+    pub(super) fn resume(&mut self, at: ResponseId, fields: &mut Fields, sink: &mut Sink<'_>) -> Result {
         self.is_blocked = false;
         let section = std::mem::take(&mut self.section);
         self.take_section(at, &section, fields, sink)?;
@@ -109,7 +104,7 @@ impl Response {
     }
 
     /// The stream ended.
-    pub(super) fn finish(&mut self, request: RequestId, sink: &mut Sink<'_>) -> Result<(), Fault> {
+    pub(super) fn finish(&mut self, request: RequestId, sink: &mut Sink<'_>) -> Result {
         if !self.frames.is_between_frames() {
             return Err(Fault::connection(Code::H3_FRAME_ERROR, "the stream ends within a frame"));
         }
@@ -126,7 +121,7 @@ impl Response {
         }
     }
 
-    fn check_sequence(&self, kind: u64) -> Result<(), Fault> {
+    fn check_sequence(&self, kind: u64) -> Result {
         let allowed = match kind {
             frame::DATA => self.stage == Stage::Body,
             frame::HEADERS => self.stage != Stage::Trailers,
@@ -150,7 +145,7 @@ impl Response {
     }
 
     #[inline]
-    fn take_data(&mut self, request: RequestId, piece: &Piece<'_>, sink: &mut Sink<'_>) -> Result<(), Fault> {
+    fn take_data(&mut self, request: RequestId, piece: &Piece<'_>, sink: &mut Sink<'_>) -> Result {
         self.received_bytes += piece.bytes.len() as u64;
         if let Some(expected) = self.expected_bytes
             && self.received_bytes > expected
@@ -174,7 +169,7 @@ impl Response {
         piece: &Piece<'_>,
         fields: &mut Fields,
         sink: &mut Sink<'_>,
-    ) -> Result<(), Fault> {
+    ) -> Result {
         if piece.payload_bytes > FIELD_SECTION_LIMIT_BYTES as u64 {
             let found = piece.payload_bytes;
             let reason = format!("encoded field section of {found} bytes, limit {FIELD_SECTION_LIMIT_BYTES}");
@@ -206,7 +201,7 @@ impl Response {
         section: &[u8],
         fields: &mut Fields,
         sink: &mut Sink<'_>,
-    ) -> Result<(), Fault> {
+    ) -> Result {
         let ResponseId { stream, request } = at;
         if self.stage == Stage::Body {
             match fields.trailers(stream, section)? {
@@ -280,7 +275,7 @@ impl Fields {
     }
 
     /// Decodes a head; `None` if it is blocked.
-    fn head(&mut self, stream: u64, section: &[u8]) -> Result<Option<FieldSection>, Fault> {
+    fn head(&mut self, stream: u64, section: &[u8]) -> Result<Option<FieldSection>> {
         // Equal bytes decode to equal fields while the dynamic table is unchanged.
         let is_same_table = self.last_required == 0 || self.last_inserts == self.decoder.inserts();
         if !section.is_empty() && is_same_table && self.last_section == section {
@@ -302,7 +297,7 @@ impl Fields {
     }
 
     /// Checks trailers; `None` if they are blocked.
-    fn trailers(&mut self, stream: u64, section: &[u8]) -> Result<Option<()>, Fault> {
+    fn trailers(&mut self, stream: u64, section: &[u8]) -> Result<Option<()>> {
         let Some((trailers, _)) = self.decode(stream, section)? else { return Ok(None) };
         if trailers.status.is_some() {
             return Err(Fault::stream(Code::H3_MESSAGE_ERROR, "malformed response: :status in trailers"));
@@ -311,7 +306,7 @@ impl Fields {
     }
 
     /// A field section and the insertions into the dynamic table that it requires; `None` if it is blocked.
-    fn decode(&mut self, stream: u64, section: &[u8]) -> Result<Option<(FieldSection, u64)>, Fault> {
+    fn decode(&mut self, stream: u64, section: &[u8]) -> Result<Option<(FieldSection, u64)>> {
         let mut fields = FieldSection::default();
         let add = |name: &[u8], value: &[u8]| {
             fields.add(name, value, field::classify_value(field::classify_name(name), value));
@@ -328,7 +323,7 @@ fn decompression(error: QpackError) -> Fault {
 }
 
 /// Checks a field section.
-fn check(fields: FieldSection) -> Result<FieldSection, Fault> {
+fn check(fields: FieldSection) -> Result<FieldSection> {
     let found = fields.list_bytes();
     if found > FIELD_SECTION_LIMIT_BYTES {
         let reason = format!("field section of {found} bytes, limit {FIELD_SECTION_LIMIT_BYTES}");

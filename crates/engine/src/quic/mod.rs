@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use bytes::BytesMut;
 use model::pins::{CongestionControl, Pins, TlsVersion};
 use model::sample::{Failure, FailureKind};
+use model::shuffle::SplitMix64;
 use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn_proto::crypto::rustls::QuicClientConfig;
 use quinn_proto::{
@@ -157,22 +158,17 @@ fn told_transport(
 
 fn congestion_control(pins: &Pins) -> Arc<dyn ControllerFactory + Send + Sync> {
     let window_bytes = u64::from(pins.initial_window_packets) * u64::from(pins.quic_datagram_bytes);
+    macro_rules! with_window {
+        ($controller:ty) => {{
+            let mut controller = <$controller>::default();
+            controller.initial_window(window_bytes);
+            Arc::new(controller)
+        }};
+    }
     match pins.congestion_control {
-        CongestionControl::Cubic => {
-            let mut cubic = CubicConfig::default();
-            cubic.initial_window(window_bytes);
-            Arc::new(cubic)
-        }
-        CongestionControl::Reno => {
-            let mut reno = NewRenoConfig::default();
-            reno.initial_window(window_bytes);
-            Arc::new(reno)
-        }
-        CongestionControl::Bbr => {
-            let mut bbr = BbrConfig::default();
-            bbr.initial_window(window_bytes);
-            Arc::new(bbr)
-        }
+        CongestionControl::Cubic => with_window!(CubicConfig),
+        CongestionControl::Reno => with_window!(NewRenoConfig),
+        CongestionControl::Bbr => with_window!(BbrConfig),
     }
 }
 
@@ -202,12 +198,12 @@ impl Quic {
         now: u64,
         seed: u64,
     ) -> Result<Quic, Failure> {
-        let mut random = SplitMix64(seed);
+        let mut random = SplitMix64::new(seed);
         let mut endpoint_seed = [0; 32];
         for chunk in endpoint_seed.chunks_exact_mut(8) {
-            chunk.copy_from_slice(&random.next().to_le_bytes());
+            chunk.copy_from_slice(&random.next_u64().to_le_bytes());
         }
-        let first_id = random.next().to_le_bytes();
+        let first_id = random.next_u64().to_le_bytes();
         let mut client = config.client.clone();
         client.initial_dst_cid_provider(Arc::new(move || {
             ConnectionId::new(&first_id[..FIRST_CONNECTION_ID_BYTES])
@@ -221,9 +217,11 @@ impl Quic {
         let mut endpoint = Endpoint::new(Arc::clone(&config.endpoint), None, false, Some(endpoint_seed));
         let (handle, connection) = endpoint
             .connect(base + Duration::from_nanos(now), client, remote, server_name)
-            .map_err(|error| Failure {
-                kind: FailureKind::Client,
-                reason: format!("QUIC cannot connect to {server_name} at {remote}: {error}"),
+            .map_err(|error| {
+                Failure::new(
+                    FailureKind::Client,
+                    format!("QUIC cannot connect to {server_name} at {remote}: {error}"),
+                )
             })?;
         Ok(Quic {
             base,
@@ -381,17 +379,4 @@ pub(crate) fn connection_failure(error: &ConnectionError) -> (Failure, bool) {
 
 fn alert_kind(code: u64) -> FailureKind {
     if code & 0xff == ALERT_NO_APPLICATION_PROTOCOL { FailureKind::WrongVersion } else { FailureKind::Tls }
-}
-
-/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): derives many seeds from one.
-struct SplitMix64(u64);
-
-impl SplitMix64 {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
 }

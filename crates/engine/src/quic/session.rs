@@ -140,11 +140,16 @@ impl<'a> Reader<'a> {
     }
 }
 
-impl Session for WatchedSession {
-    fn initial_keys(&self, dst_cid: &ConnectionId, side: Side) -> Keys {
-        self.inner.initial_keys(dst_cid, side)
-    }
+/// A method that calls the same method of the watched session.
+macro_rules! forward {
+    (fn $name:ident($self:ident: $receiver:ty $(, $argument:ident: $type:ty)*) -> $result:ty) => {
+        fn $name($self: $receiver $(, $argument: $type)*) -> $result {
+            $self.inner.$name($($argument),*)
+        }
+    };
+}
 
+impl Session for WatchedSession {
     fn handshake_data(&self) -> Option<Box<dyn Any>> {
         let data = self.inner.handshake_data()?.downcast::<HandshakeData>().ok()?;
         let (suite, group) = self.server.agreed();
@@ -156,41 +161,9 @@ impl Session for WatchedSession {
         }))
     }
 
-    fn peer_identity(&self) -> Option<Box<dyn Any>> {
-        self.inner.peer_identity()
-    }
-
-    fn early_crypto(&self) -> Option<(Box<dyn HeaderKey>, Box<dyn PacketKey>)> {
-        self.inner.early_crypto()
-    }
-
-    fn early_data_accepted(&self) -> Option<bool> {
-        self.inner.early_data_accepted()
-    }
-
-    fn is_handshaking(&self) -> bool {
-        self.inner.is_handshaking()
-    }
-
     fn read_handshake(&mut self, buf: &[u8]) -> Result<bool, TransportError> {
         self.server.take(buf);
         self.inner.read_handshake(buf)
-    }
-
-    fn transport_parameters(&self) -> Result<Option<TransportParameters>, TransportError> {
-        self.inner.transport_parameters()
-    }
-
-    fn write_handshake(&mut self, buf: &mut Vec<u8>) -> Option<Keys> {
-        self.inner.write_handshake(buf)
-    }
-
-    fn next_1rtt_keys(&mut self) -> Option<KeyPair<Box<dyn PacketKey>>> {
-        self.inner.next_1rtt_keys()
-    }
-
-    fn is_valid_retry(&self, orig_dst_cid: &ConnectionId, header: &[u8], payload: &[u8]) -> bool {
-        self.inner.is_valid_retry(orig_dst_cid, header, payload)
     }
 
     fn export_keying_material(
@@ -201,6 +174,16 @@ impl Session for WatchedSession {
     ) -> Result<(), ExportKeyingMaterialError> {
         self.inner.export_keying_material(output, label, context)
     }
+
+    forward!(fn initial_keys(self: &Self, dst_cid: &ConnectionId, side: Side) -> Keys);
+    forward!(fn peer_identity(self: &Self) -> Option<Box<dyn Any>>);
+    forward!(fn early_crypto(self: &Self) -> Option<(Box<dyn HeaderKey>, Box<dyn PacketKey>)>);
+    forward!(fn early_data_accepted(self: &Self) -> Option<bool>);
+    forward!(fn is_handshaking(self: &Self) -> bool);
+    forward!(fn transport_parameters(self: &Self) -> Result<Option<TransportParameters>, TransportError>);
+    forward!(fn write_handshake(self: &mut Self, buf: &mut Vec<u8>) -> Option<Keys>);
+    forward!(fn next_1rtt_keys(self: &mut Self) -> Option<KeyPair<Box<dyn PacketKey>>>);
+    forward!(fn is_valid_retry(self: &Self, orig_dst_cid: &ConnectionId, header: &[u8], payload: &[u8]) -> bool);
 }
 
 #[cfg(test)]

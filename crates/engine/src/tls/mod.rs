@@ -295,10 +295,10 @@ impl Tls {
         if found <= INCOMPLETE_LIMIT_BYTES {
             return Ok(());
         }
-        Err(Failure {
-            kind: FailureKind::Limit,
-            reason: format!("{found} bytes of incomplete TLS messages, limit {INCOMPLETE_LIMIT_BYTES}"),
-        })
+        Err(Failure::new(
+            FailureKind::Limit,
+            format!("{found} bytes of incomplete TLS messages, limit {INCOMPLETE_LIMIT_BYTES}"),
+        ))
     }
 
     fn facts(&self) -> Handshake {
@@ -392,7 +392,7 @@ fn append(
 }
 
 fn write_failure(reason: &str) -> Failure {
-    Failure { kind: FailureKind::Tls, reason: format!("cannot create a TLS record: {reason}") }
+    Failure::new(FailureKind::Tls, format!("cannot create a TLS record: {reason}"))
 }
 
 /// The failure for an error of rustls.

@@ -221,13 +221,13 @@ impl Decoder {
                 let allowed = usize::try_from(*capacity).ok().filter(|capacity| *capacity <= limit);
                 let capacity = allowed.ok_or(QpackError::Capacity { found: *capacity, limit })?;
                 self.table.set_capacity(capacity);
+                return Ok(());
             }
             EncoderInstruction::InsertWithStaticName { index, value } => {
                 let (name, _) = static_entry(*index)?;
                 let value = value.decoded(&mut self.value)?;
-                check_entry(name, value, self.table.capacity())?;
+                check_size(name.len(), value, self.table.capacity())?;
                 self.table.insert(name, value, ());
-                self.inserts += 1;
             }
             EncoderInstruction::InsertWithDynamicName { index, value } => {
                 let (position, name, _) = self.relative(*index)?;
@@ -235,22 +235,20 @@ impl Decoder {
                 let value = value.decoded(&mut self.value)?;
                 check_size(name_bytes, value, self.table.capacity())?;
                 self.table.insert_with_name_of(position, value, ());
-                self.inserts += 1;
             }
             EncoderInstruction::InsertWithLiteralName { name, value } => {
                 let name = name.decoded(&mut self.name)?;
                 let value = value.decoded(&mut self.value)?;
-                check_entry(name, value, self.table.capacity())?;
+                check_size(name.len(), value, self.table.capacity())?;
                 self.table.insert(name, value, ());
-                self.inserts += 1;
             }
             EncoderInstruction::Duplicate(index) => {
                 let (position, _, value) = self.relative(*index)?;
                 let value = value.to_vec();
                 self.table.insert_with_name_of(position, &value, ());
-                self.inserts += 1;
             }
         }
+        self.inserts += 1;
         Ok(())
     }
 
@@ -294,10 +292,6 @@ fn dynamic_entry(
 }
 
 /// An entry larger than the table is an error (RFC 9204, section 3.2.2).
-fn check_entry(name: &[u8], value: &[u8], capacity: usize) -> Result<(), QpackError> {
-    check_size(name.len(), value, capacity)
-}
-
 fn check_size(name_bytes: usize, value: &[u8], capacity: usize) -> Result<(), QpackError> {
     let found = name_bytes + value.len() + ENTRY_OVERHEAD_BYTES;
     if found > capacity { Err(QpackError::LargeEntry { found, capacity }) } else { Ok(()) }
