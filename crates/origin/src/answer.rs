@@ -136,6 +136,11 @@ fn insert(fields: &mut HeaderMap, range: String) {
     }
 }
 
+/// A number that is written as digits only.
+pub(crate) fn digits(text: &str) -> Option<u64> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
+}
+
 impl Part {
     /// The part that a request's fields ask for, of a body of `length` bytes. Several ranges, other units and
     /// a range with a validator (the origin sends none) mean the whole body (RFC 9110, sections 14.2 and
@@ -150,19 +155,16 @@ impl Part {
 
     fn parse(text: &str, length: u64) -> Option<Part> {
         let (first, last) = text.strip_prefix("bytes=")?.trim().split_once('-')?;
-        let number = |text: &str| {
-            text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<u64>().ok()).flatten()
-        };
         if first.is_empty() {
-            let suffix = number(last)?.min(length);
+            let suffix = digits(last)?.min(length);
             return Some(if suffix == 0 {
                 Part::Unsatisfiable
             } else {
                 Part::Range(length - suffix, length)
             });
         }
-        let first = number(first)?;
-        let last = if last.is_empty() { u64::MAX } else { number(last)? };
+        let first = digits(first)?;
+        let last = if last.is_empty() { u64::MAX } else { digits(last)? };
         if first > last {
             return None;
         }

@@ -20,7 +20,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use model::Page;
 
-use crate::answer::{Answer, DateField, PLAIN, Part, fields};
+use crate::answer::{Answer, DateField, PLAIN, Part, digits, fields};
 use crate::body::Content;
 use crate::config::{Config, LONGEST_DELAY};
 use crate::files::{FilePath, Root};
@@ -78,36 +78,33 @@ impl Catalogue {
     /// How to answer this request.
     pub(crate) fn plan<B>(&self, request: &Request<B>) -> Plan {
         let path = request.uri().path();
-        let is_head = request.method() == Method::HEAD;
-        if path == "/echo" {
-            return if request.method() == Method::POST {
-                Plan::Echo
-            } else {
-                now(Answer::not_allowed("POST"), is_head)
-            };
-        }
-        if !is_head && request.method() != Method::GET {
-            return Plan::Now(Answer::not_allowed("GET, HEAD"));
-        }
+        let plan = match (path, request.method()) {
+            ("/echo", &Method::POST) => Plan::Echo,
+            ("/echo", _) => Plan::Now(Answer::not_allowed("POST")),
+            (_, &Method::GET | &Method::HEAD) => self.get(path, request.headers()),
+            _ => Plan::Now(Answer::not_allowed("GET, HEAD")),
+        };
+        if request.method() == Method::HEAD { plan.without_body() } else { plan }
+    }
+
+    fn get(&self, path: &str, fields: &HeaderMap) -> Plan {
         if let Some(prepared) = self.resources.get(path) {
-            return now(prepared.answer(request.headers()), is_head);
+            return Plan::Now(prepared.answer(fields));
         }
         if let Some(rest) = path.strip_prefix("/bytes/") {
-            return now(self.bytes(rest, request.headers()), is_head);
+            return Plan::Now(self.bytes(rest, fields));
         }
         if let Some(rest) = path.strip_prefix("/status/") {
-            return now(status(rest), is_head);
+            return Plan::Now(status(rest));
         }
         if let Some(rest) = path.strip_prefix("/delay/") {
-            return delay(rest, is_head);
+            return delay(rest);
         }
-        self.file(path, request.headers(), is_head)
+        self.file(path, fields)
     }
 
     fn bytes(&self, text: &str, fields: &HeaderMap) -> Answer {
-        let wanted =
-            text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<u64>().ok()).flatten();
-        let Some(length) = wanted.filter(|length| *length <= MOST_BYTES) else {
+        let Some(length) = digits(text).filter(|length| *length <= MOST_BYTES) else {
             let problem = format!("`{text}` is not a length; write 0 to {MOST_BYTES} bytes\n");
             return Answer::message(StatusCode::BAD_REQUEST, problem);
         };
@@ -122,26 +119,36 @@ impl Catalogue {
         })
     }
 
-    fn file(&self, path: &str, fields: &HeaderMap, is_head: bool) -> Plan {
+    fn file(&self, path: &str, fields: &HeaderMap) -> Plan {
         let file_path = match FilePath::parse(path) {
             Ok(file_path) => file_path,
-            Err(refused) => return now(Answer::status(refused), is_head),
+            Err(refused) => return Plan::Now(Answer::status(refused)),
         };
         if let Some(prepared) = self.resources.get(&file_path.decoded()) {
-            return now(prepared.answer(fields), is_head);
+            return Plan::Now(prepared.answer(fields));
         }
-        let Some(root) = &self.root else { return now(Answer::status(StatusCode::NOT_FOUND), is_head) };
+        let Some(root) = &self.root else { return Plan::Now(Answer::status(StatusCode::NOT_FOUND)) };
         Plan::File(FileRequest {
             root: Arc::clone(root),
             path: file_path,
             request_path: path.to_owned(),
             fields: fields.clone(),
-            is_head,
+            is_head: false,
         })
     }
 }
 
 impl Plan {
+    /// The plan for a request with HEAD.
+    fn without_body(self) -> Plan {
+        match self {
+            Plan::Now(answer) => Plan::Now(answer.without_body()),
+            Plan::After(wait, answer) => Plan::After(wait, answer.without_body()),
+            Plan::File(file) => Plan::File(FileRequest { is_head: true, ..file }),
+            Plan::Echo => Plan::Echo,
+        }
+    }
+
     /// Carries the plan out. `drain` reads the request's body and returns its length, `None` where the body
     /// broke off.
     pub(crate) async fn answer(self, drain: impl Future<Output = Option<u64>>) -> Answer {
@@ -208,10 +215,6 @@ fn prepare(page: &Page, resources: &mut HashMap<String, Prepared>) -> anyhow::Re
     Ok(())
 }
 
-fn now(answer: Answer, is_head: bool) -> Plan {
-    Plan::Now(if is_head { answer.without_body() } else { answer })
-}
-
 fn status(text: &str) -> Answer {
     let code = (text.len() == 3).then(|| text.parse::<u16>().ok()).flatten();
     match code.filter(|code| (200..600).contains(code)).and_then(|code| StatusCode::from_u16(code).ok()) {
@@ -222,19 +225,19 @@ fn status(text: &str) -> Answer {
     }
 }
 
-fn delay(text: &str, is_head: bool) -> Plan {
+fn delay(text: &str) -> Plan {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let ms = plain.then(|| text.parse::<f64>().ok()).flatten();
     match ms.and_then(|ms| Duration::try_from_secs_f64(ms / 1e3).ok()).filter(|wait| *wait <= LONGEST_DELAY) {
         Some(wait) => {
             let body = format!("{text}\n");
             let answer = Answer::whole(PLAIN, body.len() as u64, Content::Memory(body.into()));
-            Plan::After(wait, if is_head { answer.without_body() } else { answer })
+            Plan::After(wait, answer)
         }
         None => {
             let most = LONGEST_DELAY.as_millis();
             let problem = format!("`{text}` is not a delay; write 0 to {most} milliseconds\n");
-            now(Answer::message(StatusCode::BAD_REQUEST, problem), is_head)
+            Plan::Now(Answer::message(StatusCode::BAD_REQUEST, problem))
         }
     }
 }

@@ -64,7 +64,8 @@ impl Body {
         }
     }
 
-    /// Skips `length` bytes, at most [`Body::skippable_bytes`]; returns whether these were the last.
+    /// Counts `length` bytes as received, at most [`Body::skippable_bytes`]; returns whether these were the last.
+    #[inline]
     pub fn skip(&mut self, length: u64) -> bool {
         self.received += length;
         match &mut self.part {
@@ -108,19 +109,10 @@ impl Body {
                 self.received += bytes.len() as u64;
                 Ok((bytes.len(), Piece::Data(0..bytes.len())))
             }
-            Part::Length { left } => {
-                let taken = shorter(bytes.len(), left);
-                let left = left - taken as u64;
-                self.received += taken as u64;
-                self.part = Part::Length { left };
-                Ok((taken, if left == 0 { Piece::LastData(0..taken) } else { Piece::Data(0..taken) }))
-            }
-            Part::ChunkData { left } => {
-                let taken = shorter(bytes.len(), left);
-                let left = left - taken as u64;
-                self.received += taken as u64;
-                self.part = if left == 0 { Part::ChunkEnd } else { Part::ChunkData { left } };
-                Ok((taken, Piece::Data(0..taken)))
+            Part::Length { left } | Part::ChunkData { left } => {
+                let taken = usize::try_from(left).map_or(bytes.len(), |left| left.min(bytes.len()));
+                let is_last = self.skip(taken as u64);
+                Ok((taken, if is_last { Piece::LastData(0..taken) } else { Piece::Data(0..taken) }))
             }
             Part::ChunkSize => self.line_step(bytes, CHUNK_LINE_BYTES, |body, line| {
                 body.part = match chunk_size(line)? {
@@ -131,7 +123,7 @@ impl Body {
             }),
             Part::ChunkEnd => self.line_step(bytes, 2, |body, line| {
                 if line != b"\r\n" {
-                    return Err(protocol("a chunk's data is not followed by CR LF".to_owned()));
+                    return Err(protocol("a chunk's data is not followed by CR LF"));
                 }
                 body.part = Part::ChunkSize;
                 Ok(Piece::Nothing)
@@ -163,7 +155,7 @@ impl Body {
         let end = memchr(b'\n', bytes).map(|position| position + 1);
         if self.line.len() + end.unwrap_or(bytes.len()) > limit {
             return Err(match self.part {
-                Part::ChunkEnd => protocol("a chunk's data is not followed by CR LF".to_owned()),
+                Part::ChunkEnd => protocol("a chunk's data is not followed by CR LF"),
                 _ => Failure::new(
                     FailureKind::Limit,
                     format!("a chunk's line or a trailer is longer than {limit} bytes"),
@@ -184,10 +176,6 @@ impl Body {
         self.line = line;
         Ok((end, piece))
     }
-}
-
-fn shorter(length: usize, left: u64) -> usize {
-    usize::try_from(left).map_or(length, |left| left.min(length))
 }
 
 /// The size in a chunk's line (RFC 9112, section 7.1); extensions are skipped. CR LF is required: with a lone LF, attackers

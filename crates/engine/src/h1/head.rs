@@ -65,10 +65,10 @@ pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Failure> {
         count += 1;
     }
     if fields.chunked && fields.content_length.is_some() {
-        return Err(protocol("the response has both transfer-encoding and content-length".to_owned()));
+        return Err(protocol("the response has both transfer-encoding and content-length"));
     }
     if fields.chunked && version == HttpVersion::Http10 {
-        return Err(protocol("an HTTP/1.0 response has transfer-encoding".to_owned()));
+        return Err(protocol("an HTTP/1.0 response has transfer-encoding"));
     }
     Ok(Parsed::Whole(ResponseHead {
         status,
@@ -288,10 +288,10 @@ impl Fields {
     /// field frames the message, because implementations differ on its meaning.
     fn fold(&mut self, text: &[u8], is_first: bool) -> Result<(), Failure> {
         if is_first {
-            return Err(protocol("white space before the first field".to_owned()));
+            return Err(protocol("white space before the first field"));
         }
         if self.is_relevant {
-            return Err(protocol("a folded line in a field that frames the message".to_owned()));
+            return Err(protocol("a folded line in a field that frames the message"));
         }
         let more = text.trim_ascii();
         check_value(more)?;
@@ -350,7 +350,7 @@ fn split_field(text: &[u8]) -> Result<(&[u8], &[u8]), Failure> {
 
 fn check_value(value: &[u8]) -> Result<(), Failure> {
     if memchr2(b'\r', 0, value).is_some() {
-        return Err(protocol("a field value has a lone CR or a NUL".to_owned()));
+        return Err(protocol("a field value has a lone CR or a NUL"));
     }
     Ok(())
 }

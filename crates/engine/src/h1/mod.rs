@@ -162,7 +162,7 @@ impl Http1 {
         self.partial.clear();
         match parsed {
             Parsed::Whole(head) => self.take_head(&head, sink)?,
-            Parsed::Partial => return Err(protocol("the response's head has no end".to_owned())),
+            Parsed::Partial => return Err(protocol("the response's head has no end")),
         }
         Ok(length - before)
     }
@@ -171,7 +171,7 @@ impl Http1 {
         let Some(exchange) = &mut self.exchange else { return Ok(()) };
         let id = exchange.id;
         if head.status == 101 {
-            return Err(protocol("the server switched protocols (101) without a request for it".to_owned()));
+            return Err(protocol("the server switched protocols (101) without a request for it"));
         }
         if head.status < 200 {
             exchange.informational += 1;
@@ -338,6 +338,6 @@ impl Protocol for Http1 {
 }
 
 /// A protocol error of the peer.
-pub(crate) fn protocol(reason: String) -> Failure {
+pub(crate) fn protocol(reason: impl Into<String>) -> Failure {
     Failure::new(FailureKind::Protocol, reason)
 }

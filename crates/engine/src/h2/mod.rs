@@ -305,12 +305,10 @@ impl Protocol for Http2 {
                 format!("{} and closed the connection before the response was complete", goaway.reason())
             }
             None if !self.settings_seen => {
-                "the server closed the connection before its SETTINGS: it may not \
-                                            speak HTTP/2 here"
-                    .to_owned()
+                "the server closed the connection before its SETTINGS: it may not speak HTTP/2 here".into()
             }
             None => {
-                "the server closed the connection before the response was complete, without GOAWAY".to_owned()
+                "the server closed the connection before the response was complete, without GOAWAY".into()
             }
         };
         self.end(Outcome::Failed(Failure::new(FailureKind::Closed, reason)), sink);
@@ -324,11 +322,8 @@ impl Protocol for Http2 {
     }
 
     fn cancel(&mut self, id: RequestId) {
-        let Some(stream) =
-            self.streams.iter_mut().find(|stream| stream.request == id).map(|stream| stream.id)
-        else {
-            return;
-        };
+        let Some(stream) = self.streams.iter_mut().find(|stream| stream.request == id) else { return };
+        let stream = stream.id;
         self.streams.remove(stream);
         self.reset(stream, ErrorCode::CANCEL);
         self.close_when_idle();

@@ -1,13 +1,15 @@
 //! Server push (RFC 9113, sections 6.6 and 8.4): promises are decoded, pushed responses are counted and discarded.
 
+use bytes::Bytes;
+
 use super::Http2;
 use super::error::{ConnectionError, Result, StreamError};
-use super::flow::{LARGEST_WINDOW, ReceiveWindow, SendWindow};
+use super::flow::LARGEST_WINDOW;
 use super::frame::{ErrorCode, Frame};
 use super::hpack::Field;
 use super::response::split_padded;
-use super::stream::{Phase, Section, Stream};
-use crate::contract::{Event, Pushed, RequestId, Sink};
+use super::stream::{Section, Stream};
+use crate::contract::{Event, Pushed, Sink};
 use crate::field::{FieldSection, Meaning};
 
 /// The pushed streams.
@@ -157,7 +159,7 @@ impl Http2 {
             return self.refuse_push(promised, code);
         };
         self.pushes.streams.push(PushedStream {
-            stream: pushed_stream(promised, request, promise.is_head),
+            stream: Stream::new(promised, request, promise.is_head, 0, Bytes::new()),
             status: None,
             body_bytes: 0,
         });
@@ -210,19 +212,5 @@ impl Http2 {
     pub(super) fn fail_push(&mut self, id: u32, error: &StreamError, sink: &mut Sink<'_>) -> Result {
         self.pushes.finish(id, false, sink);
         self.refuse_push(id, error.code)
-    }
-}
-
-fn pushed_stream(id: u32, request: RequestId, is_head: bool) -> Stream {
-    Stream {
-        id,
-        request,
-        phase: Phase::Head,
-        is_head,
-        informational: 0,
-        body_left: None,
-        received: ReceiveWindow::default(),
-        send_window: SendWindow::new(0),
-        body: bytes::Bytes::new(),
     }
 }

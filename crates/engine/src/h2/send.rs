@@ -1,7 +1,6 @@
 //! Output: the preface, requests, and request bodies within the peer's windows.
 
 use super::Http2;
-use super::flow::{ReceiveWindow, SendWindow};
 use super::frame::{self, FrameHeader, flag, kind};
 use super::output::OUTPUT_BYTES;
 use super::request::write_headers;
@@ -25,17 +24,9 @@ impl Http2 {
 
     /// Opens a stream and queues its HEADERS; `None` if no identifier is left.
     pub(super) fn begin_request(&mut self, id: RequestId, request: &Request) -> Option<HeaderBytes> {
-        let stream = self.streams.open_next(|stream| Stream {
-            id: stream,
-            request: id,
-            phase: Phase::Head,
-            is_head: request.method == "HEAD",
-            informational: 0,
-            body_left: None,
-            received: ReceiveWindow::default(),
-            send_window: SendWindow::new(self.peer.stream_window_bytes),
-            body: request.body.clone(),
-        })?;
+        let (is_head, window) = (request.method == "HEAD", self.peer.stream_window_bytes);
+        let open = |stream| Stream::new(stream, id, is_head, window, request.body.clone());
+        let stream = self.streams.open_next(open)?;
         let (block, raw) = self.encoder.encode(request);
         let frames = self.output.frames();
         let wire = write_headers(block, stream, request.body.is_empty(), self.peer.max_frame_bytes, frames);
@@ -86,13 +77,9 @@ impl Http2 {
         self.send_window.take(length);
         self.idle_frames = 0;
         let is_last = stream.body.is_empty();
-        FrameHeader {
-            length: u32::try_from(length).unwrap_or(0),
-            kind: kind::DATA,
-            flags: if is_last { flag::END_STREAM } else { 0 },
-            stream: id,
-        }
-        .write(out);
+        let (length, flags) =
+            (u32::try_from(length).unwrap_or(0), if is_last { flag::END_STREAM } else { 0 });
+        FrameHeader { length, kind: kind::DATA, flags, stream: id }.write(out);
         out.extend_from_slice(&piece);
         if !is_last {
             return Turn::Piece;

@@ -57,6 +57,21 @@ pub enum Section {
 }
 
 impl Stream {
+    /// A stream whose response is expected.
+    pub fn new(id: u32, request: RequestId, is_head: bool, send_window: u32, body: Bytes) -> Stream {
+        Stream {
+            id,
+            request,
+            phase: Phase::Head,
+            is_head,
+            informational: 0,
+            body_left: None,
+            received: ReceiveWindow::default(),
+            send_window: SendWindow::new(send_window),
+            body,
+        }
+    }
+
     /// Takes a complete field section.
     ///
     /// # Errors

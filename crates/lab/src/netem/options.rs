@@ -38,17 +38,11 @@ const TBF_BURST: u16 = 6;
 /// TC_LINKLAYER_ETHERNET: no table of rates.
 const LINKLAYER_ETHERNET: u8 = 1;
 
-/// enum of TCA_CODEL_*.
+/// enum of TCA_CODEL_* and of TCA_FQ_CODEL_*, which begins alike.
 const CODEL_TARGET: u16 = 1;
 const CODEL_LIMIT: u16 = 2;
 const CODEL_INTERVAL: u16 = 3;
 const CODEL_ECN: u16 = 4;
-
-/// enum of TCA_FQ_CODEL_*.
-const FQ_CODEL_TARGET: u16 = 1;
-const FQ_CODEL_LIMIT: u16 = 2;
-const FQ_CODEL_INTERVAL: u16 = 3;
-const FQ_CODEL_ECN: u16 = 4;
 const FQ_CODEL_FLOWS: u16 = 5;
 const FQ_CODEL_QUANTUM: u16 = 6;
 const FQ_CODEL_DROP_BATCH_SIZE: u16 = 8;
@@ -175,22 +169,9 @@ pub(super) fn queue(queue: &KernelQueue) -> (&'static str, Vec<u8>) {
     match *queue {
         KernelQueue::Packets(packets) => ("pfifo", number(packets).done()),
         KernelQueue::Bytes(bytes) => ("bfifo", number(bytes).done()),
-        KernelQueue::Codel { packets, codel } => {
-            let Codel { target_ns, interval_ns, ecn } = codel;
-            let options = Bytes::default()
-                .attribute(CODEL_TARGET, number(microseconds(target_ns)))
-                .attribute(CODEL_LIMIT, number(packets))
-                .attribute(CODEL_INTERVAL, number(microseconds(interval_ns)))
-                .attribute(CODEL_ECN, number(u32::from(ecn)));
-            ("codel", options.done())
-        }
+        KernelQueue::Codel { packets, codel } => ("codel", codel_options(packets, codel).done()),
         KernelQueue::FqCodel { packets, codel, flows, quantum_bytes } => {
-            let Codel { target_ns, interval_ns, ecn } = codel;
-            let options = Bytes::default()
-                .attribute(FQ_CODEL_TARGET, number(microseconds(target_ns)))
-                .attribute(FQ_CODEL_LIMIT, number(packets))
-                .attribute(FQ_CODEL_INTERVAL, number(microseconds(interval_ns)))
-                .attribute(FQ_CODEL_ECN, number(u32::from(ecn)))
+            let options = codel_options(packets, codel)
                 .attribute(FQ_CODEL_FLOWS, number(flows))
                 .attribute(FQ_CODEL_QUANTUM, number(quantum_bytes))
                 // RFC 8290, section 4.1: drop one packet when the queue is full. Only packets limit the
@@ -200,6 +181,15 @@ pub(super) fn queue(queue: &KernelQueue) -> (&'static str, Vec<u8>) {
             ("fq_codel", options.done())
         }
     }
+}
+
+fn codel_options(packets: u32, Codel { target_ns, interval_ns, ecn }: Codel) -> Bytes {
+    let number = |number: u32| Bytes::default().u32(number);
+    Bytes::default()
+        .attribute(CODEL_TARGET, number(microseconds(target_ns)))
+        .attribute(CODEL_LIMIT, number(packets))
+        .attribute(CODEL_INTERVAL, number(microseconds(interval_ns)))
+        .attribute(CODEL_ECN, number(u32::from(ecn)))
 }
 
 /// The options of a `pfifo` that only counts packets.
