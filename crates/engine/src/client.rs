@@ -190,9 +190,7 @@ impl Client {
             )),
         }
     }
-}
 
-impl Client {
     /// The driver bound a new socket: a QUIC connection migrates to it (RFC 9000, section 9); TCP connections cannot.
     ///
     /// Drain `poll_transmit` afterwards: a packet leaves from the new address at once. `false` if nothing migrated.

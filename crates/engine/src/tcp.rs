@@ -183,9 +183,7 @@ impl<P: Protocol> TcpConnection<P> {
         }
         Ok(())
     }
-}
 
-impl<P: Protocol> TcpConnection<P> {
     /// Fills `out` with data that may leave before the server answers.
     fn seal_early(&mut self, out: &mut Vec<u8>) -> Result<(), Failure> {
         let Some(tls) = &mut self.tls else { return Ok(()) };

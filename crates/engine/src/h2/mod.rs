@@ -153,14 +153,14 @@ impl Http2 {
             settings_acknowledged: false,
             goaway: None,
             said_closed: false,
-            streams: Streams::new(),
+            streams: Streams::default(),
             pushes: Pushes::default(),
             highest_reset: 0,
             reader: Reader::default(),
             block: None,
             known: KnownBlock::default(),
             decoder: Decoder::new(table),
-            encoder: RequestEncoder::new(),
+            encoder: RequestEncoder::default(),
             received: ReceiveWindow::default(),
             send_window: SendWindow::new(DEFAULT_WINDOW),
             sending: VecDeque::new(),
@@ -246,6 +246,14 @@ impl Http2 {
             return Err(ConnectionError::limit(reason));
         }
         Ok(())
+    }
+
+    /// Closes without output after `close` or GOAWAY if the last request was cancelled.
+    fn close_when_idle(&mut self) {
+        let leaving = self.life == Life::Closing || self.goaway.is_some();
+        if leaving && self.streams.open() == 0 {
+            self.life = Life::Closed;
+        }
     }
 }
 
@@ -345,15 +353,5 @@ impl Protocol for Http2 {
 
     fn is_closed(&self) -> bool {
         self.life == Life::Closed
-    }
-}
-
-impl Http2 {
-    /// Closes without output after `close` or GOAWAY if the last request was cancelled.
-    fn close_when_idle(&mut self) {
-        let leaving = self.life == Life::Closing || self.goaway.is_some();
-        if leaving && self.streams.open() == 0 {
-            self.life = Life::Closed;
-        }
     }
 }

@@ -28,9 +28,9 @@ struct Kept {
     raw: u32,
 }
 
-impl RequestEncoder {
+impl Default for RequestEncoder {
     /// An encoder with the default table.
-    pub fn new() -> Self {
+    fn default() -> Self {
         RequestEncoder {
             hpack: Encoder::new(super::hpack::decoder::DEFAULT_TABLE_BYTES),
             kept: Vec::new(),
@@ -39,7 +39,9 @@ impl RequestEncoder {
             varied: Vec::new(),
         }
     }
+}
 
+impl RequestEncoder {
     /// Takes the peer's SETTINGS_HEADER_TABLE_SIZE.
     pub fn set_peer_limit(&mut self, bytes: u32) {
         self.hpack.set_peer_limit(usize::try_from(bytes).unwrap_or(usize::MAX));
@@ -94,12 +96,6 @@ impl RequestEncoder {
         block.extend_from_slice(&self.scratch);
         self.kept[slot] = Some(Kept { generation, block, raw });
         true
-    }
-}
-
-impl Default for RequestEncoder {
-    fn default() -> Self {
-        RequestEncoder::new()
     }
 }
 

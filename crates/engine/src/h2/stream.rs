@@ -176,12 +176,14 @@ pub struct Streams {
 /// The last identifier that a client may use.
 const LAST_ID: u32 = 0x7fff_ffff;
 
-impl Streams {
+impl Default for Streams {
     /// An empty table.
-    pub fn new() -> Self {
+    fn default() -> Self {
         Streams { slots: Vec::new(), open: 0, next_id: 1 }
     }
+}
 
+impl Streams {
     /// The number of open streams.
     pub fn open(&self) -> usize {
         self.open
@@ -269,11 +271,5 @@ impl Streams {
             let place = self.place(stream.id);
             self.slots[place] = Some(stream);
         }
-    }
-}
-
-impl Default for Streams {
-    fn default() -> Self {
-        Streams::new()
     }
 }

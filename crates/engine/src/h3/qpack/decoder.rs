@@ -262,13 +262,6 @@ impl Decoder {
     }
 }
 
-impl Default for Decoder {
-    /// One whose table has no room.
-    fn default() -> Self {
-        Decoder::new(0, 0)
-    }
-}
-
 #[inline]
 fn static_entry(index: u64) -> Result<(&'static [u8], &'static [u8]), QpackError> {
     let entry = usize::try_from(index).ok().and_then(|index| STATIC_TABLE.get(index));

@@ -333,10 +333,3 @@ impl Encoder {
         self.inserts - 1
     }
 }
-
-impl Default for Encoder {
-    /// One that uses no dynamic table.
-    fn default() -> Self {
-        Encoder::new(0, 0)
-    }
-}

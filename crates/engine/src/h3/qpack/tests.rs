@@ -19,7 +19,7 @@ fn read(decoder: &mut Decoder, stream: u64, section: &[u8]) -> Result<Option<Fie
 }
 
 fn decode(section: &[u8]) -> Result<Option<Fields>, QpackError> {
-    read(&mut Decoder::default(), 0, section)
+    read(&mut Decoder::new(0, 0), 0, section)
 }
 
 fn hex(text: &str) -> Vec<u8> {
@@ -132,7 +132,7 @@ fn writes_all_that_appendix_b_says() {
     }
     let mut section = Vec::new();
     let line = [(&b":path"[..], &b"/index.html"[..], Indexing::Without)];
-    assert_eq!(Encoder::default().encode(0, line, &mut section), None);
+    assert_eq!(Encoder::new(0, 0).encode(0, line, &mut section), None);
     assert_eq!(decode(&section), Ok(Some(vec![field(":path", "/index.html")])));
 }
 
@@ -286,25 +286,25 @@ fn instructions_that_break_the_table_are_refused() {
         let result = instructions.iter().try_for_each(|byte| slow.handle_instructions(&[*byte]));
         assert_eq!(result, Err(error), "byte by byte: {instructions:02x?}");
     }
-    let mut none = Decoder::default();
+    let mut none = Decoder::new(0, 0);
     assert_eq!(none.handle_instructions(&[0x20, 0x20]), Ok(()), "capacity 0 is all that capacity 0 allows");
     assert_eq!(none.handle_instructions(&[0x21]), Err(QpackError::Capacity { found: 1, limit: 0 }));
 }
 
 #[test]
 fn feedback_about_nothing_is_refused() {
-    let mut encoder = Encoder::default();
+    let mut encoder = Encoder::new(0, 0);
     assert_eq!(encoder.handle_feedback(&[0x44, 0x7f]), Ok(()));
     assert_eq!(encoder.handle_feedback(&[0x80]), Ok(()), "continues a stream cancellation");
     assert_eq!(encoder.handle_feedback(&[0x01]), Ok(()), "ends it");
     assert_eq!(encoder.handle_feedback(&[0x01]), Err(QpackError::Increment { found: 1, limit: 0 }));
     assert_eq!(
-        Encoder::default().handle_feedback(&[0x00]),
+        Encoder::new(0, 0).handle_feedback(&[0x00]),
         Err(QpackError::Increment { found: 0, limit: 0 })
     );
-    assert_eq!(Encoder::default().handle_feedback(&[0x80]), Err(QpackError::Acknowledgment(0)));
+    assert_eq!(Encoder::new(0, 0).handle_feedback(&[0x80]), Err(QpackError::Acknowledgment(0)));
     assert_eq!(
-        Encoder::default().handle_feedback(&[0xff; 12]),
+        Encoder::new(0, 0).handle_feedback(&[0xff; 12]),
         Err(QpackError::Integer(PrefixIntegerError::TooLarge))
     );
 }
