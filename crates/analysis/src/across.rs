@@ -11,7 +11,7 @@ use model::number;
 use model::plan::Level;
 
 use crate::checks::CHECKS;
-use crate::comparison::{Contrast, Position, ZERO_VALUE, cell_obstacles, correct, metric_obstacles};
+use crate::comparison::{Contrast, ZERO_VALUE, cell_obstacles, correct, metric_obstacles};
 use crate::metrics::{Better, METRICS, Metric};
 use crate::statistics::{self, Mean};
 use crate::summary::{CellSummary, CheckOutcome, Comparison, Estimate, MetricSummary, Summary};
@@ -179,16 +179,6 @@ impl<'a> Pair<'a> {
         (self.a.metrics.get(metric), self.b.metrics.get(metric))
     }
 
-    fn position(&self) -> Position {
-        Position {
-            level: Level { factor: "result".to_owned(), value: "B".to_owned() },
-            context: self.b.levels.clone(),
-            cell: self.b.cell,
-            baseline_cell: self.a.cell,
-            pairs: 0,
-        }
-    }
-
     fn across(&self, comparison: Comparison) -> CellAcross {
         let (a, b) = self.metrics(&comparison.metric);
         CellAcross {
@@ -212,13 +202,12 @@ impl Rules<'_> {
         let because = self.obstacles(pair, metric);
         let contrast = self.contrast(pair, metric);
         let p_different = |mean: Mean| mean.p_value();
-        pair.across(contrast.primary(pair.position(), because, family, self.margin_share, p_different))
+        pair.across(contrast.primary(because, family, self.margin_share, p_different))
     }
 
     fn exploratory(&self, pair: &Pair<'_>, metric: &Metric) -> Option<CellAcross> {
         let because = self.obstacles(pair, metric.name);
-        let contrast = self.contrast(pair, metric.name);
-        let comparison = contrast.exploratory(pair.position(), because, metric, self.margin_share)?;
+        let comparison = self.contrast(pair, metric.name).exploratory(because, metric, self.margin_share)?;
         Some(pair.across(comparison))
     }
 
@@ -240,6 +229,11 @@ impl Rules<'_> {
         let log_ratio = logarithms(&a_values).zip(logarithms(&b_values)).and_then(|(a, b)| welch(&a, &b));
         Contrast {
             metric: metric.to_owned(),
+            level: Level { factor: "result".to_owned(), value: "B".to_owned() },
+            context: pair.b.levels.clone(),
+            cell: pair.b.cell,
+            baseline_cell: pair.a.cell,
+            pairs: 0,
             medians: b.zip(a).map(|(b, a)| (b.median.value, a.median.value)),
             log_ratio,
             difference: welch(&a_values, &b_values),

@@ -68,62 +68,21 @@ mod version;
 mod waiting;
 mod workloads_match;
 
+macro_rules! checks {
+    ($($file:ident),*) => { &[$($file::CHECK),*] };
+}
+
 /// Every check, in the order in which reports show them.
-pub const CHECKS: &[Check] = &[
-    version::CHECK,
-    status::CHECK,
-    body_length::CHECK,
-    body_content::CHECK,
-    failed_requests::CHECK,
-    all_requested::CHECK,
-    claims::CHECK,
-    missing_urls::CHECK,
-    urls::CHECK,
-    empty_bodies::CHECK,
-    workloads_match::CHECK,
-    pins_match::CHECK,
-    ends_match::CHECK,
-    connections::CHECK,
-    events_match::CHECK,
-    clock::CHECK,
-    tls_match::CHECK,
-    records_match::CHECK,
-    transports_match::CHECK,
-    flow_control::CHECK,
-    loopback_packets::CHECK,
-    delayed_ack::CHECK,
-    missing_tables::CHECK,
-    failed_runs::CHECK,
-    runs::CHECK,
-    precision::CHECK,
-    outlying_run::CHECK,
-    two_peaks::CHECK,
-    omission::CHECK,
-    saturation::CHECK,
-    drift::CHECK,
-    steady_state::CHECK,
-    emulation::CHECK,
-    calibration::CHECK,
-    dns_lookup::CHECK,
-    network_rate::CHECK,
-    network_loss::CHECK,
-    emulator_late::CHECK,
-    emulator_drops::CHECK,
-    missed_schedule::CHECK,
-    listen_overflow::CHECK,
-    udp_drops::CHECK,
-    client_limits::CHECK,
-    cpu_steal::CHECK,
-    cpu_frequency::CHECK,
-    other_work::CHECK,
-    disk::CHECK,
-    client_cpu::CHECK,
-    client_waited::CHECK,
-    server_waited::CHECK,
-    server_stop::CHECK,
-    server_time_joined::CHECK,
-    server_time_precision::CHECK,
-];
+pub const CHECKS: &[Check] = checks! {
+    version, status, body_length, body_content, failed_requests, all_requested, claims, missing_urls,
+    urls, empty_bodies, workloads_match, pins_match, ends_match, connections, events_match, clock,
+    tls_match, records_match, transports_match, flow_control, loopback_packets, delayed_ack,
+    missing_tables, failed_runs, runs, precision, outlying_run, two_peaks, omission, saturation, drift,
+    steady_state, emulation, calibration, dns_lookup, network_rate, network_loss, emulator_late,
+    emulator_drops, missed_schedule, listen_overflow, udp_drops, client_limits, cpu_steal, cpu_frequency,
+    other_work, disk, client_cpu, client_waited, server_waited, server_stop, server_time_joined,
+    server_time_precision
+};
 
 /// One check.
 pub struct Check {
@@ -145,6 +104,17 @@ pub struct Check {
     pub reads: &'static [Table],
     /// What it finds on a cell; `None` if it has nothing to judge.
     pub judge: fn(&Context<'_>) -> Option<Finding>,
+}
+
+/// A check that never invalidates and reads no further table; its file adds the texts.
+const fn check(name: &'static str, judge: fn(&Context<'_>) -> Option<Finding>) -> Check {
+    let (measures, passes, caveat, why, remedy) = ("", "", "", "", "");
+    Check { name, measures, passes, caveat, invalidates: "never", why, remedy, reads: &[], judge }
+}
+
+/// A check that [`Finding::none_of`] judges.
+const fn check_none_wrong(name: &'static str, judge: fn(&Context<'_>) -> Option<Finding>) -> Check {
+    Check { passes: "0", caveat: "never", invalidates: "1 or more", ..check(name, judge) }
 }
 
 /// A cell and its runs, as checks see them.
@@ -284,6 +254,11 @@ impl<'a> Side<'a> {
     fn facts(&self) -> impl Iterator<Item = (&'a ClientGroup, &'a GroupFacts)> + '_ {
         let groups = &self.cell.clients;
         self.stored.iter().copied().flat_map(move |run| groups.iter().zip(&run.groups))
+    }
+
+    /// The sum of a count over these facts.
+    fn sum(&self, count: impl Fn(&GroupFacts) -> u64) -> u64 {
+        self.facts().map(|(_, facts)| count(facts)).sum()
     }
 
     /// The median of a value over the runs that succeeded.

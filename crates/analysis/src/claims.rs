@@ -51,14 +51,9 @@ fn test(plan: &Plan, claim: &Claim, arms: &[CellRuns<'_>]) -> Vec<ClaimResult> {
         cells: arms.iter().map(|arm| arm.cell.cell).collect(),
     };
     let found = if found.is_empty() { vec![nothing()] } else { found };
-    let (says, kind) = (claim.says.clone(), claim.holds_if.kind().to_owned());
-    let result = |Finding { result, measured, expected, cells }: Finding| ClaimResult {
-        says: says.clone(),
-        kind: kind.clone(),
-        result,
-        measured,
-        expected,
-        cells,
+    let result = |Finding { result, measured, expected, cells }: Finding| {
+        let (says, kind) = (claim.says.clone(), claim.holds_if.kind().to_owned());
+        ClaimResult { says, kind, result, measured, expected, cells }
     };
     by_outcome(found).into_iter().map(result).collect()
 }
@@ -67,12 +62,8 @@ fn test(plan: &Plan, claim: &Claim, arms: &[CellRuns<'_>]) -> Vec<ClaimResult> {
 fn by_outcome(found: Vec<Finding>) -> Vec<Finding> {
     let mut outcomes: BTreeMap<Reverse<ClaimOutcome>, Finding> = BTreeMap::new();
     for Finding { result, measured, expected, cells } in found {
-        let known = outcomes.entry(Reverse(result)).or_insert(Finding {
-            result,
-            measured,
-            expected,
-            cells: Vec::new(),
-        });
+        let first = Finding { result, measured, expected, cells: Vec::new() };
+        let known = outcomes.entry(Reverse(result)).or_insert(first);
         let new: Vec<u32> = cells.into_iter().filter(|cell| !known.cells.contains(cell)).collect();
         known.cells.extend(new);
     }
@@ -114,30 +105,26 @@ fn pooled(plan: &Plan, arm: &CellRuns<'_>) -> Option<Finding> {
     let (low, high) = (medians().reduce(f64::min)?, medians().reduce(f64::max)?);
     let spread = if low > 0.0 { (high / low - 1.0) * 100.0 } else { 0.0 };
     let result = if p < CHANCE { ClaimOutcome::Refuted } else { ClaimOutcome::Holds };
-    Some(Finding {
-        result,
-        measured: format!(
-            "{}: medians of runs differ by {} %; in one population the probability of this is {}",
-            place(arm),
-            model::units::three_digits(spread),
-            statistics::format_p_value(p, "")
-        ),
-        expected: format!("a probability of at least {CHANCE}"),
-        cells: vec![arm.cell.cell],
-    })
+    let (place, spread) = (place(arm), model::units::three_digits(spread));
+    let p = statistics::format_p_value(p, "");
+    let measured = format!(
+        "{place}: medians of runs differ by {spread} %; in one population the probability of this is {p}"
+    );
+    let expected = format!("a probability of at least {CHANCE}");
+    Some(Finding { result, measured, expected, cells: vec![arm.cell.cell] })
 }
 
 /// Whether a level is the best of its factor by every statistic and in every context, with an interval apart from all others.
 fn best(plan: &Plan, level: &Level, by: &[ClaimFigure], arms: &[CellRuns<'_>]) -> Vec<Finding> {
     let better = crate::metrics::find(&plan.metric).map_or(Better::Neither, |metric| metric.better);
     let chosen = arms.iter().filter(|arm| has(arm, level));
-    let found = chosen.flat_map(|arm| {
+    let pairs = chosen.flat_map(|arm| {
         let rivals = arms.iter().filter(|other| is_beside(arm, other, &level.factor));
-        rivals.flat_map(move |other| {
-            by.iter().filter_map(move |figure| beats(plan, better, arm, other, *figure))
-        })
+        rivals.map(move |other| (arm, other))
     });
-    found.collect()
+    pairs
+        .flat_map(|(arm, other)| by.iter().filter_map(move |figure| beats(plan, better, arm, other, *figure)))
+        .collect()
 }
 
 /// Whether two cells differ only in the level of a factor.
@@ -164,19 +151,10 @@ fn beats(
         _ => ClaimOutcome::NotShown,
     };
     let unit = arm.summary.metrics.get(&plan.metric).map_or("", |metric| metric.unit.as_str());
-    Some(Finding {
-        result,
-        measured: format!(
-            "the {} of {} is {}, and of {} {}",
-            figure.name(),
-            place(arm),
-            shown(&own, unit),
-            place(other),
-            shown(&rival, unit)
-        ),
-        expected: format!("the significantly better {}", figure.name()),
-        cells: vec![arm.cell.cell, other.cell.cell],
-    })
+    let (figure, cells) = (figure.name(), vec![arm.cell.cell, other.cell.cell]);
+    let (own, rival) = (shown(&own, unit), shown(&rival, unit));
+    let measured = format!("the {figure} of {} is {own}, and of {} {rival}", place(arm), place(other));
+    Some(Finding { result, measured, expected: format!("the significantly better {figure}"), cells })
 }
 
 fn estimate_of(metric: &MetricSummary, figure: ClaimFigure) -> Estimate {
@@ -234,17 +212,10 @@ fn alike(plan: &Plan, metric: &str, arm: &CellRuns<'_>, other: &CellRuns<'_>) ->
     let (low, high) = (ratio.low?, ratio.high?);
     let (least, most) = (1.0 / (1.0 + plan.margin_share), 1.0 + plan.margin_share);
     let result = lies_within((low, high), (least, most));
-    Some(Finding {
-        result,
-        measured: format!(
-            "{metric} of {} is {} times that of {}",
-            place(arm),
-            shown(&ratio, ""),
-            place(other)
-        ),
-        expected: format!("from {least:.3} to {most:.3}, the margin of interest"),
-        cells: vec![arm.cell.cell],
-    })
+    let (own, ratio, other) = (place(arm), shown(&ratio, ""), place(other));
+    let measured = format!("{metric} of {own} is {ratio} times that of {other}");
+    let expected = format!("from {least:.3} to {most:.3}, the margin of interest");
+    Some(Finding { result, measured, expected, cells: vec![arm.cell.cell] })
 }
 
 /// The outcome of a claim that a value lies within bounds.
@@ -301,17 +272,9 @@ fn value(
         (true, false) => format!("at least {}", bound(least)),
         _ => format!("at most {}", bound(most)),
     };
-    Some(Finding {
-        result,
-        measured: format!(
-            "the {} of {metric} is {} ({})",
-            figure.name(),
-            shown(&estimate, &summary.unit),
-            place(arm)
-        ),
-        expected,
-        cells: vec![arm.cell.cell],
-    })
+    let (shown, place) = (shown(&estimate, &summary.unit), place(arm));
+    let measured = format!("the {} of {metric} is {shown} ({place})", figure.name());
+    Some(Finding { result, measured, expected, cells: vec![arm.cell.cell] })
 }
 
 #[cfg(test)]

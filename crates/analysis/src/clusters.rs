@@ -51,17 +51,11 @@ impl Share {
         let variance = n / (n - 1.0) * squares / (total * total);
         let independent = share * (1.0 - share);
         let effective = if variance > 0.0 { (independent / variance).min(total) } else { total };
-        let few = if all == count as u64 {
-            1.0
-        } else {
-            let t = |freedom: u64| {
-                statistics::student_quantile(
-                    usize::try_from(freedom).unwrap_or(usize::MAX),
-                    0.5 + confidence / 2.0,
-                )
-            };
-            (t(all - 1) / t(count as u64 - 1)).powi(2)
+        let t = |freedom: u64| {
+            let freedom = usize::try_from(freedom).unwrap_or(usize::MAX);
+            statistics::student_quantile(freedom, 0.5 + confidence / 2.0)
         };
+        let few = if all == count as u64 { 1.0 } else { (t(all - 1) / t(count as u64 - 1)).powi(2) };
         let effective = effective * few;
         Some(Share { hits: share * effective, effective })
     }
@@ -179,14 +173,17 @@ impl Ranked {
     /// The quantile of the runs' values, each run with a weight: the smallest value with enough values at or below it. It is not
     /// interpolated, because draws differ by more than neighbouring values.
     fn quantile_of(&self, q: f64, weight: impl Fn(usize) -> u64) -> Option<f64> {
-        let total: u64 = self.runs.iter().enumerate().map(|(run, values)| weight(run) * values.count()).sum();
+        let sum = |count: &dyn Fn(&RankedRun) -> u64| -> u64 {
+            self.runs.iter().enumerate().map(|(place, run)| weight(place) * count(run)).sum()
+        };
+        let seen = |place: usize| sum(&|run| run.count_at_most(self.values[place]));
+        self.quantile_at(q, sum(&RankedRun::count), seen)
+    }
+
+    /// The quantile of `total` values, of which `seen` lie at or below the value at a place.
+    fn quantile_at(&self, q: f64, total: u64, seen: impl Fn(usize) -> u64) -> Option<f64> {
         let rank = number::nearest(number::float(total.checked_sub(1)?) * q);
-        let place = partition(0, self.values.len(), |place| {
-            let limit = self.values[place];
-            let seen: u64 =
-                self.runs.iter().enumerate().map(|(r, run)| weight(r) * run.count_at_most(limit)).sum();
-            seen <= rank
-        });
+        let place = partition(0, self.values.len(), |place| seen(place) <= rank);
         self.values.get(place).copied()
     }
 
@@ -228,12 +225,9 @@ impl Ranked {
     /// The quantile of runs with the number of times that each was drawn. Only for [`Ranked::thinned`] values.
     pub(crate) fn drawn_quantile(&self, q: f64, drawn: &[u64]) -> Option<f64> {
         let total: u64 = self.runs.iter().zip(drawn).map(|(run, times)| times * run.count()).sum();
-        let rank = number::nearest(number::float(total.checked_sub(1)?) * q);
-        let place = partition(0, self.values.len(), |place| {
-            let seen: u64 = self.runs.iter().zip(drawn).map(|(run, times)| times * run.at_most[place]).sum();
-            seen <= rank
-        });
-        self.values.get(place).copied()
+        self.quantile_at(q, total, |place| {
+            self.runs.iter().zip(drawn).map(|(run, times)| times * run.at_most[place]).sum()
+        })
     }
 }
 

@@ -89,13 +89,11 @@ pub fn compare_all(plan: &Plan, cells: &[CellRuns<'_>]) -> Vec<Comparison> {
         let paired = Paired::of(plan, &plan.metric, own, baseline);
         let p_different = |mean: Mean| paired.p_different(mean, family, plan);
         let because = obstacles(plan, &plan.metric, own, baseline);
-        let position = paired.position(plan, own, baseline);
-        comparisons.push(paired.contrast.primary(position, because, family, plan.margin_share, p_different));
+        comparisons.push(paired.contrast.primary(because, family, plan.margin_share, p_different));
         for metric in METRICS.iter().filter(|m| m.name != plan.metric && m.better != Better::Neither) {
-            let paired = Paired::of(plan, metric.name, own, baseline);
+            let contrast = Paired::of(plan, metric.name, own, baseline).contrast;
             let because = obstacles(plan, metric.name, own, baseline);
-            let position = paired.position(plan, own, baseline);
-            comparisons.extend(paired.contrast.exploratory(position, because, metric, plan.margin_share));
+            comparisons.extend(contrast.exploratory(because, metric, plan.margin_share));
         }
     }
     correct(&plan.metric, plan.margin_share, &mut comparisons);
@@ -194,18 +192,14 @@ pub(crate) fn cell_obstacles(name: &str, metric: &str, cell: &CellSummary) -> Ve
     because
 }
 
-/// The two cells of a comparison.
-pub(crate) struct Position {
+/// What the runs of two cells show about a metric: within a study by pairs, between results by independent groups.
+pub(crate) struct Contrast {
+    pub(crate) metric: String,
     pub(crate) level: Level,
     pub(crate) context: Vec<Level>,
     pub(crate) cell: u32,
     pub(crate) baseline_cell: u32,
     pub(crate) pairs: u32,
-}
-
-/// What the runs of two cells show about a metric: within a study by pairs, between results by independent groups.
-pub(crate) struct Contrast {
-    pub(crate) metric: String,
     /// The medians over all runs, of the cell and of the baseline.
     pub(crate) medians: Option<(f64, f64)>,
     /// The logarithm of the ratio.
@@ -220,7 +214,6 @@ impl Contrast {
     /// The comparison of the primary metric, with uncorrected p-values.
     pub(crate) fn primary(
         &self,
-        position: Position,
         because: Vec<String>,
         family: usize,
         margin_share: f64,
@@ -232,35 +225,30 @@ impl Contrast {
             p_adjusted: log_ratio.map(p_different),
             p_equivalent_adjusted: log_ratio.map(|mean| mean.p_within(margin_share.ln_1p())),
             verdict: self.verdict_or(because, Verdict::NoDifferenceShown),
-            ..self.comparison(position, SIGNIFICANCE / number::count(family.max(1)))
+            ..self.comparison(SIGNIFICANCE / number::count(family.max(1)))
         }
     }
 
     /// The comparison of another metric; `None` if it has no ratio.
     pub(crate) fn exploratory(
         &self,
-        position: Position,
         because: Vec<String>,
         metric: &Metric,
         margin_share: f64,
     ) -> Option<Comparison> {
         let verdict = judge(&self.ratio()?, metric.better, margin_share, None);
-        Some(Comparison {
-            verdict: self.verdict_or(because, verdict),
-            ..self.comparison(position, SIGNIFICANCE)
-        })
+        Some(Comparison { verdict: self.verdict_or(because, verdict), ..self.comparison(SIGNIFICANCE) })
     }
 
-    fn comparison(&self, position: Position, significance: f64) -> Comparison {
-        let Position { level, context, cell, baseline_cell, pairs } = position;
+    fn comparison(&self, significance: f64) -> Comparison {
         Comparison {
             metric: self.metric.clone(),
             primary: false,
-            level,
-            context,
-            cell,
-            baseline_cell,
-            pairs,
+            level: self.level.clone(),
+            context: self.context.clone(),
+            cell: self.cell,
+            baseline_cell: self.baseline_cell,
+            pairs: self.pairs,
             ratio: self.ratio(),
             difference: self.difference(),
             p_adjusted: None,
@@ -277,11 +265,7 @@ impl Contrast {
 
     fn difference(&self) -> Option<Estimate> {
         let (own, base) = self.medians?;
-        let interval = self.difference.map(|mean| {
-            let half = mean.half_width(CONFIDENCE);
-            (mean.mean - half, mean.mean + half)
-        });
-        Some(with_interval(own - base, interval))
+        Some(with_interval(own - base, self.difference.map(|mean| mean.interval(CONFIDENCE))))
     }
 
     fn verdict_or(&self, mut because: Vec<String>, verdict: Verdict) -> Verdict {
@@ -299,7 +283,6 @@ struct Paired {
     contrast: Contrast,
     /// Empty if a value is not positive.
     log_ratios: Vec<f64>,
-    pairs: u32,
 }
 
 impl Paired {
@@ -307,8 +290,14 @@ impl Paired {
         let (log_ratios, differences) = paired(metric, own.runs, baseline.runs);
         let widening = statistics::widening(differences.len(), plan.repetition.is_some());
         let mean = |values: &[f64]| statistics::mean(values).map(|mean| mean.widened(widening));
+        let is_factor = |level: &&Level| level.factor == plan.baseline.factor;
         let contrast = Contrast {
             metric: metric.to_owned(),
+            level: own.cell.levels.iter().find(is_factor).unwrap_or(&plan.baseline).clone(),
+            context: own.cell.levels.iter().filter(|level| !is_factor(level)).cloned().collect(),
+            cell: own.cell.cell,
+            baseline_cell: baseline.cell.cell,
+            pairs: number::small(differences.len()),
             medians: pooled(metric, own.runs).zip(pooled(metric, baseline.runs)),
             log_ratio: mean(&log_ratios),
             difference: mean(&differences),
@@ -317,18 +306,7 @@ impl Paired {
                 _ => ZERO_VALUE,
             },
         };
-        Paired { contrast, log_ratios, pairs: number::small(differences.len()) }
-    }
-
-    fn position(&self, plan: &Plan, own: &CellRuns<'_>, baseline: &CellRuns<'_>) -> Position {
-        let is_factor = |level: &&Level| level.factor == plan.baseline.factor;
-        Position {
-            level: own.cell.levels.iter().find(is_factor).unwrap_or(&plan.baseline).clone(),
-            context: own.cell.levels.iter().filter(|level| !is_factor(level)).cloned().collect(),
-            cell: own.cell.cell,
-            baseline_cell: baseline.cell.cell,
-            pairs: self.pairs,
-        }
+        Paired { contrast, log_ratios }
     }
 
     /// The p-value of a difference: by permutation of signs if that can be significant in the family, otherwise by Student's t.

@@ -134,11 +134,7 @@ impl OverRuns<'_> {
         }
         let confidence = self.sampling.confidence(self.runs.len());
         match figure {
-            Figure::Mean => {
-                let mean = self.mean();
-                let half = mean.half_width(confidence);
-                Some(((mean.mean - half).max(0.0), mean.mean + half))
-            }
+            Figure::Mean => Some(not_negative(self.mean().interval(confidence))),
             Figure::Quantile(q) => self.quantile_interval(q, confidence),
             Figure::Iqr if self.runs.len() >= MANY_RUNS => {
                 self.bootstrapped_iqr(spread_confidence(confidence))
@@ -229,14 +225,16 @@ fn spread_confidence(confidence: f64) -> f64 {
     1.0 - (1.0 - confidence) / 4.0
 }
 
+/// No metric is negative, so an interval ends at 0.
+fn not_negative((low, high): (f64, f64)) -> (f64, f64) {
+    (low.max(0.0), high)
+}
+
 /// Student's interval on the logarithms of positive values, or on the values themselves if one is not positive; `None` for fewer
-/// than two values. No metric is negative, so the interval ends at 0.
+/// than two values.
 fn student_interval(values: &[f64], confidence: f64) -> Option<(f64, f64)> {
-    let positive = values.iter().all(|value| *value > 0.0);
-    if !positive {
-        let mean = statistics::mean(values)?;
-        let half = mean.half_width(confidence);
-        return Some(((mean.mean - half).max(0.0), mean.mean + half));
+    if !values.iter().all(|value| *value > 0.0) {
+        return Some(not_negative(statistics::mean(values)?.interval(confidence)));
     }
     let first = *values.first()?;
     let logarithms: Vec<f64> = values.iter().map(|value| value.ln()).collect();

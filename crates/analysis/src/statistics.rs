@@ -62,10 +62,16 @@ impl Mean {
         if self.error == 0.0 { 0.0 } else { self.quantile(0.5 + confidence / 2.0) * self.error }
     }
 
+    /// Student's interval.
+    pub fn interval(&self, confidence: f64) -> (f64, f64) {
+        let half = self.half_width(confidence);
+        (self.mean - half, self.mean + half)
+    }
+
     /// Student's interval of values of whose logarithms this is the mean.
     pub fn exponential_interval(&self, confidence: f64) -> (f64, f64) {
-        let half = self.half_width(confidence);
-        ((self.mean - half).exp(), (self.mean + half).exp())
+        let (low, high) = self.interval(confidence);
+        (low.exp(), high.exp())
     }
 
     /// The same mean with a larger error.

@@ -116,20 +116,20 @@ impl CellSummary {
     }
 }
 
-/// Whether a cell's values may be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum CellStatus {
-    /// All checks passed.
-    Valid,
-    /// At least one check is a caveat, and none invalidated it.
-    Caveat,
-    /// At least one check invalidated it.
-    Invalid,
-    /// No run succeeded.
-    Failed,
-    /// The server or client does not support what the cell needs.
-    Unsupported,
+model::named! { "a cell's status";
+    /// Whether a cell's values may be used.
+    pub enum CellStatus {
+        /// All checks passed.
+        Valid = "valid",
+        /// At least one check is a caveat, and none invalidated it.
+        Caveat = "caveat",
+        /// At least one check invalidated it.
+        Invalid = "invalid",
+        /// No run succeeded.
+        Failed = "failed",
+        /// The server or client does not support what the cell needs.
+        Unsupported = "unsupported",
+    }
 }
 
 /// An estimate with its 95 % interval over runs.
@@ -279,14 +279,14 @@ pub enum ClaimOutcome {
     Refuted,
 }
 
-/// The outcome of a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum CheckOutcome {
-    /// The check passed.
-    Pass,
-    /// The value needs care. A verdict is still given.
-    Caveat,
-    /// The value is not valid.
-    Invalid,
+model::named! { "a check's outcome";
+    /// The outcome of a check.
+    pub enum CheckOutcome {
+        /// The check passed.
+        Pass = "pass",
+        /// The value needs care. A verdict is still given.
+        Caveat = "caveat",
+        /// The value is not valid.
+        Invalid = "invalid",
+    }
 }

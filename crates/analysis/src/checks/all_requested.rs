@@ -2,22 +2,17 @@
 
 use model::plan::ClientGroup;
 
-use super::{Check, Context, Finding};
+use super::{Check, Context, Finding, check_none_wrong};
 use crate::run::{GroupFacts, page_of, player_of};
 
 pub(super) const CHECK: Check = Check {
-    name: "all_requested",
     measures: "page loads that did not request every resource exactly once, and videos with a missing \
                segment",
-    passes: "0",
-    caveat: "never",
-    invalidates: "1 or more",
     why: "A page load without some resources is faster than the whole page, and a video that was given up \
           stalls no longer.",
     remedy: "Check that the server's documents and style sheets reference all resources of the page, and \
              why segments of a video failed.",
-    reads: &[],
-    judge,
+    ..check_none_wrong("all_requested", judge)
 };
 
 fn judge(context: &Context<'_>) -> Option<Finding> {

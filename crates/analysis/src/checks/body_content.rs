@@ -2,22 +2,17 @@
 
 use model::sample::FailureKind;
 
-use super::{Check, Context, Finding};
+use super::{Check, Context, Finding, check_none_wrong};
 use crate::run::page_of;
 
 pub(super) const CHECK: Check = Check {
-    name: "body_content",
     measures: "responses of a page whose bytes differ from the page's resource; the client compares every \
                byte",
-    passes: "0",
-    caveat: "never",
-    invalidates: "1 or more",
     why: "A body of the right length with other bytes is different content: stale, from another page, or \
           corrupted.",
     remedy: "Look at what the server sends (`h123 trace`), and make it serve the folder that the study \
              gives it.",
-    reads: &[],
-    judge,
+    ..check_none_wrong("body_content", judge)
 };
 
 fn judge(context: &Context<'_>) -> Option<Finding> {

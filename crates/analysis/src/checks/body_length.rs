@@ -1,25 +1,17 @@
 //! Every complete response has the expected length.
 
-use super::{Check, Context, Finding};
+use super::{Check, Context, Finding, check_none_wrong};
 
 pub(super) const CHECK: Check = Check {
-    name: "body_length",
     measures: "complete responses whose length differs from the expected one",
-    passes: "0",
-    caveat: "never",
-    invalidates: "1 or more",
     why: "A different length means different content, so its time does not answer the question.",
     remedy: "Check that the server serves the study's content, uncompressed, and not an error page.",
-    reads: &[],
-    judge,
+    ..check_none_wrong("body_length", judge)
 };
 
 fn judge(context: &Context<'_>) -> Option<Finding> {
-    let (mut wrong, mut all) = (0, 0);
-    for (_, facts) in context.own.facts() {
-        wrong += facts.wrong_lengths;
-        all += facts.requests;
-    }
+    let (wrong, all) =
+        (context.own.sum(|facts| facts.wrong_lengths), context.own.sum(|facts| facts.requests));
     Finding::none_of(wrong, all, "responses", "")
 }
 

@@ -4,20 +4,16 @@ use model::number;
 use model::record::Calibration;
 use model::units::NANOS_PER_US;
 
-use super::{Check, Context, Finding, time};
-use crate::distribution::Distribution;
-use crate::summary::CheckOutcome;
+use super::{Check, CheckOutcome, Context, Distribution, Finding, check, time};
 
 pub(super) const CHECK: Check = Check {
-    name: "calibration",
     measures: "the median over runs of the median probe on the empty path, minus the promised round trip",
     passes: "up to the margin × RTT, or 200 µs if that is more",
     caveat: "up to 3 times as much, or a lost probe",
     invalidates: "more; no probe answered; or less than 95 % of the RTT",
     why: "Round trips determine load times. With another round trip, the numbers describe another network.",
     remedy: "Let nothing else run on the machine, and give the emulator real-time priority (`h123 doctor`).",
-    reads: &[],
-    judge,
+    ..check("calibration", judge)
 };
 
 /// The round trip of a probe on a path without delay: two crossings of the emulator and four wake-ups.

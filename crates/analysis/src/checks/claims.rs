@@ -1,10 +1,9 @@
 //! The study's claims hold.
 
-use super::{Check, CheckOutcome, Context, Finding, counted};
+use super::{Check, CheckOutcome, Context, Finding, check, counted};
 use crate::summary::{ClaimOutcome, ClaimResult};
 
 pub(super) const CHECK: Check = Check {
-    name: "claims",
     measures: "the study's own [claims](studies.md#claim) about the cell",
     passes: "all hold",
     caveat: "one is not shown",
@@ -12,8 +11,7 @@ pub(super) const CHECK: Check = Check {
     why: "A conclusion that rests on a false claim is wrong, however well the rest was measured.",
     remedy: "Remove the claim and correct what depends on it, or read the study as an example of the \
              mistake.",
-    reads: &[],
-    judge,
+    ..check("claims", judge)
 };
 
 fn judge(context: &Context<'_>) -> Option<Finding> {

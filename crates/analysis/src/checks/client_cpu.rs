@@ -3,12 +3,9 @@
 use model::number;
 use model::units::NANOS_PER_MS;
 
-use super::{Check, Context, Finding, percent};
-use crate::run::GroupFacts;
-use crate::table::Table;
+use super::{Check, Context, Finding, GroupFacts, Table, check, percent};
 
 pub(super) const CHECK: Check = Check {
-    name: "client_cpu",
     measures: "the client's CPU time as a share of one core in the median run, if it was busy for 100 ms or \
                more",
     passes: "85 %",
@@ -17,7 +14,7 @@ pub(super) const CHECK: Check = Check {
     why: "A client without spare CPU time measures itself and not the server.",
     remedy: "Use less load, or give the client more threads or its own machine.",
     reads: &[Table::Clients],
-    judge,
+    ..check("client_cpu", judge)
 };
 
 /// Beyond this share of a core, queues grow in the client.

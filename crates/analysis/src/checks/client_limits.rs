@@ -3,11 +3,9 @@
 use model::number;
 use model::sample::FailureKind;
 
-use super::{Check, CheckOutcome, Context, Finding, counted};
-use crate::table::Table;
+use super::{Check, CheckOutcome, Context, Finding, Table, check, counted};
 
 pub(super) const CHECK: Check = Check {
-    name: "client_limits",
     measures: "requests that the client's system refused (ports, descriptors, memory); ports in use at once \
                in a client's node, and TIME-WAIT before the run, of the 28 232 that Linux has",
     passes: "0; 80 %; 1 %",
@@ -18,7 +16,7 @@ pub(super) const CHECK: Check = Check {
     remedy: "Raise `ulimit -n` and net.ipv4.ip_local_port_range, reuse connections, or give the client \
              several addresses.",
     reads: &[Table::Monitor],
-    judge,
+    ..check("client_limits", judge)
 };
 
 /// The ports that Linux uses for outgoing connections by default: 32768 to 60999.

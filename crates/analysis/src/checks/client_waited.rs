@@ -1,11 +1,8 @@
 //! The client did not wait for a core.
 
-use super::{Check, Context, Finding, percent, waiting};
-use crate::run::RunSummary;
-use crate::table::Table;
+use super::{Check, Context, Finding, RunSummary, Table, check, percent, waiting};
 
 pub(super) const CHECK: Check = Check {
-    name: "client_waited",
     measures: "the share of its time that the client was runnable but had no core, in the median run",
     passes: "margin, or 3 ms if that is more (at most 25 %)",
     caveat: "up to 50 %",
@@ -13,7 +10,7 @@ pub(super) const CHECK: Check = Check {
     why: "Time that the client waits for a core counts as the server's or the network's.",
     remedy: "Let nothing else run on the machine, or give it more cores.",
     reads: &[Table::Clients],
-    judge,
+    ..check("client_waited", judge)
 };
 
 /// Beyond this share, the measurement is mostly waiting.

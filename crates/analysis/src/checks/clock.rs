@@ -2,11 +2,10 @@
 
 use model::number;
 
-use super::{Check, CheckOutcome, Context, Finding, percent, time};
+use super::{Check, CheckOutcome, Context, Finding, check, percent, time};
 use crate::rows::Stamps;
 
 pub(super) const CHECK: Check = Check {
-    name: "clock",
     measures: "requests whose timestamps run backward; if the metric is a time, also the clock's resolution \
                (the greatest common divisor of all times) as a share of the median, and times that are 0",
     passes: "none; up to 1 %; up to 1 %",
@@ -15,8 +14,7 @@ pub(super) const CHECK: Check = Check {
     why: "Clock steps invalidate durations, and a coarse clock rounds them.",
     remedy: "Use a client with monotonic nanosecond timestamps, as `h123` has, and a clock source that the \
              kernel trusts.",
-    reads: &[],
-    judge,
+    ..check("clock", judge)
 };
 
 /// A resolution above this share of the median is a caveat.

@@ -3,23 +3,20 @@
 use model::number;
 use model::variant::HttpVersion;
 
-use super::{Check, Context, Finding, Side};
+use super::{Check, Context, Finding, Side, Table, check};
 use crate::run::page_of;
-use crate::table::Table;
 
 pub(super) const CHECK: Check = Check {
-    name: "connections",
     measures: "where variants are compared: connections and requests per connection in the median run; for \
                pages over HTTP/1.1 at least two connections if two resources can be requested at once",
     passes: "2 or more requests per connection",
     caveat: "fewer, or a single HTTP/1.1 connection",
-    invalidates: "never",
     why: "One request per connection measures handshakes and never multiplexing. HTTP/1.1 on one \
           connection, where it would open several, is a configuration that nobody uses.",
     remedy: "Let each client load whole pages, or send many requests per connection, and let HTTP/1.1 open \
              its `http1_connections`.",
     reads: &[Table::Connections],
-    judge,
+    ..check("connections", judge)
 };
 
 /// At least two requests on a connection can be multiplexed.

@@ -2,20 +2,17 @@
 
 use model::number;
 
-use super::{Check, Context, Finding, percent};
-use crate::table::Table;
+use super::{Check, Context, Finding, Table, check, percent};
 
 pub(super) const CHECK: Check = Check {
-    name: "cpu_frequency",
     measures: "the lowest and the highest frequency of a core, if the kernel reports it",
     passes: "within the margin",
     caveat: "farther apart",
-    invalidates: "never",
     why: "When a core changes its frequency, the cost of everything changes with what ran before and with \
           the temperature.",
     remedy: "Set the governor `performance` and disable boost while you measure.",
     reads: &[Table::Monitor],
-    judge,
+    ..check("cpu_frequency", judge)
 };
 
 /// Of the core that changed most in each run.

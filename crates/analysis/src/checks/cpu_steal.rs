@@ -1,20 +1,17 @@
 //! The hypervisor gave no CPU time to other machines.
 
-use super::{Check, Context, Finding, cores};
-use crate::table::Table;
+use super::{Check, Context, Finding, Table, check, cores};
 
 pub(super) const CHECK: Check = Check {
-    name: "cpu_steal",
     measures: "the share of all cores' time that the hypervisor gave to other machines, in the median run, \
                minus one tick per core",
     passes: "margin",
     caveat: "more",
-    invalidates: "never",
     why: "While a hypervisor runs other machines, this one stands still, and the time counts as the \
           server's or the network's.",
     remedy: "Measure on a dedicated machine, or when the host is otherwise idle.",
     reads: &[Table::Monitor],
-    judge,
+    ..check("cpu_steal", judge)
 };
 
 fn judge(context: &Context<'_>) -> Option<Finding> {

@@ -2,11 +2,9 @@
 
 use model::number;
 
-use super::{Check, Context, Finding, percent};
-use crate::run::SmallResponses;
+use super::{Check, Context, Finding, check, percent};
 
 pub(super) const CHECK: Check = Check {
-    name: "delayed_ack",
     measures: "loops with one stream per connection over TCP: the share of responses within the server's \
                initial window that took 38–52 ms from headers to end, minus those that took up to 14 ms \
                less or more",
@@ -17,8 +15,7 @@ pub(super) const CHECK: Check = Check {
           acknowledgement of the first. This is its configuration, not a property of the HTTP version.",
     remedy: "Disable `sendfile` or enable `tcp_nodelay` in the server's configuration, or find what else \
              causes two small writes.",
-    reads: &[],
-    judge,
+    ..check("delayed_ack", judge)
 };
 
 /// A few responses take this time by chance.
@@ -28,20 +25,13 @@ const CAVEAT_SHARE: f64 = 0.1;
 /// With one stream per connection over TCP no response waits for another's bytes. The share of small responses that took as long
 /// as a delayed acknowledgement, minus the share expected from the neighbouring times (RFC 1122, section 4.2.3.2; RFC 896).
 fn judge(context: &Context<'_>) -> Option<Finding> {
-    let mut sum = SmallResponses::default();
-    for (_, facts) in context.own.facts() {
-        sum.all += facts.small.all;
-        sum.as_delayed_ack += facts.small.as_delayed_ack;
-        sum.nearly += facts.small.nearly;
-    }
-    if sum.all == 0 {
-        return None;
-    }
+    let (all, delayed) =
+        (context.own.sum(|facts| facts.small.all), context.own.sum(|facts| facts.small.as_delayed_ack));
     // The neighbouring times span twice the range.
-    let stalled = number::float(sum.as_delayed_ack) - number::float(sum.nearly) / 2.0;
-    let share = stalled.max(0.0) / number::float(sum.all);
-    let measured = format!("{} of {} small responses", sum.as_delayed_ack, sum.all);
-    Some(Finding::graded(share, ALLOWED_SHARE, CAVEAT_SHARE, measured, percent(ALLOWED_SHARE)))
+    let stalled = number::float(delayed) - number::float(context.own.sum(|facts| facts.small.nearly)) / 2.0;
+    let share = stalled.max(0.0) / number::float(all);
+    let measured = format!("{delayed} of {all} small responses");
+    (all > 0).then(|| Finding::graded(share, ALLOWED_SHARE, CAVEAT_SHARE, measured, percent(ALLOWED_SHARE)))
 }
 
 #[cfg(test)]

@@ -1,19 +1,16 @@
 //! The load did not wait for a disk.
 
-use super::{Check, Context, Finding, cores};
-use crate::table::Table;
+use super::{Check, Context, Finding, Table, check, cores};
 
 pub(super) const CHECK: Check = Check {
-    name: "disk",
     measures: "the share of all cores' time spent idle while waiting for a disk, in the median run, minus \
                one tick per core",
     passes: "margin",
     caveat: "more",
-    invalidates: "never",
     why: "A library larger than memory is read from the disk; the disk is then measured and not the version.",
     remedy: "Serve content that fits into memory and warm it up (`warmup`), or make this the question.",
     reads: &[Table::Monitor],
-    judge,
+    ..check("disk", judge)
 };
 
 fn judge(context: &Context<'_>) -> Option<Finding> {

@@ -3,14 +3,10 @@
 use model::number;
 use model::units::NANOS_PER_MS;
 
-use super::{Check, Context, Finding, time};
-use crate::distribution::Distribution;
+use super::{Check, CheckOutcome, Context, Distribution, Finding, Table, check, time};
 use crate::metrics::DNS_LOOKUP_TIME;
-use crate::summary::CheckOutcome;
-use crate::table::Table;
 
 pub(super) const CHECK: Check = Check {
-    name: "dns_lookup",
     measures: "with `dns`: the median DNS lookup, minus the round trip to the name server",
     passes: "up to the margin × RTT, or 5 ms if that is more",
     caveat: "up to 20 times as much",
@@ -18,7 +14,7 @@ pub(super) const CHECK: Check = Check {
     why: "A name that is resolved locally, or requested several times, is another load than the study's.",
     remedy: "See the run's `names.log`, and what else resolves names on this machine (nsswitch.conf(5)).",
     reads: &[Table::Clients],
-    judge,
+    ..check("dns_lookup", judge)
 };
 
 /// The time that resolver and name server take themselves, if the margin of interest allows less.

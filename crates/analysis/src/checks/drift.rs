@@ -8,23 +8,19 @@
 
 use model::number;
 
-use super::{Check, Context, Finding, percent};
+use super::{Check, Context, Finding, check, percent};
 use crate::statistics;
-use crate::summary::CheckOutcome;
 
 pub(super) const CHECK: Check = Check {
-    name: "drift",
     measures: "the change of the primary metric from the first block to the last, by linear regression on \
                the logarithms of 5 or more runs",
     passes: "within the margin, or p of 0.01 or more",
     caveat: "more",
-    invalidates: "never",
     why: "If values drift while the study runs, its numbers depend on how long it took, and on whatever \
           drifted.",
     remedy: "Look at the runs in their order (figure `runs`), find what changed on the machine, and run the \
              study again.",
-    reads: &[],
-    judge,
+    ..check("drift", judge)
 };
 
 /// Fewer runs lie on a straight line too often by chance.
@@ -51,18 +47,12 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let p = slope.p_value();
     let allowed = context.plan.margin_share;
     let is_beyond = change.abs().max((1.0 / (1.0 + change) - 1.0).abs()) > allowed;
-    let result = if p < CHANCE && is_beyond { CheckOutcome::Caveat } else { CheckOutcome::Pass };
+    let is_shown = p < CHANCE && is_beyond;
     let sign = if change < 0.0 { "−" } else { "+" };
-    Some(Finding {
-        result,
-        measured: format!(
-            "{sign}{} over {} blocks ({})",
-            percent(change.abs()),
-            number::nearest(last - first) + 1,
-            statistics::format_p(p)
-        ),
-        threshold: format!("{} where p is below {CHANCE}", percent(allowed)),
-    })
+    let (size, blocks) = (percent(change.abs()), number::nearest(last - first) + 1);
+    let measured = format!("{sign}{size} over {blocks} blocks ({})", statistics::format_p(p));
+    let threshold = format!("{} where p is below {CHANCE}", percent(allowed));
+    Some(Finding::pass_or_caveat(!is_shown, measured, threshold))
 }
 
 #[cfg(test)]

@@ -3,10 +3,9 @@
 use model::external::OWN_CLIENT;
 use model::number;
 
-use super::{Check, CheckOutcome, Context, Finding, Side, percent};
+use super::{Check, CheckOutcome, Context, Finding, Side, check, percent};
 
 pub(super) const CHECK: Check = Check {
-    name: "empty_bodies",
     measures: "responses that succeeded with an empty body, unless an empty body was expected",
     passes: "0",
     caveat: "any, and as many in the baseline",
@@ -15,8 +14,7 @@ pub(super) const CHECK: Check = Check {
           fastest of all.",
     remedy: "Request one of these URLs with `h123 trace` and look at the response; correct the paths or the \
              server's folder.",
-    reads: &[],
-    judge,
+    ..check("empty_bodies", judge)
 };
 
 fn judge(context: &Context<'_>) -> Option<Finding> {

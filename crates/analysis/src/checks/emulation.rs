@@ -1,17 +1,12 @@
 //! The study's network was emulated.
 
-use super::{Check, Context, Finding};
+use super::{Check, Context, Finding, check_none_wrong};
 
 pub(super) const CHECK: Check = Check {
-    name: "emulation",
     measures: "runs on an impaired network that were not calibrated: the network was not emulated",
-    passes: "0",
-    caveat: "never",
-    invalidates: "1 or more",
     why: "Without the study's network, the numbers are those of the bare machine.",
     remedy: "Run `h123 doctor`: it reports what the machine lacks for namespaces, and how to get it.",
-    reads: &[],
-    judge,
+    ..check_none_wrong("emulation", judge)
 };
 
 /// Only an emulated path can be calibrated.

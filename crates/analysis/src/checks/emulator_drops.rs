@@ -1,19 +1,14 @@
 //! The emulator dropped no frames except as planned.
 
-use super::{Check, Context, Finding};
-use crate::table::Table;
+use super::{Check, Context, Finding, Table, check_none_wrong};
 
 pub(super) const CHECK: Check = Check {
-    name: "emulator_drops",
     measures: "frames lost because the emulator could not keep up",
-    passes: "0",
-    caveat: "never",
-    invalidates: "1 or more",
     why: "A frame that the emulator lost because it could not keep up looks like loss on the network.",
     remedy: "Let nothing else run on the machine, lower the network's rate, or give the emulator real-time \
              priority.",
     reads: &[Table::Links],
-    judge,
+    ..check_none_wrong("emulator_drops", judge)
 };
 
 fn judge(context: &Context<'_>) -> Option<Finding> {

@@ -15,14 +15,11 @@ use model::plan::{Cell, ClientGroup};
 use model::record::{DirectionReport, LinkReport};
 use model::units::NANOS_PER_US;
 
-use super::{Check, Context, Finding, Side, grade, percent, time};
+use super::{Check, CheckOutcome, Context, Finding, Side, Table, check, grade, percent, time};
 use crate::predict;
 use crate::run::{RunSummary, page_of, player_of};
-use crate::summary::CheckOutcome;
-use crate::table::Table;
 
 pub(super) const CHECK: Check = Check {
-    name: "emulator_late",
     measures: "how much the emulator's median lateness (minus 50 µs for waking a thread) lengthens the \
                predicted metric: (a) relative to the baseline, (b) in this cell; and (c) the 99th \
                percentile of lateness",
@@ -33,7 +30,7 @@ pub(super) const CHECK: Check = Check {
           trips more.",
     remedy: "Give the emulator real-time priority (`h123 doctor`), and let nothing else run on the machine.",
     reads: &[Table::Links],
-    judge,
+    ..check("emulator_late", judge)
 };
 
 /// Waking a thread costs this much. The calibrated round trip contains it.
@@ -49,35 +46,21 @@ const TAIL_FACTOR: f64 = 10.0;
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let margin = context.plan.margin_share;
     let own = Lateness::of(context, &context.own)?;
-    let apart = context
-        .baseline
-        .as_ref()
-        .and_then(|baseline| Lateness::of(context, baseline))
-        .map_or(0.0, |baseline| (own.share - baseline.share).abs());
-    let mut result = grade(apart, margin, RATIO_CAVEAT_FACTOR * margin).max(grade(
-        own.share,
-        ABSOLUTE_PASS_FACTOR * margin,
-        ABSOLUTE_CAVEAT_FACTOR * margin,
-    ));
-    if own.p99_ns > TAIL_FACTOR * margin * own.metric_ns {
+    let baseline = context.baseline.as_ref().and_then(|baseline| Lateness::of(context, baseline));
+    let apart = baseline.map_or(0.0, |baseline| (own.share - baseline.share).abs());
+    let absolute = grade(own.share, ABSOLUTE_PASS_FACTOR * margin, ABSOLUTE_CAVEAT_FACTOR * margin);
+    let mut result = grade(apart, margin, RATIO_CAVEAT_FACTOR * margin).max(absolute);
+    let tail_ns = TAIL_FACTOR * margin * own.metric_ns;
+    if own.p99_ns > tail_ns {
         result = result.max(CheckOutcome::Caveat);
     }
-    Some(Finding {
-        result,
-        measured: format!(
-            "metric lengthened by {}, {} apart from the baseline (median {}, p99 {})",
-            percent(own.share),
-            percent(apart),
-            time(own.p50_ns),
-            time(own.p99_ns)
-        ),
-        threshold: format!(
-            "lengthened by {}, {} apart, p99 {}",
-            percent(ABSOLUTE_PASS_FACTOR * margin),
-            percent(margin),
-            time(TAIL_FACTOR * margin * own.metric_ns)
-        ),
-    })
+    let [share, apart, allowed, margin] =
+        [own.share, apart, ABSOLUTE_PASS_FACTOR * margin, margin].map(percent);
+    let [p50, p99, tail] = [own.p50_ns, own.p99_ns, tail_ns].map(time);
+    let measured =
+        format!("metric lengthened by {share}, {apart} apart from the baseline (median {p50}, p99 {p99})");
+    let threshold = format!("lengthened by {allowed}, {margin} apart, p99 {tail}");
+    Some(Finding { result, measured, threshold })
 }
 
 /// How late the emulator was in the median run, and how much that lengthens the metric.
@@ -98,12 +81,8 @@ impl Lateness {
         let both = |link: &LinkReport| [link.up.lateness.clone(), link.down.lateness.clone()];
         let late = |run: &RunSummary| run.links.iter().flat_map(both).flatten().map(|late| late.p99_ns).max();
         let p99_ns = side.median(|run| late(run).map(number::float))?;
-        let lengthening_ns = lengthening_ns(
-            context,
-            side.cell,
-            (up_ns - WAKE_UP_NS).max(0.0),
-            (down_ns - WAKE_UP_NS).max(0.0),
-        );
+        let [up_late_ns, down_late_ns] = [up_ns, down_ns].map(|ns| (ns - WAKE_UP_NS).max(0.0));
+        let lengthening_ns = lengthening_ns(context, side.cell, up_late_ns, down_late_ns);
         Some(Lateness { p50_ns: up_ns.max(down_ns), p99_ns, metric_ns, share: lengthening_ns / metric_ns })
     }
 }

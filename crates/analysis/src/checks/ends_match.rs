@@ -1,19 +1,16 @@
 //! Both workloads have the same end.
 
-use super::{Check, Context, Finding, Side};
+use super::{Check, Context, Finding, Side, check};
 
 pub(super) const CHECK: Check = Check {
-    name: "ends_match",
     measures: "where workloads are compared: how each ends (after the last resource, a number of requests, \
                or a time)",
     passes: "equal",
     caveat: "different",
-    invalidates: "never",
     why: "A load that ends with the document is faster than one that waits for everything. A load that ends \
           after a time counts other requests than one that ends after a number.",
     remedy: "Give both workloads the same end: the same number of `requests`, or the same `duration`.",
-    reads: &[],
-    judge,
+    ..check("ends_match", judge)
 };
 
 fn judge(context: &Context<'_>) -> Option<Finding> {

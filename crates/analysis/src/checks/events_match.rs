@@ -2,20 +2,17 @@
 
 use model::external::OWN_CLIENT;
 
-use super::{Check, CheckOutcome, Context, Finding, Side};
+use super::{Check, CheckOutcome, Context, Finding, Side, check};
 
 pub(super) const CHECK: Check = Check {
-    name: "events_match",
     measures: "metrics that each client measures itself, where the two cells have different clients: the \
                event at which a time starts",
     passes: "the same event",
     caveat: "another event, or unknown",
-    invalidates: "never",
     why: "If one client starts its times before the connection opens and another after it, the times differ \
           by what lies between.",
     remedy: "Measure both cells with the same client, or compare counts and not times.",
-    reads: &[],
-    judge,
+    ..check("events_match", judge)
 };
 
 /// The event at which h123's own request times start.

@@ -4,10 +4,9 @@ use model::number;
 
 use std::collections::BTreeMap;
 
-use super::{Check, Context, Finding, percent};
+use super::{Check, Context, Finding, check, percent};
 
 pub(super) const CHECK: Check = Check {
-    name: "failed_requests",
     measures: "counted requests that failed, in runs that succeeded",
     passes: "0",
     caveat: "up to 1 %",
@@ -15,8 +14,7 @@ pub(super) const CHECK: Check = Check {
     why: "A failed request has no time, so the times of the others make the result look better than it was.",
     remedy: "Find the cause of the kinds listed here: in the server's log, or in the limits of server and \
              client.",
-    reads: &[],
-    judge,
+    ..check("failed_requests", judge)
 };
 
 /// A larger share of failures invalidates.

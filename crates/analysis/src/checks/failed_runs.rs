@@ -2,10 +2,9 @@
 
 use model::number;
 
-use super::{Check, Context, Finding, percent};
+use super::{Check, Context, Finding, check, percent};
 
 pub(super) const CHECK: Check = Check {
-    name: "failed_runs",
     measures: "the share of stored runs that failed",
     passes: "0",
     caveat: "up to 50 %",
@@ -13,8 +12,7 @@ pub(super) const CHECK: Check = Check {
     why: "The runs that succeeded may be the lucky ones.",
     remedy: "Read the reasons listed with the cell and the logs of the failed runs, then run the study \
              again.",
-    reads: &[],
-    judge,
+    ..check("failed_runs", judge)
 };
 
 /// If more than half the runs failed, the others are an exception.

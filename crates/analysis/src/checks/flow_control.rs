@@ -4,22 +4,19 @@ use model::number;
 use model::plan::ClientGroup;
 use model::variant::HttpVersion;
 
-use super::{Check, Context, Finding};
+use super::{Check, Context, Finding, check};
 use crate::run::{RunSummary, page_of};
 
 pub(super) const CHECK: Check = Check {
-    name: "flow_control",
     measures: "HTTP/2 and HTTP/3 on a route with a rate: the client's windows, compared with the smaller of \
                the bandwidth-delay product and what there is to send",
     passes: "not smaller",
     caveat: "smaller",
-    invalidates: "never",
     why: "If a window is smaller than the bandwidth-delay product, the server waits for the client: the \
           window is measured and not the version.",
     remedy: "Raise `stream_window` and `connection_window` in `[hold.http2]` and `[hold.http3]`, or make \
              this the question.",
-    reads: &[],
-    judge,
+    ..check("flow_control", judge)
 };
 
 /// Flow control: RFC 9113, section 5.2; RFC 9000, section 4.

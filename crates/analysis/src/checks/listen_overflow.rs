@@ -1,20 +1,17 @@
 //! Listeners dropped no connections.
 
-use super::{Check, Context, Finding};
-use crate::table::Table;
+use super::{Check, Context, Finding, Table, check};
 
 pub(super) const CHECK: Check = Check {
-    name: "listen_overflow",
     measures: "connections and SYNs that listeners dropped, in all monitored nodes",
     passes: "0",
     caveat: "more",
-    invalidates: "never",
     why: "A client retries a dropped connection after a second, and this second counts as the server's or \
           the network's.",
     remedy: "Give the server a longer listen queue (its own backlog and net.core.somaxconn) or more \
              workers, or open fewer connections at once.",
     reads: &[Table::Monitor],
-    judge,
+    ..check("listen_overflow", judge)
 };
 
 /// It never invalidates: a server that refuses connections may be the study's question.

@@ -2,19 +2,16 @@
 
 use model::plan::DIRECT;
 
-use super::{Check, Context, Finding};
+use super::{Check, Context, Finding, check};
 
 pub(super) const CHECK: Check = Check {
-    name: "loopback_packets",
     measures: "whether QUIC is compared with TCP over the loopback interface",
     passes: "no",
     caveat: "yes",
-    invalidates: "never",
     why: "The loopback interface carries TCP in packets of up to 64 kB and QUIC in datagrams of 1.4 kB, \
           unlike any network between two machines: TCP needs about forty times fewer packets.",
     remedy: "Compare them over an emulated network, where both have packets of the same size.",
-    reads: &[],
-    judge,
+    ..check("loopback_packets", judge)
 };
 
 /// Judged if nothing is emulated.

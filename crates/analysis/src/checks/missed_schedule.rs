@@ -14,12 +14,9 @@
 use model::number;
 use model::units::NANOS_PER_US;
 
-use super::{Check, Context, Finding, Side, grade, percent, time};
-use crate::run::{GroupFacts, RunSummary};
-use crate::table::Table;
+use super::{Check, Context, Finding, GroupFacts, RunSummary, Side, Table, check, grade, percent, time};
 
 pub(super) const CHECK: Check = Check {
-    name: "missed_schedule",
     measures: "open loops: (a) the 99th percentile of sent − intended in the median run, as a share of the \
                request time's; (b) the share of due requests that were never sent",
     passes: "(a) margin, or 100 µs if that is more; (b) 0.1 %",
@@ -30,7 +27,7 @@ pub(super) const CHECK: Check = Check {
     remedy: "Use a lower rate or a longer warm-up, allow more connections or streams, or give the client \
              its own core.",
     reads: &[Table::Clients],
-    judge,
+    ..check("missed_schedule", judge)
 };
 
 /// The accuracy that the generator promises. It passes for any request time.
@@ -60,18 +57,13 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
         None if lag_ns > PROMISED_NS => result = result.max(super::CheckOutcome::Caveat),
         None => {}
     }
-    Some(Finding {
-        result,
-        measured: format!("sent {} late (p99{of_latency}), {} never sent", time(lag_ns), percent(unsent)),
-        threshold: format!(
-            "{} or {} late, {} never sent; invalid beyond {} and {}",
-            time(PROMISED_NS),
-            percent(allowed),
-            percent(PASS_UNSENT_SHARE),
-            percent(INVALID_LAG_SHARE),
-            percent(INVALID_UNSENT_SHARE)
-        ),
-    })
+    let measured = format!("sent {} late (p99{of_latency}), {} never sent", time(lag_ns), percent(unsent));
+    let [allowed, pass, lag, unsent] =
+        [allowed, PASS_UNSENT_SHARE, INVALID_LAG_SHARE, INVALID_UNSENT_SHARE].map(percent);
+    let promised = time(PROMISED_NS);
+    let threshold =
+        format!("{promised} or {allowed} late, {pass} never sent; invalid beyond {lag} and {unsent}");
+    Some(Finding { result, measured, threshold })
 }
 
 fn open(run: &RunSummary) -> impl Iterator<Item = &GroupFacts> {

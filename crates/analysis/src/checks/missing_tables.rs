@@ -1,21 +1,17 @@
 //! Every table of the samples is there.
 
-use super::{CHECKS, Check, CheckOutcome, Context, Finding};
+use super::{CHECKS, Check, CheckOutcome, Context, Finding, Table, check};
 use crate::metrics::METRICS;
-use crate::table::Table;
 
 pub(super) const CHECK: Check = Check {
-    name: "missing_tables",
     measures: "tables of runs that succeeded, and reference measurements of emulated networks, that are \
                [damaged or missing](#the-folder); runs that have a table are judged without those that lost \
                it",
     passes: "none",
     caveat: "any; the caveat names the tables, the checks that read them and the metrics that are unknown",
-    invalidates: "never",
     why: "What a lost or damaged table would have shown was not judged; it is unverified.",
     remedy: "Copy the file from where the result is still intact, or measure again.",
-    reads: &[],
-    judge,
+    ..check("missing_tables", judge)
 };
 
 /// Each table that runs which succeeded lost: in how many runs, which checks read it, and which metrics are unknown without it.

@@ -3,12 +3,11 @@
 use model::number;
 use model::sample::FailureKind;
 
-use super::{Check, CheckOutcome, Context, Finding, counted, percent};
+use super::{Check, CheckOutcome, Context, Finding, check, counted, percent};
 use crate::rows::{Tries, Urls};
 use crate::statistics;
 
 pub(super) const CHECK: Check = Check {
-    name: "missing_urls",
     measures: "URLs that returned an error status to every request in all runs while others succeeded, \
                compared with the number expected if every request failed with the same probability",
     passes: "no more than chance explains (Poisson, p of 0.001 or more)",
@@ -19,8 +18,7 @@ pub(super) const CHECK: Check = Check {
           load.",
     remedy: "Take the list of URLs from the content itself (its manifest or archive), and leave out what \
              does not exist.",
-    reads: &[],
-    judge,
+    ..check("missing_urls", judge)
 };
 
 /// URLs are missing if chance explains their number with a probability below this.

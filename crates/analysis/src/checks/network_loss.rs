@@ -2,11 +2,9 @@
 
 use model::number::float;
 
-use super::{Check, Context, Finding, directions};
-use crate::table::Table;
+use super::{Check, Context, Finding, Table, check, directions};
 
 pub(super) const CHECK: Check = Check {
-    name: "network_loss",
     measures: "lost packets of 10 000 or 1000, in the direction that is farthest from the expected number",
     passes: "within 4 standard deviations",
     caveat: "within 6, or up to 0.1 % of the packets",
@@ -16,7 +14,7 @@ pub(super) const CHECK: Check = Check {
     remedy: "Let nothing else run on the machine; if it happens again with another seed, report it as a bug \
              in h123.",
     reads: &[Table::Calibrations],
-    judge,
+    ..check("network_loss", judge)
 };
 
 /// One in 16 000 normal values is farther from its mean than this many standard deviations.

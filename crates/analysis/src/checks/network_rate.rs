@@ -3,11 +3,9 @@
 use model::number::float;
 use model::units::format_rate;
 
-use super::{Check, Context, Finding, directions, percent};
-use crate::table::Table;
+use super::{Check, Context, Finding, Table, check, directions, percent};
 
 pub(super) const CHECK: Check = Check {
-    name: "network_rate",
     measures: "the rate of full frames, in the direction that is farthest from the promise \
                (`calibrations.json`)",
     passes: "within 1 %",
@@ -18,7 +16,7 @@ pub(super) const CHECK: Check = Check {
     remedy: "Let nothing else run on the machine, or lower the network's rate to one that this machine can \
              emulate.",
     reads: &[Table::Calibrations],
-    judge,
+    ..check("network_rate", judge)
 };
 
 /// The measured rate may deviate from the promise by this share.

@@ -7,23 +7,18 @@
 
 use model::number;
 
-use super::{Check, Context, Finding, percent, time};
-use crate::distribution::Distribution;
-use crate::run::RunSummary;
+use super::{Check, Context, Distribution, Finding, RunSummary, check, percent, time};
 
 pub(super) const CHECK: Check = Check {
-    name: "omission",
     measures: "closed loops whose metric is a response time, 1000 or more requests: how much the 99th \
                percentile rises with the requests that a stall delayed",
     passes: "up to 10 %",
     caveat: "more",
-    invalidates: "never",
     why: "While the server stalls, a closed loop sends nothing, so its percentiles omit all requests that \
           would have waited.",
     remedy: "Read the percentiles of an open loop (`kind = \"open\"`), whose requests are due whatever the \
              server does.",
-    reads: &[],
-    judge,
+    ..check("omission", judge)
 };
 
 /// The 99th percentile may rise by this share.

@@ -1,19 +1,16 @@
 //! No other programs worked on the machine.
 
-use super::{Check, Context, Finding, cores};
-use crate::table::Table;
+use super::{Check, Context, Finding, Table, check, cores};
 
 pub(super) const CHECK: Check = Check {
-    name: "other_work",
     measures: "the share of all cores' time in programs other than client, server and h123, in the median \
                run, minus one tick per core",
     passes: "5 %",
     caveat: "more",
-    invalidates: "never",
     why: "Other programs take cores, caches and memory from the study at unpredictable times.",
     remedy: "Stop the other programs, or measure on a dedicated machine; `h123 doctor` shows its load.",
     reads: &[Table::Monitor],
-    judge,
+    ..check("other_work", judge)
 };
 
 /// The kernel, its threads and an idle desktop take up to this share of all cores' time.

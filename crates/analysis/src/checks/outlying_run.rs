@@ -5,22 +5,19 @@
 
 use model::number;
 
-use super::{Check, Context, Finding, percent};
+use super::{Check, Context, Finding, check, percent};
 use crate::statistics;
 
 pub(super) const CHECK: Check = Check {
-    name: "outlying_run",
     measures: "with 5 or more runs: the run farthest from the others, by Grubbs' test on logarithms, and \
                its distance",
     passes: "p of 1 % or more, or within the margin",
     caveat: "less, and beyond the margin",
-    invalidates: "never",
     why: "One run unlike all others widens the interval and moves the median: something unrelated disturbed \
           it.",
     remedy: "Look at that run's logs and monitor, and run the study again. Runs are never excluded for \
              being far away.",
-    reads: &[],
-    judge,
+    ..check("outlying_run", judge)
 };
 
 /// Fewer runs do not show what is usual.

@@ -1,19 +1,16 @@
 //! Both cells have the same pins.
 
-use super::{Check, Context, Finding};
+use super::{Check, Context, Finding, check};
 
 pub(super) const CHECK: Check = Check {
-    name: "pins_match",
     measures: "the cell's pins (congestion control, windows, TLS, …), compared with the baseline's, where a \
                study has pins for single servers",
     passes: "equal",
     caveat: "different",
-    invalidates: "never",
     why: "A difference in congestion control, windows, TLS settings or the number of connections is part of \
           the comparison, whatever else is compared.",
     remedy: "Remove the `hold` of single servers, or give all servers the same, unless this is the question.",
-    reads: &[],
-    judge,
+    ..check("pins_match", judge)
 };
 
 fn judge(context: &Context<'_>) -> Option<Finding> {

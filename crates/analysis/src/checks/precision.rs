@@ -1,21 +1,18 @@
 //! The interval is narrow enough for the question.
 
-use super::{Check, Context, Finding, percent};
+use super::{Check, Context, Finding, check, percent};
 use crate::metrics::Values;
 use crate::summary::{CellSummary, Estimate};
 
 pub(super) const CHECK: Check = Check {
-    name: "precision",
     measures: "half the width of the interval of the primary metric's median, as a share of the median",
     passes: "up to the margin, or up to the difference from the baseline if that is larger",
     caveat: "more",
-    invalidates: "never",
     why: "An interval wider than the margin of interest can hide a difference that matters, and cannot rule \
           one out.",
     remedy: "Give the study more runs, or a `precision` and a `budget`, so that runs are added until the \
              interval is narrow enough.",
-    reads: &[],
-    judge,
+    ..check("precision", judge)
 };
 
 fn judge(context: &Context<'_>) -> Option<Finding> {

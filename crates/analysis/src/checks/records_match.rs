@@ -1,21 +1,18 @@
 //! Both servers send TLS records of the same size.
 
-use super::{Check, Context, Finding, Side};
-use crate::table::Table;
+use super::{Check, Context, Finding, Side, Table, check};
 
 pub(super) const CHECK: Check = Check {
-    name: "records_match",
     measures: "encrypted variants over TCP: the size of TLS records according to the servers' descriptions, \
                compared with the baseline",
     passes: "equal",
     caveat: "different",
-    invalidates: "never",
     why: "Small TLS records cost more each, and a client has to wait for the end of a large one. Different \
           record sizes are a difference of configuration.",
     remedy: "Configure the same record size for all variants of the server (`tls_warmup = \"0B\"`, \
              `tls_record`), or make this the question.",
     reads: &[Table::Servers],
-    judge,
+    ..check("records_match", judge)
 };
 
 /// Judged if both servers' descriptions give the size.

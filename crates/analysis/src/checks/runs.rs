@@ -1,17 +1,14 @@
 //! There are enough runs for a meaningful interval.
 
-use super::{Check, Context, Finding};
+use super::{Check, Context, Finding, check};
 
 pub(super) const CHECK: Check = Check {
-    name: "runs",
     measures: "runs that succeeded",
     passes: "5 or more",
     caveat: "fewer",
-    invalidates: "never",
     why: "With few runs, intervals are wide and assume that times are log-normal.",
     remedy: "Give the study more runs per cell.",
-    reads: &[],
-    judge,
+    ..check("runs", judge)
 };
 
 /// Fewer are a caveat: with four, Student's interval is already half as wide again as with many.

@@ -2,24 +2,20 @@
 
 use model::number;
 
-use super::{Check, Context, Finding, Side, percent};
-use crate::run::RunSummary;
-use crate::table::Table;
+use super::{Check, Context, Finding, RunSummary, Side, Table, check, percent};
 
 pub(super) const CHECK: Check = Check {
-    name: "saturation",
     measures: "loops of 100 ms or more: the servers' CPU time and the load of the route. For \
                `requests_per_second` of closed loops, one of them must be at its limit (85 %). For response \
                times, the server must not be",
     passes: "as required",
     caveat: "otherwise",
-    invalidates: "never",
     why: "The throughput of a closed loop is a maximum only if something is at its limit. The response \
           times of a server at its limit are those of its queue, whose length is the number of connections.",
     remedy: "For the maximum throughput, use more connections or streams; for response times, use fewer, or \
              an open loop below the maximum.",
     reads: &[Table::Clients, Table::Servers, Table::Links],
-    judge,
+    ..check("saturation", judge)
 };
 
 /// From this share of a core, a server is at its limit; from this share of its rate, a link.

@@ -1,19 +1,16 @@
 //! The servers stopped when asked.
 
-use super::{Check, Context, Finding};
-use crate::table::Table;
+use super::{Check, Context, Finding, Table, check};
 
 pub(super) const CHECK: Check = Check {
-    name: "server_stop",
     measures: "runs after which a server had to be killed because it did not stop when asked",
     passes: "0",
     caveat: "any",
-    invalidates: "never",
     why: "A server that has to be killed was not idle: it may have delayed requests, and its log may lack \
           their lines.",
     remedy: "See in its log what it was doing, or give its description a longer `stop_within`.",
     reads: &[Table::Servers],
-    judge,
+    ..check("server_stop", judge)
 };
 
 fn judge(context: &Context<'_>) -> Option<Finding> {

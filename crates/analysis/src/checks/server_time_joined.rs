@@ -3,14 +3,10 @@
 use model::number;
 use model::study::Requirement;
 
-use super::{Check, Context, Finding, percent};
-use crate::metrics;
+use super::{Check, CheckOutcome, Context, Finding, Table, check, metrics, percent};
 use crate::server_time::ServerFacts;
-use crate::summary::CheckOutcome;
-use crate::table::Table;
 
 pub(super) const CHECK: Check = Check {
-    name: "server_time_joined",
     measures: "with `server_time = true`: the share of measured requests that succeeded and that are in the \
                server's log; and whether more than 1 % of these took longer at the server than at the \
                client, beyond the precision",
@@ -21,7 +17,7 @@ pub(super) const CHECK: Check = Check {
     remedy: "Describe the server's log under `[access_log]` in its server.toml, with the request id, and \
              make sure that it drops no lines.",
     reads: &[Table::Servers, Table::ServerRequests],
-    judge,
+    ..check("server_time_joined", judge)
 };
 
 /// The share of requests that the log must contain.
@@ -33,27 +29,24 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     if !context.plan.server_time {
         return None;
     }
-    let mut sum = ServerFacts::default();
-    for (_, facts) in context.own.facts() {
-        sum.requests += facts.server.requests;
-        sum.joined += facts.server.joined;
-        sum.longer += facts.server.longer;
-    }
-    if sum.requests == 0 {
+    let sum = |count: fn(&ServerFacts) -> u64| context.own.sum(|facts| count(&facts.server));
+    let (requests, in_log, longer) =
+        (sum(|facts| facts.requests), sum(|facts| facts.joined), sum(|facts| facts.longer));
+    if requests == 0 {
         return None;
     }
-    let (all, joined) = (number::float(sum.requests), number::float(sum.joined));
+    let (all, joined) = (number::float(requests), number::float(in_log));
     let is_primary = metrics::find(&context.plan.metric)
         .is_some_and(|metric| metric.requires == Some(Requirement::ServerTime));
-    let is_sound = joined >= NEEDED_SHARE * all && number::float(sum.longer) <= LONGER_SHARE * joined;
-    let result = match sum.joined {
+    let is_sound = joined >= NEEDED_SHARE * all && number::float(longer) <= LONGER_SHARE * joined;
+    let result = match in_log {
         0 if is_primary => CheckOutcome::Invalid,
         _ if is_sound => CheckOutcome::Pass,
         _ => CheckOutcome::Caveat,
     };
-    let mut measured = format!("{} of {} requests in the server's log", sum.joined, sum.requests);
-    if sum.longer > 0 {
-        measured.push_str(&format!(", {} of them longer at the server than at the client", sum.longer));
+    let mut measured = format!("{in_log} of {requests} requests in the server's log");
+    if longer > 0 {
+        measured.push_str(&format!(", {longer} of them longer at the server than at the client"));
     }
     if let Some(fault) = context.own.stored.iter().find_map(|run| run.log_fault.as_deref()) {
         measured.push_str(&format!(": {fault}"));

@@ -2,20 +2,17 @@
 
 use model::number;
 
-use super::{Check, Context, Finding, percent, time};
-use crate::table::Table;
+use super::{Check, Context, Finding, Table, check, percent, time};
 
 pub(super) const CHECK: Check = Check {
-    name: "server_time_precision",
     measures: "the median precision of the server times, compared with their median",
     passes: "10 % of it",
     caveat: "more",
-    invalidates: "never",
     why: "A time that is rounded to more than its own length shows only that it is short.",
     remedy: "Read only the order of magnitude of differences between such cells, or measure over an \
              emulated link with one request at a time per connection, where packets give the time.",
     reads: &[Table::ServerRequests],
-    judge,
+    ..check("server_time_precision", judge)
 };
 
 /// Times may be rounded to this share of the median.
@@ -27,12 +24,8 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
         let joined = run.groups.iter().map(|group| group.server).filter(|server| server.joined > 0);
         joined.map(|server| server.precision_ns).max().map(number::float)
     })?;
-    let (mut joined, mut from_packets) = (0, 0);
-    for (_, facts) in context.own.facts() {
-        joined += facts.server.joined;
-        from_packets += facts.server.from_packets;
-    }
-    let source = match from_packets {
+    let joined = context.own.sum(|facts| facts.server.joined);
+    let source = match context.own.sum(|facts| facts.server.from_packets) {
         0 => "the server's log".to_owned(),
         all if all == joined => "packets at its link".to_owned(),
         some => format!("its log, and for {some} of {joined} from packets at its link"),

@@ -2,22 +2,18 @@
 
 use model::number;
 
-use super::{Check, Context, Finding, percent, waiting};
-use crate::run::RunSummary;
-use crate::table::Table;
+use super::{Check, Context, Finding, RunSummary, Table, check, percent, waiting};
 
 pub(super) const CHECK: Check = Check {
-    name: "server_waited",
     measures: "time that the server's threads were runnable but had no core, as a share of the client's \
                time, in the median run",
     passes: "as `client_waited`",
     caveat: "more",
-    invalidates: "never",
     why: "Time that the server waits for a core counts as its own or the network's.",
     remedy: "Use a machine with one core each for client, server and emulator, or a network with a lower \
              rate.",
     reads: &[Table::Clients, Table::Servers],
-    judge,
+    ..check("server_waited", judge)
 };
 
 /// It never invalidates: the waiting time bounds the delay, but while the link has a backlog, the server's next bytes would have

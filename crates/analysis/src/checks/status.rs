@@ -1,17 +1,12 @@
 //! Every response has a successful status.
 
-use super::{Check, Context, Finding};
+use super::{Check, Context, Finding, check_none_wrong};
 
 pub(super) const CHECK: Check = Check {
-    name: "status",
     measures: "counted responses whose status is not 200–299",
-    passes: "0",
-    caveat: "never",
-    invalidates: "1 or more",
     why: "An error page is short and quick, so counting it as a response flatters the server.",
     remedy: "Look for these statuses in the server's log, and correct its content or configuration.",
-    reads: &[],
-    judge,
+    ..check_none_wrong("status", judge)
 };
 
 fn judge(context: &Context<'_>) -> Option<Finding> {

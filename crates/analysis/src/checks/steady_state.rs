@@ -5,16 +5,10 @@
 //! change beyond the margin, the warm-up was too short, or the load is not steady: a queue grows, a cache fills, a server slows
 //! down. If the change is more than a half, the value depends mostly on the run's duration.
 
-use model::number;
-
-use super::{Check, Context, Finding, percent};
-use crate::run::GroupFacts;
+use super::{Check, CheckOutcome, Context, Finding, GroupFacts, Table, check, percent};
 use crate::statistics::{self, CONFIDENCE};
-use crate::summary::CheckOutcome;
-use crate::table::Table;
 
 pub(super) const CHECK: Check = Check {
-    name: "steady_state",
     measures: "loops with a constant rate: the median request time of the measuring phase's last third, \
                compared with its first third, over 3 or more runs with 10 requests in each",
     passes: "within the margin, or not significant",
@@ -23,7 +17,7 @@ pub(super) const CHECK: Check = Check {
     why: "Times that still change during the measurement depend on how long it lasted.",
     remedy: "Give the workload a longer warm-up; if times only rise, use a lower rate.",
     reads: &[Table::Clients],
-    judge,
+    ..check("steady_state", judge)
 };
 
 /// Fewer requests have no meaningful median.
@@ -57,18 +51,10 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
         size if size <= INVALID_CHANGE => CheckOutcome::Caveat,
         _ => CheckOutcome::Invalid,
     };
-    let digits = |ratio: f64| model::units::three_digits(ratio);
-    Some(Finding {
-        result,
-        measured: format!(
-            "last third {}× the first ({}–{}, {} runs)",
-            digits(ratio),
-            digits(low),
-            digits(high),
-            number::small(changes.len())
-        ),
-        threshold: format!("{}; invalid beyond {}", percent(margin), percent(INVALID_CHANGE)),
-    })
+    let ([ratio, low, high], runs) = ([ratio, low, high].map(model::units::three_digits), changes.len());
+    let measured = format!("last third {ratio}× the first ({low}–{high}, {runs} runs)");
+    let threshold = format!("{}; invalid beyond {}", percent(margin), percent(INVALID_CHANGE));
+    Some(Finding { result, measured, threshold })
 }
 
 /// The logarithm of the ratio of the last third's request times to the first third's.

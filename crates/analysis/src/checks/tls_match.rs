@@ -5,12 +5,9 @@ use std::collections::BTreeMap;
 use model::external::OWN_CLIENT;
 use model::sample::HandshakeKind;
 
-use super::{Check, CheckOutcome, Context, Finding, Side};
-use crate::run::GroupFacts;
-use crate::table::Table;
+use super::{Check, CheckOutcome, Context, Finding, GroupFacts, Side, Table, check};
 
 pub(super) const CHECK: Check = Check {
-    name: "tls_match",
     measures: "TLS version, cipher suite and key exchange, compared with the baseline; and whether all \
                handshakes are of one kind (cold, resumed or with early data)",
     passes: "equal, one kind",
@@ -21,7 +18,7 @@ pub(super) const CHECK: Check = Check {
     remedy: "Pin them in `[hold]`, give every server a certificate and tickets of the same kind, and study \
              cold and resumed handshakes separately.",
     reads: &[Table::Connections],
-    judge,
+    ..check("tls_match", judge)
 };
 
 fn judge(context: &Context<'_>) -> Option<Finding> {
@@ -45,11 +42,8 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
         true => "one kind of handshake".to_owned(),
         false => format!("{}, as in the baseline; one kind of handshake", describe(&baseline)),
     };
-    Some(Finding {
-        result,
-        measured: format!("{}; {} handshakes", describe(&own), kinds.join(", ")),
-        threshold,
-    })
+    let measured = format!("{}; {} handshakes", describe(&own), kinds.join(", "));
+    Some(Finding { result, measured, threshold })
 }
 
 /// Over all runs that succeeded and all client groups.

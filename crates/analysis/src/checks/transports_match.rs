@@ -3,22 +3,19 @@
 use model::pins::CongestionControl;
 use model::record::Sending;
 
-use super::{Check, Context, Finding, Side};
-use crate::table::Table;
+use super::{Check, Context, Finding, Side, Table, check};
 
 pub(super) const CHECK: Check = Check {
-    name: "transports_match",
     measures: "QUIC against TCP: congestion control, initial window, pacing and segmentation offload (GSO) \
                of the server's QUIC, according to its description, compared with the pins for TCP",
     passes: "equal",
     caveat: "different, or unknown",
-    invalidates: "never",
     why: "A difference in congestion control, initial window, pacing or segmentation offload is a \
           difference of transports, not of HTTP versions.",
     remedy: "Set `congestion_control` and `initial_window` in `[hold]` to what the server's QUIC does, and \
              configure the rest where it can be (`quic_gso`); otherwise state that you compare stacks.",
     reads: &[Table::Servers],
-    judge,
+    ..check("transports_match", judge)
 };
 
 /// The properties that are compared, in the order of [`Sending::values`].

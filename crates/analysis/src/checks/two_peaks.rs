@@ -6,22 +6,18 @@
 
 use model::number;
 
-use super::{Check, Context, Finding, percent, time};
-use crate::distribution::Distribution;
+use super::{Check, Context, Distribution, Finding, check, percent, time};
 
 pub(super) const CHECK: Check = Check {
-    name: "two_peaks",
     measures: "metrics with one value per request, 200 or more values: Ashman's D of the best split of \
                their logarithms into two parts",
     passes: "up to 5, or a part smaller than 5 %",
     caveat: "more",
-    invalidates: "never",
     why: "If times have two peaks, hardly any request takes the median time, or the median jumps from one \
           peak to the other.",
     remedy: "Find what separates them (two sizes, a cache, a stall) and measure each in its own workload, \
              or read quantiles.",
-    reads: &[],
-    judge,
+    ..check("two_peaks", judge)
 };
 
 /// Above this value of Ashman's D, the parts are separate peaks.
@@ -48,15 +44,9 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let parts = part(&all.counted())?;
     let share = parts.lower_share.min(1.0 - parts.lower_share);
     let has_two = parts.apart > APART && share >= LEAST_SHARE;
-    let [low, high] = parts.centres;
+    let ([low, high], lower_share) = (parts.centres.map(time), parts.lower_share);
     let measured = match has_two {
-        true => format!(
-            "{} near {}, {} near {}",
-            percent(parts.lower_share),
-            time(low),
-            percent(1.0 - parts.lower_share),
-            time(high)
-        ),
+        true => format!("{} near {low}, {} near {high}", percent(lower_share), percent(1.0 - lower_share)),
         false => "one peak".to_owned(),
     };
     Some(Finding::pass_or_caveat(!has_two, measured, "one peak"))

@@ -1,20 +1,17 @@
 //! Neither end of the network dropped datagrams.
 
-use super::{Check, Context, Finding};
-use crate::table::Table;
+use super::{Check, Context, Finding, Table, check};
 
 pub(super) const CHECK: Check = Check {
-    name: "udp_drops",
     measures: "datagrams dropped because a socket's buffer was full, at either end",
     passes: "0",
     caveat: "more",
-    invalidates: "never",
     why: "To HTTP/3, a datagram that does not fit into a socket's buffer looks like loss on the network, \
           and slows it down in the same way.",
     remedy: "Give sockets larger buffers (net.core.rmem_max and wmem_max; `h123 doctor` checks them), or \
              give server and client more CPU.",
     reads: &[Table::Monitor],
-    judge,
+    ..check("udp_drops", judge)
 };
 
 /// It never invalidates: the protocol takes this risk on any machine.

@@ -1,20 +1,16 @@
 //! The requested content is the study's content.
 
-use super::{Check, Context, Finding};
-use crate::run::GroupFacts;
+use super::{Check, Context, Finding, GroupFacts, check};
 
 pub(super) const CHECK: Check = Check {
-    name: "urls",
     measures: "loops: which of the workload's paths were requested; and, where servers are compared, \
                whether there is more than one path",
     passes: "all paths (if there are enough requests), and several where servers are compared",
     caveat: "fewer",
-    invalidates: "never",
     why: "If one URL represents a whole library, caches answer for the servers. If listed URLs are never \
           requested, other content than the study's was measured.",
     remedy: "Give the workload as many `paths` as the library has, and enough requests for all of them.",
-    reads: &[],
-    judge,
+    ..check("urls", judge)
 };
 
 fn judge(context: &Context<'_>) -> Option<Finding> {

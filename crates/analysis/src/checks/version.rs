@@ -1,17 +1,12 @@
 //! Every response has the cell's HTTP version.
 
-use super::{Check, Context, Finding};
+use super::{Check, Context, Finding, check_none_wrong};
 
 pub(super) const CHECK: Check = Check {
-    name: "version",
     measures: "responses in another HTTP version than the cell's, including the warm-up",
-    passes: "0",
-    caveat: "never",
-    invalidates: "1 or more",
     why: "A response in another version than the cell's would be credited to the wrong protocol.",
     remedy: "See what the server offers with `h123 trace`, and correct its configuration.",
-    reads: &[],
-    judge,
+    ..check_none_wrong("version", judge)
 };
 
 fn judge(context: &Context<'_>) -> Option<Finding> {

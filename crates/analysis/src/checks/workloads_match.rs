@@ -4,12 +4,10 @@ use model::number;
 use model::player::{Player, Rule};
 use model::workload::{Workload, WorkloadKind};
 
-use super::{Check, Context, Finding, Side};
+use super::{Check, CheckOutcome, Context, Finding, Side, check};
 use crate::run::{GroupFacts, RunSummary, page_of, player_of};
-use crate::summary::CheckOutcome;
 
 pub(super) const CHECK: Check = Check {
-    name: "workloads_match",
     measures: "requests and body bytes of the median run, compared with the baseline. For loops: body bytes \
                per request, and requests and URLs if a number of requests ends the loop. For players that \
                choose representations: segments only",
@@ -19,8 +17,7 @@ pub(super) const CHECK: Check = Check {
     why: "If one side requests or receives more than the other, the comparison measures the work and not \
           the version.",
     remedy: "Compare the URLs and lengths in both cells' samples; serve both from the same content.",
-    reads: &[],
-    judge,
+    ..check("workloads_match", judge)
 };
 
 /// The position in its list of paths at which a loop ends changes the mean length by less.
@@ -29,11 +26,8 @@ const LOOP_TOLERANCE_SHARE: f64 = 0.01;
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let (own, baseline) = (Work::of(context, &context.own)?, Work::of(context, context.baseline.as_ref()?)?);
     let result = if own.is_like(&baseline) { CheckOutcome::Pass } else { CheckOutcome::Invalid };
-    Some(Finding {
-        result,
-        measured: own.describe(),
-        threshold: format!("{}, as in the baseline", baseline.describe()),
-    })
+    let threshold = format!("{}, as in the baseline", baseline.describe());
+    Some(Finding { result, measured: own.describe(), threshold })
 }
 
 /// The work of the median run.

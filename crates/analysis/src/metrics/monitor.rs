@@ -7,12 +7,8 @@ use model::monitor::{Quantity, SubjectKind};
 use model::number::float;
 use model::record::ServerReport;
 
-use super::{ANY, LOOPS, Metric, bytes, count, duration};
+use super::{ANY, LOOPS, Metric, Table, View, bytes, count, duration};
 use crate::monitor::{protocol_count, sum_of_peaks};
-use crate::table::Table;
-use crate::view::View;
-
-const READS: &[Table] = &[Table::Monitor];
 
 pub(super) const METRICS: &[Metric] = &[
     Metric {
@@ -20,50 +16,34 @@ pub(super) const METRICS: &[Metric] = &[
         crosses_network: false,
         ..duration("server_cpu_per_request", "Server CPU per request", ANY, server_cpu_per_request)
     },
-    Metric { reads: READS, ..bytes("server_memory_peak", "Peak server memory", ANY, server_memory_peak) },
-    Metric {
-        reads: READS,
-        ..count("server_established_peak", "Peak established connections (server)", LOOPS, |view| {
-            socket_peak(view, servers(view), Quantity::Established)
-        })
-    },
-    Metric {
-        reads: READS,
-        ..count("client_established_peak", "Peak established connections (client)", LOOPS, |view| {
-            socket_peak(view, clients(view), Quantity::Established)
-        })
-    },
-    Metric {
-        reads: READS,
-        ..count("server_time_wait_peak", "Peak TIME-WAIT connections (server)", LOOPS, |view| {
-            socket_peak(view, servers(view), Quantity::TimeWait)
-        })
-    },
-    Metric {
-        reads: READS,
-        ..count("client_time_wait_peak", "Peak TIME-WAIT connections (client)", LOOPS, |view| {
-            socket_peak(view, clients(view), Quantity::TimeWait)
-        })
-    },
-    Metric {
-        reads: READS,
-        ..count("segments_retransmitted", "TCP retransmissions", ANY, |view| {
-            protocol_count(view.record, Quantity::SegmentsRetransmitted).map(float)
-        })
-    },
-    Metric {
-        reads: READS,
-        ..count("listen_drops", "Connections dropped by listeners", ANY, |view| {
-            protocol_count(view.record, Quantity::ListenDrops).map(float)
-        })
-    },
-    Metric {
-        reads: READS,
-        ..count("udp_receive_buffer_errors", "Datagrams dropped at the receiver", ANY, |view| {
-            protocol_count(view.record, Quantity::UdpReceiveBufferErrors).map(float)
-        })
-    },
+    monitored(bytes("server_memory_peak", "Peak server memory", ANY, server_memory_peak)),
+    monitored(count("server_established_peak", "Peak established connections (server)", LOOPS, |view| {
+        socket_peak(view, servers(view), Quantity::Established)
+    })),
+    monitored(count("client_established_peak", "Peak established connections (client)", LOOPS, |view| {
+        socket_peak(view, clients(view), Quantity::Established)
+    })),
+    monitored(count("server_time_wait_peak", "Peak TIME-WAIT connections (server)", LOOPS, |view| {
+        socket_peak(view, servers(view), Quantity::TimeWait)
+    })),
+    monitored(count("client_time_wait_peak", "Peak TIME-WAIT connections (client)", LOOPS, |view| {
+        socket_peak(view, clients(view), Quantity::TimeWait)
+    })),
+    monitored(count("segments_retransmitted", "TCP retransmissions", ANY, |view| {
+        protocol_count(view.record, Quantity::SegmentsRetransmitted).map(float)
+    })),
+    monitored(count("listen_drops", "Connections dropped by listeners", ANY, |view| {
+        protocol_count(view.record, Quantity::ListenDrops).map(float)
+    })),
+    monitored(count("udp_receive_buffer_errors", "Datagrams dropped at the receiver", ANY, |view| {
+        protocol_count(view.record, Quantity::UdpReceiveBufferErrors).map(float)
+    })),
 ];
+
+/// A metric from the monitor's readings.
+const fn monitored(metric: Metric) -> Metric {
+    Metric { reads: &[Table::Monitor], ..metric }
+}
 
 /// User and system time over all requests, including warm-up requests that have rows: the server does not know the warm-up.
 fn server_cpu_per_request(view: &View<'_>) -> Option<f64> {

@@ -3,9 +3,7 @@
 use model::number::float;
 use model::study::Requirement;
 
-use super::{ANY, Metric, PAGE, duration};
-use crate::table::Table;
-use crate::view::View;
+use super::{ANY, Metric, PAGE, Table, View, duration};
 
 /// The name of the time that a DNS lookup takes.
 pub const DNS_LOOKUP_TIME: &str = "dns_lookup_time";

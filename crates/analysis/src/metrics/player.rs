@@ -3,9 +3,7 @@
 use model::number::float;
 use model::player::{PlayerEvent, PlayerEventKind};
 
-use super::{Better, Metric, PLAYER, count, duration};
-use crate::table::Table;
-use crate::view::View;
+use super::{Better, Metric, PLAYER, Table, View, count, duration};
 
 const READS: &[Table] = &[Table::Player];
 const FIRST_REQUEST: &str = "first segment requested";

@@ -7,9 +7,7 @@ use model::record::ServerRequest;
 use model::sample::Sample;
 use model::study::Requirement;
 
-use super::{ANY, Better, LOOPS, Metric, OPEN, Values, count, duration, request_duration};
-use crate::table::Table;
-use crate::view::View;
+use super::{ANY, Better, LOOPS, Metric, OPEN, Table, Values, View, count, duration, request_duration};
 
 const LAST_BYTE: &str = "last byte of its response; only requests that succeeded";
 

@@ -1,11 +1,9 @@
 //! How many connections, requests, bytes and packets a run took.
 
+use model::number::{self, float};
 use model::record::LinkReport;
 
-use super::{ANY, Better, Metric, PAGE, bytes, count};
-use crate::table::Table;
-use crate::view::View;
-use model::number::{self, float};
+use super::{ANY, Better, Metric, PAGE, RunValue, Table, View, bytes, count};
 
 pub(super) const METRICS: &[Metric] = &[
     Metric {
@@ -40,29 +38,16 @@ pub(super) const METRICS: &[Metric] = &[
             Some(float(view.totals.all.response_body_bytes))
         })
     },
-    Metric {
-        reads: &[Table::Links],
-        ..bytes("wire_bytes_up", "Bytes on the wire, up", PAGE, |view| sum(view, |link| link.up.bytes_in))
-    },
-    Metric {
-        reads: &[Table::Links],
-        ..bytes("wire_bytes_down", "Bytes on the wire, down", PAGE, |view| {
-            sum(view, |link| link.down.bytes_in)
-        })
-    },
-    Metric {
-        unit: "1",
-        reads: &[Table::Links],
-        ..bytes("packets_up", "Packets on the wire, up", PAGE, |view| sum(view, |link| link.up.packets_in))
-    },
-    Metric {
-        unit: "1",
-        reads: &[Table::Links],
-        ..bytes("packets_down", "Packets on the wire, down", PAGE, |view| {
-            sum(view, |link| link.down.packets_in)
-        })
-    },
+    entered("wire_bytes_up", "Bytes on the wire, up", "B", |view| sum(view, |link| link.up.bytes_in)),
+    entered("wire_bytes_down", "Bytes on the wire, down", "B", |view| sum(view, |link| link.down.bytes_in)),
+    entered("packets_up", "Packets on the wire, up", "1", |view| sum(view, |link| link.up.packets_in)),
+    entered("packets_down", "Packets on the wire, down", "1", |view| sum(view, |link| link.down.packets_in)),
 ];
+
+/// What entered the links, of which less is better.
+const fn entered(name: &'static str, title: &'static str, unit: &'static str, value: RunValue) -> Metric {
+    Metric { unit, reads: &[Table::Links], ..bytes(name, title, PAGE, value) }
+}
 
 /// The sum over the links of what entered them, including frames that were lost; `None` if nothing was emulated.
 fn sum(view: &View<'_>, entered: fn(&LinkReport) -> u64) -> Option<f64> {

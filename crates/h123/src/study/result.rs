@@ -157,7 +157,7 @@ pub(crate) fn summarise_runs(
             Ok(((summary, shown), lost)) => {
                 lost.iter().for_each(|damage| damaged.add(folder, damage));
                 let tables = lost.iter().filter_map(|damage| damage.file.file_stem()?.to_str());
-                let tables = tables.filter_map(analysis::Table::find);
+                let tables = tables.filter_map(|table| table.parse().ok());
                 let summary = tables.fold(summary, |summary, table| summary.without(plan, table));
                 figure_data.insert(summary.run, shown);
                 runs.push(summary);
