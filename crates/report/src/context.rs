@@ -88,7 +88,7 @@ impl<'a> Row<'a> {
 
     /// The name of its status.
     pub(crate) const fn status(&self) -> &'static str {
-        status_name(self.cell.status)
+        self.cell.status.name()
     }
 
     /// Follows a description of its numbers; empty where they are believable.
@@ -180,17 +180,6 @@ fn note(plan: &Plan, cell: &Cell) -> String {
         parts.push(workload.page().map_or_else(|| workload.describe(), model::page::describe));
     }
     parts.join("; ")
-}
-
-/// The name of a status in tables.
-pub(crate) const fn status_name(status: CellStatus) -> &'static str {
-    match status {
-        CellStatus::Valid => "valid",
-        CellStatus::Caveat => "caveat",
-        CellStatus::Invalid => "invalid",
-        CellStatus::Failed => "failed",
-        CellStatus::Unsupported => "unsupported",
-    }
 }
 
 /// The name of a verdict in sentences, and of its CSS class.

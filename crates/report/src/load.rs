@@ -1,6 +1,7 @@
 //! The effect of the load on the server in each cell, as read by the monitor: medians over runs.
 
-use serde::Serialize;
+use minijinja::context;
+use minijinja::value::{Serde, Value};
 
 use crate::answer;
 use crate::context::{Context, Row};
@@ -21,24 +22,8 @@ pub(crate) const COLUMNS: &[(&str, &str)] = &[
 /// A metric that does not need the monitor is not enough for a table.
 const ALWAYS_KNOWN: &str = "server_cpu_per_request";
 
-/// The table of one context.
-#[derive(Serialize)]
-pub(crate) struct LoadTable {
-    columns: Vec<&'static str>,
-    rows: Vec<LoadRow>,
-}
-
-#[derive(Serialize)]
-struct LoadRow {
-    marker: String,
-    level: String,
-    struck: bool,
-    /// By column; `None` if the cell does not have it.
-    medians: Vec<Option<String>>,
-}
-
-/// The table; `None` if the monitor was off. A column that no cell has is omitted.
-pub(crate) fn table(context: &Context<'_>) -> Option<LoadTable> {
+/// The table of one context; `None` if the monitor was off. A column that no cell has is omitted.
+pub(crate) fn table(context: &Context<'_>) -> Option<Value> {
     let is_known = |name: &str| context.rows.iter().any(|row| row.metric(name).is_some());
     if !COLUMNS.iter().any(|(name, _)| *name != ALWAYS_KNOWN && is_known(name)) {
         return None;
@@ -47,14 +32,16 @@ pub(crate) fn table(context: &Context<'_>) -> Option<LoadTable> {
     let median = |row: &Row<'_>, name: &str| {
         row.metric(name).map(|metric| text::value(&metric.unit, metric.median.value))
     };
-    let row = |row: &Row<'_>| LoadRow {
-        marker: answer::marker(row.series.style),
-        level: row.series.name.clone(),
-        struck: !row.is_believable(),
-        medians: columns.iter().map(|(name, _)| median(row, name)).collect(),
+    let row = |row: &Row<'_>| {
+        context! {
+            marker => answer::marker(row.series.style),
+            level => &row.series.name,
+            struck => !row.is_believable(),
+            medians => Serde(columns.iter().map(|(name, _)| median(row, name)).collect::<Vec<_>>()),
+        }
     };
-    Some(LoadTable {
-        rows: context.rows.iter().map(row).collect(),
-        columns: columns.iter().map(|(_, title)| *title).collect(),
+    Some(context! {
+        rows => context.rows.iter().map(row).collect::<Vec<_>>(),
+        columns => columns.iter().map(|(_, title)| *title).collect::<Vec<_>>(),
     })
 }

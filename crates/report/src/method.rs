@@ -88,13 +88,8 @@ pub(crate) fn workloads(plan: &Plan) -> Vec<Described> {
                 Some(page) => (clean_line(&page.title), page_detail(page)),
                 None => (String::new(), named.workload.describe()),
             };
-            Described {
-                name: clean_line(&named.name),
-                title,
-                what,
-                source: String::new(),
-                measured: String::new(),
-            }
+            let name = clean_line(&named.name);
+            Described { name, title, what, source: String::new(), measured: String::new() }
         })
         .collect()
 }
@@ -251,16 +246,10 @@ fn spelled(key: &str) -> String {
 
 /// The planned order of the runs.
 pub(crate) fn order(view: &View<'_>) -> Vec<Block> {
-    let mut blocks: Vec<Block> = Vec::new();
     let most = view.runs_per_cell() * view.plan().cells.len();
-    for run in view.plan().runs.iter().take(most.min(MAX_ORDERED)) {
-        let cell = view.cell_name(run.cell);
-        match blocks.last_mut() {
-            Some(block) if block.block == run.block => block.cells.push(cell),
-            _ => blocks.push(Block { block: run.block, cells: vec![cell] }),
-        }
-    }
-    blocks
+    let runs = view.plan().runs.iter().take(most.min(MAX_ORDERED));
+    let blocks = text::by_key(runs.map(|run| (run.block, view.cell_name(run.cell))));
+    blocks.into_iter().map(|(block, cells)| Block { block, cells }).collect()
 }
 
 /// The number, order and seeds of runs.

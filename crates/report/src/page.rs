@@ -10,7 +10,7 @@ use model::plan::PlannedTopology;
 use serde::Serialize;
 
 use crate::answer;
-use crate::caveats::{self, outcome_name};
+use crate::caveats;
 use crate::context::{Context, Row};
 use crate::encode::{self, data_uri};
 use crate::figures::{Drawings, DrawnFigure, FIGURE_CSS, Panel, swatch_html};
@@ -95,7 +95,12 @@ fn page(view: &View<'_>, drawings: &Drawings, tables: &[Table]) -> Value {
     let (checks, checked) = checks(view, limits.checks);
     let used =
         Limits { rows: shown.iter().map(|context| context.rows.len()).sum(), explored, checks: checked };
-    let mut files: Vec<FilePart> = tables.iter().map(file_part).collect();
+    let file = |table: &Table| FilePart {
+        name: table.name,
+        title: table.title,
+        link: data_uri("text/csv", &table.csv),
+    };
+    let mut files: Vec<FilePart> = tables.iter().map(file).collect();
     lighten(&mut figures, &mut files, Limits::file_bytes(figure_bytes, used));
     let contexts_rest = limits::rest(
         shown.len(),
@@ -156,10 +161,6 @@ fn method_part(view: &View<'_>) -> Value {
     }
 }
 
-fn file_part(table: &Table) -> FilePart {
-    FilePart { name: table.name, title: table.title, link: data_uri("text/csv", &table.csv) }
-}
-
 /// A few facts under the question.
 fn facts(view: &View<'_>) -> Vec<String> {
     let (plan, summary) = (view.plan(), view.summary());
@@ -191,12 +192,8 @@ fn toggle_css(styles: &[Style]) -> String {
 /// At most this many results of checks, by cell and check, and their number; those of the worst cells if not all fit.
 fn checks(view: &View<'_>, max: usize) -> (Value, usize) {
     let cells = &view.summary().cells;
-    let mut names: Vec<&str> = Vec::new();
-    for result in cells.iter().flat_map(|cell| &cell.validity) {
-        if !names.contains(&result.check.as_str()) {
-            names.push(&result.check);
-        }
-    }
+    let results = cells.iter().flat_map(|cell| &cell.validity);
+    let names = text::distinct(results.map(|result| result.check.as_str()));
     let mut shown: Vec<&CellSummary> = cells.iter().collect();
     let rows = (max / names.len().max(1)).max(1);
     if shown.len() > rows {
@@ -206,7 +203,7 @@ fn checks(view: &View<'_>, max: usize) -> (Value, usize) {
     let row = |cell: &&CellSummary| {
         let result = |name: &&str| {
             let result = cell.validity.iter().find(|result| result.check == *name)?;
-            Some((outcome_name(result.result), clean_line(&result.measured)))
+            Some((result.result.name(), clean_line(&result.measured)))
         };
         let results: Vec<Option<(&str, String)>> = names.iter().map(result).collect();
         context! { cell => view.cell_name(cell.cell), results => Serde(results) }
@@ -282,12 +279,8 @@ fn all_tables(
 /// The metrics of a context besides the primary one, in the order of analysis.
 fn explored<'a>(view: &View<'a>, context: &Context<'a>) -> Vec<&'a str> {
     let primary = view.summary().metric.as_str();
-    let mut names: Vec<&str> = Vec::new();
-    for name in context.rows.iter().flat_map(|row| row.cell.metrics.keys()) {
-        if name != primary && !names.contains(&name.as_str()) {
-            names.push(name);
-        }
-    }
+    let names = context.rows.iter().flat_map(|row| row.cell.metrics.keys().map(String::as_str));
+    let mut names = text::distinct(names.filter(|name| *name != primary));
     let place = |name: &str| analysis::METRICS.iter().position(|metric| metric.name == name);
     names.sort_by_key(|name| place(name).unwrap_or(usize::MAX));
     names
@@ -300,7 +293,7 @@ fn context_tables(view: &View<'_>, context: &Context<'_>, explored: &[&str]) -> 
         primary => metric_table(view, context, &view.summary().metric),
         server_times => Serde(server_time::rows(context)),
         server_headings => server_time::headings(),
-        load => Serde(load::table(context)),
+        load => load::table(context),
         others => explored.iter().map(|name| metric_table(view, context, name)).collect::<Vec<_>>(),
     }
 }

@@ -152,11 +152,8 @@ pub(crate) fn resolved_css(css: &str, styles: &[Style]) -> String {
         let sheet = format!("{css}\n{}", series_css(styles));
         COLOURS.iter().fold(sheet, |sheet, c| sheet.replace(&format!("var(--{})", c.name), pick(c)))
     };
-    format!(
-        "{}\n@media screen and (prefers-color-scheme:dark){{{}}}",
-        resolve(|c| c.light),
-        resolve(|c| c.dark)
-    )
+    let (light, dark) = (resolve(|c| c.light), resolve(|c| c.dark));
+    format!("{light}\n@media screen and (prefers-color-scheme:dark){{{dark}}}")
 }
 
 fn series_css(styles: &[Style]) -> String {

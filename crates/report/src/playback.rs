@@ -126,6 +126,7 @@ fn extremes(points: &[(u64, u64)]) -> Vec<(u64, u64)> {
 }
 
 /// A playback under construction.
+#[derive(Default)]
 struct Building {
     playback: RunPlayback,
     began_ns: u64,
@@ -146,16 +147,7 @@ impl Building {
             buffer: vec![(0, 0)],
             ..RunPlayback::default()
         };
-        Building {
-            playback,
-            began_ns,
-            at_ns: 0,
-            buffered_ns: 0,
-            is_playing: false,
-            wanted_ns: 0,
-            stalled_since: None,
-            bits_per_s: Vec::new(),
-        }
+        Building { playback, began_ns, ..Building::default() }
     }
 
     fn add(&mut self, event: &PlayerEvent) {

@@ -6,10 +6,10 @@ use model::plan::Level;
 use serde_json::Value;
 
 use crate::Table;
-use crate::caveats::outcome_name;
-use crate::context::{status_name, verdict_name};
+use crate::context::verdict_name;
 use crate::encode::TableText;
 use crate::load;
+use crate::text;
 use crate::view::View;
 
 /// One kind of table.
@@ -62,12 +62,8 @@ fn table<'a, T: Copy>(
     levels: fn(T) -> Vec<&'a Level>,
     tail: Vec<Column<'a, T>>,
 ) -> TableText {
-    let mut factors: Vec<&str> = Vec::new();
-    for level in view.summary().cells.iter().flat_map(|cell| &cell.levels) {
-        if !factors.contains(&level.factor.as_str()) {
-            factors.push(&level.factor);
-        }
-    }
+    let all_levels = view.summary().cells.iter().flat_map(|cell| &cell.levels);
+    let factors = text::distinct(all_levels.map(|level| level.factor.as_str()));
     let names = |columns: &[Column<'a, T>]| columns.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
     let [before, after] = [names(&head), names(&tail)];
     let columns = before.iter().map(String::as_str).chain(factors.iter().copied());
@@ -104,14 +100,13 @@ fn cells(view: &View<'_>) -> TableText {
         let none = cell.metrics.is_empty().then_some(None);
         none.into_iter().chain(statistics).map(move |statistic| (cell, statistic))
     };
-    let head: Vec<Column<'_, Item<'_>>> = vec![column("cell", |(cell, _): Item<'_>| cell.cell.into())];
     table(
         view,
         view.summary().cells.iter().flat_map(statistics),
-        head,
+        vec![column("cell", |(cell, _): Item<'_>| cell.cell.into())],
         |(cell, _)| cell.levels.iter().collect(),
         vec![
-            column("status", |(cell, _): Item<'_>| status_name(cell.status).into()),
+            column("status", |(cell, _): Item<'_>| cell.status.name().into()),
             column("metric", |(_, found): Item<'_>| found.map(|(name, ..)| name).into()),
             column("unit", |(_, found): Item<'_>| found.map(|(_, metric, ..)| metric.unit.as_str()).into()),
             column("statistic", |(_, found): Item<'_>| found.map(|(_, _, statistic, _)| statistic).into()),
@@ -190,9 +185,9 @@ fn validity(view: &View<'_>) -> TableText {
         vec![column("cell", |(cell, _): Item<'_>| cell.cell.into())],
         |(cell, _)| cell.levels.iter().collect(),
         vec![
-            column("status", |(cell, _): Item<'_>| status_name(cell.status).into()),
+            column("status", |(cell, _): Item<'_>| cell.status.name().into()),
             column("check", |(_, result): Item<'_>| result.check.as_str().into()),
-            column("result", |(_, result): Item<'_>| outcome_name(result.result).into()),
+            column("result", |(_, result): Item<'_>| result.result.name().into()),
             column("measured", |(_, result): Item<'_>| result.measured.as_str().into()),
             column("threshold", |(_, result): Item<'_>| result.threshold.as_str().into()),
             column("why", |(_, result): Item<'_>| result.why.as_str().into()),

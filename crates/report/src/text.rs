@@ -38,6 +38,29 @@ pub(crate) fn metric_title(name: &str) -> String {
     known.unwrap_or_else(|| capital(&clean_line(&name.replace('_', " "))))
 }
 
+/// Each item once, in the order of the first of each.
+pub(crate) fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut kept = Vec::new();
+    for item in items {
+        if !kept.contains(&item) {
+            kept.push(item);
+        }
+    }
+    kept
+}
+
+/// Items by their key, in the order of the first of each.
+pub(crate) fn by_key<K: PartialEq, T>(items: impl IntoIterator<Item = (K, T)>) -> Vec<(K, Vec<T>)> {
+    let mut groups: Vec<(K, Vec<T>)> = Vec::new();
+    for (key, item) in items {
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, items)) => items.push(item),
+            None => groups.push((key, vec![item])),
+        }
+    }
+    groups
+}
+
 /// The first letter in lower case, for the middle of a sentence; an abbreviation is unchanged.
 pub(crate) fn uncapital(text: &str) -> String {
     let mut chars = text.chars();

@@ -43,15 +43,7 @@ pub(super) fn draw(across: &Across, names: &Names) -> Option<DrawnFigure> {
 
 /// The cells of each context, in their order.
 fn contexts(cells: &[&CellAcross], names: &Names, domain: (f64, f64)) -> Vec<(String, Vec<RatioRow>)> {
-    let mut contexts: Vec<(String, Vec<RatioRow>)> = Vec::new();
-    for cell in cells {
-        let (context, row) = (names.context(&cell.comparison.context), row(cell, names, domain));
-        match contexts.iter_mut().find(|(known, _)| *known == context) {
-            Some((_, rows)) => rows.push(row),
-            None => contexts.push((context, vec![row])),
-        }
-    }
-    contexts
+    text::by_key(cells.iter().map(|cell| (names.context(&cell.comparison.context), row(cell, names, domain))))
 }
 
 fn row(cell: &CellAcross, names: &Names, domain: (f64, f64)) -> RatioRow {

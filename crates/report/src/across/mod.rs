@@ -187,11 +187,8 @@ fn alone(across: &Across) -> Vec<String> {
 fn caveats(across: &Across) -> Vec<String> {
     let line = |found: &CellCaveats| {
         let title = crate::caveats::check_title(&found.check);
-        format!(
-            "{title}: {} in A, {} in B",
-            text::count(found.cells_in_a as usize, "cell", "cells"),
-            found.cells_in_b
-        )
+        let in_a = text::count(found.cells_in_a as usize, "cell", "cells");
+        format!("{title}: {in_a} in A, {} in B", found.cells_in_b)
     };
     let cells = text::count(primary(across).count(), "cell", "cells");
     let lines: Vec<String> = across.caveats.iter().map(line).collect();

@@ -23,12 +23,7 @@ impl Names {
         let contexts: Vec<&Vec<Level>> = across.cells.iter().map(|cell| &cell.comparison.context).collect();
         let first = contexts.first().map(|levels| levels.as_slice()).unwrap_or_default();
         let is_shared = |level: &&Level| contexts.iter().all(|levels| levels.contains(level));
-        let mut series: Vec<String> = Vec::new();
-        for name in contexts.iter().map(|levels| level_of(levels, factor)) {
-            if !series.iter().any(|known| known == name) {
-                series.push(name.to_owned());
-            }
-        }
+        let series = text::distinct(contexts.iter().map(|levels| level_of(levels, factor).to_owned()));
         let shared: Vec<Level> = first.iter().filter(is_shared).cloned().collect();
         let is_single = shared.len() == first.len();
         Names { factor: factor.to_owned(), series, shared, is_single }

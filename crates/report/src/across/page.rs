@@ -4,7 +4,6 @@ use analysis::across::CellAcross;
 use analysis::metrics::{self, Better};
 use minijinja::context;
 use minijinja::value::{Serde, Value};
-use serde::Serialize;
 
 use super::names::Names;
 use super::{AcrossInput, Side, alone, caveats, counts, figure, lead, primary, reason, row};
@@ -17,18 +16,6 @@ use crate::text::{self, clean, clean_line};
 
 /// Rows of further metrics in the page.
 const MAX_EXPLORED: usize = 400;
-
-#[derive(Serialize)]
-struct TableRow {
-    marker: String,
-    cell: String,
-    metric: String,
-    a: String,
-    b: String,
-    ratio: String,
-    verdict: &'static str,
-    class: &'static str,
-}
 
 /// Renders the page of two results against each other.
 ///
@@ -43,7 +30,7 @@ pub fn across_html(input: &AcrossInput<'_>) -> Result<String, ReportError> {
     let counts: Vec<(&str, &str, usize)> =
         counts(across).into_iter().map(|(word, count)| (word, class_of(word), count)).collect();
     let explored = across.cells.iter().filter(|cell| !cell.comparison.primary);
-    let mut explored: Vec<TableRow> = explored.map(|cell| table_row(cell, &names)).collect();
+    let mut explored: Vec<Value> = explored.map(|cell| table_row(cell, &names)).collect();
     let more = explored.len().saturating_sub(MAX_EXPLORED);
     explored.truncate(MAX_EXPLORED);
     let differences = across.differences.iter().map(|d| [&d.about, &d.a, &d.b].map(|text| clean_line(text)));
@@ -66,8 +53,8 @@ pub fn across_html(input: &AcrossInput<'_>) -> Result<String, ReportError> {
         // Read by the template of figures; here none are chosen.
         missing_figures => Serde([(); 0]),
         nothing_drawn => NOTHING_DRAWN,
-        primary => Serde(primary(across).map(|cell| table_row(cell, &names)).collect::<Vec<_>>()),
-        explored => Serde(explored),
+        primary => primary(across).map(|cell| table_row(cell, &names)).collect::<Vec<_>>(),
+        explored => explored,
         more => more,
         command => clean(input.command),
     };
@@ -85,15 +72,9 @@ fn side(side: &Side<'_>) -> Value {
 
 /// The sentences of each context, in the order of the cells.
 fn cards<'a>(cells: impl Iterator<Item = &'a CellAcross>, names: &Names) -> Vec<Card> {
-    let mut cards: Vec<Card> = Vec::new();
-    for cell in cells {
-        let (name, sentence) = (names.context(&cell.comparison.context), sentence(cell, names));
-        match cards.iter_mut().find(|card| card.name == name) {
-            Some(card) => card.sentences.push(sentence),
-            None => cards.push(Card { name, note: String::new(), sentences: vec![sentence] }),
-        }
-    }
-    cards
+    let sentences = cells.map(|cell| (names.context(&cell.comparison.context), sentence(cell, names)));
+    let card = |(name, sentences)| Card { name, note: String::new(), sentences };
+    text::by_key(sentences).into_iter().map(card).collect()
 }
 
 fn sentence(cell: &CellAcross, names: &Names) -> Sentence {
@@ -115,12 +96,12 @@ fn sentence(cell: &CellAcross, names: &Names) -> Sentence {
     }
 }
 
-fn table_row(cell: &CellAcross, names: &Names) -> TableRow {
-    let [name, a, b, ratio, _] = row(cell, names);
+fn table_row(cell: &CellAcross, names: &Names) -> Value {
+    let [cell_name, a, b, ratio, _] = row(cell, names);
     let (verdict, class) = verdict_name(&cell.comparison.verdict);
     let marker = marker(names.series(&cell.comparison.context).1);
     let metric = describe_metric(&cell.comparison.metric);
-    TableRow { marker, cell: name, metric, a, b, ratio, verdict, class }
+    context! { marker, cell => cell_name, metric, a, b, ratio, verdict, class }
 }
 
 /// A metric's title, and which direction is better.

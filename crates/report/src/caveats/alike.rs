@@ -65,11 +65,8 @@ pub(crate) fn named(names: &[&str], all: usize) -> String {
     match names.len() {
         count if count == all && count > 1 => format!("all {count} cells"),
         count if count > MAX_NAMED + 1 => {
-            format!(
-                "{count} of {all} cells: {} and {} more",
-                names[..MAX_NAMED].join(", "),
-                count - MAX_NAMED
-            )
+            let (first, more) = (names[..MAX_NAMED].join(", "), count - MAX_NAMED);
+            format!("{count} of {all} cells: {first} and {more} more")
         }
         _ => names.join(", "),
     }

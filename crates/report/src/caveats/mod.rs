@@ -6,7 +6,6 @@ use analysis::checks::CHECKS;
 use analysis::summary::{CellStatus, CheckOutcome, CheckResult, ClaimOutcome, ClaimResult};
 use serde::Serialize;
 
-use crate::context::status_name;
 use crate::text::{self, clean_line};
 use crate::view::View;
 
@@ -78,15 +77,6 @@ pub(crate) struct Lost {
     pub(crate) reasons: String,
 }
 
-/// The name of an outcome, and its class.
-pub(crate) const fn outcome_name(outcome: CheckOutcome) -> &'static str {
-    match outcome {
-        CheckOutcome::Pass => "pass",
-        CheckOutcome::Caveat => "caveat",
-        CheckOutcome::Invalid => "invalid",
-    }
-}
-
 fn claim_row(claim: &ClaimResult) -> ClaimRow {
     let (class, result) = match claim.result {
         ClaimOutcome::Holds => ("pass", "holds"),
@@ -129,16 +119,12 @@ pub(crate) fn collect(view: &View<'_>) -> Caveats {
         damaged: view.input.damaged.iter().map(|what| clean_line(what)).collect(),
         ..Caveats::default()
     };
-    for outcome in [CheckOutcome::Invalid, CheckOutcome::Caveat] {
-        add_findings(view, outcome, &mut caveats.findings);
-    }
-    for finding in &mut caveats.findings {
-        finding.cells = alike::places(&finding.cells, summary.cells.len());
-    }
+    caveats.findings =
+        [CheckOutcome::Invalid, CheckOutcome::Caveat].map(|outcome| findings(view, outcome)).concat();
     for cell in &summary.cells {
         let lost = Lost {
             cell: view.cell_name(cell.cell),
-            status: status_name(cell.status),
+            status: cell.status.name(),
             reasons: reasons(&cell.reasons, cell.runs_failed),
         };
         match cell.status {
@@ -164,30 +150,20 @@ pub(crate) fn collect(view: &View<'_>) -> Caveats {
 
 /// The metrics that were not reported and their cells, grouped by reason.
 fn not_reported(view: &View<'_>) -> Vec<NotReported> {
-    let mut found: Vec<(String, Vec<String>, Vec<String>)> = Vec::new();
-    for cell in &view.summary().cells {
-        for (metric, reason) in &cell.not_reported {
-            let (name, title) = (view.cell_name(cell.cell), check_title(metric));
-            let index = found.iter().position(|(known, ..)| known == reason).unwrap_or(found.len());
-            if index == found.len() {
-                found.push((reason.clone(), Vec::new(), Vec::new()));
-            }
-            let (_, metrics, cells) = &mut found[index];
-            if !metrics.contains(&title) {
-                metrics.push(title);
-            }
-            if !cells.contains(&name) {
-                cells.push(name);
-            }
+    let all = &view.summary().cells;
+    let found = all.iter().flat_map(|cell| {
+        cell.not_reported.iter().map(move |(metric, reason)| (reason, (check_title(metric), cell.cell)))
+    });
+    let joined = |(reason, found): (&String, Vec<(String, u32)>)| {
+        let (metrics, cells): (Vec<String>, Vec<u32>) = found.into_iter().unzip();
+        let cells = text::distinct(cells.into_iter().map(|cell| view.cell_name(cell)));
+        NotReported {
+            metrics: text::distinct(metrics).join(", "),
+            reason: clean_line(reason),
+            cells: alike::named(&cells.iter().map(String::as_str).collect::<Vec<_>>(), all.len()),
         }
-    }
-    let all = view.summary().cells.len();
-    let joined = |(reason, metrics, cells): (String, Vec<String>, Vec<String>)| NotReported {
-        metrics: metrics.join(", "),
-        reason: clean_line(&reason),
-        cells: alike::named(&cells.iter().map(String::as_str).collect::<Vec<_>>(), all),
     };
-    found.into_iter().map(joined).collect()
+    text::by_key(found).into_iter().map(joined).collect()
 }
 
 fn nothing(view: &View<'_>) -> String {
@@ -203,35 +179,25 @@ fn nothing(view: &View<'_>) -> String {
     )
 }
 
-fn add_findings(view: &View<'_>, outcome: CheckOutcome, findings: &mut Vec<Finding>) {
-    let first = findings.len();
-    for cell in &view.summary().cells {
-        for result in cell.validity.iter().filter(|result| result.result == outcome) {
-            let title = check_title(&result.check);
-            let index = findings[first..].iter().position(|finding| finding.check == title).map_or_else(
-                || {
-                    findings.push(new_finding(title.clone(), result));
-                    findings.len() - 1
-                },
-                |index| first + index,
-            );
-            findings[index].cells.push(Place {
-                cell: view.cell_name(cell.cell),
-                measured: clean_line(&result.measured),
-                threshold: clean_line(&result.threshold),
-            });
-        }
-    }
-}
-
-fn new_finding(check: String, result: &CheckResult) -> Finding {
-    Finding {
+/// The checks with this outcome, each with its cells.
+fn findings(view: &View<'_>, outcome: CheckOutcome) -> Vec<Finding> {
+    let all = &view.summary().cells;
+    let results = all.iter().flat_map(|cell| cell.validity.iter().map(move |result| (cell.cell, result)));
+    let found = results.filter(|(_, result)| result.result == outcome);
+    let place = |(cell, result): &(u32, &CheckResult)| Place {
+        cell: view.cell_name(*cell),
+        measured: clean_line(&result.measured),
+        threshold: clean_line(&result.threshold),
+    };
+    let finding = |(check, found): (String, Vec<(u32, &CheckResult)>)| Finding {
         check,
-        class: outcome_name(result.result),
-        why: clean_line(&result.why),
-        remedy: clean_line(&result.remedy),
-        cells: Vec::new(),
-    }
+        class: outcome.name(),
+        why: clean_line(&found[0].1.why),
+        remedy: clean_line(&found[0].1.remedy),
+        cells: alike::places(&found.iter().map(place).collect::<Vec<_>>(), all.len()),
+    };
+    let found = text::by_key(found.map(|found| (check_title(&found.1.check), found)));
+    found.into_iter().map(finding).collect()
 }
 
 fn reasons(reasons: &[String], runs_failed: u32) -> String {

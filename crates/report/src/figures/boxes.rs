@@ -6,12 +6,8 @@ use analysis::distribution::Distribution;
 
 use super::rows::Rows;
 use super::spread::{self, Spread, values_of};
-use super::{Drawing, FigureKind};
-use crate::context::{Context, Row};
-use crate::encode::Csv;
+use super::{Context, Csv, Drawing, FigureKind, Row, View, text};
 use crate::svg::{Canvas, Rect, at, count};
-use crate::text;
-use crate::view::View;
 
 pub(super) const KIND: FigureKind = FigureKind {
     name: "boxes",

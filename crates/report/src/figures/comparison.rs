@@ -4,13 +4,9 @@ use analysis::summary::{Comparison, Estimate};
 
 use super::panel::{self, Panel, TOP};
 use super::rows::{self, Rows};
-use super::{Drawing, FigureKind, Key};
+use super::{Csv, Drawing, FigureKind, Key, Style, View, text};
 use crate::context::{Context, Row, verdict_name};
-use crate::encode::Csv;
-use crate::palette::Style;
 use crate::svg::{Anchor, Axis, Canvas, LABEL_SIZE, Rect, Scale, TICK_SIZE, WIDTH, at, text_width};
-use crate::text;
-use crate::view::View;
 
 pub(super) const KIND: FigureKind = FigureKind {
     name: "comparison",
@@ -128,12 +124,7 @@ pub(crate) struct Layout {
 
 impl Layout {
     pub(crate) fn of<'r>(rows: impl Iterator<Item = &'r RatioRow> + Clone) -> Layout {
-        let mut names: Vec<String> = Vec::new();
-        for row in rows.clone() {
-            if !names.contains(&row.name) {
-                names.push(row.name.clone());
-            }
-        }
+        let names = text::distinct(rows.clone().map(|row| row.name.clone()));
         let widths =
             rows.map(|row| text_width(&text::ratio_with_interval(row.ratio, text::NONE), LABEL_SIZE));
         let left = (WIDTH - widths.fold(0.0, f64::max)).min(NOTE_LEFT);

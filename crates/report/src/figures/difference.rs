@@ -4,13 +4,10 @@ use analysis::metrics::{self, Better};
 use analysis::summary::{Comparison, Estimate, Verdict};
 
 use super::swept::{self, Across, HEIGHT, LEFT, RIGHT, TOP};
-use super::{Drawing, FigureKind, Panel};
+use super::{Csv, Drawing, FigureKind, Panel, View, text};
 use crate::context::{Row, verdict_name};
-use crate::encode::Csv;
 use crate::svg::{Anchor, Axis, Canvas, Point, Rect, Scale, TICK_SIZE, at, count, fit};
 use crate::sweep::{Group, Sweep};
-use crate::text;
-use crate::view::View;
 
 pub(super) const KIND: FigureKind = FigureKind {
     name: "difference",

@@ -4,11 +4,8 @@ use analysis::distribution::Distribution;
 
 use super::panel::{self, Panel, TOP};
 use super::spread::{self, Spread, values_of};
-use super::{Drawing, FigureKind};
-use crate::context::{Context, Row};
-use crate::encode::Csv;
+use super::{Context, Csv, Drawing, FigureKind, Row, View};
 use crate::svg::{Axis, Canvas, Point, Scale, SideAxis, WIDTH, at, count, float};
-use crate::view::View;
 
 pub(super) const KIND: FigureKind = FigureKind {
     name: "ecdf",

@@ -3,14 +3,10 @@
 use analysis::summary::MetricSummary;
 
 use super::swept::{self, Across, HEIGHT, TOP};
-use super::{Drawing, FigureKind, Panel};
-use crate::context::Row;
-use crate::encode::Csv;
+use super::{Csv, Drawing, FigureKind, Panel, Row, View, text};
 use crate::palette::{Shape, Style};
 use crate::svg::{Axis, Canvas, Point, Scale, at};
 use crate::sweep::{Group, Sweep};
-use crate::text;
-use crate::view::View;
 
 pub(super) const KIND: FigureKind = FigureKind {
     name: "lines",

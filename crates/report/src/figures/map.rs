@@ -4,13 +4,10 @@ use analysis::summary::{Comparison, Verdict};
 use serde_json::Value;
 
 use super::swept::{self, LEFT, TOP};
-use super::{Drawing, FigureKind, Key, Panel};
+use super::{Csv, Drawing, FigureKind, Key, Panel, View, text};
 use crate::context::{Context, Row, verdict_name};
-use crate::encode::Csv;
 use crate::svg::{Anchor, Axis, BOLD, Canvas, LABEL_SIZE, Rect, TICK_SIZE, WIDTH, at, count, text_width};
 use crate::sweep::{Grid, Group};
-use crate::text;
-use crate::view::View;
 
 pub(super) const KIND: FigureKind = FigureKind {
     name: "map",

@@ -19,9 +19,11 @@ mod swept;
 mod timeline;
 mod waterfall;
 
-use crate::encode;
+use crate::context::{Context, Row};
+use crate::encode::{self, Csv};
 use crate::palette::{self, Style};
 use crate::svg::{Anchor, Canvas, WIDTH, at, count, number, text_width};
+use crate::text;
 use crate::view::View;
 
 pub(crate) use panel::{Panel, swatch_html};

@@ -1,8 +1,7 @@
 //! What all panels share: their heading, the keys of their marks, and how they are embedded.
 
-use super::Key;
+use super::{Key, Style};
 use crate::encode;
-use crate::palette::Style;
 use crate::svg::{
     Anchor, BOLD, Canvas, HEADING_SIZE, LABEL_SIZE, Rect, WIDTH, at, count, fit, number, wrapped,
 };

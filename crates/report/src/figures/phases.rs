@@ -2,13 +2,9 @@
 
 use super::panel::TOP;
 use super::rows::Rows;
-use super::{Drawing, FigureKind, Key, player};
-use crate::context::{Context, Row};
-use crate::encode::Csv;
+use super::{Context, Csv, Drawing, FigureKind, Key, Row, View, player, text};
 use crate::svg::{Axis, Canvas, Rect, Scale, float};
-use crate::text;
 use crate::trace::{MOST_TRACED_REQUESTS, RunTrace};
-use crate::view::View;
 
 pub(super) const KIND: FigureKind = FigureKind {
     name: "phases",

@@ -4,16 +4,13 @@
 use model::player::Player;
 
 use super::panel::{self, Panel};
-use super::{Drawing, FigureKind, Key};
-use crate::context::{Context, Row};
-use crate::encode::Csv;
+use super::{Context, Csv, Drawing, FigureKind, Key, Row, View};
 use crate::playback::{RunPlayback, SegmentSpan, StallSpan};
 use crate::svg::{
     Anchor, Axis, BOLD, Canvas, LABEL_SIZE, Point, Rect, Scale, SideAxis, TICK_SIZE, WIDTH, at, count, fit,
     float, text_width,
 };
 use crate::text::{self, duration};
-use crate::view::View;
 
 pub(super) const KIND: FigureKind = FigureKind {
     name: "player",
@@ -202,9 +199,8 @@ fn draw_row(canvas: &mut Canvas, row: &Row<'_>, playback: &RunPlayback, frame: &
 fn draw_scales(canvas: &mut Canvas, frame: &Frame, (top, bottom): (f64, f64)) {
     let units = text::Scale::fitting("ns", frame.most_buffered);
     canvas.text(at(LEFT, top - 4.0), Anchor::Start, "axis-title", &units.title("buffer"));
-    let label = |value: f64| units.short(value);
     let scale = frame.buffer(top);
-    SideAxis { scale, left: LEFT, right: RIGHT, label: &label }.draw(canvas, 2);
+    SideAxis { scale, left: LEFT, right: RIGHT, label: &|value| units.short(value) }.draw(canvas, 2);
     canvas.line(at(LEFT, top + PLOT), at(RIGHT, top + PLOT), "axis");
     let y = scale.place(float(frame.goal_ns));
     canvas.line(at(LEFT, y), at(RIGHT, y), "axis dash-2");

@@ -7,12 +7,10 @@ use model::plan::Published;
 use super::comparison::{draw_axis, draw_interval};
 use super::panel::{self, Panel};
 use super::rows::Rows;
-use super::{Drawing, FigureKind, Key};
+use super::{Csv, Drawing, FigureKind, Key, View};
 use crate::context::{Context, Row, verdict_name};
-use crate::encode::Csv;
 use crate::svg::{Anchor, Axis, Canvas, Scale, TICK_SIZE, WIDTH, at, count, fit};
 use crate::text::{self, clean_line};
-use crate::view::View;
 
 pub(super) const KIND: FigureKind = FigureKind {
     name: "published",
@@ -131,14 +129,8 @@ fn draw(view: &View<'_>) -> Option<Drawing> {
 
 /// The sources of all published ratios, in the order of their numbers.
 fn sources(view: &View<'_>) -> Vec<String> {
-    let mut sources: Vec<String> = Vec::new();
-    for pair in view.contexts.iter().flat_map(|context| pairs(view, context)) {
-        let source = pair.source();
-        if !sources.contains(&source) {
-            sources.push(source);
-        }
-    }
-    sources
+    let pairs = view.contexts.iter().flat_map(|context| pairs(view, context));
+    text::distinct(pairs.map(|pair| pair.source()))
 }
 
 /// The range that all panels share; `None` without a pair.
@@ -167,14 +159,7 @@ fn draw_panel(
     rows: &Rows,
     scale: Scale,
 ) -> Option<Panel> {
-    let mut groups: Vec<(String, Vec<Pair<'_, '_>>)> = Vec::new();
-    for pair in pairs(view, context) {
-        let head = pair.head(sources);
-        match groups.iter_mut().find(|(known, _)| *known == head) {
-            Some((_, pairs)) => pairs.push(pair),
-            None => groups.push((head, vec![pair])),
-        }
-    }
+    let groups = text::by_key(pairs(view, context).into_iter().map(|pair| (pair.head(sources), pair)));
     if groups.is_empty() {
         return None;
     }

@@ -1,10 +1,8 @@
 //! The rows of a figure: where the names of series are, how high rows are, and where their plot begins and ends.
 
 use super::panel::{self, Panel, TOP};
-use crate::context::{Context, Row};
-use crate::palette::Style;
+use super::{Context, Row, Style, View};
 use crate::svg::{Anchor, Axis, BOLD, Canvas, LABEL_SIZE, Rect, Scale, WIDTH, at, count, fit, text_width};
-use crate::view::View;
 
 /// Where a name begins, right of its marker.
 const NAME: f64 = 18.0;

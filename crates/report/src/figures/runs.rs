@@ -4,12 +4,8 @@ use analysis::summary::MetricSummary;
 
 use super::panel::TOP;
 use super::rows::{self, Rows};
-use super::{Drawing, FigureKind};
-use crate::context::{Context, Row};
-use crate::encode::Csv;
+use super::{Context, Csv, Drawing, FigureKind, Row, View, text};
 use crate::svg::{Axis, Canvas, Rect, Scale, at, count};
-use crate::text;
-use crate::view::View;
 
 pub(super) const KIND: FigureKind = FigureKind {
     name: "runs",
@@ -39,8 +35,8 @@ fn draw(view: &View<'_>) -> Option<Drawing> {
             &format!("{} of every run", view.metric_title()),
             |canvas, bottom| {
                 let title = units.title(&view.metric_title());
-                let label = |value: f64| units.short(value);
-                Axis { scale, top: TOP, bottom, title: &title, label: &label }.draw(canvas);
+                Axis { scale, top: TOP, bottom, title: &title, label: &|value| units.short(value) }
+                    .draw(canvas);
             },
             |canvas, row, y| Some(draw_row(canvas, row, row.primary()?, &rows, scale, y)),
         ))

@@ -4,10 +4,8 @@ use analysis::distribution::Distribution;
 use analysis::pooled;
 
 use super::panel::TOP;
-use crate::context::{Context, Row};
+use super::{Context, Row, View, text};
 use crate::svg::{Axis, Canvas, Scale};
-use crate::text;
-use crate::view::View;
 
 /// Values of a cell that are enough to show their distribution.
 const ENOUGH: u64 = 20;

@@ -4,13 +4,11 @@ use analysis::summary::Estimate;
 
 use super::panel::Panel;
 use super::spread::DECADES;
-use crate::context::Row;
+use super::{Row, View, text};
 use crate::svg::{
     Anchor, Axis, BOLD, Canvas, HEADING_SIZE, Point, Scale, SideAxis, TICK_SIZE, WIDTH, at, wrapped,
 };
 use crate::sweep::{Group, Sweep};
-use crate::text;
-use crate::view::View;
 
 /// What the figures over one parameter need.
 pub(super) const NEEDS: &str = "levels of one factor, not the compared one, that differ in one number only";
@@ -48,11 +46,8 @@ pub(super) fn drawn<'v>(view: &'v View<'_>) -> impl Iterator<Item = &'v Sweep> {
 
 /// A caption's sentence about sweeps whose levels differ in more than the parameter.
 pub(super) fn caveat(view: &View<'_>) -> &'static str {
-    if drawn(view).all(|sweep| sweep.is_pure) {
-        ""
-    } else {
-        " These networks differ in more than their round-trip time."
-    }
+    let is_pure = drawn(view).all(|sweep| sweep.is_pure);
+    if is_pure { "" } else { " These networks differ in more than their round-trip time." }
 }
 
 /// The primary metric, and further ones that change over a sweep.
@@ -129,9 +124,9 @@ impl Across {
     }
 
     pub(super) fn draw(&self, canvas: &mut Canvas, bottom: f64) {
-        let label = |value: f64| self.units.short(value);
-        let axis = Axis { scale: self.scale, top: TOP, bottom, title: &self.title, label: &label };
-        axis.draw_at(canvas, &self.values);
+        let (scale, title) = (self.scale, &self.title);
+        Axis { scale, top: TOP, bottom, title, label: &|value| self.units.short(value) }
+            .draw_at(canvas, &self.values);
         canvas.line(at(LEFT, bottom), at(RIGHT, bottom), "axis");
     }
 
@@ -143,8 +138,7 @@ impl Across {
 
 /// The labels and the grid of the vertical axis.
 pub(super) fn draw_side(canvas: &mut Canvas, scale: Scale, units: &text::Scale) {
-    let label = |value: f64| units.short(value);
-    SideAxis { scale, left: LEFT, right: RIGHT, label: &label }.draw(canvas, 5);
+    SideAxis { scale, left: LEFT, right: RIGHT, label: &|value| units.short(value) }.draw(canvas, 5);
 }
 
 /// Font size and distance of the lines of a heading, and of an axis title.

@@ -5,13 +5,9 @@ use std::collections::BTreeSet;
 use model::monitor::Quantity;
 
 use super::panel::{self, Panel};
-use super::{Drawing, FigureKind, Key};
-use crate::context::{Context, Row};
-use crate::encode::Csv;
+use super::{Context, Csv, Drawing, FigureKind, Key, Row, View, text};
 use crate::svg::{Anchor, Axis, Canvas, Point, Rect, Scale, SideAxis, TICK_SIZE, WIDTH, at, count, fit};
-use crate::text;
 use crate::timeline::{RunTimeline, Track};
-use crate::view::View;
 use model::number::signed;
 use serde_json::Value;
 
@@ -166,8 +162,8 @@ impl TrackPlot<'_> {
             _ => units.title(&track.title()),
         };
         canvas.text(at(LEFT, top - 4.0), Anchor::Start, "axis-title", &fit(&title, TICK_SIZE, RIGHT - LEFT));
-        let label = |value: f64| units.short(value);
-        SideAxis { scale, left: LEFT, right: RIGHT, label: &label }.draw_at(canvas, &ticks);
+        SideAxis { scale, left: LEFT, right: RIGHT, label: &|value| units.short(value) }
+            .draw_at(canvas, &ticks);
         canvas.line(at(LEFT, top + PLOT), at(RIGHT, top + PLOT), "axis");
         self.draw_stretches(canvas, stretches);
         let mut drawn: Vec<Vec<Point>> = Vec::new();

@@ -2,13 +2,10 @@
 //! byte, transfer.
 
 use super::panel::{Panel, TOP};
-use super::{Drawing, FigureKind, Key};
-use crate::context::{Context, Row};
-use crate::encode::Csv;
+use super::{Context, Csv, Drawing, FigureKind, Key, Row, View};
 use crate::svg::{Anchor, Axis, Canvas, Rect, Scale, WIDTH, at, count, float};
 use crate::text::{self, clean_line, duration};
 use crate::trace::{ConnectionTrace, RequestTrace, RunTrace};
-use crate::view::View;
 
 pub(super) const KIND: FigureKind = FigureKind {
     name: "waterfall",

@@ -124,12 +124,8 @@ impl Canvas {
             }
             Shape::Square => {
                 let side = r * 0.9;
-                vec![
-                    at(x - side, y - side),
-                    at(x + side, y - side),
-                    at(x + side, y + side),
-                    at(x - side, y + side),
-                ]
+                let (left, right, top, bottom) = (x - side, x + side, y - side, y + side);
+                vec![at(left, top), at(right, top), at(right, bottom), at(left, bottom)]
             }
             Shape::Diamond => {
                 let half = r * 1.25;

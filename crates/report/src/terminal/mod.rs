@@ -228,13 +228,8 @@ fn write_caveats(out: &mut String, caveats: &Caveats, width: usize) {
     }
     for finding in &caveats.findings {
         // Only the page lists all thresholds; here places that differ in them only are one.
-        let mut measured: Vec<(&str, Vec<&str>)> = Vec::new();
-        for place in &finding.cells {
-            match measured.iter_mut().find(|(known, _)| *known == place.measured) {
-                Some((_, cells)) => cells.push(&place.cell),
-                None => measured.push((&place.measured, vec![&place.cell])),
-            }
-        }
+        let measured = finding.cells.iter().map(|place| (&place.measured, place.cell.as_str()));
+        let measured = text::by_key(measured);
         let places: Vec<String> =
             measured.iter().map(|(found, cells)| format!("{} ({found})", cells.join(", "))).collect();
         let threshold = finding.cells.first().map_or("", |place| place.threshold.as_str());

@@ -170,13 +170,8 @@ fn describe_node(plan: &Plan, topology: &Topology, node: usize) -> String {
         parts.push(servers(plan).join(", "));
     }
     if planned.back.as_ref() == Some(&own.name) {
-        let mut backs: Vec<String> = Vec::new();
-        for back in plan.cells.iter().flat_map(|cell| &cell.chains).filter_map(|chain| chain.back.as_ref()) {
-            let name = clean_line(&back.server);
-            if !backs.contains(&name) {
-                backs.push(name);
-            }
-        }
+        let backs = plan.cells.iter().flat_map(|cell| &cell.chains).filter_map(|chain| chain.back.as_ref());
+        let backs = text::distinct(backs.map(|back| clean_line(&back.server)));
         parts.push(format!("back server: {}", text::list(&backs)));
     }
     match own.role {
@@ -201,13 +196,8 @@ fn further(topology: &Topology, placed: &[Placed]) -> Vec<String> {
     let alone = (0..topology.nodes.len()).filter(|node| placed.iter().all(|own| own.node != *node));
     let alone = alone.map(|node| format!("{} is not linked to these", name(node)));
     let cross = topology.cross.iter().map(|cross| {
-        format!(
-            "cross-traffic: {} × {} from {} to {}",
-            cross.flows,
-            cross.variant,
-            name(cross.to),
-            name(cross.from)
-        )
+        let (from, to) = (name(cross.to), name(cross.from));
+        format!("cross-traffic: {} × {} from {from} to {to}", cross.flows, cross.variant)
     });
     links.chain(alone).chain(cross).flat_map(|text| lines(&text, WIDTH)).collect()
 }
