@@ -10,13 +10,6 @@ const MUCH_BY_OTHERS: f64 = 0.10;
 /// More of one CPU than this, taken by other machines on the same host, is worth a word.
 const MUCH_STOLEN: f64 = 0.05;
 
-/// CPU time in nanoseconds, in user space and in the kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cpu {
-    pub(crate) user_ns: u64,
-    pub(crate) system_ns: u64,
-}
-
 /// CPU time of the whole machine since its start, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Total {
@@ -44,8 +37,8 @@ pub(crate) fn cpus() -> Result<Vec<usize>> {
     Ok((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect())
 }
 
-/// What a process has cost so far, with all its threads; in steps of a tick (mostly 10 ms).
-pub(crate) fn process(pid: u32) -> Result<Cpu> {
+/// CPU time of a process so far, of all its threads in user space and kernel; in steps of a tick (mostly 10 ms).
+pub(crate) fn process_ns(pid: u32) -> Result<u64> {
     let path = format!("/proc/{pid}/stat");
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
     parse_process(&text, tick_ns()).with_context(|| format!("{path}: found `{}`", text.trim()))
@@ -85,11 +78,11 @@ fn tick_ns() -> u64 {
 }
 
 /// Fields 14 and 15 of `/proc/PID/stat`; the name before them may hold blanks and brackets.
-fn parse_process(text: &str, tick_ns: u64) -> Option<Cpu> {
+fn parse_process(text: &str, tick_ns: u64) -> Option<u64> {
     let (_, rest) = text.rsplit_once(')')?;
     let mut fields = rest.split_whitespace().skip(11);
     let mut next = || fields.next()?.parse::<u64>().ok()?.checked_mul(tick_ns);
-    Some(Cpu { user_ns: next()?, system_ns: next()? })
+    next()?.checked_add(next()?)
 }
 
 /// user, nice, system, idle, iowait, irq, softirq, steal.
@@ -110,8 +103,7 @@ mod tests {
     #[test]
     fn a_process_with_an_odd_name_is_read() {
         let text = "4242 (a) b (c) S 1 4242 4242 0 -1 4194560 200 0 0 0 17 23 0 0 20 0 1 0 1000 1 1\n";
-        let cpu = parse_process(text, 10).unwrap();
-        assert_eq!(cpu, Cpu { user_ns: 170, system_ns: 230 });
+        assert_eq!(parse_process(text, 10), Some(170 + 230));
         assert_eq!(parse_process("4242 (cut) S 1 2 3", 10), None);
         assert_eq!(parse_process("", 10), None);
     }
@@ -122,7 +114,7 @@ mod tests {
         assert_eq!(parse_total(text, 10), Some(Total { busy_ns: 1560, stolen_ns: 110 }));
         assert_eq!(parse_total("cpu 1 2 3\n", 10), None);
         assert!(total().is_ok());
-        assert!(process(std::process::id()).is_ok());
+        assert!(process_ns(std::process::id()).is_ok());
     }
 
     #[test]

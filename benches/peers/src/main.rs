@@ -9,6 +9,7 @@ mod alone;
 mod child;
 mod machine;
 mod measure;
+mod outcome;
 mod parse;
 mod row;
 mod servers;
@@ -27,9 +28,10 @@ use clap::{Args, Parser, Subcommand};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::measure::Extent;
+use crate::outcome::Output;
 use crate::row::Row;
 use crate::servers::{Bench, Server};
-use crate::table::{Failure, Outcome};
+use crate::table::{Comparison, Failure};
 use crate::tools::Tool;
 use crate::works::{Goal, Peer, WORKS, Work};
 
@@ -74,18 +76,11 @@ struct Compare {
     /// Measure against this peer only (may be given again)
     #[arg(long, value_name = "PEER", value_parser = parse_peer)]
     peer: Vec<Peer>,
-    /// Print JSON instead of the table
-    #[arg(long)]
-    json: bool,
     /// Show the works, their peers and targets, and measure nothing
     #[arg(long)]
     list: bool,
-    /// Where the JSON goes
-    #[arg(long, value_name = "DIR", default_value = "results")]
-    out: PathBuf,
-    /// The binary to measure (default: the one that was built together with this)
-    #[arg(long, value_name = "FILE")]
-    h123: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
 }
 
 fn main() -> ExitCode {
@@ -96,7 +91,7 @@ fn main() -> ExitCode {
     }
     let checked = match &cli.mode {
         None => check(&cli.compare),
-        Some(Mode::Alone(asked)) => check_h123(asked.h123.as_deref()),
+        Some(Mode::Alone(asked)) => check_h123(&asked.output),
     };
     if let Err(error) = checked {
         eprintln!("bench-peers: {error}");
@@ -122,57 +117,41 @@ fn main() -> ExitCode {
 }
 
 /// Measures, prints and stores; whether all that was asked could be measured.
-fn run(cli: &Compare, stop: &AtomicBool) -> Result<bool> {
-    let bench = Bench::prepare(h123(cli.h123.as_deref())?)?;
-    let now = jiff::Timestamp::now();
-    let mut outcome = Outcome::new(now.to_string(), machine::description(), cli.pairs, cli.seconds);
-    let works: Vec<&Work> = WORKS
-        .iter()
-        .filter(|work| cli.only.is_empty() || cli.only.iter().any(|only| only.name == work.name))
-        .collect();
-    for work in works {
-        measure_work(cli, &bench, work, &mut outcome, stop);
-        if stop.load(Ordering::Relaxed) {
+fn run(cli: &Compare, stop: &Arc<AtomicBool>) -> Result<bool> {
+    let bench = Bench::prepare(h123(cli.output.h123.as_deref())?, stop)?;
+    let mut outcome = Comparison::begin(Extent { pairs: cli.pairs, seconds: cli.seconds });
+    let is_asked = |work: &&Work| cli.only.is_empty() || cli.only.iter().any(|only| only.name == work.name);
+    for work in WORKS.iter().filter(is_asked) {
+        measure_work(cli, &bench, work, &mut outcome);
+        if bench.is_interrupted() {
             break;
         }
     }
-    row::mark_best(&mut outcome.rows);
+    row::mark_best(&mut outcome.measured.rows);
     outcome.note_disturbances();
-    let json = serde_json::to_string_pretty(&outcome)?;
-    let file = store(&cli.out, "bench-peers", now, &json)?;
-    if cli.json {
-        println!("{json}");
-    } else {
-        print!("{}", table::text(&outcome));
-    }
-    eprintln!("written: {}", file.display());
-    Ok(outcome.failures.is_empty())
+    outcome.publish("bench-peers", &cli.output, &table::table(&outcome.measured))
 }
 
 /// Starts the work's server and measures against every peer; what fails is kept with its reason.
-fn measure_work(cli: &Compare, bench: &Bench, work: &'static Work, outcome: &mut Outcome, stop: &AtomicBool) {
+fn measure_work(cli: &Compare, bench: &Bench, work: &'static Work, outcome: &mut Comparison) {
     let peers = peers_of(cli, work, &mut outcome.failures);
-    let server = match Server::start(bench, work, stop) {
-        Ok(server) => server,
-        Err(error) => {
-            let failed =
-                |peer: &Peer| Failure { work: work.name, peer: peer.name(), reason: format!("{error:#}") };
-            outcome.failures.extend(peers.iter().map(failed));
-            return;
-        }
+    let failed = |peer: &Peer, error: &anyhow::Error| Failure {
+        work: work.name,
+        peer: peer.name(),
+        reason: format!("{error:#}"),
     };
-    let extent = Extent { pairs: cli.pairs, seconds: cli.seconds };
+    let server = match Server::start(bench, work) {
+        Ok(server) => server,
+        Err(error) => return outcome.failures.extend(peers.iter().map(|peer| failed(peer, &error))),
+    };
     for peer in peers {
         eprintln!("{} against {} …", work.name, peer.name());
         let tools = (Tool::Ours, Tool::Peer(peer));
-        match measure::pairs(bench, &server, work, tools, extent, stop) {
-            Ok(pairs) => outcome.rows.extend(Row::of(work, peer.name(), &pairs)),
-            Err(error) => {
-                let reason = format!("{error:#}");
-                outcome.failures.push(Failure { work: work.name, peer: peer.name(), reason });
-            }
+        match measure::pairs(bench, &server, work, tools, outcome.measured.extent) {
+            Ok(pairs) => outcome.measured.rows.extend(Row::of(work, peer.name(), &pairs)),
+            Err(error) => outcome.failures.push(failed(&peer, &error)),
         }
-        if stop.load(Ordering::Relaxed) {
+        if bench.is_interrupted() {
             return;
         }
     }
@@ -206,11 +185,11 @@ fn check(cli: &Compare) -> Result<(), String> {
             ));
         }
     }
-    check_h123(cli.h123.as_deref())
+    check_h123(&cli.output)
 }
 
-fn check_h123(file: Option<&Path>) -> Result<(), String> {
-    match file.filter(|file| !file.is_file()) {
+fn check_h123(output: &Output) -> Result<(), String> {
+    match output.h123.as_deref().filter(|file| !file.is_file()) {
         Some(file) => {
             Err(format!("--h123 {}: found no such file, expected the binary to measure", file.display()))
         }
@@ -227,14 +206,6 @@ fn h123(given: Option<&Path>) -> Result<PathBuf> {
             file.display()
         )
     })
-}
-
-/// Writes a file named after what was measured and when.
-fn store(folder: &Path, what: &str, began: jiff::Timestamp, json: &str) -> Result<PathBuf> {
-    let file = folder.join(format!("{what}-{}.json", began.strftime("%Y%m%dT%H%M%SZ")));
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    fs::write(&file, json).with_context(|| format!("cannot write {}", file.display()))?;
-    Ok(file)
 }
 
 fn watch_signals(stop: &Arc<AtomicBool>) -> Result<()> {

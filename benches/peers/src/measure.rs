@@ -1,12 +1,16 @@
 //! Interleaved pairs of short runs: ours and the peer's, in alternating order, on the same server.
 
-use std::sync::atomic::AtomicBool;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use lab::Exit;
+use serde::Serialize;
 
+use crate::child::Running;
 use crate::machine::{self, Disturbance};
 use crate::parse;
+use crate::row::Cost;
 use crate::servers::{Bench, Server};
 use crate::tools::Tool;
 use crate::works::Work;
@@ -17,39 +21,8 @@ const GRACE: Duration = Duration::from_secs(10);
 /// One run of one generator.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Reading {
-    pub(crate) requests: u64,
-    pub(crate) per_second: f64,
-    pub(crate) user_ns: u64,
-    pub(crate) system_ns: u64,
-    /// The server's CPU time meanwhile, user and system.
-    pub(crate) server_ns: u64,
+    pub(crate) cost: Cost,
     pub(crate) disturbance: Disturbance,
-}
-
-impl Reading {
-    /// CPU per request in microseconds, in user space.
-    pub(crate) fn user_us(&self) -> f64 {
-        self.per_request_us(self.user_ns)
-    }
-
-    /// CPU per request in microseconds, in the kernel.
-    pub(crate) fn system_us(&self) -> f64 {
-        self.per_request_us(self.system_ns)
-    }
-
-    /// CPU per request in microseconds, both.
-    pub(crate) fn total_us(&self) -> f64 {
-        self.per_request_us(self.user_ns + self.system_ns)
-    }
-
-    /// The server's CPU per request in microseconds.
-    pub(crate) fn server_us(&self) -> f64 {
-        self.per_request_us(self.server_ns)
-    }
-
-    fn per_request_us(&self, ns: u64) -> f64 {
-        ns as f64 / 1e3 / self.requests as f64
-    }
 }
 
 /// One run of ours and its neighbour in time, one of the peer's.
@@ -60,7 +33,7 @@ pub(crate) struct Pair {
 }
 
 /// How often and how long.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Extent {
     pub(crate) pairs: u32,
     pub(crate) seconds: u32,
@@ -76,10 +49,9 @@ pub(crate) fn pairs(
     work: &Work,
     tools: (Tool, Tool),
     extent: Extent,
-    stop: &AtomicBool,
 ) -> Result<Vec<Pair>> {
     let run = |tool: Tool| {
-        reading(bench, server, work, tool, extent.seconds, stop)
+        reading(bench, server, work, tool, extent.seconds)
             .with_context(|| format!("{} at {}", tool.name(), server.url))
     };
     let (ours, peer) = tools;
@@ -97,41 +69,78 @@ pub(crate) fn pairs(
         .collect()
 }
 
-fn reading(
-    bench: &Bench,
-    server: &Server,
-    work: &Work,
-    tool: Tool,
-    seconds: u32,
-    stop: &AtomicBool,
-) -> Result<Reading> {
+fn reading(bench: &Bench, server: &Server, work: &Work, tool: Tool, seconds: u32) -> Result<Reading> {
     let command = tool.command(bench, server, work, seconds)?;
-    let (machine_before, server_before, began) = (machine::total()?, server.cpu()?, Instant::now());
-    let running = bench.start(tool.name(), &command, &[bench.client_cpu])?;
-    let ended = running.wait(Duration::from_secs(u64::from(seconds)) + GRACE, stop)?;
-    let (machine_after, server_after, elapsed) = (machine::total()?, server.cpu()?, began.elapsed());
-    let output = running.stdout()?;
-    ensure!(
-        ended.status.success(),
-        "it ended with {}: {}",
-        ended.status,
-        parse::h123_failure(&output)
-            .or_else(|| Some(running.last_words()).filter(|words| words != "no message"))
-            .unwrap_or_else(|| shorten(&output))
-    );
+    let started = Started::begin(bench, server, tool.name(), &command, &[bench.client_cpu])?;
+    let limit = Duration::from_secs(u64::from(seconds)) + GRACE;
+    let Ended { exit, output, server_ns, disturbance } = started.finish(bench, server, limit)?;
     let answer = tool.parse(&output, bench, work).with_context(|| format!("output: {}", shorten(&output)))?;
-    let server_ns = (server_after.user_ns + server_after.system_ns)
-        .saturating_sub(server_before.user_ns + server_before.system_ns);
-    let known_ns = server_ns + ended.cpu_user_ns + ended.cpu_system_ns;
-    let elapsed_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
-    Ok(Reading {
-        requests: answer.requests,
-        per_second: answer.per_second,
-        user_ns: ended.cpu_user_ns.saturating_sub(answer.report_cpu_ns),
-        system_ns: ended.cpu_system_ns,
-        server_ns,
-        disturbance: machine::disturbance(machine_before, machine_after, known_ns, elapsed_ns),
-    })
+    let user_ns = exit.cpu_user_ns.saturating_sub(answer.report_cpu_ns);
+    let us = |ns: u64| ns as f64 / 1e3 / answer.requests as f64;
+    let cost = Cost {
+        user_us: us(user_ns),
+        system_us: us(exit.cpu_system_ns),
+        total_us: us(user_ns + exit.cpu_system_ns),
+        server_us: us(server_ns),
+        requests_per_second: answer.per_second,
+    };
+    Ok(Reading { cost, disturbance })
+}
+
+/// A generator that was started, and what machine and server had cost before.
+#[derive(Debug)]
+pub(crate) struct Started {
+    running: Running,
+    machine: machine::Total,
+    server_ns: u64,
+    began: Instant,
+}
+
+/// A generator that succeeded, and what ran meanwhile.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) exit: Exit,
+    pub(crate) output: String,
+    /// The server's CPU time meanwhile, user and system.
+    server_ns: u64,
+    pub(crate) disturbance: Disturbance,
+}
+
+impl Started {
+    /// Starts a command on these CPUs; `name` is that of its files.
+    pub(crate) fn begin(
+        bench: &Bench,
+        server: &Server,
+        name: &str,
+        command: &Command,
+        cpus: &[usize],
+    ) -> Result<Self> {
+        let (machine, server_ns, began) = (machine::total()?, server.cpu_ns()?, Instant::now());
+        Ok(Started { running: bench.start(name, command, cpus)?, machine, server_ns, began })
+    }
+
+    /// Waits for the end.
+    ///
+    /// # Errors
+    /// It takes longer than the limit, or fails.
+    pub(crate) fn finish(self, bench: &Bench, server: &Server, limit: Duration) -> Result<Ended> {
+        let exit = bench.wait(&self.running, limit)?;
+        let (machine, server_ns, elapsed) = (machine::total()?, server.cpu_ns()?, self.began.elapsed());
+        let output = self.running.stdout()?;
+        ensure!(
+            exit.status.success(),
+            "it ended with {}: {}",
+            exit.status,
+            parse::h123_failure(&output)
+                .or_else(|| Some(self.running.last_words()).filter(|words| words != "no message"))
+                .unwrap_or_else(|| shorten(&output))
+        );
+        let server_ns = server_ns.saturating_sub(self.server_ns);
+        let known_ns = server_ns + exit.cpu_user_ns + exit.cpu_system_ns;
+        let elapsed_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
+        let disturbance = machine::disturbance(self.machine, machine, known_ns, elapsed_ns);
+        Ok(Ended { exit, output, server_ns, disturbance })
+    }
 }
 
 /// The beginning of an output, on one line.

@@ -1,9 +1,11 @@
 //! From pairs to rows: medians of pairwise ratios with their intervals, and what they say about the targets.
 
+use analysis::Distribution;
 use analysis::statistics::{CONFIDENCE, order_interval};
 use serde::Serialize;
 
-use crate::measure::{Pair, Reading};
+use crate::machine::Disturbance;
+use crate::measure::Pair;
 use crate::works::{Goal, Work};
 
 /// A median with its interval from order statistics, which is absent where there are fewer than 6 values.
@@ -28,7 +30,7 @@ pub(crate) enum Verdict {
     Missed,
 }
 
-/// The medians of one generator's runs.
+/// What a run cost, or the medians of one generator's runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Cost {
     /// CPU per request in user space, microseconds.
@@ -88,17 +90,15 @@ pub(crate) struct Row {
 impl Row {
     /// The row of a work's pairs; absent where there are none.
     pub(crate) fn of(work: &Work, peer: &'static str, pairs: &[Pair]) -> Option<Row> {
-        let cpu_ratios: Vec<f64> =
-            pairs.iter().map(|pair| pair.ours.total_us() / pair.peer.total_us()).collect();
-        let throughput: Vec<f64> =
-            pairs.iter().map(|pair| pair.ours.per_second / pair.peer.per_second).collect();
-        let (cpu_ratio, throughput_ratio) = (Median::of(&cpu_ratios)?, Median::of(&throughput)?);
-        let user_us: Vec<f64> = pairs.iter().map(|pair| pair.ours.user_us()).collect();
-        let runs = || pairs.iter().flat_map(|pair| [pair.ours, pair.peer]);
-        let disturbance =
-            |part: fn(&Reading) -> f64| middle(&runs().map(|run| part(&run)).collect::<Vec<_>>());
-        let disturbed = runs().filter(|run| run.disturbance.is_much()).count();
-        let user = Median::of(&user_us)?;
+        let over_pairs = |part: fn(&Pair) -> f64| pairs.iter().map(part).collect::<Vec<f64>>();
+        let cpu_ratios = over_pairs(|pair| pair.ours.cost.total_us / pair.peer.cost.total_us);
+        let cpu_ratio = Median::of(&cpu_ratios)?;
+        let throughput_ratio = Median::of(&over_pairs(|pair| {
+            pair.ours.cost.requests_per_second / pair.peer.cost.requests_per_second
+        }))?;
+        let user = Median::of(&over_pairs(|pair| pair.ours.cost.user_us))?;
+        let runs = || pairs.iter().flat_map(|pair| [pair.ours.disturbance, pair.peer.disturbance]);
+        let disturbed = runs().filter(Disturbance::is_much).count();
         let at_most = |figure: &Median, target| Target { target, verdict: figure.at_most(target) };
         let (cpu_target, user_us_target, throughput_target) = match work.goal {
             Goal::Cpu { ratio, user_us } => {
@@ -119,14 +119,14 @@ impl Row {
             pairs: pairs.len(),
             cpu_ratio,
             throughput_ratio,
-            ours: Cost::of(pairs.iter().map(|pair| pair.ours))?,
-            peers: Cost::of(pairs.iter().map(|pair| pair.peer))?,
+            ours: Cost::medians(pairs.iter().map(|pair| pair.ours.cost))?,
+            peers: Cost::medians(pairs.iter().map(|pair| pair.peer.cost))?,
             cpu_target,
             throughput_target,
             user_us_target,
             best_peer: false,
-            others_cpus: disturbance(|run| run.disturbance.others)?,
-            stolen_cpus: disturbance(|run| run.disturbance.stolen)?,
+            others_cpus: median(runs().map(|run| run.others))?,
+            stolen_cpus: median(runs().map(|run| run.stolen))?,
             disturbed_share: disturbed as f64 / (2 * pairs.len()) as f64,
             cpu_ratios,
         })
@@ -153,13 +153,13 @@ pub(crate) fn mark_best(rows: &mut [Row]) {
 impl Median {
     /// The median of at least one value.
     pub(crate) fn of(values: &[f64]) -> Option<Median> {
-        let median = middle(values)?;
-        let sorted = sorted(values);
+        let all: Distribution = values.iter().copied().collect();
+        let sorted = all.counted();
         let interval = match order_interval(sorted.len(), 0.5, CONFIDENCE) {
-            (Some(low), Some(high)) => Some((*sorted.get(low)?, *sorted.get(high)?)),
+            (Some(low), Some(high)) => Some((sorted.get(low)?.0, sorted.get(high)?.0)),
             _ => None,
         };
-        Some(Median { median, interval })
+        Some(Median { median: all.median()?, interval })
     }
 
     fn at_most(self, target: f64) -> Verdict {
@@ -192,47 +192,35 @@ impl Verdict {
 }
 
 impl Cost {
-    fn of(runs: impl Iterator<Item = Reading> + Clone) -> Option<Cost> {
-        let median =
-            |part: fn(&Reading) -> f64| middle(&runs.clone().map(|run| part(&run)).collect::<Vec<_>>());
+    /// The medians of several runs' costs.
+    fn medians(runs: impl Iterator<Item = Cost> + Clone) -> Option<Cost> {
+        let median = |part: fn(Cost) -> f64| median(runs.clone().map(part));
         Some(Cost {
-            user_us: median(Reading::user_us)?,
-            system_us: median(Reading::system_us)?,
-            total_us: median(Reading::total_us)?,
-            server_us: median(Reading::server_us)?,
-            requests_per_second: median(|run| run.per_second)?,
+            user_us: median(|run| run.user_us)?,
+            system_us: median(|run| run.system_us)?,
+            total_us: median(|run| run.total_us)?,
+            server_us: median(|run| run.server_us)?,
+            requests_per_second: median(|run| run.requests_per_second)?,
         })
     }
 }
 
-fn sorted(values: &[f64]) -> Vec<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted
-}
-
-fn middle(values: &[f64]) -> Option<f64> {
-    let sorted = sorted(values);
-    let half = sorted.len() / 2;
-    let upper = *sorted.get(half)?;
-    Some(if sorted.len() % 2 == 1 { upper } else { f64::midpoint(upper, *sorted.get(half - 1)?) })
+/// The median of one value of each run.
+fn median(runs: impl Iterator<Item = f64>) -> Option<f64> {
+    runs.collect::<Distribution>().median()
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::machine::Disturbance;
+    use crate::measure::Reading;
     use crate::works::find;
 
     pub(crate) fn reading(user_us: u64, system_us: u64, per_second: f64) -> Reading {
-        Reading {
-            requests: 1_000,
-            per_second,
-            user_ns: user_us * 1_000_000,
-            system_ns: system_us * 1_000_000,
-            server_ns: 14_000_000,
-            disturbance: Disturbance { others: 0.02, stolen: 0.0 },
-        }
+        let [user_us, system_us] = [user_us, system_us].map(|us| us as f64);
+        let total_us = user_us + system_us;
+        let cost = Cost { user_us, system_us, total_us, server_us: 14.0, requests_per_second: per_second };
+        Reading { cost, disturbance: Disturbance { others: 0.02, stolen: 0.0 } }
     }
 
     /// So many pairs in which ours costs 1 + 8 µs and the peer's 2 + 8 µs, a little more in every second one.

@@ -5,12 +5,13 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use drive::Authority;
-use lab::Lab;
+use lab::{Exit, Lab};
 use model::Variant;
 
 use crate::child::Running;
@@ -38,6 +39,8 @@ pub(crate) struct Bench {
     pub(crate) server_cpu: usize,
     /// The generators' CPU.
     pub(crate) client_cpu: usize,
+    /// Set when the user interrupts.
+    stop: Arc<AtomicBool>,
 }
 
 /// A server that listens.
@@ -55,7 +58,7 @@ impl Bench {
     ///
     /// # Errors
     /// No two CPUs, or no place to write.
-    pub(crate) fn prepare(h123: PathBuf) -> Result<Self> {
+    pub(crate) fn prepare(h123: PathBuf, stop: &Arc<AtomicBool>) -> Result<Self> {
         let cpus = machine::cpus()?;
         let [server_cpu, client_cpu, ..] = *cpus.as_slice() else {
             bail!("found {} usable CPU, expected two: one for the server, one for the generator", cpus.len());
@@ -68,7 +71,7 @@ impl Bench {
             .tempdir_in(&place)
             .with_context(|| format!("cannot make a folder in {}", place.display()))?;
         let lab = Lab::loopback()?;
-        let bench = Bench { folder, lab, h123, server_cpu, client_cpu };
+        let bench = Bench { folder, lab, h123, server_cpu, client_cpu, stop: Arc::clone(stop) };
         // A server that gives up root must still find the files.
         fs::set_permissions(bench.folder.path(), Permissions::from_mode(0o755))?;
         for bytes in [SMALL_BYTES, LARGE_BYTES] {
@@ -86,6 +89,15 @@ impl Bench {
     /// Starts a command on these CPUs; `name` is the name of its files.
     pub(crate) fn start(&self, name: &str, command: &Command, cpus: &[usize]) -> Result<Running> {
         Running::start(self.lab.client(), name, command, cpus, self.folder.path())
+    }
+
+    /// Waits for a child's end; see [`Running::wait`].
+    pub(crate) fn wait(&self, running: &Running, limit: Duration) -> Result<Exit> {
+        running.wait(limit, &self.stop)
+    }
+
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -106,9 +118,10 @@ impl Server {
     ///
     /// # Errors
     /// It is not installed, ends at once, or does not listen in time.
-    pub(crate) fn start(bench: &Bench, work: &Work, stop: &AtomicBool) -> Result<Self> {
+    pub(crate) fn start(bench: &Bench, work: &Work) -> Result<Self> {
         let first = free_ports()?;
-        let port = first + offset(work.variant);
+        let port = Variant::ALL.into_iter().zip(first..).find(|(variant, _)| *variant == work.variant);
+        let (_, port) = port.context("a variant without a port")?;
         let command = match work.server {
             ServerKind::Nginx => nginx(bench, first, work.connections)?,
             ServerKind::Nghttpd => nghttpd(bench, work.variant, port),
@@ -119,16 +132,16 @@ impl Server {
             bench.path(if work.server == ServerKind::Origin { "origin-ca.pem" } else { "ca.pem" });
         let url = format!("{}://127.0.0.1:{port}/bytes/{}", work.variant.scheme(), work.body_bytes);
         let server = Server { running, url, authority };
-        server.wait_until_ready(work, port, stop)?;
+        server.wait_until_ready(bench, work, port)?;
         Ok(server)
     }
 
-    /// What it has cost so far.
-    pub(crate) fn cpu(&self) -> Result<machine::Cpu> {
-        machine::process(self.running.pid())
+    /// Its CPU time so far, user and system.
+    pub(crate) fn cpu_ns(&self) -> Result<u64> {
+        machine::process_ns(self.running.pid())
     }
 
-    fn wait_until_ready(&self, work: &Work, port: u16, stop: &AtomicBool) -> Result<()> {
+    fn wait_until_ready(&self, bench: &Bench, work: &Work, port: u16) -> Result<()> {
         let began = Instant::now();
         let name = work.server.name();
         loop {
@@ -143,7 +156,7 @@ impl Server {
             if ready {
                 return Ok(());
             }
-            if stop.load(Ordering::Relaxed) {
+            if bench.is_interrupted() {
                 bail!("interrupted");
             }
             if began.elapsed() > START_LIMIT {
@@ -192,16 +205,6 @@ fn remove_leftovers(place: &Path) {
 
 fn address(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
-}
-
-fn offset(variant: Variant) -> u16 {
-    match variant {
-        Variant::H1 => 0,
-        Variant::H1s => 1,
-        Variant::H2c => 2,
-        Variant::H2 => 3,
-        Variant::H3 => 4,
-    }
 }
 
 /// The first of five neighbouring ports that are free for TCP and UDP.

@@ -1,11 +1,12 @@
 //! The rows as a table for people and as JSON.
 
-use std::fmt::Write;
+use std::fmt::{self, Display, Formatter};
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use model::units::counted;
 use serde::Serialize;
 
+use crate::measure::Extent;
+use crate::outcome::{self, Outcome};
 use crate::row::{Cost, Median, Row, Target};
 use crate::works::Peer;
 
@@ -20,35 +21,34 @@ pub(crate) struct Failure {
     pub(crate) reason: String,
 }
 
-/// Everything that a benchmark found.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Outcome {
-    pub(crate) format: u32,
-    /// When it began, UTC.
-    pub(crate) began: String,
-    pub(crate) cpu: String,
-    pub(crate) kernel: String,
-    pub(crate) pairs: u32,
-    pub(crate) seconds: u32,
-    pub(crate) rows: Vec<Row>,
-    pub(crate) failures: Vec<Failure>,
-    /// What the reader must know.
-    pub(crate) notes: Vec<String>,
+impl Display for Failure {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{} against {}: {}", self.work, self.peer, self.reason)
+    }
 }
 
-impl Outcome {
-    pub(crate) fn new(began: String, (cpu, kernel): (String, String), pairs: u32, seconds: u32) -> Self {
-        let (rows, failures, notes) = (Vec::new(), Vec::new(), Vec::new());
-        Outcome { format: FORMAT, began, cpu, kernel, pairs, seconds, rows, failures, notes }
+/// The measured rows.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Rows {
+    #[serde(flatten)]
+    pub(crate) extent: Extent,
+    pub(crate) rows: Vec<Row>,
+}
+
+pub(crate) type Comparison = Outcome<Rows, Failure>;
+
+impl Comparison {
+    pub(crate) fn begin(extent: Extent) -> Self {
+        Outcome::new(FORMAT, Rows { extent, rows: Vec::new() })
     }
 
     /// Says which rows were measured on a machine that did other things too.
     pub(crate) fn note_disturbances(&mut self) {
-        for row in self.rows.iter().filter(|row| row.disturbed_share > 0.0) {
+        for row in self.measured.rows.iter().filter(|row| row.disturbed_share > 0.0) {
             self.notes.push(format!(
-                "busy machine: {} of the runs of {} against {} were disturbed (median: other processes {:.2} CPU, \
+                "busy machine: {:.0} % of the runs of {} against {} were disturbed (median: other processes {:.2} CPU, \
                  stolen {:.2} CPU)",
-                share(row.disturbed_share),
+                row.disturbed_share * 100.0,
                 row.work,
                 row.peer,
                 row.others_cpus,
@@ -58,11 +58,9 @@ impl Outcome {
     }
 }
 
-/// The table, and below it failures and notes.
-pub(crate) fn text(outcome: &Outcome) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::ASCII_MARKDOWN).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header([
+/// The rows as a table, below what it shows.
+pub(crate) fn table(Rows { extent, rows }: &Rows) -> String {
+    let header = [
         "work",
         "peer",
         "ratio [95 %]",
@@ -73,54 +71,34 @@ pub(crate) fn text(outcome: &Outcome) -> String {
         "server µs ours / peer",
         "1000 req/s ours / peer",
         "user µs target",
-    ]);
-    for row in &outcome.rows {
-        table.add_row(cells(row));
-    }
-    for index in 5..=8 {
-        if let Some(column) = table.column_mut(index) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    let mut text = format!(
+    ];
+    format!(
         "{} of {} s (siege {}, ab {} at most) · ours / peer's: client CPU per request, with --coalesce \
-         requests/s; median of the pairwise ratios · * the best peer\n{table}\n",
-        counted(outcome.pairs.into(), "pair"),
-        outcome.seconds,
+         requests/s; median of the pairwise ratios · * the best peer\n{}",
+        counted(extent.pairs.into(), "pair"),
+        extent.seconds,
         Peer::Siege.most_pairs(),
-        Peer::Ab.most_pairs()
-    );
-    for failure in &outcome.failures {
-        // Writing to a String cannot fail.
-        let _ = writeln!(text, "not measured: {} against {}: {}", failure.work, failure.peer, failure.reason);
-    }
-    for note in &outcome.notes {
-        let _ = writeln!(text, "{note}");
-    }
-    text
+        Peer::Ab.most_pairs(),
+        outcome::table(header, 5..=8, rows.iter().map(cells))
+    )
 }
 
 fn cells(row: &Row) -> [String; 10] {
-    let (judged, target, verdict) = match (row.cpu_target, row.throughput_target) {
-        (None, Some(Target { target, verdict })) => {
-            (&row.throughput_ratio, format!("req/s ≥ {target:.2}"), verdict.word())
-        }
-        (Some(Target { target, verdict }), _) => {
-            (&row.cpu_ratio, format!("CPU ≤ {target:.2}"), verdict.word())
-        }
-        (None, None) => (&row.cpu_ratio, String::new(), ""),
+    let (judged, target, bound) = match row.throughput_target {
+        Some(target) => (&row.throughput_ratio, Some(target), "req/s ≥"),
+        None => (&row.cpu_ratio, row.cpu_target, "CPU ≤"),
     };
     let cost = |cost: &Cost| format!("{:.2} + {:.2}", cost.user_us, cost.system_us);
     [
         row.work.to_owned(),
         format!("{}{}", row.peer, if row.best_peer { " *" } else { "" }),
         ratio(judged, row.pairs),
-        target,
-        verdict.to_owned(),
+        target.map_or_else(String::new, |target| format!("{bound} {:.2}", target.target)),
+        target.map_or("", |target| target.verdict.word()).to_owned(),
         cost(&row.ours),
         cost(&row.peers),
         format!("{:.1} / {:.1}", row.ours.server_us, row.peers.server_us),
-        format!("{} / {}", thousands(&row.ours), thousands(&row.peers)),
+        format!("{:.1} / {:.1}", row.ours.requests_per_second / 1e3, row.peers.requests_per_second / 1e3),
         row.user_us_target.map_or_else(String::new, |Target { target, verdict }| {
             format!("≤ {target:.1} {}", verdict.word())
         }),
@@ -134,14 +112,6 @@ fn ratio(found: &Median, pairs: usize) -> String {
     }
 }
 
-fn thousands(cost: &Cost) -> String {
-    format!("{:.1}", cost.requests_per_second / 1e3)
-}
-
-fn share(share: f64) -> String {
-    format!("{:.0} %", share * 100.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -149,18 +119,18 @@ mod tests {
     use crate::row::tests::{pairs, reading};
     use crate::works::find;
 
-    fn outcome() -> Outcome {
-        let mut outcome = Outcome::new("2026-01-01T00:00:00Z".into(), ("CPU".into(), "6.1".into()), 8, 2);
+    fn outcome() -> Comparison {
+        let mut outcome = Comparison::begin(Extent { pairs: 8, seconds: 2 });
         let work = find("h1-c10").unwrap();
-        outcome.rows.extend(Row::of(work, "wrk", &pairs(8)));
-        outcome.rows.extend(Row::of(find("h1-coalesce").unwrap(), "wrk", &pairs(3)));
-        mark_best(&mut outcome.rows);
+        outcome.measured.rows.extend(Row::of(work, "wrk", &pairs(8)));
+        outcome.measured.rows.extend(Row::of(find("h1-coalesce").unwrap(), "wrk", &pairs(3)));
+        mark_best(&mut outcome.measured.rows);
         outcome
     }
 
     #[test]
     fn the_table_shows_every_figure() {
-        let shown = text(&outcome());
+        let shown = table(&outcome().measured);
         let lines: Vec<Vec<&str>> = shown
             .lines()
             .filter(|line| line.starts_with("| h1"))
@@ -193,9 +163,9 @@ mod tests {
         let mut noisy = pairs(8);
         noisy[0].ours = reading(1, 8, 60_000.0);
         noisy[0].ours.disturbance.others = 0.7;
-        outcome.rows.extend(Row::of(find("h1s").unwrap(), "wrk", &noisy));
+        outcome.measured.rows.extend(Row::of(find("h1s").unwrap(), "wrk", &noisy));
         outcome.note_disturbances();
-        let shown = text(&outcome);
+        let shown = outcome.text(&table(&outcome.measured));
         assert!(shown.contains("not measured: h3 against h3-peer: it ended with 1"), "{shown}");
         assert!(shown.contains("busy machine: 6 % of the runs of h1s against wrk"), "{shown}");
     }

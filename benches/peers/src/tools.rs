@@ -94,15 +94,21 @@ pub(crate) fn sibling(name: &str) -> Result<PathBuf> {
 }
 
 fn ours(bench: &Bench, server: &Server, work: &Work, seconds: u32) -> Command {
-    let mut command = Command::new(&bench.h123);
-    command.arg("load").arg(&server.url).args(["--variant", work.variant.name(), "--json", "-t", "1"]);
-    command.args(["-c", &work.connections.to_string(), "-m", &work.streams.to_string()]);
-    command.args(["-d", &format!("{seconds}s")]);
-    if work.variant.scheme() == "https" {
-        command.arg("--cacert").arg(&server.authority);
-    }
+    let mut command = load(bench, server, work);
+    command.args(["-t", "1", "-d", &format!("{seconds}s")]);
     if work.coalesces() {
         command.args(["--coalesce", COALESCE]);
+    }
+    command
+}
+
+/// `h123 load` for a work, without its extent.
+pub(crate) fn load(bench: &Bench, server: &Server, work: &Work) -> Command {
+    let mut command = Command::new(&bench.h123);
+    command.arg("load").arg(&server.url).args(["--variant", work.variant.name(), "--json"]);
+    command.args(["-c", &work.connections.to_string(), "-m", &work.streams.to_string()]);
+    if work.variant.is_encrypted() {
+        command.arg("--cacert").arg(&server.authority);
     }
     command
 }

@@ -100,8 +100,7 @@ pub(crate) fn plan_of(study: &str, overrides: &[Override]) -> Result<Plan> {
     let name = Path::new(&file.file)
         .file_stem()
         .map_or(study.to_owned(), |stem| stem.to_string_lossy().into_owned());
-    let source = Source { file: &file.file, text: &file.text };
-    Ok(Study::parse(&name, source, overrides, &DataFiles)?)
+    Ok(Study::parse(&name, source(&file), overrides, &DataFiles)?)
 }
 
 /// Finds a network by its name and resolves it.
@@ -114,8 +113,7 @@ pub(crate) fn network_of(name: &str) -> Result<Network> {
         return Err(UsageError(unknown(name, "a network", &known)).into());
     }
     let file = DataFiles.network(name).map_err(UsageError)?;
-    let source = Source { file: &file.file, text: &file.text };
-    Ok(Network::parse_with(name, source, &|trace| DataFiles.trace(trace))?)
+    Ok(Network::parse_with(name, source(&file), &|trace| DataFiles.trace(trace))?)
 }
 
 /// Finds a topology: by its name, by the path of its `.toml` file, or as a pair with the network of this name.
@@ -143,10 +141,9 @@ pub(crate) fn topology_of(name: &str) -> Result<Topology> {
         let file = DataFiles
             .network(network)
             .map_err(|problem| model::InputError { place: model::error::Place::command_line(), problem })?;
-        let source = Source { file: &file.file, text: &file.text };
-        Network::parse_with(network, source, &|trace| DataFiles.trace(trace))
+        Network::parse_with(network, source(&file), &|trace| DataFiles.trace(trace))
     };
-    Ok(Topology::parse(&name, Source { file: &file.file, text: &file.text }, &networks, &network)?)
+    Ok(Topology::parse(&name, source(&file), &networks, &network)?)
 }
 
 fn find_study(study: &str) -> Result<DataFile> {
@@ -166,6 +163,11 @@ fn find_study(study: &str) -> Result<DataFile> {
         let known = names("studies", &STUDIES).join(", ");
         UsageError(format!("there is no study `{study}`; name a .toml file, or one of {known}")).into()
     })
+}
+
+/// A data file as its readers take it.
+pub(crate) fn source(file: &DataFile) -> Source<'_> {
+    Source { file: &file.file, text: &file.text }
 }
 
 /// The names of a kind of data file, without extension.

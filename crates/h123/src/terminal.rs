@@ -4,6 +4,8 @@ use std::io::{IsTerminal, Write, stderr, stdout};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result};
+use comfy_table::Table;
+use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 
 /// Prints a result. A closed pipe (`| head`) is not an error.
 ///
@@ -41,6 +43,22 @@ pub(crate) fn block(lines: &[String]) {
 fn redraw(shown: usize, lines: &[String]) -> String {
     let removed = if shown > 0 { format!("\r\x1b[{shown}A\x1b[J") } else { String::new() };
     lines.iter().fold(removed, |text, line| text + line + "\n")
+}
+
+/// A duration for people: `12 s`, `3 min 05 s` or `2 h 03 min`.
+pub(crate) fn clock(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min {:02} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {:02} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+/// A table with these headings, in the form of all tables that h123 prints.
+pub(crate) fn table(headings: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(UTF8_HORIZONTAL_ONLY).set_header(headings);
+    table
 }
 
 /// Columns and rows of the terminal on standard error, or 80 by 24 if unknown.

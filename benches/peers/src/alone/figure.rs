@@ -1,16 +1,18 @@
 //! What was found: figures with their targets, as a table for people and as JSON.
 
-use std::fmt::Write;
+use std::fmt::{self, Display, Formatter};
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde::Serialize;
 
+use crate::outcome::{self, Outcome};
+
 /// The version of the JSON.
-const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 1;
 
 /// One number, what it should be at most, and what stands behind it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Figure {
+    /// The test's name, which `run` sets.
     pub(crate) test: &'static str,
     pub(crate) what: String,
     pub(crate) value: f64,
@@ -30,24 +32,23 @@ pub(crate) struct Failure {
     pub(crate) reason: String,
 }
 
-/// Everything that was found.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Outcome {
-    pub(crate) format: u32,
-    /// When it began, UTC.
-    pub(crate) began: String,
-    pub(crate) cpu: String,
-    pub(crate) kernel: String,
-    pub(crate) figures: Vec<Figure>,
-    pub(crate) failures: Vec<Failure>,
-    /// What the reader must know.
-    pub(crate) notes: Vec<String>,
+impl Display for Failure {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.test, self.reason)
+    }
 }
+
+/// The measured figures.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Figures {
+    pub(crate) figures: Vec<Figure>,
+}
+
+pub(crate) type Findings = Outcome<Figures, Failure>;
 
 impl Figure {
     /// A number with a target: it should be at most this.
     pub(crate) fn at_most(
-        test: &'static str,
         what: impl Into<String>,
         value: f64,
         target: f64,
@@ -55,57 +56,30 @@ impl Figure {
         beside: String,
     ) -> Self {
         let met = Some(value <= target);
-        Figure { test, what: what.into(), value, unit, target: Some(target), met, beside }
+        Figure { test: "", what: what.into(), value, unit, target: Some(target), met, beside }
     }
 
     /// A number for information.
-    pub(crate) fn plain(
-        test: &'static str,
-        what: impl Into<String>,
-        value: f64,
-        unit: &'static str,
-        beside: String,
-    ) -> Self {
-        Figure { test, what: what.into(), value, unit, target: None, met: None, beside }
+    pub(crate) fn plain(what: &str, value: f64, unit: &'static str) -> Self {
+        let (what, beside) = (what.to_owned(), String::new());
+        Figure { test: "", what, value, unit, target: None, met: None, beside }
     }
 }
 
-impl Outcome {
-    pub(crate) fn new(began: String, (cpu, kernel): (String, String)) -> Self {
-        let (figures, failures, notes) = (Vec::new(), Vec::new(), Vec::new());
-        Outcome { format: FORMAT, began, cpu, kernel, figures, failures, notes }
-    }
-}
-
-/// The table, and below it failures and notes.
-pub(crate) fn text(outcome: &Outcome) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::ASCII_MARKDOWN).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(["test", "figure", "measured", "target", "verdict", "beside it"]);
-    for figure in &outcome.figures {
-        table.add_row([
+/// The figures as a table.
+pub(crate) fn table(figures: &[Figure]) -> String {
+    let cells = |figure: &Figure| {
+        [
             figure.test.to_owned(),
             figure.what.clone(),
             with_unit(figure.value, figure.unit),
             figure.target.map_or_else(String::new, |target| format!("≤ {}", with_unit(target, figure.unit))),
             figure.met.map_or("", |met| if met { "met" } else { "missed" }).to_owned(),
             figure.beside.clone(),
-        ]);
-    }
-    for index in [2, 3] {
-        if let Some(column) = table.column_mut(index) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    let mut text = format!("{table}\n");
-    for failure in &outcome.failures {
-        // Writing to a String cannot fail.
-        let _ = writeln!(text, "not measured: {}: {}", failure.test, failure.reason);
-    }
-    for note in &outcome.notes {
-        let _ = writeln!(text, "{note}");
-    }
-    text
+        ]
+    };
+    let header = ["test", "figure", "measured", "target", "verdict", "beside it"];
+    outcome::table(header, 2..=3, figures.iter().map(cells))
 }
 
 /// Three significant digits, without digits behind the point that say nothing.
@@ -144,15 +118,15 @@ mod tests {
 
     #[test]
     fn the_table_shows_figures_failures_and_notes() {
-        let mut outcome = Outcome::new("2026-01-01T00:00:00Z".into(), ("CPU".into(), "6.1".into()));
-        outcome.figures = vec![
-            Figure::at_most("memory", "h1", 9.4, 5.0, "kB", "two runs".into()),
-            Figure::at_most("memory", "h1s", 11.0, 25.0, "kB", String::new()),
-            Figure::plain("threads", "one thread", 120_000.0, "requests/s", String::new()),
+        let mut outcome = Findings::new(FORMAT, Figures::default());
+        outcome.measured.figures = vec![
+            Figure { test: "memory", ..Figure::at_most("h1", 9.4, 5.0, "kB", "two runs".into()) },
+            Figure { test: "memory", ..Figure::at_most("h1s", 11.0, 25.0, "kB", String::new()) },
+            Figure { test: "threads", ..Figure::plain("one thread", 120_000.0, "requests/s") },
         ];
         outcome.failures.push(Failure { test: "long", reason: "it ended with 3".into() });
         outcome.notes.push("busy machine: all of it".into());
-        let shown = text(&outcome);
+        let shown = outcome.text(&table(&outcome.measured.figures));
         let lines: Vec<Vec<&str>> = shown
             .lines()
             .filter(|line| line.starts_with("| memory") || line.starts_with("| threads"))

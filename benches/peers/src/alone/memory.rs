@@ -1,14 +1,11 @@
 //! Memory of `h123 load`: of each open connection, and of few and many requests.
 
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
-
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Resource, getrlimit};
 
 use super::figure::Figure;
-use super::run::{command, note, start};
-use crate::servers::{Bench, Server};
+use super::run::{Session, command};
+use crate::servers::Server;
 use crate::works::{Work, find};
 
 /// The works, and how many kilobytes a connection of each may hold.
@@ -32,11 +29,7 @@ const DEFAULT_REQUESTS: u64 = 2_000_000;
 /// No server is as slow as this.
 const LEAST_PER_SECOND: u64 = 5_000;
 
-pub(super) fn per_connection(
-    bench: &Bench,
-    stop: &AtomicBool,
-    notes: &mut Vec<String>,
-) -> Result<Vec<Figure>> {
+pub(super) fn per_connection(session: &mut Session<'_>) -> Result<Vec<Figure>> {
     let most = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
     ensure!(
         most >= u64::from(MANY) + SPARE_FILES,
@@ -46,7 +39,7 @@ pub(super) fn per_connection(
     OPEN.iter()
         .map(|(name, target)| {
             let work = find(name).context("a work that is not in the list")?;
-            let mut peak = |connections| held(bench, &Work { connections, ..*work }, stop, notes);
+            let mut peak = |connections| held(session, &Work { connections, ..*work });
             let (few, many) = (peak(FEW)?, peak(MANY)?);
             let each = (many - few) / f64::from(MANY - FEW) / 1e3;
             let beside = format!(
@@ -55,45 +48,41 @@ pub(super) fn per_connection(
                 few / 1e6
             );
             let what = format!("{}: of an open connection", work.variant.name());
-            Ok(Figure::at_most("memory", what, each, *target, "kB", beside))
+            Ok(Figure::at_most(what, each, *target, "kB", beside))
         })
         .collect()
 }
 
 /// The peak of memory with so many connections open, in bytes.
-fn held(bench: &Bench, work: &Work, stop: &AtomicBool, notes: &mut Vec<String>) -> Result<f64> {
-    let server = Server::start(bench, work, stop)?;
+fn held(session: &mut Session<'_>, work: &Work) -> Result<f64> {
+    let bench = session.bench;
+    let server = Server::start(bench, work)?;
     let mut command = command(bench, &server, work);
     command.args(["-d", &format!("{OPEN_SECONDS}s"), "--ramp-up", "3s", "--samples", "none"]);
     command.args(["--source", SOURCES]);
     let what = format!("{} with {} connections", work.variant.name(), work.connections);
-    let ran = start(bench, &server, "h123", command, &[bench.client_cpu])?
-        .finish(&server, Duration::from_secs(OPEN_SECONDS), stop)
+    let ran = session
+        .run(&server, &format!("memory {what}"), &command, &[bench.client_cpu], OPEN_SECONDS)
         .with_context(|| what.clone())?;
     let opened = ran.number("/connections")?;
     ensure!(opened == f64::from(work.connections), "{what}: found {opened} opened");
-    note(notes, &format!("memory {what}"), &ran);
-    Ok(ran.ended.max_resident_bytes as f64)
+    Ok(ran.exit.max_resident_bytes as f64)
 }
 
-pub(super) fn over_time(
-    bench: &Bench,
-    full: bool,
-    stop: &AtomicBool,
-    notes: &mut Vec<String>,
-) -> Result<Vec<Figure>> {
+pub(super) fn over_time(session: &mut Session<'_>) -> Result<Vec<Figure>> {
+    let Session { bench, full, .. } = *session;
     let work = find("h1-c10").context("a work that is not in the list")?;
-    let server = Server::start(bench, work, stop)?;
+    let server = Server::start(bench, work)?;
     let mut peak_mb = |requests: u64, samples: &[&str]| -> Result<f64> {
         let mut command = command(bench, &server, work);
         command.args(["-n", &requests.to_string()]).args(samples);
-        let ran = start(bench, &server, "h123", command, &[bench.client_cpu])?
-            .finish(&server, Duration::from_secs(requests / LEAST_PER_SECOND), stop)
-            .with_context(|| format!("{requests} requests"))?;
+        let (what, seconds) = (format!("{requests} requests"), requests / LEAST_PER_SECOND);
+        let ran = session
+            .run(&server, &what, &command, &[bench.client_cpu], seconds)
+            .with_context(|| what.clone())?;
         let completed = ran.number("/requests/completed")?;
-        ensure!(completed == requests as f64, "{requests} requests: found {completed} completed");
-        note(notes, &format!("{requests} requests"), &ran);
-        Ok(ran.ended.max_resident_bytes as f64 / 1e6)
+        ensure!(completed == requests as f64, "{what}: found {completed} completed");
+        Ok(ran.exit.max_resident_bytes as f64 / 1e6)
     };
     let many = if full { FULL_REQUESTS } else { MANY_REQUESTS };
     let modes: [(&str, &[&str], u64); 2] =
@@ -104,7 +93,7 @@ pub(super) fn over_time(
             let (short, long) = (peak_mb(FEW_REQUESTS, samples)?, peak_mb(many, samples)?);
             let beside = format!("peak {short:.1} MB with {FEW_REQUESTS} requests, {long:.1} MB with {many}");
             let what = format!("growth with requests, {name}");
-            Ok(Figure::at_most("long", what, long - short, GROWTH_MB, "MB", beside))
+            Ok(Figure::at_most(what, long - short, GROWTH_MB, "MB", beside))
         })
         .collect()
 }

@@ -7,16 +7,17 @@ mod run;
 mod schedule;
 mod threads;
 
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, anyhow};
 use clap::{Args, ValueEnum};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-use crate::machine;
+use self::figure::{FORMAT, Failure, Figure, Figures, Findings};
+use self::run::Session;
+use crate::outcome::Output;
 use crate::servers::Bench;
-use figure::{Failure, Figure, Outcome};
 
 /// What is measured, and how much of it.
 #[derive(Args, Debug)]
@@ -27,15 +28,8 @@ pub(crate) struct Alone {
     /// 100 million requests where memory over time is measured, in place of 10 million
     #[arg(long)]
     full: bool,
-    /// Print JSON instead of the table
-    #[arg(long)]
-    json: bool,
-    /// Where the JSON goes
-    #[arg(long, value_name = "DIR", default_value = "results")]
-    out: PathBuf,
-    /// The binary to measure (default: the one that was built together with this)
-    #[arg(long, value_name = "FILE")]
-    pub(crate) h123: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: Output,
 }
 
 /// One question about `h123 load`.
@@ -52,60 +46,41 @@ enum Test {
 }
 
 impl Test {
-    fn name(self) -> &'static str {
+    /// Its name, and how it measures.
+    fn parts(self) -> (&'static str, fn(&mut Session<'_>) -> Result<Vec<Figure>>) {
         match self {
-            Test::Schedule => "schedule",
-            Test::Memory => "memory",
-            Test::Long => "long",
-            Test::Threads => "threads",
-        }
-    }
-
-    fn measure(
-        self,
-        bench: &Bench,
-        full: bool,
-        stop: &AtomicBool,
-        notes: &mut Vec<String>,
-    ) -> Result<Vec<Figure>> {
-        match self {
-            Test::Schedule => schedule::measure(bench, stop, notes),
-            Test::Memory => memory::per_connection(bench, stop, notes),
-            Test::Long => memory::over_time(bench, full, stop, notes),
-            Test::Threads => threads::measure(bench, stop, notes),
+            Test::Schedule => ("schedule", schedule::measure),
+            Test::Memory => ("memory", memory::per_connection),
+            Test::Long => ("long", memory::over_time),
+            Test::Threads => ("threads", threads::measure),
         }
     }
 }
 
 /// Measures, prints and stores; whether all that was asked could be measured.
-pub(crate) fn run(asked: &Alone, stop: &AtomicBool) -> Result<bool> {
-    let bench = Bench::prepare(crate::h123(asked.h123.as_deref())?)?;
+pub(crate) fn run(asked: &Alone, stop: &Arc<AtomicBool>) -> Result<bool> {
+    let bench = Bench::prepare(crate::h123(asked.output.h123.as_deref())?, stop)?;
     raise_file_limit()?;
-    let now = jiff::Timestamp::now();
-    let mut outcome = Outcome::new(now.to_string(), machine::description());
+    let mut outcome = Findings::new(FORMAT, Figures::default());
+    let mut session = Session { bench: &bench, full: asked.full, notes: Vec::new() };
     let tests =
         Test::value_variants().iter().filter(|test| asked.only.is_empty() || asked.only.contains(test));
     for test in tests {
-        eprintln!("{} …", test.name());
-        match test.measure(&bench, asked.full, stop, &mut outcome.notes) {
-            Ok(figures) => outcome.figures.extend(figures),
-            Err(error) => {
-                outcome.failures.push(Failure { test: test.name(), reason: format!("{error:#}") });
+        let (name, measure) = test.parts();
+        eprintln!("{name} …");
+        match measure(&mut session) {
+            Ok(figures) => {
+                let named = figures.into_iter().map(|figure| Figure { test: name, ..figure });
+                outcome.measured.figures.extend(named);
             }
+            Err(error) => outcome.failures.push(Failure { test: name, reason: format!("{error:#}") }),
         }
-        if stop.load(Ordering::Relaxed) {
+        if bench.is_interrupted() {
             break;
         }
     }
-    let json = serde_json::to_string_pretty(&outcome)?;
-    let file = crate::store(&asked.out, "bench-load", now, &json)?;
-    if asked.json {
-        println!("{json}");
-    } else {
-        print!("{}", figure::text(&outcome));
-    }
-    eprintln!("written: {}", file.display());
-    Ok(outcome.failures.is_empty())
+    outcome.notes = session.notes;
+    outcome.publish("bench-load", &asked.output, &figure::table(&outcome.measured.figures))
 }
 
 /// Lets this process and its children open as many files as the machine allows.

@@ -1,90 +1,84 @@
 //! One run of `h123 load`, its JSON read strictly.
 
 use std::process::Command;
-use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use lab::Exit;
 use serde_json::Value;
 
-use crate::child::Running;
-use crate::machine;
-use crate::parse;
+use crate::machine::Disturbance;
+use crate::measure::Started;
 use crate::servers::{Bench, Server};
+use crate::tools::load;
 use crate::works::Work;
 
 /// A run may take so much longer than expected.
 const GRACE: Duration = Duration::from_secs(60);
 
+/// What all tests share.
+pub(super) struct Session<'a> {
+    pub(super) bench: &'a Bench,
+    /// Whether memory over time is measured with 100 million requests.
+    pub(super) full: bool,
+    /// What the reader must know.
+    pub(super) notes: Vec<String>,
+}
+
 /// What a run said about itself, and what it cost.
 #[derive(Debug)]
 pub(super) struct Ran {
-    pub(super) json: Value,
-    pub(super) ended: Exit,
-    /// Said where other processes took CPU meanwhile.
-    pub(super) disturbance: Option<String>,
-}
-
-/// A run that was started.
-#[derive(Debug)]
-pub(super) struct Started {
-    pub(super) running: Running,
-    machine: machine::Total,
-    server: machine::Cpu,
-    began: Instant,
+    json: Value,
+    pub(super) exit: Exit,
 }
 
 /// The command for a work, without its extent: as users run it, but for `--samples`.
 pub(super) fn command(bench: &Bench, server: &Server, work: &Work) -> Command {
-    let mut command = Command::new(&bench.h123);
-    command.arg("load").arg(&server.url).args(["--variant", work.variant.name(), "--json", "--quiet"]);
-    command.args(["-c", &work.connections.to_string(), "-m", &work.streams.to_string()]);
-    if work.variant.scheme() == "https" {
-        command.arg("--cacert").arg(&server.authority);
-    }
+    let mut command = load(bench, server, work);
+    command.arg("--quiet");
     command
 }
 
-/// Starts a command on these CPUs; `name` is that of its files.
-pub(super) fn start(
-    bench: &Bench,
-    server: &Server,
-    name: &str,
-    command: Command,
-    cpus: &[usize],
-) -> Result<Started> {
-    let (machine, server, began) = (machine::total()?, server.cpu()?, Instant::now());
-    let running = bench.start(name, &command, cpus)?;
-    Ok(Started { running, machine, server, began })
-}
+impl Session<'_> {
+    /// Runs a command on these CPUs, which should take about this long; `what` names it in a note on a busy machine.
+    ///
+    /// # Errors
+    /// It takes much longer, a request fails, or nothing was measured.
+    pub(super) fn run(
+        &mut self,
+        server: &Server,
+        what: &str,
+        command: &Command,
+        cpus: &[usize],
+        seconds: u64,
+    ) -> Result<Ran> {
+        let started = Started::begin(self.bench, server, "h123", command, cpus)?;
+        let (ran, disturbance) = self.finish(started, server, seconds)?;
+        if disturbance.is_much() {
+            let Disturbance { others, stolen } = disturbance;
+            self.notes.push(format!(
+                "busy machine: {what}: other processes took {others:.2} CPU, {stolen:.2} was stolen"
+            ));
+        }
+        Ok(ran)
+    }
 
-impl Started {
     /// Waits for the end of a run that should take about this long.
     ///
     /// # Errors
     /// It takes much longer, a request fails, or nothing was measured.
-    pub(super) fn finish(self, server: &Server, expected: Duration, stop: &AtomicBool) -> Result<Ran> {
-        let ended = self.running.wait(expected + GRACE, stop)?;
-        let elapsed_ns = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let (machine, now) = (machine::total()?, server.cpu()?);
-        let output = self.running.stdout()?;
-        ensure!(
-            ended.status.success(),
-            "h123 ended with {}: {}",
-            ended.status,
-            parse::h123_failure(&output).unwrap_or_else(|| self.running.last_words())
-        );
-        let json: Value = serde_json::from_str(&output).context("the output of h123 is no JSON")?;
-        ensure!(number(&json, "/requests/failed")? == 0.0, "found failed requests, expected none");
-        ensure!(number(&json, "/requests/completed")? > 0.0, "found no completed request");
-        let known_ns = ended.cpu_user_ns + ended.cpu_system_ns + (now.user_ns + now.system_ns)
-            - (self.server.user_ns + self.server.system_ns);
-        let found = machine::disturbance(self.machine, machine, known_ns, elapsed_ns);
-        let disturbance = found
-            .is_much()
-            .then(|| format!("other processes took {:.2} CPU, {:.2} was stolen", found.others, found.stolen));
-        Ok(Ran { json, ended, disturbance })
+    pub(super) fn finish(
+        &self,
+        started: Started,
+        server: &Server,
+        seconds: u64,
+    ) -> Result<(Ran, Disturbance)> {
+        let ended = started.finish(self.bench, server, Duration::from_secs(seconds) + GRACE)?;
+        let json = serde_json::from_str(&ended.output).context("the output of h123 is no JSON")?;
+        let ran = Ran { json, exit: ended.exit };
+        ensure!(ran.number("/requests/failed")? == 0.0, "found failed requests, expected none");
+        ensure!(ran.number("/requests/completed")? > 0.0, "found no completed request");
+        Ok((ran, ended.disturbance))
     }
 }
 
@@ -95,15 +89,10 @@ impl Ran {
 
     /// CPU per request in microseconds, user space and kernel.
     pub(super) fn cpu_us(&self) -> Result<f64> {
-        Ok((self.ended.cpu_user_ns + self.ended.cpu_system_ns) as f64
+        Ok((self.exit.cpu_user_ns + self.exit.cpu_system_ns) as f64
             / 1e3
             / self.number("/requests/completed")?)
     }
-}
-
-/// Notes that a machine was busy.
-pub(super) fn note(notes: &mut Vec<String>, what: &str, ran: &Ran) {
-    notes.extend(ran.disturbance.iter().map(|words| format!("busy machine: {what}: {words}")));
 }
 
 fn number(json: &Value, pointer: &str) -> Result<f64> {

@@ -1,13 +1,11 @@
 //! Open loop at half the ceiling: how late requests are sent, and how well the rate is held.
 
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
-
+use analysis::Distribution;
 use anyhow::{Context, Result, ensure};
 
 use super::figure::Figure;
-use super::run::{Ran, command, note, start};
-use crate::servers::{Bench, Server};
+use super::run::{Ran, Session, command};
+use crate::servers::Server;
 use crate::works::{Work, find};
 
 /// Sent − intended, p99, microseconds: at most this.
@@ -32,17 +30,18 @@ struct Lag {
     off_per_cent: f64,
 }
 
-pub(super) fn measure(bench: &Bench, stop: &AtomicBool, notes: &mut Vec<String>) -> Result<Vec<Figure>> {
+pub(super) fn measure(session: &mut Session<'_>) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     for name in WORKS {
         let work = find(name).context("a work that is not in the list")?;
-        figures.extend(of_work(bench, work, stop, notes).context(name)?);
+        figures.extend(of_work(session, work).context(name)?);
     }
     Ok(figures)
 }
 
-fn of_work(bench: &Bench, work: &Work, stop: &AtomicBool, notes: &mut Vec<String>) -> Result<[Figure; 2]> {
-    let server = Server::start(bench, work, stop)?;
+fn of_work(session: &mut Session<'_>, work: &Work) -> Result<[Figure; 2]> {
+    let bench = session.bench;
+    let server = Server::start(bench, work)?;
     let mut load = |seconds: u64, rate: Option<u64>| -> Result<Ran> {
         let mut command = command(bench, &server, work);
         command.args(["-d", &format!("{seconds}s")]);
@@ -50,13 +49,8 @@ fn of_work(bench: &Bench, work: &Work, stop: &AtomicBool, notes: &mut Vec<String
             // Connections that are still being opened are not the schedule's.
             command.args(["--rate", &rate.to_string(), "--warmup", &format!("{WARMUP_SECONDS}s")]);
         }
-        let ran = start(bench, &server, "h123", command, &[bench.client_cpu])?.finish(
-            &server,
-            Duration::from_secs(seconds),
-            stop,
-        )?;
-        note(notes, &format!("schedule {}", work.variant.name()), &ran);
-        Ok(ran)
+        let what = format!("schedule {}", work.variant.name());
+        session.run(&server, &what, &command, &[bench.client_cpu], seconds)
     };
     let ceiling = load(CEILING_SECONDS, None)?.number("/requests/per_second")?;
     let rate = half(ceiling)?;
@@ -78,13 +72,10 @@ impl Lag {
 
 fn figures(work: &Work, ceiling: f64, rate: u64, lags: &[Lag]) -> [Figure; 2] {
     let variant = work.variant.name();
-    let sorted = |part: fn(&Lag) -> f64| {
-        let mut all: Vec<f64> = lags.iter().map(part).collect();
-        all.sort_by(f64::total_cmp);
-        all
+    let quantile = |part: fn(&Lag) -> f64, share| {
+        lags.iter().map(part).collect::<Distribution>().quantile(share).unwrap_or(f64::NAN)
     };
-    let middle = |part| sorted(part).get(lags.len() / 2).copied().unwrap_or(f64::NAN);
-    let worst = |part| sorted(part).last().copied().unwrap_or(f64::NAN);
+    let (middle, worst) = (|part| quantile(part, 0.5), |part| quantile(part, 1.0));
     let late = format!(
         "{rate} requests/s, half of {ceiling:.0}; median of {} runs of {SECONDS} s after {WARMUP_SECONDS} s of warm-up; p50 {:.1} µs, max {:.0} µs; worst \
          run: p99 {:.0} µs, max {:.0} µs",
@@ -95,23 +86,10 @@ fn figures(work: &Work, ceiling: f64, rate: u64, lags: &[Lag]) -> [Figure; 2] {
         worst(|lag: &Lag| lag.max_us),
     );
     let off = "the worst run; requests completed by second against the asked rate".to_owned();
+    let (late_us, off_per_cent) = (middle(|lag: &Lag| lag.p99_us), worst(|lag: &Lag| lag.off_per_cent));
     [
-        Figure::at_most(
-            "schedule",
-            format!("{variant}: sent − intended, p99"),
-            middle(|lag: &Lag| lag.p99_us),
-            LATE_US,
-            "µs",
-            late,
-        ),
-        Figure::at_most(
-            "schedule",
-            format!("{variant}: rate off by"),
-            worst(|lag: &Lag| lag.off_per_cent),
-            RATE_PER_CENT,
-            "%",
-            off,
-        ),
+        Figure::at_most(format!("{variant}: sent − intended, p99"), late_us, LATE_US, "µs", late),
+        Figure::at_most(format!("{variant}: rate off by"), off_per_cent, RATE_PER_CENT, "%", off),
     ]
 }
 

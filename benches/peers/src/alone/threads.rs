@@ -5,14 +5,14 @@
 //! connections and on the same CPUs.
 
 use std::process::Command;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
 use super::figure::Figure;
-use super::run::{Ran, command, note, start};
+use super::run::{Ran, Session, command};
 use crate::machine;
+use crate::measure::Started;
 use crate::row::Median;
 use crate::servers::{Bench, Server};
 use crate::works::{Work, find};
@@ -43,24 +43,34 @@ struct Pair {
     threads_per_second: f64,
 }
 
-pub(super) fn measure(bench: &Bench, stop: &AtomicBool, notes: &mut Vec<String>) -> Result<Vec<Figure>> {
+/// What every run of this test shares.
+#[derive(Clone, Copy)]
+struct Setup<'a> {
+    bench: &'a Bench,
+    server: &'a Server,
+    work: &'a Work,
+    /// The CPUs of two threads.
+    cpus: &'a [usize],
+}
+
+pub(super) fn measure(session: &mut Session<'_>) -> Result<Vec<Figure>> {
+    let bench = session.bench;
     let work =
-        Work { connections: CONNECTIONS, ..*find("h1-c10").context("a work that is not in the list")? };
-    let server = Server::start(bench, &work, stop)?;
-    let cpus = cpus(bench, notes)?;
-    let one = one_thread(bench, &server, &work, stop, notes)?;
-    let pairs = (0..PAIRS)
-        .map(|index| pair(bench, &server, &work, &cpus, index % 2 == 0, (stop, &mut *notes)))
-        .collect::<Result<Vec<_>>>()?;
+        &Work { connections: CONNECTIONS, ..*find("h1-c10").context("a work that is not in the list")? };
+    let server = &Server::start(bench, work)?;
+    let cpus = &cpus(bench, &mut session.notes)?;
+    let setup = Setup { bench, server, work, cpus };
+    let one = session.run(server, "threads, one", &setup.timed(1), &[bench.client_cpu], SECONDS)?;
+    let pairs = (0..PAIRS).map(|index| setup.pair(session, index % 2 == 0)).collect::<Result<Vec<_>>>()?;
     let mut figures = compared(&one, &pairs)?;
-    figures.push(futexes(bench, &server, &work, &cpus, stop)?);
-    match profile(bench, &server, &work, &cpus, stop) {
+    figures.push(setup.futexes()?);
+    match setup.profile() {
         Ok((figure, top)) => {
             figures.push(figure);
-            notes.push(top);
+            session.notes.push(top);
         }
         // perf belongs to the kernel's version and is not everywhere; strace and the pairs above do without it.
-        Err(error) => notes.push(format!("threads: no profile: {error:#}")),
+        Err(error) => session.notes.push(format!("threads: no profile: {error:#}")),
     }
     Ok(figures)
 }
@@ -74,63 +84,6 @@ fn cpus(bench: &Bench, notes: &mut Vec<String>) -> Result<Vec<usize>> {
     }
     notes.push("threads: two CPUs only: the second thread shares the server's".to_owned());
     Ok(vec![bench.server_cpu, bench.client_cpu])
-}
-
-fn one_thread(
-    bench: &Bench,
-    server: &Server,
-    work: &Work,
-    stop: &AtomicBool,
-    notes: &mut Vec<String>,
-) -> Result<Ran> {
-    let ran = start(bench, server, "h123", timed(bench, server, work, 1), &[bench.client_cpu])?.finish(
-        server,
-        Duration::from_secs(SECONDS),
-        stop,
-    )?;
-    note(notes, "threads, one", &ran);
-    Ok(ran)
-}
-
-fn timed(bench: &Bench, server: &Server, work: &Work, threads: u32) -> Command {
-    let mut command = command(bench, server, work);
-    command.args(["-t", &threads.to_string(), "-d", &format!("{SECONDS}s")]);
-    command
-}
-
-fn pair(
-    bench: &Bench,
-    server: &Server,
-    work: &Work,
-    cpus: &[usize],
-    threads_first: bool,
-    (stop, notes): (&AtomicBool, &mut Vec<String>),
-) -> Result<Pair> {
-    let expected = Duration::from_secs(SECONDS);
-    let mut threads = || -> Result<(f64, f64)> {
-        let ran = start(bench, server, "threads", timed(bench, server, work, 2), cpus)?
-            .finish(server, expected, stop)?;
-        note(notes, "threads, two", &ran);
-        Ok((ran.cpu_us()?, ran.number("/requests/per_second")?))
-    };
-    let processes = || -> Result<f64> {
-        let half = Work { connections: work.connections / 2, ..*work };
-        let begin = |name| start(bench, server, name, timed(bench, server, &half, 1), cpus);
-        let (first, second) = (begin("first")?, begin("second")?);
-        let ran = [first.finish(server, expected, stop)?, second.finish(server, expected, stop)?];
-        let cpu_ns: u64 = ran.iter().map(|ran| ran.ended.cpu_user_ns + ran.ended.cpu_system_ns).sum();
-        let [first, second] = &ran;
-        let requests = first.number("/requests/completed")? + second.number("/requests/completed")?;
-        Ok(cpu_ns as f64 / 1e3 / requests)
-    };
-    let ((threads_us, threads_per_second), processes_us) = if threads_first {
-        let found = threads()?;
-        (found, processes()?)
-    } else {
-        let processes_us = processes()?;
-        (threads()?, processes_us)
-    };
-    Ok(Pair { threads_us, processes_us, threads_per_second })
 }
 
 fn compared(one: &Ran, pairs: &[Pair]) -> Result<Vec<Figure>> {
@@ -149,71 +102,111 @@ fn compared(one: &Ran, pairs: &[Pair]) -> Result<Vec<Figure>> {
     );
     let what = "CPU per request, two threads / two processes";
     Ok(vec![
-        Figure::plain(
-            "threads",
-            "requests/s, one thread",
-            one.number("/requests/per_second")?,
-            "",
-            String::new(),
-        ),
-        Figure::plain("threads", "requests/s, two threads", rate.median, "", String::new()),
-        Figure::plain("threads", "CPU per request, one thread", one.cpu_us()?, "µs", String::new()),
-        Figure::plain("threads", "CPU per request, two threads", threads.median, "µs", String::new()),
-        Figure::at_most("threads", what, ratio.median, SHARING, "", beside),
+        Figure::plain("requests/s, one thread", one.number("/requests/per_second")?, ""),
+        Figure::plain("requests/s, two threads", rate.median, ""),
+        Figure::plain("CPU per request, one thread", one.cpu_us()?, "µs"),
+        Figure::plain("CPU per request, two threads", threads.median, "µs"),
+        Figure::at_most(what, ratio.median, SHARING, "", beside),
     ])
 }
 
-/// Futex calls of few and of many requests: what they differ by belongs to requests.
-fn futexes(bench: &Bench, server: &Server, work: &Work, cpus: &[usize], stop: &AtomicBool) -> Result<Figure> {
-    let calls = |requests: u64| -> Result<u64> {
-        let file = bench.path("strace.txt");
-        let mut traced = Command::new("strace");
-        traced.args(["-f", "-c", "--seccomp-bpf", "-e", "trace=futex", "-o"]).arg(&file);
-        append(&mut traced, &counted(bench, server, work, requests));
-        run_tool(bench, "strace", traced, cpus, stop)?;
-        parse_futexes(&std::fs::read_to_string(&file).context("cannot read what strace wrote")?)
-    };
-    let (few, many) = (calls(FEW_REQUESTS)?, calls(MANY_REQUESTS)?);
-    let thousands = (MANY_REQUESTS - FEW_REQUESTS) as f64 / 1e3;
-    let per_thousand = many.saturating_sub(few) as f64 / thousands;
-    let beside =
-        format!("strace: {few} calls for {FEW_REQUESTS} requests, {many} for {MANY_REQUESTS}, two threads");
-    let what = "futex calls per 1000 further requests";
-    Ok(Figure::at_most("threads", what, per_thousand, FUTEXES, "", beside))
-}
+impl Setup<'_> {
+    fn command(self, threads: u32) -> Command {
+        let mut command = command(self.bench, self.server, self.work);
+        command.args(["-t", &threads.to_string()]);
+        command
+    }
 
-/// The share of samples in locks, and the first symbols in words.
-fn profile(
-    bench: &Bench,
-    server: &Server,
-    work: &Work,
-    cpus: &[usize],
-    stop: &AtomicBool,
-) -> Result<(Figure, String)> {
-    let data = bench.path("perf.data");
-    let mut recorded = Command::new("perf");
-    recorded.args(["record", "-q", "-e", "cpu-clock", "-o"]).arg(&data).arg("--");
-    append(&mut recorded, &timed(bench, server, work, 2));
-    run_tool(bench, "perf", recorded, cpus, stop)?;
-    let mut reported = Command::new("perf");
-    reported.args(["report", "--stdio", "--no-children", "--fields", "overhead,sym", "-i"]).arg(&data);
-    let text = run_tool(bench, "perf-report", reported, cpus, stop)?;
-    let symbols = parse_symbols(&text);
-    ensure!(!symbols.is_empty(), "found no symbols in what perf reported");
-    let locks: Vec<&(f64, String)> = symbols.iter().filter(|(_, name)| is_lock(name)).collect();
-    let share = locks.iter().map(|(share, _)| share).sum();
-    let beside = match locks.first() {
-        Some((share, name)) => format!("most: {name} {share:.2} %; perf, two threads"),
-        None => format!("{} symbols, none of a lock or futex; perf, two threads", symbols.len()),
-    };
-    let own: Vec<String> = symbols
-        .iter()
-        .filter(|(_, name)| name.starts_with("[.]"))
-        .take(5)
-        .map(|(share, name)| format!("{} {share:.1} %", name.trim_start_matches("[.]").trim()))
-        .collect();
-    let top = format!("threads: first in user space: {}", own.join(", "));
-    Ok((Figure::at_most("threads", "time in locks and futexes", share, LOCKS_PER_CENT, "%", beside), top))
+    fn timed(self, threads: u32) -> Command {
+        let mut command = self.command(threads);
+        command.args(["-d", &format!("{SECONDS}s")]);
+        command
+    }
+
+    fn pair(self, session: &mut Session<'_>, threads_first: bool) -> Result<Pair> {
+        let threads = |session: &mut Session<'_>| -> Result<(f64, f64)> {
+            let ran = session.run(self.server, "threads, two", &self.timed(2), self.cpus, SECONDS)?;
+            Ok((ran.cpu_us()?, ran.number("/requests/per_second")?))
+        };
+        let ((threads_us, threads_per_second), processes_us) = if threads_first {
+            let measured = threads(session)?;
+            (measured, self.processes_us(session)?)
+        } else {
+            let processes_us = self.processes_us(session)?;
+            (threads(session)?, processes_us)
+        };
+        Ok(Pair { threads_us, processes_us, threads_per_second })
+    }
+
+    /// CPU per request of two processes with one thread each.
+    fn processes_us(self, session: &Session<'_>) -> Result<f64> {
+        let half = Work { connections: self.work.connections / 2, ..*self.work };
+        let command = Setup { work: &half, ..self }.timed(1);
+        let begin = |name| Started::begin(self.bench, self.server, name, &command, self.cpus);
+        let started = [begin("first")?, begin("second")?];
+        let (mut cpu_ns, mut requests) = (0, 0.0);
+        for process in started {
+            let (ran, _) = session.finish(process, self.server, SECONDS)?;
+            cpu_ns += ran.exit.cpu_user_ns + ran.exit.cpu_system_ns;
+            requests += ran.number("/requests/completed")?;
+        }
+        Ok(cpu_ns as f64 / 1e3 / requests)
+    }
+
+    /// Futex calls of few and of many requests: what they differ by belongs to requests.
+    fn futexes(self) -> Result<Figure> {
+        let calls = |requests: u64| -> Result<u64> {
+            let file = self.bench.path("strace.txt");
+            let mut traced = Command::new("strace");
+            traced.args(["-f", "-c", "--seccomp-bpf", "-e", "trace=futex", "-o"]).arg(&file);
+            append(&mut traced, self.command(2).args(["-n", &requests.to_string()]));
+            self.run_tool("strace", &traced)?;
+            parse_futexes(&std::fs::read_to_string(&file).context("cannot read what strace wrote")?)
+        };
+        let (few, many) = (calls(FEW_REQUESTS)?, calls(MANY_REQUESTS)?);
+        let thousands = (MANY_REQUESTS - FEW_REQUESTS) as f64 / 1e3;
+        let per_thousand = many.saturating_sub(few) as f64 / thousands;
+        let beside = format!(
+            "strace: {few} calls for {FEW_REQUESTS} requests, {many} for {MANY_REQUESTS}, two threads"
+        );
+        let what = "futex calls per 1000 further requests";
+        Ok(Figure::at_most(what, per_thousand, FUTEXES, "", beside))
+    }
+
+    /// The share of samples in locks, and the first symbols in words.
+    fn profile(self) -> Result<(Figure, String)> {
+        let data = self.bench.path("perf.data");
+        let mut recorded = Command::new("perf");
+        recorded.args(["record", "-q", "-e", "cpu-clock", "-o"]).arg(&data).arg("--");
+        append(&mut recorded, &self.timed(2));
+        self.run_tool("perf", &recorded)?;
+        let mut reported = Command::new("perf");
+        reported.args(["report", "--stdio", "--no-children", "--fields", "overhead,sym", "-i"]).arg(&data);
+        let text = self.run_tool("perf-report", &reported)?;
+        let symbols = parse_symbols(&text);
+        ensure!(!symbols.is_empty(), "found no symbols in what perf reported");
+        let locks: Vec<&(f64, String)> = symbols.iter().filter(|(_, name)| is_lock(name)).collect();
+        let share = locks.iter().map(|(share, _)| share).sum();
+        let beside = match locks.first() {
+            Some((share, name)) => format!("most: {name} {share:.2} %; perf, two threads"),
+            None => format!("{} symbols, none of a lock or futex; perf, two threads", symbols.len()),
+        };
+        let own: Vec<String> = symbols
+            .iter()
+            .filter(|(_, name)| name.starts_with("[.]"))
+            .take(5)
+            .map(|(share, name)| format!("{} {share:.1} %", name.trim_start_matches("[.]").trim()))
+            .collect();
+        let top = format!("threads: first in user space: {}", own.join(", "));
+        Ok((Figure::at_most("time in locks and futexes", share, LOCKS_PER_CENT, "%", beside), top))
+    }
+
+    fn run_tool(self, name: &str, command: &Command) -> Result<String> {
+        let running = self.bench.start(name, command, self.cpus)?;
+        let ended = self.bench.wait(&running, TOOL_LIMIT)?;
+        ensure!(ended.status.success(), "{name} ended with {}: {}", ended.status, running.last_words());
+        running.stdout()
+    }
 }
 
 /// Whether a symbol is a lock of the program, or the kernel's part of one: its other locks are its own affair.
@@ -226,28 +219,9 @@ fn is_lock(symbol: &str) -> bool {
     }
 }
 
-fn counted(bench: &Bench, server: &Server, work: &Work, requests: u64) -> Command {
-    let mut command = command(bench, server, work);
-    command.args(["-t", "2", "-n", &requests.to_string()]);
-    command
-}
-
 /// Adds a command to the end of another's arguments.
 fn append(outer: &mut Command, inner: &Command) {
     outer.arg(inner.get_program()).args(inner.get_args());
-}
-
-fn run_tool(
-    bench: &Bench,
-    name: &str,
-    command: Command,
-    cpus: &[usize],
-    stop: &AtomicBool,
-) -> Result<String> {
-    let running = bench.start(name, &command, cpus)?;
-    let ended = running.wait(TOOL_LIMIT, stop)?;
-    ensure!(ended.status.success(), "{name} ended with {}: {}", ended.status, running.last_words());
-    running.stdout()
 }
 
 /// The number of calls in strace's summary; without a line there was none.

@@ -11,14 +11,13 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::Args;
 use drive::Authority;
-use model::error::Source;
 use model::study::Library;
 use model::{Page, Pins, Shortfall, Variant};
 use origin::{Config, Identity};
 use serde::Deserialize;
 
 use crate::exit::{Exit, UsageError};
-use crate::library::DataFiles;
+use crate::library::{DataFiles, source};
 use crate::terminal::{note, print};
 
 /// The default port of the first variant; the others follow.
@@ -167,7 +166,7 @@ fn user_config(args: &ServeArgs) -> Result<Config> {
 pub(crate) fn all_pages() -> Result<Vec<Page>> {
     let parse = |name: &String| -> Result<Page> {
         let file = DataFiles.page(name).map_err(UsageError)?;
-        Ok(Page::parse(name, Source { file: &file.file, text: &file.text })?)
+        Ok(Page::parse(name, source(&file))?)
     };
     DataFiles.pages().iter().map(parse).collect()
 }

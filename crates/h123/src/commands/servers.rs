@@ -4,14 +4,12 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
-use comfy_table::Table;
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use drive::installed::{self, Installation};
 use drive::{Clients, Servers, Support};
 use model::Variant;
 
 use crate::exit::{Exit, UsageError};
-use crate::terminal::{note, print};
+use crate::terminal::{note, print, table};
 
 /// List the servers and external clients that studies can use: version, TLS library, variants, program
 #[derive(Args, Debug)]
@@ -122,13 +120,6 @@ fn list() -> Result<Exit> {
         print(&text)?;
     }
     Ok(Exit::Done)
-}
-
-fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(UTF8_HORIZONTAL_ONLY);
-    table.set_header(header);
-    table
 }
 
 /// The names of the supported variants. The reasons for the others are added to `reasons`.

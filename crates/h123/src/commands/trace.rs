@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
-use comfy_table::{CellAlignment, Table};
+use comfy_table::CellAlignment;
 use model::assignment::{ASSIGNMENT_VERSION, Assignment};
 use model::options::{Options, ProtocolOptions};
 use model::sample::{ConnectionRow, Outcome, Sample};
@@ -21,7 +20,7 @@ use crate::connect::advice;
 use crate::connect::target::{TrustOptions, Url, variant_for};
 use crate::connect::tls_options::{TlsArgs, qlog_folder};
 use crate::exit::{Exit, UsageError};
-use crate::terminal::print;
+use crate::terminal::{self, print};
 
 /// Send one request per variant over a new connection, and show the time of each phase
 #[derive(Args, Debug)]
@@ -188,19 +187,8 @@ fn security(row: &ConnectionRow) -> String {
 }
 
 fn table(traces: &[Trace]) -> String {
-    let mut table = Table::new();
-    table.load_style(UTF8_HORIZONTAL_ONLY);
-    table.set_header([
-        "variant",
-        "DNS",
-        "connect",
-        "TLS or QUIC",
-        "wait",
-        "transfer",
-        "total",
-        "negotiated",
-        "status",
-    ]);
+    let phases = ["DNS", "connect", "TLS or QUIC", "wait", "transfer", "total"];
+    let mut table = terminal::table(&[&["variant"], &phases[..], &["negotiated", "status"]].concat());
     #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
     let time = |ns: Option<u64>| ns.map_or("–".to_owned(), |ns| format_duration_ns(ns as f64));
     for trace in traces {

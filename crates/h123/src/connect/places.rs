@@ -1,11 +1,11 @@
 //! The address of a host: looked up, or given by `--connect-to` and `--resolve` in curl's forms.
 
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr};
 
 use anyhow::Result;
 use clap::Args;
 
-use crate::connect::target::Url;
+use crate::connect::target::{Url, dns_lookup};
 use crate::exit::UsageError;
 
 /// Where hosts are.
@@ -76,19 +76,6 @@ impl Places {
             let family = if self.only_ipv4 == Some(true) { "IPv4" } else { "IPv6" };
             UsageError(format!("`{host}` has no {family} address")).into()
         })
-    }
-}
-
-/// The addresses of a host, at least one.
-///
-/// # Errors
-/// A [`UsageError`] where the name does not resolve.
-pub(crate) fn dns_lookup(host: &str, port: u16) -> Result<Vec<SocketAddr>> {
-    let found = (host, port).to_socket_addrs().map(Vec::from_iter);
-    match found {
-        Ok(addresses) if !addresses.is_empty() => Ok(addresses),
-        Ok(_) => Err(UsageError(format!("`{host}` has no address")).into()),
-        Err(error) => Err(UsageError(format!("looking up `{host}`: {error}")).into()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! A URL from the command line, resolved into a client's target.
 
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,6 @@ use clap::Args;
 use model::Variant;
 use model::assignment::{Target, Trust};
 
-use crate::connect::places;
 use crate::exit::UsageError;
 
 /// Trust options that several commands share.
@@ -106,13 +105,26 @@ impl Url {
     /// The name does not resolve.
     pub(crate) fn resolve(&self) -> Result<(SocketAddr, Duration)> {
         let start = Instant::now();
-        let addresses = places::dns_lookup(&self.host, self.port)?;
+        let addresses = dns_lookup(&self.host, self.port)?;
         Ok((addresses[0], start.elapsed()))
     }
 
     /// The target of a client that uses `variant` with the host at `address`.
     pub(crate) fn target(&self, variant: Variant, address: SocketAddr, trust: Trust) -> Target {
         Target { variant, address, authority: self.authority.clone(), server_name: self.host.clone(), trust }
+    }
+}
+
+/// The addresses of a host, at least one.
+///
+/// # Errors
+/// A [`UsageError`] where the name does not resolve.
+pub(crate) fn dns_lookup(host: &str, port: u16) -> Result<Vec<SocketAddr>> {
+    let found = (host, port).to_socket_addrs().map(Vec::from_iter);
+    match found {
+        Ok(addresses) if !addresses.is_empty() => Ok(addresses),
+        Ok(_) => Err(UsageError(format!("`{host}` has no address")).into()),
+        Err(error) => Err(UsageError(format!("looking up `{host}`: {error}")).into()),
     }
 }
 

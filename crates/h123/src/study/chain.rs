@@ -5,13 +5,14 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use drive::{Adapter, RunningServer, StartSpec, Support};
+use drive::{Adapter, Identity, RunningServer, StartSpec, Support};
 use lab::{Lab, Node};
 use model::assignment::Target;
 use model::plan::{BackServer, ServerChain};
 use model::record::ServerReport;
 use model::sample::{FailureKind, Outcome};
-use model::{Cell, Pins, Settings, Variant};
+use model::tunable::NO_SETTINGS;
+use model::{Cell, Variant};
 
 use crate::study::server_time::TimedServer;
 use crate::study::{SERVER_NAME, SERVER_THREADS, Study, failed};
@@ -25,24 +26,6 @@ const BACK: &str = "back";
 pub(crate) struct RunningChain<'n> {
     /// The front server first.
     servers: Vec<RunningServer<'n>>,
-}
-
-/// A server to start.
-pub(crate) struct ServerStart<'a> {
-    /// Its description.
-    pub(crate) adapter: &'a Adapter,
-    /// The study's settings for it.
-    pub(crate) set: &'a Settings,
-    /// What its clients speak.
-    pub(crate) variants: &'a [Variant],
-    /// The server behind it.
-    pub(crate) back: Option<&'a Target>,
-    /// The cell's pins.
-    pub(crate) pins: &'a Pins,
-    /// The folder of its files and logs.
-    pub(crate) folder: &'a Path,
-    /// The run's seed.
-    pub(crate) seed: u64,
 }
 
 impl Study<'_> {
@@ -74,59 +57,60 @@ impl Study<'_> {
     ) -> Result<RunningChain<'n>, Outcome> {
         let (chain, pins) = (&cell.chains[0], self.plan.pins_of(cell));
         let start_back = |back: &BackServer| -> Result<_, Outcome> {
-            let server = ServerStart {
-                adapter: self.adapter(&back.server)?,
+            let node = node_of(lab, &back.node)?;
+            let identity = self.identity_of(node)?;
+            let spec = StartSpec {
                 set: &back.set,
                 variants: &[back.variant],
-                back: None,
                 pins,
                 folder: &logs.join(BACK),
-                seed,
+                ..self.start_spec(&identity, seed)
             };
-            let server = self.start_server(node_of(lab, &back.node)?, &server)?;
+            let server = self.adapter(&back.server)?.start(node, &spec)?;
             Ok((target_of(&server, back.variant)?, server))
         };
         let back = chain.back.as_ref().map(start_back).transpose()?;
         let variants: BTreeSet<Variant> = cell.clients.iter().map(|group| group.variant).collect();
-        let front = ServerStart {
-            adapter: self.adapter(&chain.server)?,
+        let node = node_of(lab, &chain.node)?;
+        let identity = self.identity_of(node)?;
+        let spec = StartSpec {
             set: &chain.set,
             variants: &variants.into_iter().collect::<Vec<_>>(),
             back: back.as_ref().map(|(target, _)| target),
             pins,
             folder: &logs.join(FRONT),
-            seed,
+            ..self.start_spec(&identity, seed)
         };
-        let front = self.start_server(node_of(lab, &chain.node)?, &front)?;
+        let front = self.adapter(&chain.server)?.start(node, &spec)?;
         Ok(RunningChain { servers: [front].into_iter().chain(back.map(|(_, server)| server)).collect() })
     }
 
-    /// Starts a server in a node and waits until it is ready.
+    /// The certificate of a server in a node.
     ///
     /// # Errors
-    /// The run's outcome, as [`Adapter::start`] gives it.
-    pub(crate) fn start_server<'n>(
-        &self,
-        node: &'n Node,
-        start: &ServerStart<'_>,
-    ) -> Result<RunningServer<'n>, Outcome> {
+    /// The run's outcome: it cannot be signed.
+    pub(crate) fn identity_of(&self, node: &Node) -> Result<Identity, Outcome> {
         let identity = self.authority.issue(&[SERVER_NAME], &[IpAddr::V4(node.addresses().v4)]);
-        let spec = StartSpec {
-            folder: start.folder,
+        identity.map_err(failed(FailureKind::Server))
+    }
+
+    /// The parameters that the study's servers share; the others are those of a server without variants.
+    pub(crate) fn start_spec<'s>(&'s self, identity: &'s Identity, seed: u64) -> StartSpec<'s> {
+        StartSpec {
+            folder: &self.content,
             tool: &self.program,
-            variants: start.variants,
-            pins: start.pins,
-            set: start.set,
-            back: start.back,
+            variants: &[],
+            pins: &self.plan.pins,
+            set: &NO_SETTINGS,
+            back: None,
             pages: &self.pages,
             content: &self.content,
-            identity: &identity.map_err(failed(FailureKind::Server))?,
+            identity,
             server_name: SERVER_NAME,
             threads: SERVER_THREADS,
             cpus: &self.cores.server,
-            seed: start.seed,
-        };
-        start.adapter.start(node, &spec)
+            seed,
+        }
     }
 
     fn adapter(&self, name: &str) -> Result<&Adapter, Outcome> {

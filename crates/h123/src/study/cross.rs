@@ -12,16 +12,15 @@ use std::time::Duration;
 
 use anyhow::Result;
 use drive::client::{ClientOutcome, Limits};
-use drive::{RunningServer, Servers};
+use drive::{RunningServer, Servers, StartSpec};
 use lab::{Lab, Node};
 use model::assignment::{ASSIGNMENT_VERSION, Assignment};
 use model::sample::{FailureKind, Outcome};
 use model::topology::CrossTraffic;
-use model::tunable::NO_SETTINGS;
 use model::workload::{ClosedLoop, LoopLoad, Workload};
 use model::{Cell, Variant};
 
-use crate::study::chain::{ServerStart, node_of, target_of};
+use crate::study::chain::{node_of, target_of};
 use crate::study::{CLIENT_BYTES, Study, failed};
 
 /// The server of cross-traffic.
@@ -76,17 +75,15 @@ impl Study<'_> {
         let mut places: BTreeMap<usize, usize> = BTreeMap::new();
         for (to, variants) in &variants {
             let origin = Servers::find(ORIGIN).map_err(|error| failed(FailureKind::Server)(error.into()))?;
-            let server = ServerStart {
-                adapter: &origin,
-                set: &NO_SETTINGS,
+            let node = node_of(lab, name(*to))?;
+            let identity = self.identity_of(node)?;
+            let spec = StartSpec {
                 variants,
-                back: None,
-                pins: &self.plan.pins,
                 folder: &logs.join(format!("cross-{}", name(*to))),
-                seed,
+                ..self.start_spec(&identity, seed)
             };
             places.insert(*to, cross.servers.len());
-            cross.servers.push(self.start_server(node_of(lab, name(*to))?, &server)?);
+            cross.servers.push(origin.start(node, &spec)?);
         }
         for (index, flow) in topology.cross.iter().enumerate() {
             let group = FIRST_GROUP.saturating_add(u16::try_from(index).unwrap_or(u16::MAX));

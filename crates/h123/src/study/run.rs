@@ -13,14 +13,13 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
-use lab::{Lab, LabError, LabSpec};
+use lab::{Lab, LabError, LabSpec, Monitor};
 use model::plan::PlannedTopology;
 use model::sample::{FailureKind, Outcome};
 use model::{Cell, PlannedRun, RunRecord};
 use store::ResultFolder;
 
 use crate::study::clients::RunClients;
-use crate::study::monitor::RunMonitor;
 use crate::study::progress::Progress;
 use crate::study::reference::ReferenceMeasurements;
 use crate::study::repetition::Repetition;
@@ -104,17 +103,17 @@ impl Study<'_> {
         if self.pcap {
             lab.begin_capture(&logs.join(CAPTURE))?;
         }
-        let monitor = RunMonitor::prepare(self, &lab, cell)?;
+        let monitor = self.prepare_monitor(&lab, cell)?;
         lab.begin_measuring()?;
         let timed = if self.plan.server_time { servers.timed(&cell.chains[0]) } else { Vec::new() };
         server_time::begin(&lab, &timed);
         let clock = load::Clock::begin();
         let outcome = cross.run_during(|| {
             servers.begin_measuring();
-            monitor.begin(&clock)?;
+            monitor.iter().try_for_each(|monitor| monitor.begin(clock.run_start_ns))?;
             let clients = RunClients { servers: &servers, clock: &clock, seed: planned.seed, logs };
             let outcome = self.run_clients(&lab, cell, &clients, record);
-            record.readings = monitor.finish()?;
+            record.readings = monitor.map_or(Ok(Vec::new()), Monitor::finish)?;
             outcome
         });
         record.links = lab.reports()?;

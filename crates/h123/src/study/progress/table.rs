@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use model::Plan;
 
+use crate::terminal;
+
 const BAR: usize = 24;
 /// Lines that are not cells: bar, heading, count of the others, and a free line for what follows.
 const OTHER_LINES: usize = 4;
@@ -205,13 +207,9 @@ pub(super) fn troubles<'a>(cells: impl Iterator<Item = &'a CellRow>) -> String {
     words.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
 }
 
-/// A duration in whole seconds or minutes: `12 s`, `3 min 05 s`, `2 h 03 min`.
+/// A duration, rounded up to whole seconds, such as `3 min 05 s`.
 pub(crate) fn clock(time: Duration) -> String {
-    match time.as_secs() + u64::from(time.subsec_nanos() > 0) {
-        seconds @ 0..60 => format!("{seconds} s"),
-        seconds @ 60..3600 => format!("{} min {:02} s", seconds / 60, seconds % 60),
-        seconds => format!("{} h {:02} min", seconds / 3600, seconds % 3600 / 60),
-    }
+    terminal::clock(time.as_secs() + u64::from(time.subsec_nanos() > 0))
 }
 
 /// A text of at most `most` characters, cut visibly.

@@ -118,14 +118,11 @@ fn row(server: u16, line: &LogLine, precision_ns: u64) -> ServerRequest {
         request_time_ns: line.request_time_ns,
         precision_ns,
         source: TimeSource::Log,
-        log_time_ns: None,
-        arrived_ns: None,
-        first_sent_ns: None,
-        sent_ns: None,
         logged_unix_ns: line.logged_unix_ns,
         status: line.status,
         body_bytes: line.body_bytes,
         remote_port: line.remote_port,
+        ..ServerRequest::default()
     }
 }
 

@@ -14,9 +14,7 @@ pub(crate) fn format(summary: &Summary) -> String {
     QUANTILES.iter().for_each(|(name, _)| text.extend([",", name]));
     text.push_str(",max,reason\n");
     let total = Line {
-        requests: Some(summary.ended()),
-        failed: Some(summary.failed),
-        body_bytes: Some(summary.completed.response_body_bytes),
+        counts: [summary.ended(), summary.failed, summary.completed.response_body_bytes].map(Some),
         ..Line::new("total", &summary.setup.url, Some(&summary.latency))
     };
     total.write(&mut text);
@@ -90,23 +88,20 @@ struct Line<'a> {
     scope: &'static str,
     name: &'a str,
     value: Option<String>,
-    requests: Option<u64>,
-    failed: Option<u64>,
-    body_bytes: Option<u64>,
+    /// Requests, failed requests, bytes of bodies.
+    counts: [Option<u64>; 3],
     times: Option<&'a Histogram>,
     reason: &'a str,
 }
 
 impl<'a> Line<'a> {
     fn new(scope: &'static str, name: &'a str, times: Option<&'a Histogram>) -> Self {
-        Line { scope, name, value: None, requests: None, failed: None, body_bytes: None, times, reason: "" }
+        Line { scope, name, value: None, counts: [None; 3], times, reason: "" }
     }
 
     fn of(scope: &'static str, name: &'a str, group: &'a Group) -> Self {
         Line {
-            requests: Some(group.requests),
-            failed: Some(group.failed),
-            body_bytes: Some(group.body_bytes),
+            counts: [group.requests, group.failed, group.body_bytes].map(Some),
             reason: group.reason.as_deref().unwrap_or(""),
             ..Line::new(scope, name, Some(&group.latency))
         }
@@ -115,22 +110,16 @@ impl<'a> Line<'a> {
     fn write(&self, text: &mut String) {
         let number = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
         let decimal = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.1}"));
-        let mut fields = vec![
-            self.scope.to_owned(),
-            quoted(self.name),
-            self.value.clone().unwrap_or_default(),
-            number(self.requests),
-            number(self.failed),
-            number(self.body_bytes),
-        ];
-        fields.push(number(self.times.map(Histogram::count)));
-        fields.push(number(self.times.and_then(Histogram::min)));
-        fields.push(decimal(self.times.and_then(Histogram::mean)));
-        fields.push(decimal(self.times.and_then(Histogram::sd)));
+        let times = self.times;
+        let value = self.value.clone().unwrap_or_default();
+        let mut fields = vec![self.scope.to_owned(), quoted(self.name), value];
+        fields.extend(self.counts.into_iter().chain([times.map(Histogram::count)]).map(number));
+        fields.push(number(times.and_then(Histogram::min)));
+        fields.extend([Histogram::mean, Histogram::sd].map(|of| decimal(times.and_then(of))));
         // With no value beyond it, a quantile would repeat the maximum.
-        let quantile = |share: f64| self.times.filter(|is| is.beyond(share) > 0)?.quantile(share);
+        let quantile = |share: f64| times.filter(|is| is.beyond(share) > 0)?.quantile(share);
         fields.extend(QUANTILES.iter().map(|(_, share)| number(quantile(*share))));
-        fields.push(number(self.times.and_then(Histogram::max)));
+        fields.push(number(times.and_then(Histogram::max)));
         fields.push(quoted(self.reason));
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{}", fields.join(","));

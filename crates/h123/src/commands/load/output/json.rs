@@ -84,8 +84,8 @@ pub(crate) fn format(summary: &Summary, thresholds: &[ThresholdResult]) -> Value
         "thresholds": thresholds.iter().map(ThresholdResult::to_json).collect::<Vec<_>>(),
         "warnings": warnings(summary),
     });
-    for (key, is) in protocols::json(summary) {
-        json[key] = is;
+    for (key, is) in protocols::json(summary).as_object().into_iter().flatten() {
+        json[key] = is.clone();
     }
     json["key_log"] = json!(summary.setup.key_log);
     json["qlog"] = json!(summary.setup.qlog);

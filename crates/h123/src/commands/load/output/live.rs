@@ -176,13 +176,9 @@ fn errors(now: &Snapshot) -> String {
     }
 }
 
-/// A time such as `12 s`, `3 min 05 s` or `2 h 03 min`.
+/// A time in full seconds, such as `3 min 05 s`.
 fn clock(time: Duration) -> String {
-    match time.as_secs() {
-        seconds @ 0..60 => format!("{seconds} s"),
-        seconds @ 60..3600 => format!("{} min {:02} s", seconds / 60, seconds % 60),
-        seconds => format!("{} h {:02} min", seconds / 3600, seconds % 3600 / 60),
-    }
+    terminal::clock(time.as_secs())
 }
 
 #[cfg(test)]

@@ -78,8 +78,8 @@ pub(crate) fn warnings(summary: &Summary) -> Vec<String> {
     warnings
 }
 
-/// Keys of the JSON, each with its value.
-pub(crate) fn json(summary: &Summary) -> [(&'static str, Value); 5] {
+/// An object with the JSON's keys of protocols.
+pub(crate) fn json(summary: &Summary) -> Value {
     let connections = &summary.connections;
     let sums = &connections.protocols;
     let security = connections.security.0.iter().map(|(security, count)| {
@@ -90,36 +90,21 @@ pub(crate) fn json(summary: &Summary) -> [(&'static str, Value); 5] {
     });
     let failed = summary.failed_migrations.0.iter();
     let failed = failed.map(|(reason, count)| json!({ "reason": reason, "connections": count }));
-    [
-        (
-            "handshakes",
-            json!({
-                "cold": connections.handshake.count(), "resumed": connections.resumed_handshake.count(),
-                "early": connections.early_handshake.count(),
-            }),
-        ),
-        (
-            "early_data",
-            json!({
-                "requests": sums.early_requests, "accepted": sums.early_accepted,
-                "rejected": sums.early_rejected,
-            }),
-        ),
-        ("security", security.collect()),
-        (
-            "push",
-            json!({
-                "responses": sums.pushed, "broken": sums.pushed_broken, "body_bytes": sums.pushed_bytes,
-            }),
-        ),
-        (
-            "migration",
-            json!({
-                "migrated": sums.migrated, "answered": sums.migrated_answered,
-                "failed": failed.collect::<Vec<_>>(),
-            }),
-        ),
-    ]
+    json!({
+        "handshakes": {
+            "cold": connections.handshake.count(), "resumed": connections.resumed_handshake.count(),
+            "early": connections.early_handshake.count(),
+        },
+        "early_data": {
+            "requests": sums.early_requests, "accepted": sums.early_accepted, "rejected": sums.early_rejected,
+        },
+        "security": security.collect::<Vec<_>>(),
+        "push": { "responses": sums.pushed, "broken": sums.pushed_broken, "body_bytes": sums.pushed_bytes },
+        "migration": {
+            "migrated": sums.migrated, "answered": sums.migrated_answered,
+            "failed": failed.collect::<Vec<_>>(),
+        },
+    })
 }
 
 /// Lines of the table: name and count.

@@ -26,26 +26,35 @@ pub(crate) struct Style {
     pub(crate) colour: bool,
 }
 
-/// The statistic of a column.
-#[derive(Clone, Copy, Debug)]
-enum Column {
-    Min,
-    Mean,
-    Sd,
-    Max,
-    Quantile(&'static str, f64),
+/// A statistic: its name and its value.
+type Column = (&'static str, fn(&Histogram) -> Option<f64>);
+
+const COLUMNS: [Column; 10] = [
+    ("min", |times| times.min().map(float)),
+    ("mean", Histogram::mean),
+    ("sd", Histogram::sd),
+    ("p50", |times| quantile(times, 0.5)),
+    ("p75", |times| quantile(times, 0.75)),
+    ("p90", |times| quantile(times, 0.9)),
+    ("p99", |times| quantile(times, 0.99)),
+    ("p99.9", |times| quantile(times, 0.999)),
+    ("p99.99", |times| quantile(times, 0.9999)),
+    ("max", |times| times.max().map(float)),
+];
+
+/// A quantile. With no value beyond it, it would repeat the maximum.
+fn quantile(times: &Histogram, share: f64) -> Option<f64> {
+    times.quantile(share).filter(|_| times.beyond(share) > 0).map(float)
 }
 
 /// The columns that fit.
 fn columns(width: u16) -> Vec<Column> {
-    use Column::{Max, Mean, Min, Quantile, Sd};
-    let (p50, p90) = (Quantile("p50", 0.5), Quantile("p90", 0.9));
-    let (p99, p999, p9999) = (Quantile("p99", 0.99), Quantile("p99.9", 0.999), Quantile("p99.99", 0.9999));
-    match width {
-        ..96 => vec![Mean, p50, p90, p99, p999, Max],
-        96..116 => vec![Mean, Sd, p50, p90, p99, p999, p9999, Max],
-        _ => vec![Min, Mean, Sd, p50, Quantile("p75", 0.75), p90, p99, p999, p9999, Max],
-    }
+    let hidden: &[&str] = match width {
+        ..96 => &["min", "sd", "p75", "p99.99"],
+        96..116 => &["min", "p75"],
+        _ => &[],
+    };
+    COLUMNS.into_iter().filter(|(name, _)| !hidden.contains(name)).collect()
 }
 
 /// The summary for people.
@@ -293,14 +302,7 @@ impl Out {
 
     fn header(&mut self, name: &str, count: &str) {
         let mut line = format!("{name:<NAME$}{count:>COUNT$}");
-        for column in &self.columns {
-            let name = match column {
-                Column::Min => "min",
-                Column::Mean => "mean",
-                Column::Sd => "sd",
-                Column::Max => "max",
-                Column::Quantile(name, _) => name,
-            };
+        for (name, _) in &self.columns {
             let _ = write!(line, "{name:>TIME$}");
         }
         self.paint(BOLD, &line);
@@ -308,17 +310,8 @@ impl Out {
 
     fn row(&mut self, name: &str, count: u64, times: &Histogram) {
         let mut line = format!("{name:<NAME$}{count:>COUNT$}");
-        for column in &self.columns {
-            let value = match *column {
-                Column::Min => times.min().map(float),
-                Column::Mean => times.mean(),
-                Column::Sd => times.sd(),
-                Column::Max => times.max().map(float),
-                // With no value beyond it, it would repeat the maximum.
-                Column::Quantile(_, share) if times.beyond(share) == 0 => None,
-                Column::Quantile(_, share) => times.quantile(share).map(float),
-            };
-            let value = value.map_or("–".to_owned(), time);
+        for (_, statistic) in &self.columns {
+            let value = statistic(times).map_or("–".to_owned(), time);
             let _ = write!(line, "{value:>TIME$}");
         }
         self.line(&line);

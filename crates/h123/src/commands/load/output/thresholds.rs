@@ -1,5 +1,6 @@
 //! `--fail-if 'p99>50ms'`: conditions that fail a test, for CI.
 
+use std::cmp::Ordering;
 use std::str::FromStr;
 
 use model::number::float;
@@ -13,7 +14,10 @@ use super::summary::Summary;
 pub(crate) struct Threshold {
     text: String,
     metric: Metric,
-    comparison: Comparison,
+    /// The side of the value that fails the test.
+    failing: Ordering,
+    /// Whether the value itself fails it too.
+    or_equal: bool,
     /// Nanoseconds, requests, requests per second, or a share from 0 to 1.
     value: f64,
     unit: Unit,
@@ -44,14 +48,6 @@ enum Metric {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Comparison {
-    Above,
-    AtLeast,
-    Below,
-    AtMost,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
     Ns,
     Requests,
@@ -70,16 +66,13 @@ impl FromStr for Threshold {
         let fault = |why: &str| format!("`{text}`: {why}; {EXPECTED}");
         let at = text.find(['<', '>']).ok_or_else(|| fault("there is no comparison"))?;
         let (name, rest) = text.split_at(at);
-        let (comparison, value) = match (rest.as_bytes()[0], rest.as_bytes().get(1)) {
-            (b'>', Some(b'=')) => (Comparison::AtLeast, &rest[2..]),
-            (b'>', _) => (Comparison::Above, &rest[1..]),
-            (_, Some(b'=')) => (Comparison::AtMost, &rest[2..]),
-            _ => (Comparison::Below, &rest[1..]),
-        };
+        let failing = if rest.starts_with('>') { Ordering::Greater } else { Ordering::Less };
+        let or_equal = rest[1..].starts_with('=');
+        let value = &rest[1 + usize::from(or_equal)..];
         let metric =
             Metric::parse(name.trim()).ok_or_else(|| fault(&format!("unknown metric `{}`", name.trim())))?;
         let (value, unit) = metric.value(value.trim()).map_err(|why| fault(&why))?;
-        Ok(Threshold { text: text.to_owned(), metric, comparison, value, unit })
+        Ok(Threshold { text: text.to_owned(), metric, failing, or_equal, value, unit })
     }
 }
 
@@ -150,11 +143,9 @@ impl Threshold {
             (Metric::Availability, _) => summary.availability(),
             (Metric::Rate, _) => Some(summary.per_second()),
         };
-        let is_failed = measured.is_none_or(|measured| match self.comparison {
-            Comparison::Above => measured > self.value,
-            Comparison::AtLeast => measured >= self.value,
-            Comparison::Below => measured < self.value,
-            Comparison::AtMost => measured <= self.value,
+        let is_failed = measured.is_none_or(|measured| {
+            let side = measured.partial_cmp(&self.value);
+            side == Some(self.failing) || (self.or_equal && side == Some(Ordering::Equal))
         });
         ThresholdResult { text: self.text.clone(), measured, unit: self.unit, is_failed }
     }
@@ -202,18 +193,21 @@ mod tests {
     fn expressions_are_read() {
         let read = |text: &str| {
             let threshold: Threshold = text.parse().unwrap();
-            (threshold.metric, threshold.comparison, threshold.value, threshold.unit)
+            let sign = match (threshold.failing, threshold.or_equal) {
+                (Ordering::Greater, false) => ">",
+                (Ordering::Greater, true) => ">=",
+                (_, false) => "<",
+                (_, true) => "<=",
+            };
+            (threshold.metric, sign, threshold.value, threshold.unit)
         };
-        assert_eq!(read("p99>50ms"), (Metric::Quantile(0.99), Comparison::Above, 50e6, Unit::Ns));
-        assert_eq!(
-            read(" p99.99 >= 1.5 s "),
-            (Metric::Quantile(0.9999), Comparison::AtLeast, 1.5e9, Unit::Ns)
-        );
-        assert_eq!(read("failed>0"), (Metric::Failed, Comparison::Above, 0.0, Unit::Requests));
-        assert_eq!(read("failed>1%"), (Metric::Failed, Comparison::Above, 0.01, Unit::Share));
-        assert_eq!(read("availability<99.9%"), (Metric::Availability, Comparison::Below, 0.999, Unit::Share));
-        assert_eq!(read("rate<=1000/s"), (Metric::Rate, Comparison::AtMost, 1000.0, Unit::PerSecond));
-        assert_eq!(read("rate<1000"), (Metric::Rate, Comparison::Below, 1000.0, Unit::PerSecond));
+        assert_eq!(read("p99>50ms"), (Metric::Quantile(0.99), ">", 50e6, Unit::Ns));
+        assert_eq!(read(" p99.99 >= 1.5 s "), (Metric::Quantile(0.9999), ">=", 1.5e9, Unit::Ns));
+        assert_eq!(read("failed>0"), (Metric::Failed, ">", 0.0, Unit::Requests));
+        assert_eq!(read("failed>1%"), (Metric::Failed, ">", 0.01, Unit::Share));
+        assert_eq!(read("availability<99.9%"), (Metric::Availability, "<", 0.999, Unit::Share));
+        assert_eq!(read("rate<=1000/s"), (Metric::Rate, "<=", 1000.0, Unit::PerSecond));
+        assert_eq!(read("rate<1000"), (Metric::Rate, "<", 1000.0, Unit::PerSecond));
         assert_eq!(read("max>1s").0, Metric::Max);
     }
 
