@@ -45,9 +45,12 @@ enum Test {
     Threads,
 }
 
+/// How a test measures.
+type Measure = fn(&mut Session<'_>) -> Result<Vec<Figure>>;
+
 impl Test {
     /// Its name, and how it measures.
-    fn parts(self) -> (&'static str, fn(&mut Session<'_>) -> Result<Vec<Figure>>) {
+    fn parts(self) -> (&'static str, Measure) {
         match self {
             Test::Schedule => ("schedule", schedule::measure),
             Test::Memory => ("memory", memory::per_connection),
