@@ -3,6 +3,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use analysis::Distribution;
 use anyhow::{Context, Result, ensure};
 use lab::Exit;
 use serde::Serialize;
@@ -10,13 +11,40 @@ use serde::Serialize;
 use crate::child::Running;
 use crate::machine::{self, Disturbance};
 use crate::parse;
-use crate::row::Cost;
 use crate::servers::{Bench, Server};
 use crate::tools::Tool;
 use crate::works::Work;
 
 /// A generator may take so much longer than asked.
 const GRACE: Duration = Duration::from_secs(10);
+
+/// What a run cost, or the medians of one generator's runs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct Cost {
+    /// CPU per request in user space, microseconds.
+    pub(crate) user_us: f64,
+    /// CPU per request in the kernel, microseconds.
+    pub(crate) system_us: f64,
+    /// CPU per request, both, microseconds.
+    pub(crate) total_us: f64,
+    /// The server's CPU per request meanwhile, microseconds.
+    pub(crate) server_us: f64,
+    pub(crate) requests_per_second: f64,
+}
+
+impl Cost {
+    /// The medians of several runs' costs.
+    pub(crate) fn medians(runs: impl Iterator<Item = Cost> + Clone) -> Option<Cost> {
+        let median = |part: fn(Cost) -> f64| runs.clone().map(part).collect::<Distribution>().median();
+        Some(Cost {
+            user_us: median(|run| run.user_us)?,
+            system_us: median(|run| run.system_us)?,
+            total_us: median(|run| run.total_us)?,
+            server_us: median(|run| run.server_us)?,
+            requests_per_second: median(|run| run.requests_per_second)?,
+        })
+    }
+}
 
 /// One run of one generator.
 #[derive(Clone, Copy, Debug, PartialEq)]

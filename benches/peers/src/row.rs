@@ -5,7 +5,7 @@ use analysis::statistics::{CONFIDENCE, order_interval};
 use serde::Serialize;
 
 use crate::machine::Disturbance;
-use crate::measure::Pair;
+use crate::measure::{Cost, Pair};
 use crate::works::{Goal, Work};
 
 /// A median with its interval from order statistics, which is absent where there are fewer than 6 values.
@@ -28,20 +28,6 @@ pub(crate) enum Verdict {
     MissedWithCaveat,
     /// The whole interval is on the bad side.
     Missed,
-}
-
-/// What a run cost, or the medians of one generator's runs.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(crate) struct Cost {
-    /// CPU per request in user space, microseconds.
-    pub(crate) user_us: f64,
-    /// CPU per request in the kernel, microseconds.
-    pub(crate) system_us: f64,
-    /// CPU per request, both, microseconds.
-    pub(crate) total_us: f64,
-    /// The server's CPU per request meanwhile, microseconds.
-    pub(crate) server_us: f64,
-    pub(crate) requests_per_second: f64,
 }
 
 /// A target and what became of it.
@@ -188,20 +174,6 @@ impl Verdict {
             Verdict::MissedWithCaveat => "missed?",
             Verdict::Missed => "missed",
         }
-    }
-}
-
-impl Cost {
-    /// The medians of several runs' costs.
-    fn medians(runs: impl Iterator<Item = Cost> + Clone) -> Option<Cost> {
-        let median = |part: fn(Cost) -> f64| median(runs.clone().map(part));
-        Some(Cost {
-            user_us: median(|run| run.user_us)?,
-            system_us: median(|run| run.system_us)?,
-            total_us: median(|run| run.total_us)?,
-            server_us: median(|run| run.server_us)?,
-            requests_per_second: median(|run| run.requests_per_second)?,
-        })
     }
 }
 

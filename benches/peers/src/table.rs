@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use crate::measure::Extent;
 use crate::outcome::{self, Outcome};
-use crate::row::{Cost, Median, Row, Target};
+use crate::measure::Cost;
+use crate::row::{Median, Row, Target};
 use crate::works::Peer;
 
 /// The version of the JSON.

@@ -34,10 +34,10 @@ struct Cli {
     /// Requests in flight on each connection
     #[arg(short = 'm', default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     streams: u32,
-    /// Stop after so many seconds
+    /// Stop after this many seconds
     #[arg(short, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3600))]
     duration: u32,
-    /// Stop after so many requests, if that comes first
+    /// Stop after this many requests, if that comes first
     #[arg(short = 'n', default_value_t = u64::MAX)]
     requests: u64,
     /// The certificate authority to trust (PEM)

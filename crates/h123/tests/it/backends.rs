@@ -57,7 +57,7 @@ fn a_network_that_netem_cannot_emulate_is_wrong_usage() {
     for (args, expected) in [
         (
             &["lab", "train", "--backend", "netem", "--", "true"][..],
-            "--backend: the network `train` has `up.",
+            "--backend: the backend netem does not support `up.",
         ),
         (&["lab", "lan", "--backend", "netm", "--", "true"], "did you mean `netem`?"),
         (
@@ -66,7 +66,7 @@ fn a_network_that_netem_cannot_emulate_is_wrong_usage() {
         ),
         (
             &["plan", "quick", "--backend", "netem", "--network", "4g"],
-            "command line: `backends`: the network `4g` has",
+            "command line: `backends`: the backend netem does not support",
         ),
         (&["plan", "quick", "--backend", "netm"], "command line: `backends`: `netm` is not a backend"),
     ] {

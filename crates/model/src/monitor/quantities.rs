@@ -121,7 +121,7 @@ quantities! {
     SegmentsSent = count("segments_sent", PROTOCOLS, Counters(&[("Tcp", "OutSegs")]),
         "TCP segments sent, those retransmitted not counted");
     SegmentsRetransmitted = count("segments_retransmitted", PROTOCOLS, Counters(&[("Tcp", "RetransSegs")]),
-        "TCP segments sent again");
+        "TCP retransmissions");
     SynRetransmitted = count("syn_retransmitted", PROTOCOLS, Counters(&[("TcpExt", "TCPSynRetrans")]),
         "of these, SYN and SYN-ACK");
     RetransmissionTimeouts = count("retransmission_timeouts", PROTOCOLS, Counters(&[("TcpExt", "TCPTimeouts")]),
@@ -132,7 +132,7 @@ quantities! {
     ListenOverflows = count("listen_overflows", PROTOCOLS, Counters(&[("TcpExt", "ListenOverflows")]),
         "connections refused because a listener's queue was full");
     ListenDrops = count("listen_drops", PROTOCOLS, Counters(&[("TcpExt", "ListenDrops")]),
-        "SYNs dropped by listeners, for whatever reason");
+        "SYNs dropped by listeners, for any reason");
     BacklogDrops = count("backlog_drops", PROTOCOLS, Counters(&[("TcpExt", "TCPBacklogDrop")]),
         "segments dropped because a socket's backlog was full");
     DatagramsReceived = count("datagrams_received", PROTOCOLS, Counters(&[("Udp", "InDatagrams"), ("", "Udp6InDatagrams")]),
@@ -140,7 +140,7 @@ quantities! {
     DatagramsSent = count("datagrams_sent", PROTOCOLS, Counters(&[("Udp", "OutDatagrams"), ("", "Udp6OutDatagrams")]),
         "UDP datagrams sent");
     DatagramsWithoutPort = count("datagrams_without_port", PROTOCOLS, Counters(&[("Udp", "NoPorts"), ("", "Udp6NoPorts")]),
-        "UDP datagrams for a port where nobody listened");
+        "UDP datagrams for a port without a listener");
     UdpReceiveBufferErrors = count("udp_receive_buffer_errors", PROTOCOLS, Counters(&[("Udp", "RcvbufErrors"), ("", "Udp6RcvbufErrors")]),
         "UDP datagrams dropped because the receiver's buffer was full");
     UdpSendBufferErrors = count("udp_send_buffer_errors", PROTOCOLS, Counters(&[("Udp", "SndbufErrors"), ("", "Udp6SndbufErrors")]),

@@ -28,7 +28,7 @@ const DIRECTION_KEYS: &[Key] = keys! {
     "delay_steps", "table", "none", r#"{ every = "15s", spread = "8ms" }"#,
         "The delay changes at intervals `every`, uniformly within `spread`.";
     "jitter", "duration or table", "none", r#""15ms""#,
-        "Variation of the delay; [networks.md](networks.md#jitter) has the keys of the table.";
+        "Variation of the delay; [networks.md](networks.md#delay-and-jitter) has the keys of the table.";
     "rate", "rate or table", "`\"unlimited\"`", r#""50Mbit/s""#,
         "Rate of the link, over whole Ethernet frames without checksum; above 0.";
     "queue", "packets, size, bandwidth-delay products, or table", "`\"1000 packets\"`", r#""100 packets""#,

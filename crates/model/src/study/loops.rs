@@ -13,7 +13,7 @@ pub(super) const LOOP_KEYS: &[Key] = keys! {
     "connections", "whole number", "`1`", "2", "Connections held open, 1 to 100 000.";
     "streams", "whole number", "`1`", "10", "Requests in flight on each connection, 1 to 10 000; HTTP/1.1 has one.";
     "requests", "whole number", "none", "1000",
-        "Ends the run after this many requests, warm-up included; 1 to 5 000 000. Excludes `duration`.";
+        "Ends the run after this many requests, excluding the warm-up; 1 to 5 000 000. Excludes `duration`.";
     "duration", "duration", "none", r#""10s""#, "Ends the run this long after the warm-up. Excludes `requests`.";
     "warmup", "duration", "`\"0s\"`", r#""1s""#, "Requests intended in this time are stored but not analysed.";
 };
