@@ -82,7 +82,7 @@ fn by_hand_the_address_changes_for_root_and_for_a_user() {
         let ended = Ended::of(command.output().unwrap()).expect(0);
         let json: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
         assert_eq!(json["requests"]["failed"], 0, "{json:#}");
-        assert_eq!(json["migration"]["moved"], 1, "{json:#}");
+        assert_eq!(json["migration"]["migrated"], 1, "{json:#}");
         assert_eq!(json["migration"]["answered"], 1, "{json:#}");
     }
 }

@@ -270,7 +270,7 @@ fn wrong_usage_is_one_line_and_starts_nothing() {
             "--also: `client` is not a command in a node; write NODE=SHELL_COMMAND",
         ),
         (&["campus", "--node", "web-sever", "--", "true"], "did you mean `web-server`?"),
-        (&["proxied", "--network", "lan", "--", "true"], "expected LINK=NETWORK"),
+        (&["proxied", "--network", "lan", "--", "true"], "write LINK=NETWORK"),
         (&["proxied", "--network", "proxy-sever=lan", "--", "true"], "did you mean `proxy-server`?"),
         (&["campus", "--cross", "--", "true"], "--cross: `campus` has no cross-traffic"),
         (&["direct", "--cross", "--", "true"], "--cross: `direct` has no cross-traffic"),

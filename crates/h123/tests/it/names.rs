@@ -177,7 +177,7 @@ fn wrong_distances_are_one_line() {
     for (args, expected) in [
         (&["lan", "--dns", "20", "--", "true"][..], "--dns: `20` is not a duration"),
         (&["direct", "--dns", "20ms", "--", "true"], "--dns: `direct` has no nodes"),
-        (&["campus", "--dns", "1ms", "--node", "switch", "--", "true"], "--dns: found the switch `switch`"),
+        (&["campus", "--dns", "1ms", "--node", "switch", "--", "true"], "--dns: the switch `switch`"),
     ] {
         let ended = lab(args).expect(2);
         assert!(ended.stderr.contains(expected), "{}", ended.stderr);
@@ -238,5 +238,5 @@ fn a_studys_clients_look_the_server_up_before_they_connect() {
     let phases = std::fs::read_to_string(out.join("figures/phases.csv")).unwrap();
     assert_eq!(phases.lines().filter(|line| line.contains(",DNS lookup,ns,")).count(), 2, "{phases}");
     let page = std::fs::read_to_string(out.join("report.html")).unwrap();
-    assert!(page.contains("asks a name server, 60 ms away"), "the method says so");
+    assert!(page.contains("at a name server with an RTT of 60 ms"), "the method says so");
 }
