@@ -241,6 +241,6 @@ mod tests {
     fn what_is_no_name_is_said() {
         let host = Host { name: "a".repeat(64), ..host() };
         let error = records(&Config { listen: Vec::new(), hosts: vec![host] }).unwrap_err();
-        assert!(error.to_string().contains("expected one of DNS"), "{error}");
+        assert!(error.to_string().contains("` is not a DNS name"), "{error}");
     }
 }

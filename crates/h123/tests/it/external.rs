@@ -137,9 +137,9 @@ fn every_tool_measures_the_same_rate_of_a_saturated_server() {
     assert_eq!(found, Ok(()));
     let report = std::fs::read_to_string(folder.path().join("out0/report.html")).unwrap();
     assert!(
-        report.contains("What clients do not say")
+        report.contains("Not reported by the client")
             && report.contains("wrk does not report the time of response headers"),
-        "said"
+        "the report lists what clients do not report"
     );
 }
 

@@ -105,7 +105,7 @@ fn videos_are_played_stored_analysed_and_drawn() {
     assert_eq!((marks("start-up"), marks("segment"), marks("end")), (4, 2 * (4 + 12), 4), "{csv}");
     assert!(marks("stall") >= 2 * 3);
     let report = std::fs::read_to_string(out.join("report.html")).unwrap();
-    for part in ["How the video was played", "A video, played", "fixed at 8", "3 stalls"] {
+    for part in ["Playback of the video", "video: ", "fixed at 8", "3 stalls"] {
         assert!(report.contains(part), "no {part} in the report");
     }
     let segment = out.join("logs/content/bytes/500000");

@@ -235,7 +235,7 @@ fn the_large_page_on_north_carolina_has_verdicts() {
             .filter_map(|index| {
                 let found: Vec<&Value> = all.iter().map(|comparisons| comparisons[index]).collect();
                 let is_shown = |comparison: &&Value| {
-                    let verdict = comparison["verdict"]["verdict"].as_str().unwrap();
+                    let verdict = comparison["verdict"].as_str().unwrap();
                     let may_hide = comparison["level"]["value"] == "h1" && verdict == "no_difference_shown";
                     comparison["ratio"]["value"].as_f64().unwrap() < 0.95 && (verdict == "better" || may_hide)
                 };

@@ -198,7 +198,7 @@ fn compared(a: &Path, place: &Path) {
     assert!(with_page.stderr.contains(&format!("page: {shown}")), "{}", with_page.stderr);
     let json: Value = serde_json::from_str(&with_page.stdout).unwrap();
     let ratio = json["cells"][0]["comparison"]["ratio"]["value"].as_f64().unwrap();
-    assert!((ratio - 1.2).abs() < 1e-9 && json["caveats"].as_array().unwrap().len() == 1, "{json:#}");
+    assert!((ratio - 1.2).abs() < 1e-9 && json["differences"].as_array().unwrap().len() == 1, "{json:#}");
     another_server_is_a_caveat(a, b);
     // A page in the current folder.
     let mut command = Command::new(H123);
@@ -234,7 +234,7 @@ fn another_server_is_a_caveat(a: &str, b: &str) {
     plan["accepted"] = serde_json::json!(["client_waited"]);
     fs::write(&file, plan.to_string()).unwrap();
     let found: Value = serde_json::from_str(&h123(["compare", a, b, "--json"]).expect(0).stdout).unwrap();
-    let caveats = found["caveats"].to_string();
+    let caveats = found["differences"].to_string();
     assert!(caveats.contains("servers: origin") && caveats.contains("workers"), "{caveats}");
     assert!(caveats.contains("accepted checks") && caveats.contains("client_waited"), "{caveats}");
     fs::write(&file, before).unwrap();

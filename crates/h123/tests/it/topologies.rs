@@ -107,7 +107,7 @@ fn direct_is_the_loopback_and_asks_for_no_rights() {
         );
     }
     let report = std::fs::read_to_string(out.join("report.html")).unwrap();
-    assert!(report.contains("speak over its loopback: nothing is emulated"));
+    assert!(report.contains("use its loopback interface; no network is emulated"));
     let environment = std::fs::read_to_string(out.join("environment.json")).unwrap();
     assert!(environment.contains("none: this machine's loopback"), "{environment}");
 }
@@ -131,10 +131,10 @@ fn a_plan_names_its_topology_and_refuses_contradictions() {
         (
             "\"proxied\"",
             "own",
-            "study.toml:6:12: `topology`: found no route from the node `client` to `server`",
+            "study.toml:6:12: `topology`: packets find no route from the node `client` to `server`",
         ),
         ("\"shred\"", "own", "did you mean `shared`?"),
-        ("\"direct\"", "lan", "expected `own`"),
+        ("\"direct\"", "lan", "write `own`"),
     ] {
         let ended = h123(["plan", study(folder.path(), topology, network).to_str().unwrap()]).expect(2);
         assert!(ended.stderr.contains(expected), "{}", ended.stderr);
