@@ -138,7 +138,7 @@ fn every_tool_measures_the_same_rate_of_a_saturated_server() {
     let report = std::fs::read_to_string(folder.path().join("out0/report.html")).unwrap();
     assert!(
         report.contains("Not reported by the client")
-            && report.contains("wrk does not report the time of response headers"),
+            && report.contains("wrk does not report when the headers of each response arrived"),
         "the report lists what clients do not report"
     );
 }

@@ -174,8 +174,8 @@ impl ClientOutput {
 const TIMES: [&str; 2] = ["request_time", "service_time"];
 /// What tools lack that see a response only as a whole.
 const HEADS: [MissingValue; 2] = [
-    MissingValue { about: "wait_time", what: "when the head of each response arrived" },
-    MissingValue { about: "transfer_time", what: "when the head of each response arrived" },
+    MissingValue { about: "wait_time", what: "when the headers of each response arrived" },
+    MissingValue { about: "transfer_time", what: "when the headers of each response arrived" },
 ];
 const CUT_OFF: MissingValue =
     MissingValue { about: "unfinished", what: "how many requests were cut off at the end" };
