@@ -5,9 +5,9 @@ use std::fmt::{self, Display, Formatter};
 use model::units::counted;
 use serde::Serialize;
 
+use crate::measure::Cost;
 use crate::measure::Extent;
 use crate::outcome::{self, Outcome};
-use crate::measure::Cost;
 use crate::row::{Median, Row, Target};
 use crate::works::Peer;
 
