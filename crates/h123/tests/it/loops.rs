@@ -36,7 +36,7 @@ fn open_and_closed_loops_are_planned_run_stored_analysed_and_reported() {
         assert!(greedy["metrics"]["request_time"]["samples"].as_u64().unwrap() > 100);
     }
     let report = std::fs::read_to_string(out.join("report.html")).unwrap();
-    for part in ["Open loop", "Closed loop", "Schedule lag", "Missed schedule"] {
+    for part in ["open loop over 1 path", "closed loop over 1 path", "Schedule lag", "Missed schedule"] {
         assert!(report.contains(part), "no {part} in the report");
     }
     let plan = h123(["plan", "loops"]).expect(0).stdout;

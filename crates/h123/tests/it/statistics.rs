@@ -218,7 +218,7 @@ fn compared(a: &Path, place: &Path) {
     fs::write(Path::new(b).join("summary.json"), after.to_string()).unwrap();
     let other = h123(["compare", a, b]).expect(2).stderr;
     assert!(
-        other.contains("expected results of the same question") && other.trim().lines().count() == 1,
+        other.contains("compare results with the same metric") && other.trim().lines().count() == 1,
         "{other}"
     );
 }
