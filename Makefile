@@ -14,6 +14,7 @@ test: needs ## install what the tests need, then run every check and test
 	cargo fmt --all --check
 	./scripts/check-dependencies.sh
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps --locked
 	cargo test --workspace --locked
 
 needs: ## install what the tests need, or print what is missing

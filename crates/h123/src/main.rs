@@ -1,5 +1,7 @@
 //! h123: a laboratory for HTTP/1.1, HTTP/2 and HTTP/3.
 
+#![expect(rustdoc::bare_urls, reason = "clap prints doc comments as help")]
+
 mod commands;
 mod connect;
 #[cfg(test)]
