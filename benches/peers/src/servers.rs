@@ -18,7 +18,7 @@ use crate::child::Running;
 use crate::machine;
 use crate::works::{LARGE_BYTES, SMALL_BYTES, ServerKind, Work};
 
-/// A server has to listen after so long.
+/// A server has to listen after this long.
 const START_LIMIT: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(20);
 /// Ports are sought from here up to where clients' own ports begin.

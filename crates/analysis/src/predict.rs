@@ -374,7 +374,7 @@ mod tests {
     const MS: u64 = NANOS_PER_MS;
     const SEGMENT_BYTES: u64 = 1448;
 
-    /// A document of so many bytes, and children: bytes, parent, named after so many bytes of it.
+    /// A document of this size, and its children: size, parent, bytes of the parent before the reference.
     fn page(document_bytes: u64, children: &[(u64, usize, u64)]) -> Page {
         let resource = |bytes, named_by, named_at_bytes| Resource {
             path: "/".to_owned(),

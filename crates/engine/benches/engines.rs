@@ -44,7 +44,7 @@ fn main() {
     report("h3 10 streams, with encryption", 50_000, http3);
 }
 
-/// Runs rounds of so many requests, each of which gives the time that counts.
+/// Runs rounds of this many requests; each returns the time that counts.
 fn report(name: &str, requests: u64, round: impl Fn(u64) -> Duration) {
     let per_request = |time: Duration| time.as_nanos() as f64 / requests as f64;
     let mut times: Vec<f64> = (0..ROUNDS).map(|_| per_request(round(requests))).collect();

@@ -119,7 +119,7 @@ fn is_valid_value(value: &[u8]) -> bool {
     !bad && !is_space(value.first()) && !is_space(value.last())
 }
 
-/// A field section of a response, as it is decoded.
+/// A field section of a response during decoding.
 #[derive(Clone, Debug, Default)]
 pub struct FieldSection {
     /// The status code.

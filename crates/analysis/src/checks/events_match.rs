@@ -58,7 +58,7 @@ mod tests {
     use crate::fixtures::{Bench, passes, silent};
     use crate::summary::{CheckOutcome, CheckResult};
 
-    /// The second cell's client is somebody else's program.
+    /// The second cell's client is an external one.
     fn beside(begins: Option<&str>) -> Bench {
         let mut bench = Bench::closed(&[Variant::H1, Variant::H1s]);
         for (place, name) in [(0, "h123"), (1, "other")] {

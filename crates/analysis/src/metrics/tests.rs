@@ -18,7 +18,7 @@ fn first(bench: &Bench) -> RunSummary {
 #[test]
 fn every_metric_says_what_it_is() {
     let names: std::collections::BTreeSet<&str> = METRICS.iter().map(|metric| metric.name).collect();
-    assert_eq!(names.len(), METRICS.len(), "a name stands twice");
+    assert_eq!(names.len(), METRICS.len(), "a duplicate name");
     for metric in METRICS.iter() {
         let words = [metric.name, metric.title, metric.unit, metric.start, metric.end];
         assert!(words.iter().all(|word| !word.is_empty()), "{}", metric.name);
@@ -182,7 +182,7 @@ fn without_an_emulator_nothing_is_known_of_the_wire() {
     assert_eq!(first(&bench).value("wire_bytes_up"), None);
 }
 
-/// The first run's client becomes somebody else's program that sums up: two requests of 2 s in all, one failed.
+/// The first run's client becomes an external one that reports sums: two requests of 2 s in all, one failed.
 fn external() -> Bench {
     let mut bench = Bench::closed(&[Variant::H1s, Variant::H2]);
     for record in bench.records.iter_mut().filter(|record| record.cell == 1) {

@@ -77,7 +77,7 @@ impl Pushes {
     }
 }
 
-/// A promised request, as it is decoded.
+/// A promised request during decoding.
 #[derive(Debug, Default)]
 struct Promise {
     is_head: bool,

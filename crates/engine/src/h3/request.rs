@@ -6,7 +6,7 @@ use super::frame;
 use super::qpack::{Encoder, Indexing, References, encode_field};
 use crate::contract::{HeaderBytes, Request, VaryingField};
 
-/// Templates above this number are encoded anew each time.
+/// Templates above this number are encoded every time.
 const TEMPLATE_LIMIT: usize = 1 << 16;
 /// Heads with a field that varies are cut from a piece of memory of this size, so that few of them allocate.
 const ARENA_BYTES: usize = 16 << 10;

@@ -134,7 +134,7 @@ impl Encoder {
         }
     }
 
-    /// A number that changes whenever a section could be written shorter, or must be written anew.
+    /// A number that changes whenever a section could be shorter or must be encoded again.
     pub fn generation(&self) -> u64 {
         self.generation
     }

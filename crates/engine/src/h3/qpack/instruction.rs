@@ -87,7 +87,7 @@ impl<'a> Text<'a> {
         Ok(Text { is_huffman, bytes })
     }
 
-    /// Appends it as it is; `flags` are the bits above the Huffman bit.
+    /// Appends it unchanged; `flags` are the bits above the Huffman bit.
     pub(super) fn write(&self, prefix_bits: u8, flags: u8, output: &mut Vec<u8>) {
         let huffman_bit = u8::from(self.is_huffman) << prefix_bits;
         prefix_integer::encode(self.bytes.len() as u64, prefix_bits, flags | huffman_bit, output);
