@@ -1,4 +1,5 @@
-//! Child processes of the harness: pinned to CPUs, accounted for, bounded in time, and killed when their owner is dropped.
+//! Child processes of the harness: pinned to CPUs, accounted for, bounded in time, and killed when their
+//! owner is dropped.
 
 use std::fs::File;
 use std::io::Read;
@@ -10,7 +11,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use lab::{Exit, Input, Node, Output, Process, Program};
 
-/// How often the harness checks whether a child has ended: rarely enough to cost nothing beside a measurement.
+/// How often the harness checks whether a child has ended: rarely enough to cost nothing beside a
+/// measurement.
 const POLL: Duration = Duration::from_millis(10);
 /// How long a child may take to end after SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(1);

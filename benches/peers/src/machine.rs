@@ -37,7 +37,8 @@ pub(crate) fn cpus() -> Result<Vec<usize>> {
     Ok((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect())
 }
 
-/// CPU time of a process so far, of all its threads in user space and kernel; in steps of a tick (mostly 10 ms).
+/// CPU time of a process so far, of all its threads in user space and kernel; in steps of a tick (mostly 10
+/// ms).
 pub(crate) fn process_ns(pid: u32) -> Result<u64> {
     let path = format!("/proc/{pid}/stat");
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;

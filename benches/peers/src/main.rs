@@ -1,9 +1,9 @@
-//! `make bench-peers`: what a request costs `h123 load` in CPU time, beside wrk, h2load, siege, ab, oha and a plain
-//! quinn + h3 client.
+//! `make bench-peers`: what a request costs `h123 load` in CPU time, beside wrk, h2load, siege, ab, oha and a
+//! plain quinn + h3 client.
 //!
-//! One server on one CPU, the generators on another, short runs of ours and the peer's in turn. The figure is the
-//! median of the pairwise ratios with its interval. `make bench-load` is a mode of the same program: the schedule,
-//! memory and threads of `h123 load` on its own. See docs/benchmarks.md.
+//! One server on one CPU, the generators on another, short runs of ours and the peer's in turn. The figure is
+//! the median of the pairwise ratios with its interval. `make bench-load` is a mode of the same program: the
+//! schedule, memory and threads of `h123 load` on its own. See docs/benchmarks.md.
 
 mod alone;
 mod child;

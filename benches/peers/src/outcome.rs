@@ -62,8 +62,8 @@ impl<T: Serialize, F: Serialize + Display> Outcome<T, F> {
         text
     }
 
-    /// Stores the JSON in a file named after the benchmark and its beginning, and prints the outcome. Returns whether all
-    /// was measured.
+    /// Stores the JSON in a file named after the benchmark and its beginning, and prints the outcome. Returns
+    /// whether all was measured.
     pub(crate) fn publish(&self, benchmark: &str, output: &Output, table: &str) -> Result<bool> {
         let json = serde_json::to_string_pretty(self)?;
         let folder = &output.out;

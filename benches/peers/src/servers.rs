@@ -176,7 +176,8 @@ const BACKLOG: u32 = 4096;
 /// All folders of this harness begin so, followed by its process id.
 const PREFIX: &str = "h123-bench-";
 
-/// One cipher and one key exchange for servers that read OpenSSL's configuration: those of `h123 load`'s pins.
+/// One cipher and one key exchange for servers that read OpenSSL's configuration: those of `h123 load`'s
+/// pins.
 const OPENSSL: &str = "\
 openssl_conf = all
 [all]
@@ -229,7 +230,8 @@ fn nginx(bench: &Bench, first: u16, connections: u32) -> Result<Command> {
 
 /// One process without a master, so that its cost is one process's and nothing stays when it is killed.
 ///
-/// Small files are read and written with their header in one piece; `sendfile` is for large ones in cleartext.
+/// Small files are read and written with their header in one piece; `sendfile` is for large ones in
+/// cleartext.
 fn nginx_configuration(folder: &Path, first: u16, connections: u32) -> String {
     let (h1, h1s, h2c, h2) = (first, first + 1, first + 2, first + 3);
     // Its own files and listeners count too.

@@ -62,8 +62,8 @@ impl Peer {
         }
     }
 
-    /// More pairs than this tell nothing more: siege costs twenty times what the others do, and the target of ab's
-    /// rows needs no more than an interval.
+    /// More pairs than this tell nothing more: siege costs twenty times what the others do, and the target of
+    /// ab's rows needs no more than an interval.
     pub(crate) const fn most_pairs(self) -> u32 {
         match self {
             Peer::Siege => 3,
@@ -103,8 +103,8 @@ pub(crate) enum Goal {
         /// Ours in user space, in microseconds: at most this.
         user_us: Option<f64>,
     },
-    /// Requests/s against a saturated server with `--coalesce`, an explicit throughput mode: over the best peer's at
-    /// least this.
+    /// Requests/s against a saturated server with `--coalesce`, an explicit throughput mode: over the best
+    /// peer's at least this.
     Throughput { ratio: f64 },
 }
 

@@ -1,9 +1,10 @@
 //! Comparison of two results: of another day, another commit or another machine.
 //!
-//! Cells with equal levels are compared, B against A. Their runs have no common blocks, so they are two independent groups:
-//! Welch's t on the logarithms of the runs' medians (Welch 1947; Georges 2007, section 3.3) replaces the pairs. Everything else is as
-//! within a study: the ratio of medians with its interval, Holm's correction over the cells' primary metric, equivalence within the
-//! margin, and the same verdicts. Numbers cannot show whether the machine was the same: the caller lists the other differences.
+//! Cells with equal levels are compared, B against A. Their runs have no common blocks, so they are two
+//! independent groups: Welch's t on the logarithms of the runs' medians (Welch 1947; Georges 2007, section
+//! 3.3) replaces the pairs. Everything else is as within a study: the ratio of medians with its interval,
+//! Holm's correction over the cells' primary metric, equivalence within the margin, and the same verdicts.
+//! Numbers cannot show whether the machine was the same: the caller lists the other differences.
 
 use serde::{Deserialize, Serialize};
 
@@ -91,8 +92,8 @@ pub enum NotComparable {
     NoCells,
 }
 
-/// Compares B with A. `changed` has the levels with the same name but different contents, such as a workload with other requests.
-/// Their cells are not comparable.
+/// Compares B with A. `changed` has the levels with the same name but different contents, such as a workload
+/// with other requests. Their cells are not comparable.
 ///
 /// # Errors
 /// The results are not comparable.

@@ -32,8 +32,8 @@ const FIGURES: [Figure; 7] = [
     Figure::Quantile(0.999),
 ];
 
-/// Estimates, checks, comparisons and verdicts of a study, from the summaries of its runs in any order and the reference
-/// measurements of its networks.
+/// Estimates, checks, comparisons and verdicts of a study, from the summaries of its runs in any order and
+/// the reference measurements of its networks.
 pub fn analyse(plan: &Plan, runs: &[RunSummary], networks: &[NetworkCalibration]) -> Summary {
     let mut ordered: Vec<&RunSummary> = runs.iter().collect();
     ordered.sort_by_key(|run| run.run);

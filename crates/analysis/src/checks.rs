@@ -1,5 +1,5 @@
-//! The checks: whether a cell's values are valid. Each is one file and one entry of [`CHECKS`], and declares what it measures, its
-//! thresholds, why it matters, what to do, and the tables that it reads.
+//! The checks: whether a cell's values are valid. Each is one file and one entry of [`CHECKS`], and declares
+//! what it measures, its thresholds, why it matters, what to do, and the tables that it reads.
 
 use model::external::split_not_reported;
 use model::plan::{Cell, ClientGroup, Plan};
@@ -153,7 +153,8 @@ pub struct Finding {
     pub threshold: String,
 }
 
-/// The results of all checks that have something to judge on the cell at `place`. `stored` has the runs of each cell.
+/// The results of all checks that have something to judge on the cell at `place`. `stored` has the runs of
+/// each cell.
 pub fn judge_all(
     plan: &Plan,
     networks: &[NetworkCalibration],

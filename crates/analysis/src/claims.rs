@@ -1,7 +1,8 @@
 //! The study's claims, tested on its data: one function for each kind.
 //!
-//! A check judges every study in the same way. A claim is a sentence that only the study's author can write (*the runs were pooled*,
-//! *the script was recorded over HTTP/2*). Its consequences for the data are tested like anything else.
+//! A check judges every study in the same way. A claim is a sentence that only the study's author can write
+//! (*the runs were pooled*, *the script was recorded over HTTP/2*). Its consequences for the data are tested
+//! like anything else.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -27,7 +28,8 @@ struct Finding {
     cells: Vec<u32>,
 }
 
-/// The results of each claim, the worst first: one for each outcome among its cells. `arms` are in the order of the plan.
+/// The results of each claim, the worst first: one for each outcome among its cells. `arms` are in the order
+/// of the plan.
 pub(crate) fn test_all(plan: &Plan, arms: &[CellRuns<'_>]) -> Vec<ClaimResult> {
     plan.claims.iter().flat_map(|claim| test(plan, claim, arms)).collect()
 }
@@ -79,8 +81,9 @@ fn place(arm: &CellRuns<'_>) -> String {
     arm.cell.levels.iter().map(|level| level.value.as_str()).collect::<Vec<_>>().join(" ")
 }
 
-/// Whether runs differ no more than parts of one run would: the number of each run's requests below the overall median, by
-/// chi-squared (the median test of Mood, *Introduction to the Theory of Statistics*, 1950, for more than two samples).
+/// Whether runs differ no more than parts of one run would: the number of each run's requests below the
+/// overall median, by chi-squared (the median test of Mood, *Introduction to the Theory of Statistics*, 1950,
+/// for more than two samples).
 fn pooled(plan: &Plan, arm: &CellRuns<'_>) -> Option<Finding> {
     let runs: Vec<&Distribution> =
         arm.runs.iter().filter_map(|run| run.metrics.get(plan.metric.as_str())).collect();
@@ -114,7 +117,8 @@ fn pooled(plan: &Plan, arm: &CellRuns<'_>) -> Option<Finding> {
     Some(Finding { result, measured, expected, cells: vec![arm.cell.cell] })
 }
 
-/// Whether a level is the best of its factor by every statistic and in every context, with an interval apart from all others.
+/// Whether a level is the best of its factor by every statistic and in every context, with an interval apart
+/// from all others.
 fn best(plan: &Plan, level: &Level, by: &[ClaimFigure], arms: &[CellRuns<'_>]) -> Vec<Finding> {
     let better = crate::metrics::find(&plan.metric).map_or(Better::Neither, |metric| metric.better);
     let chosen = arms.iter().filter(|arm| has(arm, level));
@@ -182,8 +186,8 @@ fn shown(estimate: &Estimate, unit: &str) -> String {
     }
 }
 
-/// Whether responses took as long in the other cells as in the one with which the script was recorded: the script's requests follow
-/// that cell's responses.
+/// Whether responses took as long in the other cells as in the one with which the script was recorded: the
+/// script's requests follow that cell's responses.
 fn script(plan: &Plan, trained_on: &Level, arms: &[CellRuns<'_>]) -> Vec<Finding> {
     let trained = arms.iter().filter(|arm| has(arm, trained_on));
     let found = trained.flat_map(|arm| {

@@ -1,21 +1,22 @@
 //! Intervals of shares and quantiles over runs.
 //!
-//! The requests of one run share its conditions, so the precision of a share depends on how much the runs agree, not on the number
-//! of requests. In terms of survey sampling, a run is a *cluster*:
+//! The requests of one run share its conditions, so the precision of a share depends on how much the runs
+//! agree, not on the number of requests. In terms of survey sampling, a run is a *cluster*:
 //!
-//! - the variance of a share p = Σxᵣ/Σmᵣ over runs r is n/(n − 1) Σ(xᵣ − p mᵣ)² / (Σmᵣ)² (linearised ratio; Cochran,
-//!   *Sampling Techniques*, 1977, section 6.3);
-//! - the *effective* number of requests is p(1 − p)/variance, at most the number of requests, times (t(all − 1)/t(n − 1))²
-//!   because the variance is estimated from few runs;
-//! - with it, the interval is Clopper and Pearson's (1934), as in Korn and Graubard, *Confidence intervals for proportions with
-//!   small expected number of positive counts estimated from survey data* (Survey Methodology 24, 1998). If all runs agree
-//!   exactly, for example because nothing failed, the variance is 0, and all requests count, times the same factor.
+//! - the variance of a share p = Σxᵣ/Σmᵣ over runs r is n/(n − 1) Σ(xᵣ − p mᵣ)² / (Σmᵣ)² (linearised ratio;
+//!   Cochran, *Sampling Techniques*, 1977, section 6.3);
+//! - the *effective* number of requests is p(1 − p)/variance, at most the number of requests, times (t(all −
+//!   1)/t(n − 1))² because the variance is estimated from few runs;
+//! - with it, the interval is Clopper and Pearson's (1934), as in Korn and Graubard, *Confidence intervals
+//!   for proportions with small expected number of positive counts estimated from survey data* (Survey
+//!   Methodology 24, 1998). If all runs agree exactly, for example because nothing failed, the variance is 0,
+//!   and all requests count, times the same factor.
 //!
-//! The interval of a quantile q is the set of values x for which q lies in the interval of the share of requests at or below x:
-//! Woodruff (*Confidence intervals for medians and other position measures*, JASA 47, 1952) for clusters, with the inverted test of
-//! Francisco and Fuller (*Quantile estimation with a complex survey design*, Annals of Statistics 19, 1991). It assumes no
-//! distribution. With one value per run it is the interval between order statistics (Conover, *Practical Nonparametric
-//! Statistics*, section 3.2).
+//! The interval of a quantile q is the set of values x for which q lies in the interval of the share of
+//! requests at or below x: Woodruff (*Confidence intervals for medians and other position measures*, JASA 47,
+//! 1952) for clusters, with the inverted test of Francisco and Fuller (*Quantile estimation with a complex
+//! survey design*, Annals of Statistics 19, 1991). It assumes no distribution. With one value per run it is
+//! the interval between order statistics (Conover, *Practical Nonparametric Statistics*, section 3.2).
 
 use model::number;
 use statrs::distribution::{Beta, ContinuousCDF};
@@ -149,8 +150,8 @@ impl Ranked {
 
     /// The interval of a quantile. An end is absent if there are too few runs or values for it.
     pub(crate) fn quantile_interval(&self, q: f64, confidence: f64) -> (Option<f64>, Option<f64>) {
-        // The share is constant between two neighbouring values: place `i` represents all x from the i-th value to below the
-        // next, and place 0 all x below the first.
+        // The share is constant between two neighbouring values: place `i` represents all x from the i-th
+        // value to below the next, and place 0 all x below the first.
         let share_at = |place: usize| {
             let limit = place.checked_sub(1).map(|place| self.values[place]);
             let share = |run: &RankedRun| (limit.map_or(0, |limit| run.count_at_most(limit)), run.count());
@@ -170,8 +171,8 @@ impl Ranked {
         )
     }
 
-    /// The quantile of the runs' values, each run with a weight: the smallest value with enough values at or below it. It is not
-    /// interpolated, because draws differ by more than neighbouring values.
+    /// The quantile of the runs' values, each run with a weight: the smallest value with enough values at or
+    /// below it. It is not interpolated, because draws differ by more than neighbouring values.
     fn quantile_of(&self, q: f64, weight: impl Fn(usize) -> u64) -> Option<f64> {
         let sum = |count: &dyn Fn(&RankedRun) -> u64| -> u64 {
             self.runs.iter().enumerate().map(|(place, run)| weight(place) * count(run)).sum()
@@ -192,8 +193,8 @@ impl Ranked {
         self.quantile_of(q, |other| u64::from(other != run))
     }
 
-    /// The same values, rounded up to at most `most` distinct values that divide them evenly: for statistics that are computed
-    /// thousands of times.
+    /// The same values, rounded up to at most `most` distinct values that divide them evenly: for statistics
+    /// that are computed thousands of times.
     pub(crate) fn thinned(mut self, most: usize) -> Ranked {
         if self.values.len() > most {
             let mut counted: Vec<(f64, u64)> = Vec::new();
@@ -222,7 +223,8 @@ impl Ranked {
         self
     }
 
-    /// The quantile of runs with the number of times that each was drawn. Only for [`Ranked::thinned`] values.
+    /// The quantile of runs with the number of times that each was drawn. Only for [`Ranked::thinned`]
+    /// values.
     pub(crate) fn drawn_quantile(&self, q: f64, drawn: &[u64]) -> Option<f64> {
         let total: u64 = self.runs.iter().zip(drawn).map(|(run, times)| times * run.count()).sum();
         self.quantile_at(q, total, |place| {
@@ -231,8 +233,8 @@ impl Ranked {
     }
 }
 
-/// The first place from `from` for which `is_before` is false, or `end` if there is none. It must be true for all places before
-/// that and false for all after.
+/// The first place from `from` for which `is_before` is false, or `end` if there is none. It must be true for
+/// all places before that and false for all after.
 fn partition(from: usize, end: usize, is_before: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (from, end);
     while low < high {
@@ -287,8 +289,9 @@ mod tests {
 
     #[test]
     fn one_value_for_each_run_gives_order_statistics() {
-        // Ranks of the 95 % interval of the median by the binomial distribution (R: qbinom(0.025, n, 0.5)): none for 5
-        // values, 1 and 6 for 6, 2 and 9 for 10, 6 and 15 for 20. Ours are these, or one farther out.
+        // Ranks of the 95 % interval of the median by the binomial distribution (R: qbinom(0.025, n, 0.5)):
+        // none for 5 values, 1 and 6 for 6, 2 and 9 for 10, 6 and 15 for 20. Ours are these, or one farther
+        // out.
         let ranks = |count: u32| {
             let runs: Vec<Distribution> =
                 (1..=count).map(|n| std::iter::once(f64::from(n)).collect()).collect();

@@ -1,32 +1,34 @@
 //! Comparisons of cells with the baseline, and their verdicts.
 //!
-//! **Pairs.** The runs of two cells are paired by block, because the runs of a block are close in time and share the state of
-//! the machine. With dᵢ = ln(run's median of the cell / run's median of the baseline):
+//! **Pairs.** The runs of two cells are paired by block, because the runs of a block are close in time and
+//! share the state of the machine. With dᵢ = ln(run's median of the cell / run's median of the baseline):
 //!
-//! - the *ratio* is the ratio of the medians over all runs. Its interval is exp(mean d ± t s/√n), Student's t on the
-//!   log ratios, widened to contain the point (Georges 2007, section 3.4; on ratios with intervals instead of bare tests:
-//!   Kalibera and Jones 2013, section 7);
-//! - the *difference* is the difference of the medians. Its interval is Student's t on the paired differences;
-//! - *p* comes from the sign permutation test if its smallest possible p can pass the correction (with 5 pairs it cannot be
-//!   less than 0.0625), and otherwise from the t statistic on d.
+//! - the *ratio* is the ratio of the medians over all runs. Its interval is exp(mean d ± t s/√n), Student's t
+//!   on the log ratios, widened to contain the point (Georges 2007, section 3.4; on ratios with intervals
+//!   instead of bare tests: Kalibera and Jones 2013, section 7);
+//! - the *difference* is the difference of the medians. Its interval is Student's t on the paired
+//!   differences;
+//! - *p* comes from the sign permutation test if its smallest possible p can pass the correction (with 5
+//!   pairs it cannot be less than 0.0625), and otherwise from the t statistic on d.
 //!
-//! If runs were added until the interval was narrow enough, errors are widened ([`statistics::widening`]) and p comes from the t
-//! statistic, because signs do not account for the stopping rule.
+//! If runs were added until the interval was narrow enough, errors are widened ([`statistics::widening`]) and
+//! p comes from the t statistic, because signs do not account for the stopping rule.
 //!
-//! **Family.** The family is the study's comparisons of the primary metric. Two hypotheses are tested for each: that there is a
-//! difference, and that there is none that matters. The p-values of each hypothesis are corrected by Holm's method, so that the
-//! probability of any false *better* or *worse* is at most 5 %, and so is that of any false *equivalent*. All other metrics are
-//! exploratory: their intervals and verdicts are uncorrected, and they have no p.
+//! **Family.** The family is the study's comparisons of the primary metric. Two hypotheses are tested for
+//! each: that there is a difference, and that there is none that matters. The p-values of each hypothesis are
+//! corrected by Holm's method, so that the probability of any false *better* or *worse* is at most 5 %, and
+//! so is that of any false *equivalent*. All other metrics are exploratory: their intervals and verdicts are
+//! uncorrected, and they have no p.
 //!
 //! **Verdict**, the first that applies:
 //!
 //! 1. *invalid*: a cell is failed, unsupported or invalid, or fewer than two blocks have both cells;
-//! 2. *equivalent*: the whole interval lies within 1/(1 + margin) … 1 + margin and, in the family, the corrected p of the two
-//!    one-sided tests (TOST; Schuirmann 1987) is below 0.05. The range is symmetric, so that exchanging the cells does not change
-//!    the verdict. It comes before *better* and *worse*: a difference that is shown to be too small to matter is reported as
-//!    such, even if it is significant;
-//! 3. *better* or *worse*: the interval excludes 1 and, in the family, the corrected p is below 0.05. The difference is then
-//!    significant. The interval shows whether it also exceeds the margin;
+//! 2. *equivalent*: the whole interval lies within 1/(1 + margin) … 1 + margin and, in the family, the
+//!    corrected p of the two one-sided tests (TOST; Schuirmann 1987) is below 0.05. The range is symmetric,
+//!    so that exchanging the cells does not change the verdict. It comes before *better* and *worse*: a
+//!    difference that is shown to be too small to matter is reported as such, even if it is significant;
+//! 3. *better* or *worse*: the interval excludes 1 and, in the family, the corrected p is below 0.05. The
+//!    difference is then significant. The interval shows whether it also exceeds the margin;
 //! 4. *no difference shown*.
 
 use std::collections::BTreeMap;
@@ -70,7 +72,8 @@ pub fn baseline_of<'a>(plan: &'a Plan, cell: &Cell) -> Option<&'a Cell> {
     })
 }
 
-/// Every comparison of the study: cell by cell, the primary metric first. `cells` are in the order of the plan.
+/// Every comparison of the study: cell by cell, the primary metric first. `cells` are in the order of the
+/// plan.
 pub fn compare_all(plan: &Plan, cells: &[CellRuns<'_>]) -> Vec<Comparison> {
     let pairs: Vec<(CellRuns<'_>, CellRuns<'_>)> = cells
         .iter()
@@ -192,7 +195,8 @@ pub(crate) fn cell_obstacles(name: &str, metric: &str, cell: &CellSummary) -> Ve
     because
 }
 
-/// What the runs of two cells show about a metric: within a study by pairs, between results by independent groups.
+/// What the runs of two cells show about a metric: within a study by pairs, between results by independent
+/// groups.
 pub(crate) struct Contrast {
     pub(crate) metric: String,
     pub(crate) level: Level,
@@ -309,7 +313,8 @@ impl Paired {
         Paired { contrast, log_ratios }
     }
 
-    /// The p-value of a difference: by permutation of signs if that can be significant in the family, otherwise by Student's t.
+    /// The p-value of a difference: by permutation of signs if that can be significant in the family,
+    /// otherwise by Student's t.
     fn p_different(&self, mean: Mean, family: usize, plan: &Plan) -> f64 {
         let smallest = statistics::smallest_sign_flip_p(self.log_ratios.len());
         let can_pass = smallest * number::count(family) < SIGNIFICANCE;
@@ -320,8 +325,8 @@ impl Paired {
     }
 }
 
-/// The logarithms of the ratios, and the differences, of a metric's values in runs of the same block. There are no logarithms if
-/// a value is not positive.
+/// The logarithms of the ratios, and the differences, of a metric's values in runs of the same block. There
+/// are no logarithms if a value is not positive.
 pub(crate) fn paired(metric: &str, own: &[&RunSummary], base: &[&RunSummary]) -> (Vec<f64>, Vec<f64>) {
     let base: BTreeMap<u32, f64> =
         base.iter().filter_map(|run| Some((run.block, run.value(metric)?))).collect();
@@ -332,9 +337,9 @@ pub(crate) fn paired(metric: &str, own: &[&RunSummary], base: &[&RunSummary]) ->
     (log_ratios, pairs.iter().map(|(a, b)| a - b).collect())
 }
 
-/// The smallest ratio above 1 that a two-sided test at `significance` would have detected with a power of 80 %:
-/// exp((t(1 − significance/2) + t(0.8)) s/√n), the usual approximation to the non-central t. In the family, `significance` is that
-/// of Holm's strictest step.
+/// The smallest ratio above 1 that a two-sided test at `significance` would have detected with a power of 80
+/// %: exp((t(1 − significance/2) + t(0.8)) s/√n), the usual approximation to the non-central t. In the
+/// family, `significance` is that of Holm's strictest step.
 fn smallest_showable(log_mean: &Mean, significance: f64) -> Option<f64> {
     let steps = log_mean.quantile(1.0 - significance / 2.0) + log_mean.quantile(POWER);
     let ratio = if log_mean.error == 0.0 { 1.0 } else { (steps * log_mean.error).exp() };

@@ -6,11 +6,12 @@ use model::number;
 /// Up to this number, values are kept exactly.
 pub const EXACT_LIMIT: usize = 4096;
 
-/// The values of one metric: exact up to [`EXACT_LIMIT`] values, otherwise in the buckets of an HDR histogram (high dynamic range,
-/// G. Tene) of whole units, each kept to within 0.1 %.
+/// The values of one metric: exact up to [`EXACT_LIMIT`] values, otherwise in the buckets of an HDR histogram
+/// (high dynamic range, G. Tene) of whole units, each kept to within 0.1 %.
 ///
-/// Merging is commutative and associative: the result depends only on the values. Empty buckets take no memory, so that thousands
-/// of runs fit into it. A histogram with all its buckets exists only while values are added ([`DistributionBuilder`]).
+/// Merging is commutative and associative: the result depends only on the values. Empty buckets take no
+/// memory, so that thousands of runs fit into it. A histogram with all its buckets exists only while values
+/// are added ([`DistributionBuilder`]).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Distribution {
     values: Values,
@@ -89,8 +90,8 @@ impl Distribution {
         (count > 0.0).then(|| sum / count)
     }
 
-    /// A quantile by definition 7 of Hyndman and Fan (1996), the default of R and NumPy: with the values
-    /// x₁ ≤ … ≤ xₙ and h = (n − 1) q + 1, linear interpolation between x⌊h⌋ and x⌊h⌋₊₁; `None` without values.
+    /// A quantile by definition 7 of Hyndman and Fan (1996), the default of R and NumPy: with the values x₁ ≤
+    /// … ≤ xₙ and h = (n − 1) q + 1, linear interpolation between x⌊h⌋ and x⌊h⌋₊₁; `None` without values.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         match &self.values {
             Values::Exact(exact) => {

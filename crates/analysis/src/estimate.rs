@@ -1,9 +1,10 @@
 //! Estimates over runs: mean, median, interquartile range, quantiles and shares with 95 % intervals.
 //!
 //! The run is the unit of replication: requests within a run share its conditions and are not independent
-//! (Georges, Buytaert and Eeckhout, *Statistically rigorous Java performance evaluation*, OOPSLA 2007, section 3.3;
-//! Kalibera and Jones, *Rigorous benchmarking in reasonable time*, ISMM 2013, section 6). The point is therefore that of
-//! all values together (percentiles are never averaged), and the interval follows from the differences between runs:
+//! (Georges, Buytaert and Eeckhout, *Statistically rigorous Java performance evaluation*, OOPSLA 2007,
+//! section 3.3; Kalibera and Jones, *Rigorous benchmarking in reasonable time*, ISMM 2013, section 6). The
+//! point is therefore that of all values together (percentiles are never averaged), and the interval follows
+//! from the differences between runs:
 //!
 //! | statistic | interval | source |
 //! |---|---|---|
@@ -14,11 +15,12 @@
 //! | mean, rate | Student's t on the runs' means | Georges 2007, section 3.2 |
 //! | share, such as availability | Clopper and Pearson with the effective number of requests | `clusters` |
 //!
-//! Few runs show neither their skew nor a second mode. These intervals (not those of comparisons) therefore have a higher
-//! confidence, 1 − 0.05 (1 − 4/n): 98.75 % for up to 5 runs, 97 % for 10, 95.7 % for 30. The interquartile range has a quarter of
-//! this error. This has no theoretical basis: simulation requires it for times that are skewed or have several modes or heavy tails
-//! (`ground_truth`). Intervals of medians and shares then cover at least 93 %. Those of means, far quantiles and ranges cover less
-//! if they depend on a few runs. Intervals are widened to contain the point. Equal values have an interval without width.
+//! Few runs show neither their skew nor a second mode. These intervals (not those of comparisons) therefore
+//! have a higher confidence, 1 − 0.05 (1 − 4/n): 98.75 % for up to 5 runs, 97 % for 10, 95.7 % for 30. The
+//! interquartile range has a quarter of this error. This has no theoretical basis: simulation requires it for
+//! times that are skewed or have several modes or heavy tails (`ground_truth`). Intervals of medians and
+//! shares then cover at least 93 %. Those of means, far quantiles and ranges cover less if they depend on a
+//! few runs. Intervals are widened to contain the point. Equal values have an interval without width.
 
 use model::number;
 use rand::{RngExt, SeedableRng};
@@ -84,7 +86,8 @@ impl Sampling {
     }
 }
 
-/// Several statistics of a metric from its distributions in each run, with 95 % intervals over runs. Empty if no run has a value.
+/// Several statistics of a metric from its distributions in each run, with 95 % intervals over runs. Empty if
+/// no run has a value.
 pub fn estimates(runs: &[&Distribution], figures: &[Figure], sampling: Sampling) -> Vec<Estimate> {
     let runs: Vec<&Distribution> = runs.iter().copied().filter(|run| !run.is_empty()).collect();
     let pooled = Distribution::merged(runs.iter().copied());
@@ -143,7 +146,8 @@ impl OverRuns<'_> {
         }
     }
 
-    /// The mean of all values; its error is that of a ratio of two sums over runs (Cochran 1977, section 6.3).
+    /// The mean of all values; its error is that of a ratio of two sums over runs (Cochran 1977, section
+    /// 6.3).
     fn mean(&self) -> statistics::Mean {
         let sums: Vec<(f64, f64)> = self
             .runs
@@ -194,7 +198,8 @@ impl OverRuns<'_> {
             return None;
         }
         let logarithms: Vec<f64> = figures.iter().map(|figure| figure.ln()).collect();
-        // Omitting one of n runs moves a statistic by 1/(n − 1) of that run's deviation; n − 1 are the degrees of freedom.
+        // Omitting one of n runs moves a statistic by 1/(n − 1) of that run's deviation; n − 1 are the
+        // degrees of freedom.
         let apart = statistics::mean(&logarithms)?;
         let mean = apart.widened(apart.freedom);
         Some(mean.exponential_interval(confidence))
@@ -219,8 +224,8 @@ impl OverRuns<'_> {
     }
 }
 
-/// The confidence for the interquartile range, with a quarter of the error: the range contains the differences between runs, which
-/// few runs show badly.
+/// The confidence for the interquartile range, with a quarter of the error: the range contains the
+/// differences between runs, which few runs show badly.
 fn spread_confidence(confidence: f64) -> f64 {
     1.0 - (1.0 - confidence) / 4.0
 }
@@ -230,8 +235,8 @@ fn not_negative((low, high): (f64, f64)) -> (f64, f64) {
     (low.max(0.0), high)
 }
 
-/// Student's interval on the logarithms of positive values, or on the values themselves if one is not positive; `None` for fewer
-/// than two values.
+/// Student's interval on the logarithms of positive values, or on the values themselves if one is not
+/// positive; `None` for fewer than two values.
 fn student_interval(values: &[f64], confidence: f64) -> Option<(f64, f64)> {
     if !values.iter().all(|value| *value > 0.0) {
         return Some(not_negative(statistics::mean(values)?.interval(confidence)));

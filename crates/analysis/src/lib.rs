@@ -15,9 +15,9 @@
 //! assert_eq!((metric.title, metric.unit), ("Page load time", "ns"));
 //! ```
 //!
-//! The crate is pure. [`RunSummary::of`] turns each [`model::RunRecord`] into distributions that merge and the facts that checks need.
-//! [`analyse()`] turns the runs into the [`summary::Summary`]. A metric is one entry of its subject's file in `metrics`, a check is
-//! one file and one entry of [`checks::CHECKS`].
+//! The crate is pure. [`RunSummary::of`] turns each [`model::RunRecord`] into distributions that merge and
+//! the facts that checks need. [`analyse()`] turns the runs into the [`summary::Summary`]. A metric is one
+//! entry of its subject's file in `metrics`, a check is one file and one entry of [`checks::CHECKS`].
 
 pub mod across;
 pub mod analyse;

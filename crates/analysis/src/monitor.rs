@@ -145,7 +145,8 @@ pub(crate) fn protocol_count(record: &RunRecord, quantity: Quantity) -> Option<u
     sum_of_peaks(record, quantity, |subject| subject.kind == SubjectKind::Protocols)
 }
 
-/// The sum over subjects of each one's largest value; `None` without readings. The largest value of a counter is its last.
+/// The sum over subjects of each one's largest value; `None` without readings. The largest value of a counter
+/// is its last.
 pub(crate) fn sum_of_peaks(
     record: &RunRecord,
     quantity: Quantity,

@@ -1,27 +1,27 @@
 //! A prediction of page load times from round trips, rate and slow start, for comparison with measurements.
 //!
-//! A small discrete simulation: every full-sized packet of every response is sent, crosses the shared link and is
-//! acknowledged. Its assumptions:
+//! A small discrete simulation: every full-sized packet of every response is sent, crosses the shared link
+//! and is acknowledged. Its assumptions:
 //!
-//! - **Handshakes.** TCP takes one round trip, TLS 1.3 one more (RFC 8446, section 2), TLS 1.2 two; QUIC takes one
-//!   in all (RFC 9001, section 4). The handshake's own bytes take no time. A request leaves as soon as its connection is
-//!   ready.
-//! - **Connections.** HTTP/1.1 opens a connection for each waiting request, up to the pinned number, and sends the oldest waiting
-//!   request on each free connection, one at a time. HTTP/2 and HTTP/3 use one connection for
-//!   everything.
-//! - **Server.** It answers immediately and serves the streams of a connection round-robin, one packet each. Headers of requests
-//!   and responses are not counted.
-//! - **Records.** Over TLS, the client reads a reference when its record is complete, and servers fill records to 16 384 bytes.
-//!   This is more than the initial window, so the references of a large document arrive one round trip later than in cleartext.
-//!   QUIC decrypts each packet separately.
-//! - **Sending.** Slow start from the initial window (RFC 6928), one packet more for each that is acknowledged, as long
-//!   as the window is used (RFC 7661). TCP sends what the window allows at once; QUIC paces at 1.25 windows per round
-//!   trip, in bursts of ten packets or of 2 ms, whichever is more (RFC 9002, section 7.7; the values are quinn's). Every packet
-//!   is acknowledged immediately.
-//! - **Link.** One queue per direction; each packet takes its frame's length at the link's rate, then the propagation
-//!   delay. Acknowledgements and requests take the delay alone.
-//! - **Left out.** Loss and the queue's limit, delayed acknowledgements, HyStart, congestion avoidance, flow control
-//!   windows (Chromium's are larger than these pages), and all computing.
+//! - **Handshakes.** TCP takes one round trip, TLS 1.3 one more (RFC 8446, section 2), TLS 1.2 two; QUIC
+//!   takes one in all (RFC 9001, section 4). The handshake's own bytes take no time. A request leaves as soon
+//!   as its connection is ready.
+//! - **Connections.** HTTP/1.1 opens a connection for each waiting request, up to the pinned number, and
+//!   sends the oldest waiting request on each free connection, one at a time. HTTP/2 and HTTP/3 use one
+//!   connection for everything.
+//! - **Server.** It answers immediately and serves the streams of a connection round-robin, one packet each.
+//!   Headers of requests and responses are not counted.
+//! - **Records.** Over TLS, the client reads a reference when its record is complete, and servers fill
+//!   records to 16 384 bytes. This is more than the initial window, so the references of a large document
+//!   arrive one round trip later than in cleartext. QUIC decrypts each packet separately.
+//! - **Sending.** Slow start from the initial window (RFC 6928), one packet more for each that is
+//!   acknowledged, as long as the window is used (RFC 7661). TCP sends what the window allows at once; QUIC
+//!   paces at 1.25 windows per round trip, in bursts of ten packets or of 2 ms, whichever is more (RFC 9002,
+//!   section 7.7; the values are quinn's). Every packet is acknowledged immediately.
+//! - **Link.** One queue per direction; each packet takes its frame's length at the link's rate, then the
+//!   propagation delay. Acknowledgements and requests take the delay alone.
+//! - **Left out.** Loss and the queue's limit, delayed acknowledgements, HyStart, congestion avoidance, flow
+//!   control windows (Chromium's are larger than these pages), and all computing.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -38,8 +38,8 @@ pub const TCP_FRAME_OVERHEAD_BYTES: u64 = 14 + 20 + 20 + 12;
 const TCP_PACKET_OVERHEAD_BYTES: u64 = 20 + 20 + 12;
 /// Ethernet, IPv4 and UDP headers in front of a datagram.
 pub const UDP_FRAME_OVERHEAD_BYTES: u64 = 14 + 20 + 8;
-/// Short header with an 8-byte connection identifier and 2-byte packet number (RFC 9000, section 17.3), STREAM frame
-/// header (section 19.8) and authentication tag (RFC 9001, section 5.3), within a datagram.
+/// Short header with an 8-byte connection identifier and 2-byte packet number (RFC 9000, section 17.3),
+/// STREAM frame header (section 19.8) and authentication tag (RFC 9001, section 5.3), within a datagram.
 pub const QUIC_OVERHEAD_BYTES: u64 = 11 + 8 + 16;
 /// The most that one TLS record carries, which is what servers fill them to (RFC 8446, section 5.1).
 const TLS_RECORD_BYTES: u64 = 16_384;
@@ -55,8 +55,8 @@ const PACING_GAIN: f64 = 1.25;
 #[error("no load time can be predicted: {0}")]
 pub struct Unpredictable(&'static str);
 
-/// The load time of a page from cold, from the first connection opened to the last byte of the last resource, in
-/// nanoseconds.
+/// The load time of a page from cold, from the first connection opened to the last byte of the last resource,
+/// in nanoseconds.
 ///
 /// # Errors
 /// The network is random or changes with time, so that round trips and a rate do not describe it.
@@ -194,7 +194,8 @@ impl<'a> Simulation<'a> {
         self.finished_ns
     }
 
-    /// Whether another request reaches the connection's server at the same time. The server answers them together.
+    /// Whether another request reaches the connection's server at the same time. The server answers them
+    /// together.
     fn more_requested(&self, connection: usize, now_ns: u64) -> bool {
         matches!(
             self.events.peek(),
@@ -435,8 +436,8 @@ mod tests {
 
     #[test]
     fn a_large_window_keeps_the_link_busy() {
-        // At 10 Mbit/s and 10 ms the initial window exceeds the bandwidth-delay product: nothing but serialisation
-        // after two round trips. 691 packets.
+        // At 10 Mbit/s and 10 ms the initial window exceeds the bandwidth-delay product: nothing but
+        // serialisation after two round trips. 691 packets.
         let network = fixtures::network(10 * MS, Some(10_000_000));
         let load = certain_page_load_ns(&page(1_000_000, &[]), &network, Variant::H2c, &Pins::default());
         let expected = 20 * MS + (1_000_000 + 691 * 66) * 8 * 100;
@@ -445,8 +446,8 @@ mod tests {
 
     #[test]
     fn http1_opens_six_connections_and_serves_one_request_each() {
-        // The document ends at 200 ms; its connection brings children at 300, 400, …; five more are ready at 300 and
-        // bring theirs at 400, 500, …: seven children by 400 ms, and six more every round trip.
+        // The document ends at 200 ms; its connection brings children at 300, 400, …; five more are ready at
+        // 300 and bring theirs at 400, 500, …: seven children by 400 ms, and six more every round trip.
         let small = |count: usize| page(1000, &vec![(1000, 0, 384); count]);
         assert_eq!(
             [1, 2, 7, 8, 13, 14].map(|count| load_ms(&small(count), Variant::H1)),
@@ -484,7 +485,8 @@ mod tests {
     #[test]
     fn over_tls_a_reference_is_known_with_its_whole_record() {
         let document = 25 * SEGMENT_BYTES;
-        // The initial window (10 segments) is shorter than a record: the reference at its start waits for the second.
+        // The initial window (10 segments) is shorter than a record: the reference at its start waits for the
+        // second.
         let one_more = load_ms(&page(document, &[(100, 0, 384)]), Variant::H2);
         assert_eq!(one_more - load_ms(&page(document, &[]), Variant::H2), 100);
         assert_eq!(load_ms(&page(document, &[(100, 0, 384)]), Variant::H2c), 300);

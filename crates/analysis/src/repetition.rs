@@ -1,12 +1,14 @@
 //! Whether a study that adds runs block by block has enough runs.
 //!
-//! The rule is about the precision of the study's *answers*: the ratio of every comparison of the primary metric or, without
-//! comparisons, the median of every cell. Half of each interval, as a share of its value, must be within the study's precision. These
-//! are the intervals of the report, before they are widened to contain the point. The rule does not wait for cells that failed or are
-//! unsupported. Only widths decide, not whether there is a difference, and the widths include the cost of stopping on them
+//! The rule is about the precision of the study's *answers*: the ratio of every comparison of the primary
+//! metric or, without comparisons, the median of every cell. Half of each interval, as a share of its value,
+//! must be within the study's precision. These are the intervals of the report, before they are widened to
+//! contain the point. The rule does not wait for cells that failed or are unsupported. Only widths decide,
+//! not whether there is a difference, and the widths include the cost of stopping on them
 //! ([`crate::statistics::widening`]), so that intervals and p-values keep their nominal error.
 //!
-//! The decision depends only on stored runs: a study that is resumed, or repeated with the same runs, decides the same.
+//! The decision depends only on stored runs: a study that is resumed, or repeated with the same runs, decides
+//! the same.
 
 use model::number;
 use model::plan::{Plan, Repetition};
@@ -56,7 +58,8 @@ fn ending(plan: &Plan, rule: &Repetition, blocks: u32, took_ns: u64, widest: Opt
     }
 }
 
-/// Half of the interval of each of the study's answers, as a share of its value; `None` for an interval that does not exist yet.
+/// Half of the interval of each of the study's answers, as a share of its value; `None` for an interval that
+/// does not exist yet.
 fn widths(plan: &Plan, runs: &[RunSummary]) -> Vec<Option<f64>> {
     let ok = |cell: u32| -> Vec<&RunSummary> {
         runs.iter().filter(|run| run.cell == cell && run.value(&plan.metric).is_some()).collect()

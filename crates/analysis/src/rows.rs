@@ -1,4 +1,5 @@
-//! What rows of requests show besides times: which URLs never succeeded, and the resolution and order of timestamps.
+//! What rows of requests show besides times: which URLs never succeeded, and the resolution and order of
+//! timestamps.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +41,8 @@ pub struct Stamps {
     pub disordered: u64,
     /// The greatest common divisor of all service times; 0 without times.
     pub step_ns: u64,
-    /// Times that differ from the previous one. Without any, the divisor does not show the clock's resolution.
+    /// Times that differ from the previous one. Without any, the divisor does not show the clock's
+    /// resolution.
     pub changes: u64,
     /// Times that are 0.
     pub zeros: u64,
@@ -63,7 +65,8 @@ impl Stamps {
         }
     }
 
-    /// Adds requests that took this time. With a resolution of one nanosecond the divisor is soon 1, which then costs nothing.
+    /// Adds requests that took this time. With a resolution of one nanosecond the divisor is soon 1, which
+    /// then costs nothing.
     pub(crate) fn see(&mut self, took_ns: u64, requests: u64) {
         self.times += requests;
         self.zeros += if took_ns == 0 { requests } else { 0 };

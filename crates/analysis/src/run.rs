@@ -106,7 +106,8 @@ pub struct GroupFacts {
     pub stamps: Stamps,
     /// The event at which the times of an external client start, if it is known.
     pub begins: Option<String>,
-    /// Response body bytes of requests that succeeded; for an external client of all requests, 0 if it does not report them.
+    /// Response body bytes of requests that succeeded; for an external client of all requests, 0 if it does
+    /// not report them.
     pub body_bytes: u64,
     /// Connections opened.
     pub connections: u64,
@@ -134,8 +135,8 @@ pub struct GroupFacts {
     pub thirds: Option<[Third; 3]>,
 }
 
-/// Responses that fit into the server's initial window, by the time from headers to end. The network does not delay them between
-/// the two.
+/// Responses that fit into the server's initial window, by the time from headers to end. The network does not
+/// delay them between the two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SmallResponses {
     /// All of these responses.
@@ -168,7 +169,8 @@ impl SmallResponses {
 }
 
 impl RunSummary {
-    /// The run without a table that is lost: metrics that need it have no value, and checks that read it leave the run out.
+    /// The run without a table that is lost: metrics that need it have no value, and checks that read it
+    /// leave the run out.
     #[must_use]
     pub fn without(mut self, plan: &Plan, table: Table) -> RunSummary {
         for metric in METRICS.iter().filter(|metric| metric.needs(table, plan)) {

@@ -9,7 +9,8 @@ pub(crate) struct ServerTimes<'a> {
     rows: Vec<&'a ServerRequest>,
 }
 
-/// What checks need of the server times of one client group in one run, over measured requests that succeeded.
+/// What checks need of the server times of one client group in one run, over measured requests that
+/// succeeded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerFacts {
     /// Requests.

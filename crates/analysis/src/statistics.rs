@@ -9,7 +9,8 @@ use statrs::distribution::{Binomial, ChiSquared, ContinuousCDF, DiscreteCDF, Nor
 pub const CONFIDENCE: f64 = 0.95;
 /// The largest probability of a false *better* or *worse* in a family of comparisons.
 pub const SIGNIFICANCE: f64 = 1.0 - CONFIDENCE;
-/// Up to this number of pairs, every pattern of signs is tried. With more pairs, [`PERMUTATIONS`] patterns are drawn.
+/// Up to this number of pairs, every pattern of signs is tried. With more pairs, [`PERMUTATIONS`] patterns
+/// are drawn.
 const EXACT_PAIRS: usize = 14;
 /// The signs in a random word.
 const SIGNS_PER_WORD: usize = 64;
@@ -41,9 +42,9 @@ pub fn mean(values: &[f64]) -> Option<Mean> {
     Some(Mean { mean, error: (squares / (n - 1.0) / n).sqrt(), freedom: n - 1.0 })
 }
 
-/// The difference of the means of two independent groups of values, whose variances may differ (Welch, *The generalization
-/// of "Student's" problem when several different population variances are involved*, 1947); `None` where one has fewer
-/// than two values.
+/// The difference of the means of two independent groups of values, whose variances may differ (Welch, *The
+/// generalization of "Student's" problem when several different population variances are involved*, 1947);
+/// `None` where one has fewer than two values.
 pub fn welch(own: &[f64], other: &[f64]) -> Option<Mean> {
     let (own, other) = (mean(own)?, mean(other)?);
     let (a, b) = (own.error.powi(2), other.error.powi(2));
@@ -93,9 +94,9 @@ impl Mean {
         (2.0 * self.tail(self.mean.abs())).min(1.0)
     }
 
-    /// The p-value of the hypothesis that the true mean is farther than `limit` from 0: the larger of two one-sided ones
-    /// (Schuirmann, *A comparison of the two one-sided tests procedure and the power approach for assessing the equivalence
-    /// of average bioavailability*, 1987).
+    /// The p-value of the hypothesis that the true mean is farther than `limit` from 0: the larger of two
+    /// one-sided ones (Schuirmann, *A comparison of the two one-sided tests procedure and the power approach
+    /// for assessing the equivalence of average bioavailability*, 1987).
     pub fn p_within(&self, limit: f64) -> f64 {
         if self.error == 0.0 {
             return if self.mean.abs() < limit { 0.0 } else { 1.0 };
@@ -113,8 +114,8 @@ fn student(freedom: f64) -> Option<StudentsT> {
     StudentsT::new(0.0, 1.0, freedom).ok()
 }
 
-/// The slope of the straight line through points (x, y) by least squares, and its standard error; `None` for fewer than
-/// three points, or if all x are equal.
+/// The slope of the straight line through points (x, y) by least squares, and its standard error; `None` for
+/// fewer than three points, or if all x are equal.
 pub fn slope(points: &[(f64, f64)]) -> Option<Mean> {
     let n = number::count(points.len());
     if points.len() < 3 {
@@ -152,8 +153,8 @@ pub fn chi_squared_tail(freedom: usize, value: f64) -> f64 {
     ChiSquared::new(number::count(freedom)).map_or(1.0, |distribution| distribution.sf(value))
 }
 
-/// The probability of `count` or more events if `expected` are expected (Poisson). It is 1 for no events, and 0 for events if none
-/// are expected.
+/// The probability of `count` or more events if `expected` are expected (Poisson). It is 1 for no events, and
+/// 0 for events if none are expected.
 pub fn poisson_at_least(count: usize, expected: f64) -> f64 {
     match count {
         0 => 1.0,
@@ -161,19 +162,22 @@ pub fn poisson_at_least(count: usize, expected: f64) -> f64 {
     }
 }
 
-/// The factor by which the half-width of an interval over runs grows if runs were added until it was narrow enough; otherwise 1.
+/// The factor by which the half-width of an interval over runs grows if runs were added until it was narrow
+/// enough; otherwise 1.
 ///
-/// A study that stops when the interval is narrow stops early if the runs happen to agree, so the interval is too narrow: with 5
-/// initial runs it covers 92 % (Anscombe, *Sequential estimation*, 1953; Chow and Robbins, *On the asymptotic theory of fixed-width
-/// sequential confidence intervals*, 1965: its coverage is nominal only for very many runs). √(1 + 4/n) corrects this, by simulation
-/// (`ground_truth`). Stein's two stages (1945) are exact for normal times, but need up to twice as many runs, and cover less if times
-/// have heavy tails, because they rely on the first runs only.
+/// A study that stops when the interval is narrow stops early if the runs happen to agree, so the interval is
+/// too narrow: with 5 initial runs it covers 92 % (Anscombe, *Sequential estimation*, 1953; Chow and Robbins,
+/// *On the asymptotic theory of fixed-width sequential confidence intervals*, 1965: its coverage is nominal
+/// only for very many runs). √(1 + 4/n) corrects this, by simulation (`ground_truth`). Stein's two stages
+/// (1945) are exact for normal times, but need up to twice as many runs, and cover less if times have heavy
+/// tails, because they rely on the first runs only.
 pub fn widening(runs: usize, is_until_precise: bool) -> f64 {
     if is_until_precise { (1.0 + 4.0 / number::count(runs.max(1))).sqrt() } else { 1.0 }
 }
 
-/// The ranks (from 0) of the order statistics between which a quantile lies with at least the given confidence, for any
-/// distribution (Conover, *Practical Nonparametric Statistics*, section 3.2). A rank is absent if there are too few values.
+/// The ranks (from 0) of the order statistics between which a quantile lies with at least the given
+/// confidence, for any distribution (Conover, *Practical Nonparametric Statistics*, section 3.2). A rank is
+/// absent if there are too few values.
 pub fn order_interval(count: usize, q: f64, confidence: f64) -> (Option<usize>, Option<usize>) {
     let tail = (1.0 - confidence) / 2.0;
     let Ok(below) = Binomial::new(q, count as u64) else { return (None, None) };
@@ -191,9 +195,9 @@ pub fn smallest_sign_flip_p(pairs: usize) -> f64 {
     }
 }
 
-/// The two-sided p-value of paired differences: the share of patterns of signs whose mean is at least as far from
-/// 0 (Fisher 1935). Every pattern is tried for up to 14 pairs; beyond, 19 999 are drawn from the seed and the
-/// observed one is counted with them (Phipson and Smyth 2010), so that p is never 0.
+/// The two-sided p-value of paired differences: the share of patterns of signs whose mean is at least as far
+/// from 0 (Fisher 1935). Every pattern is tried for up to 14 pairs; beyond, 19 999 are drawn from the seed
+/// and the observed one is counted with them (Phipson and Smyth 2010), so that p is never 0.
 pub fn sign_flip(differences: &[f64], seed: u64) -> f64 {
     let observed = differences.iter().sum::<f64>().abs();
     let at_least = observed - 1e-12 * differences.iter().map(|d| d.abs()).sum::<f64>();
@@ -234,8 +238,8 @@ impl SignedSums {
     }
 }
 
-/// Holm's step-down correction (Holm 1979): adjusted p-values, in the order given. Comparing each with 0.05 keeps
-/// the chance of any false rejection in the family at or below 5 %, whatever the dependence.
+/// Holm's step-down correction (Holm 1979): adjusted p-values, in the order given. Comparing each with 0.05
+/// keeps the chance of any false rejection in the family at or below 5 %, whatever the dependence.
 pub fn holm(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|a, b| p_values[*a].total_cmp(&p_values[*b]));
@@ -248,7 +252,8 @@ pub fn holm(p_values: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// A p-value for people (APA 7, section 6.36, with two digits): `p = 0.032`, `p = 0.41`, `p < 0.001`, `p > 0.99`.
+/// A p-value for people (APA 7, section 6.36, with two digits): `p = 0.032`, `p = 0.41`, `p < 0.001`,
+/// `p > 0.99`.
 pub(crate) fn format_p(p: f64) -> String {
     format!("p {}", format_p_value(p, "= "))
 }
@@ -346,8 +351,8 @@ mod tests {
 
     #[test]
     fn permutations_of_signs_are_those_of_scipy() {
-        // Hollander and Wolfe's depression scores (the data of R's ?wilcox.test), before less after. SciPy 1.17:
-        // permutation_test((d,), mean, permutation_type="samples", n_resamples=inf)
+        // Hollander and Wolfe's depression scores (the data of R's ?wilcox.test), before less after. SciPy
+        // 1.17: permutation_test((d,), mean, permutation_type="samples", n_resamples=inf)
         let differences = [0.952, -0.147, 1.022, 0.43, 0.62, 0.59, 0.49, -0.08, 0.01];
         near(sign_flip(&differences, 1), 0.027_343_75, 1e-12);
     }
@@ -385,7 +390,8 @@ mod tests {
 
     #[test]
     fn order_intervals_are_the_published_ones() {
-        // Ranks from 1 of the 95 % interval of the median: none for 5, 1 and 6 for 6, 2 and 9 for 10, 6 and 15 for 20.
+        // Ranks from 1 of the 95 % interval of the median: none for 5, 1 and 6 for 6, 2 and 9 for 10, 6 and
+        // 15 for 20.
         assert_eq!(order_interval(5, 0.5, 0.95), (None, None));
         assert_eq!(order_interval(6, 0.5, 0.95), (Some(0), Some(5)));
         assert_eq!(order_interval(10, 0.5, 0.95), (Some(1), Some(8)));

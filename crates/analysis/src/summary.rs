@@ -202,10 +202,11 @@ pub struct Comparison {
     pub ratio: Option<Estimate>,
     /// Median of the cell − median of the baseline, in the metric's unit.
     pub difference: Option<Estimate>,
-    /// The p-value of the hypothesis of no difference, after Holm's correction over the family; absent for exploratory metrics.
-    pub p_adjusted: Option<f64>,
-    /// The p-value of the hypothesis of a difference beyond the margin, after Holm's correction over the family; absent for
+    /// The p-value of the hypothesis of no difference, after Holm's correction over the family; absent for
     /// exploratory metrics.
+    pub p_adjusted: Option<f64>,
+    /// The p-value of the hypothesis of a difference beyond the margin, after Holm's correction over the
+    /// family; absent for exploratory metrics.
     pub p_equivalent_adjusted: Option<f64>,
     /// The smallest ratio above 1 that these runs could have detected.
     pub smallest_showable_ratio: Option<f64>,

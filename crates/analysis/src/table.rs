@@ -1,7 +1,8 @@
 //! The tables of a result that can be lost while its runs are still readable.
 
 model::named! { "a table that can be lost";
-    /// A table that metrics and checks read. The tables `runs` and `requests` are not here: without them there is no run.
+    /// A table that metrics and checks read. The tables `runs` and `requests` are not here: without them
+    /// there is no run.
     pub enum Table {
         /// Connections.
         Connections = "connections",

@@ -78,7 +78,8 @@ fn a_study_in_order_is_valid_and_fewer_round_trips_win() {
     assert_eq!(summary.comparisons[0].context, [Level { factor: "network".into(), value: "n".into() }]);
 }
 
-/// The primary comparisons of a study whose times are scaled, shifted, and whose runs are given in another order.
+/// The primary comparisons of a study whose times are scaled, shifted, and whose runs are given in another
+/// order.
 fn transformed(scale: u64, shift_ns: u64, backward: bool) -> Vec<Comparison> {
     let mut bench = Bench::page(&[Variant::H1s, Variant::H2]);
     for record in &mut bench.records {

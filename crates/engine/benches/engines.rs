@@ -1,7 +1,8 @@
-//! What a request costs in the engine: nanoseconds of the client's own work, no system call and no server in it.
+//! What a request costs in the engine: nanoseconds of the client's own work, no system call and no server in
+//! it.
 //!
-//! `cargo bench -p engine` prints one line for each variant. The peers are canned bytes (HTTP/1.1, HTTP/2) or a
-//! quinn-proto server whose time is not counted (HTTP/3, so that row has encryption in it).
+//! `cargo bench -p engine` prints one line for each variant. The peers are canned bytes (HTTP/1.1, HTTP/2) or
+//! a quinn-proto server whose time is not counted (HTTP/3, so that row has encryption in it).
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on must fail")]

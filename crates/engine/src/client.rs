@@ -50,7 +50,8 @@ pub enum ClientConfigError {
 }
 
 impl ClientConfig {
-    /// Settings for clients that speak `variant` to `server_name`; cleartext variants use neither `trust` nor `roots`.
+    /// Settings for clients that speak `variant` to `server_name`; cleartext variants use neither `trust` nor
+    /// `roots`.
     ///
     /// `roots` are trusted where `trust` is [`Trust::System`].
     ///
@@ -66,7 +67,8 @@ impl ClientConfig {
         Self::offering(variant, server_name, pins, &TlsOptions::default(), trust, roots)
     }
 
-    /// The same, with the offer and the client certificate of `options`; QUIC uses the TLS 1.3 part of the offer.
+    /// The same, with the offer and the client certificate of `options`; QUIC uses the TLS 1.3 part of the
+    /// offer.
     ///
     /// # Errors
     /// As [`ClientConfig::new`], and if the client certificate cannot be used.
@@ -191,9 +193,11 @@ impl Client {
         }
     }
 
-    /// The driver bound a new socket: a QUIC connection migrates to it (RFC 9000, section 9); TCP connections cannot.
+    /// The driver bound a new socket: a QUIC connection migrates to it (RFC 9000, section 9); TCP connections
+    /// cannot.
     ///
-    /// Drain `poll_transmit` afterwards: a packet leaves from the new address at once. `false` if nothing migrated.
+    /// Drain `poll_transmit` afterwards: a packet leaves from the new address at once. `false` if nothing
+    /// migrated.
     pub fn local_address_changed(&mut self, _now: u64) -> bool {
         match self {
             Client::Http3(connection) => connection.local_address_changed(),

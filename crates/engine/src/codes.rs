@@ -1,7 +1,8 @@
-//! Types for the error codes of a protocol: one table with names and numbers makes constants, names and texts.
+//! Types for the error codes of a protocol: one table with names and numbers makes constants, names and
+//! texts.
 
-/// Declares a type with a constant for each registered code. It is displayed as the code's name, or as `$unknown` and the
-/// number.
+/// Declares a type with a constant for each registered code. It is displayed as the code's name, or as
+/// `$unknown` and the number.
 macro_rules! error_codes {
     (
         $(#[$attribute:meta])*

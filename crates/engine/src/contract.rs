@@ -1,10 +1,10 @@
 //! The contract of every client engine: bytes in, bytes and events out, no I/O and no clock.
 //!
 //! The driver owns socket, buffer and clock. It makes **one mutation** (`send_request`, `handle_input`,
-//! `handle_timeout`, `cancel`, `close`), then drains `poll_transmit` until it returns `None`, and `poll_timeout`
-//! returns the time of the next call. Events are pushed into a sink during the mutation that caused them: they
-//! borrow the driver's receive buffer, so a body is never copied, and a sink cannot call back into the engine,
-//! because the engine is mutably borrowed.
+//! `handle_timeout`, `cancel`, `close`), then drains `poll_transmit` until it returns `None`, and
+//! `poll_timeout` returns the time of the next call. Events are pushed into a sink during the mutation that
+//! caused them: they borrow the driver's receive buffer, so a body is never copied, and a sink cannot call
+//! back into the engine, because the engine is mutably borrowed.
 //!
 //! `now` is in nanoseconds on a monotonic clock, the same one during a connection's life.
 
@@ -20,15 +20,16 @@ pub type Sink<'s> = dyn FnMut(Event<'_>) + 's;
 
 /// The client's side of one connection: HTTP and the layers below it, down to TCP or UDP.
 pub trait Connection {
-    /// The number of requests that can be sent now: 0 before [`Event::Ready`], after GOAWAY, or at the peer's limit.
+    /// The number of requests that can be sent now: 0 before [`Event::Ready`], after GOAWAY, or at the peer's
+    /// limit.
     ///
-    /// One exception: with early data and a ticket that allows it, requests are accepted right after `handle_connected`.
-    /// Requests with safe methods leave as early data, others wait for the handshake. The engine resends rejected early
-    /// data; only [`Handshake::early_data`] reports that.
+    /// One exception: with early data and a ticket that allows it, requests are accepted right after
+    /// `handle_connected`. Requests with safe methods leave as early data, others wait for the handshake. The
+    /// engine resends rejected early data; only [`Handshake::early_data`] reports that.
     fn available_requests(&self) -> usize;
 
-    /// The TCP connection is established, or the UDP socket is bound: starts the handshakes. A cleartext connection
-    /// reports [`Event::Ready`] at once.
+    /// The TCP connection is established, or the UDP socket is bound: starts the handshakes. A cleartext
+    /// connection reports [`Event::Ready`] at once.
     fn handle_connected(&mut self, now: u64, sink: &mut Sink<'_>);
 
     /// Starts a request; its bytes leave through `poll_transmit`.
@@ -37,8 +38,8 @@ pub trait Connection {
     /// [`NotNow`] if `available_requests` is 0; nothing is sent then.
     fn send_request(&mut self, now: u64, id: RequestId, request: &Request) -> Result<HeaderBytes, NotNow>;
 
-    /// The number of next bytes of the stream that are body and only counted: the driver may discard at most this many
-    /// unread, and report [`Input::Skipped`]. 0 if the engine needs every byte, as with TLS.
+    /// The number of next bytes of the stream that are body and only counted: the driver may discard at most
+    /// this many unread, and report [`Input::Skipped`]. 0 if the engine needs every byte, as with TLS.
     fn skippable_bytes(&self) -> u64 {
         0
     }
@@ -49,7 +50,8 @@ pub trait Connection {
     /// Handles timeouts that are due by `now`; does nothing if called early.
     fn handle_timeout(&mut self, now: u64, sink: &mut Sink<'_>);
 
-    /// Cancels a request: RST_STREAM, STOP_SENDING, or closing an HTTP/1.1 connection. No event follows for it.
+    /// Cancels a request: RST_STREAM, STOP_SENDING, or closing an HTTP/1.1 connection. No event follows for
+    /// it.
     fn cancel(&mut self, now: u64, id: RequestId);
 
     /// Starts an orderly close (GOAWAY, close_notify, CONNECTION_CLOSE); do not wait for [`Event::Closed`].
@@ -101,7 +103,8 @@ pub enum Transmit {
     },
 }
 
-/// An event. Per request: any number of `Informational`, then `Head`, `Data` or `Skipped`…, `End`; or `Failed` at any point.
+/// An event. Per request: any number of `Informational`, then `Head`, `Data` or `Skipped`…, `End`; or
+/// `Failed` at any point.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// The connection accepts requests from now on.
@@ -203,8 +206,8 @@ pub struct Head {
 /// The size of a field section (RFC 9110, section 6.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeaderBytes {
-    /// Before compression: the sum of names and values, including pseudo-header fields; for HTTP/1.1 the method, target
-    /// and status count as the corresponding pseudo-header fields.
+    /// Before compression: the sum of names and values, including pseudo-header fields; for HTTP/1.1 the
+    /// method, target and status count as the corresponding pseudo-header fields.
     pub raw: u32,
     /// On the wire: the HTTP/1.1 head with line ends; HEADERS and CONTINUATION frames with frame headers.
     pub wire: u32,
@@ -213,7 +216,8 @@ pub struct HeaderBytes {
 /// A request of a workload. Engines cache its encoding by the `template` number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// On one connection, requests with equal numbers have equal contents, so that an engine can reuse their encoding.
+    /// On one connection, requests with equal numbers have equal contents, so that an engine can reuse their
+    /// encoding.
     pub template: u32,
     /// The method.
     pub method: String,

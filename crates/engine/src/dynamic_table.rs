@@ -1,8 +1,8 @@
 //! The dynamic table of HPACK (RFC 7541, section 2.3.2) and QPACK (RFC 9204, section 3.2).
 //!
-//! One buffer holds names and values, so that each is one slice. New entries are appended. When the buffer has twice the
-//! table's size, the evicted bytes at its front are dropped: on average each byte is moved at most once, and the steady
-//! state allocates nothing.
+//! One buffer holds names and values, so that each is one slice. New entries are appended. When the buffer
+//! has twice the table's size, the evicted bytes at its front are dropped: on average each byte is moved at
+//! most once, and the steady state allocates nothing.
 
 use std::collections::VecDeque;
 
@@ -166,7 +166,8 @@ impl Hashes {
 }
 
 impl DynamicTable<Hashes> {
-    /// The newest entry with this name and value, or else the newest with this name; whether the value is the same.
+    /// The newest entry with this name and value, or else the newest with this name; whether the value is the
+    /// same.
     pub fn find(&self, name: &[u8], value: &[u8], hashes: Hashes) -> Option<(usize, bool)> {
         let mut by_name = None;
         for (position, tag) in self.tags().enumerate() {

@@ -1,5 +1,5 @@
-//! Fields of HTTP/2 and HTTP/3 responses: their meaning to a client, and the rules that make them malformed (RFC 9113,
-//! sections 8.2 and 8.3; RFC 9114, sections 4.2 and 4.3).
+//! Fields of HTTP/2 and HTTP/3 responses: their meaning to a client, and the rules that make them malformed
+//! (RFC 9113, sections 8.2 and 8.3; RFC 9114, sections 4.2 and 4.3).
 
 /// The meaning of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

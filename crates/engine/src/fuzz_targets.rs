@@ -56,7 +56,8 @@ pub fn http2(data: &[u8]) {
     assert_eq!(run(usize::MAX), run(usize::from(*cut).max(1)));
 }
 
-/// Passes `bytes` in pieces to a protocol with open requests; returns the counts of events, and the body bytes.
+/// Passes `bytes` in pieces to a protocol with open requests; returns the counts of events, and the body
+/// bytes.
 fn respond(protocol: &mut impl Protocol, bytes: &[u8], length: usize, requests: u64) -> [u64; 5] {
     let mut seen = [0; 5];
     protocol.start();

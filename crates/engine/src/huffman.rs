@@ -1,9 +1,9 @@
 //! The static Huffman code of RFC 7541, appendix B, for HPACK and QPACK.
 //!
-//! The code is canonical: codes and decoding tables are computed at compile time from the lengths below. Decoding looks up
-//! 12 bits at a time, and one entry has up to two symbols: those of ordinary header fields have 5 to 8 bits. (13 bits are
-//! 10 % faster, but their 32 kB fill a whole first-level cache.) Longer codes are compared with the last code of each
-//! length.
+//! The code is canonical: codes and decoding tables are computed at compile time from the lengths below.
+//! Decoding looks up 12 bits at a time, and one entry has up to two symbols: those of ordinary header fields
+//! have 5 to 8 bits. (13 bits are 10 % faster, but their 32 kB fill a whole first-level cache.) Longer codes
+//! are compared with the last code of each length.
 
 /// Why bytes are not a valid string in this code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -65,7 +65,8 @@ pub fn encoded_len(input: &[u8]) -> usize {
     bits.div_ceil(8)
 }
 
-/// Decodes into `output`, which has room for the longest result and two more bytes; returns the length of the result.
+/// Decodes into `output`, which has room for the longest result and two more bytes; returns the length of the
+/// result.
 fn decode_into(input: &[u8], output: &mut [u8]) -> Result<usize, HuffmanError> {
     let mut reader = BitReader { input, position: 0, bits: 0, count: 0 };
     let mut length = 0;
@@ -167,8 +168,8 @@ impl BitReader<'_> {
 
 const TABLE_BITS: u32 = 12;
 
-/// One entry of the decoding table, in one word: the bytes of two symbols, the bits of both codes, the bits of the first,
-/// and the number of symbols: 0 if the code is longer than the index.
+/// One entry of the decoding table, in one word: the bytes of two symbols, the bits of both codes, the bits
+/// of the first, and the number of symbols: 0 if the code is longer than the index.
 #[derive(Clone, Copy)]
 struct Entry(u32);
 

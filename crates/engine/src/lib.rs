@@ -31,7 +31,8 @@
 //! # Ok::<(), engine::NotNow>(())
 //! ```
 //!
-//! [`Connection`] is the contract of a complete connection, with TLS or QUIC; [`Client`] has one for each variant.
+//! [`Connection`] is the contract of a complete connection, with TLS or QUIC; [`Client`] has one for each
+//! variant.
 
 pub mod client;
 mod codes;

@@ -10,8 +10,8 @@ pub const SESSION_LIMIT: usize = 4096;
 /// Options of a client group.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Sends safe requests as early data if a ticket allows it (RFC 8446, section 2.3; RFC 9001, section 4.6); requires
-    /// `pins.resumption` and TLS 1.3.
+    /// Sends safe requests as early data if a ticket allows it (RFC 8446, section 2.3; RFC 9001, section
+    /// 4.6); requires `pins.resumption` and TLS 1.3.
     pub early_data: bool,
     /// The limit of TLS 1.3 tickets that are kept; each is used once.
     pub session_limit: usize,
@@ -28,7 +28,8 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// No early data, no push, no key log, no qlog; 4096 tickets, 100 blocked streams (Chromium's value), GSO on.
+    /// No early data, no push, no key log, no qlog; 4096 tickets, 100 blocked streams (Chromium's value), GSO
+    /// on.
     fn default() -> Self {
         Options {
             early_data: false,
@@ -44,8 +45,9 @@ impl Default for Options {
 
 /// Records the events of QUIC connections: packets sent, received and lost, and loss recovery.
 pub trait Qlog: fmt::Debug + Send + Sync {
-    /// The writer for a new connection, which is identified by its first destination connection ID in hexadecimal. It gets a
-    /// header and then events, each as one record of a JSON text sequence (RFC 7464; draft-ietf-quic-qlog-main-schema-02).
-    /// `None`: the connection is not recorded. Times are milliseconds since the driver's clock read 0.
+    /// The writer for a new connection, which is identified by its first destination connection ID in
+    /// hexadecimal. It gets a header and then events, each as one record of a JSON text sequence (RFC 7464;
+    /// draft-ietf-quic-qlog-main-schema-02). `None`: the connection is not recorded. Times are milliseconds
+    /// since the driver's clock read 0.
     fn begin(&self, original_destination_id: &str) -> Option<Box<dyn Write + Send + Sync>>;
 }

@@ -44,7 +44,8 @@ fn decode_continued(input: &[u8], position: &mut usize, mask: u8) -> Result<u64,
     Err(PrefixIntegerError::TooLarge)
 }
 
-/// Appends `value` with a prefix of `prefix_bits` (1 to 8); `flags` are the bits above the prefix in the first byte.
+/// Appends `value` with a prefix of `prefix_bits` (1 to 8); `flags` are the bits above the prefix in the
+/// first byte.
 #[inline]
 pub fn encode(value: u64, prefix_bits: u8, flags: u8, output: &mut Vec<u8>) {
     let mask = 0xff >> (8 - prefix_bits);

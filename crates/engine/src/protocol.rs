@@ -1,6 +1,7 @@
 //! The contract of an HTTP version that runs over one ordered stream of bytes: HTTP/1.1 and HTTP/2.
 //!
-//! It is independent of TCP and TLS; `crate::tcp` runs it over both. The rules of [`crate::contract`] hold here too.
+//! It is independent of TCP and TLS; `crate::tcp` runs it over both. The rules of [`crate::contract`] hold
+//! here too.
 
 use model::sample::Failure;
 
@@ -8,7 +9,8 @@ use crate::contract::{HeaderBytes, NotNow, Request, RequestId, Sink};
 
 /// One HTTP version over an ordered stream of cleartext bytes.
 ///
-/// It reports [`crate::Event::Closed`] at most once, when a call with a sink closes it, and never [`crate::Event::Ready`].
+/// It reports [`crate::Event::Closed`] at most once, when a call with a sink closes it, and never
+/// [`crate::Event::Ready`].
 pub trait Protocol {
     /// The stream is open: queues the first output (HTTP/2: preface, SETTINGS, WINDOW_UPDATE).
     fn start(&mut self);

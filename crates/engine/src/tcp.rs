@@ -147,8 +147,8 @@ impl<P: Protocol> TcpConnection<P> {
         }
     }
 
-    /// TCP ended without close_notify: unanswered requests fail, even with a body that ends with the stream (RFC 9112,
-    /// section 9.8). Many servers close idle connections like this, which is not a failure.
+    /// TCP ended without close_notify: unanswered requests fail, even with a body that ends with the stream
+    /// (RFC 9112, section 9.8). Many servers close idle connections like this, which is not a failure.
     fn handle_truncation(&mut self, sink: &mut Sink<'_>) {
         self.state = State::Over;
         let reason = "the server closed TCP without closing TLS (no close_notify)";
@@ -226,8 +226,8 @@ fn watched<'a>(closed_said: &'a mut bool, sink: &'a mut Sink<'_>) -> impl FnMut(
     }
 }
 
-/// Whether ALPN chose the expected protocol. A server without ALPN speaks HTTP/1.1 (RFC 7301, section 3.2 allows it to
-/// ignore the extension).
+/// Whether ALPN chose the expected protocol. A server without ALPN speaks HTTP/1.1 (RFC 7301, section 3.2
+/// allows it to ignore the extension).
 fn check_alpn(variant: Variant, handshake: &Handshake) -> Result<(), Failure> {
     let asked = variant.alpn().map(|name| String::from_utf8_lossy(name).into_owned());
     if handshake.alpn == asked || (handshake.alpn.is_none() && variant == Variant::H1s) {

@@ -43,8 +43,8 @@ impl Exit {
 #[error("{0}")]
 pub(crate) struct UsageError(pub String);
 
-/// clap's report of wrong usage in one line: what is wrong, its tips, and the command for help, of the usage that clap shows or
-/// else of the given subcommand.
+/// clap's report of wrong usage in one line: what is wrong, its tips, and the command for help, of the usage
+/// that clap shows or else of the given subcommand.
 pub(crate) fn one_line(text: &str, subcommand: Option<&str>) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut help = subcommand.map_or("h123 --help".to_owned(), |name| format!("h123 {name} --help"));
@@ -63,9 +63,11 @@ pub(crate) fn one_line(text: &str, subcommand: Option<&str>) -> String {
     format!("{} (see `{help}`)", parts.join("; "))
 }
 
-/// The option that requires the missing options of a clap error, with these: `--poisson requires --rate or --stages`.
+/// The option that requires the missing options of a clap error, with these:
+/// `--poisson requires --rate or --stages`.
 ///
-/// clap reports only what is missing. The option without which the command line is valid is the one that requires it.
+/// clap reports only what is missing. The option without which the command line is valid is the one that
+/// requires it.
 pub(crate) fn requirement(
     error: &clap::Error,
     args: &[OsString],

@@ -94,7 +94,8 @@ impl Library for DataFiles {
 /// Finds a study (a name from `studies/`, or the path of a `.toml` file) and resolves it.
 ///
 /// # Errors
-/// A [`UsageError`] if there is no such study; a [`model::InputError`] with file, line and column if it is invalid.
+/// A [`UsageError`] if there is no such study; a [`model::InputError`] with file, line and column if it is
+/// invalid.
 pub(crate) fn plan_of(study: &str, overrides: &[Override]) -> Result<Plan> {
     let file = find_study(study)?;
     let name = Path::new(&file.file)
@@ -106,7 +107,8 @@ pub(crate) fn plan_of(study: &str, overrides: &[Override]) -> Result<Plan> {
 /// Finds a network by its name and resolves it.
 ///
 /// # Errors
-/// A [`UsageError`] with the nearest name if there is no such network; a [`model::InputError`] if it is invalid.
+/// A [`UsageError`] with the nearest name if there is no such network; a [`model::InputError`] if it is
+/// invalid.
 pub(crate) fn network_of(name: &str) -> Result<Network> {
     let known = DataFiles.networks();
     if !known.iter().any(|network| network == name) {
@@ -116,7 +118,8 @@ pub(crate) fn network_of(name: &str) -> Result<Network> {
     Ok(Network::parse_with(name, source(&file), &|trace| DataFiles.trace(trace))?)
 }
 
-/// Finds a topology: by its name, by the path of its `.toml` file, or as a pair with the network of this name.
+/// Finds a topology: by its name, by the path of its `.toml` file, or as a pair with the network of this
+/// name.
 ///
 /// # Errors
 /// A [`UsageError`] with the nearest name if there is none; a [`model::InputError`] if its file is invalid.

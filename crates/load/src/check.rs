@@ -16,7 +16,8 @@ pub fn check_authority(pem: &str) -> Result<()> {
     Ok(engine::tls::check_authority(pem)?)
 }
 
-/// Checks that an assignment can begin: its settings of TLS and QUIC, its files and its addresses. Sends nothing.
+/// Checks that an assignment can begin: its settings of TLS and QUIC, its files and its addresses. Sends
+/// nothing.
 ///
 /// # Errors
 /// The first fault.

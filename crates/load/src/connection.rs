@@ -112,8 +112,9 @@ impl Conn {
 
     /// Reads once. Whether there may be more to read.
     ///
-    /// A body that is only counted is not copied out of the kernel if that saves more than a call costs; the copy is most of
-    /// the cost of a large response. Once a connection had such a body, only the headers are read.
+    /// A body that is only counted is not copied out of the kernel if that saves more than a call costs; the
+    /// copy is most of the cost of a large response. Once a connection had such a body, only the headers are
+    /// read.
     pub(crate) fn read(
         &mut self,
         session: &mut Session,
@@ -179,7 +180,8 @@ impl Conn {
         false
     }
 
-    /// Whether it can take another request. Thinking streams are busy, and the number of its requests is limited.
+    /// Whether it can take another request. Thinking streams are busy, and the number of its requests is
+    /// limited.
     pub(crate) fn has_room(&self, streams: u32, requests_each: u64) -> bool {
         let taken = self.in_flight.saturating_add(u32::try_from(self.thinking.len()).unwrap_or(u32::MAX));
         taken < streams && self.begun < requests_each && self.engine.available_requests() > 0
@@ -199,8 +201,8 @@ impl Conn {
         self.begun >= requests_each && self.in_flight == 0 && self.thinking.is_empty()
     }
 
-    /// Sets a deadline while the server allows no request although none is in flight: SETTINGS_MAX_CONCURRENT_STREAMS or
-    /// MAX_STREAMS of 0.
+    /// Sets a deadline while the server allows no request although none is in flight:
+    /// SETTINGS_MAX_CONCURRENT_STREAMS or MAX_STREAMS of 0.
     pub(crate) fn note_refusal(&mut self, requests_each: u64, limit_ns: Option<u64>, now: u64) {
         if !self.was_ready {
             return;

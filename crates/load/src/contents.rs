@@ -24,8 +24,8 @@ impl Contents {
         !self.0.is_empty()
     }
 
-    /// The place of the first wrong byte of this piece, which begins at `offset` of the URL's body; `None` if all are right.
-    /// Bytes beyond the known length are not compared: the length is checked separately.
+    /// The place of the first wrong byte of this piece, which begins at `offset` of the URL's body; `None` if
+    /// all are right. Bytes beyond the known length are not compared: the length is checked separately.
     pub(crate) fn first_wrong(&self, url: u32, offset: u64, piece: &[u8]) -> Option<u64> {
         let body = self.0.get(url as usize)?;
         let expected = body.get(usize::try_from(offset).ok()?..)?;

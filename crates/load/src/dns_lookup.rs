@@ -1,4 +1,5 @@
-//! DNS lookup of the server's name by the system's resolver: the first phase of a load whose address is unknown.
+//! DNS lookup of the server's name by the system's resolver: the first phase of a load whose address is
+//! unknown.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
@@ -16,8 +17,8 @@ pub struct NameNotFound {
     pub problem: String,
 }
 
-/// Asks the system's resolver for the target's name. It blocks until the resolver is done: no connection could be opened
-/// meanwhile.
+/// Asks the system's resolver for the target's name. It blocks until the resolver is done: no connection
+/// could be opened meanwhile.
 ///
 /// # Errors
 /// The resolver does not find the target's address.

@@ -57,7 +57,8 @@ pub(crate) struct Host<'a> {
 }
 
 impl Host<'_> {
-    /// The hosts of an assignment, its target first; all hosts again for each client that replays the whole script.
+    /// The hosts of an assignment, its target first; all hosts again for each client that replays the whole
+    /// script.
     ///
     /// # Errors
     /// Settings of TLS cannot be used.

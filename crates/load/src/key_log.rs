@@ -9,7 +9,8 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::{Context, Result};
 use rustls::KeyLog;
 
-/// Appends one line for each secret, in the format of NSS (draft-ietf-tls-keylogfile). Only handshakes lock it.
+/// Appends one line for each secret, in the format of NSS (draft-ietf-tls-keylogfile). Only handshakes lock
+/// it.
 #[derive(Debug)]
 pub(crate) struct KeyLogFile(Mutex<File>);
 
@@ -46,8 +47,8 @@ impl KeyLog for KeyLogFile {
             }
         }
         line.push('\n');
-        // A line in one call, so that lines of several threads do not mix. The file was writable at the start; a full disk
-        // must not end a connection.
+        // A line in one call, so that lines of several threads do not mix. The file was writable at the
+        // start; a full disk must not end a connection.
         let _ = self.0.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes());
     }
 }

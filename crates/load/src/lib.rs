@@ -1,7 +1,9 @@
-//! The load generator: one loop that moves bytes between sockets and engines and writes a row for each request.
+//! The load generator: one loop that moves bytes between sockets and engines and writes a row for each
+//! request.
 //!
-//! Pacer and workload (crate `workload`) decide when to send what, the engine (crate `engine`) encodes it, the transport moves
-//! the bytes, and the recorder adds a row. This crate knows no namespaces: it runs wherever it is started.
+//! Pacer and workload (crate `workload`) decide when to send what, the engine (crate `engine`) encodes it,
+//! the transport moves the bytes, and the recorder adds a row. This crate knows no namespaces: it runs
+//! wherever it is started.
 //!
 //! ```no_run
 //! use std::sync::atomic::AtomicBool;

@@ -1,7 +1,8 @@
 //! Counters of a worker's progress while it runs.
 //!
-//! Only the worker's thread writes them: no lock, no read-modify-write, no cache line shared between workers. A reader may see
-//! counters of slightly different moments, which is good enough for a display and nothing else.
+//! Only the worker's thread writes them: no lock, no read-modify-write, no cache line shared between workers.
+//! A reader may see counters of slightly different moments, which is good enough for a display and nothing
+//! else.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -149,8 +150,8 @@ impl Snapshot {
         self
     }
 
-    /// The latency that this share of the measured successes did not exceed, in nanoseconds, at most 1/32 too high; `None`
-    /// without any.
+    /// The latency that this share of the measured successes did not exceed, in nanoseconds, at most 1/32 too
+    /// high; `None` without any.
     pub fn latency_ns(&self, share: f64) -> Option<u64> {
         let count: u64 = self.latency.iter().sum();
         #[expect(clippy::cast_precision_loss, reason = "a display of three digits")]

@@ -121,8 +121,9 @@ impl<W: Write> Write for Events<W> {
     }
 }
 
-/// An event in the draft's form: round trips in milliseconds, where quinn-proto 0.11 has seconds; no value for "no limit"; no
-/// group, which would change with the server's connection ID; and in order of time, which the library does not guarantee.
+/// An event in the draft's form: round trips in milliseconds, where quinn-proto 0.11 has seconds; no value
+/// for "no limit"; no group, which would change with the server's connection ID; and in order of time, which
+/// the library does not guarantee.
 fn corrected(record: &[u8], last_ms: &mut f64) -> Option<Value> {
     let record = record.strip_prefix(RECORD.as_bytes()).unwrap_or(record);
     let mut event: Value = serde_json::from_slice(record).ok()?;

@@ -1,8 +1,8 @@
 //! A queue of finished rows from workers to a reader, in portions and with a limit.
 //!
-//! A worker fills a portion, sends it and continues with an empty one: nothing is copied, and threads synchronize once in
-//! [`PORTION_ROWS`] rows. If the reader is behind by all portions, the worker waits: no row is lost, and the time is counted
-//! because it delays the load.
+//! A worker fills a portion, sends it and continues with an empty one: nothing is copied, and threads
+//! synchronize once in [`PORTION_ROWS`] rows. If the reader is behind by all portions, the worker waits: no
+//! row is lost, and the time is counted because it delays the load.
 
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::time::Instant;
@@ -25,7 +25,8 @@ pub enum RowMessage<'a> {
         /// In the order of their numbers in rows.
         urls: Vec<String>,
     },
-    /// Rows of one group in the order in which they ended. Rows that the reader leaves in the vector are dropped.
+    /// Rows of one group in the order in which they ended. Rows that the reader leaves in the vector are
+    /// dropped.
     Rows(&'a mut Vec<Sample>),
 }
 

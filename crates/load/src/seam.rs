@@ -17,7 +17,8 @@ const ROWS_PER_MESSAGE: usize = 4096;
 /// Reads one assignment, runs it and writes the result.
 ///
 /// # Errors
-/// The assignment cannot be read, or the reader is gone. Failures of the work are [`ClientMessage::Fault`]s or rows.
+/// The assignment cannot be read, or the reader is gone. Failures of the work are [`ClientMessage::Fault`]s
+/// or rows.
 pub fn serve_assignment(mut input: impl Read, mut output: impl Write, stop: &AtomicBool) -> Result<()> {
     let mut text = String::new();
     input.read_to_string(&mut text).context("reading the assignment")?;

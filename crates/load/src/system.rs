@@ -1,5 +1,5 @@
-//! The kernel's counters of this process (CPU time, waiting time, memory), and system calls that libraries do not offer.
-//! This file has the `unsafe` for `getrusage`, `setsockopt` and `recv` without a buffer.
+//! The kernel's counters of this process (CPU time, waiting time, memory), and system calls that libraries do
+//! not offer. This file has the `unsafe` for `getrusage`, `setsockopt` and `recv` without a buffer.
 
 use std::os::fd::{AsRawFd, RawFd};
 use std::{fs, io};
@@ -39,8 +39,8 @@ impl Usage {
     }
 }
 
-/// Binds a socket to an address without a port; `connect` chooses the port, which can then serve several destinations
-/// (ip(7), IP_BIND_ADDRESS_NO_PORT).
+/// Binds a socket to an address without a port; `connect` chooses the port, which can then serve several
+/// destinations (ip(7), IP_BIND_ADDRESS_NO_PORT).
 pub(crate) fn bind_without_port(socket: &impl AsRawFd) -> io::Result<()> {
     let on: libc::c_int = 1;
     let fd: RawFd = socket.as_raw_fd();

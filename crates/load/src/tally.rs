@@ -1,12 +1,13 @@
-//! Sums instead of rows: requests are counted by what they have in common, and their times go into histograms.
+//! Sums instead of rows: requests are counted by what they have in common, and their times go into
+//! histograms.
 
 use model::sample::Sample;
 use model::tally::{RequestTimes, Tally, TallyKey};
 
 /// URLs with a number up to this are counted apart.
 const MOST_URLS: usize = 64;
-/// Keys up to this number are counted apart; requests with further keys are counted without their URL, and beyond twice
-/// as many all together. A histogram of 270 kB bounds the memory of a key.
+/// Keys up to this number are counted apart; requests with further keys are counted without their URL, and
+/// beyond twice as many all together. A histogram of 270 kB bounds the memory of a key.
 const MOST_KEYS: usize = 128;
 
 /// The tallies of one client's requests.

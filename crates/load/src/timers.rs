@@ -5,8 +5,8 @@ use std::collections::BinaryHeap;
 
 /// Deadlines of connections by key.
 ///
-/// A connection's deadline moves with every packet, nearly always later. So the heap keeps at most one entry per
-/// connection, at or before its true deadline, and asks again when that entry comes up.
+/// A connection's deadline moves with every packet, nearly always later. So the heap keeps at most one entry
+/// per connection, at or before its true deadline, and asks again when that entry comes up.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     heap: BinaryHeap<Reverse<(u64, usize)>>,

@@ -1,7 +1,7 @@
 //! Non-blocking TCP and UDP sockets, and the kinds of their failures.
 //!
-//! Streams use rustix's system calls: those of libc are cancellation points, which cost a few percent of a small request in
-//! a process with several threads.
+//! Streams use rustix's system calls: those of libc are cancellation points, which cost a few percent of a
+//! small request in a process with several threads.
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
@@ -32,8 +32,8 @@ fn buffers(quic: bool, options: &ConnectionOptions) -> [(Buffer, Option<u32>); 2
     ]
 }
 
-/// A smaller grant is not an error: overflow shows as loss, the run's UDP drops are counted, and [`buffer_shortfalls`]
-/// reports it.
+/// A smaller grant is not an error: overflow shows as loss, the run's UDP drops are counted, and
+/// [`buffer_shortfalls`] reports it.
 fn set_buffers(socket: &RawSocket, quic: bool, options: &ConnectionOptions) -> io::Result<()> {
     buffers(quic, options).into_iter().try_for_each(|(buffer, asked)| match (buffer, asked) {
         (Buffer::Receive, Some(bytes)) => socket.set_recv_buffer_size(bytes as usize),
@@ -42,7 +42,8 @@ fn set_buffers(socket: &RawSocket, quic: bool, options: &ConnectionOptions) -> i
     })
 }
 
-/// The buffers for which connections to `remote` get less than they request; opens one socket to read the sizes.
+/// The buffers for which connections to `remote` get less than they request; opens one socket to read the
+/// sizes.
 ///
 /// # Errors
 /// No socket can be opened, or it refuses the option.
@@ -97,8 +98,8 @@ pub(crate) enum ReadResult {
 }
 
 impl Socket {
-    /// Begins to connect connection `number` from one of these local addresses. A TCP socket becomes writable when it is
-    /// connected.
+    /// Begins to connect connection `number` from one of these local addresses. A TCP socket becomes writable
+    /// when it is connected.
     pub(crate) fn connect(
         remote: SocketAddr,
         quic: bool,
@@ -235,8 +236,8 @@ impl AsFd for Socket {
     }
 }
 
-/// Whether the local address or its route is gone, as during a handover; kernels use different errors. Without any route
-/// to the server, `connect` fails before.
+/// Whether the local address or its route is gone, as during a handover; kernels use different errors.
+/// Without any route to the server, `connect` fails before.
 fn has_lost_its_network(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),

@@ -3,8 +3,8 @@
 use model::assignment::Trust;
 use rustls_pki_types::CertificateDer;
 
-/// The certificates that a client needs besides the assignment's own: the system's roots, or Mozilla's if the system has
-/// none.
+/// The certificates that a client needs besides the assignment's own: the system's roots, or Mozilla's if the
+/// system has none.
 pub(crate) fn roots(trust: &Trust) -> Vec<CertificateDer<'static>> {
     if *trust != Trust::System {
         return Vec::new();

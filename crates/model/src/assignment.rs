@@ -1,7 +1,7 @@
 //! The seam between the tool and its client processes.
 //!
-//! A client reads one [`Assignment`] as JSON on standard input and writes [`ClientMessage`]s to standard output;
-//! nothing else passes. The same seam serves a namespace today and another machine later.
+//! A client reads one [`Assignment`] as JSON on standard input and writes [`ClientMessage`]s to standard
+//! output; nothing else passes. The same seam serves a namespace today and another machine later.
 
 use serde::{Deserialize, Serialize};
 
@@ -99,8 +99,8 @@ pub struct ClientReport {
     pub lag: Lag,
     /// Requests that were due and never sent: the queue was full, or the end came first.
     pub never_sent: u64,
-    /// Requests in flight, or waiting for a connection that never became ready, when time ended the workload. They have
-    /// no row, because their outcome is unknown.
+    /// Requests in flight, or waiting for a connection that never became ready, when time ended the workload.
+    /// They have no row, because their outcome is unknown.
     #[serde(default)]
     pub unfinished: u64,
     /// Why the client stopped before its workload was done, where it did.
@@ -145,7 +145,8 @@ pub struct WarmupCost {
     pub received_bytes: u64,
 }
 
-/// How much later than intended requests were sent: sent − intended, in nanoseconds, of measured requests of an open loop.
+/// How much later than intended requests were sent: sent − intended, in nanoseconds, of measured requests of
+/// an open loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lag {
     /// Median.

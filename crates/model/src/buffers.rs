@@ -5,7 +5,8 @@ use std::fmt;
 use crate::number::float;
 use crate::units;
 
-/// Asked of the kernel for each buffer of a QUIC socket, bytes: one bandwidth-delay product of 200 Mbit/s × 150 ms.
+/// Asked of the kernel for each buffer of a QUIC socket, bytes: one bandwidth-delay product of 200 Mbit/s ×
+/// 150 ms.
 pub const UDP_BUFFER_BYTES: u32 = 4 << 20;
 
 /// One of a socket's two buffers.
@@ -39,8 +40,8 @@ pub struct Shortfall {
 }
 
 impl Shortfall {
-    /// Judges what SO_RCVBUF or SO_SNDBUF reads after `asked_bytes` were set. Linux reads twice what it grants: the other
-    /// half is for its own bookkeeping (socket(7)).
+    /// Judges what SO_RCVBUF or SO_SNDBUF reads after `asked_bytes` were set. Linux reads twice what it
+    /// grants: the other half is for its own bookkeeping (socket(7)).
     pub fn of(buffer: Buffer, asked_bytes: u64, read_bytes: u64) -> Option<Shortfall> {
         let granted_bytes = read_bytes / 2;
         (granted_bytes < asked_bytes).then_some(Shortfall { buffer, granted_bytes, asked_bytes })

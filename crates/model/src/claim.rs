@@ -27,13 +27,14 @@ pub enum ClaimTest {
         /// The figures that it was chosen by.
         by: Vec<ClaimFigure>,
     },
-    /// A timing script or list that was recorded with one level is fit for the others: a recording with them would have
-    /// waited as long for each response.
+    /// A timing script or list that was recorded with one level is fit for the others: a recording with them
+    /// would have waited as long for each response.
     Script {
         /// The level that it was recorded with.
         trained_on: Level,
     },
-    /// One size represents another: the study's metric is the same at all these levels, within the margin of interest.
+    /// One size represents another: the study's metric is the same at all these levels, within the margin of
+    /// interest.
     Scale {
         /// The levels, of one factor; the first represents the others.
         levels: Vec<Level>,

@@ -19,10 +19,11 @@ pub struct ExternalReport {
     pub requests_ok: u64,
     /// Requests without a row that did not.
     pub failures: Vec<FailureCount>,
-    /// How long the requests without a row took all together, by the program's own clock; `None` if it does not report it.
+    /// How long the requests without a row took all together, by the program's own clock; `None` if it does
+    /// not report it.
     pub took_ns: Option<u64>,
-    /// Times of requests without a row that succeeded, from sent to done, in nanoseconds, each once. Empty if it does
-    /// not report them.
+    /// Times of requests without a row that succeeded, from sent to done, in nanoseconds, each once. Empty if
+    /// it does not report them.
     pub times_ns: Vec<u64>,
     /// How many requests took each of [`ExternalReport::times_ns`].
     pub times_requests: Vec<u64>,
@@ -32,10 +33,11 @@ pub struct ExternalReport {
     pub has_row_bytes: bool,
     /// Connections that it opened; `None` if it does not report it.
     pub connections: Option<u64>,
-    /// The version of HTTP that all its responses used; `None` if it does not report it, or only for each response.
+    /// The version of HTTP that all its responses used; `None` if it does not report it, or only for each
+    /// response.
     pub http: Option<HttpVersion>,
-    /// The event at which a request's time begins, for people; it ends with the last byte of the response. `None` where the
-    /// client's description does not say.
+    /// The event at which a request's time begins, for people; it ends with the last byte of the response.
+    /// `None` where the client's description does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begins: Option<String>,
     /// What it does not report: `ABOUT: reason`, with a metric or a check that is not available, and why.

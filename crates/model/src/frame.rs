@@ -1,4 +1,5 @@
-//! Frames of the seam: a little-endian `u32` length, then that many bytes of postcard. Encoding and decoding only.
+//! Frames of the seam: a little-endian `u32` length, then that many bytes of postcard. Encoding and decoding
+//! only.
 
 use crate::assignment::ClientMessage;
 
@@ -53,7 +54,8 @@ pub fn encode(message: &ClientMessage) -> Result<Vec<u8>, FrameError> {
     }
 }
 
-/// Turns bytes, in portions of any size, into messages. Holds at most one frame and the portion that completed it.
+/// Turns bytes, in portions of any size, into messages. Holds at most one frame and the portion that
+/// completed it.
 ///
 /// Feed it once, then drain it: [`Decoder::handle_bytes`], then [`Decoder::poll_message`] until `None`.
 #[derive(Debug, Default)]

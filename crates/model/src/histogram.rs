@@ -6,15 +6,17 @@ use serde::{Deserialize, Deserializer as Input, Serialize, Serializer as Output,
 
 /// Values are kept to within 0.1 %.
 const SIGNIFICANT_DIGITS: u8 = 3;
-/// Room for values up to here (an hour in nanoseconds) is made at the first value; recording them allocates nothing.
+/// Room for values up to here (an hour in nanoseconds) is made at the first value; recording them allocates
+/// nothing.
 const ROOM: u64 = 3_600_000_000_000;
 /// Larger values count as this one.
 const LARGEST: u64 = 1 << 62;
 
-/// Counts of whole numbers, such as nanoseconds, in the buckets of an HDR histogram (high dynamic range, G. Tene), each
-/// kept to within 0.1 %.
+/// Counts of whole numbers, such as nanoseconds, in the buckets of an HDR histogram (high dynamic range, G.
+/// Tene), each kept to within 0.1 %.
 ///
-/// Merging is commutative and associative. Serialized as the bytes of HdrHistogram's V2 form, or none where it is empty.
+/// Merging is commutative and associative. Serialized as the bytes of HdrHistogram's V2 form, or none where
+/// it is empty.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Histogram(Option<Buckets<u64>>);
 
@@ -95,8 +97,8 @@ impl Histogram {
         steps.map(|step| (middle(step.value_iterated_to()), step.count_since_last_iteration())).collect()
     }
 
-    /// Values and their shares towards 100 %, for the text form of HDR histograms: this many for each halving of the
-    /// distance. The value, the share of values up to it, and their number.
+    /// Values and their shares towards 100 %, for the text form of HDR histograms: this many for each halving
+    /// of the distance. The value, the share of values up to it, and their number.
     pub fn ticks(&self, per_half: u32) -> Vec<(u64, f64, u64)> {
         let Some(buckets) = &self.0 else { return Vec::new() };
         let mut total = 0;

@@ -14,8 +14,8 @@
 //! # Ok::<(), model::InputError>(())
 //! ```
 //!
-//! Pure: no clock, socket, file, thread or randomness. Input passes two stages: *as written* (the content of the TOML
-//! file) and *resolved* (the input of everything else). A resolved value cannot be inconsistent.
+//! Pure: no clock, socket, file, thread or randomness. Input passes two stages: *as written* (the content of
+//! the TOML file) and *resolved* (the input of everything else). A resolved value cannot be inconsistent.
 
 pub mod assignment;
 pub mod backend;

@@ -1,4 +1,5 @@
-//! What the load does to processes, cores, sockets and interfaces: the quantities that the monitor reads, and its rows.
+//! What the load does to processes, cores, sockets and interfaces: the quantities that the monitor reads, and
+//! its rows.
 
 use std::fmt;
 use std::ops::Deref;
@@ -32,13 +33,15 @@ pub struct Reading {
 /// What a reading is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Subject {
-    /// The node that it belongs to; `None` for the tool's own process and its threads, and for the whole machine.
+    /// The node that it belongs to; `None` for the tool's own process and its threads, and for the whole
+    /// machine.
     pub node: Option<Name>,
     /// What it is.
     pub kind: SubjectKind,
     /// Such as `nginx: worker process`, `emulator`, `eth0`.
     pub name: Name,
-    /// The number of the process or thread as the tool's PID namespace counts, or of the core; 0 for all else.
+    /// The number of the process or thread as the tool's PID namespace counts, or of the core; 0 for all
+    /// else.
     pub id: u64,
 }
 

@@ -75,7 +75,8 @@ pub fn unknown<S: AsRef<str>>(found: &str, noun: &str, known: &[S]) -> String {
     }
 }
 
-/// The only known name that begins with `found`, or the one that needs the fewest edits, at most a third of its length.
+/// The only known name that begins with `found`, or the one that needs the fewest edits, at most a third of
+/// its length.
 fn nearest<'a>(found: &str, known: &[&'a str]) -> Option<&'a str> {
     let simple = |text: &str| text.to_lowercase().replace(['_', ' '], "-");
     let wanted = simple(found);
@@ -97,7 +98,8 @@ fn nearest<'a>(found: &str, known: &[&'a str]) -> Option<&'a str> {
     }
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b` (optimal string alignment).
+/// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b` (optimal string
+/// alignment).
 fn edits(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut before_last: Vec<usize> = Vec::new();

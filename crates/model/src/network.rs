@@ -1,8 +1,8 @@
 //! Networks: what the path between two nodes does to packets, per direction and over time.
 //!
-//! The file (`networks/NAME.toml`) is read in two stages: `written` knows its keys and units, `resolve` refuses what
-//! contradicts itself and computes the rest. This file has the resolved form: every value is in one unit, and a change on
-//! the timeline is the whole direction from then on.
+//! The file (`networks/NAME.toml`) is read in two stages: `written` knows its keys and units, `resolve`
+//! refuses what contradicts itself and computes the rest. This file has the resolved form: every value is in
+//! one unit, and a change on the timeline is the whole direction from then on.
 
 use serde::{Deserialize, Serialize};
 
@@ -64,8 +64,8 @@ pub struct Direction {
     /// Loss by chance.
     #[serde(default)]
     pub loss: Loss,
-    /// Packets that are lost by their number (from 1, as they arrive in a run): first and last of each stretch, in
-    /// order, without overlap.
+    /// Packets that are lost by their number (from 1, as they arrive in a run): first and last of each
+    /// stretch, in order, without overlap.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost_packets: Vec<(u64, u64)>,
     /// Share of packets that come twice, from 0 to 1.
@@ -100,8 +100,8 @@ pub enum Loss {
         /// From 0 to 1.
         share: f64,
     },
-    /// Two states, good and bad, between which the link moves with every packet (Gilbert 1960, Elliott 1963); the names
-    /// are those of the literature and of netem's `loss gemodel`.
+    /// Two states, good and bad, between which the link moves with every packet (Gilbert 1960, Elliott 1963);
+    /// the names are those of the literature and of netem's `loss gemodel`.
     GilbertElliott {
         /// Probability of going from good to bad.
         p: f64,
@@ -210,8 +210,8 @@ pub enum Discipline {
     DropTail,
     /// Controlled delay (RFC 8289), besides the packet that finds no room.
     Codel(Codel),
-    /// A queue for each flow, served in turn, each under CoDel (RFC 8290); where there is no room, the head of the
-    /// longest.
+    /// A queue for each flow, served in turn, each under CoDel (RFC 8290); where there is no room, the head
+    /// of the longest.
     FqCodel {
         /// The control of each flow's queue.
         codel: Codel,
@@ -409,7 +409,8 @@ impl Network {
     /// Reads and resolves a network file; `trace` gives the text of a trace that it names.
     ///
     /// # Errors
-    /// File, line and column of an unknown key, a bad unit or a contradiction, in the network's file or in the trace's.
+    /// File, line and column of an unknown key, a bad unit or a contradiction, in the network's file or in
+    /// the trace's.
     pub fn parse_with(
         name: &str,
         source: Source<'_>,

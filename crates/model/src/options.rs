@@ -32,7 +32,8 @@ pub const LEAST_ENDED: u64 = 100;
 pub struct RequestOptions {
     /// Further hosts; the assignment's target is number 0.
     pub further_targets: Vec<Target>,
-    /// What differs from the defaults for single paths, by their index; paths beyond the end have the defaults.
+    /// What differs from the defaults for single paths, by their index; paths beyond the end have the
+    /// defaults.
     pub paths: Vec<PathOptions>,
     /// The method; GET where `None`, or POST where there is a body.
     pub method: Option<String>,
@@ -44,8 +45,8 @@ pub struct RequestOptions {
     pub body: Option<u32>,
     /// Paths are requested in random order instead of in turn.
     pub random_order: bool,
-    /// Every request carries its group and number in the field [`crate::sample::REQUEST_ID_FIELD`], so that a server's log can
-    /// be joined with the rows.
+    /// Every request carries its group and number in the field [`crate::sample::REQUEST_ID_FIELD`], so that a
+    /// server's log can be joined with the rows.
     pub request_ids: bool,
     /// `{random:1-7000}` in a path is replaced by a random number for every request.
     pub random_parts: bool,
@@ -77,7 +78,8 @@ pub enum Body {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ConnectionOptions {
-    /// The server's name is looked up before the first connection is opened; it must resolve to the target's address.
+    /// The server's name is looked up before the first connection is opened; it must resolve to the target's
+    /// address.
     pub dns_lookup: bool,
     /// A connection is closed after this many requests.
     pub requests_each: Option<u64>,
@@ -109,7 +111,8 @@ pub struct ProtocolOptions {
     pub tls: TlsOptions,
     /// An HTTP/2 server may push (RFC 9113, section 8.4).
     pub accept_push: bool,
-    /// How many HTTP/3 responses may wait for QPACK's table (RFC 9204, section 2.1.2); the engine's default where `None`.
+    /// How many HTTP/3 responses may wait for QPACK's table (RFC 9204, section 2.1.2); the engine's default
+    /// where `None`.
     pub qpack_blocked_streams: Option<u16>,
     /// Each UDP datagram is sent by a separate call (no GSO).
     pub single_datagrams: bool,
@@ -117,8 +120,8 @@ pub struct ProtocolOptions {
     pub migration: Option<Migration>,
     /// The folder of the qlog files, one for each QUIC connection.
     pub qlog: Option<String>,
-    /// QUIC connections continue from a new socket whenever a local address goes away: how a client of a lab follows its
-    /// handovers.
+    /// QUIC connections continue from a new socket whenever a local address goes away: how a client of a lab
+    /// follows its handovers.
     pub follows_addresses: bool,
 }
 

@@ -49,10 +49,12 @@ pub struct Plan {
     pub repetition: Option<Repetition>,
     /// The settings fixed in every cell.
     pub pins: Pins,
-    /// Whether the servers' own times are measured: requests say who they are, and logs are joined with the rows.
+    /// Whether the servers' own times are measured: requests say who they are, and logs are joined with the
+    /// rows.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub server_time: bool,
-    /// The round trip to the name server that clients ask for the server's name; `None` where they know its address.
+    /// The round trip to the name server that clients ask for the server's name; `None` where they know its
+    /// address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dns_rtt_ns: Option<u64>,
     /// Checks that the study does not let invalidate: what they find is a caveat.
@@ -101,7 +103,8 @@ pub struct Repetition {
 pub struct Published {
     /// Where.
     pub source: String,
-    /// Its levels: one of the baseline's factor, and of other factors that it restricts, in the order of the matrix.
+    /// Its levels: one of the baseline's factor, and of other factors that it restricts, in the order of the
+    /// matrix.
     pub levels: Vec<Level>,
     /// The metric.
     pub metric: String,
@@ -124,8 +127,8 @@ pub struct PlannedTopology {
     /// The link that has the matrix's networks; `None` where every link keeps its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
-    /// All nodes and links, for each of [`Plan::networks`] in its order; empty if the network alone describes it (`pair`) and
-    /// where nothing is built ([`DIRECT`]).
+    /// All nodes and links, for each of [`Plan::networks`] in its order; empty if the network alone describes
+    /// it (`pair`) and where nothing is built ([`DIRECT`]).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub built: Vec<Topology>,
 }
@@ -177,7 +180,8 @@ pub struct Cell {
     pub clients: Vec<ClientGroup>,
     /// The server chains of a run.
     pub chains: Vec<ServerChain>,
-    /// A prediction of one run's duration, including setup, for the progress bar; 0 where there is nothing to run.
+    /// A prediction of one run's duration, including setup, for the progress bar; 0 where there is nothing to
+    /// run.
     pub expected_run_ns: u64,
     /// A run longer than this is ended and stored as a timeout.
     pub run_limit_ns: u64,
@@ -249,7 +253,8 @@ pub struct PlannedRun {
 }
 
 impl Repetition {
-    /// The rule, after the number of runs that are made in any case: `then more until ±2 %, at most 100 each or 30 min`.
+    /// The rule, after the number of runs that are made in any case:
+    /// `then more until ±2 %, at most 100 each or 30 min`.
     pub fn describe(&self) -> String {
         let precision = crate::units::three_digits(self.precision_share * 100.0);
         let budget = self.budget_ns.map(|ns| format!(" or {}", crate::units::format_expected(ns)));
@@ -357,8 +362,8 @@ impl Plan {
         &self.networks[cell.network]
     }
 
-    /// Whether the network of this index is a single emulated link, whose rate and loss can be measured. A route of several links
-    /// has the sum of their delays but no link of its own.
+    /// Whether the network of this index is a single emulated link, whose rate and loss can be measured. A
+    /// route of several links has the sum of their delays but no link of its own.
     pub fn has_reference(&self, network: usize) -> bool {
         self.topology.name != DIRECT
             && self.topology.built.get(network).is_none_or(|topology| topology.emulated_route().len() == 1)
@@ -369,8 +374,8 @@ impl Plan {
         self.topology_on(cell.network)
     }
 
-    /// The nodes and links of the cells that have this one of [`Plan::networks`]; `None` where they run on this machine's
-    /// loopback.
+    /// The nodes and links of the cells that have this one of [`Plan::networks`]; `None` where they run on
+    /// this machine's loopback.
     pub fn topology_on(&self, network: usize) -> Option<Topology> {
         if self.topology.name == DIRECT {
             return None;
@@ -413,7 +418,8 @@ impl Plan {
         pages
     }
 
-    /// The segments of all videos, one of each representation, by their paths and lengths: what servers of files have to have.
+    /// The segments of all videos, one of each representation, by their paths and lengths: what servers of
+    /// files have to have.
     pub fn segments(&self) -> BTreeMap<String, u64> {
         let players = self.workloads.iter().filter_map(|named| named.workload.player());
         let of = |player: &'_ Player| {

@@ -1,5 +1,5 @@
-//! A video as an adaptive player plays it over HTTP: its representations, the player's buffer, the rule that chooses, and
-//! the rows that playing it leaves behind.
+//! A video as an adaptive player plays it over HTTP: its representations, the player's buffer, the rule that
+//! chooses, and the rows that playing it leaves behind.
 
 use serde::{Deserialize, Serialize};
 
@@ -36,11 +36,13 @@ pub enum Rule {
     },
     /// The highest that 85 % of the throughput carry: the harmonic mean of the last five segments.
     ///
-    /// The mean is that of the rate-based rule in Yin et al. (SIGCOMM 2015), the margin FESTIVE's (Jiang et al., CoNEXT 2012).
+    /// The mean is that of the rate-based rule in Yin et al. (SIGCOMM 2015), the margin FESTIVE's (Jiang et
+    /// al., CoNEXT 2012).
     Throughput,
     /// BBA-0: a map from the media buffered to a bit rate (Huang et al., SIGCOMM 2014, algorithm 1).
     Buffer,
-    /// BOLA-BASIC: the utility of a representation against the room that it takes (Spiteri et al., INFOCOM 2016).
+    /// BOLA-BASIC: the utility of a representation against the room that it takes (Spiteri et al., INFOCOM
+    /// 2016).
     Bola,
 }
 
@@ -123,7 +125,8 @@ pub struct PlayerEvent {
     pub at_ns: u64,
     /// What.
     pub what: PlayerEventKind,
-    /// The segment that it is about, counted from 0: of playback, the one whose media is shown or due to be shown.
+    /// The segment that it is about, counted from 0: of playback, the one whose media is shown or due to be
+    /// shown.
     pub segment: u32,
     /// The representation of that segment, in bit/s of media.
     pub bits_per_s: u64,

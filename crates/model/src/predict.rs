@@ -1,19 +1,21 @@
 //! A rough prediction of how long one run takes, for the progress bar and the time limit; never compared with
 //! what was measured.
 //!
-//! A page load is predicted level by level of its dependencies (the document, what it names, what that names):
+//! A page load is predicted level by level of its dependencies (the document, what it names, what that
+//! names):
 //!
-//! 1. A connection costs its handshake: one round trip for TCP, one more for TLS 1.3 or two for TLS 1.2; QUIC's
-//!    single round trip holds TLS (RFC 9000, section 7). HTTP/1.1 pays it again where the second level opens its
-//!    further connections.
-//! 2. Each level's bytes are sent in slow start: the first round carries the initial window of every connection,
-//!    each further round twice as much (RFC 5681, section 3.1), and the window is kept for the next level.
-//! 3. A round lasts one round trip, or the time that the slower of the two rates needs for its bytes where that is
-//!    longer. An HTTP/1.1 connection answers one request a round, so a level has at least as many rounds as it has
-//!    requests per connection.
+//! 1. A connection costs its handshake: one round trip for TCP, one more for TLS 1.3 or two for TLS 1.2;
+//!    QUIC's single round trip holds TLS (RFC 9000, section 7). HTTP/1.1 pays it again where the second level
+//!    opens its further connections.
+//! 2. Each level's bytes are sent in slow start: the first round carries the initial window of every
+//!    connection, each further round twice as much (RFC 5681, section 3.1), and the window is kept for the
+//!    next level.
+//! 3. A round lasts one round trip, or the time that the slower of the two rates needs for its bytes where
+//!    that is longer. An HTTP/1.1 connection answers one request a round, so a level has at least as many
+//!    rounds as it has requests per connection.
 //!
-//! Loss and queues are left out, and so is that levels overlap: what a style sheet names is asked for while the
-//! document's other resources still arrive.
+//! Loss and queues are left out, and so is that levels overlap: what a style sheet names is asked for while
+//! the document's other resources still arrive.
 
 use crate::network::Network;
 use crate::page::Page;
@@ -40,8 +42,8 @@ const REQUEST_NS: u64 = NANOS_PER_MS / 10;
 pub struct Prediction {
     /// Including setup.
     pub expected_run_ns: u64,
-    /// A run longer than this is stuck: 20 times the prediction and at least 10 s, beyond any duration that the
-    /// study itself sets.
+    /// A run longer than this is stuck: 20 times the prediction and at least 10 s, beyond any duration that
+    /// the study itself sets.
     pub run_limit_ns: u64,
 }
 
@@ -106,8 +108,8 @@ pub fn page_ns(page: &Page, variant: Variant, network: &Network, pins: &Pins) ->
     total_ns
 }
 
-/// How long a video plays at least: its own time, or that of its bytes where the link is slower. A player that may choose is
-/// taken to choose the lowest representation.
+/// How long a video plays at least: its own time, or that of its bytes where the link is slower. A player
+/// that may choose is taken to choose the lowest representation.
 fn playing_ns(player: &Player, network: &Network) -> u64 {
     let bits_per_s = match player.rule {
         Rule::Fixed { bits_per_s } => bits_per_s,

@@ -1,7 +1,7 @@
 //! Reads TOML files table by table, so that every error names its place and the expected form.
 //!
-//! A table's keys are declared once, as a list of [`Key`]s. Errors take the known names and the example from there,
-//! and so does the documentation.
+//! A table's keys are declared once, as a list of [`Key`]s. Errors take the known names and the example from
+//! there, and so does the documentation.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -342,7 +342,8 @@ impl<'a> Table<'a> {
         Ok(self.boolean(key)?.is_some_and(|truth| truth.value))
     }
 
-    /// A value of several possible types; `read` returns `None` for a wrong one, and `expected` names the right ones.
+    /// A value of several possible types; `read` returns `None` for a wrong one, and `expected` names the
+    /// right ones.
     ///
     /// # Errors
     /// `read` returns `None`.

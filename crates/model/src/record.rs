@@ -131,11 +131,11 @@ pub struct ServerRequest {
     pub source: TimeSource,
     /// The time in the server's log, where packets tell a better one.
     pub log_time_ns: Option<u64>,
-    /// When the request's last packet reached the server, in nanoseconds since the run's start on the clock of the client's
-    /// row; packets alone tell it.
+    /// When the request's last packet reached the server, in nanoseconds since the run's start on the clock
+    /// of the client's row; packets alone tell it.
     pub arrived_ns: Option<u64>,
-    /// When the response's first packet left the server, on the same clock. `None` also where that packet may have been the
-    /// TLS session's.
+    /// When the response's first packet left the server, on the same clock. `None` also where that packet may
+    /// have been the TLS session's.
     pub first_sent_ns: Option<u64>,
     /// When the response's last packet left the server for the first time, on the same clock.
     pub sent_ns: Option<u64>,
@@ -156,7 +156,8 @@ named! { "a source of time";
         /// The server's access log.
         #[default]
         Log = "log",
-        /// The packets at the server's end of the emulated link: from the request's last to the response's last.
+        /// The packets at the server's end of the emulated link: from the request's last to the response's
+        /// last.
         Packets = "packets",
     }
 }
@@ -208,7 +209,8 @@ pub struct DirectionReport {
     /// Copies of frames that the network was asked to make; `None` where the backend does not count them.
     #[serde(default)]
     pub duplicated: Option<u64>,
-    /// Frames that left after one that had passed the link behind them; `None` where the backend does not count them.
+    /// Frames that left after one that had passed the link behind them; `None` where the backend does not
+    /// count them.
     #[serde(default)]
     pub reordered: Option<u64>,
     /// How late frames left, against their due time; `None` where the backend does not measure it.
@@ -237,8 +239,8 @@ pub struct Calibration {
     pub sent: u32,
 }
 
-/// What a network did to the lab's test streams, and what it promises: reference measurements of rate and loss, taken
-/// once per network and study, each impairment alone.
+/// What a network did to the lab's test streams, and what it promises: reference measurements of rate and
+/// loss, taken once per network and study, each impairment alone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NetworkCalibration {
     /// The network's name in the plan.

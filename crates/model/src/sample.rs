@@ -11,8 +11,9 @@ use crate::variant::HttpVersion;
 /// One request's row.
 ///
 /// All stamps are nanoseconds since the run's start on the node's monotonic clock; 0 with `None` semantics is
-/// never used: what did not happen is `None`. Rows of external clients have no header bytes, and body bytes only where
-/// [`crate::external::ExternalReport::has_row_bytes`] says so; these fields are 0 then, and null in files.
+/// never used: what did not happen is `None`. Rows of external clients have no header bytes, and body bytes
+/// only where [`crate::external::ExternalReport::has_row_bytes`] says so; these fields are 0 then, and null
+/// in files.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// The client group's number within the cell.
@@ -311,8 +312,8 @@ pub enum HandshakeKind {
 }
 
 impl ConnectionRow {
-    /// How the handshake of TLS or QUIC went and how long it took, in nanoseconds; `None` for cleartext, and where it
-    /// was never done.
+    /// How the handshake of TLS or QUIC went and how long it took, in nanoseconds; `None` for cleartext, and
+    /// where it was never done.
     pub fn handshake(&self) -> Option<(HandshakeKind, u64)> {
         // QUIC has no separate connect.
         let is_encrypted = self.tls_version.is_some() || self.connected_ns.is_none();

@@ -24,8 +24,8 @@ pub enum Schedule {
     Script {
         /// Each request's time and path.
         entries: Vec<ScriptEntry>,
-        /// The number of clients that replay it, each the whole script on its own connection. If there is one, all
-        /// connections replay it together.
+        /// The number of clients that replay it, each the whole script on its own connection. If there is
+        /// one, all connections replay it together.
         #[serde(default = "one", skip_serializing_if = "is_one")]
         clients: u32,
         /// Which part of the requests is this client's.
@@ -71,7 +71,8 @@ pub struct ScriptEntry {
     pub url: u32,
 }
 
-/// A client's part of a schedule that several clients share: every `of`-th request, beginning with number `index`.
+/// A client's part of a schedule that several clients share: every `of`-th request, beginning with number
+/// `index`.
 ///
 /// The clients' requests together are the schedule, whatever their number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

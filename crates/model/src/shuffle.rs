@@ -1,10 +1,12 @@
-//! Seeded order: a generator of 64-bit numbers and an unbiased shuffle, so that a plan depends on its seed alone.
+//! Seeded order: a generator of 64-bit numbers and an unbiased shuffle, so that a plan depends on its seed
+//! alone.
 
-/// SplitMix64: 64 bits of state, one addition and two multiplications a number, every seed as good as another.
+/// SplitMix64: 64 bits of state, one addition and two multiplications a number, every seed as good as
+/// another.
 ///
-/// Source: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014; the constants are
-/// those of the variant in `java.util.SplittableRandom`. The sequence is part of the plan's format: a study with the
-/// same seed must give the same plan in every later version.
+/// Source: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014; the
+/// constants are those of the variant in `java.util.SplittableRandom`. The sequence is part of the plan's
+/// format: a study with the same seed must give the same plan in every later version.
 #[derive(Clone, Debug)]
 pub struct SplitMix64 {
     state: u64,

@@ -1,8 +1,9 @@
 //! A study: a question written down as a TOML file, and its resolution into a [`Plan`].
 //!
-//! Two stages. [`Study::read`] takes the file *as written*: every key known, every type right, every unit readable,
-//! every value with its place. [`Study::resolve`] looks up names, refuses contradictions and multiplies the matrix out.
-//! Both stop at the first error, which names its place, what is wrong and what to write instead.
+//! Two stages. [`Study::read`] takes the file *as written*: every key known, every type right, every unit
+//! readable, every value with its place. [`Study::resolve`] looks up names, refuses contradictions and
+//! multiplies the matrix out. Both stop at the first error, which names its place, what is wrong and what to
+//! write instead.
 
 use crate::error::{DataFile, InputError, Source};
 use crate::monitor::MonitorRate;
@@ -143,7 +144,8 @@ impl Study {
     /// Reads a study file as written, with the command line's overrides in place of its own values.
     ///
     /// # Errors
-    /// File, line and column (or the command line) of faulty TOML, an unknown or missing key, a wrong type or a bad unit.
+    /// File, line and column (or the command line) of faulty TOML, an unknown or missing key, a wrong type or
+    /// a bad unit.
     pub fn read(name: &str, source: Source<'_>, overrides: &[Override]) -> Result<Study, InputError> {
         written::read(name, source, overrides)
     }

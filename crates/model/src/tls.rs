@@ -32,14 +32,14 @@ pub struct TlsOffer {
     pub versions: Vec<TlsVersion>,
     /// Cipher suites, the preferred one first.
     pub suites: Vec<OfferedSuite>,
-    /// Key exchange groups, the preferred one first: the key share is for that one, and a server that wants another
-    /// has to ask for it, which takes a round trip (RFC 8446, section 4.1.4).
+    /// Key exchange groups, the preferred one first: the key share is for that one, and a server that wants
+    /// another has to ask for it, which takes a round trip (RFC 8446, section 4.1.4).
     pub groups: Vec<KeyExchange>,
 }
 
 impl TlsOffer {
-    /// Exactly what is pinned: one version, one suite, one group. In TLS 1.2 the certificate decides between the two
-    /// suites with the pinned cipher and hash.
+    /// Exactly what is pinned: one version, one suite, one group. In TLS 1.2 the certificate decides between
+    /// the two suites with the pinned cipher and hash.
     pub fn pinned(pins: &Pins) -> TlsOffer {
         let suites = match pins.tls_version {
             TlsVersion::V13 => vec![pins.cipher_suite.into()],

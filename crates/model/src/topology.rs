@@ -1,7 +1,8 @@
 //! Topologies: which nodes a lab has, and which links with which networks join them.
 //!
-//! The file (`topologies/NAME.toml`) is read in two stages: `written` knows its keys, `resolve` looks up what they name,
-//! gives addresses, and computes neighbours and routes. This file has the resolved form, ready to build.
+//! The file (`topologies/NAME.toml`) is read in two stages: `written` knows its keys, `resolve` looks up what
+//! they name, gives addresses, and computes neighbours and routes. This file has the resolved form, ready to
+//! build.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -235,7 +235,8 @@ impl Workload {
         measured_ns.map(|ns| ns.saturating_add(self.warmup_ns()))
     }
 
-    /// Whether it requests the same at the same rate from beginning to end, so that it can reach a steady state.
+    /// Whether it requests the same at the same rate from beginning to end, so that it can reach a steady
+    /// state.
     pub fn is_steady(&self) -> bool {
         self.as_loop().is_some() && self.schedule().is_none_or(|schedule| schedule.constant_rate().is_some())
     }

@@ -60,7 +60,8 @@ pub struct Host {
     pub name: String,
     /// Its addresses.
     pub addresses: Vec<IpAddr>,
-    /// Its servers, the preferred one first. Each is announced for `https` at its port and at the default port.
+    /// Its servers, the preferred one first. Each is announced for `https` at its port and at the default
+    /// port.
     pub services: Vec<Service>,
 }
 

@@ -1,7 +1,8 @@
-//! What a packet costs in the path: nanoseconds from being handed in to being released, without any system call.
+//! What a packet costs in the path: nanoseconds from being handed in to being released, without any system
+//! call.
 //!
-//! `cargo bench -p path` prints one line for each kind of network. A link of 1 Gbit/s is offered full frames at its rate,
-//! and the frames' buffers are used again, as the lab does.
+//! `cargo bench -p path` prints one line for each kind of network. A link of 1 Gbit/s is offered full frames
+//! at its rate, and the frames' buffers are used again, as the lab does.
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on must fail")]

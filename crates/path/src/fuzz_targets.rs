@@ -1,5 +1,6 @@
-//! Functions for a fuzzer: they parse any bytes as descriptions, traces or frames. None may panic, hang or miscount, and
-//! errors name the file. `tests` calls each with mutations of a small corpus, from a fixed seed.
+//! Functions for a fuzzer: they parse any bytes as descriptions, traces or frames. None may panic, hang or
+//! miscount, and errors name the file. `tests` calls each with mutations of a small corpus, from a fixed
+//! seed.
 
 use model::error::DataFile;
 use model::error::Source;

@@ -6,8 +6,8 @@ pub(crate) const ETHERTYPE_IPV6: u16 = 0x86dd;
 /// Protocols whose header starts with two ports: TCP, UDP, DCCP, SCTP, UDP-Lite.
 const WITH_PORTS: &[u8] = &[6, 17, 33, 132, 136];
 
-/// Marks congestion: ECT(0) or ECT(1) becomes CE (RFC 3168, section 5), and the checksum of an IPv4 header is updated (RFC
-/// 1624). Returns whether the frame is marked; a frame that cannot carry the mark is unchanged.
+/// Marks congestion: ECT(0) or ECT(1) becomes CE (RFC 3168, section 5), and the checksum of an IPv4 header is
+/// updated (RFC 1624). Returns whether the frame is marked; a frame that cannot carry the mark is unchanged.
 pub fn mark_congestion(frame: &mut [u8]) -> bool {
     let ethertype = ethertype(frame);
     let Some(header) = frame.get_mut(ETHERNET_HEADER_BYTES..) else { return false };
@@ -43,8 +43,8 @@ fn mark_ipv4(header: &mut [u8]) -> bool {
     true
 }
 
-/// A hash of addresses, protocol and ports; 0 for frames that are not IP. Only the first fragment of a packet has ports, so
-/// the ports of fragments are ignored.
+/// A hash of addresses, protocol and ports; 0 for frames that are not IP. Only the first fragment of a packet
+/// has ports, so the ports of fragments are ignored.
 pub fn flow(frame: &[u8], salt: u64) -> u64 {
     let Some(header) = frame.get(ETHERNET_HEADER_BYTES..) else { return 0 };
     match ethertype(frame) {

@@ -93,8 +93,9 @@ fn value(distribution: Distribution, normal: f64) -> f64 {
     }
 }
 
-/// Mean and standard deviation of the Pareto distribution with shape 3 and scale 1, cut at `CUT`: with the largest value
-/// m = (1 - CUT)^(-1/3) its moments are E[x^n] = 3 / (3 - n) · (1 - m^(n - 3)) / (1 - m^-3). A test derives them again.
+/// Mean and standard deviation of the Pareto distribution with shape 3 and scale 1, cut at `CUT`: with the
+/// largest value m = (1 - CUT)^(-1/3) its moments are E[x^n] = 3 / (3 - n) · (1 - m^(n - 3)) / (1 - m^-3). A
+/// test derives them again.
 const PARETO_MEAN: f64 = 1.496_918_039_768_929;
 const PARETO_DEVIATION: f64 = 0.787_575_279_608_147;
 

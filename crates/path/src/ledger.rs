@@ -16,7 +16,8 @@ pub enum Cause {
     Queue,
     /// CoDel dropped it from a standing queue.
     Codel,
-    /// The direction already held [`crate::path::CAPACITY_PACKETS`]: a limit of this program, not of the network.
+    /// The direction already held [`crate::path::CAPACITY_PACKETS`]: a limit of this program, not of the
+    /// network.
     Capacity,
 }
 
@@ -33,7 +34,8 @@ pub struct Lost<P> {
     pub packet: P,
 }
 
-/// Counters of one direction. Every packet that entered, and every copy, is released, lost or still in the path.
+/// Counters of one direction. Every packet that entered, and every copy, is released, lost or still in the
+/// path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Packets that entered.
@@ -60,8 +62,8 @@ pub struct Counters {
     pub duplicated: u64,
     /// Packets released after a packet that left the link later (RFC 4737, section 3.3).
     pub reordered: u64,
-    /// Packets that waited for the previous packet because the delay fell faster than time passed: at a step or change of the
-    /// delay, and almost never because of jitter, whose distribution would then be wrong.
+    /// Packets that waited for the previous packet because the delay fell faster than time passed: at a step
+    /// or change of the delay, and almost never because of jitter, whose distribution would then be wrong.
     pub held_back: u64,
 }
 

@@ -13,12 +13,12 @@
 //! ```
 //!
 //! The path is a discrete-event simulation in *virtual* nanoseconds: a packet departs at
-//! `max(link free, arrival) + length / rate` and is released at `departure + delay`. Nothing here reads a clock: a driver
-//! that wakes up late releases late, but its lateness never adds up. The caller chooses the type of a packet: a frame in
-//! the lab, a vector of bytes in a test.
+//! `max(link free, arrival) + length / rate` and is released at `departure + delay`. Nothing here reads a
+//! clock: a driver that wakes up late releases late, but its lateness never adds up. The caller chooses the
+//! type of a packet: a frame in the lab, a vector of bytes in a test.
 //!
-//! Each impairment has one file; only [`path::Path`] knows their order. Each impairment and direction has its own random
-//! stream (`stream`): another impairment does not change the decisions of the others.
+//! Each impairment has one file; only [`path::Path`] knows their order. Each impairment and direction has its
+//! own random stream (`stream`): another impairment does not change the decisions of the others.
 
 mod delay;
 mod duplicate;

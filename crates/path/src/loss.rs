@@ -178,7 +178,8 @@ mod tests {
                 statistic < CHI_SQUARE_999[2],
                 "burst {burst}: {counts:?} against {expected:?}: {statistic}"
             );
-            // The share's variance is that of independent loss times (1 + c) / (1 - c) with the correlation c = 1 - p - r.
+            // The share's variance is that of independent loss times (1 + c) / (1 - c) with the correlation c
+            // = 1 - p - r.
             let c = 1.0 - p - r;
             let deviation = (share * (1.0 - share) * (1.0 + c) / (1.0 - c) / PACKETS as f64).sqrt();
             let found = lost as f64 / PACKETS as f64;

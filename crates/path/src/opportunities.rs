@@ -37,7 +37,8 @@ impl Opportunities {
         self.instant_ns
     }
 
-    /// Sends `bytes`, or as many as possible, at the instant that [`Opportunities::next_ns`] returned; returns their number.
+    /// Sends `bytes`, or as many as possible, at the instant that [`Opportunities::next_ns`] returned;
+    /// returns their number.
     pub(crate) fn take_bytes(&mut self, instant_ns: u64, bytes: u64) -> u64 {
         debug_assert_eq!(instant_ns, self.instant_ns, "not the instant that next_ns returned");
         let taken = bytes.min(self.left_bytes);
@@ -47,8 +48,8 @@ impl Opportunities {
 
     /// The first instant from `now_ns` on, unused.
     ///
-    /// The instants of a repetition are after its start, up to its end: except in the first repetition, opportunities at 0
-    /// coincide with the end of the previous repetition.
+    /// The instants of a repetition are after its start, up to its end: except in the first repetition,
+    /// opportunities at 0 coincide with the end of the previous repetition.
     fn go_to(&mut self, now_ns: u64) {
         let before_ns = now_ns.saturating_sub(1);
         let begun_ns = before_ns - before_ns % self.period_ns;

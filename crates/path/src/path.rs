@@ -16,19 +16,19 @@ use crate::reorder::Reorder;
 use crate::stream::{LinkDirection, Seeds};
 use crate::timeline::Schedule;
 
-/// The limit of packets in one direction, whatever its queue and delay: 200 MB of full frames, or 1 Gbit/s with 1.5 s of
-/// delay.
+/// The limit of packets in one direction, whatever its queue and delay: 200 MB of full frames, or 1 Gbit/s
+/// with 1.5 s of delay.
 pub const CAPACITY_PACKETS: usize = 1 << 17;
 
 /// One direction of an emulated network.
 ///
 /// The driver passes packets to [`Path::handle_packet`] in the order of their arrival, and takes them from
-/// [`Path::poll_release`] once [`Path::next_release_ns`] is reached; [`Path::poll_lost`] gives it the lost ones. If it passes
-/// every arrival up to a time before it polls for that time, equal seeds and packets have the same fate, however late the
-/// driver polls.
+/// [`Path::poll_release`] once [`Path::next_release_ns`] is reached; [`Path::poll_lost`] gives it the lost
+/// ones. If it passes every arrival up to a time before it polls for that time, equal seeds and packets have
+/// the same fate, however late the driver polls.
 ///
-/// The decision of an impairment depends on its own random stream and the packet's number, or on time, and not on the other
-/// impairments; but only packets that are not lost are queued.
+/// The decision of an impairment depends on its own random stream and the packet's number, or on time, and
+/// not on the other impairments; but only packets that are not lost are queued.
 #[derive(Debug)]
 pub struct Path<P> {
     seeds: Seeds,
@@ -128,7 +128,8 @@ impl<P: Packet> Path<P> {
         }
     }
 
-    /// Takes a packet that arrived at `arrival_ns`, or at the arrival of the previous packet if that is later.
+    /// Takes a packet that arrived at `arrival_ns`, or at the arrival of the previous packet if that is
+    /// later.
     pub fn handle_packet(&mut self, arrival_ns: u64, length_bytes: u64, packet: P) -> Fate {
         let arrival_ns = arrival_ns.saturating_sub(self.start_ns).max(self.latest_arrival_ns);
         self.latest_arrival_ns = arrival_ns;
@@ -243,8 +244,8 @@ impl<P: Packet> Path<P> {
         }
     }
 
-    /// The time of the next event that releases depend on. Where packets keep their order, the packet in transmission can
-    /// stay there until it is due.
+    /// The time of the next event that releases depend on. Where packets keep their order, the packet in
+    /// transmission can stay there until it is due.
     fn next_step_ns(&self) -> Option<u64> {
         match &self.in_transmission {
             Some(Transmission { due_ns: Some(due_ns), .. }) if self.line.is_ordered() => Some(*due_ns),
@@ -307,7 +308,8 @@ impl<P: Packet> Path<P> {
         });
     }
 
-    /// Applies another description from now on. Packets in the queue stay there; the due times of departed packets stay.
+    /// Applies another description from now on. Packets in the queue stay there; the due times of departed
+    /// packets stay.
     fn change(&mut self, at_ns: u64, direction: Direction) {
         let before = std::mem::replace(&mut self.direction, direction);
         let direction = &self.direction;

@@ -117,8 +117,8 @@ impl<P: Packet> Queue<P> {
         true
     }
 
-    /// Hands over the packet whose transmission begins now; it takes room until [`Queue::depart`]. CoDel may find that
-    /// there is none left.
+    /// Hands over the packet whose transmission begins now; it takes room until [`Queue::depart`]. CoDel may
+    /// find that there is none left.
     pub(crate) fn take(&mut self, now_ns: u64, ledger: &mut Ledger<P>) -> Option<Waiting<P>> {
         match &mut self.kind {
             Kind::DropTail(queue) => queue.pop(),

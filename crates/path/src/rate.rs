@@ -80,7 +80,8 @@ impl Link {
         u64::MAX
     }
 
-    /// Transmits a packet from `start_ns` on, which [`Link::start_ns`] returned; returns the time of departure.
+    /// Transmits a packet from `start_ns` on, which [`Link::start_ns`] returned; returns the time of
+    /// departure.
     pub(crate) fn transmit(&mut self, start_ns: u64, length_bytes: u64) -> u64 {
         if start_ns > self.free_at_ns {
             self.free_at_ns = start_ns;

@@ -1,7 +1,8 @@
 //! Randomness: one stream per impairment and direction, so that no impairment changes another's numbers.
 //!
-//! A number depends only on its index (SplitMix64 of Steele, Lea and Flood, OOPSLA 2014, whose state is a counter): the fate
-//! of packet 1000 does not depend on the draws for packet 999, nor the jitter at second 10 on the packets at second 9.
+//! A number depends only on its index (SplitMix64 of Steele, Lea and Flood, OOPSLA 2014, whose state is a
+//! counter): the fate of packet 1000 does not depend on the draws for packet 999, nor the jitter at second 10
+//! on the packets at second 9.
 
 /// 2^64: one more than the largest number of a stream.
 const NUMBERS: f64 = 18_446_744_073_709_551_616.0;
@@ -68,8 +69,8 @@ impl Seeds {
         Stream { seed: derive(self.direction, impairment as u64) }
     }
 
-    /// The phase at time 0 of events with this period. It is common to both directions and all impairments, so that one
-    /// satellite handover changes all of them at the same time.
+    /// The phase at time 0 of events with this period. It is common to both directions and all impairments,
+    /// so that one satellite handover changes all of them at the same time.
     pub(crate) fn phase_ns(self, every_ns: u64) -> u64 {
         derive(self.link, Impairment::Phase as u64).checked_rem(every_ns).unwrap_or(0)
     }

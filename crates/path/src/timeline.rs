@@ -1,4 +1,5 @@
-//! Changes during a run: the later descriptions of a direction, and handovers, which the owner of the addresses handles.
+//! Changes during a run: the later descriptions of a direction, and handovers, which the owner of the
+//! addresses handles.
 
 use std::collections::VecDeque;
 
@@ -46,7 +47,8 @@ impl Schedule {
 /// An event of a link that its paths do not handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The client's address changes. The paths change their descriptions themselves; packets in them keep their destination.
+    /// The client's address changes. The paths change their descriptions themselves; packets in them keep
+    /// their destination.
     Handover {
         /// When, on the clock of the packets.
         at_ns: u64,

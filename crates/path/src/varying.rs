@@ -1,4 +1,5 @@
-//! A rate that varies: log-normal about its mean, in steps (satellite handovers), with a drift (a radio link), or both.
+//! A rate that varies: log-normal about its mean, in steps (satellite handovers), with a drift (a radio
+//! link), or both.
 
 use model::network::Variation;
 

@@ -4,11 +4,11 @@ use std::f64::consts::FRAC_PI_2;
 
 use crate::stream::Stream;
 
-/// `cos θ · z(k) + sin θ · z(k + 1)`, where `z` are independent normal numbers a period apart and θ goes from 0 to a right
-/// angle between them. Since `cos² + sin² = 1` the value is exactly standard normal at *every* instant, not only at
-/// the ends of periods; values two periods apart are independent. The slope is normal too, with a standard deviation of
-/// π / 2 per period: unlike an Ornstein–Uhlenbeck process, which has no slope, the wave can change a delay without
-/// reordering packets.
+/// `cos θ · z(k) + sin θ · z(k + 1)`, where `z` are independent normal numbers a period apart and θ goes from
+/// 0 to a right angle between them. Since `cos² + sin² = 1` the value is exactly standard normal at *every*
+/// instant, not only at the ends of periods; values two periods apart are independent. The slope is normal
+/// too, with a standard deviation of π / 2 per period: unlike an Ornstein–Uhlenbeck process, which has no
+/// slope, the wave can change a delay without reordering packets.
 #[derive(Debug)]
 pub(crate) struct Wave {
     stream: Stream,
@@ -72,7 +72,8 @@ mod tests {
             products.sum::<f64>() / POINTS as f64
         };
         assert!(correlation(PERIOD_NS / 100) > 0.97);
-        // Half a period on: half of the time in the same period, cos 45°; else sin θ · cos θ of the shared end.
+        // Half a period on: half of the time in the same period, cos 45°; else sin θ · cos θ of the shared
+        // end.
         assert!((0.3..0.9).contains(&correlation(PERIOD_NS / 2)));
         assert!(correlation(2 * PERIOD_NS).abs() < 0.02);
     }

@@ -1,5 +1,5 @@
-//! A path that has warmed up allocates nothing, whatever it does to packets. (Copies of duplicated packets are the
-//! exception: whoever hands packets in owns their buffers, so a copy needs one of its own.)
+//! A path that has warmed up allocates nothing, whatever it does to packets. (Copies of duplicated packets
+//! are the exception: whoever hands packets in owns their buffers, so a copy needs one of its own.)
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -15,7 +15,8 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: every call goes to the system's allocator unchanged; counting touches a plain thread-local number only.
+// SAFETY: every call goes to the system's allocator unchanged; counting touches a plain thread-local number
+// only.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));

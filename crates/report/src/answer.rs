@@ -1,4 +1,5 @@
-//! The summary: a sentence for each comparison of the primary metric, and one for each level over all contexts.
+//! The summary: a sentence for each comparison of the primary metric, and one for each level over all
+//! contexts.
 
 use std::collections::BTreeSet;
 
@@ -130,7 +131,8 @@ fn rest(view: &View<'_>, comparison: &Comparison) -> String {
     }
 }
 
-/// Whether the interval excludes 1. Intervals, unlike verdicts, are not corrected for the number of comparisons.
+/// Whether the interval excludes 1. Intervals, unlike verdicts, are not corrected for the number of
+/// comparisons.
 fn excludes_one(comparison: &Comparison) -> bool {
     comparison.ratio.is_some_and(|ratio| {
         ratio.low.is_some_and(|low| low > 1.0) || ratio.high.is_some_and(|high| high < 1.0)

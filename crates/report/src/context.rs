@@ -107,7 +107,8 @@ impl<'a> Row<'a> {
         self.series.style.row_class(self.is_believable())
     }
 
-    /// The verdict of a comparison of this cell, and its class; the status instead where the cell has no numbers.
+    /// The verdict of a comparison of this cell, and its class; the status instead where the cell has no
+    /// numbers.
     pub(crate) const fn verdict(&self, of: &Comparison) -> (&'static str, &'static str) {
         match self.cell.status {
             CellStatus::Unsupported => (self.status(), "open"),

@@ -126,8 +126,8 @@ pub(crate) fn markdown(text: &str) -> String {
     out
 }
 
-/// A field of text. Spreadsheets read a field that begins with one of `= + - @` or a tab as a formula, so such a field is
-/// preceded by an apostrophe.
+/// A field of text. Spreadsheets read a field that begins with one of `= + - @` or a tab as a formula, so
+/// such a field is preceded by an apostrophe.
 fn csv_text(text: &str) -> String {
     let text = clean(text);
     let is_formula =

@@ -1,7 +1,7 @@
 //! Renders a summary as figures, tables, one self-contained HTML page and a table for the terminal.
 //!
-//! The page has the question, the summary, the caveats, figures, tables, the method, and the command that repeats the study.
-//! Strings from servers and files are escaped where they are written.
+//! The page has the question, the summary, the caveats, figures, tables, the method, and the command that
+//! repeats the study. Strings from servers and files are escaped where they are written.
 //!
 //! ```
 //! // Values with the units of metrics are formatted as in the report.
@@ -11,8 +11,8 @@
 //! assert_eq!(runs.map(|kind| kind.by_default), Some("always"));
 //! ```
 //!
-//! [`render`] turns an [`Input`] into a [`Report`]; [`across_html`], [`across_markdown`] and [`across_terminal`] show two results
-//! against each other.
+//! [`render`] turns an [`Input`] into a [`Report`]; [`across_html`], [`across_markdown`] and
+//! [`across_terminal`] show two results against each other.
 
 mod across;
 mod answer;

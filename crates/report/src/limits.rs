@@ -1,5 +1,5 @@
-//! The part of a large study that the page shows. A page can be mailed, so its size is limited; the rest is in the files of the
-//! result. The page names every omission, and shows invalid cells first.
+//! The part of a large study that the page shows. A page can be mailed, so its size is limited; the rest is
+//! in the files of the result. The page names every omission, and shows invalid cells first.
 
 use crate::context::{Context, Row};
 use crate::view::View;
@@ -48,8 +48,8 @@ impl Limits {
     }
 }
 
-/// The contexts that the page shows: all in the order of the plan or, if not all fit, those with invalid cells first, then
-/// those with the largest differences.
+/// The contexts that the page shows: all in the order of the plan or, if not all fit, those with invalid
+/// cells first, then those with the largest differences.
 pub(crate) fn contexts<'v, 'a>(view: &'v View<'a>, rows: usize) -> Vec<&'v Context<'a>> {
     let mut contexts: Vec<&Context<'a>> = view.contexts.iter().collect();
     if view.summary().cells.len() <= rows {

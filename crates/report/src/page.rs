@@ -189,7 +189,8 @@ fn toggle_css(styles: &[Style]) -> String {
         .collect()
 }
 
-/// At most this many results of checks, by cell and check, and their number; those of the worst cells if not all fit.
+/// At most this many results of checks, by cell and check, and their number; those of the worst cells if not
+/// all fit.
 fn checks(view: &View<'_>, max: usize) -> (Value, usize) {
     let cells = &view.summary().cells;
     let results = cells.iter().flat_map(|cell| &cell.validity);
@@ -221,7 +222,8 @@ fn number_panels(name: &str, panels: &[Panel]) -> Vec<String> {
     panels.iter().enumerate().map(|(index, panel)| panel.to_html(&format!("{name}-{index}"))).collect()
 }
 
-/// Embeds files while they are light enough together, the lightest first; the result's folder has all of them.
+/// Embeds files while they are light enough together, the lightest first; the result's folder has all of
+/// them.
 fn lighten(figures: &mut [FigurePart], files: &mut [FilePart], max_bytes: usize) {
     let of_figures = figures.iter_mut().flat_map(|part| [&mut part.svg_link, &mut part.csv_link]);
     let mut links: Vec<&mut String> = of_figures.chain(files.iter_mut().map(|file| &mut file.link)).collect();
@@ -252,8 +254,8 @@ pub(crate) fn figure_part(figure: &DrawnFigure) -> FigurePart {
     }
 }
 
-/// The tables of these contexts with at most this many rows of further metrics, the number of such rows, and a note about
-/// those that are omitted.
+/// The tables of these contexts with at most this many rows of further metrics, the number of such rows, and
+/// a note about those that are omitted.
 fn all_tables(
     view: &View<'_>,
     contexts: &[&Context<'_>],

@@ -1,9 +1,10 @@
 //! Colours and markers: one of each per variant, the same everywhere, and distinguishable without colour.
 //!
-//! The shape is the version of HTTP (circle 1.1, square 2, diamond 3); hollow is cleartext, solid is encrypted. Levels that are
-//! not variants take turns with six other colours, and each turn has another shape or filling, so that 48 levels look
-//! different. The hues follow the palette of Okabe and Ito for colour-blind readers. Each has a contrast of at least 3 : 1 with
-//! its background (WCAG 2.2, 1.4.11), text at least 4.5 : 1 (1.4.3).
+//! The shape is the version of HTTP (circle 1.1, square 2, diamond 3); hollow is cleartext, solid is
+//! encrypted. Levels that are not variants take turns with six other colours, and each turn has another shape
+//! or filling, so that 48 levels look different. The hues follow the palette of Okabe and Ito for
+//! colour-blind readers. Each has a contrast of at least 3 : 1 with its background (WCAG 2.2, 1.4.11), text
+//! at least 4.5 : 1 (1.4.3).
 
 use std::fmt;
 

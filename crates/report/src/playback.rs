@@ -80,8 +80,8 @@ impl RunPlayback {
         Some(building.finish().condensed(MAX_SPANS))
     }
 
-    /// The same with at most `max` segments, a quarter as many stalls, and four times as many points of the buffer. Merged
-    /// neighbours keep their extremes.
+    /// The same with at most `max` segments, a quarter as many stalls, and four times as many points of the
+    /// buffer. Merged neighbours keep their extremes.
     pub(crate) fn condensed(mut self, max: usize) -> RunPlayback {
         self.segments = merged(&self.segments, max, |all, next| SegmentSpan {
             last: next.last,

@@ -1,8 +1,9 @@
-//! Swept parameters: levels of a factor that differ in one number only, such as the round-trip time of networks or the
-//! connections of workloads.
+//! Swept parameters: levels of a factor that differ in one number only, such as the round-trip time of
+//! networks or the connections of workloads.
 //!
-//! Two levels belong to the same sweep if they are equal in everything but the parameter; their names do not count. Queues may
-//! change with the rate and the round-trip time, because they are mostly written as multiples of their product.
+//! Two levels belong to the same sweep if they are equal in everything but the parameter; their names do not
+//! count. Queues may change with the rate and the round-trip time, because they are mostly written as
+//! multiples of their product.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};

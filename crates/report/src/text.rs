@@ -7,8 +7,8 @@ use model::units::{self, three_digits};
 /// In place of a missing number.
 pub(crate) const NONE: &str = "–";
 
-/// Replaces characters that could deceive a reader or a terminal: control characters and those that change the direction
-/// of text (Unicode Standard Annex 9). Line feeds and tabs stay.
+/// Replaces characters that could deceive a reader or a terminal: control characters and those that change
+/// the direction of text (Unicode Standard Annex 9). Line feeds and tabs stay.
 pub(crate) fn clean(text: &str) -> String {
     let harmful = |c: char| {
         (c.is_control() && c != '\n' && c != '\t')
@@ -114,8 +114,8 @@ impl Scale {
         minus(&three_digits(value / self.divisor))
     }
 
-    /// The number without its unit. A number that has a unit has three digits, with trailing zeros, so that columns show the
-    /// precision; counts stay whole.
+    /// The number without its unit. A number that has a unit has three digits, with trailing zeros, so that
+    /// columns show the precision; counts stay whole.
     pub(crate) fn number(&self, value: f64) -> String {
         let scaled = value / self.divisor;
         if self.divisor <= 1.0 || scaled == 0.0 || !scaled.is_finite() {
@@ -193,7 +193,8 @@ fn is_useless(estimate: &Estimate) -> bool {
     estimate.value > 0.0 && estimate.high.is_some_and(|high| high > USELESS_FROM * estimate.value)
 }
 
-/// An interval such as `409–416`, in the unit of `scale`, or `832 µs–176 s` where that unit does not suit an end.
+/// An interval such as `409–416`, in the unit of `scale`, or `832 µs–176 s` where that unit does not suit an
+/// end.
 pub(crate) fn interval(scale: &Scale, estimate: &Estimate) -> Option<String> {
     let (low, high) = (estimate.low?, estimate.high?);
     if is_useless(estimate) {

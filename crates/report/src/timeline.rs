@@ -197,8 +197,8 @@ fn sources<'a>(client: &'a str, server: &'a str, is_direct: bool) -> Vec<Source<
     sources
 }
 
-/// The times of the rounds until the client ended, and of the first round after it unless it follows quickly. Later rounds only
-/// show the end of processes.
+/// The times of the rounds until the client ended, and of the first round after it unless it follows quickly.
+/// Later rounds only show the end of processes.
 fn rounds(stamps: BTreeSet<u64>, finished_ns: u64) -> Vec<u64> {
     let during = stamps.range(..finished_ns).count();
     let mut kept: Vec<u64> = stamps.into_iter().take(during + 1).collect();
@@ -215,7 +215,8 @@ fn rounds(stamps: BTreeSet<u64>, finished_ns: u64) -> Vec<u64> {
     rounds
 }
 
-/// The growth rates of counters from round to round, added up over all subjects; a counter begins at 0 when its subject begins.
+/// The growth rates of counters from round to round, added up over all subjects; a counter begins at 0 when
+/// its subject begins.
 fn rates(readings: &[&Reading], rounds: &[u64]) -> Vec<Option<f64>> {
     let mut last: BTreeMap<(&Subject, Quantity), u64> = BTreeMap::new();
     let mut growth = vec![0_u64; rounds.len()];

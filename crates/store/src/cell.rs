@@ -96,7 +96,8 @@ impl<T: Cell> Cell for Option<T> {
     }
 }
 
-/// Implements [`Cell`]: the type, its kind, the value of `self`, and the type from the content of such a value.
+/// Implements [`Cell`]: the type, its kind, the value of `self`, and the type from the content of such a
+/// value.
 macro_rules! cell {
     ($type:ty, $kind:ident, $expected:literal, |$this:ident| $value:expr, |$content:ident| $read:expr) => {
         impl Cell for $type {

@@ -41,9 +41,9 @@ impl Samples<'_> {
 pub type PartialFold<T> = Result<(T, Vec<Damage>), Damage>;
 
 impl ResultFolder {
-    /// Folds every stored run: `fold` gets the run's record without requests, and the requests one after the other. Each of
-    /// `threads` threads works on another run and holds one row group in memory. The results have the order of the runs in
-    /// the files; a run that cannot be read is an error among them.
+    /// Folds every stored run: `fold` gets the run's record without requests, and the requests one after the
+    /// other. Each of `threads` threads works on another run and holds one row group in memory. The results
+    /// have the order of the runs in the files; a run that cannot be read is an error among them.
     ///
     /// # Errors
     /// The folder of samples cannot be listed.
@@ -60,8 +60,8 @@ impl ResultFolder {
         })
     }
 
-    /// The same for a result that may be damaged: where a table other than `runs` and `requests` cannot be read, the record
-    /// lacks its rows, and the damage is returned with the result.
+    /// The same for a result that may be damaged: where a table other than `runs` and `requests` cannot be
+    /// read, the record lacks its rows, and the damage is returned with the result.
     ///
     /// # Errors
     /// The folder of samples cannot be listed.

@@ -46,7 +46,8 @@ impl ResultFolder {
     /// Creates the folder, which must not exist, on a disk with at least `need_bytes` free.
     ///
     /// # Errors
-    /// The folder exists, the disk has too little space, or the folder cannot be written; nothing is left behind.
+    /// The folder exists, the disk has too little space, or the folder cannot be written; nothing is left
+    /// behind.
     pub fn create(path: &Path, need_bytes: u64) -> Result<Self> {
         if path.symlink_metadata().is_ok() {
             let shown = path.display();
@@ -148,8 +149,8 @@ impl ResultFolder {
         write_whole(&path, content).with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Makes this process the only writer until it ends, and completes or removes what a killed writer left. Methods that
-    /// write lock the folder too; call this before expensive work.
+    /// Makes this process the only writer until it ends, and completes or removes what a killed writer left.
+    /// Methods that write lock the folder too; call this before expensive work.
     ///
     /// # Errors
     /// Another process writes to the folder, or the lock file cannot be opened.

@@ -1,4 +1,5 @@
-//! Results on disk: one folder per study. The rows of each run are on the disk as Parquet files before the next run starts.
+//! Results on disk: one folder per study. The rows of each run are on the disk as Parquet files before the
+//! next run starts.
 //!
 //! ```
 //! use model::RunRecord;
@@ -27,8 +28,8 @@
 //!   figures/ tables/ logs/
 //! ```
 //!
-//! The folder of a run appears by one rename, so a kill at any time leaves only whole runs. Readers accept both places of
-//! the tables, also at once. [`tables`] describes each table and its columns.
+//! The folder of a run appears by one rename, so a kill at any time leaves only whole runs. Readers accept
+//! both places of the tables, also at once. [`tables`] describes each table and its columns.
 
 mod cell;
 pub mod environment;

@@ -1,7 +1,8 @@
-//! What a killed process left behind is completed or removed, so that a compaction can be interrupted at any time.
+//! What a killed process left behind is completed or removed, so that a compaction can be interrupted at any
+//! time.
 //!
-//! A compaction writes all tables to `.compact.tmp` and renames it to `.compact`; from then on it will be completed.
-//! It moves the files up, removes the folders of the runs, and removes `.compact` last.
+//! A compaction writes all tables to `.compact.tmp` and renames it to `.compact`; from then on it will be
+//! completed. It moves the files up, removes the folders of the runs, and removes `.compact` last.
 
 use std::fs;
 use std::path::Path;

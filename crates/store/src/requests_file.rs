@@ -13,8 +13,8 @@ use crate::table::TableWriter;
 
 /// A file with the columns of a result's `requests.parquet`; `run` and `cell` are 0.
 ///
-/// It is written as `NAME.PID.partial` in the same folder, and renamed when it is whole. If it is dropped before, it is
-/// removed: there is a readable file or none. One row group is held in memory.
+/// It is written as `NAME.PID.partial` in the same folder, and renamed when it is whole. If it is dropped
+/// before, it is removed: there is a readable file or none. One row group is held in memory.
 pub struct RequestsFile {
     path: PathBuf,
     partial: PartialFile,

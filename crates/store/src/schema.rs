@@ -1,5 +1,5 @@
-//! The tables of a result. Each column is described once, in [`tables`]: its name, its meaning and its field. The type of
-//! the field gives the column's type; the end of the name gives its unit.
+//! The tables of a result. Each column is described once, in [`tables`]: its name, its meaning and its field.
+//! The type of the field gives the column's type; the end of the name gives its unit.
 
 mod tables;
 
@@ -81,7 +81,8 @@ pub(crate) struct Column<T> {
     pub(crate) kind: Kind,
     pub(crate) is_nullable: bool,
     pub(crate) get: fn(&Row<T>) -> Value<'_>,
-    /// Sets the field in a default row; columns are set in the order of the table. `None`: the reader skips the column.
+    /// Sets the field in a default row; columns are set in the order of the table. `None`: the reader skips
+    /// the column.
     pub(crate) set: Option<SetCell<T>>,
 }
 

@@ -1,4 +1,5 @@
-//! The tables of one folder, read run by run. `samples/` has one such folder per run, and is one itself after `compact`.
+//! The tables of one folder, read run by run. `samples/` has one such folder per run, and is one itself after
+//! `compact`.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -80,8 +81,8 @@ impl TableFolder {
         Self::with_checksums(folder, &read_checksums(folder)?)
     }
 
-    /// The same, but without checksums where these are damaged ([`crate::ResultFolder::unverified`]). Only for reports:
-    /// what is resumed or merged must be verified.
+    /// The same, but without checksums where these are damaged ([`crate::ResultFolder::unverified`]). Only
+    /// for reports: what is resumed or merged must be verified.
     pub(crate) fn open_unverified(folder: &Path) -> Result<Self, Damage> {
         Self::with_checksums(folder, &read_checksums(folder).unwrap_or_default())
     }

@@ -28,7 +28,8 @@ impl ResultFolder {
     /// Stores a run. When this returns, the run is on the disk.
     ///
     /// # Errors
-    /// The run is already stored, another process writes to the folder, a number does not fit, or a file cannot be written.
+    /// The run is already stored, another process writes to the folder, a number does not fit, or a file
+    /// cannot be written.
     pub fn append(&mut self, record: &RunRecord) -> Result<()> {
         self.lock()?;
         let stored = match self.stored.take() {
@@ -48,7 +49,8 @@ impl ResultFolder {
     /// Merges the folders of all runs into one file per table. A kill at any time loses nothing.
     ///
     /// # Errors
-    /// Another process writes to the folder, tables of an earlier compaction are damaged, or a file cannot be written.
+    /// Another process writes to the folder, tables of an earlier compaction are damaged, or a file cannot be
+    /// written.
     pub fn compact(&mut self) -> Result<Compaction> {
         self.lock()?;
         let samples = self.samples();

@@ -1,5 +1,5 @@
-//! `make bench-load`: `h123 load` on its own. Is its schedule kept, what does a connection hold in memory, does memory
-//! grow with the number of requests, do two threads share anything?
+//! `make bench-load`: `h123 load` on its own. Is its schedule kept, what does a connection hold in memory,
+//! does memory grow with the number of requests, do two threads share anything?
 
 mod figure;
 mod memory;

@@ -40,7 +40,8 @@ pub(super) fn command(bench: &Bench, server: &Server, work: &Work) -> Command {
 }
 
 impl Session<'_> {
-    /// Runs a command on these CPUs, which should take about this long; `what` names it in a note on a busy machine.
+    /// Runs a command on these CPUs, which should take about this long; `what` names it in a note on a busy
+    /// machine.
     ///
     /// # Errors
     /// It takes much longer, a request fails, or nothing was measured.

@@ -1,8 +1,9 @@
-//! One thread and two. Threads that share nothing cost what as many processes cost, and never meet in a futex.
+//! One thread and two. Threads that share nothing cost what as many processes cost, and never meet in a
+//! futex.
 //!
-//! Cache lines that threads share cannot be seen where a virtual machine hides the hardware's counters, but they can be
-//! felt: two threads of one process are compared with two processes of one thread each, in interleaved pairs, with as many
-//! connections and on the same CPUs.
+//! Cache lines that threads share cannot be seen where a virtual machine hides the hardware's counters, but
+//! they can be felt: two threads of one process are compared with two processes of one thread each, in
+//! interleaved pairs, with as many connections and on the same CPUs.
 
 use std::process::Command;
 use std::time::Duration;
@@ -69,7 +70,8 @@ pub(super) fn measure(session: &mut Session<'_>) -> Result<Vec<Figure>> {
             figures.push(figure);
             session.notes.push(top);
         }
-        // perf belongs to the kernel's version and is not everywhere; strace and the pairs above do without it.
+        // perf belongs to the kernel's version and is not everywhere; strace and the pairs above do without
+        // it.
         Err(error) => session.notes.push(format!("threads: no profile: {error:#}")),
     }
     Ok(figures)
@@ -209,7 +211,8 @@ impl Setup<'_> {
     }
 }
 
-/// Whether a symbol is a lock of the program, or the kernel's part of one: its other locks are its own affair.
+/// Whether a symbol is a lock of the program, or the kernel's part of one: its other locks are its own
+/// affair.
 fn is_lock(symbol: &str) -> bool {
     let name = symbol.to_lowercase();
     if name.starts_with("[k]") {

@@ -1,7 +1,8 @@
-//! An ordinary HTTP/3 load client on quinn and h3: the peer of `h123 load` where Debian's tools have no HTTP/3.
+//! An ordinary HTTP/3 load client on quinn and h3: the peer of `h123 load` where Debian's tools have no
+//! HTTP/3.
 //!
-//! One thread, one endpoint, one task per stream in flight; each answer is read to its end and its time kept. It
-//! prints the same JSON as `h123 load --json`, as far as it has the numbers.
+//! One thread, one endpoint, one task per stream in flight; each answer is read to its end and its time kept.
+//! It prints the same JSON as `h123 load --json`, as far as it has the numbers.
 
 use std::future::poll_fn;
 use std::net::{Ipv4Addr, SocketAddr};

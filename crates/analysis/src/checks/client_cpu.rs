@@ -21,8 +21,8 @@ pub(super) const CHECK: Check = Check {
 const CAVEAT_SHARE: f64 = 0.85;
 /// Beyond this share, the client only computes.
 const INVALID_SHARE: f64 = 0.97;
-/// Shorter work is a burst: during a page load of a few milliseconds on a local network any client computes most of the
-/// time, so the share does not show that the load is too high.
+/// Shorter work is a burst: during a page load of a few milliseconds on a local network any client computes
+/// most of the time, so the share does not show that the load is too high.
 const LEAST_BUSY_NS: u64 = 100 * NANOS_PER_MS;
 
 fn judge(context: &Context<'_>) -> Option<Finding> {

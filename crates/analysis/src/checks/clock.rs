@@ -21,8 +21,8 @@ pub(super) const CHECK: Check = Check {
 const COARSE_SHARE: f64 = 0.01;
 /// Above this share, the measurement is mostly the clock's ticks.
 const INVALID_SHARE: f64 = 0.1;
-/// The times must change this often before their common divisor is taken for the clock's resolution: the chance that four
-/// times in nanoseconds have a common divisor of 1000 is one in a billion.
+/// The times must change this often before their common divisor is taken for the clock's resolution: the
+/// chance that four times in nanoseconds have a common divisor of 1000 is one in a billion.
 const LEAST_CHANGES: u64 = 3;
 
 fn judge(context: &Context<'_>) -> Option<Finding> {

@@ -8,8 +8,9 @@ use crate::monitor::CoreFacts;
 /// The kernel counts CPU time in ticks of this length, so each core may be off by one.
 const TICK_NS: u64 = 10_000_000;
 
-/// The share of all cores' time that `of` took in the median run, minus one tick per core, against `allowed`. It never
-/// invalidates, because other checks judge how long client and server waited for a core. `None` if the monitor read no core.
+/// The share of all cores' time that `of` took in the median run, minus one tick per core, against `allowed`.
+/// It never invalidates, because other checks judge how long client and server waited for a core. `None` if
+/// the monitor read no core.
 pub(super) fn share(
     context: &Context<'_>,
     allowed: f64,

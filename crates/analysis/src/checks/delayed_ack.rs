@@ -22,8 +22,9 @@ pub(super) const CHECK: Check = Check {
 const ALLOWED_SHARE: f64 = 0.01;
 const CAVEAT_SHARE: f64 = 0.1;
 
-/// With one stream per connection over TCP no response waits for another's bytes. The share of small responses that took as long
-/// as a delayed acknowledgement, minus the share expected from the neighbouring times (RFC 1122, section 4.2.3.2; RFC 896).
+/// With one stream per connection over TCP no response waits for another's bytes. The share of small
+/// responses that took as long as a delayed acknowledgement, minus the share expected from the neighbouring
+/// times (RFC 1122, section 4.2.3.2; RFC 896).
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let (all, delayed) =
         (context.own.sum(|facts| facts.small.all), context.own.sum(|facts| facts.small.as_delayed_ack));

@@ -1,10 +1,11 @@
 //! The cell's values do not drift while the study runs.
 //!
-//! A straight line is fitted to the logarithms of the runs' values over the blocks, by least squares. A machine that warms up or
-//! fills a disk tilts it. Every block holds every cell, so a drift affects both sides of a comparison and preserves its ratio.
-//! But the cell's own median then depends on how long the study took, and the drift may differ between cells. (On the effects of
-//! order and environment: Mytkowicz, Diwan, Hauswirth and Sweeney, *Producing wrong data without doing anything obviously wrong!*,
-//! ASPLOS 2009.)
+//! A straight line is fitted to the logarithms of the runs' values over the blocks, by least squares. A
+//! machine that warms up or fills a disk tilts it. Every block holds every cell, so a drift affects both
+//! sides of a comparison and preserves its ratio. But the cell's own median then depends on how long the
+//! study took, and the drift may differ between cells. (On the effects of order and environment: Mytkowicz,
+//! Diwan, Hauswirth and Sweeney, *Producing wrong data without doing anything obviously wrong!*, ASPLOS
+//! 2009.)
 
 use model::number;
 

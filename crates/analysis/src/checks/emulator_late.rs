@@ -1,14 +1,16 @@
 //! The emulator released frames when they were due.
 //!
-//! A page load is lengthened not by one late frame but by the sum along its critical path: each crossing of the link adds its
-//! lateness, and there are as many crossings as the path has round trips. The value is therefore the *lengthening*: how much the
-//! prediction of [`crate::predict`] grows if every frame has the run's median lateness, minus the 50 µs that waking a thread
-//! costs. Every crossing has these, including the probes on the empty path, so they belong to the round trip that the check
-//! `calibration` judges. The tail counts only if it is very long: among ten consecutive crossings, one is beyond the 99th
-//! percentile in one load of ten, which the median over runs never shows but the interval does.
+//! A page load is lengthened not by one late frame but by the sum along its critical path: each crossing of
+//! the link adds its lateness, and there are as many crossings as the path has round trips. The value is
+//! therefore the *lengthening*: how much the prediction of [`crate::predict`] grows if every frame has the
+//! run's median lateness, minus the 50 µs that waking a thread costs. Every crossing has these, including the
+//! probes on the empty path, so they belong to the round trip that the check `calibration` judges. The tail
+//! counts only if it is very long: among ten consecutive crossings, one is beyond the 99th percentile in one
+//! load of ten, which the median over runs never shows but the interval does.
 //!
-//! Only the *difference* between the two cells' lengthenings, as shares of their own metrics, can change a verdict: an equal share
-//! in both preserves the ratio. The lengthening itself affects the absolute value: the network had a slightly longer delay.
+//! Only the *difference* between the two cells' lengthenings, as shares of their own metrics, can change a
+//! verdict: an equal share in both preserves the ratio. The lengthening itself affects the absolute value:
+//! the network had a slightly longer delay.
 
 use model::number;
 use model::plan::{Cell, ClientGroup};
@@ -87,7 +89,8 @@ impl Lateness {
     }
 }
 
-/// The sum over the links of a run; `None` if nothing was emulated, or the backend does not measure its lateness.
+/// The sum over the links of a run; `None` if nothing was emulated, or the backend does not measure its
+/// lateness.
 fn sum_p50_ns(run: &RunSummary, way: fn(&LinkReport) -> &DirectionReport) -> Option<f64> {
     let sum: Option<u64> = run.links.iter().map(|link| Some(way(link).lateness.as_ref()?.p50_ns)).sum();
     sum.filter(|_| !run.links.is_empty()).map(number::float)

@@ -48,8 +48,8 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     ))
 }
 
-/// The bytes of the largest response, and of all responses that one connection may carry at once. A loop has only its mean
-/// response, once per stream.
+/// The bytes of the largest response, and of all responses that one connection may carry at once. A loop has
+/// only its mean response, once per stream.
 fn responses(context: &Context<'_>, group: &ClientGroup) -> Option<(f64, f64)> {
     if let Some(page) = page_of(context.plan, group) {
         let sizes = page.resources.iter().map(|resource| number::float(resource.bytes));

@@ -1,15 +1,16 @@
 //! The requests of an open loop were sent when they were due.
 //!
-//! Latency counts from the intended time, so that a request that was sent late does not look fast (G. Tene's "coordinated
-//! omission"). But the time that it waited in the client, for CPU or for a free connection, is then part of the latency. Two
-//! values show how much:
+//! Latency counts from the intended time, so that a request that was sent late does not look fast (G. Tene's
+//! "coordinated omission"). But the time that it waited in the client, for CPU or for a free connection, is
+//! then part of the latency. Two values show how much:
 //!
-//! - *sent − intended*, the 99th percentile of the median run, compared with the 99th percentile of the request time, which
-//!   contains it. Within the study's margin it cannot change a verdict. Neither can 100 µs, the accuracy that the generator
-//!   promises on its own core, if requests are so short that their margin is smaller. Up to a half, the tail is still mostly the
-//!   server's and the network's. Above, it is mostly the queue in front of them, whose length depends on the run's duration.
-//! - *never sent*: the queue was full, or the run ended first. A rate counts as kept within 0.1 %. Above 1 %, the load was
-//!   another than the study's.
+//! - *sent − intended*, the 99th percentile of the median run, compared with the 99th percentile of the
+//!   request time, which contains it. Within the study's margin it cannot change a verdict. Neither can 100
+//!   µs, the accuracy that the generator promises on its own core, if requests are so short that their margin
+//!   is smaller. Up to a half, the tail is still mostly the server's and the network's. Above, it is mostly
+//!   the queue in front of them, whose length depends on the run's duration.
+//! - *never sent*: the queue was full, or the run ended first. A rate counts as kept within 0.1 %. Above 1 %,
+//!   the load was another than the study's.
 
 use model::number;
 use model::units::NANOS_PER_US;

@@ -14,7 +14,8 @@ pub(super) const CHECK: Check = Check {
     ..check("missing_tables", judge)
 };
 
-/// Each table that runs which succeeded lost: in how many runs, which checks read it, and which metrics are unknown without it.
+/// Each table that runs which succeeded lost: in how many runs, which checks read it, and which metrics are
+/// unknown without it.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let lost: Vec<String> =
         Table::ALL.into_iter().filter_map(|table| describe_loss(context, table)).collect();
@@ -54,7 +55,8 @@ fn describe_loss(context: &Context<'_>, table: Table) -> Option<String> {
     Some(text)
 }
 
-/// Whether the network was emulated, as a calibrated round trip shows, but its reference measurements are missing.
+/// Whether the network was emulated, as a calibrated round trip shows, but its reference measurements are
+/// missing.
 fn lacks_reference(context: &Context<'_>) -> bool {
     let was_emulated = context.own.ok().any(|run| run.calibration.is_some());
     was_emulated && context.network.is_none() && context.plan.has_reference(context.own.cell.network)

@@ -24,9 +24,9 @@ pub(super) const CHECK: Check = Check {
 /// URLs are missing if chance explains their number with a probability below this.
 const CHANCE: f64 = 1e-3;
 
-/// Counts URLs that had an unexpected status in every response while others succeeded. If every request were refused with the
-/// same probability p, a URL with n requests would never succeed with probability pⁿ. The sum of these is the expected number
-/// of such URLs, and their number has Poisson's distribution.
+/// Counts URLs that had an unexpected status in every response while others succeeded. If every request were
+/// refused with the same probability p, a URL with n requests would never succeed with probability pⁿ. The
+/// sum of these is the expected number of such URLs, and their number has Poisson's distribution.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let facts = || context.own.ok().flat_map(|run| &run.groups).filter(|facts| facts.requests > 0);
     facts().next()?;

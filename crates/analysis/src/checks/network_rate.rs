@@ -23,7 +23,8 @@ pub(super) const CHECK: Check = Check {
 const ALLOWED_SHARE: f64 = 0.01;
 const CAVEAT_SHARE: f64 = 0.05;
 
-/// Judges the direction that is farthest from the promise. A sender slower than the promise shows only its own rate.
+/// Judges the direction that is farthest from the promise. A sender slower than the promise shows only its
+/// own rate.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let rates = directions(context.network?).into_iter().filter_map(|(way, stream)| {
         let rate = stream.rate.as_ref()?;

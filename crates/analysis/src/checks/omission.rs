@@ -1,9 +1,10 @@
 //! The percentiles of a closed loop show the time that stalls cost.
 //!
-//! While a server stalls, a closed loop sends nothing: one long time replaces all the requests that would have been sent
-//! ("coordinated omission", G. Tene, *How not to measure latency*, 2013; open and closed systems: Schroeder, Wierman and
-//! Harchol-Balter, NSDI 2006). HdrHistogram's correction adds them: for each time longer than the expected interval, here the
-//! median, the times of the requests one interval later, two intervals later, and so on.
+//! While a server stalls, a closed loop sends nothing: one long time replaces all the requests that would
+//! have been sent ("coordinated omission", G. Tene, *How not to measure latency*, 2013; open and closed
+//! systems: Schroeder, Wierman and Harchol-Balter, NSDI 2006). HdrHistogram's correction adds them: for each
+//! time longer than the expected interval, here the median, the times of the requests one interval later, two
+//! intervals later, and so on.
 
 use model::number;
 

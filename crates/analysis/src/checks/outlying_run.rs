@@ -1,7 +1,8 @@
 //! No single run determines a cell's value.
 //!
-//! Grubbs' test (F. Grubbs, *Sample criteria for testing outlying observations*, Annals of Mathematical Statistics 21, 1950) on
-//! the logarithms, in the form of deleted residuals: a run against the mean and standard deviation of all others.
+//! Grubbs' test (F. Grubbs, *Sample criteria for testing outlying observations*, Annals of Mathematical
+//! Statistics 21, 1950) on the logarithms, in the form of deleted residuals: a run against the mean and
+//! standard deviation of all others.
 
 use model::number;
 

@@ -16,8 +16,8 @@ pub(super) const CHECK: Check = Check {
     ..check("server_waited", judge)
 };
 
-/// It never invalidates: the waiting time bounds the delay, but while the link has a backlog, the server's next bytes would have
-/// waited anyway.
+/// It never invalidates: the waiting time bounds the delay, but while the link has a backlog, the server's
+/// next bytes would have waited anyway.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let share = |run: &RunSummary| Some(number::float(run.server_run_queue_ns) / waiting::shortest_ns(run)?);
     let share = context.own.median(share)?;

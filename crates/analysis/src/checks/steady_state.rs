@@ -1,9 +1,10 @@
 //! A loop's requests take the same time at the end of the measuring phase as at its beginning.
 //!
-//! The measuring phase of each run is divided into thirds. The ratio of the last third's median request time to the first third's
-//! has an interval over runs by Student's t on logarithms (Georges 2007, section 3: steady state has to be shown). If it shows a
-//! change beyond the margin, the warm-up was too short, or the load is not steady: a queue grows, a cache fills, a server slows
-//! down. If the change is more than a half, the value depends mostly on the run's duration.
+//! The measuring phase of each run is divided into thirds. The ratio of the last third's median request time
+//! to the first third's has an interval over runs by Student's t on logarithms (Georges 2007, section 3:
+//! steady state has to be shown). If it shows a change beyond the margin, the warm-up was too short, or the
+//! load is not steady: a queue grows, a cache fills, a server slows down. If the change is more than a half,
+//! the value depends mostly on the run's duration.
 
 use super::{Check, CheckOutcome, Context, Finding, GroupFacts, Table, check, percent};
 use crate::statistics::{self, CONFIDENCE};

@@ -21,8 +21,8 @@ pub(super) const CHECK: Check = Check {
 /// The properties that are compared, in the order of [`Sending::values`].
 const RULES: [&str; 4] = ["congestion control", "initial window", "pacing", "segmentation offload (GSO)"];
 
-/// Compares the description of the server's QUIC with the pins for TCP. Linux paces TCP only with BBR (a lab has no `fq`), and
-/// always offloads its segmentation.
+/// Compares the description of the server's QUIC with the pins for TCP. Linux paces TCP only with BBR (a lab
+/// has no `fq`), and always offloads its segmentation.
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let baseline = context.baseline.as_ref()?;
     let (quic, tcp) = match (is_quic(&context.own), is_quic(baseline)) {

@@ -1,8 +1,9 @@
 //! The times of a cell have one peak, so that one number can represent them.
 //!
-//! Otsu's threshold (*IEEE Transactions on Systems, Man, and Cybernetics* 9, 1979) splits the logarithms into two parts. Ashman's D
-//! (Ashman, Bird and Zepf, *The Astronomical Journal* 108, 1994) is the distance between the parts relative to their widths. A
-//! normal distribution split in the middle has 2.6, a uniform one 3.5.
+//! Otsu's threshold (*IEEE Transactions on Systems, Man, and Cybernetics* 9, 1979) splits the logarithms into
+//! two parts. Ashman's D (Ashman, Bird and Zepf, *The Astronomical Journal* 108, 1994) is the distance
+//! between the parts relative to their widths. A normal distribution split in the middle has 2.6, a uniform
+//! one 3.5.
 
 use model::number;
 

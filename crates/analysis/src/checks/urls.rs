@@ -20,7 +20,8 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
         is_seen.then_some((paths, facts))
     });
     let missed = |(paths, facts): &(u64, &GroupFacts)| {
-        // With twice as many requests as paths, a loop in order requests all paths, and a random one requests most.
+        // With twice as many requests as paths, a loop in order requests all paths, and a random one requests
+        // most.
         let expected = if facts.requests >= 2 * paths { paths / 2 + 1 } else { facts.requests.min(2) };
         (*paths > 1 && facts.distinct_urls < expected).then_some((facts.distinct_urls, *paths))
     };

@@ -6,7 +6,8 @@ use model::units::NANOS_PER_MS;
 use super::Context;
 use crate::run::{GroupFacts, RunSummary};
 
-/// One time slice of the scheduler: a process may wait this long if server, emulator and client share two cores.
+/// One time slice of the scheduler: a process may wait this long if server, emulator and client share two
+/// cores.
 const SLICE_NS: f64 = 3.0 * NANOS_PER_MS as f64;
 /// A process that waits for a larger share of the time does not measure.
 const SLICE_SHARE: f64 = 0.25;
@@ -26,11 +27,11 @@ pub(super) fn shortest_ns(run: &RunSummary) -> Option<f64> {
     run.groups.iter().filter_map(busy_ns).reduce(f64::min)
 }
 
-/// The share of the clients' time that a process may wait: the margin of interest, or one time slice (at most a quarter of the
-/// time) if that is more.
+/// The share of the clients' time that a process may wait: the margin of interest, or one time slice (at most
+/// a quarter of the time) if that is more.
 ///
-/// A time slice is allowed because a load of a few milliseconds on two cores cannot avoid it, and because it affects all cells
-/// equally: the intervals contain what it adds in some runs.
+/// A time slice is allowed because a load of a few milliseconds on two cores cannot avoid it, and because it
+/// affects all cells equally: the intervals contain what it adds in some runs.
 pub(super) fn allowed_share(context: &Context<'_>) -> Option<f64> {
     let busy_ns = context.own.median(shortest_ns)?;
     Some(context.plan.margin_share.max((SLICE_NS / busy_ns).min(SLICE_SHARE)))

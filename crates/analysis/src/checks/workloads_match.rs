@@ -34,7 +34,8 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
 struct Work {
     /// Requests of a page, or of a loop that a number of requests ends; successful requests of a player.
     requests: Option<f64>,
-    /// Body bytes of a page, or per request of a loop; `None` if a player chooses representations, which is its answer.
+    /// Body bytes of a page, or per request of a loop; `None` if a player chooses representations, which is
+    /// its answer.
     body_bytes: Option<f64>,
     /// Different URLs of a loop, if its client reports them.
     urls: Option<f64>,

@@ -1,8 +1,9 @@
 //! The bench of ground truth: simulated studies of which the answer is known, in their hundreds.
 //!
-//! What the 95 % intervals cover, how often studies of equals name a winner, what a true difference of 10 % shows, and what
-//! adding runs until an interval is narrow does to all that. The tests run a short form; `make bench-statistics` simulates
-//! 2000 studies each and prints the tables that stand in `docs/statistics.md`. Every study has a seed of its own.
+//! What the 95 % intervals cover, how often studies of equals name a winner, what a true difference of 10 %
+//! shows, and what adding runs until an interval is narrow does to all that. The tests run a short form;
+//! `make bench-statistics` simulates 2000 studies each and prints the tables that stand in
+//! `docs/statistics.md`. Every study has a seed of its own.
 
 pub(crate) mod study;
 mod worlds;
@@ -28,7 +29,8 @@ fn studies() -> u32 {
     std::env::var("H123_STUDIES").ok().and_then(|text| text.parse().ok()).unwrap_or(120)
 }
 
-/// The least of a share that is promised, less what chance does to so many studies (3 standard errors) where they are few.
+/// The least of a share that is promised, less what chance does to so many studies (3 standard errors) where
+/// they are few.
 fn at_least(promised: f64, studies: u32) -> f64 {
     if studies >= 2000 { promised } else { promised - 3.0 * (0.05 * 0.95 / f64::from(studies)).sqrt() }
 }
@@ -74,8 +76,9 @@ fn intervals_of_the_median_cover_what_they_promise() {
     coverage(Figure::MEDIAN, |_| true, 0.93);
 }
 
-// Where a few runs decide a figure, runs that do not have them cannot tell: no five runs of the mode that seven of ten have show
-// the other. Below are what docs/statistics.md says of the worst world, so that nothing gets worse unseen.
+// Where a few runs decide a figure, runs that do not have them cannot tell: no five runs of the mode that
+// seven of ten have show the other. Below are what docs/statistics.md says of the worst world, so that
+// nothing gets worse unseen.
 
 #[test]
 fn intervals_of_the_mean_cover_what_is_said_of_the_worst_world() {

@@ -51,8 +51,8 @@ pub(crate) fn five_arms(margin_share: f64) -> Bench {
     bench
 }
 
-/// Blocks of runs of these arms, of which the last arm's loads take `factor` times as long as the others'. What a block has
-/// in common differs by 2 % between blocks.
+/// Blocks of runs of these arms, of which the last arm's loads take `factor` times as long as the others'.
+/// What a block has in common differs by 2 % between blocks.
 pub(crate) fn blocks(bench: &Bench, seed: u64, noise: Noise, factor: f64, blocks: u32) -> Vec<RunSummary> {
     let mut dice = Dice::new(seed);
     let mut template = RunSummary::of(&bench.plan, &bench.records[0]);

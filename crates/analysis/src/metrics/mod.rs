@@ -1,5 +1,5 @@
-//! The metrics. Each is one entry in the file of its subject and declares its unit, its direction, the events at which it starts
-//! and ends, the workloads that have it, and the tables that it reads.
+//! The metrics. Each is one entry in the file of its subject and declares its unit, its direction, the events
+//! at which it starts and ends, the workloads that have it, and the tables that it reads.
 
 use std::sync::LazyLock;
 
@@ -65,11 +65,13 @@ pub struct Metric {
     pub reads: &'static [Table],
     /// Whether it starts with the DNS lookup in studies with `dns`. It then reads the table `clients` too.
     pub starts_with_dns_lookup: bool,
-    /// Whether it is the time that a client waits for a response: the time that a queue lengthens and a stall hides.
+    /// Whether it is the time that a client waits for a response: the time that a queue lengthens and a stall
+    /// hides.
     pub is_response_time: bool,
     /// Whether packets cross the network between its start and its end, so that a late emulator lengthens it.
     pub crosses_network: bool,
-    /// The values that external clients report without rows, in nanoseconds, each with its number of requests.
+    /// The values that external clients report without rows, in nanoseconds, each with its number of
+    /// requests.
     pub external: Option<ExternalTimes>,
     /// How its values come from one run.
     pub values: Values,

@@ -45,7 +45,8 @@ const fn monitored(metric: Metric) -> Metric {
     Metric { reads: &[Table::Monitor], ..metric }
 }
 
-/// User and system time over all requests, including warm-up requests that have rows: the server does not know the warm-up.
+/// User and system time over all requests, including warm-up requests that have rows: the server does not
+/// know the warm-up.
 fn server_cpu_per_request(view: &View<'_>) -> Option<f64> {
     let cpu = |server: &ServerReport| server.cpu_user_ns.saturating_add(server.cpu_system_ns);
     let cpu_ns: u64 = view.record.servers.iter().map(cpu).sum();

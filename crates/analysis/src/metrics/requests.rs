@@ -131,8 +131,8 @@ fn of_success(sample: &Sample, time: fn(&Sample) -> Option<u64>) -> Option<u64> 
     time(sample).filter(|_| sample.outcome.is_ok())
 }
 
-/// External clients have closed loops only, where a request is sent at its intended time. Their times are therefore both request
-/// times and service times.
+/// External clients have closed loops only, where a request is sent at its intended time. Their times are
+/// therefore both request times and service times.
 fn external_times(report: &ExternalReport) -> Vec<(u64, u64)> {
     report.times().collect()
 }
@@ -148,8 +148,8 @@ fn run_requests_per_second(view: &View<'_>) -> Option<f64> {
     requests_per_second(view.totals.requests_ok, period_ns)
 }
 
-/// The bits of successful response bodies per second (RFC 2647, section 3.17); `None` for clients without rows, which do not
-/// report the bytes of successes.
+/// The bits of successful response bodies per second (RFC 2647, section 3.17); `None` for clients without
+/// rows, which do not report the bytes of successes.
 fn goodput(view: &View<'_>) -> Option<f64> {
     let period_ns = view.totals.all.last_done_ns?.checked_sub(view.totals.all.first_intended_ns?)?;
     per_second(view.totals.ok_body_bytes * 8, period_ns)

@@ -49,7 +49,8 @@ const fn entered(name: &'static str, title: &'static str, unit: &'static str, va
     Metric { unit, reads: &[Table::Links], ..bytes(name, title, PAGE, value) }
 }
 
-/// The sum over the links of what entered them, including frames that were lost; `None` if nothing was emulated.
+/// The sum over the links of what entered them, including frames that were lost; `None` if nothing was
+/// emulated.
 fn sum(view: &View<'_>, entered: fn(&LinkReport) -> u64) -> Option<f64> {
     let links = &view.record.links;
     (!links.is_empty()).then(|| float(links.iter().map(entered).sum()))

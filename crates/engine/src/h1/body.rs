@@ -64,7 +64,8 @@ impl Body {
         }
     }
 
-    /// Counts `length` bytes as received, at most [`Body::skippable_bytes`]; returns whether these were the last.
+    /// Counts `length` bytes as received, at most [`Body::skippable_bytes`]; returns whether these were the
+    /// last.
     #[inline]
     pub fn skip(&mut self, length: u64) -> bool {
         self.received += length;
@@ -178,8 +179,8 @@ impl Body {
     }
 }
 
-/// The size in a chunk's line (RFC 9112, section 7.1); extensions are skipped. CR LF is required: with a lone LF, attackers
-/// made two implementations see different chunks.
+/// The size in a chunk's line (RFC 9112, section 7.1); extensions are skipped. CR LF is required: with a lone
+/// LF, attackers made two implementations see different chunks.
 fn chunk_size(line: &[u8]) -> Result<u64, Failure> {
     let bad = || protocol(format!("a chunk's line \"{}\"; expected a size and CR LF", shown(line)));
     let text = line.strip_suffix(b"\r\n").ok_or_else(bad)?;

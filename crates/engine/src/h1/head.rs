@@ -1,7 +1,7 @@
 //! Response heads (RFC 9112, sections 4 and 5).
 //!
-//! A line may end with a lone LF, as RFC 9112, section 2.2 permits for the status line and for fields: it does not change
-//! the end of the head. A lone CR is an error.
+//! A line may end with a lone LF, as RFC 9112, section 2.2 permits for the status line and for fields: it
+//! does not change the end of the head. A lone CR is an error.
 
 use memchr::{memchr, memchr2};
 use model::HttpVersion;
@@ -84,7 +84,8 @@ pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Failure> {
     }))
 }
 
-/// The last head: a server under load sends equal heads until its clock's next second, and equal bytes parse equally.
+/// The last head: a server under load sends equal heads until its clock's next second, and equal bytes parse
+/// equally.
 #[derive(Debug, Default)]
 pub struct KnownHead {
     bytes: Vec<u8>,
@@ -190,7 +191,8 @@ fn partial(bytes: &[u8], limits: &Limits) -> Result<Parsed, Failure> {
 /// The first characters of every response; enough to tell HTTP/1 from anything else.
 const BEGINNING: &[u8] = b"HTTP/1.";
 
-/// Rejects bytes that start no response before the line is complete: such a peer may wait now, or never end its line.
+/// Rejects bytes that start no response before the line is complete: such a peer may wait now, or never end
+/// its line.
 ///
 /// # Errors
 /// A failure that names the peer's protocol.
@@ -284,8 +286,8 @@ impl Fields {
         Ok(())
     }
 
-    /// A folded line (RFC 9112, section 5.2) continues the previous value after one space. It is an error if the previous
-    /// field frames the message, because implementations differ on its meaning.
+    /// A folded line (RFC 9112, section 5.2) continues the previous value after one space. It is an error if
+    /// the previous field frames the message, because implementations differ on its meaning.
     fn fold(&mut self, text: &[u8], is_first: bool) -> Result<(), Failure> {
         if is_first {
             return Err(protocol("white space before the first field"));

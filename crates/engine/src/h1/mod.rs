@@ -1,7 +1,7 @@
 //! HTTP/1.1 (RFC 9112): one request at a time on a persistent connection.
 //!
-//! Responses are not copied: a head is parsed in the input, and body pieces are slices of the input. Only an incomplete head
-//! or chunk line is buffered.
+//! Responses are not copied: a head is parsed in the input, and body pieces are slices of the input. Only an
+//! incomplete head or chunk line is buffered.
 
 pub mod body;
 pub mod encode;

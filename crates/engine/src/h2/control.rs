@@ -1,4 +1,5 @@
-//! Frames of the connection: SETTINGS, PING, GOAWAY, WINDOW_UPDATE, RST_STREAM, PRIORITY (RFC 9113, section 6).
+//! Frames of the connection: SETTINGS, PING, GOAWAY, WINDOW_UPDATE, RST_STREAM, PRIORITY (RFC 9113, section
+//! 6).
 
 use model::sample::{Failure, FailureKind};
 

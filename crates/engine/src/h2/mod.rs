@@ -1,8 +1,8 @@
 //! HTTP/2 (RFC 9113), the client's side of one connection.
 //!
-//! `mod.rs` has the connection's states, `receive` splits the input into frames, `control` handles the frames of the
-//! connection, `response` those of a response, `send` creates the output. DATA is passed on as slices of the input; only an
-//! incomplete frame header, control frame or header block is buffered.
+//! `mod.rs` has the connection's states, `receive` splits the input into frames, `control` handles the frames
+//! of the connection, `response` those of a response, `send` creates the output. DATA is passed on as slices
+//! of the input; only an incomplete frame header, control frame or header block is buffered.
 
 pub mod error;
 
@@ -65,8 +65,8 @@ pub struct Limits {
 pub const PUSHES: u32 = 100;
 
 impl Default for Limits {
-    /// 256 kB of header list and block (as Chromium), 1024 frames a block, 32 informational responses, 10 000 idle
-    /// frames, 64 kB of replies, 4096 streams, no push.
+    /// 256 kB of header list and block (as Chromium), 1024 frames a block, 32 informational responses, 10 000
+    /// idle frames, 64 kB of replies, 4096 streams, no push.
     fn default() -> Self {
         Limits {
             header_list_bytes: 256 << 10,

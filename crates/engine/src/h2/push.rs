@@ -1,4 +1,5 @@
-//! Server push (RFC 9113, sections 6.6 and 8.4): promises are decoded, pushed responses are counted and discarded.
+//! Server push (RFC 9113, sections 6.6 and 8.4): promises are decoded, pushed responses are counted and
+//! discarded.
 
 use bytes::Bytes;
 
@@ -137,7 +138,8 @@ impl Http2 {
         self.begin_block(header, Some(promised), fragment, wire, sink)
     }
 
-    /// Handles the complete header block of a promise. It is always decoded, because it may change the dynamic table.
+    /// Handles the complete header block of a promise. It is always decoded, because it may change the
+    /// dynamic table.
     pub(super) fn handle_promise(&mut self, parent: u32, promised: u32, block: &[u8]) -> Result {
         let mut promise = Promise::default();
         self.decoder

@@ -358,7 +358,8 @@ fn fragment(header: FrameHeader, payload: &[u8]) -> Result<&[u8]> {
     Ok(split_padded("HEADERS", header, payload, priority)?.1)
 }
 
-/// The first `fixed` bytes of the payload of a frame that may be padded, and the part between them and the padding.
+/// The first `fixed` bytes of the payload of a frame that may be padded, and the part between them and the
+/// padding.
 pub(super) fn split_padded<'a>(
     frame: &str,
     header: FrameHeader,

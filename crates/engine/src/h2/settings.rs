@@ -91,8 +91,8 @@ impl Default for PeerSettings {
 }
 
 impl PeerSettings {
-    /// Takes the payload of a SETTINGS frame, in the order of its entries; `table` is told each table size, as a
-    /// table that shrinks and grows again must be emptied (RFC 7541, section 4.2).
+    /// Takes the payload of a SETTINGS frame, in the order of its entries; `table` is told each table size,
+    /// as a table that shrinks and grows again must be emptied (RFC 7541, section 4.2).
     ///
     /// # Errors
     /// A value is not permitted.

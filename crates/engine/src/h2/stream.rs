@@ -164,8 +164,8 @@ fn malformed(reason: &str) -> StreamError {
 
 /// The open streams: a table that is indexed by the stream's identifier.
 ///
-/// Identifiers increase by 2, so consecutive streams have consecutive slots. If a much older stream still uses the slot of
-/// the next identifier, that identifier is skipped, as RFC 9113, section 5.1.1 permits.
+/// Identifiers increase by 2, so consecutive streams have consecutive slots. If a much older stream still
+/// uses the slot of the next identifier, that identifier is skipped, as RFC 9113, section 5.1.1 permits.
 #[derive(Debug)]
 pub struct Streams {
     slots: Vec<Option<Stream>>,

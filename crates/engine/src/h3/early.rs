@@ -16,8 +16,8 @@ pub(super) struct Early {
 }
 
 impl Http3 {
-    /// The server has answered. Where it rejected early data, QUIC forgot the streams as if they had never been (RFC
-    /// 9001, section 4.6.2), and what they carried waits for new ones, in the same order.
+    /// The server has answered. Where it rejected early data, QUIC forgot the streams as if they had never
+    /// been (RFC 9001, section 4.6.2), and what they carried waits for new ones, in the same order.
     pub(super) fn settle_early(&mut self, is_accepted: bool) {
         let mut sent = std::mem::take(&mut self.early.sent);
         if is_accepted {

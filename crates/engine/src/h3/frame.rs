@@ -98,7 +98,8 @@ struct Current {
 }
 
 impl FrameReader {
-    /// The next piece at the front of `input`, which is moved on; `None` where a header goes on in what follows.
+    /// The next piece at the front of `input`, which is moved on; `None` where a header goes on in what
+    /// follows.
     #[inline]
     pub fn next<'i>(&mut self, input: &mut &'i [u8]) -> Option<Piece<'i>> {
         if let Some(current) = self.current {

@@ -36,7 +36,8 @@ pub(super) struct Encoded {
 pub(super) struct Templates {
     encoder: Encoder,
     encoded: Vec<Option<Encoded>>,
-    /// Where a field that varies is written, and a frame's header; the memory that heads with one are cut from.
+    /// Where a field that varies is written, and a frame's header; the memory that heads with one are cut
+    /// from.
     line: Vec<u8>,
     frame: Vec<u8>,
     arena: BytesMut,

@@ -60,7 +60,8 @@ impl Response {
         *self = Response { section, held, is_head, ..Response::default() };
     }
 
-    /// Whether a field section waits for QPACK's dynamic table: until [`Response::resume`] no input is accepted.
+    /// Whether a field section waits for QPACK's dynamic table: until [`Response::resume`] no input is
+    /// accepted.
     pub(super) fn is_blocked(&self) -> bool {
         self.is_blocked
     }
@@ -246,7 +247,8 @@ impl Response {
     }
 }
 
-/// Decodes field sections. The last head is remembered, because a server under load repeats its field sections.
+/// Decodes field sections. The last head is remembered, because a server under load repeats its field
+/// sections.
 #[derive(Debug)]
 pub(super) struct Fields {
     decoder: Decoder,

@@ -1,12 +1,13 @@
 //! QUIC for a client, without I/O: quinn-proto's endpoint with one connection, on the driver's clock.
 //!
-//! Pinned settings: congestion control and initial window, receive windows, and the datagram size. By default quinn-proto
-//! starts at 1200 bytes and searches upwards; here all datagrams have the pinned size (no search, no fallback), so that QUIC
-//! knows its path as well as TCP does with its MSS. The same size is announced as `max_udp_payload_size`, which limits the
-//! server's datagrams.
+//! Pinned settings: congestion control and initial window, receive windows, and the datagram size. By default
+//! quinn-proto starts at 1200 bytes and searches upwards; here all datagrams have the pinned size (no search,
+//! no fallback), so that QUIC knows its path as well as TCP does with its MSS. The same size is announced as
+//! `max_udp_payload_size`, which limits the server's datagrams.
 //!
-//! Randomness: packet number skips and the first destination connection ID depend on the seed; our own connection IDs are
-//! empty, as in browsers. Exempt: keys within TLS, and therefore the lengths of signatures.
+//! Randomness: packet number skips and the first destination connection ID depend on the seed; our own
+//! connection IDs are empty, as in browsers. Exempt: keys within TLS, and therefore the lengths of
+//! signatures.
 
 mod session;
 

@@ -1,5 +1,5 @@
-//! A TLS session that observes its handshake: quinn-proto does not report the cipher suite and group, nor whether a session
-//! was resumed.
+//! A TLS session that observes its handshake: quinn-proto does not report the cipher suite and group, nor
+//! whether a session was resumed.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -61,7 +61,8 @@ const HEADER_BYTES: usize = 4;
 const SERVER_HELLO: u8 = 2;
 const CERTIFICATE: u8 = 11;
 const FINISHED: u8 = 20;
-/// A ServerHello has three extensions here, the longest a key share of about 100 bytes; beyond this it is cut off.
+/// A ServerHello has three extensions here, the longest a key share of about 100 bytes; beyond this it is cut
+/// off.
 const SERVER_HELLO_LIMIT_BYTES: usize = 512;
 const KEY_SHARE: u16 = 51;
 
@@ -208,7 +209,8 @@ mod tests {
         }
     }
 
-    /// A ServerHello with a session id of three bytes, `suite`, and a key share for `group` behind another extension.
+    /// A ServerHello with a session id of three bytes, `suite`, and a key share for `group` behind another
+    /// extension.
     fn server_hello(suite: u16, group: u16, share: &[u8]) -> Vec<u8> {
         let mut body = [&[3, 3][..], &[7; 32], &[3, 1, 2, 3], &suite.to_be_bytes(), &[0]].concat();
         let share = [&group.to_be_bytes()[..], share].concat();

@@ -1,7 +1,7 @@
 //! A client's TLS settings, from pins, offers and options.
 //!
-//! Groups: *ring* has X25519 and two NIST curves. The hybrid X25519MLKEM768 that browsers prefer needs another
-//! provider (aws-lc), so it cannot be pinned here.
+//! Groups: *ring* has X25519 and two NIST curves. The hybrid X25519MLKEM768 that browsers prefer needs
+//! another provider (aws-lc), so it cannot be pinned here.
 
 use std::sync::Arc;
 
@@ -47,7 +47,8 @@ pub enum TlsConfigError {
     Rustls(#[from] rustls::Error),
 }
 
-/// A client's TLS configuration: exactly the pinned version, cipher suite and group, and one protocol in ALPN.
+/// A client's TLS configuration: exactly the pinned version, cipher suite and group, and one protocol in
+/// ALPN.
 ///
 /// `roots` are trusted if `trust` is [`Trust::System`]; this crate opens no files, so the caller reads them.
 ///

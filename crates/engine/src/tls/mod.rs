@@ -1,7 +1,8 @@
 //! TLS for a client, without I/O: records in, plaintext out, and the other way round.
 //!
-//! It stands on rustls' unbuffered interface: records are decrypted where the transport put them, and only what is
-//! incomplete is kept. rustls itself draws key randomness and reads the time of day (certificate validity).
+//! It stands on rustls' unbuffered interface: records are decrypted where the transport put them, and only
+//! what is incomplete is kept. rustls itself draws key randomness and reads the time of day (certificate
+//! validity).
 
 mod config;
 mod sessions;
@@ -39,8 +40,8 @@ pub struct Tls {
     /// Records to be sent.
     output: Vec<u8>,
     established: bool,
-    /// Once offered it counts as rejected until EndOfEarlyData is sent, which a client does only if the server
-    /// accepted (RFC 8446, section 4.5); rustls' unbuffered interface has no other sign of it.
+    /// Once offered it counts as rejected until EndOfEarlyData is sent, which a client does only if the
+    /// server accepted (RFC 8446, section 4.5); rustls' unbuffered interface has no other sign of it.
     early_data: EarlyData,
     /// Nothing more is encrypted: after close_notify, or an error.
     ended: bool,
@@ -191,7 +192,8 @@ impl Tls {
                 self.connection.process_tls_records(&mut buffer[done_bytes..]);
             let mut waits = false;
             match state {
-                // In TLS 1.2 plaintext may come right behind the message that ends the handshake: that is said first.
+                // In TLS 1.2 plaintext may come right behind the message that ends the handshake: that is
+                // said first.
                 Ok(ConnectionState::ReadTraffic(_)) if !self.established && !put_off => put_off = true,
                 Ok(ConnectionState::ReadTraffic(mut records)) => {
                     while let Some(record) = records.next_record() {
@@ -211,7 +213,8 @@ impl Tls {
                     }
                 }
                 Ok(ConnectionState::TransmitTlsData(mut message)) => {
-                    // While rustls takes early data it waits here; it goes on by itself when the server answers.
+                    // While rustls takes early data it waits here; it goes on by itself when the server
+                    // answers.
                     if message.may_encrypt_early_data().is_some() {
                         self.early_data = EarlyData::Rejected;
                         waits = true;
@@ -222,7 +225,8 @@ impl Tls {
                 Ok(ConnectionState::PeerClosed) => sink(TlsEvent::End)?,
                 Ok(_) => waits = true,
                 Err(error) => {
-                    // rustls keeps positions within these bytes, so what is left of them is what it must be shown.
+                    // rustls keeps positions within these bytes, so what is left of them is what it must be
+                    // shown.
                     self.fetch_alert(&mut buffer[done_bytes + discard..]);
                     return Err(failure(&error));
                 }
@@ -279,8 +283,8 @@ impl Tls {
         }
     }
 
-    /// Fetches the alert that rustls queued with an error. Nothing else is queued then, because what is queued comes
-    /// before the next record; and asking again would read on where reading failed.
+    /// Fetches the alert that rustls queued with an error. Nothing else is queued then, because what is
+    /// queued comes before the next record; and asking again would read on where reading failed.
     fn fetch_alert(&mut self, rest: &mut [u8]) {
         self.ended = true;
         if let Ok(ConnectionState::EncodeTlsData(mut alert)) = self.connection.process_tls_records(rest).state

@@ -12,8 +12,8 @@ const SERVER_LIMIT: usize = 64;
 
 /// Tickets and sessions by server name.
 ///
-/// A TLS 1.3 ticket is used once (RFC 8446, appendix C.4), so a generator with many connections needs as many tickets;
-/// rustls' own store keeps 8 per server. The store is locked only while a connection is created.
+/// A TLS 1.3 ticket is used once (RFC 8446, appendix C.4), so a generator with many connections needs as many
+/// tickets; rustls' own store keeps 8 per server. The store is locked only while a connection is created.
 #[derive(Debug)]
 pub struct SessionStore {
     ticket_limit: usize,

@@ -46,7 +46,8 @@ impl Authority {
         config
     }
 
-    /// A configuration for [`NAME`] and `h2` with the suites and groups of `provider` and the versions of `offer`.
+    /// A configuration for [`NAME`] and `h2` with the suites and groups of `provider` and the versions of
+    /// `offer`.
     pub(crate) fn server_config_with(
         &self,
         provider: Arc<CryptoProvider>,

@@ -282,7 +282,8 @@ fn http3(config: &Arc<QuicConfig>, server: &rustls::ServerConfig, script: Script
     let requests = (0..count).map(|i| Request { template: i, ..get(&format!("/{i}")) }).collect();
     let mut run = join_configured(&Net::CLEAN, Arc::clone(config), server.clone(), script, requests);
     run_until_finished(&mut run, count as usize);
-    // The tickets come with the handshake's confirmation; an event more and both are silent until they time out.
+    // The tickets come with the handshake's confirmation; an event more and both are silent until they time
+    // out.
     let end = run.now_ns + 300 * MS;
     let _ = run.run_until(1000, |browser, _| browser.next_timeout_ns().is_none_or(|at| at > end));
     run

@@ -32,7 +32,8 @@ const SEEDS: &[(&str, &[u8])] = &[
         "http3",
         &[4, 3, 0, 4, 0, 5, 6, 2, 0x3f, 0xbd, 0x01, 0xc0, 0x00, 0, 8, 1, 3, 0, 0, 0xd9, 0, 1, b'x', 0, 2, 0, 0],
     ),
-    // Control stream with SETTINGS, a frame of a reserved type and GOAWAY; a stream of a reserved type; trailers.
+    // Control stream with SETTINGS, a frame of a reserved type and GOAWAY; a stream of a reserved type;
+    // trailers.
     (
         "http3",
         &[4, 9, 0, 4, 2, 7, 1, 0x21, 0, 7, 1, 4, 0, 7, 2, 0x21, 5, 0, 12, 1, 3, 0, 0, 0xd9, 0, 1, b'x', 1, 3, 0, 0, 0xc4],

@@ -102,7 +102,8 @@ fn a_large_upload_passes_the_servers_windows() {
     assert_eq!(run.client.bodies[&0], b"ok");
 }
 
-/// Bytes that a client with an upload of 1 MB sends in the second round trip, before any of it is acknowledged.
+/// Bytes that a client with an upload of 1 MB sends in the second round trip, before any of it is
+/// acknowledged.
 fn first_flight_bytes(pins: &Pins) -> u64 {
     let mut post = get("/upload");
     post.method = "POST".into();

@@ -49,8 +49,8 @@ pub(crate) struct CompareArgs {
     /// Example: --fail-on worse
     #[arg(long, value_name = "VERDICT")]
     fail_on: Option<FailOn>,
-    /// Also write one self-contained HTML file with verdicts, ratios and other differences; replaces an existing
-    /// file
+    /// Also write one self-contained HTML file with verdicts, ratios and other differences; replaces an
+    /// existing file
     ///
     /// Example: --html compare.html
     #[arg(long, value_name = "FILE")]

@@ -52,8 +52,8 @@ pub(crate) struct RunArgs {
     /// Example: --resume results/quick-20260101-120000
     #[arg(long, value_name = "DIR", conflicts_with_all = ["study", overrides::GROUP])]
     resume: Option<PathBuf>,
-    /// Capture each run's packets as logs/run-N/links.pcapng, with the keys that decrypt them and qlog of the clients'
-    /// QUIC connections
+    /// Capture each run's packets as logs/run-N/links.pcapng, with the keys that decrypt them and qlog of the
+    /// clients' QUIC connections
     ///
     /// Example: --pcap
     #[arg(long)]
@@ -73,7 +73,8 @@ pub(crate) struct RunArgs {
 /// Runs the command: from the study to the plan, from the plan to stored runs, from the runs to the report.
 ///
 /// # Errors
-/// An invalid study, a folder that exists, a full disk, or a fault of the tool. A failure within a run is stored.
+/// An invalid study, a folder that exists, a full disk, or a fault of the tool. A failure within a run is
+/// stored.
 pub(crate) fn run(args: &RunArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
     let plan = plan(args)?;
     // A program that is not installed is the outcome of its runs, not an error here.

@@ -1,4 +1,5 @@
-//! `h123 servers`: the installed servers and external clients with versions and variants; installs newer ones.
+//! `h123 servers`: the installed servers and external clients with versions and variants; installs newer
+//! ones.
 
 use std::path::PathBuf;
 
@@ -29,10 +30,11 @@ pub(crate) struct ServersArgs {
 enum Action {
     /// Show the settings of a server and, for a proxy, the variants that it speaks to the server behind it
     Show(ShowArgs),
-    /// Install newer servers than the system's into a separate folder: nginx, HAProxy and Caddy with HTTP/3, Apache,
-    /// lighttpd, the tools of nghttp2, curl, wrk and siege
+    /// Install newer servers than the system's into a separate folder: nginx, HAProxy and Caddy with HTTP/3,
+    /// Apache, lighttpd, the tools of nghttp2, curl, wrk and siege
     ///
-    /// apt fetches them from Debian's unstable suite, about 300 MB. This needs no root and does not change the system.
+    /// apt fetches them from Debian's unstable suite, about 300 MB. This needs no root and does not change
+    /// the system.
     Install(InstallArgs),
 }
 
@@ -46,7 +48,8 @@ struct ShowArgs {
 
 #[derive(Args, Debug)]
 struct InstallArgs {
-    /// Install to this folder and replace its contents [default: $H123_SERVERS, or h123/servers in the user's cache]
+    /// Install to this folder and replace its contents
+    /// [default: $H123_SERVERS, or h123/servers in the user's cache]
     ///
     /// Example: --folder /opt/h123-servers
     #[arg(long, value_name = "DIR")]

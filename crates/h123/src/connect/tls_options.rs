@@ -26,14 +26,14 @@ pub(crate) struct TlsArgs {
     /// Example: --tls 1.3
     #[arg(long, value_name = "VERSION,…", value_delimiter = ',', value_parser = parse_version)]
     pub(crate) tls: Vec<TlsVersion>,
-    /// Offer these cipher suites, the preferred one first, by their registered or OpenSSL names (default: all with
-    /// AES-GCM or ChaCha20, AES-128 first)
+    /// Offer these cipher suites, the preferred one first, by their registered or OpenSSL names (default: all
+    /// with AES-GCM or ChaCha20, AES-128 first)
     ///
     /// Example: --ciphers ECDHE-ECDSA-AES256-GCM-SHA384
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub(crate) ciphers: Vec<OfferedSuite>,
-    /// Offer these key exchange groups: x25519, secp256r1 (P-256), secp384r1 (P-384) (default: all three). The key
-    /// share is for the first; if the server chooses another, the handshake takes one more round trip
+    /// Offer these key exchange groups: x25519, secp256r1 (P-256), secp384r1 (P-384) (default: all three).
+    /// The key share is for the first; if the server chooses another, the handshake takes one more round trip
     ///
     /// Example: --groups secp256r1
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', value_parser = parse_group)]

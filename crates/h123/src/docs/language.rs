@@ -75,7 +75,8 @@ fn a_retired_word_is_found_as_a_whole_word() {
     assert!(is_whole("its doubts", 4, "doubt"), "with an ending too");
 }
 
-/// Whether a word begins at this place: the one before it has ended. Endings such as a plural's count as the same word.
+/// Whether a word begins at this place: the one before it has ended. Endings such as a plural's count as the
+/// same word.
 fn is_whole(text: &str, at: usize, word: &str) -> bool {
     let before = text[..at].chars().next_back();
     let ending = text[at + word.len()..].chars().next();

@@ -1,7 +1,7 @@
 //! Documentation that follows from the code: the tables of README and `docs/`, and the words that they use.
 //!
-//! A table is between two comments, `<!-- table: NAME -->` and `<!-- end of table -->`. `make docs` writes all of them;
-//! the test fails if one is stale, unknown or missing.
+//! A table is between two comments, `<!-- table: NAME -->` and `<!-- end of table -->`. `make docs` writes
+//! all of them; the test fails if one is stale, unknown or missing.
 
 mod language;
 mod tables;

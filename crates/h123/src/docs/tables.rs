@@ -32,7 +32,8 @@ pub(super) fn all() -> Vec<(String, String)> {
     tables
 }
 
-/// The first tables of [`model::network::KEYS`], which are parts of the network's own keys and form one table.
+/// The first tables of [`model::network::KEYS`], which are parts of the network's own keys and form one
+/// table.
 const NETWORK_TABLES: usize = 4;
 
 /// A table in Markdown.

@@ -1,5 +1,5 @@
-//! The name server of labs: `h123 names`, its process, and the files that make a node use it. Studies and labs by hand start
-//! it in their own files.
+//! The name server of labs: `h123 names`, its process, and the files that make a node use it. Studies and
+//! labs by hand start it in their own files.
 
 pub(crate) mod lab;
 pub(crate) mod study;

@@ -16,8 +16,8 @@ use crate::name_service::{files, start};
 use crate::study::{SERVER_NAME, Study, failed};
 
 impl Study<'_> {
-    /// Starts the study's name server, which knows the address of the cell's server, and makes the client use it; `None` where
-    /// clients know the address.
+    /// Starts the study's name server, which knows the address of the cell's server, and makes the client use
+    /// it; `None` where clients know the address.
     ///
     /// # Errors
     /// The run's outcome: it did not come up.
@@ -41,7 +41,8 @@ impl Study<'_> {
         start().map(Some).map_err(|error| failed(FailureKind::Lab)(error.context("the name server")))
     }
 
-    /// Whether clients look up the server's name over DNS. On the loopback only this machine's resolver could answer.
+    /// Whether clients look up the server's name over DNS. On the loopback only this machine's resolver could
+    /// answer.
     pub(crate) fn has_dns(&self) -> bool {
         self.emulated && self.plan.dns_rtt_ns.is_some()
     }

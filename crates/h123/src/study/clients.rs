@@ -154,8 +154,8 @@ impl Study<'_> {
     }
 }
 
-/// Puts the server's name into the client node's /etc/hosts: most external clients cannot be given an address for a name.
-/// Returns whether the node has an /etc/hosts to itself.
+/// Puts the server's name into the client node's /etc/hosts: most external clients cannot be given an address
+/// for a name. Returns whether the node has an /etc/hosts to itself.
 fn cover_hosts_file(lab: &Lab, target: &Target) -> Result<bool, LabError> {
     if !lab.is_emulated() {
         return Ok(false);

@@ -23,9 +23,9 @@ impl Cores {
         Cores::share(&available.unwrap_or_default())
     }
 
-    /// The server gets the first CPU, the client the last, and the emulator the second if there are three. Of two CPUs the
-    /// emulator shares the server's: the client measures, and while the emulator has packets to send, the server's next ones
-    /// must wait anyway.
+    /// The server gets the first CPU, the client the last, and the emulator the second if there are three. Of
+    /// two CPUs the emulator shares the server's: the client measures, and while the emulator has packets to
+    /// send, the server's next ones must wait anyway.
     fn share(available: &[usize]) -> Cores {
         match available {
             [first, .., last] => {

@@ -1,8 +1,8 @@
 //! Cross-traffic: bulk flows over links that the measured clients share.
 //!
-//! The flows are those of h123's own client and origin, in nodes of the topology. They begin once the emulators count, have
-//! a lead so that they are beyond slow start, and are killed when the measured clients are done. Of them a result stores
-//! only what the links report.
+//! The flows are those of h123's own client and origin, in nodes of the topology. They begin once the
+//! emulators count, have a lead so that they are beyond slow start, and are killed when the measured clients
+//! are done. Of them a result stores only what the links report.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -21,8 +21,8 @@ pub(crate) struct Emulation {
 }
 
 impl Emulation {
-    /// Gains the right to build labs. From here on a user without privileges is root in a new namespace; the process must
-    /// have no other thread yet.
+    /// Gains the right to build labs. From here on a user without privileges is root in a new namespace; the
+    /// process must have no other thread yet.
     pub(crate) fn enter(plan: &Plan) -> Emulation {
         if plan.topology.name == DIRECT {
             return Emulation { missing: None, no_realtime: None };

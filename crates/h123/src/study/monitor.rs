@@ -8,7 +8,8 @@ use model::{Cell, Outcome};
 use crate::study::Study;
 
 impl Study<'_> {
-    /// Opens the files that the monitor reads in the nodes of clients and servers; `None` where the study turned it off.
+    /// Opens the files that the monitor reads in the nodes of clients and servers; `None` where the study
+    /// turned it off.
     ///
     /// # Errors
     /// The run's outcome: the lab refused.

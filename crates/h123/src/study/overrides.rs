@@ -8,8 +8,8 @@ use self::Kind::{Added, List, Number, Text};
 /// The group of all these options, for options that exclude them.
 pub(crate) const GROUP: &str = "overrides";
 
-/// Every option: its name, the name of its value, what it does to which key of the study, its help and an example. A new
-/// override is a new entry.
+/// Every option: its name, the name of its value, what it does to which key of the study, its help and an
+/// example. A new override is a new entry.
 const OPTIONS: &[(&str, &str, Kind, &str, &str, &str)] = &[
     (
         "server",

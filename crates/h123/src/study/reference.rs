@@ -30,8 +30,8 @@ impl ReferenceMeasurements {
         &self.networks
     }
 
-    /// Measures rate and loss of a cell's network in a separate lab and stores them, unless that is done already or the
-    /// network is not that of a link.
+    /// Measures rate and loss of a cell's network in a separate lab and stores them, unless that is done
+    /// already or the network is not that of a link.
     ///
     /// # Errors
     /// The file cannot be written.

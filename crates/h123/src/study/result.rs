@@ -44,8 +44,8 @@ impl AnalysedResult {
     }
 }
 
-/// Reads and analyses every stored run, and writes summary, report, figures and tables. Damaged files are named on standard
-/// error and left out.
+/// Reads and analyses every stored run, and writes summary, report, figures and tables. Damaged files are
+/// named on standard error and left out.
 ///
 /// # Errors
 /// The samples cannot be listed, or a file cannot be written.
@@ -112,7 +112,8 @@ fn environment(folder: &ResultFolder, damaged: &mut Damages) -> serde_json::Valu
     })
 }
 
-/// What figures show of each run: its trace if that is small enough, the monitor's readings, and the playback of a video.
+/// What figures show of each run: its trace if that is small enough, the monitor's readings, and the playback
+/// of a video.
 type FigureData = BTreeMap<u32, (Option<RunTrace>, Option<RunTimeline>, Option<RunPlayback>)>;
 
 /// The same of the runs that represent their cells.
@@ -123,9 +124,9 @@ struct RepresentativeRuns {
     playbacks: Vec<RunPlayback>,
 }
 
-/// Summarises every stored run, on all cores, and keeps what figures show of each until the analysis has chosen the run that
-/// represents its cell. Of each run's rows only one row group is in memory. Damaged files are left out and added to
-/// `damaged`.
+/// Summarises every stored run, on all cores, and keeps what figures show of each until the analysis has
+/// chosen the run that represents its cell. Of each run's rows only one row group is in memory. Damaged files
+/// are left out and added to `damaged`.
 ///
 /// # Errors
 /// The samples cannot be listed.
@@ -172,8 +173,8 @@ pub(crate) fn summarise_runs(
     Ok((runs, figure_data))
 }
 
-/// The unreadable runs of cells without any readable run, as failed with the reason. Otherwise they would look like runs that
-/// were never made.
+/// The unreadable runs of cells without any readable run, as failed with the reason. Otherwise they would
+/// look like runs that were never made.
 fn lost_cells(plan: &Plan, read: &[RunSummary], unread: &[(u32, String)]) -> Vec<RunSummary> {
     let planned = unread.iter().filter_map(|(run, reason)| Some((plan.runs.get(*run as usize)?, reason)));
     let lost = planned.filter(|(planned, _)| read.iter().all(|run| run.cell != planned.cell));

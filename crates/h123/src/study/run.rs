@@ -6,7 +6,8 @@
 //!     lab up → calibrate the empty path while the servers start → monitor, cross-traffic, clients → store → lab down
 //! ```
 //!
-//! A run that fails becomes a stored outcome and the study continues. Only a fault of the tool itself ends the study.
+//! A run that fails becomes a stored outcome and the study continues. Only a fault of the tool itself ends
+//! the study.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -33,8 +34,8 @@ const CAPTURE: &str = "links.pcapng";
 const DYING: Duration = Duration::from_millis(300);
 
 impl Study<'_> {
-    /// Does every run that is not stored yet, in the plan's order, until the plan's rule is satisfied. Returns whether it
-    /// finished; otherwise the user interrupted it.
+    /// Does every run that is not stored yet, in the plan's order, until the plan's rule is satisfied.
+    /// Returns whether it finished; otherwise the user interrupted it.
     ///
     /// # Errors
     /// A fault of the tool or of the disk. Earlier runs are stored.

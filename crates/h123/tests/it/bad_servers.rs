@@ -1,5 +1,6 @@
-//! Servers that do not come up, die, answer wrongly, reset or stall: a stored outcome with its reason, and the study
-//! goes on. The servers are described in a `servers/` folder of the current directory, as a user would.
+//! Servers that do not come up, die, answer wrongly, reset or stall: a stored outcome with its reason, and
+//! the study goes on. The servers are described in a `servers/` folder of the current directory, as a user
+//! would.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,5 @@
-//! Captures of the link: tshark reads them, decrypts them with their keys, and shows why packets were lost; and qlog.
+//! Captures of the link: tshark reads them, decrypts them with their keys, and shows why packets were lost;
+//! and qlog.
 
 use std::collections::BTreeMap;
 use std::path::Path;

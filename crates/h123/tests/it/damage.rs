@@ -53,7 +53,8 @@ fn metrics(summary: &Value, name: &str) -> usize {
     cells.filter(|cell| !cell["metrics"][name].is_null()).count()
 }
 
-/// Asserts that every cell has a caveat for missing tables and none of these checks; returns the first caveat.
+/// Asserts that every cell has a caveat for missing tables and none of these checks; returns the first
+/// caveat.
 fn missing(summary: &Value, not_made: &[&str]) -> String {
     let mut said = Vec::new();
     for cell in summary["cells"].as_array().unwrap() {

@@ -11,11 +11,12 @@ use crate::tool::{Ended, H123, cell, check, folder, h123, machine, median, summa
 const NEAR: &str = "title = \"Next door\"\nsource = \"a test\"\nrtt = \"2ms\"\n";
 const HEAD: &str = "question = \"Which?\"\nmetric = \"requests_per_second\"\nbaseline = { client = \"h123\" }\n\
     margin = \"5%\"\nruns = 1\n[matrix]\nserver = [\"origin\"]\nnetwork = [\"near\"]\nworkload = [\"asked\"]\n";
-/// Twenty requests wait at the server at any time, each for 40 ms + 2 ms. Long enough that the time in which ab connects, which
-/// is in its own, is little of it.
+/// Twenty requests wait at the server at any time, each for 40 ms + 2 ms. Long enough that the time in which
+/// ab connects, which is in its own, is little of it.
 const DELAYED: &str = "variant = [\"h1s\", \"h2\"]\nclient = [\"h123\", \"h2load\", \"wrk\", \"curl\", \"siege\", \"ab\"]\n\
     [workload.asked]\nkind = \"closed\"\npaths = [\"/delay/40\"]\nconnections = 20\nduration = \"4s\"\n";
-/// In requests/s: 95 answers fit into 4 s on each connection, and a count that begins between two may have one more.
+/// In requests/s: 95 answers fit into 4 s on each connection, and a count that begins between two may have
+/// one more.
 const CEILING: f64 = 20.0 * 96.0 / 4.0;
 const COUNTED: &str = "variant = [\"h1\", \"h2c\", \"h2\"]\nclient = [\"h123\", \"h2load\", \"wrk\", \"curl\", \"siege\", \"ab\"]\n\
     [workload.asked]\nkind = \"closed\"\npaths = [\"/bytes/100000\"]\nconnections = 1\nrequests = 24\n";

@@ -57,7 +57,8 @@ impl Drop for Serving {
     }
 }
 
-/// The first of five ports in a row that are free for TCP and UDP; processes begin to look at different places.
+/// The first of five ports in a row that are free for TCP and UDP; processes begin to look at different
+/// places.
 fn five_free_ports() -> u16 {
     let free = |port: u16| {
         std::net::TcpListener::bind(("127.0.0.1", port)).is_ok()

@@ -52,7 +52,8 @@ fn a_handover_breaks_tcp_and_not_our_quic() {
     let summary = summary(&folder.path().join("out"));
     let (quic, tcp) = (cell(&summary, &["h3"]), cell(&summary, &["h2"]));
     assert_eq!(crate::tool::check(quic, "failed_requests")["result"], "pass", "{quic:#}");
-    // 1.6 MB at 4 Mbit/s: the handover was in the midst of it, however fast the machine, and however late the client.
+    // 1.6 MB at 4 Mbit/s: the handover was in the midst of it, however fast the machine, and however late the
+    // client.
     let load_ns = crate::tool::median(quic, "page_load_time");
     assert!(load_ns > 3.1e9, "{load_ns}: over before the handover, or not far behind it");
     assert_eq!(crate::tool::check(tcp, "failed_requests")["result"], "invalid", "{tcp:#}");

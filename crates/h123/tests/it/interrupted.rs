@@ -74,7 +74,8 @@ fn descends(pid: u32, ancestor: u32) -> bool {
     std::iter::successors(Some(pid), parent).any(|pid| pid == ancestor)
 }
 
-/// Fails unless every process of the result and every namespace that the tool made is gone within a few seconds.
+/// Fails unless every process of the result and every namespace that the tool made is gone within a few
+/// seconds.
 fn expect_nothing_left(out: &Path, made: &BTreeSet<String>) {
     assert!(!made.is_empty(), "no namespace was seen while the tool ran");
     let begin = Instant::now();
@@ -115,7 +116,8 @@ fn an_interrupted_study_is_stored_and_can_be_continued() {
 fn a_killed_tool_leaves_nothing_and_its_runs_count() {
     let _machine = machine();
     let folder = folder();
-    // At different moments of a run: while a lab comes up, while servers start, while clients work, while rows are written.
+    // At different moments of a run: while a lab comes up, while servers start, while clients work, while
+    // rows are written.
     for (index, wait_ms) in [0, 20, 45, 70, 110].into_iter().enumerate() {
         let out = folder.path().join(format!("out{index}"));
         let mut child = start(&out);

@@ -1,4 +1,5 @@
-//! `h123 lab`: commands inside emulated networks, as root and as an ordinary user; and what is left of killed labs.
+//! `h123 lab`: commands inside emulated networks, as root and as an ordinary user; and what is left of killed
+//! labs.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;

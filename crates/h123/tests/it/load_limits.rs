@@ -44,7 +44,8 @@ fn requests_and_connections_have_a_limit_unless_it_is_taken_away() {
         reason(&failing(&args).0, "timeout"),
         format!("connecting to {authority}: the time limit of 40 ms passed in the TLS handshake")
     );
-    // Without limits only the test's own time ends it; what was in flight is counted, and nothing was measured.
+    // Without limits only the test's own time ends it; what was in flight is counted, and nothing was
+    // measured.
     let url = format!("http://{authority}/");
     let (json, ended) =
         failing(&[&url, "-d", "60ms", "-c", "3", "--timeout", "none", "--connect-timeout", "none"]);

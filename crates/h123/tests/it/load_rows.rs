@@ -1,4 +1,5 @@
-//! `load --samples FILE.parquet`: rows that are written while the test runs, and numbers that do not depend on them.
+//! `load --samples FILE.parquet`: rows that are written while the test runs, and numbers that do not depend
+//! on them.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

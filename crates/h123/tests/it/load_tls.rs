@@ -132,8 +132,8 @@ fn sessions_are_resumed_and_early_data_is_counted_apart() {
         assert!(early[2] >= 15, "{variant}: {early:?}");
         assert_eq!(json["early_data"]["accepted"], early[2], "{json:#}");
         assert_eq!(json["early_data"]["requests"], early[2], "one on each connection: {json:#}");
-        // A port that takes none, with the tickets of one that does: both have the same key and name. Requests go to
-        // them in turn, each on a connection that uses the newest ticket.
+        // A port that takes none, with the tickets of one that does: both have the same key and name.
+        // Requests go to them in turn, each on a connection that uses the newest ticket.
         let urls = server.file("urls");
         std::fs::write(&urls, format!("{}\n{}\n", server.url(0, "/"), server.url(1, "/"))).unwrap();
         let ca = server.file("ca.pem");

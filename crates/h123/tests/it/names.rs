@@ -22,7 +22,8 @@ fn lab(args: &[&str]) -> Ended {
     Ended::of(command.output().unwrap())
 }
 
-/// Asks questions in a lab, as `NAME TYPE`; the answers as `NAME TYPE: DATA`, and the code where there is none.
+/// Asks questions in a lab, as `NAME TYPE`; the answers as `NAME TYPE: DATA`, and the code where there is
+/// none.
 fn ask(lab_args: &[&str], questions: &str) -> (Vec<String>, Ended) {
     let probe = std::env::current_exe().unwrap();
     let script = format!(

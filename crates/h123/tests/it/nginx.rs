@@ -49,8 +49,8 @@ const STALL: &str = "question = 'Is HTTP/2 a hundred times slower?'\nmetric = 'r
     paths = ['/tiny/a.js']\nconnections = 1\nstreams = 1\nrequests = 60\n[server.nagle]\nuse = 'nginx'\n\
     set = { sendfile = true }\n";
 
-/// nginx sends the head and the body of a cleartext HTTP/2 response apart where sendfile is on, and Nagle's algorithm
-/// holds the second until the first is acknowledged, which the client's kernel puts off for 40 ms.
+/// nginx sends the head and the body of a cleartext HTTP/2 response apart where sendfile is on, and Nagle's
+/// algorithm holds the second until the first is acknowledged, which the client's kernel puts off for 40 ms.
 #[test]
 fn a_response_that_waits_for_a_delayed_acknowledgement_is_not_blamed_on_http2() {
     let _machine = machine();

@@ -35,7 +35,8 @@ pub(crate) fn user_may_be_realtime() -> bool {
 #[test]
 fn an_ordinary_user_gets_valid_cells_on_north_carolina() {
     let _machine = machine();
-    // A disturbed calibration makes a cell invalid, as it should: one undisturbed study of three shows what is meant.
+    // A disturbed calibration makes a cell invalid, as it should: one undisturbed study of three shows what
+    // is meant.
     let found: Vec<String> = (0..3).map_while(|_| study_as_user().err()).collect();
     assert!(found.len() < 3, "{}", found.join("\n"));
 }

@@ -1,4 +1,5 @@
-//! Videos over a link that carries more than one representation and less than the next, from the file to the figure.
+//! Videos over a link that carries more than one representation and less than the next, from the file to the
+//! figure.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,7 +1,8 @@
 //! A short form of the study `quick`: everything that h123 promises about it.
 //!
-//! What a round trip or a rate decides is measured on a machine that others disturb. Disturbance only adds time, so the
-//! fastest run is held against the prediction, and what fails is measured again, whole, before the test fails.
+//! What a round trip or a rate decides is measured on a machine that others disturb. Disturbance only adds
+//! time, so the fastest run is held against the prediction, and what fails is measured again, whole, before
+//! the test fails.
 
 use std::path::{Path, PathBuf};
 use std::process::Child;
@@ -17,7 +18,8 @@ use crate::tool::{cell, check, folder_until_exit, h123, machine, median, process
 /// Runs of each cell: enough for intervals, few enough for a test.
 const RUNS: &str = "3";
 
-/// How often the study is measured before what it shows is believed to be the tool's fault and not the machine's.
+/// How often the study is measured before what it shows is believed to be the tool's fault and not the
+/// machine's.
 const ATTEMPTS: usize = 3;
 
 /// A result of `quick` with three runs of each cell, measured once for all tests.
@@ -133,8 +135,8 @@ fn requests_connections_and_bytes_match_the_pages() {
 /// | h2  | h2c + TLS 1 = 4 | h2c + TLS 1 |
 /// | h3  | QUIC 1 + document 1 + both resources 1 = 3 | slow start of one connection, paced |
 ///
-/// On the LAN the large page takes its serialisation (134 ms at 100 Mbit/s) whatever the variant. `analysis::predict` has
-/// both; the fastest run lies within 10 % of it.
+/// On the LAN the large page takes its serialisation (134 ms at 100 Mbit/s) whatever the variant.
+/// `analysis::predict` has both; the fastest run lies within 10 % of it.
 #[test]
 fn load_times_match_the_prediction_from_round_trips_and_rate() {
     let plan = plan();
@@ -225,7 +227,8 @@ fn large_comparisons(summary: &Value) -> Vec<&Value> {
         .collect()
 }
 
-/// Against h1s, whose ratio is near one on h1 (0.83) and far from it on the others (0.5): three runs show the far ones.
+/// Against h1s, whose ratio is near one on h1 (0.83) and far from it on the others (0.5): three runs show the
+/// far ones.
 #[test]
 fn the_large_page_on_north_carolina_has_verdicts() {
     assert_eq!(large_comparisons(&summary(result())).len(), 4);

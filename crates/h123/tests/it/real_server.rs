@@ -12,8 +12,8 @@ use tempfile::TempDir;
 
 use crate::tool::folder;
 
-/// A server of somebody else's; ends when dropped. Its folder has `ca.pem`, and `server` and `client` as `.pem` and
-/// `.key`.
+/// A server of somebody else's; ends when dropped. Its folder has `ca.pem`, and `server` and `client` as
+/// `.pem` and `.key`.
 pub(crate) struct RealServer {
     child: Child,
     pub(crate) folder: TempDir,
@@ -21,7 +21,8 @@ pub(crate) struct RealServer {
 }
 
 impl RealServer {
-    /// nginx with one `server` block for each of `blocks`, each at a port of its own over TLS; every path answers.
+    /// nginx with one `server` block for each of `blocks`, each at a port of its own over TLS; every path
+    /// answers.
     pub(crate) fn nginx(blocks: &[&str]) -> RealServer {
         let (folder, ports) = (prepared(), free_ports(blocks.len()));
         let root = folder.path().display();

@@ -1,4 +1,5 @@
-//! `docs/summary.schema.json` against summaries as they are: as much of JSON Schema as that file uses, and not a word more.
+//! `docs/summary.schema.json` against summaries as they are: as much of JSON Schema as that file uses, and
+//! not a word more.
 
 use serde_json::{Map, Value};
 

@@ -11,7 +11,8 @@ use store::ResultFolder;
 
 use crate::tool::{Ended, H123, cell, check, folder, machine, median, repository, summary};
 
-/// The route to the server takes longer than most servers, which separates the time at the server from the rest.
+/// The route to the server takes longer than most servers, which separates the time at the server from the
+/// rest.
 const NETWORK: &str = "title = 'Near'\nsource = 'a test'\nrtt = '4ms'\nrate = '100Mbit/s'\n";
 const ONE_WAY_NS: u64 = 2_000_000;
 /// Stamps of the emulator and of the client may differ from the events by this much.
@@ -113,7 +114,8 @@ fn every_request_is_found_in_the_logs_of_real_servers() {
                 expect_possible(sample, row);
             }
         }
-        // mod_http2 logs when it has cleaned up, which may be later; some count a connection's first request from its beginning.
+        // mod_http2 logs when it has cleaned up, which may be later; some count a connection's first request
+        // from its beginning.
         assert!(longer <= CONNECTIONS || what == "apache h2", "{what}: {longer}");
         match (server.as_str(), variant.as_str()) {
             ("nginx", "h1" | "h1s") => assert_eq!(from_packets, REQUESTS, "{what}"),
@@ -137,7 +139,8 @@ fn every_request_is_found_in_the_logs_of_real_servers() {
     assert!(report.contains("Server time"), "the table");
 }
 
-/// The origin's own log has microseconds; described as one of milliseconds, packets take its place, and can be held against it.
+/// The origin's own log has microseconds; described as one of milliseconds, packets take its place, and can
+/// be held against it.
 #[test]
 fn packets_agree_with_an_exact_log() {
     const DELAY_NS: u64 = 5_000_000;

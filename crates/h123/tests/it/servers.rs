@@ -21,7 +21,8 @@ const SPOKEN: [(&str, &[&str]); 6] = [
     ("nghttpd", &["h2c", "h2"]),
 ];
 
-/// What each proxy of `studies/proxies.toml` speaks to clients as Debian ships it, and to the server behind it.
+/// What each proxy of `studies/proxies.toml` speaks to clients as Debian ships it, and to the server behind
+/// it.
 const PROXIES: [(&str, &[&str], &[&str]); 4] = [
     ("nghttpx", &["h1", "h1s", "h2c", "h2"], &["h1", "h1s", "h2c", "h2"]),
     ("haproxy", &["h1", "h1s", "h2c", "h2"], &["h1", "h1s", "h2c", "h2"]),
@@ -87,8 +88,9 @@ fn every_server_serves_an_ordinary_user() {
     expect_all_speak(&run_all(user_command()), false);
 }
 
-/// Every proxy in every variant that it speaks to clients, with HTTP/1.1 behind it, and in every variant that it speaks to
-/// the server behind it, with HTTP/2 before it. As root and, in the first part, as an ordinary user.
+/// Every proxy in every variant that it speaks to clients, with HTTP/1.1 behind it, and in every variant that
+/// it speaks to the server behind it, with HTTP/2 before it. As root and, in the first part, as an ordinary
+/// user.
 #[test]
 fn every_proxy_speaks_to_both_sides() {
     let _machine = machine();

@@ -1,5 +1,5 @@
-//! What statistics decide, from the command line: studies of equals and of a known difference, runs until it is precise, and
-//! two results against each other.
+//! What statistics decide, from the command line: studies of equals and of a known difference, runs until it
+//! is precise, and two results against each other.
 
 use std::fs;
 use std::path::Path;
@@ -17,8 +17,8 @@ fn verdicts(summary: &Value) -> Vec<String> {
     primary.map(|comparison| comparison["verdict"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Runs a short study at most three times with different seeds: it succeeds at least once, or the checks report each time that
-/// this machine was too busy.
+/// Runs a short study at most three times with different seeds: it succeeds at least once, or the checks
+/// report each time that this machine was too busy.
 fn comes_out(study: &str, wrong: &[&str], right: &[&str]) {
     let folder = folder();
     let mut false_verdicts = 0;
@@ -37,7 +37,8 @@ fn comes_out(study: &str, wrong: &[&str], right: &[&str]) {
         if right.contains(&verdicts[0].as_str()) {
             return;
         }
-        // One study of twenty may find a difference by chance; one that matters it may not find, nor may two find one.
+        // One study of twenty may find a difference by chance; one that matters it may not find, nor may two
+        // find one.
         let ratio = &summary["comparisons"][0]["ratio"];
         if matches!(verdicts[0].as_str(), "better" | "worse") {
             let is_slight = |end: &str| ratio[end].as_f64().is_some_and(|ratio| (ratio - 1.0).abs() < 0.06);

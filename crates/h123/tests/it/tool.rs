@@ -30,8 +30,8 @@ pub(crate) fn folder() -> TempDir {
     folder
 }
 
-/// A folder for the life of this process, and what removes it then, however the process ends: statics are never dropped, and a
-/// `TempDir` inside one would stay behind.
+/// A folder for the life of this process, and what removes it then, however the process ends: statics are
+/// never dropped, and a `TempDir` inside one would stay behind.
 pub(crate) fn folder_until_exit() -> (Child, PathBuf) {
     let path = folder().keep();
     // The read ends with this process, whose end of the pipe is then gone.

@@ -1,5 +1,5 @@
-//! Every tunable of every server with a value that is not its default, on the real server: only this finds a template with a
-//! setting that the server rejects.
+//! Every tunable of every server with a value that is not its default, on the real server: only this finds a
+//! template with a setting that the server rejects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;

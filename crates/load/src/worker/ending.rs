@@ -13,8 +13,8 @@ use crate::connection::Conn;
 use crate::request;
 
 impl Worker<'_> {
-    /// The time limit passed. Requests in flight fail; so does one request for each connection that never became ready, and
-    /// all of a page's waiting requests.
+    /// The time limit passed. Requests in flight fail; so does one request for each connection that never
+    /// became ready, and all of a page's waiting requests.
     pub(crate) fn time_out(&mut self, now: u64) {
         let assignment = self.assignment;
         let remote = |url: u32| {
@@ -72,7 +72,8 @@ impl Worker<'_> {
         (self.session.open_requests() + waiting) as u64
     }
 
-    /// Fails the next due request with its connection. In a closed loop it was intended when the connection was opened.
+    /// Fails the next due request with its connection. In a closed loop it was intended when the connection
+    /// was opened.
     pub(crate) fn fail_due(&mut self, host: usize, failure: &Failure, began_ns: u64, now: u64) {
         if let Some(mut due) = self.session.work.poll_request(host, now) {
             if !self.session.work.has_queue() {

@@ -72,8 +72,8 @@ impl Worker<'_> {
         self.migrate_all(now);
     }
 
-    /// Gives every QUIC connection a socket at the new address. The old sockets are closed, as when a phone leaves a
-    /// network: packets on their way to them are lost, and QUIC has to find out.
+    /// Gives every QUIC connection a socket at the new address. The old sockets are closed, as when a phone
+    /// leaves a network: packets on their way to them are lost, and QUIC has to find out.
     fn migrate_all(&mut self, now: u64) {
         for key in 0..self.conns.len() {
             if self.conns[key].is_none() {

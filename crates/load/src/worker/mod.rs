@@ -66,8 +66,9 @@ pub struct Observers {
 /// Runs an assignment on this thread until it is done, its deadline passes or `stop` is set.
 ///
 /// # Errors
-/// The work cannot begin: settings of TLS cannot be used, there is no epoll instance, the file of a body cannot be read, or
-/// a name does not resolve ([`NameNotFound`](crate::NameNotFound)). Later failures are rows with their outcome.
+/// The work cannot begin: settings of TLS cannot be used, there is no epoll instance, the file of a body
+/// cannot be read, or a name does not resolve ([`NameNotFound`](crate::NameNotFound)). Later failures are
+/// rows with their outcome.
 pub fn run(assignment: &Assignment, stop: &AtomicBool) -> Result<Report> {
     run_observed(assignment, stop, Observers::default())
 }
@@ -180,7 +181,8 @@ impl<'a> Worker<'a> {
         })
     }
 
-    /// Looks up the server's name, if the assignment asks for it. Requests that become due meanwhile wait, as for a user.
+    /// Looks up the server's name, if the assignment asks for it. Requests that become due meanwhile wait, as
+    /// for a user.
     fn dns_lookup(&mut self) -> Result<()> {
         if self.assignment.options.connections.dns_lookup {
             self.dns_lookup = Some(dns_lookup::dns_lookup(&self.assignment.target, &self.clock)?);
@@ -263,8 +265,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Gives a host's waiting requests to its idle connections: the longest idle first, so that all are used equally; for
-    /// a page the last used first, as browsers do.
+    /// Gives a host's waiting requests to its idle connections: the longest idle first, so that all are used
+    /// equally; for a page the last used first, as browsers do.
     fn hand_out(&mut self, host: usize) {
         while self.session.work.waiting(host) > 0 {
             let idle = &mut self.hosts[host].idle;
@@ -330,7 +332,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// After any change of a connection: updates its timer, its epoll interest and its place among the idle, or retires it.
+    /// After any change of a connection: updates its timer, its epoll interest and its place among the idle,
+    /// or retires it.
     pub(crate) fn settle(&mut self, key: usize, now: u64) {
         let Some(conn) = self.conns.get_mut(key).and_then(Option::as_mut) else { return };
         if conn.engine.is_closed() {

@@ -7,7 +7,8 @@ use super::Worker;
 
 /// This many bytes are handled within a microsecond or two.
 const FEW_BYTES: u64 = 4096;
-/// At most this many reads of one socket in a row: a server that never stops must not delay other connections.
+/// At most this many reads of one socket in a row: a server that never stops must not delay other
+/// connections.
 const READS_IN_A_ROW: usize = 32;
 
 impl Worker<'_> {
@@ -27,8 +28,9 @@ impl Worker<'_> {
         self.unread.drain(..count);
     }
 
-    /// Reads until a read falls short, with RDHUP until the end, up to a number of reads. Returns the time of reading if it
-    /// can stand for the time of sending: after few bytes the clock would advance by less than a microsecond.
+    /// Reads until a read falls short, with RDHUP until the end, up to a number of reads. Returns the time of
+    /// reading if it can stand for the time of sending: after few bytes the clock would advance by less than
+    /// a microsecond.
     pub(crate) fn read(&mut self, key: usize, flags: epoll::EventFlags) -> Option<u64> {
         let ending =
             flags.intersects(epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR);

@@ -251,7 +251,8 @@ fn an_open_loop_keeps_its_schedule_on_every_variant() {
 fn a_slow_server_lengthens_the_latency_of_all_who_wait_for_it() {
     let origin = Origin::start(Vec::new());
     let mut assignment = origin.assignment(Variant::H1, open("/delay/50", 100, 1, 10));
-    // One connection answers 20 requests a second; 100 are due: request number k waits for 50 − 10 ms more than k − 1.
+    // One connection answers 20 requests a second; 100 are due: request number k waits for 50 − 10 ms more
+    // than k − 1.
     let report = run(&assignment);
     assert!(failures(&report).is_empty(), "{:?}", failures(&report));
     for (number, sample) in (1..).zip(&report.samples) {

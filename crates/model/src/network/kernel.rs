@@ -1,15 +1,15 @@
 //! A direction as the kernel's queueing disciplines (tc(8)) emulate it, or the key that they do not support.
 //!
-//! A packet meets two devices. At the first, netem decides on loss and duplication, and a token bucket (tbf) with a queue
-//! as its child lets packets go at the link's rate. At the second, netem delays them. The order is that of `path`: loss,
-//! duplication, queue and rate, delay.
+//! A packet meets two devices. At the first, netem decides on loss and duplication, and a token bucket (tbf)
+//! with a queue as its child lets packets go at the link's rate. At the second, netem delays them. The order
+//! is that of `path`: loss, duplication, queue and rate, delay.
 //!
-//! A bucket lets a packet go when its transmission *begins*, and earlier by what it may save. So the second device's netem
-//! sends once more at the same rate (`tc netem rate`), which computes on virtual times: departure = max(last departure,
-//! arrival) + length / rate. The bucket releases a packet no later than the link would begin to send it, hence the
-//! departures are exactly those of the link, and a timer of the bucket that is late by less than what it saves costs no
-//! rate. Only a direction that has a rate and nothing else goes without netem, and there packets leave when their
-//! transmission begins.
+//! A bucket lets a packet go when its transmission *begins*, and earlier by what it may save. So the second
+//! device's netem sends once more at the same rate (`tc netem rate`), which computes on virtual times:
+//! departure = max(last departure, arrival) + length / rate. The bucket releases a packet no later than the
+//! link would begin to send it, hence the departures are exactly those of the link, and a timer of the bucket
+//! that is late by less than what it saves costs no rate. Only a direction that has a rate and nothing else
+//! goes without netem, and there packets leave when their transmission begins.
 
 use thiserror::Error;
 
@@ -96,7 +96,8 @@ pub enum KernelQueue {
 pub struct Delay {
     /// Its mean.
     pub delay_ns: u64,
-    /// Standard deviation (for the uniform distribution the furthest from the mean) and form, each packet for itself.
+    /// Standard deviation (for the uniform distribution the furthest from the mean) and form, each packet for
+    /// itself.
     pub jitter: Option<(u64, Distribution)>,
     /// Packets that skip it.
     pub reorder: Option<Reorder>,
@@ -368,7 +369,8 @@ mod tests {
         assert_eq!(queue("{ discipline = 'fq-codel' }"), limit);
     }
 
-    /// A bucket with a backlog, and a sender behind it with the rate: together they are the link, packet by packet.
+    /// A bucket with a backlog, and a sender behind it with the rate: together they are the link, packet by
+    /// packet.
     #[test]
     fn bucket_and_serialiser_are_the_link() {
         let Shaper { bytes_per_s, burst_bytes, .. } = down("rate = '8Mbit/s'\ndelay = '1ms'").shaper.unwrap();

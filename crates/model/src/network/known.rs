@@ -1,4 +1,5 @@
-//! Reference measurements: what a direction must do to a stream of packets, in the long run and by how much it may stray.
+//! Reference measurements: what a direction must do to a stream of packets, in the long run and by how much
+//! it may stray.
 
 use super::{Direction, Loss};
 use crate::number::float;
@@ -15,9 +16,10 @@ pub struct ExpectedLoss {
 impl Loss {
     /// The variance of the number of lost packets among the first `packets` of a stream.
     ///
-    /// Gilbert and Elliott's states are a two-state Markov chain, so the fates of packets that are `n` apart have the
-    /// covariance c·λⁿ, where λ = 1 − p − r and c = π(good)·π(bad)·(k − h)² (Hasslinger and Hohlfeld, "The
-    /// Gilbert-Elliott model for packet loss in real time services on the Internet", MMB 2008).
+    /// Gilbert and Elliott's states are a two-state Markov chain, so the fates of packets that are `n` apart
+    /// have the covariance c·λⁿ, where λ = 1 − p − r and c = π(good)·π(bad)·(k − h)² (Hasslinger and
+    /// Hohlfeld, "The Gilbert-Elliott model for packet loss in real time services on the Internet", MMB
+    /// 2008).
     fn variance(self, packets: f64) -> f64 {
         let share = self.mean_share();
         let independent = packets * share * (1.0 - share);
@@ -35,7 +37,8 @@ impl Loss {
 }
 
 impl Direction {
-    /// What becomes of the first `packets` of a stream by this direction's loss alone, those chosen by number included.
+    /// What becomes of the first `packets` of a stream by this direction's loss alone, those chosen by number
+    /// included.
     pub fn expected_loss(&self, packets: u64) -> ExpectedLoss {
         let chosen: u64 = self
             .lost_packets

@@ -13,7 +13,8 @@ use crate::units::{NANOS_PER_MS, NANOS_PER_S, format_ns};
 /// A jitter that keeps the order changes no faster than this, whatever its spread.
 const LEAST_DEFAULT_CORRELATION_NS: u64 = 50 * NANOS_PER_MS;
 const BITS_PER_BYTE: u128 = 8;
-/// Every change on the timeline holds both directions whole; this is the most steps of all their traces together.
+/// Every change on the timeline holds both directions whole; this is the most steps of all their traces
+/// together.
 const MOST_STEPS_IN_ALL: usize = 4_000_000;
 
 type Traces<'a> = &'a dyn Fn(&str) -> Result<DataFile, String>;
@@ -150,8 +151,9 @@ fn resolve_jitter(written: &Placed<written::Jitter>, delay_ns: u64) -> Result<Op
             format_ns(delay_ns)
         )));
     }
-    // The correlation must be this much longer than the spread, so that the delay practically never falls faster than
-    // time passes: once in ten million packets, and for the heavy tail of Pareto's in a hundred thousand.
+    // The correlation must be this much longer than the spread, so that the delay practically never falls
+    // faster than time passes: once in ten million packets, and for the heavy tail of Pareto's in a hundred
+    // thousand.
     let (least, usual) = match distribution {
         Distribution::Normal | Distribution::Uniform => (8_u64, 10_u64),
         Distribution::Pareto => (80, 100),

@@ -17,9 +17,10 @@ const BITS_PER_BYTE: u128 = 8;
 
 /// A Mahimahi trace: instants at which the link may send one full frame. It restarts at its end.
 ///
-/// Source: R. Netravali and others, "Mahimahi: accurate record-and-replay for HTTP", USENIX ATC 2015; the format is that
-/// of `mm-link`. An opportunity that finds no packet is wasted; small packets share one, and one in two may be a
-/// packet's. Mahimahi counts 1504 bytes for a packet of 1500; here it is the frame's [`FULL_FRAME_BYTES`].
+/// Source: R. Netravali and others, "Mahimahi: accurate record-and-replay for HTTP", USENIX ATC 2015; the
+/// format is that of `mm-link`. An opportunity that finds no packet is wasted; small packets share one, and
+/// one in two may be a packet's. Mahimahi counts 1504 bytes for a packet of 1500; here it is the frame's
+/// [`FULL_FRAME_BYTES`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Opportunities {
     /// When (milliseconds from the trace's start, ascending) and how many frames at once.
@@ -63,11 +64,12 @@ impl RateSteps {
     }
 }
 
-/// Reads a Mahimahi trace: one whole number of milliseconds per line, ascending, the last above 0. Empty lines and what
-/// follows `#` are ignored.
+/// Reads a Mahimahi trace: one whole number of milliseconds per line, ascending, the last above 0. Empty
+/// lines and what follows `#` are ignored.
 ///
 /// # Errors
-/// File and line of a wrong number, of one below that of the line before, or of a trace that is empty or too long.
+/// File and line of a wrong number, of one below that of the line before, or of a trace that is empty or too
+/// long.
 pub fn parse_mahimahi(source: Source<'_>) -> Result<Opportunities, InputError> {
     let mut at_ms: Vec<(u32, u32)> = Vec::new();
     for (line, text) in lines(source)? {
@@ -106,8 +108,9 @@ pub fn parse_mahimahi(source: Source<'_>) -> Result<Opportunities, InputError> {
     }
 }
 
-/// Reads a table `TIME,RATE`, a row per line, the first at time 0. Values carry their units (`1.5s,10Mbit/s`), or a first
-/// line names them for the columns (`time_s,rate_mbit_s`). Empty lines and what follows `#` are ignored.
+/// Reads a table `TIME,RATE`, a row per line, the first at time 0. Values carry their units
+/// (`1.5s,10Mbit/s`), or a first line names them for the columns (`time_s,rate_mbit_s`). Empty lines and what
+/// follows `#` are ignored.
 ///
 /// # Errors
 /// File and line of what cannot be read, of times that do not ascend from 0, or of a table that never sends.

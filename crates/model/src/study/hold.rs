@@ -1,5 +1,5 @@
-//! `[hold]`: the settings fixed in every cell, and `[server.NAME.hold]`: those of one server. Each key is optional; its
-//! default is that of [`Pins`], or the study's.
+//! `[hold]`: the settings fixed in every cell, and `[server.NAME.hold]`: those of one server. Each key is
+//! optional; its default is that of [`Pins`], or the study's.
 
 use crate::error::InputError;
 use crate::keys;

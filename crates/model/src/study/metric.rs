@@ -1,4 +1,5 @@
-//! The metrics of a study: whether they exist, whether its workloads have them, and the settings that they require.
+//! The metrics of a study: whether they exist, whether its workloads have them, and the settings that they
+//! require.
 
 use super::factors::check_name;
 use super::{Library, Study};

@@ -40,8 +40,8 @@ impl Override {
     }
 }
 
-/// Writes the overrides, whose values are also given as TOML, into a study's document. The reader then treats them like
-/// values of the file; their place is the command line.
+/// Writes the overrides, whose values are also given as TOML, into a study's document. The reader then treats
+/// them like values of the file; their place is the command line.
 ///
 /// # Errors
 /// A number that TOML cannot hold.

@@ -47,7 +47,8 @@ fn read_entry(table: Table<'_>) -> Result<Written, InputError> {
     Ok(Written { source, levels, metric: table.string("metric")?, ratio: ratio.value })
 }
 
-/// The entries whose levels the matrix has. An entry without one of them, left out on the command line, is left out too.
+/// The entries whose levels the matrix has. An entry without one of them, left out on the command line, is
+/// left out too.
 pub(super) fn resolve(
     study: &Study,
     workloads: &[&NamedWorkload],

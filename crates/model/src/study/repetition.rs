@@ -44,7 +44,8 @@ pub(super) fn read(root: &Table<'_>) -> Result<Option<Written>, InputError> {
 }
 
 impl Written {
-    /// Refuses what contradicts the least number of runs. The command line may ask for more runs than the file allows.
+    /// Refuses what contradicts the least number of runs. The command line may ask for more runs than the
+    /// file allows.
     pub(super) fn resolve(&self, runs: &Placed<u32>) -> Result<Repetition, InputError> {
         if runs.value < LEAST_RUNS {
             let problem = format!(

@@ -1,4 +1,5 @@
-//! `[server.NAME]`: a server under the study's own name, with its settings, its pins and the server behind it.
+//! `[server.NAME]`: a server under the study's own name, with its settings, its pins and the server behind
+//! it.
 
 use super::factors::FactorKind;
 use super::factors::check_name;

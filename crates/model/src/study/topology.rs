@@ -21,7 +21,8 @@ pub(super) const KEYS: &[Key] = keys! {
     "link", "text", "the only link with a network", r#""near-far""#, "The link that has the matrix's network.";
     "cross", "boolean", "`true`", "false", "Whether the topology's cross-traffic runs.";
 };
-/// The node of the servers behind proxies, where the topology has none for them: it has a wire to the proxies' node.
+/// The node of the servers behind proxies, where the topology has none for them: it has a wire to the
+/// proxies' node.
 const BACK: &str = "back";
 /// The level of `network` with which every link keeps the network of the topology's file.
 const OWN: &str = "own";
@@ -67,8 +68,8 @@ pub(super) fn read(root: &Table<'_>) -> Result<Option<Chosen>, InputError> {
     }))
 }
 
-/// The topology, and for each level of `network` what the route from the client to the server does: to the proxy, where there is
-/// one.
+/// The topology, and for each level of `network` what the route from the client to the server does: to the
+/// proxy, where there is one.
 pub(super) fn resolve(
     study: &Study,
     levels: &[Placed<String>],
@@ -149,8 +150,8 @@ fn direct(chosen: &Chosen, levels: &[Placed<String>]) -> Result<(PlannedTopology
     Ok((planned, vec![network]))
 }
 
-/// The topology of the file with the nodes that the study chooses: client, and server or proxy; and the node behind a
-/// proxy.
+/// The topology of the file with the nodes that the study chooses: client, and server or proxy; and the node
+/// behind a proxy.
 fn base(
     chosen: &Chosen,
     study: &Study,
@@ -193,7 +194,8 @@ fn base(
     Ok((topology, back))
 }
 
-/// The node of the proxies: the one that the study chooses or that is called so, where its servers have others behind them.
+/// The node of the proxies: the one that the study chooses or that is called so, where its servers have
+/// others behind them.
 fn proxy(
     topology: &Topology,
     chosen: &Chosen,
@@ -225,8 +227,8 @@ fn proxy(
     }
 }
 
-/// The node that the study chooses, or that is called as the key is. By hand the first and the last host may do; what is
-/// measured is not left to that.
+/// The node that the study chooses, or that is called as the key is. By hand the first and the last host may
+/// do; what is measured is not left to that.
 fn node(
     topology: &Topology,
     name: &Placed<String>,

@@ -214,7 +214,8 @@ fn read_workloads(root: &Table<'_>) -> Result<Vec<NamedEntry>, InputError> {
     workloads.into_iter().map(|(name, entry)| read_workload(name, entry)).collect()
 }
 
-/// An unused workload is usually a name that was changed in one place only; the command line may leave some out.
+/// An unused workload is usually a name that was changed in one place only; the command line may leave some
+/// out.
 fn check_used(levels: &[Placed<String>], workloads: &[NamedEntry]) -> Result<(), InputError> {
     let named: Vec<&str> = levels.iter().map(|level| level.value.as_str()).collect();
     // The error of a level without its table is clearer: it suggests the right name.

@@ -15,8 +15,8 @@ pub struct AddressChange {
     pub link: usize,
     /// Indices of the host and of its interface.
     pub end: (usize, usize),
-    /// For each family that the interface has, its addresses with the lengths of their prefixes: first the one that it
-    /// begins with, then one for each handover.
+    /// For each family that the interface has, its addresses with the lengths of their prefixes: first the
+    /// one that it begins with, then one for each handover.
     pub families: Vec<Vec<(IpAddr, u8)>>,
 }
 
@@ -31,8 +31,8 @@ pub struct AddressChangeError {
 }
 
 impl Topology {
-    /// The address changes of every host at the first end of a link whose network has handovers. New addresses are in
-    /// the host's own subnet, which others have routes to already.
+    /// The address changes of every host at the first end of a link whose network has handovers. New
+    /// addresses are in the host's own subnet, which others have routes to already.
     ///
     /// # Errors
     /// The first end is not a host, or its subnet has too few addresses left.
@@ -74,7 +74,8 @@ impl Topology {
                     ));
                 }
                 taken.extend(&new);
-                // A later address has a full-length prefix; otherwise it is a secondary of the earlier one and is removed with it.
+                // A later address has a full-length prefix; otherwise it is a secondary of the earlier one
+                // and is removed with it.
                 let alone = if address.is_ipv4() { 32 } else { 128 };
                 let later = new.into_iter().map(|address| (address, alone));
                 families.push(std::iter::once((address, prefix)).chain(later).collect());

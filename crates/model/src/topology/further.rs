@@ -11,8 +11,8 @@ use crate::network::Network;
 const HOST: u8 = 53;
 
 impl Topology {
-    /// Adds the host `name` with a link to each of these nodes, which need not reach each other; each link does what
-    /// `network` describes. The nodes keep their own addresses and routes.
+    /// Adds the host `name` with a link to each of these nodes, which need not reach each other; each link
+    /// does what `network` describes. The nodes keep their own addresses and routes.
     ///
     /// # Errors
     /// There is a node of this name, a node is a switch, or no network of addresses is left.

@@ -24,8 +24,8 @@ pub fn parse_name_server_rtt_ns(text: &str) -> Result<u64, String> {
 }
 
 impl Topology {
-    /// Adds the name server with a link of the round trip `rtt_ns` to each of these nodes, its clients. `source` is the
-    /// origin of the round trip.
+    /// Adds the name server with a link of the round trip `rtt_ns` to each of these nodes, its clients.
+    /// `source` is the origin of the round trip.
     ///
     /// # Errors
     /// As [`Topology::add_host`].

@@ -105,9 +105,9 @@ impl Topology {
             .collect()
     }
 
-    /// What the whole route from the client to the server does to packets: of one emulated link all of it; of several the
-    /// sum of their delays, the least of constant rates, and loss by chance. For predictions and descriptions; what is
-    /// built are the links.
+    /// What the whole route from the client to the server does to packets: of one emulated link all of it; of
+    /// several the sum of their delays, the least of constant rates, and loss by chance. For predictions and
+    /// descriptions; what is built are the links.
     pub fn route_network(&self, name: &str) -> Network {
         self.in_one(&self.emulated_route(), name)
     }

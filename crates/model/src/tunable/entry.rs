@@ -29,7 +29,8 @@ impl TunableEntry {
     /// Every entry, each name once.
     ///
     /// # Errors
-    /// The place of an unknown kind, of a bound or default that does not fit, or of a name that is there twice.
+    /// The place of an unknown kind, of a bound or default that does not fit, or of a name that is there
+    /// twice.
     pub fn resolve_all(entries: &[TunableEntry], source: Source<'_>) -> Result<Vec<Tunable>, InputError> {
         let mut tunables: Vec<Tunable> = Vec::new();
         for entry in entries {

@@ -120,7 +120,8 @@ fn chained_paths_give_the_sum_of_their_delays() {
     assert!(delays.iter().all(|delay| (41.0..=43.01).contains(delay)), "within the jitter's bounds");
 }
 
-/// Dense packets, order kept: their delays still have the wanted distribution, and nobody had to wait for his forerunner.
+/// Dense packets, order kept: their delays still have the wanted distribution, and nobody had to wait for his
+/// forerunner.
 #[test]
 fn jitter_that_keeps_the_order_keeps_its_distribution_too() {
     let (delay_ns, spread_ns) = (50 * MS, 5 * MS);
@@ -128,7 +129,8 @@ fn jitter_that_keeps_the_order_keeps_its_distribution_too() {
         let order = Order::Kept { correlation_ns: 50 * MS };
         let jitter = Some(Jitter { spread_ns, distribution, order });
         let direction = Direction { delay_ns, jitter, ..Direction::default() };
-        // Ten packets a millisecond for 1000 s; every 1000th (two correlation times apart) is independent of the others.
+        // Ten packets a millisecond for 1000 s; every 1000th (two correlation times apart) is independent of
+        // the others.
         let (released, path) = flood(&direction, MS / 10, 1000 * S);
         assert!(released.is_sorted_by_key(|(packet, _)| *packet));
         let counters = path.counters();
@@ -175,8 +177,8 @@ fn codel(ecn: bool) -> Queue {
     Queue { limit: QueueLimit::Packets(1_000_000), discipline }
 }
 
-/// A load of twice the rate that does not react: the n-th drop comes an interval over the root of n after the one before
-/// (RFC 8289, section 3.3 and appendix A.2).
+/// A load of twice the rate that does not react: the n-th drop comes an interval over the root of n after the
+/// one before (RFC 8289, section 3.3 and appendix A.2).
 #[test]
 fn codel_follows_its_control_law() {
     let rate = LinkRate::Constant { bits_per_s: 12_112_000 };
@@ -188,7 +190,8 @@ fn codel_follows_its_control_law() {
         .map(|lost| lost.at_ns)
         .collect();
     assert!(drops.len() > 500, "{}", drops.len());
-    // The sojourn time passes 5 ms at the first packet that began after 10 ms; the first drop is an interval later.
+    // The sojourn time passes 5 ms at the first packet that began after 10 ms; the first drop is an interval
+    // later.
     assert!((105 * MS..=112 * MS).contains(&drops[0]), "{}", drops[0]);
     // The law sums up the due times; a drop happens when a packet is due next, up to 1 ms later.
     let mut due_ns = drops[0] as f64;

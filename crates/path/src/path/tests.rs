@@ -217,7 +217,8 @@ fn the_timeline_changes_the_path() {
     assert_eq!(send(102 * MS, 5), Fate::Lost(Cause::Queue), "room for two now");
     assert_eq!(send(200 * MS, 6), Fate::Queued);
     let due: Vec<(u64, u64)> = drain(&mut path).iter().map(|r| (r.packet, r.due_ns / MS)).collect();
-    // The second began at 10 Mbit/s and ends so, at 100.5 ms; from then on the delay is short, but nobody overtakes.
+    // The second began at 10 Mbit/s and ends so, at 100.5 ms; from then on the delay is short, but nobody
+    // overtakes.
     assert_eq!(due, [(1, 109), (2, 109), (3, 112), (4, 122), (6, 211)]);
 }
 
@@ -407,7 +408,8 @@ proptest! {
             due
         };
         let all = run(&unlimited);
-        // Without loss the same packets come at the same times, among others; order that is kept may push them later.
+        // Without loss the same packets come at the same times, among others; order that is kept may push
+        // them later.
         let lossless = run(&Direction { loss: Loss::None, lost_packets: Vec::new(), ..unlimited.clone() });
         prop_assert!(all.keys().all(|number| lossless.contains_key(number)));
         if unlimited.may_reorder() {

@@ -1,7 +1,7 @@
 //! CoDel, controlled delay: RFC 8289.
 //!
-//! It measures how long a packet was in the queue. If that exceeds the target for a whole interval, the queue is a standing
-//! queue: packets are dropped, or marked, at an increasing rate until it is not.
+//! It measures how long a packet was in the queue. If that exceeds the target for a whole interval, the queue
+//! is a standing queue: packets are dropped, or marked, at an increasing rate until it is not.
 
 use std::collections::VecDeque;
 
@@ -44,8 +44,8 @@ impl Control {
         self.longest_bytes = self.longest_bytes.max(length_bytes);
     }
 
-    /// The packet to send now (`deque` in RFC 8289, section 5.5). `pop` returns the head of the queue and the bytes that
-    /// remain in it.
+    /// The packet to send now (`deque` in RFC 8289, section 5.5). `pop` returns the head of the queue and the
+    /// bytes that remain in it.
     pub(super) fn take<P: Packet>(
         &mut self,
         now_ns: u64,

@@ -1,4 +1,5 @@
-//! FQ-CoDel: flows are hashed to queues, which are served by deficit round robin and controlled by CoDel (RFC 8290).
+//! FQ-CoDel: flows are hashed to queues, which are served by deficit round robin and controlled by CoDel (RFC
+//! 8290).
 //!
 //! One pool, which grows up to the limit, holds all packets; the queues are lists in it.
 
@@ -14,8 +15,8 @@ use crate::stream::{Impairment, Seeds};
 
 /// The end of a list.
 const NONE: u32 = u32::MAX;
-/// At the limit, up to this many packets of the longest queue, and at most half of it, are dropped at once (RFC 8290,
-/// section 4.1.3).
+/// At the limit, up to this many packets of the longest queue, and at most half of it, are dropped at once
+/// (RFC 8290, section 4.1.3).
 const MOST_DROPPED: u32 = 64;
 
 #[derive(Debug)]
@@ -67,8 +68,8 @@ impl<P: Packet> FqCodel<P> {
         self.pool.held
     }
 
-    /// Takes the packet and drops from the longest queue while the limit is exceeded; `false` if the packet itself was
-    /// dropped.
+    /// Takes the packet and drops from the longest queue while the limit is exceeded; `false` if the packet
+    /// itself was dropped.
     pub(super) fn offer(&mut self, waiting: Waiting<P>, room: &mut Room, ledger: &mut Ledger<P>) -> bool {
         let (now_ns, number, length_bytes) = (waiting.arrival_ns, waiting.number, waiting.length_bytes);
         let index = self.index_of(&waiting.packet);

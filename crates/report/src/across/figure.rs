@@ -1,4 +1,5 @@
-//! The ratios of all cells, B to A, drawn as in the report: a panel for cells that differ in the compared factor only.
+//! The ratios of all cells, B to A, drawn as in the report: a panel for cells that differ in the compared
+//! factor only.
 
 use analysis::across::{Across, CellAcross};
 

@@ -72,7 +72,8 @@ pub struct AcrossInput<'a> {
     pub command: &'a str,
 }
 
-/// The output of `h123 compare`: the primary metric of every cell, other differences, and reasons for missing verdicts.
+/// The output of `h123 compare`: the primary metric of every cell, other differences, and reasons for missing
+/// verdicts.
 pub fn across_terminal(input: &AcrossInput<'_>, style: Terminal) -> String {
     let (across, names) = (input.across, Names::new(input.across, input.factor));
     let width = usize::from(style.width);

@@ -1,4 +1,5 @@
-//! The names of cells of two results: the level with its style, the other levels that vary and, once, the levels that all share.
+//! The names of cells of two results: the level with its style, the other levels that vary and, once, the
+//! levels that all share.
 
 use analysis::across::Across;
 use model::plan::Level;
@@ -42,7 +43,8 @@ impl Names {
         self.series.iter().enumerate().map(styled).collect()
     }
 
-    /// The other levels that vary between cells, such as `north-carolina · large`; all other levels if none varies.
+    /// The other levels that vary between cells, such as `north-carolina · large`; all other levels if none
+    /// varies.
     pub(super) fn context(&self, levels: &[Level]) -> String {
         let others = || levels.iter().filter(|level| level.factor != self.factor);
         let varying = joined(others().filter(|level| !self.shared.contains(level)));

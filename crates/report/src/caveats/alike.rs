@@ -1,4 +1,5 @@
-//! Merges lines about many cells: equal ones, and those that differ in numbers only, with the range of the numbers.
+//! Merges lines about many cells: equal ones, and those that differ in numbers only, with the range of the
+//! numbers.
 
 use super::{Lost, Place};
 
@@ -7,8 +8,9 @@ const MAX_ALIKE: usize = 3;
 /// This many cells are named in a line about more.
 const MAX_NAMED: usize = 6;
 
-/// The measurements of a check: cells with the same measurement in one line and, if there are many, cells whose measurements
-/// differ in numbers only in one line with their range. `all` is the number of cells of the study.
+/// The measurements of a check: cells with the same measurement in one line and, if there are many, cells
+/// whose measurements differ in numbers only in one line with their range. `all` is the number of cells of
+/// the study.
 pub(crate) fn places(places: &[Place], all: usize) -> Vec<Place> {
     let same =
         grouped(places, |one, other| one.measured == other.measured && one.threshold == other.threshold);
@@ -72,7 +74,8 @@ pub(crate) fn named(names: &[&str], all: usize) -> String {
     }
 }
 
-/// A text in parts: words, and the numbers between them. A digit in a word (`h2`) and the number of a run belong to the words.
+/// A text in parts: words, and the numbers between them. A digit in a word (`h2`) and the number of a run
+/// belong to the words.
 fn parts(text: &str) -> Vec<(&str, bool)> {
     let mut parts = Vec::new();
     let (mut begin, mut rest) = (0, 0);

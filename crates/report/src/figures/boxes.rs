@@ -1,6 +1,7 @@
 //! Box plots: quartiles, Tukey's fences at 1.5 interquartile ranges, and the values outside them.
 //!
-//! J. W. Tukey, *Exploratory Data Analysis*, 1977, section 2C; quartiles by definition 7 of Hyndman and Fan (1996).
+//! J. W. Tukey, *Exploratory Data Analysis*, 1977, section 2C; quartiles by definition 7 of Hyndman and Fan
+//! (1996).
 
 use analysis::distribution::Distribution;
 
@@ -179,8 +180,8 @@ mod tests {
 
     #[test]
     fn fences_are_those_of_r() {
-        // R: boxplot.stats(c(1, 2, 3, 4, 5, 6, 7, 8, 9, 30)) has whiskers 1 and 9 and the outlier 30; quartiles here are those
-        // of quantile(type = 7).
+        // R: boxplot.stats(c(1, 2, 3, 4, 5, 6, 7, 8, 9, 30)) has whiskers 1 and 9 and the outlier 30;
+        // quartiles here are those of quantile(type = 7).
         let tukey = Tukey::of(&(1..=9).chain([30]).map(f64::from).collect()).unwrap();
         assert_eq!(tukey.quartiles, [3.25, 5.5, 7.75]);
         assert_eq!(tukey.whiskers, (1.0, 9.0));

@@ -18,8 +18,8 @@ pub(super) const KIND: FigureKind = FigureKind {
     draw,
 };
 
-/// The class of a line and half the height of its marks. They distinguish the contexts of a panel, because dashes already mean
-/// cleartext.
+/// The class of a line and half the height of its marks. They distinguish the contexts of a panel, because
+/// dashes already mean cleartext.
 const WEIGHTS: [(&str, f64); 4] =
     [("weight-1", 3.0), ("weight-2", 4.2), ("weight-3", 5.4), ("weight-4", 6.8)];
 /// The weight of a single context.
@@ -28,7 +28,8 @@ const ALONE: (&str, f64) = ("", 4.4);
 const KEY: f64 = 18.0;
 /// The horizontal distance of the marks of different series, so that their intervals can be seen.
 const APART: f64 = 3.0;
-/// Intervals stretch the axis beyond the gains by at most this share of their range: a very wide one would flatten all others.
+/// Intervals stretch the axis beyond the gains by at most this share of their range: a very wide one would
+/// flatten all others.
 const ROOM_SHARE: f64 = 0.4;
 
 /// A point of a line.

@@ -123,7 +123,8 @@ fn steps_of_each(view: &View<'_>) -> usize {
     (MAX_STEPS / spread::cells_with_values(view)).clamp(MIN_STEPS_OF_EACH, MAX_STEPS_OF_EACH)
 }
 
-/// The steps of a curve. Of steps within `1 / max` of the axis, only the last is kept, so that none is wrong by more than that.
+/// The steps of a curve. Of steps within `1 / max` of the axis, only the last is kept, so that none is wrong
+/// by more than that.
 fn steps(values: &Distribution, scale: Scale, max: usize) -> Vec<Step> {
     let (left, right) = scale.range();
     let width = (right - left) / count(max);

@@ -1,5 +1,5 @@
-//! The legend in a figure's own file: every series with its marker, and the meaning of other marks. On a page the legend is
-//! HTML.
+//! The legend in a figure's own file: every series with its marker, and the meaning of other marks. On a page
+//! the legend is HTML.
 
 use super::DrawnFigure;
 use super::panel::{SWATCH, draw_swatch};

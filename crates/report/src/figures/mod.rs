@@ -130,7 +130,8 @@ pub(crate) fn draw_all(view: &View<'_>) -> Drawings {
 }
 
 impl DrawnFigure {
-    /// A drawing with those of its series that it shows, and no more panels than a figure may have; `None` without panels.
+    /// A drawing with those of its series that it shows, and no more panels than a figure may have; `None`
+    /// without panels.
     pub(crate) fn new(
         name: &'static str,
         mut drawing: Drawing,

@@ -1,5 +1,5 @@
-//! Playback of a video: the player's buffer, the requested representations, the start-up and the stalls, one level above the
-//! other on the same time axis.
+//! Playback of a video: the player's buffer, the requested representations, the start-up and the stalls, one
+//! level above the other on the same time axis.
 
 use model::player::Player;
 
@@ -33,7 +33,8 @@ const NAME_LEFT: f64 = 18.0;
 const TITLE: f64 = 16.0;
 const PLOT: f64 = 54.0;
 const GAP: f64 = 18.0;
-/// Height of each representation in the strip below the buffer, and the least and greatest height of the strip.
+/// Height of each representation in the strip below the buffer, and the least and greatest height of the
+/// strip.
 const RUNG: f64 = 13.0;
 const STRIP: (f64, f64) = (26.0, 80.0);
 const BAR: f64 = 6.0;

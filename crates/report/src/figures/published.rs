@@ -1,5 +1,5 @@
-//! Published ratios beside the measured ones. Only ratios to the baseline, because absolute numbers of other machines cannot be
-//! compared.
+//! Published ratios beside the measured ones. Only ratios to the baseline, because absolute numbers of other
+//! machines cannot be compared.
 
 use analysis::summary::{Comparison, Estimate};
 use model::plan::Published;

@@ -1,4 +1,5 @@
-//! The rows of a figure: where the names of series are, how high rows are, and where their plot begins and ends.
+//! The rows of a figure: where the names of series are, how high rows are, and where their plot begins and
+//! ends.
 
 use super::panel::{self, Panel, TOP};
 use super::{Context, Row, Style, View};
@@ -126,8 +127,9 @@ impl Rows {
         format!("{}: {reason}", row.series.name)
     }
 
-    /// A panel with a row for each cell of a context. `draw_axis` gets the lower end of the rows. `draw_row` gets the middle of a
-    /// row and returns its description; where it returns `None`, the row shows the cell's status.
+    /// A panel with a row for each cell of a context. `draw_axis` gets the lower end of the rows. `draw_row`
+    /// gets the middle of a row and returns its description; where it returns `None`, the row shows the
+    /// cell's status.
     pub(crate) fn panel<'v, 'a>(
         &self,
         context: &'v Context<'a>,

@@ -145,8 +145,8 @@ pub(super) fn draw_side(canvas: &mut Canvas, scale: Scale, units: &text::Scale) 
 const HEADING: (f64, f64) = (HEADING_SIZE * BOLD, 18.0);
 const TITLE: (f64, f64) = (TICK_SIZE, 14.0);
 
-/// A panel whose plot begins at [`TOP`] and ends at `bottom`. The heading and the title of the vertical axis are above it, in as
-/// many lines as they need, which push the plot down.
+/// A panel whose plot begins at [`TOP`] and ends at `bottom`. The heading and the title of the vertical axis
+/// are above it, in as many lines as they need, which push the plot down.
 pub(super) fn panel(
     heading: &str,
     side: &str,

@@ -37,7 +37,8 @@ const MIN_POINTS_OF_EACH: usize = 12;
 const MAX_STRETCHES: usize = 1_000;
 const MAX_STRETCHES_OF_EACH: usize = 24;
 const MIN_STRETCHES_OF_EACH: usize = 4;
-/// A line that is this close to another at this share of its points would be hidden; it is drawn this much above it.
+/// A line that is this close to another at this share of its points would be hidden; it is drawn this much
+/// above it.
 const NEAR: f64 = 1.3;
 const HIDDEN_SHARE: f64 = 0.5;
 const ABOVE: f64 = 2.0;

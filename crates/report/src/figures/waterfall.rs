@@ -1,5 +1,5 @@
-//! The requests of one page load, one row each, for every level: connection set-up, waiting to be sent, waiting for the first
-//! byte, transfer.
+//! The requests of one page load, one row each, for every level: connection set-up, waiting to be sent,
+//! waiting for the first byte, transfer.
 
 use super::panel::{Panel, TOP};
 use super::{Context, Csv, Drawing, FigureKind, Key, Row, View};

@@ -190,8 +190,8 @@ pub(crate) fn number(value: f64) -> String {
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-/// The largest width of a text at a font size: that of a wide sans-serif font (DejaVu Sans), so that no reader's font
-/// cuts it.
+/// The largest width of a text at a font size: that of a wide sans-serif font (DejaVu Sans), so that no
+/// reader's font cuts it.
 pub(crate) fn text_width(text: &str, size: f64) -> f64 {
     let em = |c: char| match c {
         'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '\'' | '|' | ' ' | '·' => 0.34,

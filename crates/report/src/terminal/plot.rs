@@ -66,8 +66,8 @@ impl Plot {
         Plot { scale: Scale::logarithmic(domain, (0.0, last)), columns, marks }
     }
 
-    /// The labels of the axis, each above its place. A label that would touch another is omitted, but never that of 1. If there
-    /// are too few labels to show the range, its ends are labelled.
+    /// The labels of the axis, each above its place. A label that would touch another is omitted, but never
+    /// that of 1. If there are too few labels to show the range, its ends are labelled.
     pub(super) fn axis(&self) -> String {
         let mut line = vec![' '; self.columns];
         let mut ticks = vec![1.0];

@@ -73,7 +73,8 @@ pub(super) fn draw(plan: &Plan, network: &Network, topology: &Topology) -> Panel
     Panel::new(title, &links.chain(further).collect::<Vec<_>>(), y + GAP, canvas)
 }
 
-/// Every node that is linked to the client, each once: the branches of a node come before the next node of the route.
+/// Every node that is linked to the client, each once: the branches of a node come before the next node of
+/// the route.
 fn place(plan: &Plan, topology: &Topology) -> Vec<Placed> {
     let route: Vec<usize> = topology.route().unwrap_or_default().iter().map(|step| step.link).collect();
     let mut placed: Vec<Placed> = Vec::new();

@@ -1,4 +1,5 @@
-//! Reports in real headless Chromium: silent, whole, readable on a desk, on a phone, in the dark and on paper.
+//! Reports in real headless Chromium: silent, whole, readable on a desk, on a phone, in the dark and on
+//! paper.
 
 use std::path::PathBuf;
 

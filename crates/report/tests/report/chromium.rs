@@ -1,4 +1,5 @@
-//! Headless Chromium over its DevTools pipe: messages of JSON, each ended by a zero byte. No port, no crate, no timing.
+//! Headless Chromium over its DevTools pipe: messages of JSON, each ended by a zero byte. No port, no crate,
+//! no timing.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -203,7 +204,8 @@ impl Page<'_> {
         self.ask("Input.dispatchKeyEvent", event("keyUp", ""));
     }
 
-    /// What the page did that a report never does: words on the console, scripts, dialogs, requests that leave the file.
+    /// What the page did that a report never does: words on the console, scripts, dialogs, requests that
+    /// leave the file.
     pub(crate) fn misdeeds(&mut self) -> Vec<String> {
         // An answer to a question put now comes after all that the page did before.
         self.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done, 50)))");

@@ -99,7 +99,8 @@ fn pooled(cell: &CellSummary) -> Option<Pooled> {
     Some(Pooled { cell: cell.cell, runs: metric.runs, values })
 }
 
-/// The primary metric is one of requests. Each cell has `count` of them, most near its median, some far above.
+/// The primary metric is one of requests. Each cell has `count` of them, most near its median, some far
+/// above.
 pub(crate) fn of_requests(mut fabricated: Fabricated, count: u32) -> Fabricated {
     let mut random = Random(11);
     fabricated.plan.metric = "request_time".to_owned();
@@ -267,8 +268,8 @@ fn load_ms(cell: &Cell) -> f64 {
     row[Variant::ALL.iter().position(|v| Some(v.name()) == cell.level("variant")).unwrap()]
 }
 
-/// Of networks called `r20-l0.5`: round trips, and what loss costs, which is less with one connection than with several. What
-/// loops ask for takes the longer the more connections there are.
+/// Of networks called `r20-l0.5`: round trips, and what loss costs, which is less with one connection than
+/// with several. What loops ask for takes the longer the more connections there are.
 fn swept_ms(cell: &Cell, network: &str) -> f64 {
     let (rtt, loss) = network[1..].split_once("-l").unwrap();
     let (rtt, loss): (f64, f64) = (rtt.parse().unwrap(), loss.parse().unwrap());
@@ -361,8 +362,8 @@ pub(crate) fn of_videos() -> Fabricated {
     swept(networks.into(), vec![video])
 }
 
-/// Servers by their names on eight networks: short names and long ones, one without what was asked for, and intervals of few
-/// runs that reach very far.
+/// Servers by their names on eight networks: short names and long ones, one without what was asked for, and
+/// intervals of few runs that reach very far.
 pub(crate) fn servers(names: [&str; 5]) -> Fabricated {
     let networks = ["5", "20", "80", "160"].iter().flat_map(|rtt| {
         ["0", "2"].map(|loss| {

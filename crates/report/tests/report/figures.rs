@@ -279,7 +279,8 @@ fn a_timeline_needs_enough_monitor_readings() {
     assert!(figure(&report, "timeline").svg.contains("s-h2c bad"));
 }
 
-/// Videos over two networks, played by three variants: one without a stall, one with two, one whose player gives up.
+/// Videos over two networks, played by three variants: one without a stall, one with two, one whose player
+/// gives up.
 pub(crate) fn videos() -> Fabricated {
     let mut fabricated = fabricated::of_videos();
     fabricated.playbacks =
@@ -287,8 +288,8 @@ pub(crate) fn videos() -> Fabricated {
     fabricated
 }
 
-/// The events of a cell's player: segments of 500 ms arrive at a constant interval, from the third on at another
-/// representation.
+/// The events of a cell's player: segments of 500 ms arrive at a constant interval, from the third on at
+/// another representation.
 fn playback(number: usize, cell: u32) -> report::RunPlayback {
     use model::player::PlayerEventKind::{Arrived, Ended, Failed, Playing, Requested, Stalled};
     let took_ms = [300, 650, 650][number / 2];
@@ -595,7 +596,8 @@ fn a_large_matrix_has_a_page_that_can_be_mailed() {
     assert!(report.html.len() < 3_000_000, "{} bytes: {sizes:?}", report.html.len());
 }
 
-/// 1020 cells with every metric and fifty checks each, a few of which are invalid, late in the order of the plan.
+/// 1020 cells with every metric and fifty checks each, a few of which are invalid, late in the order of the
+/// plan.
 fn thousand() -> Fabricated {
     let round_trips: Vec<String> = (1..=17).map(|n| (n * 15).to_string()).collect();
     let losses: Vec<String> = (0..20).map(|n| format!("{}", f64::from(n) / 10.0)).collect();

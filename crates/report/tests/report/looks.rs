@@ -26,7 +26,8 @@ pub(crate) fn figures(page: &mut Page<'_>) -> Vec<String> {
     ids.as_array().unwrap().iter().map(|id| id.as_str().unwrap().to_owned()).collect()
 }
 
-/// Each entry of a legend hides its series and no other, by the pointer and by the keyboard, and shows it again.
+/// Each entry of a legend hides its series and no other, by the pointer and by the keyboard, and shows it
+/// again.
 pub(crate) fn assert_legends_work(page: &mut Page<'_>) {
     page.show_on(Screen::DESK);
     for id in figures(page) {
@@ -109,7 +110,8 @@ pub(crate) fn assert_keyboard_reaches_all(page: &mut Page<'_>) {
     assert!(Some(reached) >= wanted.as_u64(), "the keyboard reaches {reached} of {wanted}");
 }
 
-/// The page for a screen reader: landmarks, one first heading, no skipped level, names for everything without text.
+/// The page for a screen reader: landmarks, one first heading, no skipped level, names for everything without
+/// text.
 pub(crate) fn assert_screen_reader_finds_its_way(page: &mut Page<'_>) {
     page.show_on(Screen::DESK);
     let tree = page.ask("Accessibility.getFullAXTree", serde_json::json!({}));

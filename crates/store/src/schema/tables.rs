@@ -10,7 +10,8 @@ use model::sample::{ConnectionRow, Failure, FailureKind, Outcome};
 use super::{Column, Request, Row, RunSummary, SetCell, Table};
 use crate::cell::{Cell, Kind, Value};
 
-/// Calls a macro with each table except `runs`: its name, what its rows hold, and their field in [`model::RunRecord`].
+/// Calls a macro with each table except `runs`: its name, what its rows hold, and their field in
+/// [`model::RunRecord`].
 macro_rules! for_each_table {
     ($then:ident) => {
         $then! {
@@ -30,7 +31,8 @@ pub(crate) use for_each_table;
 /// A list of columns: `name [field] "meaning";`, with a prefix for all names. A field is one of:
 ///
 /// - `[sent_ns]`, `[lag.p50_ns]`: a field whose type is a [`Cell`].
-/// - `[warmup? ended_ns]`: a field of an optional struct. The cells of an absent struct are null, false or empty.
+/// - `[warmup? ended_ns]`: a field of an optional struct. The cells of an absent struct are null, false or
+///   empty.
 /// - `[sample.response_body_bytes if has_body_bytes]`: null where the flag is false.
 /// - `[path; write only]`: a field that readers do not set.
 /// - `[Text: get, set]`, `[Text or null: get, set]`: a value that two functions convert.

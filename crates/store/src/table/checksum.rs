@@ -1,7 +1,7 @@
 //! Checksums of a folder's tables, which detect flipped bits.
 //!
-//! `checksums.json`, next to the tables, holds one CRC-32 (IEEE 802.3) per block of 1 MiB of every file: damage costs only
-//! the row groups that it touches.
+//! `checksums.json`, next to the tables, holds one CRC-32 (IEEE 802.3) per block of 1 MiB of every file:
+//! damage costs only the row groups that it touches.
 
 use std::collections::BTreeMap;
 use std::fs::File;

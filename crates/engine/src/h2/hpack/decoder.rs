@@ -37,8 +37,8 @@ pub struct Decoder {
 #[derive(Debug, Default)]
 struct LastBlock {
     number: u64,
-    /// The block does not refer to the dynamic table or change its size: its meaning and effect are independent of the
-    /// table.
+    /// The block does not refer to the dynamic table or change its size: its meaning and effect are
+    /// independent of the table.
     is_repeatable: bool,
     /// The inserted entries: lengths of names and values, which are concatenated in `bytes`.
     inserted: Vec<(usize, usize, Known)>,
@@ -123,9 +123,11 @@ impl Decoder {
         self.last.is_repeatable.then_some(self.last.number)
     }
 
-    /// Repeats the table changes of block `number`; `false`, without a change, if these are not known any more.
+    /// Repeats the table changes of block `number`; `false`, without a change, if these are not known any
+    /// more.
     ///
-    /// Servers that do not search the table (nginx) send the same literals, to be inserted, with each response.
+    /// Servers that do not search the table (nginx) send the same literals, to be inserted, with each
+    /// response.
     pub fn repeat(&mut self, number: u64) -> bool {
         if self.repeatable() != Some(number) || self.update_due {
             return false;
@@ -320,7 +322,8 @@ impl StringAt {
     }
 }
 
-/// Reads a string literal (RFC 7541, section 5.2): in place, or decoded into `scratch` if it is Huffman-coded.
+/// Reads a string literal (RFC 7541, section 5.2): in place, or decoded into `scratch` if it is
+/// Huffman-coded.
 #[inline]
 fn read_string(block: &[u8], position: &mut usize, scratch: &mut Vec<u8>) -> Result<StringAt, HpackError> {
     let is_huffman = block.get(*position).is_some_and(|byte| byte & 0x80 != 0);
@@ -344,7 +347,8 @@ fn read_string(block: &[u8], position: &mut usize, scratch: &mut Vec<u8>) -> Res
 mod tests {
     use super::*;
 
-    /// A response as nginx encodes it: every field is a literal with insertion and a name of the static table.
+    /// A response as nginx encodes it: every field is a literal with insertion and a name of the static
+    /// table.
     const LITERALS: &[u8] = b"\x88\x76\x05nginx\x61\x03Mon\x5c\x03128\x40\x03x-a\x01b";
 
     fn decoded(decoder: &mut Decoder, block: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {

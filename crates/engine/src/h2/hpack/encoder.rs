@@ -46,7 +46,8 @@ impl Encoder {
         self.generation
     }
 
-    /// Takes the peer's SETTINGS_HEADER_TABLE_SIZE; the next block starts with an update (RFC 7541, section 4.2).
+    /// Takes the peer's SETTINGS_HEADER_TABLE_SIZE; the next block starts with an update (RFC 7541, section
+    /// 4.2).
     pub fn set_peer_limit(&mut self, limit: usize) {
         let size = limit.min(ENCODER_TABLE_LIMIT_BYTES);
         let smallest = self.pending_size.map_or(size, |(smallest, _)| smallest.min(size));

@@ -1,7 +1,7 @@
 //! Header compression of HTTP/2 (RFC 7541).
 //!
-//! The decoder returns each field as slices, of the block itself if it is not Huffman-coded, and with the field's meaning
-//! to a client, which is computed once per table entry.
+//! The decoder returns each field as slices, of the block itself if it is not Huffman-coded, and with the
+//! field's meaning to a client, which is computed once per table entry.
 
 pub mod decoder;
 pub mod encoder;
@@ -16,7 +16,8 @@ pub use encoder::{Encoder, Indexing};
 use crate::huffman::HuffmanError;
 use crate::prefix_integer::PrefixIntegerError;
 
-/// Why a header block cannot be decoded; each is a connection error COMPRESSION_ERROR (RFC 9113, section 4.3).
+/// Why a header block cannot be decoded; each is a connection error COMPRESSION_ERROR (RFC 9113, section
+/// 4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HpackError {
     /// An integer is incomplete or too large.

@@ -12,7 +12,8 @@ const HUFFMAN_EXPANSION: u64 = 4;
 /// What the peer makes us say at most before it lets us send it.
 const FEEDBACK_LIMIT_BYTES: usize = 64 * 1024;
 
-/// Reads field sections, and what the peer's encoder says about its table; keeps its memory from one to the next.
+/// Reads field sections, and what the peer's encoder says about its table; keeps its memory from one to the
+/// next.
 #[derive(Debug)]
 pub struct Decoder {
     /// The largest capacity that the peer may set, as announced.
@@ -46,7 +47,8 @@ pub enum Section {
 }
 
 impl Decoder {
-    /// A decoder that announced a table of `capacity_limit` bytes, for which `blocked_limit` streams may wait.
+    /// A decoder that announced a table of `capacity_limit` bytes, for which `blocked_limit` streams may
+    /// wait.
     pub fn new(capacity_limit: usize, blocked_limit: usize) -> Self {
         Decoder {
             capacity_limit,
@@ -268,7 +270,8 @@ fn static_entry(index: u64) -> Result<(&'static [u8], &'static [u8]), QpackError
     entry.copied().ok_or(QpackError::StaticIndex(index))
 }
 
-/// The entry with an absolute index, which a section may refer to where it is below what the section requires.
+/// The entry with an absolute index, which a section may refer to where it is below what the section
+/// requires.
 #[inline]
 fn dynamic_entry(
     table: &DynamicTable<()>,

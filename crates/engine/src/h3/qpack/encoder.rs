@@ -144,8 +144,8 @@ impl Encoder {
         (self.inserts, self.known_received)
     }
 
-    /// Appends a field section; names in lower case. Where it refers to the table, [`Encoder::track`] must be told of
-    /// every stream that it is sent on.
+    /// Appends a field section; names in lower case. Where it refers to the table, [`Encoder::track`] must be
+    /// told of every stream that it is sent on.
     pub fn encode<'f>(
         &mut self,
         stream: u64,
@@ -295,8 +295,8 @@ impl Encoder {
         }
     }
 
-    /// Whether an entry can be inserted: what it evicts must be acknowledged and referred to by no section on its way
-    /// (RFC 9204, section 2.1.1). One that would push out most of the table costs more than it saves.
+    /// Whether an entry can be inserted: what it evicts must be acknowledged and referred to by no section on
+    /// its way (RFC 9204, section 2.1.1). One that would push out most of the table costs more than it saves.
     fn has_room_for(&self, field_bytes: usize, draft: &Draft) -> bool {
         let (size, capacity) = (field_bytes + ENTRY_OVERHEAD_BYTES, self.table.capacity());
         if size > capacity / 2 {

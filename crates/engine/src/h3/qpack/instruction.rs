@@ -95,7 +95,8 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Appends a string, Huffman-coded where that is shorter; the Huffman bit stands right above the length's prefix.
+/// Appends a string, Huffman-coded where that is shorter; the Huffman bit stands right above the length's
+/// prefix.
 pub(super) fn write_shortest(text: &[u8], prefix_bits: u8, flags: u8, output: &mut Vec<u8>) {
     let coded_bytes = huffman::encoded_len(text);
     if coded_bytes < text.len() {
@@ -107,8 +108,8 @@ pub(super) fn write_shortest(text: &[u8], prefix_bits: u8, flags: u8, output: &m
 }
 
 impl<'a> EncoderInstruction<'a> {
-    /// Reads the instruction at the front of `input`; its length in bytes. `None` where it goes on: `string_limit`
-    /// bytes are what a string may announce, so that there is an end to waiting.
+    /// Reads the instruction at the front of `input`; its length in bytes. `None` where it goes on:
+    /// `string_limit` bytes are what a string may announce, so that there is an end to waiting.
     ///
     /// # Errors
     /// [`QpackError`]: a connection error of type QPACK_ENCODER_STREAM_ERROR.

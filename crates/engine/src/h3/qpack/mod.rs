@@ -1,7 +1,7 @@
 //! QPACK (RFC 9204): field sections to bytes and back, with the dynamic tables of both directions.
 //!
-//! A table of capacity 0, as the SETTINGS may say, is the plain case: every section refers to the static table alone,
-//! none can block, and the instruction streams carry next to nothing.
+//! A table of capacity 0, as the SETTINGS may say, is the plain case: every section refers to the static
+//! table alone, none can block, and the instruction streams carry next to nothing.
 
 mod decoder;
 mod encoder;
@@ -47,8 +47,8 @@ pub enum QpackError {
     /// An index beyond the static table.
     #[error("found static index {0}, expected at most 98")]
     StaticIndex(u64),
-    /// A reference to an entry that is not, or is no longer, in the dynamic table, or that the section did not
-    /// announce to need.
+    /// A reference to an entry that is not, or is no longer, in the dynamic table, or that the section did
+    /// not announce to need.
     #[error(
         "found a reference to an entry that the dynamic table does not have or the section does not require"
     )]

@@ -22,8 +22,8 @@ fn run(method: &str, input: &[u8], end: bool, lengths: &[usize]) -> (Http1, Log)
     (http, log)
 }
 
-/// What was seen. A beginning that is none of HTTP/1 is refused with its first piece, and quoted as far as it came:
-/// the quotation is left out.
+/// What was seen. A beginning that is none of HTTP/1 is refused with its first piece, and quoted as far as it
+/// came: the quotation is left out.
 fn without_quotation(log: &Log) -> Vec<String> {
     let text = |seen| {
         let text = format!("{seen:?}");
@@ -346,7 +346,8 @@ proptest! {
         prop_assert_eq!(without_quotation(&pieces), without_quotation(&whole));
     }
 
-    /// Bytes that look like HTTP here and there: the same events in any pieces, the wording of failures apart.
+    /// Bytes that look like HTTP here and there: the same events in any pieces, the wording of failures
+    /// apart.
     #[test]
     fn any_bytes_mean_the_same_in_any_pieces(
         before in prop_oneof![

@@ -216,7 +216,8 @@ fn head_204_and_304_have_no_body_whatever_they_announce() {
     assert_eq!(log.failure_of(1).0, FailureKind::WrongLength);
 }
 
-/// Scripts that make stream 1 fail and nothing else: kind, part of the reason, code of the reset that is sent.
+/// Scripts that make stream 1 fail and nothing else: kind, part of the reason, code of the reset that is
+/// sent.
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn stream_failures() -> Vec<(&'static str, Script, FailureKind, &'static str, Option<ErrorCode>)> {
     use FailureKind::{Limit, Protocol, Reset, WrongLength};

@@ -60,7 +60,8 @@ async fn answer(request: http::Request<RecvStream>, mut respond: SendResponse<By
     }
 }
 
-/// Sends the requests as 0, 1, 2 … and reads until each has had its last event; `cancel` is given up when it has a head.
+/// Sends the requests as 0, 1, 2 … and reads until each has had its last event; `cancel` is given up when it
+/// has a head.
 async fn drive(http: &mut Http2, io: DuplexStream, requests: &[Request], cancel: Option<u64>) -> Log {
     let (mut reading, mut writing) = tokio::io::split(io);
     let mut queue: VecDeque<(u64, &Request)> = (0..).zip(requests).collect();

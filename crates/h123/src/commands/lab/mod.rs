@@ -68,8 +68,8 @@ Exit status: the command's; 128 plus the signal's number if a signal ended it; 1
 it cannot be executed; 1 if the lab failed, 2 for wrong usage"
 )]
 pub(crate) struct LabArgs {
-    /// A network from networks/, between the nodes `client` and `server`; a topology from topologies/, or the path of its
-    /// .toml file; or `direct`: this machine and its loopback
+    /// A network from networks/, between the nodes `client` and `server`; a topology from topologies/, or the
+    /// path of its .toml file; or `direct`: this machine and its loopback
     ///
     /// Example: north-carolina
     #[arg(required_unless_present_any = ["list", "clean"])]
@@ -119,14 +119,15 @@ pub(crate) struct LabArgs {
     /// Example: --backend netem
     #[arg(long, value_name = "NAME", default_value_t)]
     backend: Backend,
-    /// Capture the packets on the emulated links to this file, for Wireshark; lost packets have the reason as a comment.
-    /// The secrets of TLS and QUIC go to FILE.keys if the command supports SSLKEYLOGFILE, and qlog to the folder FILE.qlog
-    /// if it supports QLOGDIR
+    /// Capture the packets on the emulated links to this file, for Wireshark; lost packets have the reason as
+    /// a comment. The secrets of TLS and QUIC go to FILE.keys if the command supports SSLKEYLOGFILE, and qlog
+    /// to the folder FILE.qlog if it supports QLOGDIR
     ///
     /// Example: --pcap dsl.pcapng
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
-    /// Run the command as an ordinary user instead of the lab's root, for browsers and servers that refuse root
+    /// Run the command as an ordinary user instead of the lab's root, for browsers and servers that refuse
+    /// root
     ///
     /// Example: --as-user
     #[arg(long)]
@@ -314,7 +315,8 @@ fn run_inside(
 /// Builds the lab, whose nodes know each other by name.
 fn build(args: &LabArgs, topology: Option<&Topology>, pins: &Pins) -> Result<Lab> {
     let Some(topology) = topology else { return Ok(Lab::loopback()?) };
-    // From here on a user without privileges is root in a new namespace; the process must have no other thread yet.
+    // From here on a user without privileges is root in a new namespace; the process must have no other
+    // thread yet.
     lab::probe().emulation().and_then(|_| lab::enter())?;
     let (seed, backend) = (args.seed, args.backend);
     let lab = Lab::build(LabSpec { topology, pins, seed, emulator_cpu: None, backend })?;

@@ -22,8 +22,8 @@ use crate::connect::tls_options::TlsArgs;
 use crate::exit::Exit;
 use crate::terminal::note;
 
-/// Load a server in a closed loop (each stream sends its next request after the last response) or in an open loop
-/// (--rate, --stages, --script: requests have times at which they are due, and latency counts from then)
+/// Load a server in a closed loop (each stream sends its next request after the last response) or in an open
+/// loop (--rate, --stages, --script: requests have times at which they are due, and latency counts from then)
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   h123 load http://127.0.0.1:8080/ -c 10 -d 5s
@@ -80,7 +80,8 @@ pub(crate) struct LoadArgs {
     pub(crate) protocols: ProtocolArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
-    /// Read an assignment (JSON) from standard input and write framed messages: how the lab drives its clients
+    /// Read an assignment (JSON) from standard input and write framed messages: how the lab drives its
+    /// clients
     #[arg(long, value_name = "-", hide = true, conflicts_with = "url")]
     assignment: Option<String>,
 }

@@ -1,5 +1,5 @@
-//! The options of `h123 load`, by topic. Conflicts and requirements between options are declared here; `plan` checks those
-//! that depend on values.
+//! The options of `h123 load`, by topic. Conflicts and requirements between options are declared here; `plan`
+//! checks those that depend on values.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -63,7 +63,8 @@ pub(crate) struct LoadOptions {
     /// Example: --rate 2000 --poisson
     #[arg(long, requires = "rates")]
     pub(crate) poisson: bool,
-    /// Open loop: replay a timing script of h2load once, over all connections: lines of `<milliseconds>⇥<URL>`
+    /// Open loop: replay a timing script of h2load once, over all connections: lines of
+    /// `<milliseconds>⇥<URL>`
     ///
     /// Example: --script requests.tsv
     #[arg(
@@ -104,8 +105,8 @@ pub(crate) struct LoadOptions {
     /// Example: --seed 7
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
-    /// Write a row for every request to a new file while the test runs (Parquet, with the columns of a result's
-    /// requests.parquet); the printed numbers stay the same
+    /// Write a row for every request to a new file while the test runs (Parquet, with the columns of a
+    /// result's requests.parquet); the printed numbers stay the same
     ///
     /// Example: --samples rows.parquet
     #[arg(long, value_name = "none|FILE.parquet", value_parser = parse_rows, default_value = "none")]
@@ -152,12 +153,14 @@ pub(crate) struct ConnectionArgs {
     /// Example: --requests-per-connection 1
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) requests_per_connection: Option<u64>,
-    /// A connection that is not ready after this long, TLS or QUIC included, has failed; none: only the system's limit
+    /// A connection that is not ready after this long, TLS or QUIC included, has failed; none: only the
+    /// system's limit
     ///
     /// Example: --connect-timeout 2s
     #[arg(long, value_name = "TIME|none", value_parser = parse_limit, default_value = "10s")]
     pub(crate) connect_timeout: Limit,
-    /// A request without a complete response this long after it was sent has failed; none: wait until the test ends
+    /// A request without a complete response this long after it was sent has failed; none: wait until the
+    /// test ends
     ///
     /// Example: --timeout 2s
     #[arg(long, value_name = "TIME|none", value_parser = parse_limit, default_value = "60s")]

@@ -27,8 +27,8 @@ pub(crate) struct ProtocolArgs {
     /// Example: --resume --requests-per-connection 10
     #[arg(long)]
     pub(crate) resume: bool,
-    /// Send safe requests as early data (0-RTT) if a ticket allows it, and again if the server rejects them. TLS 1.3 and
-    /// QUIC
+    /// Send safe requests as early data (0-RTT) if a ticket allows it, and again if the server rejects them.
+    /// TLS 1.3 and QUIC
     ///
     /// Example: --resume --early-data
     #[arg(long, visible_alias = "0rtt", requires = "resume")]
@@ -78,8 +78,8 @@ pub(crate) struct ProtocolArgs {
     /// Example: --no-gso
     #[arg(long, help_heading = HTTP3)]
     pub(crate) no_gso: bool,
-    /// Migrate every connection to a new local port this long after the start, warm-up included; the old sockets are
-    /// closed, as when a phone changes networks
+    /// Migrate every connection to a new local port this long after the start, warm-up included; the old
+    /// sockets are closed, as when a phone changes networks
     ///
     /// Example: --migrate-at 1s
     #[arg(long, value_name = "TIME", help_heading = HTTP3, value_parser = units::parse_duration_ns)]
@@ -89,8 +89,8 @@ pub(crate) struct ProtocolArgs {
     /// Example: --migrate-at 1s --migrate-to 127.0.0.2
     #[arg(long, value_name = "IP", help_heading = HTTP3, requires = "migrate_at")]
     pub(crate) migrate_to: Option<IpAddr>,
-    /// Migrate every connection to a new socket when a local address disappears: for `h123 lab` on a network with
-    /// handovers, and for machines that change networks
+    /// Migrate every connection to a new socket when a local address disappears: for `h123 lab` on a network
+    /// with handovers, and for machines that change networks
     ///
     /// Example: --follow-addresses
     #[arg(long, help_heading = HTTP3)]

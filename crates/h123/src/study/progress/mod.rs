@@ -1,4 +1,5 @@
-//! The progress of a study on standard error: a live table of its cells on a terminal, plain lines in a pipe and in CI.
+//! The progress of a study on standard error: a live table of its cells on a terminal, plain lines in a pipe
+//! and in CI.
 
 mod table;
 

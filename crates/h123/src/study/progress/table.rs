@@ -1,4 +1,5 @@
-//! The lines of the live table: a bar, the most important cells if there is no room for all, and a count of the others.
+//! The lines of the live table: a bar, the most important cells if there is no room for all, and a count of
+//! the others.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -28,8 +29,8 @@ pub(super) struct Table {
     pub(super) running: Option<usize>,
     pub(super) running_for: Duration,
     pub(super) left: Duration,
-    /// Such as the rate of the last run. The current run has no rate until it ends: its client reports nothing before, and
-    /// the monitor counts packets, not requests.
+    /// Such as the rate of the last run. The current run has no rate until it ends: its client reports
+    /// nothing before, and the monitor counts packets, not requests.
     pub(super) last: Option<String>,
 }
 
@@ -130,8 +131,8 @@ impl Table {
         }
     }
 
-    /// The cells that fit, in the plan's order. The running cell comes first, then those with problems, those that wait and
-    /// those that are done.
+    /// The cells that fit, in the plan's order. The running cell comes first, then those with problems, those
+    /// that wait and those that are done.
     fn chosen(&self, room: usize) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.cells.len()).collect();
         if order.len() > room {

@@ -1,5 +1,5 @@
-//! The servers' own times of a run's requests: from the lines of their logs, joined with the clients' rows by the request's
-//! name, or from the packets at a server's link if its log is coarse.
+//! The servers' own times of a run's requests: from the lines of their logs, joined with the clients' rows by
+//! the request's name, or from the packets at a server's link if its log is coarse.
 
 mod packets;
 
@@ -62,8 +62,8 @@ pub(crate) fn end(lab: &Lab, servers: &[TimedServer]) -> Result<Vec<Observation>
     if servers.iter().any(TimedServer::needs_packets) { lab.end_observing() } else { Ok(Vec::new()) }
 }
 
-/// Adds the logs of servers that have ended to the record, with the reason where a log is incomplete. `run_start_ns` is the
-/// reading of the monotonic clock at which the clock of the clients' rows is 0.
+/// Adds the logs of servers that have ended to the record, with the reason where a log is incomplete.
+/// `run_start_ns` is the reading of the monotonic clock at which the clock of the clients' rows is 0.
 pub(crate) fn collect(
     servers: &[TimedServer],
     seen: Vec<Observation>,

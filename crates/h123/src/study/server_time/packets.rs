@@ -1,9 +1,9 @@
-//! A server's time from the TCP segments at its end of the link: from the arrival of the request's last segment to the
-//! departure of the response's last segment, where a connection carries one request at a time.
+//! A server's time from the TCP segments at its end of the link: from the arrival of the request's last
+//! segment to the departure of the response's last segment, where a connection carries one request at a time.
 //!
-//! A request is alone on its connection if no other request of that connection overlaps with it, by the client's stamps.
-//! All new bytes that pass the server between these stamps then belong to it: those of the handshake passed earlier, and
-//! retransmissions carry no new bytes.
+//! A request is alone on its connection if no other request of that connection overlaps with it, by the
+//! client's stamps. All new bytes that pass the server between these stamps then belong to it: those of the
+//! handshake passed earlier, and retransmissions carry no new bytes.
 
 use std::collections::BTreeMap;
 
@@ -32,8 +32,8 @@ pub(super) struct Exchange {
 pub(super) enum RequestEnd {
     /// The last segment that arrives: HTTP/1.1 sends nothing else.
     LastArrival,
-    /// The last segment that arrives before the response begins: HTTP/2 also sends frames of the connection. It cannot be
-    /// recognised for a connection's first request, around which both sides exchange SETTINGS.
+    /// The last segment that arrives before the response begins: HTTP/2 also sends frames of the connection.
+    /// It cannot be recognised for a connection's first request, around which both sides exchange SETTINGS.
     BeforeResponse,
 }
 
@@ -247,7 +247,8 @@ mod tests {
 
     const PORT: u16 = 40_000;
 
-    /// Segments of one connection, written as `(time, sequence, payload)`; a negative payload left the server.
+    /// Segments of one connection, written as `(time, sequence, payload)`; a negative payload left the
+    /// server.
     fn seen(segments: &[(u64, u32, i32)]) -> Observation {
         let segments = segments
             .iter()
@@ -302,7 +303,8 @@ mod tests {
 
     #[test]
     fn a_handshake_before_the_request_is_none_of_it() {
-        // ClientHello and Finished, ServerHello; the session's ticket leaves between the request's two segments.
+        // ClientHello and Finished, ServerHello; the session's ticket leaves between the request's two
+        // segments.
         let tls = [(5, 0, 0), (10, 1, 300), (20, 1, -2000), (60, 301, 70)];
         let rest = [(110, 371, 40), (115, 2001, -80), (118, 411, 40), (130, 2081, -300), (150, 2381, -30)];
         let secret = Exchange { is_tls: true, ..exchange(100, 140) };

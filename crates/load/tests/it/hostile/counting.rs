@@ -1,5 +1,5 @@
-//! Counts what each thread holds, so that a worker's memory is known to the byte whatever other tests do. `unsafe` for
-//! the allocator lives here.
+//! Counts what each thread holds, so that a worker's memory is known to the byte whatever other tests do.
+//! `unsafe` for the allocator lives here.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

@@ -203,7 +203,8 @@ fn more_bytes_than_announced_break_the_connection() {
             take_something(&mut stream);
             say(&mut stream, &pieces, Hold);
         });
-        // What was asked for came whole; what came behind it is the connection's failure, and costs a new one.
+        // What was asked for came whole; what came behind it is the connection's failure, and costs a new
+        // one.
         let report = run(name, &assignment(Variant::H1, server.address, 3));
         assert_ok(name, &report);
         assert_eq!(report.connections.len(), 3, "{name}");

@@ -133,7 +133,8 @@ async fn serve(connection: Connection, streams: Vec<Vec<u8>>, answer: Vec<u8>, e
     }
 }
 
-/// The server's own streams, what it says to a request and how it ends; the kind of failure and what its reason names.
+/// The server's own streams, what it says to a request and how it ends; the kind of failure and what its
+/// reason names.
 struct Case(&'static str, Vec<Vec<u8>>, Vec<u8>, Ending, FailureKind, &'static str);
 
 fn suffer(cases: Vec<Case>) {
@@ -504,7 +505,8 @@ fn udp(answer: impl Fn(&[u8]) -> Vec<u8> + Send + 'static) -> SocketAddr {
 
 #[test]
 fn datagrams_that_are_no_quic() {
-    // A long header of version 0 with both connection ids in exchange: a list of other versions (RFC 9000, 17.2.1).
+    // A long header of version 0 with both connection ids in exchange: a list of other versions (RFC 9000,
+    // 17.2.1).
     let negotiation = |datagram: &[u8]| {
         let destination = usize::from(datagram[5]);
         let source = usize::from(datagram[6 + destination]);

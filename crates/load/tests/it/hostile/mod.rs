@@ -1,7 +1,8 @@
-//! Servers that lie, flood, stall and break off, on real sockets: each is a failure of a named kind, and no more.
+//! Servers that lie, flood, stall and break off, on real sockets: each is a failure of a named kind, and no
+//! more.
 //!
-//! Every case asserts that the worker ends by itself, that every request has exactly one outcome, its kind and what its
-//! reason names, and that the worker never held more memory than its limits allow.
+//! Every case asserts that the worker ends by itself, that every request has exactly one outcome, its kind
+//! and what its reason names, and that the worker never held more memory than its limits allow.
 
 mod counting;
 mod http1;
@@ -168,7 +169,8 @@ pub(super) fn assignment(variant: Variant, address: SocketAddr, requests: u64) -
     }
 }
 
-/// The same for a failure of this kind: only where time is to pass does it pass soon, however busy the machine is.
+/// The same for a failure of this kind: only where time is to pass does it pass soon, however busy the
+/// machine is.
 pub(super) fn expecting(kind: FailureKind, mut assignment: Assignment) -> Assignment {
     if kind != FailureKind::Timeout {
         assignment.options.connections.request_timeout_ns = Some(DEADLINE_NS / 2);

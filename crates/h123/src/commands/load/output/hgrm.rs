@@ -35,8 +35,8 @@ pub(crate) fn format(times: &Histogram, unit: f64) -> String {
 mod tests {
     use super::*;
 
-    /// The three values that implementations of HdrHistogram show in their documentation; only the number of buckets
-    /// depends on how far a histogram reaches.
+    /// The three values that implementations of HdrHistogram show in their documentation; only the number of
+    /// buckets depends on how far a histogram reaches.
     #[test]
     fn the_well_known_distribution_is_written_as_elsewhere() {
         let mut times = Histogram::default();

@@ -1,4 +1,5 @@
-//! The numbers of a load test for programs: durations in nanoseconds, sizes in bytes. docs/load.md describes the keys.
+//! The numbers of a load test for programs: durations in nanoseconds, sizes in bytes. docs/load.md describes
+//! the keys.
 
 use model::Histogram;
 use serde_json::{Map, Value, json};
@@ -10,7 +11,8 @@ use super::thresholds::ThresholdResult;
 use super::warnings::warnings;
 use crate::connect::advice;
 
-/// The version of the keys: it changes when a key changes its meaning or is removed, and not when one is added.
+/// The version of the keys: it changes when a key changes its meaning or is removed, and not when one is
+/// added.
 const VERSION: u32 = 2;
 /// The quantiles that JSON and CSV have, by name.
 pub(super) const QUANTILES: &[(&str, f64)] = &[

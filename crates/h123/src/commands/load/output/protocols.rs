@@ -1,5 +1,5 @@
-//! What protocols did beyond requests, on all connections, warm-up included: kinds of handshake, early data, pushes,
-//! migrations.
+//! What protocols did beyond requests, on all connections, warm-up included: kinds of handshake, early data,
+//! pushes, migrations.
 
 use model::number::float;
 use model::tally::Security;

@@ -43,8 +43,8 @@ impl RowFile {
         Ok(RowFile { path: path.to_owned(), file: RequestsFile::create(path).map_err(fault)? })
     }
 
-    /// Writes all rows of the workers, until the last worker has ended. After a disk error the remaining rows are dropped, so
-    /// that the test goes on.
+    /// Writes all rows of the workers, until the last worker has ended. After a disk error the remaining rows
+    /// are dropped, so that the test goes on.
     pub(crate) fn write(self, rows: RowReceiver) -> WrittenRows {
         let mut file = Ok(self.file);
         rows.for_each(|message| {

@@ -84,8 +84,8 @@ impl Setup {
     }
 }
 
-/// The length of a schedule of rates. A number of requests ends it at a known time only if they are evenly spread at one
-/// rate. A script has the time of its last request, but no length.
+/// The length of a schedule of rates. A number of requests ends it at a known time only if they are evenly
+/// spread at one rate. A script has the time of its last request, but no length.
 fn schedule_ns(workload: &Workload) -> Option<u64> {
     let schedule = workload.schedule()?;
     let Schedule::Rates { stages, arrivals, .. } = schedule else { return None };
@@ -143,7 +143,8 @@ impl OwnCpu {
         let warmup = client.warmup.unwrap_or_default();
         let began_ns = client.warmup.map_or(client.started_ns, |warmup| warmup.ended_ns);
         let lasted_ns = client.finished_ns.saturating_sub(began_ns);
-        // CPU time is read after connections are closed, but the end of the test before: a short test would exceed 1.
+        // CPU time is read after connections are closed, but the end of the test before: a short test would
+        // exceed 1.
         let share = |ns: u64| if lasted_ns == 0 { 0.0 } else { (float(ns) / float(lasted_ns)).min(1.0) };
         let user_ns = client.cpu_user_ns.saturating_sub(warmup.cpu_user_ns);
         let system_ns = client.cpu_system_ns.saturating_sub(warmup.cpu_system_ns);
@@ -206,7 +207,8 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// The summary of the reports of all threads, whose requests are all in tallies, and of the file with the rows.
+    /// The summary of the reports of all threads, whose requests are all in tallies, and of the file with the
+    /// rows.
     pub(crate) fn of(setup: Setup, reports: &[Report], rows: Option<WrittenRows>) -> Self {
         let mut summary = Summary { setup, rows, ..Summary::default() };
         summary.setup.dns_ns.iter().for_each(|ns| summary.dns.record(*ns));
@@ -337,8 +339,8 @@ impl Summary {
         analysis::metrics::availability(self.completed.requests, self.ended())
     }
 
-    /// Whether a request failed or was never sent, the test was stopped, or no request succeeded. Requests in flight
-    /// when a test's time is up are normal.
+    /// Whether a request failed or was never sent, the test was stopped, or no request succeeded. Requests in
+    /// flight when a test's time is up are normal.
     pub(crate) fn is_invalid(&self) -> bool {
         self.failed > 0 || self.stopped.is_some() || self.never_sent > 0 || self.completed.requests == 0
     }

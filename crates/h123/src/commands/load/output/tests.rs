@@ -290,8 +290,8 @@ fn the_file_of_rows_is_reported() {
     assert!(full.rows.unwrap().check().is_err());
 }
 
-/// A cold connection, a resumed one, one whose early data was taken, two whose was not; the latter three moved, and
-/// two of these heard from the server there.
+/// A cold connection, a resumed one, one whose early data was taken, two whose was not; the latter three
+/// moved, and two of these heard from the server there.
 fn busy_report() -> Report {
     let early = |number, early_data, resumed| ConnectionRow {
         early_data,

@@ -327,7 +327,8 @@ fn time(ns: f64) -> String {
     format_duration_ns(ns)
 }
 
-/// A text in parts of at most this many characters, broken at spaces. Parts after the first have a larger indent.
+/// A text in parts of at most this many characters, broken at spaces. Parts after the first have a larger
+/// indent.
 fn folded(text: &str, width: usize) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut room = width;
