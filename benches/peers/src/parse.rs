@@ -26,7 +26,7 @@ impl Answer {
     }
 }
 
-/// The JSON of `h123 load --json`, which our h3 peer prints alike.
+/// The JSON of `h123 load --json`, which our h3 peer also prints.
 pub(crate) fn h123(text: &str) -> Result<Answer> {
     let json: Value = serde_json::from_str(text).context("the output is no JSON")?;
     let requests = &json["requests"];

@@ -262,7 +262,7 @@ mod tests {
     use crate::ground_truth::study::{Noise, study};
     use crate::summary::Verdict;
 
-    fn arms() -> Bench {
+    fn two_cells() -> Bench {
         Bench::page(&[Variant::H1s, Variant::H3])
     }
 
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_result_against_itself_is_equivalent() {
-        let a = study(&arms(), 1, Noise::Normal, 1.0, 30);
+        let a = study(&two_cells(), 1, Noise::Normal, 1.0, 30);
         let across = compare(&a, &a, &[], Vec::new()).unwrap();
         assert_eq!(verdicts(&across), [Verdict::Equivalent, Verdict::Equivalent], "{across:#?}");
         let ratio = across.cells[0].comparison.ratio.unwrap();
@@ -293,7 +293,8 @@ mod tests {
 
     #[test]
     fn what_became_slower_is_worse_and_the_other_way_round_better() {
-        let (a, b) = (study(&arms(), 1, Noise::Normal, 1.0, 10), study(&arms(), 2, Noise::Normal, 1.15, 10));
+        let (a, b) =
+            (study(&two_cells(), 1, Noise::Normal, 1.0, 10), study(&two_cells(), 2, Noise::Normal, 1.15, 10));
         let across = compare(&a, &b, &[], Vec::new()).unwrap();
         assert_ne!(verdicts(&across)[0], Verdict::Worse, "the baseline did not change");
         assert_eq!(verdicts(&across)[1], Verdict::Worse, "{across:#?}");
@@ -308,7 +309,7 @@ mod tests {
 
     #[test]
     fn noise_between_two_days_seldom_names_a_winner() {
-        let bench = arms();
+        let bench = two_cells();
         let wrong = (0..200).filter(|seed| {
             let day = |seed| study(&bench, seed, Noise::Normal, 1.0, 5);
             let across = compare(&day(*seed), &day(seed + 1000), &[], Vec::new()).unwrap();
@@ -320,7 +321,7 @@ mod tests {
 
     #[test]
     fn what_is_not_the_same_question_is_not_compared() {
-        let a = study(&arms(), 1, Noise::Normal, 1.0, 5);
+        let a = study(&two_cells(), 1, Noise::Normal, 1.0, 5);
         let mut b = a.clone();
         b.metric = "request_time".to_owned();
         let error = compare(&a, &b, &[], Vec::new()).unwrap_err();
@@ -340,7 +341,7 @@ mod tests {
 
     #[test]
     fn cells_without_numbers_say_why() {
-        let a = study(&arms(), 1, Noise::Normal, 1.0, 5);
+        let a = study(&two_cells(), 1, Noise::Normal, 1.0, 5);
         let mut b = a.clone();
         b.cells[1].status = crate::summary::CellStatus::Failed;
         b.cells[1].reasons = vec!["server: died".to_owned()];
@@ -348,7 +349,7 @@ mod tests {
         let across = compare(&a, &b, &[], Vec::new()).unwrap();
         let because = vec!["the cell in B is failed: server: died".to_owned()];
         assert_eq!(verdicts(&across)[1], Verdict::Invalid { because });
-        let one = study(&arms(), 1, Noise::Normal, 1.0, 1);
+        let one = study(&two_cells(), 1, Noise::Normal, 1.0, 1);
         let across = compare(&one, &a, &[], Vec::new()).unwrap();
         let because = vec!["one of the two has fewer than two runs".to_owned()];
         assert_eq!(verdicts(&across)[0], Verdict::Invalid { because });

@@ -12,24 +12,24 @@ use crate::checks;
 use crate::claims;
 use crate::comparison::{self, CellRuns};
 use crate::distribution::Distribution;
-use crate::estimate::{self, Figure, Sampling};
+use crate::estimate::{self, Sampling, Statistic};
 use crate::metrics::{METRICS, Metric};
 use crate::repetition;
 use crate::run::RunSummary;
 use crate::summary::{
-    CellStatus, CellSummary, CheckOutcome, Estimate, Measured, MetricSummary, RunValue, SUMMARY_VERSION,
+    CellStatus, CellSummary, CheckOutcome, Estimate, MetricSummary, RunPeriod, RunValue, SUMMARY_VERSION,
     Summary,
 };
 
 /// The statistics of [`MetricSummary`], in this order.
-const FIGURES: [Figure; 7] = [
-    Figure::Mean,
-    Figure::MEDIAN,
-    Figure::Iqr,
-    Figure::Quantile(0.9),
-    Figure::Quantile(0.95),
-    Figure::Quantile(0.99),
-    Figure::Quantile(0.999),
+const STATISTICS: [Statistic; 7] = [
+    Statistic::Mean,
+    Statistic::MEDIAN,
+    Statistic::Iqr,
+    Statistic::Quantile(0.9),
+    Statistic::Quantile(0.95),
+    Statistic::Quantile(0.99),
+    Statistic::Quantile(0.999),
 ];
 
 /// Estimates, checks, comparisons and verdicts of a study, from the summaries of its runs in any order and
@@ -48,7 +48,7 @@ pub fn analyse(plan: &Plan, runs: &[RunSummary], networks: &[NetworkCalibration]
         .zip(&ok)
         .map(|((cell, all), ok)| summarise(plan, cell, all, ok))
         .collect();
-    let claims = claims::test_all(plan, &arms_of(plan, &cells, &ok));
+    let claims = claims::test_all(plan, &sides_of(plan, &cells, &ok));
     for place in 0..cells.len() {
         if !matches!(cells[place].status, CellStatus::Failed | CellStatus::Unsupported) {
             cells[place].validity = checks::judge_all(plan, networks, &claims, &cells, &stored, place);
@@ -62,8 +62,8 @@ pub fn analyse(plan: &Plan, runs: &[RunSummary], networks: &[NetworkCalibration]
             Some(CheckOutcome::Pass) | None => {}
         }
     }
-    let arms = arms_of(plan, &cells, &ok);
-    let comparisons = comparison::compare_all(plan, &arms);
+    let sides = sides_of(plan, &cells, &ok);
+    let comparisons = comparison::compare_all(plan, &sides);
     Summary {
         version: SUMMARY_VERSION,
         study: plan.study.clone(),
@@ -74,7 +74,7 @@ pub fn analyse(plan: &Plan, runs: &[RunSummary], networks: &[NetworkCalibration]
         runs_planned: number::small(planned(plan, runs)),
         runs_stored: number::small(runs.len()),
         measured: measured(runs),
-        repetition: repetition::standing(plan, runs),
+        repetition: repetition::progress(plan, runs),
         networks: networks.to_vec(),
         cells,
         claims,
@@ -83,15 +83,19 @@ pub fn analyse(plan: &Plan, runs: &[RunSummary], networks: &[NetworkCalibration]
 }
 
 /// The cells with their runs that succeeded, in the order of the plan.
-fn arms_of<'a>(plan: &'a Plan, cells: &'a [CellSummary], ok: &'a [Vec<&'a RunSummary>]) -> Vec<CellRuns<'a>> {
+fn sides_of<'a>(
+    plan: &'a Plan,
+    cells: &'a [CellSummary],
+    ok: &'a [Vec<&'a RunSummary>],
+) -> Vec<CellRuns<'a>> {
     let both = plan.cells.iter().zip(cells).zip(ok);
     both.map(|((cell, summary), runs)| CellRuns { cell, summary, runs }).collect()
 }
 
 /// From the start of the first run to the end of the last one. Runs without a date are ignored.
-fn measured(runs: &[RunSummary]) -> Option<Measured> {
+fn measured(runs: &[RunSummary]) -> Option<RunPeriod> {
     let dated = || runs.iter().filter(|run| run.began_unix_ns > 0);
-    Some(Measured {
+    Some(RunPeriod {
         began_unix_ns: dated().map(|run| run.began_unix_ns).min()?,
         ended_unix_ns: dated().map(|run| run.began_unix_ns.saturating_add(run.took_ns)).max()?,
     })
@@ -158,7 +162,7 @@ fn not_reported(plan: &Plan, cell: &Cell, ok: &[&RunSummary]) -> BTreeMap<String
             cell.clients.iter().any(|group| metric.is_about(&plan.workload_of(group).workload))
         })
     };
-    let parts = not_reported.map(|silence| split_not_reported(silence));
+    let parts = not_reported.map(|entry| split_not_reported(entry));
     parts
         .filter(|(about, _)| is_asked(about))
         .map(|(about, why)| (about.to_owned(), why.to_owned()))
@@ -170,7 +174,7 @@ fn summarise_metric(plan: &Plan, metric: &Metric, ok: &[&RunSummary]) -> Option<
         ok.iter().filter_map(|run| Some((*run, run.metrics.get(metric.name)?))).collect();
     let distributions: Vec<&Distribution> = having.iter().map(|(_, distribution)| *distribution).collect();
     let sampling = Sampling { seed: plan.seed, is_until_precise: plan.repetition.is_some() };
-    let estimates = estimate::estimates(&distributions, &FIGURES, sampling);
+    let estimates = estimate::estimates(&distributions, &STATISTICS, sampling);
     let shares: Vec<(u64, u64)> = ok
         .iter()
         .filter_map(|run| run.shares.get(metric.name))
@@ -269,7 +273,7 @@ mod tests {
         assert!(primary[0].p_adjusted.is_some() && primary[0].metric == "page_load_time");
         assert!(rest.len() > 5 && rest.iter().all(|c| c.p_adjusted.is_none()));
         let bytes = rest.iter().find(|c| c.metric == "wire_bytes_down").unwrap();
-        assert_eq!(bytes.verdict, Verdict::Equivalent, "constants that are alike: {bytes:?}");
+        assert_eq!(bytes.verdict, Verdict::Equivalent, "equal constants: {bytes:?}");
     }
 
     #[test]

@@ -202,7 +202,7 @@ impl Check {
     }
 
     fn result_of(&self, context: &Context<'_>) -> Option<CheckResult> {
-        let finding = match context.silence(self.name) {
+        let finding = match context.reason_not_reported(self.name) {
             Some(reason) => Finding::not_reported(reason),
             None => (self.judge)(context)?,
         };
@@ -231,7 +231,7 @@ impl Context<'_> {
     }
 
     /// Why a check cannot be made: an external client does not report what the check needs.
-    fn silence(&self, check: &str) -> Option<&str> {
+    fn reason_not_reported(&self, check: &str) -> Option<&str> {
         let compares = check == workloads_match::CHECK.name;
         let baseline = self.baseline.as_ref().filter(|_| compares);
         if compares && baseline.is_none() {
@@ -240,7 +240,7 @@ impl Context<'_> {
         let sides = [Some(&self.own), baseline];
         let facts = sides.into_iter().flatten().flat_map(|side| side.ok()).flat_map(|run| &run.groups);
         let mut not_reported =
-            facts.flat_map(|facts| &facts.not_reported).map(|silence| split_not_reported(silence));
+            facts.flat_map(|facts| &facts.not_reported).map(|entry| split_not_reported(entry));
         not_reported.find(|(about, _)| *about == check).map(|(_, reason)| reason)
     }
 }

@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use model::claim::{Bound, Claim, ClaimFigure, ClaimTest};
+use model::claim::{Bound, Claim, ClaimStatistic, ClaimTest};
 use model::number;
 use model::plan::{Level, Plan};
 
@@ -28,34 +28,34 @@ struct Finding {
     cells: Vec<u32>,
 }
 
-/// The results of each claim, the worst first: one for each outcome among its cells. `arms` are in the order
+/// The results of each claim, the worst first: one for each outcome among its cells. `sides` are in the order
 /// of the plan.
-pub(crate) fn test_all(plan: &Plan, arms: &[CellRuns<'_>]) -> Vec<ClaimResult> {
-    plan.claims.iter().flat_map(|claim| test(plan, claim, arms)).collect()
+pub(crate) fn test_all(plan: &Plan, sides: &[CellRuns<'_>]) -> Vec<ClaimResult> {
+    plan.claims.iter().flat_map(|claim| test(plan, claim, sides)).collect()
 }
 
-fn test(plan: &Plan, claim: &Claim, arms: &[CellRuns<'_>]) -> Vec<ClaimResult> {
+fn test(plan: &Plan, claim: &Claim, sides: &[CellRuns<'_>]) -> Vec<ClaimResult> {
     let found: Vec<Finding> = match &claim.holds_if {
-        ClaimTest::Pooled => arms.iter().filter_map(|arm| pooled(plan, arm)).collect(),
-        ClaimTest::Best { level, by } => best(plan, level, by, arms),
-        ClaimTest::Script { trained_on } => script(plan, trained_on, arms),
-        ClaimTest::Scale { levels } => scale(plan, levels, arms),
-        ClaimTest::Impaired => arms.iter().map(|arm| impaired(plan, arm)).collect(),
-        ClaimTest::Value { metric, figure, levels, least, most } => {
-            let about = arms.iter().filter(|arm| levels.iter().all(|level| has(arm, level)));
-            about.filter_map(|arm| value(plan, arm, metric, *figure, (*least, *most))).collect()
+        ClaimTest::Pooled => sides.iter().filter_map(|side| pooled(plan, side)).collect(),
+        ClaimTest::Best { level, by } => best(plan, level, by, sides),
+        ClaimTest::Script { trained_on } => script(plan, trained_on, sides),
+        ClaimTest::Scale { levels } => scale(plan, levels, sides),
+        ClaimTest::Impaired => sides.iter().map(|side| impaired(plan, side)).collect(),
+        ClaimTest::Value { metric, statistic, levels, least, most } => {
+            let about = sides.iter().filter(|side| levels.iter().all(|level| has(side, level)));
+            about.filter_map(|side| value(plan, side, metric, *statistic, (*least, *most))).collect()
         }
     };
     let nothing = || Finding {
         result: ClaimOutcome::NotShown,
         measured: "no cell of this study can test it".to_owned(),
         expected: "cells that the claim is about".to_owned(),
-        cells: arms.iter().map(|arm| arm.cell.cell).collect(),
+        cells: sides.iter().map(|side| side.cell.cell).collect(),
     };
     let found = if found.is_empty() { vec![nothing()] } else { found };
     let result = |Finding { result, measured, expected, cells }: Finding| {
-        let (says, kind) = (claim.says.clone(), claim.holds_if.kind().to_owned());
-        ClaimResult { says, kind, result, measured, expected, cells }
+        let (text, kind) = (claim.text.clone(), claim.holds_if.kind().to_owned());
+        ClaimResult { text, kind, result, measured, expected, cells }
     };
     by_outcome(found).into_iter().map(result).collect()
 }
@@ -72,21 +72,21 @@ fn by_outcome(found: Vec<Finding>) -> Vec<Finding> {
     outcomes.into_values().collect()
 }
 
-fn has(arm: &CellRuns<'_>, level: &Level) -> bool {
-    arm.cell.level(&level.factor) == Some(level.value.as_str())
+fn has(side: &CellRuns<'_>, level: &Level) -> bool {
+    side.cell.level(&level.factor) == Some(level.value.as_str())
 }
 
 /// The cell's place in the matrix, for people.
-fn place(arm: &CellRuns<'_>) -> String {
-    arm.cell.levels.iter().map(|level| level.value.as_str()).collect::<Vec<_>>().join(" ")
+fn place(side: &CellRuns<'_>) -> String {
+    side.cell.levels.iter().map(|level| level.value.as_str()).collect::<Vec<_>>().join(" ")
 }
 
 /// Whether runs differ no more than parts of one run would: the number of each run's requests below the
 /// overall median, by chi-squared (the median test of Mood, *Introduction to the Theory of Statistics*, 1950,
 /// for more than two samples).
-fn pooled(plan: &Plan, arm: &CellRuns<'_>) -> Option<Finding> {
+fn pooled(plan: &Plan, side: &CellRuns<'_>) -> Option<Finding> {
     let runs: Vec<&Distribution> =
-        arm.runs.iter().filter_map(|run| run.metrics.get(plan.metric.as_str())).collect();
+        side.runs.iter().filter_map(|run| run.metrics.get(plan.metric.as_str())).collect();
     let requests: u64 = runs.iter().map(|run| run.count()).sum();
     // With one value per run, the variation within runs is unknown.
     if runs.len() < 2 || requests < 10 * runs.len() as u64 {
@@ -108,68 +108,71 @@ fn pooled(plan: &Plan, arm: &CellRuns<'_>) -> Option<Finding> {
     let (low, high) = (medians().reduce(f64::min)?, medians().reduce(f64::max)?);
     let spread = if low > 0.0 { (high / low - 1.0) * 100.0 } else { 0.0 };
     let result = if p < CHANCE { ClaimOutcome::Refuted } else { ClaimOutcome::Holds };
-    let (place, spread) = (place(arm), model::units::three_digits(spread));
+    let (place, spread) = (place(side), model::units::three_digits(spread));
     let p = statistics::format_p_value(p, "");
     let measured = format!(
         "{place}: medians of runs differ by {spread} %; in one population the probability of this is {p}"
     );
     let expected = format!("a probability of at least {CHANCE}");
-    Some(Finding { result, measured, expected, cells: vec![arm.cell.cell] })
+    Some(Finding { result, measured, expected, cells: vec![side.cell.cell] })
 }
 
 /// Whether a level is the best of its factor by every statistic and in every context, with an interval apart
 /// from all others.
-fn best(plan: &Plan, level: &Level, by: &[ClaimFigure], arms: &[CellRuns<'_>]) -> Vec<Finding> {
+fn best(plan: &Plan, level: &Level, by: &[ClaimStatistic], sides: &[CellRuns<'_>]) -> Vec<Finding> {
     let better = crate::metrics::find(&plan.metric).map_or(Better::Neither, |metric| metric.better);
-    let chosen = arms.iter().filter(|arm| has(arm, level));
-    let pairs = chosen.flat_map(|arm| {
-        let rivals = arms.iter().filter(|other| is_beside(arm, other, &level.factor));
-        rivals.map(move |other| (arm, other))
+    let chosen = sides.iter().filter(|side| has(side, level));
+    let pairs = chosen.flat_map(|side| {
+        let rivals = sides.iter().filter(|other| differs_only_in(side, other, &level.factor));
+        rivals.map(move |other| (side, other))
     });
     pairs
-        .flat_map(|(arm, other)| by.iter().filter_map(move |figure| beats(plan, better, arm, other, *figure)))
+        .flat_map(|(side, other)| {
+            by.iter().filter_map(move |statistic| beats(plan, better, side, other, *statistic))
+        })
         .collect()
 }
 
 /// Whether two cells differ only in the level of a factor.
-fn is_beside(arm: &CellRuns<'_>, other: &CellRuns<'_>, factor: &str) -> bool {
-    arm.cell.cell != other.cell.cell
-        && arm.cell.levels.iter().all(|level| level.factor == factor || has(other, level))
+fn differs_only_in(side: &CellRuns<'_>, other: &CellRuns<'_>, factor: &str) -> bool {
+    side.cell.cell != other.cell.cell
+        && side.cell.levels.iter().all(|level| level.factor == factor || has(other, level))
 }
 
 fn beats(
     plan: &Plan,
     better: Better,
-    arm: &CellRuns<'_>,
+    side: &CellRuns<'_>,
     other: &CellRuns<'_>,
-    figure: ClaimFigure,
+    statistic: ClaimStatistic,
 ) -> Option<Finding> {
-    let estimate = |arm: &CellRuns<'_>| Some(estimate_of(arm.summary.metrics.get(&plan.metric)?, figure));
-    let (own, rival) = (estimate(arm)?, estimate(other)?);
+    let estimate =
+        |side: &CellRuns<'_>| Some(estimate_of(side.summary.metrics.get(&plan.metric)?, statistic));
+    let (own, rival) = (estimate(side)?, estimate(other)?);
     // Less spread is better for every metric.
-    let is_less = figure == ClaimFigure::Iqr || better == Better::Lower;
+    let is_less = statistic == ClaimStatistic::Iqr || better == Better::Lower;
     let (low, high) = if is_less { (own, rival) } else { (rival, own) };
     let result = match (low.high, high.low) {
         (Some(top), Some(bottom)) if top < bottom => ClaimOutcome::Holds,
         _ if low.value > high.value && low.low > high.high => ClaimOutcome::Refuted,
         _ => ClaimOutcome::NotShown,
     };
-    let unit = arm.summary.metrics.get(&plan.metric).map_or("", |metric| metric.unit.as_str());
-    let (figure, cells) = (figure.name(), vec![arm.cell.cell, other.cell.cell]);
+    let unit = side.summary.metrics.get(&plan.metric).map_or("", |metric| metric.unit.as_str());
+    let (statistic, cells) = (statistic.name(), vec![side.cell.cell, other.cell.cell]);
     let (own, rival) = (shown(&own, unit), shown(&rival, unit));
-    let measured = format!("the {figure} of {} is {own}, and of {} {rival}", place(arm), place(other));
-    Some(Finding { result, measured, expected: format!("the significantly better {figure}"), cells })
+    let measured = format!("the {statistic} of {} is {own}, and of {} {rival}", place(side), place(other));
+    Some(Finding { result, measured, expected: format!("the significantly better {statistic}"), cells })
 }
 
-fn estimate_of(metric: &MetricSummary, figure: ClaimFigure) -> Estimate {
-    match figure {
-        ClaimFigure::Median => metric.median,
-        ClaimFigure::Mean => metric.mean,
-        ClaimFigure::Iqr => metric.iqr,
-        ClaimFigure::P90 => metric.p90,
-        ClaimFigure::P95 => metric.p95,
-        ClaimFigure::P99 => metric.p99,
-        ClaimFigure::P999 => metric.p999,
+fn estimate_of(metric: &MetricSummary, statistic: ClaimStatistic) -> Estimate {
+    match statistic {
+        ClaimStatistic::Median => metric.median,
+        ClaimStatistic::Mean => metric.mean,
+        ClaimStatistic::Iqr => metric.iqr,
+        ClaimStatistic::P90 => metric.p90,
+        ClaimStatistic::P95 => metric.p95,
+        ClaimStatistic::P99 => metric.p99,
+        ClaimStatistic::P999 => metric.p999,
     }
 }
 
@@ -188,38 +191,38 @@ fn shown(estimate: &Estimate, unit: &str) -> String {
 
 /// Whether responses took as long in the other cells as in the one with which the script was recorded: the
 /// script's requests follow that cell's responses.
-fn script(plan: &Plan, trained_on: &Level, arms: &[CellRuns<'_>]) -> Vec<Finding> {
-    let trained = arms.iter().filter(|arm| has(arm, trained_on));
-    let found = trained.flat_map(|arm| {
-        let others = arms.iter().filter(|other| is_beside(arm, other, &trained_on.factor));
-        others.filter_map(|other| alike(plan, "request_time", other, arm))
+fn script(plan: &Plan, trained_on: &Level, sides: &[CellRuns<'_>]) -> Vec<Finding> {
+    let trained = sides.iter().filter(|side| has(side, trained_on));
+    let found = trained.flat_map(|side| {
+        let others = sides.iter().filter(|other| differs_only_in(side, other, &trained_on.factor));
+        others.filter_map(|other| equality(plan, "request_time", other, side))
     });
     found.collect()
 }
 
 /// Whether a metric is the same at every level of a factor.
-fn scale(plan: &Plan, levels: &[Level], arms: &[CellRuns<'_>]) -> Vec<Finding> {
+fn scale(plan: &Plan, levels: &[Level], sides: &[CellRuns<'_>]) -> Vec<Finding> {
     let Some((first, rest)) = levels.split_first() else { return Vec::new() };
-    let large = arms.iter().filter(|arm| has(arm, first));
-    let found = large.flat_map(|arm| {
-        let small = arms.iter().filter(|other| {
-            is_beside(arm, other, &first.factor) && rest.iter().any(|level| has(other, level))
+    let large = sides.iter().filter(|side| has(side, first));
+    let found = large.flat_map(|side| {
+        let small = sides.iter().filter(|other| {
+            differs_only_in(side, other, &first.factor) && rest.iter().any(|level| has(other, level))
         });
-        small.filter_map(|other| alike(plan, &plan.metric, other, arm))
+        small.filter_map(|other| equality(plan, &plan.metric, other, side))
     });
     found.collect()
 }
 
 /// Whether a metric is equal in two cells, within the margin of interest.
-fn alike(plan: &Plan, metric: &str, arm: &CellRuns<'_>, other: &CellRuns<'_>) -> Option<Finding> {
-    let ratio = comparison::ratio_of(plan, metric, arm, other)?;
+fn equality(plan: &Plan, metric: &str, side: &CellRuns<'_>, other: &CellRuns<'_>) -> Option<Finding> {
+    let ratio = comparison::ratio_of(plan, metric, side, other)?;
     let (low, high) = (ratio.low?, ratio.high?);
     let (least, most) = (1.0 / (1.0 + plan.margin_share), 1.0 + plan.margin_share);
     let result = lies_within((low, high), (least, most));
-    let (own, ratio, other) = (place(arm), shown(&ratio, ""), place(other));
+    let (own, ratio, other) = (place(side), shown(&ratio, ""), place(other));
     let measured = format!("{metric} of {own} is {ratio} times that of {other}");
     let expected = format!("from {least:.3} to {most:.3}, the margin of interest");
-    Some(Finding { result, measured, expected, cells: vec![arm.cell.cell] })
+    Some(Finding { result, measured, expected, cells: vec![side.cell.cell] })
 }
 
 /// The outcome of a claim that a value lies within bounds.
@@ -234,9 +237,9 @@ fn lies_within((low, high): (f64, f64), (least, most): (f64, f64)) -> ClaimOutco
 }
 
 /// Whether the cell's network is impaired, according to the plan and the calibration.
-fn impaired(plan: &Plan, arm: &CellRuns<'_>) -> Finding {
-    let network = plan.network_of(arm.cell);
-    let seen = arm.runs.iter().filter(|run| run.calibration.is_some()).count();
+fn impaired(plan: &Plan, side: &CellRuns<'_>) -> Finding {
+    let network = plan.network_of(side.cell);
+    let seen = side.runs.iter().filter(|run| run.calibration.is_some()).count();
     let is_planned = network.is_impaired();
     let result = match (is_planned, seen) {
         (false, _) => ClaimOutcome::Refuted,
@@ -248,20 +251,20 @@ fn impaired(plan: &Plan, arm: &CellRuns<'_>) -> Finding {
         true => format!("the network {} is emulated and was calibrated in {seen} runs", network.name),
     };
     let expected = "a delay, a rate or a loss, calibrated".to_owned();
-    Finding { result, measured, expected, cells: vec![arm.cell.cell] }
+    Finding { result, measured, expected, cells: vec![side.cell.cell] }
 }
 
 /// Whether a statistic of a metric lies within bounds, with its whole interval.
 fn value(
     plan: &Plan,
-    arm: &CellRuns<'_>,
+    side: &CellRuns<'_>,
     metric: &str,
-    figure: ClaimFigure,
+    statistic: ClaimStatistic,
     (least, most): (Option<Bound>, Option<Bound>),
 ) -> Option<Finding> {
-    let summary = arm.summary.metrics.get(metric)?;
-    let estimate = estimate_of(summary, figure);
-    let rtt_ns = number::float(plan.network_of(arm.cell).rtt_ns());
+    let summary = side.summary.metrics.get(metric)?;
+    let estimate = estimate_of(summary, statistic);
+    let rtt_ns = number::float(plan.network_of(side.cell).rtt_ns());
     let resolved = |bound: Bound| match bound {
         Bound::Plain(value) => value,
         Bound::RoundTrips(trips) => trips * rtt_ns,
@@ -276,9 +279,9 @@ fn value(
         (true, false) => format!("at least {}", bound(least)),
         _ => format!("at most {}", bound(most)),
     };
-    let (shown, place) = (shown(&estimate, &summary.unit), place(arm));
-    let measured = format!("the {} of {metric} is {shown} ({place})", figure.name());
-    Some(Finding { result, measured, expected, cells: vec![arm.cell.cell] })
+    let (shown, place) = (shown(&estimate, &summary.unit), place(side));
+    let measured = format!("the {} of {metric} is {shown} ({place})", statistic.name());
+    Some(Finding { result, measured, expected, cells: vec![side.cell.cell] })
 }
 
 #[cfg(test)]
@@ -294,7 +297,7 @@ mod tests {
     }
 
     fn result(mut bench: Bench, holds_if: ClaimTest) -> ClaimResult {
-        bench.plan.claims = vec![Claim { says: "So it is.".to_owned(), holds_if }];
+        bench.plan.claims = vec![Claim { text: "So it is.".to_owned(), holds_if }];
         bench.summary().claims.remove(0)
     }
 
@@ -315,9 +318,9 @@ mod tests {
     }
 
     #[test]
-    fn runs_alike_may_be_pooled_and_others_not() {
-        let alike = result(spread(&[Variant::H1], |_, _| 1.0), ClaimTest::Pooled);
-        assert_eq!(alike.result, ClaimOutcome::Holds, "{alike:?}");
+    fn equal_runs_may_be_pooled_and_different_ones_not() {
+        let equal = result(spread(&[Variant::H1], |_, _| 1.0), ClaimTest::Pooled);
+        assert_eq!(equal.result, ClaimOutcome::Holds, "{equal:?}");
         let apart = result(spread(&[Variant::H1], |_, run| 1.0 + 0.05 * f64::from(run)), ClaimTest::Pooled);
         assert_eq!(apart.result, ClaimOutcome::Refuted, "{apart:?}");
         assert!(apart.measured.contains("differ by 20 %"), "{apart:?}");
@@ -327,19 +330,20 @@ mod tests {
     }
 
     #[test]
-    fn the_best_is_best_by_every_figure() {
+    fn the_best_is_best_by_every_statistic() {
         let noise = |run: u32| 1.0 + 0.001 * f64::from(run);
         let bench = |factor: f64| {
             spread(&[Variant::H1, Variant::H2c], move |cell, run| {
                 noise(run) * if cell == 1 { factor } else { 1.0 }
             })
         };
-        let by = |figures: &[ClaimFigure]| ClaimTest::Best { level: level("h2c"), by: figures.to_vec() };
-        let quick = result(bench(0.8), by(&[ClaimFigure::Median]));
+        let by =
+            |statistics: &[ClaimStatistic]| ClaimTest::Best { level: level("h2c"), by: statistics.to_vec() };
+        let quick = result(bench(0.8), by(&[ClaimStatistic::Median]));
         assert_eq!(quick.result, ClaimOutcome::Holds, "{quick:?}");
-        let slow = result(bench(1.2), by(&[ClaimFigure::Median]));
+        let slow = result(bench(1.2), by(&[ClaimStatistic::Median]));
         assert_eq!(slow.result, ClaimOutcome::Refuted, "{slow:?}");
-        let same = result(bench(1.0), by(&[ClaimFigure::Median]));
+        let same = result(bench(1.0), by(&[ClaimStatistic::Median]));
         assert_eq!(same.result, ClaimOutcome::NotShown, "{same:?}");
         // A lower median, a wider spread: what study 1's choice of the best was.
         let mut wide = bench(0.5);
@@ -348,7 +352,7 @@ mod tests {
                 sample.done_ns = sample.done_ns.map(|ns| ns + 2_000_000);
             }
         }
-        let both = result(wide, by(&[ClaimFigure::Median, ClaimFigure::Iqr]));
+        let both = result(wide, by(&[ClaimStatistic::Median, ClaimStatistic::Iqr]));
         assert_eq!((both.result, both.cells.as_slice()), (ClaimOutcome::Refuted, &[1, 0][..]), "{both:?}");
         assert!(both.measured.starts_with("the iqr of h2c n is "), "{both:?}");
     }
@@ -385,9 +389,9 @@ mod tests {
     fn a_claim_has_one_result_for_each_outcome() {
         let mut bench = Bench::page(&[Variant::H1, Variant::H2c]);
         let least = Some(Bound::Plain(bench.summary().cells[1].metrics["page_load_time"].median.value));
-        let (metric, figure) = ("page_load_time".to_owned(), ClaimFigure::Median);
-        let holds_if = ClaimTest::Value { metric, figure, levels: Vec::new(), least: None, most: least };
-        bench.plan.claims = vec![Claim { says: "Both are quick.".to_owned(), holds_if }];
+        let (metric, statistic) = ("page_load_time".to_owned(), ClaimStatistic::Median);
+        let holds_if = ClaimTest::Value { metric, statistic, levels: Vec::new(), least: None, most: least };
+        bench.plan.claims = vec![Claim { text: "Both are quick.".to_owned(), holds_if }];
         let found = bench.summary().claims;
         let outcomes: Vec<_> = found.iter().map(|found| (found.result, found.cells.as_slice())).collect();
         assert_eq!(outcomes, [(ClaimOutcome::Refuted, &[0][..]), (ClaimOutcome::NotShown, &[1][..])]);
@@ -410,7 +414,7 @@ mod tests {
     fn values_are_bounded_in_round_trips_too() {
         let claim = |least: f64, most: f64| ClaimTest::Value {
             metric: "page_load_time".to_owned(),
-            figure: ClaimFigure::Median,
+            statistic: ClaimStatistic::Median,
             levels: vec![level("h2")],
             least: Some(Bound::RoundTrips(least)),
             most: Some(Bound::RoundTrips(most)),

@@ -84,17 +84,17 @@ pub fn compare_all(plan: &Plan, cells: &[CellRuns<'_>]) -> Vec<Comparison> {
         .collect();
     let is_member = |(own, baseline): &&(CellRuns<'_>, CellRuns<'_>)| {
         obstacles(plan, &plan.metric, own, baseline).is_empty()
-            && Paired::of(plan, &plan.metric, own, baseline).contrast.log_ratio.is_some()
+            && PairedRuns::of(plan, &plan.metric, own, baseline).contrast.log_ratio.is_some()
     };
     let family = pairs.iter().filter(is_member).count();
     let mut comparisons = Vec::new();
     for (own, baseline) in &pairs {
-        let paired = Paired::of(plan, &plan.metric, own, baseline);
+        let paired = PairedRuns::of(plan, &plan.metric, own, baseline);
         let p_different = |mean: Mean| paired.p_different(mean, family, plan);
         let because = obstacles(plan, &plan.metric, own, baseline);
         comparisons.push(paired.contrast.primary(because, family, plan.margin_share, p_different));
         for metric in METRICS.iter().filter(|m| m.name != plan.metric && m.better != Better::Neither) {
-            let contrast = Paired::of(plan, metric.name, own, baseline).contrast;
+            let contrast = PairedRuns::of(plan, metric.name, own, baseline).contrast;
             let because = obstacles(plan, metric.name, own, baseline);
             comparisons.extend(contrast.exploratory(because, metric, plan.margin_share));
         }
@@ -136,7 +136,7 @@ pub(crate) fn ratio_of(
     own: &CellRuns<'_>,
     other: &CellRuns<'_>,
 ) -> Option<Estimate> {
-    Paired::of(plan, metric, own, other).contrast.ratio()
+    PairedRuns::of(plan, metric, own, other).contrast.ratio()
 }
 
 /// Applies Holm's correction to the comparisons of `metric` that have p-values, and sets their verdicts.
@@ -283,14 +283,14 @@ impl Contrast {
 }
 
 /// The runs of two cells, paired by block.
-struct Paired {
+struct PairedRuns {
     contrast: Contrast,
     /// Empty if a value is not positive.
     log_ratios: Vec<f64>,
 }
 
-impl Paired {
-    fn of(plan: &Plan, metric: &str, own: &CellRuns<'_>, baseline: &CellRuns<'_>) -> Paired {
+impl PairedRuns {
+    fn of(plan: &Plan, metric: &str, own: &CellRuns<'_>, baseline: &CellRuns<'_>) -> PairedRuns {
         let (log_ratios, differences) = paired(metric, own.runs, baseline.runs);
         let widening = statistics::widening(differences.len(), plan.repetition.is_some());
         let mean = |values: &[f64]| statistics::mean(values).map(|mean| mean.widened(widening));
@@ -310,7 +310,7 @@ impl Paired {
                 _ => ZERO_VALUE,
             },
         };
-        Paired { contrast, log_ratios }
+        PairedRuns { contrast, log_ratios }
     }
 
     /// The p-value of a difference: by permutation of signs if that can be significant in the family,

@@ -44,7 +44,7 @@ const VALUES_BEYOND: f64 = 2.0;
 
 /// A statistic of a distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Figure {
+pub enum Statistic {
     /// The arithmetic mean.
     Mean,
     /// The quantile (definition 7 of Hyndman and Fan 1996).
@@ -53,16 +53,16 @@ pub enum Figure {
     Iqr,
 }
 
-impl Figure {
+impl Statistic {
     /// The median.
-    pub const MEDIAN: Figure = Figure::Quantile(0.5);
+    pub const MEDIAN: Statistic = Statistic::Quantile(0.5);
 
     /// The statistic of a distribution; `None` without values.
     pub fn of(self, distribution: &Distribution) -> Option<f64> {
         match self {
-            Figure::Mean => distribution.mean(),
-            Figure::Quantile(q) => distribution.quantile(q),
-            Figure::Iqr => Some(distribution.quantile(0.75)? - distribution.quantile(0.25)?),
+            Statistic::Mean => distribution.mean(),
+            Statistic::Quantile(q) => distribution.quantile(q),
+            Statistic::Iqr => Some(distribution.quantile(0.75)? - distribution.quantile(0.25)?),
         }
     }
 }
@@ -88,15 +88,15 @@ impl Sampling {
 
 /// Several statistics of a metric from its distributions in each run, with 95 % intervals over runs. Empty if
 /// no run has a value.
-pub fn estimates(runs: &[&Distribution], figures: &[Figure], sampling: Sampling) -> Vec<Estimate> {
+pub fn estimates(runs: &[&Distribution], statistics: &[Statistic], sampling: Sampling) -> Vec<Estimate> {
     let runs: Vec<&Distribution> = runs.iter().copied().filter(|run| !run.is_empty()).collect();
     let pooled = Distribution::merged(runs.iter().copied());
     let values = OverRuns { ranked: Ranked::of(&runs), runs, sampling };
-    let estimate = |figure: &Figure| {
-        let value = figure.of(&pooled)?;
-        Some(with_interval(value, values.interval(*figure)))
+    let estimate = |statistic: &Statistic| {
+        let value = statistic.of(&pooled)?;
+        Some(with_interval(value, values.interval(*statistic)))
     };
-    figures.iter().filter_map(estimate).collect()
+    statistics.iter().filter_map(estimate).collect()
 }
 
 /// A share over runs; `None` if its denominator is 0.
@@ -125,24 +125,24 @@ struct OverRuns<'a> {
 }
 
 impl OverRuns<'_> {
-    fn interval(&self, figure: Figure) -> Option<(f64, f64)> {
+    fn interval(&self, statistic: Statistic) -> Option<(f64, f64)> {
         if self.runs.len() < 2 {
             return None;
         }
         if let Some((smallest, largest)) = self.ranked.range()
             && smallest == largest
         {
-            let alike = if figure == Figure::Iqr { 0.0 } else { smallest };
-            return Some((alike, alike));
+            let constant = if statistic == Statistic::Iqr { 0.0 } else { smallest };
+            return Some((constant, constant));
         }
         let confidence = self.sampling.confidence(self.runs.len());
-        match figure {
-            Figure::Mean => Some(not_negative(self.mean().interval(confidence))),
-            Figure::Quantile(q) => self.quantile_interval(q, confidence),
-            Figure::Iqr if self.runs.len() >= MANY_RUNS => {
+        match statistic {
+            Statistic::Mean => Some(not_negative(self.mean().interval(confidence))),
+            Statistic::Quantile(q) => self.quantile_interval(q, confidence),
+            Statistic::Iqr if self.runs.len() >= MANY_RUNS => {
                 self.bootstrapped_iqr(spread_confidence(confidence))
             }
-            Figure::Iqr => self.jackknifed_iqr(spread_confidence(confidence)),
+            Statistic::Iqr => self.jackknifed_iqr(spread_confidence(confidence)),
         }
     }
 
@@ -162,7 +162,7 @@ impl OverRuns<'_> {
     }
 
     fn quantile_interval(&self, q: f64, confidence: f64) -> Option<(f64, f64)> {
-        let is_median = Figure::Quantile(q) == Figure::MEDIAN;
+        let is_median = Statistic::Quantile(q) == Statistic::MEDIAN;
         let range = self.ranked.range()?;
         let ranked = match self.ranked.quantile_interval(q, confidence) {
             (Some(low), Some(high)) => Some((low, high)),
@@ -184,7 +184,7 @@ impl OverRuns<'_> {
     /// Whether each run has its own quantile.
     fn has_enough(&self, q: f64) -> bool {
         let least = self.runs.iter().map(|run| run.count()).min().unwrap_or(0);
-        Figure::Quantile(q) == Figure::MEDIAN || number::float(least) * q.min(1.0 - q) >= VALUES_BEYOND
+        Statistic::Quantile(q) == Statistic::MEDIAN || number::float(least) * q.min(1.0 - q) >= VALUES_BEYOND
     }
 
     fn jackknifed_iqr(&self, confidence: f64) -> Option<(f64, f64)> {
@@ -193,11 +193,11 @@ impl OverRuns<'_> {
         }
         let without =
             |run| Some(self.ranked.quantile_without(run, 0.75)? - self.ranked.quantile_without(run, 0.25)?);
-        let figures: Vec<f64> = (0..self.ranked.runs()).filter_map(without).collect();
-        if figures.iter().any(|figure| *figure <= 0.0) {
+        let statistics: Vec<f64> = (0..self.ranked.runs()).filter_map(without).collect();
+        if statistics.iter().any(|statistic| *statistic <= 0.0) {
             return None;
         }
-        let logarithms: Vec<f64> = figures.iter().map(|figure| figure.ln()).collect();
+        let logarithms: Vec<f64> = statistics.iter().map(|statistic| statistic.ln()).collect();
         // Omitting one of n runs moves a statistic by 1/(n − 1) of that run's deviation; n − 1 are the
         // degrees of freedom.
         let apart = statistics::mean(&logarithms)?;
@@ -216,11 +216,11 @@ impl OverRuns<'_> {
             }
             Some(thinned.drawn_quantile(0.75, &drawn)? - thinned.drawn_quantile(0.25, &drawn)?)
         };
-        let figures: Distribution = (0..REPLICATES).filter_map(replicate).collect();
+        let statistics: Distribution = (0..REPLICATES).filter_map(replicate).collect();
         let n = number::count(runs);
         let t = statistics::student_quantile(runs - 1, 0.5 + confidence / 2.0);
         let tail = statistics::normal_probability(-t * (n / (n - 1.0)).sqrt());
-        Some((figures.quantile(tail)?, figures.quantile(1.0 - tail)?))
+        Some((statistics.quantile(tail)?, statistics.quantile(1.0 - tail)?))
     }
 }
 
@@ -260,8 +260,8 @@ mod tests {
         values.iter().map(|value| [*value].into_iter().collect()).collect()
     }
 
-    fn estimate(runs: &[Distribution], figure: Figure) -> Option<Estimate> {
-        estimates(&runs.iter().collect::<Vec<_>>(), &[figure], SAMPLING).first().copied()
+    fn estimate(runs: &[Distribution], statistic: Statistic) -> Option<Estimate> {
+        estimates(&runs.iter().collect::<Vec<_>>(), &[statistic], SAMPLING).first().copied()
     }
 
     fn near(found: Option<f64>, expected: f64) {
@@ -271,9 +271,9 @@ mod tests {
 
     #[test]
     fn one_run_has_no_interval_and_none_has_no_value() {
-        let found = estimate(&one_each(&[5.0]), Figure::MEDIAN).unwrap();
+        let found = estimate(&one_each(&[5.0]), Statistic::MEDIAN).unwrap();
         assert_eq!(found, Estimate { value: 5.0, low: None, high: None });
-        assert_eq!(estimate(&[], Figure::MEDIAN), None);
+        assert_eq!(estimate(&[], Statistic::MEDIAN), None);
         assert_eq!(share(&[(1, 2)], SAMPLING), Some(Estimate { value: 0.5, low: None, high: None }));
         assert_eq!(share(&[], SAMPLING), None);
     }
@@ -281,12 +281,12 @@ mod tests {
     #[test]
     fn five_runs_use_t_on_logarithms() {
         // SciPy 1.17: m = log([10, 11, 12, 13, 14]); exp(t.interval(0.9875, 4, m.mean(), sem(m)))
-        let found = estimate(&one_each(&[12.0, 10.0, 14.0, 11.0, 13.0]), Figure::MEDIAN).unwrap();
+        let found = estimate(&one_each(&[12.0, 10.0, 14.0, 11.0, 13.0]), Statistic::MEDIAN).unwrap();
         assert_eq!(found.value, 12.0);
         near(found.low, 9.219_166_71);
         near(found.high, 15.401_621_95);
         // SciPy 1.17: t.interval(0.9875, 4, 12, sem([10, 11, 12, 13, 14]))
-        let mean = estimate(&one_each(&[12.0, 10.0, 14.0, 11.0, 13.0]), Figure::Mean).unwrap();
+        let mean = estimate(&one_each(&[12.0, 10.0, 14.0, 11.0, 13.0]), Statistic::Mean).unwrap();
         assert_eq!(mean.value, 12.0);
         near(mean.low, 8.949_077_449);
         near(mean.high, 15.050_922_551);
@@ -297,7 +297,7 @@ mod tests {
         let runs = one_each(&[12.0, 10.0, 14.0, 11.0, 13.0, 12.5, 11.5, 12.2, 11.8, 10.9]);
         let runs: Vec<&Distribution> = runs.iter().collect();
         let width = |is_until_precise| {
-            let found = estimates(&runs, &[Figure::Mean], Sampling { seed: 1, is_until_precise })[0];
+            let found = estimates(&runs, &[Statistic::Mean], Sampling { seed: 1, is_until_precise })[0];
             found.high.unwrap() - found.low.unwrap()
         };
         // t(0.975, 9) √1.4 against the quantile of 97 %: 2.676_62 / 2.573_80.
@@ -312,14 +312,14 @@ mod tests {
     fn constants_have_no_width() {
         for runs in [3, 30] {
             let runs = one_each(&vec![7.0; runs]);
-            for (figure, value) in [
-                (Figure::Mean, 7.0),
-                (Figure::MEDIAN, 7.0),
-                (Figure::Iqr, 0.0),
-                (Figure::Quantile(0.99), 7.0),
+            for (statistic, value) in [
+                (Statistic::Mean, 7.0),
+                (Statistic::MEDIAN, 7.0),
+                (Statistic::Iqr, 0.0),
+                (Statistic::Quantile(0.99), 7.0),
             ] {
                 let expected = Estimate { value, low: Some(value), high: Some(value) };
-                assert_eq!(estimate(&runs, figure), Some(expected), "{figure:?}");
+                assert_eq!(estimate(&runs, statistic), Some(expected), "{statistic:?}");
             }
         }
     }
@@ -327,13 +327,13 @@ mod tests {
     #[test]
     fn far_quantiles_of_few_values_have_no_interval() {
         let runs = one_each(&[1.0, 2.0, 3.0, 4.0, 5.0]);
-        assert_eq!(estimate(&runs, Figure::Quantile(0.99)).unwrap().high, None);
-        assert_eq!(estimate(&runs, Figure::Iqr).unwrap().high, None);
+        assert_eq!(estimate(&runs, Statistic::Quantile(0.99)).unwrap().high, None);
+        assert_eq!(estimate(&runs, Statistic::Iqr).unwrap().high, None);
     }
 
     #[test]
     fn a_zero_leaves_out_the_logarithm() {
-        let found = estimate(&one_each(&[0.0, 1.0, 2.0]), Figure::MEDIAN).unwrap();
+        let found = estimate(&one_each(&[0.0, 1.0, 2.0]), Statistic::MEDIAN).unwrap();
         assert_eq!((found.value, found.low), (1.0, Some(0.0)));
         // SciPy 1.17: t.ppf(0.99375, 2) / sqrt(3) + 1
         near(found.high, 1.0 + 8.860_200_034_7 / 3.0_f64.sqrt());
@@ -343,7 +343,7 @@ mod tests {
     fn many_runs_use_order_statistics() {
         // Of 20 values the 6th and 15th are the ends of an interval of 95.9 % (binomial).
         let values: Vec<f64> = (1..=20).map(f64::from).collect();
-        let found = estimate(&one_each(&values), Figure::MEDIAN).unwrap();
+        let found = estimate(&one_each(&values), Statistic::MEDIAN).unwrap();
         assert_eq!(found.value, 10.5);
         assert!(found.low == Some(5.0) || found.low == Some(6.0), "{found:?}");
         assert!(found.high == Some(15.0) || found.high == Some(16.0), "{found:?}");
@@ -357,21 +357,21 @@ mod tests {
     #[test]
     fn intervals_follow_runs_and_not_requests() {
         // The interval must be that of 25 levels.
-        for figure in [Figure::MEDIAN, Figure::Mean, Figure::Iqr] {
-            let found = estimate(&levels(), figure).unwrap();
+        for statistic in [Statistic::MEDIAN, Statistic::Mean, Statistic::Iqr] {
+            let found = estimate(&levels(), statistic).unwrap();
             let width = found.high.unwrap() - found.low.unwrap();
-            assert!((350.0..1600.0).contains(&width), "{figure:?}: {found:?}");
-            assert_eq!(Some(found), estimate(&levels(), figure));
+            assert!((350.0..1600.0).contains(&width), "{statistic:?}: {found:?}");
+            assert_eq!(Some(found), estimate(&levels(), statistic));
         }
     }
 
     #[test]
     fn a_share_is_known_as_well_as_runs_agree() {
-        let alike = share(&[(90, 100); 10], SAMPLING).unwrap();
+        let constant = share(&[(90, 100); 10], SAMPLING).unwrap();
         let apart = share(&[(100, 100), (80, 100)].repeat(5), SAMPLING).unwrap();
-        assert_eq!((alike.value, apart.value), (0.9, 0.9));
+        assert_eq!((constant.value, apart.value), (0.9, 0.9));
         let width = |estimate: &Estimate| estimate.high.unwrap() - estimate.low.unwrap();
-        assert!(width(&apart) > 2.0 * width(&alike), "{apart:?} {alike:?}");
+        assert!(width(&apart) > 2.0 * width(&constant), "{apart:?} {constant:?}");
         let none = share(&[(100, 100); 10], SAMPLING).unwrap();
         assert_eq!((none.value, none.high), (1.0, Some(1.0)));
         assert!((0.99..1.0).contains(&none.low.unwrap()), "{none:?}");
@@ -386,12 +386,12 @@ mod tests {
             prop::collection::vec(prop::collection::vec(1.0_f64..1e6, 1..40), 2..30)
         }
 
-        fn of(runs: &[Vec<f64>], figure: Figure) -> Option<Estimate> {
+        fn of(runs: &[Vec<f64>], statistic: Statistic) -> Option<Estimate> {
             let runs: Vec<Distribution> = runs.iter().map(|run| run.iter().copied().collect()).collect();
-            estimate(&runs, figure)
+            estimate(&runs, statistic)
         }
 
-        fn assert_alike(one: Option<Estimate>, other: Option<Estimate>, map: impl Fn(f64) -> f64) {
+        fn assert_equal(one: Option<Estimate>, other: Option<Estimate>, map: impl Fn(f64) -> f64) {
             let (one, other) = (one.unwrap(), other.unwrap());
             for (one, other) in
                 [(Some(one.value), Some(other.value)), (one.low, other.low), (one.high, other.high)]
@@ -407,16 +407,17 @@ mod tests {
             }
         }
 
-        const FIGURES: [Figure; 4] = [Figure::Mean, Figure::MEDIAN, Figure::Iqr, Figure::Quantile(0.9)];
+        const STATISTICS: [Statistic; 4] =
+            [Statistic::Mean, Statistic::MEDIAN, Statistic::Iqr, Statistic::Quantile(0.9)];
 
         proptest! {
             #![proptest_config(ProptestConfig::with_cases(48))]
             #[test]
-            fn all_figures_follow_the_scale(runs in runs(), scale in 0.01_f64..100.0) {
+            fn all_statistics_follow_the_scale(runs in runs(), scale in 0.01_f64..100.0) {
                 let scaled: Vec<Vec<f64>> =
                     runs.iter().map(|run| run.iter().map(|value| value * scale).collect()).collect();
-                for figure in FIGURES {
-                    assert_alike(of(&runs, figure), of(&scaled, figure), |value| value * scale);
+                for statistic in STATISTICS {
+                    assert_equal(of(&runs, statistic), of(&scaled, statistic), |value| value * scale);
                 }
             }
 
@@ -424,9 +425,9 @@ mod tests {
             fn the_order_of_runs_and_values_does_not_matter(runs in runs()) {
                 let turned: Vec<Vec<f64>> = runs.iter().rev().map(|run| run.iter().rev().copied().collect()).collect();
                 // The bootstrap draws runs by their places, so it is left out.
-                let figures = if runs.len() >= MANY_RUNS { &FIGURES[..2] } else { &FIGURES[..] };
-                for figure in figures {
-                    assert_alike(of(&runs, *figure), of(&turned, *figure), |value| value);
+                let statistics = if runs.len() >= MANY_RUNS { &STATISTICS[..2] } else { &STATISTICS[..] };
+                for statistic in statistics {
+                    assert_equal(of(&runs, *statistic), of(&turned, *statistic), |value| value);
                 }
             }
 
@@ -436,10 +437,10 @@ mod tests {
             ) {
                 let shifted: Vec<Vec<f64>> =
                     runs.iter().map(|run| run.iter().map(|value| value + shift).collect()).collect();
-                for figure in [Figure::MEDIAN, Figure::Quantile(0.9)] {
-                    assert_alike(of(&runs, figure), of(&shifted, figure), |value| value + shift);
+                for statistic in [Statistic::MEDIAN, Statistic::Quantile(0.9)] {
+                    assert_equal(of(&runs, statistic), of(&shifted, statistic), |value| value + shift);
                 }
-                let (mean, other) = (of(&runs, Figure::Mean).unwrap(), of(&shifted, Figure::Mean).unwrap());
+                let (mean, other) = (of(&runs, Statistic::Mean).unwrap(), of(&shifted, Statistic::Mean).unwrap());
                 prop_assert!((mean.value + shift - other.value).abs() < 1e-3);
                 prop_assert!((mean.high.unwrap() + shift - other.high.unwrap()).abs() < 1e-3);
             }

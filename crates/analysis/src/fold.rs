@@ -106,7 +106,9 @@ impl<'a> RunFold<'a> {
             view.rows += group.facts.rows;
             view.groups.push(group.facts.group);
         }
-        if view.groups.is_empty() || view.external().any(|report| report.silence(metric.name).is_some()) {
+        if view.groups.is_empty()
+            || view.external().any(|report| report.reason_not_reported(metric.name).is_some())
+        {
             return nothing;
         }
         match metric.values {

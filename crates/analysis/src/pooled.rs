@@ -1,4 +1,4 @@
-//! The values of a cell over all its runs, for figures of their distribution.
+//! The values of a cell over all its runs, for statistics of their distribution.
 //!
 //! Intervals and verdicts do not use these, because the requests of one run share its conditions.
 

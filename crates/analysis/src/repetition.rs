@@ -15,14 +15,14 @@ use model::plan::{Plan, Repetition};
 
 use crate::comparison::{baseline_of, paired};
 use crate::distribution::Distribution;
-use crate::estimate::{Figure, Sampling, estimates};
+use crate::estimate::{Sampling, Statistic, estimates};
 use crate::run::RunSummary;
 use crate::statistics::{self, CONFIDENCE};
 
-pub use crate::summary::{Ending, Standing};
+pub use crate::summary::{Ending, RepetitionProgress};
 
 /// The progress of a study after these runs; `None` if it does not add runs.
-pub fn standing(plan: &Plan, runs: &[RunSummary]) -> Option<Standing> {
+pub fn progress(plan: &Plan, runs: &[RunSummary]) -> Option<RepetitionProgress> {
     let rule = plan.repetition?;
     let mut in_blocks = vec![0_usize; rule.most_runs as usize];
     for run in runs {
@@ -35,7 +35,7 @@ pub fn standing(plan: &Plan, runs: &[RunSummary]) -> Option<Standing> {
     let widths = widths(plan, runs);
     let widest = widths.iter().copied().map(|width| width.unwrap_or(f64::INFINITY)).max_by(f64::total_cmp);
     let ended_by = ending(plan, &rule, blocks, took_ns, widest);
-    Some(Standing {
+    Some(RepetitionProgress {
         precision_share: rule.precision_share,
         widest_share: widest.filter(|width| width.is_finite()),
         blocks,
@@ -88,7 +88,7 @@ fn median_width(plan: &Plan, runs: &[&RunSummary]) -> Option<f64> {
     let values: Vec<&Distribution> =
         runs.iter().filter_map(|run| run.metrics.get(plan.metric.as_str())).collect();
     let sampling = Sampling { seed: plan.seed, is_until_precise: true };
-    let median = *estimates(&values, &[Figure::MEDIAN], sampling).first()?;
+    let median = *estimates(&values, &[Statistic::MEDIAN], sampling).first()?;
     let half = (median.high? - median.low?) / 2.0;
     (median.value > 0.0).then(|| half / median.value)
 }
@@ -109,7 +109,7 @@ mod tests {
     }
 
     fn ended(bench: &Bench, count: u32) -> Option<Ending> {
-        standing(&bench.plan, &blocks(bench, 1, Noise::Normal, 1.0, count)).unwrap().ended_by
+        progress(&bench.plan, &blocks(bench, 1, Noise::Normal, 1.0, count)).unwrap().ended_by
     }
 
     const TWO: [Variant; 2] = [Variant::H1s, Variant::H2];
@@ -123,7 +123,7 @@ mod tests {
         // Each run of the fixture takes a second, a block two.
         assert_eq!(ended(&bench(&TWO, 0.001, Some(12_000_000_000), 100), 5), None);
         assert_eq!(ended(&bench(&TWO, 0.001, Some(12_000_000_000), 100), 6), Some(Ending::Budget));
-        assert_eq!(standing(&Bench::page(&TWO).plan, &[]), None, "a study without a rule");
+        assert_eq!(progress(&Bench::page(&TWO).plan, &[]), None, "a study without a rule");
     }
 
     #[test]
@@ -131,14 +131,14 @@ mod tests {
         let bench = bench(&TWO, 0.5, None, 100);
         let mut runs = blocks(&bench, 1, Noise::Normal, 1.0, 5);
         runs.pop();
-        assert_eq!(standing(&bench.plan, &runs).map(|s| (s.blocks, s.ended_by)), Some((4, None)));
+        assert_eq!(progress(&bench.plan, &runs).map(|s| (s.blocks, s.ended_by)), Some((4, None)));
     }
 
     #[test]
     fn more_runs_make_it_precise() {
         let bench = bench(&TWO, 0.01, None, 400);
         let width = |count| {
-            standing(&bench.plan, &blocks(&bench, 3, Noise::Normal, 1.0, count)).unwrap().widest_share
+            progress(&bench.plan, &blocks(&bench, 3, Noise::Normal, 1.0, count)).unwrap().widest_share
         };
         assert!(width(100).unwrap() < 0.5 * width(10).unwrap());
         assert!((5..400).any(|count| width(count).unwrap() <= 0.01));
@@ -152,13 +152,13 @@ mod tests {
             run.outcome = Outcome::Unsupported("no HTTP/3 here".to_owned());
             run.metrics.clear();
         }
-        assert_eq!(standing(&three.plan, &runs).unwrap().ended_by, Some(Ending::Precision));
+        assert_eq!(progress(&three.plan, &runs).unwrap().ended_by, Some(Ending::Precision));
         for run in &mut runs {
             run.outcome = Outcome::failed(FailureKind::Server, "died");
             run.metrics.clear();
         }
-        let standing = standing(&three.plan, &runs).unwrap();
-        assert_eq!((standing.ended_by, standing.widest_share), (Some(Ending::NothingToMeasure), None));
+        let progress = progress(&three.plan, &runs).unwrap();
+        assert_eq!((progress.ended_by, progress.widest_share), (Some(Ending::NothingToMeasure), None));
     }
 
     #[test]

@@ -30,10 +30,10 @@ pub struct Summary {
     pub runs_stored: u32,
     /// When the runs were made; `None` if no run is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub measured: Option<Measured>,
+    pub measured: Option<RunPeriod>,
     /// The progress of a study to which a rule adds runs, and why it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub repetition: Option<Standing>,
+    pub repetition: Option<RepetitionProgress>,
     /// The reference measurements of the networks that were calibrated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub networks: Vec<NetworkCalibration>,
@@ -48,7 +48,7 @@ pub struct Summary {
 
 /// When a study's runs were made, by the machine's calendar clock: for people only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Measured {
+pub struct RunPeriod {
     /// When the first run began, Unix time in nanoseconds.
     pub began_unix_ns: u64,
     /// When the last run ended.
@@ -57,7 +57,7 @@ pub struct Measured {
 
 /// The progress of a study that adds runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Standing {
+pub struct RepetitionProgress {
     /// The required precision: half of an interval as a share of its value.
     pub precision_share: f64,
     /// Half of the widest interval as a share of its value; `None` if there is no interval yet.
@@ -255,7 +255,7 @@ pub struct CheckResult {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClaimResult {
     /// The claim, for people.
-    pub says: String,
+    pub text: String,
     /// Its kind, as studies name it.
     pub kind: String,
     /// Whether it holds.

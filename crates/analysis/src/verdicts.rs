@@ -6,7 +6,7 @@ use model::variant::Variant;
 
 use crate::comparison::AdjustedP;
 use crate::fixtures::Bench;
-use crate::ground_truth::study::{Noise, five_arms, study};
+use crate::ground_truth::study::{Noise, five_cells, study};
 use crate::metrics::Better;
 use crate::summary::{Comparison, Estimate, Verdict};
 
@@ -14,7 +14,7 @@ const SEED: u64 = 20_261_121;
 
 #[test]
 fn equal_within_the_margin_is_equivalent() {
-    let summary = study(&five_arms(0.1), SEED, Noise::Normal, 1.001, 20);
+    let summary = study(&five_cells(0.1), SEED, Noise::Normal, 1.001, 20);
     assert!(summary.comparisons.iter().all(|c| c.verdict == Verdict::Equivalent), "{summary:#?}");
     assert!(summary.comparisons.iter().all(|c| c.p_equivalent_adjusted.is_some_and(|p| p < 0.001)));
 }

@@ -381,7 +381,7 @@ fn a_client_that_ends_badly_after_its_work_has_failed() {
 }
 
 #[test]
-fn a_client_that_talks_garbage_broke_the_seam() {
+fn a_client_that_sends_garbage_violates_the_protocol() {
     let place = Place::new();
     let heard = place.run_client("echo 'usage: client [OPTIONS]'; exec sleep 60", LIMITS);
     let reason_of = |heard: &ClientOutcome| reason(&heard.outcome, FailureKind::Client).to_owned();

@@ -142,7 +142,7 @@ fn answer_http2(stream: u32, block: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&BODY);
 }
 
-/// A quinn-proto server that answers every request alike.
+/// A quinn-proto server that sends the same answer to every request.
 struct Server {
     endpoint: quinn_proto::Endpoint,
     connection: Option<(ConnectionHandle, quinn_proto::Connection)>,

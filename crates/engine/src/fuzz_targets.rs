@@ -33,7 +33,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("qpack", |data, _| crate::h3::any_bytes::qpack(data)),
     ("tls", |data, _| tls(data)),
     ("quic", quic),
-    ("seam", |data, _| seam(data)),
+    ("client_protocol", |data, _| client_protocol(data)),
 ];
 
 /// A response's head and body: the events do not depend on how the input is cut.
@@ -168,7 +168,7 @@ pub fn quic(data: &[u8], base: Instant) {
 }
 
 /// The messages of a client process.
-pub fn seam(data: &[u8]) {
+pub fn client_protocol(data: &[u8]) {
     let mut decoder = model::frame::Decoder::default();
     decoder.handle_bytes(data);
     while let Ok(Some(_)) = decoder.poll_message() {}

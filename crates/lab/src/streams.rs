@@ -223,8 +223,8 @@ mod tests {
         let found = train.rate(&direction, &outcome).unwrap();
         assert_eq!(found.measured_bits_per_s, 12_112_000);
         assert_eq!(found.offered_bits_per_s, 24_224_000);
-        let silence = train.rate(&direction, &TrainOutcome::default()).unwrap();
-        assert_eq!((silence.measured_bits_per_s, silence.packets), (0, 0));
+        let nothing = train.rate(&direction, &TrainOutcome::default()).unwrap();
+        assert_eq!((nothing.measured_bits_per_s, nothing.packets), (0, 0));
     }
 
     #[test]

@@ -21,6 +21,7 @@
 
 mod addresses;
 mod check;
+mod client_protocol;
 mod clock;
 mod connection;
 mod contents;
@@ -31,7 +32,6 @@ mod live;
 mod qlog;
 mod request;
 mod rows;
-mod seam;
 mod session;
 mod system;
 mod tally;
@@ -42,11 +42,11 @@ mod wait;
 mod worker;
 
 pub use check::{check, check_authority};
+pub use client_protocol::serve_assignment;
 pub use clock::Clock;
 pub use dns_lookup::NameNotFound;
 pub use live::{Live, Snapshot};
 pub use rows::{RowMessage, RowReceiver, RowSender, row_queue};
-pub use seam::serve_assignment;
 pub use tally::Tallies;
 pub use transport::buffer_shortfalls;
 pub use worker::{Observers, Report, run, run_observed};

@@ -1,7 +1,7 @@
-//! The seam between the tool and its client processes.
+//! The client protocol: the interface between the tool and its client processes.
 //!
 //! A client reads one [`Assignment`] as JSON on standard input and writes [`ClientMessage`]s to standard
-//! output; nothing else passes. The same seam serves a namespace today and another machine later.
+//! output; nothing else passes. It depends on neither namespaces nor a shared machine.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ use crate::workload::Workload;
 
 pub use crate::target::{Target, Trust};
 
-/// The version of this seam; a client refuses any other.
+/// The version of the client protocol; a client refuses any other.
 pub const ASSIGNMENT_VERSION: u32 = 5;
 
 /// The input of a client process.

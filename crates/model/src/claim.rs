@@ -9,7 +9,7 @@ use crate::named;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Claim {
     /// The sentence, for people.
-    pub says: String,
+    pub text: String,
     /// What has to hold for it to be true.
     pub holds_if: ClaimTest,
 }
@@ -20,12 +20,12 @@ pub struct Claim {
 pub enum ClaimTest {
     /// The requests of all runs may be pooled.
     Pooled,
-    /// Of all levels of its factor, this one is the best by each of these figures of the study's metric.
+    /// Of all levels of its factor, this one is the best by each of these statistics of the study's metric.
     Best {
         /// The one that was chosen.
         level: Level,
-        /// The figures that it was chosen by.
-        by: Vec<ClaimFigure>,
+        /// The statistics that it was chosen by.
+        by: Vec<ClaimStatistic>,
     },
     /// A timing script or list that was recorded with one level is fit for the others: a recording with them
     /// would have waited as long for each response.
@@ -41,12 +41,12 @@ pub enum ClaimTest {
     },
     /// Every network of the study delays, limits or loses packets.
     Impaired,
-    /// A figure of a metric lies within bounds.
+    /// A statistic of a metric lies within bounds.
     Value {
         /// The metric.
         metric: String,
-        /// The figure of it.
-        figure: ClaimFigure,
+        /// The statistic of it.
+        statistic: ClaimStatistic,
         /// The cells that it is about: those that have all these levels.
         levels: Vec<Level>,
         /// At least this.
@@ -59,7 +59,7 @@ pub enum ClaimTest {
 named! { "a statistic";
     /// A statistic of a metric.
     #[expect(missing_docs, reason = "the names are enough")]
-    pub enum ClaimFigure {
+    pub enum ClaimStatistic {
         Median = "median",
         Mean = "mean",
         Iqr = "iqr",

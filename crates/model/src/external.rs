@@ -54,14 +54,14 @@ pub struct FailureCount {
 }
 
 /// The subject and the reason of an entry of [`ExternalReport::not_reported`].
-pub fn split_not_reported(silence: &str) -> (&str, &str) {
-    silence.split_once(": ").unwrap_or((silence, ""))
+pub fn split_not_reported(entry: &str) -> (&str, &str) {
+    entry.split_once(": ").unwrap_or((entry, ""))
 }
 
 impl ExternalReport {
     /// Why a metric or a check is not available, if it is not.
-    pub fn silence(&self, about: &str) -> Option<&str> {
-        let mut parts = self.not_reported.iter().map(|silence| split_not_reported(silence));
+    pub fn reason_not_reported(&self, about: &str) -> Option<&str> {
+        let mut parts = self.not_reported.iter().map(|entry| split_not_reported(entry));
         parts.find(|(of, _)| *of == about).map(|(_, reason)| reason)
     }
 

@@ -1,4 +1,4 @@
-//! Frames of the seam: a little-endian `u32` length, then that many bytes of postcard. Encoding and decoding
+//! Frames of the client protocol: a little-endian `u32` length, then that many bytes of postcard. Encoding and decoding
 //! only.
 
 use crate::assignment::ClientMessage;

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn histograms_merge_and_cross_the_seam() {
+    fn histograms_merge_and_survive_encoding() {
         let all = of(&[(7, 1), (1_000_000, 5), (1 << 50, 2)]);
         let mut parts = of(&[(1 << 50, 2), (7, 1)]);
         parts.merge(&of(&[(1_000_000, 5)]));

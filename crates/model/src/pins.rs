@@ -104,7 +104,7 @@ pub struct Http3Pins {
 impl Pins {
     /// The names of what these hold otherwise than others do.
     pub fn differences(&self, other: &Pins) -> Vec<&'static str> {
-        let alike = [
+        let equal = [
             ("congestion_control", self.congestion_control == other.congestion_control),
             ("initial_window", self.initial_window_packets == other.initial_window_packets),
             ("mtu", self.mtu_bytes == other.mtu_bytes),
@@ -117,7 +117,7 @@ impl Pins {
             ("http3", self.http3 == other.http3),
             ("http1_connections", self.http1_connections == other.http1_connections),
         ];
-        alike.into_iter().filter(|(_, is_alike)| !is_alike).map(|(name, _)| name).collect()
+        equal.into_iter().filter(|(_, is_equal)| !is_equal).map(|(name, _)| name).collect()
     }
 }
 

@@ -48,10 +48,10 @@ pub struct Study {
     baseline: Baseline,
     margin_share: f64,
     runs: Placed<u32>,
-    repetition: Option<repetition::Written>,
+    repetition: Option<repetition::RepetitionKeys>,
     seed: u64,
     monitor: MonitorRate,
-    topology: Option<topology::Chosen>,
+    topology: Option<topology::TopologyEntry>,
     matrix: Placed<Vec<Factor>>,
     backends: Option<Placed<Vec<Placed<String>>>>,
     workloads: Vec<NamedEntry>,
@@ -59,10 +59,10 @@ pub struct Study {
     hold: hold::Hold,
     server_time: bool,
     dns: Option<Placed<u64>>,
-    claims: Vec<claims::Written>,
+    claims: Vec<claims::ClaimEntry>,
     accept: Placed<Vec<Placed<String>>>,
     figures: Option<Placed<Vec<Placed<String>>>>,
-    published: Vec<published::Written>,
+    published: Vec<published::PublishedEntry>,
 }
 
 /// One factor of the matrix and its levels, both in the order of the file.

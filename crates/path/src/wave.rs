@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_alike_and_far_ones_are_not() {
+    fn neighbours_are_correlated_and_distant_values_are_not() {
         const POINTS: u64 = 50_000;
         let mut wave = wave(3);
         let mut correlation = |lag_ns: u64| {

@@ -32,7 +32,7 @@ pub(crate) struct Settings {
 
 /// A network or workload with its description and source.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Described {
+pub(crate) struct Description {
     pub(crate) name: String,
     pub(crate) title: String,
     pub(crate) what: String,
@@ -49,10 +49,10 @@ pub(crate) struct Block {
 }
 
 /// The networks of the plan, with their reference measurements.
-pub(crate) fn networks(plan: &Plan, calibrations: &[NetworkCalibration]) -> Vec<Described> {
+pub(crate) fn networks(plan: &Plan, calibrations: &[NetworkCalibration]) -> Vec<Description> {
     plan.networks
         .iter()
-        .map(|network| Described {
+        .map(|network| Description {
             name: clean_line(&network.name),
             title: clean_line(&network.title),
             what: clean_line(&model::network::describe(network)),
@@ -80,7 +80,7 @@ fn reference_measurement(found: &NetworkCalibration) -> String {
 }
 
 /// The workloads of the plan.
-pub(crate) fn workloads(plan: &Plan) -> Vec<Described> {
+pub(crate) fn workloads(plan: &Plan) -> Vec<Description> {
     plan.workloads
         .iter()
         .map(|named| {
@@ -89,7 +89,7 @@ pub(crate) fn workloads(plan: &Plan) -> Vec<Described> {
                 None => (String::new(), named.workload.describe()),
             };
             let name = clean_line(&named.name);
-            Described { name, title, what, source: String::new(), measured: String::new() }
+            Description { name, title, what, source: String::new(), measured: String::new() }
         })
         .collect()
 }

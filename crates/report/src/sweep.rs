@@ -363,10 +363,10 @@ impl<'a> Matrix<'_, 'a> {
                 .filter(|(factor, _)| is_compared(factor))
                 .map(|(_, level)| level.clone().without(&parameters))
                 .collect();
-            let alike = places.entry(self.other_levels(context, &factors)).or_default();
-            let known = alike.iter().find(|(known, _)| *known == rest).map(|(_, place)| *place);
+            let known_places = places.entry(self.other_levels(context, &factors)).or_default();
+            let known = known_places.iter().find(|(known, _)| *known == rest).map(|(_, place)| *place);
             let place = known.unwrap_or_else(|| {
-                alike.push((rest, groups.len()));
+                known_places.push((rest, groups.len()));
                 groups.push(Group { name: String::new(), points: Vec::new() });
                 groups.len() - 1
             });

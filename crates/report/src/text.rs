@@ -1,6 +1,6 @@
 //! Numbers and names for people, and the cleaning of strings from any source.
 
-use analysis::summary::{Estimate, Measured};
+use analysis::summary::{Estimate, RunPeriod};
 use jiff::Timestamp;
 use model::units::{self, three_digits};
 
@@ -289,7 +289,7 @@ pub(crate) fn list(items: &[String]) -> String {
 }
 
 /// A period in UTC, to the minute, such as `2026-11-22 13:05–13:07 UTC`.
-pub(crate) fn dates(measured: &Measured) -> String {
+pub(crate) fn dates(measured: &RunPeriod) -> String {
     let [began, ended] = [measured.began_unix_ns, measured.ended_unix_ns]
         .map(|ns| Timestamp::from_nanosecond(i128::from(ns)).unwrap_or_default());
     let [day, last_day] = [began, ended].map(|time| time.strftime("%Y-%m-%d").to_string());
@@ -311,7 +311,7 @@ mod tests {
         // 2026-09-21 14:13:20 UTC.
         let began_unix_ns = 1_790_000_000_000_000_000;
         let found = |minutes: u64| {
-            dates(&Measured { began_unix_ns, ended_unix_ns: began_unix_ns + minutes * MINUTE })
+            dates(&RunPeriod { began_unix_ns, ended_unix_ns: began_unix_ns + minutes * MINUTE })
         };
         assert_eq!(found(0), "2026-09-21 14:13 UTC");
         assert_eq!(found(90), "2026-09-21 14:13–15:43 UTC");

@@ -28,7 +28,7 @@ pub struct Connections {
 /// The seeds of a client's random numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seeds {
-    /// For what all clients of one workload must draw alike: the arrivals that they share.
+    /// For what all clients of one workload must draw identically: the arrivals that they share.
     pub shared: u64,
     /// For everything else.
     pub own: u64,
@@ -101,8 +101,8 @@ pub trait RequestSource {
         true
     }
 
-    /// Whether a schedule says when requests are due, so that lateness counts and all connections are used
-    /// alike.
+    /// Whether a schedule sets when requests are due. Then lateness counts, and requests spread evenly over all
+    /// connections.
     fn is_paced(&self) -> bool {
         false
     }

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_probes_are_a_caveat_and_silence_invalidates() {
+    fn lost_probes_are_a_caveat_and_no_replies_invalidate() {
         let mut bench = with_rtt(150_000_000);
         if let Some(calibration) = &mut bench.records[0].calibration {
             calibration.sent = 6;

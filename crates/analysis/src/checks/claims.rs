@@ -28,15 +28,15 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
         ClaimOutcome::Holds => {
             counted(about.len() as u64, "claim") + if about.len() == 1 { " holds" } else { " hold" }
         }
-        ClaimOutcome::NotShown => format!("\u{201c}{}\u{201d} is not shown: {}", worst.says, worst.measured),
-        ClaimOutcome::Refuted => format!("\u{201c}{}\u{201d} is refuted: {}", worst.says, worst.measured),
+        ClaimOutcome::NotShown => format!("\u{201c}{}\u{201d} is not shown: {}", worst.text, worst.measured),
+        ClaimOutcome::Refuted => format!("\u{201c}{}\u{201d} is refuted: {}", worst.text, worst.measured),
     };
     Some(Finding { result, measured, threshold: worst.expected.clone() })
 }
 
 #[cfg(test)]
 mod tests {
-    use model::claim::{Bound, Claim, ClaimFigure, ClaimTest};
+    use model::claim::{Bound, Claim, ClaimStatistic, ClaimTest};
     use model::variant::Variant;
 
     use crate::fixtures::{Bench, caveats, fails, passes, silent};
@@ -46,12 +46,12 @@ mod tests {
         let mut bench = Bench::page(&[Variant::H1]);
         let holds_if = ClaimTest::Value {
             metric: "page_load_time".to_owned(),
-            figure: ClaimFigure::Median,
+            statistic: ClaimStatistic::Median,
             levels: Vec::new(),
             least: Some(Bound::Plain(least_ms * 1e6)),
             most: Some(Bound::Plain(most_ms * 1e6)),
         };
-        bench.plan.claims = vec![Claim { says: "It is quick.".to_owned(), holds_if }];
+        bench.plan.claims = vec![Claim { text: "It is quick.".to_owned(), holds_if }];
         bench
     }
 

@@ -76,7 +76,7 @@ mod tests {
     use crate::summary::CheckOutcome;
 
     #[test]
-    fn runs_alike_pass() {
+    fn similar_runs_pass() {
         passes("outlying_run", &Bench::page(&[Variant::H1s, Variant::H2]));
     }
 

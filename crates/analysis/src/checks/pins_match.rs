@@ -33,7 +33,7 @@ mod tests {
     use crate::fixtures::{Bench, caveats, passes, silent};
 
     #[test]
-    fn what_is_held_alike_passes() {
+    fn equal_pins_pass() {
         passes("pins_match", &Bench::page(&[Variant::H1s, Variant::H2]));
         silent("pins_match", &Bench::page(&[Variant::H1s]));
     }

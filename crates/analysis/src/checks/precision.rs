@@ -17,13 +17,13 @@ pub(super) const CHECK: Check = Check {
 
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let metric = context.plan.metric.as_str();
-    let own = figure(context.own.summary, metric)?;
+    let own = central_value(context.own.summary, metric)?;
     let (low, high) = (own.low?, own.high?);
     if own.value <= 0.0 {
         return None;
     }
     let half_share = (high - low) / 2.0 / own.value;
-    let other = context.baseline.as_ref().and_then(|side| figure(side.summary, metric));
+    let other = context.baseline.as_ref().and_then(|side| central_value(side.summary, metric));
     let other = other.filter(|other| other.value > 0.0);
     let apart = other.map_or(0.0, |other| (own.value / other.value - 1.0).abs());
     let allowed = context.plan.margin_share.max(apart);
@@ -39,8 +39,8 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     Some(Finding::pass_or_caveat(half_share <= allowed, measured, threshold))
 }
 
-/// The cell's value: its median, or the mean of a share.
-fn figure(cell: &CellSummary, metric: &str) -> Option<Estimate> {
+/// The central value of a cell: its median, or the mean of a share.
+fn central_value(cell: &CellSummary, metric: &str) -> Option<Estimate> {
     let is_share =
         crate::metrics::find(metric).is_some_and(|metric| matches!(metric.values, Values::Share(_)));
     cell.metrics.get(metric).map(|found| if is_share { found.mean } else { found.median })

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_alike_passes() {
+    fn constant_values_pass() {
         passes("steady_state", &slowing(Bench::closed(&[Variant::H1]), 0));
         passes("steady_state", &slowing(Bench::open(&[Variant::H1]), 0));
     }

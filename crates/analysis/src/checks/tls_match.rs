@@ -74,7 +74,7 @@ mod tests {
     use crate::fixtures::{Bench, caveats, fails, passes, silent};
 
     #[test]
-    fn alike_passes_and_cleartext_has_none() {
+    fn equal_settings_pass_and_cleartext_has_none() {
         passes("tls_match", &Bench::page(&[Variant::H1s, Variant::H2, Variant::H3]));
         silent("tls_match", &Bench::page(&[Variant::H1, Variant::H2c]));
     }

@@ -45,12 +45,12 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     };
     let (other, unknown) =
         (of(|quic, tcp| quic.is_some_and(|quic| quic != tcp)), of(|quic, _| quic.is_none()));
-    let is_alike = other.is_empty() && unknown.is_empty();
-    let measured = match is_alike {
+    let is_equal = other.is_empty() && unknown.is_empty();
+    let measured = match is_equal {
         true => "equal".to_owned(),
         false => [other, unknown].concat().join("; "),
     };
-    Some(Finding::pass_or_caveat(is_alike, measured, format!("equal: {}", RULES.join(", "))))
+    Some(Finding::pass_or_caveat(is_equal, measured, format!("equal: {}", RULES.join(", "))))
 }
 
 fn is_quic(side: &Side<'_>) -> bool {

@@ -25,7 +25,7 @@ const LOOP_TOLERANCE_SHARE: f64 = 0.01;
 
 fn judge(context: &Context<'_>) -> Option<Finding> {
     let (own, baseline) = (Work::of(context, &context.own)?, Work::of(context, context.baseline.as_ref()?)?);
-    let result = if own.is_like(&baseline) { CheckOutcome::Pass } else { CheckOutcome::Invalid };
+    let result = if own.matches(&baseline) { CheckOutcome::Pass } else { CheckOutcome::Invalid };
     let threshold = format!("{}, as in the baseline", baseline.describe());
     Some(Finding { result, measured: own.describe(), threshold })
 }
@@ -72,19 +72,19 @@ impl Work {
         Some(Work { requests, body_bytes: Some(body_bytes), urls, is_page })
     }
 
-    fn is_like(&self, other: &Work) -> bool {
+    fn matches(&self, other: &Work) -> bool {
         let share = if self.is_page { 0.0 } else { LOOP_TOLERANCE_SHARE };
         let bytes = self.body_bytes.zip(other.body_bytes);
-        let are_bytes_alike = bytes.is_none_or(|(own, other)| (own - other).abs() <= share * other);
+        let are_bytes_equal = bytes.is_none_or(|(own, other)| (own - other).abs() <= share * other);
         // An unknown value is not compared.
-        let alike =
+        let equal =
             |own: Option<f64>, other: Option<f64>| own.zip(other).is_none_or(|(own, other)| own == other);
         let has_as_many_urls = match (self.requests, other.requests) {
-            (Some(_), Some(_)) => alike(self.urls, other.urls),
+            (Some(_), Some(_)) => equal(self.urls, other.urls),
             // A loop that a time ends may have requested only some of its URLs.
             _ => true,
         };
-        are_bytes_alike && alike(self.requests, other.requests) && has_as_many_urls
+        are_bytes_equal && equal(self.requests, other.requests) && has_as_many_urls
     }
 
     fn describe(&self) -> String {

@@ -11,13 +11,13 @@ mod worlds;
 use model::number;
 use model::plan::Repetition;
 use model::variant::Variant;
-use study::{Noise, five_arms, is_decided};
+use study::{Noise, five_cells, is_decided};
 use worlds::{Dice, WORLDS, World};
 
 use crate::RunSummary;
-use crate::estimate::{Figure, Sampling, estimates, share};
+use crate::estimate::{Sampling, Statistic, estimates, share};
 use crate::fixtures::Bench;
-use crate::repetition::standing;
+use crate::repetition::progress;
 use crate::summary::{Comparison, Estimate, Verdict};
 
 const SEED: u64 = 20_261_121;
@@ -51,16 +51,16 @@ fn percent(share: f64) -> String {
     format!("{:.1}", share * 100.0)
 }
 
-/// The coverage of a figure in every world at 5, 10 and 30 runs.
-fn coverage(figure: Figure, worlds: impl Fn(&World) -> bool, promised: f64) {
+/// The coverage of a statistic in every world at 5, 10 and 30 runs.
+fn coverage(statistic: Statistic, worlds: impl Fn(&World) -> bool, promised: f64) {
     println!("\n| times | 5 runs | 10 runs | 30 runs |\n|---|---|---|---|");
     let mut failures = Vec::new();
     for world in WORLDS.iter().filter(|world| worlds(world)) {
-        let truth = figure.of(&world.truth()).unwrap() / 1e6;
+        let truth = statistic.of(&world.truth()).unwrap() / 1e6;
         let shares = RUNS.map(|runs| {
             share_of(studies(), |seed| {
                 let study = world.study(&mut Dice::new(seed), runs);
-                holds(&estimates(&study.iter().collect::<Vec<_>>(), &[figure], FIXED)[0], truth)
+                holds(&estimates(&study.iter().collect::<Vec<_>>(), &[statistic], FIXED)[0], truth)
             })
         });
         println!("| {} | {} |", world.name, shares.map(percent).join(" | "));
@@ -68,31 +68,31 @@ fn coverage(figure: Figure, worlds: impl Fn(&World) -> bool, promised: f64) {
             failures.push((world.name, shares));
         }
     }
-    assert!(failures.is_empty(), "{figure:?}: {failures:?}, promised {promised}; seeds from {SEED}");
+    assert!(failures.is_empty(), "{statistic:?}: {failures:?}, promised {promised}; seeds from {SEED}");
 }
 
 #[test]
 fn intervals_of_the_median_cover_what_they_promise() {
-    coverage(Figure::MEDIAN, |_| true, 0.93);
+    coverage(Statistic::MEDIAN, |_| true, 0.93);
 }
 
-// Where a few runs decide a figure, runs that do not have them cannot tell: no five runs of the mode that
+// Where a few runs decide a statistic, runs that do not have them cannot tell: no five runs of the mode that
 // seven of ten have show the other. Below are what docs/statistics.md says of the worst world, so that
 // nothing gets worse unseen.
 
 #[test]
 fn intervals_of_the_mean_cover_what_is_said_of_the_worst_world() {
-    coverage(Figure::Mean, World::has_mean, 0.83);
+    coverage(Statistic::Mean, World::has_mean, 0.83);
 }
 
 #[test]
 fn intervals_of_far_quantiles_cover_what_is_said_of_the_worst_world() {
-    coverage(Figure::Quantile(0.9), |world| world.requests > 1, 0.85);
+    coverage(Statistic::Quantile(0.9), |world| world.requests > 1, 0.85);
 }
 
 #[test]
 fn intervals_of_the_interquartile_range_cover_what_is_said_of_the_worst_world() {
-    coverage(Figure::Iqr, |world| world.requests > 1, 0.90);
+    coverage(Statistic::Iqr, |world| world.requests > 1, 0.90);
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn last(bench: &Bench, seed: u64, noise: Noise, runs: u32) -> Comparison {
 
 #[test]
 fn intervals_of_ratios_cover_what_they_promise() {
-    let bench = five_arms(0.03);
+    let bench = five_cells(0.03);
     println!("\n| noise | 5 runs | 10 runs | 30 runs |\n|---|---|---|---|");
     for noise in Noise::ALL {
         let shares = [5, 10, 30].map(|runs| {
@@ -139,7 +139,7 @@ fn intervals_of_ratios_cover_what_they_promise() {
 
 #[test]
 fn a_study_of_equals_seldom_names_a_winner() {
-    let bench = five_arms(1e-9);
+    let bench = five_cells(1e-9);
     println!("\n| noise | 5 runs | 10 runs | 30 runs |\n|---|---|---|---|");
     for noise in Noise::ALL {
         let shares = [5, 10, 30].map(|runs| {
@@ -158,11 +158,11 @@ fn a_study_of_equals_seldom_names_a_winner() {
 
 #[test]
 fn a_difference_at_the_margin_is_seldom_called_equivalent() {
-    let bench = five_arms(0.03);
+    let bench = five_cells(0.03);
     println!("\n| noise | 5 runs | 10 runs | 30 runs |\n|---|---|---|---|");
     for noise in Noise::ALL {
         let shares = [5, 10, 30].map(|runs| {
-            // All four arms are beyond the margin of 3 %, for the baseline is another.
+            // All four cells are beyond the margin of 3 %, for the baseline is another.
             share_of(studies(), |seed| {
                 let mut runs = study::blocks(&bench, seed, noise, 1.0, runs);
                 for run in runs.iter_mut().filter(|run| run.cell == 0) {
@@ -181,7 +181,7 @@ fn a_difference_at_the_margin_is_seldom_called_equivalent() {
 
 #[test]
 fn ten_percent_is_found_at_the_power_stated() {
-    let bench = five_arms(0.03);
+    let bench = five_cells(0.03);
     println!("\n| noise | 5 runs | 10 runs | 30 runs |\n|---|---|---|---|");
     for noise in Noise::ALL {
         let mut promised = 0.0;
@@ -204,13 +204,13 @@ fn ten_percent_is_found_at_the_power_stated() {
 /// The runs of a study that adds blocks until it is precise, and how many blocks that took.
 fn until_precise(bench: &Bench, seed: u64, noise: Noise, factor: f64, most: u32) -> (Vec<RunSummary>, u32) {
     let mut runs = study::blocks(bench, seed, noise, factor, most);
-    let arms = bench.plan.cells.len();
+    let cells = bench.plan.cells.len();
     let is_enough = |blocks: &u32| {
-        let begun = &runs[..*blocks as usize * arms];
-        standing(&bench.plan, begun).is_some_and(|standing| standing.ended_by.is_some())
+        let begun = &runs[..*blocks as usize * cells];
+        progress(&bench.plan, begun).is_some_and(|progress| progress.ended_by.is_some())
     };
     let blocks = (bench.plan.runs_per_cell..=most).find(is_enough).unwrap();
-    runs.truncate(blocks as usize * arms);
+    runs.truncate(blocks as usize * cells);
     (runs, blocks)
 }
 

@@ -44,30 +44,30 @@ impl Noise {
     }
 }
 
-/// Five arms under this margin of interest: a family of four comparisons.
-pub(crate) fn five_arms(margin_share: f64) -> Bench {
+/// Five cells under this margin of interest: a family of four comparisons.
+pub(crate) fn five_cells(margin_share: f64) -> Bench {
     let mut bench = Bench::page(&Variant::ALL);
     bench.plan.margin_share = margin_share;
     bench
 }
 
-/// Blocks of runs of these arms, of which the last arm's loads take `factor` times as long as the others'.
+/// Blocks of runs of these cells, of which the last arm's loads take `factor` times as long as the others'.
 /// What a block has in common differs by 2 % between blocks.
 pub(crate) fn blocks(bench: &Bench, seed: u64, noise: Noise, factor: f64, blocks: u32) -> Vec<RunSummary> {
     let mut dice = Dice::new(seed);
     let mut template = RunSummary::of(&bench.plan, &bench.records[0]);
     // A margin of nothing invalidates any lateness; here times alone are in question.
     template.links.clear();
-    let arms = number::small(bench.plan.cells.len());
+    let cells = number::small(bench.plan.cells.len());
     let mut runs = Vec::new();
     for block in 0..blocks {
         let common = 0.02 * dice.normal();
-        for cell in 0..arms {
+        for cell in 0..cells {
             let mut summary = template.clone();
-            (summary.run, summary.block, summary.cell) = (block * arms + cell, block, cell);
+            (summary.run, summary.block, summary.cell) = (block * cells + cell, block, cell);
             let variant = bench.plan.cells[cell as usize].clients[0].variant;
             summary.groups[0].versions = [(variant.http(), 3)].into();
-            let scale = if cell == arms - 1 { factor } else { 1.0 };
+            let scale = if cell == cells - 1 { factor } else { 1.0 };
             let value = 1e9 * scale * (common + noise.draw(&mut dice)).exp();
             summary.metrics = [("page_load_time", std::iter::once(value).collect())].into();
             runs.push(summary);

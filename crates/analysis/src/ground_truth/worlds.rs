@@ -1,4 +1,4 @@
-//! Times whose truth is known: skewed, with several modes, with heavy tails, and alike within a run.
+//! Times whose truth is known: skewed, with several modes, with heavy tails, and correlated within a run.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -137,7 +137,7 @@ impl World {
         values.collect()
     }
 
-    /// Whether a figure of the mean makes sense: e to the power of Student's t has none.
+    /// Whether a statistic of the mean makes sense: e to the power of Student's t has none.
     pub(super) fn has_mean(&self) -> bool {
         !matches!(self.between, Between::Heavy(_))
     }

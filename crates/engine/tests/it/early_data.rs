@@ -19,7 +19,8 @@ use rustls::ServerConnection;
 
 use crate::authority::{Authority, NAME};
 use crate::quic_peer::{
-    CLIENT, MS, Net, Reply, Run, Script, Seen, base, get, join_configured, response, run_until_finished,
+    CLIENT, LoggedEvent, MS, Net, Reply, Run, Script, base, get, join_configured, response,
+    run_until_finished,
 };
 use crate::tls::{Server, serve};
 
@@ -291,7 +292,7 @@ fn http3(config: &Arc<QuicConfig>, server: &rustls::ServerConfig, script: Script
 
 fn ready(run: &Run) -> (u64, bool, EarlyData) {
     let ready = run.client.seen.iter().find_map(|(at, seen)| match seen {
-        Seen::Ready(handshake) => Some((*at, handshake.resumed, handshake.early_data)),
+        LoggedEvent::Ready(handshake) => Some((*at, handshake.resumed, handshake.early_data)),
         _ => None,
     });
     ready.unwrap()
@@ -303,7 +304,7 @@ fn answering() -> Script {
 
 fn ended(run: &Run) -> Vec<u64> {
     let ends = run.client.seen.iter().filter_map(|(_, seen)| match seen {
-        Seen::End(request) => Some(*request),
+        LoggedEvent::End(request) => Some(*request),
         _ => None,
     });
     let mut ends: Vec<u64> = ends.collect();
@@ -320,7 +321,7 @@ fn an_early_request_over_quic_is_answered_in_one_round_trip() {
     let warm = http3(&config, &server, answering(), 3);
     assert_eq!((ready(&warm), warm.client.early), ((100 * MS, true, EarlyData::Accepted), 3));
     assert_eq!(ended(&warm), [0, 1, 2]);
-    let last = warm.client.seen.iter().find(|(_, seen)| *seen == Seen::End(2)).unwrap();
+    let last = warm.client.seen.iter().find(|(_, seen)| *seen == LoggedEvent::End(2)).unwrap();
     assert_eq!(last.0, 100 * MS, "with the handshake");
     assert_eq!(warm.server.uploads.len(), 3);
 }
@@ -350,7 +351,7 @@ fn what_may_not_be_repeated_waits_for_the_handshake_of_quic() {
         Request { template: 7, method: "POST".into(), body: bytes::Bytes::from_static(b"x"), ..get("/form") };
     let mut run = join_configured(&Net::CLEAN, config, server, answering(), vec![post, get("/safe")]);
     run_until_finished(&mut run, 2);
-    let end = |id| run.client.seen.iter().find(|(_, seen)| *seen == Seen::End(id)).unwrap().0;
+    let end = |id| run.client.seen.iter().find(|(_, seen)| *seen == LoggedEvent::End(id)).unwrap().0;
     assert_eq!((end(0), end(1)), (200 * MS, 100 * MS));
     assert_eq!((ready(&run).2, run.client.early), (EarlyData::Accepted, 2));
 }

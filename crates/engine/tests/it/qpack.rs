@@ -36,7 +36,7 @@ fn dynamic_response() -> Vec<u8> {
 
 fn ended(run: &Run) -> Vec<u64> {
     let ends = run.client.seen.iter().filter_map(|(_, seen)| match seen {
-        Seen::End(request) => Some(*request),
+        LoggedEvent::End(request) => Some(*request),
         _ => None,
     });
     ends.collect()
@@ -56,7 +56,7 @@ fn a_response_waits_for_the_table_and_is_acknowledged() {
     let bodies: Vec<&[u8]> = run.client.bodies.values().map(Vec::as_slice).collect();
     assert_eq!(bodies, [&b"ok"[..], b"static"]);
     let raw = run.client.seen.iter().find_map(|(_, seen)| match seen {
-        Seen::Head(0, head) => Some((head.status, head.bytes.raw)),
+        LoggedEvent::Head(0, head) => Some((head.status, head.bytes.raw)),
         _ => None,
     });
     assert_eq!(raw, Some((200, 7 + 3 + 6 + 6)));

@@ -18,8 +18,11 @@ fn the_handshake_takes_one_round_trip_and_the_response_the_second() {
         vec![get("/a")],
     );
     run_until_finished(&mut run, 1);
-    let [(ready_ns, Seen::Ready(handshake)), (head_ns, Seen::Head(0, head)), (end_ns, Seen::End(0))] =
-        &run.client.seen[..]
+    let [
+        (ready_ns, LoggedEvent::Ready(handshake)),
+        (head_ns, LoggedEvent::Head(0, head)),
+        (end_ns, LoggedEvent::End(0)),
+    ] = &run.client.seen[..]
     else {
         panic!("{:?}", run.client.seen)
     };
@@ -154,7 +157,7 @@ fn exactly_what_is_pinned_is_negotiated() {
         let mut run =
             join(&Net::CLEAN, &pins, Script::replying(vec![Reply::Whole(response(b"x"))]), vec![get("/")]);
         run_until_finished(&mut run, 1);
-        let Some((at, Seen::Ready(handshake))) = run.client.seen.first() else { panic!("{suite}") };
+        let Some((at, LoggedEvent::Ready(handshake))) = run.client.seen.first() else { panic!("{suite}") };
         assert_eq!(*at, 100 * MS, "{suite}, {group}: no second round trip for another group");
         assert_eq!(handshake.cipher_suite.as_deref(), Some(suite));
         assert_eq!(handshake.key_exchange.as_deref(), Some(group));
@@ -172,7 +175,7 @@ fn loss_and_reordering_lose_nothing() {
         run_until_finished(&mut run, 20);
         assert_eq!(run.client.bodies.len(), 20, "seed {seed}");
         assert!(run.client.bodies.values().all(|found| *found == body), "seed {seed}");
-        let ends = run.client.seen.iter().filter(|(_, seen)| matches!(seen, Seen::End(_))).count();
+        let ends = run.client.seen.iter().filter(|(_, seen)| matches!(seen, LoggedEvent::End(_))).count();
         assert_eq!(ends, 20, "seed {seed}: {:?}", run.client.seen);
     }
 }
@@ -218,7 +221,7 @@ fn informational_responses_and_trailers_pass() {
     run_until_finished(&mut run, 1);
     assert!(matches!(
         &run.client.seen[1..],
-        [(_, Seen::Informational(0, 103)), (_, Seen::Head(0, _)), (_, Seen::End(0))]
+        [(_, LoggedEvent::Informational(0, 103)), (_, LoggedEvent::Head(0, _)), (_, LoggedEvent::End(0))]
     ));
     assert_eq!(run.client.bodies[&0], b"abc");
 }
@@ -233,7 +236,7 @@ fn head_and_304_have_no_body_whatever_their_length_says() {
     let script = Script::replying(vec![Reply::Whole(long), Reply::Whole(unchanged)]);
     let mut run = join(&Net::CLEAN, &Pins::default(), script, vec![head, get("/")]);
     run_until_finished(&mut run, 2);
-    let ends = run.client.seen.iter().filter(|(_, seen)| matches!(seen, Seen::End(_))).count();
+    let ends = run.client.seen.iter().filter(|(_, seen)| matches!(seen, LoggedEvent::End(_))).count();
     assert_eq!(ends, 2, "{:?}", run.client.seen);
 }
 
@@ -245,7 +248,7 @@ fn goaway_fails_what_was_not_taken_and_closes_after_the_rest() {
     assert_eq!(run_until_closed(&mut run), Outcome::Ok);
     assert_eq!(run.client.bodies[&0], b"first");
     let failed = run.client.seen.iter().filter_map(|(_, seen)| match seen {
-        Seen::Failed(id, failure) => Some((*id, failure.clone())),
+        LoggedEvent::Failed(id, failure) => Some((*id, failure.clone())),
         _ => None,
     });
     let failed: Vec<_> = failed.collect();
@@ -266,7 +269,7 @@ fn a_reset_fails_one_request_and_leaves_the_others() {
     let mut run = join(&Net::CLEAN, &Pins::default(), script, vec![get("/1"), get("/2")]);
     run_until_finished(&mut run, 2);
     let failure = run.client.seen.iter().find_map(|(_, seen)| match seen {
-        Seen::Failed(0, failure) => Some(failure),
+        LoggedEvent::Failed(0, failure) => Some(failure),
         _ => None,
     });
     assert_failure(failure.unwrap(), FailureKind::Reset, "H3_REQUEST_REJECTED");
@@ -297,7 +300,12 @@ fn a_cancelled_request_says_nothing_more() {
     assert_eq!(run.client.bodies[&1], b"second");
     run.run_until(10_000, |_, server| !server.client_stops.is_empty()).unwrap();
     assert_eq!(run.server.client_stops, [0x10c]);
-    assert!(!run.client.seen.iter().any(|(_, seen)| matches!(seen, Seen::End(0) | Seen::Failed(0, _))));
+    assert!(
+        !run.client
+            .seen
+            .iter()
+            .any(|(_, seen)| matches!(seen, LoggedEvent::End(0) | LoggedEvent::Failed(0, _)))
+    );
 }
 
 /// Runs a server that answers the one request with `reply` and says `streams`; the connection's outcome.
@@ -397,7 +405,7 @@ fn malformed_responses_fail_their_request_alone() {
         let mut run = join(&Net::CLEAN, &Pins::default(), script, vec![get("/1"), get("/2")]);
         run_until_finished(&mut run, 2);
         let failure = run.client.seen.iter().find_map(|(_, seen)| match seen {
-            Seen::Failed(0, failure) => Some(failure.clone()),
+            LoggedEvent::Failed(0, failure) => Some(failure.clone()),
             _ => None,
         });
         assert_failure(&failure.unwrap_or_else(|| panic!("{part}: {:?}", run.client.seen)), kind, part);
@@ -434,8 +442,8 @@ fn a_server_that_leaves_in_good_order_fails_only_what_it_left_unanswered() {
     script.request_streams = 1;
     let mut run = join(&Net::CLEAN, &Pins::default(), script, vec![get("/1"), get("/2")]);
     assert_failed(&run_until_closed(&mut run), FailureKind::Closed, "H3_NO_ERROR");
-    assert!(run.client.seen.iter().any(|(_, seen)| matches!(seen, Seen::End(0))));
-    assert!(run.client.seen.iter().any(|(_, seen)| matches!(seen, Seen::Failed(1, _))));
+    assert!(run.client.seen.iter().any(|(_, seen)| matches!(seen, LoggedEvent::End(0))));
+    assert!(run.client.seen.iter().any(|(_, seen)| matches!(seen, LoggedEvent::Failed(1, _))));
     let script = Script::replying(vec![Reply::Farewell(response(b"only"))]);
     let mut run = join(&Net::CLEAN, &Pins::default(), script, vec![get("/")]);
     assert_eq!(run_until_closed(&mut run), Outcome::Ok);

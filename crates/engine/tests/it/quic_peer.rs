@@ -35,7 +35,7 @@ pub(crate) fn base() -> Instant {
 
 /// What the client's sink was told, with the time.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Seen {
+pub(crate) enum LoggedEvent {
     Ready(Handshake),
     Informational(RequestId, u16),
     Head(RequestId, Head),
@@ -49,7 +49,7 @@ pub(crate) struct Browser {
     pub(crate) engine: Http3,
     pub(crate) wanted: VecDeque<Request>,
     pub(crate) sent: u64,
-    pub(crate) seen: Vec<(u64, Seen)>,
+    pub(crate) seen: Vec<(u64, LoggedEvent)>,
     pub(crate) bodies: BTreeMap<RequestId, Vec<u8>>,
     pub(crate) wire_bytes: u32,
     /// When each datagram was sent, and its length.
@@ -90,20 +90,21 @@ impl Browser {
             seen.push((
                 now,
                 match event {
-                    Event::Ready(handshake) => Seen::Ready(handshake),
-                    Event::Informational { request, status } => Seen::Informational(request, status),
-                    Event::Head { request, head } => Seen::Head(request, head),
+                    Event::Ready(handshake) => LoggedEvent::Ready(handshake),
+                    Event::Informational { request, status } => LoggedEvent::Informational(request, status),
+                    Event::Head { request, head } => LoggedEvent::Head(request, head),
                     Event::Data { request, bytes } => {
                         return bodies.entry(request).or_default().extend_from_slice(bytes);
                     }
-                    Event::End { request } => Seen::End(request),
-                    Event::Failed { request, failure } => Seen::Failed(request, failure),
+                    Event::End { request } => LoggedEvent::End(request),
+                    Event::Failed { request, failure } => LoggedEvent::Failed(request, failure),
                     other @ (Event::Pushed(_) | Event::Skipped { .. }) => panic!("{other:?} over HTTP/3"),
-                    Event::Closed(outcome) => Seen::Closed(outcome),
+                    Event::Closed(outcome) => LoggedEvent::Closed(outcome),
                 },
             ));
         });
-        let head_of = |id| move |(_, seen): &(u64, Seen)| matches!(seen, Seen::Head(of, _) if *of == id);
+        let head_of =
+            |id| move |(_, seen): &(u64, LoggedEvent)| matches!(seen, LoggedEvent::Head(of, _) if *of == id);
         if let Some(id) = self.cancels
             && self.seen.iter().any(head_of(id))
         {
@@ -113,7 +114,7 @@ impl Browser {
         while self.engine.available_requests() > 0
             && let Some(request) = self.wanted.pop_front()
         {
-            self.early += u64::from(!self.seen.iter().any(|(_, seen)| matches!(seen, Seen::Ready(_))));
+            self.early += u64::from(!self.seen.iter().any(|(_, seen)| matches!(seen, LoggedEvent::Ready(_))));
             self.wire_bytes += self.engine.send_request(now, self.sent, &request).unwrap().wire;
             self.sent += 1;
         }
@@ -122,7 +123,7 @@ impl Browser {
     pub(crate) fn outcome(&self) -> Option<&Outcome> {
         self.seen
             .iter()
-            .find_map(|(_, seen)| if let Seen::Closed(outcome) = seen { Some(outcome) } else { None })
+            .find_map(|(_, seen)| if let LoggedEvent::Closed(outcome) = seen { Some(outcome) } else { None })
     }
 
     pub(crate) fn engine_is_closed(&self) -> bool {
@@ -131,7 +132,10 @@ impl Browser {
 
     /// How many requests have had their last event.
     pub(crate) fn finished(&self) -> usize {
-        self.seen.iter().filter(|(_, seen)| matches!(seen, Seen::End(_) | Seen::Failed(..))).count()
+        self.seen
+            .iter()
+            .filter(|(_, seen)| matches!(seen, LoggedEvent::End(_) | LoggedEvent::Failed(..)))
+            .count()
     }
 }
 

@@ -13,7 +13,7 @@ mod real_h2;
 
 /// An event with its own memory; pieces of one body are joined, since their cuts are those of the input.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Seen {
+pub(crate) enum LoggedEvent {
     Informational(RequestId, u16),
     Head(RequestId, Head),
     Data(RequestId, Vec<u8>),
@@ -26,28 +26,28 @@ pub(crate) enum Seen {
 
 /// Everything that an engine said.
 #[derive(Debug, Default)]
-pub(crate) struct Log(pub(crate) Vec<Seen>);
+pub(crate) struct Log(pub(crate) Vec<LoggedEvent>);
 
 impl Log {
     pub(crate) fn take(&mut self, event: Event<'_>) {
         let seen = match event {
             Event::Ready(_) => panic!("a protocol does not say Ready"),
-            Event::Informational { request, status } => Seen::Informational(request, status),
-            Event::Head { request, head } => Seen::Head(request, head),
+            Event::Informational { request, status } => LoggedEvent::Informational(request, status),
+            Event::Head { request, head } => LoggedEvent::Head(request, head),
             Event::Data { request, bytes } => {
                 assert!(!bytes.is_empty(), "an empty piece");
-                if let Some(Seen::Data(last, body)) = self.0.last_mut()
+                if let Some(LoggedEvent::Data(last, body)) = self.0.last_mut()
                     && *last == request
                 {
                     return body.extend_from_slice(bytes);
                 }
-                Seen::Data(request, bytes.to_vec())
+                LoggedEvent::Data(request, bytes.to_vec())
             }
-            Event::Skipped { request, length } => Seen::Skipped(request, length),
-            Event::End { request } => Seen::End(request),
-            Event::Failed { request, failure } => Seen::Failed(request, failure.kind, failure.reason),
-            Event::Pushed(pushed) => Seen::Pushed(pushed),
-            Event::Closed(outcome) => Seen::Closed(outcome),
+            Event::Skipped { request, length } => LoggedEvent::Skipped(request, length),
+            Event::End { request } => LoggedEvent::End(request),
+            Event::Failed { request, failure } => LoggedEvent::Failed(request, failure.kind, failure.reason),
+            Event::Pushed(pushed) => LoggedEvent::Pushed(pushed),
+            Event::Closed(outcome) => LoggedEvent::Closed(outcome),
         };
         self.0.push(seen);
     }
@@ -56,7 +56,7 @@ impl Log {
     #[track_caller]
     pub(crate) fn failure_of(&self, request: RequestId) -> (FailureKind, &str) {
         let failed = self.0.iter().find_map(|seen| match seen {
-            Seen::Failed(id, kind, reason) if *id == request => Some((*kind, reason.as_str())),
+            LoggedEvent::Failed(id, kind, reason) if *id == request => Some((*kind, reason.as_str())),
             _ => None,
         });
         failed.unwrap_or_else(|| panic!("request {request} did not fail: {:?}", self.0))
@@ -65,7 +65,7 @@ impl Log {
     #[track_caller]
     pub(crate) fn closed_with(&self) -> &Outcome {
         match self.0.last() {
-            Some(Seen::Closed(outcome)) => outcome,
+            Some(LoggedEvent::Closed(outcome)) => outcome,
             last => panic!("the last event is {last:?} and not Closed"),
         }
     }
@@ -80,12 +80,12 @@ impl Log {
     }
 
     pub(crate) fn has_ended(&self, request: RequestId) -> bool {
-        self.0.contains(&Seen::End(request))
+        self.0.contains(&LoggedEvent::End(request))
     }
 
     pub(crate) fn body_of(&self, request: RequestId) -> Vec<u8> {
         let pieces = self.0.iter().filter_map(|seen| match seen {
-            Seen::Data(id, bytes) if *id == request => Some(bytes.as_slice()),
+            LoggedEvent::Data(id, bytes) if *id == request => Some(bytes.as_slice()),
             _ => None,
         });
         pieces.collect::<Vec<_>>().concat()
@@ -94,7 +94,7 @@ impl Log {
     #[track_caller]
     pub(crate) fn head_of(&self, request: RequestId) -> Head {
         let head = self.0.iter().find_map(|seen| match seen {
-            Seen::Head(id, head) if *id == request => Some(*head),
+            LoggedEvent::Head(id, head) if *id == request => Some(*head),
             _ => None,
         });
         head.unwrap_or_else(|| panic!("request {request} has no head: {:?}", self.0))

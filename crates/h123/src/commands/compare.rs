@@ -81,7 +81,7 @@ enum FailOn {
 /// # Errors
 /// There is no result, or the results cannot be compared.
 pub(crate) fn run(args: &CompareArgs) -> Result<Exit> {
-    let (a, b) = (Compared::load(&args.a)?, Compared::load(&args.b)?);
+    let (a, b) = (ComparedResult::load(&args.a)?, ComparedResult::load(&args.b)?);
     let (changed, differences) = (changed_levels(&a.plan, &b.plan), differences(&a, &b)?);
     let across = compare(&a.summary, &b.summary, &changed, differences).map_err(|problem| {
         UsageError(format!("{problem} (A: {}, B: {})", args.a.display(), args.b.display()))
@@ -179,15 +179,15 @@ fn exit(across: &Across, a: &Summary, b: &Summary, fail_on: Option<FailOn>) -> E
 }
 
 /// One of the two results.
-struct Compared {
+struct ComparedResult {
     plan: Plan,
     summary: Summary,
     environment: Value,
 }
 
-impl Compared {
+impl ComparedResult {
     /// Reads a result. Analyses its samples again if its summary is missing or has another version.
-    fn load(path: &Path) -> Result<Compared> {
+    fn load(path: &Path) -> Result<ComparedResult> {
         if !path.is_dir() {
             return Err(UsageError(format!("{} is not a result: it is not a folder", path.display())).into());
         }
@@ -211,7 +211,7 @@ impl Compared {
                 analysis::analyse(&plan, &runs, &reference::stored(&folder))
             }
         };
-        Ok(Compared { plan, summary, environment: read("environment.json").unwrap_or_default() })
+        Ok(ComparedResult { plan, summary, environment: read("environment.json").unwrap_or_default() })
     }
 }
 
@@ -233,7 +233,7 @@ fn changed_levels(a: &Plan, b: &Plan) -> Vec<Level> {
 const IGNORED: &[&str] = &["version", "command", "load_average", "memory_available_bytes", "user_id"];
 
 /// The other differences: in the environment, and in what the plans fix.
-fn differences(a: &Compared, b: &Compared) -> Result<Vec<Difference>> {
+fn differences(a: &ComparedResult, b: &ComparedResult) -> Result<Vec<Difference>> {
     let mut differences = Vec::new();
     for (side, other) in [(a, "A"), (b, "B")] {
         if side.environment.is_null() {

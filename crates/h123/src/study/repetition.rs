@@ -1,7 +1,7 @@
 //! Whether another block of runs follows: the plan's rule, applied to the stored runs.
 
 use analysis::RunSummary;
-use analysis::repetition::standing;
+use analysis::repetition::progress;
 use anyhow::Result;
 use model::{Plan, PlannedRun, RunRecord};
 use store::ResultFolder;
@@ -40,7 +40,7 @@ impl<'a> Repetition<'a> {
     pub(crate) fn is_enough_before(&self, planned: &PlannedRun) -> bool {
         planned.block >= self.plan.runs_per_cell
             && self.runs.iter().all(|run| run.block != planned.block)
-            && standing(self.plan, &self.runs).is_some_and(|standing| standing.ended_by.is_some())
+            && progress(self.plan, &self.runs).is_some_and(|progress| progress.ended_by.is_some())
     }
 
     /// If this is the first run of an added block: the runs that the block adds, and their expected time.

@@ -75,7 +75,7 @@ fn expect_not_reported(cell: &Value, metrics: &[&str], client: &str) {
 }
 
 /// Whether the server decides: each tool finds what ours finds, within 5 %.
-fn alike(summary: &Value) -> Result<(), String> {
+fn agrees(summary: &Value) -> Result<(), String> {
     for (variant, client) in
         [("h1s", "h2load"), ("h1s", "wrk"), ("h1s", "siege"), ("h1s", "ab"), ("h2", "h2load")]
     {
@@ -130,7 +130,7 @@ fn every_tool_measures_the_same_rate_of_a_saturated_server() {
             &["h1s", "curl"],
             "curl supports one connection at most; the workload has 20",
         );
-        found = alike(&summary);
+        found = agrees(&summary);
         if found.is_ok() {
             break;
         }

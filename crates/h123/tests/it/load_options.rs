@@ -24,14 +24,14 @@ fn completed(json: &Value) -> u64 {
 }
 
 /// What a test's own server saw: the peer's address, head and body of each request.
-struct Seen {
+struct RecordedRequest {
     peer: String,
     head: String,
     body: String,
 }
 
 /// A server that answers every request with nothing and tells what it saw. Its threads end with the test.
-fn recorder() -> (String, Receiver<Seen>) {
+fn recorder() -> (String, Receiver<RecordedRequest>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let (seen, said) = channel();
@@ -44,7 +44,7 @@ fn recorder() -> (String, Receiver<Seen>) {
     (format!("http://{address}"), said)
 }
 
-fn record(stream: TcpStream, seen: &Sender<Seen>) -> Option<()> {
+fn record(stream: TcpStream, seen: &Sender<RecordedRequest>) -> Option<()> {
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     let mut writer = stream;
     loop {
@@ -58,12 +58,12 @@ fn record(stream: TcpStream, seen: &Sender<Seen>) -> Option<()> {
         let mut body = vec![0; length.unwrap_or(0)];
         reader.read_exact(&mut body).ok()?;
         let peer = writer.peer_addr().ok()?.to_string();
-        seen.send(Seen { peer, head, body: String::from_utf8(body).ok()? }).ok()?;
+        seen.send(RecordedRequest { peer, head, body: String::from_utf8(body).ok()? }).ok()?;
         writer.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").ok()?;
     }
 }
 
-fn first_lines(seen: &Receiver<Seen>) -> Vec<String> {
+fn first_lines(seen: &Receiver<RecordedRequest>) -> Vec<String> {
     seen.try_iter().map(|seen| seen.head.lines().next().unwrap().to_owned()).collect()
 }
 
@@ -270,7 +270,7 @@ fn think_times_and_ramps_slow_a_closed_loop() {
     let _machine = machine();
     let serving = Serving::start();
     let url = serving.url(0, "/bytes/10");
-    let json = loaded(&[&url, "-n", "6", "--think", "20ms"]);
+    let json = loaded(&[&url, "-n", "6", "--think-time", "20ms"]);
     assert!(json["duration_ns"].as_u64().unwrap() >= 5 * 20_000_000, "{json:#}");
     assert_eq!(completed(&loaded(&[&url, "-n", "20", "-c", "4", "--think", "0ms-2ms"])), 20);
     let json = loaded(&[&url, "-d", "300ms", "-c", "3", "--ramp-up", "100s"]);
@@ -387,7 +387,7 @@ fn contradictions_are_one_line() {
             &[url, "--hgrm", "out.hgrm", "--coalesce", "30us"],
             "'--hgrm <FILE>' cannot be used with '--coalesce <TIME>'",
         ),
-        (&[url, "--rate", "10", "--think", "1s"], "'--think <TIME>' cannot be used with"),
+        (&[url, "--rate", "10", "--think-time", "1s"], "'--think-time <TIME>' cannot be used with"),
         (&[url, "--stages", "1s@5", "--ramp-up", "1s"], "'--ramp-up <TIME>' cannot be used with"),
         (&[url, "--stages", "1s@5", "-d", "1s"], "cannot be used with"),
         (&[url, "--stages", "1s@0"], "--stages without any request"),

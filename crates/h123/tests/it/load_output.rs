@@ -39,8 +39,8 @@ fn the_numbers_are_written_in_every_form() {
     let columns = csv.lines().next().unwrap().split(',').count();
     assert!(csv.lines().all(|line| line.split(',').count() == columns), "{csv}");
     assert!(csv.lines().any(|line| line.starts_with("phase,handshake_ns,,,,,3,")), "{csv}");
-    for figure in ["availability,1,", "connections,3,", "cpu_user_ns,", "response_header_wire_bytes,"] {
-        assert!(csv.lines().any(|line| line.starts_with(&format!("figure,{figure}"))), "{figure}: {csv}");
+    for name in ["availability,1,", "connections,3,", "cpu_user_ns,", "response_header_wire_bytes,"] {
+        assert!(csv.lines().any(|line| line.starts_with(&format!("statistic,{name}"))), "{name}: {csv}");
     }
     let hgrm = std::fs::read_to_string(hgrm).unwrap();
     assert!(hgrm.contains("Total count    =          600]"), "{hgrm}");

@@ -63,11 +63,11 @@ fn pushes_are_accepted_where_asked_and_counted() {
 /// Datagrams in between: sees their sizes and where they come from. Ends with the test.
 struct Relay {
     address: SocketAddr,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<RelayLog>>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct RelayLog {
     clients: BTreeSet<SocketAddr>,
     largest_up: usize,
     largest_down: usize,
@@ -78,7 +78,7 @@ impl Relay {
     fn start(server: SocketAddr, lets_move: bool) -> Relay {
         let (down, up) = (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
         up.connect(server).unwrap();
-        let (address, seen) = (down.local_addr().unwrap(), Arc::new(Mutex::new(Seen::default())));
+        let (address, seen) = (down.local_addr().unwrap(), Arc::new(Mutex::new(RelayLog::default())));
         let last = Arc::new(Mutex::new(None));
         for socket in [&down, &up] {
             socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();

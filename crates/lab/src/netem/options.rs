@@ -38,7 +38,7 @@ const TBF_BURST: u16 = 6;
 /// TC_LINKLAYER_ETHERNET: no table of rates.
 const LINKLAYER_ETHERNET: u8 = 1;
 
-/// enum of TCA_CODEL_* and of TCA_FQ_CODEL_*, which begins alike.
+/// enum of TCA_CODEL_* and of TCA_FQ_CODEL_*, whose first values are equal.
 const CODEL_TARGET: u16 = 1;
 const CODEL_LIMIT: u16 = 2;
 const CODEL_INTERVAL: u16 = 3;

@@ -13,9 +13,9 @@ const CONNECTIONS: usize = 5;
 const BYTES: usize = 100_000;
 
 /// The readings of a node, by what they are about.
-struct Found<'a>(&'a [Reading], Option<&'a str>);
+struct NodeReadings<'a>(&'a [Reading], Option<&'a str>);
 
-impl Found<'_> {
+impl NodeReadings<'_> {
     fn of(&self, kind: SubjectKind, name: &str, quantity: Quantity) -> Vec<(u64, u64)> {
         let is_wanted = |reading: &&Reading| {
             let subject = &reading.subject;
@@ -99,16 +99,16 @@ pub(crate) fn what_happens_in_the_nodes_is_in_the_rows() {
 
     assert!(readings.windows(2).all(|pair| pair[0].at_ns <= pair[1].at_ns), "in the order of time");
     assert!(readings.iter().all(|reading| reading.at_ns <= took_ns), "within the run");
-    let (near, far) = (Found(&readings, Some("client")), Found(&readings, Some("server")));
+    let (near, far) = (NodeReadings(&readings, Some("client")), NodeReadings(&readings, Some("server")));
     let all = CONNECTIONS as u64 + 1;
     assert_eq!((near.sockets(Quantity::Established), far.sockets(Quantity::Established)), (all, all));
     assert_eq!((near.sockets(Quantity::Listen), far.sockets(Quantity::Listen)), (0, 1));
     assert_eq!(far.sockets(Quantity::AcceptQueue), 1, "the one that nobody accepted");
-    let opens = |found: &Found<'_>, quantity| found.last(SubjectKind::Protocols, "", quantity);
+    let opens = |found: &NodeReadings<'_>, quantity| found.last(SubjectKind::Protocols, "", quantity);
     assert_eq!((opens(&near, Quantity::ActiveOpens), opens(&far, Quantity::PassiveOpens)), (all, all));
     assert_eq!(far.of(SubjectKind::Protocols, "", Quantity::PassiveOpens)[0].1, 0, "since the run's begin");
 
-    let moved = |found: &Found<'_>, quantity| found.last(SubjectKind::Interface, "eth0", quantity);
+    let moved = |found: &NodeReadings<'_>, quantity| found.last(SubjectKind::Interface, "eth0", quantity);
     assert_eq!(moved(&near, Quantity::ReceivedBytes), counted.down.bytes_out, "frame by frame");
     // What a node sends to nobody in particular (IPv6's housekeeping) leaves its interface and passes no
     // link.
@@ -129,7 +129,7 @@ pub(crate) fn what_happens_in_the_nodes_is_in_the_rows() {
     assert!(brief.iter().any(|(_, bytes)| *bytes > 0), "one that began and ended between two rounds");
     assert_eq!(near.of(SubjectKind::Process, "sleep", Quantity::Resident), [], "the server's");
 
-    let tool = Found(&readings, None);
+    let tool = NodeReadings(&readings, None);
     assert!(tool.last(SubjectKind::Core, "cpu0", Quantity::CpuUser) < took_ns);
     for thread in ["emulator", "monitor"] {
         // How a few milliseconds divide into user and system is the ticks' chance.
@@ -147,7 +147,7 @@ pub(crate) fn what_happens_in_the_nodes_is_in_the_rows() {
     }
     wait_until("TIME-WAIT at the client", || waiting(client) == CONNECTIONS);
     let readings = monitor.finish().unwrap();
-    let (near, far) = (Found(&readings, Some("client")), Found(&readings, Some("server")));
+    let (near, far) = (NodeReadings(&readings, Some("client")), NodeReadings(&readings, Some("server")));
     assert_eq!((near.sockets(Quantity::TimeWait), far.sockets(Quantity::TimeWait)), (CONNECTIONS as u64, 0));
     assert_eq!(near.sockets(Quantity::Established), 1);
     drop((queued, listener, busy));
@@ -161,11 +161,11 @@ pub(crate) fn a_node_that_is_this_machine() {
     let before = busy.cpu_ns();
     wait_until("a busy server", || busy.cpu_ns().0 > before.0 + 50_000_000);
     let readings = monitor.finish().unwrap();
-    let server = Found(&readings, Some("server"));
+    let server = NodeReadings(&readings, Some("server"));
     assert!(server.last(SubjectKind::Process, "sh", Quantity::CpuUser) > 0);
     assert!(server.last(SubjectKind::Process, "sleep", Quantity::Resident) > 0, "by its process group");
-    assert_eq!(Found(&readings, Some("client")).of(SubjectKind::Process, "", Quantity::CpuUser), []);
-    let machine = Found(&readings, None);
+    assert_eq!(NodeReadings(&readings, Some("client")).of(SubjectKind::Process, "", Quantity::CpuUser), []);
+    let machine = NodeReadings(&readings, None);
     assert!(
         !machine.of(SubjectKind::Interface, "lo", Quantity::SentBytes).is_empty(),
         "once, for the machine"
@@ -199,11 +199,12 @@ pub(crate) fn measure() {
             let (monitor, _) = watch(&[client, server], hertz);
             std::thread::sleep(Duration::from_secs(10));
             let readings = monitor.finish().unwrap();
-            let tool = Found(&readings, None);
+            let tool = NodeReadings(&readings, None);
             let cpu = [Quantity::CpuUser, Quantity::CpuSystem]
                 .map(|quantity| tool.last(SubjectKind::Thread, "monitor", quantity));
             let rounds: std::collections::BTreeSet<u64> = readings.iter().map(|r| r.at_ns).collect();
-            let dumps = Found(&readings, Some("client")).of(SubjectKind::Sockets, "", Quantity::Listen).len();
+            let dumps =
+                NodeReadings(&readings, Some("client")).of(SubjectKind::Sockets, "", Quantity::Listen).len();
             let took_ns = *rounds.last().unwrap();
             let share = cpu.iter().sum::<u64>() as f64 / took_ns as f64 * 100.0;
             println!(

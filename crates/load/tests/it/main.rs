@@ -272,7 +272,7 @@ fn a_slow_server_lengthens_the_latency_of_all_who_wait_for_it() {
 }
 
 #[test]
-fn the_seam_carries_every_row() {
+fn the_client_protocol_carries_every_row() {
     let origin = Origin::start(Vec::new());
     let assignment = origin.assignment(Variant::H2c, closed("/bytes/1", 2, 3, 10_000));
     let text = serde_json::to_vec(&assignment).unwrap();

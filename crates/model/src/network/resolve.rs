@@ -1,6 +1,6 @@
 //! Resolves a network: defaults, products, the timeline. Refuses contradictions.
 
-use super::written::{self, Directions, Entry, Layer, Limit, Written};
+use super::written::{self, Directions, Entry, Layer, Limit, NetworkFile};
 use super::{
     Change, Direction, Discipline, Distribution, FULL_FRAME_BYTES, Jitter, LinkRate, Loss, Network, Order,
     OutagePackets, Queue, QueueLimit, trace,
@@ -19,7 +19,7 @@ const MOST_STEPS_IN_ALL: usize = 4_000_000;
 
 type Traces<'a> = &'a dyn Fn(&str) -> Result<DataFile, String>;
 
-pub(super) fn resolve(name: &str, written: &Written, traces: Traces<'_>) -> Result<Network, InputError> {
+pub(super) fn resolve(name: &str, written: &NetworkFile, traces: Traces<'_>) -> Result<Network, InputError> {
     let base = layers(&written.base);
     refuse_idle_queue(written, &base)?;
     let [up, down] = directions(&base, traces)?;
@@ -229,7 +229,7 @@ fn resolve_queue(
 }
 
 /// A queue before a link that never delays a packet is a mistake.
-fn refuse_idle_queue(written: &Written, base: &[Layer; 2]) -> Result<(), InputError> {
+fn refuse_idle_queue(written: &NetworkFile, base: &[Layer; 2]) -> Result<(), InputError> {
     let fills = |layer: &Layer| {
         let is_limited =
             layer.rate.as_ref().is_some_and(|rate| !matches!(rate.value, written::Rate::Unlimited));

@@ -75,7 +75,7 @@ pub const KEYS: &[TableKeys] = &[
 pub(super) type Stretches = Vec<(u64, u64)>;
 
 /// A file.
-pub(super) struct Written {
+pub(super) struct NetworkFile {
     pub(super) title: String,
     pub(super) source: String,
     pub(super) base: Directions,
@@ -192,10 +192,10 @@ pub(super) enum Limit {
     Product(f64),
 }
 
-pub(super) fn read(source: Source<'_>) -> Result<Written, InputError> {
+pub(super) fn read(source: Source<'_>) -> Result<NetworkFile, InputError> {
     let keys = ROOT_KEYS.iter().chain(BOTH_DIRECTIONS).chain(DIRECTION_KEYS).chain(STEADY_KEYS);
     read_file(source, "the network", keys, |root| {
-        Ok(Written {
+        Ok(NetworkFile {
             title: root.required("title", Table::text)?.value,
             source: root.required("source", Table::text)?.value,
             base: directions(root, STEADY_KEYS)?,

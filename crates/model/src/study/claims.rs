@@ -2,7 +2,7 @@
 
 use super::factors::{LEVEL_KEYS, resolve_level};
 use super::{Library, Study};
-use crate::claim::{Bound, Claim, ClaimFigure, ClaimTest};
+use crate::claim::{Bound, Claim, ClaimStatistic, ClaimTest};
 use crate::error::InputError;
 use crate::keys;
 use crate::level::Level;
@@ -12,7 +12,7 @@ use crate::reader::{Key, Placed, Table};
 use crate::units;
 
 pub(super) const KEYS: &[Key] = keys! {
-    "says", "text", "required", r#""The runs may be pooled.""#, "The claim in a sentence; not empty.";
+    "text", "text", "required", r#""The runs may be pooled.""#, "The claim in a sentence; not empty.";
     "kind", "text", "required", r#""pooled""#, "`pooled`, `best`, `script`, `scale`, `impaired` or `value`.";
 };
 pub(super) const BEST_KEYS: &[Key] = keys! {
@@ -30,7 +30,7 @@ pub(super) const SCALE_KEYS: &[Key] = keys! {
 };
 pub(super) const VALUE_KEYS: &[Key] = keys! {
     "metric", "text", "the primary one", r#""page_load_time""#, "A [metric](#metrics).";
-    "figure", "text", "`\"median\"`", r#""p99""#, "A statistic, as in `by`.";
+    "statistic", "text", "`\"median\"`", r#""p99""#, "A statistic, as in `by`.";
     "of", "table", "all cells", r#"{ variant = "h2" }"#, "The levels of the cells.";
     "least", "duration, size, number, or round trips", "none", r#""1.9rtt""#, "The lower bound.";
     "most", "duration, size, number, or round trips", "none", r#""120ms""#,
@@ -41,8 +41,8 @@ const ROUND_TRIPS: &str = "rtt";
 
 /// A claim as written: its levels and its metric are still names.
 #[derive(Clone, Debug)]
-pub(super) struct Written {
-    says: String,
+pub(super) struct ClaimEntry {
+    text: String,
     kind: Kind,
 }
 
@@ -54,7 +54,7 @@ enum Kind {
     Pooled,
     Best {
         level: NamedLevel,
-        by: Vec<ClaimFigure>,
+        by: Vec<ClaimStatistic>,
     },
     Script {
         trained_on: NamedLevel,
@@ -66,7 +66,7 @@ enum Kind {
     Impaired,
     Value {
         metric: Option<Placed<String>>,
-        figure: ClaimFigure,
+        statistic: ClaimStatistic,
         cells: Vec<NamedLevel>,
         least: Option<Bound>,
         most: Option<Bound>,
@@ -74,13 +74,13 @@ enum Kind {
 }
 
 /// Every `[[claim]]`, in the order of the file.
-pub(super) fn read(root: &Table<'_>) -> Result<Vec<Written>, InputError> {
+pub(super) fn read(root: &Table<'_>) -> Result<Vec<ClaimEntry>, InputError> {
     root.tables("claim")?.into_iter().map(read_claim).collect()
 }
 
-fn read_claim(table: Table<'_>) -> Result<Written, InputError> {
+fn read_claim(table: Table<'_>) -> Result<ClaimEntry, InputError> {
     let table = table.knowing(KEYS);
-    let says = table.required("says", Table::text)?.value;
+    let text = table.required("text", Table::text)?.value;
     let kind = table.required("kind", Table::string)?;
     let own = match kind.value.as_str() {
         "best" => BEST_KEYS,
@@ -95,7 +95,7 @@ fn read_claim(table: Table<'_>) -> Result<Written, InputError> {
     };
     let table = table.with_keys(KEYS.iter().chain(own))?;
     let kind = match kind.value.as_str() {
-        "best" => Kind::Best { level: read_level(&table, "level")?, by: read_figures(&table)? },
+        "best" => Kind::Best { level: read_level(&table, "level")?, by: read_statistics(&table)? },
         "script" => Kind::Script { trained_on: read_level(&table, "trained_on")? },
         "scale" => {
             let factor = table.required("factor", Table::string)?;
@@ -110,7 +110,7 @@ fn read_claim(table: Table<'_>) -> Result<Written, InputError> {
         "pooled" => Kind::Pooled,
         _ => Kind::Impaired,
     };
-    Ok(Written { says, kind })
+    Ok(ClaimEntry { text, kind })
 }
 
 fn read_value(table: &Table<'_>) -> Result<Kind, InputError> {
@@ -120,8 +120,14 @@ fn read_value(table: &Table<'_>) -> Result<Kind, InputError> {
         return Err(table.error("[[claim]] has neither `least` nor `most`; add one of them"));
     }
     let cells = table.table("of")?.map(|of| of.knowing(LEVEL_KEYS).string_entries()).transpose()?;
-    let figure = table.named("figure")?.map_or(ClaimFigure::Median, |figure| figure.value);
-    Ok(Kind::Value { metric: table.string("metric")?, figure, cells: cells.unwrap_or_default(), least, most })
+    let statistic = table.named("statistic")?.map_or(ClaimStatistic::Median, |statistic| statistic.value);
+    Ok(Kind::Value {
+        metric: table.string("metric")?,
+        statistic,
+        cells: cells.unwrap_or_default(),
+        least,
+        most,
+    })
 }
 
 /// One level such as `level = { variant = "h2" }`.
@@ -139,9 +145,9 @@ fn read_level(table: &Table<'_>, key: &str) -> Result<NamedLevel, InputError> {
     }
 }
 
-fn read_figures(table: &Table<'_>) -> Result<Vec<ClaimFigure>, InputError> {
+fn read_statistics(table: &Table<'_>) -> Result<Vec<ClaimStatistic>, InputError> {
     let names = table.required("by", Table::some_strings)?.value;
-    names.into_iter().map(|name| Ok(name.map(|name| ClaimFigure::from_name(&name))?.value)).collect()
+    names.into_iter().map(|name| Ok(name.map(|name| ClaimStatistic::from_name(&name))?.value)).collect()
 }
 
 /// `120ms`, `2rtt`, `64kB` or `0.99`.
@@ -166,7 +172,7 @@ fn parse_bound(text: &str) -> Result<Bound, String> {
 pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Vec<Claim>, InputError> {
     let level =
         |(factor, value): &NamedLevel| Ok::<Level, InputError>(resolve_level(study, "", factor, value)?.0);
-    let resolve_one = |written: &Written| {
+    let resolve_one = |written: &ClaimEntry| {
         let holds_if = match &written.kind {
             Kind::Pooled => ClaimTest::Pooled,
             Kind::Impaired => ClaimTest::Impaired,
@@ -176,20 +182,20 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Vec<Claim
                 let levels = levels.iter().map(|value| level(&(factor.clone(), value.clone())));
                 ClaimTest::Scale { levels: levels.collect::<Result<_, _>>()? }
             }
-            Kind::Value { metric, figure, cells, least, most } => {
+            Kind::Value { metric, statistic, cells, least, most } => {
                 if let Some(metric) = metric {
                     super::metric::check_exists(metric, library)?;
                 }
                 ClaimTest::Value {
                     metric: metric.as_ref().unwrap_or(&study.metric).value.clone(),
-                    figure: *figure,
+                    statistic: *statistic,
                     levels: cells.iter().map(level).collect::<Result<_, _>>()?,
                     least: *least,
                     most: *most,
                 }
             }
         };
-        Ok(Claim { says: written.says.clone(), holds_if })
+        Ok(Claim { text: written.text.clone(), holds_if })
     };
     study.claims.iter().map(resolve_one).collect()
 }
@@ -204,9 +210,9 @@ mod tests {
     }
 
     fn only(text: &str) -> ClaimTest {
-        let text = format!("[[claim]]\nsays = \"So it is.\"\n{text}");
+        let text = format!("[[claim]]\ntext = \"So it is.\"\n{text}");
         let mut claims = claims(&text).unwrap();
-        assert_eq!((claims.len(), claims[0].says.as_str()), (1, "So it is."));
+        assert_eq!((claims.len(), claims[0].text.as_str()), (1, "So it is."));
         claims.remove(0).holds_if
     }
 
@@ -222,7 +228,7 @@ mod tests {
             only("kind = \"best\"\nlevel = { variant = \"h3\" }\nby = [\"median\", \"iqr\"]"),
             ClaimTest::Best {
                 level: level("variant", "h3"),
-                by: vec![ClaimFigure::Median, ClaimFigure::Iqr]
+                by: vec![ClaimStatistic::Median, ClaimStatistic::Iqr]
             }
         );
         assert_eq!(
@@ -239,7 +245,7 @@ mod tests {
             ),
             ClaimTest::Value {
                 metric: "page_load_time".to_owned(),
-                figure: ClaimFigure::Median,
+                statistic: ClaimStatistic::Median,
                 levels: vec![level("variant", "h3"), level("network", "lan")],
                 least: Some(Bound::RoundTrips(2.0)),
                 most: Some(Bound::Plain(120e6)),
@@ -254,7 +260,7 @@ mod tests {
                 "best" => "level = { variant = \"h3\" }\nby = [\"p99\"]",
                 "script" => "trained_on = { variant = \"h3\" }",
                 "scale" => "factor = \"variant\"\nlevels = [\"h3\", \"h1s\"]",
-                "value" => "metric = \"page_load_time\"\nfigure = \"mean\"\nmost = \"0.5\"",
+                "value" => "metric = \"page_load_time\"\nstatistic = \"mean\"\nmost = \"0.5\"",
                 _ => "",
             };
             assert_eq!(only(&format!("kind = \"{kind}\"\n{text}")).kind(), kind);
@@ -264,43 +270,43 @@ mod tests {
     #[test]
     fn faults_name_the_place() {
         for (text, expected) in [
-            ("[[claim]]\nkind = \"pooled\"", ":17:1: [[claim]] has no `says`"),
-            ("[[claim]]\nsays = \" \"\nkind = \"pooled\"", "`says` is empty"),
-            ("[[claim]]\nsays = \"x\"", "[[claim]] has no `kind`"),
-            ("[[claim]]\nsays = \"x\"\nkind = \"poled\"", ":19:8: `kind`: `poled` is not a kind of claim"),
-            ("[[claim]]\nsays = \"x\"\nkind = \"pooled\"\nby = [\"iqr\"]", "`by` is not a key of [[claim]]"),
-            ("[[claim]]\nsays = \"x\"\nkind = \"value\"", "[[claim]] has neither `least` nor `most`"),
-            ("[[claim]]\nsays = \"x\"\nkind = \"value\"\nmost = \"soon\"", "`most`: `soon` is not a value"),
+            ("[[claim]]\nkind = \"pooled\"", ":17:1: [[claim]] has no `text`"),
+            ("[[claim]]\ntext = \" \"\nkind = \"pooled\"", "`text` is empty"),
+            ("[[claim]]\ntext = \"x\"", "[[claim]] has no `kind`"),
+            ("[[claim]]\ntext = \"x\"\nkind = \"poled\"", ":19:8: `kind`: `poled` is not a kind of claim"),
+            ("[[claim]]\ntext = \"x\"\nkind = \"pooled\"\nby = [\"iqr\"]", "`by` is not a key of [[claim]]"),
+            ("[[claim]]\ntext = \"x\"\nkind = \"value\"", "[[claim]] has neither `least` nor `most`"),
+            ("[[claim]]\ntext = \"x\"\nkind = \"value\"\nmost = \"soon\"", "`most`: `soon` is not a value"),
             (
-                "[[claim]]\nsays = \"x\"\nkind = \"value\"\nmost = \"x rtt\"",
+                "[[claim]]\ntext = \"x\"\nkind = \"value\"\nmost = \"x rtt\"",
                 "`x rtt` is not a number of round trips",
             ),
             (
-                "[[claim]]\nsays = \"x\"\nkind = \"value\"\nmost = \"1s\"\nmetric = \"loadtime\"",
+                "[[claim]]\ntext = \"x\"\nkind = \"value\"\nmost = \"1s\"\nmetric = \"loadtime\"",
                 "`metric`: `loadtime` is not a metric",
             ),
             (
-                "[[claim]]\nsays = \"x\"\nkind = \"value\"\nmost = \"1s\"\nfigure = \"mode\"",
-                "`figure`: `mode` is not a statistic",
+                "[[claim]]\ntext = \"x\"\nkind = \"value\"\nmost = \"1s\"\nstatistic = \"mode\"",
+                "`statistic`: `mode` is not a statistic",
             ),
             (
-                "[[claim]]\nsays = \"x\"\nkind = \"value\"\nmost = \"1s\"\nof = { variant = \"h2\" }",
+                "[[claim]]\ntext = \"x\"\nkind = \"value\"\nmost = \"1s\"\nof = { variant = \"h2\" }",
                 "`h2` is not a level of `variant`",
             ),
             (
-                "[[claim]]\nsays = \"x\"\nkind = \"script\"\ntrained_on = { variants = \"h3\" }",
+                "[[claim]]\ntext = \"x\"\nkind = \"script\"\ntrained_on = { variants = \"h3\" }",
                 "`variants` is not a factor",
             ),
             (
-                "[[claim]]\nsays = \"x\"\nkind = \"script\"\ntrained_on = {}",
+                "[[claim]]\ntext = \"x\"\nkind = \"script\"\ntrained_on = {}",
                 "`trained_on` has 0 levels; write one",
             ),
             (
-                "[[claim]]\nsays = \"x\"\nkind = \"best\"\nlevel = { variant = \"h3\" }\nby = []",
+                "[[claim]]\ntext = \"x\"\nkind = \"best\"\nlevel = { variant = \"h3\" }\nby = []",
                 "`by` is an empty list",
             ),
             (
-                "[[claim]]\nsays = \"x\"\nkind = \"scale\"\nfactor = \"variant\"\nlevels = [\"h3\"]",
+                "[[claim]]\ntext = \"x\"\nkind = \"scale\"\nfactor = \"variant\"\nlevels = [\"h3\"]",
                 "`levels` has fewer than two",
             ),
         ] {

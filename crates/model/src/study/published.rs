@@ -20,18 +20,18 @@ const MOST_RATIO: f64 = 1e6;
 
 /// An entry as written.
 #[derive(Clone, Debug)]
-pub(super) struct Written {
+pub(super) struct PublishedEntry {
     source: String,
     levels: Placed<Vec<(Placed<String>, Placed<String>)>>,
     metric: Option<Placed<String>>,
     ratio: f64,
 }
 
-pub(super) fn read(root: &Table<'_>) -> Result<Vec<Written>, InputError> {
+pub(super) fn read(root: &Table<'_>) -> Result<Vec<PublishedEntry>, InputError> {
     root.tables("published")?.into_iter().map(read_entry).collect()
 }
 
-fn read_entry(table: Table<'_>) -> Result<Written, InputError> {
+fn read_entry(table: Table<'_>) -> Result<PublishedEntry, InputError> {
     let table = table.with_keys(KEYS)?;
     let source = table.required("source", Table::text)?.value;
     let levels = table.required("levels", Table::table)?.with_keys(LEVEL_KEYS)?;
@@ -44,7 +44,7 @@ fn read_entry(table: Table<'_>) -> Result<Written, InputError> {
         return Err(ratio.error(problem));
     }
     let levels = levels.here(levels.string_entries()?);
-    Ok(Written { source, levels, metric: table.string("metric")?, ratio: ratio.value })
+    Ok(PublishedEntry { source, levels, metric: table.string("metric")?, ratio: ratio.value })
 }
 
 /// The entries whose levels the matrix has. An entry without one of them, left out on the command line, is
@@ -70,7 +70,7 @@ pub(super) fn resolve(
 }
 
 /// In the order of the matrix; `None` if the command line left one out.
-fn resolve_levels(study: &Study, written: &Written) -> Result<Option<Vec<Level>>, InputError> {
+fn resolve_levels(study: &Study, written: &PublishedEntry) -> Result<Option<Vec<Level>>, InputError> {
     let baseline = &study.baseline;
     let compared = baseline.factor.name();
     let Some((_, level)) = written.levels.value.iter().find(|(factor, _)| factor.value == compared) else {
@@ -101,7 +101,7 @@ fn resolve_levels(study: &Study, written: &Written) -> Result<Option<Vec<Level>>
 /// The study's metric, or the entry's own, which one of the workloads must have.
 fn resolve_metric(
     study: &Study,
-    written: &Written,
+    written: &PublishedEntry,
     levels: &[Level],
     workloads: &[&NamedWorkload],
     library: &impl Library,

@@ -16,14 +16,14 @@ const DEFAULT_MOST_RUNS: u32 = 100;
 
 /// `precision`, `budget` and `most_runs`.
 #[derive(Clone, Debug)]
-pub(super) struct Written {
+pub(super) struct RepetitionKeys {
     precision: Placed<f64>,
     budget_ns: Option<Placed<u64>>,
     most_runs: Option<Placed<u32>>,
 }
 
 /// The rule, where the study has one.
-pub(super) fn read(root: &Table<'_>) -> Result<Option<Written>, InputError> {
+pub(super) fn read(root: &Table<'_>) -> Result<Option<RepetitionKeys>, InputError> {
     let precision = root.parsed("precision", units::parse_share)?;
     let budget_ns = root.parsed("budget", units::parse_duration_ns)?;
     let most_runs = root.integer("most_runs", RUNS)?;
@@ -40,10 +40,10 @@ pub(super) fn read(root: &Table<'_>) -> Result<Option<Written>, InputError> {
         let problem = "`precision`: 0% is too low; write more, because every interval has a width";
         return Err(precision.error(problem));
     }
-    Ok(Some(Written { precision, budget_ns, most_runs }))
+    Ok(Some(RepetitionKeys { precision, budget_ns, most_runs }))
 }
 
-impl Written {
+impl RepetitionKeys {
     /// Refuses what contradicts the least number of runs. The command line may ask for more runs than the
     /// file allows.
     pub(super) fn resolve(&self, runs: &Placed<u32>) -> Result<Repetition, InputError> {

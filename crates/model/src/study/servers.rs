@@ -33,7 +33,7 @@ pub(super) const BACK_KEYS: &[Key] = keys! {
 pub(super) struct ServerEntry {
     pub(super) name: Placed<String>,
     server: Placed<String>,
-    set: Vec<Written>,
+    set: Vec<NamedSetting>,
     /// The study's with what is held for this server alone.
     pub(super) hold: Option<Hold>,
     back: Option<BackEntry>,
@@ -44,11 +44,11 @@ pub(super) struct ServerEntry {
 struct BackEntry {
     server: Placed<String>,
     variant: Placed<String>,
-    set: Vec<Written>,
+    set: Vec<NamedSetting>,
 }
 
 /// A tunable's name and the value that it shall have.
-type Written = (Placed<String>, Placed<Setting>);
+type NamedSetting = (Placed<String>, Placed<Setting>);
 
 /// A level of the factor `server`, looked up; its nodes are still to be filled in.
 #[derive(Clone, Debug)]
@@ -78,7 +78,7 @@ fn read_back(table: &Table<'_>) -> Result<BackEntry, InputError> {
     Ok(BackEntry { server, variant, set: read_set(table)? })
 }
 
-fn read_set(table: &Table<'_>) -> Result<Vec<Written>, InputError> {
+fn read_set(table: &Table<'_>) -> Result<Vec<NamedSetting>, InputError> {
     let Some(set) = table.table("set")? else { return Ok(Vec::new()) };
     let read = |name: Placed<String>| Ok((set.required(&name.value, Setting::read)?, name));
     set.keys().map(|name| read(name).map(|(setting, name)| (name, setting))).collect()
@@ -203,7 +203,7 @@ fn resolve_back(
     Ok(BackServer { node: String::new(), server: server.value.clone(), variant: asked, set })
 }
 
-fn resolve_set(set: &[Written], facts: &ServerFacts, server: &str) -> Result<Settings, InputError> {
+fn resolve_set(set: &[NamedSetting], facts: &ServerFacts, server: &str) -> Result<Settings, InputError> {
     set.iter()
         .map(|(name, value)| {
             let tunable = facts.tunable(&name.value, server).map_err(|problem| name.error(problem))?;

@@ -29,7 +29,7 @@ const OWN: &str = "own";
 
 /// A topology as a study names it.
 #[derive(Clone, Debug)]
-pub(super) struct Chosen {
+pub(super) struct TopologyEntry {
     name: Placed<String>,
     client: Option<Placed<String>>,
     proxy: Option<Placed<String>>,
@@ -38,10 +38,10 @@ pub(super) struct Chosen {
     cross: Option<Placed<bool>>,
 }
 
-impl Chosen {
+impl TopologyEntry {
     /// With the nodes and links of the topology's own file.
-    pub(super) const fn named(name: Placed<String>) -> Chosen {
-        Chosen { name, client: None, proxy: None, server: None, link: None, cross: None }
+    pub(super) const fn named(name: Placed<String>) -> TopologyEntry {
+        TopologyEntry { name, client: None, proxy: None, server: None, link: None, cross: None }
     }
 
     /// The first key besides the name.
@@ -52,13 +52,13 @@ impl Chosen {
     }
 }
 
-pub(super) fn read(root: &Table<'_>) -> Result<Option<Chosen>, InputError> {
+pub(super) fn read(root: &Table<'_>) -> Result<Option<TopologyEntry>, InputError> {
     let table = match root.form("topology")? {
         None => return Ok(None),
-        Some(Form::Text(name)) => return Ok(Some(Chosen::named(name))),
+        Some(Form::Text(name)) => return Ok(Some(TopologyEntry::named(name))),
         Some(Form::Table(table)) => table.with_keys(KEYS)?,
     };
-    Ok(Some(Chosen {
+    Ok(Some(TopologyEntry {
         name: table.required("name", Table::string)?,
         client: table.string("client")?,
         proxy: table.string("proxy")?,
@@ -76,7 +76,8 @@ pub(super) fn resolve(
     servers: &[ServerLevel],
     library: &impl Library,
 ) -> Result<(PlannedTopology, Vec<Network>), InputError> {
-    let is_plain_pair = |chosen: &&Chosen| chosen.name.value == PAIR && chosen.first_choice().is_none();
+    let is_plain_pair =
+        |chosen: &&TopologyEntry| chosen.name.value == PAIR && chosen.first_choice().is_none();
     let has_back = servers::have_back(servers);
     let chosen = match &study.topology {
         Some(chosen) if !is_plain_pair(&chosen) => chosen,
@@ -130,7 +131,10 @@ fn pair_with_back(pair: PlannedTopology, networks: &[Network]) -> PlannedTopolog
     PlannedTopology { back: Some(BACK.to_owned()), built: built.collect(), ..pair }
 }
 
-fn direct(chosen: &Chosen, levels: &[Placed<String>]) -> Result<(PlannedTopology, Vec<Network>), InputError> {
+fn direct(
+    chosen: &TopologyEntry,
+    levels: &[Placed<String>],
+) -> Result<(PlannedTopology, Vec<Network>), InputError> {
     if let Some(error) = chosen.first_choice() {
         return Err(error);
     }
@@ -153,7 +157,7 @@ fn direct(chosen: &Chosen, levels: &[Placed<String>]) -> Result<(PlannedTopology
 /// The topology of the file with the nodes that the study chooses: client, and server or proxy; and the node
 /// behind a proxy.
 fn base(
-    chosen: &Chosen,
+    chosen: &TopologyEntry,
     study: &Study,
     servers: &[ServerLevel],
     library: &impl Library,
@@ -198,7 +202,7 @@ fn base(
 /// others behind them.
 fn proxy(
     topology: &Topology,
-    chosen: &Chosen,
+    chosen: &TopologyEntry,
     study: &Study,
     servers: &[ServerLevel],
 ) -> Result<Option<usize>, InputError> {

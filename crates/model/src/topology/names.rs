@@ -50,10 +50,10 @@ impl Topology {
     /// The name server's address for a node; `None` if the node has no link to one.
     pub fn name_server_of(&self, node: &str) -> Option<Ipv4Addr> {
         let own = &self.nodes[self.position(node)?];
-        let is_beside = |address: IpAddr| {
+        let is_linked = |address: IpAddr| {
             own.interfaces.iter().flat_map(|port| &port.neighbours).any(|(known, _)| *known == address)
         };
         let mut addresses = self.name_server()?.interfaces.iter().filter_map(|port| Some(port.v4?.0));
-        addresses.find(|address| is_beside((*address).into()))
+        addresses.find(|address| is_linked((*address).into()))
     }
 }

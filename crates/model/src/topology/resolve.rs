@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use super::address_changes::AddressChangeError;
 use super::subnet::{Port, Subnet, automatic, automatic_v4, automatic_v6, first_of, overlap};
-use super::written::{Cross, End, Link, Written};
+use super::written::{Cross, End, Link, TopologyFile};
 use super::{CrossTraffic, Interface, Role, Topology, TopologyLink, TopologyNode, routes};
 use crate::error::{InputError, Place};
 use crate::named::unknown;
@@ -17,7 +17,7 @@ const LONGEST_NAME: usize = 63;
 
 pub(super) fn resolve(
     name: &str,
-    written: &Written,
+    written: &TopologyFile,
     known_networks: &[String],
     network: &dyn Fn(&str) -> Result<Network, InputError>,
 ) -> Result<Topology, InputError> {
@@ -214,7 +214,7 @@ pub(super) fn add_interface(topology: &mut Topology, node: usize) -> Port {
 }
 
 /// The subnets in the order of their first link.
-fn subnets(topology: &Topology, written: &Written) -> Vec<Subnet> {
+fn subnets(topology: &Topology, written: &TopologyFile) -> Vec<Subnet> {
     let is_switch = |port: &Port| topology.nodes[port.0].role == Role::Switch;
     let mut of_link: Vec<Option<usize>> = vec![None; topology.links.len()];
     let mut subnets = Vec::new();

@@ -42,7 +42,7 @@ pub const KEYS: &[TableKeys] = &[
     TableKeys { table: "[[cross]]", keys: CROSS_KEYS },
 ];
 
-pub(super) struct Written {
+pub(super) struct TopologyFile {
     pub(super) title: String,
     pub(super) nodes: Vec<Node>,
     pub(super) links: Vec<Link>,
@@ -73,7 +73,7 @@ pub(super) struct End {
     pub(super) addresses: Vec<(IpAddr, u8)>,
 }
 
-pub(super) fn read(source: Source<'_>) -> Result<Written, InputError> {
+pub(super) fn read(source: Source<'_>) -> Result<TopologyFile, InputError> {
     read_file(source, "the topology", ROOT_KEYS, |root| {
         let (nodes, links, cross) = (root.tables("node")?, root.tables("link")?, root.tables("cross")?);
         for (tables, least, name) in [(&nodes, 1, "node"), (&links, 1, "link"), (&cross, 0, "cross")] {
@@ -84,7 +84,7 @@ pub(super) fn read(source: Source<'_>) -> Result<Written, InputError> {
                 return Err(root.error(problem));
             }
         }
-        Ok(Written {
+        Ok(TopologyFile {
             title: root.required("title", Table::string)?.value,
             nodes: nodes.into_iter().map(node).collect::<Result<_, _>>()?,
             links: links.into_iter().map(link).collect::<Result<_, _>>()?,

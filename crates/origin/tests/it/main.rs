@@ -85,7 +85,7 @@ fn block_on<T>(task: impl Future<Output = T>) -> T {
 }
 
 #[test]
-fn resources_are_whole_and_fields_alike_on_every_variant() {
+fn resources_are_complete_and_fields_equal_on_every_variant() {
     let running = Running::start(|_| ());
     let mut all_fields = BTreeMap::new();
     for variant in Variant::ALL {

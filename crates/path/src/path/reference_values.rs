@@ -287,7 +287,7 @@ fn ecn_marks_where_it_would_have_dropped() {
     assert!(marked == 0 && counters.marked == 0 && counters.lost_codel > 50, "{counters:?}");
 }
 
-/// One flow floods, another sends a little: the little one neither waits nor loses, and floods share alike.
+/// One flow floods, another sends a little: the small flow neither waits nor loses, and floods share equally.
 #[test]
 fn fq_codel_keeps_flows_apart() {
     let discipline = Discipline::FqCodel { codel: Codel::default(), flows: 1024, quantum_bytes: 1514 };

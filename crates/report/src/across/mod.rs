@@ -6,7 +6,7 @@ mod page;
 
 use analysis::across::{Across, CellAcross, CellCaveats};
 use analysis::metrics::{self, Better};
-use analysis::summary::{Estimate, Measured, Verdict};
+use analysis::summary::{Estimate, RunPeriod, Verdict};
 use model::plan::Level;
 
 use crate::Terminal;
@@ -32,7 +32,7 @@ pub struct Side<'a> {
     /// Its folder as the user wrote it.
     pub path: &'a str,
     /// When it was measured.
-    pub measured: Option<Measured>,
+    pub measured: Option<RunPeriod>,
     /// How many runs are stored.
     pub runs: u32,
 }

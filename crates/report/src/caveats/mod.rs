@@ -1,6 +1,6 @@
 //! The caveats: checks that did not pass, cells that failed or are unsupported, missing and damaged data.
 
-mod alike;
+mod merge;
 
 use analysis::checks::CHECKS;
 use analysis::summary::{CellStatus, CheckOutcome, CheckResult, ClaimOutcome, ClaimResult};
@@ -84,7 +84,7 @@ fn claim_row(claim: &ClaimResult) -> ClaimRow {
         ClaimOutcome::Refuted => ("invalid", "refuted"),
     };
     let [text, measured, expected] =
-        [&claim.says, &claim.measured, &claim.expected].map(|text| clean_line(text));
+        [&claim.text, &claim.measured, &claim.expected].map(|text| clean_line(text));
     ClaimRow { text, class, result, measured, expected }
 }
 
@@ -133,8 +133,8 @@ pub(crate) fn collect(view: &View<'_>) -> Caveats {
             _ => {}
         }
     }
-    caveats.lost = alike::lost(&caveats.lost, summary.cells.len());
-    caveats.partly = alike::lost(&caveats.partly, summary.cells.len());
+    caveats.lost = merge::lost(&caveats.lost, summary.cells.len());
+    caveats.partly = merge::lost(&caveats.partly, summary.cells.len());
     caveats.not_reported = not_reported(view);
     caveats.claims = summary.claims.iter().map(claim_row).collect();
     let is_empty = caveats.missing.is_none()
@@ -160,7 +160,7 @@ fn not_reported(view: &View<'_>) -> Vec<NotReported> {
         NotReported {
             metrics: text::distinct(metrics).join(", "),
             reason: clean_line(reason),
-            cells: alike::named(&cells.iter().map(String::as_str).collect::<Vec<_>>(), all.len()),
+            cells: merge::named(&cells.iter().map(String::as_str).collect::<Vec<_>>(), all.len()),
         }
     };
     text::by_key(found).into_iter().map(joined).collect()
@@ -194,7 +194,7 @@ fn findings(view: &View<'_>, outcome: CheckOutcome) -> Vec<Finding> {
         class: outcome.name(),
         why: clean_line(&found[0].1.why),
         remedy: clean_line(&found[0].1.remedy),
-        cells: alike::places(&found.iter().map(place).collect::<Vec<_>>(), all.len()),
+        cells: merge::places(&found.iter().map(place).collect::<Vec<_>>(), all.len()),
     };
     let found = text::by_key(found.map(|found| (check_title(&found.1.check), found)));
     found.into_iter().map(finding).collect()

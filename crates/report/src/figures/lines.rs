@@ -69,16 +69,16 @@ fn draw_panel(view: &View<'_>, metric: &str, sweep: &Sweep, group: &Group) -> Op
 }
 
 /// A cell of a series with its value of the parameter.
-type Found<'v, 'a> = (f64, &'v MetricSummary, &'v Row<'a>);
+type SeriesPoint<'v, 'a> = (f64, &'v MetricSummary, &'v Row<'a>);
 
 /// The cells of a series; `None` where one has no number, as a gap of the line.
-fn found<'v, 'a>(metric: &str, cells: &[(f64, &'v Row<'a>)]) -> Vec<Option<Found<'v, 'a>>> {
+fn found<'v, 'a>(metric: &str, cells: &[(f64, &'v Row<'a>)]) -> Vec<Option<SeriesPoint<'v, 'a>>> {
     cells.iter().map(|(value, row)| Some((*value, row.metric(metric)?, *row))).collect()
 }
 
 fn draw_bands(canvas: &mut Canvas, metric: &str, cells: &[(f64, &Row<'_>)], across: &Across, scale: Scale) {
     let Some((_, row)) = cells.first() else { return };
-    let ends = |(value, metric, row): Found<'_, '_>| {
+    let ends = |(value, metric, row): SeriesPoint<'_, '_>| {
         let (low, high) = metric.median.low.zip(metric.median.high).filter(|_| row.is_believable())?;
         Some((across.scale.place(value), scale.place(low), scale.place(high)))
     };
@@ -121,8 +121,9 @@ fn draw_series(
 ) -> Option<String> {
     let series = &cells.first()?.1.series;
     let found = found(metric, cells);
-    let place =
-        |(value, metric, _): &Found<'_, '_>| at(across.scale.place(*value), scale.place(metric.median.value));
+    let place = |(value, metric, _): &SeriesPoint<'_, '_>| {
+        at(across.scale.place(*value), scale.place(metric.median.value))
+    };
     canvas.group(&series.style.row_class(true), Some(&series.name), |c| {
         for joined in found.split(Option::is_none) {
             let places: Vec<(Point, bool)> =

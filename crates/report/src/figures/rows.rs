@@ -9,9 +9,9 @@ use crate::svg::{Anchor, Axis, BOLD, Canvas, LABEL_SIZE, Rect, Scale, WIDTH, at,
 const NAME: f64 = 18.0;
 /// The space between a name and the plot, for the cross of an invalid cell.
 const CROSS: f64 = 18.0;
-/// No plot beside names begins farther left, so that figures with short names look alike.
+/// The least space for names: plots of figures with short names begin at the same place.
 const MIN_LEFT: f64 = 66.0;
-/// A wider name is above its row: beside it, it would leave too little of the plot.
+/// A wider name is above its row: next to it, the plot would be too small.
 const MAX_BESIDE: f64 = 92.0;
 /// Height of a name above its row.
 const LINE: f64 = 17.0;

@@ -173,10 +173,10 @@ pub(super) fn panel(
 pub(super) fn join(canvas: &mut Canvas, places: &[(Point, bool)], class: &str) {
     let is_believable = |pair: &&[(Point, bool)]| pair.iter().all(|(_, believable)| *believable);
     let pairs: Vec<&[(Point, bool)]> = places.windows(2).collect();
-    for alike in pairs.chunk_by(|one, other| is_believable(one) == is_believable(other)) {
-        let ends = alike.iter().filter_map(|pair| pair.last()).map(|(place, _)| *place);
-        let begin = alike.first().and_then(|pair| pair.first()).map(|(place, _)| *place);
-        let faint = if alike.first().is_some_and(is_believable) { "" } else { " faint" };
+    for run in pairs.chunk_by(|one, other| is_believable(one) == is_believable(other)) {
+        let ends = run.iter().filter_map(|pair| pair.last()).map(|(place, _)| *place);
+        let begin = run.first().and_then(|pair| pair.first()).map(|(place, _)| *place);
+        let faint = if run.first().is_some_and(is_believable) { "" } else { " faint" };
         canvas.path(&begin.into_iter().chain(ends).collect::<Vec<Point>>(), &format!("{class}{faint}"));
     }
 }

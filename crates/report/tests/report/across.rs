@@ -1,7 +1,7 @@
 //! Two results against each other: the page, from fabricated comparisons.
 
 use analysis::across::{Across, CellAcross, CellCaveats, Difference};
-use analysis::summary::{Comparison, Estimate, Measured, Verdict};
+use analysis::summary::{Comparison, Estimate, RunPeriod, Verdict};
 use model::plan::Level;
 use report::{AcrossInput, Side, across_html, across_markdown, across_terminal};
 
@@ -41,8 +41,8 @@ fn cell(number: u32, levels: [&str; 4], metric: &str, medians: (f64, f64), verdi
 }
 
 /// 2026-09-21, 14:13 to 14:15 UTC.
-const MONDAY: Measured =
-    Measured { began_unix_ns: 1_790_000_000_000_000_000, ended_unix_ns: 1_790_000_101_000_000_000 };
+const MONDAY: RunPeriod =
+    RunPeriod { began_unix_ns: 1_790_000_000_000_000_000, ended_unix_ns: 1_790_000_101_000_000_000 };
 
 /// Every verdict, with differences and cells that are only in one result.
 pub(crate) fn fabricated() -> Across {

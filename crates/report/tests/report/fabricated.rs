@@ -447,12 +447,12 @@ fn summary(plan: &Plan) -> Summary {
         plan.cells.iter().map(|cell| cell_summary(plan, cell, &mut random)).collect();
     let mut comparisons = Vec::new();
     for cell in plan.cells.iter().filter(|cell| cell.level("variant") != Some("h1s")) {
-        let alike = |other: &&Cell| {
+        let is_baseline = |other: &&Cell| {
             other.level("variant") == Some("h1s")
                 && other.network == cell.network
                 && other.level("workload") == cell.level("workload")
         };
-        let baseline = plan.cells.iter().find(alike).unwrap();
+        let baseline = plan.cells.iter().find(is_baseline).unwrap();
         for metric in ["page_load_time", "time_to_first_byte", "request_header_wire_bytes"] {
             comparisons.push(comparison(
                 metric,
@@ -471,7 +471,7 @@ fn summary(plan: &Plan) -> Summary {
         margin_share: plan.margin_share,
         runs_planned: 100,
         runs_stored: 100,
-        measured: Some(analysis::summary::Measured {
+        measured: Some(analysis::summary::RunPeriod {
             began_unix_ns: 1_790_000_000_000_000_000,
             ended_unix_ns: 1_790_000_101_000_000_000,
         }),
@@ -484,9 +484,9 @@ fn summary(plan: &Plan) -> Summary {
 }
 
 /// What the data say of a claim about the first cell.
-pub(crate) fn claim(says: &str, result: ClaimOutcome) -> ClaimResult {
+pub(crate) fn claim(text: &str, result: ClaimOutcome) -> ClaimResult {
     ClaimResult {
-        says: says.to_owned(),
+        text: text.to_owned(),
         kind: "pooled".to_owned(),
         result,
         measured: "medians of runs are 7 % apart".to_owned(),

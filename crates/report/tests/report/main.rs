@@ -85,16 +85,16 @@ fn the_terminal_is_plain_and_narrow_when_asked() {
 }
 
 #[test]
-fn the_terminal_draws_ratios_beside_the_tables_if_there_is_room() {
+fn the_terminal_draws_ratios_next_to_the_tables_if_there_is_room() {
     let mut fabricated = fabricated::troubled();
-    for (width, is_beside) in [(130, true), (120, true), (80, false), (60, false)] {
+    for (width, has_bars) in [(130, true), (120, true), (80, false), (60, false)] {
         for colour in [false, true] {
             fabricated.terminal = report::Terminal { width, colour, plain: false };
             let terminal = render(&fabricated.input()).unwrap().terminal;
             let bars: Vec<&str> = terminal.lines().filter(|line| line.contains('●')).collect();
             // Four compared levels in four contexts, without two that have no ratio and one that is invalid.
             assert_eq!(bars.len(), 13, "{width} columns:\n{terminal}");
-            assert!(bars.iter().all(|line| line.contains("│") == is_beside), "{width} columns:\n{terminal}");
+            assert!(bars.iter().all(|line| line.contains("│") == has_bars), "{width} columns:\n{terminal}");
             assert!(terminal.contains('○'), "the invalid ratio has another point");
             let widest =
                 terminal.lines().filter(|line| !line.contains('\u{1b}')).map(|line| line.chars().count());

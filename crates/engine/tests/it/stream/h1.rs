@@ -6,7 +6,7 @@ use model::sample::FailureKind;
 use model::{HttpVersion, Outcome};
 use proptest::prelude::*;
 
-use super::{Log, Seen, broken, deliver, get, output, request, varied};
+use super::{Log, LoggedEvent, broken, deliver, get, output, request, varied};
 
 /// One request with `method`, answered by `input` in pieces of `lengths`, then the stream's end where `end`.
 fn run(method: &str, input: &[u8], end: bool, lengths: &[usize]) -> (Http1, Log) {
@@ -76,7 +76,7 @@ fn good_responses_in_any_pieces() {
         let head = log.head_of(1);
         assert_eq!((head.status, head.version), (status, HttpVersion::Http11), "{name}");
         assert_eq!(log.body_of(1), body.as_bytes(), "{name}");
-        assert_eq!(log.0.last(), Some(&Seen::End(1)), "{name}: the connection lives on");
+        assert_eq!(log.0.last(), Some(&LoggedEvent::End(1)), "{name}: the connection lives on");
         assert_eq!(run("GET", input, false, &[usize::MAX]).0.available_requests(), 1, "{name}");
     }
 }
@@ -190,7 +190,7 @@ fn head_requests_have_no_body_whatever_the_head_says() {
 fn a_body_without_length_runs_until_the_end() {
     let log = answered("GET", b"HTTP/1.1 200 OK\r\n\r\nuntil the end", true);
     assert_eq!(log.body_of(1), b"until the end");
-    assert_eq!(log.0[log.0.len() - 2..], [Seen::End(1), Seen::Closed(Outcome::Ok)]);
+    assert_eq!(log.0[log.0.len() - 2..], [LoggedEvent::End(1), LoggedEvent::Closed(Outcome::Ok)]);
 }
 
 #[test]
@@ -199,14 +199,14 @@ fn http_1_0_closes_unless_it_says_otherwise() {
     assert_eq!(log.head_of(1).version, HttpVersion::Http10);
     assert_eq!(log.closed_with(), &Outcome::Ok);
     let input = b"HTTP/1.0 200 OK\r\nconnection: Keep-Alive\r\ncontent-length: 2\r\n\r\nok";
-    assert_eq!(answered("GET", input, false).0.last(), Some(&Seen::End(1)));
+    assert_eq!(answered("GET", input, false).0.last(), Some(&LoggedEvent::End(1)));
 }
 
 #[test]
 fn connection_close_ends_the_connection_behind_the_response() {
     let input = b"HTTP/1.1 200 OK\r\nConnection: x, CLOSE\r\ncontent-length: 2\r\n\r\nok";
     let (mut http, log) = run("GET", input, false, &[usize::MAX]);
-    assert_eq!(log.0[log.0.len() - 2..], [Seen::End(1), Seen::Closed(Outcome::Ok)]);
+    assert_eq!(log.0[log.0.len() - 2..], [LoggedEvent::End(1), LoggedEvent::Closed(Outcome::Ok)]);
     assert!(http.is_closed());
     assert_eq!(http.send_request(2, &get("/")), Err(NotNow));
 }
@@ -366,10 +366,10 @@ proptest! {
         end in any::<bool>(),
     ) {
         let input = before.to_owned() + &tokens.concat();
-        let without_words = |log: Log| -> Vec<Seen> {
+        let without_words = |log: Log| -> Vec<LoggedEvent> {
             let strip = |seen| match seen {
-                Seen::Failed(id, kind, _) => Seen::Failed(id, kind, String::new()),
-                Seen::Closed(Outcome::Failed(failure)) => Seen::Closed(Outcome::failed(failure.kind, "")),
+                LoggedEvent::Failed(id, kind, _) => LoggedEvent::Failed(id, kind, String::new()),
+                LoggedEvent::Closed(Outcome::Failed(failure)) => LoggedEvent::Closed(Outcome::failed(failure.kind, "")),
                 other => other,
             };
             log.0.into_iter().map(strip).collect()
@@ -422,8 +422,14 @@ fn bodies_may_be_thrown_away_unread() {
     http.handle_bytes(b"defg", &mut |event| log.take(event));
     assert_eq!(http.skippable_bytes(), 93);
     http.handle_skipped(93, &mut |event| log.take(event));
-    let data = |bytes: &[u8]| Seen::Data(1, bytes.to_vec());
-    let said = [data(b"abc"), Seen::Skipped(1, 900), data(b"defg"), Seen::Skipped(1, 93), Seen::End(1)];
+    let data = |bytes: &[u8]| LoggedEvent::Data(1, bytes.to_vec());
+    let said = [
+        data(b"abc"),
+        LoggedEvent::Skipped(1, 900),
+        data(b"defg"),
+        LoggedEvent::Skipped(1, 93),
+        LoggedEvent::End(1),
+    ];
     assert_eq!(log.0[1..], said);
     assert_eq!(http.skippable_bytes(), 0);
     assert_eq!(http.available_requests(), 1);
@@ -442,7 +448,7 @@ fn of_chunks_only_the_data_may_be_thrown_away() {
     http.handle_skipped(255, &mut |event| log.take(event));
     assert_eq!(http.skippable_bytes(), 0);
     http.handle_bytes(b"\r\n0\r\n\r\n", &mut |event| log.take(event));
-    assert_eq!(log.0[1..], [Seen::Skipped(1, 255), Seen::End(1)]);
+    assert_eq!(log.0[1..], [LoggedEvent::Skipped(1, 255), LoggedEvent::End(1)]);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use model::pins::Http2Pins;
 use model::sample::FailureKind;
 use proptest::prelude::*;
 
-use super::{Log, Seen, broken, deliver, get, output, request, varied};
+use super::{Log, LoggedEvent, broken, deliver, get, output, request, varied};
 
 /// What a scripted server says, as bytes.
 pub(super) struct Script {
@@ -166,7 +166,7 @@ fn responses_come_whole_and_interleaved() {
         .data(1, true, b"nothing")
         .data(3, true, b"def");
     let (http, log, sent) = answered(&script);
-    assert_eq!(log.0[1], Seen::Informational(1, 103));
+    assert_eq!(log.0[1], LoggedEvent::Informational(1, 103));
     assert_eq!((log.head_of(1).status, log.head_of(2).status), (404, 200));
     assert_eq!(log.head_of(2).content_length, Some(6));
     assert_eq!(log.head_of(2).bytes.raw, 10 + 15 + 10);
@@ -592,7 +592,8 @@ fn a_hostile_server_ends_the_connection_by_name_in_any_pieces() {
         assert!(http.is_closed() && http.available_requests() == 0, "{name}");
         let last = frames(&sent).pop().unwrap();
         assert_eq!(last.0.kind, kind::GOAWAY, "{name}");
-        let ended = log.0.iter().filter(|seen| matches!(seen, Seen::End(_) | Seen::Failed(..))).count();
+        let ended =
+            log.0.iter().filter(|seen| matches!(seen, LoggedEvent::End(_) | LoggedEvent::Failed(..))).count();
         assert_eq!(ended, 2, "{name}: both requests have their last event: {:?}", log.0);
     }
 }
@@ -710,7 +711,7 @@ fn goaway_fails_what_was_not_processed_and_waits_for_the_rest() {
     assert_eq!(kind, FailureKind::Closed);
     assert!(reason.contains("GOAWAY NO_ERROR (\"bye\")") && reason.contains("sent again"), "{reason}");
     assert_eq!(log.body_of(1), b"rest");
-    assert_eq!(log.0[log.0.len() - 2..], [Seen::End(1), Seen::Closed(Outcome::Ok)]);
+    assert_eq!(log.0[log.0.len() - 2..], [LoggedEvent::End(1), LoggedEvent::Closed(Outcome::Ok)]);
     assert!(http.is_closed());
     // With an error, mid-body, and the end of the stream behind it.
     let script = Script::new().headers(1, false, OK).goaway(1, ErrorCode(2), "").data(1, false, b"re");
@@ -941,7 +942,7 @@ fn the_streams_end_and_a_broken_stream_fail_what_is_open() {
     assert_eq!(log.closed_with(), &Outcome::Failed(broken()));
     let (mut http, mut log, _) = run(&[], &Script::new().bytes, &[1]);
     http.handle_end(&mut |event| log.take(event));
-    assert_eq!(log.0, [Seen::Closed(Outcome::Ok)]);
+    assert_eq!(log.0, [LoggedEvent::Closed(Outcome::Ok)]);
     http.handle_end(&mut |event| log.take(event));
     assert_eq!(log.0.len(), 1, "Closed is said once");
 }
@@ -983,9 +984,9 @@ proptest! {
         let (mut http, mut log, _) = run(&[get("/a"), request("POST", "/b", &[0; 100_000])], &script.bytes, &lengths);
         http.handle_end(&mut |event| log.take(event));
         for id in [1, 2] {
-            let last = log.0.iter().filter(|seen| matches!(seen, Seen::End(other) | Seen::Failed(other, ..) if *other == id)).count();
+            let last = log.0.iter().filter(|seen| matches!(seen, LoggedEvent::End(other) | LoggedEvent::Failed(other, ..) if *other == id)).count();
             prop_assert_eq!(last, 1);
         }
-        prop_assert_eq!(log.0.iter().filter(|seen| matches!(seen, Seen::Closed(_))).count(), 1);
+        prop_assert_eq!(log.0.iter().filter(|seen| matches!(seen, LoggedEvent::Closed(_))).count(), 1);
     }
 }

@@ -7,7 +7,7 @@ use model::pins::Http2Pins;
 use model::sample::FailureKind;
 
 use super::h2::{OK, Script, frames_of};
-use super::{Log, Seen, deliver, get, output};
+use super::{Log, LoggedEvent, deliver, get, output};
 
 const ASKED: &[(&str, &str)] =
     &[(":method", "GET"), (":scheme", "https"), (":authority", "example.test"), (":path", "/style.css")];
@@ -43,7 +43,8 @@ fn run(pushes: u32, script: &Script) -> (Log, Vec<u8>) {
 }
 
 fn pushed(log: &Log) -> Vec<Pushed> {
-    let pushed = |seen: &Seen| if let Seen::Pushed(pushed) = seen { Some(*pushed) } else { None };
+    let pushed =
+        |seen: &LoggedEvent| if let LoggedEvent::Pushed(pushed) = seen { Some(*pushed) } else { None };
     log.0.iter().filter_map(pushed).collect()
 }
 

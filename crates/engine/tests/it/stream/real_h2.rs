@@ -12,7 +12,7 @@ use model::pins::Http2Pins;
 use model::sample::FailureKind;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
-use super::{Log, Seen, get, request};
+use super::{Log, LoggedEvent, get, request};
 
 /// Bytes that tell where in a body they stand.
 fn pattern(length: usize) -> Vec<u8> {
@@ -78,14 +78,15 @@ async fn drive(http: &mut Http2, io: DuplexStream, requests: &[Request], cancel:
             http.send_request(id, request).unwrap();
         }
         if let Some(id) = cancel
-            && log.0.iter().any(|seen| matches!(seen, Seen::Head(head, _) if *head == id))
+            && log.0.iter().any(|seen| matches!(seen, LoggedEvent::Head(head, _) if *head == id))
         {
             http.cancel(id);
             cancel = None;
-            log.0.push(Seen::End(id));
+            log.0.push(LoggedEvent::End(id));
         }
         http.poll_output(&mut out);
-        let over = log.0.iter().filter(|seen| matches!(seen, Seen::End(_) | Seen::Failed(..))).count();
+        let over =
+            log.0.iter().filter(|seen| matches!(seen, LoggedEvent::End(_) | LoggedEvent::Failed(..))).count();
         if (over == requests.len() && out.is_empty()) || http.is_closed() {
             return log;
         }
@@ -157,7 +158,7 @@ fn hints_trailers_resets_and_cancelling() {
     let mut requests = vec![get("/hints"), get("/reset"), get("/bytes/10000000")];
     requests.extend((0..50).map(|number| get(&format!("/bytes/{number}"))));
     let log = run(&Http2Pins::default(), &Builder::new(), 4096, &requests, Some(2));
-    assert!(log.0.contains(&Seen::Informational(0, 103)));
+    assert!(log.0.contains(&LoggedEvent::Informational(0, 103)));
     assert!(log.has_ended(0));
     assert_eq!(log.head_of(0).status, 200);
     let (kind, reason) = log.failure_of(1);

@@ -31,7 +31,7 @@ use crate::terminal::note;
   h123 load https://127.0.0.1:8443/ --variant h3 -d 10s --cacert ca.pem --json
   h123 load http://127.0.0.1:8080/ -c 50 --rate 2000 --poisson -d 30s --warmup 5s
   h123 load http://127.0.0.1:8080/ -c 50 --stages 10s@100,20s@100-2000,10s@2000
-  h123 load http://127.0.0.1:8080/ -c 100 --think 0s-2s --ramp-up 10s --stop-at-failed 5%
+  h123 load http://127.0.0.1:8080/ -c 100 --think-time 0s-2s --ramp-up 10s --stop-at-failed 5%
   h123 load --urls urls.txt --random -c 20 -d 1min
   h123 load 'http://127.0.0.1:8080/segment/{random:1-7000}.ts' -c 20 --seed 7
   h123 load http://127.0.0.1:8080/upload -X PUT --data @file.bin -H 'Content-Type: video/mp4' -n 100

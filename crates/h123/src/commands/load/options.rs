@@ -92,9 +92,9 @@ pub(crate) struct LoadOptions {
     pub(crate) ramp_up: Option<u64>,
     /// Closed loop: wait between a response and the next request: 1s, or a random time of 0s-2s
     ///
-    /// Example: --think 0s-2s
-    #[arg(long, value_parser = str::parse::<ThinkTime>, value_name = "TIME", conflicts_with = "open_loop")]
-    pub(crate) think: Option<ThinkTime>,
+    /// Example: --think-time 0s-2s
+    #[arg(long, visible_alias = "think", value_parser = str::parse::<ThinkTime>, value_name = "TIME", conflicts_with = "open_loop")]
+    pub(crate) think_time: Option<ThinkTime>,
     /// Stop when more than this share of requests has failed (of at least 100)
     ///
     /// Example: --stop-at-failed 5%

@@ -389,7 +389,7 @@ fn workload(args: &LoadArgs, list: &UrlList, index: u32) -> Workload {
         None => Workload::Closed(ClosedLoop {
             load: LoopLoad { requests: load.requests.map(share), ..common },
             duration_ns: duration_ns(args),
-            think: load.think.unwrap_or_default(),
+            think: load.think_time.unwrap_or_default(),
         }),
     }
 }

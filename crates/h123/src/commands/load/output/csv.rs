@@ -39,17 +39,17 @@ pub(crate) fn format(summary: &Summary) -> String {
     for (name, count) in protocols::counts(summary) {
         Line { value: Some(count.to_string()), ..Line::new("connections", name, None) }.write(&mut text);
     }
-    for (name, value) in figures(summary) {
-        Line { value, ..Line::new("figure", name, None) }.write(&mut text);
+    for (name, value) in statistics(summary) {
+        Line { value, ..Line::new("statistic", name, None) }.write(&mut text);
     }
     text
 }
 
 /// Single numbers: durations in nanoseconds, sizes in bytes, shares from 0 to 1.
-fn figures(summary: &Summary) -> Vec<(&'static str, Option<String>)> {
+fn statistics(summary: &Summary) -> Vec<(&'static str, Option<String>)> {
     let whole = |value: u64| Some(value.to_string());
     let (completed, connections, cpu) = (&summary.completed, &summary.connections, &summary.cpu);
-    let mut figures = vec![
+    let mut statistics = vec![
         ("duration_ns", whole(summary.duration_ns)),
         ("requests_per_second", Some(summary.per_second().to_string())),
         ("availability", summary.availability().map(|share| share.to_string())),
@@ -57,13 +57,13 @@ fn figures(summary: &Summary) -> Vec<(&'static str, Option<String>)> {
         ("never_sent", whole(summary.never_sent)),
     ];
     if summary.setup.is_open {
-        figures.extend([
+        statistics.extend([
             ("sent_after_intended_p50_ns", whole(summary.lag.p50_ns)),
             ("sent_after_intended_p99_ns", whole(summary.lag.p99_ns)),
             ("sent_after_intended_max_ns", whole(summary.lag.max_ns)),
         ]);
     }
-    figures.extend([
+    statistics.extend([
         ("connections", whole(connections.connections)),
         ("failed_connections", whole(connections.failed())),
         ("sent_bytes", whole(connections.sent_bytes)),
@@ -81,7 +81,7 @@ fn figures(summary: &Summary) -> Vec<(&'static str, Option<String>)> {
         ("cpu_is_bottleneck", Some(u8::from(cpu.is_bottleneck()).to_string())),
         ("max_resident_bytes", whole(cpu.max_resident_bytes)),
     ]);
-    figures
+    statistics
 }
 
 struct Line<'a> {

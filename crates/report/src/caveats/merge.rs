@@ -4,7 +4,7 @@
 use super::{Lost, Place};
 
 /// This many lines of one shape are shown unchanged.
-const MAX_ALIKE: usize = 3;
+const MAX_SAME_SHAPE: usize = 3;
 /// This many cells are named in a line about more.
 const MAX_NAMED: usize = 6;
 
@@ -14,14 +14,14 @@ const MAX_NAMED: usize = 6;
 pub(crate) fn places(places: &[Place], all: usize) -> Vec<Place> {
     let same =
         grouped(places, |one, other| one.measured == other.measured && one.threshold == other.threshold);
-    let is_alike = |one: &Vec<&Place>, other: &Vec<&Place>| shape(one[0]) == shape(other[0]);
-    let alike = grouped(&same, is_alike);
+    let has_same_shape = |one: &Vec<&Place>, other: &Vec<&Place>| shape(one[0]) == shape(other[0]);
+    let groups = grouped(&same, has_same_shape);
     let mut lines = Vec::new();
-    for lines_alike in alike {
-        if lines_alike.len() <= MAX_ALIKE {
-            lines.extend(lines_alike.iter().map(|same| line(same, all)));
+    for group in groups {
+        if group.len() <= MAX_SAME_SHAPE {
+            lines.extend(group.iter().map(|same| line(same, all)));
         } else {
-            let members: Vec<&Place> = lines_alike.into_iter().flatten().copied().collect();
+            let members: Vec<&Place> = group.into_iter().flatten().copied().collect();
             lines.push(line(&members, all));
         }
     }
