@@ -190,19 +190,17 @@ fn check(cli: &Compare) -> Result<(), String> {
 
 fn check_h123(output: &Output) -> Result<(), String> {
     match output.h123.as_deref().filter(|file| !file.is_file()) {
-        Some(file) => {
-            Err(format!("--h123 {}: found no such file, expected the binary to measure", file.display()))
-        }
+        Some(file) => Err(format!("--h123 {} is not a file; name the binary to measure", file.display())),
         None => Ok(()),
     }
 }
 
-/// The binary to measure: the given one, or the one beside this program.
+/// The binary to measure: the given one, or the one in the folder of this program.
 fn h123(given: Option<&Path>) -> Result<PathBuf> {
     let file = given.map_or_else(|| tools::sibling("h123"), |file| Ok(file.to_owned()))?;
     fs::canonicalize(&file).with_context(|| {
         format!(
-            "found no {}: build it first (cargo build --release -p h123), or say --h123 FILE",
+            "there is no {}; build it (cargo build --release -p h123) or name it with --h123 FILE",
             file.display()
         )
     })
@@ -237,14 +235,13 @@ fn list() -> String {
 }
 
 fn parse_work(name: &str) -> Result<&'static Work, String> {
-    works::find(name).ok_or_else(|| format!("found `{name}`, expected one of {}", works::names()))
+    works::find(name).ok_or_else(|| format!("`{name}` is not a work; the works are {}", works::names()))
 }
 
 fn parse_peer(name: &str) -> Result<Peer, String> {
-    Peer::ALL
-        .into_iter()
-        .find(|peer| peer.name() == name)
-        .ok_or_else(|| format!("found `{name}`, expected one of {}", Peer::ALL.map(Peer::name).join(", ")))
+    Peer::ALL.into_iter().find(|peer| peer.name() == name).ok_or_else(|| {
+        format!("`{name}` is not a peer; the peers are {}", Peer::ALL.map(Peer::name).join(", "))
+    })
 }
 
 #[cfg(test)]
@@ -258,8 +255,8 @@ mod tests {
     #[test]
     fn wrong_input_is_refused_with_what_is_expected() {
         for (words, expected) in [
-            (vec!["--only", "h4"], "expected one of h1-c10, h1-c100"),
-            (vec!["--peer", "curl"], "expected one of wrk, h2load"),
+            (vec!["--only", "h4"], "the works are h1-c10, h1-c100"),
+            (vec!["--peer", "curl"], "the peers are wrk, h2load"),
             (vec!["--pairs", "0"], "1..=1000"),
             (vec!["--seconds", "1.5"], "invalid"),
         ] {

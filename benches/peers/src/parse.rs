@@ -4,10 +4,10 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use workload::formats::clients::{Format, RequestedLoad};
 
-/// What a generator says about its own run.
+/// What a generator reports about its run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Answer {
-    /// Requests answered in full and well.
+    /// Requests that succeeded.
     pub(crate) requests: u64,
     /// Requests per second by the tool's own clock.
     pub(crate) per_second: f64,
@@ -17,23 +17,20 @@ pub(crate) struct Answer {
 
 impl Answer {
     fn of(requests: u64, per_second: f64) -> Result<Self> {
-        ensure!(requests > 0, "found no completed request, expected at least one");
-        ensure!(
-            per_second.is_finite() && per_second > 0.0,
-            "found {per_second} requests/s, expected a positive number"
-        );
+        ensure!(requests > 0, "no request succeeded");
+        ensure!(per_second.is_finite() && per_second > 0.0, "{per_second} requests/s is not a rate");
         Ok(Answer { requests, per_second, report_cpu_ns: 0 })
     }
 }
 
 /// The JSON of `h123 load --json`, which our h3 peer also prints.
 pub(crate) fn h123(text: &str) -> Result<Answer> {
-    let json: Value = serde_json::from_str(text).context("the output is no JSON")?;
+    let json: Value = serde_json::from_str(text).context("the output is not JSON")?;
     let requests = &json["requests"];
-    none_failed(requests["failed"].as_u64().context("found no number `requests.failed`")?)?;
+    none_failed(requests["failed"].as_u64().context("the output has no number `requests.failed`")?)?;
     Answer::of(
-        requests["completed"].as_u64().context("found no number `requests.completed`")?,
-        requests["per_second"].as_f64().context("found no number `requests.per_second`")?,
+        requests["completed"].as_u64().context("the output has no number `requests.completed`")?,
+        requests["per_second"].as_f64().context("the output has no number `requests.per_second`")?,
     )
 }
 
@@ -51,7 +48,7 @@ pub(crate) fn h2load(text: &str) -> Result<Answer> {
         let part = requests
             .split(',')
             .find_map(|part| part.trim().strip_suffix(name)?.strip_suffix(' '))
-            .with_context(|| format!("found no `{name}` in `requests: {requests}`"))?;
+            .with_context(|| format!("`requests: {requests}` has no number `{name}`"))?;
         whole(part)
     };
     none_failed(count("failed")? + count("errored")? + count("timeout")?)?;
@@ -61,17 +58,14 @@ pub(crate) fn h2load(text: &str) -> Result<Answer> {
         .split(',')
         .next()
         .and_then(|part| part.trim().strip_suffix(" 2xx"))
-        .context("found no number of 2xx answers in the line `status codes:`")?;
+        .context("the line `status codes:` has no number of 2xx answers")?;
     // Bodies may still be on their way when the time is over: an answer with a status may then not count.
-    ensure!(
-        whole(good)? >= succeeded,
-        "found {good} answers 2xx, expected at least the {succeeded} that succeeded"
-    );
+    ensure!(whole(good)? >= succeeded, "{good} answers were 2xx, but {succeeded} requests succeeded");
     let finished = after(text, "finished in")?;
     let rate = finished
         .split(',')
         .find_map(|part| part.trim().strip_suffix(" req/s"))
-        .with_context(|| format!("found no `req/s` in `finished in {finished}`"))?;
+        .with_context(|| format!("`finished in {finished}` has no `req/s`"))?;
     Answer::of(succeeded, decimal(rate)?)
 }
 
@@ -89,27 +83,31 @@ pub(crate) fn client(format: Format, text: &str, file: &str, connections: u32) -
 
 /// oha's JSON. Requests that the end of the time cut off are no failures.
 pub(crate) fn oha(text: &str) -> Result<Answer> {
-    let json: Value = serde_json::from_str(text).context("the output is no JSON")?;
-    let statuses = json["statusCodeDistribution"].as_object().context("found no `statusCodeDistribution`")?;
+    let json: Value = serde_json::from_str(text).context("the output is not JSON")?;
+    let statuses =
+        json["statusCodeDistribution"].as_object().context("the output has no `statusCodeDistribution`")?;
     let mut completed = 0;
     for (status, count) in statuses {
-        ensure!(status.starts_with('2'), "found answers with status {status}, expected 2xx only");
-        completed += count.as_u64().with_context(|| format!("found no number of answers with {status}"))?;
+        ensure!(status.starts_with('2'), "answers had status {status}; all must be 2xx");
+        completed += count
+            .as_u64()
+            .with_context(|| format!("the output has no number of answers with status {status}"))?;
     }
     if let Some((kind, count)) = json["errorDistribution"]
         .as_object()
-        .context("found no `errorDistribution`")?
+        .context("the output has no `errorDistribution`")?
         .iter()
         .find(|(kind, _)| kind.as_str() != "aborted due to deadline")
     {
-        bail!("found {count} errors `{kind}`, expected none");
+        bail!("{count} requests failed ({kind}); all must succeed");
     }
-    let rate = json["summary"]["requestsPerSec"].as_f64().context("found no `summary.requestsPerSec`")?;
+    let rate =
+        json["summary"]["requestsPerSec"].as_f64().context("the output has no `summary.requestsPerSec`")?;
     Answer::of(completed, rate)
 }
 
 fn none_failed(failed: u64) -> Result<()> {
-    ensure!(failed == 0, "found {failed} failed requests, expected none");
+    ensure!(failed == 0, "{failed} requests failed; all must succeed");
     Ok(())
 }
 
@@ -118,15 +116,15 @@ fn after<'a>(text: &'a str, label: &str) -> Result<&'a str> {
     text.lines()
         .find_map(|line| line.trim().strip_prefix(label))
         .map(str::trim)
-        .with_context(|| format!("found no line `{label} …`"))
+        .with_context(|| format!("the output has no line `{label} …`"))
 }
 
 fn whole(text: &str) -> Result<u64> {
-    text.trim().parse().with_context(|| format!("found `{text}`, expected a whole number"))
+    text.trim().parse().with_context(|| format!("`{text}` is not a whole number"))
 }
 
 fn decimal(text: &str) -> Result<f64> {
-    text.trim().parse().with_context(|| format!("found `{text}`, expected a number"))
+    text.trim().parse().with_context(|| format!("`{text}` is not a number"))
 }
 
 #[cfg(test)]

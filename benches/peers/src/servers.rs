@@ -61,7 +61,7 @@ impl Bench {
     pub(crate) fn prepare(h123: PathBuf, stop: &Arc<AtomicBool>) -> Result<Self> {
         let cpus = machine::cpus()?;
         let [server_cpu, client_cpu, ..] = *cpus.as_slice() else {
-            bail!("found {} usable CPU, expected two: one for the server, one for the generator", cpus.len());
+            bail!("{} CPU is usable; the server and the generator need one each", cpus.len());
         };
         let memory = Path::new("/dev/shm");
         let place = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
@@ -215,7 +215,7 @@ fn free_ports() -> Result<u16> {
     PORTS
         .step_by(usize::from(PORTS_EACH))
         .find(|first| (*first..*first + PORTS_EACH).all(|port| free(&port)))
-        .with_context(|| format!("found no {PORTS_EACH} neighbouring free ports in {PORTS:?}"))
+        .with_context(|| format!("no {PORTS_EACH} neighbouring ports are free in {PORTS:?}"))
 }
 
 fn nginx(bench: &Bench, first: u16, connections: u32) -> Result<Command> {

@@ -43,7 +43,7 @@ pub enum LabError {
     },
     /// A frame was longer than the link allows.
     #[error(
-        "the emulator received a frame of {found_bytes} bytes, expected at most {expected_bytes}: a segmentation \
+        "the emulator received a frame of {found_bytes} bytes; the longest is {expected_bytes}. A segmentation \
          offload is on inside the lab, so one emulated loss would drop many packets; check `ethtool -k eth0` in the node"
     )]
     FrameTooLong {

@@ -325,7 +325,7 @@ fn address_message(index: u32, address: IpAddr, prefix: u8) -> AddressMessage {
 }
 
 fn unexpected(answer: &NetlinkPayload<RouteNetlinkMessage>, expected: &str) -> io::Error {
-    let problem = format!("the kernel answered {answer:?}, expected {expected}");
+    let problem = format!("the kernel's answer {answer:?} is not {expected}");
     io::Error::new(io::ErrorKind::InvalidData, problem)
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn dns_lookup(target: &Target, clock: &Clock) -> Result<DnsLookup, Na
         return Ok(DnsLookup { began_ns, ended_ns });
     }
     let found: Vec<String> = found.iter().map(|address| address.ip().to_string()).collect();
-    Err(fault(format!("found {}, expected {}", found.join(", "), target.address.ip())))
+    Err(fault(format!("the resolver returned {}, not {}", found.join(", "), target.address.ip())))
 }
 
 #[cfg(test)]
@@ -58,7 +58,10 @@ mod tests {
         let found = dns_lookup(&target("127.0.0.1", "127.0.0.1:80"), &clock).unwrap();
         assert!(found.began_ns > 0 && found.ended_ns >= found.began_ns, "{found:?}");
         let error = dns_lookup(&target("127.0.0.1", "127.0.0.2:80"), &clock).unwrap_err();
-        assert_eq!(error.to_string(), "looking up `127.0.0.1`: found 127.0.0.1, expected 127.0.0.2");
+        assert_eq!(
+            error.to_string(),
+            "looking up `127.0.0.1`: the resolver returned 127.0.0.1, not 127.0.0.2"
+        );
         // A label of 64 characters is invalid (RFC 1035, section 2.3.4): no server is asked.
         let error = dns_lookup(&target(&"a".repeat(64), "127.0.0.1:80"), &clock).unwrap_err();
         assert!(error.problem.starts_with("failed to lookup address information"), "{error}");

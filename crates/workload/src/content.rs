@@ -30,7 +30,7 @@ const MOST_PIXEL_BYTES: usize = 1 << 18;
 pub enum ContentError {
     /// The reference to a resource does not fit its slot.
     #[error(
-        "found a reference to `{path}` of {found} bytes, expected at most {REFERENCE_BYTES}: shorten the path"
+        "the reference to `{path}` has {found} bytes; shorten the path, so that it has at most {REFERENCE_BYTES}"
     )]
     ReferenceTooLong {
         /// The path.
@@ -39,7 +39,9 @@ pub enum ContentError {
         found: usize,
     },
     /// The parent ends before its last reference.
-    #[error("found `{parent}` with {found} bytes, expected at least {expected} to name `{path}`: enlarge it")]
+    #[error(
+        "`{parent}` has {found} bytes, too few to name `{path}`; enlarge it to at least {expected} bytes"
+    )]
     ParentTooShort {
         /// The path of the resource with the reference.
         parent: String,

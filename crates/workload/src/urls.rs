@@ -86,7 +86,7 @@ pub struct Pattern {
 
 /// A part of a path is not a valid pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("found `{found}`, expected a range such as `{{random:1-7000}}`")]
+#[error("`{found}` is not a range; write one such as `{{random:1-7000}}`")]
 pub struct PatternError {
     found: String,
 }
@@ -212,7 +212,7 @@ mod tests {
             let error = Pattern::parse(path).unwrap_err();
             assert_eq!(
                 error.to_string(),
-                format!("found `{}`, expected a range such as `{{random:1-7000}}`", &path[1..])
+                format!("`{}` is not a range; write one such as `{{random:1-7000}}`", &path[1..])
             );
         }
     }

@@ -33,7 +33,7 @@ pub(super) fn per_connection(session: &mut Session<'_>) -> Result<Vec<Figure>> {
     let most = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
     ensure!(
         most >= u64::from(MANY) + SPARE_FILES,
-        "found a limit of {most} open files, expected {} (ulimit -Hn)",
+        "the limit of open files is {most}; raise it to {} (ulimit -Hn)",
         u64::from(MANY) + SPARE_FILES
     );
     OPEN.iter()

@@ -75,10 +75,10 @@ impl Session<'_> {
         seconds: u64,
     ) -> Result<(Ran, Disturbance)> {
         let ended = started.finish(self.bench, server, Duration::from_secs(seconds) + GRACE)?;
-        let json = serde_json::from_str(&ended.output).context("the output of h123 is no JSON")?;
+        let json = serde_json::from_str(&ended.output).context("the output of h123 is not JSON")?;
         let ran = Ran { json, exit: ended.exit };
-        ensure!(ran.number("/requests/failed")? == 0.0, "found failed requests, expected none");
-        ensure!(ran.number("/requests/completed")? > 0.0, "found no completed request");
+        ensure!(ran.number("/requests/failed")? == 0.0, "requests failed; all must succeed");
+        ensure!(ran.number("/requests/completed")? > 0.0, "no request succeeded");
         Ok((ran, ended.disturbance))
     }
 }
@@ -97,7 +97,9 @@ impl Ran {
 }
 
 fn number(json: &Value, pointer: &str) -> Result<f64> {
-    json.pointer(pointer).and_then(Value::as_f64).with_context(|| format!("found no number at `{pointer}`"))
+    json.pointer(pointer)
+        .and_then(Value::as_f64)
+        .with_context(|| format!("the output has no number at `{pointer}`"))
 }
 
 #[cfg(test)]

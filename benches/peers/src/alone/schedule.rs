@@ -63,7 +63,7 @@ impl Lag {
         let us = |name: &str| -> Result<f64> {
             Ok(ran.number(&format!("/schedule/sent_after_intended_ns/{name}"))? / 1e3)
         };
-        ensure!(ran.number("/requests/never_sent")? == 0.0, "found requests that were never sent");
+        ensure!(ran.number("/requests/never_sent")? == 0.0, "requests were never sent; all must be sent");
         let asked = rate as f64;
         let off_per_cent = (ran.number("/requests/per_second")? / asked - 1.0).abs() * 100.0;
         Ok(Lag { p50_us: us("p50")?, p99_us: us("p99")?, max_us: us("max")?, off_per_cent })
@@ -95,8 +95,8 @@ fn figures(work: &Work, ceiling: f64, rate: u64, lags: &[Lag]) -> [Figure; 2] {
 
 /// Half a rate as a whole number of requests a second.
 fn half(ceiling: f64) -> Result<u64> {
-    ensure!(ceiling.is_finite() && ceiling >= 2.0, "found a ceiling of {ceiling} requests/s, expected more");
-    format!("{:.0}", ceiling / 2.0).parse().context("a rate that is no whole number")
+    ensure!(ceiling.is_finite() && ceiling >= 2.0, "a ceiling of {ceiling} requests/s is too low to halve");
+    format!("{:.0}", ceiling / 2.0).parse().context("the rate is not a whole number")
 }
 
 #[cfg(test)]

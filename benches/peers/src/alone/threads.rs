@@ -90,7 +90,7 @@ fn cpus(bench: &Bench, notes: &mut Vec<String>) -> Result<Vec<usize>> {
 
 fn compared(one: &Ran, pairs: &[Pair]) -> Result<Vec<Figure>> {
     let median = |part: fn(&Pair) -> f64| {
-        Median::of(&pairs.iter().map(part).collect::<Vec<_>>()).context("found no pair of runs")
+        Median::of(&pairs.iter().map(part).collect::<Vec<_>>()).context("no pair of runs succeeded")
     };
     let ratio = median(|pair| pair.threads_us / pair.processes_us)?;
     let (threads, rate) = (median(|pair| pair.threads_us)?, median(|pair| pair.threads_per_second)?);
@@ -186,7 +186,7 @@ impl Setup<'_> {
         reported.args(["report", "--stdio", "--no-children", "--fields", "overhead,sym", "-i"]).arg(&data);
         let text = self.run_tool("perf-report", &reported)?;
         let symbols = parse_symbols(&text);
-        ensure!(!symbols.is_empty(), "found no symbols in what perf reported");
+        ensure!(!symbols.is_empty(), "perf's report has no symbols");
         let locks: Vec<&(f64, String)> = symbols.iter().filter(|(_, name)| is_lock(name)).collect();
         let share = locks.iter().map(|(share, _)| share).sum();
         let beside = match locks.first() {
@@ -229,13 +229,13 @@ fn append(outer: &mut Command, inner: &Command) {
 
 /// The number of calls in strace's summary; without a line there was none.
 fn parse_futexes(text: &str) -> Result<u64> {
-    ensure!(text.is_empty() || text.contains("calls"), "found `{text}`, expected strace's summary");
+    ensure!(text.is_empty() || text.contains("calls"), "`{text}` is not strace's summary");
     let line = text.lines().find(|line| line.split_whitespace().last() == Some("futex"));
     line.map_or(Ok(0), |line| {
         line.split_whitespace()
             .nth(3)
             .and_then(|calls| calls.parse().ok())
-            .with_context(|| format!("found `{line}`, expected the number of calls in its fourth column"))
+            .with_context(|| format!("`{line}` has no number of calls in its fourth column"))
     })
 }
 

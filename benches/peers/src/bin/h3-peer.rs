@@ -127,23 +127,23 @@ async fn stream(mut sender: SendRequest<OpenStreams, Bytes>, work: Arc<Work>) ->
         let mut exchange = sender.send_request(request).await?;
         exchange.finish().await?;
         let response = exchange.recv_response().await?;
-        ensure!(response.status().is_success(), "found status {}, expected 2xx", response.status());
+        ensure!(response.status().is_success(), "the response has status {}, not 2xx", response.status());
         let mut bytes = 0;
         while let Some(chunk) = exchange.recv_data().await? {
             bytes += chunk.remaining();
         }
-        ensure!(bytes > 0, "found an empty body");
+        ensure!(bytes > 0, "the body is empty");
         latencies_ns.push(u64::try_from(begun.elapsed().as_nanos())?);
     }
 }
 
 fn address(url: &Uri) -> Result<SocketAddr> {
     if url.scheme_str() != Some("https") {
-        bail!("found `{url}`, expected an https URL");
+        bail!("`{url}` is not an https URL");
     }
     let authority = url.authority().context("the URL has no host")?;
     let port = authority.port_u16().unwrap_or(443);
-    let host = authority.host().parse().map_err(|_| anyhow!("found `{url}`, expected an address as host"))?;
+    let host = authority.host().parse().map_err(|_| anyhow!("the host of `{url}` is not an address"))?;
     Ok(SocketAddr::new(host, port))
 }
 

@@ -291,7 +291,7 @@ to = "last byte written"
         let found: Vec<_> = read.lines.iter().map(|line| (line.name.request, line.status)).collect();
         assert_eq!(found, [(1, Some(200)), (2, Some(404))]);
         assert_eq!((read.unreadable, read.unrelated, read.beyond), (4, 1, 1));
-        assert!(read.first_fault.unwrap().starts_with("line 2: found `xxx"));
+        assert!(read.first_fault.unwrap().starts_with("line 2: `xxx"));
         let gone = AccessLogFile { path: "/nonexistent/access.log".into(), log: log.log };
         assert!(
             format!("{:#}", gone.read(2).unwrap_err()).starts_with("cannot read /nonexistent/access.log")

@@ -37,7 +37,7 @@ error_codes! {
 pub struct Violation {
     /// The code of the answer.
     pub code: Code,
-    /// What was found and what was expected.
+    /// What the peer did wrong.
     pub reason: Cow<'static, str>,
     /// The kind of failure.
     pub kind: FailureKind,

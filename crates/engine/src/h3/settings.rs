@@ -50,15 +50,14 @@ impl Settings {
         let mut settings = Settings::default();
         let mut seen = Vec::new();
         while !payload.is_empty() {
-            let (identifier, value) = pair(&mut payload).ok_or_else(|| {
-                Violation::new(Code::H3_FRAME_ERROR, "found SETTINGS that end within a setting")
-            })?;
+            let (identifier, value) = pair(&mut payload)
+                .ok_or_else(|| Violation::new(Code::H3_FRAME_ERROR, "SETTINGS end within a setting"))?;
             if seen.contains(&identifier) {
-                let reason = format!("found setting {identifier:#x} twice, expected it once");
+                let reason = format!("duplicate setting {identifier:#x}");
                 return Err(Violation::new(Code::H3_SETTINGS_ERROR, reason));
             }
             if seen.len() == SETTINGS_LIMIT {
-                return Err(Violation::limit(format!("found more than {SETTINGS_LIMIT} settings")));
+                return Err(Violation::limit(format!("more than {SETTINGS_LIMIT} settings")));
             }
             seen.push(identifier);
             match identifier {
@@ -66,7 +65,7 @@ impl Settings {
                 MAX_FIELD_SECTION_SIZE => settings.max_field_section_bytes = Some(value),
                 QPACK_BLOCKED_STREAMS => settings.qpack_blocked_streams = value,
                 0x00 | 0x02..=0x05 => {
-                    let reason = format!("found setting {identifier:#x} of HTTP/2, which HTTP/3 forbids");
+                    let reason = format!("setting {identifier:#x} of HTTP/2, which HTTP/3 forbids");
                     return Err(Violation::new(Code::H3_SETTINGS_ERROR, reason));
                 }
                 _ => {}

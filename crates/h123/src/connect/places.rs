@@ -82,7 +82,9 @@ impl Places {
 /// `HOST:PORT:TO_HOST:TO_PORT`, IPv6 addresses in brackets, parts possibly empty.
 fn redirection(text: &str) -> Result<[Option<String>; 4]> {
     let fault = || {
-        UsageError(format!("found --connect-to `{text}`, expected `HOST:PORT:TO_HOST:TO_PORT` as in curl"))
+        UsageError(format!(
+            "--connect-to `{text}` is not a redirection; write `HOST:PORT:TO_HOST:TO_PORT`, as for curl"
+        ))
     };
     let parts = split(text);
     let parts: [String; 4] = parts.try_into().map_err(|_| fault())?;
@@ -96,7 +98,8 @@ fn redirection(text: &str) -> Result<[Option<String>; 4]> {
 
 /// `HOST:PORT:IP`.
 fn known_address(text: &str) -> Result<(String, u16, IpAddr)> {
-    let fault = || UsageError(format!("found --resolve `{text}`, expected `HOST:PORT:IP` as in curl"));
+    let fault =
+        || UsageError(format!("--resolve `{text}` is not an address; write `HOST:PORT:IP`, as for curl"));
     let (host, rest) = text.split_once(':').ok_or_else(fault)?;
     let (port, address) = rest.split_once(':').ok_or_else(fault)?;
     let address = address.trim_start_matches('[').trim_end_matches(']');
@@ -154,10 +157,10 @@ mod tests {
     #[test]
     fn other_forms_are_refused() {
         for text in ["", "a", "a:b:c:d", "a:1:b", "a:1:b:2:c"] {
-            assert!(redirection(text).unwrap_err().to_string().starts_with("found --connect-to `"), "{text}");
+            assert!(redirection(text).unwrap_err().to_string().starts_with("--connect-to `"), "{text}");
         }
         for text in ["", "a", "a:80", "a:x:127.0.0.1", "a:80:b"] {
-            assert!(known_address(text).unwrap_err().to_string().starts_with("found --resolve `"), "{text}");
+            assert!(known_address(text).unwrap_err().to_string().starts_with("--resolve `"), "{text}");
         }
     }
 }

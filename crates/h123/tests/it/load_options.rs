@@ -401,7 +401,7 @@ fn contradictions_are_one_line() {
             &[url, "--script", list, "--script-each", "-n", "5"],
             "'--script-each' cannot be used with '--requests <REQUESTS>'",
         ),
-        (&[url, "--script", list], "line 1: found `/a`, expected `<milliseconds>"),
+        (&[url, "--script", list], "line 1: `/a` is not a request; write `<milliseconds>"),
         (&["--urls", list], "the path `/a` has no host; add a URL"),
         (&[url, "--urls", empty.to_str().unwrap()], &format!("--urls {} contains no URL", empty.display())),
         (
@@ -422,10 +422,10 @@ fn contradictions_are_one_line() {
         (&[url, "-H", "Connection: close"], "h123 sets this field itself"),
         (&[url, "-X", "GE T"], "`GE T` is not a method"),
         (&[url, "--data", "@/no/such/file"], "cannot read the body /no/such/file: "),
-        (&[url, "--connect-to", "a:b"], "found --connect-to `a:b`"),
-        (&[url, "--resolve", "a:b"], "found --resolve `a:b`"),
+        (&[url, "--connect-to", "a:b"], "--connect-to `a:b` is not a redirection"),
+        (&[url, "--resolve", "a:b"], "--resolve `a:b` is not an address"),
         (&[url, "--congestion-control", "vegas"], "unknown congestion control `vegas`"),
-        (&["http://127.0.0.1:1/{random:5-1}"], "found `{random:5-1}`, expected a range"),
+        (&["http://127.0.0.1:1/{random:5-1}"], "`{random:5-1}` is not a range"),
     ] {
         let ended = h123([&["load"], args].concat());
         assert_eq!(ended.code, 2, "{args:?}: {}", ended.stderr);

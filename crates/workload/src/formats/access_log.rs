@@ -88,7 +88,7 @@ pub struct LogLine {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LineError {
     /// It does not have the form.
-    #[error("found `{found}`, expected {expected}")]
+    #[error("`{found}` is not {expected}")]
     Form {
         /// The beginning of the line.
         found: String,
@@ -96,7 +96,7 @@ pub enum LineError {
         expected: &'static str,
     },
     /// A field is missing or has the wrong form.
-    #[error("found {found} for `{field}`, expected {expected}")]
+    #[error("`{field}` is {found}, not {expected}")]
     Field {
         /// The field.
         field: String,
@@ -118,7 +118,7 @@ impl TimeUnit {
             "ms" => Ok(TimeUnit::Milliseconds),
             "us" => Ok(TimeUnit::Microseconds),
             "ns" => Ok(TimeUnit::Nanoseconds),
-            other => Err(format!("found `{}`, expected one of s, ms, us, ns", super::shown(other))),
+            other => Err(format!("`{}` is not a unit of time; write s, ms, us or ns", super::shown(other))),
         }
     }
 
@@ -178,7 +178,7 @@ impl LogFormat {
         };
         let fault = |field: &str, expected| {
             let found =
-                value(field).map_or("nothing".to_owned(), |found| format!("`{}`", super::shown(&found)));
+                value(field).map_or("missing".to_owned(), |found| format!("`{}`", super::shown(&found)));
             LineError::Field { field: field.to_owned(), found, expected }
         };
         let time = |of: &TimeField| value(&of.field).and_then(|text| nanoseconds(&text, of.unit));
@@ -368,16 +368,16 @@ mod tests {
     #[test]
     fn faults_say_what_was_found() {
         for (text, expected) in [
-            ("nonsense".to_owned(), "found `nonsense`, expected a JSON object"),
-            ("[1]".to_owned(), "found `[1]`, expected a JSON object"),
-            (LINE.replace("0.0125", "\"-\""), "found `-` for `took`, expected a time"),
-            (LINE.replace("0.0125", "-1"), "found `-1` for `took`, expected a time"),
-            (LINE.replace("0.0125", "1e300"), "found `1e+300` for `took`, expected a time"),
-            (LINE.replace("0.0125", "\"NaN\""), "found `NaN` for `took`, expected a time"),
-            (LINE.replace("\"took\"", "\"tok\""), "found nothing for `took`, expected a time"),
-            (LINE.replace("206", "99999"), "found `99999` for `status`, expected a status code"),
-            (LINE.replace("1000", "many"), "found `many` for `size`, expected a whole number"),
-            ("x".repeat(LONGEST_LINE_BYTES + 1), "found `xxx"),
+            ("nonsense".to_owned(), "`nonsense` is not a JSON object"),
+            ("[1]".to_owned(), "`[1]` is not a JSON object"),
+            (LINE.replace("0.0125", "\"-\""), "`took` is `-`, not a time"),
+            (LINE.replace("0.0125", "-1"), "`took` is `-1`, not a time"),
+            (LINE.replace("0.0125", "1e300"), "`took` is `1e+300`, not a time"),
+            (LINE.replace("0.0125", "\"NaN\""), "`took` is `NaN`, not a time"),
+            (LINE.replace("\"took\"", "\"tok\""), "`took` is missing, not a time"),
+            (LINE.replace("206", "99999"), "`status` is `99999`, not a status code"),
+            (LINE.replace("1000", "many"), "`size` is `many`, not a whole number"),
+            ("x".repeat(LONGEST_LINE_BYTES + 1), "`xxx"),
         ] {
             let error = json().read(text.as_bytes()).unwrap_err().to_string();
             assert!(error.starts_with(expected) && error.len() < 300, "{error}");
@@ -393,7 +393,7 @@ mod tests {
         }
         let log = reader.finish();
         assert_eq!((log.lines.len(), log.unrelated, log.unreadable, log.beyond), (2, 1, 2, 1));
-        assert_eq!(log.first_fault.unwrap(), "line 3: found `\\u{7}`, expected a JSON object");
+        assert_eq!(log.first_fault.unwrap(), "line 3: `\\u{7}` is not a JSON object");
     }
 
     proptest! {

@@ -16,19 +16,19 @@ pub struct LinePattern {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
     /// An unmatched brace.
-    #[error("found an unmatched brace, expected `{{name}}`, or `{{{{` and `}}}}` for literal braces")]
+    #[error("a brace is unmatched; write `{{name}}`, or `{{{{` and `}}}}` for literal braces")]
     Brace,
     /// An invalid name of a field.
-    #[error("found the field `{0}`, expected a name of letters, digits and `_`")]
+    #[error("`{0}` is not the name of a field; use letters, digits and `_`")]
     Name(String),
     /// A duplicate field.
-    #[error("found the field `{0}` twice, expected it once")]
+    #[error("the field `{0}` appears twice; remove one")]
     Twice(String),
     /// Two fields without text between them, so that the first has no end.
-    #[error("found the fields `{0}` and `{1}` without text between them, expected some")]
+    #[error("there is no text between the fields `{0}` and `{1}`; add the text that ends `{0}`")]
     Adjacent(String, String),
     /// No field.
-    #[error("found no field, expected at least one, such as `{{status}}`")]
+    #[error("the pattern has no field; add one, such as `{{status}}`")]
     NoField,
 }
 
@@ -138,15 +138,15 @@ mod tests {
     #[test]
     fn faults_are_named() {
         for (text, expected) in [
-            ("{a", "found an unmatched brace"),
-            ("a}", "found an unmatched brace"),
-            ("{a}}", "found an unmatched brace"),
-            ("{}", "found the field ``, expected a name"),
-            ("{a b}", "found the field `a b`, expected a name"),
-            ("{a}{b}", "found the fields `a` and `b` without text"),
-            ("{a} {a}", "found the field `a` twice"),
-            ("no field", "found no field"),
-            ("", "found no field"),
+            ("{a", "a brace is unmatched"),
+            ("a}", "a brace is unmatched"),
+            ("{a}}", "a brace is unmatched"),
+            ("{}", "`` is not the name of a field"),
+            ("{a b}", "`a b` is not the name of a field"),
+            ("{a}{b}", "there is no text between the fields `a` and `b`; add the text that ends `a`"),
+            ("{a} {a}", "the field `a` appears twice"),
+            ("no field", "the pattern has no field"),
+            ("", "the pattern has no field"),
         ] {
             let error = LinePattern::parse(text).unwrap_err().to_string();
             assert!(error.starts_with(expected), "{error}");

@@ -4,7 +4,7 @@
 //! allowed. Each of h2load's clients replays the whole script. Here all connections replay it once together,
 //! unless each is asked to.
 
-use super::{EXPECTED_TIME, nanoseconds, shown};
+use super::{nanoseconds, shown};
 
 /// One line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,14 +17,15 @@ pub struct Line<'a> {
 
 /// A line does not have the format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: found `{found}`, expected {expected}")]
+#[error("line {line}: `{found}` is not {expected}")]
 pub struct ScriptError {
     line: usize,
     found: String,
     expected: &'static str,
 }
 
-const FORM: &str = "`<milliseconds><tab><URL>` such as `12.5\thttps://example.org/`";
+const FORM: &str = "a request; write `<milliseconds><tab><URL>`, such as `12.5\thttps://example.org/`";
+const TIME: &str = "within 100 days; write a time from 0";
 const NANOS_PER_MS: f64 = 1e6;
 
 /// Parses a script; skips empty lines and lines that begin with `#`.
@@ -41,13 +42,13 @@ pub fn parse(text: &str) -> Result<Vec<Line<'_>>, ScriptError> {
         let fault = |expected| ScriptError { line: index + 1, found: shown(written), expected };
         let (time, url) = written.split_once('\t').ok_or_else(|| fault(FORM))?;
         let ms: f64 = time.trim().parse().map_err(|_| fault(FORM))?;
-        let at_ns = nanoseconds(ms, NANOS_PER_MS).ok_or_else(|| fault(EXPECTED_TIME))?;
+        let at_ns = nanoseconds(ms, NANOS_PER_MS).ok_or_else(|| fault(TIME))?;
         let url = url.trim();
         if url.is_empty() || url.contains(char::is_whitespace) {
             return Err(fault(FORM));
         }
         if lines.last().is_some_and(|last| last.at_ns > at_ns) {
-            return Err(fault("a time that is not before the time above"));
+            return Err(fault("in order of time; sort the lines"));
         }
         lines.push(Line { at_ns, url });
     }
@@ -69,13 +70,13 @@ mod tests {
     #[test]
     fn faults_name_their_line() {
         for (text, expected) in [
-            ("0\t/\n5 /a", "line 2: found `5 /a`, expected `<milliseconds>"),
-            ("x\t/", "line 1: found `x\t/`, expected `<milliseconds>"),
-            ("-1\t/", "line 1: found `-1\t/`, expected a time from 0"),
-            ("nan\t/", "line 1: found `nan\t/`, expected a time from 0"),
-            ("5\t/\n4\t/", "line 2: found `4\t/`, expected a time that is not before"),
-            ("5\t", "line 1: found `5`, expected `<milliseconds>"),
-            ("5\t/a b", "line 1: found `5\t/a b`, expected `<milliseconds>"),
+            ("0\t/\n5 /a", "line 2: `5 /a` is not a request; write `<milliseconds>"),
+            ("x\t/", "line 1: `x\t/` is not a request; write `<milliseconds>"),
+            ("-1\t/", "line 1: `-1\t/` is not within 100 days; write a time from 0"),
+            ("nan\t/", "line 1: `nan\t/` is not within 100 days; write a time from 0"),
+            ("5\t/\n4\t/", "line 2: `4\t/` is not in order of time; sort the lines"),
+            ("5\t", "line 1: `5` is not a request; write `<milliseconds>"),
+            ("5\t/a b", "line 1: `5\t/a b` is not a request; write `<milliseconds>"),
         ] {
             let error = parse(text).unwrap_err().to_string();
             assert!(error.starts_with(expected), "{error}");

@@ -25,7 +25,7 @@ pub enum Body<'a> {
 /// A line does not have the format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "line {line}: found `{found}`, expected `URL`, `URL METHOD` or `URL METHOD BODY`, with the method in upper case"
+    "line {line}: `{found}` is not a request; write `URL`, `URL METHOD` or `URL METHOD BODY`, the method in upper case"
 )]
 pub struct UrlListError {
     line: usize,
@@ -88,6 +88,6 @@ mod tests {
     #[test]
     fn a_method_in_lower_case_is_refused() {
         let error = parse("/\n/a b\n").unwrap_err().to_string();
-        assert!(error.starts_with("line 2: found `/a b`, expected `URL`"), "{error}");
+        assert!(error.starts_with("line 2: `/a b` is not a request; write `URL`"), "{error}");
     }
 }

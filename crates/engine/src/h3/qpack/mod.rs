@@ -29,7 +29,7 @@ pub enum QpackError {
     #[error("{0}")]
     Huffman(#[from] HuffmanError),
     /// It ends within a string.
-    #[error("found {found} bytes of a string, expected {expected}")]
+    #[error("a string has {found} of its {expected} bytes")]
     ShortString {
         /// Bytes there are.
         found: usize,
@@ -37,7 +37,7 @@ pub enum QpackError {
         expected: u64,
     },
     /// A string that fits no entry.
-    #[error("found an insertion with a string of {found} bytes, expected at most {limit}")]
+    #[error("an inserted string has {found} bytes; the limit is {limit}")]
     LongString {
         /// Bytes announced.
         found: u64,
@@ -45,24 +45,20 @@ pub enum QpackError {
         limit: u64,
     },
     /// An index beyond the static table.
-    #[error("found static index {0}, expected at most 98")]
+    #[error("static index {0} exceeds 98")]
     StaticIndex(u64),
     /// A reference to an entry that is not, or is no longer, in the dynamic table, or that the section did
     /// not announce to need.
-    #[error(
-        "found a reference to an entry that the dynamic table does not have or the section does not require"
-    )]
+    #[error("a reference to an entry that is not in the dynamic table or that the section does not require")]
     DynamicReference,
     /// A Required Insert Count that no table of this capacity can have.
-    #[error("found the encoded Required Insert Count {0}, which the dynamic table's capacity does not allow")]
+    #[error("the encoded Required Insert Count {0} exceeds what the dynamic table's capacity allows")]
     RequiredInserts(u64),
     /// A Base below 0.
-    #[error("found a section whose Base is below 0")]
+    #[error("a section's Base is below 0")]
     Base,
     /// An instruction that refers to an entry that is not there.
-    #[error(
-        "found an instruction that refers to entry {index}, expected one of the {entries} that there are"
-    )]
+    #[error("an instruction refers to entry {index}; the dynamic table has {entries}")]
     RelativeIndex {
         /// Relative to the newest.
         index: u64,
@@ -70,7 +66,7 @@ pub enum QpackError {
         entries: usize,
     },
     /// An entry larger than the table.
-    #[error("found an entry of {found} bytes, expected at most the dynamic table's capacity of {capacity}")]
+    #[error("an entry of {found} bytes exceeds the dynamic table's capacity of {capacity}")]
     LargeEntry {
         /// Its size.
         found: usize,
@@ -78,7 +74,7 @@ pub enum QpackError {
         capacity: usize,
     },
     /// A capacity above what the SETTINGS allow.
-    #[error("found a dynamic table capacity of {found} bytes, expected at most {limit} as the SETTINGS say")]
+    #[error("a dynamic table capacity of {found} bytes exceeds the {limit} of the SETTINGS")]
     Capacity {
         /// The capacity.
         found: u64,
@@ -86,18 +82,16 @@ pub enum QpackError {
         limit: usize,
     },
     /// More streams wait than the SETTINGS allow.
-    #[error(
-        "found more than {limit} streams that wait for the dynamic table, which is what the SETTINGS allow"
-    )]
+    #[error("more streams wait for the dynamic table than the {limit} that the SETTINGS allow")]
     TooManyBlocked {
         /// The limit.
         limit: usize,
     },
     /// An acknowledgement of nothing.
-    #[error("found an acknowledgement of stream {0}, expected one whose section refers to the dynamic table")]
+    #[error("an acknowledgement of stream {0}, which has no section that refers to the dynamic table")]
     Acknowledgment(u64),
     /// An increment beyond what was inserted, or of nothing.
-    #[error("found an Insert Count Increment of {found}, expected 1 to {limit}")]
+    #[error("an Insert Count Increment of {found} is not from 1 to {limit}")]
     Increment {
         /// The increment.
         found: u64,
@@ -105,7 +99,7 @@ pub enum QpackError {
         limit: u64,
     },
     /// The peer makes us say more than it takes.
-    #[error("found more than {limit} bytes of acknowledgements that the peer does not let us send")]
+    #[error("more than {limit} bytes of acknowledgements wait for the peer's flow control")]
     Feedback {
         /// The limit.
         limit: usize,

@@ -27,8 +27,9 @@ pub fn parse(text: &str, percentiles: &str, cut_off: u64) -> Result<ClientOutput
     let kept = whole(after(text, "Keep-Alive requests:")?)?;
     let (short, broken) = split(text, failed)?;
     if kept.saturating_mul(100) < complete.saturating_sub(broken).saturating_mul(KEPT_PERCENT) {
-        let expected = format!("nearly all {complete}: the server closes the connections of HTTP/1.0");
-        return Err(OutputError::new(&format!("{kept} requests on kept connections"), expected));
+        return Err(OutputError(format!(
+            "only {kept} of {complete} requests were on kept connections: the server closes those of HTTP/1.0"
+        )));
     }
     let failures =
         [(FailureKind::WrongStatus, bad), (FailureKind::WrongLength, short), (FailureKind::Closed, broken)];
@@ -53,7 +54,8 @@ fn split(text: &str, failed: u64) -> Result<(u64, u64), OutputError> {
     }
     let detail = after(text, "(Connect:")?;
     let short = detail.split(',').find_map(|part| part.trim().strip_prefix("Length:"));
-    let short = whole(short.ok_or_else(|| OutputError::new(detail, "a number after `Length:`"))?)?;
+    let short =
+        whole(short.ok_or_else(|| OutputError::wrong(detail, "a list with a number after `Length:`"))?)?;
     Ok((short.min(failed), failed.saturating_sub(short)))
 }
 
@@ -61,7 +63,8 @@ fn split(text: &str, failed: u64) -> Result<(u64, u64), OutputError> {
 fn took_ns(text: &str, complete: u64) -> Result<Option<u64>, OutputError> {
     let line = after(text, "Requests per second:")?;
     let rate = line.split(" [").next().unwrap_or(line);
-    let rate: f64 = rate.trim().parse().map_err(|_| OutputError::new(rate, "requests per second"))?;
+    let rate: f64 =
+        rate.trim().parse().map_err(|_| OutputError::wrong(rate, "a number of requests per second"))?;
     if complete == 0 || rate.is_nan() || rate <= 0.0 {
         return Ok(None);
     }
@@ -77,12 +80,12 @@ fn read_percentiles(text: &str, requests: u64) -> Result<Vec<u64>, OutputError> 
     for line in text.lines().skip(1) {
         let (percent, ms) = line.split_once(',').unwrap_or((line, ""));
         if percent.parse() != Ok(times.len()) {
-            return Err(OutputError::new(line, format!("`{},<ms>`", times.len())));
+            return Err(OutputError::wrong(line, format_args!("of the form `{},<ms>`", times.len())));
         }
         times.push(time(ms, NANOS_PER_MS)?);
     }
     let Some(last) = times.last().copied().filter(|_| times.len() == PERCENTILES) else {
-        return Err(OutputError::new(&format!("{} percentiles", times.len()), "all from 0 to 100"));
+        return Err(OutputError(format!("the file has {} of {PERCENTILES} percentiles", times.len())));
     };
     for (percent, ns) in times.iter_mut().enumerate() {
         // ab rounds the place.
@@ -93,7 +96,7 @@ fn read_percentiles(text: &str, requests: u64) -> Result<Vec<u64>, OutputError> 
     }
     match times.is_sorted() {
         true => Ok(times),
-        false => Err(OutputError::new("percentiles", "each no less than the one before")),
+        false => Err(OutputError("the percentiles decrease".to_owned())),
     }
 }
 
@@ -184,11 +187,11 @@ mod tests {
     fn faults_say_what_was_expected() {
         let closing = TEXT.replace("Keep-Alive requests:    5000", "Keep-Alive requests:    12");
         for (text, percentiles, expected) in [
-            ("", PERCENTILES, "a line `Complete requests: …`"),
-            (&closing, PERCENTILES, "found `12 requests on kept connections`, expected nearly all 5000"),
-            (TEXT, "Percentage served,Time in ms\n0,0.1\n", "found `1 percentiles`"),
-            (TEXT, "Percentage served,Time in ms\n0,0.2\n2,0.1\n", "found `2,0.1`, expected `1,<ms>`"),
-            (TEXT, &PERCENTILES.replace("\n50,", "\n50,9"), "each no less than the one before"),
+            ("", PERCENTILES, "the output has no line `Complete requests: …`"),
+            (&closing, PERCENTILES, "only 12 of 5000 requests were on kept connections"),
+            (TEXT, "Percentage served,Time in ms\n0,0.1\n", "the file has 1 of 101 percentiles"),
+            (TEXT, "Percentage served,Time in ms\n0,0.2\n2,0.1\n", "`2,0.1` is not of the form `1,<ms>`"),
+            (TEXT, &PERCENTILES.replace("\n50,", "\n50,9"), "the percentiles decrease"),
             (TEXT, "Percentage served,Time in ms\n0,-1\n", "a time from 0"),
         ] {
             let error = parse(text, percentiles, 0).unwrap_err().to_string();

@@ -44,13 +44,16 @@ pub fn parse(text: &str) -> Result<ClientOutput, OutputError> {
     let mut began_ns = 0_u64;
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         let transfer: Transfer = serde_json::from_str(line)
-            .map_err(|error| OutputError::new(line, format!("curl's `%{{json}}` ({error})")))?;
+            .map_err(|error| OutputError::wrong(line, format_args!("curl's `%{{json}}` ({error})")))?;
         let [before_ns, first_ns, total_ns] =
             [transfer.time_pretransfer, transfer.time_starttransfer, transfer.time_total]
                 .map(|seconds| nanoseconds(seconds, NANOS_PER_S));
         let times = (|| Some((before_ns?, first_ns?, total_ns?)))();
         let Some((before_ns, first_ns, total_ns)) = times else {
-            return Err(OutputError::new(line, EXPECTED_TIME));
+            return Err(OutputError::wrong(
+                line,
+                format_args!("a transfer with times in order: each is {EXPECTED_TIME}"),
+            ));
         };
         let failure = failure(&transfer);
         output.rows.push(Row {
@@ -70,7 +73,7 @@ pub fn parse(text: &str) -> Result<ClientOutput, OutputError> {
     let first_ns = output.rows.first().map_or(0, |row| row.start_ns);
     output.rows.iter_mut().for_each(|row| row.start_ns = row.start_ns.saturating_sub(first_ns));
     if output.rows.is_empty() {
-        return Err(OutputError::missing("a line of JSON for each transfer"));
+        return Err(OutputError::missing("line of JSON for a transfer"));
     }
     Ok(output)
 }
@@ -141,8 +144,8 @@ mod tests {
     #[test]
     fn faults_say_what_was_expected() {
         for (text, expected) in [
-            ("", "a line of JSON for each transfer"),
-            ("curl: (7) no\n", "expected curl's `%{json}` (expected value"),
+            ("", "the output has no line of JSON for a transfer"),
+            ("curl: (7) no\n", "is not curl's `%{json}` (expected value"),
             (&TEXT.replacen("0.000448", "-1", 1), EXPECTED_TIME),
         ] {
             let error = parse(text).unwrap_err().to_string();

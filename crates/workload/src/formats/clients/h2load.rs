@@ -11,7 +11,7 @@ use model::variant::HttpVersion;
 use super::{ClientOutput, OutputError, Row, after, status_failure, whole};
 
 const NANOS_PER_US: u64 = 1000;
-const ROW: &str = "`<µs since the epoch><tab><status><tab><µs>`";
+const ROW: &str = "of the form `<µs since the epoch><tab><status><tab><µs>`";
 
 /// Parses the text and the rows.
 ///
@@ -23,8 +23,10 @@ pub fn parse(text: &str, log: &str, cut_off: u64) -> Result<ClientOutput, Output
     let version = version(text)?;
     let mut rows = rows(log, version)?;
     if rows.len() as u64 > done {
-        let expected = format!("at most {done}, the number of requests that the text reports as done");
-        return Err(OutputError::new(&format!("{} rows", rows.len()), expected));
+        return Err(OutputError(format!(
+            "the file has {} rows, but the text reports only {done} requests as done",
+            rows.len()
+        )));
     }
     let broken = rows.iter().filter(|row| row.status.is_none()).count() as u64;
     let without = count(counts, "errored")?.saturating_sub(broken);
@@ -42,7 +44,9 @@ pub fn parse(text: &str, log: &str, cut_off: u64) -> Result<ClientOutput, Output
 
 fn count(counts: &str, name: &str) -> Result<u64, OutputError> {
     let part = counts.split(',').find_map(|part| part.trim().strip_suffix(name)?.strip_suffix(' '));
-    whole(part.ok_or_else(|| OutputError::new(counts, format!("a number of requests `{name}`")))?)
+    whole(part.ok_or_else(|| {
+        OutputError::wrong(counts, format_args!("a list with a number of requests `{name}`"))
+    })?)
 }
 
 /// The version on the first connection; `None` where none was made.
@@ -53,7 +57,7 @@ fn version(text: &str) -> Result<Option<HttpVersion>, OutputError> {
         "http/1.1" => Ok(Some(HttpVersion::Http11)),
         "h2" | "h2c" => Ok(Some(HttpVersion::Http2)),
         "h3" => Ok(Some(HttpVersion::Http3)),
-        other => Err(OutputError::new(other, "http/1.1, h2, h2c or h3 as the application protocol")),
+        other => Err(OutputError::wrong(other, "one of the application protocols http/1.1, h2, h2c and h3")),
     }
 }
 
@@ -61,7 +65,8 @@ fn version(text: &str) -> Result<Option<HttpVersion>, OutputError> {
 fn body_bytes(text: &str) -> Result<u64, OutputError> {
     let traffic = after(text, "traffic:")?;
     let data = traffic.strip_suffix(" data").and_then(|rest| rest.strip_suffix(')')?.rsplit_once('('));
-    let (_, bytes) = data.ok_or_else(|| OutputError::new(traffic, "`… (BYTES) data` at its end"))?;
+    let (_, bytes) =
+        data.ok_or_else(|| OutputError::wrong(traffic, "a line that ends with `(BYTES) data`"))?;
     whole(bytes)
 }
 
@@ -71,7 +76,7 @@ fn rows(log: &str, version: Option<HttpVersion>) -> Result<Vec<Row>, OutputError
 
 /// Newer versions may add columns.
 fn row(line: &str, version: Option<HttpVersion>) -> Result<Row, OutputError> {
-    let fault = || OutputError::new(line, ROW);
+    let fault = || OutputError::wrong(line, ROW);
     let mut fields = line.split('\t');
     let mut number = || fields.next()?.parse::<i64>().ok();
     let (Some(start_us), Some(status), Some(took_us)) = (number(), number(), number()) else {
@@ -142,17 +147,18 @@ mod tests {
     fn what_contradicts_itself_is_refused() {
         let more = format!("{LOG}1795327823229104\t200\t133\n");
         let error = parse(TEXT, &more, 0).unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "found `21 rows`, expected at most 20, the number of requests that the text reports as done"
-        );
+        assert_eq!(error, "the file has 21 rows, but the text reports only 20 requests as done");
         for (text, log, expected) in [
-            ("", "", "a line `requests: …`"),
+            ("", "", "the output has no line `requests: …`"),
             (TEXT, "1\t2\n", "`<µs since the epoch>"),
             (TEXT, "1\t99999\t3\n", "`<µs since the epoch>"),
             (TEXT, "9223372036854775807\t200\t3\n", "`<µs since the epoch>"),
-            (&TEXT.replace("(20000) data", "data"), LOG, "`… (BYTES) data`"),
-            (&TEXT.replace("protocol: h2", "protocol: spdy"), LOG, "http/1.1, h2, h2c or h3"),
+            (&TEXT.replace("(20000) data", "data"), LOG, "a line that ends with `(BYTES) data`"),
+            (
+                &TEXT.replace("protocol: h2", "protocol: spdy"),
+                LOG,
+                "`spdy` is not one of the application protocols",
+            ),
         ] {
             let error = parse(text, log, 0).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");

@@ -1,13 +1,15 @@
-//! The output of other people's load tools.
+//! The output of external load tools.
 //!
 //! A tool that reports each request gives [`Row`]s; one that reports only totals gives those. What a tool
-//! does not report is listed in [`ClientOutput::not_reported`], so that nobody takes its absence for a zero.
+//! does not report is listed in [`ClientOutput::not_reported`], so that a missing value never counts as zero.
 
 pub mod ab;
 pub mod curl;
 pub mod h2load;
 pub mod siege;
 pub mod wrk;
+
+use std::fmt::Display;
 
 use model::sample::FailureKind;
 use model::variant::HttpVersion;
@@ -94,11 +96,8 @@ pub struct MissingValue {
 
 /// The output does not have its format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("found {found}, expected {expected}")]
-pub struct OutputError {
-    found: String,
-    expected: String,
-}
+#[error("{0}")]
+pub struct OutputError(String);
 
 impl Format {
     /// Every format.
@@ -136,12 +135,13 @@ impl Format {
 }
 
 impl OutputError {
-    fn new(found: &str, expected: impl Into<String>) -> Self {
-        OutputError { found: format!("`{}`", shown(found)), expected: expected.into() }
+    /// A part of the output is not what belongs there.
+    fn wrong(found: &str, expected: impl Display) -> Self {
+        OutputError(format!("`{}` is not {expected}", shown(found)))
     }
 
-    fn missing(expected: impl Into<String>) -> Self {
-        OutputError { found: "no such line".to_owned(), expected: expected.into() }
+    fn missing(expected: impl Display) -> Self {
+        OutputError(format!("the output has no {expected}"))
     }
 }
 
@@ -184,17 +184,17 @@ const OPENED: MissingValue = MissingValue { about: "connections", what: "how man
 /// The text after a label at the start of a line.
 fn after<'a>(text: &'a str, label: &str) -> Result<&'a str, OutputError> {
     let found = text.lines().find_map(|line| line.trim().strip_prefix(label)).map(str::trim);
-    found.ok_or_else(|| OutputError::missing(format!("a line `{label} …`")))
+    found.ok_or_else(|| OutputError::missing(format_args!("line `{label} …`")))
 }
 
 fn whole(text: &str) -> Result<u64, OutputError> {
-    text.trim().parse().map_err(|_| OutputError::new(text, "a whole number"))
+    text.trim().parse().map_err(|_| OutputError::wrong(text, "a whole number"))
 }
 
 /// A number of units of `unit_ns` each, in nanoseconds.
 fn time(text: &str, unit_ns: f64) -> Result<u64, OutputError> {
     let ns = text.trim().parse().ok().and_then(|number| nanoseconds(number, unit_ns));
-    ns.ok_or_else(|| OutputError::new(text, EXPECTED_TIME))
+    ns.ok_or_else(|| OutputError::wrong(text, EXPECTED_TIME))
 }
 
 /// The failure that a status means, if it is not 2xx.

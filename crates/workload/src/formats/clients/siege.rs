@@ -32,16 +32,19 @@ struct Summary {
 /// The summary or one of its numbers is missing or out of range.
 pub fn parse(text: &str) -> Result<ClientOutput, OutputError> {
     let object = text.find('{').zip(text.rfind('}')).and_then(|(begin, end)| text.get(begin..=end));
-    let object = object.ok_or_else(|| OutputError::new(text.trim(), "siege's summary as JSON"))?;
+    let object = object.ok_or_else(|| OutputError::wrong(text.trim(), "siege's summary as JSON"))?;
     let summary: Summary = serde_json::from_str(object)
-        .map_err(|error| OutputError::new(object, format!("siege's summary as JSON ({error})")))?;
+        .map_err(|error| OutputError::wrong(object, format_args!("siege's summary as JSON ({error})")))?;
     let Summary { transactions, successful_transactions: ok, failed_transactions: failed, .. } = summary;
     let Some(bad) = transactions.checked_sub(ok) else {
-        return Err(OutputError::new(object, "no more successful transactions than transactions"));
+        return Err(OutputError(format!("siege reports {ok} successful transactions of {transactions}")));
     };
     let in_bounds = |number: f64| (0.0..=MOST).contains(&number);
     if !in_bounds(summary.elapsed_time) || !in_bounds(summary.data_transferred) {
-        return Err(OutputError::new(object, "a time and an amount of data from 0 to 10^12"));
+        return Err(OutputError::wrong(
+            object,
+            "a summary with a time and an amount of data from 0 to 10^12",
+        ));
     }
     let failures = [(FailureKind::WrongStatus, bad), (FailureKind::Closed, failed)];
     let mut output = ClientOutput::totals(ok, &failures);
@@ -93,10 +96,10 @@ mod tests {
     #[test]
     fn faults_say_what_was_expected() {
         for (text, expected) in [
-            ("siege aborted due to excessive socket failure", "expected siege's summary as JSON"),
+            ("siege aborted due to excessive socket failure", "is not siege's summary as JSON"),
             ("{}", "missing field `transactions`"),
-            (&TEXT.replace("1.25", "-1"), "expected a time and an amount"),
-            (&TEXT.replacen("21414", "3", 1), "no more successful transactions"),
+            (&TEXT.replace("1.25", "-1"), "is not a summary with a time and an amount"),
+            (&TEXT.replacen("21414", "3", 1), "successful transactions of 3"),
         ] {
             let error = parse(text).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");

@@ -32,13 +32,13 @@ const MOST_US: u64 = 1_000_000_000;
 pub fn parse(text: &str, connections: u64) -> Result<ClientOutput, OutputError> {
     let sums = text.lines().find_map(|line| line.strip_prefix(SUMS));
     let sums =
-        sums.ok_or_else(|| OutputError::missing(format!("the line `{SUMS}…` of the script report.lua")))?;
+        sums.ok_or_else(|| OutputError::missing(format_args!("line `{SUMS}…` of the script report.lua")))?;
     let numbers: Vec<u64> = sums.split_whitespace().map(whole).collect::<Result<_, _>>()?;
     let [duration_us, requests, _bytes, connect, read, write, status, timeout] = numbers[..] else {
-        return Err(OutputError::new(sums, "eight numbers"));
+        return Err(OutputError::wrong(sums, "eight numbers"));
     };
     if duration_us > MOST_US.saturating_mul(1000) {
-        return Err(OutputError::new(sums, "a duration of at most ten days"));
+        return Err(OutputError::wrong(sums, "a list that begins with a duration of at most ten days"));
     }
     let failures = [
         (FailureKind::WrongStatus, status),
@@ -74,7 +74,7 @@ fn report_cpu_ns(text: &str) -> Result<u64, OutputError> {
 fn times(text: &str) -> Result<BTreeMap<u64, u64>, OutputError> {
     let mut counts = BTreeMap::new();
     for line in text.lines().filter_map(|line| line.strip_prefix("h123 latency ")) {
-        let fault = || OutputError::new(line, "`<µs> <count>`");
+        let fault = || OutputError::wrong(line, "of the form `<µs> <count>`");
         let (us, count) = line.split_once(' ').ok_or_else(fault)?;
         let (us, count) = (whole(us)?, whole(count)?);
         if us > MOST_US || counts.insert(us, count).is_some() {
@@ -165,10 +165,13 @@ mod tests {
     #[test]
     fn faults_say_what_was_expected() {
         for (text, expected) in [
-            ("  19791 requests in 1.01s, 22.08MB read\n", "the line `h123 sums …` of the script report.lua"),
-            ("h123 sums 1 2 3\n", "found `1 2 3`, expected eight numbers"),
-            ("h123 sums 1 2 3 4 5 6 7 x\n", "found `x`, expected a whole number"),
-            ("h123 sums 1 1 1 0 0 0 0 0\nh123 latency 5\n", "found `5`, expected `<µs> <count>`"),
+            (
+                "  19791 requests in 1.01s, 22.08MB read\n",
+                "the output has no line `h123 sums …` of the script report.lua",
+            ),
+            ("h123 sums 1 2 3\n", "`1 2 3` is not eight numbers"),
+            ("h123 sums 1 2 3 4 5 6 7 x\n", "`x` is not a whole number"),
+            ("h123 sums 1 1 1 0 0 0 0 0\nh123 latency 5\n", "`5` is not of the form `<µs> <count>`"),
         ] {
             let error = parse(text, 1).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
