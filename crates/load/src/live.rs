@@ -6,6 +6,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use model::number;
 use model::sample::{FailureKind, Outcome, Phase, Sample};
 
 /// Linear steps in each power of two: a quantile is at most 1/32 too high.
@@ -154,9 +155,8 @@ impl Snapshot {
     /// high; `None` without any.
     pub fn latency_ns(&self, share: f64) -> Option<u64> {
         let count: u64 = self.latency.iter().sum();
-        #[expect(clippy::cast_precision_loss, reason = "a display of three digits")]
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rank below the count")]
-        let rank = ((count as f64 * share).ceil() as u64).max(1);
+        let rank = ((number::float(count) * share).ceil() as u64).max(1);
         let mut below = 0;
         let index = self.latency.iter().position(|bucket| {
             below += bucket;

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, Result, ensure};
 use engine::options::Qlog;
+use model::number;
 use serde_json::{Value, json};
 
 use crate::clock::Clock;
@@ -75,7 +76,7 @@ fn header(original_destination_id: &str, zero_unix_ns: u64) -> serde_json::Value
                 "ODCID": original_destination_id,
                 "protocol_type": ["QUIC", "HTTP3"],
                 "time_format": "relative",
-                "reference_time": zero_unix_ns as f64 / 1e6,
+                "reference_time": number::float(zero_unix_ns) / 1e6,
             },
         },
     })

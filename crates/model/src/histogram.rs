@@ -4,6 +4,8 @@ use hdrhistogram::Histogram as Buckets;
 use hdrhistogram::serialization::{Deserializer, Serializer as _, V2Serializer};
 use serde::{Deserialize, Deserializer as Input, Serialize, Serializer as Output, de, ser};
 
+use crate::number::float;
+
 /// Values are kept to within 0.1 %.
 const SIGNIFICANT_DIGITS: u8 = 3;
 /// Room for values up to here (an hour in nanoseconds) is made at the first value; recording them allocates
@@ -81,8 +83,7 @@ impl Histogram {
 
     /// How many values lie beyond a quantile; where none does, the quantile is the maximum by another name.
     pub fn beyond(&self, share: f64) -> u64 {
-        #[expect(clippy::cast_precision_loss, reason = "a count of values")]
-        let beyond = self.count() as f64 * (1.0 - share);
+        let beyond = float(self.count()) * (1.0 - share);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most the count")]
         // 10 000 × (1 − 0.9999) is a little less than 1 in binary.
         let whole = (beyond + 1e-6).floor() as u64;

@@ -1,6 +1,7 @@
 //! Delay: the time that a packet takes from the link's exit to the other end.
 
 use model::network::{DelaySteps, Direction};
+use model::number::float;
 
 use crate::jitter::Jitter;
 use crate::stream::{Impairment, Seeds, Stream};
@@ -56,8 +57,7 @@ impl Delay {
         if !self.has_jitter {
             return mean_ns;
         }
-        #[expect(clippy::cast_precision_loss, reason = "a delay to 53 bits")]
-        let delay_ns = mean_ns as f64 + self.jitter.offset_ns(now_ns, drawn);
+        let delay_ns = float(mean_ns) + self.jitter.offset_ns(now_ns, drawn);
         #[expect(clippy::cast_possible_truncation, reason = "a delay of centuries saturates")]
         #[expect(clippy::cast_sign_loss, reason = "at least 0")]
         let delay_ns = delay_ns.max(0.0) as u64;

@@ -1,6 +1,7 @@
 //! Jitter: the difference between a packet's delay and the mean.
 
 use model::network::{self, Distribution, Order};
+use model::number::float;
 use statrs::function::erf::{erfc, erfc_inv};
 
 use crate::stream::{Impairment, Seeds, Stream};
@@ -98,11 +99,6 @@ fn value(distribution: Distribution, normal: f64) -> f64 {
 /// test derives them again.
 const PARETO_MEAN: f64 = 1.496_918_039_768_929;
 const PARETO_DEVIATION: f64 = 0.787_575_279_608_147;
-
-#[expect(clippy::cast_precision_loss, reason = "a delay to 53 bits")]
-fn float(ns: u64) -> f64 {
-    ns as f64
-}
 
 #[cfg(test)]
 mod tests {

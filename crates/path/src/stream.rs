@@ -4,6 +4,8 @@
 //! counter): the fate of packet 1000 does not depend on the draws for packet 999, nor the jitter at second 10
 //! on the packets at second 9.
 
+use model::number::float;
+
 /// 2^64: one more than the largest number of a stream.
 const NUMBERS: f64 = 18_446_744_073_709_551_616.0;
 /// 2^53: the steps of a uniform number.
@@ -90,9 +92,8 @@ impl Stream {
 
     /// A number above 0 and below 1.
     pub(crate) fn uniform(self, index: u64) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "53 bits are left")]
-        let step = (self.number(index) >> 11) as f64;
-        (step + 0.5) / STEPS
+        // 53 bits are left.
+        (float(self.number(index) >> 11) + 0.5) / STEPS
     }
 
     /// A number of the standard normal distribution.

@@ -2,6 +2,7 @@
 //! link), or both.
 
 use model::network::Variation;
+use model::number::float;
 
 use crate::stream::{Impairment, Seeds, Stream};
 use crate::wave::Wave;
@@ -49,10 +50,8 @@ impl Varying {
         drift: Option<Variation>,
         seeds: Seeds,
     ) -> Self {
-        #[expect(clippy::cast_precision_loss, reason = "a rate to 53 bits")]
-        let mean_bits_per_s = mean_bits_per_s as f64;
         Varying {
-            mean_bits_per_s,
+            mean_bits_per_s: float(mean_bits_per_s),
             steps: steps.map(|steps| Steps {
                 stream: seeds.stream(Impairment::RateSteps),
                 log_deviation: log_deviation(steps.spread_share),

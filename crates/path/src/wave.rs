@@ -2,6 +2,8 @@
 
 use std::f64::consts::FRAC_PI_2;
 
+use model::number::float;
+
 use crate::stream::Stream;
 
 /// `cos θ · z(k) + sin θ · z(k + 1)`, where `z` are independent normal numbers a period apart and θ goes from
@@ -30,8 +32,7 @@ impl Wave {
             self.ends = [first, self.stream.normal(period + 1)];
             self.period = period;
         }
-        #[expect(clippy::cast_precision_loss, reason = "a share of a period to 53 bits")]
-        let share = (now_ns % self.period_ns) as f64 / self.period_ns as f64;
+        let share = float(now_ns % self.period_ns) / float(self.period_ns);
         let (sine, cosine) = (share * FRAC_PI_2).sin_cos();
         cosine * self.ends[0] + sine * self.ends[1]
     }

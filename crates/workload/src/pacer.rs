@@ -7,7 +7,7 @@
 //! integers and each time is computed from its place, so nothing drifts: neither a late request nor rounding
 //! moves a later one.
 
-use model::number;
+use model::number::{self, float};
 use model::schedule::{Arrivals, Schedule, ScriptEntry, Share, Stage};
 use model::shuffle::SplitMix64;
 
@@ -117,10 +117,8 @@ impl Times {
 /// A unit exponential as a place, by inversion.
 fn exponential(random: &mut SplitMix64) -> u64 {
     const BITS: u32 = 53;
-    #[expect(clippy::cast_precision_loss, reason = "53 bits are exact")]
-    let uniform = ((random.next_u64() >> (u64::BITS - BITS)) as f64 + 0.5) / (1_u64 << BITS) as f64;
-    #[expect(clippy::cast_precision_loss, reason = "a power of two")]
-    let place = -uniform.ln() * (1_u64 << PLACE_BITS) as f64;
+    let uniform = (float(random.next_u64() >> (u64::BITS - BITS)) + 0.5) / float(1 << BITS);
+    let place = -uniform.ln() * float(1 << PLACE_BITS);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 37 requests")]
     let steps = place as u64;
     steps
@@ -157,8 +155,7 @@ impl Course {
             .iter()
             .chain(stages)
             .map(|stage| {
-                let duration_s =
-                    stage.duration_ns.map_or(f64::INFINITY, |ns| number::float(ns) / NANOS_PER_S);
+                let duration_s = stage.duration_ns.map_or(f64::INFINITY, |ns| float(ns) / NANOS_PER_S);
                 let (from_per_s, to_per_s) = (stage.from.per_second(), stage.to.per_second());
                 let segment = Segment { begins_at, begins_s, from_per_s, to_per_s, duration_s };
                 begins_at += segment.requests();
@@ -171,11 +168,8 @@ impl Course {
 
     /// When the integral of the rate reaches a place; `None` where it never does.
     fn time_of(&mut self, place: u64) -> Option<u64> {
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "better than 2⁻²⁴ requests up to 5 · 10⁸ of them, and 10⁻¹⁶ of the number beyond"
-        )]
-        let place = place as f64 / (1_u64 << PLACE_BITS) as f64;
+        // Better than 2⁻²⁴ requests up to 5 · 10⁸ of them, and 10⁻¹⁶ of the number beyond.
+        let place = float(place) / float(1 << PLACE_BITS);
         while let Some(segment) = self.stages.get(self.current) {
             let within = place - segment.begins_at;
             if within < segment.requests() {

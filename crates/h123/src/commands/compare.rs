@@ -10,6 +10,7 @@ use analysis::summary::{CellStatus, SUMMARY_VERSION, Verdict};
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use model::Plan;
+use model::number::float;
 use model::plan::Level;
 use report::{AcrossInput, Side, across_html, across_markdown, across_terminal};
 use serde_json::Value;
@@ -285,8 +286,7 @@ fn servers(plan: &Plan) -> Result<Value> {
 }
 
 fn name_server(plan: &Plan) -> Result<Value> {
-    #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
-    let text = |rtt_ns: u64| format!("{} away", model::units::format_duration_ns(rtt_ns as f64));
+    let text = |rtt_ns: u64| format!("{} away", model::units::format_duration_ns(float(rtt_ns)));
     Ok(Value::from(plan.dns_rtt_ns.map_or("none".to_owned(), text)))
 }
 

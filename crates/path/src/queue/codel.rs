@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 
 use model::network::Codel;
+use model::number::float;
 
 use super::{Room, Waiting};
 use crate::ledger::{Cause, Ledger};
@@ -109,8 +110,7 @@ impl Control {
 
     /// When the next drop is due: interval / √count after the last one (RFC 8289, section 3.3).
     fn control_law(&self, last_ns: u64) -> u64 {
-        #[expect(clippy::cast_precision_loss, reason = "nanoseconds far below 2^53")]
-        let interval_ns = self.settings.interval_ns as f64;
+        let interval_ns = float(self.settings.interval_ns);
         #[expect(clippy::cast_possible_truncation, reason = "at most the interval")]
         #[expect(clippy::cast_sign_loss, reason = "a quotient of positive numbers")]
         let step_ns = (interval_ns / f64::from(self.count.max(1)).sqrt()) as u64;

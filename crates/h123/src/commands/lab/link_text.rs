@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use model::Backend;
+use model::number::float;
 use model::record::{DirectionReport, LinkReport};
 use model::units;
 
@@ -32,9 +33,8 @@ pub(crate) fn describe_link(report: &LinkReport) -> String {
     let late_ns = [&report.up, &report.down]
         .into_iter()
         .filter_map(|direction| Some(direction.lateness.as_ref()?.p99_ns));
-    #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
     let late = late_ns.max().map_or("by the kernel, which does not report its lateness".to_owned(), |ns| {
-        format!("99 % of packets at most {} late", units::format_duration_ns(ns as f64))
+        format!("99 % of packets at most {} late", units::format_duration_ns(float(ns)))
     });
     let (up, down) = (direction("up", &report.up), direction("down", &report.down));
     let ordinary = match report.backend {

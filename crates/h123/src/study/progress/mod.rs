@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use analysis::RunSummary;
 use analysis::summary::CellStatus;
+use model::number::float;
 use model::record::NetworkCalibration;
 use model::sample::{Outcome, Phase};
 use model::{Plan, RunRecord};
@@ -178,9 +179,9 @@ impl State {
             1.0
         } else {
             let since = self.running.map_or_else(|| self.began.elapsed(), |(began, _)| began - self.began);
-            since.as_secs_f64() * 1e9 / as_f64(self.done_expected_ns)
+            since.as_secs_f64() * 1e9 / float(self.done_expected_ns)
         };
-        let left_s = (as_f64(left_ns) * scale - as_f64(running)).max(0.0) / 1e9;
+        let left_s = (float(left_ns) * scale - float(running)).max(0.0) / 1e9;
         Duration::try_from_secs_f64(left_s).unwrap_or(Duration::MAX)
     }
 
@@ -224,10 +225,10 @@ fn rate(record: &RunRecord) -> Option<String> {
     };
     let begin = measured().map(|sample| sample.intended_ns).min()?;
     let end = measured().filter_map(|sample| sample.done_ns).max()?;
-    let seconds = as_f64(end.saturating_sub(begin)) / 1e9;
+    let seconds = float(end.saturating_sub(begin)) / 1e9;
     let count = measured().count() as u64;
     (seconds > 0.0)
-        .then(|| format!("last run {} requests/s", model::units::three_digits(as_f64(count) / seconds)))
+        .then(|| format!("last run {} requests/s", model::units::three_digits(float(count) / seconds)))
 }
 
 fn count(cell: &mut CellRow, record: &RunRecord, last_run: Option<&LastRun>) {
@@ -240,9 +241,4 @@ fn count(cell: &mut CellRow, record: &RunRecord, last_run: Option<&LastRun>) {
     if let Some(value) = last_run.and_then(|last_run| last_run.value.clone()) {
         cell.last = Some(value);
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "an estimate for people")]
-fn as_f64(value: u64) -> f64 {
-    value as f64
 }
