@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use lab::{Exit, Input, Node, Output, Process, Program};
 
-/// How often the harness checks whether a child has ended: rarely enough to cost nothing beside a
+/// How often the harness checks whether a child has ended: rarely enough to cost nothing compared with a
 /// measurement.
 const POLL: Duration = Duration::from_millis(10);
 /// How long a child may take to end after SIGTERM.

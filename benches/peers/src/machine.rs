@@ -5,9 +5,9 @@ use std::fs;
 use anyhow::{Context, Result};
 use rustix::thread::{CpuSet, sched_getaffinity};
 
-/// More of one CPU than this, taken by other processes, is worth a word.
+/// More of one CPU than this, taken by other processes, is reported.
 const MUCH_BY_OTHERS: f64 = 0.10;
-/// More of one CPU than this, taken by other machines on the same host, is worth a word.
+/// More of one CPU than this, taken by other machines on the same host, is reported.
 const MUCH_STOLEN: f64 = 0.05;
 
 /// CPU time of the whole machine since its start, in nanoseconds.
@@ -25,7 +25,7 @@ pub(crate) struct Disturbance {
 }
 
 impl Disturbance {
-    /// Whether it is so much that the reader must know.
+    /// Whether it is large enough that the reader must know.
     pub(crate) fn is_much(&self) -> bool {
         self.others > MUCH_BY_OTHERS || self.stolen > MUCH_STOLEN
     }
@@ -45,13 +45,13 @@ pub(crate) fn process_ns(pid: u32) -> Result<u64> {
     parse_process(&text, tick_ns()).with_context(|| format!("{path}: found `{}`", text.trim()))
 }
 
-/// What the machine has worked so far.
+/// The machine's work so far.
 pub(crate) fn total() -> Result<Total> {
     let text = fs::read_to_string("/proc/stat").context("cannot read /proc/stat")?;
     parse_total(&text, tick_ns()).context("/proc/stat: found no line `cpu` with 8 numbers")
 }
 
-/// What else ran between two readings, beside the CPU time that is accounted for.
+/// What else ran between two readings, apart from the CPU time that is accounted for.
 pub(crate) fn disturbance(before: Total, after: Total, known_ns: u64, elapsed_ns: u64) -> Disturbance {
     let elapsed = elapsed_ns.max(1) as f64;
     let busy = after.busy_ns.saturating_sub(before.busy_ns);

@@ -1,9 +1,9 @@
-//! `make bench-peers`: what a request costs `h123 load` in CPU time, beside wrk, h2load, siege, ab, oha and a
-//! plain quinn + h3 client.
+//! `make bench-peers`: what a request costs `h123 load` in CPU time, compared with wrk, h2load, siege, ab,
+//! oha and a plain quinn + h3 client.
 //!
-//! One server on one CPU, the generators on another, short runs of ours and the peer's in turn. The figure is
+//! One server on one CPU, the generators on another, short runs of ours and the peer's in turn. The result is
 //! the median of the pairwise ratios with its interval. `make bench-load` is a mode of the same program: the
-//! schedule, memory and threads of `h123 load` on its own. See docs/benchmarks.md.
+//! schedule, memory and threads of `h123 load` alone. See docs/benchmarks.md.
 
 mod alone;
 mod child;
@@ -67,7 +67,7 @@ struct Compare {
     /// Pairs of runs for each row; 6 are needed for an interval
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pairs: u32,
-    /// Length of a run in whole seconds (wrk, siege and ab know no parts)
+    /// Length of a run in whole seconds (wrk, siege and ab support no fractions)
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=60))]
     seconds: u32,
     /// Measure this work only (may be given again; see --list)
@@ -116,7 +116,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Measures, prints and stores; whether all that was asked could be measured.
+/// Measures, prints and stores; returns whether everything requested was measured.
 fn run(cli: &Compare, stop: &Arc<AtomicBool>) -> Result<bool> {
     let bench = Bench::prepare(h123(cli.output.h123.as_deref())?, stop)?;
     let mut outcome = Comparison::begin(Extent { pairs: cli.pairs, seconds: cli.seconds });

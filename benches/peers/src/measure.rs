@@ -15,7 +15,7 @@ use crate::servers::{Bench, Server};
 use crate::tools::Tool;
 use crate::works::Work;
 
-/// A generator may take so much longer than asked.
+/// A generator may take this much longer than requested.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// What a run cost, or the medians of one generator's runs.

@@ -1,4 +1,4 @@
-//! From pairs to rows: medians of pairwise ratios with their intervals, and what they say about the targets.
+//! From pairs to rows: medians of pairwise ratios with their intervals, and whether they meet the targets.
 
 use analysis::Distribution;
 use analysis::statistics::{CONFIDENCE, order_interval};
@@ -16,21 +16,21 @@ pub(crate) struct Median {
     pub(crate) interval: Option<(f64, f64)>,
 }
 
-/// What a figure says about its target.
+/// Whether a value meets its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Verdict {
     /// The whole interval is on the good side.
     Met,
-    /// The median is on the good side, but the interval reaches over.
+    /// The median is on the good side, but the interval crosses the target.
     MetWithCaveat,
-    /// The median is on the bad side, but the interval reaches over.
+    /// The median is on the bad side, but the interval crosses the target.
     MissedWithCaveat,
     /// The whole interval is on the bad side.
     Missed,
 }
 
-/// A target and what became of it.
+/// A target and its verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Target {
     pub(crate) target: f64,
@@ -61,13 +61,13 @@ pub(crate) struct Row {
     pub(crate) throughput_target: Option<Target>,
     /// For our user-space CPU per request, microseconds.
     pub(crate) user_us_target: Option<Target>,
-    /// Whether no other peer measured did this work for less CPU: targets are against the best.
+    /// Whether no other peer needed less CPU for this work: targets are against the best peer.
     pub(crate) best_peer: bool,
     /// CPUs that other processes took, median over all runs.
     pub(crate) others_cpus: f64,
     /// CPUs that other machines on the host took, median over all runs.
     pub(crate) stolen_cpus: f64,
-    /// Share of runs that were disturbed by more than is harmless.
+    /// Share of runs that were disturbed by more than the harmless limit.
     pub(crate) disturbed_share: f64,
     /// Every pairwise CPU ratio, in the order of measuring.
     pub(crate) cpu_ratios: Vec<f64>,
@@ -85,7 +85,7 @@ impl Row {
         let user = Median::of(&over_pairs(|pair| pair.ours.cost.user_us))?;
         let runs = || pairs.iter().flat_map(|pair| [pair.ours.disturbance, pair.peer.disturbance]);
         let disturbed = runs().filter(Disturbance::is_much).count();
-        let at_most = |figure: &Median, target| Target { target, verdict: figure.at_most(target) };
+        let at_most = |value: &Median, target| Target { target, verdict: value.at_most(target) };
         let (cpu_target, user_us_target, throughput_target) = match work.goal {
             Goal::Cpu { ratio, user_us } => {
                 (Some(at_most(&cpu_ratio, ratio)), user_us.map(|target| at_most(&user, target)), None)
@@ -121,7 +121,7 @@ impl Row {
 
 /// Marks in every work the peer that no other undercuts: by CPU per request, with coalescing by requests/s.
 ///
-/// Decided by the pairwise ratios and not by the peers' own figures, whose runs are minutes apart.
+/// Decided by the pairwise ratios and not by the peers' own values, whose runs are minutes apart.
 pub(crate) fn mark_best(rows: &mut [Row]) {
     // The better a peer, the larger our CPU over its, and the smaller our requests/s over its.
     let strength = |row: &Row| if row.coalesce { -row.throughput_ratio.median } else { row.cpu_ratio.median };
@@ -166,7 +166,7 @@ impl Median {
 }
 
 impl Verdict {
-    /// One word for a table; a question mark where the interval reaches over the target.
+    /// One word for a table; a question mark if the interval crosses the target.
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Verdict::Met => "met",
@@ -195,7 +195,8 @@ pub(crate) mod tests {
         Reading { cost, disturbance: Disturbance { others: 0.02, stolen: 0.0 } }
     }
 
-    /// So many pairs in which ours costs 1 + 8 µs and the peer's 2 + 8 µs, a little more in every second one.
+    /// This many pairs in which ours costs 1 + 8 µs and the peer's 2 + 8 µs, a little more in every second
+    /// one.
     pub(crate) fn pairs(count: u64) -> Vec<Pair> {
         (0..count)
             .map(|index| Pair { ours: reading(1, 8, 60_000.0), peer: reading(2 + index % 2, 8, 66_000.0) })
@@ -216,13 +217,13 @@ pub(crate) mod tests {
 
     #[test]
     fn verdicts_tell_sure_from_caveatful() {
-        let figure = |median, low, high| Median { median, interval: Some((low, high)) };
-        assert_eq!(figure(0.8, 0.7, 0.9).at_most(0.9), Verdict::Met);
-        assert_eq!(figure(0.8, 0.7, 0.9).at_most(0.85), Verdict::MetWithCaveat);
-        assert_eq!(figure(0.8, 0.7, 0.9).at_most(0.75), Verdict::MissedWithCaveat);
-        assert_eq!(figure(0.8, 0.7, 0.9).at_most(0.6), Verdict::Missed);
-        assert_eq!(figure(1.1, 1.0, 1.2).at_least(1.0), Verdict::Met);
-        assert_eq!(figure(0.9, 0.8, 0.95).at_least(1.0), Verdict::Missed);
+        let value = |median, low, high| Median { median, interval: Some((low, high)) };
+        assert_eq!(value(0.8, 0.7, 0.9).at_most(0.9), Verdict::Met);
+        assert_eq!(value(0.8, 0.7, 0.9).at_most(0.85), Verdict::MetWithCaveat);
+        assert_eq!(value(0.8, 0.7, 0.9).at_most(0.75), Verdict::MissedWithCaveat);
+        assert_eq!(value(0.8, 0.7, 0.9).at_most(0.6), Verdict::Missed);
+        assert_eq!(value(1.1, 1.0, 1.2).at_least(1.0), Verdict::Met);
+        assert_eq!(value(0.9, 0.8, 0.95).at_least(1.0), Verdict::Missed);
         assert_eq!(Median { median: 0.1, interval: None }.at_most(0.9), Verdict::MetWithCaveat);
     }
 

@@ -1,4 +1,4 @@
-//! The servers, each started on loopback for one work and gone after it.
+//! The servers: each starts on loopback for one work and ends after it.
 
 use std::fs::{self, Permissions};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -18,7 +18,7 @@ use crate::child::Running;
 use crate::machine;
 use crate::works::{LARGE_BYTES, SMALL_BYTES, ServerKind, Work};
 
-/// A server has to listen after this long.
+/// A server must listen within this time.
 const START_LIMIT: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(20);
 /// Ports are sought from here up to where clients' own ports begin.
@@ -145,7 +145,7 @@ impl Server {
         let began = Instant::now();
         let name = work.server.name();
         loop {
-            // The origin says when it listens; a connection cannot show it for UDP.
+            // The origin prints when it listens; a connection cannot show it for UDP.
             let ready = match work.variant {
                 Variant::H3 => self.running.stdout()?.lines().any(|line| line.starts_with("h3 ")),
                 _ => TcpStream::connect_timeout(&address(port), POLL).is_ok(),
@@ -167,13 +167,13 @@ impl Server {
     }
 }
 
-/// nginx gets room for so many connections at least.
+/// nginx gets room for at least this many connections.
 const LEAST_CONNECTIONS: u32 = 4096;
 const SPARE_CONNECTIONS: u32 = 64;
-/// So many connections may wait to be accepted.
+/// This many connections may wait to be accepted.
 const BACKLOG: u32 = 4096;
 
-/// All folders of this harness begin so, followed by its process id.
+/// The names of this harness's folders begin with this, followed by its process id.
 const PREFIX: &str = "h123-bench-";
 
 /// One cipher and one key exchange for servers that read OpenSSL's configuration: those of `h123 load`'s
@@ -198,7 +198,7 @@ fn remove_leftovers(place: &Path) {
         let owner =
             name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse::<u32>().ok());
         if owner.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
-            // It may belong to another user: then it stays.
+            // A folder of another user remains.
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -228,7 +228,7 @@ fn nginx(bench: &Bench, first: u16, connections: u32) -> Result<Command> {
     Ok(command)
 }
 
-/// One process without a master, so that its cost is one process's and nothing stays when it is killed.
+/// One process without a master, so that one process has all its cost and nothing is left when it is killed.
 ///
 /// Small files are read and written with their header in one piece; `sendfile` is for large ones in
 /// cleartext.

@@ -43,7 +43,7 @@ impl Comparison {
         Outcome::new(FORMAT, Rows { extent, rows: Vec::new() })
     }
 
-    /// Says which rows were measured on a machine that did other things too.
+    /// Notes which rows were measured on a busy machine.
     pub(crate) fn note_disturbances(&mut self) {
         for row in self.measured.rows.iter().filter(|row| row.disturbed_share > 0.0) {
             self.notes.push(format!(
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_shows_every_figure() {
+    fn the_table_shows_every_value() {
         let shown = table(&outcome().measured);
         let lines: Vec<Vec<&str>> = shown
             .lines()

@@ -18,10 +18,10 @@ const AB_REQUESTS_PER_SECOND: u32 = 500_000;
 /// The file with ab's percentiles.
 const AB_PERCENTILES: &str = "percentiles.csv";
 
-/// siege's clock ticks in whole seconds from an unknown beginning: with one second it may do nothing at all.
+/// siege's clock ticks in whole seconds from an unknown beginning: with one second it may send nothing.
 const SIEGE_LEAST_SECONDS: u32 = 2;
 
-/// Read-coalescing as the table shows it.
+/// Read-coalescing, as a column of the table.
 pub(crate) const COALESCE: &str = "30us";
 
 /// A generator: ours or a peer.
@@ -40,7 +40,7 @@ impl Tool {
         }
     }
 
-    /// The command for a work of so many seconds.
+    /// The command for a work of this many seconds.
     pub(crate) fn command(
         self,
         bench: &Bench,
@@ -59,7 +59,7 @@ impl Tool {
         }
     }
 
-    /// What its output says.
+    /// Parses its output.
     pub(crate) fn parse(self, text: &str, bench: &Bench, work: &Work) -> Result<Answer> {
         let client = |format, file: &str| parse::client(format, text, file, work.connections);
         match self {
@@ -132,7 +132,7 @@ fn h2load(server: &Server, work: &Work, seconds: u32) -> Command {
     command
 }
 
-/// siege reads its manners from a file, which it would otherwise write into the user's home.
+/// siege reads its settings from a file, which it would otherwise write into the user's home.
 fn siege(bench: &Bench, server: &Server, work: &Work, seconds: u32) -> Result<Command> {
     let file = "verbose = false\ncolor = off\nquiet = true\nlogging = false\nprotocol = HTTP/1.1\n\
                 connection = keep-alive\nlimit = 1000\nbenchmark = true\nparser = false\njson_output = true\n";

@@ -14,7 +14,7 @@ pub(crate) enum ServerKind {
 }
 
 impl ServerKind {
-    /// The name that people know.
+    /// The program's name.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             ServerKind::Nginx => "nginx",
@@ -31,7 +31,7 @@ pub(crate) enum Peer {
     H2load,
     Siege,
     Ab,
-    /// The quinn + h3 client beside this harness.
+    /// The quinn + h3 client in this crate.
     Quinn,
     Oha,
 }
@@ -62,8 +62,8 @@ impl Peer {
         }
     }
 
-    /// More pairs than this tell nothing more: siege costs twenty times what the others do, and the target of
-    /// ab's rows needs no more than an interval.
+    /// More pairs than this add no information: siege costs twenty times what the others do, and the target
+    /// of ab's rows needs no more than an interval.
     pub(crate) const fn most_pairs(self) -> u32 {
         match self {
             Peer::Siege => 3,
@@ -72,7 +72,7 @@ impl Peer {
         }
     }
 
-    /// Whether it comes near enough for a comparison of requests/s.
+    /// Whether it is fast enough for a comparison of requests/s.
     const fn is_near(self) -> bool {
         !matches!(self, Peer::Siege | Peer::Ab)
     }

@@ -1,6 +1,6 @@
 //! A harness that is killed leaves no process behind, and the next one removes its folder.
 //!
-//! A script stands in for `h123`: a server that says that it listens, and a generator that never ends.
+//! A script stands in for `h123`: a server that prints that it listens, and a generator that never ends.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// What is waited for comes within milliseconds; a test that waits this long has failed.
+/// The test waits for events that take milliseconds; after this long it fails.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// A stand-in that writes its process id and its folder, then sleeps.
@@ -43,7 +43,7 @@ fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// The process and the folder that a stand-in wrote down, which is forgotten.
+/// The process and the folder that a stand-in wrote; removes the file.
 fn written(folder: &Path, name: &str) -> (PathBuf, PathBuf) {
     let file = folder.join(name);
     let text = wait_for(name, || fs::read_to_string(&file).ok());
@@ -52,7 +52,7 @@ fn written(folder: &Path, name: &str) -> (PathBuf, PathBuf) {
     (Path::new("/proc").join(pid), place.into())
 }
 
-/// A killed process that nobody has waited for yet is a zombie: it runs no more.
+/// A killed process is a zombie until its parent waits for it: it does not run.
 fn is_gone(process: &Path) -> bool {
     fs::read_to_string(process.join("stat")).map_or(true, |stat| {
         stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('Z'))

@@ -301,7 +301,7 @@ mod tests {
         bench.summary().claims.remove(0)
     }
 
-    /// A loop whose requests take 10 to 12 ms; those of run `r` so much longer.
+    /// A loop whose requests take 10 to 12 ms; those of run `r` take this factor longer.
     fn spread(variants: &[Variant], longer: impl Fn(u32, u32) -> f64) -> Bench {
         let mut bench = Bench::closed(variants);
         for record in &mut bench.records {
@@ -324,7 +324,7 @@ mod tests {
         let apart = result(spread(&[Variant::H1], |_, run| 1.0 + 0.05 * f64::from(run)), ClaimTest::Pooled);
         assert_eq!(apart.result, ClaimOutcome::Refuted, "{apart:?}");
         assert!(apart.measured.contains("differ by 20 %"), "{apart:?}");
-        // One value a run tells nothing of what is within.
+        // One value per run does not show the variation within runs.
         let pages = result(Bench::page(&[Variant::H1]), ClaimTest::Pooled);
         assert_eq!((pages.result, pages.cells), (ClaimOutcome::NotShown, vec![0]));
     }

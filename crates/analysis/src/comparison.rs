@@ -15,7 +15,7 @@
 //! p comes from the t statistic, because signs do not account for the stopping rule.
 //!
 //! **Family.** The family is the study's comparisons of the primary metric. Two hypotheses are tested for
-//! each: that there is a difference, and that there is none that matters. The p-values of each hypothesis are
+//! each: a difference exists, and no difference that matters exists. The p-values of each hypothesis are
 //! corrected by Holm's method, so that the probability of any false *better* or *worse* is at most 5 %, and
 //! so is that of any false *equivalent*. All other metrics are exploratory: their intervals and verdicts are
 //! uncorrected, and they have no p.

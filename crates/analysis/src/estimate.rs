@@ -349,7 +349,7 @@ mod tests {
         assert!(found.high == Some(15.0) || found.high == Some(16.0), "{found:?}");
     }
 
-    /// 25 runs, each with 400 values around a level of its own.
+    /// 25 runs, each with 400 values around a different level.
     fn levels() -> Vec<Distribution> {
         (100..125).map(|level| (0..400).map(|n| f64::from(level * 100 + n % 50)).collect()).collect()
     }

@@ -1,4 +1,4 @@
-//! A study whose runs are all well, for tests to break.
+//! A study without failures or caveats, which tests break.
 
 use model::assignment::ClientReport;
 use model::backend::Backend;
@@ -74,7 +74,7 @@ impl Bench {
         Bench::new(variants, Workload::Player(player), "startup_time")
     }
 
-    /// The same with a server that says of each request that it took 2 ms, to so many nanoseconds.
+    /// The same with a server that reports 2 ms for each request, with this precision in nanoseconds.
     pub(crate) fn served(mut self, precision_ns: u64) -> Bench {
         self.plan.server_time = true;
         for record in &mut self.records {
@@ -107,7 +107,7 @@ impl Bench {
         })
     }
 
-    /// The same with one reading more of the server's sockets or protocols, at a time of its own.
+    /// The same with one reading more of the server's sockets or protocols, at a separate time.
     pub(crate) fn read(mut self, run: usize, quantity: Quantity, value: u64) -> Bench {
         let kind = quantity.info().of[0];
         let subject = Subject { node: Some("server".into()), kind, name: kind.name().into(), id: 0 };
@@ -116,7 +116,7 @@ impl Bench {
         self
     }
 
-    /// The same with this reading of a core, a process or whatever in every run.
+    /// The same with this reading, such as one of a core or a process, in every run.
     pub(crate) fn with_reading(
         mut self,
         node: Option<&str>,

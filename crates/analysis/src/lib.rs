@@ -1,6 +1,7 @@
 //! The analysis of results: metrics, estimates, comparisons, checks and verdicts from the records of runs.
 //!
 //! ```
+//! use analysis::summary::Comparison;
 //! use analysis::{RunSummary, analyse};
 //! use model::{Plan, RunRecord};
 //!
@@ -8,7 +9,8 @@
 //! fn verdicts(plan: &Plan, records: &[RunRecord]) -> Vec<String> {
 //!     let runs: Vec<RunSummary> = records.iter().map(|record| RunSummary::of(plan, record)).collect();
 //!     let summary = analyse(plan, &runs, &[]);
-//!     summary.comparisons.iter().map(|found| format!("{}: {:?}", found.level.value, found.verdict)).collect()
+//!     let verdict = |found: &Comparison| format!("{}: {:?}", found.level.value, found.verdict);
+//!     summary.comparisons.iter().map(verdict).collect()
 //! }
 //!
 //! let metric = analysis::metrics::find("page_load_time").unwrap();

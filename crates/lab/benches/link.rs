@@ -19,9 +19,9 @@ use model::{Network, Pins, Topology};
 use rustix::time::{ClockId, clock_gettime};
 
 const MS: u64 = 1_000_000;
-/// How long each figure is measured.
+/// How long each value is measured.
 const MEASURED: Duration = Duration::from_secs(4);
-/// A flow is given so long to find its rate.
+/// How long a flow has to find its rate.
 const WARM_UP: Duration = Duration::from_secs(4);
 /// Ethernet, IPv4 and UDP headers.
 const HEADERS: usize = 14 + 20 + 8;
@@ -35,19 +35,19 @@ fn main() -> ExitCode {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     println!("{cpus} CPUs, load {}", load.split(' ').take(3).collect::<Vec<_>>().join(" "));
-    println!("{:<40} {:>12} {:>10}  besides", "figure", "found", "target");
-    figures(Backend::Emulator);
+    println!("{:<40} {:>12} {:>10}  details", "test", "measured", "target");
+    measure(Backend::Emulator);
     for packets_per_s in [50_000, 100_000, 150_000] {
         packets(packets_per_s);
     }
     match has_netem() {
-        Ok(()) => figures(Backend::Netem),
+        Ok(()) => measure(Backend::Netem),
         Err(reason) => println!("kernel netem: {reason}"),
     }
     ExitCode::SUCCESS
 }
 
-fn figures(backend: Backend) {
+fn measure(backend: Backend) {
     for (packets_per_s, bytes) in [(1000, 200), (10_000, 200)] {
         let what = format!("one-way error, {packets_per_s} packets/s");
         one_way(backend, &what, packets_per_s, bytes, [60_000, 250_000]);
@@ -142,13 +142,13 @@ fn netem_at(node: &Node, interface: &str, direction: &Direction) -> Result<(), S
     }
 }
 
-fn row(figure: &str, found: &str, target: &str, besides: &str) {
-    println!("{figure:<40} {found:>12} {target:>10}  {besides}");
+fn row(test: &str, found: &str, target: &str, details: &str) {
+    println!("{test:<40} {found:>12} {target:>10}  {details}");
 }
 
 /// Sends at a steady pace; the receiver's kernel stamps each arrival. The error is the distance from the
 /// delay.
-fn one_way(backend: Backend, figure: &str, packets_per_s: u32, bytes: usize, targets_ns: [u64; 2]) {
+fn one_way(backend: Backend, test: &str, packets_per_s: u32, bytes: usize, targets_ns: [u64; 2]) {
     let direction = Direction { delay_ns: DELAY_NS, ..Direction::default() };
     let lab = backend.pair(direction, &Pins::default()).unwrap();
     let (client, server) = (socket(lab.client()), socket(lab.server()));
@@ -182,15 +182,15 @@ fn one_way(backend: Backend, figure: &str, packets_per_s: u32, bytes: usize, tar
             report.realtime
         )
     });
-    let besides = format!("{} of {count} packets were read{emulator}", errors_ns.len());
+    let details = format!("{} of {count} packets were read{emulator}", errors_ns.len());
     for (name, permille, target_ns) in [("p50", 500, targets_ns[0]), ("p99", 990, targets_ns[1])] {
         let target = if target_ns == u64::MAX { String::new() } else { format!("{} µs", target_ns / 1000) };
         let found = format!("{:.1} µs", at(permille) as f64 / 1e3);
         row(
-            &format!("{}{figure}, {name}", backend.prefix()),
+            &format!("{}{test}, {name}", backend.prefix()),
             &found,
             &target,
-            if name == "p50" { &besides } else { "" },
+            if name == "p50" { &details } else { "" },
         );
     }
 }
@@ -235,8 +235,8 @@ fn flow(backend: Backend, congestion_control: CongestionControl, bits_per_s: u64
     // What the link carries of 1448 bytes: headers of TCP with its stamps, IP and Ethernet too.
     let carried = (after.1 - before.1) as f64 / 1448.0 * 1514.0 * 8.0;
     let found = format!("{:.1} %", carried / took / bits_per_s as f64 * 100.0);
-    let besides = before.2.zip(after.2).map_or(String::new(), |(before, after)| costs(&before, &after, took));
-    row(&name, &found, "93 %", &besides);
+    let details = before.2.zip(after.2).map_or(String::new(), |(before, after)| costs(&before, &after, took));
+    row(&name, &found, "93 %", &details);
 }
 
 /// What the emulator did between two reports.
@@ -277,7 +277,7 @@ fn packets(packets_per_s: u32) {
     std::thread::sleep(Duration::from_millis(200));
     let report = lab.reports().unwrap().remove(0);
     let lateness = report.up.lateness.clone().unwrap_or_default();
-    let besides = format!(
+    let details = format!(
         "{} of {sent} packets came through in {took:.2} s; emulator: {} ns of CPU per packet, lateness p50 {} µs, \
          p99 {} µs",
         report.up.packets_out,
@@ -286,7 +286,7 @@ fn packets(packets_per_s: u32) {
         lateness.p99_ns / 1000
     );
     let found = format!("{} lost", sent - report.up.packets_out);
-    row(&format!("{packets_per_s} packets/s"), &found, "0 lost", &besides);
+    row(&format!("{packets_per_s} packets/s"), &found, "0 lost", &details);
 }
 
 fn socket(node: &Node) -> UdpSocket {

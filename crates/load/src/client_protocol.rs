@@ -1,4 +1,4 @@
-//! The client's side of the client protocol: an assignment on standard input, frames of messages on standard output.
+//! The client's side of the protocol: an assignment on standard input, frames of messages on standard output.
 
 use std::io::{Read, Write};
 use std::sync::atomic::AtomicBool;

@@ -105,11 +105,11 @@ pub struct ClientReport {
     pub unfinished: u64,
     /// Why the client stopped before its workload was done, where it did.
     pub stopped: Option<String>,
-    /// Requests that have no row of their own, summed up.
+    /// Requests without a row, summed up.
     pub tallies: Vec<Tally>,
-    /// The times of measured successes that have no row of their own.
+    /// The times of measured successes without a row.
     pub times: RequestTimes,
-    /// Connections that have no row of their own, summed up.
+    /// Connections without a row, summed up.
     pub further_connections: ConnectionTally,
     /// The reasons why connections could not migrate to a new local address, and how many each kept from it.
     pub failed_migrations: Counts<String>,

@@ -1,5 +1,5 @@
-//! Frames of the client protocol: a little-endian `u32` length, then that many bytes of postcard. Encoding and decoding
-//! only.
+//! Frames of the client protocol: a little-endian `u32` length, then that many bytes of postcard. Encoding
+//! and decoding only.
 
 use crate::assignment::ClientMessage;
 

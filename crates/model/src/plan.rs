@@ -363,7 +363,7 @@ impl Plan {
     }
 
     /// Whether the network of this index is a single emulated link, whose rate and loss can be measured. A
-    /// route of several links has the sum of their delays but no link of its own.
+    /// route of several links has the sum of their delays but no link with the same name.
     pub fn has_reference(&self, network: usize) -> bool {
         self.topology.name != DIRECT
             && self.topology.built.get(network).is_none_or(|topology| topology.emulated_route().len() == 1)

@@ -195,7 +195,7 @@ fn pin_lines(plan: &Plan, pins: &Pins) -> Vec<(&'static str, String)> {
         entries.push(("backend", plan.cells[0].backend.to_string()));
     }
     if plan.server_time {
-        entries.push(("server time", "measured: every request carries an id of its own".to_owned()));
+        entries.push(("server time", "measured: every request carries a unique id".to_owned()));
     }
     if has(|variant| variant.is_encrypted()) {
         entries.push(("TLS", tls(pins)));

@@ -19,7 +19,7 @@ pub struct Player {
     pub segments: u32,
     /// Nothing is requested while more media than this is buffered.
     pub goal_ns: u64,
-    /// Playback begins, and resumes after a stall, when so much media is buffered or all has arrived.
+    /// Playback begins, and resumes after a stall, when this much media is buffered or all has arrived.
     pub startup_ns: u64,
     /// What chooses the representation of each segment.
     pub rule: Rule,

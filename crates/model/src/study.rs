@@ -141,7 +141,7 @@ impl Study {
         Study::read(name, source, overrides)?.resolve(library)
     }
 
-    /// Reads a study file as written, with the command line's overrides in place of its own values.
+    /// Reads a study file as written, with the command line's overrides in place of the file's values.
     ///
     /// # Errors
     /// File, line and column (or the command line) of faulty TOML, an unknown or missing key, a wrong type or

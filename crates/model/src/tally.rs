@@ -1,4 +1,4 @@
-//! Requests and connections without rows of their own, summed up by what they have in common. All of these
+//! Requests and connections without rows, summed up by what they have in common. All of these
 //! sums merge.
 //!
 //! Workers record every request here, so the functions for requests are inlined across crates.

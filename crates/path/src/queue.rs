@@ -118,7 +118,7 @@ impl<P: Packet> Queue<P> {
     }
 
     /// Hands over the packet whose transmission begins now; it takes room until [`Queue::depart`]. CoDel may
-    /// find that there is none left.
+    /// find that none is left.
     pub(crate) fn take(&mut self, now_ns: u64, ledger: &mut Ledger<P>) -> Option<Waiting<P>> {
         match &mut self.kind {
             Kind::DropTail(queue) => queue.pop(),

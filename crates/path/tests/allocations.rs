@@ -1,5 +1,5 @@
 //! A path that has warmed up allocates nothing, whatever it does to packets. (Copies of duplicated packets
-//! are the exception: whoever hands packets in owns their buffers, so a copy needs one of its own.)
+//! are the exception: the caller owns the packets' buffers, so a copy needs a new one.)
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

@@ -29,8 +29,8 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// The limits beside figures of this many bytes, which come first.
-    pub(crate) fn beside(figure_bytes: usize) -> Limits {
+    /// The limits of a page whose figures, which come first, have this many bytes.
+    pub(crate) fn for_figures(figure_bytes: usize) -> Limits {
         let bytes = MAX_BYTES.saturating_sub(figure_bytes);
         let share =
             |hundredths: usize, each: usize, least: usize| (bytes / 100 * hundredths / each).max(least);
@@ -41,7 +41,7 @@ impl Limits {
         }
     }
 
-    /// The room for files beside figures of this many bytes and these parts.
+    /// The room for files next to figures of this many bytes and these parts.
     pub(crate) fn file_bytes(figure_bytes: usize, used: Limits) -> usize {
         let parts = used.rows * ROW_BYTES + used.explored * EXPLORED_BYTES + used.checks * CHECK_BYTES;
         MAX_BYTES.saturating_sub(figure_bytes + parts).min(MAX_FILE_BYTES)

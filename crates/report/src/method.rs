@@ -106,7 +106,7 @@ fn page_detail(page: &model::Page) -> String {
     format!("{}, {levels} of dependency", model::page::describe(page))
 }
 
-/// The servers with settings, pins or a back server of their own, one line each.
+/// The servers that have settings, pins or a back server, one line each.
 pub(crate) fn servers(plan: &Plan) -> Option<Settings> {
     let rows = plan.servers.iter().filter_map(|name| {
         let cell = plan.cells.iter().find(|cell| cell.level("server") == Some(name))?;

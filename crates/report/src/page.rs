@@ -89,7 +89,7 @@ fn page(view: &View<'_>, drawings: &Drawings, tables: &[Table]) -> Value {
     let (plan, summary) = (view.plan(), view.summary());
     let mut figures: Vec<FigurePart> = drawings.figures.iter().map(figure_part).collect();
     let figure_bytes = figures.iter().flat_map(|figure| &figure.panels).map(String::len).sum();
-    let limits = Limits::beside(figure_bytes);
+    let limits = Limits::for_figures(figure_bytes);
     let shown = limits::contexts(view, limits.rows);
     let (contexts, explored, explored_rest) = all_tables(view, &shown, limits.explored);
     let (checks, checked) = checks(view, limits.checks);

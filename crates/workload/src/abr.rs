@@ -156,7 +156,7 @@ mod tests {
         let player = player(Rule::Buffer, &[235, 375, 560, 750, 1050, 1750, 2350, 3000], 240);
         assert_eq!([0, 45_000, 90_000].map(|buffered| chosen(&player, buffered, 7)), [0, 0, 0]);
         assert_eq!([216_000, 240_000].map(|buffered| chosen(&player, buffered, 0)), [7, 7]);
-        // In the middle of the cushion the map says 1617.5 kbit/s.
+        // In the middle of the cushion the map gives 1617.5 kbit/s.
         assert_eq!(chosen(&player, 153_000, 0), 4, "up to the one below the map");
         assert_eq!(chosen(&player, 153_000, 4), 4, "between its neighbours it stays");
         assert_eq!(chosen(&player, 153_000, 5), 5, "the one above the map's too");

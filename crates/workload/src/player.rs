@@ -255,7 +255,7 @@ mod tests {
         }
     }
 
-    /// Plays a video on a virtual clock; `link` says how long the n-th request takes, or that it fails after
+    /// Plays a video on a virtual clock; `link` returns how long the n-th request takes, or its failure after
     /// a while.
     fn play(player: &Player, mut link: impl FnMut(usize, u64) -> Result<u64, u64>) -> Vec<PlayerEvent> {
         let mut video = VideoPlayer::new(player.clone(), BEGAN);
@@ -381,7 +381,7 @@ mod tests {
         assert_eq!(stamps(&events, PlayerEventKind::Stalled), [5500, 10_500, 15_500]);
         let short = Player { segments: 1, ..player };
         let events = play(&short, at(4_000_000));
-        assert_eq!(stamps(&events, PlayerEventKind::Playing), [1000], "all that there is is enough");
+        assert_eq!(stamps(&events, PlayerEventKind::Playing), [1000], "all media are enough");
         assert_eq!(stamps(&events, PlayerEventKind::Ended), [1500]);
     }
 
@@ -398,7 +398,7 @@ mod tests {
         assert_eq!((again.at_ns, again.bits_per_s), (events[failed].at_ns, 1_000_000));
         assert_eq!(rungs(&events)[2..6], [25, 10, 25, 25]);
         assert_eq!(stamps(&events, PlayerEventKind::Ended).len(), 1);
-        // Twice is too often: it gives up, and never says that it ended.
+        // Twice is too often: it gives up, and never reports its end.
         let events =
             play(&player, |request, bytes| if request >= 3 { Err(MS) } else { at(4_000_000)(0, bytes) });
         assert_eq!(stamps(&events, PlayerEventKind::Failed).len(), 2);

@@ -57,7 +57,7 @@ impl Seeds {
 
 /// A workload as its worker sees it. Times are nanoseconds since the run's start; hosts are numbered from 0.
 ///
-/// The defaults are those of a workload with one host, without warm-up, without a clock of its own.
+/// The defaults are those of a workload with one host, without warm-up, without timers.
 pub trait RequestSource {
     /// The paths that [`Due::url`] counts.
     fn paths(&self) -> Vec<&str>;
@@ -101,8 +101,8 @@ pub trait RequestSource {
         true
     }
 
-    /// Whether a schedule sets when requests are due. Then lateness counts, and requests spread evenly over all
-    /// connections.
+    /// Whether a schedule sets when requests are due. Then lateness counts, and requests spread evenly over
+    /// all connections.
     fn is_paced(&self) -> bool {
         false
     }

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Resource, getrlimit};
 
-use super::figure::Figure;
+use super::measurement::Measurement;
 use super::run::{Session, command};
 use crate::servers::Server;
 use crate::works::{Work, find};
@@ -13,23 +13,23 @@ const OPEN: [(&str, f64); 2] = [("h1-c10", 5.0), ("h1s", 25.0)];
 /// Two numbers of connections: the difference of their peaks is the connections', without the program itself.
 const FEW: u32 = 1_000;
 const MANY: u32 = 15_000;
-/// Both processes need files beside their connections.
+/// Both processes need files in addition to their connections.
 const SPARE_FILES: u64 = 200;
-/// An address has about 28 000 ports towards one place, and a minute goes by until they are free again.
+/// An address has about 28 000 ports for one destination; a port is free again after a minute.
 const SOURCES: &str = "127.0.0.2,127.0.0.3,127.0.0.4,127.0.0.5";
 const OPEN_SECONDS: u64 = 8;
 
-/// The peaks of memory of few and many requests may differ by so much, in megabytes.
+/// The peaks of memory of few and many requests may differ by this much, in megabytes.
 const GROWTH_MB: f64 = 4.0;
 const FEW_REQUESTS: u64 = 100_000;
 const MANY_REQUESTS: u64 = 10_000_000;
 const FULL_REQUESTS: u64 = 100_000_000;
-/// As by default, where the first 100 000 requests have rows.
+/// The default: the first 100 000 requests have rows.
 const DEFAULT_REQUESTS: u64 = 2_000_000;
 /// No server is as slow as this.
 const LEAST_PER_SECOND: u64 = 5_000;
 
-pub(super) fn per_connection(session: &mut Session<'_>) -> Result<Vec<Figure>> {
+pub(super) fn per_connection(session: &mut Session<'_>) -> Result<Vec<Measurement>> {
     let most = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
     ensure!(
         most >= u64::from(MANY) + SPARE_FILES,
@@ -42,18 +42,18 @@ pub(super) fn per_connection(session: &mut Session<'_>) -> Result<Vec<Figure>> {
             let mut peak = |connections| held(session, &Work { connections, ..*work });
             let (few, many) = (peak(FEW)?, peak(MANY)?);
             let each = (many - few) / f64::from(MANY - FEW) / 1e3;
-            let beside = format!(
+            let details = format!(
                 "peak {:.1} MB with {MANY} connections, {:.1} MB with {FEW}, each with a request in flight",
                 many / 1e6,
                 few / 1e6
             );
             let what = format!("{}: of an open connection", work.variant.name());
-            Ok(Figure::at_most(what, each, *target, "kB", beside))
+            Ok(Measurement::at_most(what, each, *target, "kB", details))
         })
         .collect()
 }
 
-/// The peak of memory with so many connections open, in bytes.
+/// The peak of memory with this many open connections, in bytes.
 fn held(session: &mut Session<'_>, work: &Work) -> Result<f64> {
     let bench = session.bench;
     let server = Server::start(bench, work)?;
@@ -69,7 +69,7 @@ fn held(session: &mut Session<'_>, work: &Work) -> Result<f64> {
     Ok(ran.exit.max_resident_bytes as f64)
 }
 
-pub(super) fn over_time(session: &mut Session<'_>) -> Result<Vec<Figure>> {
+pub(super) fn over_time(session: &mut Session<'_>) -> Result<Vec<Measurement>> {
     let Session { bench, full, .. } = *session;
     let work = find("h1-c10").context("a work that is not in the list")?;
     let server = Server::start(bench, work)?;
@@ -91,9 +91,10 @@ pub(super) fn over_time(session: &mut Session<'_>) -> Result<Vec<Figure>> {
         .into_iter()
         .map(|(name, samples, many)| {
             let (short, long) = (peak_mb(FEW_REQUESTS, samples)?, peak_mb(many, samples)?);
-            let beside = format!("peak {short:.1} MB with {FEW_REQUESTS} requests, {long:.1} MB with {many}");
+            let details =
+                format!("peak {short:.1} MB with {FEW_REQUESTS} requests, {long:.1} MB with {many}");
             let what = format!("growth with requests, {name}");
-            Ok(Figure::at_most(what, long - short, GROWTH_MB, "MB", beside))
+            Ok(Measurement::at_most(what, long - short, GROWTH_MB, "MB", details))
         })
         .collect()
 }

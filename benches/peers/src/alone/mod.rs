@@ -1,7 +1,7 @@
-//! `make bench-load`: `h123 load` on its own. Is its schedule kept, what does a connection hold in memory,
+//! `make bench-load`: `h123 load` alone. Does it keep its schedule, what does a connection hold in memory,
 //! does memory grow with the number of requests, do two threads share anything?
 
-mod figure;
+mod measurement;
 mod memory;
 mod run;
 mod schedule;
@@ -14,7 +14,7 @@ use anyhow::{Result, anyhow};
 use clap::{Args, ValueEnum};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-use self::figure::{FORMAT, Failure, Figure, Figures, Findings};
+use self::measurement::{FORMAT, Failure, LoadOutcome, Measurement, Measurements};
 use self::run::Session;
 use crate::outcome::Output;
 use crate::servers::Bench;
@@ -46,7 +46,7 @@ enum Test {
 }
 
 /// How a test measures.
-type Measure = fn(&mut Session<'_>) -> Result<Vec<Figure>>;
+type Measure = fn(&mut Session<'_>) -> Result<Vec<Measurement>>;
 
 impl Test {
     /// Its name, and how it measures.
@@ -60,11 +60,11 @@ impl Test {
     }
 }
 
-/// Measures, prints and stores; whether all that was asked could be measured.
+/// Measures, prints and stores; returns whether everything requested was measured.
 pub(crate) fn run(asked: &Alone, stop: &Arc<AtomicBool>) -> Result<bool> {
     let bench = Bench::prepare(crate::h123(asked.output.h123.as_deref())?, stop)?;
     raise_file_limit()?;
-    let mut outcome = Findings::new(FORMAT, Figures::default());
+    let mut outcome = LoadOutcome::new(FORMAT, Measurements::default());
     let mut session = Session { bench: &bench, full: asked.full, notes: Vec::new() };
     let tests =
         Test::value_variants().iter().filter(|test| asked.only.is_empty() || asked.only.contains(test));
@@ -72,9 +72,10 @@ pub(crate) fn run(asked: &Alone, stop: &Arc<AtomicBool>) -> Result<bool> {
         let (name, measure) = test.parts();
         eprintln!("{name} …");
         match measure(&mut session) {
-            Ok(figures) => {
-                let named = figures.into_iter().map(|figure| Figure { test: name, ..figure });
-                outcome.measured.figures.extend(named);
+            Ok(measurements) => {
+                let named =
+                    measurements.into_iter().map(|measurement| Measurement { test: name, ..measurement });
+                outcome.measured.measurements.extend(named);
             }
             Err(error) => outcome.failures.push(Failure { test: name, reason: format!("{error:#}") }),
         }
@@ -83,7 +84,7 @@ pub(crate) fn run(asked: &Alone, stop: &Arc<AtomicBool>) -> Result<bool> {
         }
     }
     outcome.notes = session.notes;
-    outcome.publish("bench-load", &asked.output, &figure::table(&outcome.measured.figures))
+    outcome.publish("bench-load", &asked.output, &measurement::table(&outcome.measured.measurements))
 }
 
 /// Lets this process and its children open as many files as the machine allows.

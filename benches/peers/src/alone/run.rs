@@ -13,7 +13,7 @@ use crate::servers::{Bench, Server};
 use crate::tools::load;
 use crate::works::Work;
 
-/// A run may take so much longer than expected.
+/// A run may take this much longer than expected.
 const GRACE: Duration = Duration::from_secs(60);
 
 /// What all tests share.
@@ -25,7 +25,7 @@ pub(super) struct Session<'a> {
     pub(super) notes: Vec<String>,
 }
 
-/// What a run said about itself, and what it cost.
+/// A run's own report, and its cost.
 #[derive(Debug)]
 pub(super) struct Ran {
     json: Value,

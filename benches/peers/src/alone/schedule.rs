@@ -3,43 +3,43 @@
 use analysis::Distribution;
 use anyhow::{Context, Result, ensure};
 
-use super::figure::Figure;
+use super::measurement::Measurement;
 use super::run::{Ran, Session, command};
 use crate::servers::Server;
 use crate::works::{Work, find};
 
 /// Sent − intended, p99, microseconds: at most this.
 const LATE_US: f64 = 100.0;
-/// Rate − asked rate, per cent: at most this.
+/// Rate − requested rate, per cent: at most this.
 const RATE_PER_CENT: f64 = 0.1;
 /// The works: small bodies, one thread, as in the comparison with peers.
 const WORKS: [&str; 3] = ["h1-c10", "h2c", "h3"];
 const CEILING_SECONDS: u64 = 2;
 const SECONDS: u64 = 4;
 const WARMUP_SECONDS: u64 = 1;
-/// The median of so many runs is judged.
+/// The median of this many runs is judged.
 const RUNS: usize = 5;
 
-/// What one open loop said.
+/// The result of one open loop.
 #[derive(Clone, Copy, Debug)]
 struct Lag {
     p50_us: f64,
     p99_us: f64,
     max_us: f64,
-    /// How far the rate was from the asked one, in per cent.
+    /// How far the rate was from the requested one, in per cent.
     off_per_cent: f64,
 }
 
-pub(super) fn measure(session: &mut Session<'_>) -> Result<Vec<Figure>> {
-    let mut figures = Vec::new();
+pub(super) fn measure(session: &mut Session<'_>) -> Result<Vec<Measurement>> {
+    let mut measurements = Vec::new();
     for name in WORKS {
         let work = find(name).context("a work that is not in the list")?;
-        figures.extend(of_work(session, work).context(name)?);
+        measurements.extend(of_work(session, work).context(name)?);
     }
-    Ok(figures)
+    Ok(measurements)
 }
 
-fn of_work(session: &mut Session<'_>, work: &Work) -> Result<[Figure; 2]> {
+fn of_work(session: &mut Session<'_>, work: &Work) -> Result<[Measurement; 2]> {
     let bench = session.bench;
     let server = Server::start(bench, work)?;
     let mut load = |seconds: u64, rate: Option<u64>| -> Result<Ran> {
@@ -55,7 +55,7 @@ fn of_work(session: &mut Session<'_>, work: &Work) -> Result<[Figure; 2]> {
     let ceiling = load(CEILING_SECONDS, None)?.number("/requests/per_second")?;
     let rate = half(ceiling)?;
     let lags = (0..RUNS).map(|_| Lag::of(&load(SECONDS, Some(rate))?, rate)).collect::<Result<Vec<_>>>()?;
-    Ok(figures(work, ceiling, rate, &lags))
+    Ok(measurements(work, ceiling, rate, &lags))
 }
 
 impl Lag {
@@ -70,7 +70,7 @@ impl Lag {
     }
 }
 
-fn figures(work: &Work, ceiling: f64, rate: u64, lags: &[Lag]) -> [Figure; 2] {
+fn measurements(work: &Work, ceiling: f64, rate: u64, lags: &[Lag]) -> [Measurement; 2] {
     let variant = work.variant.name();
     let quantile = |part: fn(&Lag) -> f64, share| {
         lags.iter().map(part).collect::<Distribution>().quantile(share).unwrap_or(f64::NAN)
@@ -88,8 +88,8 @@ fn figures(work: &Work, ceiling: f64, rate: u64, lags: &[Lag]) -> [Figure; 2] {
     let off = "the worst run; requests completed by second against the asked rate".to_owned();
     let (late_us, off_per_cent) = (middle(|lag: &Lag| lag.p99_us), worst(|lag: &Lag| lag.off_per_cent));
     [
-        Figure::at_most(format!("{variant}: sent − intended, p99"), late_us, LATE_US, "µs", late),
-        Figure::at_most(format!("{variant}: rate off by"), off_per_cent, RATE_PER_CENT, "%", off),
+        Measurement::at_most(format!("{variant}: sent − intended, p99"), late_us, LATE_US, "µs", late),
+        Measurement::at_most(format!("{variant}: rate off by"), off_per_cent, RATE_PER_CENT, "%", off),
     ]
 }
 
@@ -107,10 +107,10 @@ mod tests {
     fn the_median_run_is_judged_for_lateness_and_the_worst_for_the_rate() {
         let lag = |p99_us, off_per_cent| Lag { p50_us: 5.0, p99_us, max_us: 900.0, off_per_cent };
         let lags = [lag(90.0, 0.01), lag(400.0, 0.2), lag(80.0, 0.02)];
-        let [late, off] = figures(find("h2c").unwrap(), 50_000.0, 25_000, &lags);
+        let [late, off] = measurements(find("h2c").unwrap(), 50_000.0, 25_000, &lags);
         assert_eq!((late.value, late.met), (90.0, Some(true)));
         assert_eq!((off.value, off.met), (0.2, Some(false)));
-        assert!(late.beside.contains("worst run: p99 400 µs"), "{}", late.beside);
+        assert!(late.details.contains("worst run: p99 400 µs"), "{}", late.details);
     }
 
     #[test]

@@ -1,16 +1,16 @@
-//! One thread and two. Threads that share nothing cost what as many processes cost, and never meet in a
-//! futex.
+//! One thread and two. Threads that share nothing cost as much as the same number of processes, and never
+//! wait for a futex.
 //!
-//! Cache lines that threads share cannot be seen where a virtual machine hides the hardware's counters, but
-//! they can be felt: two threads of one process are compared with two processes of one thread each, in
-//! interleaved pairs, with as many connections and on the same CPUs.
+//! A virtual machine hides the hardware's counters of shared cache lines, but their cost shows: two threads
+//! of one process are compared with two processes of one thread each, in interleaved pairs, with the same
+//! number of connections and on the same CPUs.
 
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use super::figure::Figure;
+use super::measurement::Measurement;
 use super::run::{Ran, Session, command};
 use crate::machine;
 use crate::measure::Started;
@@ -54,7 +54,7 @@ struct Setup<'a> {
     cpus: &'a [usize],
 }
 
-pub(super) fn measure(session: &mut Session<'_>) -> Result<Vec<Figure>> {
+pub(super) fn measure(session: &mut Session<'_>) -> Result<Vec<Measurement>> {
     let bench = session.bench;
     let work =
         &Work { connections: CONNECTIONS, ..*find("h1-c10").context("a work that is not in the list")? };
@@ -63,18 +63,17 @@ pub(super) fn measure(session: &mut Session<'_>) -> Result<Vec<Figure>> {
     let setup = Setup { bench, server, work, cpus };
     let one = session.run(server, "threads, one", &setup.timed(1), &[bench.client_cpu], SECONDS)?;
     let pairs = (0..PAIRS).map(|index| setup.pair(session, index % 2 == 0)).collect::<Result<Vec<_>>>()?;
-    let mut figures = compared(&one, &pairs)?;
-    figures.push(setup.futexes()?);
+    let mut measurements = compared(&one, &pairs)?;
+    measurements.push(setup.futexes()?);
     match setup.profile() {
-        Ok((figure, top)) => {
-            figures.push(figure);
+        Ok((measurement, top)) => {
+            measurements.push(measurement);
             session.notes.push(top);
         }
-        // perf belongs to the kernel's version and is not everywhere; strace and the pairs above do without
-        // it.
+        // perf depends on the kernel's version and may be missing; strace and the pairs above do not need it.
         Err(error) => session.notes.push(format!("threads: no profile: {error:#}")),
     }
-    Ok(figures)
+    Ok(measurements)
 }
 
 /// The CPUs of two threads: without the server's where there are three.
@@ -88,7 +87,7 @@ fn cpus(bench: &Bench, notes: &mut Vec<String>) -> Result<Vec<usize>> {
     Ok(vec![bench.server_cpu, bench.client_cpu])
 }
 
-fn compared(one: &Ran, pairs: &[Pair]) -> Result<Vec<Figure>> {
+fn compared(one: &Ran, pairs: &[Pair]) -> Result<Vec<Measurement>> {
     let median = |part: fn(&Pair) -> f64| {
         Median::of(&pairs.iter().map(part).collect::<Vec<_>>()).context("no pair of runs succeeded")
     };
@@ -96,7 +95,7 @@ fn compared(one: &Ran, pairs: &[Pair]) -> Result<Vec<Figure>> {
     let (threads, rate) = (median(|pair| pair.threads_us)?, median(|pair| pair.threads_per_second)?);
     let processes = median(|pair| pair.processes_us)?;
     let interval = ratio.interval.map_or_else(String::new, |(low, high)| format!(" [{low:.3}, {high:.3}]"));
-    let beside = format!(
+    let details = format!(
         "{} pairs, interval{interval}; {:.2} and {:.2} µs, {CONNECTIONS} connections, h1",
         pairs.len(),
         threads.median,
@@ -104,11 +103,11 @@ fn compared(one: &Ran, pairs: &[Pair]) -> Result<Vec<Figure>> {
     );
     let what = "CPU per request, two threads / two processes";
     Ok(vec![
-        Figure::plain("requests/s, one thread", one.number("/requests/per_second")?, ""),
-        Figure::plain("requests/s, two threads", rate.median, ""),
-        Figure::plain("CPU per request, one thread", one.cpu_us()?, "µs"),
-        Figure::plain("CPU per request, two threads", threads.median, "µs"),
-        Figure::at_most(what, ratio.median, SHARING, "", beside),
+        Measurement::plain("requests/s, one thread", one.number("/requests/per_second")?, ""),
+        Measurement::plain("requests/s, two threads", rate.median, ""),
+        Measurement::plain("CPU per request, one thread", one.cpu_us()?, "µs"),
+        Measurement::plain("CPU per request, two threads", threads.median, "µs"),
+        Measurement::at_most(what, ratio.median, SHARING, "", details),
     ])
 }
 
@@ -155,8 +154,8 @@ impl Setup<'_> {
         Ok(cpu_ns as f64 / 1e3 / requests)
     }
 
-    /// Futex calls of few and of many requests: what they differ by belongs to requests.
-    fn futexes(self) -> Result<Figure> {
+    /// Futex calls of few and of many requests: the difference is the cost of requests.
+    fn futexes(self) -> Result<Measurement> {
         let calls = |requests: u64| -> Result<u64> {
             let file = self.bench.path("strace.txt");
             let mut traced = Command::new("strace");
@@ -168,15 +167,15 @@ impl Setup<'_> {
         let (few, many) = (calls(FEW_REQUESTS)?, calls(MANY_REQUESTS)?);
         let thousands = (MANY_REQUESTS - FEW_REQUESTS) as f64 / 1e3;
         let per_thousand = many.saturating_sub(few) as f64 / thousands;
-        let beside = format!(
+        let details = format!(
             "strace: {few} calls for {FEW_REQUESTS} requests, {many} for {MANY_REQUESTS}, two threads"
         );
         let what = "futex calls per 1000 further requests";
-        Ok(Figure::at_most(what, per_thousand, FUTEXES, "", beside))
+        Ok(Measurement::at_most(what, per_thousand, FUTEXES, "", details))
     }
 
-    /// The share of samples in locks, and the first symbols in words.
-    fn profile(self) -> Result<(Figure, String)> {
+    /// The share of samples in locks, and the names of the first symbols.
+    fn profile(self) -> Result<(Measurement, String)> {
         let data = self.bench.path("perf.data");
         let mut recorded = Command::new("perf");
         recorded.args(["record", "-q", "-e", "cpu-clock", "-o"]).arg(&data).arg("--");
@@ -189,7 +188,7 @@ impl Setup<'_> {
         ensure!(!symbols.is_empty(), "perf's report has no symbols");
         let locks: Vec<&(f64, String)> = symbols.iter().filter(|(_, name)| is_lock(name)).collect();
         let share = locks.iter().map(|(share, _)| share).sum();
-        let beside = match locks.first() {
+        let details = match locks.first() {
             Some((share, name)) => format!("most: {name} {share:.2} %; perf, two threads"),
             None => format!("{} symbols, none of a lock or futex; perf, two threads", symbols.len()),
         };
@@ -200,7 +199,7 @@ impl Setup<'_> {
             .map(|(share, name)| format!("{} {share:.1} %", name.trim_start_matches("[.]").trim()))
             .collect();
         let top = format!("threads: first in user space: {}", own.join(", "));
-        Ok((Figure::at_most("time in locks and futexes", share, LOCKS_PER_CENT, "%", beside), top))
+        Ok((Measurement::at_most("time in locks and futexes", share, LOCKS_PER_CENT, "%", details), top))
     }
 
     fn run_tool(self, name: &str, command: &Command) -> Result<String> {
@@ -211,8 +210,8 @@ impl Setup<'_> {
     }
 }
 
-/// Whether a symbol is a lock of the program, or the kernel's part of one: its other locks are its own
-/// affair.
+/// Whether a symbol is a lock of the program, or the kernel's part of one; the kernel's other locks do not
+/// count.
 fn is_lock(symbol: &str) -> bool {
     let name = symbol.to_lowercase();
     if name.starts_with("[k]") {

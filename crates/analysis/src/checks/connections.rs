@@ -12,7 +12,7 @@ pub(super) const CHECK: Check = Check {
     passes: "2 or more requests per connection",
     caveat: "fewer, or a single HTTP/1.1 connection",
     why: "One request per connection measures handshakes and never multiplexing. HTTP/1.1 on one \
-          connection, where it would open several, is a configuration that nobody uses.",
+          connection, where it would open several, is a configuration that is not used in practice.",
     remedy: "Let each client load whole pages, or send many requests per connection, and let HTTP/1.1 open \
              its `http1_connections`.",
     reads: &[Table::Connections],

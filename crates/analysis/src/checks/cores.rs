@@ -34,7 +34,7 @@ pub(super) mod bench {
 
     use crate::fixtures::Bench;
 
-    /// One core that was idle for 9 s and did this for so many milliseconds.
+    /// One core that was idle for 9 s and did this for this many milliseconds.
     pub(in crate::checks) fn with_core(quantity: Quantity, ms: u64) -> Bench {
         Bench::closed(&[Variant::H1])
             .with_reading(None, SubjectKind::Core, Quantity::CpuIdle, 9_000_000_000)

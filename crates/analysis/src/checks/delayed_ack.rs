@@ -41,7 +41,7 @@ mod tests {
 
     use crate::fixtures::{Bench, caveats, fails, passes, silent};
 
-    /// A closed loop of which every so many responses take so long from head to end.
+    /// A closed loop in which one in `every` responses takes this long from head to end.
     fn slow(every: usize, took_ns: u64) -> Bench {
         let mut bench = Bench::closed(&[Variant::H2c]);
         for record in &mut bench.records {

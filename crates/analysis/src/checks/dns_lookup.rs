@@ -53,7 +53,7 @@ mod tests {
 
     use crate::fixtures::{Bench, caveats, fails, passes, silent};
 
-    /// Loads that begin with a DNS lookup of so long, 20 ms away.
+    /// Loads that begin with a DNS lookup that takes this long, at a name server 20 ms away.
     fn bench(took_ms: u64) -> Bench {
         let mut bench = Bench::page(&[Variant::H2]);
         bench.plan.dns_rtt_ns = Some(20 * NANOS_PER_MS);

@@ -62,7 +62,7 @@ mod tests {
 
     use crate::fixtures::{Bench, caveats, passes, silent};
 
-    /// Loads that take so many percent longer with each block.
+    /// Loads that take this many percent longer with each block.
     fn drifting(percent_per_block: u64) -> Bench {
         let mut bench = Bench::page(&[Variant::H2]);
         for record in &mut bench.records {

@@ -59,7 +59,7 @@ mod tests {
     use crate::summary::{CheckOutcome, CheckResult};
 
     /// The second cell's client is an external one.
-    fn beside(begins: Option<&str>) -> Bench {
+    fn with_client(begins: Option<&str>) -> Bench {
         let mut bench = Bench::closed(&[Variant::H1, Variant::H1s]);
         for (place, name) in [(0, "h123"), (1, "other")] {
             bench.plan.cells[place].levels[0] = Level { factor: "client".into(), value: name.into() };
@@ -85,21 +85,21 @@ mod tests {
     #[test]
     fn one_client_is_not_judged_and_the_same_event_passes() {
         silent("events_match", &Bench::closed(&[Variant::H1, Variant::H2c]));
-        passes("events_match", &beside(Some(OWN_BEGIN)));
+        passes("events_match", &with_client(Some(OWN_BEGIN)));
     }
 
     #[test]
     fn another_event_or_an_unknown_one_is_a_caveat() {
-        let other = found(&beside(Some("the connection is opened")));
+        let other = found(&with_client(Some("the connection is opened")));
         assert_eq!(other.result, CheckOutcome::Caveat);
         assert_eq!(other.measured, "times start when the connection is opened");
-        let not_reported = found(&beside(None));
+        let not_reported = found(&with_client(None));
         assert!(not_reported.measured.starts_with("not judged: "), "{not_reported:?}");
     }
 
     #[test]
     fn what_is_no_time_is_not_judged() {
-        let mut bench = beside(None);
+        let mut bench = with_client(None);
         bench.plan.metric = "requests_per_second".to_owned();
         silent("events_match", &bench);
     }

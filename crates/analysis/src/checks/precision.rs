@@ -53,7 +53,7 @@ mod tests {
     use crate::fixtures::{Bench, passes, silent};
     use crate::summary::CheckOutcome;
 
-    /// Runs that differ by so many percent of their time from each other.
+    /// Runs whose times differ by this many percent from each other.
     fn scattered(variants: &[Variant], percent: u64) -> Bench {
         let mut bench = Bench::page(variants);
         for record in &mut bench.records {

@@ -74,7 +74,7 @@ mod tests {
 
     use crate::fixtures::{Bench, caveats, fails, passes, silent};
 
-    /// Each request takes so many percent longer than the one before, and each run's noise beside that.
+    /// Each request takes this many percent longer than the one before, plus the noise of its run.
     fn slowing(bench: Bench, percent: u64) -> Bench {
         let mut bench = bench;
         for record in &mut bench.records {

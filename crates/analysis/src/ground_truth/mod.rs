@@ -1,9 +1,10 @@
-//! The bench of ground truth: simulated studies of which the answer is known, in their hundreds.
+//! The ground truth: hundreds of simulated studies with a known answer.
 //!
-//! What the 95 % intervals cover, how often studies of equals name a winner, what a true difference of 10 %
-//! shows, and what adding runs until an interval is narrow does to all that. The tests run a short form;
-//! `make bench-statistics` simulates 2000 studies each and prints the tables that stand in
-//! `docs/statistics.md`. Every study has a seed of its own.
+//! They show the coverage of the 95 % intervals, how often a study of equal cells names a winner, how often a
+//! true difference of 10 % is found, and how adding runs until an interval is narrow changes these shares.
+//! The tests run a short form; `make bench-statistics` simulates 2000 studies of each kind and prints the
+//! tables of
+//! `docs/statistics.md`. Every study has a different seed.
 
 pub(crate) mod study;
 mod worlds;
@@ -24,13 +25,12 @@ const SEED: u64 = 20_261_121;
 const RUNS: [usize; 3] = [5, 10, 30];
 const FIXED: Sampling = Sampling { seed: 1, is_until_precise: false };
 
-/// How many studies are simulated of each kind.
+/// How many studies of each kind are simulated.
 fn studies() -> u32 {
     std::env::var("H123_STUDIES").ok().and_then(|text| text.parse().ok()).unwrap_or(120)
 }
 
-/// The least of a share that is promised, less what chance does to so many studies (3 standard errors) where
-/// they are few.
+/// The promised share, or less by 3 standard errors if the studies are few.
 fn at_least(promised: f64, studies: u32) -> f64 {
     if studies >= 2000 { promised } else { promised - 3.0 * (0.05 * 0.95 / f64::from(studies)).sqrt() }
 }
@@ -76,29 +76,29 @@ fn intervals_of_the_median_cover_what_they_promise() {
     coverage(Statistic::MEDIAN, |_| true, 0.93);
 }
 
-// Where a few runs decide a statistic, runs that do not have them cannot tell: no five runs of the mode that
-// seven of ten have show the other. Below are what docs/statistics.md says of the worst world, so that
-// nothing gets worse unseen.
+// If rare runs decide a statistic, a study without such runs cannot show it: five runs in the mode of seven
+// runs in ten do not show the other mode. The bounds below are the values of docs/statistics.md for the worst
+// world, so that a test fails if one gets worse.
 
 #[test]
-fn intervals_of_the_mean_cover_what_is_said_of_the_worst_world() {
+fn intervals_of_the_mean_cover_the_documented_share_of_the_worst_world() {
     coverage(Statistic::Mean, World::has_mean, 0.83);
 }
 
 #[test]
-fn intervals_of_far_quantiles_cover_what_is_said_of_the_worst_world() {
+fn intervals_of_far_quantiles_cover_the_documented_share_of_the_worst_world() {
     coverage(Statistic::Quantile(0.9), |world| world.requests > 1, 0.85);
 }
 
 #[test]
-fn intervals_of_the_interquartile_range_cover_what_is_said_of_the_worst_world() {
+fn intervals_of_the_interquartile_range_cover_the_documented_share_of_the_worst_world() {
     coverage(Statistic::Iqr, |world| world.requests > 1, 0.90);
 }
 
 #[test]
 fn intervals_of_shares_cover_what_they_promise() {
     println!("\n| failures | 5 runs | 10 runs | 30 runs |\n|---|---|---|---|");
-    // Of 400 requests each run fails a share of its own: about 30 % of Beta(3, 7), and a tenth of that.
+    // Each run fails a different share of its 400 requests: about 30 % of Beta(3, 7), and a tenth of that.
     for (name, scale) in [("30 %, shares differ", 1.0), ("3 %, shares differ", 0.1)] {
         let shares = RUNS.map(|runs| {
             share_of(studies(), |seed| {
@@ -162,7 +162,7 @@ fn a_difference_at_the_margin_is_seldom_called_equivalent() {
     println!("\n| noise | 5 runs | 10 runs | 30 runs |\n|---|---|---|---|");
     for noise in Noise::ALL {
         let shares = [5, 10, 30].map(|runs| {
-            // All four cells are beyond the margin of 3 %, for the baseline is another.
+            // All four differ by more than the margin of 3 %, because the baseline differs.
             share_of(studies(), |seed| {
                 let mut runs = study::blocks(&bench, seed, noise, 1.0, runs);
                 for run in runs.iter_mut().filter(|run| run.cell == 0) {
@@ -195,7 +195,7 @@ fn ten_percent_is_found_at_the_power_stated() {
         });
         println!("| {} | {} |", noise.name(), shares.map(percent).join(" | "));
         assert!(shares[1] >= 0.95 && shares[2] >= 0.99, "{noise:?}: {shares:?}");
-        // Where five runs promise to show 10 %, it is found about as often: the promise is no boast.
+        // If five runs are predicted to show 10 %, they do so about as often as predicted.
         let promised = promised / f64::from(studies());
         assert!(shares[0] >= 0.75 * promised, "{noise:?}: found {}, promised {promised}", shares[0]);
     }
@@ -214,7 +214,7 @@ fn until_precise(bench: &Bench, seed: u64, noise: Noise, factor: f64, most: u32)
     (runs, blocks)
 }
 
-/// Arms under a rule that adds runs until this precision, 60 at most.
+/// Cells with a rule that adds runs until this precision, at most 60.
 fn adding(variants: &[Variant], margin: f64, precision_share: f64) -> Bench {
     let mut bench = Bench::page(variants);
     bench.plan.margin_share = margin;

@@ -13,7 +13,7 @@ use crate::{RunSummary, analyse};
 pub(crate) enum Noise {
     /// Normal on the logarithm.
     Normal,
-    /// Slowed down now and then: exponential.
+    /// Occasionally slowed down: exponential.
     Slowed,
     /// Student's t with 3 degrees of freedom.
     Heavy,
@@ -51,12 +51,12 @@ pub(crate) fn five_cells(margin_share: f64) -> Bench {
     bench
 }
 
-/// Blocks of runs of these cells, of which the last arm's loads take `factor` times as long as the others'.
-/// What a block has in common differs by 2 % between blocks.
+/// Blocks of runs of these cells, in which the last cell's loads take `factor` times as long as the others'.
+/// Blocks differ by 2 %.
 pub(crate) fn blocks(bench: &Bench, seed: u64, noise: Noise, factor: f64, blocks: u32) -> Vec<RunSummary> {
     let mut dice = Dice::new(seed);
     let mut template = RunSummary::of(&bench.plan, &bench.records[0]);
-    // A margin of nothing invalidates any lateness; here times alone are in question.
+    // With a margin of 0 any lateness invalidates; this study tests times only.
     template.links.clear();
     let cells = number::small(bench.plan.cells.len());
     let mut runs = Vec::new();
@@ -76,7 +76,7 @@ pub(crate) fn blocks(bench: &Bench, seed: u64, noise: Noise, factor: f64, blocks
     runs
 }
 
-/// The analysis of so many blocks.
+/// The analysis of this many blocks.
 pub(crate) fn study(bench: &Bench, seed: u64, noise: Noise, factor: f64, runs: u32) -> Summary {
     analyse(&bench.plan, &blocks(bench, seed, noise, factor, runs), &bench.networks)
 }

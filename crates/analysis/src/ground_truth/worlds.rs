@@ -5,7 +5,7 @@ use rand_pcg::Pcg64Mcg;
 
 use crate::distribution::Distribution;
 
-/// A world of times, by the name that tables give it.
+/// A world of times, with its name in the tables.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct World {
     pub(super) name: &'static str,
@@ -122,22 +122,22 @@ impl World {
         (0..requests).map(|_| level.exp() * time(dice)).collect()
     }
 
-    /// A study of so many runs.
+    /// A study of this many runs.
     pub(super) fn study(&self, dice: &mut Dice, runs: usize) -> Vec<Distribution> {
         (0..runs).map(|_| self.run(dice, self.requests)).collect()
     }
 
-    /// The distribution of all times there are, as good as known: 20 000 runs.
+    /// The distribution of all times, from 20 000 runs.
     pub(super) fn truth(&self) -> Distribution {
         let mut dice = Dice::new(1);
         let requests = self.requests.min(20);
-        // In millionths, so that what is kept to 0.1 % is not rounded to whole numbers.
+        // In millionths, so that values with 0.1 % precision are not rounded to whole numbers.
         let runs: Vec<Distribution> = (0..20_000).map(|_| self.run(&mut dice, requests)).collect();
         let values = runs.iter().flat_map(|run| run.counted()).map(|(value, _)| value * 1e6);
         values.collect()
     }
 
-    /// Whether a statistic of the mean makes sense: e to the power of Student's t has none.
+    /// Whether the mean exists: e to the power of Student's t has none.
     pub(super) fn has_mean(&self) -> bool {
         !matches!(self.between, Between::Heavy(_))
     }

@@ -200,7 +200,7 @@ impl Http2 {
         if end_stream { self.finish_push(id, sink) } else { Ok(()) }
     }
 
-    /// A pushed response is whole, or says so.
+    /// A pushed response is complete or has failed.
     pub(super) fn finish_push(&mut self, id: u32, sink: &mut Sink<'_>) -> Result {
         match self.pushes.get_mut(id).map(|stream| stream.take_end()) {
             Some(Err(error)) => return self.fail_push(id, &error, sink),

@@ -4,7 +4,7 @@ use super::peer_streams::{PeerStreams, Verdict};
 use super::qpack::{Decoder, Encoder};
 use super::response::{Fields, Response, ResponseId};
 
-/// So many response streams; further numbers are the server's own streams.
+/// The number of response streams; higher numbers are the server's unidirectional streams.
 const RESPONSES: u8 = 4;
 
 /// Pieces of streams: number, length, bytes.

@@ -23,7 +23,7 @@ pub const fn is_forbidden(kind: u64) -> bool {
     matches!(kind, 0x02 | 0x06 | 0x08 | 0x09)
 }
 
-/// Reads an integer at the front of `input`: its value and length in bytes; `None` where it goes on.
+/// Reads an integer at the front of `input`: its value and length in bytes; `None` if it is incomplete.
 #[inline]
 pub fn decode_integer(input: &[u8]) -> Option<(u64, usize)> {
     let first = *input.first()?;
@@ -72,7 +72,7 @@ const fn integer_bytes(value: u64) -> u64 {
 pub struct Piece<'i> {
     /// The frame's type.
     pub kind: u64,
-    /// Length of the frame's whole payload.
+    /// Length of the frame's payload.
     pub payload_bytes: u64,
     /// This part of it.
     pub bytes: &'i [u8],
@@ -98,8 +98,7 @@ struct Current {
 }
 
 impl FrameReader {
-    /// The next piece at the front of `input`, which is moved on; `None` where a header goes on in what
-    /// follows.
+    /// The next piece at the front of `input`, which is advanced; `None` if a header is incomplete.
     #[inline]
     pub fn next<'i>(&mut self, input: &mut &'i [u8]) -> Option<Piece<'i>> {
         if let Some(current) = self.current {

@@ -56,12 +56,12 @@ impl PeerStreams {
         self.open.iter().any(|(open, _)| *open == id)
     }
 
-    /// The smallest stream that GOAWAY says will not be processed.
+    /// The smallest stream that will not be processed, by GOAWAY.
     pub(super) fn goaway(&self) -> Option<u64> {
         self.control.goaway
     }
 
-    /// Takes what a stream brought; all connection errors.
+    /// Handles input of a stream; every error is a connection error.
     pub(super) fn take(
         &mut self,
         id: u64,

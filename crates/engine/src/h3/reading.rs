@@ -34,8 +34,8 @@ impl Http3 {
                     Ok(()) => {
                         drop(chunks);
                         if exchange.is_sending() {
-                            // The answer is whole, the rest of the body is of no use to anybody. A stream
-                            // that is gone already needs no reset.
+                            // The response is complete, so the rest of the request's body is not needed. A
+                            // closed stream needs no reset.
                             let code = quic::varint(Code::H3_NO_ERROR);
                             let _ = quic.connection.send_stream(id).reset(code);
                         }

@@ -13,7 +13,7 @@ const ARENA_BYTES: usize = 16 << 10;
 /// Two integers of QUIC (RFC 9000, section 16).
 const LONGEST_FRAME_HEADER_BYTES: usize = 16;
 
-/// A request as it goes on the wire.
+/// An encoded request.
 #[derive(Clone, Debug)]
 pub(super) struct Encoded {
     /// HEADERS and, where there is a body, the header of the DATA frame.
@@ -24,20 +24,20 @@ pub(super) struct Encoded {
     pub(super) header_bytes: HeaderBytes,
     /// Where the field section is in `head`: its first byte, and its length.
     section: (usize, usize),
-    /// Whether the response has no body whatever its fields say (RFC 9110, section 9.3.2).
+    /// Whether the response has no body, regardless of its fields (RFC 9110, section 9.3.2).
     pub(super) is_head: bool,
-    /// What of the dynamic table it refers to, and the encoder's generation in which it is right.
+    /// Its references to the dynamic table, and the encoder's generation in which they are valid.
     references: Option<References>,
     generation: u64,
 }
 
-/// What was encoded, by template number.
+/// Encoded requests by template number.
 #[derive(Debug)]
 pub(super) struct Templates {
     encoder: Encoder,
     encoded: Vec<Option<Encoded>>,
-    /// Where a field that varies is written, and a frame's header; the memory that heads with one are cut
-    /// from.
+    /// Buffers for a field that varies and for a frame's header; the memory from which heads with such a
+    /// field are cut.
     line: Vec<u8>,
     frame: Vec<u8>,
     arena: BytesMut,
@@ -50,7 +50,7 @@ impl Templates {
         Templates { encoder, encoded: Vec::new(), line, frame, arena: BytesMut::new() }
     }
 
-    /// What the peer's decoder speaks to.
+    /// The encoder, for the peer's decoder stream.
     pub(super) fn encoder(&mut self) -> &mut Encoder {
         &mut self.encoder
     }
@@ -65,7 +65,7 @@ impl Templates {
         }
     }
 
-    /// The same with a field behind the others, which is not remembered.
+    /// The same with an additional last field; it is not remembered.
     fn with_field(&mut self, mut encoded: Encoded, field: &VaryingField) -> Encoded {
         self.line.clear();
         encode_field(field.name.as_bytes(), field.value.as_bytes(), &mut self.line);

@@ -173,7 +173,7 @@ fn congestion_control(pins: &Pins) -> Arc<dyn ControllerFactory + Send + Sync> {
     }
 }
 
-/// One QUIC connection over a UDP socket of its own.
+/// One QUIC connection over one UDP socket.
 pub(crate) struct Quic {
     base: Instant,
     remote: SocketAddr,

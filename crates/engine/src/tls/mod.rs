@@ -27,7 +27,7 @@ const RECORD_BYTES: usize = 16 * 1024;
 /// The largest overhead of a record in the offered versions and suites: header, explicit nonce, type, tag.
 const RECORD_OVERHEAD_BYTES: usize = 5 + 8 + 1 + 16;
 const RECORD_HEADER_BYTES: usize = 5;
-/// What a TLS 1.3 record has behind its header beside the content: type and tag.
+/// What follows the content of a TLS 1.3 record: type and tag.
 const INNER_OVERHEAD_BYTES: usize = 1 + 16;
 /// The one handshake message of TLS 1.3 without a body, the only one of this length that a client sends.
 const END_OF_EARLY_DATA_BYTES: usize = 4;
@@ -213,7 +213,7 @@ impl Tls {
                     }
                 }
                 Ok(ConnectionState::TransmitTlsData(mut message)) => {
-                    // While rustls takes early data it waits here; it goes on by itself when the server
+                    // While rustls takes early data it waits here; it continues when the server
                     // answers.
                     if message.may_encrypt_early_data().is_some() {
                         self.early_data = EarlyData::Rejected;

@@ -13,7 +13,7 @@ fn pins(qpack_table_bytes: u32) -> Pins {
     Pins { http3: Http3Pins { qpack_table_bytes, ..Http3Pins::default() }, ..Pins::default() }
 }
 
-/// The instructions that put `status` 200 with a name of its own into a table of 220 bytes.
+/// The instructions that put `status` 200 with a literal name into a table of 220 bytes.
 fn insertion() -> Vec<u8> {
     let mut bytes = Vec::new();
     EncoderInstruction::SetCapacity(220).write(&mut bytes);

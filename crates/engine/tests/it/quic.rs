@@ -308,7 +308,7 @@ fn a_cancelled_request_says_nothing_more() {
     );
 }
 
-/// Runs a server that answers the one request with `reply` and says `streams`; the connection's outcome.
+/// Runs a server that answers the one request with `reply` and sends `streams`; the connection's outcome.
 fn hostile(streams: Vec<(Vec<u8>, bool)>, reply: Reply) -> (Run, Outcome) {
     let mut script = Script::replying(vec![reply]);
     if !streams.is_empty() {

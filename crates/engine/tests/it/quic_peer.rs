@@ -64,7 +64,7 @@ pub(crate) struct Browser {
     pub(crate) cancels: Option<RequestId>,
 }
 
-/// Datagrams that wait for the path; every so many are swapped with the next.
+/// Datagrams that wait for the path; each one at this interval is swapped with the next.
 #[derive(Default)]
 struct Outgoing {
     queue: VecDeque<Vec<u8>>,
@@ -615,14 +615,14 @@ pub(crate) fn run_until_finished(run: &mut Run, count: usize) {
     assert_eq!(result, Ok(()), "seen: {:?}, server: {:?}", run.client.seen, run.server.lost);
 }
 
-/// Runs until the client says that the connection is over, and what is to be sent is delivered.
+/// Runs until the client reports the end of the connection and all its data are delivered.
 pub(crate) fn run_until_closed(run: &mut Run) -> Outcome {
     let result = run.run_until(STEPS, |browser, _| browser.outcome().is_some());
     assert_eq!(result, Ok(()), "seen: {:?}", run.client.seen);
     run.client.outcome().unwrap().clone()
 }
 
-/// The outcome's kind, and whether its reason says `part`.
+/// The outcome's kind, and whether its reason contains `part`.
 #[track_caller]
 pub(crate) fn assert_failed(outcome: &Outcome, kind: FailureKind, part: &str) {
     let Outcome::Failed(failure) = outcome else { panic!("{outcome:?}") };

@@ -62,7 +62,7 @@ pub(crate) fn server(authority: &Authority, alpn: &[&[u8]]) -> Server {
     Server { tls, plaintext: Vec::new(), early: Vec::new() }
 }
 
-/// Gives `bytes` to the server; what it says in return.
+/// Gives `bytes` to the server and returns its answer.
 pub(crate) fn serve(server: &mut Server, mut bytes: &[u8]) -> Vec<u8> {
     while !bytes.is_empty() {
         server.tls.read_tls(&mut bytes).unwrap();

@@ -3,7 +3,8 @@
 //! ```text
 //! for each run, in the plan's interleaved order:
 //!     [before the first run on a network: measure its rate and loss against a reference, in a separate lab]
-//!     lab up → calibrate the empty path while the servers start → monitor, cross-traffic, clients → store → lab down
+//!     lab up → calibrate the empty path while the servers start → monitor, cross-traffic, clients → store
+//!         → lab down
 //! ```
 //!
 //! A run that fails becomes a stored outcome and the study continues. Only a fault of the tool itself ends

@@ -91,8 +91,8 @@ fn an_ordinary_user_has_the_same() {
     assert_eq!(round_trips_ms(&ended.stdout).len(), 1, "{}", ended.stdout);
     assert_eq!(ended.stdout.lines().last(), Some("9"), "{}", ended.stdout);
     // `without real-time priority` where, and only where, this machine refuses it to this user.
-    let says = ended.stderr.contains("late; without real-time priority (`h123 doctor`)");
-    assert_eq!(says, !user_may_be_realtime(), "{}", ended.stderr);
+    let warns = ended.stderr.contains("late; without real-time priority (`h123 doctor`)");
+    assert_eq!(warns, !user_may_be_realtime(), "{}", ended.stderr);
 }
 
 /// A browser with its sandbox, which refuses root and needs a new user namespace.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::generator::Serving;
 use crate::tool::{Ended, H123, folder, h123, machine};
 
-/// Connects are taken by the kernel; nobody ever answers.
+/// The kernel accepts the connections; no process ever answers.
 fn silent() -> (TcpListener, String) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let authority = listener.local_addr().unwrap().to_string();

@@ -443,7 +443,7 @@ fn options_of(help: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Whether `option` stands in `text` as a word of its own, and not as the beginning of another option.
+/// Whether `text` contains `option` as a separate word, and not as the beginning of another option.
 fn has_option(text: &str, option: &str) -> bool {
     text.match_indices(option).any(|(at, _)| {
         let after = text[at + option.len()..].chars().next();

@@ -74,7 +74,7 @@ struct RelayLog {
 }
 
 impl Relay {
-    /// Sends on between whoever spoke last and `server`; or drops what comes from any address but the first.
+    /// Sends on between the last sender and `server`; or drops what comes from any address but the first.
     fn start(server: SocketAddr, lets_move: bool) -> Relay {
         let (down, up) = (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
         up.connect(server).unwrap();
@@ -180,7 +180,7 @@ fn failed_migrations_are_named() {
     let _machine = machine();
     let serving = Serving::start();
     let ca = serving.ca();
-    // The handshake is never done: nobody answers.
+    // The handshake never completes: no server answers.
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let url = format!("https://{}/", silent.local_addr().unwrap());
     let args =

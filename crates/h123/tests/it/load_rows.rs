@@ -97,7 +97,7 @@ fn mean(values: &[u64]) -> f64 {
 fn a_file_that_cannot_be_is_refused_before_the_load() {
     let folder = folder();
     let taken = folder.path().join("taken.parquet");
-    std::fs::write(&taken, "somebody's").unwrap();
+    std::fs::write(&taken, "another's").unwrap();
     let nowhere = folder.path().join("no/such/rows.parquet");
     // Nobody listens there: had a request been sent, it would have failed with status 3.
     let load = |samples: &str| h123(["load", "http://127.0.0.1:1/", "-n", "1", "--samples", samples]);
@@ -106,7 +106,7 @@ fn a_file_that_cannot_be_is_refused_before_the_load() {
         assert!(ended.stderr.contains("--samples") && ended.stderr.contains(why), "{}", ended.stderr);
         assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
     }
-    assert_eq!(std::fs::read_to_string(&taken).unwrap(), "somebody's");
+    assert_eq!(std::fs::read_to_string(&taken).unwrap(), "another's");
     let odd = load("rows.csv").expect(2);
     assert!(odd.stderr.contains("write `none` or a new FILE.parquet"), "{}", odd.stderr);
     // Wrong usage elsewhere leaves nothing behind either.
@@ -126,7 +126,7 @@ fn start(url: &str, samples: &Path) -> Child {
         .unwrap()
 }
 
-/// Waits until the file beside the final one has a row group, and says its name.
+/// Waits until the file next to the final one has a row group, and returns its name.
 fn wait_for_rows(folder: &Path) -> String {
     let begin = Instant::now();
     loop {

@@ -221,7 +221,7 @@ fn a_studys_clients_look_the_server_up_before_they_connect() {
         assert!(dns_lookup.ended_ns - dns_lookup.began_ns >= DNS_LOOKUP_NS, "{dns_lookup:?}");
         assert!(
             record.connections.iter().all(|row| row.opened_ns >= dns_lookup.ended_ns),
-            "nobody connects before"
+            "no client connects before"
         );
         let asked = record.links.iter().find(|link| link.link == "client-names").unwrap();
         // The client queries an address of each family.

@@ -12,7 +12,8 @@ use tempfile::TempDir;
 
 use crate::tool::folder;
 
-/// A server of somebody else's; ends when dropped. Its folder has `ca.pem`, and `server` and `client` as
+/// A server that is not part of h123; ends when dropped. Its folder has `ca.pem`, and `server` and `client`
+/// as
 /// `.pem` and `.key`.
 pub(crate) struct RealServer {
     child: Child,
@@ -21,7 +22,7 @@ pub(crate) struct RealServer {
 }
 
 impl RealServer {
-    /// nginx with one `server` block for each of `blocks`, each at a port of its own over TLS; every path
+    /// nginx with one `server` block for each of `blocks`, each at a separate port over TLS; every path
     /// answers.
     pub(crate) fn nginx(blocks: &[&str]) -> RealServer {
         let (folder, ports) = (prepared(), free_ports(blocks.len()));
@@ -53,7 +54,7 @@ impl RealServer {
         RealServer::started(command, folder, ports)
     }
 
-    /// nghttpd over TLS, which says every frame it reads in `log`.
+    /// nghttpd over TLS, which logs every frame that it reads.
     pub(crate) fn nghttpd(options: &[&str]) -> RealServer {
         let (folder, ports) = (prepared(), free_ports(1));
         let at = |name: &str| folder.path().join(name);
@@ -89,7 +90,7 @@ impl RealServer {
         self.folder.path().join(name).to_str().unwrap().to_owned()
     }
 
-    /// What it said so far.
+    /// Its output so far.
     pub(crate) fn log(&self) -> String {
         let read = |name: &str| fs::read_to_string(self.folder.path().join(name)).unwrap_or_default();
         read("log") + &read("error.log")

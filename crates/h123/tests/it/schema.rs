@@ -1,4 +1,4 @@
-//! `docs/summary.schema.json` against summaries as they are: as much of JSON Schema as that file uses, and
+//! `docs/summary.schema.json` against real summaries: as much of JSON Schema as that file uses, and
 //! not a word more.
 
 use serde_json::{Map, Value};

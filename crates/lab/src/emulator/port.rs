@@ -115,11 +115,11 @@ impl Port {
         }
         let slot = self.slot().as_ptr();
         // SAFETY: the kernel has handed the slot over (TP_STATUS_USER, read with acquire), so its header is
-        // initialised and stays as it is until the status is written below.
+        // initialised and stays unchanged until the status is written below.
         let header = unsafe { slot.cast::<libc::tpacket2_hdr>().read() };
         let start = usize::from(header.tp_mac).min(self.slot_bytes);
         let length = (header.tp_snaplen as usize).min(self.slot_bytes - start);
-        // SAFETY: within the slot by the two lines above; nobody writes to it meanwhile.
+        // SAFETY: within the slot by the two lines above; nothing writes to it meanwhile.
         let bytes = unsafe { std::slice::from_raw_parts(slot.add(start), length) };
         take(Received {
             seconds: header.tp_sec,
@@ -192,7 +192,7 @@ impl Drop for Port {
 
 /// A packet socket without a protocol, so that it receives no frame before it is bound.
 fn packet_socket() -> io::Result<OwnedFd> {
-    // SAFETY: a plain system call; the descriptor that it returns is owned by nobody else.
+    // SAFETY: a plain system call; the descriptor that it returns has no other owner.
     unsafe {
         let fd = libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0);
         if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(fd)) }

@@ -362,7 +362,7 @@ mod tests {
         );
         assert!(
             value(Quantity::OpenFiles) >= 3 && value(Quantity::Threads) >= 2,
-            "a test has a thread of its own"
+            "a test has a separate thread"
         );
         assert!(readings.iter().any(|r| r.subject.kind == SubjectKind::Thread && r.value > 0));
         let process = &readings[0].subject;
@@ -373,7 +373,7 @@ mod tests {
     fn who_is_gone_is_gone() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let mut process = WatchedProcess::new(child.id().cast_signed(), None, false);
-        // Its end is certain, and nobody has waited for it.
+        // Its end is certain, and no process has waited for it.
         let options = rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
         let pid = rustix::process::Pid::from_child(&child);
         rustix::process::waitid(rustix::process::WaitId::Pid(pid), options).unwrap();

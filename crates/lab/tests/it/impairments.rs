@@ -22,7 +22,7 @@ const SEED: u64 = 4711;
 const PAYLOAD: usize = 1000 - 14 - 20 - 8;
 const NEVER: Option<Outages> = Some(Outages { packets: OutagePackets::Lost, times: OutageTimes::Always });
 const BATCH: u32 = 30;
-/// So slow that the second frame would take hours: whoever has to wait, waits for ever.
+/// So slow that the second frame would take hours: a packet that has to wait, waits for ever.
 const STANDSTILL: LinkRate = LinkRate::Constant { bits_per_s: 1 };
 
 /// A lab whose upward direction is this.
@@ -116,7 +116,7 @@ pub(crate) fn fate_is_the_same_live_and_on_the_virtual_clock() {
     assert_eq!(arrivals(&lab, 400), expected);
     assert!(up(&lab).duplicated > Some(40), "{:?}", up(&lab));
     lab.begin_measuring().unwrap();
-    assert_eq!(arrivals(&lab, 400), expected, "the same lab begins anew");
+    assert_eq!(arrivals(&lab, 400), expected, "the same lab begins again");
 }
 
 pub(crate) fn every_packet_can_come_twice() {
@@ -127,7 +127,7 @@ pub(crate) fn every_packet_can_come_twice() {
 }
 
 pub(crate) fn chosen_packets_overtake() {
-    // Every fifth skips the delay, which is longer than any machine takes to send so few.
+    // Every fifth skips the delay, which is longer than any machine takes to send these few.
     let reorder = Some(Reorder { share: 1.0, gap: 5 });
     let (network, lab) = lab(Direction { delay_ns: 2000 * MS, reorder, ..Direction::default() });
     let expected = virtual_arrivals(&network, 25);

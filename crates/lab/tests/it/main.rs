@@ -1,7 +1,7 @@
 //! The lab on the real kernel: as the user who runs the tests and, where that is root, as an ordinary user
 //! too.
 //!
-//! A test that cannot have namespaces fails, unless H123_NO_NAMESPACES=1 says that there are none to be had.
+//! A test that cannot have namespaces fails, unless H123_NO_NAMESPACES=1 states that the machine cannot.
 //! Arguments choose tests by a part of their name; `measure` prints figures instead, `measure-monitor` those
 //! of the monitor.
 

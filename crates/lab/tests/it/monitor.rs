@@ -1,4 +1,4 @@
-//! The monitor beside what is known of the nodes.
+//! The monitor's readings, compared with what the nodes are known to do.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -103,7 +103,7 @@ pub(crate) fn what_happens_in_the_nodes_is_in_the_rows() {
     let all = CONNECTIONS as u64 + 1;
     assert_eq!((near.sockets(Quantity::Established), far.sockets(Quantity::Established)), (all, all));
     assert_eq!((near.sockets(Quantity::Listen), far.sockets(Quantity::Listen)), (0, 1));
-    assert_eq!(far.sockets(Quantity::AcceptQueue), 1, "the one that nobody accepted");
+    assert_eq!(far.sockets(Quantity::AcceptQueue), 1, "the one that no process accepted");
     let opens = |found: &NodeReadings<'_>, quantity| found.last(SubjectKind::Protocols, "", quantity);
     assert_eq!((opens(&near, Quantity::ActiveOpens), opens(&far, Quantity::PassiveOpens)), (all, all));
     assert_eq!(far.of(SubjectKind::Protocols, "", Quantity::PassiveOpens)[0].1, 0, "since the run's begin");

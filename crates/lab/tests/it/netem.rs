@@ -17,7 +17,7 @@ use crate::network::{socket, socket_at};
 
 /// A datagram of this length makes a frame of 1000 bytes.
 const PAYLOAD: usize = 1000 - 14 - 20 - 8;
-/// A byte per second: after what the bucket holds, whoever has to wait waits for ever.
+/// A byte per second: once the bucket is empty, a packet waits for ever.
 const STANDSTILL: LinkRate = LinkRate::Constant { bits_per_s: 8 };
 const TRIES: u32 = 5;
 

@@ -205,7 +205,7 @@ fn all_processes() -> BTreeSet<u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// This process and what descends from it: others may run labs of their own beside it.
+/// This process and what descends from it: other processes may run labs at the same time.
 fn family() -> BTreeSet<u32> {
     let parent = |pid: &u32| -> Option<u32> {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;

@@ -67,7 +67,7 @@ fn round_trip(lab: &Lab, from: (&str, IpAddr), to: (&str, IpAddr)) -> Duration {
     client.send_to(b"there", server.local_addr().unwrap()).unwrap();
     let mut buffer = [0; 100];
     let (length, sender) = server.recv_from(&mut buffer).unwrap();
-    assert_eq!(sender, client.local_addr().unwrap(), "nobody translates addresses");
+    assert_eq!(sender, client.local_addr().unwrap(), "no node translates addresses");
     server.send_to(&buffer[..length], sender).unwrap();
     assert_eq!(client.recv(&mut buffer).unwrap(), 5);
     began.elapsed()

@@ -40,7 +40,7 @@ impl Worker<'_> {
                 self.fail_due(host, &failure, opened_ns, now);
             }
         }
-        // Requests of a schedule that were not sent have a count of their own.
+        // Requests of a schedule that were not sent are counted separately.
         if !self.session.work.is_paced() {
             for host in 0..self.hosts.len() {
                 let doing = format!("waiting for a connection to {}", self.hosts[host].target.address);

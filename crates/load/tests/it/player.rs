@@ -1,4 +1,4 @@
-//! A video over real sockets: played to its end on every variant, and given up where nobody serves it.
+//! A video over real sockets: played to its end on every variant, and given up if no server answers.
 
 use std::net::TcpListener;
 

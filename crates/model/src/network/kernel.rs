@@ -161,7 +161,7 @@ impl KernelDirection {
         };
         let duplicate_share = direction.duplicate_share;
         if loss != Loss::None && duplicate_share > 0.0 {
-            return unsupported("duplicate", "beside `loss`, netem draws the loss of a copy once more");
+            return unsupported("duplicate", "with `loss`, netem draws the loss of a copy again");
         }
         let fate = (loss != Loss::None || duplicate_share > 0.0).then_some(Fate { loss, duplicate_share });
         let delay = Delay {
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_beside_anything_is_sent_once_more() {
+    fn a_rate_with_another_impairment_has_a_serialiser() {
         for lines in ["delay = '5ms'", "loss = '1%'", "duplicate = '1%'"] {
             let found = down(&format!("rate = '8Mbit/s'\n{lines}"));
             assert_eq!(found.serialiser_bytes_per_s, Some(1_000_000), "{lines}");

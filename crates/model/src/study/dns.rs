@@ -92,9 +92,9 @@ mod tests {
             "runs = 5\ndns = \"11s\"",
             "6:7: `dns`: `11s` is too long; write at most 10s, because resolvers give up then",
         );
-        let beside =
+        let with_topology =
             |key: &str| parse(&SHORT.replace(RUNS, &format!("runs = 5\ndns = '5ms'\n{key}"))).unwrap_err();
-        let direct = beside("topology = 'direct'");
+        let direct = with_topology("topology = 'direct'");
         assert!(
             direct.contains("`dns` excludes the topology `direct`") || direct.contains("write `own`"),
             "{direct}"

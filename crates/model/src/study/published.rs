@@ -1,4 +1,4 @@
-//! `[[published]]`: published results of the same question, shown beside the measured ones.
+//! `[[published]]`: published results of the same question, shown next to the measured ones.
 
 use super::factors::{FactorKind, LEVEL_KEYS, resolve_level};
 use super::{Library, Study};

@@ -1112,7 +1112,7 @@ fn a_backend_that_cannot_honour_a_network_is_refused() {
     assert!(found.contains("`[matrix]` has no factor `backend`; write `backends = "), "{found}");
 }
 
-/// The same study with a closed loop beside its page, and these clients.
+/// The same study with a closed loop in addition to its page, and these clients.
 fn with_clients(clients: &str) -> String {
     SHORT
         .replace("variant = [\"h1s\", \"h3\"]", "variant = [\"h1s\", \"h2\"]")

@@ -46,7 +46,7 @@ const STUDY_KEYS: &[Key] = keys! {
         "How often CPU, memory, sockets and interfaces are read: `1Hz` to `10Hz` in whole numbers, or `off`; [monitor.md](monitor.md).";
     "figures", "list of texts", "those that suit the matrix", r#"["lines", "ecdf"]"#,
         "The [figures](figures.md) of the report, in its order; `[]` for none.";
-    "published", "tables `[[published]]`", "none", "", "Published results to show beside the measured ones; [below](#published).";
+    "published", "tables `[[published]]`", "none", "", "Published results to show next to the measured ones; [below](#published).";
 };
 
 /// The factors of `[matrix]`; the required ones are in every matrix.

@@ -299,7 +299,7 @@ fn the_route_follows_routes_and_switches() {
         route_of(&campus),
         ["video-server-switch forward", "router-switch back", "client-router back"]
     );
-    assert!(campus.choose(2, 0).is_err(), "a switch speaks to nobody");
+    assert!(campus.choose(2, 0).is_err(), "a switch sends nothing");
     assert!(campus.choose(0, 0).unwrap_err().contains("is both client and server"));
     assert!(campus.host("router").unwrap_err().contains("is not a host of the topology `test`"));
     assert!(campus.host("web-sever").unwrap_err().contains("did you mean `web-server`?"));
@@ -345,7 +345,7 @@ fn cross_traffic_has_a_route() {
 }
 
 #[test]
-fn a_name_server_stands_beside_those_who_ask() {
+fn a_name_server_is_linked_to_the_nodes_that_ask() {
     let mut campus = parse(CAMPUS).unwrap();
     let before = campus.clone();
     let far = Network { name: "dns".to_owned(), ..Network::default() };

@@ -19,7 +19,7 @@ use model::page::{PROLOGUE_BYTES, REFERENCE_BYTES, Resource, ResourceKind};
 use model::{Page, Variant};
 use origin::{Config, Identity, ServeReport};
 
-/// An origin on a thread of its own.
+/// An origin on a separate thread.
 struct Running {
     addresses: Vec<(Variant, SocketAddr)>,
     roots: Arc<rustls::RootCertStore>,

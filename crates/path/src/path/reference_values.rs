@@ -16,7 +16,7 @@ fn path<P: Packet>(direction: &Direction) -> Path<P> {
     Path::new(direction, Seeds::run(1, LinkDirection::Down))
 }
 
-/// Sends packets at a constant rate for so long; returns when each came out, by its number, and the path.
+/// Sends packets at a constant rate for this long; returns when each came out, by its number, and the path.
 fn flood(direction: &Direction, gap_ns: u64, lasts_ns: u64) -> (Vec<(u64, u64)>, Path<u64>) {
     let mut path = path(direction);
     let mut released = Vec::new();
@@ -212,7 +212,7 @@ fn codel_holds_the_queue_near_its_target() {
         ..Direction::default()
     };
     let mut path = path::<u64>(&direction);
-    // A window with additive increase and halving at a loss, over a round trip of 50 ms beside the queue.
+    // A window with additive increase and halving at a loss, over a round trip of 50 ms plus the queue.
     let (mut window, mut in_flight, mut sent, mut lost_seen) = (10.0_f64, 0_u64, 0_u64, 0);
     let mut acknowledgements = std::collections::VecDeque::new();
     let (mut last_cut_ns, mut waits, mut busy) = (0, Vec::new(), 0_u64);

@@ -310,7 +310,7 @@ fn any_packets() -> impl Strategy<Value = Vec<(u64, u64)>> {
     prop::collection::vec((0..3 * MS, 1..2000_u64), 0..200)
 }
 
-/// A packet with a flow of its own kind, one in four able to carry the mark.
+/// A packet with a random flow; one in four can carry the mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Numbered(usize);
 
@@ -359,7 +359,7 @@ proptest! {
         let may_reorder = network.down.may_reorder() || network.timeline.iter().any(|change| change.down.may_reorder());
         if !may_reorder {
             prop_assert_eq!(counters.reordered, 0);
-            // FQ-CoDel lets flows overtake each other, but nobody within a flow.
+            // FQ-CoDel lets flows overtake each other, but packets of one flow stay in order.
             let flows = if matches!(network.down.queue.discipline, Discipline::FqCodel { .. }) { 3 } else { 1 };
             for flow in 0..flows {
                 let of_flow = released.iter().map(|release| release.packet.0).filter(|number| number % flows == flow);

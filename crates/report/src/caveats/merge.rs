@@ -158,7 +158,7 @@ mod tests {
         ];
         assert_eq!(lines(&shares, 9), ["c1, c2, c3, c4, c5 (9.8 to 57.7% was others')"]);
         assert_eq!(lines(&shares, 5), ["all 5 cells (9.8 to 57.7% was others')"]);
-        assert_eq!(lines(&shares[..3], 9).len(), 3, "few are shown as they are");
+        assert_eq!(lines(&shares[..3], 9).len(), 3, "few are shown unchanged");
         assert_eq!(lines(&["3 runs", "3 runs"], 9), ["c1, c2 (3 runs)"]);
     }
 

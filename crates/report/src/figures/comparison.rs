@@ -20,7 +20,7 @@ pub(super) const KIND: FigureKind = FigureKind {
 const ROW: f64 = 40.0;
 /// A row whose interval is on a line below its ratio.
 const HIGH_ROW: f64 = 56.0;
-/// Where the text beside the plot begins if it is short, and the leftmost place where it may begin.
+/// Where the text next to the plot begins if it is short, and the leftmost place where it may begin.
 const NOTE_LEFT: f64 = 276.0;
 const MIN_NOTE_LEFT: f64 = 250.0;
 /// Between plot and text.
@@ -115,7 +115,7 @@ pub(crate) struct RatioRow {
     pub(crate) sentence: String,
 }
 
-/// The layout of rows of ratios: an interval that does not fit beside its ratio is on the next line.
+/// The layout of rows of ratios: an interval that does not fit next to its ratio is on the next line.
 pub(crate) struct Layout {
     rows: Rows,
     is_high: bool,

@@ -24,7 +24,7 @@ pub(super) const KIND: FigureKind = FigureKind {
 const LEFT: f64 = 46.0;
 const RIGHT: f64 = WIDTH - 10.0;
 const TOP: f64 = 30.0;
-/// Height of the line with a level's name, and of the next line for a summary that does not fit beside it.
+/// Height of the line with a level's name, and of the next line for a summary that does not fit next to it.
 const NAME: f64 = 20.0;
 const NAME_LINE: f64 = 16.0;
 /// Where a name begins.
@@ -94,7 +94,7 @@ impl Frame {
         let most_buffered = float(buffered.max()?.max(goal_ns).max(1));
         let fits = |row: &Row<'_>| {
             row.playback.is_none_or(|playback| {
-                beside(&row.series.name) + text_width(&describe(playback), LABEL_SIZE) <= room(row)
+                summary_x(&row.series.name) + text_width(&describe(playback), LABEL_SIZE) <= room(row)
             })
         };
         Some(Frame {
@@ -126,8 +126,8 @@ impl Frame {
     }
 }
 
-/// Where the summary beside a level's name begins.
-fn beside(name: &str) -> f64 {
+/// Where the summary next to a level's name begins.
+fn summary_x(name: &str) -> f64 {
     NAME_LEFT + text_width(name, LABEL_SIZE * BOLD) + 8.0
 }
 
@@ -175,7 +175,7 @@ fn draw_row(canvas: &mut Canvas, row: &Row<'_>, playback: &RunPlayback, frame: &
         c.text(at(NAME_LEFT, top + 12.5), Anchor::Start, class, &name);
         let place = match frame.name > NAME {
             true => at(NAME_LEFT, top + 12.5 + NAME_LINE),
-            false => at(beside(&name), top + 12.5),
+            false => at(summary_x(&name), top + 12.5),
         };
         c.text(place, Anchor::Start, "value", &summary);
         if !believable {

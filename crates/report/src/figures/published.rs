@@ -1,4 +1,4 @@
-//! Published ratios beside the measured ones. Only ratios to the baseline, because absolute numbers of other
+//! Published ratios next to the measured ones. Only ratios to the baseline, because absolute numbers of other
 //! machines cannot be compared.
 
 use analysis::summary::{Comparison, Estimate};

@@ -15,7 +15,7 @@ const MIN_LEFT: f64 = 66.0;
 const MAX_BESIDE: f64 = 92.0;
 /// Height of a name above its row.
 const LINE: f64 = 17.0;
-/// Where a plot ends, if the values beside it are short.
+/// Where a plot ends, if the values next to it are short.
 const MAX_RIGHT: f64 = 322.0;
 /// Between the plot and the values.
 const GAP: f64 = 8.0;

@@ -68,7 +68,7 @@ fn domain<'m>(metrics: impl Iterator<Item = &'m MetricSummary> + Clone) -> (f64,
     (if least / most > ZERO_BASED_BELOW { low - pad } else { 0.0 }, high + pad)
 }
 
-/// The median beside a row.
+/// The median next to a row.
 fn median(metric: &MetricSummary) -> String {
     text::value(&metric.unit, metric.median.value)
 }

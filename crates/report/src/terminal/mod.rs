@@ -76,7 +76,7 @@ fn drawn(view: &View<'_>, style: Terminal, width: usize) -> Option<(Plot, Place)
     Some((Plot::new(domain, columns.min(plot::MAX_COLUMNS), style.plain), place))
 }
 
-/// The indentation of plots below their tables: beside the longest name that leaves room for them.
+/// The indentation of plots below their tables: right of the longest name that leaves room for them.
 fn indent(view: &View<'_>) -> usize {
     let width = usize::from(view.input.terminal.width.max(MIN_WIDTH));
     let most = width.saturating_sub(plot::MIN_COLUMNS + 2).min(MAX_INDENT);
@@ -106,11 +106,11 @@ fn plots_below(view: &View<'_>, context: &Context<'_>, plot: &Plot) -> String {
     let mut out = format!("{:indent$}{}\n", "", plot.axis().trim_end());
     for row in rows {
         let name = row.series.name.as_str();
-        let beside = if name.chars().count() + 2 <= indent { name } else { "" };
-        if beside.is_empty() {
+        let label = if name.chars().count() + 2 <= indent { name } else { "" };
+        if label.is_empty() {
             wrap(&mut out, name, " ", usize::from(view.input.terminal.width.max(MIN_WIDTH)));
         }
-        out.push_str(&format!(" {beside:<rest$}{}\n", bar(plot, row), rest = indent - 1));
+        out.push_str(&format!(" {label:<rest$}{}\n", bar(plot, row), rest = indent - 1));
     }
     out
 }

@@ -1,4 +1,4 @@
-//! A topology with more than two nodes: the measured route from top to bottom, and branches beside it.
+//! A topology with more than two nodes: the measured route from top to bottom, and branches next to it.
 
 use model::network::Network;
 use model::plan::Plan;
@@ -31,8 +31,8 @@ struct Placed {
     is_on_route: bool,
     /// On the route: the description of the link to it, in lines above it.
     above: Vec<String>,
-    /// Its description and, in a branch, that of the link to it, in lines beside it.
-    beside: Vec<String>,
+    /// Its description and, in a branch, that of the link to it, in lines next to it.
+    side_text: Vec<String>,
     /// The top of its box.
     y: f64,
 }
@@ -42,13 +42,13 @@ impl Placed {
         0.5 + count(self.depth) * INDENT
     }
 
-    fn beside_x(&self) -> f64 {
+    fn side_text_x(&self) -> f64 {
         self.x() + NODE_WIDTH + 8.0
     }
 
-    /// The lower end of its box and of the lines beside it.
+    /// The lower end of its box and of the lines next to it.
     fn bottom(&self) -> f64 {
-        self.y + NODE_HEIGHT.max(height(&self.beside))
+        self.y + NODE_HEIGHT.max(height(&self.side_text))
     }
 }
 
@@ -85,16 +85,16 @@ fn place(plan: &Plan, topology: &Topology) -> Vec<Placed> {
             continue;
         }
         let mut own =
-            Placed { node, depth, from, is_on_route, above: Vec::new(), beside: Vec::new(), y: 0.0 };
+            Placed { node, depth, from, is_on_route, above: Vec::new(), side_text: Vec::new(), y: 0.0 };
         let link = from.map(|(_, link): (usize, usize)| describe_link(&topology.links[link]));
-        let mut beside = describe_node(plan, topology, node);
+        let mut description = describe_node(plan, topology, node);
         match link {
             Some(link) if is_on_route => own.above = lines(&link, WIDTH - own.x() - STEM - 8.0),
-            Some(link) if beside.is_empty() => beside = link,
-            Some(link) => beside = format!("{beside} · {link}"),
+            Some(link) if description.is_empty() => description = link,
+            Some(link) => description = format!("{description} · {link}"),
             None => {}
         }
-        own.beside = lines(&beside, WIDTH - own.beside_x());
+        own.side_text = lines(&description, WIDTH - own.side_text_x());
         own.y = y + GAP + height(&own.above) + if own.above.is_empty() { 0.0 } else { GAP };
         y = own.bottom();
         placed.push(own);
@@ -154,8 +154,8 @@ fn draw_node(canvas: &mut Canvas, own: &Placed, topology: &Topology) {
     canvas.rounded(Rect { x, y, width: NODE_WIDTH, height: NODE_HEIGHT }, 5.0, "node");
     let label = fit(&name, 14.0, NODE_WIDTH - 12.0);
     canvas.text(at(x + NODE_WIDTH / 2.0, y + 17.5), Anchor::Middle, "label", &label);
-    let top = y + ((NODE_HEIGHT - height(&own.beside)) / 2.0).max(0.0);
-    draw_lines(canvas, &own.beside, own.beside_x(), top);
+    let top = y + ((NODE_HEIGHT - height(&own.side_text)) / 2.0).max(0.0);
+    draw_lines(canvas, &own.side_text, own.side_text_x(), top);
 }
 
 /// The programs and the role of a node.

@@ -495,7 +495,7 @@ pub(crate) fn claim(text: &str, result: ClaimOutcome) -> ClaimResult {
     }
 }
 
-/// A network's reference measurements as they are: a little below the rate, and lost by chance.
+/// Realistic reference measurements of a network: a little below the rate, with random loss.
 fn calibrated(network: &Network) -> NetworkCalibration {
     let stream = |direction: &Direction| StreamCalibration {
         rate: direction.rate.constant_bits_per_s().map(|rate| RateCalibration {

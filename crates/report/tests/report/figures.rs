@@ -432,7 +432,7 @@ pub(crate) fn servers() -> Fabricated {
     of_servers(SHORT)
 }
 
-/// The same with names that have no place beside their rows.
+/// The same with names that do not fit next to their rows.
 pub(crate) fn long_names() -> Fabricated {
     of_servers(LONG)
 }

@@ -106,7 +106,7 @@ pub(crate) fn assert_keyboard_reaches_all(page: &mut Page<'_>) {
         page.press("Tab");
         assert!(reached <= 2000, "the keyboard never leaves the page");
     }
-    // A region that happens to be too long for its place is reached besides.
+    // A region that happens to be too long for its place can be reached too.
     assert!(Some(reached) >= wanted.as_u64(), "the keyboard reaches {reached} of {wanted}");
 }
 

@@ -53,7 +53,7 @@ fn drawn(fabricated: &Fabricated) -> Vec<String> {
 }
 
 #[test]
-fn the_route_is_a_spine_with_branches_beside_it() {
+fn the_route_is_a_spine_with_branches() {
     let drawn = drawn(&measured_on("shared", "client", "server"));
     assert_eq!(drawn.len(), 2, "one for each network");
     insta::assert_snapshot!("topology_shared", drawn[0]);

@@ -9,10 +9,10 @@ use crate::prefix_integer;
 
 /// The Huffman code's longest symbol has 30 bits, so that a string takes less than four times its length.
 const HUFFMAN_EXPANSION: u64 = 4;
-/// What the peer makes us say at most before it lets us send it.
+/// The most output that waits for the peer's flow control.
 const FEEDBACK_LIMIT_BYTES: usize = 64 * 1024;
 
-/// Reads field sections, and what the peer's encoder says about its table; keeps its memory from one to the
+/// Reads field sections and the instructions of the peer's encoder; keeps its memory from one to the
 /// next.
 #[derive(Debug)]
 pub struct Decoder {
@@ -23,9 +23,9 @@ pub struct Decoder {
     table: DynamicTable<()>,
     /// Insertions so far: the absolute index of the next entry.
     inserts: u64,
-    /// Insertions that the peer knows to have arrived.
+    /// Insertions that were acknowledged to the peer.
     acknowledged: u64,
-    /// An instruction that goes on.
+    /// An incomplete instruction.
     partial: Vec<u8>,
     /// Streams that wait, and the insertions that they wait for.
     blocked: Vec<(u64, u64)>,
@@ -34,10 +34,10 @@ pub struct Decoder {
     value: Vec<u8>,
 }
 
-/// How far a field section could be read.
+/// The result of reading a field section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
-    /// All of it; it needed so many insertions.
+    /// All of it; it needed this many insertions.
     Whole {
         /// The Required Insert Count.
         required_inserts: u64,
@@ -122,10 +122,10 @@ impl Decoder {
         Ok(Section::Whole { required_inserts })
     }
 
-    /// Says that a section was read which needed so many insertions; nothing where it needed none.
+    /// Acknowledges a section that needed this many insertions; does nothing if it needed none.
     ///
     /// # Errors
-    /// [`QpackError::Feedback`] where the peer does not take what we say.
+    /// [`QpackError::Feedback`] if the peer's flow control blocks too many acknowledgements.
     #[inline]
     pub fn acknowledge(&mut self, stream: u64, required_inserts: u64) -> Result<(), QpackError> {
         if required_inserts == 0 {
@@ -136,7 +136,7 @@ impl Decoder {
         self.check_feedback()
     }
 
-    /// Says that a stream's sections will not be read any more (RFC 9204, section 2.2.2.2).
+    /// Tells the peer that a stream's sections will not be read (RFC 9204, section 2.2.2.2).
     pub fn cancel(&mut self, stream: u64) {
         self.blocked.retain(|(blocked, _)| *blocked != stream);
         if self.capacity_limit > 0 && self.feedback.len() < FEEDBACK_LIMIT_BYTES {
@@ -144,7 +144,7 @@ impl Decoder {
         }
     }
 
-    /// A stream that waits no longer, if there is one.
+    /// A stream that waits no longer, if any.
     pub fn poll_unblocked(&mut self) -> Option<u64> {
         let at = self.blocked.iter().position(|(_, required)| *required <= self.inserts)?;
         Some(self.blocked.swap_remove(at).0)
@@ -155,7 +155,7 @@ impl Decoder {
         self.blocked.len()
     }
 
-    /// Takes what the peer's encoder says on its stream (RFC 9204, section 4.3).
+    /// Handles the instructions of the peer's encoder stream (RFC 9204, section 4.3).
     ///
     /// # Errors
     /// [`QpackError`]: a connection error of type QPACK_ENCODER_STREAM_ERROR.
@@ -174,7 +174,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Moves what is to be said on the decoder stream to the end of `output`.
+    /// Moves the instructions for the decoder stream to the end of `output`.
     pub fn poll_feedback(&mut self, output: &mut Vec<u8>) {
         if self.acknowledged < self.inserts {
             let increment = self.inserts - self.acknowledged;

@@ -40,13 +40,13 @@ const OUTSTANDING_LIMIT: usize = 4096;
 /// An integer of 62 bits takes no more bytes.
 const INSTRUCTION_LIMIT_BYTES: usize = 11;
 
-/// Writes field sections, and tells the peer's decoder what to remember.
+/// Writes field sections, and inserts entries into the peer's table.
 ///
 /// An entry that has not been acknowledged may make the peer wait, so it is used only by as many streams as
-/// `blocked_limit` says; 0 means that a section never waits.
+/// `blocked_limit` allows; 0 means that a section never waits.
 #[derive(Debug)]
 pub struct Encoder {
-    /// The largest capacity to use, whatever the peer allows.
+    /// The largest capacity to use, even if the peer allows more.
     capacity_limit: usize,
     blocked_limit: usize,
     /// From the peer's SETTINGS; 0 before.
@@ -122,7 +122,7 @@ impl Encoder {
         }
     }
 
-    /// Takes the peer's SETTINGS: the largest table, in bytes, and how many streams may wait. Once.
+    /// Applies the peer's SETTINGS, once: the largest table, in bytes, and how many streams may wait.
     pub fn set_peer_limits(&mut self, capacity: u64, blocked_streams: u64) {
         let used = usize::try_from(capacity).unwrap_or(usize::MAX).min(self.capacity_limit);
         self.blocked_limit = self.blocked_limit.min(usize::try_from(blocked_streams).unwrap_or(usize::MAX));
@@ -144,8 +144,8 @@ impl Encoder {
         (self.inserts, self.known_received)
     }
 
-    /// Appends a field section; names in lower case. Where it refers to the table, [`Encoder::track`] must be
-    /// told of every stream that it is sent on.
+    /// Appends a field section; names in lower case. If it refers to the table, call [`Encoder::track`] for
+    /// every stream that it is sent on.
     pub fn encode<'f>(
         &mut self,
         stream: u64,
@@ -182,12 +182,12 @@ impl Encoder {
         self.outstanding.len() < OUTSTANDING_LIMIT
     }
 
-    /// Moves what is to be said on the encoder stream to the end of `output`.
+    /// Moves the instructions for the encoder stream to the end of `output`.
     pub fn poll_instructions(&mut self, output: &mut Vec<u8>) {
         output.append(&mut self.instructions);
     }
 
-    /// Takes what the peer's decoder says on its stream (RFC 9204, section 4.4).
+    /// Handles the instructions of the peer's decoder stream (RFC 9204, section 4.4).
     ///
     /// # Errors
     /// [`QpackError`]: a connection error of type QPACK_DECODER_STREAM_ERROR.
@@ -319,7 +319,7 @@ impl Encoder {
         excess == 0
     }
 
-    /// Inserts a field and says so; its absolute index.
+    /// Inserts a field and writes the instruction; returns its absolute index.
     fn insert(&mut self, name: &[u8], value: &[u8], hashes: Hashes, static_name: Option<u64>) -> u64 {
         let output = &mut self.instructions;
         match static_name {

@@ -4,7 +4,7 @@ use super::QpackError;
 use crate::huffman;
 use crate::prefix_integer::{self, PrefixIntegerError};
 
-/// What an encoder says about the dynamic table.
+/// An instruction of an encoder about the dynamic table (RFC 9204, section 4.3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EncoderInstruction<'a> {
     /// Set Dynamic Table Capacity, in bytes.
@@ -34,7 +34,7 @@ pub enum EncoderInstruction<'a> {
     Duplicate(u64),
 }
 
-/// What a decoder says about sections and insertions.
+/// An instruction of a decoder about sections and insertions (RFC 9204, section 4.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecoderInstruction {
     /// Section Acknowledgment: the stream.
@@ -45,7 +45,7 @@ pub enum DecoderInstruction {
     InsertCountIncrement(u64),
 }
 
-/// A string as it stands on the wire.
+/// A string in its encoded form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Text<'a> {
     /// Whether `bytes` are in the Huffman code.
@@ -60,7 +60,7 @@ impl<'a> Text<'a> {
         Text { is_huffman: false, bytes }
     }
 
-    /// What it says: in place where it is plain, else decoded into `memory`.
+    /// Its text: in place if it is plain, otherwise decoded into `memory`.
     #[inline]
     pub(super) fn decoded<'m>(&self, memory: &'m mut Vec<u8>) -> Result<&'m [u8], QpackError>
     where
@@ -74,7 +74,7 @@ impl<'a> Text<'a> {
         Ok(memory)
     }
 
-    /// Reads a string whose Huffman bit stands right above its length's prefix.
+    /// Reads a string whose Huffman bit is next to its length's prefix.
     #[inline]
     pub(super) fn read(input: &'a [u8], position: &mut usize, prefix_bits: u8) -> Result<Self, QpackError> {
         let mut behind = *position;
@@ -95,8 +95,7 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Appends a string, Huffman-coded where that is shorter; the Huffman bit stands right above the length's
-/// prefix.
+/// Appends a string, Huffman-coded if that is shorter; the Huffman bit is next to the length's prefix.
 pub(super) fn write_shortest(text: &[u8], prefix_bits: u8, flags: u8, output: &mut Vec<u8>) {
     let coded_bytes = huffman::encoded_len(text);
     if coded_bytes < text.len() {
@@ -108,8 +107,8 @@ pub(super) fn write_shortest(text: &[u8], prefix_bits: u8, flags: u8, output: &m
 }
 
 impl<'a> EncoderInstruction<'a> {
-    /// Reads the instruction at the front of `input`; its length in bytes. `None` where it goes on:
-    /// `string_limit` bytes are what a string may announce, so that there is an end to waiting.
+    /// Reads the instruction at the front of `input`; its length in bytes. `None` if it is incomplete.
+    /// `string_limit` is the longest string in bytes, so that waiting for a string ends.
     ///
     /// # Errors
     /// [`QpackError`]: a connection error of type QPACK_ENCODER_STREAM_ERROR.
@@ -171,7 +170,7 @@ impl<'a> EncoderInstruction<'a> {
 }
 
 impl DecoderInstruction {
-    /// Reads the instruction at the front of `input`; its length in bytes. `None` where it goes on.
+    /// Reads the instruction at the front of `input`; its length in bytes. `None` if it is incomplete.
     ///
     /// # Errors
     /// [`QpackError`]: a connection error of type QPACK_DECODER_STREAM_ERROR.

@@ -31,7 +31,7 @@ pub enum QpackError {
     /// It ends within a string.
     #[error("a string has {found} of its {expected} bytes")]
     ShortString {
-        /// Bytes there are.
+        /// The bytes that arrived.
         found: usize,
         /// Bytes announced.
         expected: u64,
@@ -47,8 +47,8 @@ pub enum QpackError {
     /// An index beyond the static table.
     #[error("static index {0} exceeds 98")]
     StaticIndex(u64),
-    /// A reference to an entry that is not, or is no longer, in the dynamic table, or that the section did
-    /// not announce to need.
+    /// A reference to an entry that is not in the dynamic table, or that exceeds the section's Required
+    /// Insert Count.
     #[error("a reference to an entry that is not in the dynamic table or that the section does not require")]
     DynamicReference,
     /// A Required Insert Count that no table of this capacity can have.
@@ -62,7 +62,7 @@ pub enum QpackError {
     RelativeIndex {
         /// Relative to the newest.
         index: u64,
-        /// How many there are.
+        /// The number of entries.
         entries: usize,
     },
     /// An entry larger than the table.
@@ -98,7 +98,7 @@ pub enum QpackError {
         /// What is unacknowledged.
         limit: u64,
     },
-    /// The peer makes us say more than it takes.
+    /// The peer's flow control blocks more acknowledgements than the limit.
     #[error("more than {limit} bytes of acknowledgements wait for the peer's flow control")]
     Feedback {
         /// The limit.

@@ -1,4 +1,4 @@
-//! What stands before the field lines of a section (RFC 9204, section 4.5.1).
+//! The prefix of a field section, before its lines (RFC 9204, section 4.5.1).
 
 use super::QpackError;
 use crate::prefix_integer;
@@ -18,7 +18,7 @@ pub(super) const fn max_entries(capacity: u64) -> u64 {
 }
 
 impl Prefix {
-    /// Reads it; `inserts` are those that the reader knows of.
+    /// Reads it; `inserts` is the reader's number of insertions.
     ///
     /// # Errors
     /// [`QpackError`]: a connection error of type QPACK_DECOMPRESSION_FAILED.

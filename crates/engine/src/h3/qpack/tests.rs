@@ -352,7 +352,7 @@ struct World {
     decoder: Decoder,
     to_decoder: Vec<u8>,
     to_encoder: Vec<u8>,
-    /// Stream, section, what it says.
+    /// Stream, section, its fields.
     sections: Vec<(u64, Vec<u8>, Fields)>,
     waiting: Vec<(u64, Vec<u8>, Fields)>,
     next_stream: u64,
@@ -410,7 +410,7 @@ impl World {
 }
 
 proptest! {
-    /// Whatever arrives first, every section says what was put in, and no more streams wait than allowed.
+    /// In any order of arrival, every section decodes to its fields, and no more streams wait than allowed.
     #[test]
     fn sections_survive_any_order_of_delivery(
         steps in prop::collection::vec(any_step(), 0..150),

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use super::{Log, LoggedEvent, broken, deliver, get, output, request, varied};
 
-/// What a scripted server says, as bytes.
+/// The bytes that a scripted server sends.
 pub(super) struct Script {
     pub(super) bytes: Vec<u8>,
     hpack: Encoder,

@@ -17,7 +17,7 @@ const PINS: Http2Pins = Http2Pins {
     accept_push: false,
 };
 
-/// A connection with these pins and a request out, after what the client says first.
+/// A connection with these pins and one sent request, after the client's preface.
 fn open(pins: &Http2Pins) -> (Http2, Vec<u8>) {
     let mut http = Http2::new(pins, Limits::default());
     http.start();

@@ -1,4 +1,4 @@
-//! `h123 load`: the load generator by itself, or as the client of a cell (`--assignment -`).
+//! `h123 load`: the load generator alone, or as the client of a cell (`--assignment -`).
 
 mod limits;
 pub(crate) mod options;

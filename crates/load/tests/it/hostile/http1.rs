@@ -11,7 +11,7 @@ use super::{
     take_something,
 };
 
-/// What a server says to each request and how it ends; the kind of failure and what its reason names.
+/// A server's answer to each request and how it ends; the kind of failure and what its reason names.
 type Case = (&'static str, &'static str, Ending, FailureKind, &'static str);
 
 const CASES: &[Case] = &[

@@ -66,7 +66,7 @@ fn take_request(stream: &mut TcpStream) -> bool {
     false
 }
 
-/// What a server says behind its SETTINGS and how it ends; the kind of failure and what its reason names.
+/// What a server sends after its SETTINGS and how it ends; the kind of failure and what its reason names.
 struct Case(&'static str, Vec<Vec<u8>>, Ending, FailureKind, &'static str);
 
 /// Frames that no server may send.
@@ -417,7 +417,7 @@ fn what_is_reserved_is_tolerated() {
     assert!(report.samples.iter().all(|sample| sample.response_body_bytes == 2));
 }
 
-/// A server that allows no more requests keeps nobody waiting for ever.
+/// A server that allows no more requests does not block its clients for ever.
 #[test]
 fn a_server_that_allows_no_request_is_left() {
     let server = Hostile::new(|mut stream| {

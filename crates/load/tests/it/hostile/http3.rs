@@ -27,7 +27,7 @@ const OK: &[u8] = &[1, 3, 0, 0, 0xd9];
 /// The same with status 103.
 const HINTS: &[u8] = &[1, 3, 0, 0, 0xd8];
 
-/// A QUIC server on a thread of its own; ends when dropped.
+/// A QUIC server on a separate thread; ends when dropped.
 struct Server {
     address: SocketAddr,
     endpoint: Endpoint,
@@ -82,7 +82,7 @@ impl Drop for Server {
     }
 }
 
-/// Opens a stream of the server's and says this on it; it stays open as long as what is given back.
+/// Opens a stream of the server and writes this to it; the stream stays open as long as the returned value.
 async fn stream(connection: &Connection, bytes: &[u8]) -> Option<SendStream> {
     let mut stream = connection.open_uni().await.ok()?;
     stream.write_all(bytes).await.ok()?;
@@ -102,7 +102,7 @@ enum Ending {
     Abort(u32),
 }
 
-/// Its streams, the first of them the control stream, and what it says to each request.
+/// Its streams, the first of them the control stream, and its answer to each request.
 async fn serve(connection: Connection, streams: Vec<Vec<u8>>, answer: Vec<u8>, ending: Ending) -> Option<()> {
     let mut open = Vec::new();
     for bytes in &streams {
@@ -133,7 +133,7 @@ async fn serve(connection: Connection, streams: Vec<Vec<u8>>, answer: Vec<u8>, e
     }
 }
 
-/// The server's own streams, what it says to a request and how it ends; the kind of failure and what its
+/// The server's streams, its answer to a request and how it ends; the kind of failure and what its
 /// reason names.
 struct Case(&'static str, Vec<Vec<u8>>, Vec<u8>, Ending, FailureKind, &'static str);
 
@@ -153,7 +153,7 @@ fn bytes(parts: &[&[u8]]) -> Vec<u8> {
     parts.concat()
 }
 
-/// What no server may say on streams of its own; no request is answered.
+/// What no server may send on streams that it opens; no request is answered.
 #[test]
 fn each_stream_of_the_server_is_a_failure_of_its_kind() {
     let control = |more: &[u8]| vec![bytes(&[CONTROL, more])];
@@ -291,7 +291,7 @@ fn goaway_with_a_request_under_way() {
                 let mut control = stream(&connection, CONTROL).await?;
                 let (mut send, _receive) = connection.accept_bi().await.ok()?;
                 send.write_all(OK).await.ok()?;
-                // The head and GOAWAY travel on streams of their own: the head goes first.
+                // The head and GOAWAY travel on separate streams: the head goes first.
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 control.write_all(&goaway).await.ok()?;
                 connection.closed().await;
@@ -496,7 +496,7 @@ fn udp(answer: impl Fn(&[u8]) -> Vec<u8> + Send + 'static) -> SocketAddr {
         let mut buffer = [0; 65_536];
         while let Ok((length, peer)) = socket.recv_from(&mut buffer) {
             let answer = answer(&buffer[..length]);
-            // Nothing is lost on loopback but what nobody waits for any more.
+            // Loopback loses only packets that no socket receives any more.
             let _ = socket.send_to(&answer, peer);
         }
     });

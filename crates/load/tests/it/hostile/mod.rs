@@ -1,7 +1,7 @@
 //! Servers that lie, flood, stall and break off, on real sockets: each is a failure of a named kind, and no
 //! more.
 //!
-//! Every case asserts that the worker ends by itself, that every request has exactly one outcome, its kind
+//! Every case asserts that the worker ends unaided, that every request has exactly one outcome, its kind
 //! and what its reason names, and that the worker never held more memory than its limits allow.
 
 mod counting;
@@ -117,7 +117,7 @@ pub(super) fn say(stream: &mut TcpStream, pieces: &[Vec<u8>], ending: Ending) {
         Ending::Hold => outlast(stream),
         Ending::Repeat => {
             let flood = pieces.last().unwrap().repeat(1 + 60_000 / pieces.last().unwrap().len());
-            // What the client answers is read beside it, so that neither waits for the other.
+            // A second thread reads what the client answers, so that neither waits for the other.
             stream.set_nonblocking(true).unwrap();
             let mut rest = flood.as_slice();
             loop {
@@ -139,7 +139,7 @@ pub(super) fn say(stream: &mut TcpStream, pieces: &[Vec<u8>], ending: Ending) {
     }
 }
 
-/// What a client is told to do: so many requests, one after the other, within short limits of time.
+/// The assignment of a client: this many requests, one after the other, within short time limits.
 pub(super) fn assignment(variant: Variant, address: SocketAddr, requests: u64) -> Assignment {
     let connections = ConnectionOptions {
         connect_timeout_ns: Some(DEADLINE_NS / 2),
@@ -186,13 +186,13 @@ pub(super) fn never_connecting(kind: FailureKind, mut assignment: Assignment) ->
     expecting(kind, assignment)
 }
 
-/// Runs an assignment; the worker has ended by itself, has held little, and every request has one outcome.
+/// Runs an assignment; the worker has ended unaided, used little memory, and every request has one outcome.
 pub(super) fn run(name: &str, assignment: &Assignment) -> Report {
     let (report, most_bytes) = counting::peak(|| load::run(assignment, &AtomicBool::new(false)).unwrap());
     let requests = assignment.workload.requests().unwrap();
     let numbers: Vec<u64> = report.samples.iter().map(|sample| sample.request).collect();
     assert_eq!(numbers, (0..requests).collect::<Vec<_>>(), "{name}: one outcome for each request");
-    assert!(report.client.finished_ns < DEADLINE_NS, "{name}: it ends by itself");
+    assert!(report.client.finished_ns < DEADLINE_NS, "{name}: it ends unaided");
     assert!(report.samples.iter().all(|sample| sample.done_ns.is_some()), "{name}");
     assert!(most_bytes < MOST_BYTES, "{name}: the worker held {most_bytes} bytes");
     report

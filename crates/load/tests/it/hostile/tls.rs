@@ -1,4 +1,4 @@
-//! TLS from a bad server: certificates nobody should trust, garbage, alerts, ends at the wrong time.
+//! TLS from a bad server: certificates that no client should trust, garbage, alerts, ends at the wrong time.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -102,7 +102,7 @@ fn certificates_that_nobody_should_trust() {
     }
 }
 
-/// What a server says in place of a handshake and how it ends; the kind of failure and what its reason names.
+/// What a server sends instead of a handshake and how it ends; the kind of failure and what its reason names.
 type Case = (&'static str, &'static [u8], Ending, FailureKind, &'static str);
 
 const CASES: &[Case] = &[
@@ -153,7 +153,7 @@ fn a_handshake_message_without_end_is_a_limit() {
     }
 }
 
-/// Serves TLS and says `answer` to each request; then ends so.
+/// Serves TLS, sends `answer` to each request, and ends like this.
 fn secured(alpn: &'static [&'static str], answer: &'static [u8], ending: Ending, notify: bool) -> Hostile {
     let identity = Authority::new("known").identity("localhost", GOOD);
     let config = config(&identity, alpn);

@@ -1,4 +1,4 @@
-//! What was found: figures with their targets, as a table for people and as JSON.
+//! Measurements with their targets, as a table for people and as JSON.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -7,11 +7,11 @@ use serde::Serialize;
 use crate::outcome::{self, Outcome};
 
 /// The version of the JSON.
-pub(crate) const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 2;
 
-/// One number, what it should be at most, and what stands behind it.
+/// A value with its upper target.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Figure {
+pub(crate) struct Measurement {
     /// The test's name, which `run` sets.
     pub(crate) test: &'static str,
     pub(crate) what: String,
@@ -21,11 +21,11 @@ pub(crate) struct Figure {
     pub(crate) target: Option<f64>,
     /// Whether the target is met.
     pub(crate) met: Option<bool>,
-    /// In words.
-    pub(crate) beside: String,
+    /// An explanation.
+    pub(crate) details: String,
 }
 
-/// A test that could not be made.
+/// A test that failed.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Failure {
     pub(crate) test: &'static str,
@@ -38,51 +38,53 @@ impl Display for Failure {
     }
 }
 
-/// The measured figures.
+/// All measurements.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct Figures {
-    pub(crate) figures: Vec<Figure>,
+pub(crate) struct Measurements {
+    pub(crate) measurements: Vec<Measurement>,
 }
 
-pub(crate) type Findings = Outcome<Figures, Failure>;
+pub(crate) type LoadOutcome = Outcome<Measurements, Failure>;
 
-impl Figure {
+impl Measurement {
     /// A number with a target: it should be at most this.
     pub(crate) fn at_most(
         what: impl Into<String>,
         value: f64,
         target: f64,
         unit: &'static str,
-        beside: String,
+        details: String,
     ) -> Self {
         let met = Some(value <= target);
-        Figure { test: "", what: what.into(), value, unit, target: Some(target), met, beside }
+        Measurement { test: "", what: what.into(), value, unit, target: Some(target), met, details }
     }
 
     /// A number for information.
     pub(crate) fn plain(what: &str, value: f64, unit: &'static str) -> Self {
-        let (what, beside) = (what.to_owned(), String::new());
-        Figure { test: "", what, value, unit, target: None, met: None, beside }
+        let (what, details) = (what.to_owned(), String::new());
+        Measurement { test: "", what, value, unit, target: None, met: None, details }
     }
 }
 
-/// The figures as a table.
-pub(crate) fn table(figures: &[Figure]) -> String {
-    let cells = |figure: &Figure| {
+/// The measurements as a table.
+pub(crate) fn table(measurements: &[Measurement]) -> String {
+    let cells = |measurement: &Measurement| {
         [
-            figure.test.to_owned(),
-            figure.what.clone(),
-            with_unit(figure.value, figure.unit),
-            figure.target.map_or_else(String::new, |target| format!("≤ {}", with_unit(target, figure.unit))),
-            figure.met.map_or("", |met| if met { "met" } else { "missed" }).to_owned(),
-            figure.beside.clone(),
+            measurement.test.to_owned(),
+            measurement.what.clone(),
+            with_unit(measurement.value, measurement.unit),
+            measurement
+                .target
+                .map_or_else(String::new, |target| format!("≤ {}", with_unit(target, measurement.unit))),
+            measurement.met.map_or("", |met| if met { "met" } else { "missed" }).to_owned(),
+            measurement.details.clone(),
         ]
     };
-    let header = ["test", "figure", "measured", "target", "verdict", "beside it"];
-    outcome::table(header, 2..=3, figures.iter().map(cells))
+    let header = ["test", "measurement", "measured", "target", "verdict", "details"];
+    outcome::table(header, 2..=3, measurements.iter().map(cells))
 }
 
-/// Three significant digits, without digits behind the point that say nothing.
+/// Three significant digits, without trailing zeros.
 fn with_unit(value: f64, unit: &str) -> String {
     let digits = match value.abs() {
         0.0 => 0,
@@ -102,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_as_many_digits_as_they_deserve() {
+    fn numbers_have_three_significant_digits() {
         for (value, shown) in [
             (0.0, "0 µs"),
             (0.0314, "0.031 µs"),
@@ -117,16 +119,16 @@ mod tests {
     }
 
     #[test]
-    fn the_table_shows_figures_failures_and_notes() {
-        let mut outcome = Findings::new(FORMAT, Figures::default());
-        outcome.measured.figures = vec![
-            Figure { test: "memory", ..Figure::at_most("h1", 9.4, 5.0, "kB", "two runs".into()) },
-            Figure { test: "memory", ..Figure::at_most("h1s", 11.0, 25.0, "kB", String::new()) },
-            Figure { test: "threads", ..Figure::plain("one thread", 120_000.0, "requests/s") },
+    fn the_table_shows_measurements_failures_and_notes() {
+        let mut outcome = LoadOutcome::new(FORMAT, Measurements::default());
+        outcome.measured.measurements = vec![
+            Measurement { test: "memory", ..Measurement::at_most("h1", 9.4, 5.0, "kB", "two runs".into()) },
+            Measurement { test: "memory", ..Measurement::at_most("h1s", 11.0, 25.0, "kB", String::new()) },
+            Measurement { test: "threads", ..Measurement::plain("one thread", 120_000.0, "requests/s") },
         ];
         outcome.failures.push(Failure { test: "long", reason: "it ended with 3".into() });
         outcome.notes.push("busy machine: all of it".into());
-        let shown = outcome.text(&table(&outcome.measured.figures));
+        let shown = outcome.text(&table(&outcome.measured.measurements));
         let lines: Vec<Vec<&str>> = shown
             .lines()
             .filter(|line| line.starts_with("| memory") || line.starts_with("| threads"))
@@ -138,6 +140,9 @@ mod tests {
         assert!(shown.contains("not measured: long: it ended with 3"), "{shown}");
         assert!(shown.contains("busy machine"), "{shown}");
         let json = serde_json::to_value(&outcome).unwrap();
-        assert_eq!((json["figures"][0]["met"].as_bool(), json["format"].as_u64()), (Some(false), Some(1)));
+        assert_eq!(
+            (json["measurements"][0]["met"].as_bool(), json["format"].as_u64()),
+            (Some(false), Some(2))
+        );
     }
 }
