@@ -106,9 +106,9 @@ impl Emulation for KernelLink {
 
     /// Where the kernel's netem takes a seed (Linux 6.6), the same seeds lose the same packets.
     fn restart(&self, network: &Network, seeds: [Seeds; 2]) -> Result<u64, LabError> {
-        let directions = [("up", &network.up), ("down", &network.down)].map(|(way, direction)| {
+        let directions = [("up", &network.up), ("down", &network.down)].map(|(name, direction)| {
             KernelDirection::of(direction, self.mtu_bytes).map_err(|UnsupportedKey { key, why }| {
-                Unsupported { network: network.name.clone(), key: format!("{way}.{key}"), why }
+                Unsupported { network: network.name.clone(), key: format!("{name}.{key}"), why }
             })
         });
         let [up, down] = directions;
@@ -151,9 +151,9 @@ impl Emulation for KernelLink {
             Netlink::open().and_then(|mut netlink| netlink.each_qdisc(read)).step(what)?;
             Ok((counters, read_interface_counters()?))
         })?;
-        let direction = |way: usize, [first, second]: [u32; 2]| {
-            let came = carried[way].since(state.carried[way]);
-            statistics::report(&counters, state.setup[way], first, second, came)
+        let direction = |side: usize, [first, second]: [u32; 2]| {
+            let came = carried[side].since(state.carried[side]);
+            statistics::report(&counters, state.setup[side], first, second, came)
         };
         Ok(LinkReport {
             link: String::new(),

@@ -50,7 +50,7 @@ pub struct Stage {
 #[serde(transparent)]
 pub struct Rate(pub u64);
 
-named! { "a way to spread requests";
+named! { "an arrival process";
     /// How requests are spread at a given rate.
     #[derive(Default)]
     pub enum Arrivals {

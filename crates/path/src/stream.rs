@@ -149,8 +149,8 @@ mod tests {
     fn streams_differ() {
         let mut first: Vec<u64> = Vec::new();
         for seed in 0..20 {
-            for way in [LinkDirection::Up, LinkDirection::Down] {
-                for seeds in [Seeds::run(seed, way), Seeds::calibration(seed, way)] {
+            for direction in [LinkDirection::Up, LinkDirection::Down] {
+                for seeds in [Seeds::run(seed, direction), Seeds::calibration(seed, direction)] {
                     first.extend([Impairment::Loss, Impairment::Jitter].map(|of| seeds.stream(of).number(0)));
                 }
             }

@@ -91,8 +91,8 @@ impl Lateness {
 
 /// The sum over the links of a run; `None` if nothing was emulated, or the backend does not measure its
 /// lateness.
-fn sum_p50_ns(run: &RunSummary, way: fn(&LinkReport) -> &DirectionReport) -> Option<f64> {
-    let sum: Option<u64> = run.links.iter().map(|link| Some(way(link).lateness.as_ref()?.p50_ns)).sum();
+fn sum_p50_ns(run: &RunSummary, direction: fn(&LinkReport) -> &DirectionReport) -> Option<f64> {
+    let sum: Option<u64> = run.links.iter().map(|link| Some(direction(link).lateness.as_ref()?.p50_ns)).sum();
     sum.filter(|_| !run.links.is_empty()).map(number::float)
 }
 

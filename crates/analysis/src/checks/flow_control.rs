@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn a_window_below_the_way_and_the_response_is_a_caveat() {
         let mut bench = Bench::page(&[Variant::H1s, Variant::H2]);
-        // The largest resource has 7000 bytes, the way holds 938 kB.
+        // The largest resource has 7000 bytes, the path holds 938 kB.
         bench.plan.pins.http2.stream_window_bytes = 6_000;
         caveats(&bench, &["flow_control"]);
         bench.plan.pins.http2.stream_window_bytes = 8_000;

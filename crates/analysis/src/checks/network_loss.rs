@@ -25,15 +25,16 @@ const CAVEAT_SHARE: f64 = 0.001;
 
 /// Judges the direction that is farthest from the expected number, in standard deviations.
 fn judge(context: &Context<'_>) -> Option<Finding> {
-    let losses = directions(context.network?).map(|(way, stream)| {
+    let losses = directions(context.network?).map(|(direction, stream)| {
         let loss = &stream.loss;
         let off = (float(loss.lost) - loss.expected).abs();
-        (way, loss, off, off / loss.deviation.max(f64::MIN_POSITIVE))
+        (direction, loss, off, off / loss.deviation.max(f64::MIN_POSITIVE))
     });
-    let (way, loss, off, _) = losses.into_iter().max_by(|(.., one), (.., other)| one.total_cmp(other))?;
+    let (direction, loss, off, _) =
+        losses.into_iter().max_by(|(.., one), (.., other)| one.total_cmp(other))?;
     let allowed = ALLOWED_DEVIATIONS * loss.deviation;
     let caveated = (CAVEATED_DEVIATIONS * loss.deviation).max(CAVEAT_SHARE * float(loss.sent));
-    let measured = format!("{} of {} lost {way}", loss.lost, loss.sent);
+    let measured = format!("{} of {} lost {direction}", loss.lost, loss.sent);
     let threshold = format!("{:.0} ± {:.0}", loss.expected, allowed);
     Some(Finding::graded(off, allowed, caveated, measured, threshold))
 }

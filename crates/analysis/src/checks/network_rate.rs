@@ -26,13 +26,13 @@ const CAVEAT_SHARE: f64 = 0.05;
 /// Judges the direction that is farthest from the promise. A sender slower than the promise shows only its
 /// own rate.
 fn judge(context: &Context<'_>) -> Option<Finding> {
-    let rates = directions(context.network?).into_iter().filter_map(|(way, stream)| {
+    let rates = directions(context.network?).into_iter().filter_map(|(direction, stream)| {
         let rate = stream.rate.as_ref()?;
         let promised = float(rate.expected_bits_per_s);
-        Some((way, rate, (float(rate.measured_bits_per_s) - promised).abs() / promised))
+        Some((direction, rate, (float(rate.measured_bits_per_s) - promised).abs() / promised))
     });
-    let (way, rate, off) = rates.max_by(|(.., one), (.., other)| one.total_cmp(other))?;
-    let mut measured = format!("{} {way}", format_rate(float(rate.measured_bits_per_s)));
+    let (direction, rate, off) = rates.max_by(|(.., one), (.., other)| one.total_cmp(other))?;
+    let mut measured = format!("{} {direction}", format_rate(float(rate.measured_bits_per_s)));
     if rate.offered_bits_per_s < rate.expected_bits_per_s {
         measured = format!("{measured}, of {} sent", format_rate(float(rate.offered_bits_per_s)));
     }

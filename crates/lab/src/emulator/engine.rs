@@ -336,9 +336,9 @@ impl Line {
         ]
     }
 
-    fn new(network: &Network, way: LinkDirection, seeds: Seeds, start_ns: u64) -> Line {
+    fn new(network: &Network, direction: LinkDirection, seeds: Seeds, start_ns: u64) -> Line {
         Line {
-            path: Path::of_network(network, way, seeds, start_ns),
+            path: Path::of_network(network, direction, seeds, start_ns),
             batch: Vec::with_capacity(BATCH),
             bytes_out: 0,
             packets_out: 0,

@@ -141,9 +141,9 @@ pub fn check(network: &Network, mtu_bytes: u32) -> Result<(), Unsupported> {
         let why = "packets in flight would be lost with every change".to_owned();
         return Err(unsupported("timeline".to_owned(), why));
     }
-    for (way, direction) in [("up", &network.up), ("down", &network.down)] {
+    for (name, direction) in [("up", &network.up), ("down", &network.down)] {
         KernelDirection::of(direction, mtu_bytes)
-            .map_err(|UnsupportedKey { key, why }| unsupported(format!("{way}.{key}"), why))?;
+            .map_err(|UnsupportedKey { key, why }| unsupported(format!("{name}.{key}"), why))?;
     }
     Ok(())
 }

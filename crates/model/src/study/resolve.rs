@@ -287,9 +287,9 @@ fn make_cell(number: usize, indices: &[usize], study: &Study, matrix: &Matrix) -
     }
     let built = matrix.topology.built.get(network);
     let whole = built.filter(|_| chain.back.is_some()).and_then(|built| built.network_to(&matrix.topology));
-    let way = whole.as_ref().unwrap_or(&matrix.networks[network]);
+    let route = whole.as_ref().unwrap_or(&matrix.networks[network]);
     let Prediction { expected_run_ns, run_limit_ns } =
-        predict(&named.workload, variant, way, server.pins.as_ref().unwrap_or(&study.hold.pins));
+        predict(&named.workload, variant, route, server.pins.as_ref().unwrap_or(&study.hold.pins));
     let lead_ns = built.map_or(0, Topology::lead_ns).saturating_add(matrix.dns_rtt_ns.unwrap_or(0));
     Cell {
         cell: to_u32(number),

@@ -568,7 +568,7 @@ fn faults_of_open_loops() {
         ),
         (
             "rate = \"10\"\nduration = \"1s\"\narrivals = \"poison\"",
-            "16:12: `arrivals`: `poison` is not a way to spread requests; did you mean `poisson`? The choices are even, poisson",
+            "16:12: `arrivals`: `poison` is not an arrival process; did you mean `poisson`? The choices are even, poisson",
         ),
         (
             "rate = \"10\"\nduration = \"1s\"\nrates = 5",

@@ -33,7 +33,7 @@ impl Topology {
         let direction = |delay_ns| Direction { delay_ns, ..Direction::default() };
         let network = Network {
             name: "dns".to_owned(),
-            title: "The way to the name server".to_owned(),
+            title: "The route to the name server".to_owned(),
             source: source.to_owned(),
             up: direction(rtt_ns / 2),
             down: direction(rtt_ns - rtt_ns / 2),

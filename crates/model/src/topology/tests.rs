@@ -266,7 +266,7 @@ fn a_host_that_moves_stays_in_its_network_and_is_expected_there() {
     assert_eq!(full.address_changes(), Ok(Vec::new()));
 }
 
-/// A topology's way as `link forward`.
+/// A topology's route as `link forward`.
 fn route_of(topology: &Topology) -> Vec<String> {
     let words = |step: &Hop| {
         let arrow = if step.is_forward { "forward" } else { "back" };

@@ -135,7 +135,7 @@ fn draw_wire(canvas: &mut Canvas, placed: &[Placed], own: &Placed) {
         return;
     }
     let begin = leaves(STEM);
-    canvas.line(begin, at(begin.x, own.y), "wire way");
+    canvas.line(begin, at(begin.x, own.y), "wire route");
     let top = own.y - 5.0 - height(&own.above);
     draw_lines(canvas, &own.above, begin.x + 8.0, top);
 }

@@ -73,8 +73,8 @@ fn every_node_and_link_is_in_the_drawing() {
         }
         let wires = drawing.matches("class=\"wire").count();
         assert_eq!(wires, topology.links.len(), "{name}: {drawing}");
-        let way = topology.route().unwrap().len();
-        assert_eq!(drawing.matches("class=\"wire way\"").count(), way, "{name}: {drawing}");
+        let route = topology.route().unwrap().len();
+        assert_eq!(drawing.matches("class=\"wire route\"").count(), route, "{name}: {drawing}");
         assert!(drawing.contains("name server"), "{name}: it is a node like others");
     }
 }
