@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_and_a_busy_machine_are_said() {
+    fn the_table_notes_missing_rows_and_a_busy_machine() {
         let mut outcome = outcome();
         outcome.failures.push(Failure { work: "h3", peer: "h3-peer", reason: "it ended with 1".into() });
         outcome.note_disturbances();

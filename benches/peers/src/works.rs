@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn every_work_has_a_peer_besides_oha_and_a_server_that_speaks_it() {
+    fn every_work_has_a_peer_besides_oha_and_a_server_with_its_variant() {
         for work in WORKS {
             assert!(work.peers().any(|peer| peer != Peer::Oha), "{} has no peer", work.name);
             assert!(

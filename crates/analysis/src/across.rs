@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_became_slower_is_worse_and_the_other_way_round_better() {
+    fn a_slower_result_is_worse_and_a_faster_one_better() {
         let (a, b) =
             (study(&two_cells(), 1, Noise::Normal, 1.0, 10), study(&two_cells(), 2, Noise::Normal, 1.15, 10));
         let across = compare(&a, &b, &[], Vec::new()).unwrap();

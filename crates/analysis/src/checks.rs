@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn every_check_says_why_and_what_to_do() {
+    fn every_check_has_a_reason_and_a_remedy() {
         let names: std::collections::BTreeSet<&str> = CHECKS.iter().map(|check| check.name).collect();
         assert_eq!(names.len(), CHECKS.len(), "duplicate name");
         for check in CHECKS {

@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_fits_who_waits_as_long() {
+    fn a_script_fits_cells_with_equal_request_times() {
         let trained = || ClaimTest::Script { trained_on: level("h1") };
         let bench = |factor: f64| {
             spread(&[Variant::H1, Variant::H2c], move |cell, run| {
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn one_size_stands_for_another_where_nothing_changes() {
+    fn one_size_represents_another_with_equal_values() {
         let sizes = || ClaimTest::Scale { levels: vec![level("h1"), level("h2c")] };
         let bench = |factor: f64, noise: f64| {
             spread(&[Variant::H1, Variant::H2c], move |cell, run| {

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_is_not_whole_does_not_count() {
+    fn an_incomplete_block_does_not_count() {
         let bench = bench(&TWO, 0.5, None, 100);
         let mut runs = blocks(&bench, 1, Noise::Normal, 1.0, 5);
         runs.pop();

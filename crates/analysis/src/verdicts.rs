@@ -41,7 +41,7 @@ fn the_margin_wins_over_significance() {
 }
 
 #[test]
-fn what_may_not_be_believed_gives_no_verdict() {
+fn invalid_cells_have_no_verdict() {
     let mut bench = Bench::page(&[Variant::H1s, Variant::H2, Variant::H3]);
     for record in bench.records.iter_mut().filter(|record| record.cell == 2) {
         record.outcome = Outcome::Unsupported("this server has no HTTP/3".to_owned());

@@ -401,7 +401,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_decode_as_the_plain_decoder_says(input in proptest::collection::vec(any::<u8>(), 0..40)) {
+        fn any_bytes_decode_as_with_the_plain_decoder(input in proptest::collection::vec(any::<u8>(), 0..40)) {
             prop_assert_eq!(decoded(&input).map_err(|_| ()), slow_decode(&input));
         }
     }

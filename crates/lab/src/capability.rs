@@ -281,7 +281,7 @@ mod tests {
     };
 
     #[test]
-    fn all_is_well() {
+    fn everything_is_available() {
         let found = judge(KERNEL, Access::Direct, ALL, &|_| None);
         assert_eq!(found.emulation(), Ok(Access::Direct));
         assert_eq!(found.realtime, Ok(()));

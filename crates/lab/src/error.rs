@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_is_said_once() {
+    fn a_cause_appears_once() {
         let refused: io::Result<()> = Err(io::Error::other("refused"));
         let error = refused.step(|| "mounting".to_owned()).unwrap_err();
         assert_eq!(describe(&error), "mounting: refused");

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_told_apart() {
+    fn each_fault_has_its_error() {
         let whole = encode(&messages()[2]).unwrap();
         let error = |bytes: &[u8]| decode(bytes, 5).unwrap_err().to_string();
         assert!(error(&whole[..whole.len() - 1]).contains("ended inside a frame"));

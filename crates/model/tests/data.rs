@@ -163,7 +163,7 @@ fn every_page_can_be_read_and_stays_under_its_own_folder() {
 }
 
 #[test]
-fn pages_weigh_what_their_study_says() {
+fn pages_have_the_sizes_that_their_study_states() {
     let weight = |name| (page(name).resources.len(), page(name).total_bytes());
     assert_eq!(weight("small"), (3, 20_000));
     assert_eq!(weight("large"), (55, 1_600_000));

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_is_said() {
+    fn an_invalid_name_is_an_error() {
         let host = Host { name: "a".repeat(64), ..host() };
         let error = records(&Config { listen: Vec::new(), hosts: vec![host] }).unwrap_err();
         assert!(error.to_string().contains("` is not a DNS name"), "{error}");

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_still_expires() {
+    fn idle_connections_expire() {
         assert_eq!(expired(&Activity::new(), 10_000, 20), "the connection was idle for too long");
     }
 

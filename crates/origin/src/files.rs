@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_spelling_of_the_way_up_is_accepted() {
+    fn no_spelling_of_a_parent_folder_is_accepted() {
         for path in [
             "/..",
             "/../x",

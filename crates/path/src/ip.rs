@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_carry_the_mark_stays_as_it_is() {
+    fn packets_that_cannot_carry_the_mark_are_unchanged() {
         let arp = [vec![0xff; 12], vec![8, 6], vec![1; 28]].concat();
         for frame in
             [ipv4(0xb8, 1, 5000, 7), ipv6(0xb8, 1, 5000), arp, ipv4(0b10, 1, 1, 1)[..33].to_vec(), vec![8; 5]]

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn bursts_are_as_long_as_gilbert_says() {
+    fn bursts_have_the_lengths_of_gilberts_model() {
         const PACKETS: u64 = 1_000_000;
         for (share, burst, seed) in [(0.01, 4.0, 1), (0.05, 2.0, 2), (0.2, 10.0, 3)] {
             let r = 1.0 / burst;
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn both_states_lose_as_they_are_told() {
+    fn both_states_lose_their_configured_share() {
         const PACKETS: u64 = 1_000_000;
         let model = network::Loss::GilbertElliott { p: 0.1, r: 0.3, h: 0.4, k: 0.95 };
         let (_, lost) = bursts(&mut loss(model, 4), PACKETS);

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn they_last_and_recur_as_told() {
+    fn outages_have_their_duration_and_period() {
         for at_random in [false, true] {
             let outage = every(at_random, OutagePackets::Wait, LinkDirection::Up);
             let (mut now_ns, mut out_ns, mut outages) = (0, 0, 0);

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_never_sends_says_so() {
+    fn a_link_that_never_sends_is_an_error() {
         assert_eq!(send(&mut link(LinkRate::Constant { bits_per_s: 0 }), 5, 100), u64::MAX);
         let outages = Outages { packets: OutagePackets::Wait, times: OutageTimes::Always };
         let direction = Direction { outages: Some(outages), ..Direction::default() };

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_is_read_whatever_pads_its_frame() {
+    fn a_segment_is_read_from_a_padded_frame() {
         for payload in [0, 1, 1_400] {
             let mut frame = ipv4(&tcp(payload, 0x10));
             frame.resize(frame.len().max(60), 0);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_whole_segment_is_none() {
+    fn an_incomplete_segment_is_none() {
         let good = ipv4(&tcp(10, 0x10));
         assert!(segment(&good).is_some());
         for (at, value) in [(12, 9), (14, 0x65), (14, 0x4f), (16, 0xff), (20, 0x20), (23, 17), (46, 0xf0)] {

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn mean_and_spread_are_as_told() {
+    fn mean_and_spread_are_as_configured() {
         let variation = |spread_share, every_ns| Some(Variation { spread_share, every_ns });
         for (steps, drift, expected) in [
             (variation(0.3, 15 * S), None, 0.3),

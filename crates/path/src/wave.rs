@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn it_does_not_matter_who_asked_before() {
+    fn values_do_not_depend_on_earlier_calls() {
         let (mut sparse, mut dense) = (wave(1), wave(1));
         let asked: Vec<f64> = (0..100_000).map(|k| dense.at(k * 1000)).collect();
         for k in [0, 5, 5000, 5001, 99_999] {

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_text_is_never_markup() {
+    fn untrusted_text_is_never_markup() {
         assert_eq!(markdown("a|b <img> `x` @me"), "a\\|b &lt;img&gt; \\`x\\` &#64;me");
         assert_eq!(markdown("one\ntwo"), "one two");
     }

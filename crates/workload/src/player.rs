@@ -414,7 +414,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn time_and_media_add_up_whatever_the_link_does(
+        fn time_and_media_add_up_on_any_link(
             rule in rules(),
             (segment_ms, segments) in (1_u64..3000, 1_u32..60),
             (goal_ms, startup_ms) in (1_u64..20_000, 1_u64..20_000),

@@ -51,7 +51,7 @@ mod tests {
     use crate::fixtures::{Bench, fails, passes, silent};
 
     #[test]
-    fn a_whole_page_passes() {
+    fn a_complete_page_passes() {
         passes("all_requested", &Bench::page(&[Variant::H1s]));
         silent("all_requested", &Bench::closed(&[Variant::H1s]));
     }

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_below_the_way_and_the_response_is_a_caveat() {
+    fn a_window_below_the_path_and_the_response_is_a_caveat() {
         let mut bench = Bench::page(&[Variant::H1s, Variant::H2]);
         // The largest resource has 7000 bytes, the path holds 938 kB.
         bench.plan.pins.http2.stream_window_bytes = 6_000;

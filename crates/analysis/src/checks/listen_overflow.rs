@@ -37,7 +37,7 @@ mod tests {
     use crate::fixtures::{Bench, caveats, passes, silent};
 
     #[test]
-    fn who_is_let_in_passes() {
+    fn accepted_connections_pass() {
         passes("listen_overflow", &Bench::closed(&[Variant::H1]).monitored(&[(Quantity::ListenDrops, 0)]));
     }
 

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn stalls_that_the_percentile_does_not_see_are_told() {
+    fn stalls_that_the_percentile_hides_are_a_caveat() {
         // Four stalls of half a second in 2000 requests: half of all the time, and 0.2 % of the requests.
         assert_eq!(result(&with_stalls(500, 500)), CheckOutcome::Caveat);
     }

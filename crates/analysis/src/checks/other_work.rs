@@ -30,7 +30,7 @@ mod tests {
     use crate::fixtures::{Bench, caveats, passes, silent};
 
     #[test]
-    fn a_machine_of_its_own_passes() {
+    fn an_idle_machine_passes() {
         passes("other_work", &with_core(Quantity::CpuUser, 400));
         let server = with_core(Quantity::CpuUser, 5_000).with_reading(
             Some("server"),

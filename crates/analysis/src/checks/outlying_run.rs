@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn one_run_unlike_the_others_is_told() {
+    fn one_run_unlike_the_others_is_a_caveat() {
         let mut bench = Bench::page(&[Variant::H2]);
         for sample in &mut bench.records[3].samples {
             sample.done_ns = sample.done_ns.map(|ns| ns * 3);

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_way_is_a_ceiling_too() {
+    fn a_full_link_is_a_ceiling_too() {
         let mut bench = with("requests_per_second", 0.3);
         for record in &mut bench.records {
             let busy_ns = record.clients[0].finished_ns - record.clients[0].started_ns;

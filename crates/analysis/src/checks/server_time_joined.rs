@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_ask_is_not_answered() {
+    fn a_study_without_server_time_has_no_finding() {
         silent("server_time_joined", &Bench::closed(&[Variant::H1]));
     }
 

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn two_peaks_are_told() {
+    fn two_peaks_are_a_caveat() {
         let bench = with(150_000_000, 450_000_000);
         assert_eq!(found(&bench), "66% near 150 ms, 34% near 450 ms");
         let summary = bench.summary();

@@ -16,7 +16,7 @@ fn first(bench: &Bench) -> RunSummary {
 }
 
 #[test]
-fn every_metric_says_what_it_is() {
+fn every_metric_has_a_description() {
     let names: std::collections::BTreeSet<&str> = METRICS.iter().map(|metric| metric.name).collect();
     assert_eq!(names.len(), METRICS.len(), "a duplicate name");
     for metric in METRICS.iter() {
@@ -151,7 +151,7 @@ fn a_loop_counts_what_came_after_the_warm_up() {
 }
 
 #[test]
-fn an_open_loop_says_how_late_it_was_and_what_it_did_not_send() {
+fn an_open_loop_reports_its_lateness_and_its_unsent_requests() {
     let mut bench = Bench::open(&[Variant::H1]);
     let record = &mut bench.records[0];
     for (number, sample) in (0..).zip(&mut record.samples) {
@@ -205,7 +205,7 @@ fn external() -> Bench {
 }
 
 #[test]
-fn a_external_clients_sums_are_the_same_metrics() {
+fn an_external_clients_sums_are_the_same_metrics() {
     let bench = external();
     let run = RunSummary::of(&bench.plan, bench.records.iter().find(|record| record.cell == 1).unwrap());
     assert_eq!(run.value("requests_per_second"), Some(150.0));
@@ -224,7 +224,7 @@ fn a_external_clients_sums_are_the_same_metrics() {
 }
 
 #[test]
-fn what_a_external_client_does_not_say_is_told_with_the_reason() {
+fn values_that_an_external_client_does_not_report_have_a_reason() {
     let mut bench = external();
     bench.plan.metric = "wait_time".to_owned();
     let summary = bench.summary();

@@ -108,10 +108,10 @@ impl Templates {
                 Some(_) => {}
             }
         }
-        self.encode_anew(template, stream, request)
+        self.encode_again(template, stream, request)
     }
 
-    fn encode_anew(&mut self, template: usize, stream: u64, request: &Request) -> Encoded {
+    fn encode_again(&mut self, template: usize, stream: u64, request: &Request) -> Encoded {
         let encoded = encode(request, stream, &mut self.encoder);
         if let Some(references) = encoded.references {
             self.encoder.track(stream, references);

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_survive_the_way_there_and_back() {
+    fn settings_survive_encoding_and_decoding() {
         let settings = Settings {
             qpack_table_bytes: 4096,
             qpack_blocked_streams: 16,

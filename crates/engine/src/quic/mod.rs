@@ -145,7 +145,7 @@ fn transport(pins: &Pins) -> TransportConfig {
 }
 
 /// The settings of one connection that reports its events; times count from `base`.
-fn told_transport(
+fn transport_with_qlog(
     pins: &Pins,
     writer: Option<Box<dyn Write + Send + Sync>>,
     base: Instant,
@@ -211,8 +211,8 @@ impl Quic {
         }));
         if let Some(qlog) = &config.qlog {
             let id = ConnectionId::new(&first_id[..FIRST_CONNECTION_ID_BYTES]);
-            if let Some(told) = told_transport(&config.pins, qlog.begin(&id.to_string()), base) {
-                client.transport_config(Arc::new(told));
+            if let Some(reporting) = transport_with_qlog(&config.pins, qlog.begin(&id.to_string()), base) {
+                client.transport_config(Arc::new(reporting));
             }
         }
         let mut endpoint = Endpoint::new(Arc::clone(&config.endpoint), None, false, Some(endpoint_seed));

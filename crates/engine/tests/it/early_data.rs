@@ -255,7 +255,7 @@ impl rustls::KeyLog for Labels {
 }
 
 #[test]
-fn secrets_go_where_the_option_says() {
+fn secrets_go_to_the_file_of_the_option() {
     let authority = Authority::new();
     let labels = Arc::new(Labels::default());
     let key_log: Arc<dyn rustls::KeyLog> = labels.clone();

@@ -52,7 +52,7 @@ fn the_first_datagram_has_the_pinned_size() {
 }
 
 #[test]
-fn the_request_says_what_was_asked_for() {
+fn the_request_has_the_requested_fields() {
     let mut post = get("/upload");
     post.method = "POST".into();
     post.body = bytes::Bytes::from_static(b"hello");
@@ -72,7 +72,7 @@ fn the_request_says_what_was_asked_for() {
 }
 
 #[test]
-fn a_body_larger_than_the_windows_arrives_whole() {
+fn a_body_larger_than_the_windows_arrives_completely() {
     let mut pins = Pins::default();
     pins.http3.stream_window_bytes = 64 << 10;
     pins.http3.connection_window_bytes = 100 << 10;
@@ -241,7 +241,7 @@ fn head_and_304_have_no_body_whatever_their_length_says() {
 }
 
 #[test]
-fn goaway_fails_what_was_not_taken_and_closes_after_the_rest() {
+fn goaway_fails_unprocessed_requests_and_closes_after_the_rest() {
     let goaway = frame(0x07, &[0x04]);
     let script = Script::replying(vec![Reply::Control(goaway, response(b"first")), Reply::Silence]);
     let mut run = join(&Net::CLEAN, &Pins::default(), script, vec![get("/1"), get("/2"), get("/3")]);
@@ -291,7 +291,7 @@ fn an_early_answer_ends_the_upload() {
 }
 
 #[test]
-fn a_cancelled_request_says_nothing_more() {
+fn a_cancelled_request_has_no_further_events() {
     let script =
         Script::replying(vec![Reply::Whole(response(&[0; 5_000_000])), Reply::Whole(response(b"second"))]);
     let mut run = join(&Net::CLEAN, &Pins::default(), script, vec![get("/1"), get("/2")]);
@@ -414,7 +414,7 @@ fn malformed_responses_fail_their_request_alone() {
 }
 
 #[test]
-fn a_stream_of_unknown_type_is_stopped_and_the_rest_goes_on() {
+fn a_stream_of_unknown_type_is_stopped_and_the_rest_continues() {
     let mut script = Script::replying(vec![Reply::Whole(response(b"fine"))]);
     script.streams.push((vec![0x40, 0x54, 1, 2, 3], false));
     let mut run = join(&Net::CLEAN, &Pins::default(), script, vec![get("/")]);

@@ -13,7 +13,7 @@ const STUDY: &str = "question = \"Do they agree?\"\nmetric = \"page_load_time\"\
                      workload = [\"w\"]\n[workload.w]\nkind = \"page\"\npage = \"small\"\n";
 
 #[test]
-fn a_study_runs_on_both_and_goes_on_without_netem() {
+fn a_study_runs_on_both_and_continues_without_netem() {
     let _machine = machine();
     let files = folder();
     std::fs::create_dir(files.path().join("networks")).unwrap();
@@ -40,7 +40,7 @@ fn a_study_runs_on_both_and_goes_on_without_netem() {
             }
             assert_eq!((cell["runs_ok"].as_u64(), median(cell, "requests")), (Some(1), 3.0), "{cell:#}");
             assert!(median(cell, "wire_bytes_down") > 20_000.0, "{cell:#}");
-            // Both were held against their reference measurements; only one knows how late it was.
+            // Both have reference measurements; only one reports its lateness.
             for known in ["calibration", "network_rate", "network_loss"] {
                 assert!(check(cell, known)["measured"].is_string(), "{cell:#}");
             }

@@ -1,5 +1,5 @@
-//! Servers that do not come up, die, answer wrongly, reset or stall: a stored outcome with its reason, and
-//! the study goes on. The servers are described in a `servers/` folder of the current directory, as a user
+//! Servers that do not start, die, answer wrongly, reset or stall: the outcome is stored with its reason, and
+//! the study continues. The servers are described in a `servers/` folder of the current directory, as a user
 //! would.
 
 use std::path::Path;
@@ -130,7 +130,7 @@ fn a_server_that_dies_in_the_middle_fails() {
     assert!(reasons.contains("died") && reasons.contains("I die") && reasons.contains('7'), "{reasons}");
 }
 
-/// As by a signal of the kernel's: no last words but the signal's name.
+/// Killed by the kernel: the only reason is the signal's name.
 #[test]
 fn a_server_that_crashes_fails_with_its_signal() {
     let crash = "\n    import resource, signal\n    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n    \

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::quick;
 use crate::tool::{Ended, folder, h123, summary};
 
-/// A copy of `quick`'s result without what `h123 report` makes of it.
+/// A copy of `quick`'s result without the output of `h123 report`.
 fn copy() -> (TempDir, PathBuf) {
     let place = folder();
     let copy = place.path().join("copy");
@@ -89,7 +89,7 @@ fn a_report_needs_only_samples_and_plan() {
     }
 }
 
-/// What is reported of a copy in which something is spoilt, with words that say so.
+/// Damages of a copy, each with the words that report it.
 fn spoil(spoil: &dyn Fn(&Path), words: &str) -> Value {
     let (_place, copy) = copy();
     spoil(&copy);

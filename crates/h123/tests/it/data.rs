@@ -26,7 +26,7 @@ found["medians"] = spaces[2]["medians"].value.tolist()
 json.dump(found, sys.stdout)
 "#;
 
-/// The Python that `scripts/install-test-needs.sh` furnishes, in the folder of whatever was built.
+/// The Python that `scripts/install-test-needs.sh` furnishes, in the build folder.
 fn python() -> PathBuf {
     let place = Path::new(H123).ancestors().map(|folder| folder.join("data-venv/bin/python"));
     place.into_iter().find(|path| path.exists()).unwrap_or_else(|| {

@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use crate::tool::{Ended, H123, cell, check, folder, h123, machine, median, summary};
 
-/// Far enough that every request is seen to wait, and nothing to carry that could be slow.
+/// A delay that dominates every request, and bodies too small to be slow.
 const NEAR: &str = "title = \"Next door\"\nsource = \"a test\"\nrtt = \"2ms\"\n";
 const HEAD: &str = "question = \"Which?\"\nmetric = \"requests_per_second\"\nbaseline = { client = \"h123\" }\n\
     margin = \"5%\"\nruns = 1\n[matrix]\nserver = [\"origin\"]\nnetwork = [\"near\"]\nworkload = [\"asked\"]\n";
-/// Twenty requests wait at the server at any time, each for 40 ms + 2 ms. Long enough that the time in which
-/// ab connects, which is in its own, is little of it.
+/// Twenty requests wait at the server at any time, each for 40 ms + 2 ms. The test is long enough that the
+/// time in which ab connects, which its duration includes, is a small share.
 const DELAYED: &str = "variant = [\"h1s\", \"h2\"]\nclient = [\"h123\", \"h2load\", \"wrk\", \"curl\", \"siege\", \"ab\"]\n\
     [workload.asked]\nkind = \"closed\"\npaths = [\"/delay/40\"]\nconnections = 20\nduration = \"4s\"\n";
 /// In requests/s: 95 answers fit into 4 s on each connection, and a count that begins between two may have
@@ -37,7 +37,7 @@ fn run(folder: &Path, study: &str, out: &str) -> Value {
     summary(&folder.join(out))
 }
 
-/// The tools that were installed in place of the system's request over HTTP/3 too.
+/// Tools that replace those of the system also request over HTTP/3.
 pub(crate) fn expect_http3(command: &mut Command, folder: &Path) {
     let _machine = machine();
     write(folder, &COUNTED.replace("\"h1\", \"h2c\", \"h2\"", "\"h3\""));
@@ -74,7 +74,7 @@ fn expect_not_reported(cell: &Value, metrics: &[&str], client: &str) {
     }
 }
 
-/// Whether the server decides: each tool finds what ours finds, within 5 %.
+/// Whether the server is the limit: each tool measures the same as ours, within 5 %.
 fn agrees(summary: &Value) -> Result<(), String> {
     for (variant, client) in
         [("h1s", "h2load"), ("h1s", "wrk"), ("h1s", "siege"), ("h1s", "ab"), ("h2", "h2load")]
@@ -96,7 +96,7 @@ fn agrees(summary: &Value) -> Result<(), String> {
 fn every_tool_measures_the_same_rate_of_a_saturated_server() {
     let _machine = machine();
     let folder = folder();
-    // The rates rest on the machine's time; what is counted has to be right every time.
+    // The rates depend on the machine; the counts must always be right.
     let mut found = Err(String::new());
     for attempt in 0..3 {
         let summary = run(folder.path(), DELAYED, &format!("out{attempt}"));

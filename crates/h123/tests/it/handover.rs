@@ -1,4 +1,4 @@
-//! A handover in a study: the page over HTTP/3 goes on, the page over TCP does not.
+//! A handover in a study: the page over HTTP/3 continues, the page over TCP does not.
 
 use tempfile::TempDir;
 
@@ -52,8 +52,7 @@ fn a_handover_breaks_tcp_and_not_our_quic() {
     let summary = summary(&folder.path().join("out"));
     let (quic, tcp) = (cell(&summary, &["h3"]), cell(&summary, &["h2"]));
     assert_eq!(crate::tool::check(quic, "failed_requests")["result"], "pass", "{quic:#}");
-    // 1.6 MB at 4 Mbit/s: the handover was in the midst of it, however fast the machine, and however late the
-    // client.
+    // 1.6 MB at 4 Mbit/s: the handover is during the transfer on any machine, even if the client starts late.
     let load_ns = crate::tool::median(quic, "page_load_time");
     assert!(load_ns > 3.1e9, "{load_ns}: over before the handover, or not far behind it");
     assert_eq!(crate::tool::check(tcp, "failed_requests")["result"], "invalid", "{tcp:#}");
@@ -93,7 +92,7 @@ fn by_hand_a_transfer_over_tcp_hangs() {
     let _machine = machine();
     let folder = folder_with_network();
     let mut command = std::process::Command::new(H123);
-    // 4 s at 10 Mbit/s, were it not for the handover.
+    // 4 s at 10 Mbit/s without the handover.
     command.args(["lab", "leaving", "-q", "--serve", "--", "sh", "-c"]);
     command.arg(
         "curl --silent --output body --max-time 10 --cacert $H123_CA https://server:8442/bytes/5000000; echo $?; \

@@ -1,4 +1,4 @@
-//! Ctrl-C, `kill -9` and `--resume`: what was measured stays, nothing else does.
+//! Ctrl-C, `kill -9` and `--resume`: stored runs remain, nothing else does.
 
 use std::collections::BTreeSet;
 use std::path::Path;

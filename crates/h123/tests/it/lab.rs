@@ -1,4 +1,4 @@
-//! `h123 lab`: commands inside emulated networks, as root and as an ordinary user; and what is left of killed
+//! `h123 lab`: commands inside emulated networks, as root and as an ordinary user; and the remains of killed
 //! labs.
 
 use std::io::{BufRead, BufReader, Write};
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use crate::permissions::{user_command, user_may_be_realtime};
 use crate::tool::{Ended, H123, folder, h123, machine, processes_with, repository};
 
-/// Runs `h123 lab` with its files in a folder of the test's own.
+/// Runs `h123 lab` with its files in a folder of the test.
 fn lab(files: &TempDir, args: &[&str]) -> Ended {
     Ended::of(command(files, args).output().unwrap())
 }
@@ -198,7 +198,7 @@ fn the_next_start_and_clean_remove_the_remains_of_a_killed_lab() {
     }
 }
 
-/// However far a lab has come when it is killed, nothing of it stays and the next one starts.
+/// A lab that is killed at any moment leaves nothing, and the next one starts.
 #[test]
 fn a_lab_killed_during_its_start_does_not_block_the_next() {
     let _machine = machine();
@@ -234,7 +234,7 @@ fn a_lab_killed_during_its_start_does_not_block_the_next() {
     }
 }
 
-/// The processes whose files are in a folder, by their environment: what a lab starts hands it on.
+/// The processes whose files are in a folder, by their environment: processes of a lab inherit it.
 fn processes_in(files: &Path) -> Vec<String> {
     let needle = format!("TMPDIR={}", files.display());
     let processes = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
@@ -392,7 +392,7 @@ fn cross_traffic_shares_the_queue() {
         let ended = lab(&files, &[&args[..], &ping].concat()).expect(0);
         let (packets, dropped) = packets_and_drops(&ended, "near-far", "down");
         assert!(packets > 500 && dropped > 0, "the flow of others fills the queue: {}", ended.stderr);
-        // The queue holds 100 ms; what a flow leaves of it empty is its own affair.
+        // The queue holds 100 ms; how full a flow keeps it does not matter here.
         let longest = round_trips_ms(&ended.stdout).into_iter().fold(0.0, f64::max);
         assert!(longest > 60.0, "{flow}: a ping waited behind it: {}", ended.stdout);
         assert!(!ended.stderr.contains("--also"), "{}", ended.stderr);

@@ -1,4 +1,4 @@
-//! `h123 load` against what does not answer, and on a machine that does not have enough.
+//! `h123 load` against servers that do not answer, and on a machine with too few files or ports.
 
 use std::net::TcpListener;
 use std::process::Command;
@@ -27,7 +27,7 @@ fn failing(args: &[&str]) -> (Value, Ended) {
 }
 
 #[test]
-fn requests_and_connections_have_a_limit_unless_it_is_taken_away() {
+fn requests_and_connections_have_a_limit_unless_it_is_removed() {
     let help = h123(["load", "--help"]).expect(0).stdout;
     let limit_of = |option: &str| {
         let text = help.split_once(&format!("{option} <TIME|none>")).unwrap().1;
@@ -54,7 +54,7 @@ fn requests_and_connections_have_a_limit_unless_it_is_taken_away() {
         (Some(0), Some(3))
     );
     assert!(ended.stderr.contains("warning: nothing was measured"), "{}", ended.stderr);
-    // So it is with an open loop: two are in flight when its time is up, and the rest found no connection.
+    // The same with an open loop: two are in flight when its time is up, and the rest found no connection.
     let (json, _) = failing(&[&url, "--rate", "20", "-d", "200ms", "-c", "2", "--timeout", "none"]);
     let count = |key: &str| json["requests"][key].as_u64();
     assert_eq!((count("failed"), count("unfinished"), count("never_sent")), (Some(0), Some(2), Some(2)));

@@ -1,4 +1,4 @@
-//! Every option of `h123 load`, once, as its users meet it.
+//! Every option of `h123 load`, once, through the command line.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -23,14 +23,15 @@ fn completed(json: &Value) -> u64 {
     json["requests"]["completed"].as_u64().unwrap()
 }
 
-/// What a test's own server saw: the peer's address, head and body of each request.
+/// A request as the test's server received it: the peer's address, head and body.
 struct RecordedRequest {
     peer: String,
     head: String,
     body: String,
 }
 
-/// A server that answers every request with nothing and tells what it saw. Its threads end with the test.
+/// A server that answers every request with an empty body and reports the request. Its threads end with the
+/// test.
 fn recorder() -> (String, Receiver<RecordedRequest>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -68,7 +69,7 @@ fn first_lines(seen: &Receiver<RecordedRequest>) -> Vec<String> {
 }
 
 #[test]
-fn an_open_loop_sends_what_its_schedule_says() {
+fn an_open_loop_follows_its_schedule() {
     let _machine = machine();
     let serving = Serving::start();
     let url = serving.url(0, "/bytes/10");
@@ -98,7 +99,7 @@ fn an_open_loop_sends_what_its_schedule_says() {
 }
 
 #[test]
-fn a_missed_schedule_is_said_and_counted() {
+fn a_missed_schedule_is_reported_and_counted() {
     let _machine = machine();
     let serving = Serving::start();
     // One connection answers 20 requests a second, and only two may wait.
@@ -155,7 +156,7 @@ fn each_connection_replays_a_script_as_h2loads_clients_do() {
         assert_eq!(json["connections"], 5);
         let per = &json["per_connection"]["requests"];
         assert_eq!((&per["min"], &per["max"]), (&3.into(), &3.into()), "{variant}: each the whole of it");
-        // On HTTP/1.1 the third request waits behind the slow one, and that is said.
+        // On HTTP/1.1 the third request waits behind the slow one, which is reported.
         let late_ns = json["schedule"]["sent_after_intended_ns"]["max"].as_u64().unwrap();
         assert!(variant != "h1" || late_ns >= 45_000_000, "{late_ns}");
         assert!(json["load"].as_str().unwrap().contains("all of it on each connection"), "{json:#}");
@@ -219,7 +220,7 @@ fn urls_come_from_a_list_in_order_or_at_random() {
     let json = loaded(&["--urls", list, &one, "-n", "200"]);
     assert_eq!(completed(&json), 200);
     let (of_one, of_two) = (first_lines(&seen_one), first_lines(&seen_two));
-    // Each host's connection takes its own URLs in turn; how many each does is a matter of speed.
+    // Each host's connection takes its own URLs in turn; their numbers depend on speed.
     let turn = ["GET /a HTTP/1.1", "PUT /b HTTP/1.1", "GET /c HTTP/1.1"];
     assert!(
         !of_one.is_empty() && of_one.iter().zip(turn.iter().cycle()).all(|(line, wanted)| line == wanted),
@@ -434,7 +435,7 @@ fn contradictions_are_one_line() {
     }
 }
 
-/// The options that a help text lists by their long names; descriptions stand further to the right.
+/// The options that a help text lists by their long names; descriptions are further to the right.
 fn options_of(help: &str) -> Vec<&str> {
     let is_option = |line: &&str| line.trim_start().starts_with('-') && line.find('-') < Some(8);
     help.lines()

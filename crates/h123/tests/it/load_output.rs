@@ -1,4 +1,4 @@
-//! What `load` leaves behind: JSON, tables, distributions, rows, thresholds and the display.
+//! The output of `load`: JSON, tables, distributions, rows, thresholds and the display.
 
 use std::process::Command;
 
@@ -78,7 +78,7 @@ fn failures_are_shown_by_kind_with_their_first_reason() {
     assert!(!ended.stdout.contains('\x1b'), "no colours in a pipe: {}", ended.stdout);
 }
 
-/// A terminal of Python's making runs the tool and shows what was written to it.
+/// Runs the tool in a pseudo-terminal of Python and returns what was written to it.
 fn in_a_terminal(args: &[&str]) -> String {
     let script = "import os, pty, sys\nos.environ['NO_COLOR'] = '1'\nsys.exit(pty.spawn(sys.argv[1:]) >> 8)";
     let output = Command::new("python3")
@@ -91,7 +91,7 @@ fn in_a_terminal(args: &[&str]) -> String {
 }
 
 #[test]
-fn a_terminal_shows_a_block_that_gives_way_to_the_summary() {
+fn a_terminal_shows_a_block_that_the_summary_replaces() {
     let _machine = machine();
     let serving = Serving::start();
     let url = serving.url(0, "/bytes/1");

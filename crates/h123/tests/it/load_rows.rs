@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::generator::Serving;
 use crate::tool::{Ended, H123, folder, h123, machine, repository};
 
-/// What the rows of a file come to.
+/// Sums over the rows of a file.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Rows {
     rows: u64,
@@ -99,7 +99,7 @@ fn a_file_that_cannot_be_is_refused_before_the_load() {
     let taken = folder.path().join("taken.parquet");
     std::fs::write(&taken, "another's").unwrap();
     let nowhere = folder.path().join("no/such/rows.parquet");
-    // Nobody listens there: had a request been sent, it would have failed with status 3.
+    // No server listens there: a request would have failed with status 3.
     let load = |samples: &str| h123(["load", "http://127.0.0.1:1/", "-n", "1", "--samples", samples]);
     for (path, why) in [(&taken, "the file exists"), (&nowhere, "No such file or directory")] {
         let ended = load(path.to_str().unwrap()).expect(2);

@@ -1,4 +1,4 @@
-//! The TLS options of `h123 load` and `h123 trace` against servers that insist.
+//! The TLS options of `h123 load` and `h123 trace` against servers with strict settings.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::real_server::RealServer;
 use crate::tool::{Ended, H123, h123, machine};
 
-/// `h123 load URL --cacert … --json` with further options, its exit status and what it said.
+/// `h123 load URL --cacert … --json` with further options, its exit status and its output.
 fn load(server: &RealServer, port: usize, args: &[&str], code: i32) -> Value {
     let (url, ca) = (server.url(port, "/"), server.file("ca.pem"));
     let ended = h123([&["load", &url, "--cacert", &ca, "--json", "-q"], args].concat()).expect(code);
@@ -35,7 +35,7 @@ fn versions_suites_and_groups_are_offered_as_asked() {
     let new = "ssl_protocols TLSv1.3; ssl_ecdh_curve secp384r1;";
     let both = "ssl_protocols TLSv1.2 TLSv1.3; ssl_ecdh_curve X25519:prime256v1;";
     let server = RealServer::nginx(&[old, new, both]);
-    // Without any option, whatever a server has is found. HTTP/1.1 over TLS 1.2: the server speaks second.
+    // Without any option, every setting of a server works. HTTP/1.1 over TLS 1.2: the server sends second.
     let default = load(&server, 0, &["-n", "3"], 0);
     assert_eq!(agreed(&default), ["TLSv1_2", "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", "x25519"]);
     let default = load(&server, 1, &["-n", "3", "--variant", "h2"], 0);
@@ -145,14 +145,14 @@ fn sessions_are_resumed_and_early_data_is_counted_apart() {
         assert_eq!(fate("requests"), fate("accepted") + fate("rejected"), "{variant}: {json:#}");
         assert_eq!(json["requests"]["completed"], 30, "{variant}: what was rejected was sent again");
     }
-    // What is not safe to be repeated waits for the handshake.
+    // Unsafe requests wait for the handshake.
     let post = ["-X", "POST", "-n", "10", "--requests-per-connection", "1", "--resume", "--early-data"];
     let json = load(&server, 0, &post, 3);
     assert_eq!(json["early_data"]["requests"], 0, "{json:#}");
 }
 
 #[test]
-fn secrets_are_logged_where_the_environment_says() {
+fn secrets_are_logged_to_the_file_of_the_environment() {
     let _machine = machine();
     let server = RealServer::nginx(&["ssl_protocols TLSv1.3;"]);
     let (url, ca, log) = (server.url(0, "/"), server.file("ca.pem"), server.file("secrets"));

@@ -1,6 +1,6 @@
-//! The tool as its users meet it: the real binary, real namespaces, real servers, a real browser.
+//! The tool as its users run it: the real binary, real namespaces, real servers, a real browser.
 //!
-//! Studies share one machine: each takes [`tool::machine`] for its time, so that no two measure at once.
+//! Studies share one machine: each holds [`tool::machine`] while it measures, so that no two measure at once.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

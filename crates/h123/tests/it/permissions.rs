@@ -8,7 +8,7 @@ use crate::tool::{Ended, H123, cell, check, folder, machine, repository, summary
 /// The user `nobody` of every Linux.
 const NOBODY: &str = "65534";
 
-/// Calls the tool as an ordinary user; where the tests run as one already, as that.
+/// Calls the tool as an ordinary user; if the tests already run as one, as that one.
 fn as_user(args: &[&str], directory: &Path) -> Ended {
     Ended::of(user_command().args(args).current_dir(directory).output().unwrap())
 }
@@ -24,7 +24,7 @@ pub(crate) fn user_command() -> Command {
     }
 }
 
-/// Whether this machine grants an ordinary user the emulator's priority, by the tool's own examination.
+/// Whether this machine grants an ordinary user the emulator's priority, by `h123 doctor`'s check.
 pub(crate) fn user_may_be_realtime() -> bool {
     let doctor = Ended::of(user_command().arg("doctor").current_dir("/").output().unwrap());
     let line = doctor.stdout.lines().find(|line| line.contains("real-time priority")).unwrap();
@@ -41,7 +41,7 @@ fn an_ordinary_user_gets_valid_cells_on_north_carolina() {
     assert!(found.len() < 3, "{}", found.join("\n"));
 }
 
-/// A short study on north-carolina as an ordinary user, and what is wrong with its cells.
+/// A short study on north-carolina as an ordinary user, and the caveats of its cells.
 fn study_as_user() -> Result<(), String> {
     let folder = folder();
     let out = folder.path().join("out");

@@ -26,7 +26,7 @@ fn events(record: &RunRecord, what: PlayerEventKind) -> Vec<&PlayerEvent> {
     record.player.iter().filter(|event| event.what == what).collect()
 }
 
-/// What holds of every playback that came to its end, whatever the link did.
+/// Asserts what holds for every complete playback, on any link.
 fn expect_whole(record: &RunRecord, segments: usize) {
     assert!(record.outcome.is_ok(), "{:?}", record.outcome);
     let (requested, arrived) =

@@ -1,8 +1,8 @@
-//! A short form of the study `quick`: everything that h123 promises about it.
+//! A short form of the study `quick`: everything that the documentation states about it.
 //!
-//! What a round trip or a rate decides is measured on a machine that others disturb. Disturbance only adds
-//! time, so the fastest run is held against the prediction, and what fails is measured again, whole, before
-//! the test fails.
+//! Times that a round trip or a rate determines are measured on a machine that other processes disturb.
+//! Disturbance only adds time, so the fastest run is compared with the prediction, and a study that fails is
+//! measured again completely before the test fails.
 
 use std::path::{Path, PathBuf};
 use std::process::Child;
@@ -18,8 +18,7 @@ use crate::tool::{cell, check, folder_until_exit, h123, machine, median, process
 /// Runs of each cell: enough for intervals, few enough for a test.
 const RUNS: &str = "3";
 
-/// How often the study is measured before what it shows is believed to be the tool's fault and not the
-/// machine's.
+/// How often the study is measured before a deviation counts as the tool's fault and not the machine's.
 const ATTEMPTS: usize = 3;
 
 /// A result of `quick` with three runs of each cell, measured once for all tests.
@@ -135,7 +134,7 @@ fn requests_connections_and_bytes_match_the_pages() {
 /// | h2  | h2c + TLS 1 = 4 | h2c + TLS 1 |
 /// | h3  | QUIC 1 + document 1 + both resources 1 = 3 | slow start of one connection, paced |
 ///
-/// On the LAN the large page takes its serialisation (134 ms at 100 Mbit/s) whatever the variant.
+/// On the LAN the large page takes its serialisation (134 ms at 100 Mbit/s) over every variant.
 /// `analysis::predict` has both; the fastest run lies within 10 % of it.
 #[test]
 fn load_times_match_the_prediction_from_round_trips_and_rate() {
@@ -143,7 +142,7 @@ fn load_times_match_the_prediction_from_round_trips_and_rate() {
     let pages: Vec<Page> = plan.pages();
     expect_undisturbed(|summaries| {
         let both = plan.networks.iter().flat_map(|network| pages.iter().map(move |page| (network, page)));
-        // A small page from next door takes 3 ms, a third of it computing, which no round trip predicts.
+        // A small page from the local network takes 3 ms, a third of it computing, which no round trip predicts.
         let both = both.filter(|(network, page)| network.name != "lan" || page.name != "small");
         let cells = both.flat_map(|both| Variant::ALL.map(|variant| (both, variant)));
         cells

@@ -12,9 +12,8 @@ use tempfile::TempDir;
 
 use crate::tool::folder;
 
-/// A server that is not part of h123; ends when dropped. Its folder has `ca.pem`, and `server` and `client`
-/// as
-/// `.pem` and `.key`.
+/// A server that is not part of h123; ends when dropped. Its folder has `ca.pem`, and `server` and
+/// `client` as `.pem` and `.key`.
 pub(crate) struct RealServer {
     child: Child,
     pub(crate) folder: TempDir,

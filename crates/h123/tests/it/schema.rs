@@ -1,5 +1,5 @@
-//! `docs/summary.schema.json` against real summaries: as much of JSON Schema as that file uses, and
-//! not a word more.
+//! `docs/summary.schema.json` against real summaries: only the part of JSON Schema that the
+//! file uses.
 
 use serde_json::{Map, Value};
 

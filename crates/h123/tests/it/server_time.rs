@@ -139,8 +139,8 @@ fn every_request_is_found_in_the_logs_of_real_servers() {
     assert!(report.contains("Server time"), "the table");
 }
 
-/// The origin's own log has microseconds; described as one of milliseconds, packets take its place, and can
-/// be held against it.
+/// The origin's own log has microseconds; if it is described as one of milliseconds, packets replace it, and
+/// can be compared with it.
 #[test]
 fn packets_agree_with_an_exact_log() {
     const DELAY_NS: u64 = 5_000_000;
@@ -171,7 +171,7 @@ fn packets_agree_with_an_exact_log() {
             apart_ns.push(row.request_time_ns.abs_diff(log_ns));
         }
         assert!(apart_ns.len() >= REQUESTS - CONNECTIONS, "{variant}: {}", apart_ns.len());
-        // A busy machine puts off the log's stamps or the sending now and then, but not mostly.
+        // A busy machine sometimes delays the log's stamps or the sending, but not mostly.
         apart_ns.sort_unstable();
         let quarter_ns = apart_ns[apart_ns.len() / 4];
         assert!(quarter_ns < 500_000, "{variant}: {quarter_ns} ns apart in the best quarter");

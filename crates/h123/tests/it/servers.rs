@@ -11,7 +11,7 @@ use crate::permissions::user_command;
 use crate::tool::{Ended, H123, cell, check, folder, machine, median, repository, summary};
 
 const VARIANTS: [&str; 5] = ["h1", "h1s", "h2c", "h2", "h3"];
-/// What each server of `studies/servers.toml` speaks as Debian ships it.
+/// The variants that each server of `studies/servers.toml` supports in Debian.
 const SPOKEN: [(&str, &[&str]); 6] = [
     ("origin", &VARIANTS),
     ("nginx", &["h1", "h1s", "h2c", "h2"]),
@@ -21,8 +21,8 @@ const SPOKEN: [(&str, &[&str]); 6] = [
     ("nghttpd", &["h2c", "h2"]),
 ];
 
-/// What each proxy of `studies/proxies.toml` speaks to clients as Debian ships it, and to the server behind
-/// it.
+/// The variants that each proxy of `studies/proxies.toml` supports in Debian, to clients and to the server
+/// behind it.
 const PROXIES: [(&str, &[&str], &[&str]); 4] = [
     ("nghttpx", &["h1", "h1s", "h2c", "h2"], &["h1", "h1s", "h2c", "h2"]),
     ("haproxy", &["h1", "h1s", "h2c", "h2"], &["h1", "h1s", "h2c", "h2"]),
@@ -72,7 +72,7 @@ fn expect_all_speak(summary: &Value, is_new: bool) {
 }
 
 #[test]
-fn every_server_speaks_every_variant_that_its_description_names() {
+fn every_server_supports_every_variant_of_its_description() {
     let known: BTreeSet<_> = std::fs::read_dir(repository().join("servers"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -88,11 +88,11 @@ fn every_server_serves_an_ordinary_user() {
     expect_all_speak(&run_all(user_command()), false);
 }
 
-/// Every proxy in every variant that it speaks to clients, with HTTP/1.1 behind it, and in every variant that
-/// it speaks to the server behind it, with HTTP/2 before it. As root and, in the first part, as an ordinary
+/// Every proxy with every variant to clients and HTTP/1.1 behind it, and with HTTP/2 to clients and every
+/// variant behind it. As root and, in the first part, as an ordinary
 /// user.
 #[test]
-fn every_proxy_speaks_to_both_sides() {
+fn every_proxy_supports_its_variants_on_both_sides() {
     let _machine = machine();
     let place = folder();
     let run = |mut command: Command, name: &str, args: &[String]| {
@@ -231,7 +231,7 @@ fn code_blocks(page: &str, language: &str) -> Vec<String> {
     blocks.map(|rest| rest.split_once("```").unwrap().0.to_owned()).collect()
 }
 
-/// `docs/servers.md` by the letter, as root (where the tests run as root) and as an ordinary user.
+/// Every command of `docs/servers.md`, as root (where the tests run as root) and as an ordinary user.
 #[test]
 fn a_new_server_is_described_and_compared() {
     let _machine = machine();
@@ -259,7 +259,7 @@ fn a_new_server_is_described_and_compared() {
     expect_last_words(place.path());
 }
 
-/// A configuration that the server refuses: its own words, and the study goes on.
+/// A configuration that the server rejects: the reason is its own message, and the study continues.
 fn expect_last_words(place: &Path) {
     let template = place.join("servers/h2o/h2o.conf.jinja");
     let broken = std::fs::read_to_string(&template).unwrap().replace("num-threads", "nun-threads");

@@ -1,5 +1,5 @@
-//! What statistics decide, from the command line: studies of equals and of a known difference, runs until it
-//! is precise, and two results against each other.
+//! Statistics from the command line: studies of equal cells and of a known difference, runs until the result
+//! is precise, and the comparison of two results.
 
 use std::fs;
 use std::path::Path;
@@ -57,7 +57,7 @@ fn comes_out(study: &str, wrong: &[&str], right: &[&str]) {
     );
 }
 
-/// The checks that invalidate because the machine had other things to do.
+/// The checks that invalidate because the machine was busy.
 const MACHINE: &[&str] = &[
     "calibration",
     "client_cpu",
@@ -136,7 +136,7 @@ fn runs_are_added_until_it_is_precise_and_results_compared() {
     assert!(ended.stdout.contains("The study reached its maximum of 7 runs"), "{}", ended.stdout);
     let (_, poor) = run(folder.path(), "poor", "precision = \"0.001%\"\nbudget = \"1ms\"");
     assert_eq!((&poor["repetition"]["ended_by"], poor["runs_stored"].as_u64()), (&"budget".into(), Some(10)));
-    // Resumed, a study knows that it was at its end.
+    // A resumed study detects that it had ended.
     let out = folder.path().join("poor");
     let ended = h123(["run", "--resume", out.to_str().unwrap()]);
     ended.expect_measured();
@@ -156,7 +156,7 @@ fn scaled(summary: &mut Value, factor: f64) {
     }
 }
 
-/// A result against itself, and against what became of it when everything takes a fifth longer.
+/// A result against itself, and against a copy in which everything takes a fifth longer.
 fn compared(a: &Path, place: &Path) {
     let b = place.join("slower");
     fs::create_dir(&b).unwrap();
@@ -224,7 +224,7 @@ fn compared(a: &Path, place: &Path) {
     );
 }
 
-/// What is set of a server, and what was accepted, is no part of a cell's name.
+/// Settings of a server and accepted checks are not part of a cell's name.
 fn another_server_is_a_caveat(a: &str, b: &str) {
     let file = Path::new(b).join("plan.json");
     let before = fs::read_to_string(&file).unwrap();

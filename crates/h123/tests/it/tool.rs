@@ -1,4 +1,4 @@
-//! Running the tool, and looking at what it left behind.
+//! Running the tool and reading its results.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub(crate) fn machine() -> MutexGuard<'static, ()> {
     MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The repository, where `studies/` and the rest are.
+/// The repository's folder.
 pub(crate) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
@@ -30,8 +30,8 @@ pub(crate) fn folder() -> TempDir {
     folder
 }
 
-/// A folder for the life of this process, and what removes it then, however the process ends: statics are
-/// never dropped, and a `TempDir` inside one would stay behind.
+/// A folder that is removed when this process ends, for any reason: statics are never dropped, so a
+/// `TempDir` inside one would remain.
 pub(crate) fn folder_until_exit() -> (Child, PathBuf) {
     let path = folder().keep();
     // The read ends with this process, whose end of the pipe is then gone.

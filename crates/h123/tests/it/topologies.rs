@@ -1,4 +1,4 @@
-//! Studies over other topologies than a pair: from the file to the report.
+//! Studies over topologies with more nodes than a pair: from the file to the report.
 
 use std::path::{Path, PathBuf};
 

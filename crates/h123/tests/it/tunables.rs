@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::tool::{Ended, H123, cell, check, folder, machine, median, repository, summary};
 
-/// What is set of each server, none by its default.
+/// The settings of each server; none is the default.
 const SET: [(&str, &str); 8] = [
     ("origin", "workers = 2, streams = 17, http2_window = \"70KiB\", keepalive = \"77s\""),
     (
@@ -35,7 +35,7 @@ const SET: [(&str, &str); 8] = [
 ];
 /// Needs tickets, which a page's fresh client cannot have: `load_tls` has tested it by hand.
 const NEEDS_RESUMPTION: &str = "early_data";
-/// Those that serve nothing without a server behind them.
+/// Servers that need a server behind them.
 const PROXIES: [&str; 2] = ["nghttpx", "haproxy"];
 
 /// The names that a server's description declares.

@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_seen_as_it_is() {
+    fn this_process_has_the_values_of_its_own_statistics() {
         let (mut rows, mut buffer) = (Rows::new(), Buffer::new());
         let mut process = WatchedProcess::new(std::process::id().cast_signed(), None, false);
         let begun = std::time::Instant::now();
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_gone_is_gone() {
+    fn an_ended_process_has_no_readings() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let mut process = WatchedProcess::new(child.id().cast_signed(), None, false);
         // Its end is certain, and no process has waited for it.

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn drops_are_told_apart() {
+    fn drops_are_counted_by_cause() {
         // 100 came; netem lost 7, the full queue 5; 3 wait at the rate, 85 went on, of which 2 are being
         // delayed.
         let counters = read(&[
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_setup_to_lose_is_a_fault() {
+    fn an_unconfigured_loss_is_a_fault() {
         let counters = read(&[
             message(FIRST, tree::SHAPER, tree::ROOT, "tbf", statistics(10, 1_000, [0, 0], 2)),
             message(FIRST, tree::QUEUE, tree::SHAPER | 1, "pfifo", statistics(10, 1_000, [0, 0], 1)),

@@ -100,7 +100,7 @@ fn failures(report: &Report) -> Vec<&Outcome> {
 }
 
 #[test]
-fn a_page_is_loaded_whole_on_every_variant() {
+fn a_page_is_loaded_completely_on_every_variant() {
     let page = page();
     let origin = Origin::start(vec![page.clone()]);
     for variant in Variant::ALL {
@@ -195,7 +195,7 @@ fn a_server_that_does_not_answer_in_time_is_a_timeout() {
 }
 
 #[test]
-fn nobody_listening_is_refused_and_a_wrong_authority_is_a_tls_failure() {
+fn a_closed_port_is_refused_and_a_wrong_authority_is_a_tls_failure() {
     let origin = Origin::start(Vec::new());
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut assignment = origin.assignment(Variant::H2, closed("/", 1, 1, 2));
@@ -248,7 +248,7 @@ fn an_open_loop_keeps_its_schedule_on_every_variant() {
 }
 
 #[test]
-fn a_slow_server_lengthens_the_latency_of_all_who_wait_for_it() {
+fn a_slow_server_lengthens_the_latency_of_all_waiting_requests() {
     let origin = Origin::start(Vec::new());
     let mut assignment = origin.assignment(Variant::H1, open("/delay/50", 100, 1, 10));
     // One connection answers 20 requests a second; 100 are due: request number k waits for 50 − 10 ms more

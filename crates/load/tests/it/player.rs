@@ -41,7 +41,7 @@ fn a_video_is_played_to_its_end_on_every_variant() {
 }
 
 #[test]
-fn a_video_that_nobody_serves_is_asked_for_twice_and_given_up() {
+fn a_video_that_no_server_has_is_requested_twice_and_abandoned() {
     let origin = Origin::start(Vec::new());
     let player = Player { rule: Rule::Fixed { bits_per_s: 1_600_000 }, ..video() };
     let mut assignment = origin.assignment(Variant::H1, Workload::Player(player));

@@ -274,7 +274,7 @@ set = { workers = 2 }
     }
 
     #[test]
-    fn a_proxy_stands_where_the_topology_has_a_place_for_it() {
+    fn a_proxy_runs_in_a_node_of_the_topology() {
         let study = study().replace("[\"origin\", \"wide\", \"behind\"]", "[\"behind\"]");
         let study = study.split("[server.wide]").next().unwrap().to_owned()
             + "[server.behind]"

@@ -396,7 +396,7 @@ fn faults_of_the_matrix() {
 }
 
 #[test]
-fn what_shall_not_invalidate_is_a_check_that_there_is() {
+fn accepted_checks_must_exist() {
     let accepting = SHORT.replace("runs = 2", "runs = 2\naccept = [\"client_waited\"]");
     assert_eq!(parse(&accepting).unwrap().accepted, ["client_waited"]);
     let both = ["version".to_owned(), "client_waited".to_owned()];
@@ -1164,7 +1164,7 @@ fn the_command_line_names_clients_too() {
 }
 
 #[test]
-fn faults_of_clients_are_told_at_their_place() {
+fn errors_of_clients_name_their_place() {
     for (clients, expected) in [
         ("client = [\"h2laod\"]", "s.toml:11:11: `h2laod` is not a client"),
         ("client = []", "s.toml:11:10: `client` is an empty list"),
@@ -1183,7 +1183,7 @@ fn faults_of_clients_are_told_at_their_place() {
 }
 
 #[test]
-fn a_study_chooses_figures_that_there_are() {
+fn chosen_figures_must_exist() {
     assert_eq!(parse(SHORT).unwrap().figures, None);
     let choosing = SHORT.replace("runs = 2", "runs = 2\nfigures = [\"lines\", \"ecdf\"]");
     assert_eq!(parse(&choosing).unwrap().figures, Some(vec!["lines".to_owned(), "ecdf".to_owned()]));

@@ -48,7 +48,7 @@ fn routes(topology: &Topology, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_pair_is_what_it_always_was() {
+fn the_pair_has_stable_names_and_addresses() {
     let network = Network { name: "x".to_owned(), ..Network::default() };
     let pair = Topology::pair(&network);
     assert_eq!(pair.nodes[0].address_v4(), Some(Ipv4Addr::new(10, 123, 0, 1)));
@@ -112,7 +112,7 @@ fn a_host_between_two_networks_forwards_nothing() {
 }
 
 #[test]
-fn the_shortest_way_is_taken_and_the_first_of_equals() {
+fn the_shortest_route_is_used_and_the_first_of_equal_ones() {
     let text = "title = \"T\"\n[[node]]\nname = \"a\"\n[[node]]\nname = \"r\"\nrole = \"router\"\n[[node]]\nname = \"s\"\n\
                 role = \"router\"\n[[node]]\nname = \"b\"\n[[link]]\nends = [\"a\", \"r\"]\n[[link]]\nends = [\"r\", \"s\"]\n\
                 [[link]]\nends = [\"s\", \"b\"]\n[[link]]\nends = [\"a\", \"s\"]\n";

@@ -57,7 +57,7 @@ fn rate_serialises_and_delay_follows() {
 
 /// Whoever waits for the next release learns of the end of a standstill, though nothing else arrives.
 #[test]
-fn a_change_frees_who_waits_for_a_link_that_stands_still() {
+fn a_change_releases_packets_that_wait_for_a_stalled_link() {
     let outages = Some(Outages { packets: OutagePackets::Wait, times: OutageTimes::Always });
     let still = Direction { outages, ..Direction::default() };
     let over = Change { at_ns: 400 * MS, up: still.clone(), down: Direction::default(), handover: false };

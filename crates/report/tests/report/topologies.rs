@@ -80,7 +80,7 @@ fn every_node_and_link_is_in_the_drawing() {
 }
 
 #[test]
-fn a_circle_of_links_is_told_where_it_cannot_be_drawn() {
+fn a_circle_of_links_is_described_if_it_cannot_be_drawn() {
     let text = "title = 'A ring'\n[[node]]\nname = 'client'\n[[node]]\nname = 'a'\nrole = 'router'\n[[node]]\nname = 'b'\n\
                 role = 'router'\n[[node]]\nname = 'server'\n[[link]]\nends = ['client', 'a']\n[[link]]\nends = ['a', 'server']\n\
                 [[link]]\nends = ['a', 'b']\n[[link]]\nends = ['b', 'client']\n";

@@ -198,7 +198,7 @@ fn a_lowered_limit_must_be_acknowledged_by_an_update() {
 }
 
 #[test]
-fn the_encoder_says_the_smallest_and_the_last_size() {
+fn the_encoder_sends_the_smallest_and_the_last_size() {
     let mut encoder = Encoder::new(4096);
     let request = fields("x-a = 1");
     encode(&mut encoder, &request);

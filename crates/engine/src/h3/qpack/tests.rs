@@ -47,7 +47,7 @@ const DUPLICATE: &str = "02";
 const CUSTOM_2: &str = "810d 6375 7374 6f6d 2d76 616c 7565 32";
 
 #[test]
-fn reads_all_that_appendix_b_says() {
+fn reads_the_examples_of_appendix_b() {
     let mut decoder = Decoder::new(220, 1);
     let b1 = hex("0000 510b 2f69 6e64 6578 2e68 746d 6c");
     assert_eq!(read(&mut decoder, 0, &b1), Ok(Some(vec![field(":path", "/index.html")])));
@@ -87,7 +87,7 @@ fn reads_all_that_appendix_b_says() {
 }
 
 #[test]
-fn writes_all_that_appendix_b_says() {
+fn writes_the_examples_of_appendix_b() {
     use EncoderInstruction as Say;
     let value = Text::plain(b"www.example.com");
     let path = Text::plain(b"/sample/path");

@@ -178,7 +178,7 @@ fn heads_are_measured_before_and_on_the_wire() {
 }
 
 #[test]
-fn head_requests_have_no_body_whatever_the_head_says() {
+fn responses_to_head_have_no_body_despite_their_fields() {
     for framing in ["content-length: 5", "transfer-encoding: chunked", "x: y"] {
         let log = answered("HEAD", format!("HTTP/1.1 200 OK\r\n{framing}\r\n\r\n").as_bytes(), false);
         assert!(log.has_ended(1), "{framing}");
@@ -212,7 +212,7 @@ fn connection_close_ends_the_connection_behind_the_response() {
 }
 
 #[test]
-fn an_end_too_early_says_how_far_it_came() {
+fn an_early_end_reports_the_received_bytes() {
     let cases: [(&[u8], &str); 5] = [
         (b"", "before any byte of the response"),
         (b"HTTP/1.1 200 OK\r\ncontent-", "inside the response's head"),
@@ -410,7 +410,7 @@ fn body_pieces_are_slices_of_the_input() {
 }
 
 #[test]
-fn bodies_may_be_thrown_away_unread() {
+fn bodies_may_be_discarded_unread() {
     let mut log = Log::default();
     let mut http = Http1::new(Limits::default());
     http.start();
@@ -436,7 +436,7 @@ fn bodies_may_be_thrown_away_unread() {
 }
 
 #[test]
-fn of_chunks_only_the_data_may_be_thrown_away() {
+fn of_chunks_only_the_data_may_be_discarded() {
     let mut log = Log::default();
     let mut http = Http1::new(Limits::default());
     http.start();
@@ -452,7 +452,7 @@ fn of_chunks_only_the_data_may_be_thrown_away() {
 }
 
 #[test]
-fn a_stream_that_ends_behind_thrown_away_bytes_leaves_the_body_too_short() {
+fn a_stream_that_ends_after_discarded_bytes_leaves_the_body_too_short() {
     let mut log = Log::default();
     let mut http = Http1::new(Limits::default());
     http.start();

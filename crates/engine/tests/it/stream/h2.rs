@@ -157,7 +157,7 @@ fn the_first_bytes_are_preface_settings_and_window() {
 }
 
 #[test]
-fn responses_come_whole_and_interleaved() {
+fn interleaved_responses_arrive_completely() {
     let script = Script::new()
         .headers(3, false, &[(":status", "200"), ("content-length", "6"), ("server", "test")])
         .headers(1, false, &[(":status", "103"), ("link", "</a.css>")])
@@ -848,7 +848,7 @@ fn a_field_that_varies_costs_its_own_bytes_alone() {
 }
 
 #[test]
-fn equal_blocks_mean_what_the_table_says_now() {
+fn equal_blocks_are_decoded_with_the_current_table() {
     let requests: Vec<Request> = (0..5).map(|_| get("/a")).collect();
     // `content-length` enters the table as 3, later as 5; 0xbe is its newest entry.
     let (first, again, other) = (&b"\x88\x5c\x013"[..], &b"\x88\xbe"[..], &b"\x88\x5c\x015"[..]);
@@ -948,7 +948,7 @@ fn the_streams_end_and_a_broken_stream_fail_what_is_open() {
 }
 
 #[test]
-fn close_says_goaway_and_waits_for_the_responses() {
+fn close_sends_goaway_and_waits_for_the_responses() {
     let (mut http, mut log, _) = run(&[get("/a")], &Script::new().bytes, &[1]);
     http.close();
     assert_eq!(http.available_requests(), 0);

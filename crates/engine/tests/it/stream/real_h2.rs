@@ -117,7 +117,7 @@ fn run(pins: &Http2Pins, builder: &Builder, pipe: usize, requests: &[Request], c
 }
 
 #[test]
-fn bodies_much_larger_than_the_windows_come_whole_both_ways() {
+fn bodies_much_larger_than_the_windows_arrive_completely_in_both_directions() {
     let pins =
         Http2Pins { stream_window_bytes: 20_000, connection_window_bytes: 70_000, ..Http2Pins::default() };
     let mut builder = Builder::new();

@@ -242,7 +242,7 @@ fn a_server_that_closes_every_connection_at_once_costs_a_request_each() {
 }
 
 #[test]
-fn nobody_waits_for_a_connection_that_never_stops() {
+fn a_response_that_never_ends_does_not_block_the_client() {
     // One connection is flooded, the other is served; both share a worker.
     let mut count = 0;
     let server = Hostile::new(move |mut stream| {

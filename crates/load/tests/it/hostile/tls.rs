@@ -72,7 +72,7 @@ fn accept(config: &Arc<ServerConfig>, stream: TcpStream) -> StreamOwned<ServerCo
 const GOOD: i32 = 2200;
 
 #[test]
-fn certificates_that_nobody_should_trust() {
+fn certificates_that_no_client_should_trust() {
     let authority = Authority::new("known");
     let strangers = Authority::new("unknown");
     let key = KeyPair::generate().unwrap();

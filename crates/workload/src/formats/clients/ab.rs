@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_responses_take_the_times_away() {
+    fn bad_responses_remove_the_times() {
         let output = parse(ERRORS, PERCENTILES, 0).unwrap();
         assert_eq!((output.ok, output.failures.as_slice()), (0, &[(FailureKind::WrongStatus, 20)][..]));
         assert!(
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ab_reads_behind_the_end_of_few_requests_is_not_believed() {
+    fn percentiles_beyond_the_end_of_few_requests_are_replaced() {
         let mut percentiles: Vec<String> =
             (0..=100).map(|percent| format!("{percent},{percent}.5")).collect();
         percentiles[98] = "98,0.257".to_owned();
@@ -170,7 +170,7 @@ mod tests {
         let text = format!("Percentage served,Time in ms\n{}\n", percentiles.join("\n"));
         let found = read_percentiles(&text, 24).unwrap();
         assert_eq!(found[97..], [97_500_000, 100_500_000, 100_500_000, 100_500_000]);
-        assert!(read_percentiles(&text, 50).is_err(), "of 50 all are there");
+        assert!(read_percentiles(&text, 50).is_err(), "50 requests have all percentiles");
     }
 
     #[test]

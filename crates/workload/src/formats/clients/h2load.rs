@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_who_listens_is_so_many_failures() {
+    fn refused_connections_are_failures() {
         let output = parse(REFUSED, "", 0).unwrap();
         assert_eq!((output.rows.len(), output.failures.as_slice()), (0, &[(FailureKind::Closed, 20)][..]));
         assert!(output.not_reported.iter().any(|missing| missing.about == "version"));

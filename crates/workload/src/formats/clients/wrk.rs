@@ -121,7 +121,7 @@ mod tests {
     const REFUSED: &str = include_str!("recorded/wrk-refused.txt");
 
     #[test]
-    fn what_wrk_added_is_taken_back() {
+    fn the_correction_of_wrk_is_removed() {
         let output = parse(TEXT, 4).unwrap();
         let requests = requests_in(TEXT);
         assert_eq!(output.ok, requests);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_who_listens_is_a_failure() {
+    fn refused_connections_are_failures() {
         let output = parse(REFUSED, 4).unwrap();
         assert!(output.ok == 0 && output.failures[0].0 == FailureKind::Refused, "{output:?}");
     }

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_block_says_it_all_and_never_wraps() {
+    fn the_block_is_complete_and_never_wraps() {
         let lines = block(&view(), 120);
         assert_eq!(lines[0], format!("{}{}  20 % · 2 s · 8 s left", "█".repeat(6), "░".repeat(24)));
         assert_eq!(lines[1], "requests  12002/s · 24000 completed · 3.07 MB of bodies");
