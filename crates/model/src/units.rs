@@ -74,13 +74,7 @@ pub fn parse_share(text: &str) -> Result<f64, String> {
 
 /// Prints nanoseconds with three significant digits and a fitting unit: `1.23 ms`.
 pub fn format_duration_ns(ns: f64) -> String {
-    let (value, unit) = match ns.abs() {
-        n if n >= 1e9 => (ns / 1e9, "s"),
-        n if n >= 1e6 => (ns / 1e6, "ms"),
-        n if n >= 1e3 => (ns / 1e3, "µs"),
-        _ => (ns, "ns"),
-    };
-    format!("{} {unit}", three_digits(value))
+    scaled(ns, ["ns", "µs", "ms", "s"])
 }
 
 /// Prints a whole number of nanoseconds as [`format_duration_ns`] does.
@@ -100,22 +94,21 @@ pub fn format_expected(ns: u64) -> String {
 
 /// Prints bytes with three significant digits and a fitting unit: `1.6 MB`.
 pub fn format_bytes(bytes: f64) -> String {
-    let (value, unit) = match bytes.abs() {
-        b if b >= 1e9 => (bytes / 1e9, "GB"),
-        b if b >= 1e6 => (bytes / 1e6, "MB"),
-        b if b >= 1e3 => (bytes / 1e3, "kB"),
-        _ => (bytes, "B"),
-    };
-    format!("{} {unit}", three_digits(value))
+    scaled(bytes, ["B", "kB", "MB", "GB"])
 }
 
 /// Prints bits per second with a fitting unit: `50 Mbit/s`.
 pub fn format_rate(bits_per_s: f64) -> String {
-    let (value, unit) = match bits_per_s.abs() {
-        b if b >= 1e9 => (bits_per_s / 1e9, "Gbit/s"),
-        b if b >= 1e6 => (bits_per_s / 1e6, "Mbit/s"),
-        b if b >= 1e3 => (bits_per_s / 1e3, "kbit/s"),
-        _ => (bits_per_s, "bit/s"),
+    scaled(bits_per_s, ["bit/s", "kbit/s", "Mbit/s", "Gbit/s"])
+}
+
+/// A value in the largest of these units, each a thousand of the one before, in which it is at least 1.
+fn scaled(value: f64, [one, thousand, million, billion]: [&str; 4]) -> String {
+    let (value, unit) = match value.abs() {
+        size if size >= 1e9 => (value / 1e9, billion),
+        size if size >= 1e6 => (value / 1e6, million),
+        size if size >= 1e3 => (value / 1e3, thousand),
+        _ => (value, one),
     };
     format!("{} {unit}", three_digits(value))
 }

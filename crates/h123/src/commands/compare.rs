@@ -10,7 +10,6 @@ use analysis::summary::{CellStatus, SUMMARY_VERSION, Verdict};
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use model::Plan;
-use model::number::float;
 use model::plan::Level;
 use report::{AcrossInput, Side, across_html, across_markdown, across_terminal};
 use serde_json::Value;
@@ -286,7 +285,7 @@ fn servers(plan: &Plan) -> Result<Value> {
 }
 
 fn name_server(plan: &Plan) -> Result<Value> {
-    let text = |rtt_ns: u64| format!("{} away", model::units::format_duration_ns(float(rtt_ns)));
+    let text = |rtt_ns: u64| format!("{} away", model::units::format_ns(rtt_ns));
     Ok(Value::from(plan.dns_rtt_ns.map_or("none".to_owned(), text)))
 }
 

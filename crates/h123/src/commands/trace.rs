@@ -8,10 +8,9 @@ use anyhow::Result;
 use clap::Args;
 use comfy_table::CellAlignment;
 use model::assignment::{ASSIGNMENT_VERSION, Assignment};
-use model::number::float;
 use model::options::{Options, ProtocolOptions};
 use model::sample::{ConnectionRow, Outcome, Sample};
-use model::units::{self, format_duration_ns};
+use model::units::{self, format_ns};
 use model::workload::{ClosedLoop, LoopLoad, Workload};
 use model::{Pins, Variant};
 use serde::Serialize;
@@ -190,7 +189,7 @@ fn security(row: &ConnectionRow) -> String {
 fn table(traces: &[Trace]) -> String {
     let phases = ["DNS", "connect", "TLS or QUIC", "wait", "transfer", "total"];
     let mut table = terminal::table(&[&["variant"], &phases[..], &["negotiated", "status"]].concat());
-    let time = |ns: Option<u64>| ns.map_or("–".to_owned(), |ns| format_duration_ns(float(ns)));
+    let time = |ns: Option<u64>| ns.map_or("–".to_owned(), format_ns);
     for trace in traces {
         table.add_row([
             trace.variant.to_string(),

@@ -3,9 +3,8 @@
 use std::fmt::Write;
 
 use model::Backend;
-use model::number::float;
 use model::record::{DirectionReport, LinkReport};
-use model::units;
+use model::units::format_ns;
 
 /// The note if the lab's own emulator runs like any other program.
 const WITHOUT_REALTIME: &str = "; without real-time priority (`h123 doctor`)";
@@ -34,7 +33,7 @@ pub(crate) fn describe_link(report: &LinkReport) -> String {
         .into_iter()
         .filter_map(|direction| Some(direction.lateness.as_ref()?.p99_ns));
     let late = late_ns.max().map_or("by the kernel, which does not report its lateness".to_owned(), |ns| {
-        format!("99 % of packets at most {} late", units::format_duration_ns(float(ns)))
+        format!("99 % of packets at most {} late", format_ns(ns))
     });
     let (up, down) = (direction("up", &report.up), direction("down", &report.down));
     let ordinary = match report.backend {

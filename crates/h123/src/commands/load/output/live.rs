@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use load::{Live, Snapshot};
 use model::assignment::Assignment;
 use model::number::float;
-use model::units::{counted, format_bytes, format_duration_ns, three_digits};
+use model::units::{counted, format_bytes, format_ns, three_digits};
 
 use crate::terminal;
 
@@ -111,7 +111,6 @@ fn rate(earlier: &mut Vec<(Duration, u64)>, elapsed: Duration, ended: u64) -> f6
 /// The block. No line may be wider than the terminal, or the next block would not replace it.
 fn block(view: &View, width: usize) -> Vec<String> {
     let now = &view.now;
-    let time = |ns: u64| format_duration_ns(float(ns));
     let progress = match view.goal.progress(view.elapsed, ended(now)) {
         None => clock(view.elapsed),
         Some((share, left)) => {
@@ -132,7 +131,7 @@ fn block(view: &View, width: usize) -> Vec<String> {
     ];
     let quantiles: Vec<String> = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)]
         .into_iter()
-        .filter_map(|(name, share)| Some(format!("{name} {}", time(now.latency_ns(share)?))))
+        .filter_map(|(name, share)| Some(format!("{name} {}", format_ns(now.latency_ns(share)?))))
         .collect();
     let latency = if quantiles.is_empty() {
         if now.measured == 0 { "warming up".to_owned() } else { "–".to_owned() }
@@ -156,7 +155,7 @@ fn line(view: &View) -> String {
         None => String::new(),
         Some((share, left)) => format!(" · {:.0} %, {} left", share * 100.0, clock(left)),
     };
-    let p99 = now.latency_ns(0.99).map_or("–".to_owned(), |ns| format_duration_ns(float(ns)));
+    let p99 = now.latency_ns(0.99).map_or("–".to_owned(), format_ns);
     format!(
         "{}{progress} · {} requests/s · p99 {p99} · errors: {}",
         clock(view.elapsed),

@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use load::{Report, RowMessage, RowReceiver};
-use model::number::float;
-use model::units::format_duration_ns;
+use model::units::format_ns;
 use rustix::time::{ClockId, clock_gettime};
 use store::RequestsFile;
 
@@ -87,7 +86,7 @@ impl WrittenRows {
         (self.waited_ns >= LATE_NS).then(|| {
             format!(
                 "the load waited {} for rows to be written; use a faster disk, another core, or no --samples",
-                format_duration_ns(float(self.waited_ns))
+                format_ns(self.waited_ns)
             )
         })
     }

@@ -1,7 +1,6 @@
 //! What a reader has to know before using the numbers of a load test.
 
-use model::number::float;
-use model::units::{counted, format_duration_ns};
+use model::units::{counted, format_ns};
 
 use super::protocols;
 use super::summary::{Summary, is_late};
@@ -9,7 +8,6 @@ use super::summary::{Summary, is_late};
 /// What a reader has to know before using the numbers.
 pub(super) fn warnings(summary: &Summary) -> Vec<String> {
     let mut warnings = Vec::new();
-    let time = |ns: u64| format_duration_ns(float(ns));
     if summary.completed.requests == 0 {
         warnings.push("nothing was measured: no request succeeded".to_owned());
     }
@@ -31,15 +29,15 @@ pub(super) fn warnings(summary: &Summary) -> Vec<String> {
         warnings.push(format!(
             "the schedule was missed: requests were sent {} (p50), {} (p99), {} (max) after the intended time; \
              latency counts from the intended time",
-            time(summary.lag.p50_ns),
-            time(summary.lag.p99_ns),
-            time(summary.lag.max_ns)
+            format_ns(summary.lag.p50_ns),
+            format_ns(summary.lag.p99_ns),
+            format_ns(summary.lag.max_ns)
         ));
     }
     if summary.setup.coalesce_ns > 0 {
         warnings.push(format!(
             "latencies are not the server's: every read waited {} for more bytes (--coalesce is for throughput)",
-            time(summary.setup.coalesce_ns)
+            format_ns(summary.setup.coalesce_ns)
         ));
     }
     if summary.cpu.is_bottleneck() {
