@@ -37,7 +37,7 @@ pub struct ExternalReport {
     /// response.
     pub http: Option<HttpVersion>,
     /// The event at which a request's time begins, for people; it ends with the last byte of the response.
-    /// `None` where the client's description does not say.
+    /// `None` if the client's description does not state it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begins: Option<String>,
     /// What it does not report: `ABOUT: reason`, with a metric or a check that is not available, and why.

@@ -49,7 +49,7 @@ pub struct Plan {
     pub repetition: Option<Repetition>,
     /// The settings fixed in every cell.
     pub pins: Pins,
-    /// Whether the servers' own times are measured: requests say who they are, and logs are joined with the
+    /// Whether the servers' own times are measured: requests carry an id, and logs are joined with the
     /// rows.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub server_time: bool,
@@ -200,7 +200,7 @@ pub struct ClientGroup {
     /// The program: [`OWN_CLIENT`], or the name of a description.
     #[serde(default = "own_client", skip_serializing_if = "is_own_client")]
     pub client: String,
-    /// What it speaks.
+    /// Its variant.
     pub variant: Variant,
     /// Index into [`Plan::workloads`].
     pub workload: usize,
@@ -232,7 +232,7 @@ pub struct BackServer {
     pub node: String,
     /// The adapter's name.
     pub server: String,
-    /// What the proxy speaks to it: the back leg.
+    /// The variant between the proxy and it: the back leg.
     pub variant: Variant,
     /// What the study sets of it.
     #[serde(default, skip_serializing_if = "Settings::is_empty")]

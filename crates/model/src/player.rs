@@ -102,7 +102,7 @@ impl Player {
     pub fn ladder(&self) -> String {
         let rates: Vec<String> = self.ladder_bits_per_s.iter().map(|bits| rate(*bits)).collect();
         let Some(last) = rates.last() else { return String::new() };
-        // A unit stands with the last that has it.
+        // A unit is next to the last number that has it.
         let short = |pair: &[String]| match (pair[0].split_once(' '), pair[1].split_once(' ')) {
             (Some((number, unit)), Some((_, next))) if unit == next => number.to_owned(),
             _ => pair[0].clone(),

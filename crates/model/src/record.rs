@@ -97,7 +97,7 @@ pub struct Sending {
 }
 
 impl Sending {
-    /// The names of what a description may say, in the order of [`Sending::values`].
+    /// The names of the keys of a description, in the order of [`Sending::values`].
     pub const NAMES: [&str; 5] = ["congestion_control", "initial_window", "pacing", "gso", "tls_records"];
 
     /// The values, in the order of [`Sending::NAMES`].
@@ -123,16 +123,16 @@ pub struct ServerRequest {
     pub group: u16,
     /// [`crate::sample::Sample::request`] of the client's row.
     pub request: u64,
-    /// How long the request took at the server; from which event to which, its source tells.
+    /// How long the request took at the server; its source defines the first and the last event.
     pub request_time_ns: u64,
     /// What that time is rounded to, or uncertain by.
     pub precision_ns: u64,
     /// Where that time comes from.
     pub source: TimeSource,
-    /// The time in the server's log, where packets tell a better one.
+    /// The time in the server's log, if packets show a more precise one.
     pub log_time_ns: Option<u64>,
     /// When the request's last packet reached the server, in nanoseconds since the run's start on the clock
-    /// of the client's row; packets alone tell it.
+    /// of the client's row; known only from packets.
     pub arrived_ns: Option<u64>,
     /// When the response's first packet left the server, on the same clock. `None` also where that packet may
     /// have been the TLS session's.
@@ -191,7 +191,7 @@ pub struct DirectionReport {
     pub packets_out: u64,
     /// Bytes of these frames.
     pub bytes_out: u64,
-    /// Frames dropped because the study asked for loss.
+    /// Frames dropped because the study configures loss.
     pub lost_configured: u64,
     /// Frames dropped because they arrived during an outage.
     #[serde(default)]

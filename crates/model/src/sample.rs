@@ -58,7 +58,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// From intended to done, whatever the outcome: the latency that a user sees.
+    /// From intended to done, with any outcome: the latency that a user sees.
     #[inline]
     pub fn request_time_ns(&self) -> Option<u64> {
         self.done_ns?.checked_sub(self.intended_ns)
@@ -146,7 +146,7 @@ pub enum Outcome {
     Ok,
     /// It failed.
     Failed(Failure),
-    /// What was asked for does not exist here.
+    /// What was requested does not exist here.
     Unsupported(String),
 }
 

@@ -9,7 +9,7 @@ use crate::variant::Variant;
 /// The server as a client sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Target {
-    /// The variant to speak.
+    /// The variant to use.
     pub variant: Variant,
     /// Address and port to connect to.
     pub address: SocketAddr,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::named::unknown;
 use crate::pins::{CipherSuite, KeyExchange, Pins, TlsVersion};
 
-/// Options of TLS; without any, a client does what its pins say and nothing else.
+/// Options of TLS; without any, a client follows only its pins.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TlsOptions {

@@ -48,12 +48,12 @@ impl Pushes {
         self.streams.iter_mut().map(|pushed| &mut pushed.stream).find(|stream| stream.id == id)
     }
 
-    /// Whether the server may speak of `id`.
+    /// Whether the server may send frames of `id`.
     pub(super) fn was_promised(&self, id: u32) -> bool {
         id != 0 && id.is_multiple_of(2) && id <= self.highest_promised
     }
 
-    /// Whether frames of a stream that is gone may still come.
+    /// Whether frames of a closed stream may still arrive.
     pub(super) fn may_linger(&self, id: u32) -> bool {
         id <= self.highest_reset
     }

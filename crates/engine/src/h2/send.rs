@@ -98,6 +98,6 @@ enum Turn {
     Nothing,
     /// A piece of the body.
     Piece,
-    /// The body's last piece, or the stream is gone.
+    /// The body's last piece, or the stream is closed.
     All,
 }

@@ -1,6 +1,6 @@
-//! TLS for a client, without I/O: records in, plaintext out, and the other way round.
+//! TLS for a client, without I/O: records in, plaintext out, and the reverse.
 //!
-//! It stands on rustls' unbuffered interface: records are decrypted where the transport put them, and only
+//! It uses rustls' unbuffered interface: records are decrypted where the transport put them, and only
 //! what is incomplete is kept. rustls itself draws key randomness and reads the time of day (certificate
 //! validity).
 
