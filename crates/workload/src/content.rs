@@ -521,7 +521,7 @@ mod tests {
         let mut page = page();
         page.resources[1].path = format!("/{}", "x".repeat(120));
         let error = check(&page).unwrap_err().to_string();
-        assert!(error.contains("expected at most 128"), "{error}");
+        assert!(error.contains("at most 128"), "{error}");
         assert_eq!(page_body(&page, 0).len(), 5_000);
         let mut short = super::tests::page();
         short.resources[0].bytes = 300;
