@@ -512,7 +512,7 @@ fn whatever_a_external_client_does_wrong_is_an_outcome_with_its_last_words() {
             "echo all is well",
             &LIMITS,
             FailureKind::Client,
-            "not in the format wrk (exit status: 0): found no such line",
+            "not in the format wrk (exit status: 0): the output has no line `h123 sums",
         ),
         (
             "failing",
