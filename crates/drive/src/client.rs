@@ -204,8 +204,9 @@ impl<'a> ClientReader<'a> {
         match (self.is_greeted, message) {
             (false, ClientMessage::Hello { version: ASSIGNMENT_VERSION }) => self.is_greeted = true,
             (false, ClientMessage::Hello { version }) => {
-                let problem =
-                    format!("the client uses protocol version {version}, expected {ASSIGNMENT_VERSION}");
+                let problem = format!(
+                    "the client uses protocol version {version}, not {ASSIGNMENT_VERSION}; use the h123 that started it"
+                );
                 return Some(self.protocol_error(&problem));
             }
             (_, ClientMessage::Fault(failure)) => return Some(End::Failed(Outcome::Failed(failure))),

@@ -8,9 +8,9 @@ use std::path::{Component, Path};
 use anyhow::Context;
 use include_dir::Dir;
 use model::error::Source;
-use model::{InputError, Variant};
-use serde::Deserialize;
-use toml::Spanned;
+use model::named::{Named, unknown};
+use model::reader::{Key, Placed, Table, read_file};
+use model::{InputError, Variant, keys};
 
 use crate::template::{self, Variables};
 
@@ -72,13 +72,32 @@ pub(crate) struct ConfigFile {
     pub(crate) template: String,
 }
 
-/// `[[file]]` as written.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct WrittenFile {
-    name: Spanned<String>,
-    template: Spanned<String>,
-}
+/// The keys at the top of every description.
+pub(crate) const KEYS: &[Key] = keys! {
+    "title", "text", "required", r#""nginx""#, "One line that describes the program.";
+    "program", "list of texts", "required", r#"["nginx", "/opt/nginx/sbin/nginx"]"#,
+        "Names or paths of the program; the first that exists is used. Names are searched in the folder of `h123 servers install`, in PATH, and in `/usr/local/sbin`, `/usr/sbin` and `/sbin`.";
+    "install", "text", "none", r#""apt-get install nginx-light""#, "The command that installs it, for messages.";
+    "version", "table", "required", r#"{ command = ["{{program}}", "-V"], after = "nginx/" }"#,
+        "How to find its version; see below.";
+    "file", "tables `[[file]]`", "none", "", "Its configuration files; see below.";
+    "variant", "tables `[[variant]]`", "required", "", "The variants that it supports, each once; see below.";
+};
+pub(crate) const VERSION_KEYS: &[Key] = keys! {
+    "command", "list of texts", "required", r#"["{{program}}", "-V"]"#,
+        "The command that prints the version; it must end within 10 s.";
+    "after", "text", "required", r#""nginx/""#, "The text before the version in the command's output.";
+};
+pub(crate) const FILE_KEYS: &[Key] = keys! {
+    "name", "text", "required", r#""nginx.conf""#, "Its name in the run's folder, without folders.";
+    "template", "text", "required", r#""nginx.conf.jinja""#, "A file in the description's folder.";
+};
+pub(crate) const VARIANT_KEYS: &[Key] = keys! {
+    "name", "text", "required", r#""h3""#, "`h1`, `h1s`, `h2c`, `h2` or `h3`.";
+    "requires", "text", "none", r#""--with-http_v3_module""#,
+        "Text that the version command prints only if the program supports the variant.";
+    "since", "text", "none", r#""1.25.0""#, "The first version that supports the variant; older ones do not.";
+};
 
 impl Shelf {
     /// The names of all descriptions, sorted.
@@ -143,82 +162,114 @@ pub(crate) fn file_name(path: &Path) -> Option<String> {
     Some(path.file_name()?.to_str()?.to_owned())
 }
 
-/// A non-empty list of valid templates.
-pub(crate) fn words(
-    list: &Spanned<Vec<Spanned<String>>>,
-    source: Source<'_>,
-    what: &str,
-) -> Result<Vec<String>, InputError> {
-    if list.get_ref().is_empty() {
-        return Err(source.error(list.span(), format!("found an empty list, expected {what}")));
+impl Files {
+    /// Reads one of them, the main file; `title` is its name in errors.
+    pub(crate) fn read<T>(
+        &self,
+        name: &str,
+        title: &str,
+        keys: &'static [Key],
+        read: impl FnOnce(&Table<'_>) -> Result<T, InputError>,
+    ) -> Result<T, InputError> {
+        let file = format!("{}/{name}", self.folder);
+        let text = self.texts.get(name).map_or("", String::as_str);
+        read_file(Source { file: &file, text }, title, KEYS.iter().chain(keys), read)
     }
-    templates(list.get_ref(), source)
+
+    /// Reads every `[[file]]`.
+    pub(crate) fn configs(&self, root: &Table<'_>) -> Result<Vec<ConfigFile>, InputError> {
+        let tables = root.tables("file")?.into_iter();
+        tables.map(|table| self.config(&table.with_keys(FILE_KEYS)?)).collect()
+    }
+
+    fn config(&self, table: &Table<'_>) -> Result<ConfigFile, InputError> {
+        let name = table.required("name", |table, key| table.parsed(key, plain_name))?.value;
+        let template_name = table.required("template", Table::string)?;
+        let Some(template) = self.texts.get(&template_name.value) else {
+            let known: Vec<&String> = self.texts.keys().collect();
+            let problem = unknown(&template_name.value, &format!("a file in {}", self.folder), &known);
+            return Err(template_name.error(format!("`template`: {problem}")));
+        };
+        let (template, template_name) = (template.clone(), template_name.value);
+        let source = Source { file: &format!("{}/{template_name}", self.folder), text: &template };
+        template::check(&template).map_err(|problem| problem.at(source))?;
+        Ok(ConfigFile { name, template_name, template })
+    }
 }
 
-/// Valid templates.
-pub(crate) fn templates(list: &[Spanned<String>], source: Source<'_>) -> Result<Vec<String>, InputError> {
-    list.iter().map(|text| valid_template(text, source)).collect()
+/// Reads a key: a valid template.
+pub(crate) fn read_template(table: &Table<'_>, key: &str) -> Result<Option<Placed<String>>, InputError> {
+    table.text(key)?.map(|text| checked(text, key)).transpose()
 }
 
-/// A valid template.
-pub(crate) fn valid_template(text: &Spanned<String>, source: Source<'_>) -> Result<String, InputError> {
-    template::check(text.get_ref()).map_err(|problem| source.error(text.span(), problem.problem))?;
-    Ok(text.get_ref().clone())
+/// Reads a key: a list of at least one valid template.
+pub(crate) fn read_templates(
+    table: &Table<'_>,
+    key: &str,
+) -> Result<Option<Placed<Vec<String>>>, InputError> {
+    let Some(list) = table.some_strings(key)? else { return Ok(None) };
+    let words = list.value.into_iter().map(|word| Ok(checked(word, key)?.value));
+    Ok(Some(Placed { value: words.collect::<Result<_, InputError>>()?, place: list.place }))
 }
 
-/// The variants of a description: at least one, each at most once. `read` reads the rest of an entry.
-pub(crate) fn variants<E, V>(
-    list: &Spanned<Vec<E>>,
-    source: Source<'_>,
-    name: impl Fn(&E) -> &Spanned<String>,
-    mut read: impl FnMut(&E, Variant) -> Result<V, InputError>,
+fn checked(text: Placed<String>, key: &str) -> Result<Placed<String>, InputError> {
+    text.map(|text| match template::check(&text) {
+        Ok(()) => Ok(text),
+        Err(problem) => Err(format!("`{key}`: {}", problem.problem)),
+    })
+}
+
+/// Reads a key: a list of at least one name.
+pub(crate) fn read_names<T: Named>(table: &Table<'_>, key: &str) -> Result<Option<Vec<T>>, InputError> {
+    let Some(list) = table.some_strings(key)? else { return Ok(None) };
+    let read = |name: &str| T::from_name(name).map_err(|problem| format!("`{key}`: {problem}"));
+    let names = list.value.into_iter().map(|name| Ok(name.map(|name| read(&name))?.value));
+    names.collect::<Result<_, _>>().map(Some)
+}
+
+/// Reads every `[[variant]]`: at least one, each at most once. `read` reads the keys that are not in
+/// [`VARIANT_KEYS`].
+pub(crate) fn read_variants<V>(
+    root: &Table<'_>,
+    keys: &'static [Key],
+    mut read: impl FnMut(&Table<'_>, Variant) -> Result<V, InputError>,
 ) -> Result<Vec<V>, InputError> {
     let (mut known, mut variants) = (Vec::new(), Vec::new());
-    for entry in list.get_ref() {
-        let fault = |problem: String| source.error(name(entry).span(), problem);
-        let variant: Variant = name(entry).get_ref().parse().map_err(fault)?;
-        if known.contains(&variant) {
-            return Err(fault(format!("`{variant}` appears twice; remove one of the entries")));
+    for entry in root.tables("variant")? {
+        let entry = entry.with_keys(VARIANT_KEYS.iter().chain(keys))?;
+        let name = entry.required("name", Table::named)?;
+        if known.contains(&name.value) {
+            return Err(name.error(format!("`{}` appears twice; remove one of the entries", name.value)));
         }
-        known.push(variant);
-        variants.push(read(entry, variant)?);
+        known.push(name.value);
+        variants.push(read(&entry, name.value)?);
     }
     if variants.is_empty() {
-        return Err(source.error(list.span(), "found no `[[variant]]`, expected at least one"));
+        return Err(root.error(format!("{} has no `[[variant]]`; add at least one", root.title())));
     }
     Ok(variants)
 }
 
-/// A configuration file with a valid template in the description's folder.
-pub(crate) fn config_file(
-    file: &WrittenFile,
-    files: &Files,
-    source: Source<'_>,
-) -> Result<ConfigFile, InputError> {
-    plain_name(&file.name, source)?;
-    let template_name = file.template.get_ref();
-    let Some(template) = files.texts.get(template_name) else {
-        let problem = format!("found `{template_name}`, expected the name of a file in {}", files.folder);
-        return Err(source.error(file.template.span(), problem));
-    };
-    let path = format!("{}/{template_name}", files.folder);
-    template::check(template).map_err(|problem| problem.at(Source { file: &path, text: template }))?;
-    Ok(ConfigFile {
-        name: file.name.get_ref().clone(),
-        template_name: template_name.clone(),
-        template: template.clone(),
-    })
+/// A version, such as `1.25.0`.
+///
+/// # Errors
+/// It does not consist of numbers and dots.
+pub(crate) fn version(text: &str) -> Result<String, String> {
+    let is_version = text.split('.').all(|part| part.parse::<u32>().is_ok());
+    is_version
+        .then(|| text.to_owned())
+        .ok_or_else(|| format!("`{text}` is not a version; write numbers and dots, such as `1.25.0`"))
 }
 
-/// Checks that a name has no folders.
-pub(crate) fn plain_name(name: &Spanned<String>, source: Source<'_>) -> Result<(), InputError> {
-    let mut parts = Path::new(name.get_ref()).components();
+/// A file name without folders.
+///
+/// # Errors
+/// It has folders, or is no name.
+pub(crate) fn plain_name(text: &str) -> Result<String, String> {
+    let mut parts = Path::new(text).components();
     match (parts.next(), parts.next()) {
-        (Some(Component::Normal(_)), None) => Ok(()),
-        _ => {
-            let problem = format!("found `{}`, expected a file name without folders", name.get_ref());
-            Err(source.error(name.span(), problem))
-        }
+        (Some(Component::Normal(_)), None) => Ok(text.to_owned()),
+        _ => Err(format!("`{text}` is not a plain file name; write one without folders, such as `a.conf`")),
     }
 }
 

@@ -10,13 +10,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use minijinja::value::Value;
-use model::error::Source;
+use model::reader::Table;
 use model::{InputError, Variant};
-use toml::Spanned;
 
-use crate::description::words;
+use crate::description::read_templates;
 use crate::servers::installed;
-use crate::template::{Variables, fill};
+use crate::template::{Variables, fill, is_at_least};
 
 /// Folders of programs that are not in an ordinary user's PATH.
 const MORE_FOLDERS: &[&str] = &["/usr/local/sbin", "/usr/sbin", "/sbin"];
@@ -44,8 +43,6 @@ pub(crate) struct ProgramSpec {
 pub(crate) struct InstalledProgram {
     /// The program's path.
     pub(crate) program: PathBuf,
-    /// The version command, for people.
-    pub(crate) command: String,
     /// The version.
     pub(crate) version: String,
     /// The output of the version command.
@@ -106,27 +103,41 @@ impl ProgramInfo {
     }
 }
 
+impl InstalledProgram {
+    /// Whether the program `name` supports a variant whose description has `requires` and `since`.
+    pub(crate) fn support(
+        &self,
+        name: &str,
+        variant: Variant,
+        requires: Option<&str>,
+        since: Option<&str>,
+    ) -> (Variant, Support) {
+        let this = format!("{name} {} at {}", self.version, self.program.display());
+        let reason = match (since, requires) {
+            (Some(since), _) if !is_at_least(&self.version, since) => {
+                format!("{this} does not support {variant}; install {since} or newer")
+            }
+            (_, Some(text)) if !self.build.contains(text) => format!(
+                "{this} was built without {variant} (its version output does not contain `{text}`); install a build \
+                 with it"
+            ),
+            _ => return (variant, Support::Supported),
+        };
+        (variant, Support::Unsupported(reason))
+    }
+}
+
 impl ProgramSpec {
-    /// Resolves the description.
+    /// Reads the description's root and its `[version]`.
     ///
     /// # Errors
-    /// A list or text is empty, or a template is invalid; with its place.
-    pub(crate) fn read(
-        programs: &Spanned<Vec<Spanned<String>>>,
-        install: Option<String>,
-        version_command: &Spanned<Vec<Spanned<String>>>,
-        version_after: Spanned<String>,
-        source: Source<'_>,
-    ) -> Result<ProgramSpec, InputError> {
-        if version_after.get_ref().is_empty() {
-            let problem = "found an empty text, expected the text before the version";
-            return Err(source.error(version_after.span(), problem));
-        }
+    /// A key is missing or empty, or a template is invalid; with its place.
+    pub(crate) fn read(root: &Table<'_>, version: &Table<'_>) -> Result<ProgramSpec, InputError> {
         Ok(ProgramSpec {
-            programs: words(programs, source, "a program")?,
-            install,
-            version_command: words(version_command, source, "a command")?,
-            version_after: version_after.into_inner(),
+            programs: root.required("program", read_templates)?.value,
+            install: root.text("install")?.map(|install| install.value),
+            version_command: version.required("command", read_templates)?.value,
+            version_after: version.required("after", Table::text)?.value,
         })
     }
 
@@ -151,9 +162,12 @@ impl ProgramSpec {
         let command = command.join(" ");
         let version = version_in(&build, &self.version_after).ok_or_else(|| {
             let start: String = build.chars().take(200).collect();
-            anyhow!("`{command}` printed `{start}`, expected a version after `{}`", self.version_after)
+            let after = &self.version_after;
+            anyhow!(
+                "`{command}` printed `{start}` and no version after `{after}`; adapt `[version]` in {file}"
+            )
         })?;
-        Ok(InstalledProgram { program, command, version, build })
+        Ok(InstalledProgram { program, version, build })
     }
 }
 

@@ -187,7 +187,7 @@ fn nginx_serves_a_page() {
         let refused =
             nginx.start(lab.server(), &place.spec(&run, &content, &[Variant::H3])).map(drop).unwrap_err();
         assert!(
-            matches!(&refused, Outcome::Unsupported(why) if why.contains("has no h3; version 1.25.0 added it")),
+            matches!(&refused, Outcome::Unsupported(why) if why.contains("does not support h3; install 1.25.0 or newer")),
             "{refused:?}"
         );
     }

@@ -80,7 +80,7 @@ impl Source<'_> {
     }
 
     /// The error of the TOML parser; one without a place gets the start of the file.
-    pub fn toml_error(&self, error: &toml::de::Error) -> InputError {
+    pub(crate) fn toml_error(&self, error: &toml::de::Error) -> InputError {
         let span = error.span().unwrap_or(0..0);
         self.error(span, error.message().trim().replace('\n', "; "))
     }

@@ -1,6 +1,5 @@
 //! Tunables: the settings of servers that a study may change.
 
-mod entry;
 mod written;
 
 use std::collections::BTreeMap;
@@ -12,7 +11,6 @@ use crate::named::unknown;
 use crate::units::{self, NANOS_PER_MS};
 use crate::variant::Variant;
 
-pub use entry::TunableEntry;
 pub use written::KEYS;
 
 /// A server's tunables that a study has set, by name.

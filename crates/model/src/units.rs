@@ -35,6 +35,18 @@ pub fn parse_duration_ns(text: &str) -> Result<u64, String> {
     parse(text, DURATIONS, "a duration", "150ms")
 }
 
+/// Reads a step of time, a duration of whole milliseconds above 0; nanoseconds.
+///
+/// # Errors
+/// What is wrong, and the expected form.
+pub fn parse_whole_ms(text: &str) -> Result<u64, String> {
+    let ns = parse_duration_ns(text)?;
+    let is_step = ns > 0 && ns % NANOS_PER_MS == 0;
+    is_step.then_some(ns).ok_or_else(|| {
+        format!("`{text}` is not a step; write whole milliseconds, at least 1ms, such as `1s`")
+    })
+}
+
 /// Reads a rate such as `50Mbit/s`; bits per second.
 ///
 /// # Errors

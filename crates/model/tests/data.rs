@@ -6,9 +6,12 @@ use std::path::PathBuf;
 
 use model::Workload;
 use model::error::{DataFile, Source};
+use model::keys;
+use model::reader::{Key, Table, parse};
 use model::study::{Library, MetricFacts, Study};
-use model::tunable::TunableEntry;
-use model::{Network, Page, ServerFacts, Topology, Variant, WorkloadKind};
+use model::{Network, Page, ServerFacts, Topology, Tunable, Variant, WorkloadKind};
+
+const TUNABLES: &[Key] = keys! { "tunable", "tables `[[tunable]]`", "none", "", "The tunables."; };
 
 /// The repository's own folders. Any metric is known: the names belong to the analysis.
 struct Folders {
@@ -37,15 +40,13 @@ impl Library for Folders {
     }
 
     fn server(&self, name: &str) -> Result<ServerFacts, String> {
-        #[derive(serde::Deserialize)]
-        struct Tunables {
-            #[serde(default)]
-            tunable: Vec<TunableEntry>,
-        }
         let text = text(&format!("servers/{name}"), "server");
-        let written: Tunables = toml::from_str(&text).unwrap();
-        let tunables = TunableEntry::resolve_all(&written.tunable, Source { file: name, text: &text });
-        // What each speaks belongs to the adapters.
+        let source = Source { file: name, text: &text };
+        // The adapters know the other keys, and the variants.
+        let entries = parse(source).unwrap().into_iter().filter(|(key, _)| key.get_ref() == "tunable");
+        let entries = entries.collect();
+        let root = Table::root(source, &entries, "the server", TUNABLES);
+        let tunables = root.and_then(|root| Tunable::read_all(&root));
         Ok(ServerFacts {
             variants: Variant::ALL.to_vec(),
             back_variants: Variant::ALL.to_vec(),

@@ -3,20 +3,64 @@
 use std::path::Path;
 
 use anyhow::Result;
-use model::error::Source;
 use model::number::float;
+use model::reader::{Key, Table, TableKeys};
 use model::units::{NANOS_PER_MS, format_duration_ns};
-use model::{HttpVersion, InputError, Variant};
+use model::workload::{ClosedLoop, Workload};
+use model::{HttpVersion, InputError, Variant, keys, units};
 use workload::formats::clients::Format;
 
 use super::CLIENT_FILE;
-use crate::description::{ConfigFile, Files};
-use crate::program::{InstalledProgram, ProgramInfo, ProgramSpec, Support};
-use crate::template::is_at_least;
-use model::workload::{ClosedLoop, Workload};
+use crate::description::{
+    self, ConfigFile, FILE_KEYS, Files, VARIANT_KEYS, VERSION_KEYS, plain_name, read_templates,
+    read_variants, version,
+};
+use crate::program::{InstalledProgram, ProgramInfo, ProgramSpec};
 
 /// The word of a command that the variant's arguments replace.
 pub(crate) const ARGUMENTS: &str = "{{arguments}}";
+
+const CLIENT_KEYS: &[Key] = keys! {
+    "output", "text", "required", r#""h2load""#, "The format of its output: `h2load`, `wrk`, `curl`, `siege` or `ab`.";
+    "begins", "text", "none: it reports no times", r#""the request is written""#,
+        "The event at which its request times begin; compared by the check `events_match`.";
+    "can", "table", "none", r#"{ requests = 100000 }"#, "The loads that it supports; see below.";
+    "start", "table", "required", "", "How to start it; see below.";
+};
+const CAN_KEYS: &[Key] = keys! {
+    "connections", "whole number", "any number", "1", "The largest number of connections, at least 1.";
+    "streams", "boolean", "`false`", "true",
+        "Whether an HTTP/2 or HTTP/3 connection can have several requests in flight.";
+    "requests", "whole number", "not supported", "10000",
+        "It can end after a number of requests; the largest number, 1 to 4 294 967 295.";
+    "requests_of_each", "boolean", "`false`", "true", "Whether it counts requests per connection.";
+    "duration", "duration", "not supported", r#""1s""#,
+        "It can end after a time that is a multiple of this one; whole milliseconds.";
+    "shortest", "duration", "none", r#""2s""#, "Shorter runs give no reliable results; whole milliseconds.";
+    "warmup", "duration", "not supported", r#""1ms""#,
+        "It can leave out a warm-up that is a multiple of this time; whole milliseconds.";
+};
+const START_KEYS: &[Key] = keys! {
+    "command", "list of texts", "required", r#"["{{program}}", "{{arguments}}", "{{url}}"]"#,
+        "The command line; the variant's arguments replace the word `{{arguments}}`.";
+    "writes", "text", "none", r#""rows.tsv""#,
+        "A file that it writes in addition to its output, without folders; `h2load` and `ab` require it.";
+};
+const CLIENT_VARIANT_KEYS: &[Key] = keys! {
+    "arguments", "list of texts", "none", r#"["--h1"]"#, "The arguments that select the variant.";
+};
+
+/// Every table of a client's description.
+pub const KEYS: &[TableKeys] = &[
+    TableKeys { table: "the client", keys: description::KEYS },
+    TableKeys { table: "the client", keys: CLIENT_KEYS },
+    TableKeys { table: "[version]", keys: VERSION_KEYS },
+    TableKeys { table: "[can]", keys: CAN_KEYS },
+    TableKeys { table: "[start]", keys: START_KEYS },
+    TableKeys { table: "[[file]]", keys: FILE_KEYS },
+    TableKeys { table: "[[variant]]", keys: VARIANT_KEYS },
+    TableKeys { table: "[[variant]]", keys: CLIENT_VARIANT_KEYS },
+];
 
 /// An external client, as described by its folder.
 #[derive(Clone, Debug)]
@@ -77,11 +121,7 @@ pub(crate) struct Capabilities {
 impl Client {
     /// Reads and resolves a client's folder.
     pub(crate) fn parse(name: &str, files: Files) -> Result<Client, InputError> {
-        let file = format!("{}/{CLIENT_FILE}", files.folder);
-        let text = files.texts.get(CLIENT_FILE).map_or("", String::as_str);
-        let source = Source { file: &file, text };
-        let written: written::Client = toml::from_str(text).map_err(|error| source.toml_error(&error))?;
-        written.resolve(name, &files, source)
+        files.read(CLIENT_FILE, "the client", CLIENT_KEYS, |root| read(name, &files, root))
     }
 
     /// Finds the program and its version, once per process. `tool` is `{{self}}` in templates.
@@ -93,26 +133,12 @@ impl Client {
     }
 
     fn look(&self, tool: &Path) -> Result<ProgramInfo> {
-        let InstalledProgram { program, version, build, .. } = self.program.find(&self.file(), tool)?;
-        let support = |entry: &ClientVariant| match &entry.requires {
-            _ if entry.since.as_ref().is_some_and(|since| !is_at_least(&version, since)) => {
-                Support::Unsupported(format!(
-                    "{} {version} at {} does not support {} well; install {} or newer",
-                    self.name,
-                    program.display(),
-                    entry.variant,
-                    entry.since.as_deref().unwrap_or_default()
-                ))
-            }
-            Some(text) if !build.contains(text) => Support::Unsupported(format!(
-                "{} {version} at {} was built without {} (its version text does not contain `{text}`)",
-                self.name,
-                program.display(),
-                entry.variant
-            )),
-            _ => Support::Supported,
-        };
-        let variants = self.variants.iter().map(|entry| (entry.variant, support(entry))).collect();
+        let found = self.program.find(&self.file(), tool)?;
+        let variants = self.variants.iter().map(|entry| {
+            found.support(&self.name, entry.variant, entry.requires.as_deref(), entry.since.as_deref())
+        });
+        let variants = variants.collect();
+        let InstalledProgram { program, version, build } = found;
         Ok(ProgramInfo { program, version, tls: None, variants, build })
     }
 
@@ -229,165 +255,59 @@ pub(crate) const fn milliseconds(ns: u64) -> u64 {
     ns / NANOS_PER_MS
 }
 
-/// The file as written.
-mod written {
-    use model::error::Source;
-    use model::units::NANOS_PER_MS;
-    use model::{InputError, units};
-    use serde::Deserialize;
-    use toml::Spanned;
-    use workload::formats::clients::Format;
-
-    use super::{ARGUMENTS, Capabilities, ClientVariant};
-    use crate::description::{Files, WrittenFile, config_file, plain_name, templates, variants, words};
-    use crate::program::ProgramSpec;
-
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    pub(super) struct Client {
-        title: String,
-        program: Spanned<Vec<Spanned<String>>>,
-        install: Option<String>,
-        output: Spanned<String>,
-        begins: Option<String>,
-        version: Version,
-        #[serde(default)]
-        can: WrittenCan,
-        start: Start,
-        #[serde(default)]
-        file: Vec<WrittenFile>,
-        variant: Spanned<Vec<VariantEntry>>,
-    }
-
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Version {
-        command: Spanned<Vec<Spanned<String>>>,
-        after: Spanned<String>,
-    }
-
-    #[derive(Default, Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct WrittenCan {
-        connections: Option<Spanned<u32>>,
-        #[serde(default)]
-        streams: bool,
-        requests: Option<Spanned<u64>>,
-        #[serde(default)]
-        requests_of_each: bool,
-        duration: Option<Spanned<String>>,
-        shortest: Option<Spanned<String>>,
-        warmup: Option<Spanned<String>>,
-    }
-
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Start {
-        command: Spanned<Vec<Spanned<String>>>,
-        writes: Option<Spanned<String>>,
-    }
-
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct VariantEntry {
-        name: Spanned<String>,
-        requires: Option<String>,
-        since: Option<String>,
-        #[serde(default)]
-        arguments: Vec<Spanned<String>>,
-    }
-
-    impl Client {
-        pub(super) fn resolve(
-            self,
-            name: &str,
-            files: &Files,
-            source: Source<'_>,
-        ) -> Result<super::Client, InputError> {
-            let Version { command, after, .. } = &self.version;
-            let program = ProgramSpec::read(&self.program, self.install, command, after.clone(), source)?;
-            let output = format(&self.output, source)?;
-            let command = words(&self.start.command, source, "a command")?;
-            let variants = variants(
-                &self.variant,
-                source,
-                |entry| &entry.name,
-                |entry, variant| {
-                    let arguments = templates(&entry.arguments, source)?;
-                    let (requires, since) = (entry.requires.clone(), entry.since.clone());
-                    Ok(ClientVariant { variant, requires, since, arguments })
-                },
-            )?;
-            let has_arguments = variants.iter().any(|variant| !variant.arguments.is_empty());
-            if has_arguments && !command.iter().any(|word| word == ARGUMENTS) {
-                let problem =
-                    format!("found no word `{ARGUMENTS}`, expected the place of the variants' `arguments`");
-                return Err(source.error(self.start.command.span(), problem));
-            }
-            let writes = self.start.writes.as_ref();
-            writes.map_or(Ok(()), |name| plain_name(name, source))?;
-            if output.needs_file() && writes.is_none() {
-                let problem = format!(
-                    "found no `writes`, expected the file that goes with `output = \"{}\"`",
-                    output.name()
-                );
-                return Err(source.error(self.start.command.span(), problem));
-            }
-            let files_written = self.file.iter().map(|file| config_file(file, files, source));
-            Ok(super::Client {
-                name: name.to_owned(),
-                title: self.title,
-                variants,
-                program,
-                output,
-                begins: self.begins,
-                capabilities: capabilities(&self.can, source)?,
-                files: files_written.collect::<Result<_, _>>()?,
-                command,
-                writes: writes.map(|name| name.get_ref().clone()),
-                folder: files.folder.clone(),
-            })
-        }
-    }
-
-    fn format(name: &Spanned<String>, source: Source<'_>) -> Result<Format, InputError> {
-        let found = Format::ALL.into_iter().find(|format| format.name() == name.get_ref());
-        found.ok_or_else(|| {
-            let names = Format::ALL.map(Format::name).join(", ");
-            source.error(name.span(), format!("found `{}`, expected one of {names}", name.get_ref()))
+fn read(name: &str, files: &Files, root: &Table<'_>) -> Result<Client, InputError> {
+    let versions = root.required("version", Table::table)?.with_keys(VERSION_KEYS)?;
+    let start = root.required("start", Table::table)?.with_keys(START_KEYS)?;
+    let variants = read_variants(root, CLIENT_VARIANT_KEYS, |table, variant| {
+        Ok(ClientVariant {
+            variant,
+            requires: table.text("requires")?.map(|text| text.value),
+            since: table.parsed("since", version)?.map(|since| since.value),
+            arguments: read_templates(table, "arguments")?.map_or_else(Vec::new, |list| list.value),
         })
+    })?;
+    let command = start.required("command", read_templates)?;
+    let has_arguments = variants.iter().any(|variant| !variant.arguments.is_empty());
+    if has_arguments && !command.value.iter().any(|word| word == ARGUMENTS) {
+        let problem =
+            format!("`command` has no word `{ARGUMENTS}`; add it where the variants' `arguments` belong");
+        return Err(command.error(problem));
     }
+    let output = root.required("output", Table::named::<Format>)?.value;
+    let writes = start.parsed("writes", plain_name)?.map(|name| name.value);
+    if output.needs_file() && writes.is_none() {
+        return Err(start.missing("writes"));
+    }
+    Ok(Client {
+        name: name.to_owned(),
+        title: root.required("title", Table::text)?.value,
+        variants,
+        program: ProgramSpec::read(root, &versions)?,
+        output,
+        begins: root.text("begins")?.map(|event| event.value),
+        capabilities: match root.table("can")? {
+            Some(table) => read_capabilities(&table.with_keys(CAN_KEYS)?)?,
+            None => Capabilities::default(),
+        },
+        files: files.configs(root)?,
+        command: command.value,
+        writes,
+        folder: files.folder.clone(),
+    })
+}
 
-    fn capabilities(written: &WrittenCan, source: Source<'_>) -> Result<Capabilities, InputError> {
-        let time = |text: &Option<Spanned<String>>| {
-            let Some(text) = text else { return Ok(None) };
-            let ns = units::parse_duration_ns(text.get_ref())
-                .map_err(|problem| source.error(text.span(), problem))?;
-            if ns == 0 || ns % NANOS_PER_MS != 0 {
-                let problem = format!("found `{}`, expected a whole number of milliseconds", text.get_ref());
-                return Err(source.error(text.span(), problem));
-            }
-            Ok(Some(ns))
-        };
-        let can = Capabilities {
-            connections: written.connections.as_ref().map(|most| *most.get_ref()),
-            streams: written.streams,
-            requests: written.requests.as_ref().map(|most| *most.get_ref()),
-            requests_of_each: written.requests_of_each,
-            duration_ns: time(&written.duration)?,
-            shortest_ns: time(&written.shortest)?.unwrap_or(0),
-            warmup_ns: time(&written.warmup)?,
-        };
-        for (most, span) in [
-            (can.connections.map(u64::from), written.connections.as_ref().map(Spanned::span)),
-            (can.requests, written.requests.as_ref().map(Spanned::span)),
-        ] {
-            if let (Some(0), Some(span)) = (most, span) {
-                return Err(source.error(span, "found 0, expected at least 1, or no such key"));
-            }
-        }
-        Ok(can)
-    }
+fn read_capabilities(table: &Table<'_>) -> Result<Capabilities, InputError> {
+    let most = |key| Ok::<_, InputError>(table.integer(key, 1..=u32::MAX)?.map(|most| most.value));
+    let time = |key| Ok::<_, InputError>(table.parsed(key, units::parse_whole_ms)?.map(|ns| ns.value));
+    Ok(Capabilities {
+        connections: most("connections")?,
+        streams: table.flag("streams")?,
+        requests: most("requests")?.map(u64::from),
+        requests_of_each: table.flag("requests_of_each")?,
+        duration_ns: time("duration")?,
+        shortest_ns: time("shortest")?.unwrap_or(0),
+        warmup_ns: time("warmup")?,
+    })
 }
 
 #[cfg(test)]
@@ -422,26 +342,34 @@ template = "x.jinja"
             (
                 "\"wrk\"",
                 "\"wkr\"",
-                "clients/x/client.toml:3:10: found `wkr`, expected one of h2load, wrk, curl",
+                "clients/x/client.toml:3:10: `output`: `wkr` is not an output format; did",
             ),
             (
                 "\"wrk\"",
                 "\"ab\"",
-                "client.toml:8:11: found no `writes`, expected the file that goes with `output = \"ab\"`",
+                "client.toml:7:1: [start] has no `writes`; add one, such as `writes = \"rows",
             ),
-            (", \"{{arguments}}\"", "", "client.toml:8:11: found no word `{{arguments}}`"),
-            ("\"h1\"", "\"h9\"", "client.toml:6:21: `h9` is not a variant"),
-            ("[{ name = \"h1\", arguments = [\"--one\"] }]", "[]", "found no `[[variant]]`"),
-            ("\"1s\"", "\"1\"", "client.toml:5:53: `1` is not a duration"),
-            ("\"1s\"", "\"1500us\"", "found `1500us`, expected a whole number of milliseconds"),
-            ("connections = 8", "connections = 0", "client.toml:5:23: found 0, expected at least 1"),
-            ("\"--one\"", "\"{{one\"", "client.toml:6:40: "),
-            ("title", "titel", "client.toml:1:1: unknown field `titel`"),
-            ("x.lua", "../x", "found `../x`, expected a file name without folders"),
+            (", \"{{arguments}}\"", "", "client.toml:8:11: `command` has no word `{{arguments}}`; add it"),
+            ("\"h1\"", "\"h9\"", "client.toml:6:21: `name`: `h9` is not a variant"),
+            (
+                "[{ name = \"h1\", arguments = [\"--one\"] }]",
+                "[]",
+                "client.toml:1:1: the client has no `[[variant]]`; add",
+            ),
+            ("\"1s\"", "\"1\"", "client.toml:5:53: `duration`: `1` is not a duration"),
+            ("\"1s\"", "\"1500us\"", "`1500us` is not a step; write whole milliseconds, at least 1ms"),
+            (
+                "connections = 8",
+                "connections = 0",
+                "client.toml:5:23: `connections` is 0; write a whole number from 1",
+            ),
+            ("\"--one\"", "\"{{one\"", "client.toml:6:40: `arguments`: "),
+            ("title", "titel", "client.toml:1:1: `titel` is not a key of the client; did you mean `title`?"),
+            ("x.lua", "../x", "client.toml:10:8: `name`: `../x` is not a plain file name; write one without"),
         ] {
             assert!(GOOD.contains(found), "{found}");
             let error = parse(&GOOD.replacen(found, instead, 1)).unwrap_err();
-            assert!(error.contains(expected), "{error} should say {expected}");
+            assert!(error.contains(expected), "{error} should contain {expected}");
         }
     }
 

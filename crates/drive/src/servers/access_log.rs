@@ -5,14 +5,11 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use model::error::Source;
+use model::named::unknown;
 use model::number::float;
-use model::{InputError, units};
-use serde::Deserialize;
-use toml::Spanned;
-use workload::formats::access_log::{
-    LONGEST_LINE_BYTES, LineForm, Log, LogFormat, LogReader, TimeField, TimeUnit,
-};
+use model::reader::{Key, Table};
+use model::{InputError, keys, units};
+use workload::formats::access_log::{LONGEST_LINE_BYTES, LineForm, Log, LogFormat, LogReader, TimeField};
 use workload::formats::line_pattern::LinePattern;
 
 use crate::description::plain_name;
@@ -20,6 +17,32 @@ use crate::description::plain_name;
 /// How much of a log is read at most, in bytes.
 const MOST_LOG_BYTES: u64 = 4 << 30;
 const FORMATS: [&str; 2] = ["json", "pattern"];
+
+pub(super) const KEYS: &[Key] = keys! {
+    "file", "text", "required", r#""access.log""#, "Its name in the run's folder, without folders.";
+    "format", "text", "none: the log is not read", r#""json""#, "The form of a line: `json` or `pattern`.";
+    "pattern", "text", "required with `format = \"pattern\"`", r#""{id} {_} {status} {took}""#,
+        "The line, with `{name}` for each field. `{_}` skips a field, and `{{` is a brace. Text must separate fields.";
+    "request_id", "text", "required with `format`", r#""request.headers.X-Request-Id.0""#,
+        "The field with the value of `x-request-id`. A JSON field is a path of keys with dots; a number is an index into a list, from 0.";
+    "request_time", "table", "required with `format`",
+        r#"{ field = "took", unit = "s", precision = "1ms", from = "first byte read", to = "last byte written" }"#,
+        "The time that a request took; see below.";
+    "time", "table", "none", r#"{ field = "ts", unit = "ms" }"#, "The line's timestamp since 1970; see below.";
+    "status", "text", "none", r#""status""#, "The field with the status code.";
+    "body_bytes", "text", "none", r#""body_bytes""#, "The field with the length of the response's body.";
+    "remote_port", "text", "none", r#""remote_port""#,
+        "The field with the client's port, which may follow an address and a colon. The times of packets require it.";
+};
+pub(super) const TIME_KEYS: &[Key] = keys! {
+    "field", "text", "required", r#""took""#, "The field with the time.";
+    "unit", "text", "required", r#""ms""#, "The unit of its number: `s`, `ms`, `us` or `ns`.";
+};
+pub(super) const REQUEST_TIME_KEYS: &[Key] = keys! {
+    "precision", "duration", "required", r#""1ms""#, "The resolution of the server's clock for it; above 0.";
+    "from", "text", "required", r#""first byte read""#, "The event at which the time begins.";
+    "to", "text", "required", r#""last byte written""#, "The event at which it ends.";
+};
 
 /// A server's access log, as described.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,109 +71,60 @@ pub struct AccessLogFile {
     pub log: AccessLog,
 }
 
-/// `[access_log]` as written.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct WrittenLog {
-    file: Spanned<String>,
-    format: Option<Spanned<String>>,
-    pattern: Option<Spanned<String>>,
-    request_id: Option<String>,
-    request_time: Option<WrittenTime>,
-    time: Option<WrittenStamp>,
-    status: Option<String>,
-    body_bytes: Option<String>,
-    remote_port: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenTime {
-    field: String,
-    unit: Spanned<String>,
-    precision: Spanned<String>,
-    from: String,
-    to: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenStamp {
-    field: String,
-    unit: Spanned<String>,
-}
-
-impl WrittenLog {
-    pub(super) fn resolve(self, source: Source<'_>) -> Result<AccessLog, InputError> {
-        plain_name(&self.file, source)?;
-        let file = self.file.get_ref().clone();
-        let Some(format) = &self.format else {
-            let described = [self.request_id.is_some(), self.request_time.is_some(), self.pattern.is_some()];
-            return if described.contains(&true) {
-                let problem = "found no `format`, expected `format = \"json\"` or `format = \"pattern\"`";
-                Err(source.error(self.file.span(), problem))
-            } else {
-                Ok(AccessLog { file, lines: None })
-            };
+/// Reads `[access_log]`, whose table has [`KEYS`].
+///
+/// # Errors
+/// The place of a wrong or missing key.
+pub(super) fn read(table: &Table<'_>) -> Result<AccessLog, InputError> {
+    let file = table.required("file", |table, key| table.parsed(key, plain_name))?.value;
+    let Some(form) = read_form(table)? else {
+        return match table.keys().find(|key| key.value != "file") {
+            None => Ok(AccessLog { file, lines: None }),
+            Some(key) => Err(key.error(format!(
+                "`{}` requires `format`; add `format = \"json\"` or `format = \"pattern\"`",
+                key.value
+            ))),
         };
-        let form = self.form(format, source)?;
-        let place = format.span();
-        let missing = |key: &str, example: &str| {
-            let problem = format!("`format` requires `{key}`; add it, such as `{example}`");
-            source.error(place.clone(), problem)
-        };
-        let request_id =
-            self.request_id.ok_or_else(|| missing("request_id", "request_id = \"x_request_id\""))?;
-        let example = "request_time = { field = \"took\", unit = \"s\", precision = \"1ms\", from = \"…\", to = \"…\" }";
-        let time = self.request_time.ok_or_else(|| missing("request_time", example))?;
-        let unit = |name: &Spanned<String>| {
-            TimeUnit::parse(name.get_ref()).map_err(|problem| source.error(name.span(), problem))
-        };
-        let precision = &time.precision;
-        let precision_ns = match units::parse_duration_ns(precision.get_ref()) {
-            Ok(0) => {
-                return Err(source
-                    .error(precision.span(), "found 0, expected the resolution of the time, such as `1ms`"));
-            }
-            Ok(ns) => ns,
-            Err(problem) => return Err(source.error(precision.span(), problem)),
-        };
-        let stamp = |stamp: WrittenStamp| Ok(TimeField { unit: unit(&stamp.unit)?, field: stamp.field });
-        let format = LogFormat {
-            form,
-            request_id,
-            request_time: TimeField { unit: unit(&time.unit)?, field: time.field },
-            precision_ns,
-            time: self.time.map(stamp).transpose()?,
-            status: self.status,
-            body_bytes: self.body_bytes,
-            remote_port: self.remote_port,
-        };
-        if let (Some(field), Some(pattern)) = (format.missing_field(), &self.pattern) {
-            let problem = format!("the pattern has no field `{{{field}}}`; add it");
-            return Err(source.error(pattern.span(), problem));
-        }
-        Ok(AccessLog { file, lines: Some(Lines { format, from: time.from, to: time.to }) })
+    };
+    let text = |key| Ok::<_, InputError>(table.text(key)?.map(|text| text.value));
+    let time = table.required("request_time", Table::table)?;
+    let time = time.with_keys(TIME_KEYS.iter().chain(REQUEST_TIME_KEYS))?;
+    let stamp = table.table("time")?.map(|stamp| read_time(&stamp.with_keys(TIME_KEYS)?)).transpose()?;
+    let format = LogFormat {
+        form,
+        request_id: table.required("request_id", Table::text)?.value,
+        request_time: read_time(&time)?,
+        precision_ns: time.required("precision", Table::duration_above_zero)?.value,
+        time: stamp,
+        status: text("status")?,
+        body_bytes: text("body_bytes")?,
+        remote_port: text("remote_port")?,
+    };
+    if let (Some(field), Some(pattern)) = (format.missing_field(), table.string("pattern")?) {
+        return Err(pattern.error(format!("`pattern` has no field `{{{field}}}`; add it")));
     }
+    let event = |key| Ok::<_, InputError>(time.required(key, Table::text)?.value);
+    Ok(AccessLog { file, lines: Some(Lines { format, from: event("from")?, to: event("to")? }) })
+}
 
-    fn form(&self, format: &Spanned<String>, source: Source<'_>) -> Result<LineForm, InputError> {
-        match (format.get_ref().as_str(), &self.pattern) {
-            ("json", None) => Ok(LineForm::Json),
-            ("pattern", Some(pattern)) => LinePattern::parse(pattern.get_ref())
-                .map(LineForm::Pattern)
-                .map_err(|error| source.error(pattern.span(), error.to_string())),
-            ("pattern", None) => Err(source.error(
-                format.span(),
-                "`format = \"pattern\"` requires `pattern`, such as `pattern = \"{id} {status} {took}\"`",
-            )),
-            ("json", Some(pattern)) => {
-                Err(source
-                    .error(pattern.span(), "`format = \"json\"` excludes `pattern`; remove one of them"))
-            }
-            (other, _) => {
-                let problem = format!("found `{other}`, expected one of {}", FORMATS.join(", "));
-                Err(source.error(format.span(), problem))
-            }
+fn read_time(table: &Table<'_>) -> Result<TimeField, InputError> {
+    let field = table.required("field", Table::text)?.value;
+    Ok(TimeField { field, unit: table.required("unit", Table::named)?.value })
+}
+
+fn read_form(table: &Table<'_>) -> Result<Option<LineForm>, InputError> {
+    let parse = |text: &str| LinePattern::parse(text).map_err(|error| error.to_string());
+    let pattern = table.parsed("pattern", parse)?;
+    let Some(format) = table.string("format")? else { return Ok(None) };
+    match (format.value.as_str(), pattern) {
+        ("json", None) => Ok(Some(LineForm::Json)),
+        ("pattern", Some(pattern)) => Ok(Some(LineForm::Pattern(pattern.value))),
+        ("pattern", None) => Err(table.missing("pattern")),
+        ("json", Some(pattern)) => {
+            Err(pattern.error("`pattern` excludes `format = \"json\"`; remove one of them"))
+        }
+        (other, _) => {
+            Err(format.error(format!("`format`: {}", unknown(other, "a format of access logs", &FORMATS))))
         }
     }
 }
@@ -226,10 +200,8 @@ to = "last byte written"
 "#;
 
     fn parse(text: &str) -> Result<AccessLog, String> {
-        let source = Source { file: "server.toml", text };
-        let written: WrittenLog =
-            toml::from_str(text).map_err(|error| source.toml_error(&error).to_string())?;
-        written.resolve(source).map_err(|error| error.to_string())
+        let source = model::error::Source { file: "server.toml", text };
+        model::reader::read_file(source, "[access_log]", KEYS, read).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -244,39 +216,43 @@ to = "last byte written"
     #[test]
     fn faults_name_the_place() {
         for (found, instead, expected) in [
+            ("access.log", "../a", "server.toml:1:8: `file`: `../a` is not a plain file name; write one"),
             (
-                "access.log",
-                "../access.log",
-                "server.toml:1:8: found `../access.log`, expected a file name without folders",
+                "\"pattern\"",
+                "\"clf\"",
+                "server.toml:2:10: `format`: `clf` is not a format of access logs; the",
             ),
-            ("\"pattern\"", "\"clf\"", "server.toml:2:10: found `clf`, expected one of json, pattern"),
-            ("\"pattern\"", "\"json\"", "server.toml:3:11: `format = \"json\"` excludes `pattern`"),
+            ("\"pattern\"", "\"json\"", "server.toml:3:11: `pattern` excludes `format = \"json\"`"),
             (
                 "pattern = \"{id} {took} {status}\"\n",
                 "",
-                "server.toml:2:10: `format = \"pattern\"` requires `pattern`",
+                "server.toml:1:1: [access_log] has no `pattern`; add one, such as `pattern = \"{id} {_}",
             ),
-            (
-                "format = \"pattern\"\n",
-                "",
-                "server.toml:1:8: found no `format`, expected `format = \"json\"`",
-            ),
-            ("{id} ", "{id}", "server.toml:3:11: there is no text between the fields `id` and `took`"),
+            ("format = \"pattern\"\n", "", "server.toml:2:1: `pattern` requires `format`; add"),
+            ("{id} ", "{id}", "server.toml:3:11: `pattern`: found the fields `id` and `took` without text"),
             (
                 "status = \"status\"",
                 "status = \"code\"",
-                "server.toml:3:11: the pattern has no field `{code}`",
+                "server.toml:3:11: `pattern` has no field `{code}`; add it",
             ),
-            ("request_id = \"id\"\n", "", "server.toml:2:10: `format` requires `request_id`"),
-            ("\"ms\"", "\"min\"", "server.toml:8:8: `min` is not a unit of time; write s, ms, us or ns"),
-            ("\"1ms\"", "\"1\"", "server.toml:9:13: `1` is not a duration"),
-            ("\"1ms\"", "\"0ms\"", "server.toml:9:13: found 0, expected the resolution of the time"),
-            ("field = \"took\"\n", "", "missing field `field`"),
-            ("file", "fiel", "unknown field `fiel`"),
+            ("request_id = \"id\"\n", "", "server.toml:1:1: [access_log] has no `request_id`; add one"),
+            (
+                "\"ms\"",
+                "\"min\"",
+                "server.toml:8:8: `unit`: `min` is not a unit of time; the choices are s, ms, us, ns",
+            ),
+            ("\"1ms\"", "\"1\"", "server.toml:9:13: `precision`: `1` is not a duration"),
+            ("\"1ms\"", "\"0ms\"", "server.toml:9:13: `precision`: 0 is too short; write a duration above 0"),
+            (
+                "field = \"took\"\n",
+                "",
+                "server.toml:6:1: [access_log.request_time] has no `field`; add one, such",
+            ),
+            ("file", "fiel", "server.toml:1:1: `fiel` is not a key of [access_log]; did you mean `file`?"),
         ] {
             assert!(GOOD.contains(found), "{found}");
             let error = parse(&GOOD.replacen(found, instead, 1)).unwrap_err();
-            assert!(error.contains(expected), "{error} should say {expected}");
+            assert!(error.contains(expected), "{error} should contain {expected}");
         }
     }
 

@@ -2,15 +2,89 @@
 
 use std::time::Duration;
 
-use model::error::Source;
+use model::named::unknown;
 use model::pins::KeyExchange;
-use model::{InputError, Pins, ServerFacts, Tunable, Variant};
+use model::reader::{Key, Table, TableKeys};
+use model::record::Sending;
+use model::{InputError, Pins, ServerFacts, Tunable, Variant, keys, tunable, units};
 use rustix::process::Signal;
 
 use super::ADAPTER_FILE;
-use super::access_log::AccessLog;
-use crate::description::{ConfigFile, Files};
+use super::access_log::{self, AccessLog};
+use crate::description::{
+    self, ConfigFile, FILE_KEYS, Files, VARIANT_KEYS, VERSION_KEYS, read_names, read_template,
+    read_templates, read_variants, version,
+};
 use crate::program::ProgramSpec;
+
+/// The signals that end servers.
+const SIGNALS: [(&str, Signal); 3] = [("TERM", Signal::TERM), ("QUIT", Signal::QUIT), ("INT", Signal::INT)];
+
+const SERVER_KEYS: &[Key] = keys! {
+    "drops_privileges", "boolean", "`false`", "true", "Whether it changes its user if it is started as root.";
+    "refuses_root", "boolean", "`false`", "true",
+        "Whether it refuses to run as root; h123 then starts it as `nobody` in a separate user namespace.";
+    "start", "table", "required", "", "How to start and stop it; see below.";
+    "access_log", "table", "none", r#"{ file = "access.log" }"#,
+        "Its access log, for [server time](servers.md#server-time); see below.";
+    "back", "table", "none: it is not a proxy", r#"{ variants = ["h1"] }"#,
+        "How it connects to the server behind it, as a reverse proxy; see below.";
+    "tunable", "tables `[[tunable]]`", "none", "", "The settings that a study may change; see below.";
+};
+const SERVER_VERSION_KEYS: &[Key] = keys! {
+    "at_least", "text", "none", r#""2.4.17""#, "The oldest supported version; runs with an older one fail.";
+    "tls_after", "text", "none", r#""built with ""#,
+        "The text before the TLS library's name and version in the command's output. Excludes `tls`.";
+    "tls", "text", "none", r#""OpenSSL""#, "The TLS library's name, if the command does not print it.";
+};
+const START_KEYS: &[Key] = keys! {
+    "command", "list of texts", "required", r#"["{{program}}", "-c", "{{folder}}/nginx.conf"]"#,
+        "The command; the server must stay in the foreground.";
+    "ready_within", "duration", "required", r#""10s""#, "The run fails if the server is not ready in this time.";
+    "ready_says", "text", "none: it is ready when it listens", r#""Created worker thread #0""#,
+        "Text that it prints on standard output or standard error when it is ready.";
+    "stop_signal", "text", "required", r#""TERM""#, "The signal that stops it: `TERM`, `QUIT` or `INT`.";
+    "stop_within", "duration", "required", r#""5s""#, "It is killed if it has not ended after this time.";
+};
+const SERVER_VARIANT_KEYS: &[Key] = keys! {
+    "port", "whole number", "required", "8443",
+        "Its port, 1 to 65 535, distinct within TCP and within QUIC. If the port is in use, h123 chooses another.";
+    "key_exchange", "list of texts", "all", r#"["secp256r1"]"#,
+        "The supported key exchanges: `x25519`, `secp256r1`, `secp384r1`. A study that pins another one finds the variant unsupported.";
+    "sends", "table", "unknown", r#"{ pacing = "no" }"#,
+        "How it sends, for the checks `transports_match` and `records_match`; see below.";
+};
+const SENDS_KEYS: &[Key] = keys! {
+    "congestion_control", "text", "unknown", r#""cubic""#, "QUIC: `cubic`, `reno` or `bbr`.";
+    "initial_window", "text", "unknown", r#""10""#, "QUIC: packets of the initial window.";
+    "pacing", "text", "unknown", r#""no""#, "QUIC: `yes` or `no`.";
+    "gso", "text", "unknown", r#""{{ 'yes' if set.quic_gso else 'no' }}""#,
+        "QUIC: whether packets leave in batches (UDP segmentation offload): `yes` or `no`.";
+    "tls_records", "text", "unknown", r#""16384""#, "TLS over TCP: bytes of the largest record, or `dynamic`.";
+};
+const BACK_KEYS: &[Key] = keys! {
+    "variants", "list of texts", "required", r#"["h1", "h2c"]"#,
+        "The variants that it uses for the server behind it: `h1`, `h1s`, `h2c`, `h2`, `h3`.";
+    "needed", "boolean", "`false`", "true", "Whether it requires a server behind it.";
+};
+
+/// Every table of a server's description.
+pub const KEYS: &[TableKeys] = &[
+    TableKeys { table: "the server", keys: description::KEYS },
+    TableKeys { table: "the server", keys: SERVER_KEYS },
+    TableKeys { table: "[version]", keys: VERSION_KEYS },
+    TableKeys { table: "[version]", keys: SERVER_VERSION_KEYS },
+    TableKeys { table: "[start]", keys: START_KEYS },
+    TableKeys { table: "[access_log]", keys: access_log::KEYS },
+    TableKeys { table: "[access_log] request_time and time", keys: access_log::TIME_KEYS },
+    TableKeys { table: "[access_log] request_time", keys: access_log::REQUEST_TIME_KEYS },
+    TableKeys { table: "[[file]]", keys: FILE_KEYS },
+    TableKeys { table: "[[variant]]", keys: VARIANT_KEYS },
+    TableKeys { table: "[[variant]]", keys: SERVER_VARIANT_KEYS },
+    TableKeys { table: "[variant.sends]", keys: SENDS_KEYS },
+    TableKeys { table: "[[tunable]]", keys: tunable::KEYS },
+    TableKeys { table: "[back]", keys: BACK_KEYS },
+];
 
 /// A server, as described by its folder.
 #[derive(Clone, Debug)]
@@ -95,11 +169,7 @@ pub(crate) struct Start {
 impl Adapter {
     /// Reads and resolves a server's folder.
     pub(crate) fn parse(name: &str, files: Files) -> Result<Adapter, InputError> {
-        let file = format!("{}/{ADAPTER_FILE}", files.folder);
-        let text = files.texts.get(ADAPTER_FILE).map_or("", String::as_str);
-        let source = Source { file: &file, text };
-        let written: written::Adapter = toml::from_str(text).map_err(|error| source.toml_error(&error))?;
-        written.resolve(name, &files, source)
+        files.read(ADAPTER_FILE, "the server", SERVER_KEYS, |root| read(name, &files, root))
     }
 
     /// Why a variant does not support the pins, if it does not.
@@ -131,222 +201,91 @@ impl Adapter {
     }
 }
 
-/// The file as written.
-mod written {
-    use std::time::Duration;
+fn read(name: &str, files: &Files, root: &Table<'_>) -> Result<Adapter, InputError> {
+    let versions = root.required("version", Table::table)?;
+    let versions = versions.with_keys(VERSION_KEYS.iter().chain(SERVER_VERSION_KEYS))?;
+    let log = root.table("access_log")?;
+    Ok(Adapter {
+        name: name.to_owned(),
+        title: root.required("title", Table::text)?.value,
+        variants: read_server_variants(root)?,
+        program: ProgramSpec::read(root, &versions)?,
+        drops_privileges: root.flag("drops_privileges")?,
+        refuses_root: root.flag("refuses_root")?,
+        oldest_version: versions.parsed("at_least", version)?.map(|oldest| oldest.value),
+        tls: read_tls(&versions)?,
+        files: files.configs(root)?,
+        tunables: Tunable::read_all(root)?,
+        back: root.table("back")?.map(|back| read_back(&back.with_keys(BACK_KEYS)?)).transpose()?,
+        start: read_start(&root.required("start", Table::table)?.with_keys(START_KEYS)?)?,
+        access_log: log.map(|log| access_log::read(&log.with_keys(access_log::KEYS)?)).transpose()?,
+        folder: files.folder.clone(),
+    })
+}
 
-    use model::error::Source;
-    use model::pins::KeyExchange;
-    use model::tunable::TunableEntry;
-    use model::{InputError, units};
-    use rustix::process::Signal;
-    use serde::Deserialize;
-    use toml::Spanned;
-
-    use super::AdapterVariant;
-    use crate::description::{Files, WrittenFile, config_file, valid_template, variants, words};
-    use crate::program::ProgramSpec;
-    use crate::servers::access_log::WrittenLog;
-
-    /// The signals that end servers.
-    const SIGNALS: &[(&str, Signal)] =
-        &[("TERM", Signal::TERM), ("QUIT", Signal::QUIT), ("INT", Signal::INT)];
-
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    pub(super) struct Adapter {
-        title: String,
-        program: Spanned<Vec<Spanned<String>>>,
-        install: Option<String>,
-        #[serde(default)]
-        drops_privileges: bool,
-        #[serde(default)]
-        refuses_root: bool,
-        version: Version,
-        start: Start,
-        access_log: Option<WrittenLog>,
-        #[serde(default)]
-        file: Vec<WrittenFile>,
-        variant: Spanned<Vec<VariantEntry>>,
-        #[serde(default)]
-        tunable: Vec<TunableEntry>,
-        back: Option<Back>,
+fn read_tls(table: &Table<'_>) -> Result<Tls, InputError> {
+    match (table.text("tls")?, table.text("tls_after")?) {
+        (Some(name), None) => Ok(Tls::Named(name.value)),
+        // Spaces around the text matter.
+        (None, Some(after)) => Ok(Tls::After(after.value)),
+        (None, None) => Ok(Tls::Unknown),
+        (Some(_), Some(after)) => Err(after.error("`tls_after` excludes `tls`; remove one of them")),
     }
+}
 
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Back {
-        variants: Spanned<Vec<Spanned<String>>>,
-        #[serde(default)]
-        needed: bool,
-    }
+fn read_back(table: &Table<'_>) -> Result<Back, InputError> {
+    Ok(Back { variants: table.required("variants", read_names)?, is_needed: table.flag("needed")? })
+}
 
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Version {
-        command: Spanned<Vec<Spanned<String>>>,
-        after: Spanned<String>,
-        at_least: Option<Spanned<String>>,
-        tls: Option<String>,
-        tls_after: Option<Spanned<String>>,
-    }
+fn read_start(table: &Table<'_>) -> Result<Start, InputError> {
+    let duration = |key| {
+        let ns = table.required(key, |table, key| table.parsed(key, units::parse_duration_ns))?;
+        Ok::<_, InputError>(Duration::from_nanos(ns.value))
+    };
+    Ok(Start {
+        command: table.required("command", read_templates)?.value,
+        ready_within: duration("ready_within")?,
+        ready_says: read_template(table, "ready_says")?.map(|text| text.value),
+        stop_signal: table.required("stop_signal", |table, key| table.parsed(key, signal))?.value,
+        stop_within: duration("stop_within")?,
+    })
+}
 
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Start {
-        command: Spanned<Vec<Spanned<String>>>,
-        ready_within: Spanned<String>,
-        ready_says: Option<Spanned<String>>,
-        stop_signal: Spanned<String>,
-        stop_within: Spanned<String>,
-    }
+fn signal(name: &str) -> Result<Signal, String> {
+    let found = SIGNALS.iter().find(|(known, _)| *known == name);
+    let problem = || unknown(name, "a signal that stops servers", &SIGNALS.map(|(name, _)| name));
+    found.map(|(_, signal)| *signal).ok_or_else(problem)
+}
 
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct VariantEntry {
-        name: Spanned<String>,
-        port: Spanned<u16>,
-        requires: Option<String>,
-        since: Option<Spanned<String>>,
-        #[serde(default)]
-        key_exchange: Vec<KeyExchange>,
-        #[serde(default)]
-        sends: Sends,
-    }
-
-    /// How a variant sends, as templates.
-    #[derive(Default, Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Sends {
-        congestion_control: Option<Spanned<String>>,
-        initial_window: Option<Spanned<String>>,
-        pacing: Option<Spanned<String>>,
-        gso: Option<Spanned<String>>,
-        tls_records: Option<Spanned<String>>,
-    }
-
-    impl Adapter {
-        pub(super) fn resolve(
-            self,
-            name: &str,
-            files: &Files,
-            source: Source<'_>,
-        ) -> Result<super::Adapter, InputError> {
-            let Version { command, after, .. } = &self.version;
-            let program = ProgramSpec::read(&self.program, self.install, command, after.clone(), source)?;
-            let oldest = self.version.at_least.as_ref();
-            let oldest_version = oldest.map(|oldest| plain_version(oldest, source)).transpose()?;
-            let configs = self.file.iter().map(|file| config_file(file, files, source));
-            let tls = match (self.version.tls, self.version.tls_after) {
-                (Some(name), None) => super::Tls::Named(name),
-                (None, Some(after)) => super::Tls::After(after.into_inner()),
-                (None, None) => super::Tls::Unknown,
-                (Some(_), Some(after)) => {
-                    let problem = "found `tls` and `tls_after`, expected one of them";
-                    return Err(source.error(after.span(), problem));
-                }
-            };
-            Ok(super::Adapter {
-                name: name.to_owned(),
-                title: self.title,
-                variants: read_variants(&self.variant, source)?,
-                tunables: TunableEntry::resolve_all(&self.tunable, source)?,
-                back: self.back.as_ref().map(|written| back(written, source)).transpose()?,
-                program,
-                drops_privileges: self.drops_privileges,
-                refuses_root: self.refuses_root,
-                oldest_version,
-                tls,
-                files: configs.collect::<Result<_, _>>()?,
-                start: start(&self.start, source)?,
-                access_log: self.access_log.map(|log| log.resolve(source)).transpose()?,
-                folder: files.folder.clone(),
-            })
+fn read_server_variants(root: &Table<'_>) -> Result<Vec<AdapterVariant>, InputError> {
+    let mut taken: Vec<(u16, bool)> = Vec::new();
+    read_variants(root, SERVER_VARIANT_KEYS, |table, variant| {
+        let port = table.required("port", |table, key| table.integer(key, 1..=u16::MAX))?;
+        if taken.contains(&(port.value, variant.is_quic())) {
+            let problem = format!("`port` is {}, like that of another variant; write another", port.value);
+            return Err(port.error(problem));
         }
-    }
-
-    fn back(written: &Back, source: Source<'_>) -> Result<super::Back, InputError> {
-        let list = &written.variants;
-        if list.get_ref().is_empty() {
-            let problem = "found an empty list, expected the variants for the server behind the proxy";
-            return Err(source.error(list.span(), problem));
-        }
-        let read = |name: &Spanned<String>| {
-            name.get_ref().parse().map_err(|problem: String| source.error(name.span(), problem))
-        };
-        let variants = list.get_ref().iter().map(read).collect::<Result<_, _>>()?;
-        Ok(super::Back { variants, is_needed: written.needed })
-    }
-
-    fn start(written: &Start, source: Source<'_>) -> Result<super::Start, InputError> {
-        let duration = |text: &Spanned<String>| {
-            let nanoseconds = units::parse_duration_ns(text.get_ref());
-            nanoseconds.map(Duration::from_nanos).map_err(|problem| source.error(text.span(), problem))
-        };
-        let signal = &written.stop_signal;
-        let stop_signal = SIGNALS.iter().find(|(name, _)| name == signal.get_ref());
-        let (_, stop_signal) = stop_signal.ok_or_else(|| {
-            let found = signal.get_ref();
-            source.error(signal.span(), format!("found `{found}`, expected one of TERM, QUIT, INT"))
-        })?;
-        let ready_says = written.ready_says.as_ref().map(|text| valid_template(text, source)).transpose()?;
-        Ok(super::Start {
-            command: words(&written.command, source, "a command")?,
-            ready_within: duration(&written.ready_within)?,
-            ready_says,
-            stop_signal: *stop_signal,
-            stop_within: duration(&written.stop_within)?,
+        taken.push((port.value, variant.is_quic()));
+        Ok(AdapterVariant {
+            variant,
+            port: port.value,
+            requires: table.text("requires")?.map(|text| text.value),
+            since: table.parsed("since", version)?.map(|since| since.value),
+            key_exchanges: read_names(table, "key_exchange")?.unwrap_or_default(),
+            sends: read_sends(table)?,
         })
-    }
+    })
+}
 
-    fn plain_version(written: &Spanned<String>, source: Source<'_>) -> Result<String, InputError> {
-        let text = written.get_ref();
-        if text.split('.').all(|part| part.parse::<u32>().is_ok()) {
-            return Ok(text.clone());
-        }
-        Err(source.error(written.span(), format!("found `{text}`, expected a version such as `1.25.0`")))
+/// The templates, in the order of [`Sending::NAMES`].
+fn read_sends(variant: &Table<'_>) -> Result<[Option<String>; 5], InputError> {
+    let mut templates = [const { None }; 5];
+    let Some(table) = variant.table("sends")? else { return Ok(templates) };
+    let table = table.with_keys(SENDS_KEYS)?;
+    for (template, name) in templates.iter_mut().zip(Sending::NAMES) {
+        *template = read_template(&table, name)?.map(|text| text.value);
     }
-
-    /// The templates, in the order of [`model::record::Sending::NAMES`].
-    fn sends(written: &Sends, source: Source<'_>) -> Result<[Option<String>; 5], InputError> {
-        let Sends { congestion_control, initial_window, pacing, gso, tls_records } = written;
-        let texts = [congestion_control, initial_window, pacing, gso, tls_records];
-        let mut templates = [const { None }; 5];
-        for (template, text) in templates.iter_mut().zip(texts) {
-            *template = text.as_ref().map(|text| valid_template(text, source)).transpose()?;
-        }
-        Ok(templates)
-    }
-
-    fn read_variants(
-        list: &Spanned<Vec<VariantEntry>>,
-        source: Source<'_>,
-    ) -> Result<Vec<AdapterVariant>, InputError> {
-        let mut taken: Vec<(u16, bool)> = Vec::new();
-        variants(
-            list,
-            source,
-            |entry| &entry.name,
-            |entry, variant| {
-                let port = *entry.port.get_ref();
-                if port == 0 || taken.contains(&(port, variant.is_quic())) {
-                    let problem = format!(
-                        "port {port} is not available; choose one that is not 0 and not another variant's"
-                    );
-                    return Err(source.error(entry.port.span(), problem));
-                }
-                taken.push((port, variant.is_quic()));
-                Ok(AdapterVariant {
-                    variant,
-                    port,
-                    requires: entry.requires.clone(),
-                    since: entry.since.as_ref().map(|since| plain_version(since, source)).transpose()?,
-                    key_exchanges: entry.key_exchange.clone(),
-                    sends: sends(&entry.sends, source)?,
-                })
-            },
-        )
-    }
+    Ok(templates)
 }
 
 #[cfg(test)]
@@ -387,40 +326,60 @@ template = "x.jinja"
     fn faults_name_the_place() {
         assert_eq!(parse(GOOD, "").unwrap().variants[0].port, 8080);
         for (found, instead, expected) in [
-            ("port = 8080", "port = 0", "servers/x/server.toml:4:34: port 0 is not available"),
-            ("\"h1\"", "\"h9\"", "servers/x/server.toml:4:21: `h9` is not a variant"),
-            ("\"TERM\"", "\"KILL\"", "server.toml:8:15: found `KILL`, expected one of TERM"),
-            ("\"1s\"\nstop_signal", "\"1\"\nstop_signal", "server.toml:7:16: `1` is not a duration"),
-            ("x.jinja", "y.jinja", "server.toml:12:12: found `y.jinja`, expected the name of a file"),
             (
-                "x.conf",
-                "../x.conf",
-                "server.toml:11:8: found `../x.conf`, expected a file name without folders",
+                "port = 8080",
+                "port = 0",
+                "servers/x/server.toml:4:34: `port` is 0; write a whole number from 1 to",
             ),
-            ("[\"x\"]", "[]", "server.toml:2:11: found an empty list, expected a program"),
+            ("\"h1\"", "\"h9\"", "servers/x/server.toml:4:21: `name`: `h9` is not a variant"),
+            (
+                "\"TERM\"",
+                "\"KILL\"",
+                "server.toml:8:15: `stop_signal`: `KILL` is not a signal that stops servers; the",
+            ),
+            (
+                "\"1s\"\nstop_signal",
+                "\"1\"\nstop_signal",
+                "server.toml:7:16: `ready_within`: `1` is not a duration",
+            ),
+            (
+                "x.jinja",
+                "y.jinja",
+                "server.toml:12:12: `template`: `y.jinja` is not a file in servers/x; did you",
+            ),
+            ("x.conf", "../x", "server.toml:11:8: `name`: `../x` is not a plain file name; write one"),
+            ("[\"x\"]", "[]", "server.toml:2:11: `program` is an empty list; write one such as `[\"nginx"),
             (
                 "port = 8080",
                 "port = 8080, since = \"v1\"",
-                "server.toml:4:48: found `v1`, expected a version such as",
+                "server.toml:4:48: `since`: `v1` is not a version; write numbers and dots",
             ),
-            ("title", "titel", "server.toml:1:1: unknown field `titel`"),
+            ("title", "titel", "server.toml:1:1: `titel` is not a key of the server; did you mean `title`?"),
             (
                 "[[file]]",
                 "[back]\nvariants = []\n[[file]]",
-                "server.toml:11:12: found an empty list, expected the variants for the server",
+                "server.toml:11:12: `variants` is an empty list; write one such as `[\"h1\", \"h2c\"]`",
             ),
-            ("[[file]]", "[back]\nvariants = [\"h9\"]\n[[file]]", "server.toml:11:13: `h9` is not a variant"),
+            (
+                "[[file]]",
+                "[back]\nvariants = [\"h9\"]\n[[file]]",
+                "server.toml:11:13: `variants`: `h9` is not a variant",
+            ),
             (
                 "[[file]]",
                 "[[tunable]]\nname = \"x\"\nmeaning = \"x\"\nkind = \"y\"\n[[file]]",
                 "server.toml:13:8: `kind`: `y` is not a kind",
             ),
-            ("[\"{{program}}\"]", "[\"{{program\"]", "server.toml:6:12: "),
-            ("[{ name = \"h1\", port = 8080 }]", "[]", "found no `[[variant]]`"),
+            ("[\"{{program}}\"]", "[\"{{program\"]", "server.toml:6:12: `command`: "),
+            (
+                "[{ name = \"h1\", port = 8080 }]",
+                "[]",
+                "server.toml:1:1: the server has no `[[variant]]`; add at least one",
+            ),
         ] {
             assert!(GOOD.contains(found), "{found}");
             let error = parse(&GOOD.replacen(found, instead, 1), "").unwrap_err();
-            assert!(error.contains(expected), "{error} should say {expected}");
+            assert!(error.contains(expected), "{error} should contain {expected}");
         }
         let error = parse(GOOD, "a\nb {% if %}\n").unwrap_err();
         assert!(error.starts_with("servers/x/x.jinja:2:"), "{error}");

@@ -5,8 +5,8 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use super::ADAPTER_FILE;
-use super::adapter::{Adapter, AdapterVariant, Tls};
-use crate::program::{InstalledProgram, ProgramInfo, Support, two_words_after};
+use super::adapter::{Adapter, Tls};
+use crate::program::{InstalledProgram, ProgramInfo, two_words_after};
 use crate::template::{Variables, fill, is_at_least};
 
 impl Adapter {
@@ -19,28 +19,17 @@ impl Adapter {
     }
 
     fn look(&self, tool: &Path) -> Result<ProgramInfo> {
-        let InstalledProgram { program, command, version, build } = self.program.find(&self.file(), tool)?;
-        if let Some(oldest) = self.oldest_version.as_ref().filter(|oldest| !is_at_least(&version, oldest)) {
-            let (name, program) = (&self.name, program.display());
+        let found = self.program.find(&self.file(), tool)?;
+        let (name, version) = (&self.name, &found.version);
+        if let Some(oldest) = self.oldest_version.as_ref().filter(|oldest| !is_at_least(version, oldest)) {
+            let program = found.program.display();
             bail!("{name} {version} at {program} is too old; install {oldest} or newer");
         }
-        let lacks = |entry: &AdapterVariant| {
-            let since = entry.since.as_ref().filter(|since| !is_at_least(&version, since))?;
-            let (name, program, variant) = (&self.name, program.display(), entry.variant);
-            Some(format!("{name} {version} at {program} has no {variant}; version {since} added it"))
-        };
-        let support = |entry: &AdapterVariant| match &entry.requires {
-            _ if lacks(entry).is_some() => Support::Unsupported(lacks(entry).unwrap_or_default()),
-            Some(text) if !build.contains(text) => Support::Unsupported(format!(
-                "{} {version} at {} was built without {} (the output of `{}` does not contain `{text}`)",
-                self.name,
-                program.display(),
-                entry.variant,
-                command
-            )),
-            _ => Support::Supported,
-        };
-        let variants = self.variants.iter().map(|entry| (entry.variant, support(entry))).collect();
+        let variants = self.variants.iter().map(|entry| {
+            found.support(name, entry.variant, entry.requires.as_deref(), entry.since.as_deref())
+        });
+        let variants = variants.collect();
+        let InstalledProgram { program, version, build } = found;
         let tls = match &self.tls {
             Tls::Unknown => None,
             Tls::Named(name) => Some(name.clone()),

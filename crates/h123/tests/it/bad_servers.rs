@@ -235,7 +235,7 @@ fn a_server_that_is_too_old_is_an_outcome() {
     let since = ADAPTER.replace("port = 8080", "port = 8080\nsince = \"99.1\"");
     let (cell, _) = study_of_adapter("h1", "", &since);
     assert_eq!(cell["status"], "unsupported");
-    assert!(reasons(&cell).contains("has no h1; version 99.1 added it"), "{}", reasons(&cell));
+    assert!(reasons(&cell).contains("does not support h1; install 99.1 or newer"), "{}", reasons(&cell));
 }
 
 #[test]

@@ -209,7 +209,7 @@ fn a_client_that_somebody_describes_needs_no_code() {
     let ended = Ended::of(command.args(["plan", "study.toml"]).current_dir(folder.path()).output().unwrap())
         .expect(2);
     assert!(
-        ended.stderr.contains("clients/mine/client.toml:3:10: found `h2laod`, expected one of h2load"),
+        ended.stderr.contains("clients/mine/client.toml:3:10: `output`: `h2laod` is not an output format; did you mean `h2load`?"),
         "{}",
         ended.stderr
     );

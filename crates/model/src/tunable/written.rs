@@ -87,13 +87,8 @@ fn read_kind(table: &Table<'_>) -> Result<TunableKind, InputError> {
     Ok(match kind.value.as_str() {
         "flag" => TunableKind::Flag,
         "duration" => {
-            let step = table.parsed("step", |text| match units::parse_duration_ns(text)? {
-                ns if ns == 0 || ns % NANOS_PER_MS != 0 => {
-                    Err(format!("`{text}` is not a step; write whole milliseconds, such as `1s`"))
-                }
-                ns => Ok(ns / NANOS_PER_MS),
-            })?;
-            TunableKind::Duration { step_ms: step.map_or(1, |step| step.value) }
+            let step = table.parsed("step", units::parse_whole_ms)?;
+            TunableKind::Duration { step_ms: step.map_or(1, |step| step.value / NANOS_PER_MS) }
         }
         "count" => {
             let (least, most) = read_bounds(table, |setting| match setting {
@@ -158,7 +153,11 @@ mod tests {
         let idle = "[[tunable]]\nname = \"idle\"\nmeaning = \"x\"\nkind = \"duration\"\nstep = \"1s\"\n";
         assert_eq!(read(idle).unwrap()[0].kind, TunableKind::Duration { step_ms: 1000 });
         for (found, instead, expected) in [
-            ("\"1s\"", "\"0s\"", "server.toml:5:8: `step`: `0s` is not a step; write whole milliseconds"),
+            (
+                "\"1s\"",
+                "\"0s\"",
+                "server.toml:5:8: `step`: `0s` is not a step; write whole milliseconds, at least 1ms",
+            ),
             ("\"1s\"", "\"1us\"", "server.toml:5:8: `step`: `1us` is not a step"),
             ("\"duration\"", "\"flag\"", "server.toml:5:1: a flag has no `step`"),
             ("step = \"1s\"", "step = \"1s\"\ndefault = \"1.5s\"", "write a duration of whole seconds"),

@@ -54,17 +54,18 @@ pub struct TimeField {
     pub unit: TimeUnit,
 }
 
-/// The unit of a time in a log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimeUnit {
-    /// Seconds.
-    Seconds,
-    /// Milliseconds.
-    Milliseconds,
-    /// Microseconds.
-    Microseconds,
-    /// Nanoseconds.
-    Nanoseconds,
+model::named! { "a unit of time";
+    /// The unit of a time in a log.
+    pub enum TimeUnit {
+        /// Seconds.
+        Seconds = "s",
+        /// Milliseconds.
+        Milliseconds = "ms",
+        /// Microseconds.
+        Microseconds = "us",
+        /// Nanoseconds.
+        Nanoseconds = "ns",
+    }
 }
 
 /// A line that names a request of h123.
@@ -108,20 +109,6 @@ pub enum LineError {
 }
 
 impl TimeUnit {
-    /// The unit with this name.
-    ///
-    /// # Errors
-    /// No unit has this name.
-    pub fn parse(name: &str) -> Result<TimeUnit, String> {
-        match name {
-            "s" => Ok(TimeUnit::Seconds),
-            "ms" => Ok(TimeUnit::Milliseconds),
-            "us" => Ok(TimeUnit::Microseconds),
-            "ns" => Ok(TimeUnit::Nanoseconds),
-            other => Err(format!("`{}` is not a unit of time; write s, ms, us or ns", super::shown(other))),
-        }
-    }
-
     const fn ns(self) -> u64 {
         match self {
             TimeUnit::Seconds => NANOS_PER_S,

@@ -16,19 +16,20 @@ use model::variant::HttpVersion;
 
 use super::{EXPECTED_TIME, nanoseconds, shown};
 
-/// The format of a tool's output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// h2load's text, and the rows of its `--log-file`.
-    H2load,
-    /// The text of wrk with the script `clients/wrk/report.lua`.
-    Wrk,
-    /// A line of `curl --write-out '%{json}\n'` for each transfer.
-    Curl,
-    /// siege's `json_output`.
-    Siege,
-    /// ab's text, and the percentiles of its option `-e`.
-    Ab,
+model::named! { "an output format";
+    /// The format of a tool's output, by its name in a client's description.
+    pub enum Format {
+        /// h2load's text, and the rows of its `--log-file`.
+        H2load = "h2load",
+        /// The text of wrk with the script `clients/wrk/report.lua`.
+        Wrk = "wrk",
+        /// A line of `curl --write-out '%{json}\n'` for each transfer.
+        Curl = "curl",
+        /// siege's `json_output`.
+        Siege = "siege",
+        /// ab's text, and the percentiles of its option `-e`.
+        Ab = "ab",
+    }
 }
 
 /// The part of a tool's command line that is needed to read its output.
@@ -100,20 +101,6 @@ pub struct MissingValue {
 pub struct OutputError(String);
 
 impl Format {
-    /// Every format.
-    pub const ALL: [Format; 5] = [Format::H2load, Format::Wrk, Format::Curl, Format::Siege, Format::Ab];
-
-    /// The name in a client's description.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Format::H2load => "h2load",
-            Format::Wrk => "wrk",
-            Format::Curl => "curl",
-            Format::Siege => "siege",
-            Format::Ab => "ab",
-        }
-    }
-
     /// Parses a tool's standard output and the file that the tool wrote.
     ///
     /// # Errors
