@@ -21,7 +21,9 @@ pub(super) fn all() -> Vec<(String, String)> {
         ("figures".to_owned(), figures()),
         ("monitor quantities".to_owned(), monitor_quantities()),
         ("built-in names".to_owned(), built_in_names()),
-        ("network keys".to_owned(), network_keys()),
+        ("network keys".to_owned(), joined_keys("the network", &model::network::KEYS[..NETWORK_TABLES])),
+        ("server keys".to_owned(), joined_keys("the server", drive::SERVER_KEYS)),
+        ("client keys".to_owned(), joined_keys("the client", drive::CLIENT_KEYS)),
     ];
     tables.extend(columns());
     tables.extend(keys("study", model::study::KEYS));
@@ -118,11 +120,12 @@ fn key(key: &Key) -> [String; 5] {
     [code(key.name), key.takes.into(), key.default.into(), example, key.meaning.into()]
 }
 
-fn network_keys() -> String {
-    let rows = model::network::KEYS[..NETWORK_TABLES].iter().flat_map(|one| {
+/// Several tables of a file as one; `root` is the name of the file's root table.
+fn joined_keys(root: &str, all: &[TableKeys]) -> String {
+    let rows = all.iter().flat_map(|one| {
         one.keys.iter().map(|entry| {
             let [name, takes, default, example, meaning] = key(entry);
-            [name, one.table.replace("the network", "top"), takes, default, example, meaning]
+            [name, one.table.replace(root, "top"), takes, default, example, meaning]
         })
     });
     table(["key", "where", "takes", "default", "example", "meaning"], rows)
