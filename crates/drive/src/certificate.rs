@@ -95,7 +95,7 @@ impl Identity {
     /// # Errors
     /// A file cannot be written.
     pub fn write(&self, folder: &Path) -> Result<IdentityFiles> {
-        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
         let files = IdentityFiles {
             certificate: folder.join("server.pem"),
             key: folder.join(KEY_FILE),

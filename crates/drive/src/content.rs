@@ -13,7 +13,7 @@ use model::Page;
 /// # Errors
 /// A path leaves the folder, or a file cannot be written.
 pub fn write_content(folder: &Path, pages: &[Page]) -> Result<()> {
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     for page in pages {
         for (name, _, body) in workload::content::files(page) {
             if Path::new(&name).components().any(|part| !matches!(part, std::path::Component::Normal(_))) {

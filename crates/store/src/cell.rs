@@ -46,7 +46,7 @@ pub(crate) trait Cell: Sized {
     /// The inverse of [`Cell::value`].
     ///
     /// # Errors
-    /// What was found and what was expected.
+    /// The value has another type or is out of range.
     fn read(value: Value<'_>) -> Result<Self, String>;
 }
 
@@ -78,7 +78,7 @@ impl<'a> Value<'a> {
     pub(crate) fn as_text(self) -> Result<&'a str, String> {
         match self {
             Value::Text(text) => Ok(text),
-            other => Err(format!("found {other:?}, expected a text")),
+            other => Err(format!("{other:?} is not a text")),
         }
     }
 }
@@ -111,7 +111,7 @@ macro_rules! cell {
             fn read(value: Value<'_>) -> Result<Self, String> {
                 match value {
                     Value::$kind($content) => $read,
-                    other => Err(format!("found {other:?}, expected {}", $expected)),
+                    other => Err(format!("{other:?} is not {}", $expected)),
                 }
             }
         }
@@ -128,19 +128,19 @@ macro_rules! named_cells {
 cell!(u16, Integer, "an integer", |this| u64::from(*this), |integer| narrow(integer));
 cell!(u32, Integer, "an integer", |this| u64::from(*this), |integer| narrow(integer));
 cell!(u64, Integer, "an integer", |this| *this, |integer| Ok(integer));
-cell!(bool, Flag, "true or false", |this| *this, |flag| Ok(flag));
+cell!(bool, Flag, "`true` or `false`", |this| *this, |flag| Ok(flag));
 cell!(String, Text, "a text", |this| this, |text| Ok(text.to_owned()));
 cell!(Arc<str>, Text, "a text", |this| this, |text| Ok(text.into()));
 cell!(Name, Text, "a text", |this| this, |text| Ok(text.into()));
 cell!(Vec<u64>, Integers, "a list of integers", |this| this, |integers| Ok(integers.to_vec()));
 cell!(Vec<String>, Texts, "a list of texts", |this| this, |texts| Ok(texts.to_vec()));
 cell!(Quantity, Text, "a quantity", |this| this.name(), |name| {
-    Quantity::of_name(name).ok_or_else(|| format!("found `{name}`, expected a quantity of the monitor"))
+    Quantity::of_name(name).ok_or_else(|| format!("`{name}` is not a quantity of the monitor"))
 });
 named_cells!(Backend, EarlyData, FailureKind, HttpVersion, Phase, PlayerEventKind, SubjectKind, TimeSource);
 
 fn narrow<T: TryFrom<u64>>(integer: u64) -> Result<T, String> {
-    T::try_from(integer).map_err(|_| format!("found {integer}, expected a smaller number"))
+    T::try_from(integer).map_err(|_| format!("{integer} is too large"))
 }
 
 /// A value of one of the model's enums by its name in files.

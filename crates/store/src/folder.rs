@@ -74,10 +74,7 @@ impl ResultFolder {
     /// The folder is not a result, or another process is compacting it.
     pub fn open(path: &Path) -> Result<Self> {
         if !path.join("samples").is_dir() {
-            bail!(
-                "{} is not a result; expected a folder with `samples`, as `h123 run` creates it",
-                path.display()
-            );
+            bail!("{} is not a result; name a folder that `h123 run` created", path.display());
         }
         let mut folder = ResultFolder { path: path.to_owned(), lock: None, stored: None };
         if is_interrupted(&folder.samples()) {

@@ -13,8 +13,7 @@ use crate::table_folder::{TableFolder, file_name, read_checksums, sources};
 /// The runs on the disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoredRuns {
-    /// Numbers of the complete runs: the footers of their files are valid, and the numbers of rows are as
-    /// expected.
+    /// Numbers of the complete runs: the footers of their files and the numbers of rows are valid.
     pub whole: BTreeSet<u32>,
     /// Damaged files; their runs are not in `whole`.
     pub damaged: Vec<Damage>,

@@ -37,7 +37,7 @@ pub struct Damage {
     pub file: PathBuf,
     /// The run that is lost with it, where that is known.
     pub run: Option<u32>,
-    /// What was found and what was expected.
+    /// What is wrong.
     pub reason: String,
 }
 

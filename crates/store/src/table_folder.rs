@@ -237,7 +237,7 @@ impl<T: Table> LazyTable<T> {
         let path = self.path.clone();
         self.file()?.for_each(rows, |row| {
             if row.run != run {
-                let reason = format!("found a row of run {}, expected run {run}", row.run);
+                let reason = format!("a row belongs to run {}, not to run {run}", row.run);
                 return Err(Damage { file: path.clone(), run: Some(run), reason }.into());
             }
             show(row)

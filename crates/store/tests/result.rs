@@ -461,7 +461,7 @@ fn damage_costs_only_its_run() {
     assert_eq!(runs, [Some(0), Some(1), Some(2)]);
     assert!(damaged[0].to_string().contains("run-000000/requests.parquet"), "{}", damaged[0]);
     assert!(damaged[0].reason.contains("checksum"), "{}", damaged[0]);
-    assert!(damaged[1].reason.contains("expected"), "{}", damaged[1]);
+    assert!(damaged[1].reason.contains(" bytes instead of "), "{}", damaged[1]);
     assert!(damaged[2].file.ends_with("clients.parquet"), "{}", damaged[2]);
 
     let stored = result.stored_runs().unwrap();

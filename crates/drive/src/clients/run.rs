@@ -72,7 +72,7 @@ impl Client {
         }
         let requested = ExternalLoop::of(assignment)?;
         let made = fs::create_dir_all(spec.folder).and_then(|()| spec.folder.canonicalize());
-        let folder = made.with_context(|| format!("cannot make {}", spec.folder.display()))?;
+        let folder = made.with_context(|| format!("cannot create {}", spec.folder.display()))?;
         let place = Place { folder: &folder, tool: spec.tool, has_names: spec.has_names };
         let command = match self.command(&found, assignment, &requested, &place) {
             Ok(command) => command,

@@ -85,7 +85,7 @@ impl Installation {
             .folder
             .parent()
             .context("the installation has no parent folder; use a folder such as ~/.cache/h123/servers")?;
-        fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
+        fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
         let work = tempfile::Builder::new()
             .prefix(".servers-")
             .tempdir_in(parent)
@@ -105,7 +105,7 @@ impl Installation {
             fs::rename(&self.folder, &old)
                 .with_context(|| format!("cannot replace {}", self.folder.display()))?;
         }
-        fs::rename(&new, &self.folder).with_context(|| format!("cannot make {}", self.folder.display()))
+        fs::rename(&new, &self.folder).with_context(|| format!("cannot create {}", self.folder.display()))
     }
 }
 
@@ -223,7 +223,7 @@ impl Source {
 }
 
 fn unpack(archives: &Path, root: &Path) -> Result<()> {
-    fs::create_dir_all(root).with_context(|| format!("cannot make {}", root.display()))?;
+    fs::create_dir_all(root).with_context(|| format!("cannot create {}", root.display()))?;
     let entries = fs::read_dir(archives).with_context(|| format!("cannot read {}", archives.display()))?;
     for archive in entries.flatten().map(|entry| entry.path()) {
         if archive.extension().is_some_and(|extension| extension == "deb") {
@@ -242,14 +242,12 @@ fn write_programs(new: &Path, place: &Path) -> Result<()> {
     let place = std::path::absolute(place).context("the working directory is not known")?;
     let libraries = libraries(&new.join("root"))?;
     let bin = new.join("bin");
-    fs::create_dir_all(&bin).with_context(|| format!("cannot make {}", bin.display()))?;
+    fs::create_dir_all(&bin).with_context(|| format!("cannot create {}", bin.display()))?;
     for program in PROGRAMS {
         let found = ["usr/bin", "usr/sbin"].map(|folder| format!("{folder}/{program}"));
         let Some(found) = found.into_iter().find(|path| new.join("root").join(path).is_file()) else {
-            bail!(
-                "the packages of {SUITE} contain no `{program}`; expected it in one of {}",
-                PACKAGES.join(", ")
-            );
+            let packages = PACKAGES.join(", ");
+            bail!("no package of {SUITE} contains `{program}` ({packages}); try another --mirror");
         };
         let script = script(&place.join("root"), &libraries, &found, program);
         let path = bin.join(program);
@@ -270,7 +268,9 @@ fn libraries(root: &Path) -> Result<(String, String)> {
             return Ok((format!("usr/lib/{folder}/{loader}"), format!("usr/lib/{folder}")));
         }
     }
-    bail!("the packages of {SUITE} contain no dynamic loader; expected usr/lib/*/ld-linux*.so.*")
+    bail!(
+        "the packages of {SUITE} contain no dynamic loader (usr/lib/*/ld-linux*.so.*); try another --mirror"
+    )
 }
 
 fn script(root: &Path, (loader, libraries): &(String, String), program: &str, name: &str) -> String {
@@ -320,6 +320,6 @@ mod tests {
         );
         fs::write(libraries.join("ld-linux.so.2"), "").unwrap();
         let error = write_programs(work.path(), Path::new("/place")).unwrap_err().to_string();
-        assert!(error.contains("contain no `ab`"), "{error}");
+        assert!(error.contains("contains `ab`"), "{error}");
     }
 }

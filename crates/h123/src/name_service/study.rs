@@ -31,7 +31,7 @@ impl Study<'_> {
         let start = || {
             let files = files(&topology, lab.client().name()).context("the client has no link to it")?;
             lab.client().cover_files(files)?;
-            fs::create_dir_all(logs).with_context(|| format!("cannot make {}", logs.display()))?;
+            fs::create_dir_all(logs).with_context(|| format!("cannot create {}", logs.display()))?;
             start(
                 lab.node(NAME_SERVER).context("the lab was built without it")?,
                 &config(lab, &topology, &cell.chains[0])?,

@@ -436,7 +436,11 @@ fn set_outcome(outcome: &mut Outcome, value: Value<'_>) -> Result<(), String> {
         "ok" => Outcome::Ok,
         "failed" => Outcome::Failed(Failure { kind: FailureKind::System, reason: String::new() }),
         "unsupported" => Outcome::Unsupported(String::new()),
-        other => return Err(format!("found `{other}`, expected `ok`, `failed` or `unsupported`")),
+        other => {
+            return Err(format!(
+                "`{other}` is not an outcome; the outcomes are `ok`, `failed`, `unsupported`"
+            ));
+        }
     };
     Ok(())
 }

@@ -51,11 +51,11 @@ impl FileChecksums {
     /// Verifies the blocks that `range` touches.
     ///
     /// # Errors
-    /// What was found and what was expected.
+    /// The length or a checksum is wrong, or the file cannot be read.
     pub(crate) fn verify(&self, file: &File, range: Range<u64>) -> Result<(), String> {
         let found = file.metadata().map_err(|error| error.to_string())?.len();
         if found != self.bytes {
-            return Err(format!("found {found} bytes, expected {}", self.bytes));
+            return Err(format!("it has {found} bytes instead of {}", self.bytes));
         }
         let mut block = Vec::new();
         for index in range.start / BLOCK_BYTES..range.end.div_ceil(BLOCK_BYTES) {

@@ -65,7 +65,7 @@ impl<T: Table> TableFile<T> {
         if found >= range.end {
             return Ok(());
         }
-        Err(self.damage(format!("found {found} rows, expected at least {}", range.end)))
+        Err(self.damage(format!("it has {found} rows instead of at least {}", range.end)))
     }
 
     /// Calls `show` with each row of a range.
@@ -147,7 +147,7 @@ fn columns_of<T: Table>(metadata: &ParquetMetaData) -> Result<Vec<(usize, Column
         ));
     }
     if table != T::NAME {
-        return Err(format!("found the table `{table}`, expected `{}`", T::NAME));
+        return Err(format!("it contains the table `{table}` instead of `{}`", T::NAME));
     }
     let leaves = file.schema_descr().columns();
     let with_index = |column: Column<T>| {
@@ -191,7 +191,7 @@ fn fill<T>(
             let cells = read_cells(reader, rows.len())?;
             cells.set(set, rows, |&flag| Ok(Value::Flag(flag)))
         }
-        (_, kind) => Err(format!("found a column of another type, expected {kind:?}")),
+        (_, kind) => Err(format!("its type is not {kind:?}")),
     }
 }
 
@@ -208,7 +208,7 @@ fn read_cells<T: DataType>(mut reader: ColumnReaderImpl<T>, count: usize) -> Res
         .read_records(count, Some(&mut cells.definitions), Some(&mut cells.repetitions), &mut cells.values)
         .map_err(|error| error.to_string())?;
     if records != count {
-        return Err(format!("found {records} rows, expected {count}"));
+        return Err(format!("it has {records} rows instead of {count}"));
     }
     Ok(cells)
 }
@@ -224,7 +224,7 @@ impl<T> Cells<T> {
         for (index, row) in rows.iter_mut().enumerate() {
             let value = match self.definitions.get(index) {
                 Some(0) => Value::Null,
-                _ => value_of(values.next().ok_or("found fewer values than rows")?)?,
+                _ => value_of(values.next().ok_or("it has fewer values than rows")?)?,
             };
             set(row, value)?;
         }
@@ -247,14 +247,14 @@ impl<T> Cells<T> {
                     break;
                 }
             }
-            set(row, value_of(first..value).ok_or("found fewer values than rows")?)?;
+            set(row, value_of(first..value).ok_or("it has fewer values than rows")?)?;
         }
         Ok(())
     }
 }
 
 fn unsigned(integer: i64) -> Result<u64, String> {
-    u64::try_from(integer).map_err(|_| format!("found {integer}, expected 0 or more"))
+    u64::try_from(integer).map_err(|_| format!("{integer} is negative"))
 }
 
 fn text_of(bytes: &ByteArray) -> Result<&str, String> {

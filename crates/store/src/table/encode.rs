@@ -96,20 +96,20 @@ fn write_column<T>(
                 Value::Integers(integers) => {
                     integers.iter().try_for_each(|&integer| push_integer(values, integer))
                 }
-                other => Err(anyhow!("found {other:?}, expected an integer")),
+                other => Err(anyhow!("{other:?} is not an integer")),
             })
         }
         Kind::Text | Kind::Texts => write_values::<ByteArrayType, T>(group, column, rows, |value, values| {
             match value {
                 Value::Text(text) => push_text(values, text),
                 Value::Texts(texts) => texts.iter().for_each(|text| push_text(values, text)),
-                other => return Err(anyhow!("found {other:?}, expected a text")),
+                other => return Err(anyhow!("{other:?} is not a text")),
             }
             Ok(())
         }),
         Kind::Flag => write_values::<BoolType, T>(group, column, rows, |value, values| {
             let Value::Flag(flag) = value else {
-                return Err(anyhow!("found {value:?}, expected true or false"));
+                return Err(anyhow!("{value:?} is not `true` or `false`"));
             };
             values.push(flag);
             Ok(())
@@ -131,7 +131,7 @@ fn write_values<D: DataType, T>(
         if !matches!(value, Value::Null) {
             push(value, &mut values)?;
         } else if !column.is_nullable {
-            return Err(anyhow!("found null, expected a value"));
+            return Err(anyhow!("a value is missing"));
         }
     }
     let mut writer = group.next_column()?.context("the schema has fewer columns than the table")?;
@@ -157,7 +157,7 @@ fn push_levels(is_nullable: bool, value: Value<'_>, definitions: &mut Vec<i16>, 
 
 fn push_integer(values: &mut Vec<i64>, integer: u64) -> Result<()> {
     let signed = i64::try_from(integer)
-        .map_err(|_| anyhow!("found {integer}, expected at most {} (a signed 64-bit integer)", i64::MAX))?;
+        .map_err(|_| anyhow!("{integer} exceeds {}, the largest integer of the samples", i64::MAX))?;
     values.push(signed);
     Ok(())
 }
