@@ -37,6 +37,7 @@ pub fn parse(text: &str) -> Result<ClientOutput, OutputError> {
         connections: Some(0),
         not_reported: vec![
             MissingValue { about: "requests_per_second", what: "how long all its transfers took together" },
+            MissingValue { about: "goodput", what: "how long all its transfers took together" },
             CUT_OFF,
         ],
         ..ClientOutput::default()

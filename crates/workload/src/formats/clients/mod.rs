@@ -137,7 +137,7 @@ impl ClientOutput {
     /// left out.
     fn totals(ok: u64, failures: &[(FailureKind, u64)]) -> Self {
         let failures = failures.iter().copied().filter(|(_, requests)| *requests > 0).collect();
-        let not_reported = [HEADS.as_slice(), &[CUT_OFF, OPENED]].concat();
+        let not_reported = [HEADS.as_slice(), &[CUT_OFF, OPENED, GOODPUT]].concat();
         ClientOutput { ok, failures, not_reported, ..ClientOutput::default() }
     }
 
@@ -166,6 +166,7 @@ const HEADS: [MissingValue; 2] = [
 ];
 const CUT_OFF: MissingValue =
     MissingValue { about: "unfinished", what: "how many requests were cut off at the end" };
+const GOODPUT: MissingValue = MissingValue { about: "goodput", what: "the body bytes of single responses" };
 const OPENED: MissingValue = MissingValue { about: "connections", what: "how many connections it opened" };
 
 /// The text after a label at the start of a line.
