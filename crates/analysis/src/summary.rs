@@ -12,11 +12,11 @@ pub const SUMMARY_VERSION: u32 = 3;
 /// The whole analysis of one result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// [`SUMMARY_VERSION`].
+    /// Version of the format.
     pub version: u32,
     /// The study's name.
     pub study: String,
-    /// The study's question.
+    /// Its question.
     pub question: String,
     /// The primary metric.
     pub metric: String,
@@ -24,17 +24,17 @@ pub struct Summary {
     pub baseline: Level,
     /// The margin of interest, a share.
     pub margin_share: f64,
-    /// Runs planned. If a rule adds runs: those of all blocks that began, and at least the minimum.
+    /// Runs planned; if a rule adds runs, those of all blocks that began, and at least the minimum.
     pub runs_planned: u32,
     /// Runs stored, with any outcome.
     pub runs_stored: u32,
-    /// When the runs were made; `None` if no run is stored.
+    /// Start of the first run and end of the last one, Unix time; `None` if no run is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<RunPeriod>,
     /// The progress of a study to which a rule adds runs, and why it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repetition: Option<RepetitionProgress>,
-    /// The reference measurements of the networks that were calibrated.
+    /// The contents of `calibrations.json`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub networks: Vec<NetworkCalibration>,
     /// One entry per cell, in the order of the plan.
@@ -42,7 +42,7 @@ pub struct Summary {
     /// The result of each claim of the study.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<ClaimResult>,
-    /// One entry per non-baseline cell and metric of the comparison family.
+    /// For each cell except the baseline's: the primary metric first, then the exploratory ones.
     pub comparisons: Vec<Comparison>,
 }
 
@@ -66,7 +66,8 @@ pub struct RepetitionProgress {
     pub blocks: u32,
     /// The time of all runs together.
     pub took_ns: u64,
-    /// Why no more runs are added; `None` if the study has not ended.
+    /// Why no more runs are added: `precision`, `budget`, `most_runs`, or `nothing_to_measure` (no compared
+    /// cell has a value); `None` if the study was interrupted.
     pub ended_by: Option<Ending>,
 }
 
@@ -91,17 +92,17 @@ pub struct CellSummary {
     pub cell: u32,
     /// Its place in the matrix.
     pub levels: Vec<Level>,
-    /// Whether its values may be used.
+    /// `valid`, `caveat`, `invalid`, `failed` (no run succeeded) or `unsupported`.
     pub status: CellStatus,
     /// Runs that succeeded.
     pub runs_ok: u32,
     /// Runs that failed.
     pub runs_failed: u32,
-    /// Distinct reasons of failures, and of being unsupported.
+    /// The distinct reasons why runs failed or are unsupported.
     pub reasons: Vec<String>,
-    /// By the metric's name.
+    /// Statistics of each metric, by its name.
     pub metrics: BTreeMap<String, MetricSummary>,
-    /// Metrics that an external client does not report, with the reason.
+    /// Metrics that the cell's client [does not report](clients.md#what-each-tool-reports), with the reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub not_reported: BTreeMap<String, String>,
     /// Every check's result.
@@ -137,7 +138,7 @@ model::named! { "a cell's status";
 pub struct Estimate {
     /// The point.
     pub value: f64,
-    /// The interval's lower end; absent if there are too few runs.
+    /// Lower end of the interval; `None` if there are too few runs.
     pub low: Option<f64>,
     /// The interval's upper end.
     pub high: Option<f64>,
@@ -166,7 +167,7 @@ pub struct MetricSummary {
     pub samples: u64,
     /// The number of runs with a value.
     pub runs: u32,
-    /// Each run's median, in the order of the runs, for figures.
+    /// The median of each run, in the order of the runs.
     pub per_run: Vec<RunValue>,
 }
 
@@ -198,19 +199,19 @@ pub struct Comparison {
     pub baseline_cell: u32,
     /// Blocks with a successful run of both cells.
     pub pairs: u32,
-    /// Median of the cell / median of the baseline; absent if either has no value.
+    /// Median of the cell / median of the baseline, with its interval; `None` if either has no value.
     pub ratio: Option<Estimate>,
     /// Median of the cell − median of the baseline, in the metric's unit.
     pub difference: Option<Estimate>,
-    /// The p-value of the hypothesis of no difference, after Holm's correction over the family; absent for
-    /// exploratory metrics.
+    /// The p-value of the null hypothesis "no difference", after Holm's correction; `None` for exploratory
+    /// metrics.
     pub p_adjusted: Option<f64>,
-    /// The p-value of the hypothesis of a difference beyond the margin, after Holm's correction over the
-    /// family; absent for exploratory metrics.
+    /// The p-value of the null hypothesis "a difference beyond the margin", after Holm's correction; `None`
+    /// for exploratory metrics.
     pub p_equivalent_adjusted: Option<f64>,
-    /// The smallest ratio above 1 that these runs could have detected.
+    /// The smallest ratio above 1 that these runs would have detected with a probability of 80 %.
     pub smallest_showable_ratio: Option<f64>,
-    /// The answer: the fields `verdict` and, if it is invalid, `because`.
+    /// The [verdict](#verdicts); if it is `invalid`, the field `because` has the reasons.
     #[serde(flatten)]
     pub verdict: Verdict,
 }
@@ -239,7 +240,7 @@ pub enum Verdict {
 pub struct CheckResult {
     /// The check's name, as `--accept` takes it.
     pub check: String,
-    /// Pass, caveat or invalid.
+    /// `pass`, `caveat` or `invalid`.
     pub result: CheckOutcome,
     /// The value measured, for people.
     pub measured: String,
@@ -258,7 +259,7 @@ pub struct ClaimResult {
     pub text: String,
     /// Its kind, as studies name it.
     pub kind: String,
-    /// Whether it holds.
+    /// `holds`, `not_shown` or `refuted`.
     pub result: ClaimOutcome,
     /// What was measured, for people.
     pub measured: String,

@@ -26,75 +26,75 @@ pub const PLAN_VERSION: u32 = 6;
 /// A study fully resolved: every cell, the order of the runs, their seeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// [`PLAN_VERSION`].
+    /// Version of the format.
     pub version: u32,
     /// The study's name.
     pub study: String,
     /// The question it asks.
     pub question: String,
-    /// The study file as it was read, for the report.
+    /// The text of the study file, before overrides.
     pub study_text: String,
     /// The primary metric, by name.
     pub metric: String,
-    /// What every comparison is against.
+    /// The level with which every other level is compared.
     pub baseline: Level,
     /// The margin of interest as a share: differences inside it do not matter.
     pub margin_share: f64,
-    /// The seed from which all others are drawn.
+    /// The seed that determines all others.
     pub seed: u64,
-    /// Runs of each cell; the least of them where there is a rule that adds runs.
+    /// Runs of each cell; the minimum if a rule adds runs.
     pub runs_per_cell: u32,
     /// The rule that adds runs; `None` for a fixed number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repetition: Option<Repetition>,
     /// The settings fixed in every cell.
     pub pins: Pins,
-    /// Whether the servers' own times are measured: requests carry an id, and logs are joined with the
-    /// rows.
+    /// Whether server times are measured: requests carry ids, and the servers' logs are joined with the rows;
+    /// `None` for false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub server_time: bool,
-    /// The round trip to the name server that clients ask for the server's name; `None` where they know its
-    /// address.
+    /// The round-trip time to the name server; `None` if clients know the server's address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dns_rtt_ns: Option<u64>,
-    /// Checks that the study does not let invalidate: what they find is a caveat.
+    /// Checks that give a caveat where they would invalidate a cell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accepted: Vec<String>,
-    /// The figures of the report, in this order; `None` for those that suit the matrix.
+    /// The figures of the report, in order; `None` for those that suit the matrix.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub figures: Option<Vec<String>>,
-    /// What the study claims: tested against its data.
+    /// The study's claims, which are tested against its data.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<Claim>,
-    /// What others have published of the same question.
+    /// Published values for the same question.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<Published>,
-    /// How often the monitor reads.
+    /// Sampling rate of the monitor.
     #[serde(default)]
     pub monitor: MonitorRate,
-    /// Where every run takes place.
+    /// Nodes and links of every run.
     #[serde(default)]
     pub topology: PlannedTopology,
-    /// The networks that cells name: what the whole route from the client to the server does.
+    /// The networks of the matrix: the whole route from the client to the server, per direction.
     pub networks: Vec<Network>,
     /// The named workloads.
     pub workloads: Vec<NamedWorkload>,
-    /// The servers that cells name: adapters, or names that the study gives to servers with their settings.
+    /// The servers of the matrix: names of servers, or of `[server.NAME]` tables of the study.
     pub servers: Vec<String>,
     /// Every cell, in the order of the matrix.
     pub cells: Vec<Cell>,
-    /// Every run, in the order of execution; all that there can be, where a rule adds runs.
+    /// Every run, in the order of execution; all possible runs if a rule adds runs.
     pub runs: Vec<PlannedRun>,
 }
 
 /// When a study that adds runs block by block has enough of them: what comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Repetition {
-    /// Half of every interval of what the study answers, as a share of its value.
+    /// The required precision: half of every interval of the primary metric, as a share of its value.
     pub precision_share: f64,
-    /// The time that all runs may take together, the least of them excepted; `None` for no limit.
+    /// The time that all runs may take together; `None` without a limit. The minimum of runs is
+    /// always made.
     pub budget_ns: Option<u64>,
-    /// Runs of each cell at most; the least is [`Plan::runs_per_cell`].
+    /// The maximum of runs per cell.
     pub most_runs: u32,
 }
 
@@ -115,20 +115,19 @@ pub struct Published {
 /// The topology of a plan's runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlannedTopology {
-    /// Such as `pair`; [`DIRECT`] is this machine and its loopback.
+    /// The topology's name; `direct` is this machine and its loopback interface.
     pub name: String,
     /// The node of the clients.
     pub client: String,
-    /// The node of the servers that the clients ask.
+    /// The node of the servers.
     pub server: String,
-    /// The node of the servers behind proxies; `None` where no server is one.
+    /// The node of the back servers; `None` without proxies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<String>,
-    /// The link that has the matrix's networks; `None` where every link keeps its own.
+    /// The link that has the matrix's networks; `None` if every link keeps its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
-    /// All nodes and links, for each of [`Plan::networks`] in its order; empty if the network alone describes
-    /// it (`pair`) and where nothing is built ([`DIRECT`]).
+    /// All nodes and links, for each network in the order of `networks`; `None` for `pair` and `direct`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub built: Vec<Topology>,
 }
@@ -164,28 +163,27 @@ pub struct NamedWorkload {
 /// One point of the matrix.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
-    /// Its number: its index in [`Plan::cells`].
+    /// The cell's number: its index in `cells`.
     pub cell: u32,
-    /// Its place in the matrix, one level per factor, in the order of the factors.
+    /// Its place in the matrix: one level per factor, in the order of the factors.
     pub levels: Vec<Level>,
-    /// Index into [`Plan::networks`].
+    /// Index into `networks`.
     pub network: usize,
-    /// What emulates the network.
+    /// What emulates the network; `None` for `user-space`.
     #[serde(default, skip_serializing_if = "Backend::is_default")]
     pub backend: Backend,
-    /// The settings fixed in this cell, if its server's differ from [`Plan::pins`]; see [`Plan::pins_of`].
+    /// The settings fixed in this cell; `None` if they are those of the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pins: Option<Pins>,
     /// The client groups of a run.
     pub clients: Vec<ClientGroup>,
     /// The server chains of a run.
     pub chains: Vec<ServerChain>,
-    /// A prediction of one run's duration, including setup, for the progress bar; 0 where there is nothing to
-    /// run.
+    /// Predicted duration of one run, including setup; 0 if there is nothing to run.
     pub expected_run_ns: u64,
-    /// A run longer than this is ended and stored as a timeout.
+    /// A longer run is ended and stored as a timeout.
     pub run_limit_ns: u64,
-    /// Why its client does not support it, if that is known before any run: its runs are then *unsupported*.
+    /// Why its client does not support it, which makes its runs *unsupported*; `None` if that is unknown before a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsupported: Option<String>,
 }
@@ -195,29 +193,29 @@ pub struct Cell {
 pub struct ClientGroup {
     /// Its number within the cell.
     pub group: u16,
-    /// The node that it runs in.
+    /// The node in which it runs.
     pub node: String,
-    /// The program: [`OWN_CLIENT`], or the name of a description.
+    /// The name of the external client; `None` for `h123`.
     #[serde(default = "own_client", skip_serializing_if = "is_own_client")]
     pub client: String,
-    /// Its variant.
+    /// The variant that it uses.
     pub variant: Variant,
-    /// Index into [`Plan::workloads`].
+    /// Index into `workloads`.
     pub workload: usize,
-    /// Index into [`Cell::chains`].
+    /// Index into the cell's `chains`.
     pub chain: usize,
-    /// How many clients it has.
+    /// Number of clients.
     pub clients: u32,
 }
 
 /// A role: a server that clients use, and the server behind it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerChain {
-    /// The node that it runs in.
+    /// The node in which it runs.
     pub node: String,
-    /// The adapter's name.
+    /// The server's name.
     pub server: String,
-    /// What the study sets of it.
+    /// Its settings.
     #[serde(default, skip_serializing_if = "Settings::is_empty")]
     pub set: Settings,
     /// The server behind it, if it is a proxy.
@@ -228,7 +226,7 @@ pub struct ServerChain {
 /// A server behind a proxy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackServer {
-    /// The node that it runs in.
+    /// The node in which it runs.
     pub node: String,
     /// The adapter's name.
     pub server: String,
@@ -242,7 +240,7 @@ pub struct BackServer {
 /// One run in the order of execution.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedRun {
-    /// Its number: its index in [`Plan::runs`].
+    /// The run's number: its index in `runs`.
     pub run: u32,
     /// The block: one run of every cell, in random order.
     pub block: u32,

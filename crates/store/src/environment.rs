@@ -44,9 +44,9 @@ const SETTINGS: &[&str] = &[
 /// Facts about the machine and the tool at the start of a study.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
-    /// [`ENVIRONMENT_VERSION`].
+    /// Version of the format.
     pub version: u32,
-    /// The tool's own version.
+    /// h123's version.
     pub tool_version: String,
     /// The command line that started the study.
     pub command: Vec<String>,
@@ -56,7 +56,7 @@ pub struct Environment {
     pub architecture: String,
     /// The distribution's name and version (`/etc/os-release`).
     pub distribution: Option<String>,
-    /// Identifies the boot: results of one boot share clocks and kernel state.
+    /// Identifies the boot; results of one boot share clocks and kernel state.
     pub boot_id: Option<String>,
     /// The processor's model.
     pub cpu_model: Option<String>,
@@ -64,9 +64,9 @@ pub struct Environment {
     pub cpus_usable_count: Option<u32>,
     /// Processors that are online.
     pub cpus_online_count: Option<u32>,
-    /// The frequency governor of each online processor, where the machine has one; each once.
+    /// The distinct frequency governors of the online processors.
     pub cpu_governors: Vec<String>,
-    /// Whether the frequency may rise above nominal (`boost` or the inverse of `no_turbo`).
+    /// Whether the frequency can rise above the nominal one.
     pub cpu_boost: Option<bool>,
     /// The kernel's clock source.
     pub clock_source: Option<String>,
@@ -82,9 +82,10 @@ pub struct Environment {
     pub user_id: u32,
     /// The soft limit of open file descriptors per process.
     pub open_files_limit: Option<u64>,
-    /// Settings of the kernel by name: those of the host, not of the lab.
+    /// Kernel settings that affect the results, read on the host; pins override some inside the lab.
     pub kernel_settings: BTreeMap<String, String>,
-    /// What the study adds: versions of servers and clients, seeds, flags.
+    /// Versions of servers and clients, the assignment of CPUs, the emulation, and whether it lacked real-time
+    /// priority.
     #[serde(default)]
     pub notes: BTreeMap<String, String>,
 }

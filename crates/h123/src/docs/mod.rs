@@ -1,8 +1,11 @@
-//! Documentation that follows from the code: the tables of README and `docs/`, and the words that they use.
+//! Documentation that follows from the code: the tables of README and `docs/`, the words that they use, their
+//! links and their commands. `tests/it/docs.rs` checks the outputs.
 //!
 //! A table is between two comments, `<!-- table: NAME -->` and `<!-- end of table -->`. `make docs` writes
 //! all of them; the test fails if one is stale, unknown or missing.
 
+mod commands;
+mod fields;
 mod language;
 mod tables;
 
@@ -18,7 +21,7 @@ const UPDATE: &str = "H123_UPDATE_DOCS";
 
 #[test]
 fn tables_of_the_documentation_are_current() {
-    let tables = tables::all();
+    let tables: Vec<_> = tables::all().into_iter().chain(fields::all()).collect();
     let mut used = BTreeSet::new();
     for path in pages() {
         let written = fs::read_to_string(&path).unwrap();

@@ -4,13 +4,17 @@ use std::fs;
 
 use analysis::checks::CHECKS;
 use analysis::metrics::{Better, METRICS, Metric};
+use analysis::table::Table;
 use clap::{Arg, Command, CommandFactory};
 use model::monitor::{Nature, Origin, QUANTITIES};
+use model::network::describe;
 use model::reader::{Key, TableKeys};
-use model::study::Requirement;
+use model::study::{Library, Requirement};
+use model::workload::WorkloadKind;
 
 use super::root;
 use crate::Cli;
+use crate::library::{DataFiles, network_of};
 
 /// Every table with its name.
 pub(super) fn all() -> Vec<(String, String)> {
@@ -20,7 +24,9 @@ pub(super) fn all() -> Vec<(String, String)> {
         ("reasons of checks".to_owned(), reasons_of_checks()),
         ("figures".to_owned(), figures()),
         ("monitor quantities".to_owned(), monitor_quantities()),
+        ("monitor metrics".to_owned(), monitor_metrics()),
         ("built-in names".to_owned(), built_in_names()),
+        ("built-in networks".to_owned(), built_in_networks()),
         ("network keys".to_owned(), joined_keys("the network", &model::network::KEYS[..NETWORK_TABLES])),
         ("server keys".to_owned(), joined_keys("the server", drive::SERVER_KEYS)),
         ("client keys".to_owned(), joined_keys("the client", drive::CLIENT_KEYS)),
@@ -39,7 +45,10 @@ pub(super) fn all() -> Vec<(String, String)> {
 const NETWORK_TABLES: usize = 4;
 
 /// A table in Markdown.
-fn table<const N: usize>(heading: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
+pub(super) fn table<const N: usize>(
+    heading: [&str; N],
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> String {
     let line =
         |cells: [String; N]| format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | "));
     let rule = format!("|{}\n", "---|".repeat(N));
@@ -47,7 +56,7 @@ fn table<const N: usize>(heading: [&str; N], rows: impl IntoIterator<Item = [Str
     format!("{}{rule}{rows}", line(heading.map(ToOwned::to_owned)))
 }
 
-fn code(text: &str) -> String {
+pub(super) fn code(text: &str) -> String {
     format!("`{text}`")
 }
 
@@ -150,6 +159,24 @@ fn monitor_quantities() -> String {
     table(["quantity", "unit", "kind", "subject", "meaning", "source"], rows)
 }
 
+/// The metrics that read the monitor's rows.
+fn monitor_metrics() -> String {
+    let rows = METRICS.iter().filter(|metric| metric.reads.contains(&Table::Monitor));
+    table(
+        ["metric", "unit", "meaning"],
+        rows.map(|metric| [code(metric.name), metric.unit.into(), metric.title.into()]),
+    )
+}
+
+/// The networks that the binary contains, each with its direction to the client and back.
+fn built_in_networks() -> String {
+    let rows = DataFiles.networks().into_iter().map(|name| {
+        let network = network_of(&name).unwrap();
+        [code(&name), network.title.clone(), describe(&network)]
+    });
+    table(["name", "network", "description"], rows)
+}
+
 /// The names that the binary carries; the repository's folders are what it includes.
 fn built_in_names() -> String {
     let names = |folder: &str| {
@@ -223,4 +250,38 @@ fn option(arg: &Arg) -> [String; 3] {
     };
     let meaning = help.split_whitespace().collect::<Vec<_>>().join(" ");
     [spelling, example, meaning]
+}
+
+/// docs/clients.md says of every metric that a loop's client measures which tools report it.
+#[test]
+fn the_metrics_of_clients_are_documented() {
+    const NOT_OF_CLIENTS: [Table; 4] = [Table::Monitor, Table::Links, Table::Servers, Table::ServerRequests];
+    let of_clients = METRICS.iter().filter(|metric| {
+        let is_of_client = !metric.reads.iter().any(|table| NOT_OF_CLIENTS.contains(table));
+        is_of_client && metric.requires.is_none() && metric.workloads.contains(&WorkloadKind::Closed)
+    });
+    let page = fs::read_to_string(root().join("docs/clients.md")).unwrap();
+    let (_, section) = page.split_once("## What each tool reports\n").unwrap();
+    let rows =
+        section.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
+    let metrics = rows.filter(|row| row.starts_with("| `")).filter_map(|row| row.split(" | ").next());
+    let mut documented: Vec<&str> = metrics.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    let mut expected: Vec<&str> = of_clients.map(|metric| metric.name).collect();
+    documented.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(documented, expected);
+}
+
+/// docs/networks.md says of every key of a direction whether netem supports it.
+#[test]
+fn the_keys_of_backends_are_documented() {
+    let page = fs::read_to_string(root().join("docs/networks.md")).unwrap();
+    let (_, section) = page.split_once("| key | `user-space` | `netem` |\n").unwrap();
+    let rows: String = section.lines().take_while(|line| line.starts_with('|')).collect();
+    let words: Vec<&str> = rows.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
+    let keys = model::network::KEYS[..NETWORK_TABLES].iter().flat_map(|table| table.keys).map(|key| key.name);
+    let not_of_packets = ["title", "source", "up", "down"];
+    let missing: Vec<&str> =
+        keys.filter(|key| !not_of_packets.contains(key) && !words.contains(key)).collect();
+    assert!(missing.is_empty(), "the table of backends lacks {missing:?}");
 }

@@ -1,10 +1,13 @@
 //! The forms of a fabricated report.
 
+use std::collections::BTreeSet;
+
 use load::{Report, Tallies};
 use model::assignment::{ClientReport, Lag, WarmupCost};
 use model::sample::{ConnectionRow, EarlyData, FailureKind, MigrationTimes, Outcome, Phase, Pushes, Sample};
 use model::tally::{ConnectionRequests, ConnectionTally, Counts};
 use model::{Histogram, HttpVersion};
+use serde_json::Value;
 
 use super::rows::WrittenRows;
 use super::summary::{Setup, Summary};
@@ -444,4 +447,71 @@ fn a_test_without_responses_has_a_summary() {
     let json = json::format(&summary, &[]);
     assert_eq!(json["latency_ns"]["p99"], serde_json::Value::Null);
     assert_eq!(json["latency_ns"]["count"], 0);
+}
+
+/// A section of docs/load.md, up to the next heading of any level.
+fn documentation(heading: &str) -> &'static str {
+    let page = include_str!("../../../../../../docs/load.md");
+    let (_, section) = page.split_once(&format!("\n{heading}\n")).unwrap();
+    section.split("\n#").next().unwrap()
+}
+
+/// The words in backticks in the first column of a section's tables.
+fn first_column(section: &str) -> impl Iterator<Item = &str> {
+    let cells =
+        section.lines().filter(|line| line.starts_with("| `")).filter_map(|line| line.split(" | ").next());
+    cells.flat_map(|cell| cell.split('`').skip(1).step_by(2))
+}
+
+#[test]
+fn the_documentation_has_the_keys_of_the_json() {
+    fn collect(value: &Value, keys: &mut BTreeSet<String>) {
+        for (key, inner) in value.as_object().into_iter().flatten() {
+            keys.insert(key.trim_end_matches("_ns").to_owned());
+            // Their keys are statuses, versions and kinds of failure.
+            let is_map = ["statuses", "versions", "failures"].contains(&key.as_str());
+            if key == "by_status" {
+                inner.as_object().into_iter().flatten().for_each(|(_, one)| collect(one, keys));
+            } else if !is_map {
+                collect(inner, keys);
+            }
+        }
+        value.as_array().into_iter().flatten().for_each(|one| collect(one, keys));
+    }
+    let summary = summary();
+    let mut keys = BTreeSet::new();
+    collect(&json::format(&summary, &[judge("availability<99.9%", &summary)]), &mut keys);
+    let section = documentation("## The JSON");
+    let words: BTreeSet<&str> = section
+        .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .map(|word| word.trim_end_matches("_ns"))
+        .collect();
+    let missing: Vec<&String> = keys.iter().filter(|key| !words.contains(key.as_str())).collect();
+    assert!(missing.is_empty(), "docs/load.md lacks the keys {missing:?}");
+    let documented = first_column(section).flat_map(|path| path.split('.'));
+    let documented = documented.map(|key| key.trim_end_matches("[]").trim_end_matches("_ns"));
+    let surplus: Vec<&str> =
+        documented.filter(|key| !["", "…"].contains(key) && !keys.contains(*key)).collect();
+    assert!(surplus.is_empty(), "docs/load.md has the keys {surplus:?}, which the JSON lacks");
+}
+
+#[test]
+fn the_documentation_has_the_metrics_of_thresholds() {
+    let section = documentation("### Output");
+    let rows = section.lines().filter(|line| line.starts_with("| `") && !line.starts_with("| `-"));
+    let mut metrics = BTreeSet::new();
+    for row in rows {
+        let cells: Vec<&str> = row.split(" | ").collect();
+        let quoted = |cell: &'static str| cell.split('`').skip(1).step_by(2);
+        for (metric, value) in
+            quoted(cells[0]).flat_map(|metric| quoted(cells[1]).map(move |value| (metric, value)))
+        {
+            metrics.insert(metric);
+            let text = format!("{metric}>{value}");
+            assert!(text.parse::<Threshold>().is_ok(), "{text}");
+        }
+    }
+    let (_, all) = super::thresholds::EXPECTED.split_once("a metric (").unwrap();
+    let all = all.split(')').next().unwrap().split([',', ' ']).filter(|word| !["", "to"].contains(word));
+    assert_eq!(metrics, all.collect::<BTreeSet<_>>());
 }

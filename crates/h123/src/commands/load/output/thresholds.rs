@@ -56,7 +56,7 @@ enum Unit {
 }
 
 /// The metrics, comparisons and examples, for messages.
-const EXPECTED: &str = "write a metric (p50 to p99.99, mean, min, max, failed, availability, rate), \
+pub(super) const EXPECTED: &str = "write a metric (p50 to p99.99, mean, min, max, failed, availability, rate), \
      one of > >= < <=, and a value with its unit, such as `p99>50ms`, `failed>1%`, `availability<99.9%`, `rate<1000/s`";
 
 impl FromStr for Threshold {
