@@ -1,7 +1,7 @@
 # Two targets do everything: `make run` and `make test`.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test needs docs fmt lint deny bench-peers bench-load bench-lab bench-statistics bench-report
+.PHONY: help run test needs docs docs-measured fmt lint deny bench-peers bench-load bench-lab bench-statistics bench-report
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,8 +26,13 @@ fmt: ## format the code
 lint: ## run clippy; every warning is an error
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 
-docs: ## write the tables of README and docs/ that follow from the code
+docs: ## write the tables and outputs of README and docs/ that follow from the code
 	H123_UPDATE_DOCS=1 cargo test --locked -p h123 --bin h123 -- docs::tables
+	H123_UPDATE_DOCS=1 cargo test --locked -p h123 --test it -- docs::outputs
+
+# PAGES='lab.md load.md' limits it to these pages.
+docs-measured: ## also measure the outputs of README and docs/ again (about 20 minutes on an idle machine)
+	H123_MEASURE_DOCS="$(or $(PAGES),all)" cargo test --release --locked -p h123 --test it -- docs::outputs
 
 deny: ## check licences, bans and sources of the dependencies
 	@./scripts/check-dependencies.sh

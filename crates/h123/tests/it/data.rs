@@ -27,7 +27,7 @@ json.dump(found, sys.stdout)
 "#;
 
 /// The Python that `scripts/install-test-needs.sh` furnishes, in the build folder.
-fn python() -> PathBuf {
+pub(crate) fn python() -> PathBuf {
     let place = Path::new(H123).ancestors().map(|folder| folder.join("data-venv/bin/python"));
     place.into_iter().find(|path| path.exists()).unwrap_or_else(|| {
         panic!("found no data-venv/bin/python above {H123}, expected DuckDB and pandas: run `make needs`")
