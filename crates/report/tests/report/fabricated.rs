@@ -230,7 +230,7 @@ fn plan_of(networks: Vec<Network>, workloads: Vec<NamedWorkload>) -> Plan {
     Plan {
         version: 1,
         study: "quick".to_owned(),
-        question: "Which HTTP version loads a small and a large page soonest, next door and across an ocean?"
+        question: "Which HTTP version loads a small and a large page soonest, on a local network and across an ocean?"
             .to_owned(),
         study_text: include_str!("../../../../studies/quick.toml").to_owned(),
         metric: "page_load_time".to_owned(),
