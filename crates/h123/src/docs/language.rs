@@ -178,6 +178,7 @@ fn files_below(folder: &Path, extension: &str) -> Vec<PathBuf> {
 
 /// Whether a file is part of the program: not a test, a benchmark or this list of words.
 fn is_shipped(path: &Path) -> bool {
+    let path = path.strip_prefix(root()).unwrap();
     let has = |name: &str| path.iter().any(|part| part == name);
     has("src") && !has("tests") && !has("docs") && !path.ends_with("tests.rs")
 }
