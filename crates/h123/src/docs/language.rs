@@ -226,12 +226,9 @@ fn closing_quote(text: &str) -> usize {
 
 /// A string's text without line continuations and without the names in braces.
 fn without_names(text: &str) -> String {
-    let lines: Vec<&str> = text.split("\\\n").collect();
-    let joined: String = lines
-        .iter()
-        .enumerate()
-        .map(|(index, line)| if index == 0 { line } else { line.trim_start() })
-        .collect();
+    let lines = text.split("\\\n").enumerate();
+    let joined: String =
+        lines.map(|(index, line)| if index == 0 { line } else { line.trim_start() }).collect();
     let mut kept = String::new();
     let mut depth = 0_usize;
     for c in joined.chars() {
