@@ -1,7 +1,7 @@
 //! Quantities as people write them (`150ms`, `50Mbit/s`, `20kB`, `3%`) and as the program reads them.
 //!
-//! Resolved values are plain integers whose unit is the last part of the field's name; these functions are the
-//! only place that parses or prints a unit.
+//! Resolved values are plain integers whose unit is the last part of the field's name; these functions are
+//! the only place that parses or prints a unit.
 
 use std::ops::RangeInclusive;
 

@@ -142,7 +142,8 @@ fn load_times_match_the_prediction_from_round_trips_and_rate() {
     let pages: Vec<Page> = plan.pages();
     expect_undisturbed(|summaries| {
         let both = plan.networks.iter().flat_map(|network| pages.iter().map(move |page| (network, page)));
-        // A small page on the local network takes 3 ms, a third of it computing, which no round trip predicts.
+        // A small page from the local network takes 3 ms, a third of it computing, which no round trip
+        // predicts.
         let both = both.filter(|(network, page)| network.name != "lan" || page.name != "small");
         let cells = both.flat_map(|both| Variant::ALL.map(|variant| (both, variant)));
         cells
