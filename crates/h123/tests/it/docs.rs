@@ -172,7 +172,7 @@ fn with_blocks(page: &str, mut content: impl FnMut(Directive<'_>, &str) -> Strin
     let mut result = String::new();
     let mut rest = page;
     while let Some((before, comment)) = rest.split_once("<!-- ") {
-        let (comment, after) = comment.split_once("-->").expect("the comment has an end");
+        let (comment, after) = comment.split_once("-->").unwrap();
         result += &format!("{before}<!-- {comment}-->");
         rest = after;
         let Some(directive) = Directive::new(comment.trim()) else { continue };
@@ -180,11 +180,10 @@ fn with_blocks(page: &str, mut content: impl FnMut(Directive<'_>, &str) -> Strin
             content(directive, "");
             continue;
         }
-        let (until_fence, block) = rest.split_once("```").expect("a block follows the comment");
+        let (until_fence, block) = rest.split_once("```").unwrap();
         assert!(until_fence.trim().is_empty(), "`{comment}` is not directly before its block");
         let (language, block) = block.split_once('\n').unwrap();
-        let end =
-            if block.starts_with("```") { 0 } else { block.find("\n```").expect("the block has an end") + 1 };
+        let end = if block.starts_with("```") { 0 } else { block.find("\n```").unwrap() + 1 };
         let new = content(directive, &block[..end]);
         result += &format!("{until_fence}```{language}\n{new}");
         result += "```";
