@@ -3,6 +3,7 @@
 
 pub(crate) mod access_log;
 pub(crate) mod adapter;
+mod handshake;
 pub mod installed;
 mod leftover;
 mod memory;

@@ -312,6 +312,56 @@ fn a_server_that_is_missing_is_named() {
     assert!(reason.contains("is not installed") && reason.contains("gone.sh"), "{reason}");
 }
 
+/// A server whose ports are open at once and which answers later: the kernel accepts its connections and keeps its
+/// datagrams meanwhile.
+const SLOW_STARTER: &str = r#"
+import socket, sys, time
+port = int(sys.argv[2])
+udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+udp.bind(("127.0.0.1", port))
+tcp = socket.socket()
+tcp.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+tcp.bind(("127.0.0.1", port))
+tcp.listen()
+time.sleep(0.4)
+if sys.argv[1] == "h3":
+    while True:
+        packet, client = udp.recvfrom(2048)
+        ids = packet[5:23]
+        udp.sendto(b"\xc0\0\0\0\0" + ids + b"\0\0\0\x01", client)
+while True:
+    client, _ = tcp.accept()
+    client.recv(4096)
+    client.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+    client.close()
+"#;
+
+#[test]
+fn an_open_port_is_not_a_ready_server() {
+    for variant in ["h1", "h3"] {
+        let place = Place::new();
+        fs::write(place.path("slow.py"), SLOW_STARTER).unwrap();
+        let folder = place.path("slow");
+        fs::create_dir(&folder).unwrap();
+        let text = format!(
+            "title = 'slow'\nprogram = ['python3']\n\
+             version = {{ command = ['{{{{program}}}}', '--version'], after = 'Python ' }}\n\
+             variant = [{{ name = '{variant}', port = 18080 }}]\n[start]\n\
+             command = ['{{{{program}}}}', '{}', '{variant}', '{{{{ports.{variant}}}}}']\n\
+             ready_within = '10s'\nstop_signal = 'TERM'\nstop_within = '1s'\n",
+            place.path("slow.py").display()
+        );
+        fs::write(folder.join("server.toml"), text).unwrap();
+        let adapter = Servers::read(&folder).unwrap();
+        let lab = Lab::loopback().unwrap();
+        let run = place.path("run");
+        let variants = [variant.parse().unwrap()];
+        let server = adapter.start(lab.server(), &place.spec(&run, &run, &variants)).unwrap();
+        let report = server.stop().unwrap().report;
+        assert!(report.ready_after_ns >= 400_000_000, "{variant}: {report:?}");
+    }
+}
+
 #[test]
 fn a_server_that_ends_at_once_has_last_words() {
     let place = Place::new();

@@ -1,15 +1,13 @@
-//! Free ports for a server, and whether it listens on them.
+//! Free ports for a server, and whether it answers on them.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::time::Duration;
+use std::net::{IpAddr, TcpListener, UdpSocket};
 
 use anyhow::{Context, Result};
 use lab::Node;
 use model::Variant;
 
-/// Far longer than a connection within one host takes.
-const CONNECT_LIMIT: Duration = Duration::from_millis(250);
+use super::handshake::Endpoint;
 
 /// A port for each variant: the wanted port where it is free, otherwise one that the system chooses.
 ///
@@ -36,19 +34,14 @@ pub(crate) fn free_ports(
     ports.with_context(|| format!("cannot find free ports on {address} in the node `{}`", node.name()))
 }
 
-/// The ports on which nothing listens yet.
+/// The ports on which the server does not answer a handshake yet. The handshakes stay within the server's node, so
+/// no emulated link counts them.
 pub(crate) fn silent_ports(
     node: &Node,
-    address: IpAddr,
+    endpoint: &Endpoint,
     ports: &[(Variant, u16)],
 ) -> Result<Vec<(Variant, u16)>> {
-    let is_silent = |(variant, port): &(Variant, u16)| {
-        if variant.is_quic() {
-            !is_udp_bound(*port)
-        } else {
-            TcpStream::connect_timeout(&SocketAddr::new(address, *port), CONNECT_LIMIT).is_err()
-        }
-    };
+    let is_silent = |(variant, port): &(Variant, u16)| !endpoint.answers(*variant, *port);
     Ok(node.enter(|| ports.iter().copied().filter(is_silent).collect())?)
 }
 
@@ -67,36 +60,5 @@ fn bind(variant: Variant, address: IpAddr, port: u16) -> io::Result<(Bound, u16)
         let socket = TcpListener::bind((address, port))?;
         let port = socket.local_addr()?.port();
         Ok((Bound::Tcp(socket), port))
-    }
-}
-
-/// Whether a UDP socket is bound to a port in the calling thread's network namespace. That suffices for QUIC:
-/// a datagram to a bound socket waits for the server.
-fn is_udp_bound(port: u16) -> bool {
-    ["udp", "udp6"].iter().any(|table| {
-        let text = std::fs::read_to_string(format!("/proc/thread-self/net/{table}")).unwrap_or_default();
-        has_local_port(&text, port)
-    })
-}
-
-/// The second field of each line is `ADDRESS:PORT` of the local end, in hexadecimal (proc_net_udp, proc(5)).
-fn has_local_port(table: &str, port: u16) -> bool {
-    table.lines().skip(1).any(|line| {
-        let local = line.split_whitespace().nth(1).and_then(|local| local.rsplit_once(':'));
-        local.is_some_and(|(_, found)| u16::from_str_radix(found, 16) == Ok(port))
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ports_of_udp_are_read() {
-        let table = "  sl  local_address rem_address   st\n 1: 0100007F:20FB 00000000:0000 07 0:0 0\n";
-        assert!(has_local_port(table, 0x20FB));
-        assert!(!has_local_port(table, 0));
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        assert!(is_udp_bound(socket.local_addr().unwrap().port()));
     }
 }

@@ -18,6 +18,7 @@ use model::{Outcome, Page, Pins, Settings, Variant};
 
 use super::access_log::AccessLogFile;
 use super::adapter::Adapter;
+use super::handshake::Endpoint;
 use super::leftover::{kill_group, programs_of_group};
 use super::memory::OutOfMemory;
 use super::ready::{free_ports, silent_ports};
@@ -287,16 +288,17 @@ impl RunningServer<'_> {
         })
     }
 
-    /// Waits until something listens on every port and, where the description has `ready_says`, until the
+    /// Waits until it answers a handshake on every port and, where the description has `ready_says`, until the
     /// server has logged it.
     fn wait_until_ready(&self, started: Instant, ready_text: Option<&str>) -> Result<()> {
         let limit = self.adapter.start.ready_within;
+        let endpoint = Endpoint::new(self.address, &self.server_name, &self.authority_pem)?;
         let mut silent = self.ports.clone();
         loop {
             if let Some(exit) = self.process.wait_timeout(POLL)? {
                 bail!("{} ended before it was ready ({}){}", self.name(), exit.status, self.last_lines());
             }
-            silent = silent_ports(self.node, self.address, &silent)?;
+            silent = silent_ports(self.node, &endpoint, &silent)?;
             let unlogged = ready_text.filter(|text| !self.has_logged(text));
             if silent.is_empty() && unlogged.is_none() {
                 return Ok(());
@@ -305,8 +307,8 @@ impl RunningServer<'_> {
                 let shown: Vec<_> =
                     silent.iter().map(|(variant, port)| format!("{variant} on port {port}")).collect();
                 let lacks = match unlogged.filter(|_| silent.is_empty()) {
-                    Some(text) => format!("it listens but has not logged `{text}`"),
-                    None => format!("nothing listens for {}", shown.join(", ")),
+                    Some(text) => format!("it answers but has not logged `{text}`"),
+                    None => format!("it does not answer {}", shown.join(", ")),
                 };
                 let (name, words) = (self.name(), self.last_lines());
                 bail!("{name} was not ready within {} ms: {lacks}{words}", limit.as_millis());
