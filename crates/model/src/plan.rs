@@ -21,7 +21,7 @@ use crate::workload::Workload;
 pub use crate::level::Level;
 
 /// The version of `plan.json`.
-pub const PLAN_VERSION: u32 = 6;
+pub const PLAN_VERSION: u32 = 7;
 
 /// A study fully resolved: every cell, the order of the runs, their seeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -246,7 +246,7 @@ pub struct PlannedRun {
     pub block: u32,
     /// The cell.
     pub cell: u32,
-    /// The seed of all randomness in this run.
+    /// The seed of all randomness in this run. All runs of a block have the same one.
     pub seed: u64,
 }
 

@@ -316,16 +316,22 @@ fn make_cell(number: usize, indices: &[usize], study: &Study, matrix: &Matrix) -
 /// Blocks that each hold one run of every cell in random order, so that drift of the machine during the
 /// study affects all cells equally.
 ///
-/// For each block in turn: first its order is drawn, then one seed for each of its runs in that order.
+/// For each block in turn: first its order is drawn, then the seed that its runs share (common random numbers:
+/// Law, Simulation Modeling and Analysis, chapter 11). All cells of a block then meet the same losses and the same
+/// capacity of a mobile network, so that these cancel in a comparison within the block. Blocks are independent.
 fn order(cells: &[Cell], runs_per_cell: u32, seed: u64) -> Vec<PlannedRun> {
     let mut numbers = SplitMix64::new(seed);
     let mut runs = Vec::with_capacity(cells.len() * runs_per_cell as usize);
     for block in 0..runs_per_cell {
         let mut shuffled: Vec<u32> = cells.iter().map(|cell| cell.cell).collect();
         numbers.shuffle(&mut shuffled);
-        for cell in shuffled {
-            runs.push(PlannedRun { run: to_u32(runs.len()), block, cell, seed: numbers.next_u64() });
-        }
+        let seed = numbers.next_u64();
+        runs.extend(shuffled.into_iter().zip(runs.len()..).map(|(cell, run)| PlannedRun {
+            run: to_u32(run),
+            block,
+            cell,
+            seed,
+        }));
     }
     runs
 }

@@ -1007,7 +1007,9 @@ proptest! {
         let labels: BTreeSet<String> = plan.cells.iter().map(crate::plan::Cell::label).collect();
         prop_assert_eq!(labels.len(), plan.cells.len());
         let seeds: BTreeSet<u64> = plan.runs.iter().map(|run| run.seed).collect();
-        prop_assert_eq!(seeds.len(), plan.runs.len());
+        prop_assert_eq!(seeds.len(), runs as usize, "blocks differ");
+        let of_blocks: BTreeSet<(u32, u64)> = plan.runs.iter().map(|run| (run.block, run.seed)).collect();
+        prop_assert_eq!(of_blocks.len(), runs as usize, "the cells of a block share a seed");
     }
 
     #[test]

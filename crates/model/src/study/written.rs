@@ -28,7 +28,7 @@ const STUDY_KEYS: &[Key] = keys! {
         "Adds runs until every ratio is this precise; above 0 %. Requires `runs` of at least 5.";
     "budget", "duration", "none: no limit", r#""30min""#, "The time after which no runs are added. Requires `precision`.";
     "most_runs", "whole number", "`100`", "50", "The most runs of each cell, `runs` to 10 000. Requires `precision`.";
-    "seed", "whole number", "`1`", "42", "The seed of the order and of every run, 0 to 9 223 372 036 854 775 807.";
+    "seed", "whole number", "`1`", "42", "The seed of the order and of every block, 0 to 9 223 372 036 854 775 807.";
     "topology", "text or table", "`\"pair\"`", r#""shared""#, "The topology of every run; [below](#topology).";
     "backends", "list of texts", r#"`["user-space"]`"#, r#"["user-space", "netem"]"#,
         "What emulates the networks: `user-space`, `netem`; [below](#backends).";
