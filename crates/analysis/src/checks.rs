@@ -21,6 +21,7 @@ mod client_cpu;
 mod client_limits;
 mod client_waited;
 mod clock;
+mod cold_server;
 mod connections;
 mod cores;
 mod cpu_frequency;
@@ -78,7 +79,7 @@ pub const CHECKS: &[Check] = checks! {
     urls, empty_bodies, workloads_match, pins_match, ends_match, connections, events_match, clock,
     tls_match, records_match, transports_match, flow_control, loopback_packets, delayed_ack,
     missing_tables, failed_runs, runs, precision, outlying_run, two_peaks, omission, saturation, drift,
-    steady_state, emulation, calibration, dns_lookup, network_rate, network_loss, emulator_late,
+    steady_state, cold_server, emulation, calibration, dns_lookup, network_rate, network_loss, emulator_late,
     emulator_drops, missed_schedule, listen_overflow, udp_drops, client_limits, cpu_steal, cpu_frequency,
     other_work, disk, client_cpu, client_waited, server_waited, server_stop, server_time_joined,
     server_time_precision

@@ -302,6 +302,7 @@ fn plan(variants: &[Variant], workload: Workload, metric: &str) -> Plan {
         repetition: None,
         pins: Pins::default(),
         server_time: false,
+        warm: None,
         dns_rtt_ns: None,
         accepted: Vec::new(),
         figures: None,

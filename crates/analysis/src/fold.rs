@@ -14,7 +14,7 @@ use crate::distribution::{Distribution, DistributionBuilder};
 use crate::metrics::{self, METRICS, Metric, Values};
 use crate::monitor::MonitorFacts;
 use crate::rows::{Tries, Urls};
-use crate::run::{GroupFacts, RunSummary, ShareOfRun, Third};
+use crate::run::{FirstWait, GroupFacts, RunSummary, ShareOfRun, Third};
 use crate::server_time::{ServerFold, ServerTimes};
 use crate::view::{Totals, View};
 
@@ -145,6 +145,7 @@ struct GroupFold<'a> {
     /// The server's initial window, if a connection carries one response at a time.
     window_bytes: Option<u64>,
     thirds: Option<Thirds>,
+    waits: Waits,
     server: ServerFold,
     external: Option<&'a ExternalReport>,
 }
@@ -195,6 +196,7 @@ impl<'a> GroupFold<'a> {
                 .collect(),
             window_bytes: waits_alone.then_some(window_bytes),
             thirds: client.filter(|_| workload.is_steady()).map(Thirds::of),
+            waits: Waits::default(),
             server: ServerFold::default(),
             external: client.and_then(|client| client.external.as_deref()),
         }
@@ -230,6 +232,10 @@ impl<'a> GroupFold<'a> {
         if let Some(thirds) = &mut self.thirds {
             thirds.add(sample);
         }
+        // Loops request their paths in turn; the other paths may take the server longer.
+        if self.workload.as_loop().is_none() || sample.url == 0 {
+            self.waits.add(sample);
+        }
     }
 
     fn count(&mut self, sample: &Sample) {
@@ -260,6 +266,7 @@ impl<'a> GroupFold<'a> {
             distinct_urls: self.urls.len() as u64,
             urls: if self.urls.len() <= MOST_URLS { self.urls } else { Urls::new() },
             thirds: self.thirds.map(Thirds::finish),
+            first_wait: self.waits.finish(),
             server: self.server.finish(),
             ..self.facts
         };
@@ -289,6 +296,36 @@ fn count_external(facts: &mut GroupFacts, external: &ExternalReport) {
     external.times().for_each(|(took_ns, requests)| facts.stamps.see(took_ns, requests));
     facts.begins.clone_from(&external.begins);
     facts.not_reported.clone_from(&external.not_reported);
+}
+
+/// The time from sent to first byte of requests that succeeded.
+#[derive(Default)]
+struct Waits {
+    /// Of the request sent first: when it was sent, and its wait.
+    first: Option<(u64, u64)>,
+    all: DistributionBuilder,
+}
+
+impl Waits {
+    fn add(&mut self, sample: &Sample) {
+        let (Outcome::Ok, Some(sent_ns), Some(first_byte_ns)) =
+            (&sample.outcome, sample.sent_ns, sample.first_byte_ns)
+        else {
+            return;
+        };
+        let wait_ns = first_byte_ns.saturating_sub(sent_ns);
+        self.all.push(number::float(wait_ns));
+        if self.first.is_none_or(|(earliest_ns, _)| sent_ns < earliest_ns) {
+            self.first = Some((sent_ns, wait_ns));
+        }
+    }
+
+    fn finish(self) -> Option<FirstWait> {
+        let (_, first_ns) = self.first?;
+        let waits = self.all.finish();
+        let (first_ns, quartile_ns) = (number::float(first_ns), waits.quantile(0.25)?);
+        Some(FirstWait { first_ns, quartile_ns, requests: waits.count() })
+    }
 }
 
 /// Request times by the third of the measuring phase that contains their intended time.

@@ -66,6 +66,17 @@ pub struct ShareOfRun {
     pub all: u64,
 }
 
+/// The wait of the first request for its first byte, and those of all requests; of the same URL in loops.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct FirstWait {
+    /// From the first request sent to its first byte.
+    pub first_ns: f64,
+    /// The lower quartile of the waits.
+    pub quartile_ns: f64,
+    /// The number of requests.
+    pub requests: u64,
+}
+
 /// A third of the measuring phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Third {
@@ -131,6 +142,8 @@ pub struct GroupFacts {
     pub server: ServerFacts,
     /// What an external client does not report ([`model::external::ExternalReport::not_reported`]).
     pub not_reported: Vec<String>,
+    /// How long the first request waited, if one succeeded.
+    pub first_wait: Option<FirstWait>,
     /// The measuring phase by thirds, if the workload is steady.
     pub thirds: Option<[Third; 3]>,
 }

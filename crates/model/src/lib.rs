@@ -50,6 +50,7 @@ pub mod topology;
 pub mod tunable;
 pub mod units;
 pub mod variant;
+pub mod warm;
 pub mod workload;
 
 pub use assignment::{Assignment, ClientMessage};

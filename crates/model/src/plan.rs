@@ -16,6 +16,7 @@ use crate::player::Player;
 use crate::topology::Topology;
 use crate::tunable::Settings;
 use crate::variant::Variant;
+use crate::warm::ServerWarmUp;
 use crate::workload::Workload;
 
 pub use crate::level::Level;
@@ -53,6 +54,9 @@ pub struct Plan {
     /// `None` for false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub server_time: bool,
+    /// How long a separate client uses the servers before each run is measured; `None` where none does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm: Option<ServerWarmUp>,
     /// The round-trip time to the name server; `None` if clients know the server's address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dns_rtt_ns: Option<u64>,

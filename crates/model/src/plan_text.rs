@@ -33,6 +33,9 @@ fn write_plan(out: &mut String, plan: &Plan) -> fmt::Result {
     let margin = three_digits(plan.margin_share * 100.0);
     entry(out, "margin", &format!("{margin} %: smaller differences do not matter"))?;
     entry(out, "topology", &plan.topology.describe())?;
+    if let Some(warm) = plan.warm {
+        entry(out, "warm", &format!("a separate client uses the server before every run: {warm}"))?;
+    }
     if let Some(rtt_ns) = plan.dns_rtt_ns {
         let rtt = format_ns(rtt_ns);
         entry(out, "names", &format!("every run asks a name server, {rtt} away, for the server's address"))?;

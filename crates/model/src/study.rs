@@ -11,6 +11,7 @@ use crate::plan::Plan;
 use crate::reader::Placed;
 use crate::tunable::ServerFacts;
 use crate::variant::Variant;
+use crate::warm::ServerWarmUp;
 use crate::workload::Workload;
 
 mod claims;
@@ -58,6 +59,7 @@ pub struct Study {
     servers: Vec<servers::ServerEntry>,
     hold: hold::Hold,
     server_time: bool,
+    warm: Option<ServerWarmUp>,
     dns: Option<Placed<u64>>,
     claims: Vec<claims::ClaimEntry>,
     accept: Placed<Vec<Placed<String>>>,

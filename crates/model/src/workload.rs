@@ -201,6 +201,17 @@ impl Workload {
         if let Workload::Open(open) = self { Some(&open.schedule) } else { None }
     }
 
+    /// The paths that it requests, each once.
+    pub fn paths(&self) -> Vec<String> {
+        match self {
+            Workload::Page(page) => page.resources.iter().map(|resource| resource.path.clone()).collect(),
+            Workload::Player(player) => player.paths(),
+            Workload::Closed(ClosedLoop { load, .. }) | Workload::Open(OpenLoop { load, .. }) => {
+                load.paths.clone()
+            }
+        }
+    }
+
     /// How many connections to each host it holds open; 1 for workloads that do not set it.
     pub fn connections(&self) -> u32 {
         self.as_loop().map_or(1, |load| load.connections)

@@ -254,6 +254,7 @@ fn differences(a: &ComparedResult, b: &ComparedResult) -> Result<Vec<Difference>
         ("margin", |plan| Ok(Value::from(plan.margin_share))),
         ("servers", servers),
         ("accepted checks", |plan| Ok(Value::from(plan.accepted.join(", ")))),
+        ("warm", |plan| Ok(Value::from(plan.warm.map_or("none".to_owned(), |warm| warm.to_string())))),
         ("name server", name_server),
         ("runs of each cell", |plan| Ok(Value::from(plan.runs_per_cell))),
         ("seed", |plan| Ok(Value::from(plan.seed))),

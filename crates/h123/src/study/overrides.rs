@@ -69,7 +69,15 @@ const OPTIONS: &[(&str, &str, Kind, &str, &str, &str)] = &[
         "--margin 3%",
     ),
     ("runs", "N", Number, "runs", "Runs of each cell", "--runs 20"),
-    ("seed", "N", Number, "seed", "Random seed of the order and of every run", "--seed 7"),
+    (
+        "warm",
+        "AMOUNT",
+        Text,
+        "warm",
+        "Requests or time for which a separate client uses the server before each run is measured",
+        "--warm '500 requests'",
+    ),
+    ("seed", "N", Number, "seed", "Random seed of the order and of every block", "--seed 7"),
     (
         "accept",
         "CHECK",

@@ -3,8 +3,8 @@
 //! ```text
 //! for each run, in the plan's interleaved order:
 //!     [before the first run on a network: measure its rate and loss against a reference, in a separate lab]
-//!     lab up → calibrate the empty path while the servers start → monitor, cross-traffic, clients → store
-//!         → lab down
+//!     lab up → calibrate the empty path while the servers start → warm the server → monitor, cross-traffic,
+//!         clients → store → lab down
 //! ```
 //!
 //! A run that fails becomes a stored outcome and the study continues. Only a fault of the tool itself ends
@@ -100,6 +100,7 @@ impl Study<'_> {
         });
         let mut servers = servers?;
         record.calibration = calibration?;
+        let warm_requests = self.warm(&lab, cell, &servers, planned.seed, logs)?;
         let _name_server = self.start_name_server(&lab, cell, logs)?;
         let cross = self.start_cross_traffic(&lab, cell, planned.seed, logs)?;
         if self.pcap {
@@ -125,7 +126,7 @@ impl Study<'_> {
             servers.wait_for_end(DYING)?;
         }
         let stopped = servers.stop(&mut record.servers);
-        server_time::collect(&timed, packets, cell, clock.run_start_ns, record);
+        server_time::collect(&timed, packets, warm_requests, cell, clock.run_start_ns, record);
         stopped.and(outcome)
     }
 

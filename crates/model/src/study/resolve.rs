@@ -18,6 +18,7 @@ use crate::reader::Placed;
 use crate::shuffle::SplitMix64;
 use crate::topology::Topology;
 use crate::variant::Variant;
+use crate::warm::ServerWarmUp;
 use crate::workload::Workload;
 
 /// More cells than this are a mistake in the matrix.
@@ -87,6 +88,7 @@ pub(super) fn resolve(study: &Study, library: &impl Library) -> Result<Plan, Inp
         repetition,
         pins: study.hold.pins.clone(),
         server_time: study.server_time,
+        warm: study.warm,
         dns_rtt_ns,
         accepted: resolve_accepted(study, library)?,
         figures: resolve_figures(study, library)?,
@@ -290,7 +292,9 @@ fn make_cell(number: usize, indices: &[usize], study: &Study, matrix: &Matrix) -
     let route = whole.as_ref().unwrap_or(&matrix.networks[network]);
     let Prediction { expected_run_ns, run_limit_ns } =
         predict(&named.workload, variant, route, server.pins.as_ref().unwrap_or(&study.hold.pins));
+    let warm_ns = study.warm.map_or(0, ServerWarmUp::expected_ns);
     let lead_ns = built.map_or(0, Topology::lead_ns).saturating_add(matrix.dns_rtt_ns.unwrap_or(0));
+    let lead_ns = lead_ns.saturating_add(warm_ns);
     Cell {
         cell: to_u32(number),
         levels: levels.collect(),

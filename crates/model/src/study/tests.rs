@@ -253,7 +253,7 @@ fn faults_of_keys_and_types() {
         "metrik = \"x\"",
         "2:1: `metrik` is not a key of the study; did you mean `metric`? The choices are question, metric, baseline, \
          margin, runs, precision, budget, most_runs, seed, topology, backends, matrix, workload, server, hold, \
-         server_time, dns, accept, claim, monitor, figures, published",
+         server_time, warm, dns, accept, claim, monitor, figures, published",
     );
     assert_fault(
         5,

@@ -37,6 +37,8 @@ const STUDY_KEYS: &[Key] = keys! {
     "server", "tables `[server.NAME]`", "none", "", "Servers with settings; [below](#servername).";
     "hold", "table `[hold]`", "see there", r#"{ mtu = "1400B" }"#, "The settings fixed in every cell; [below](#hold).";
     "server_time", "boolean", "`false`", "true", "Measures the time at the servers; [below](#server_time).";
+    "warm", "requests or duration", "none", r#""500 requests""#,
+        "How long a separate client uses the server before each run is measured; [below](#warm).";
     "dns", "duration", "none: clients know the address", r#""20ms""#,
         "The round trip to a name server that clients ask for the server's address, up to 10 s; [below](#dns).";
     "accept", "list of texts", "none", r#"["client_waited"]"#,
@@ -168,6 +170,7 @@ fn read_root(name: &str, source: Source<'_>, root: &Table<'_>) -> Result<Study, 
         figures: root.strings("figures")?,
         published: published::read(root)?,
         server_time: root.flag("server_time")?,
+        warm: root.parsed("warm", str::parse)?.map(|warm| warm.value),
         dns: dns::read(root)?,
     };
     study.set_backends(root.some_strings("backends")?);

@@ -67,13 +67,14 @@ pub(crate) fn end(lab: &Lab, servers: &[TimedServer]) -> Result<Vec<Observation>
 pub(crate) fn collect(
     servers: &[TimedServer],
     seen: Vec<Observation>,
+    warm_requests: usize,
     cell: &Cell,
     run_start_ns: u64,
     record: &mut RunRecord,
 ) {
     let mut seen: BTreeMap<String, Observation> = seen.into_iter().fold(BTreeMap::new(), merge);
     for server in servers {
-        let most_lines = record.samples.len() * LINES_PER_REQUEST + FURTHER_LINES;
+        let most_lines = (record.samples.len() + warm_requests) * LINES_PER_REQUEST + FURTHER_LINES;
         let read = server.log.as_ref().map_or(Ok(None), |file| file.read(most_lines));
         let fault = match read {
             Ok(Some(log)) => {

@@ -1,0 +1,122 @@
+//! A server answers its first request as fast as later ones.
+//!
+//! Every run starts the server. A program that compiles on demand, loads modules with its first request or fills
+//! caches then answers the first requests later than it would after a while. The first request of a run waits for
+//! such a server alone; later requests also compete with each other for the network, so that their lower
+//! quartile is a cautious reference.
+
+use model::number;
+
+use super::{Check, CheckOutcome, Context, Finding, GroupFacts, check, percent, time};
+
+pub(super) const CHECK: Check = Check {
+    measures: "the median over runs of the time by which the first request waited longer for its first byte than \
+               the lower quartile of the requests (of the same URL in loops), as a share of the run; 10 or more \
+               requests",
+    passes: "within the margin, or at most 5 ms",
+    caveat: "up to 50 %",
+    invalidates: "more",
+    why: "Every run starts the server; users meet a server that has run for a while.",
+    remedy: "Let a separate client use the server before each run: `warm = \"1000 requests\"` or `warm = \"5s\"`. If \
+             the study asks about a cold server, say so and accept the check.",
+    ..check("cold_server", judge)
+};
+
+/// Scheduling, caches of the processor and the first packets of a connection cost this much at most.
+const ALLOWED_NS: f64 = 5e6;
+/// Fewer requests have no meaningful quartile.
+const LEAST_REQUESTS: u64 = 10;
+/// A larger share invalidates.
+const INVALID_SHARE: f64 = 0.5;
+
+fn judge(context: &Context<'_>) -> Option<Finding> {
+    let excess_ns = context.own.median(|run| largest(&run.groups, excess_ns))?;
+    let share = context.own.median(|run| largest(&run.groups, share))?;
+    let margin = context.plan.margin_share;
+    let result = match share {
+        share if excess_ns <= ALLOWED_NS || share <= margin => CheckOutcome::Pass,
+        share if share <= INVALID_SHARE => CheckOutcome::Caveat,
+        _ => CheckOutcome::Invalid,
+    };
+    let (longer, of_run) = (time(excess_ns.max(0.0)), percent(share.max(0.0)));
+    Some(Finding {
+        result,
+        measured: format!("first request {longer} later than usual, {of_run} of the run"),
+        threshold: format!(
+            "{} of the run, or {}; invalid beyond {}",
+            percent(margin),
+            time(ALLOWED_NS),
+            percent(INVALID_SHARE)
+        ),
+    })
+}
+
+/// How much longer the first request waited than most.
+fn excess_ns(facts: &GroupFacts) -> Option<f64> {
+    let first = facts.first_wait.filter(|first| first.requests >= LEAST_REQUESTS)?;
+    Some(first.first_ns - first.quartile_ns)
+}
+
+fn share(facts: &GroupFacts) -> Option<f64> {
+    Some(excess_ns(facts)? / number::float(facts.busy_ns.max(1)))
+}
+
+fn largest(groups: &[GroupFacts], of: fn(&GroupFacts) -> Option<f64>) -> Option<f64> {
+    groups.iter().filter_map(of).max_by(f64::total_cmp)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::units::NANOS_PER_MS;
+    use model::variant::Variant;
+
+    use crate::fixtures::{Bench, passes, silent};
+    use crate::summary::CheckOutcome;
+
+    /// The first request of every run waits this much longer, and everything ends that much later.
+    fn cold(bench: Bench, longer_ns: u64) -> Bench {
+        let mut bench = bench;
+        for record in &mut bench.records {
+            let first = record.samples.iter().filter_map(|sample| sample.sent_ns).min();
+            for sample in &mut record.samples {
+                let is_first = sample.sent_ns == first;
+                if is_first && let Some(ns) = &mut sample.first_byte_ns {
+                    *ns += longer_ns;
+                }
+                if is_first && let Some(ns) = &mut sample.done_ns {
+                    *ns += longer_ns;
+                }
+            }
+            for client in &mut record.clients {
+                client.finished_ns += longer_ns;
+            }
+        }
+        bench
+    }
+
+    #[test]
+    fn a_first_request_like_the_others_passes() {
+        passes("cold_server", &Bench::closed(&[Variant::H1s]));
+        passes("cold_server", &cold(Bench::closed(&[Variant::H1s]), 4 * NANOS_PER_MS));
+    }
+
+    fn result(bench: &Bench) -> CheckOutcome {
+        let summary = bench.summary();
+        summary.cells[0].validity.iter().find(|check| check.check == "cold_server").unwrap().result
+    }
+
+    #[test]
+    fn a_late_first_request_is_a_caveat_and_a_run_that_waits_for_it_invalid() {
+        let bench = Bench::closed(&[Variant::H1s]);
+        let busy_ns = bench.records[0].clients[0].finished_ns - bench.records[0].clients[0].started_ns;
+        assert_eq!(result(&cold(Bench::closed(&[Variant::H1s]), busy_ns / 2)), CheckOutcome::Caveat);
+        assert_eq!(result(&cold(bench, busy_ns * 3)), CheckOutcome::Invalid);
+    }
+
+    #[test]
+    fn a_few_requests_have_no_usual_wait() {
+        let mut bench = Bench::closed(&[Variant::H1s]);
+        bench.records.iter_mut().for_each(|record| record.samples.truncate(5));
+        silent("cold_server", &bench);
+    }
+}
