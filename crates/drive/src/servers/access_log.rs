@@ -229,7 +229,11 @@ to = "last byte written"
                 "server.toml:1:1: [access_log] has no `pattern`; add one, such as `pattern = \"{id} {_}",
             ),
             ("format = \"pattern\"\n", "", "server.toml:2:1: `pattern` requires `format`; add"),
-            ("{id} ", "{id}", "server.toml:3:11: `pattern`: there is no text between the fields `id` and `took`"),
+            (
+                "{id} ",
+                "{id}",
+                "server.toml:3:11: `pattern`: there is no text between the fields `id` and `took`",
+            ),
             (
                 "status = \"status\"",
                 "status = \"code\"",

@@ -242,6 +242,7 @@ fn plan_of(networks: Vec<Network>, workloads: Vec<NamedWorkload>) -> Plan {
         pins: Pins::default(),
         monitor: model::MonitorRate::default(),
         server_time: false,
+        warm: None,
         dns_rtt_ns: None,
         accepted: Vec::new(),
         figures: None,
