@@ -312,8 +312,8 @@ fn a_server_that_is_missing_is_named() {
     assert!(reason.contains("is not installed") && reason.contains("gone.sh"), "{reason}");
 }
 
-/// A server whose ports are open at once and which answers later: the kernel accepts its connections and keeps its
-/// datagrams meanwhile.
+/// A server whose ports are open at once and which answers later: the kernel accepts its connections and
+/// keeps its datagrams meanwhile.
 const SLOW_STARTER: &str = r#"
 import socket, sys, time
 port = int(sys.argv[2])

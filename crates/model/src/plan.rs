@@ -187,7 +187,8 @@ pub struct Cell {
     pub expected_run_ns: u64,
     /// A longer run is ended and stored as a timeout.
     pub run_limit_ns: u64,
-    /// Why its client does not support it, which makes its runs *unsupported*; `None` if that is unknown before a run.
+    /// Why its client does not support it, which makes its runs *unsupported*; `None` if that is unknown
+    /// before a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsupported: Option<String>,
 }

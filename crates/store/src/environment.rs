@@ -84,8 +84,8 @@ pub struct Environment {
     pub open_files_limit: Option<u64>,
     /// Kernel settings that affect the results, read on the host; pins override some inside the lab.
     pub kernel_settings: BTreeMap<String, String>,
-    /// Versions of servers and clients, the assignment of CPUs, the emulation, and whether it lacked real-time
-    /// priority.
+    /// Versions of servers and clients, the assignment of CPUs, the emulation, and whether it lacked
+    /// real-time priority.
     #[serde(default)]
     pub notes: BTreeMap<String, String>,
 }

@@ -1,9 +1,9 @@
 //! A server answers its first request as fast as later ones.
 //!
-//! Every run starts the server. A program that compiles on demand, loads modules with its first request or fills
-//! caches then answers the first requests later than it would after a while. The first request of a run waits for
-//! such a server alone; later requests also compete with each other for the network, so that their lower
-//! quartile is a cautious reference.
+//! Every run starts the server. A program that compiles on demand, loads modules with its first request or
+//! fills caches then answers the first requests later than it would after a while. The first request of a run
+//! waits for such a server alone; later requests also compete with each other for the network, so that their
+//! lower quartile is a cautious reference.
 
 use model::number;
 

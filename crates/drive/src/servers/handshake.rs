@@ -21,15 +21,16 @@ const TCP_ANSWER_LIMIT: Duration = Duration::from_secs(1);
 /// How long one attempt over QUIC waits: a lost or unread datagram is repeated cheaply.
 const QUIC_ANSWER_LIMIT: Duration = Duration::from_millis(50);
 
-/// The client's preface and an empty SETTINGS frame (RFC 9113, section 3.4). The server sends its SETTINGS first
-/// thing.
+/// The client's preface and an empty SETTINGS frame (RFC 9113, section 3.4). The server sends its SETTINGS
+/// first thing.
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
 /// A version that is reserved to force version negotiation (RFC 9000, section 15).
 const RESERVED_VERSION: u32 = 0x1a2a_3a4a;
 /// The smallest datagram that a server has to take for a new connection (RFC 9000, section 14.1).
 const INITIAL_BYTES: usize = 1200;
-/// A connection ID of the least length that a server has to accept (RFC 9000, section 7.2), behind its length.
+/// A connection ID of the least length that a server has to accept (RFC 9000, section 7.2), behind its
+/// length.
 const CONNECTION_ID: &[u8; 9] = b"\x08h123wait";
 
 /// The endpoint of a starting server, and what a client needs for a handshake with it.
@@ -57,9 +58,9 @@ impl Endpoint {
         Ok(Endpoint { address, server_name: server_name.to_owned(), tls: Arc::new(config) })
     }
 
-    /// Whether the server answers on a port, in the calling thread's network namespace: over QUIC with a Version
-    /// Negotiation packet, over TLS with its handshake, over HTTP/2 in cleartext with its SETTINGS, and over HTTP/1.1
-    /// in cleartext, which has no handshake, with any response to `OPTIONS *`.
+    /// Whether the server answers on a port, in the calling thread's network namespace: over QUIC with a
+    /// Version Negotiation packet, over TLS with its handshake, over HTTP/2 in cleartext with its SETTINGS,
+    /// and over HTTP/1.1 in cleartext, which has no handshake, with any response to `OPTIONS *`.
     ///
     /// An answer that refuses counts too: the server runs, and the client will report the reason.
     pub(crate) fn answers(&self, variant: Variant, port: u16) -> bool {
@@ -114,8 +115,8 @@ fn answers_bytes(remote: SocketAddr, bytes: &[u8]) -> io::Result<bool> {
     Ok(stream.read(&mut [0; 256])? > 0)
 }
 
-/// Whether the server answers a packet of an unknown version with a Version Negotiation packet (RFC 9000, section
-/// 6.1). It needs no state on the server, so no half-open connection remains.
+/// Whether the server answers a packet of an unknown version with a Version Negotiation packet (RFC 9000,
+/// section 6.1). It needs no state on the server, so no half-open connection remains.
 fn negotiates_version(remote: SocketAddr) -> io::Result<bool> {
     let socket = UdpSocket::bind((if remote.is_ipv4() { "0.0.0.0" } else { "::" }, 0))?;
     // A connected socket reports a port that nobody has bound at once (ICMP).

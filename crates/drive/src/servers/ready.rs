@@ -34,8 +34,8 @@ pub(crate) fn free_ports(
     ports.with_context(|| format!("cannot find free ports on {address} in the node `{}`", node.name()))
 }
 
-/// The ports on which the server does not answer a handshake yet. The handshakes stay within the server's node, so
-/// no emulated link counts them.
+/// The ports on which the server does not answer a handshake yet. The handshakes stay within the server's
+/// node, so no emulated link counts them.
 pub(crate) fn silent_ports(
     node: &Node,
     endpoint: &Endpoint,

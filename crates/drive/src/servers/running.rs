@@ -288,8 +288,8 @@ impl RunningServer<'_> {
         })
     }
 
-    /// Waits until it answers a handshake on every port and, where the description has `ready_says`, until the
-    /// server has logged it.
+    /// Waits until it answers a handshake on every port and, where the description has `ready_says`, until
+    /// the server has logged it.
     fn wait_until_ready(&self, started: Instant, ready_text: Option<&str>) -> Result<()> {
         let limit = self.adapter.start.ready_within;
         let endpoint = Endpoint::new(self.address, &self.server_name, &self.authority_pem)?;

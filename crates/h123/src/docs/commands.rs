@@ -62,7 +62,8 @@ fn commands_and_links_are_found() {
     assert_eq!(anchor("`[hold]` and *more*, now"), "hold-and-more-now");
 }
 
-/// The commands in a page: inline code, and lines of blocks that begin with the tool's name, `$` or a variable.
+/// The commands in a page: inline code, and lines of blocks that begin with the tool's name, `$` or a
+/// variable.
 fn commands(page: &str) -> Vec<String> {
     let (mut inline, mut blocks) = (String::new(), String::new());
     for (index, part) in page.split("```").enumerate() {

@@ -14,7 +14,7 @@ const TYPES: &[(&str, &[&str])] = &[
     ("store/src/environment.rs", &["Environment"]),
     (
         "analysis/src/summary.rs",
-        &["Summary", "Standing", "CellSummary", "MetricSummary", "CheckResult", "ClaimResult", "Comparison"],
+        &["Summary", "RepetitionProgress", "CellSummary", "MetricSummary", "CheckResult", "ClaimResult", "Comparison"],
     ),
 ];
 

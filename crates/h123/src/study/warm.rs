@@ -1,8 +1,8 @@
-//! Uses the front server before a run is measured, so that compilation on demand, caches and pools of workers are in
-//! the state of a server that has run for a while.
+//! Uses the front server before a run is measured, so that compilation on demand, caches and pools of workers
+//! are in the state of a server that has run for a while.
 //!
-//! The client runs in the server's node. Its packets cross no emulated link of the measured route, and its rows are
-//! not part of the run.
+//! The client runs in the server's node. Its packets cross no emulated link of the measured route, and its
+//! rows are not part of the run.
 
 use std::path::Path;
 use std::time::Duration;

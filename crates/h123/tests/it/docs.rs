@@ -10,12 +10,13 @@
 //! | `<!-- output -->` | lines of `$ COMMAND`, each with what it prints |
 //! | `<!-- output lines: TEXT \| TEXT -->` | the same, but only lines with one of these texts; `…` marks the others |
 //!
-//! Commands run in `sh`, in one temporary folder per page; one that ends with `&` runs until the page is done.
-//! Outputs that contain times are marked `measured`, `measured lines` and `measured run` instead; `by hand` if they
-//! need a terminal or a download.
+//! Commands run in `sh`, in one temporary folder per page; one that ends with `&` runs until the page is
+//! done. Outputs that contain times are marked `measured`, `measured lines` and `measured run` instead;
+//! `by hand` if they need a terminal or a download.
 //!
-//! `make docs` writes the outputs, `make docs-measured PAGES='lab.md load.md'` also measured ones. The tests compare the outputs
-//! exactly. They do not measure: the words of a measured block have to be words that h123 prints.
+//! `make docs` writes the outputs, `make docs-measured PAGES='lab.md load.md'` also measured ones. The tests
+//! compare the outputs exactly. They do not measure: the words of a measured block have to be words that h123
+//! prints.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -320,9 +320,10 @@ fn make_cell(number: usize, indices: &[usize], study: &Study, matrix: &Matrix) -
 /// Blocks that each hold one run of every cell in random order, so that drift of the machine during the
 /// study affects all cells equally.
 ///
-/// For each block in turn: first its order is drawn, then the seed that its runs share (common random numbers:
-/// Law, Simulation Modeling and Analysis, chapter 11). All cells of a block then meet the same losses and the same
-/// capacity of a mobile network, so that these cancel in a comparison within the block. Blocks are independent.
+/// For each block in turn: first its order is drawn, then the seed that its runs share (common random
+/// numbers: Law, Simulation Modeling and Analysis, chapter 11). All cells of a block then meet the same
+/// losses and the same capacity of a mobile network, so that these cancel in a comparison within the block.
+/// Blocks are independent.
 fn order(cells: &[Cell], runs_per_cell: u32, seed: u64) -> Vec<PlannedRun> {
     let mut numbers = SplitMix64::new(seed);
     let mut runs = Vec::with_capacity(cells.len() * runs_per_cell as usize);
