@@ -205,9 +205,17 @@ mod tests {
         let mut random = random(2);
         for _ in 0..MUTATIONS {
             let mut bytes: Vec<u8> =
-                (0..random.below(80)).map(|_| u8::try_from(random.below(256)).unwrap()).collect();
+                (0..random.below(100)).map(|_| u8::try_from(random.below(256)).unwrap()).collect();
             if let Some(kind) = bytes.get_mut(12..15) {
-                kind.copy_from_slice(if random.below(2) == 0 { &[8, 0, 0x45] } else { &[0x86, 0xdd, 0x6e] });
+                let header_words = u8::try_from(random.below(16)).unwrap();
+                kind.copy_from_slice(&match random.below(4) {
+                    0 => [0x86, 0xdd, 0x6e],
+                    1 => [8, 0, 0x40 | header_words],
+                    _ => [8, 0, 0x45],
+                });
+            }
+            if let Some(protocol) = bytes.get_mut(23) {
+                *protocol = 6;
             }
             frame(&bytes);
         }

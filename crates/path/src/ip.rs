@@ -12,7 +12,7 @@ pub fn mark_congestion(frame: &mut [u8]) -> bool {
     let ethertype = ethertype(frame);
     let Some(header) = frame.get_mut(ETHERNET_HEADER_BYTES..) else { return false };
     match (ethertype, header.first().map(|first| first >> 4)) {
-        (Some(ETHERTYPE_IPV4), Some(4)) if header.len() >= 20 => mark_ipv4(header),
+        (Some(ETHERTYPE_IPV4), Some(4)) if ipv4_header_bytes(header).is_some() => mark_ipv4(header),
         // The two lowest bits of the traffic class, which spans the first two bytes.
         (Some(ETHERTYPE_IPV6), Some(6)) if header.len() >= 40 => match header[1] >> 4 & 0b11 {
             0b00 => false,
@@ -48,14 +48,14 @@ fn mark_ipv4(header: &mut [u8]) -> bool {
 pub fn flow(frame: &[u8], salt: u64) -> u64 {
     let Some(header) = frame.get(ETHERNET_HEADER_BYTES..) else { return 0 };
     match ethertype(frame) {
-        Some(ETHERTYPE_IPV4) if header.len() >= 20 => {
-            let header_bytes = usize::from(header[0] & 0xf) * 4;
+        Some(ETHERTYPE_IPV4) => {
+            let Some(header_bytes) = ipv4_header_bytes(header) else { return 0 };
             let is_fragment = u16::from_be_bytes([header[6], header[7]]) & 0x3fff != 0;
             let protocol = header[9];
             let ports = if is_fragment { None } else { ports(header, header_bytes, protocol) };
             hash(salt, &header[12..20], protocol, ports)
         }
-        Some(ETHERTYPE_IPV6) if header.len() >= 40 => {
+        Some(ETHERTYPE_IPV6) if header.len() >= 40 && header[0] >> 4 == 6 => {
             let protocol = header[6];
             hash(salt, &header[8..40], protocol, ports(header, 40, protocol))
         }
@@ -65,6 +65,14 @@ pub fn flow(frame: &[u8], salt: u64) -> u64 {
 
 pub(crate) fn ethertype(frame: &[u8]) -> Option<u16> {
     Some(u16::from_be_bytes([*frame.get(12)?, *frame.get(13)?]))
+}
+
+/// The length of an IPv4 header with its options; `None` for other packets, and where the header is incomplete
+/// or shorter than its fixed fields (RFC 791, section 3.1).
+pub(crate) fn ipv4_header_bytes(packet: &[u8]) -> Option<usize> {
+    let first = *packet.first()?;
+    let header_bytes = usize::from(first & 0xf) * 4;
+    (first >> 4 == 4 && (20..=packet.len()).contains(&header_bytes)).then_some(header_bytes)
 }
 
 fn ports(header: &[u8], at: usize, protocol: u8) -> Option<u32> {
@@ -148,9 +156,13 @@ mod tests {
     #[test]
     fn packets_that_cannot_carry_the_mark_are_unchanged() {
         let arp = [vec![0xff; 12], vec![8, 6], vec![1; 28]].concat();
-        for frame in
-            [ipv4(0xb8, 1, 5000, 7), ipv6(0xb8, 1, 5000), arp, ipv4(0b10, 1, 1, 1)[..33].to_vec(), vec![8; 5]]
-        {
+        let short = ipv4(0b10, 1, 1, 1)[..33].to_vec();
+        let mut frames = vec![ipv4(0xb8, 1, 5000, 7), ipv6(0xb8, 1, 5000), arp, short, vec![8; 5]];
+        for length in [0x40, 0x44, 0x4f] {
+            frames.push(ipv4(0b10, 1, 5000, 7));
+            frames.last_mut().unwrap()[14] = length;
+        }
+        for frame in frames {
             let mut marked = frame.clone();
             assert!(!mark_congestion(&mut marked));
             assert_eq!(marked, frame);
@@ -171,6 +183,10 @@ mod tests {
         later[21] = 100;
         assert_eq!(flow(&fragment, 1), flow(&later, 1), "fragments of one packet");
         assert_eq!(flow(&[0; 20], 1), 0);
+        for (mut frame, first) in [(ipv4(2, 1, 5000, 7), 0x44), (ipv6(2, 1, 5000), 0x40)] {
+            frame[14] = first;
+            assert_eq!(flow(&frame, 1), 0, "a header length below its minimum, or another version");
+        }
     }
 
     #[test]

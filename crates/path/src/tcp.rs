@@ -1,9 +1,11 @@
 //! The TCP segment in a frame, for observers of a link.
 
-use crate::ip::{ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, ethertype};
+use crate::ip::{ETHERNET_HEADER_BYTES, ETHERTYPE_IPV4, ETHERTYPE_IPV6, ethertype, ipv4_header_bytes};
 
 const TCP: u8 = 6;
 const SYN: u8 = 0x02;
+/// The fixed fields of a TCP header (RFC 9293, section 3.1).
+const FIXED_HEADER_BYTES: usize = 20;
 
 /// A TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,8 +28,8 @@ pub struct Segment {
 pub fn segment(frame: &[u8]) -> Option<Segment> {
     let packet = frame.get(ETHERNET_HEADER_BYTES..)?;
     let (addresses, rest) = match ethertype(frame)? {
-        ETHERTYPE_IPV4 if packet.first()? >> 4 == 4 => {
-            let header_bytes = usize::from(packet[0] & 0xf) * 4;
+        ETHERTYPE_IPV4 => {
+            let header_bytes = ipv4_header_bytes(packet)?;
             let all_bytes = usize::from(word(packet, 2)?);
             let is_fragment = word(packet, 6)? & 0x3fff != 0;
             if is_fragment || *packet.get(9)? != TCP {
@@ -42,6 +44,9 @@ pub fn segment(frame: &[u8]) -> Option<Segment> {
         _ => return None,
     };
     let header_bytes = usize::from(rest.get(12)? >> 4) * 4;
+    if header_bytes < FIXED_HEADER_BYTES {
+        return None;
+    }
     let payload_bytes = rest.len().checked_sub(header_bytes)?;
     let (source, destination) = addresses.split_at(addresses.len() / 2);
     Some(Segment {
@@ -119,7 +124,19 @@ mod tests {
     fn an_incomplete_segment_is_none() {
         let good = ipv4(&tcp(10, 0x10));
         assert!(segment(&good).is_some());
-        for (at, value) in [(12, 9), (14, 0x65), (14, 0x4f), (16, 0xff), (20, 0x20), (23, 17), (46, 0xf0)] {
+        for (at, value) in [
+            (12, 9),
+            (14, 0x65),
+            (14, 0x4f),
+            (14, 0x40),
+            (14, 0x44),
+            (16, 0xff),
+            (20, 0x20),
+            (23, 17),
+            (46, 0xf0),
+            (46, 0),
+            (46, 0x40),
+        ] {
             let mut frame = good.clone();
             frame[at] = value;
             assert_eq!(segment(&frame), None, "byte {at}");
