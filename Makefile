@@ -1,7 +1,7 @@
 # Two targets do everything: `make run` and `make test`.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test needs docs docs-measured fmt lint deny bench-peers bench-load bench-lab bench-statistics bench-report
+.PHONY: help run test needs docs docs-measured fmt lint deny advisories fuzz bench-peers bench-load bench-lab bench-statistics bench-report
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,13 @@ docs-measured: ## also measure the outputs of README and docs/ again (about 20 m
 
 deny: ## check licences, bans and sources of the dependencies
 	@./scripts/check-dependencies.sh
+
+advisories: ## check the dependencies against the RustSec advisory database (needs cargo-deny and the network)
+	cargo deny --locked check --hide-inclusion-graph advisories
+
+# FUZZ_SECONDS and TARGETS limit the search: make fuzz FUZZ_SECONDS=60 TARGETS='frame http3'.
+fuzz: ## search every decoder of external bytes for faults (10 minutes each; needs nightly and cargo-fuzz)
+	@./scripts/fuzz.sh $(TARGETS)
 
 # ARGS passes options to the harness: make bench-peers ARGS='--only h1s --pairs 20'.
 bench-peers: ## compare the client CPU per request with wrk, h2load, siege and ab (about 20 minutes on an idle machine)

@@ -1,10 +1,17 @@
 #!/usr/bin/env bash
-# Checks licences, banned crates and sources of every dependency against deny.toml.
+# Checks licences, banned crates and sources of every dependency against deny.toml, and the pinned compiler.
 #
 # It runs cargo-deny if that is installed. Otherwise it compares cargo's dependency tree with the same
 # lists, because building cargo-deny takes minutes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+
+pinned=$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml)
+least=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+if [ "${pinned%.*}" != "$least" ]; then
+    echo "rust-toolchain.toml pins $pinned, but rust-version in Cargo.toml is $least; change both" >&2
+    exit 1
+fi
 
 if command -v cargo-deny >/dev/null; then
     exec cargo deny --locked check --hide-inclusion-graph bans licenses sources
@@ -66,6 +73,6 @@ if grep -nE '^[a-z0-9_-]+ *= *("\*"|\{[^}]*version *= *"\*")' Cargo.toml crates/
 fi
 
 if [ "$faults" -eq 0 ]; then
-    echo "dependencies: licences, bans and sources comply with deny.toml"
+    echo "dependencies: licences, bans and sources comply with deny.toml; the compiler is pinned"
 fi
 exit "$faults"
