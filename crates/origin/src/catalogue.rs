@@ -24,7 +24,7 @@ use crate::answer::{Answer, DateField, PLAIN, Part, digits, fields};
 use crate::body::Content;
 use crate::config::{Config, LONGEST_DELAY};
 use crate::files::{FilePath, Root};
-use crate::timer;
+use crate::{host, timer};
 
 /// The longest body of `/bytes`, in bytes.
 const MOST_BYTES: u64 = 1 << 40;
@@ -59,7 +59,6 @@ pub(crate) enum Plan {
 pub(crate) struct FileRequest {
     root: Arc<Root>,
     path: FilePath,
-    request_path: String,
     fields: HeaderMap,
     is_head: bool,
 }
@@ -77,6 +76,9 @@ impl Catalogue {
 
     /// How to answer this request.
     pub(crate) fn plan<B>(&self, request: &Request<B>) -> Plan {
+        if !host::is_valid(request) {
+            return Plan::Now(Answer::status(StatusCode::BAD_REQUEST));
+        }
         let path = request.uri().path();
         let plan = match (path, request.method()) {
             ("/echo", &Method::POST) => Plan::Echo,
@@ -131,7 +133,6 @@ impl Catalogue {
         Plan::File(FileRequest {
             root: Arc::clone(root),
             path: file_path,
-            request_path: path.to_owned(),
             fields: fields.clone(),
             is_head: false,
         })
@@ -171,9 +172,7 @@ impl FileRequest {
     /// Opens the file on a thread that may block.
     async fn answer(self) -> Answer {
         let is_head = self.is_head;
-        let asked = tokio::task::spawn_blocking(move || {
-            self.root.answer(&self.path, &self.request_path, &self.fields)
-        });
+        let asked = tokio::task::spawn_blocking(move || self.root.answer(&self.path, &self.fields));
         let answer = asked.await.unwrap_or_else(|_| Answer::status(StatusCode::INTERNAL_SERVER_ERROR));
         if is_head { answer.without_body() } else { answer }
     }

@@ -53,6 +53,23 @@ impl FilePath {
         let end = if self.is_folder && !self.parts.is_empty() { "/" } else { "" };
         format!("/{}{end}", self.parts.join("/"))
     }
+
+    /// The path of this folder for a `location` field, encoded. A single slash is at its start: clients read
+    /// `//host` and `/\\host` as another server.
+    fn folder_location(&self) -> String {
+        let mut location = String::from("/");
+        for part in &self.parts {
+            for byte in part.bytes() {
+                if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+                    location.push(char::from(byte));
+                } else {
+                    location.push_str(&format!("%{byte:02X}"));
+                }
+            }
+            location.push('/');
+        }
+        location
+    }
 }
 
 impl Root {
@@ -64,11 +81,11 @@ impl Root {
     }
 
     /// The file as an answer; blocks on disk access.
-    pub(crate) fn answer(&self, path: &FilePath, request_path: &str, fields: &HeaderMap) -> Answer {
+    pub(crate) fn answer(&self, path: &FilePath, fields: &HeaderMap) -> Answer {
         match self.find(path) {
             Ok((file, _, true)) => {
                 drop(file);
-                Answer::moved(&format!("{}/", request_path.trim_end_matches('/')))
+                Answer::moved(&path.folder_location())
             }
             Ok((file, length, false)) => {
                 let name =
@@ -222,6 +239,19 @@ mod tests {
         assert_eq!(FilePath::parse("/%252e%252e/x").unwrap().decoded(), "/%2e%2e/x");
         assert_eq!(FilePath::parse("//a//b/").unwrap().decoded(), "/a/b/");
         assert_eq!(FilePath::parse("/").unwrap().decoded(), "/");
+    }
+
+    #[test]
+    fn a_folder_is_never_at_another_server() {
+        for (path, location) in [
+            ("//evil.example", "/evil.example/"),
+            ("///a//b", "/a/b/"),
+            ("/%2fevil.example", "/evil.example/"),
+            ("/\\evil.example", "/%5Cevil.example/"),
+            ("/a%0d%0ab c/%C3%BC", "/a%0D%0Ab%20c/%C3%BC/"),
+        ] {
+            assert_eq!(FilePath::parse(path).unwrap().folder_location(), location, "{path}");
+        }
     }
 
     #[test]

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Buf;
-use http::header::HOST;
-use http::{Request, Response, StatusCode, Version};
+use http::{Request, Response};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -17,7 +16,6 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::access_log::Entry;
 use crate::activity::Activity;
-use crate::answer::Answer;
 use crate::body::{Chunk, Content};
 use crate::shared::{Link, Parts, Server};
 
@@ -68,12 +66,7 @@ where
 }
 
 async fn respond(server: &Server, request: Request<Incoming>, entry: Option<Entry>) -> Response<AnswerBody> {
-    let answer = if request.version() == Version::HTTP_11 && !request.headers().contains_key(HOST) {
-        // RFC 9112, section 3.2
-        Answer::status(StatusCode::BAD_REQUEST)
-    } else {
-        server.catalogue.plan(&request).answer(drain(request.into_body())).await
-    };
+    let answer = server.catalogue.plan(&request).answer(drain(request.into_body())).await;
     let Parts { head, body_bytes, content, entry } = server.split(answer, entry);
     head.map(|()| AnswerBody { content, left: body_bytes, entry })
 }

@@ -24,6 +24,7 @@ mod body;
 mod catalogue;
 mod config;
 mod files;
+mod host;
 mod http1;
 mod http2;
 mod http3;

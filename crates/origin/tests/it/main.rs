@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed step of a test is a failed test")]
 
 mod client;
+mod http3;
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -208,6 +209,8 @@ fn files_are_served_and_nothing_outside_the_folder() {
         assert_eq!(block_on(target.get("/d/%C3%BC.txt")).body, b"umlaut");
         let moved = block_on(target.get("/d"));
         assert_eq!((moved.status, moved.field("location")), (StatusCode::MOVED_PERMANENTLY, Some("/d/")));
+        let moved = block_on(target.get("//d"));
+        assert_eq!((moved.status, moved.field("location")), (StatusCode::MOVED_PERMANENTLY, Some("/d/")));
         let big = block_on(target.get("/big.bin"));
         assert!(big.body.len() == 3_000_000 && big.body.iter().all(|byte| *byte == b'x'), "{variant}");
         let mut request = target.request("GET", "/big.bin");
@@ -395,6 +398,12 @@ fn raw_http1_faults_are_answered_and_the_server_lives_on() {
     };
     let no_host = ask(b"GET /p/ HTTP/1.1\r\nconnection: close\r\n\r\n");
     assert!(no_host.starts_with("HTTP/1.1 400 "), "{no_host}");
+    for hosts in
+        ["host: a\r\nhost: a\r\n", "host: a\r\nhost: b\r\n", "host: a b\r\n", "host: a@b\r\n", "host:\r\n"]
+    {
+        let answer = ask(format!("GET /p/ HTTP/1.1\r\n{hosts}connection: close\r\n\r\n").as_bytes());
+        assert!(answer.starts_with("HTTP/1.1 400 "), "{hosts}: {answer}");
+    }
     let long = format!("GET / HTTP/1.1\r\nhost: x\r\nx: {}\r\n\r\n", "y".repeat(100_000));
     assert!(ask(long.as_bytes()).starts_with("HTTP/1.1 431 "));
     assert!(ask(b"nonsense\r\n\r\n").starts_with("HTTP/1.1 400 "));
@@ -412,6 +421,26 @@ fn raw_http1_faults_are_answered_and_the_server_lives_on() {
     let served = running.stop();
     assert!(served.failed_connections >= 4, "{served:?}");
     assert!(served.failures.iter().any(|why| why.contains("head of a request")), "{served:?}");
+}
+
+#[test]
+fn a_host_that_contradicts_the_authority_is_refused() {
+    let running = Running::start(|_| ());
+    for variant in [Variant::H2c, Variant::H2] {
+        let target = running.target(variant);
+        for (hosts, status) in [
+            (&["localhost"][..], StatusCode::OK),
+            (&["elsewhere"], StatusCode::BAD_REQUEST),
+            (&["localhost", "localhost"], StatusCode::BAD_REQUEST),
+        ] {
+            let mut request = target.request("GET", "/p/");
+            for host in hosts {
+                request.headers_mut().append("host", host.parse().unwrap());
+            }
+            assert_eq!(block_on(target.fetch(request)).status, status, "{variant} {hosts:?}");
+        }
+    }
+    running.stop();
 }
 
 #[test]
