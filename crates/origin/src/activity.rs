@@ -9,7 +9,6 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 /// No request has begun.
 const NONE: u64 = 0;
@@ -24,11 +23,13 @@ pub(crate) struct Activity {
     last_read_ns: AtomicU64,
     /// How many reads and writes have transferred bytes.
     transfers: AtomicU64,
+    /// How often a request began or content was transferred, where requests share the connection.
+    messages: AtomicU64,
 }
 
-/// A TCP stream that records its activity.
-pub(crate) struct ActivityStream {
-    stream: TcpStream,
+/// A stream that records its activity.
+pub(crate) struct ActivityStream<S> {
+    stream: S,
     activity: Arc<Activity>,
 }
 
@@ -39,6 +40,7 @@ impl Activity {
             first_read_ns: AtomicU64::new(NONE),
             last_read_ns: AtomicU64::new(NONE),
             transfers: AtomicU64::new(0),
+            messages: AtomicU64::new(0),
         })
     }
 
@@ -59,6 +61,25 @@ impl Activity {
     /// When the last bytes arrived.
     pub(crate) fn last_read(&self) -> Instant {
         self.began + Duration::from_nanos(self.last_read_ns.load(Ordering::Relaxed))
+    }
+
+    /// A request began, or content was transferred.
+    pub(crate) fn note_message(&self) {
+        self.messages.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns the reason once the connection should be closed: for `idle` no request has begun and no content
+    /// has been transferred. Other frames, such as PING, do not count: they keep no answer moving.
+    pub(crate) async fn stalled(&self, idle: Duration) -> &'static str {
+        let tick = idle / 4;
+        let mut messages = self.messages.load(Ordering::Relaxed);
+        let mut still = Duration::ZERO;
+        while still < idle {
+            tokio::time::sleep(tick).await;
+            let before = std::mem::replace(&mut messages, self.messages.load(Ordering::Relaxed));
+            still = if messages == before { still + tick } else { Duration::ZERO };
+        }
+        "no request began and no content was transferred for too long"
     }
 
     /// Returns the reason once the connection should be closed: nothing has moved for `idle`, or the head of
@@ -100,8 +121,8 @@ impl Activity {
     }
 }
 
-impl ActivityStream {
-    pub(crate) fn new(stream: TcpStream, activity: Arc<Activity>) -> Self {
+impl<S> ActivityStream<S> {
+    pub(crate) fn new(stream: S, activity: Arc<Activity>) -> Self {
         ActivityStream { stream, activity }
     }
 
@@ -113,7 +134,7 @@ impl ActivityStream {
     }
 }
 
-impl AsyncRead for ActivityStream {
+impl<S: AsyncRead + Unpin> AsyncRead for ActivityStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -128,7 +149,7 @@ impl AsyncRead for ActivityStream {
     }
 }
 
-impl AsyncWrite for ActivityStream {
+impl<S: AsyncWrite + Unpin> AsyncWrite for ActivityStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write(cx, buf);
         self.wrote(result)
@@ -172,6 +193,31 @@ mod tests {
     #[test]
     fn idle_connections_expire() {
         assert_eq!(expired(&Activity::new(), 10_000, 20), "the connection was idle for too long");
+    }
+
+    #[test]
+    fn a_connection_without_messages_stalls_whatever_else_it_transfers() {
+        let activity = Activity::new();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        runtime.unwrap().block_on(async {
+            let stalled = activity.stalled(Duration::from_secs(120));
+            let pings = async {
+                for _ in 0..10 {
+                    tokio::time::sleep(Duration::from_secs(20)).await;
+                    activity.note_read();
+                    if activity.transfers.load(Ordering::Relaxed) == 2 {
+                        activity.note_message();
+                    }
+                }
+                panic!("lives on");
+            };
+            let began = tokio::time::Instant::now();
+            tokio::select! {
+                why = stalled => assert!(why.contains("no content")),
+                () = pings => {}
+            }
+            assert!(began.elapsed() >= Duration::from_secs(160), "{:?}", began.elapsed());
+        });
     }
 
     #[test]

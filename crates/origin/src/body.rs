@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use crate::access_log::Entry;
+use crate::activity::Activity;
 
 /// Length of one part of a body that is not in memory, in bytes.
 pub(crate) const PART_BYTES: usize = 1 << 18;
@@ -40,6 +41,7 @@ pub(crate) struct Chunk {
     length: usize,
     entry: Option<Arc<Entry>>,
     queued: Option<Arc<Queued>>,
+    activity: Option<Arc<Activity>>,
 }
 
 /// Counts the bytes of a streamed body that wait inside a connection.
@@ -115,13 +117,20 @@ fn read_part(mut file: File, left: u64) -> std::io::Result<(File, Bytes, u64)> {
 
 impl Chunk {
     pub(crate) fn new(data: Bytes, entry: Option<Arc<Entry>>) -> Self {
-        Chunk { length: data.len(), data, entry, queued: None }
+        Chunk { length: data.len(), data, entry, queued: None, activity: None }
     }
 
     /// A chunk whose bytes count as queued until it is dropped.
-    pub(crate) fn counted(data: Bytes, entry: Option<Arc<Entry>>, queued: &Arc<Queued>) -> Self {
-        queued.bytes.fetch_add(data.len(), Ordering::Relaxed);
-        Chunk { length: data.len(), data, entry, queued: Some(Arc::clone(queued)) }
+    pub(crate) fn counted(mut self, queued: &Arc<Queued>) -> Self {
+        queued.bytes.fetch_add(self.length, Ordering::Relaxed);
+        self.queued = Some(Arc::clone(queued));
+        self
+    }
+
+    /// A chunk that notes when its bytes are sent.
+    pub(crate) fn watched(mut self, activity: &Arc<Activity>) -> Self {
+        self.activity = Some(Arc::clone(activity));
+        self
     }
 }
 
@@ -136,6 +145,11 @@ impl Buf for Chunk {
 
     fn advance(&mut self, count: usize) {
         self.data.advance(count);
+        if count > 0
+            && let Some(activity) = &self.activity
+        {
+            activity.note_message();
+        }
     }
 
     fn chunks_vectored<'a>(&'a self, out: &mut [IoSlice<'a>]) -> usize {

@@ -56,12 +56,14 @@ pub struct Config {
     pub concurrent_streams: u32,
     /// Unacknowledged data that one QUIC connection may hold, in bytes.
     pub quic_send_window_bytes: u64,
-    /// Concurrent connections; further ones are refused and counted.
+    /// Concurrent connections of each variant; further ones are refused and counted.
     pub most_connections: usize,
-    /// A TLS handshake, an HTTP/2 preface or the head of an HTTP/1.1 request must be complete within this
-    /// time.
+    /// Concurrent QUIC handshakes. Above it a client first has to prove its address (RFC 9000, section 8.1.2).
+    pub quic_handshakes: usize,
+    /// A TLS or QUIC handshake, an HTTP/2 preface or the head of a request must be complete within this time.
     pub head_timeout: Duration,
-    /// A connection without reads and writes for this long is closed. It must exceed the longest `/delay`.
+    /// A connection is closed if for this long nothing was read and written (HTTP/1.1), or no request began and
+    /// no content was transferred (HTTP/2 and HTTP/3). It must exceed the longest `/delay`.
     pub idle_timeout: Duration,
     /// How long requests in flight may continue after the shutdown.
     pub grace: Duration,
@@ -85,6 +87,7 @@ impl Config {
             concurrent_streams: 128,
             quic_send_window_bytes: 8 << 20,
             most_connections: 16_384,
+            quic_handshakes: 1_024,
             head_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(120),
             grace: Duration::from_secs(2),

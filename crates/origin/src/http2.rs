@@ -6,7 +6,6 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Instant;
 
 use anyhow::Context as _;
 use bytes::Bytes;
@@ -42,16 +41,14 @@ where
     let mut connection = tokio::time::timeout(config.head_timeout, handshake)
         .await
         .context("the connection preface was not complete in time")??;
-    // Requests overlap from here on, so the time limit of a head no longer applies.
-    activity.begin_request();
-    let mut expired = pin!(activity.expired(config.head_timeout, config.idle_timeout));
+    let mut stalled = pin!(activity.stalled(config.idle_timeout));
     let mut closing = pin!(link.closing());
     let mut is_closing = false;
     loop {
         let accepted = tokio::select! {
             biased;
             accepted = connection.accept() => accepted,
-            why = &mut expired => anyhow::bail!(why),
+            why = &mut stalled => anyhow::bail!(why),
             () = &mut closing, if !is_closing => {
                 is_closing = true;
                 connection.graceful_shutdown();
@@ -59,7 +56,7 @@ where
             }
         };
         match accepted {
-            Some(Ok((request, respond))) => handle(&link, request, respond, activity.last_read()),
+            Some(Ok((request, respond))) => handle(&link, request, respond, &activity),
             Some(Err(error)) => return Err(error.into()),
             None => return Ok(()),
         }
@@ -71,15 +68,21 @@ struct Exchange {
     server: Arc<Server>,
     respond: SendResponse<Chunk>,
     entry: Option<Entry>,
+    activity: Arc<Activity>,
 }
 
-fn handle(link: &Link, request: Request<RecvStream>, respond: SendResponse<Chunk>, started: Instant) {
-    let entry = link.server.begin_request(link.peer(), &request, started);
-    let exchange = Exchange { server: Arc::clone(&link.server), respond, entry };
+fn handle(link: &Link, request: Request<RecvStream>, respond: SendResponse<Chunk>, activity: &Arc<Activity>) {
+    activity.note_message();
+    let entry = link.server.begin_request(link.peer(), &request, activity.last_read());
+    let activity = Arc::clone(activity);
+    let exchange = Exchange { server: Arc::clone(&link.server), respond, entry, activity };
     match link.server.catalogue.plan(&request) {
         Plan::Now(answer) => exchange.answer(answer),
         later => {
-            tokio::spawn(async move { exchange.answer(later.answer(drain(request.into_body())).await) });
+            tokio::spawn(async move {
+                let body = drain(request.into_body(), Arc::clone(&exchange.activity));
+                exchange.answer(later.answer(body).await);
+            });
         }
     }
 }
@@ -96,43 +99,108 @@ impl Exchange {
         };
         match content.take_whole() {
             // An error means that the peer has reset the stream. Dropping the chunk writes the log row.
-            Some(data) => drop(stream.send_data(Chunk::new(data, entry), true)),
+            Some(data) => drop(stream.send_data(Chunk::new(data, entry).watched(&self.activity), true)),
             None => {
                 tokio::spawn(async move {
-                    if push(&self.server, &mut stream, content, body_bytes, entry).await.is_err() {
+                    if self.push(&mut stream, content, body_bytes, entry).await.is_err() {
                         stream.send_reset(Reason::INTERNAL_ERROR);
                     }
                 });
             }
         }
     }
-}
 
-async fn push(
-    server: &Server,
-    stream: &mut h2::SendStream<Chunk>,
-    mut content: Content,
-    mut left: u64,
-    entry: Option<Arc<Entry>>,
-) -> anyhow::Result<()> {
-    let queued = Arc::new(Queued::default());
-    while left > 0 {
-        tokio::time::timeout(server.config.idle_timeout, queued.room(MOST_QUEUED_BYTES)).await?;
-        let data: Bytes = content.next().await?.context("the body ended early")?;
-        left = left.saturating_sub(data.len() as u64);
-        stream.send_data(Chunk::counted(data, entry.clone(), &queued), left == 0)?;
+    async fn push(
+        &self,
+        stream: &mut h2::SendStream<Chunk>,
+        mut content: Content,
+        mut left: u64,
+        entry: Option<Arc<Entry>>,
+    ) -> anyhow::Result<()> {
+        let queued = Arc::new(Queued::default());
+        while left > 0 {
+            tokio::time::timeout(self.server.config.idle_timeout, queued.room(MOST_QUEUED_BYTES)).await?;
+            let data: Bytes = content.next().await?.context("the body ended early")?;
+            left = left.saturating_sub(data.len() as u64);
+            let chunk = Chunk::new(data, entry.clone()).counted(&queued).watched(&self.activity);
+            stream.send_data(chunk, left == 0)?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Reads a body to its end; returns its length, `None` where it broke off.
-async fn drain(mut body: RecvStream) -> Option<u64> {
+async fn drain(mut body: RecvStream, activity: Arc<Activity>) -> Option<u64> {
     let mut bytes = 0;
     while let Some(data) = body.data().await {
+        activity.note_message();
         let length = data.ok()?.len();
         bytes += length as u64;
         // An error means that the stream is gone, which the next read reports.
         let _ = body.flow_control().release_capacity(length);
     }
     Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use model::Variant;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::sync::{mpsc, watch};
+
+    use super::*;
+    use crate::Config;
+    use crate::activity::ActivityStream;
+
+    /// The preface, SETTINGS with a stream window of this many bytes, and GET http://a/bytes/100000.
+    fn request(window: u32) -> Vec<u8> {
+        let mut bytes =
+            b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x06\x04\x00\x00\x00\x00\x00\x00\x04".to_vec();
+        bytes.extend(window.to_be_bytes());
+        bytes.extend(b"\x00\x00\x14\x01\x05\x00\x00\x00\x01\x82\x86\x41\x01a\x04\x0d/bytes/100000");
+        bytes
+    }
+
+    /// Sends a PING every 10 s until the origin ends the connection; `credit` opens the window each time.
+    async fn lifetime(window: u32, credit: u32) -> (Duration, String) {
+        let server = Arc::new(Server::new(Config::loopback(&[Variant::H2c]), None).unwrap());
+        let (_close, closing) = watch::channel(false);
+        let (alive, _ended) = mpsc::channel(1);
+        let link = Link::listener(&server, Variant::H2c, &closing, &alive);
+        let (mut client, origin) = tokio::io::duplex(1 << 20);
+        let activity = Activity::new();
+        let stream = ActivityStream::new(origin, Arc::clone(&activity));
+        let began = tokio::time::Instant::now();
+        let serving = tokio::spawn(async move { connection(stream, link, activity).await });
+        client.write_all(&request(window)).await.unwrap();
+        let mut buffer = vec![0; 1 << 16];
+        for _ in 0..60 {
+            tokio::time::sleep(Duration::from_secs(10)).await;
+            let mut frames = b"\x00\x00\x08\x06\x00\x00\x00\x00\x0012345678".to_vec();
+            if credit > 0 {
+                frames.extend(b"\x00\x00\x04\x08\x00\x00\x00\x00\x01");
+                frames.extend(credit.to_be_bytes());
+            }
+            if client.write_all(&frames).await.is_err() || serving.is_finished() {
+                break;
+            }
+            let read = tokio::time::timeout(Duration::from_millis(1), client.read(&mut buffer)).await;
+            assert!(read.is_ok(), "the PING has an answer");
+        }
+        serving.abort();
+        let ended = serving.await.map_or_else(|_| "lives on".to_owned(), |ended| format!("{ended:?}"));
+        (began.elapsed(), ended)
+    }
+
+    #[test]
+    fn pings_do_not_keep_a_connection_without_a_window() {
+        let builder =
+            || tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        let (lived, why) = builder().unwrap().block_on(lifetime(0, 0));
+        assert!(lived <= Duration::from_secs(160) && why.contains("no content"), "{lived:?}: {why}");
+        let (lived, why) = builder().unwrap().block_on(lifetime(0, 100));
+        assert!(lived >= Duration::from_secs(600) && why == "lives on", "a slow reader: {lived:?}: {why}");
+    }
 }

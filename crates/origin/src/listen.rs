@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
 use crate::activity::{Activity, ActivityStream};
-use crate::shared::Link;
+use crate::shared::{Link, Slots};
 use crate::{Config, http1, http2, http3, tls};
 
 const BACKLOG: i32 = 4_096;
@@ -109,6 +109,7 @@ async fn accept_tcp(listener: &TcpListener, tls: Option<&TlsAcceptor>, link: &Li
 }
 
 async fn accept_quic(endpoint: &quinn::Endpoint, link: &Link) {
+    let handshakes = Slots::default();
     let mut closing = pin!(link.closing());
     loop {
         let incoming = tokio::select! {
@@ -116,10 +117,17 @@ async fn accept_quic(endpoint: &quinn::Endpoint, link: &Link) {
             () = &mut closing => break,
         };
         let Some(incoming) = incoming else { return };
+        if handshakes.taken() >= link.server.config.quic_handshakes && !incoming.remote_address_validated() {
+            link.server.count_retry();
+            // A client whose address is not validated may always be asked to retry.
+            let _ = incoming.retry();
+            continue;
+        }
         match link.connect(incoming.remote_address().port()) {
             Some(link) => {
+                let handshake = handshakes.take();
                 tokio::spawn(async move {
-                    let ended = http3::connection(incoming, link.clone()).await;
+                    let ended = http3::connection(incoming, link.clone(), handshake).await;
                     link.end(&ended);
                 });
             }

@@ -30,6 +30,8 @@ pub struct ServeReport {
     pub failures: Vec<String>,
     /// Connections refused because too many were open.
     pub refused_connections: u64,
+    /// QUIC clients that had to prove their address first because too many handshakes were incomplete.
+    pub retried_connections: u64,
     /// Calls of accept(2) that failed, for example because no descriptor was free.
     pub failed_accepts: u64,
     /// Rows in the access log.
@@ -49,11 +51,11 @@ pub(crate) struct Server {
 
 #[derive(Default)]
 struct Counters {
-    open_connections: AtomicUsize,
     requests: AtomicU64,
     connections: AtomicU64,
     failed_connections: AtomicU64,
     refused_connections: AtomicU64,
+    retried_connections: AtomicU64,
     failed_accepts: AtomicU64,
 }
 
@@ -73,17 +75,36 @@ pub(crate) struct Link {
     /// The client's port when it connected; 0 for a listener.
     peer_port: u16,
     closing: watch::Receiver<bool>,
+    /// Open connections of this listener.
+    open: Slots,
     /// The origin waits until every clone of this sender is dropped.
     _alive: mpsc::Sender<()>,
     _slot: Option<Arc<Slot>>,
 }
 
-/// One of the connections that may be open at a time.
-struct Slot(Arc<Server>);
+/// Counts what may exist at a time.
+#[derive(Clone, Default)]
+pub(crate) struct Slots(Arc<AtomicUsize>);
+
+/// One of them.
+pub(crate) struct Slot(Slots);
+
+impl Slots {
+    /// How many are taken.
+    pub(crate) fn taken(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Takes one, whether or not there is room.
+    pub(crate) fn take(&self) -> Slot {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Slot(self.clone())
+    }
+}
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.0.counters.open_connections.fetch_sub(1, Ordering::Relaxed);
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -118,6 +139,10 @@ impl Server {
         self.counters.failed_accepts.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(crate) fn count_retry(&self) {
+        self.counters.retried_connections.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub(crate) fn report(&self) -> ServeReport {
         let counters = &self.counters;
         ServeReport {
@@ -126,6 +151,7 @@ impl Server {
             failed_connections: counters.failed_connections.load(Ordering::Relaxed),
             failures: self.failures.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             refused_connections: counters.refused_connections.load(Ordering::Relaxed),
+            retried_connections: counters.retried_connections.load(Ordering::Relaxed),
             failed_accepts: counters.failed_accepts.load(Ordering::Relaxed),
             ..ServeReport::default()
         }
@@ -141,20 +167,20 @@ impl Link {
         alive: &mpsc::Sender<()>,
     ) -> Link {
         let (closing, alive) = (closing.clone(), alive.clone());
-        Link { server: Arc::clone(server), variant, peer_port: 0, closing, _alive: alive, _slot: None }
+        let (server, open) = (Arc::clone(server), Slots::default());
+        Link { server, variant, peer_port: 0, closing, open, _alive: alive, _slot: None }
     }
 
     /// The handle of a new connection from this port; `None` where too many are open.
     pub(crate) fn connect(&self, peer_port: u16) -> Option<Link> {
         let counters = &self.server.counters;
-        let open = counters.open_connections.fetch_add(1, Ordering::Relaxed);
-        let slot = Slot(Arc::clone(&self.server));
-        if open >= self.server.config.most_connections {
+        // One task accepts the connections of a listener.
+        if self.open.taken() >= self.server.config.most_connections {
             counters.refused_connections.fetch_add(1, Ordering::Relaxed);
             return None;
         }
         counters.connections.fetch_add(1, Ordering::Relaxed);
-        Some(Link { _slot: Some(Arc::new(slot)), peer_port, ..self.clone() })
+        Some(Link { _slot: Some(Arc::new(self.open.take())), peer_port, ..self.clone() })
     }
 
     /// The client of this connection.
