@@ -5,9 +5,13 @@ use std::collections::BTreeMap;
 use anyhow::anyhow;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Value;
-use minijinja::{AutoEscape, Environment, Error, UndefinedBehavior};
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior};
 use model::InputError;
 use model::error::Source;
+
+/// The most instructions of one template. A configuration of a thousand pages with a hundred resources needs a
+/// million.
+const FUEL: u64 = 10_000_000;
 
 /// A fault in a template and its place.
 #[derive(Debug)]
@@ -31,7 +35,12 @@ impl TemplateProblem {
     }
 
     fn new(error: &Error) -> Self {
-        let problem = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
+        let problem = match error.kind() {
+            ErrorKind::OutOfFuel => {
+                format!("the template executes more than {FUEL} instructions; shorten its loops")
+            }
+            kind => error.detail().map_or_else(|| kind.to_string(), str::to_owned),
+        };
         let offset = error.range().map(|range| range.start);
         TemplateProblem { problem, offset, line: error.line().unwrap_or(0) }
     }
@@ -79,6 +88,7 @@ pub(crate) fn fill(
 fn environment(version: &str, build: &str) -> Environment<'static> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_fuel(Some(FUEL));
     environment.set_auto_escape_callback(|_| AutoEscape::None);
     let mut syntax = SyntaxConfig::builder();
     syntax.trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true);
@@ -131,6 +141,12 @@ mod tests {
         assert!(error.to_string().starts_with("t:2:"), "{error}");
     }
 
+    #[test]
+    fn endless_loops_end() {
+        let endless = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}";
+        let problem = render(endless, "1", "", &Variables::new()).unwrap_err();
+        assert!(problem.problem.contains("instructions"), "{problem:?}");
+    }
     #[test]
     fn quotes_are_quoted() {
         assert_eq!(quote("/a \"b\"\\"), "\"/a \\\"b\\\"\\\\\"");
