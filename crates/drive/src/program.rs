@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,7 @@ use anyhow::{Context, anyhow, bail};
 use minijinja::value::Value;
 use model::reader::Table;
 use model::{InputError, Variant};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::description::read_templates;
 use crate::servers::installed;
@@ -194,21 +196,34 @@ fn output_within(command: &[String], limit: Duration) -> anyhow::Result<String> 
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
+        .process_group(0)
         .spawn()
         .with_context(|| format!("cannot start `{shown}`"))?;
     let readers = [child.stdout.take().map(read_in_thread), child.stderr.take().map(read_in_thread)];
     let deadline = Instant::now() + limit;
-    while child.try_wait().with_context(|| format!("cannot wait for `{shown}`"))?.is_none() {
-        if Instant::now() >= deadline {
-            // It may have ended meanwhile. It is gone afterwards in either case.
-            let _ = child.kill();
-            let _ = child.wait();
-            bail!("`{shown}` did not end within {} s", limit.as_secs());
-        }
+    let mut is_late = false;
+    while !is_late && !has_ended(&child).with_context(|| format!("cannot wait for `{shown}`"))? {
+        is_late = Instant::now() >= deadline;
         std::thread::sleep(POLL);
+    }
+    // Its children too: they would live on, and they hold the pipes open. The PID is its own until `wait`.
+    if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        let _ = kill_process_group(pid, Signal::KILL);
+    }
+    child.wait().with_context(|| format!("cannot wait for `{shown}`"))?;
+    if is_late {
+        bail!("`{shown}` did not end within {} s", limit.as_secs());
     }
     let texts = readers.into_iter().flatten().filter_map(|reader| reader.join().ok());
     Ok(texts.collect::<Vec<_>>().join("\n"))
+}
+
+/// Whether it has ended; it stays a zombie, so that its PID is not reused.
+fn has_ended(child: &Child) -> std::io::Result<bool> {
+    use rustix::process::{WaitId, WaitIdOptions, waitid};
+    let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return Ok(true) };
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    Ok(waitid(WaitId::Pid(pid), options)?.is_some())
 }
 
 fn read_in_thread(pipe: impl Read + Send + 'static) -> std::thread::JoinHandle<String> {
@@ -250,6 +265,27 @@ mod tests {
         assert_eq!(version_in("nginx version: nginx/1.22.1\nbuilt", "nginx/").as_deref(), Some("1.22.1"));
         assert_eq!(version_in("Server (x/2.4.1) y", "x/").as_deref(), Some("2.4.1"));
         assert_eq!(version_in("x/unknown", "x/"), None);
+    }
+
+    #[test]
+    fn the_children_of_a_version_command_end_with_it() {
+        // The child holds the pipes open; the second command does not end.
+        for (rest, is_late) in [("", false), ("; wait", true)] {
+            let folder = tempfile::tempdir().unwrap();
+            let pid_file = folder.path().join("pid");
+            let script = format!("sleep 4711 & echo $! >{}{rest}", pid_file.display());
+            let command = ["sh", "-c", &script].map(str::to_owned);
+            let output = output_within(&command, Duration::from_millis(500));
+            assert_eq!(output.is_err(), is_late, "{output:?}");
+            let pid: i32 = std::fs::read_to_string(&pid_file).unwrap().trim().parse().unwrap();
+            let status = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let is_gone = || status().is_empty() || status().contains(") Z ");
+            let is_gone_soon = (0..500).any(|_| {
+                std::thread::sleep(POLL);
+                is_gone()
+            });
+            assert!(is_gone_soon, "{script}: {}", status());
+        }
     }
 
     #[test]
