@@ -20,6 +20,7 @@ mod content;
 mod description;
 mod log;
 mod program;
+mod quoting;
 mod servers;
 mod template;
 

@@ -9,6 +9,8 @@ use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior};
 use model::InputError;
 use model::error::Source;
 
+use crate::quoting;
+
 /// The most instructions of one template. A configuration of a thousand pages with a hundred resources needs a
 /// million.
 const FUEL: u64 = 10_000_000;
@@ -54,7 +56,7 @@ pub(crate) fn check(text: &str) -> Result<(), TemplateProblem> {
 /// Fills in a template. A variable that does not exist is an error.
 ///
 /// In addition to the variables there are `at_least("1.25.1")`, which compares the program's version;
-/// `build_has("text")`, which searches the version command's output; and the filter `quote`.
+/// `build_has("text")`, which searches the version command's output; and the filters of `quoting`.
 pub(crate) fn render(
     text: &str,
     version: &str,
@@ -97,19 +99,8 @@ fn environment(version: &str, build: &str) -> Environment<'static> {
     let (version, build) = (version.to_owned(), build.to_owned());
     environment.add_function("at_least", move |wanted: String| is_at_least(&version, &wanted));
     environment.add_function("build_has", move |text: String| build.contains(&text));
-    environment.add_filter("quote", |text: String| quote(&text));
+    quoting::add_filters(&mut environment);
     environment
-}
-
-/// A text in double quotes, for JSON and nginx.
-fn quote(text: &str) -> String {
-    text.chars().fold(String::from("\""), |mut quoted, character| {
-        if matches!(character, '"' | '\\') {
-            quoted.push('\\');
-        }
-        quoted.push(character);
-        quoted
-    }) + "\""
 }
 
 /// Compares dotted numbers; a suffix (`1.25.1-beta`) is ignored.
@@ -146,9 +137,5 @@ mod tests {
         let endless = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}";
         let problem = render(endless, "1", "", &Variables::new()).unwrap_err();
         assert!(problem.problem.contains("instructions"), "{problem:?}");
-    }
-    #[test]
-    fn quotes_are_quoted() {
-        assert_eq!(quote("/a \"b\"\\"), "\"/a \\\"b\\\"\\\\\"");
     }
 }

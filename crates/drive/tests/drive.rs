@@ -19,6 +19,7 @@ use model::assignment::{
     ASSIGNMENT_VERSION, Assignment, ClientMessage, ClientReport, ClockReference, Target, Trust,
 };
 use model::error::Source;
+use model::pins::KeyExchange;
 use model::sample::{Failure, FailureKind};
 use model::tunable::NO_SETTINGS;
 use model::workload::{ClosedLoop, LoopLoad, Workload};
@@ -191,6 +192,78 @@ fn nginx_serves_a_page() {
             "{refused:?}"
         );
     }
+}
+
+/// Folder names, and the servers whose language cannot express them.
+const HOSTILE_NAMES: &[(&str, &[&str])] = &[
+    (" a 'b\" `touch x` ;#} \\ %20 *[c]<d>& \\\" \\n |", &[]),
+    ("$(touch x)", &["nginx"]),
+    ("${HOME}", &["apache", "caddy", "nginx"]),
+    ("{env.HOME}", &["caddy"]),
+    ("a\ntouch x\n", &["apache", "haproxy", "nghttpx"]),
+];
+
+/// The body of /p/ over a variant, by curl.
+fn curl(target: &Target) -> Vec<u8> {
+    let (variant, authority) = (target.variant, &target.authority);
+    let url = format!("{}://{authority}/p/", variant.scheme());
+    let resolve = format!("{authority}:{}", target.address.ip());
+    let version = if variant == Variant::H2c { "--http2-prior-knowledge" } else { "--http2" };
+    let options = ["-sk", "--max-time", "10", version, "--resolve", &resolve, &url];
+    let curl = std::process::Command::new("curl").args(options).output();
+    curl.unwrap().stdout
+}
+
+/// Starts a server with all its folders below one with this name; returns why it does not start.
+fn serve_below(place: &Place, server: &Adapter, name: &str, back: Option<&Target>) -> Result<(), Outcome> {
+    let folder = place.path(name);
+    let (run, content) = (folder.join(format!("run of {}", server.name)), folder.join("content"));
+    drive::write_content(&content, &place.pages).unwrap();
+    // nghttpd has no other key exchange.
+    let pins = Pins { key_exchange: KeyExchange::Secp256r1, ..Pins::default() };
+    let wanted = [Variant::H1, Variant::H1s, Variant::H2c, Variant::H2];
+    let variants: Vec<_> = wanted.into_iter().filter(|variant| server.variant(*variant).is_some()).collect();
+    let lab = Lab::loopback().unwrap();
+    let spec = StartSpec { pins: &pins, back, ..place.spec(&run, &content, &variants) };
+    let running = server.start(lab.server(), &spec)?;
+    for variant in variants {
+        let body = curl(&running.target(variant).unwrap());
+        assert_eq!(body.len(), 1_000, "{} over {variant} below {name:?}", server.name);
+    }
+    let log = running.access_log().map(|log| log.path);
+    assert_eq!(running.stop().unwrap().died, None);
+    assert!(log.is_none_or(|log| log.exists()), "{} below {name:?}", server.name);
+    Ok(())
+}
+
+#[test]
+fn every_server_runs_in_a_folder_with_a_hostile_name() {
+    let place = Place::new();
+    let content = place.path("content");
+    drive::write_content(&content, &place.pages).unwrap();
+    let lab = Lab::loopback().unwrap();
+    let run = place.path("back");
+    let nginx = Servers::find("nginx").unwrap();
+    let behind = nginx.start(lab.server(), &place.spec(&run, &content, &[Variant::H1])).unwrap();
+    let target = behind.target(Variant::H1).unwrap();
+    for (name, refusing) in HOSTILE_NAMES {
+        for server in ["apache", "caddy", "haproxy", "lighttpd", "nghttpd", "nghttpx", "nginx"] {
+            let adapter = Servers::find(server).unwrap();
+            let is_proxy = ["haproxy", "nghttpx"].contains(&server);
+            match serve_below(&place, &adapter, name, is_proxy.then_some(&target)) {
+                Ok(()) => assert!(!refusing.contains(&server), "{server} below {name:?}"),
+                Err(outcome) => {
+                    let reason = reason(&outcome, FailureKind::Server);
+                    assert!(refusing.contains(&server), "{server} below {name:?}: {reason}");
+                    assert!(reason.contains("choose another name"), "{server}: {reason}");
+                }
+            }
+        }
+    }
+    for folder in [Path::new("."), place.folder.path()] {
+        assert!(!folder.join("x").exists(), "a shell ran a part of a name in {}", folder.display());
+    }
+    behind.stop().unwrap();
 }
 
 #[test]
