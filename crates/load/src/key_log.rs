@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -15,10 +16,12 @@ use rustls::KeyLog;
 pub(crate) struct KeyLogFile(Mutex<File>);
 
 impl KeyLogFile {
+    /// Opens the file. A new one is readable by its owner only: it decrypts all connections.
+    ///
     /// # Errors
     /// The file cannot be written.
     pub(crate) fn open(path: &str) -> Result<Self> {
-        let file = OpenOptions::new().create(true).append(true).open(path);
+        let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
         Ok(KeyLogFile(Mutex::new(file.with_context(|| format!("opening the key log {path}"))?)))
     }
 
@@ -50,5 +53,21 @@ impl KeyLog for KeyLogFile {
         // A line in one call, so that lines of several threads do not mix. The file was writable at the
         // start; a full disk must not end a connection.
         let _ = self.0.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_new_key_log_is_for_its_owner_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("keys");
+        KeyLogFile::open(path.to_str().unwrap()).unwrap().log("LABEL", &[1], &[0xab]);
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "LABEL 01 ab\n");
     }
 }
