@@ -146,6 +146,9 @@ fn user_config(args: &ServeArgs) -> Result<Config> {
     let identity = authority.issue(&["localhost"], &[args.bind])?;
     fs::write(&args.ca, authority.pem())
         .with_context(|| format!("cannot write the CA certificate to {}", args.ca.display()))?;
+    if let Some(warning) = exposure(args) {
+        note(false, &warning);
+    }
     note(false, &format!("CA certificate: {} (pass it with --cacert); ports:", args.ca.display()));
     let mut config = Config::new(listen);
     config.identity =
@@ -157,6 +160,23 @@ fn user_config(args: &ServeArgs) -> Result<Config> {
     config.pins.resumption = args.resume;
     config.early_data = args.early_data;
     Ok(config)
+}
+
+/// What others can reach, where the address is not of this machine only.
+fn exposure(args: &ServeArgs) -> Option<String> {
+    if args.bind.is_loopback() {
+        return None;
+    }
+    let reachable = match &args.root {
+        Some(root) => format!("all files under {}, the pages and the test paths", root.display()),
+        None => "the pages and the test paths".to_owned(),
+    };
+    let bind = args.bind;
+    let from = if bind.is_unspecified() { "every network of this machine" } else { "the network" };
+    Some(format!(
+        "warning: {bind} is reachable from {from}: anyone there can read {reachable} without a password, and can \
+         request large responses (/bytes/N); use --bind 127.0.0.1 to serve this machine only"
+    ))
 }
 
 /// Every page in the data files.
@@ -191,4 +211,26 @@ fn lab_config(file: &Path) -> Result<Config> {
     config.connection_window_bytes = config.connection_window_bytes.max(config.stream_window_bytes);
     config.idle_timeout = written.idle_timeout_ms.map_or(config.idle_timeout, Duration::from_millis);
     Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::FromArgMatches as _;
+
+    use super::*;
+
+    #[test]
+    fn other_addresses_say_what_is_exposed() {
+        let exposed = |words: &[&str]| {
+            let command = ServeArgs::augment_args(clap::Command::new("serve"));
+            let matches = command.try_get_matches_from([&["serve"], words].concat()).unwrap();
+            exposure(&ServeArgs::from_arg_matches(&matches).unwrap())
+        };
+        assert_eq!(exposed(&[]), None);
+        assert_eq!(exposed(&["--bind", "::1", "--root", "/srv"]), None);
+        let all = exposed(&["--bind", "0.0.0.0", "--root", "/srv"]).unwrap();
+        assert!(all.contains("every network") && all.contains("all files under /srv"), "{all}");
+        let one = exposed(&["--bind", "192.0.2.1"]).unwrap();
+        assert!(one.contains("192.0.2.1 is reachable") && !one.contains("files"), "{one}");
+    }
 }
