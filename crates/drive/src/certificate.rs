@@ -13,7 +13,7 @@ use rcgen::{
 };
 
 /// The private key's file in a server's folder.
-pub(crate) const KEY_FILE: &str = "server.key";
+const KEY_FILE: &str = "server.key";
 /// Readable by the owner only.
 const SECRET_MODE: u32 = 0o600;
 
@@ -105,6 +105,24 @@ impl Identity {
         write_secret(&files.key, &self.key_pem)?;
         write_secret(&files.authority, &self.authority_pem)?;
         Ok(files)
+    }
+}
+
+/// A private key's file. Dropping this removes the file: a result that is passed on must not contain a key, also
+/// after a failed start. If this fails, the key is still readable by its owner only.
+#[derive(Debug)]
+pub(crate) struct KeyFile(PathBuf);
+
+impl KeyFile {
+    /// The key in a server's folder, whether or not it has been written.
+    pub(crate) fn of(folder: &Path) -> KeyFile {
+        KeyFile(folder.join(KEY_FILE))
+    }
+}
+
+impl Drop for KeyFile {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
     }
 }
 

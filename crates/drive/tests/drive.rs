@@ -92,7 +92,9 @@ impl Place {
     fn start_error(&self, adapter: &Adapter, variants: &[Variant]) -> Outcome {
         let lab = Lab::loopback().unwrap();
         let run = self.path("run");
-        adapter.start(lab.server(), &self.spec(&run, &run, variants)).map(drop).unwrap_err()
+        let error = adapter.start(lab.server(), &self.spec(&run, &run, variants)).map(drop).unwrap_err();
+        assert!(!run.join("server.key").exists(), "no key stays after a failed start");
+        error
     }
 
     fn run_client(&self, script: &str, limits: Limits) -> ClientOutcome {
@@ -443,6 +445,15 @@ fn a_server_that_ends_at_once_has_last_words() {
     let reason = reason(&outcome, FailureKind::Server);
     assert!(reason.contains("ended before it was ready (exit status: 3)"), "{reason}");
     assert!(reason.contains("its last lines: no such option: start"), "{reason}");
+}
+
+#[test]
+fn a_servers_logs_are_limited() {
+    let place = Place::new();
+    let adapter = place.fake_server("fake", "grep 'Max file size' /proc/self/limits >&2; exit 3");
+    let outcome = place.start_error(&adapter, &[Variant::H1]);
+    let reason = reason(&outcome, FailureKind::Server);
+    assert!(reason.contains(&format!(" {} ", 1 << 30)), "{reason}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::process::{ChildStdin, ChildStdout, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, PidfdFlags, Signal};
+use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal};
 use rustix::time::Timespec;
 
 use crate::affinity;
@@ -40,6 +40,8 @@ pub struct Program {
     pub stderr: Output,
     /// The CPUs that it may use; all where empty.
     pub cpus: Vec<usize>,
+    /// The longest file that it may write; longer writes fail (EFBIG). No limit where `None`.
+    pub file_limit_bytes: Option<u64>,
     /// Whether it stays in the tool's process group, so that Ctrl-C on the terminal reaches it too.
     pub is_foreground: bool,
 }
@@ -119,6 +121,7 @@ impl Program {
             stdout: Output::Inherit,
             stderr: Output::Inherit,
             cpus: Vec::new(),
+            file_limit_bytes: None,
             is_foreground: false,
         }
     }
@@ -173,6 +176,9 @@ impl Program {
         }
         if dies_with_thread {
             die_with_parent(&mut command);
+        }
+        if let Some(bytes) = self.file_limit_bytes {
+            limit_files(&mut command, bytes);
         }
         let mut child = affinity::with(&self.cpus, || command.spawn()).step(what)?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
@@ -396,6 +402,21 @@ fn die_with_parent(command: &mut std::process::Command) {
     unsafe { command.pre_exec(arm) };
 }
 
+/// Limits the length of files (setrlimit(2)). The signal that would end the process is ignored, so that its
+/// writes fail instead; programs that handle the signal end.
+fn limit_files(command: &mut std::process::Command, bytes: u64) {
+    let limit = Rlimit { current: Some(bytes), maximum: Some(bytes) };
+    let arm = move || {
+        // SAFETY: the call sets the disposition of a signal of this process.
+        if unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) } == libc::SIG_ERR {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(rustix::process::setrlimit(Resource::Fsize, limit.clone())?)
+    };
+    // SAFETY: the closure makes two system calls; it neither allocates nor locks.
+    unsafe { command.pre_exec(arm) };
+}
+
 fn wait4(pid: Pid) -> io::Result<Option<Exit>> {
     let mut status = 0;
     // SAFETY: all zeros is a valid `rusage`, which holds integers.
@@ -452,4 +473,23 @@ pub(crate) fn process_clock_ns(pid: i32) -> Option<u64> {
     // SAFETY: the result outlives the call.
     let result = unsafe { libc::clock_gettime(clock, &raw mut time) };
     (result >= 0).then(|| nanoseconds(Timespec { tv_sec: time.tv_sec, tv_nsec: time.tv_nsec }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_ends_at_the_limit_and_the_process_continues() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let program = Program {
+            file_limit_bytes: Some(5_000),
+            stdout: Output::File(File::create(&path).unwrap()),
+            ..Program::new("sh").args(["-c", "yes 2>/dev/null; exit 7"])
+        };
+        let exit = program.spawn(true).unwrap().wait().unwrap();
+        assert_eq!(exit.status.code(), Some(7));
+        assert_eq!(path.metadata().unwrap().len(), 5_000);
+    }
 }

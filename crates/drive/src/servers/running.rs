@@ -22,7 +22,7 @@ use super::handshake::Endpoint;
 use super::leftover::{kill_group, programs_of_group};
 use super::memory::OutOfMemory;
 use super::ready::{free_ports, silent_ports};
-use crate::certificate::{Identity, KEY_FILE};
+use crate::certificate::{Identity, KeyFile};
 use crate::description::write_files;
 use crate::log;
 use crate::program::{ProgramInfo, Support};
@@ -78,6 +78,7 @@ pub struct RunningServer<'n> {
     server_name: String,
     authority_pem: String,
     folder: PathBuf,
+    _key: KeyFile,
     ready_after: Duration,
     /// CPU time of the node at the start of the measurement: user space, kernel.
     cpu_before_ns: (u64, u64),
@@ -131,6 +132,7 @@ impl Adapter {
     ) -> Result<RunningServer<'n>> {
         let made = fs::create_dir_all(spec.folder).and_then(|()| spec.folder.canonicalize());
         let folder = made.with_context(|| format!("cannot create {}", spec.folder.display()))?;
+        let key = KeyFile::of(&folder);
         let identity = spec.identity.write(&folder)?;
         let address = IpAddr::V4(node.addresses().v4);
         let wanted: Vec<_> = self
@@ -164,6 +166,7 @@ impl Adapter {
             server_name: spec.server_name.to_owned(),
             authority_pem: spec.identity.authority_pem.clone(),
             folder,
+            _key: key,
             ready_after: Duration::ZERO,
             cpu_before_ns: (0, 0),
             run_queue_before_ns: 0,
@@ -264,10 +267,10 @@ impl RunningServer<'_> {
         // On this machine's network the node counts the server's children only after their end. Inside a lab
         // the reading before the end is better, because it excludes the shutdown.
         let cpu_ns = if self.address.is_loopback() { self.cpu_ns() } else { cpu_running_ns };
-        // A result that is passed on must not contain a key. If this fails, the key is still readable by its
-        // owner only.
-        let _ = fs::remove_file(self.folder.join(KEY_FILE));
         let log_tail = self.last_lines();
+        let access_log = self.adapter.access_log.as_ref().map(|log| log.file.as_str());
+        let logs: Vec<&str> = [STDERR_LOG, STDOUT_LOG].into_iter().chain(access_log).collect();
+        let log_fault = log::end_full(&self.folder, &logs, log::LIMIT_BYTES);
         Ok(ServerOutcome {
             report: ServerReport {
                 name: self.adapter.name.clone(),
@@ -277,7 +280,7 @@ impl RunningServer<'_> {
                 cpu_system_ns: cpu_ns.1.saturating_sub(self.cpu_before_ns.1),
                 run_queue_ns: run_queue_ns.saturating_sub(self.run_queue_before_ns),
                 was_killed,
-                log_fault: None,
+                log_fault,
                 sends: self.sends,
             },
             died: died.map(|exit| {
@@ -358,6 +361,7 @@ fn spawn(node: &Node, command: &[String], folder: &Path, cpus: &[usize]) -> Resu
         .stdout(Output::File(open(STDOUT_LOG)?))
         .stderr(Output::File(open(STDERR_LOG)?));
     program.cpus = cpus.to_vec();
+    program.file_limit_bytes = Some(log::LIMIT_BYTES);
     Ok(node.spawn(program)?)
 }
 

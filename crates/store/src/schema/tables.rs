@@ -305,7 +305,7 @@ impl Table for ServerReport {
             run_queue_ns [run_queue_ns] "time that its threads were runnable but not running during the run";
             was_killed [was_killed] "whether it was killed after the run because it did not stop in time";
             log_fault [log_fault]
-                "why its access log is incomplete, where server time was asked for; null where it is complete";
+                "log that reached 1 GiB, or, with server time, what its access log lacks; null if complete";
             sends_congestion_control [sends.congestion_control]
                 "QUIC: congestion control; null, as in the columns below, where the server's description does not say";
             sends_initial_window [sends.initial_window] "QUIC: initial congestion window in packets";

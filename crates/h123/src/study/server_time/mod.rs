@@ -93,7 +93,7 @@ pub(crate) fn collect(
             Err(error) => Some(format!("{error:#}")),
         };
         if let Some(report) = record.servers.get_mut(usize::from(server.server)) {
-            report.log_fault = fault;
+            report.log_fault = report.log_fault.take().or(fault);
         }
     }
 }
