@@ -20,20 +20,37 @@ fn nanoseconds(number: f64, unit_ns: f64) -> Option<u64> {
     (0.0..=LONGEST_NS).contains(&ns).then(|| number::nearest(ns))
 }
 
-/// Text for an error message: at most 100 characters, on one line.
+/// Text for an error message: at most 100 characters and `…`, on one line. An escape counts with its length.
 pub(crate) fn shown(found: &str) -> String {
     const CHARACTERS: usize = 100;
-    let mut characters = found.chars();
     let mut shown = String::new();
-    for character in characters.by_ref().take(CHARACTERS) {
-        match character {
-            '\t' => shown.push('\t'),
-            other if other.is_control() => shown.extend(other.escape_default()),
-            other => shown.push(other),
+    let mut length = 0;
+    for character in found.chars() {
+        let is_escaped = character.is_control() && character != '\t';
+        length += if is_escaped { character.escape_default().len() } else { 1 };
+        if length > CHARACTERS {
+            shown.push('…');
+            break;
+        }
+        if is_escaped {
+            shown.extend(character.escape_default());
+        } else {
+            shown.push(character);
         }
     }
-    if characters.next().is_some() {
-        shown.push('…');
-    }
     shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shown_text_is_short_also_if_it_is_escaped() {
+        assert_eq!(shown("a\tü\u{c}"), "a\tü\\u{c}");
+        assert_eq!(shown(&"ü".repeat(100)), "ü".repeat(100));
+        assert_eq!(shown(&"ü".repeat(101)), format!("{}…", "ü".repeat(100)));
+        // Found by guided search: 100 control characters became 500 characters.
+        assert_eq!(shown(&"\u{12}".repeat(100)), format!("{}…", "\\u{12}".repeat(16)));
+    }
 }
