@@ -45,7 +45,7 @@ pub fn parse(text: &str) -> Result<ClientOutput, OutputError> {
     let mut began_ns = 0_u64;
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         let transfer: Transfer = serde_json::from_str(line)
-            .map_err(|error| OutputError::wrong(line, format_args!("curl's `%{{json}}` ({error})")))?;
+            .map_err(|error| OutputError::json(line, "curl's `%{json}`", &error))?;
         let [before_ns, first_ns, total_ns] =
             [transfer.time_pretransfer, transfer.time_starttransfer, transfer.time_total]
                 .map(|seconds| nanoseconds(seconds, NANOS_PER_S));
@@ -152,5 +152,8 @@ mod tests {
             let error = parse(text).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
+        // Found by guided search: the reason quoted the whole text.
+        let long = parse(&format!("\"{}\"", "w".repeat(1_000))).unwrap_err().to_string();
+        assert!(long.chars().count() < 300, "{long}");
     }
 }

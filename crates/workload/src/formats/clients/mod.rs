@@ -127,6 +127,11 @@ impl OutputError {
         OutputError(format!("`{}` is not {expected}", shown(found)))
     }
 
+    /// Text that is not the JSON in `expected`. The reason quotes the text, so it is cut too.
+    fn json(found: &str, expected: &str, reason: &serde_json::Error) -> Self {
+        OutputError::wrong(found, format_args!("{expected} ({})", shown(&reason.to_string())))
+    }
+
     fn missing(expected: impl Display) -> Self {
         OutputError(format!("the output has no {expected}"))
     }

@@ -34,7 +34,7 @@ pub fn parse(text: &str) -> Result<ClientOutput, OutputError> {
     let object = text.find('{').zip(text.rfind('}')).and_then(|(begin, end)| text.get(begin..=end));
     let object = object.ok_or_else(|| OutputError::wrong(text.trim(), "siege's summary as JSON"))?;
     let summary: Summary = serde_json::from_str(object)
-        .map_err(|error| OutputError::wrong(object, format_args!("siege's summary as JSON ({error})")))?;
+        .map_err(|error| OutputError::json(object, "siege's summary as JSON", &error))?;
     let Summary { transactions, successful_transactions: ok, failed_transactions: failed, .. } = summary;
     let Some(bad) = transactions.checked_sub(ok) else {
         return Err(OutputError(format!("siege reports {ok} successful transactions of {transactions}")));
