@@ -21,7 +21,6 @@ targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
     mapfile -t targets < <(cargo +nightly fuzz list)
 fi
-cargo +nightly fuzz build
 failed=()
 for target in "${targets[@]}"; do
     echo "$target: ${FUZZ_SECONDS:-600} s"

@@ -411,7 +411,7 @@ fn limit_files(command: &mut std::process::Command, bytes: u64) {
         if unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) } == libc::SIG_ERR {
             return Err(io::Error::last_os_error());
         }
-        Ok(rustix::process::setrlimit(Resource::Fsize, limit.clone())?)
+        Ok(rustix::process::setrlimit(Resource::Fsize, limit)?)
     };
     // SAFETY: the closure makes two system calls; it neither allocates nor locks.
     unsafe { command.pre_exec(arm) };
