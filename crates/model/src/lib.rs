@@ -39,6 +39,7 @@ pub mod player;
 pub mod predict;
 pub mod reader;
 pub mod record;
+pub mod request_path;
 pub mod sample;
 pub mod schedule;
 pub mod shuffle;

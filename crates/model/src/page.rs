@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{InputError, Source};
 use crate::number::float;
 use crate::reader::{Key, Placed, Table, TableKeys, read_file};
+use crate::request_path::check_file_path;
 use crate::{keys, named, units};
 
 /// Bytes at the start of a document or style sheet before its first reference.
@@ -153,11 +154,7 @@ fn find_parent(
     path: &Placed<String>,
     named_by: Option<Placed<String>>,
 ) -> Result<Option<usize>, InputError> {
-    if !path.value.starts_with('/') || path.value.contains("..") {
-        let problem =
-            format!("`{}` is not a path; write one that begins with `/` and has no `..`", path.value);
-        return Err(path.error(problem));
-    }
+    check_file_path(&path.value).map_err(|problem| path.error(problem))?;
     match (named_by, resources.is_empty()) {
         (None, true) => Ok(None),
         (Some(parent), true) => {

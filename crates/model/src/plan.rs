@@ -1,5 +1,7 @@
 //! The plan: a study fully resolved. Nothing in it can be inconsistent.
 
+mod check;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 

@@ -28,7 +28,7 @@ mod repetition;
 mod resolve;
 mod servers;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod topology;
 mod written;
 

@@ -4,7 +4,8 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
+use model::Plan;
 use rustix::fs::{FlockOperation, flock, statvfs};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -14,6 +15,8 @@ use crate::recover::{is_interrupted, recover};
 
 /// The folders of a result.
 const SUBFOLDERS: &[&str] = &["samples", "figures", "tables", "logs"];
+/// The resolved study.
+const PLAN_FILE: &str = "plan.json";
 /// The file that a writer locks.
 const LOCK_FILE: &str = ".lock";
 
@@ -129,6 +132,14 @@ impl ResultFolder {
             .with_context(|| format!("{} does not have the form that this h123 writes", path.display()))
     }
 
+    /// Reads and checks the plan.
+    ///
+    /// # Errors
+    /// As [`read_plan`].
+    pub fn read_plan(&self) -> Result<Plan> {
+        read_plan(&self.path)
+    }
+
     /// Writes a file such as `report.html` or `figures/plt.svg`, whole or not at all, and creates its folder.
     ///
     /// # Errors
@@ -181,6 +192,16 @@ impl ResultFolder {
             .and_then(|()| fs::remove_file(&probe))
             .with_context(|| format!("cannot write in {}", self.path.display()))
     }
+}
+
+/// Reads and checks the plan in a result's folder.
+///
+/// # Errors
+/// The file is missing, has another version or form, or contradicts itself; the error names its path.
+pub fn read_plan(result: &Path) -> Result<Plan> {
+    let path = result.join(PLAN_FILE);
+    let json = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    Plan::from_json(&json).map_err(|problem| anyhow!("{}: {problem}", path.display()))
 }
 
 fn check_free_space(path: &Path, need_bytes: u64) -> Result<()> {

@@ -193,11 +193,8 @@ impl ComparedResult {
         }
         let read =
             |name: &str| -> Option<Value> { serde_json::from_slice(&fs::read(path.join(name)).ok()?).ok() };
-        let plan = read("plan.json").ok_or_else(|| {
-            UsageError(format!("{} has no readable plan.json; name a result of `h123 run`", path.display()))
-        })?;
-        let plan: Plan = serde_json::from_value(plan)
-            .with_context(|| format!("{}: plan.json is not from this version of h123", path.display()))?;
+        let plan = store::read_plan(path)
+            .map_err(|error| UsageError(format!("{error:#}; name a result of `h123 run`")))?;
         let current = read("summary.json").filter(|summary| summary["version"] == SUMMARY_VERSION);
         let summary = match current.and_then(|summary| serde_json::from_value(summary).ok()) {
             Some(summary) => summary,

@@ -40,7 +40,7 @@ pub(crate) struct ReportArgs {
 /// There is no result, or it cannot be read or written.
 pub(crate) fn run(args: &ReportArgs) -> Result<Exit> {
     let folder = open(&args.result)?;
-    let plan: Plan = folder.read_json("plan.json").map_err(|error| {
+    let plan = folder.read_plan().map_err(|error| {
         UsageError(format!(
             "{error:#}; without the plan the samples have no meaning. A plan does not change during a study: copy it from an \
              undamaged copy of the result"

@@ -15,7 +15,7 @@ use crate::exit::{Exit, UsageError};
 use crate::library::plan_of;
 use crate::study::Study;
 use crate::study::cores::Cores;
-use crate::study::environment::{Emulation, environment};
+use crate::study::environment::{self, Emulation, environment};
 use crate::study::overrides::{self, StudyOverrides};
 use crate::study::progress::{Progress, clock};
 use crate::study::result::{finish, open};
@@ -52,6 +52,11 @@ pub(crate) struct RunArgs {
     /// Example: --resume results/quick-20260101-120000
     #[arg(long, value_name = "DIR", conflicts_with_all = ["study", overrides::GROUP])]
     resume: Option<PathBuf>,
+    /// With --resume: continue although another version of h123 or another machine made the first runs
+    ///
+    /// Example: --resume results/quick-20260101-120000 --mixed
+    #[arg(long, requires = "resume")]
+    mixed: bool,
     /// Capture each run's packets as logs/run-N/links.pcapng, with the keys that decrypt them and qlog of the
     /// clients' QUIC connections
     ///
@@ -99,9 +104,12 @@ pub(crate) fn run(args: &RunArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
         pcap: args.pcap,
         stop,
     };
+    let now = environment(&study, &emulation, command(args, &plan));
     if args.resume.is_none() {
         folder.write_json("plan.json", &plan)?;
-        folder.write_json("environment.json", &environment(&study, &emulation, command(args, &plan)))?;
+        folder.write_json(environment::FILE, &now)?;
+    } else {
+        environment::continue_with(&folder, &now, args.mixed)?;
     }
     let is_complete = measure(&study, &mut folder, args.quiet)?;
     let result = finish(&folder, &plan)?;
@@ -118,15 +126,7 @@ fn plan(args: &RunArgs) -> Result<Plan> {
             return Err(UsageError("name a study, or continue one with --resume DIR".into()).into());
         }
     };
-    let plan: Plan = open(folder)?.read_json("plan.json")?;
-    anyhow::ensure!(
-        plan.version == model::plan::PLAN_VERSION,
-        "{} contains a plan of version {}; this h123 continues version {} only. Continue it with the h123 that began it",
-        folder.display(),
-        plan.version,
-        model::plan::PLAN_VERSION
-    );
-    Ok(plan)
+    open(folder)?.read_plan()
 }
 
 /// The folder to continue, or a new one.

@@ -14,7 +14,15 @@ const TYPES: &[(&str, &[&str])] = &[
     ("store/src/environment.rs", &["Environment"]),
     (
         "analysis/src/summary.rs",
-        &["Summary", "RepetitionProgress", "CellSummary", "MetricSummary", "CheckResult", "ClaimResult", "Comparison"],
+        &[
+            "Summary",
+            "RepetitionProgress",
+            "CellSummary",
+            "MetricSummary",
+            "CheckResult",
+            "ClaimResult",
+            "Comparison",
+        ],
     ),
 ];
 

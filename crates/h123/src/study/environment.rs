@@ -5,12 +5,56 @@ use drive::AccessLog;
 use lab::{Access, MissingCapability};
 use model::plan::DIRECT;
 use model::{Backend, Plan};
-use store::Environment;
+use store::{Environment, ResultFolder};
 
+use crate::exit::UsageError;
 use crate::study::Study;
 
 /// The note in `environment.json` with the command that repeats the measurement.
 pub(crate) const COMMAND_NOTE: &str = "measure again with";
+
+/// The file of a result with the facts about the machine.
+pub(crate) const FILE: &str = "environment.json";
+/// The note with the machines and versions that made later runs.
+const CONTINUED_NOTE: &str = "continued with";
+/// What must be the same for runs of one result, with a name for people.
+const SAME: &[(&str, &str)] = &[
+    ("tool_version", "h123"),
+    ("kernel", "kernel"),
+    ("architecture", "architecture"),
+    ("distribution", "distribution"),
+    ("cpu_model", "CPU"),
+    ("cpus_usable_count", "CPUs"),
+];
+
+/// Refuses to continue a result with another version of h123 or on another machine, unless told; the result then
+/// records it. Where the result has lost its environment, nothing can be compared.
+///
+/// # Errors
+/// A [`UsageError`] that names the differences; `environment.json` cannot be written.
+pub(crate) fn continue_with(folder: &ResultFolder, now: &Environment, is_mixed: bool) -> Result<()> {
+    let Ok(mut stored) = folder.read_json::<Environment>(FILE) else { return Ok(()) };
+    let (before, after) = (serde_json::to_value(&stored)?, serde_json::to_value(now)?);
+    let differences: Vec<String> = SAME
+        .iter()
+        .filter(|(key, _)| before[*key] != after[*key])
+        .map(|(key, name)| format!("{name} {}, now {}", before[*key], after[*key]))
+        .collect();
+    if differences.is_empty() {
+        return Ok(());
+    }
+    let differences = differences.join("; ");
+    if !is_mixed {
+        let path = folder.path().display();
+        let problem = format!(
+            "the first runs of {path} were made elsewhere ({differences}). Such runs do not mix well: continue there, \
+             or add --mixed, and the report will say so"
+        );
+        return Err(UsageError(problem).into());
+    }
+    stored.notes.insert(CONTINUED_NOTE.to_owned(), differences);
+    folder.write_json(FILE, &stored)
+}
 
 /// Whether this process can emulate a plan's networks.
 pub(crate) struct Emulation {

@@ -105,8 +105,9 @@ pub(crate) fn open(path: &Path) -> Result<ResultFolder> {
 fn environment(folder: &ResultFolder, damaged: &mut Damages) -> serde_json::Value {
     const FILE: &str = "environment.json";
     let is_there = folder.path().join(FILE).exists();
-    folder.read_json(FILE).unwrap_or_else(|_| {
-        let what = if is_there { "is not valid JSON" } else { "is missing" };
+    // Any JSON is shown, whatever version wrote it, but not a single value.
+    folder.read_json(FILE).ok().filter(serde_json::Value::is_object).unwrap_or_else(|| {
+        let what = if is_there { "is not a JSON object" } else { "is missing" };
         damaged.note(format!("{FILE} {what}, so the machine of the measurement is unknown"));
         serde_json::Value::Null
     })

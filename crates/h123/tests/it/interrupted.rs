@@ -147,3 +147,32 @@ fn resuming_a_complete_study_prints_its_result_again() {
     assert_eq!(again.code, done.code, "{}", again.stderr);
     assert!(std::fs::read(out.join("summary.json")).unwrap() == before);
 }
+
+#[test]
+fn a_result_is_not_continued_by_another_version_unless_told() {
+    let _machine = machine();
+    let folder = folder();
+    let out = folder.path().join("out");
+    let child = start(&out);
+    let made = wait_for_runs(&child, &out, 2);
+    signal(&child, Signal::INT);
+    Ended::of(child.wait_with_output().unwrap()).expect(130);
+    expect_nothing_left(&out, &made);
+    let file = out.join("environment.json");
+    let mut environment: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    environment["tool_version"] = "0.0.1".into();
+    std::fs::write(&file, environment.to_string()).unwrap();
+    let before = summary(&out);
+
+    let refused = h123(["run", "--resume", out.to_str().unwrap()]).expect(2);
+    assert!(
+        refused.stderr.contains("h123 \"0.0.1\", now") && refused.stderr.contains("--mixed"),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(summary(&out), before, "nothing was measured");
+    h123(["run", "--resume", out.to_str().unwrap(), "--mixed"]).expect_measured();
+    assert_eq!(summary(&out)["runs_stored"], 8);
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.contains("\"continued with\": \"h123 \\\"0.0.1\\\", now"), "{text}");
+}

@@ -3,6 +3,7 @@
 use crate::error::InputError;
 use crate::keys;
 use crate::reader::{Key, Placed, Table};
+use crate::request_path::check_request_path;
 use crate::schedule::{Rate, Schedule, Share, Stage};
 use crate::units;
 use crate::workload::{ClosedLoop, LoopLoad, OpenLoop};
@@ -74,8 +75,8 @@ pub(super) fn read_open(table: &Table<'_>) -> Result<OpenLoop, InputError> {
 
 fn read_load(table: &Table<'_>) -> Result<LoopLoad, InputError> {
     let paths = table.required("paths", Table::some_strings)?.value;
-    if let Some(path) = paths.iter().find(|path| !path.value.starts_with('/')) {
-        return Err(path.error(format!("`paths`: `{0}` is not a path; write `/{0}`", path.value)));
+    for path in &paths {
+        check_request_path(&path.value).map_err(|problem| path.error(format!("`paths`: {problem}")))?;
     }
     Ok(LoopLoad {
         paths: paths.into_iter().map(|path| path.value).collect(),

@@ -162,7 +162,7 @@ pub(super) fn parse_with(text: &str, overrides: &[Override]) -> Result<Plan, Str
     Study::parse("s", source, overrides, &TestLibrary).map_err(|error| error.to_string())
 }
 
-pub(super) fn parse(text: &str) -> Result<Plan, String> {
+pub(crate) fn parse(text: &str) -> Result<Plan, String> {
     parse_with(text, &[])
 }
 
@@ -172,7 +172,7 @@ fn quick() -> Plan {
 }
 
 /// A short study without a fault. Lines are numbered in the tests below.
-pub(super) const SHORT: &str = r#"question = "Which?"
+pub(crate) const SHORT: &str = r#"question = "Which?"
 metric = "page_load_time"
 baseline = { variant = "h1s" }
 margin = "3%"

@@ -1,0 +1,267 @@
+//! The one validator of plans that are read back: every index leads somewhere, and every value is one that a study
+//! can have. Code that has a plan relies on it.
+
+use crate::named::unknown;
+use crate::plan::{Cell, PLAN_VERSION, Plan};
+use crate::request_path::check_request_path;
+use crate::topology::Topology;
+use crate::workload::Workload;
+
+/// The longest name of a study, factor or level, in bytes.
+const LONGEST_NAME_BYTES: usize = 1_000;
+
+/// A check of one part, whose error is the end of a sentence.
+type Checked = Result<(), String>;
+
+impl Plan {
+    /// Reads `plan.json`.
+    ///
+    /// # Errors
+    /// It is not JSON, has another version or another form, or contradicts itself.
+    pub fn from_json(json: &[u8]) -> Result<Plan, String> {
+        /// Read first, because another version has another form.
+        #[derive(serde::Deserialize)]
+        struct Versioned {
+            version: u32,
+        }
+        let Versioned { version } = serde_json::from_slice(json).map_err(|error| error.to_string())?;
+        if version != PLAN_VERSION {
+            return Err(format!(
+                "it contains a plan of version {version}, but this h123 reads version {PLAN_VERSION}; use the \
+                 h123 that began it"
+            ));
+        }
+        let plan: Plan = serde_json::from_slice(json).map_err(|error| error.to_string())?;
+        plan.check().map_err(|problem| format!("it contradicts itself: {problem}"))?;
+        Ok(plan)
+    }
+
+    /// Checks that the plan is one that a study can resolve to.
+    ///
+    /// # Errors
+    /// The first contradiction.
+    pub fn check(&self) -> Checked {
+        check_name("study", &self.study)?;
+        if !(self.margin_share > 0.0 && self.margin_share.is_finite()) {
+            return Err(format!("`margin_share` is {}; it is above 0", self.margin_share));
+        }
+        if self.runs_per_cell == 0 || self.cells.is_empty() || self.workloads.is_empty() {
+            return Err("it has no runs, cells or workloads".to_owned());
+        }
+        let built = &self.topology.built;
+        if !built.is_empty() && built.len() != self.networks.len() {
+            return Err(format!("it has {} networks and {} topologies", self.networks.len(), built.len()));
+        }
+        for topology in built {
+            check_topology(topology).map_err(|problem| format!("topology `{}`: {problem}", topology.name))?;
+        }
+        self.workloads.iter().try_for_each(|named| {
+            check_name("workload", &named.name)?;
+            check_workload(&named.workload).map_err(|problem| format!("workload `{}`: {problem}", named.name))
+        })?;
+        for (index, cell) in self.cells.iter().enumerate() {
+            self.check_cell(index, cell).map_err(|problem| format!("cell {index}: {problem}"))?;
+        }
+        self.check_runs()
+    }
+
+    fn check_cell(&self, index: usize, cell: &Cell) -> Checked {
+        if cell.cell as usize != index {
+            return Err(format!("its number is {}", cell.cell));
+        }
+        check_index("network", cell.network, self.networks.len())?;
+        if cell.level(&self.baseline.factor).is_none() {
+            let factors: Vec<&str> = cell.levels.iter().map(|level| level.factor.as_str()).collect();
+            return Err(unknown(&self.baseline.factor, "a factor", &factors));
+        }
+        cell.levels.iter().try_for_each(|level| {
+            check_name("factor", &level.factor)?;
+            check_name("level", &level.value)
+        })?;
+        let same = |other: &Cell| other.levels == cell.levels && other.backend == cell.backend;
+        if self.cells[..index].iter().any(same) {
+            return Err(format!("it is a second cell `{}`", cell.label()));
+        }
+        // Servers start for the first chain.
+        check_index("chain", 0, cell.chains.len())?;
+        check_index("client group", 0, cell.clients.len())?;
+        for group in &cell.clients {
+            check_index("workload", group.workload, self.workloads.len())?;
+            check_index("chain", group.chain, cell.chains.len())?;
+        }
+        Ok(())
+    }
+
+    fn check_runs(&self) -> Checked {
+        let mut block = 0;
+        for (index, run) in self.runs.iter().enumerate() {
+            let problem = if run.run as usize != index {
+                Err(format!("its number is {}", run.run))
+            } else if run.block < block {
+                Err(format!("block {} follows block {block}", run.block))
+            } else {
+                check_index("cell", run.cell as usize, self.cells.len())
+            };
+            problem.map_err(|problem| format!("run {index}: {problem}"))?;
+            block = run.block;
+        }
+        if self.runs.len() < self.cells.len() * self.runs_per_cell as usize {
+            return Err(format!("it has {} runs of {} cells", self.runs.len(), self.cells.len()));
+        }
+        Ok(())
+    }
+}
+
+/// Names reach terminals, file names and reports.
+fn check_name(what: &str, name: &str) -> Checked {
+    match name {
+        "" => Err(format!("a {what} has no name")),
+        name if name.len() > LONGEST_NAME_BYTES => {
+            Err(format!("the name of a {what} has {} bytes", name.len()))
+        }
+        name if name.chars().any(char::is_control) => {
+            Err(format!("the name {name:?} of a {what} contains a control character"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_index(what: &str, index: usize, count: usize) -> Checked {
+    if index < count { Ok(()) } else { Err(format!("it names {what} {index} of {count}")) }
+}
+
+fn check_workload(workload: &Workload) -> Checked {
+    if let Some(load) = workload.as_loop()
+        && (load.connections == 0 || load.streams == 0 || load.paths.is_empty())
+    {
+        return Err("it has no connections, streams or paths".to_owned());
+    }
+    if let Some(page) = workload.page() {
+        check_name("page", &page.name)?;
+        if page.resources.is_empty() {
+            return Err("its page has no resources".to_owned());
+        }
+        for (index, resource) in page.resources.iter().enumerate() {
+            match resource.named_by {
+                Some(parent) if parent >= index => {
+                    return Err(format!("resource {index} is named by resource {parent}, which follows it"));
+                }
+                None if index > 0 => return Err(format!("resource {index} is named by no other")),
+                _ => {}
+            }
+        }
+    }
+    if let Some(player) = workload.player()
+        && (player.ladder_bits_per_s.is_empty() || player.segments == 0)
+    {
+        return Err("its video has no representations or segments".to_owned());
+    }
+    workload.paths().iter().try_for_each(|path| check_request_path(path))
+}
+
+fn check_topology(topology: &Topology) -> Checked {
+    let nodes = topology.nodes.len();
+    let of_cross = topology.cross.iter().flat_map(|cross| [cross.from, cross.to]);
+    for node in [topology.client, topology.server].into_iter().chain(of_cross) {
+        check_index("node", node, nodes)?;
+    }
+    for (node, interface) in topology.links.iter().flat_map(|link| link.ends) {
+        check_index("node", node, nodes)?;
+        check_index("interface", interface, topology.nodes[node].interfaces.len())?;
+    }
+    for node in &topology.nodes {
+        check_name("node", &node.name)?;
+        node.routes
+            .iter()
+            .try_for_each(|route| check_index("interface", route.interface, node.interfaces.len()))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::plan_text::plan_text;
+    use crate::study::tests::{SHORT, parse};
+
+    fn plan() -> Value {
+        serde_json::to_value(parse(SHORT).unwrap()).unwrap()
+    }
+
+    fn problem(pointer: &str, value: Value) -> String {
+        let mut plan = plan();
+        *plan.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}")) = value;
+        Plan::from_json(plan.to_string().as_bytes()).unwrap_err()
+    }
+
+    #[test]
+    fn contradictions_are_refused_at_their_place() {
+        for (pointer, value, expected) in [
+            ("/version", json!(99), "it contains a plan of version 99, but this h123 reads version"),
+            ("/study", json!("a\u{1b}[2J"), "contains a control character"),
+            ("/cells/0/network", json!(7), "cell 0: it names network 7 of 1"),
+            ("/cells/0/clients/0/workload", json!(7), "cell 0: it names workload 7 of 1"),
+            ("/cells/0/clients/0/chain", json!(1), "cell 0: it names chain 1 of 1"),
+            ("/cells/0/chains", json!([]), "cell 0: it names chain 0 of 0"),
+            ("/cells/1/cell", json!(0), "cell 1: its number is 0"),
+            ("/runs/1/cell", json!(9), "run 1: it names cell 9 of 2"),
+            ("/runs/1/run", json!(5), "run 1: its number is 5"),
+            ("/baseline/factor", json!("colour"), "`colour` is not a factor"),
+            ("/margin_share", json!(0.0), "`margin_share` is 0"),
+            ("/runs", json!([]), "it has 0 runs of 2 cells"),
+        ] {
+            let problem = problem(pointer, value);
+            assert!(problem.contains(expected), "{pointer}: {problem}");
+        }
+        assert!(Plan::from_json(b"null").is_err());
+        assert!(Plan::from_json(b"{\"version\": 99}").unwrap_err().contains("version 99"));
+    }
+
+    /// Every place in a document.
+    fn places(value: &Value, at: &str, all: &mut Vec<String>) {
+        all.push(at.to_owned());
+        match value {
+            Value::Array(items) => {
+                items
+                    .iter()
+                    .enumerate()
+                    .for_each(|(index, item)| places(item, &format!("{at}/{index}"), all));
+            }
+            Value::Object(entries) => {
+                entries.iter().for_each(|(key, item)| places(item, &format!("{at}/{key}"), all));
+            }
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn no_single_change_makes_a_plan_that_panics() {
+        let (original, mut all) = (plan(), Vec::new());
+        places(&original, "", &mut all);
+        let mut accepted = 0;
+        for place in &all {
+            for value in [
+                json!(0),
+                json!(4_000_000_000_u32),
+                json!(-1),
+                json!(""),
+                json!("\r\n"),
+                json!([]),
+                json!(null),
+            ] {
+                let mut changed = original.clone();
+                *changed.pointer_mut(place).unwrap() = value;
+                let Ok(plan) = Plan::from_json(changed.to_string().as_bytes()) else { continue };
+                accepted += 1;
+                plan_text(&plan);
+                let _ = (plan.pages(), plan.segments(), plan.expected_ns(), plan.least_runs().len());
+                for cell in &plan.cells {
+                    let _ = (plan.topology_of(cell), plan.pins_of(cell), plan.network_of(cell));
+                }
+            }
+        }
+        assert!(accepted > 0, "some changes make another valid plan");
+    }
+}
