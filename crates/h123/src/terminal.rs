@@ -6,13 +6,15 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::{Context, Result};
 use comfy_table::Table;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
+use model::clean::clean_coloured;
 
-/// Prints a result. A closed pipe (`| head`) is not an error.
+/// Prints a result. A closed pipe (`| head`) is not an error. Like everything here, the text may contain strings from
+/// files and servers: it is cleaned.
 ///
 /// # Errors
 /// Standard output cannot be written for another reason.
 pub(crate) fn print(text: &str) -> Result<()> {
-    match writeln!(stdout().lock(), "{text}") {
+    match writeln!(stdout().lock(), "{}", clean_coloured(text)) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         other => other.context("cannot write to standard output"),
     }
@@ -23,7 +25,7 @@ pub(crate) fn note(quiet: bool, text: &str) {
     if !quiet {
         let mut shown = BLOCK_LINES.lock().unwrap_or_else(PoisonError::into_inner);
         // If standard error is closed, there is nowhere to report it.
-        let _ = writeln!(stderr().lock(), "{}{text}", redraw(*shown, &[]));
+        let _ = writeln!(stderr().lock(), "{}{}", redraw(*shown, &[]), clean_coloured(text));
         *shown = 0;
     }
 }
@@ -42,7 +44,7 @@ pub(crate) fn block(lines: &[String]) {
 /// The text that replaces `shown` lines by others.
 fn redraw(shown: usize, lines: &[String]) -> String {
     let removed = if shown > 0 { format!("\r\x1b[{shown}A\x1b[J") } else { String::new() };
-    lines.iter().fold(removed, |text, line| text + line + "\n")
+    lines.iter().fold(removed, |text, line| text + &clean_coloured(line) + "\n")
 }
 
 /// A duration for people: `12 s`, `3 min 05 s` or `2 h 03 min`.
@@ -98,5 +100,6 @@ mod tests {
         assert_eq!(redraw(0, &["a".into(), "b".into()]), "a\nb\n");
         assert_eq!(redraw(2, &["c".into()]), "\r\x1b[2A\x1b[Jc\n");
         assert_eq!(redraw(0, &[]), "", "if no block is shown, nothing is removed");
+        assert_eq!(redraw(0, &["a\x1b[2J".into()]), "a\u{fffd}[2J\n", "lines are cleaned");
     }
 }

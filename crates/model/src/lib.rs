@@ -21,6 +21,7 @@ pub mod assignment;
 pub mod backend;
 pub mod buffers;
 pub mod claim;
+pub mod clean;
 pub mod error;
 pub mod external;
 pub mod frame;

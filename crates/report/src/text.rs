@@ -2,21 +2,11 @@
 
 use analysis::summary::{Estimate, RunPeriod};
 use jiff::Timestamp;
+pub(crate) use model::clean::clean;
 use model::units::{self, three_digits};
 
 /// In place of a missing number.
 pub(crate) const NONE: &str = "–";
-
-/// Replaces characters that could deceive a reader or a terminal: control characters and those that change
-/// the direction of text (Unicode Standard Annex 9). Line feeds and tabs stay.
-pub(crate) fn clean(text: &str) -> String {
-    let harmful = |c: char| {
-        (c.is_control() && c != '\n' && c != '\t')
-            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
-            || matches!(c, '\u{fffe}' | '\u{ffff}')
-    };
-    text.chars().map(|c| if harmful(c) { '\u{fffd}' } else { c }).collect()
-}
 
 /// Like [`clean`], and on one line.
 pub(crate) fn clean_line(text: &str) -> String {
