@@ -5,7 +5,8 @@
 use model::error::DataFile;
 use model::error::Source;
 use model::network::{Direction, LinkRate, OutagePackets, trace};
-use model::{Network, Topology};
+use model::request_path::{check_file_path, check_request_path};
+use model::{Network, Plan, Topology};
 
 use crate::{Fate, Frame, LinkDirection, Packet, Path, Seeds};
 
@@ -66,6 +67,27 @@ pub fn trace(data: &[u8]) {
     for rate in rates {
         let down = Direction { rate, ..Direction::default() };
         run(&Network { down, ..Network::default() }, LinkDirection::Down);
+    }
+}
+
+/// `plan.json` of a result; everything that a valid plan refers to exists.
+pub fn plan(data: &[u8]) {
+    let Ok(plan) = Plan::from_json(data) else { return };
+    model::plan_text::plan_text(&plan);
+    for run in &plan.runs {
+        let cell = &plan.cells[run.cell as usize];
+        let _ = (plan.topology_of(cell), plan.pins_of(cell), plan.network_of(cell));
+        cell.clients.iter().for_each(|group| drop(plan.workload_of(group).workload.paths()));
+    }
+}
+
+/// The path of a request; a valid one is one word of the request line.
+pub fn request_path(data: &[u8]) {
+    let Ok(path) = std::str::from_utf8(data) else { return };
+    let is_file = check_file_path(path).is_ok();
+    match check_request_path(path) {
+        Ok(()) => assert_eq!(format!("GET {path} HTTP/1.1").split_whitespace().count(), 3, "{path:?}"),
+        Err(problem) => assert!(!is_file && !problem.contains(['\r', '\n', '\0']), "{problem:?}"),
     }
 }
 
@@ -198,6 +220,17 @@ mod tests {
             topology(&random.mutated(&topologies));
             trace(&random.mutated(&traces));
         }
+    }
+
+    #[test]
+    fn plans_and_paths_of_any_bytes() {
+        let (mut random, paths) = (random(3), bytes(&["/", "/a/b.css?x=1&y=%20#z", "/\r\n\0 é"]));
+        for _ in 0..MUTATIONS {
+            let mutated = random.mutated(&paths);
+            request_path(&mutated);
+            plan(&mutated);
+        }
+        plan(br#"{"version": 7, "study": "x", "cells": []}"#);
     }
 
     #[test]
