@@ -13,14 +13,14 @@ use crate::table_folder::{TableFolder, file_name, read_checksums, sources};
 /// The runs on the disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoredRuns {
-    /// Numbers of the complete runs: the footers of their files and the numbers of rows are valid.
+    /// Numbers of the complete runs: every row of theirs can be read, and every checksum is right.
     pub whole: BTreeSet<u32>,
     /// Damaged files; their runs are not in `whole`.
     pub damaged: Vec<Damage>,
 }
 
 impl ResultFolder {
-    /// The stored runs, by the footers of their files. [`ResultFolder::records`] verifies every byte.
+    /// The stored runs, after every byte was verified.
     ///
     /// # Errors
     /// The folder of samples cannot be listed.
@@ -30,7 +30,7 @@ impl ResultFolder {
             match TableFolder::open(&folder) {
                 Ok(mut folder) => {
                     while let Some(run) = folder.next_run() {
-                        match folder.tables.check_counts(&run) {
+                        match folder.tables.verify(&run) {
                             Ok(()) => drop(stored.whole.insert(run.run)),
                             Err(damage) => stored.damaged.push(damage),
                         }

@@ -141,12 +141,6 @@ macro_rules! tables {
                 Tables { $($name: LazyTable::new(folder, checksums),)+ }
             }
 
-            /// Checks that every table has the rows of a run.
-            pub(crate) fn check_counts(&mut self, run: &RunRows) -> Result<(), Damage> {
-                $(self.$name.check_count(&run.rows.$name).map_err(|damage| damage.of_run(run.run))?;)+
-                Ok(())
-            }
-
             /// Reads every row of a run to verify it.
             pub(crate) fn verify(&mut self, run: &RunRows) -> Result<(), Damage> {
                 $(self.$name
@@ -208,10 +202,6 @@ impl<T: Table> LazyTable<T> {
             None => TableFile::open(&self.path, self.checksums.clone())?,
         };
         Ok(self.file.insert(file))
-    }
-
-    fn check_count(&mut self, rows: &Range<u64>) -> Result<(), Damage> {
-        if rows.is_empty() { Ok(()) } else { self.file()?.check_count(rows) }
     }
 
     /// What the rows of a run hold.

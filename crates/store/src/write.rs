@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
 use model::RunRecord;
 
 use crate::ResultFolder;
@@ -20,7 +20,8 @@ use crate::table_folder::{RunRows, TableFolder, file_name, run_folder, sources};
 pub struct Compaction {
     /// The number of runs in the compacted tables.
     pub runs: u32,
-    /// Runs that could not be read; their folders are unchanged.
+    /// Runs that could not be read. Their folders are unchanged; damaged compacted tables are kept as
+    /// `damaged-tables-1`.
     pub damaged: Vec<Damage>,
 }
 
@@ -49,8 +50,8 @@ impl ResultFolder {
     /// Merges the folders of all runs into one file per table. A kill at any time loses nothing.
     ///
     /// # Errors
-    /// Another process writes to the folder, tables of an earlier compaction are damaged, or a file cannot be
-    /// written.
+    /// Another process writes to the folder, tables of an earlier compaction have damaged runs that were not
+    /// repeated, or a file cannot be written.
     pub fn compact(&mut self) -> Result<Compaction> {
         self.lock()?;
         let samples = self.samples();
@@ -58,13 +59,19 @@ impl ResultFolder {
         create_empty(&unfinished)?;
         let mut tables = TableSet::new(&unfinished);
         let mut done = Compaction::default();
-        for folder in sources(&samples)? {
-            match merge(&folder, &mut tables, &mut done) {
-                Ok(()) => {}
-                Err(error) if folder != samples && error.is::<Damage>() => {
-                    done.damaged.extend(error.downcast::<Damage>().ok());
+        let folders = sources(&samples)?;
+        for folder in &folders {
+            let damaged = done.damaged.len();
+            merge(folder, &mut tables, &mut done)?;
+            if *folder == samples && done.damaged.len() > damaged {
+                // Damaged runs of compacted tables may only go once they were repeated.
+                let is_repeated = |run| folders.contains(&samples.join(run_folder(run)));
+                if let Some(lost) = done.damaged.iter().find(|damage| !damage.run.is_none_or(is_repeated)) {
+                    return Err(
+                        Error::new(lost.clone()).context("nothing was compacted; all runs are unchanged")
+                    );
                 }
-                Err(error) => return Err(error.context("nothing was compacted; all runs are unchanged")),
+                keep_damaged_tables(&samples)?;
             }
         }
         tables.finish(true)?;
@@ -100,25 +107,53 @@ fn create_empty(folder: &Path) -> Result<()> {
     fs::create_dir(folder).with_context(|| format!("cannot create {}", folder.display()))
 }
 
-/// Adds every run of a folder to the tables. A run is read completely before any of it is added.
+/// Adds every undamaged run of a folder to the tables. A run is read completely before any of it is added.
 fn merge(folder: &Path, tables: &mut TableSet, done: &mut Compaction) -> Result<()> {
-    let mut source = TableFolder::open(folder)?;
+    let mut source = match TableFolder::open(folder) {
+        Ok(source) => source,
+        Err(damage) => {
+            done.damaged.push(damage);
+            return Ok(());
+        }
+    };
     while let Some(run) = source.next_run() {
-        source.tables.verify(&run)?;
-        tables.push_run(&mut source, run)?;
-        done.runs += 1;
+        match source.tables.verify(&run) {
+            Ok(()) => {
+                tables.push_run(&mut source, run)?;
+                done.runs += 1;
+            }
+            Err(damage) => done.damaged.push(damage),
+        }
     }
     Ok(())
+}
+
+/// Keeps damaged compacted tables in a folder, since the undamaged ones will replace them.
+fn keep_damaged_tables(samples: &Path) -> Result<()> {
+    let folder = free_name(samples, "damaged-tables");
+    let context = || format!("cannot keep the damaged tables in {}", folder.display());
+    fs::create_dir(&folder).with_context(context)?;
+    for entry in fs::read_dir(samples).with_context(context)? {
+        let entry = entry.with_context(context)?;
+        if entry.file_type().with_context(context)?.is_file() {
+            fs::hard_link(entry.path(), folder.join(entry.file_name())).with_context(context)?;
+        }
+    }
+    sync_folder(&folder).with_context(context)
 }
 
 /// Renames a damaged folder to keep it, so that the run can be repeated.
 fn set_aside(folder: &Path) -> Result<()> {
     let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let free =
-        (1..).map(|number| folder.with_file_name(format!("damaged-{name}-{number}"))).find(|p| !p.exists());
-    let target = free.unwrap_or_else(|| folder.with_file_name(format!("damaged-{name}")));
+    let target = free_name(folder.parent().unwrap_or(folder), &format!("damaged-{name}"));
     fs::rename(folder, &target)
         .with_context(|| format!("cannot rename {} to {}", folder.display(), target.display()))
+}
+
+/// The first of `NAME-1`, `NAME-2` … that does not exist in a folder.
+fn free_name(folder: &Path, name: &str) -> PathBuf {
+    let free = (1..).map(|number| folder.join(format!("{name}-{number}"))).find(|path| !path.exists());
+    free.unwrap_or_else(|| folder.join(name))
 }
 
 /// The tables of a folder that is being written.

@@ -510,6 +510,33 @@ fn damage_in_a_compacted_table_costs_its_row_group() {
     let error = format!("{:#}", result.compact().unwrap_err());
     assert!(error.contains("nothing was compacted") && error.contains("requests.parquet"), "{error}");
     assert_eq!(read_all(&result).0, records[..1]);
+
+    // The run is repeated, and the result is whole again.
+    drop(result);
+    let mut result = ResultFolder::open(&place.path()).unwrap();
+    assert_eq!(result.stored_runs().unwrap().whole.into_iter().collect::<Vec<_>>(), [0]);
+    result.append(&plain(1, 50)).unwrap();
+    let done = result.compact().unwrap();
+    assert_eq!((done.runs, done.damaged.len()), (2, 1));
+    assert_eq!(read_all(&result), (vec![plain(0, 65_536), plain(1, 50)], vec![]));
+    assert!(place.path().join("samples/damaged-tables-1/requests.parquet").exists(), "nothing is lost");
+    let samples = place.path().join("samples");
+    assert!(!samples.join("run-000001").exists());
+}
+
+#[test]
+fn all_runs_are_repeated_where_the_table_of_runs_is_lost() {
+    let place = Place::new();
+    let mut result = place.filled(&[plain(0, 5), plain(1, 5)]);
+    result.compact().unwrap();
+    flip(&place.path().join("samples/runs.parquet"), 40);
+    drop(result);
+    let mut result = ResultFolder::open(&place.path()).unwrap();
+    assert!(result.stored_runs().unwrap().whole.is_empty());
+    result.append(&plain(0, 7)).unwrap();
+    result.append(&plain(1, 7)).unwrap();
+    result.compact().unwrap();
+    assert_eq!(read_all(&result), (vec![plain(0, 7), plain(1, 7)], vec![]));
 }
 
 #[test]
