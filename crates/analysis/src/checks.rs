@@ -85,6 +85,9 @@ pub const CHECKS: &[Check] = checks! {
     server_time_precision
 };
 
+/// Decimals of a share that is hardly beyond its threshold.
+const MOST_DIGITS: usize = 6;
+
 /// One check.
 pub struct Check {
     /// The name, as `--accept` takes it.
@@ -311,6 +314,20 @@ fn counted(count: u64, noun: &str) -> String {
 /// A share such as `3%`.
 fn percent(share: f64) -> String {
     format!("{}%", model::units::three_digits(share * 100.0))
+}
+
+/// A share with enough digits to be told from thresholds that it does not equal.
+fn percent_beside(share: f64, thresholds: &[f64]) -> String {
+    let is_clear = |text: &str, other: &dyn Fn(f64) -> String| {
+        thresholds.iter().all(|threshold| share.total_cmp(threshold).is_eq() || text != other(*threshold))
+    };
+    let plain = percent(share);
+    if is_clear(&plain, &|threshold| percent(threshold)) {
+        return plain;
+    }
+    let precise = |digits: usize| move |value: f64| format!("{:.digits$}%", value * 100.0);
+    let texts = (1..=MOST_DIGITS).map(|digits| (precise(digits)(share), precise(digits)));
+    texts.into_iter().find(|(text, other)| is_clear(text, other)).map_or(plain, |(text, _)| text)
 }
 
 /// The reference measurements of both directions.

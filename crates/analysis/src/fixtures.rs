@@ -476,6 +476,7 @@ fn connection(variant: Variant, ready_ns: u64) -> ConnectionRow {
         connected_ns: None,
         ready_ns: Some(ready_ns),
         closed_ns: None,
+        server_close: None,
         alpn: None,
         tls_version: variant.is_encrypted().then(|| "1.3".to_owned()),
         cipher_suite: variant.is_encrypted().then(|| "TLS_AES_128_GCM_SHA256".to_owned()),

@@ -7,7 +7,7 @@ use model::external::ExternalReport;
 use model::number;
 use model::plan::{Cell, ClientGroup, Plan};
 use model::record::RunRecord;
-use model::sample::{FailureKind, Outcome, Phase, Sample};
+use model::sample::{ConnectionRow, FailureKind, Outcome, Phase, Sample};
 use model::workload::{Workload, WorkloadKind};
 
 use crate::distribution::{Distribution, DistributionBuilder};
@@ -168,6 +168,11 @@ impl<'a> GroupFold<'a> {
             connections: connections.clone().count() as u64,
             ..GroupFacts::default()
         };
+        let last_opened_ns = connections.clone().map(|row| row.opened_ns).max();
+        let was_replaced = |row: &&ConnectionRow| row.closed_ns.is_some() && row.closed_ns <= last_opened_ns;
+        for cause in connections.clone().filter(was_replaced).filter_map(|row| row.server_close) {
+            *facts.replaced.entry(cause).or_default() += 1;
+        }
         for (connection, (kind, _)) in connections
             .filter(|row| row.tls_version.is_some())
             .filter_map(|row| Some((row, row.handshake()?)))

@@ -6,7 +6,7 @@ use std::ops::Range;
 use model::plan::{ClientGroup, Plan};
 use model::player::Player;
 use model::record::{Calibration, LinkReport, Sending};
-use model::sample::{FailureKind, HandshakeKind, Outcome, Sample};
+use model::sample::{FailureKind, HandshakeKind, Outcome, Sample, ServerClose};
 use model::variant::HttpVersion;
 
 use crate::distribution::Distribution;
@@ -122,6 +122,9 @@ pub struct GroupFacts {
     pub body_bytes: u64,
     /// Connections opened.
     pub connections: u64,
+    /// Connections that the server ended before the last connection was opened, by the reason: others had to
+    /// replace them.
+    pub replaced: BTreeMap<ServerClose, u64>,
     /// Encrypted connections by what they negotiated: TLS version, cipher suite, key exchange.
     pub tls: BTreeMap<String, u64>,
     /// Encrypted connections by the kind of their handshake.

@@ -9,7 +9,7 @@
 //! `now` is in nanoseconds on a monotonic clock, the same one during a connection's life.
 
 pub use model::sample::EarlyData;
-use model::sample::Failure;
+use model::sample::{Failure, ServerClose};
 use model::{HttpVersion, Outcome};
 
 /// The driver's number of a request, unique within a connection.
@@ -199,6 +199,9 @@ pub struct Head {
     pub version: HttpVersion,
     /// `content-length`, if present.
     pub content_length: Option<u64>,
+    /// Why the server ends the connection after this response, if it does. HTTP/2 and HTTP/3 have no such
+    /// announcement in a response.
+    pub closes: Option<ServerClose>,
     /// Its size, without 1xx responses.
     pub bytes: HeaderBytes,
 }

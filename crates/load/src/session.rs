@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use engine::{Event, Head, RequestId};
 use model::options::{LEAST_ENDED, Options};
-use model::sample::{ConnectionRow, Failure, FailureKind, Outcome, Phase, Sample};
+use model::sample::{ConnectionRow, Failure, FailureKind, Outcome, Phase, Sample, ServerClose};
 use model::tally::ConnectionRequests;
 use model::{Histogram, HttpVersion, Variant};
 use workload::{ActiveWorkload, Due, RequestSource};
@@ -176,7 +176,10 @@ impl Session {
                 row.pushed.broken += u32::from(!pushed.is_whole);
                 row.pushed.body_bytes += pushed.body_bytes;
             }
-            Event::Head { request, head } => self.head(request, head, now),
+            Event::Head { request, head } => {
+                row.server_close = head.closes;
+                self.head(request, head, now);
+            }
             Event::Data { request, bytes } => {
                 self.compare(request, bytes);
                 self.data(request, bytes.len() as u64, now);
@@ -185,6 +188,10 @@ impl Session {
             Event::End { request } => return self.end(request, None, now),
             Event::Failed { request, failure } => return self.end(request, Some(failure), now),
             Event::Closed(outcome) => {
+                // What the client closed has a stamp already.
+                if outcome.is_ok() && row.closed_ns.is_none() {
+                    row.server_close.get_or_insert(ServerClose::Unannounced);
+                }
                 row.closed_ns = Some(now);
                 row.outcome = outcome;
                 return Effect::Closed;

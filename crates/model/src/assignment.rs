@@ -16,7 +16,7 @@ use crate::workload::Workload;
 pub use crate::target::{Target, Trust};
 
 /// The version of the client protocol; a client refuses any other.
-pub const ASSIGNMENT_VERSION: u32 = 5;
+pub const ASSIGNMENT_VERSION: u32 = 6;
 
 /// The input of a client process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

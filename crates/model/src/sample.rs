@@ -240,6 +240,8 @@ pub struct ConnectionRow {
     pub ready_ns: Option<u64>,
     /// When it was closed by either side.
     pub closed_ns: Option<u64>,
+    /// Why the server ended it; `None` where the client did, or where it failed.
+    pub server_close: Option<ServerClose>,
     /// The protocol that ALPN chose, as text.
     pub alpn: Option<String>,
     /// TLS version as the library names it.
@@ -264,6 +266,20 @@ pub struct ConnectionRow {
     pub received_bytes: u64,
     /// How it ended; `Ok` where it was closed in good order.
     pub outcome: Outcome,
+}
+
+named! { "a reason to close a connection";
+    /// Why a server ended a connection.
+    pub enum ServerClose {
+        /// A response had `Connection: close` (RFC 9112, section 9.6).
+        CloseOption = "close_option",
+        /// A response in HTTP/1.0 had no `Connection: keep-alive` (RFC 9112, section 9.3).
+        Http10 = "http10",
+        /// A response had no length: its end is the connection's (RFC 9112, section 6.3).
+        NoLength = "no_length",
+        /// No response announced it: an idle connection timed out, or HTTP/2 or HTTP/3 sent GOAWAY.
+        Unannounced = "unannounced",
+    }
 }
 
 named! { "an outcome of early data";

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::monitor::{Name, Quantity, SubjectKind};
 use model::player::PlayerEventKind;
 use model::record::TimeSource;
-use model::sample::{EarlyData, FailureKind, Phase};
+use model::sample::{EarlyData, FailureKind, Phase, ServerClose};
 use model::{Backend, HttpVersion};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
@@ -137,7 +137,17 @@ cell!(Vec<String>, Texts, "a list of texts", |this| this, |texts| Ok(texts.to_ve
 cell!(Quantity, Text, "a quantity", |this| this.name(), |name| {
     Quantity::of_name(name).ok_or_else(|| format!("`{name}` is not a quantity of the monitor"))
 });
-named_cells!(Backend, EarlyData, FailureKind, HttpVersion, Phase, PlayerEventKind, SubjectKind, TimeSource);
+named_cells!(
+    Backend,
+    EarlyData,
+    FailureKind,
+    HttpVersion,
+    Phase,
+    PlayerEventKind,
+    ServerClose,
+    SubjectKind,
+    TimeSource
+);
 
 fn narrow<T: TryFrom<u64>>(integer: u64) -> Result<T, String> {
     T::try_from(integer).map_err(|_| format!("{integer} is too large"))

@@ -12,7 +12,7 @@ use model::player::{PlayerEvent, PlayerEventKind};
 use model::record::{
     Calibration, DirectionReport, Lateness, LinkReport, Sending, ServerReport, ServerRequest, TimeSource,
 };
-use model::sample::{EarlyData, Failure, FailureKind, MigrationTimes, Phase, Pushes};
+use model::sample::{EarlyData, Failure, FailureKind, MigrationTimes, Phase, Pushes, ServerClose};
 use model::{Backend, ConnectionRow, HttpVersion, Outcome, RunRecord, Sample};
 use proptest::option;
 use proptest::prelude::*;
@@ -65,6 +65,7 @@ prop_compose! {
     fn connection()(
         (group, connection, opened_ns) in (any::<u16>(), any::<u32>(), number()),
         stamps in [option::of(number()), option::of(number()), option::of(number())],
+        server_close in option::of(prop::sample::select(ServerClose::ALL.to_vec())),
         texts in prop::collection::vec(option::of(".{0,8}"), 4),
         (resumed, early_data) in (any::<bool>(), prop::sample::select(vec![
             EarlyData::NotTried, EarlyData::Accepted, EarlyData::Rejected,
@@ -77,6 +78,7 @@ prop_compose! {
         ConnectionRow {
             group, connection, opened_ns,
             connected_ns: stamps[0], ready_ns: stamps[1], closed_ns: stamps[2],
+            server_close,
             alpn: texts[0].clone(), tls_version: texts[1].clone(),
             cipher_suite: texts[2].clone(), key_exchange: texts[3].clone(),
             resumed, early_data, early_requests,

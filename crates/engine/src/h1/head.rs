@@ -5,7 +5,7 @@
 
 use memchr::{memchr, memchr2};
 use model::HttpVersion;
-use model::sample::{Failure, FailureKind};
+use model::sample::{Failure, FailureKind, ServerClose};
 
 use super::{Limits, protocol};
 use crate::contract::HeaderBytes;
@@ -22,8 +22,8 @@ pub struct ResponseHead {
     pub content_length: Option<u64>,
     /// Whether the only transfer coding is chunked.
     pub chunked: bool,
-    /// Whether the connection can be reused (RFC 9112, section 9.3).
-    pub keeps_alive: bool,
+    /// Why the connection cannot be reused (RFC 9112, section 9.3); `None` if it can.
+    pub closes: Option<ServerClose>,
     /// Its size.
     pub size: HeaderBytes,
     /// Its length in bytes.
@@ -75,7 +75,11 @@ pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Failure> {
         version,
         content_length: fields.content_length,
         chunked: fields.chunked,
-        keeps_alive: fields.keeps_alive && !fields.close,
+        closes: match fields {
+            Fields { close: true, .. } => Some(ServerClose::CloseOption),
+            Fields { keeps_alive: false, .. } => Some(ServerClose::Http10),
+            _ => None,
+        },
         size: HeaderBytes {
             raw: u32::try_from(":status".len() + 3 + fields.raw).unwrap_or(u32::MAX),
             wire: u32::try_from(position).unwrap_or(u32::MAX),

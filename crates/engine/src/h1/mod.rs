@@ -9,7 +9,7 @@ pub mod head;
 
 use memchr::memchr;
 use model::Outcome;
-use model::sample::{Failure, FailureKind};
+use model::sample::{Failure, FailureKind, ServerClose};
 
 use crate::contract::{Event, Head, HeaderBytes, NotNow, Request, RequestId, Sink};
 use crate::protocol::Protocol;
@@ -185,13 +185,15 @@ impl Http1 {
             return Ok(());
         }
         let framing = head.framing(exchange.is_head);
-        self.closing |= !head.keeps_alive || matches!(framing, Framing::UntilClose);
+        let closes = head.closes.or(matches!(framing, Framing::UntilClose).then_some(ServerClose::NoLength));
+        self.closing |= closes.is_some();
         sink(Event::Head {
             request: id,
             head: Head {
                 status: head.status,
                 version: head.version,
                 content_length: head.content_length,
+                closes,
                 bytes: head.size,
             },
         });

@@ -119,6 +119,7 @@ impl Stream {
             status,
             version: HttpVersion::Http2,
             content_length: fields.content_length,
+            closes: None,
             bytes: HeaderBytes { raw: u32::try_from(fields.raw_bytes).unwrap_or(u32::MAX), wire },
         }))
     }

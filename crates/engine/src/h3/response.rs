@@ -240,6 +240,7 @@ impl Response {
                 status,
                 version: HttpVersion::Http3,
                 content_length: parsed.content_length,
+                closes: None,
                 bytes: HeaderBytes { raw: saturated(parsed.raw_bytes as u64), wire },
             },
         });

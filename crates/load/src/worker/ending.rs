@@ -59,9 +59,9 @@ impl Worker<'_> {
             if conn.in_flight > 0 {
                 conn.socket.abort_on_close();
             }
+            conn.row.closed_ns.get_or_insert(now);
             conn.engine.close(now);
             conn.flush(&mut self.session, now);
-            conn.row.closed_ns.get_or_insert(now);
             self.keep_row(conn.row, conn.carried);
         }
     }

@@ -315,6 +315,7 @@ impl<'a> Worker<'a> {
             }
         }
         if conn.is_spent(self.requests_each) {
+            conn.row.closed_ns.get_or_insert(now);
             conn.engine.close(now);
         }
         conn.flush(&mut self.session, now);

@@ -211,6 +211,8 @@ impl Table for ConnectionRow {
             connected_ns [connected_ns] "when TCP was established; null for QUIC";
             ready_ns [ready_ns] "when the first request could be sent; null where the connection failed before";
             closed_ns [closed_ns] "when either side closed it";
+            server_close [server_close]
+                "why the server ended it: `close_option` (`Connection: close`), `http10`, `no_length` or `unannounced`; null where the client did, or where it failed";
             alpn [alpn] "protocol that ALPN chose";
             tls_version [tls_version] "TLS version";
             cipher_suite [cipher_suite] "cipher suite, as registered with IANA";
