@@ -2,6 +2,7 @@
 //! what it measures, its thresholds, why it matters, what to do, and the tables that it reads.
 
 use model::external::split_not_reported;
+use model::number;
 use model::plan::{Cell, ClientGroup, Plan};
 use model::record::{NetworkCalibration, StreamCalibration};
 
@@ -266,9 +267,58 @@ impl<'a> Side<'a> {
         self.facts().map(|(_, facts)| count(facts)).sum()
     }
 
+    /// A value of something that disturbs runs, in those that succeeded; `None` without any.
+    fn disturbance(&self, value: impl Fn(&RunSummary) -> Option<f64>) -> Option<Disturbance> {
+        let values: Vec<f64> = self.ok().filter_map(value).collect();
+        let median = values.iter().copied().collect::<Distribution>().median()?;
+        Some(Disturbance { median, values })
+    }
+
     /// The median of a value over the runs that succeeded.
     fn median(&self, value: impl Fn(&RunSummary) -> Option<f64>) -> Option<f64> {
         self.ok().filter_map(value).collect::<Distribution>().median()
+    }
+}
+
+/// More than this share of the runs may not be disturbed: a smaller part moves neither the median nor much of its
+/// interval.
+const DISTURBED_SHARE: f64 = 0.1;
+
+/// The values of something that disturbs runs from outside, such as other programs. What disturbs a minority of
+/// the runs does not change the median run.
+struct Disturbance {
+    median: f64,
+    values: Vec<f64>,
+}
+
+impl Disturbance {
+    /// Graded by the median run; a caveat if more than a tenth of the runs are beyond `pass`.
+    fn grade(&self, pass: f64, caveat: f64) -> CheckOutcome {
+        let disturbed = if self.is_frequent(pass) { CheckOutcome::Caveat } else { CheckOutcome::Pass };
+        grade(self.median, pass, caveat).max(disturbed)
+    }
+
+    /// The median share, and the number of disturbed runs if they are the reason of a caveat.
+    fn describe(&self, pass: f64, caveat: f64, unit: &str) -> String {
+        let share = |share| percent_beside(share, &[pass, caveat]);
+        let median = format!("{} {unit}", share(self.median)).trim_end().to_owned();
+        if self.median > pass || !self.is_frequent(pass) {
+            return median;
+        }
+        let (disturbed, runs) = (self.beyond(pass), counted(self.values.len() as u64, "run"));
+        let most = share(self.values.iter().copied().fold(0.0, f64::max));
+        format!(
+            "{median} in the median run, beyond {} in {disturbed} of {runs} (up to {most})",
+            percent(pass)
+        )
+    }
+
+    fn is_frequent(&self, pass: f64) -> bool {
+        number::count(self.beyond(pass)) > DISTURBED_SHARE * number::count(self.values.len())
+    }
+
+    fn beyond(&self, pass: f64) -> usize {
+        self.values.iter().filter(|value| **value > pass).count()
     }
 }
 

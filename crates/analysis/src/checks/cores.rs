@@ -8,7 +8,8 @@ use crate::monitor::CoreFacts;
 /// The kernel counts CPU time in ticks of this length, so each core may be off by one.
 const TICK_NS: u64 = 10_000_000;
 
-/// The share of all cores' time that `of` took in the median run, minus one tick per core, against `allowed`.
+/// The share of all cores' time that `of` took in the median run and in each run, minus one tick per core,
+/// against `allowed`.
 /// It never invalidates, because other checks judge how long client and server waited for a core. `None` if
 /// the monitor read no core.
 pub(super) fn share(
@@ -21,9 +22,12 @@ pub(super) fn share(
         let ns = of(&cores).saturating_sub(TICK_NS * cores.count);
         (cores.all_ns > 0).then(|| number::float(ns) / number::float(cores.all_ns))
     };
-    let share = context.own.median(|run| certain(run.monitor?.cores))?;
-    let measured = format!("{} of all cores' time {things}", percent(share));
-    Some(Finding::pass_or_caveat(share <= allowed, measured, format!("at most {}", percent(allowed))))
+    let shares = context.own.disturbance(|run| certain(run.monitor?.cores))?;
+    Some(Finding {
+        result: shares.grade(allowed, f64::INFINITY),
+        measured: shares.describe(allowed, allowed, &format!("of all cores' time {things}")),
+        threshold: format!("at most {}", percent(allowed)),
+    })
 }
 
 /// Cores for tests of these checks.

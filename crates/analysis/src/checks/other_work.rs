@@ -4,8 +4,8 @@ use super::{Check, Context, Finding, Table, check, cores};
 
 pub(super) const CHECK: Check = Check {
     measures: "the share of all cores' time in programs other than client, server and h123, in the median \
-               run, minus one tick per core",
-    passes: "5 %",
+               run and in each run, minus one tick per core",
+    passes: "5 %, in at least nine of ten runs",
     caveat: "more",
     why: "Other programs take cores, caches and memory from the study at unpredictable times.",
     remedy: "Stop the other programs, or measure on a dedicated machine; `h123 doctor` shows its load.",
@@ -45,5 +45,22 @@ mod tests {
     #[test]
     fn somebody_elses_work_is_a_caveat() {
         caveats(&with_core(Quantity::CpuUser, 1_000), &["other_work"]);
+    }
+
+    #[test]
+    fn work_in_a_minority_of_runs_is_a_caveat_wherever_they_are() {
+        for disturbed in 0..5 {
+            let mut bench = with_core(Quantity::CpuUser, 400);
+            for reading in &mut bench.records[disturbed].readings {
+                if reading.quantity == Quantity::CpuUser {
+                    reading.value = 3_000_000_000;
+                }
+            }
+            caveats(&bench, &["other_work"]);
+            let summary = bench.summary();
+            let found = summary.cells[0].validity.iter().find(|check| check.check == "other_work").unwrap();
+            let expected = "4.15% of all cores' time went to other programs in the median run, beyond 5% in 1 of 5 runs (up to 24.9%)";
+            assert_eq!(found.measured, expected);
+        }
     }
 }

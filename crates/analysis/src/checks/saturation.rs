@@ -2,7 +2,7 @@
 
 use model::number;
 
-use super::{Check, Context, Finding, RunSummary, Side, Table, check, percent};
+use super::{Check, Context, Finding, RunSummary, Side, Table, check, percent, percent_beside};
 
 pub(super) const CHECK: Check = Check {
     measures: "loops of 100 ms or more: the servers' CPU time and the load of the route. For \
@@ -43,7 +43,11 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     };
     Some(Finding::pass_or_caveat(
         passes,
-        format!("server {} of a core, route {} of its rate", percent(server), percent(link)),
+        format!(
+            "server {} of a core, route {} of its rate",
+            percent_beside(server, &[FULL_SHARE]),
+            percent_beside(link, &[FULL_SHARE])
+        ),
         format!("{expected} {} {of}", percent(FULL_SHARE)),
     ))
 }
@@ -95,6 +99,14 @@ mod tests {
     fn an_idle_server_has_latency_and_no_ceiling() {
         passes("saturation", &with("request_time", 0.3));
         caveats(&with("requests_per_second", 0.3), &["saturation"]);
+    }
+
+    #[test]
+    fn a_share_below_the_threshold_is_not_printed_as_the_threshold() {
+        let summary = with("requests_per_second", 0.8497).summary();
+        let found = summary.cells[0].validity.iter().find(|check| check.check == "saturation").unwrap();
+        assert!(found.measured.starts_with("server 84.97% of a core"), "{}", found.measured);
+        assert_eq!(found.threshold, "at least 85% of a core, or of the route's rate");
     }
 
     #[test]
