@@ -14,7 +14,9 @@ const REOPEN_AFTER_NS: u64 = 50_000_000;
 
 impl Worker<'_> {
     /// Begins to open a connection to a host; whether it succeeded.
-    pub(crate) fn open_connection(&mut self, host: usize, now: u64) -> bool {
+    pub(crate) fn open_connection(&mut self, host: usize) -> bool {
+        let now = self.clock.now_ns();
+        self.acts(now);
         let (target, config) = (self.hosts[host].target, &self.hosts[host].config);
         let quic = target.variant.is_quic();
         let remote = target.address;
@@ -37,6 +39,11 @@ impl Worker<'_> {
                 return false;
             }
         };
+        // Building a client takes as long as a handshake on a fast network. The UDP socket has sent nothing yet; for
+        // TCP, connect was called before.
+        let built_ns = self.clock.now_ns();
+        self.acts(built_ns);
+        let now = if quic { built_ns } else { now };
         let key = self.free.pop().unwrap_or_else(|| {
             self.conns.push(None);
             self.conns.len() - 1
