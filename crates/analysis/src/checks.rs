@@ -20,6 +20,7 @@ mod calibration;
 mod claims;
 mod client_cpu;
 mod client_limits;
+mod client_suspended;
 mod client_waited;
 mod clock;
 mod cold_server;
@@ -82,7 +83,7 @@ pub const CHECKS: &[Check] = checks! {
     missing_tables, failed_runs, runs, precision, outlying_run, two_peaks, omission, saturation, drift,
     steady_state, cold_server, emulation, calibration, dns_lookup, network_rate, network_loss, emulator_late,
     emulator_drops, missed_schedule, listen_overflow, udp_drops, client_limits, cpu_steal, cpu_frequency,
-    other_work, disk, client_cpu, client_waited, server_waited, server_stop, server_time_joined,
+    other_work, disk, client_cpu, client_waited, client_suspended, server_waited, server_stop, server_time_joined,
     server_time_precision
 };
 

@@ -187,7 +187,10 @@ impl<'a> GroupFold<'a> {
             facts.cpu_ns = client.cpu_user_ns.saturating_add(client.cpu_system_ns);
             facts.run_queue_ns = client.run_queue_ns;
             facts.lag_p99_ns = client.lag.p99_ns;
+            facts.own_lag_p99_ns = client.own_lag.p99_ns;
             facts.never_sent = client.never_sent;
+            facts.never_sent_held = client.never_sent_held;
+            facts.suspended = client.suspended;
         }
         GroupFold {
             facts,

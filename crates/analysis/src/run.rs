@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use model::assignment::Suspensions;
 use model::plan::{ClientGroup, Plan};
 use model::player::Player;
 use model::record::{Calibration, LinkReport, Sending};
@@ -139,8 +140,14 @@ pub struct GroupFacts {
     pub is_open: bool,
     /// sent − intended of the requests that count, 99th percentile.
     pub lag_p99_ns: u64,
+    /// The client's part of this, without the wait for a free connection: 99th percentile.
+    pub own_lag_p99_ns: u64,
     /// Requests that were due and never sent.
     pub never_sent: u64,
+    /// Of these, requests for which no connection was free.
+    pub never_sent_held: u64,
+    /// Times in which the client's loop stood still.
+    pub suspended: Suspensions,
     /// The server times of these requests.
     pub server: ServerFacts,
     /// What an external client does not report ([`model::external::ExternalReport::not_reported`]).

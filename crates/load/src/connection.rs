@@ -35,6 +35,8 @@ pub(crate) struct Conn {
     pub(crate) ended: u32,
     /// Whether its host lists it among the connections that can take a request.
     pub(crate) is_listed: bool,
+    /// Since when it can take a request; `None` while it cannot.
+    pub(crate) free_ns: Option<u64>,
     /// When its thinking streams are done.
     pub(crate) thinking: Vec<u64>,
     /// When the time of its requests is over, in the order of sending; empty without a limit.
@@ -77,6 +79,7 @@ impl Conn {
             carried: ConnectionRequests::default(),
             ended: 0,
             is_listed: false,
+            free_ns: None,
             thinking: Vec::new(),
             deadlines: VecDeque::new(),
             use_deadline_ns: None,

@@ -29,6 +29,8 @@ pub(crate) struct Session {
     pub(crate) tallies: Tallies,
     /// From intended to sent, in an open loop.
     pub(crate) lag: Histogram,
+    /// The same from the time at which a connection could take the request.
+    pub(crate) own_lag: Histogram,
     ended: u64,
     failed: u64,
     stop_at_failed_ppm: Option<u32>,
@@ -79,6 +81,7 @@ impl Session {
                 .map_or(usize::MAX, |rows| usize::try_from(rows).unwrap_or(usize::MAX)),
             tallies: Tallies::default(),
             lag: Histogram::default(),
+            own_lag: Histogram::default(),
             ended: 0,
             failed: 0,
             stop_at_failed_ppm: options.stop_at_failed_ppm,
@@ -88,13 +91,15 @@ impl Session {
         }
     }
 
-    /// Opens a row for a due request; its slot is the engine's name for the request.
-    pub(crate) fn open(&mut self, due: Due, connection: u32, now: u64) -> OpenRequest {
+    /// Opens a row for a due request that a connection could take since `free_ns`; its slot is the engine's name
+    /// for the request.
+    pub(crate) fn open(&mut self, due: Due, connection: u32, (free_ns, now): (u64, u64)) -> OpenRequest {
         let mut sample = self.row(due);
         sample.connection = Some(connection);
         sample.sent_ns = Some(now);
         if self.work.is_paced() && sample.phase == Phase::Measure {
             self.lag.record(now.saturating_sub(due.intended_ns));
+            self.own_lag.record(now.saturating_sub(due.intended_ns.max(free_ns)));
         }
         let number = sample.request;
         OpenRequest { id: self.open.insert(sample), number }

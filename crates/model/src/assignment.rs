@@ -11,6 +11,7 @@ use crate::pins::Pins;
 use crate::player::PlayerEvent;
 use crate::sample::{ConnectionRow, Failure, Sample};
 use crate::tally::{ConnectionTally, Counts, RequestTimes, Tally};
+use crate::units::NANOS_PER_MS;
 use crate::workload::Workload;
 
 pub use crate::target::{Target, Trust};
@@ -90,6 +91,8 @@ pub struct ClientReport {
     pub cpu_system_ns: u64,
     /// Time spent runnable but not running, between these two (from the scheduler's statistics).
     pub run_queue_ns: u64,
+    /// Times in which its loop stood still.
+    pub suspended: Suspensions,
     /// Peak resident memory.
     pub max_resident_bytes: u64,
     /// When the server's name was looked up; `None` where its address was known.
@@ -97,8 +100,12 @@ pub struct ClientReport {
     pub dns_lookup: Option<DnsLookup>,
     /// How much later than intended requests were sent.
     pub lag: Lag,
+    /// The client's part of this: how much later they were sent than a connection could have taken them.
+    pub own_lag: Lag,
     /// Requests that were due and never sent: the queue was full, or the end came first.
     pub never_sent: u64,
+    /// Of these, requests for which no connection was free: the server held all.
+    pub never_sent_held: u64,
     /// Requests in flight, or waiting for a connection that never became ready, when time ended the workload.
     /// They have no row, because their outcome is unknown.
     #[serde(default)]
@@ -117,6 +124,33 @@ pub struct ClientReport {
     pub warmup: Option<WarmupCost>,
     /// The report of an external client; `None` for h123's own.
     pub external: Option<Box<ExternalReport>>,
+}
+
+/// Times in which a client's loop stood still although it had to act: the process was stopped, or the machine was.
+/// Shorter ones than [`Suspensions::LEAST_NS`] are not counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Suspensions {
+    /// How many.
+    pub count: u64,
+    /// Their sum.
+    pub total_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+}
+
+impl Suspensions {
+    /// A loop that runs acts more often than this.
+    pub const LEAST_NS: u64 = 50 * NANOS_PER_MS;
+
+    /// The loop acted this much later than it had to.
+    #[inline]
+    pub fn note(&mut self, late_ns: u64) {
+        if late_ns >= Self::LEAST_NS {
+            self.count += 1;
+            self.total_ns = self.total_ns.saturating_add(late_ns);
+            self.max_ns = self.max_ns.max(late_ns);
+        }
+    }
 }
 
 /// A DNS lookup; stamps in nanoseconds since the run's start.
@@ -139,6 +173,8 @@ pub struct WarmupCost {
     pub cpu_system_ns: u64,
     /// Time spent runnable but not running until then.
     pub run_queue_ns: u64,
+    /// Time in which its loop stood still until then.
+    pub suspended_ns: u64,
     /// Bytes handed to the transport until then, on all connections.
     pub sent_bytes: u64,
     /// Bytes received from the transport until then.

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use model::assignment::{ClientReport, DnsLookup, Lag, WarmupCost};
+use model::assignment::{ClientReport, DnsLookup, Lag, Suspensions, WarmupCost};
 use model::external::{ExternalReport, FailureCount};
 use model::monitor::{QUANTITIES, Reading, Subject, SubjectKind};
 use model::player::{PlayerEvent, PlayerEventKind};
@@ -103,12 +103,13 @@ prop_compose! {
 
 fn client() -> impl Strategy<Value = ClientReport> {
     let texts = (prop::collection::vec("/.{0,10}", 0..4), option::of(".{0,8}"));
-    (texts, prop::collection::vec(number(), 17), any::<bool>()).prop_map(|((urls, stopped), n, warm)| {
+    (texts, prop::collection::vec(number(), 25), any::<bool>()).prop_map(|((urls, stopped), n, warm)| {
         let warmup = WarmupCost {
             ended_ns: n[11],
             cpu_user_ns: n[12],
             cpu_system_ns: n[13],
             run_queue_ns: n[14],
+            suspended_ns: n[17],
             sent_bytes: n[15],
             received_bytes: n[16],
         };
@@ -118,6 +119,9 @@ fn client() -> impl Strategy<Value = ClientReport> {
             dns_lookup: (n[6] % 2 == 0).then_some(DnsLookup { began_ns: n[7], ended_ns: n[8] }),
             lag: Lag { p50_ns: n[6], p99_ns: n[7], max_ns: n[8] },
             never_sent: n[9],
+            never_sent_held: n[18],
+            own_lag: Lag { p50_ns: n[19], p99_ns: n[20], max_ns: n[21] },
+            suspended: Suspensions { count: n[22], total_ns: n[23], max_ns: n[24] },
             unfinished: n[10],
             warmup: warm.then_some(warmup),
             started_ns: n[0],

@@ -9,7 +9,7 @@ use crate::closed::ClosedSource;
 use crate::open::OpenSource;
 use crate::page::PageLoader;
 use crate::player::VideoPlayer;
-use crate::source::{Connections, Due, RequestSource, Seeds};
+use crate::source::{Connections, Due, NeverSent, RequestSource, Seeds};
 
 /// Any workload.
 #[derive(Clone, Debug)]
@@ -68,7 +68,7 @@ impl RequestSource for ActiveWorkload {
     forward!(fn is_paced(self: &Self) -> bool);
     forward!(fn next_ns(self: &Self) -> Option<u64>);
     forward!(fn take_player_events(self: &mut Self) -> Vec<PlayerEvent>);
-    forward!(fn give_up(self: &mut Self) -> u64);
+    forward!(fn give_up(self: &mut Self) -> NeverSent);
     forward!(fn left(self: &Self) -> u64);
     forward!(fn warmup_ends_ns(self: &Self) -> u64);
     forward!(fn phase(self: &Self, intended_ns: u64) -> Phase);

@@ -37,4 +37,4 @@ mod source;
 pub mod urls;
 
 pub use active::ActiveWorkload;
-pub use source::{Connections, Due, RequestSource, Seeds};
+pub use source::{Connections, Due, NeverSent, RequestSource, Seeds};

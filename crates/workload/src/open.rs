@@ -11,7 +11,7 @@ use model::shuffle::SplitMix64;
 use model::workload::OpenLoop;
 
 use crate::pacer::Pacer;
-use crate::source::{Connections, Due, RequestSource, Seeds, Stream};
+use crate::source::{Connections, Due, NeverSent, RequestSource, Seeds, Stream};
 use crate::urls::Urls;
 
 /// After the schedule's end, waiting requests are sent and responses awaited for this long. Then the former
@@ -35,7 +35,7 @@ pub struct OpenSource {
     queue_limit: usize,
     connections: Connections,
     in_flight: u64,
-    never_sent: u64,
+    never_sent: NeverSent,
     /// When the schedule ends, if it does.
     ends_ns: Option<u64>,
     /// Whether that end also cuts off what is in flight, after a short while.
@@ -71,7 +71,7 @@ impl OpenSource {
                 streams: load.streams,
             },
             in_flight: 0,
-            never_sent: 0,
+            never_sent: NeverSent::default(),
             ends_ns: schedule.lasts_ns(None).map(|lasts| warmup_ends_ns.saturating_add(lasts)),
             // A script ends with its last request, whose response is awaited.
             cuts_answers: matches!(schedule, Schedule::Rates { .. }),
@@ -81,7 +81,8 @@ impl OpenSource {
 
     /// Starts nothing more; what waits counts as never sent.
     fn stop(&mut self) {
-        self.never_sent += self.waiting as u64;
+        self.never_sent.all += self.waiting as u64;
+        self.never_sent.held += self.waiting as u64;
         self.waiting = 0;
         self.queues.iter_mut().for_each(VecDeque::clear);
         self.stopped = true;
@@ -124,7 +125,11 @@ impl RequestSource for OpenSource {
     }
 
     /// Queues what is due by `now`; requests beyond the queue's limit are counted as never sent.
+    ///
+    /// The caller gives waiting requests to all connections that can take them. What waited before this call
+    /// therefore waits for connections that are all in use.
     fn handle_time(&mut self, now: u64) {
+        let are_held = self.waiting > 0;
         while let Some(planned) = self.pacer.next() {
             let intended_ns = self.began_ns.saturating_add(planned.at_ns);
             if intended_ns > now || self.stopped {
@@ -139,7 +144,8 @@ impl RequestSource for OpenSource {
                 queue.push_back(Due { url, intended_ns });
                 self.waiting += 1;
             } else {
-                self.never_sent += 1;
+                self.never_sent.all += 1;
+                self.never_sent.held += u64::from(are_held);
             }
         }
         if self.waiting > 0 && self.drained_ns().is_some_and(|drained| now >= drained) {
@@ -166,7 +172,7 @@ impl RequestSource for OpenSource {
         [due, drained].into_iter().flatten().min()
     }
 
-    fn give_up(&mut self) -> u64 {
+    fn give_up(&mut self) -> NeverSent {
         self.stop();
         self.never_sent
     }
@@ -231,8 +237,20 @@ mod tests {
     fn a_full_queue_counts_what_it_turns_away() {
         let mut open = open(3);
         open.handle_time(6 * S);
-        assert_eq!((open.waiting(0), open.never_sent), (3, 8));
+        assert_eq!((open.waiting(0), open.never_sent), (3, NeverSent { all: 8, held: 0 }));
         assert_eq!(open.poll_request(0, 0).unwrap().intended_ns, 5 * S, "the earliest is kept");
+    }
+
+    #[test]
+    fn what_a_full_queue_turns_away_is_held_only_if_requests_waited_before() {
+        let mut open = open(3);
+        open.handle_time(5 * S + S / 2);
+        let (waiting, at_once) = (open.waiting(0), open.never_sent);
+        assert_eq!((waiting, at_once), (3, NeverSent { all: 3, held: 0 }), "the client was late");
+        open.handle_time(6 * S);
+        let later = open.never_sent;
+        assert_eq!(later, NeverSent { all: 8, held: 5 }, "connections were held");
+        assert_eq!(open.give_up(), NeverSent { all: 11, held: 8 });
     }
 
     #[test]
@@ -243,7 +261,7 @@ mod tests {
         open.poll_request(0, 0).unwrap();
         assert_eq!(open.next_ns(), Some(8 * S), "when those that wait are given up");
         open.handle_time(8 * S);
-        assert_eq!((open.waiting(0), open.never_sent), (0, 19));
+        assert_eq!((open.waiting(0), open.never_sent), (0, NeverSent { all: 19, held: 19 }));
         assert!(!open.is_finished(8 * S), "one is still to be answered");
         open.handle_done(true, 0);
         assert!(open.is_finished(8 * S));
@@ -257,6 +275,6 @@ mod tests {
         assert_eq!(open.next_ns(), Some(8 * S), "nothing waits, and the loop still wakes");
         assert!(!open.is_finished(8 * S - 1));
         assert!(open.is_finished(8 * S));
-        assert_eq!(open.never_sent, 0, "what was sent is unfinished, not unsent");
+        assert_eq!(open.never_sent.all, 0, "what was sent is unfinished, not unsent");
     }
 }

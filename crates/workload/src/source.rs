@@ -13,6 +13,15 @@ pub struct Due {
     pub intended_ns: u64,
 }
 
+/// Requests that were due and never sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NeverSent {
+    /// All of them.
+    pub all: u64,
+    /// Of these, those that found requests waiting for a free connection: every connection was in use.
+    pub held: u64,
+}
+
 /// How a workload wants its connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connections {
@@ -118,8 +127,8 @@ pub trait RequestSource {
     }
 
     /// Ends the workload early; returns how many requests were due and never sent.
-    fn give_up(&mut self) -> u64 {
-        0
+    fn give_up(&mut self) -> NeverSent {
+        NeverSent::default()
     }
 
     /// The most requests that are still to be sent.

@@ -25,14 +25,15 @@ pub(super) const METRICS: &[Metric] = &[
         unit: "1/s",
         better: Better::Higher,
         start: "first counted request intended",
-        end: "last counted response done",
+        end: "last counted response done; without the time in which the client stood still",
         ..count("requests_per_second", "Requests per second", LOOPS, run_requests_per_second)
     },
     Metric {
         unit: "bit/s",
         better: Better::Higher,
         start: "first counted request intended",
-        end: "last counted response done; only response bodies of requests that succeeded",
+        end: "last counted response done, without the time in which the client stood still; only response bodies of \
+              requests that succeeded",
         ..count("goodput", "Goodput", LOOPS, goodput)
     },
     Metric {
@@ -144,15 +145,23 @@ fn run_requests_per_second(view: &View<'_>) -> Option<f64> {
         let period_ns = view.external().filter_map(|report| report.took_ns).max().unwrap_or(0);
         return requests_per_second(requests_ok, period_ns);
     }
-    let period_ns = view.totals.all.last_done_ns?.checked_sub(view.totals.all.first_intended_ns?)?;
-    requests_per_second(view.totals.requests_ok, period_ns)
+    requests_per_second(view.totals.requests_ok, period_ns(view)?)
 }
 
 /// The bits of successful response bodies per second (RFC 2647, section 3.17); `None` for clients without
 /// rows, which do not report the bytes of successes.
 fn goodput(view: &View<'_>) -> Option<f64> {
+    per_second(view.totals.ok_body_bytes * 8, period_ns(view)?)
+}
+
+/// From the first counted request intended to the last response done, without the time in which all clients
+/// stood still.
+fn period_ns(view: &View<'_>) -> Option<u64> {
+    let stood_still = |client: &ClientReport| {
+        client.suspended.total_ns.saturating_sub(client.warmup.unwrap_or_default().suspended_ns)
+    };
     let period_ns = view.totals.all.last_done_ns?.checked_sub(view.totals.all.first_intended_ns?)?;
-    per_second(view.totals.ok_body_bytes * 8, period_ns)
+    period_ns.checked_sub(view.clients().map(stood_still).min().unwrap_or(0))
 }
 
 /// 0 if the server time, which is rounded, is longer than the request time.

@@ -11,13 +11,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
 use engine::Connection as _;
-use model::assignment::{Assignment, ClientReport, DnsLookup, Lag, WarmupCost};
+use model::Histogram;
+use model::assignment::{Assignment, ClientReport, DnsLookup, Lag, Suspensions, WarmupCost};
 use model::player::PlayerEvent;
 use model::sample::{ConnectionRow, Failure, FailureKind, Sample};
 use model::tally::{ConnectionRequests, ConnectionTally};
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
-use workload::{ActiveWorkload, Connections, RequestSource, Seeds};
+use workload::{ActiveWorkload, Connections, NeverSent, RequestSource, Seeds};
 
 use crate::clock::Clock;
 use crate::connection::Conn;
@@ -34,8 +35,9 @@ use crate::transport::READ_BYTES;
 use crate::wait;
 use migration::{Migrations, WATCH_KEY};
 
-/// A worker looks at the stop flag at least this often.
-const LONGEST_WAIT_NS: u64 = 100_000_000;
+/// A worker looks at the stop flag and at the clock at least this often: a suspension shorter than this may go
+/// unnoticed while it waits.
+const LONGEST_WAIT_NS: u64 = 25_000_000;
 /// At most this many sockets are handled before the timers.
 const EVENTS_PER_WAIT: usize = 256;
 
@@ -123,8 +125,11 @@ pub(crate) struct Worker<'a> {
     /// Connections that still have bytes to read: edge-triggered epoll reports only new bytes.
     pub(crate) unread: Vec<usize>,
     finished_ns: u64,
-    never_sent: u64,
+    never_sent: NeverSent,
     unfinished: u64,
+    /// When the loop has to act again at the latest.
+    acts_by_ns: u64,
+    suspended: Suspensions,
 }
 
 impl<'a> Worker<'a> {
@@ -176,8 +181,10 @@ impl<'a> Worker<'a> {
             buffer,
             unread: Vec::new(),
             finished_ns: 0,
-            never_sent: 0,
+            never_sent: NeverSent::default(),
             unfinished: 0,
+            acts_by_ns: u64::MAX,
+            suspended: Suspensions::default(),
         })
     }
 
@@ -193,6 +200,7 @@ impl<'a> Worker<'a> {
     fn run(&mut self, stop: &AtomicBool) -> Result<()> {
         let mut events = Vec::with_capacity(EVENTS_PER_WAIT);
         let mut now = self.clock.now_ns();
+        self.acts_by_ns = now;
         loop {
             if now >= self.warmup_ends_ns {
                 self.end_warmup(now);
@@ -223,6 +231,7 @@ impl<'a> Worker<'a> {
             }
             self.read_on(unread);
             now = self.clock.now_ns();
+            self.acts(now);
             self.fire_timers(now);
         }
         self.finished_ns = self.clock.now_ns();
@@ -230,6 +239,13 @@ impl<'a> Worker<'a> {
         self.never_sent = self.session.work.give_up();
         self.close_all();
         Ok(())
+    }
+
+    /// The loop acts now. Between two of these calls it handles one socket or opens one connection.
+    #[inline]
+    pub(crate) fn acts(&mut self, now: u64) {
+        self.suspended.note(now.saturating_sub(self.acts_by_ns));
+        self.acts_by_ns = now;
     }
 
     /// Sends requests that became due while sockets were handled, so that no request waits for all sockets.
@@ -257,7 +273,7 @@ impl<'a> Worker<'a> {
             let wanted = at_once.max(open.saturating_add(waiting.saturating_sub(connecting)));
             let wanted = wanted.min(self.policy.limit);
             while now >= self.hosts[host].reopen_ns && self.hosts[host].open < wanted {
-                if !self.open_connection(host, now) {
+                if !self.open_connection(host) {
                     break;
                 }
             }
@@ -285,6 +301,7 @@ impl<'a> Worker<'a> {
     pub(crate) fn serve(&mut self, key: usize, now: u64) {
         self.begin_thinking(key, now);
         let request_limit_ns = self.assignment.options.connections.request_timeout_ns;
+        let free_ns = self.free_since(key, now);
         let Some(conn) = self.conns.get_mut(key).and_then(Option::as_mut) else { return };
         while conn.has_room(self.policy.streams, self.requests_each) {
             let Some(mut due) = self.session.work.poll_request(conn.host, now) else { break };
@@ -292,7 +309,7 @@ impl<'a> Worker<'a> {
             if self.requests_each == 1 && !self.session.work.has_queue() {
                 due.intended_ns = conn.row.opened_ns;
             }
-            let opened = self.session.open(due, conn.row.connection, now);
+            let opened = self.session.open(due, conn.row.connection, (free_ns, now));
             let Some(request) = self.requests.of(due.url, opened.number) else { break };
             conn.begun += 1;
             match conn.engine.send_request(now, opened.id, request) {
@@ -322,6 +339,23 @@ impl<'a> Worker<'a> {
         self.settle(key, now);
     }
 
+    /// Since when a connection of this one's host could have taken a request: an earlier time at which it could
+    /// is the client's, not the server's.
+    fn free_since(&self, key: usize, now: u64) -> u64 {
+        if !self.session.work.is_paced() {
+            return now;
+        }
+        let free = |key: usize| {
+            let conn = self.conns.get(key).and_then(Option::as_ref)?;
+            let has_room = conn.has_room(self.policy.streams, self.requests_each);
+            conn.free_ns.filter(|_| has_room)
+        };
+        let host = self.conns.get(key).and_then(Option::as_ref).map(|conn| conn.host);
+        // The first of the idle connections is the one that is idle for longest.
+        let first = host.and_then(|host| self.hosts[host].idle.front().copied());
+        [Some(key), first].into_iter().flatten().filter_map(free).fold(now, u64::min)
+    }
+
     /// Streams whose request has ended think before the next one, if the workload has a think time.
     fn begin_thinking(&mut self, key: usize, now: u64) {
         let Some(conn) = self.conns.get_mut(key).and_then(Option::as_mut) else { return };
@@ -344,6 +378,11 @@ impl<'a> Worker<'a> {
         let request_limit_ns = self.assignment.options.connections.request_timeout_ns;
         conn.note_refusal(self.requests_each, request_limit_ns, now);
         self.timers.set(key, conn.deadline_ns());
+        if conn.has_room(self.policy.streams, self.requests_each) {
+            conn.free_ns.get_or_insert(now);
+        } else {
+            conn.free_ns = None;
+        }
         if self.session.work.has_queue()
             && !conn.is_listed
             && conn.has_room(self.policy.streams, self.requests_each)
@@ -381,6 +420,7 @@ impl<'a> Worker<'a> {
         }
         self.note_ready(key);
         let now = read_ns.unwrap_or_else(|| self.clock.now_ns());
+        self.acts(now);
         self.serve(key, now);
     }
 
@@ -415,6 +455,7 @@ impl<'a> Worker<'a> {
         }
         wait::for_events(&self.epoll, &self.clock, (now, until), events)?;
         let coalesce_ns = self.assignment.options.connections.coalesce_ns;
+        self.acts_by_ns = until.max(now).saturating_add(coalesce_ns);
         if coalesce_ns > 0 && !events.is_empty() {
             wait::sleep_ns(coalesce_ns);
         }
@@ -435,6 +476,7 @@ impl<'a> Worker<'a> {
             cpu_user_ns: usage.cpu_user_ns,
             cpu_system_ns: usage.cpu_system_ns,
             run_queue_ns: usage.run_queue_ns,
+            suspended_ns: self.suspended.total_ns,
             sent_bytes,
             received_bytes,
         });
@@ -458,7 +500,10 @@ impl<'a> Worker<'a> {
         samples.sort_by_key(|sample| sample.request);
         let rows_waited_ns = self.session.rows.map_or(0, RowSender::finish);
         let (tallies, times) = self.session.tallies.finish();
-        let lag = |share| self.session.lag.quantile(share).unwrap_or(0);
+        let lag = |lag: &Histogram| {
+            let of = |share| lag.quantile(share).unwrap_or(0);
+            Lag { p50_ns: of(0.5), p99_ns: of(0.99), max_ns: of(1.0) }
+        };
         let client = ClientReport {
             urls: self.requests.into_labels(),
             started_ns,
@@ -466,10 +511,13 @@ impl<'a> Worker<'a> {
             cpu_user_ns: usage.cpu_user_ns,
             cpu_system_ns: usage.cpu_system_ns,
             run_queue_ns: usage.run_queue_ns,
+            suspended: self.suspended,
             max_resident_bytes: system::max_resident_bytes(),
             dns_lookup: self.dns_lookup,
-            lag: Lag { p50_ns: lag(0.5), p99_ns: lag(0.99), max_ns: lag(1.0) },
-            never_sent: self.never_sent,
+            lag: lag(&self.session.lag),
+            own_lag: lag(&self.session.own_lag),
+            never_sent: self.never_sent.all,
+            never_sent_held: self.never_sent.held,
             unfinished: self.unfinished,
             stopped: self.session.stopped,
             tallies,

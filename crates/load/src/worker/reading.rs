@@ -22,6 +22,7 @@ impl Worker<'_> {
                 let read_ns = self.read(key, epoll::EventFlags::RDHUP);
                 self.note_ready(key);
                 let now = read_ns.unwrap_or_else(|| self.clock.now_ns());
+                self.acts(now);
                 self.serve(key, now);
             }
         }

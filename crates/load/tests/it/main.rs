@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use load::{Clock, Report};
-use model::assignment::{ASSIGNMENT_VERSION, Assignment, ClientMessage, Target, Trust};
+use model::assignment::{ASSIGNMENT_VERSION, Assignment, ClientMessage, Lag, Target, Trust};
 use model::error::Source;
 use model::sample::{FailureKind, Outcome};
 use model::schedule::{Arrivals, Rate, Schedule, Share, Stage};
@@ -259,11 +259,15 @@ fn a_slow_server_lengthens_the_latency_of_all_waiting_requests() {
         let least = 50_000_000 * number - 10_000_000 * (number - 1);
         assert!(sample.done_ns.unwrap() - sample.intended_ns >= least, "{sample:?}");
     }
+    let Lag { p99_ns, .. } = report.client.lag;
+    assert!(p99_ns > 300_000_000, "{:?}", report.client.lag);
+    assert!(report.client.own_lag.p99_ns < p99_ns / 4, "the server held it: {:?}", report.client.own_lag);
     if let Workload::Open(open) = &mut assignment.workload {
         open.queue_limit = 2;
     }
     let report = run(&assignment);
     assert!(report.client.never_sent > 0);
+    assert_eq!(report.client.never_sent_held, report.client.never_sent, "the server held the connection");
     assert_eq!(
         report.client.never_sent + report.samples.len() as u64,
         10,

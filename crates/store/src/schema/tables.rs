@@ -245,19 +245,29 @@ impl Table for ClientReport {
             cpu_user_ns [cpu_user_ns] "CPU time in user space from `started_ns` to `finished_ns`";
             cpu_system_ns [cpu_system_ns] "CPU time in the kernel from `started_ns` to `finished_ns`";
             run_queue_ns [run_queue_ns] "time runnable but not running from `started_ns` to `finished_ns`";
+            suspended_count [suspended.count]
+                "times of 50 ms or more in which its loop stood still although it had to act";
+            suspended_total_ns [suspended.total_ns] "sum of these times";
+            suspended_max_ns [suspended.max_ns] "longest of these times";
             max_resident_bytes [max_resident_bytes] "peak resident memory";
             dns_lookup_began_ns [dns_lookup? began_ns] "start of the DNS lookup; null where the address was known";
             dns_lookup_ended_ns [dns_lookup? ended_ns] "end of the DNS lookup; null where the address was known";
             lag_p50_ns [lag.p50_ns] "sent − intended of an open loop's measured requests: median";
             lag_p99_ns [lag.p99_ns] "sent − intended of an open loop's measured requests: 99th percentile";
             lag_max_ns [lag.max_ns] "sent − intended of an open loop's measured requests: maximum";
+            own_lag_p50_ns [own_lag.p50_ns]
+                "the client's part of this lag, without the wait for a free connection: median";
+            own_lag_p99_ns [own_lag.p99_ns] "the client's part of this lag: 99th percentile";
+            own_lag_max_ns [own_lag.max_ns] "the client's part of this lag: maximum";
             never_sent_count [never_sent] "requests that were due but never sent; they have no row";
+            never_sent_held_count [never_sent_held] "of these, requests for which no connection was free";
             unfinished_count [unfinished] "requests that the end of the run cut off; they have no row";
             stopped [stopped] "why the client stopped before its workload was done; null where it did not";
             warmup_ended_ns [warmup? ended_ns] "end of the warm-up; null where there was none";
             warmup_cpu_user_ns [warmup? cpu_user_ns] "the warm-up's part of `cpu_user_ns`";
             warmup_cpu_system_ns [warmup? cpu_system_ns] "the warm-up's part of `cpu_system_ns`";
             warmup_run_queue_ns [warmup? run_queue_ns] "the warm-up's part of `run_queue_ns`";
+            warmup_suspended_ns [warmup? suspended_ns] "the warm-up's part of `suspended_total_ns`";
             warmup_sent_bytes [warmup? sent_bytes] "bytes handed to the transport during the warm-up";
             warmup_received_bytes [warmup? received_bytes] "bytes received from the transport during the warm-up";
         };

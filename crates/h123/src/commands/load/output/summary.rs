@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use load::Report;
-use model::assignment::{Assignment, ClientReport, Lag};
+use model::assignment::{Assignment, ClientReport, Lag, Suspensions};
 use model::number::float;
 use model::sample::{FailureKind, Phase};
 use model::schedule::{Arrivals, Schedule};
@@ -187,6 +187,10 @@ pub(crate) struct Summary {
     pub(crate) never_sent: u64,
     /// From intended to sent in an open loop, of the thread with the highest p99.
     pub(crate) lag: Lag,
+    /// The client's part of it, of the thread with the highest p99.
+    pub(crate) own_lag: Lag,
+    /// Times in which threads stood still.
+    pub(crate) suspended: Suspensions,
     pub(crate) stopped: Option<String>,
     /// The schedule's, for an open loop that kept its schedule; else from the first intended time to the end.
     pub(crate) duration_ns: u64,
@@ -222,7 +226,12 @@ impl Summary {
             summary.add_client(&report.client);
         }
         let ended_ns = reports.iter().map(|report| report.client.finished_ns).max().unwrap_or(0);
-        let lasted_ns = ended_ns.saturating_sub(first_intended_ns);
+        // Throughput leaves out the time in which all threads stood still.
+        let stood_still = |client: &ClientReport| {
+            client.suspended.total_ns.saturating_sub(client.warmup.unwrap_or_default().suspended_ns)
+        };
+        let gap_ns = reports.iter().map(|report| stood_still(&report.client)).min().unwrap_or(0);
+        let lasted_ns = ended_ns.saturating_sub(first_intended_ns).saturating_sub(gap_ns);
         summary.duration_ns = match summary.setup.schedule_ns {
             None => lasted_ns,
             Some(schedule_ns) if summary.stopped.is_some() => lasted_ns.min(schedule_ns),
@@ -277,6 +286,12 @@ impl Summary {
         if client.lag.p99_ns >= self.lag.p99_ns {
             self.lag = client.lag;
         }
+        if client.own_lag.p99_ns >= self.own_lag.p99_ns {
+            self.own_lag = client.own_lag;
+        }
+        self.suspended.count += client.suspended.count;
+        self.suspended.total_ns = self.suspended.total_ns.max(client.suspended.total_ns);
+        self.suspended.max_ns = self.suspended.max_ns.max(client.suspended.max_ns);
         if self.stopped.is_none() {
             self.stopped.clone_from(&client.stopped);
         }

@@ -356,6 +356,7 @@ fn faults_of_the_measurement_are_warnings() {
     report.client.run_queue_ns = 300 * MS;
     report.client.never_sent = 7;
     report.client.lag = Lag { p50_ns: 1000, p99_ns: 2 * MS, max_ns: 9 * MS };
+    report.client.own_lag = report.client.lag;
     report.client.stopped = Some("too many failures".into());
     let summary = Summary::of(setup(), &[report], None);
     let warnings = warnings(&summary).join("\n");
@@ -365,6 +366,30 @@ fn faults_of_the_measurement_are_warnings() {
         assert!(warnings.contains(part), "{part} in {warnings}");
     }
     assert!(summary.cpu.is_bottleneck() && summary.is_invalid());
+}
+
+#[test]
+fn a_server_that_holds_every_connection_did_not_miss_the_schedule() {
+    let mut report = report();
+    report.client.lag = Lag { p50_ns: 1000, p99_ns: 200 * MS, max_ns: 300 * MS };
+    let warnings = warnings(&Summary::of(setup(), &[report], None)).join("\n");
+    assert!(
+        warnings.starts_with("the server held every connection: requests waited 1 µs (p50), 200 ms"),
+        "{warnings}"
+    );
+    assert!(!warnings.contains("schedule was missed"), "{warnings}");
+}
+
+#[test]
+fn throughput_leaves_out_the_time_in_which_the_client_stood_still() {
+    let whole = Summary::of(setup(), &[report()], None);
+    let mut report = report();
+    report.client.suspended.note(300 * MS);
+    report.client.finished_ns += 300 * MS;
+    let summary = Summary::of(setup(), &[report], None);
+    assert!((summary.per_second() - whole.per_second()).abs() < 1e-9);
+    let warnings = warnings(&summary).join("\n");
+    assert!(warnings.contains("the client stood still 1 time, for up to 300 ms"), "{warnings}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What a reader has to know before using the numbers of a load test.
 
+use model::assignment::Lag;
 use model::units::{counted, format_ns};
 
 use super::protocols;
@@ -25,13 +26,25 @@ pub(super) fn warnings(summary: &Summary) -> Vec<String> {
             counted(summary.never_sent, "request")
         ));
     }
-    if is_late(summary.lag) {
+    if is_late(summary.own_lag) {
         warnings.push(format!(
-            "the schedule was missed: requests were sent {} (p50), {} (p99), {} (max) after the intended time; \
-             latency counts from the intended time",
-            format_ns(summary.lag.p50_ns),
-            format_ns(summary.lag.p99_ns),
-            format_ns(summary.lag.max_ns)
+            "the schedule was missed: requests were sent {} after the intended time; latency counts from the \
+             intended time",
+            describe(summary.lag)
+        ));
+    } else if is_late(summary.lag) {
+        warnings.push(format!(
+            "the server held every connection: requests waited {} for a free one, which is part of their latency; \
+             use more connections or streams if the server should receive them on time",
+            describe(summary.lag)
+        ));
+    }
+    if summary.suspended.count > 0 {
+        warnings.push(format!(
+            "the client stood still {}, for up to {}: it was stopped, or its machine was; throughput is computed \
+             without this time, latencies contain it",
+            counted(summary.suspended.count, "time"),
+            format_ns(summary.suspended.max_ns)
         ));
     }
     if summary.setup.coalesce_ns > 0 {
@@ -62,4 +75,9 @@ pub(super) fn warnings(summary: &Summary) -> Vec<String> {
         warnings.push(format!("stopped early: {reason}"));
     }
     warnings
+}
+
+fn describe(lag: Lag) -> String {
+    let [p50, p99, max] = [lag.p50_ns, lag.p99_ns, lag.max_ns].map(format_ns);
+    format!("{p50} (p50), {p99} (p99), {max} (max)")
 }
