@@ -12,7 +12,7 @@ use model::number;
 use model::plan::Level;
 
 use crate::checks::CHECKS;
-use crate::comparison::{Contrast, ZERO_VALUE, cell_obstacles, correct, metric_obstacles};
+use crate::comparison::{Contrast, ZERO_VALUE, cell_obstacles, correct, is_tested, metric_obstacles};
 use crate::metrics::{Better, METRICS, Metric};
 use crate::statistics::{self, Mean};
 use crate::summary::{CellSummary, CheckOutcome, Comparison, Estimate, MetricSummary, Summary};
@@ -119,10 +119,7 @@ pub fn compare(
         margin_share: a.margin_share,
         is_until_precise: a.repetition.is_some() || b.repetition.is_some(),
     };
-    let is_member = |pair: &&Pair<'_>| {
-        rules.obstacles(pair, &a.metric).is_empty() && rules.contrast(pair, &a.metric).log_ratio.is_some()
-    };
-    let family = pairs.iter().filter(is_member).count();
+    let family = pairs.iter().filter(|pair| rules.is_tested(pair, &a.metric)).count();
     let mut cells: Vec<CellAcross> = Vec::new();
     for pair in &pairs {
         cells.push(rules.primary(pair, &a.metric, family));
@@ -131,7 +128,7 @@ pub fn compare(
         }
     }
     let mut comparisons: Vec<Comparison> = cells.iter().map(|cell| cell.comparison.clone()).collect();
-    correct(&a.metric, a.margin_share, &mut comparisons);
+    correct(&a.metric, a.margin_share, family, &mut comparisons);
     for (cell, comparison) in cells.iter_mut().zip(comparisons) {
         cell.comparison = comparison;
     }
@@ -203,6 +200,7 @@ impl Rules<'_> {
         let because = self.obstacles(pair, metric);
         let contrast = self.contrast(pair, metric);
         let p_different = |mean: Mean| mean.p_value();
+        let family = (self.is_tested(pair, metric), family);
         pair.across(contrast.primary(because, family, self.margin_share, p_different))
     }
 
@@ -240,6 +238,12 @@ impl Rules<'_> {
             difference: welch(&a_values, &b_values),
             no_ratio: if runs < 2 { "one of the two has fewer than two runs" } else { ZERO_VALUE },
         }
+    }
+
+    /// Whether a pair is a member of the family.
+    fn is_tested(&self, pair: &Pair<'_>, metric: &str) -> bool {
+        let is_unchanged = !pair.b.levels.iter().any(|level| self.changed.contains(level));
+        is_unchanged && is_tested(metric, pair.a) && is_tested(metric, pair.b)
     }
 
     fn obstacles(&self, pair: &Pair<'_>, metric: &str) -> Vec<String> {

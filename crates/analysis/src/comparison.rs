@@ -14,7 +14,10 @@
 //! If runs were added until the interval was narrow enough, errors are widened ([`statistics::widening`]) and
 //! p comes from the t statistic, because signs do not account for the stopping rule.
 //!
-//! **Family.** The family is the study's comparisons of the primary metric. Two hypotheses are tested for
+//! **Family.** The family is all planned comparisons of the primary metric, also those of invalid and failed
+//! cells: otherwise a verdict would depend on whether a neighbour is invalid. An invalid comparison keeps its p
+//! in the correction, and one without data has p = 1; neither is reported. Only what is unsupported or not
+//! reported is not tested. Two hypotheses are tested for
 //! each: a difference exists, and no difference that matters exists. The p-values of each hypothesis are
 //! corrected by Holm's method, so that the probability of any false *better* or *worse* is at most 5 %, and
 //! so is that of any false *equivalent*. All other metrics are exploratory: their intervals and verdicts are
@@ -83,23 +86,28 @@ pub fn compare_all(plan: &Plan, cells: &[CellRuns<'_>]) -> Vec<Comparison> {
         })
         .collect();
     let is_member = |(own, baseline): &&(CellRuns<'_>, CellRuns<'_>)| {
-        obstacles(plan, &plan.metric, own, baseline).is_empty()
-            && PairedRuns::of(plan, &plan.metric, own, baseline).contrast.log_ratio.is_some()
+        is_tested(&plan.metric, own.summary) && is_tested(&plan.metric, baseline.summary)
     };
     let family = pairs.iter().filter(is_member).count();
     let mut comparisons = Vec::new();
-    for (own, baseline) in &pairs {
+    for pair in &pairs {
+        let (own, baseline) = pair;
         let paired = PairedRuns::of(plan, &plan.metric, own, baseline);
         let p_different = |mean: Mean| paired.p_different(mean, family, plan);
         let because = obstacles(plan, &plan.metric, own, baseline);
-        comparisons.push(paired.contrast.primary(because, family, plan.margin_share, p_different));
+        comparisons.push(paired.contrast.primary(
+            because,
+            (is_member(&pair), family),
+            plan.margin_share,
+            p_different,
+        ));
         for metric in METRICS.iter().filter(|m| m.name != plan.metric && m.better != Better::Neither) {
             let contrast = PairedRuns::of(plan, metric.name, own, baseline).contrast;
             let because = obstacles(plan, metric.name, own, baseline);
             comparisons.extend(contrast.exploratory(because, metric, plan.margin_share));
         }
     }
-    correct(&plan.metric, plan.margin_share, &mut comparisons);
+    correct(&plan.metric, plan.margin_share, family, &mut comparisons);
     comparisons
 }
 
@@ -139,19 +147,36 @@ pub(crate) fn ratio_of(
     PairedRuns::of(plan, metric, own, other).contrast.ratio()
 }
 
-/// Applies Holm's correction to the comparisons of `metric` that have p-values, and sets their verdicts.
-pub(crate) fn correct(metric: &str, margin_share: f64, comparisons: &mut [Comparison]) {
+/// Whether the comparisons of a cell are members of the family: a fact of the plan and of what programs support and
+/// report, not of the measurements.
+pub(crate) fn is_tested(metric: &str, cell: &CellSummary) -> bool {
+    metric_obstacles(metric).is_empty()
+        && cell.status != CellStatus::Unsupported
+        && !cell.not_reported.contains_key(metric)
+}
+
+/// Applies Holm's correction to the family: the comparisons of `metric` with p-values, and others without data, which
+/// have p = 1. Sets the verdicts, except of invalid comparisons, which lose their p.
+pub(crate) fn correct(metric: &str, margin_share: f64, family: usize, comparisons: &mut [Comparison]) {
     let better = crate::metrics::find(metric).map_or(Better::Neither, |metric| metric.better);
-    let mut family: Vec<&mut Comparison> = comparisons
+    let mut tested: Vec<&mut Comparison> = comparisons
         .iter_mut()
         .filter(|comparison| comparison.p_adjusted.is_some() && comparison.p_equivalent_adjusted.is_some())
         .collect();
-    let raw = |p: fn(&Comparison) -> Option<f64>| family.iter().filter_map(|c| p(c)).collect::<Vec<f64>>();
+    let raw = |p: fn(&Comparison) -> Option<f64>| {
+        let mut all: Vec<f64> = tested.iter().filter_map(|comparison| p(comparison)).collect();
+        all.resize(family.max(all.len()), 1.0);
+        all
+    };
     let different = statistics::holm(&raw(|comparison| comparison.p_adjusted));
     let equivalent = statistics::holm(&raw(|comparison| comparison.p_equivalent_adjusted));
     for (comparison, (p_different, p_equivalent)) in
-        family.iter_mut().zip(different.into_iter().zip(equivalent))
+        tested.iter_mut().zip(different.into_iter().zip(equivalent))
     {
+        if matches!(comparison.verdict, Verdict::Invalid { .. }) {
+            (comparison.p_adjusted, comparison.p_equivalent_adjusted) = (None, None);
+            continue;
+        }
         comparison.p_adjusted = Some(p_different);
         comparison.p_equivalent_adjusted = Some(p_equivalent);
         if let Some(ratio) = &comparison.ratio {
@@ -215,15 +240,15 @@ pub(crate) struct Contrast {
 }
 
 impl Contrast {
-    /// The comparison of the primary metric, with uncorrected p-values.
+    /// The comparison of the primary metric, with uncorrected p-values if it is a member of the family.
     pub(crate) fn primary(
         &self,
         because: Vec<String>,
-        family: usize,
+        (is_tested, family): (bool, usize),
         margin_share: f64,
         p_different: impl Fn(Mean) -> f64,
     ) -> Comparison {
-        let log_ratio = self.log_ratio.filter(|_| because.is_empty());
+        let log_ratio = self.log_ratio.filter(|_| is_tested);
         Comparison {
             primary: true,
             p_adjusted: log_ratio.map(p_different),

@@ -62,6 +62,51 @@ fn invalid_cells_have_no_verdict() {
     assert_eq!(primary[1].ratio, None);
 }
 
+/// The adjusted p-values of two comparisons in a family of four whose other cells `change` alters.
+fn p_of_the_first_two(change: impl Fn(&mut Bench)) -> Vec<(Option<f64>, Option<f64>)> {
+    let mut bench = Bench::page(&[Variant::H1s, Variant::H2, Variant::H3, Variant::H2c, Variant::H1]);
+    for record in bench.records.iter_mut().filter(|record| record.cell > 0) {
+        // A difference that is significant with one correction and not with another.
+        for sample in &mut record.samples {
+            let noise_ns = u64::from(record.run * 13 % 7) * 25_000_000;
+            sample.done_ns = sample.done_ns.map(|ns| ns + noise_ns);
+        }
+    }
+    change(&mut bench);
+    let summary = bench.summary();
+    let primary: Vec<_> = summary.comparisons.iter().filter(|c| c.primary).collect();
+    assert_eq!(primary.len(), 4);
+    primary[..2].iter().map(|c| (c.p_adjusted, c.p_equivalent_adjusted)).collect()
+}
+
+#[test]
+fn a_verdict_does_not_depend_on_whether_a_neighbour_is_invalid() {
+    let all = p_of_the_first_two(|_| {});
+    let invalid = p_of_the_first_two(|bench| {
+        for record in bench.records.iter_mut().filter(|record| record.cell > 2) {
+            record.samples[0].status = Some(500);
+        }
+    });
+    assert_eq!(all, invalid);
+    assert!(all.iter().all(|(p, _)| p.is_some_and(|p| p > 0.0)), "{all:?}");
+    // What failed counts as p = 1: the correction never becomes weaker.
+    let failed = p_of_the_first_two(|bench| {
+        for record in bench.records.iter_mut().filter(|record| record.cell > 2) {
+            record.outcome = Outcome::failed(model::sample::FailureKind::Server, "died");
+        }
+    });
+    for ((p, _), (kept, _)) in failed.iter().zip(&all) {
+        assert!(p.unwrap() >= kept.unwrap(), "{failed:?} {all:?}");
+    }
+    // What is unsupported is not tested.
+    let unsupported = p_of_the_first_two(|bench| {
+        for record in bench.records.iter_mut().filter(|record| record.cell > 2) {
+            record.outcome = Outcome::Unsupported("this server has no HTTP/3".to_owned());
+        }
+    });
+    assert!(unsupported[0].0.unwrap() < failed[0].0.unwrap());
+}
+
 #[test]
 fn a_study_in_order_is_valid_and_fewer_round_trips_win() {
     let bench = Bench::page(&[Variant::H1s, Variant::H2, Variant::H3]);
