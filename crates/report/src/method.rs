@@ -2,6 +2,7 @@
 
 use analysis::repetition::Ending;
 use model::Pins;
+use model::pins::CongestionControl;
 use model::plan::{Plan, ServerChain};
 use model::record::{NetworkCalibration, StreamCalibration};
 use model::units::format_rate;
@@ -138,7 +139,25 @@ pub(crate) fn pins(plan: &Plan) -> Settings {
     {
         pins.insert("backend".to_owned(), backend.name().into());
     }
+    if let Value::Object(pins) = &mut value
+        && compares_paced_with_unpaced(plan)
+    {
+        pins.insert("pacing".to_owned(), PACING.into());
+    }
     settings("Fixed settings", &value)
+}
+
+/// A difference of the compared stacks that no setting removes.
+const PACING: &str =
+    "QUIC paces its packets, TCP on Linux does not (only BBR does): part of the compared stacks";
+
+/// Whether cells with QUIC and cells with TCP are in the plan, and TCP does not pace.
+fn compares_paced_with_unpaced(plan: &Plan) -> bool {
+    let has = |is_quic: bool| {
+        let groups = plan.cells.iter().flat_map(|cell| &cell.clients);
+        groups.into_iter().any(|group| group.variant.is_quic() == is_quic)
+    };
+    has(true) && has(false) && plan.pins.congestion_control != CongestionControl::Bbr
 }
 
 /// The environment, one table for each part.
@@ -265,7 +284,7 @@ pub(crate) fn describe_order(view: &View<'_>) -> String {
     format!(
         "{} of each of {}, {} in total.{rule} Runs are executed in blocks. Each block has one run of every cell, in random \
          order (seed {}), so that drift of the machine affects all cells equally. Each run has a new lab, server and clients, \
-         and its own seed in plan.json.{rest}",
+         and the seed of its block in plan.json.{rest}",
         text::count(per_cell, "run", "runs"),
         text::count(plan.cells.len(), "cell", "cells"),
         text::count(runs, "run", "runs"),
