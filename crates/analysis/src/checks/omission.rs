@@ -13,7 +13,7 @@ use super::{Check, Context, Distribution, Finding, RunSummary, check, percent, t
 pub(super) const CHECK: Check = Check {
     measures: "closed loops whose metric is a response time, 1000 or more requests: how much the 99th \
                percentile rises with the requests that a stall delayed",
-    passes: "up to 10 %",
+    passes: "up to 10 %, or within the interval of the 99th percentile",
     caveat: "more",
     why: "While the server stalls, a closed loop sends nothing, so its percentiles omit all requests that \
           would have waited.",
@@ -41,8 +41,11 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let whole = |run: &RunSummary| corrected(long_enough(run, metric)?);
     let (raw_ns, whole_ns) = (context.own.median(raw)?, context.own.median(whole)?);
     let rise = whole_ns / raw_ns - 1.0;
+    // Noise of the percentile itself is no stall.
+    let high_ns = context.own.summary.metrics.get(metric).and_then(|metric| metric.p99.high);
+    let is_noise = high_ns.is_some_and(|high_ns| whole_ns <= high_ns);
     Some(Finding::pass_or_caveat(
-        rise <= ALLOWED_SHARE,
+        rise <= ALLOWED_SHARE || is_noise,
         format!("99th percentile {}, {} with omitted requests", time(raw_ns), time(whole_ns)),
         format!("at most {} more", percent(ALLOWED_SHARE)),
     ))
@@ -111,6 +114,22 @@ mod tests {
         passes("omission", &with_stalls(1_000_000, 1));
         silent("omission", &Bench::open(&[Variant::H1s]));
         silent("omission", &Bench::closed(&[Variant::H1s])); // too few
+    }
+
+    #[test]
+    fn a_rise_within_the_interval_of_the_percentile_passes() {
+        // 25 of 2000 requests take 4 ms in three runs, 2 ms in the others: the percentile is as uncertain as its rise.
+        let mut bench = with_stalls(1_000_000, 1);
+        for (number, record) in bench.records.iter_mut().enumerate() {
+            let slow_ns = if number < 3 { 4_000_000 } else { 9_000_000 };
+            for sample in record.samples.iter_mut().filter(|sample| sample.request % 95 == 0) {
+                sample.done_ns = Some(sample.intended_ns + slow_ns);
+                sample.first_byte_ns = sample.done_ns;
+            }
+        }
+        let summary = bench.summary();
+        let found = summary.cells[0].validity.iter().find(|check| check.check == "omission").unwrap();
+        assert_eq!(found.result, CheckOutcome::Pass, "{}", found.measured);
     }
 
     #[test]
