@@ -3,7 +3,7 @@
 
 mod table;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{IsTerminal, stderr};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,11 +11,12 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use analysis::RunSummary;
-use analysis::summary::CellStatus;
+use analysis::comparison::baseline_of;
+use analysis::summary::{CellStatus, CellSummary};
 use model::number::float;
 use model::record::NetworkCalibration;
 use model::sample::{Outcome, Phase};
-use model::{Plan, RunRecord};
+use model::{Cell, Plan, RunRecord};
 
 use crate::terminal::{self, note};
 use table::{CellRow, Table};
@@ -51,6 +52,8 @@ impl Mode {
 pub(crate) struct Progress {
     mode: Mode,
     state: Arc<Mutex<State>>,
+    /// The runs of this process, for the validity of their cells.
+    runs: BTreeMap<u32, Vec<RunSummary>>,
     last_line: Instant,
     /// The thread that draws the table, and the channel that stops it.
     drawing: Option<(Sender<()>, JoinHandle<()>)>,
@@ -82,7 +85,7 @@ impl Progress {
         let (mode, state) = (Mode::of_this_process(quiet), Arc::new(Mutex::new(state)));
         let drawing =
             (mode == Mode::Table && expected_ns > 0).then(|| draw_until_stopped(Arc::clone(&state)));
-        Progress { mode, state, last_line: now, drawing }
+        Progress { mode, state, runs: BTreeMap::new(), last_line: now, drawing }
     }
 
     /// Adds a block of runs to the expected ones.
@@ -106,15 +109,17 @@ impl Progress {
     pub(crate) fn end(&mut self, plan: &Plan, record: &RunRecord, networks: &[NetworkCalibration]) {
         let expected_ns = plan.cells.get(record.cell as usize).map_or(0, |cell| cell.expected_run_ns);
         // The analysis takes time, so it runs between runs and only for a visible display.
-        let last_run = (self.mode != Mode::Nowhere).then(|| LastRun::of(plan, record, networks));
+        let last_run =
+            (self.mode != Mode::Nowhere).then(|| LastRun::of(plan, record, &mut self.runs, networks));
         let mut state = locked(&self.state);
         state.done_expected_ns = state.done_expected_ns.saturating_add(expected_ns);
         (state.running, state.table.running) = (None, None);
         state.table.done += 1;
         if let Some(cell) = state.table.cells.get_mut(record.cell as usize) {
-            count(cell, record, last_run.as_ref());
+            count(cell, record);
         }
         if let Some(last_run) = last_run {
+            last_run.show(record.cell, &mut state.table.cells);
             state.table.last = last_run.rate;
         }
         let line = state.line();
@@ -195,9 +200,11 @@ impl State {
     }
 }
 
-/// The analysis of one run.
+/// The analysis after a run.
 struct LastRun {
-    is_invalid: bool,
+    /// The cells whose validity the run may change, and the number of their runs if they are invalid: as the final
+    /// table judges them, by all their runs.
+    invalid: Vec<(u32, usize)>,
     /// The primary metric's value.
     value: Option<String>,
     /// Such as `last run 12300 requests/s`.
@@ -205,16 +212,59 @@ struct LastRun {
 }
 
 impl LastRun {
-    fn of(plan: &Plan, record: &RunRecord, networks: &[NetworkCalibration]) -> LastRun {
-        let summary = analysis::analyse(plan, &[RunSummary::of(plan, record)], networks);
+    fn of(
+        plan: &Plan,
+        record: &RunRecord,
+        runs: &mut BTreeMap<u32, Vec<RunSummary>>,
+        networks: &[NetworkCalibration],
+    ) -> LastRun {
+        let last = [RunSummary::of(plan, record)];
+        let summary = analysis::analyse(plan, &last, networks);
         let cell = summary.cells.iter().find(|cell| cell.cell == record.cell);
         let metric = cell.and_then(|cell| cell.metrics.get(&plan.metric));
-        LastRun {
-            is_invalid: cell.is_some_and(|cell| cell.status == CellStatus::Invalid),
-            value: metric.map(|metric| report::format_value(&metric.unit, metric.median.value)),
-            rate: rate(record),
+        let value = metric.map(|metric| report::format_value(&metric.unit, metric.median.value));
+        runs.entry(record.cell).or_default().extend(last);
+        LastRun { invalid: invalid_cells(plan, record.cell, runs, networks), value, rate: rate(record) }
+    }
+
+    /// Shows the run's value, and which cells are invalid.
+    fn show(&self, cell: u32, rows: &mut [CellRow]) {
+        for (cell, runs) in &self.invalid {
+            if let Some(row) = rows.get_mut(*cell as usize) {
+                row.invalid = *runs;
+            }
+        }
+        if let (Some(row), Some(value)) = (rows.get_mut(cell as usize), &self.value) {
+            row.last = Some(value.clone());
         }
     }
+}
+
+/// The cells whose validity a run of `last` may change: itself, and those that are compared with it. With the number
+/// of their runs if they are invalid, otherwise 0.
+fn invalid_cells(
+    plan: &Plan,
+    last: u32,
+    runs: &mut BTreeMap<u32, Vec<RunSummary>>,
+    networks: &[NetworkCalibration],
+) -> Vec<(u32, usize)> {
+    let baseline = |cell: &Cell| baseline_of(plan, cell).map(|cell| cell.cell);
+    let is_concerned = |cell: &&Cell| cell.cell == last || baseline(cell) == Some(last);
+    let concerned: Vec<&Cell> = plan.cells.iter().filter(is_concerned).collect();
+    let needed: BTreeSet<u32> =
+        concerned.iter().flat_map(|cell| [Some(cell.cell), baseline(cell)]).flatten().collect();
+    // Moved there and back: runs with many requests are large.
+    let moved: Vec<RunSummary> = needed.iter().filter_map(|cell| runs.remove(cell)).flatten().collect();
+    let summary = analysis::analyse(plan, &moved, networks);
+    for run in moved {
+        runs.entry(run.cell).or_default().push(run);
+    }
+    let count = |cell: &CellSummary| match cell.status {
+        CellStatus::Invalid => (cell.cell, cell.runs_ok as usize),
+        _ => (cell.cell, 0),
+    };
+    let is_shown = |cell: &&CellSummary| concerned.iter().any(|shown| shown.cell == cell.cell);
+    summary.cells.iter().filter(is_shown).map(count).collect()
 }
 
 /// Successful requests per second while the run measured.
@@ -231,14 +281,11 @@ fn rate(record: &RunRecord) -> Option<String> {
         .then(|| format!("last run {} requests/s", model::units::three_digits(float(count) / seconds)))
 }
 
-fn count(cell: &mut CellRow, record: &RunRecord, last_run: Option<&LastRun>) {
+fn count(cell: &mut CellRow, record: &RunRecord) {
     cell.done += 1;
     match &record.outcome {
         Outcome::Unsupported(_) => cell.unsupported += 1,
         Outcome::Failed(_) => cell.failed += 1,
-        Outcome::Ok => cell.invalid += usize::from(last_run.is_some_and(|last_run| last_run.is_invalid)),
-    }
-    if let Some(value) = last_run.and_then(|last_run| last_run.value.clone()) {
-        cell.last = Some(value);
+        Outcome::Ok => {}
     }
 }

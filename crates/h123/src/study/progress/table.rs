@@ -43,7 +43,7 @@ pub(super) struct CellRow {
     pub(super) done: usize,
     pub(super) failed: usize,
     pub(super) unsupported: usize,
-    /// Runs that are invalid.
+    /// Runs that succeeded, if their cell is invalid.
     pub(super) invalid: usize,
     /// The primary metric in the last run.
     pub(super) last: Option<String>,
