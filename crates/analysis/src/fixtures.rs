@@ -449,6 +449,8 @@ fn row(variant: Variant, request: u64, url: u32, intended_ns: u64, done_ns: u64,
         request_body_bytes: 0,
         response_body_bytes: bytes,
         expected_body_bytes: Some(bytes),
+        response_body_crc32: None,
+        content: None,
         outcome: Outcome::Ok,
     }
 }

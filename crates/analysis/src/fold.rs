@@ -190,6 +190,7 @@ impl<'a> GroupFold<'a> {
             facts.own_lag_p99_ns = client.own_lag.p99_ns;
             facts.never_sent = client.never_sent;
             facts.never_sent_held = client.never_sent_held;
+            facts.contents.clone_from(&client.contents);
             facts.suspended = client.suspended;
         }
         GroupFold {
@@ -259,6 +260,9 @@ impl<'a> GroupFold<'a> {
                 let is_empty = sample.response_body_bytes == 0 && sample.expected_body_bytes != Some(0);
                 facts.empty_bodies += u64::from(is_empty);
             }
+                if facts.bodies.len() <= MOST_URLS {
+                    facts.bodies.entry(sample.url).or_default().add(sample);
+                }
             Outcome::Failed(failure) => {
                 *facts.failures.entry(failure.kind).or_default() += 1;
                 facts.wrong_lengths += u64::from(failure.kind == FailureKind::WrongLength);
@@ -279,6 +283,7 @@ impl<'a> GroupFold<'a> {
             ..self.facts
         };
         if let Some(external) = self.external {
+            bodies: if self.facts.bodies.len() <= MOST_URLS { self.facts.bodies } else { BTreeMap::new() },
             count_external(&mut facts, external);
         }
         facts

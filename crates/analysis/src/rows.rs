@@ -1,7 +1,7 @@
 //! What rows of requests show besides times: which URLs never succeeded, and the resolution and order of
 //! timestamps.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::sample::{FailureKind, Outcome, Sample};
 
@@ -31,6 +31,56 @@ impl Tries {
         self.all += other.all;
         self.ok += other.ok;
         self.refused += other.refused;
+    }
+}
+
+/// The bodies of the successful responses to one URL.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bodies {
+    /// Responses.
+    pub all: u64,
+    /// Of these, responses whose body has a checksum.
+    pub checked: u64,
+    /// Responses by their body's checksum, up to [`Bodies::MOST_APART`].
+    pub checksums: BTreeMap<u32, u64>,
+    /// Media types and content codings: numbers of the client's list.
+    pub kinds: BTreeSet<u16>,
+}
+
+impl Bodies {
+    /// A URL with more different bodies changes with each response: its content cannot be compared.
+    pub const MOST_APART: usize = 8;
+
+    pub(crate) fn add(&mut self, sample: &Sample) {
+        self.all += 1;
+        self.kinds.extend(sample.content);
+        if let Some(crc32) = sample.response_body_crc32 {
+            self.checked += 1;
+            self.count(crc32, 1);
+        }
+    }
+
+    pub(crate) fn merge(&mut self, other: &Bodies) {
+        self.all += other.all;
+        self.checked += other.checked;
+        other.checksums.iter().for_each(|(crc32, responses)| self.count(*crc32, *responses));
+    }
+
+    fn count(&mut self, crc32: u32, responses: u64) {
+        if self.checksums.len() <= Self::MOST_APART || self.checksums.contains_key(&crc32) {
+            *self.checksums.entry(crc32).or_default() += responses;
+        }
+    }
+
+    /// Whether the content changes with each response.
+    pub fn vary(&self) -> bool {
+        self.checksums.len() > Self::MOST_APART
+    }
+
+    /// Responses whose body none of the others has.
+    pub fn unlike(&self, others: &Bodies) -> u64 {
+        let unlike = self.checksums.iter().filter(|(crc32, _)| !others.checksums.contains_key(crc32));
+        unlike.map(|(_, responses)| responses).sum()
     }
 }
 

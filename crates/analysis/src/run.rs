@@ -13,7 +13,7 @@ use model::variant::HttpVersion;
 use crate::distribution::Distribution;
 use crate::metrics::METRICS;
 use crate::monitor::MonitorFacts;
-use crate::rows::{Stamps, Urls};
+use crate::rows::{Bodies, Stamps, Urls};
 use crate::server_time::ServerFacts;
 use crate::table::Table;
 
@@ -112,6 +112,10 @@ pub struct GroupFacts {
     pub distinct_urls: u64,
     /// The results of the requests of each URL; empty if there are too many URLs.
     pub urls: Urls,
+    /// The bodies of each URL; empty if there are too many URLs.
+    pub bodies: BTreeMap<u32, Bodies>,
+    /// Media types and content codings, which bodies count.
+    pub contents: Vec<String>,
     /// Requests that succeeded with an empty body that was not expected.
     pub empty_bodies: u64,
     /// The timestamps of the rows that count.

@@ -8,6 +8,8 @@
 //!
 //! `now` is in nanoseconds on a monotonic clock, the same one during a connection's life.
 
+use std::fmt;
+
 pub use model::sample::EarlyData;
 use model::sample::{Failure, ServerClose};
 use model::{HttpVersion, Outcome};
@@ -204,10 +206,74 @@ pub struct Head {
     pub closes: Option<ServerClose>,
     /// Its size, without 1xx responses.
     pub bytes: HeaderBytes,
+    /// What the body is, by its fields.
+    pub content: ContentFields,
 }
 
 /// The size of a field section (RFC 9110, section 6.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The fields that say what a body is; longer values are cut. It has a fixed size, so that a head is copied
+/// without an allocation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ContentFields {
+    /// `content-type`.
+    pub media_type: ShortText<40>,
+    /// `content-encoding`.
+    pub coding: ShortText<15>,
+}
+
+/// A field value up to a number of bytes; empty without the field.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct ShortText<const BYTES: usize> {
+    length: u8,
+    bytes: [u8; BYTES],
+}
+
+impl ContentFields {
+    /// Keeps a field if it is one of these.
+    #[inline]
+    pub(crate) fn add(&mut self, name: &[u8], value: &[u8]) {
+        match name.len() {
+            12 if name.eq_ignore_ascii_case(b"content-type") => self.media_type.set(value),
+            16 if name.eq_ignore_ascii_case(b"content-encoding") => self.coding.set(value),
+            _ => {}
+        }
+    }
+}
+
+impl<const BYTES: usize> ShortText<BYTES> {
+    fn set(&mut self, value: &[u8]) {
+        let length = value.len().min(BYTES);
+        self.bytes = [0; BYTES];
+        self.bytes[..length].copy_from_slice(&value[..length]);
+        self.length = u8::try_from(length).unwrap_or(u8::MAX);
+    }
+
+    /// Whether there was no such field, or an empty one.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+}
+
+impl<const BYTES: usize> Default for ShortText<BYTES> {
+    fn default() -> Self {
+        ShortText { length: 0, bytes: [0; BYTES] }
+    }
+}
+
+/// Bytes that are no printable ASCII are escaped.
+impl<const BYTES: usize> fmt::Display for ShortText<BYTES> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.bytes[..usize::from(self.length).min(BYTES)].escape_ascii(), f)
+    }
+}
+
+impl<const BYTES: usize> fmt::Debug for ShortText<BYTES> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{self}\"")
+    }
+}
+
 pub struct HeaderBytes {
     /// Before compression: the sum of names and values, including pseudo-header fields; for HTTP/1.1 the
     /// method, target and status count as the corresponding pseudo-header fields.

@@ -1,6 +1,8 @@
 //! Fields of HTTP/2 and HTTP/3 responses: their meaning to a client, and the rules that make them malformed
 //! (RFC 9113, sections 8.2 and 8.3; RFC 9114, sections 4.2 and 4.3).
 
+use crate::contract::ContentFields;
+
 /// The meaning of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name {
@@ -128,6 +130,8 @@ pub struct FieldSection {
     pub content_length: Option<u64>,
     /// The first malformed field.
     pub malformed: Option<Box<str>>,
+    /// What the body is.
+    pub content: ContentFields,
     /// The lengths of names and values, summed.
     pub raw_bytes: usize,
     fields: usize,
@@ -143,6 +147,7 @@ impl FieldSection {
         let malformation = match meaning {
             Meaning::Ordinary => {
                 self.has_regular = true;
+                self.content.add(name, value);
                 return;
             }
             Meaning::Status(_) if self.has_regular => Malformation::LateStatus,

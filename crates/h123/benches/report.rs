@@ -119,6 +119,8 @@ fn record(run: &PlannedRun, samples: u64) -> RunRecord {
             request_body_bytes: 0,
             response_body_bytes: 1000,
             expected_body_bytes: Some(1000),
+            response_body_crc32: None,
+            content: None,
             outcome: Outcome::Ok,
         }
     });

@@ -9,11 +9,12 @@ use model::sample::{ConnectionRow, Failure, FailureKind, Sample};
 use model::tally::ConnectionRequests;
 use model::units::format_ns;
 
+use crate::contents::LARGE_BYTES;
 use crate::session::{Effect, OpenRequest, Session};
 use crate::transport::{DISCARD_BYTES, ReadResult, Socket, failure_of};
 
 /// The rest of a body from this size on is discarded in the kernel.
-const WORTH_SKIPPING_BYTES: u64 = 32 * 1024;
+const WORTH_SKIPPING_BYTES: u64 = LARGE_BYTES;
 /// The size of a read where bodies are discarded: headers and little more.
 const HEAD_BYTES: usize = 4096;
 
@@ -51,6 +52,8 @@ pub(crate) struct Conn {
     pub(crate) blocked: bool,
     /// Whether epoll watches for it to become writable (UDP only).
     pub(crate) watched_for_writing: bool,
+    /// Whether the body of the last request is read for its checksum.
+    pub(crate) checks_body: bool,
     /// Whether it had a body that was not worth reading.
     skips: bool,
     /// Whether the transport is connected.
@@ -88,6 +91,7 @@ impl Conn {
             transmit: None,
             blocked: false,
             watched_for_writing: false,
+            checks_body: false,
             skips: false,
             is_connected: false,
             was_ready: false,
@@ -124,12 +128,13 @@ impl Conn {
         buffer: &mut [u8],
         mut now: impl FnMut() -> u64,
     ) -> bool {
-        let skippable = if session.contents.are_known() { 0 } else { self.engine.skippable_bytes() };
+        let reads_all = session.contents.are_known() || self.checks_body;
+        let skippable = if reads_all { 0 } else { self.engine.skippable_bytes() };
         if skippable >= WORTH_SKIPPING_BYTES {
             self.skips = true;
             return self.skip(session, skippable, now);
         }
-        let room = if self.skips { buffer.len().min(HEAD_BYTES) } else { buffer.len() };
+        let room = if self.skips && !reads_all { buffer.len().min(HEAD_BYTES) } else { buffer.len() };
         let buffer = &mut buffer[..room];
         match self.socket.receive(buffer) {
             Ok(ReadResult::Stream(length)) => {

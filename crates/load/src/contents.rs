@@ -1,5 +1,7 @@
 //! The expected content of responses, where the workload knows it: a page's resources, byte by byte.
 
+use engine::contract::ContentFields;
+use model::shuffle::SplitMix64;
 use model::{Page, Workload};
 
 /// Larger pages are not compared: their bodies would take most of the client's memory.
@@ -60,3 +62,14 @@ mod tests {
         assert_eq!(contents.first_wrong(1, 0, b"anything"), None, "an unknown URL");
     }
 }
+    #[test]
+    fn a_checksum_does_not_depend_on_how_a_body_is_cut() {
+        let body: Vec<u8> = (0..1000_u32).map(|place| (place * 7 % 251) as u8).collect();
+        let whole = checksum(0, &body);
+        for cut in [0, 1, 13, 500, 999, 1000] {
+            let (head, tail) = body.split_at(cut);
+            assert_eq!(checksum(checksum(0, head), tail), whole);
+        }
+        assert_eq!(checksum(0, b"123456789"), 0xcbf4_3926, "the check value of CRC-32");
+    }
+

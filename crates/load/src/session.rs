@@ -9,7 +9,7 @@ use model::tally::ConnectionRequests;
 use model::{Histogram, HttpVersion, Variant};
 use workload::{ActiveWorkload, Due, RequestSource};
 
-use crate::contents::Contents;
+use crate::contents::{ContentKinds, Contents, LARGE_BYTES, checksum, is_sampled};
 use crate::live::Live;
 use crate::rows::RowSender;
 use crate::tally::Tallies;
@@ -19,6 +19,8 @@ pub(crate) struct Session {
     pub(crate) work: ActiveWorkload,
     /// The expected bodies.
     pub(crate) contents: Contents,
+    /// What the bodies are, by their fields.
+    pub(crate) kinds: ContentKinds,
     pub(crate) samples: Vec<Sample>,
     group: u16,
     expected_version: HttpVersion,
@@ -71,6 +73,7 @@ impl Session {
         Session {
             work,
             contents,
+            kinds: ContentKinds::default(),
             samples: Vec::with_capacity(1024),
             group,
             expected_version: variant.http(),
@@ -189,7 +192,12 @@ impl Session {
                 self.compare(request, bytes);
                 self.data(request, bytes.len() as u64, now);
             }
-            Event::Skipped { request, length } => self.data(request, length, now),
+            Event::Skipped { request, length } => {
+                if let Some(sample) = self.open.get_mut(request) {
+                    sample.response_body_crc32 = None;
+                }
+                self.data(request, length, now);
+            }
             Event::End { request } => return self.end(request, None, now),
             Event::Failed { request, failure } => return self.end(request, Some(failure), now),
             Event::Closed(outcome) => {
@@ -211,13 +219,22 @@ impl Session {
         sample.status = Some(head.status);
         sample.version = Some(head.version);
         sample.response_header_raw_bytes = head.bytes.raw;
+        sample.content = self.kinds.number(head.content);
+        let is_small = head.content_length.is_some_and(|bytes| bytes < LARGE_BYTES);
+        if !self.contents.are_known() && (is_small || is_sampled(sample.request)) {
+            sample.response_body_crc32 = Some(checksum(0, &[]));
+        }
         sample.response_header_wire_bytes = head.bytes.wire;
     }
 
-    /// Compares a piece of a body with the expected content; the first different byte fails the request.
+    /// Compares a piece of a body with the expected content, or adds it to the checksum; the first different byte
+    /// fails the request.
     fn compare(&mut self, request: RequestId, piece: &[u8]) {
         let Some(sample) = self.open.get_mut(request).filter(|sample| sample.outcome.is_ok()) else { return };
         if let Some(byte) = self.contents.first_wrong(sample.url, sample.response_body_bytes, piece) {
+        if let Some(crc32) = &mut sample.response_body_crc32 {
+            *crc32 = checksum(*crc32, piece);
+        }
             let reason = format!("byte {byte} of the body differs from the expected content");
             sample.outcome = Outcome::failed(FailureKind::WrongContent, reason);
         }

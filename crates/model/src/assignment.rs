@@ -81,6 +81,9 @@ pub enum ClientMessage {
 pub struct ClientReport {
     /// The URLs that [`Sample::url`] counts.
     pub urls: Vec<String>,
+    /// The media types and content codings that [`Sample::content`] counts, such as `text/html` or
+    /// `text/css, gzip`.
+    pub contents: Vec<String>,
     /// First request intended, in nanoseconds since the run's start.
     pub started_ns: u64,
     /// Last response done.

@@ -53,6 +53,11 @@ pub struct Sample {
     pub response_body_bytes: u64,
     /// The body length that the workload knows to be right.
     pub expected_body_bytes: Option<u64>,
+    /// CRC-32 (of gzip and Ethernet) of the response body; `None` where it was not computed: of pages, whose
+    /// bodies are compared with the known content, and of most large bodies.
+    pub response_body_crc32: Option<u32>,
+    /// What the body is, by its fields: an index into [`crate::assignment::ClientReport::contents`].
+    pub content: Option<u16>,
     /// How it ended.
     pub outcome: Outcome,
 }

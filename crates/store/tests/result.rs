@@ -46,6 +46,7 @@ prop_compose! {
         headers in any::<[u32; 4]>(),
         (request_body_bytes, response_body_bytes, expected_body_bytes)
             in (number(), number(), option::of(number())),
+        (response_body_crc32, content) in (option::of(any::<u32>()), option::of(any::<u16>())),
         outcome in outcome(),
     ) -> Sample {
         Sample {
@@ -56,7 +57,7 @@ prop_compose! {
             request_header_wire_bytes: headers[1],
             response_header_raw_bytes: headers[2],
             response_header_wire_bytes: headers[3],
-            request_body_bytes, response_body_bytes, expected_body_bytes, outcome,
+            request_body_bytes, response_body_bytes, expected_body_bytes, response_body_crc32, content, outcome,
         }
     }
 }
@@ -115,6 +116,7 @@ fn client() -> impl Strategy<Value = ClientReport> {
         };
         ClientReport {
             urls,
+            contents: urls.clone(),
             stopped,
             dns_lookup: (n[6] % 2 == 0).then_some(DnsLookup { began_ns: n[7], ended_ns: n[8] }),
             lag: Lag { p50_ns: n[6], p99_ns: n[7], max_ns: n[8] },
@@ -284,6 +286,8 @@ fn plain(run: u32, rows: u64) -> RunRecord {
         response_body_bytes: 1000,
         expected_body_bytes: Some(1000),
         outcome: Outcome::Ok,
+        response_body_crc32: None,
+        content: None,
     };
     RunRecord {
         run,

@@ -119,6 +119,8 @@ fn sample(request: u64, row: Row, usage: ProcessUsage, group: u16) -> Sample {
         request_body_bytes: 0,
         response_body_bytes: row.body_bytes.unwrap_or(0),
         expected_body_bytes: None,
+        response_body_crc32: None,
+        content: None,
         outcome: match row.failure {
             None => Outcome::Ok,
             Some((kind, reason)) => Outcome::failed(kind, reason),

@@ -8,7 +8,7 @@ use model::HttpVersion;
 use model::sample::{Failure, FailureKind, ServerClose};
 
 use super::{Limits, protocol};
-use crate::contract::HeaderBytes;
+use crate::contract::{ContentFields, HeaderBytes};
 use crate::field::{NOT_TOKEN, name_faults, parse_length};
 
 /// The parts of a head that a client needs.
@@ -24,6 +24,8 @@ pub struct ResponseHead {
     pub chunked: bool,
     /// Why the connection cannot be reused (RFC 9112, section 9.3); `None` if it can.
     pub closes: Option<ServerClose>,
+    /// What the body is.
+    pub content: ContentFields,
     /// Its size.
     pub size: HeaderBytes,
     /// Its length in bytes.
@@ -80,6 +82,7 @@ pub fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Failure> {
             Fields { keeps_alive: false, .. } => Some(ServerClose::Http10),
             _ => None,
         },
+        content: fields.content,
         size: HeaderBytes {
             raw: u32::try_from(":status".len() + 3 + fields.raw).unwrap_or(u32::MAX),
             wire: u32::try_from(position).unwrap_or(u32::MAX),
@@ -268,6 +271,7 @@ struct Fields {
     chunked: bool,
     close: bool,
     keeps_alive: bool,
+    content: ContentFields,
     raw: usize,
     /// The engine acts on the previous field.
     is_relevant: bool,
@@ -285,7 +289,10 @@ impl Fields {
             10 if name.eq_ignore_ascii_case(b"connection") => self.connection(value),
             14 if name.eq_ignore_ascii_case(b"content-length") => self.length(value)?,
             17 if name.eq_ignore_ascii_case(b"transfer-encoding") => self.transfer_encoding(value)?,
-            _ => self.is_relevant = false,
+            _ => {
+                self.is_relevant = false;
+                self.content.add(name, value);
+            }
         }
         Ok(())
     }

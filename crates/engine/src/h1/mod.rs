@@ -194,6 +194,7 @@ impl Http1 {
                 version: head.version,
                 content_length: head.content_length,
                 closes,
+                content: head.content,
                 bytes: head.size,
             },
         });

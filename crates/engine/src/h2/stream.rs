@@ -120,6 +120,7 @@ impl Stream {
             version: HttpVersion::Http2,
             content_length: fields.content_length,
             closes: None,
+            content: fields.content,
             bytes: HeaderBytes { raw: u32::try_from(fields.raw_bytes).unwrap_or(u32::MAX), wire },
         }))
     }

@@ -241,6 +241,7 @@ impl Response {
                 version: HttpVersion::Http3,
                 content_length: parsed.content_length,
                 closes: None,
+                content: parsed.content,
                 bytes: HeaderBytes { raw: saturated(parsed.raw_bytes as u64), wire },
             },
         });

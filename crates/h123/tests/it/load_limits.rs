@@ -1,8 +1,10 @@
 //! `h123 load` against servers that do not answer, and on a machine with too few files or ports.
 
 use std::net::TcpListener;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::generator::Serving;
@@ -158,4 +160,26 @@ fn open_files_and_ports_are_counted_before_anything_is_sent() {
         h123(["load", "--urls", list.to_str().unwrap(), "--variant", "h3", "-c", "60000", "-k"]).expect(2);
     assert!(ended.stderr.starts_with("h123: 120000 connections exceed the "), "{}", ended.stderr);
     assert!(ended.stderr.contains("--source 127.0.0.2,127.0.0.3"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_client_that_was_stopped_says_so() {
+    let server = Serving::start();
+    let client = Command::new(H123)
+        .args(["load", &server.url(0, "/bytes/128"), "-c", "1", "-d", "1500ms", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let send = |signal| kill_process(Pid::from_child(&client), signal).unwrap();
+    std::thread::sleep(Duration::from_millis(600));
+    send(Signal::STOP);
+    std::thread::sleep(Duration::from_millis(300));
+    send(Signal::CONT);
+    let ended = client.wait_with_output().unwrap();
+    let json: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    let warnings = json["warnings"].to_string();
+    assert!(warnings.contains("the client stood still"), "{json:#}");
+    let duration_ns = json["duration_ns"].as_u64().unwrap();
+    assert!(duration_ns < 1_350_000_000, "throughput is not computed over the gap: {duration_ns}");
 }

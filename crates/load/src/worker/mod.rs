@@ -22,7 +22,7 @@ use workload::{ActiveWorkload, Connections, NeverSent, RequestSource, Seeds};
 
 use crate::clock::Clock;
 use crate::connection::Conn;
-use crate::contents::Contents;
+use crate::contents::{Contents, is_sampled};
 use crate::dns_lookup;
 use crate::host::{Host, Logs};
 use crate::live::Live;
@@ -312,6 +312,7 @@ impl<'a> Worker<'a> {
             let opened = self.session.open(due, conn.row.connection, (free_ns, now));
             let Some(request) = self.requests.of(due.url, opened.number) else { break };
             conn.begun += 1;
+            conn.checks_body = is_sampled(opened.number);
             match conn.engine.send_request(now, opened.id, request) {
                 Ok(bytes) => {
                     self.session.sent(opened.id, bytes, request.body.len() as u64);
@@ -505,6 +506,7 @@ impl<'a> Worker<'a> {
             Lag { p50_ns: of(0.5), p99_ns: of(0.99), max_ns: of(1.0) }
         };
         let client = ClientReport {
+            contents: self.session.kinds.texts(),
             urls: self.requests.into_labels(),
             started_ns,
             finished_ns: self.finished_ns,

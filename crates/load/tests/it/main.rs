@@ -229,6 +229,31 @@ fn open(path: &str, per_second: u64, connections: u32, requests: u64) -> Workloa
 }
 
 #[test]
+fn bodies_of_loops_have_the_same_checksum_on_every_variant() {
+    let origin = Origin::start(Vec::new());
+    let mut known = None;
+    for variant in Variant::ALL {
+        let report = run(&origin.assignment(variant, closed("/bytes/100000", 2, 1, 400)));
+        assert!(failures(&report).is_empty(), "{variant}: {:?}", failures(&report));
+        let is_checked = |sample: &&model::Sample| sample.response_body_crc32.is_some();
+        let (first, later): (Vec<_>, Vec<_>) = report.samples.iter().partition(|sample| sample.request < 300);
+        assert!(first.iter().all(is_checked), "{variant}");
+        let sampled = later.into_iter().filter(is_checked).map(|sample| sample.request).collect::<Vec<_>>();
+        assert!((1..40).contains(&sampled.len()), "{variant}: one of 16 of a hundred, not {}", sampled.len());
+        let mut found: Vec<u32> =
+            report.samples.iter().filter_map(|sample| sample.response_body_crc32).collect();
+        found.dedup();
+        assert_eq!((found.len(), report.client.contents.len()), (1, 1), "{variant}");
+        let all = (found, sampled, report.client.contents);
+        assert_eq!(
+            *known.get_or_insert(all.clone()),
+            all,
+            "{variant}: the same requests have the same checksum"
+        );
+    }
+}
+
+#[test]
 fn an_open_loop_keeps_its_schedule_on_every_variant() {
     let origin = Origin::start(Vec::new());
     for variant in Variant::ALL {

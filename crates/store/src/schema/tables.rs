@@ -183,17 +183,21 @@ impl Table for Request {
             status [sample.status] "final status code; null where none came";
             version [sample.version] "HTTP version that the response used; null where none came";
             request_header_raw_bytes [sample.request_header_raw_bytes if has_header_bytes]
-                "request header: names and values before compression; null where the client does not report it";
+                "request header: names and values before compression, with `:method`, `:path`, `:scheme` and `:authority`, as which HTTP/1.1's request line counts; null where the client does not report it";
             request_header_wire_bytes [sample.request_header_wire_bytes if has_header_bytes]
                 "request header on the wire, including frame headers; null where the client does not report it";
             response_header_raw_bytes [sample.response_header_raw_bytes if has_header_bytes]
-                "response header: names and values before compression; null where the client does not report it";
+                "response header: names and values before compression, with `:status`, as which HTTP/1.1's status line counts; null where the client does not report it";
             response_header_wire_bytes [sample.response_header_wire_bytes if has_header_bytes]
                 "response header on the wire, including frame headers; null where the client does not report it";
             request_body_bytes [sample.request_body_bytes] "request body bytes sent";
             response_body_bytes [sample.response_body_bytes if has_body_bytes]
                 "response body bytes received, without transfer coding; null where the client does not report them";
             expected_body_bytes [sample.expected_body_bytes] "correct body length; null where the workload does not know it";
+            response_body_crc32 [sample.response_body_crc32]
+                "CRC-32 of the response body; null for pages (compared byte by byte), for most bodies of 32 kB or more, and for external clients";
+            content [sample.content]
+                "media type and content coding: index, from 0, into `contents` of the table `clients`; null where not known";
         };
         join([columns, outcome_columns!(sample.outcome)])
     }
@@ -241,6 +245,7 @@ impl Table for ClientReport {
         let own = columns! { ""
             urls [urls] "URLs that `url` of the table `requests` refers to";
             started_ns [started_ns] "intended time of the first request";
+            contents [contents] "media types and content codings that `content` of the table `requests` refers to";
             finished_ns [finished_ns] "end of the last response";
             cpu_user_ns [cpu_user_ns] "CPU time in user space from `started_ns` to `finished_ns`";
             cpu_system_ns [cpu_system_ns] "CPU time in the kernel from `started_ns` to `finished_ns`";

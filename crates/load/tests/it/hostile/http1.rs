@@ -4,6 +4,7 @@ use std::io::Write;
 
 use model::Variant;
 use model::sample::FailureKind::{self, Closed, Limit, Protocol, Reset, Timeout, WrongStatus, WrongVersion};
+use model::sample::ServerClose;
 
 use super::Ending::{self, Close, Hold, Repeat};
 use super::{
@@ -265,4 +266,22 @@ fn a_response_that_never_ends_does_not_block_the_client() {
     let report = run("one floods", &assignment);
     let ok = report.samples.iter().filter(|sample| sample.outcome.is_ok()).count();
     assert_eq!(ok, 1, "{:?}", report.samples);
+}
+
+#[test]
+fn a_server_that_ends_connections_is_named_with_its_reason() {
+    let cases = [
+        ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok", ServerClose::CloseOption),
+        ("HTTP/1.1 200 OK\r\n\r\nok", ServerClose::NoLength),
+        ("HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nok", ServerClose::Http10),
+    ];
+    for (answer, reason) in cases {
+        let server = Hostile::new(move |mut stream| {
+            take_something(&mut stream);
+            say(&mut stream, &[answer.as_bytes().to_vec()], Close);
+        });
+        let report = run(answer, &assignment(Variant::H1, server.address, 3));
+        let reasons: Vec<_> = report.connections.iter().map(|row| row.server_close).collect();
+        assert_eq!(reasons, [Some(reason); 3], "{answer}");
+    }
 }

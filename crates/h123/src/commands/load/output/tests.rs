@@ -242,6 +242,7 @@ fn the_cost_of_the_warm_up_is_excluded() {
         cpu_user_ns: 300 * MS,
         cpu_system_ns: 50 * MS,
         run_queue_ns: 0,
+        suspended_ns: 0,
         sent_bytes: 500,
         received_bytes: 50_000,
     });
