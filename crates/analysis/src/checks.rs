@@ -54,6 +54,7 @@ mod other_work;
 mod outlying_run;
 mod pins_match;
 mod precision;
+mod pushes;
 mod records_match;
 mod runs;
 mod saturation;
@@ -79,7 +80,7 @@ macro_rules! checks {
 /// Every check, in the order in which reports show them.
 pub const CHECKS: &[Check] = checks! {
     version, status, body_length, body_content, failed_requests, all_requested, claims, missing_urls,
-    urls, empty_bodies, workloads_match, contents_match, pins_match, ends_match, connections, events_match, clock,
+    urls, empty_bodies, workloads_match, contents_match, pins_match, ends_match, connections, pushes, events_match, clock,
     tls_match, records_match, transports_match, flow_control, loopback_packets, delayed_ack,
     missing_tables, failed_runs, runs, precision, outlying_run, two_peaks, omission, saturation, drift,
     steady_state, cold_server, emulation, calibration, dns_lookup, network_rate, network_loss, emulator_late,

@@ -173,6 +173,12 @@ impl<'a> GroupFold<'a> {
         for cause in connections.clone().filter(was_replaced).filter_map(|row| row.server_close) {
             *facts.replaced.entry(cause).or_default() += 1;
         }
+        for pushed in connections.clone().map(|row| row.pushed) {
+            facts.pushed.whole += pushed.whole;
+            facts.pushed.broken += pushed.broken;
+            facts.pushed.refused += pushed.refused;
+            facts.pushed.body_bytes += pushed.body_bytes;
+        }
         for (connection, (kind, _)) in connections
             .filter(|row| row.tls_version.is_some())
             .filter_map(|row| Some((row, row.handshake()?)))
@@ -184,13 +190,13 @@ impl<'a> GroupFold<'a> {
         }
         if let Some(client) = client {
             facts.busy_ns = client.finished_ns.saturating_sub(client.started_ns);
+            facts.contents.clone_from(&client.contents);
             facts.cpu_ns = client.cpu_user_ns.saturating_add(client.cpu_system_ns);
             facts.run_queue_ns = client.run_queue_ns;
             facts.lag_p99_ns = client.lag.p99_ns;
             facts.own_lag_p99_ns = client.own_lag.p99_ns;
             facts.never_sent = client.never_sent;
             facts.never_sent_held = client.never_sent_held;
-            facts.contents.clone_from(&client.contents);
             facts.suspended = client.suspended;
         }
         GroupFold {
@@ -254,15 +260,15 @@ impl<'a> GroupFold<'a> {
         }
         match &sample.outcome {
             Outcome::Ok => {
+                if facts.bodies.len() <= MOST_URLS {
+                    facts.bodies.entry(sample.url).or_default().add(sample);
+                }
                 facts.body_bytes += sample.response_body_bytes;
                 let expected = sample.expected_body_bytes.unwrap_or(sample.response_body_bytes);
                 facts.wrong_lengths += u64::from(expected != sample.response_body_bytes);
                 let is_empty = sample.response_body_bytes == 0 && sample.expected_body_bytes != Some(0);
                 facts.empty_bodies += u64::from(is_empty);
             }
-                if facts.bodies.len() <= MOST_URLS {
-                    facts.bodies.entry(sample.url).or_default().add(sample);
-                }
             Outcome::Failed(failure) => {
                 *facts.failures.entry(failure.kind).or_default() += 1;
                 facts.wrong_lengths += u64::from(failure.kind == FailureKind::WrongLength);
@@ -277,13 +283,13 @@ impl<'a> GroupFold<'a> {
             requests_ok: self.totals.requests_ok,
             distinct_urls: self.urls.len() as u64,
             urls: if self.urls.len() <= MOST_URLS { self.urls } else { Urls::new() },
+            bodies: if self.facts.bodies.len() <= MOST_URLS { self.facts.bodies } else { BTreeMap::new() },
             thirds: self.thirds.map(Thirds::finish),
             first_wait: self.waits.finish(),
             server: self.server.finish(),
             ..self.facts
         };
         if let Some(external) = self.external {
-            bodies: if self.facts.bodies.len() <= MOST_URLS { self.facts.bodies } else { BTreeMap::new() },
             count_external(&mut facts, external);
         }
         facts

@@ -7,7 +7,7 @@ use model::assignment::Suspensions;
 use model::plan::{ClientGroup, Plan};
 use model::player::Player;
 use model::record::{Calibration, LinkReport, Sending};
-use model::sample::{FailureKind, HandshakeKind, Outcome, Sample, ServerClose};
+use model::sample::{FailureKind, HandshakeKind, Outcome, Pushes, Sample, ServerClose};
 use model::variant::HttpVersion;
 
 use crate::distribution::Distribution;
@@ -125,6 +125,8 @@ pub struct GroupFacts {
     /// Response body bytes of requests that succeeded; for an external client of all requests, 0 if it does
     /// not report them.
     pub body_bytes: u64,
+    /// What an HTTP/2 server pushed.
+    pub pushed: Pushes,
     /// Connections opened.
     pub connections: u64,
     /// Connections that the server ended before the last connection was opened, by the reason: others had to

@@ -168,6 +168,8 @@ pub struct Pushed {
     pub body_bytes: u64,
     /// Whether it is complete.
     pub is_whole: bool,
+    /// Whether the client refused the promise.
+    pub is_refused: bool,
 }
 
 /// The result of the handshakes; all `None` for cleartext.
@@ -204,14 +206,12 @@ pub struct Head {
     /// Why the server ends the connection after this response, if it does. HTTP/2 and HTTP/3 have no such
     /// announcement in a response.
     pub closes: Option<ServerClose>,
-    /// Its size, without 1xx responses.
-    pub bytes: HeaderBytes,
     /// What the body is, by its fields.
     pub content: ContentFields,
+    /// Its size, without 1xx responses.
+    pub bytes: HeaderBytes,
 }
 
-/// The size of a field section (RFC 9110, section 6.3).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 /// The fields that say what a body is; longer values are cut. It has a fixed size, so that a head is copied
 /// without an allocation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -274,6 +274,8 @@ impl<const BYTES: usize> fmt::Debug for ShortText<BYTES> {
     }
 }
 
+/// The size of a field section (RFC 9110, section 6.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeaderBytes {
     /// Before compression: the sum of names and values, including pseudo-header fields; for HTTP/1.1 the
     /// method, target and status count as the corresponding pseudo-header fields.

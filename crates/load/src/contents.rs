@@ -7,6 +7,61 @@ use model::{Page, Workload};
 /// Larger pages are not compared: their bodies would take most of the client's memory.
 const MOST_BYTES: u64 = 256 << 20;
 
+/// Bodies of unknown content below this size all get a checksum.
+pub(crate) const LARGE_BYTES: u64 = 32 * 1024;
+/// Larger ones get one if the request is among the first …
+const FIRST_REQUESTS: u64 = 300;
+/// … or one of this many on average. If one body in a hundred differs, 300 of them miss it in 5 % of all cases.
+const SAMPLED_OF: u64 = 16;
+
+/// Whether a large body of this request gets a checksum: the same requests in every variant.
+#[inline]
+pub(crate) fn is_sampled(request: u64) -> bool {
+    request < FIRST_REQUESTS || SplitMix64::new(request).next_u64().is_multiple_of(SAMPLED_OF)
+}
+
+/// The checksum of a body after its next piece.
+#[inline]
+pub(crate) fn checksum(before: u32, piece: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new_with_initial(before);
+    hasher.update(piece);
+    hasher.finalize()
+}
+
+/// The media types and content codings of responses, each once.
+#[derive(Default)]
+pub(crate) struct ContentKinds(Vec<ContentFields>);
+
+/// Further kinds have no number.
+const MOST_KINDS: usize = 256;
+
+impl ContentKinds {
+    /// The number of a kind.
+    #[inline]
+    pub(crate) fn number(&mut self, kind: ContentFields) -> Option<u16> {
+        let known = self.0.iter().position(|known| *known == kind);
+        let number = known.or_else(|| {
+            let is_kept = self.0.len() < MOST_KINDS;
+            is_kept.then(|| {
+                self.0.push(kind);
+                self.0.len() - 1
+            })
+        });
+        number.and_then(|number| u16::try_from(number).ok())
+    }
+
+    /// The kinds as texts.
+    pub(crate) fn texts(&self) -> Vec<String> {
+        let text = |kind: &ContentFields| match (kind.media_type.is_empty(), kind.coding.is_empty()) {
+            (true, true) => String::new(),
+            (true, false) => format!("no type, {}", kind.coding),
+            (false, true) => kind.media_type.to_string(),
+            (false, false) => format!("{}, {}", kind.media_type, kind.coding),
+        };
+        self.0.iter().map(text).collect()
+    }
+}
+
 /// The bodies of the workload's URLs; empty if it does not know them.
 #[derive(Default)]
 pub(crate) struct Contents(Vec<Vec<u8>>);
@@ -49,6 +104,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_checksum_does_not_depend_on_how_a_body_is_cut() {
+        let body: Vec<u8> = (0..1000_u32).map(|place| (place * 7 % 251) as u8).collect();
+        let whole = checksum(0, &body);
+        for cut in [0, 1, 13, 500, 999, 1000] {
+            let (head, tail) = body.split_at(cut);
+            assert_eq!(checksum(checksum(0, head), tail), whole);
+        }
+        assert_eq!(checksum(0, b"123456789"), 0xcbf4_3926, "the check value of CRC-32");
+    }
+
+    #[test]
     fn a_wrong_byte_is_found_wherever_pieces_are_cut() {
         let contents = Contents(vec![b"0123456789".to_vec()]);
         for cut in 0..=10 {
@@ -62,14 +128,3 @@ mod tests {
         assert_eq!(contents.first_wrong(1, 0, b"anything"), None, "an unknown URL");
     }
 }
-    #[test]
-    fn a_checksum_does_not_depend_on_how_a_body_is_cut() {
-        let body: Vec<u8> = (0..1000_u32).map(|place| (place * 7 % 251) as u8).collect();
-        let whole = checksum(0, &body);
-        for cut in [0, 1, 13, 500, 999, 1000] {
-            let (head, tail) = body.split_at(cut);
-            assert_eq!(checksum(checksum(0, head), tail), whole);
-        }
-        assert_eq!(checksum(0, b"123456789"), 0xcbf4_3926, "the check value of CRC-32");
-    }
-

@@ -181,7 +181,8 @@ impl Session {
             Event::Informational { .. } => {}
             Event::Pushed(pushed) => {
                 row.pushed.whole += u32::from(pushed.is_whole);
-                row.pushed.broken += u32::from(!pushed.is_whole);
+                row.pushed.refused += u32::from(pushed.is_refused);
+                row.pushed.broken += u32::from(!pushed.is_whole && !pushed.is_refused);
                 row.pushed.body_bytes += pushed.body_bytes;
             }
             Event::Head { request, head } => {
@@ -218,12 +219,12 @@ impl Session {
         sample.first_byte_ns = Some(now);
         sample.status = Some(head.status);
         sample.version = Some(head.version);
-        sample.response_header_raw_bytes = head.bytes.raw;
         sample.content = self.kinds.number(head.content);
         let is_small = head.content_length.is_some_and(|bytes| bytes < LARGE_BYTES);
         if !self.contents.are_known() && (is_small || is_sampled(sample.request)) {
             sample.response_body_crc32 = Some(checksum(0, &[]));
         }
+        sample.response_header_raw_bytes = head.bytes.raw;
         sample.response_header_wire_bytes = head.bytes.wire;
     }
 
@@ -231,10 +232,10 @@ impl Session {
     /// fails the request.
     fn compare(&mut self, request: RequestId, piece: &[u8]) {
         let Some(sample) = self.open.get_mut(request).filter(|sample| sample.outcome.is_ok()) else { return };
-        if let Some(byte) = self.contents.first_wrong(sample.url, sample.response_body_bytes, piece) {
         if let Some(crc32) = &mut sample.response_body_crc32 {
             *crc32 = checksum(*crc32, piece);
         }
+        if let Some(byte) = self.contents.first_wrong(sample.url, sample.response_body_bytes, piece) {
             let reason = format!("byte {byte} of the body differs from the expected content");
             sample.outcome = Outcome::failed(FailureKind::WrongContent, reason);
         }

@@ -308,6 +308,8 @@ pub struct Pushes {
     pub whole: u32,
     /// Those that were promised and did not come whole.
     pub broken: u32,
+    /// Promises that the client refused: too many at once, or malformed.
+    pub refused: u32,
     /// Body bytes of all.
     pub body_bytes: u64,
 }

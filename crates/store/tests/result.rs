@@ -71,7 +71,8 @@ prop_compose! {
         (resumed, early_data) in (any::<bool>(), prop::sample::select(vec![
             EarlyData::NotTried, EarlyData::Accepted, EarlyData::Rejected,
         ])),
-        (early_requests, whole, broken, body_bytes) in (any::<u32>(), any::<u32>(), any::<u32>(), number()),
+        (early_requests, whole, broken, refused, body_bytes)
+            in (any::<u32>(), any::<u32>(), any::<u32>(), any::<u32>(), number()),
         moved in option::of((number(), option::of(number()))),
         (sent_bytes, received_bytes) in (number(), number()),
         outcome in outcome(),
@@ -83,7 +84,7 @@ prop_compose! {
             alpn: texts[0].clone(), tls_version: texts[1].clone(),
             cipher_suite: texts[2].clone(), key_exchange: texts[3].clone(),
             resumed, early_data, early_requests,
-            pushed: Pushes { whole, broken, body_bytes },
+            pushed: Pushes { whole, broken, refused, body_bytes },
             migrated: moved.map(|(at_ns, answered_ns)| MigrationTimes { at_ns, answered_ns }),
             sent_bytes, received_bytes, outcome,
         }
@@ -115,8 +116,8 @@ fn client() -> impl Strategy<Value = ClientReport> {
             received_bytes: n[16],
         };
         ClientReport {
-            urls,
             contents: urls.clone(),
+            urls,
             stopped,
             dns_lookup: (n[6] % 2 == 0).then_some(DnsLookup { began_ns: n[7], ended_ns: n[8] }),
             lag: Lag { p50_ns: n[6], p99_ns: n[7], max_ns: n[8] },
@@ -285,9 +286,9 @@ fn plain(run: u32, rows: u64) -> RunRecord {
         request_body_bytes: 0,
         response_body_bytes: 1000,
         expected_body_bytes: Some(1000),
-        outcome: Outcome::Ok,
         response_body_crc32: None,
         content: None,
+        outcome: Outcome::Ok,
     };
     RunRecord {
         run,

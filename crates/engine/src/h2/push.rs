@@ -38,6 +38,7 @@ impl PushedStream {
             status: self.status,
             body_bytes: self.body_bytes,
             is_whole,
+            is_refused: false,
         })
     }
 }
@@ -140,7 +141,13 @@ impl Http2 {
 
     /// Handles the complete header block of a promise. It is always decoded, because it may change the
     /// dynamic table.
-    pub(super) fn handle_promise(&mut self, parent: u32, promised: u32, block: &[u8]) -> Result {
+    pub(super) fn handle_promise(
+        &mut self,
+        parent: u32,
+        promised: u32,
+        block: &[u8],
+        sink: &mut Sink<'_>,
+    ) -> Result {
         let mut promise = Promise::default();
         self.decoder
             .decode(block, |field| promise.add(&field))
@@ -158,6 +165,11 @@ impl Http2 {
                 (false, None) => ErrorCode::CANCEL,
                 (false, Some(_)) => ErrorCode::REFUSED_STREAM,
             };
+            if let Some(request) = request {
+                let refused =
+                    Pushed { request, status: None, body_bytes: 0, is_whole: false, is_refused: true };
+                sink(Event::Pushed(refused));
+            }
             return self.refuse_push(promised, code);
         };
         self.pushes.streams.push(PushedStream {

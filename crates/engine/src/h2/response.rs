@@ -72,7 +72,7 @@ impl Http2 {
         let end_stream = header.has(flag::END_STREAM);
         match (header.has(flag::END_HEADERS), promised) {
             (true, None) => self.handle_block(stream, end_stream, fragment, wire, sink),
-            (true, Some(promised)) => self.handle_promise(stream, promised, fragment),
+            (true, Some(promised)) => self.handle_promise(stream, promised, fragment, sink),
             (false, _) => {
                 let bytes = fragment.to_vec();
                 self.block = Some(Block { stream, promised, end_stream, wire, frames: 1, bytes });
@@ -103,7 +103,7 @@ impl Http2 {
         }
         match self.block.take() {
             Some(Block { stream, promised: Some(promised), bytes, .. }) => {
-                self.handle_promise(stream, promised, &bytes)
+                self.handle_promise(stream, promised, &bytes, sink)
             }
             Some(block) => self.handle_block(block.stream, block.end_stream, &block.bytes, block.wire, sink),
             None => Ok(()),

@@ -229,6 +229,7 @@ impl Table for ConnectionRow {
                 "when the server's first packet arrived at the new address; null where none did";
             pushed_count [pushed.whole] "responses that the server pushed completely (HTTP/2)";
             pushed_broken_count [pushed.broken] "responses that the server promised but did not complete";
+            pushed_refused_count [pushed.refused] "promised responses that the client refused";
             pushed_bytes [pushed.body_bytes] "body bytes of pushed responses";
             sent_bytes [sent_bytes] "bytes handed to the transport: TCP or UDP payload";
             received_bytes [received_bytes] "bytes received from the transport: TCP or UDP payload";
@@ -244,8 +245,8 @@ impl Table for ClientReport {
     fn columns() -> Vec<Column<Self>> {
         let own = columns! { ""
             urls [urls] "URLs that `url` of the table `requests` refers to";
-            started_ns [started_ns] "intended time of the first request";
             contents [contents] "media types and content codings that `content` of the table `requests` refers to";
+            started_ns [started_ns] "intended time of the first request";
             finished_ns [finished_ns] "end of the last response";
             cpu_user_ns [cpu_user_ns] "CPU time in user space from `started_ns` to `finished_ns`";
             cpu_system_ns [cpu_system_ns] "CPU time in the kernel from `started_ns` to `finished_ns`";

@@ -56,6 +56,8 @@ fn resets(sent: &[u8]) -> Vec<(u32, u32)> {
         .collect()
 }
 
+const REFUSED: Pushed = Pushed { request: 1, status: None, body_bytes: 0, is_whole: false, is_refused: true };
+
 #[test]
 fn what_is_pushed_is_counted_and_the_table_follows() {
     let script = Script::new()
@@ -73,7 +75,13 @@ fn what_is_pushed_is_counted_and_the_table_follows() {
         .headers(4, true, &[(":status", "404"), ("server", "test")])
         .headers(3, true, &[(":status", "200"), ("server", "test")]);
     let (log, sent) = run(PUSHES, &script);
-    let whole = |status, body_bytes| Pushed { request: 1, status: Some(status), body_bytes, is_whole: true };
+    let whole = |status, body_bytes| Pushed {
+        request: 1,
+        status: Some(status),
+        body_bytes,
+        is_whole: true,
+        is_refused: false,
+    };
     assert_eq!(pushed(&log), [whole(200, 5), whole(404, 0)]);
     assert_eq!(log.body_of(1), b"page");
     assert_eq!(log.head_of(2).bytes.raw, 10 + 10, "the table is right after promises and pushes");
@@ -104,7 +112,7 @@ fn a_push_keeps_to_the_windows_and_they_are_opened_again() {
 #[test]
 fn a_push_that_breaks_off_is_reported_as_it_was() {
     let begun = || Script::new().promise(1, 2, ASKED).headers(2, false, OK).data(2, false, b"half");
-    let half = Pushed { request: 1, status: Some(200), body_bytes: 4, is_whole: false };
+    let half = Pushed { request: 1, status: Some(200), body_bytes: 4, is_whole: false, is_refused: false };
     let (log, _) = run(PUSHES, &begun().reset(2, ErrorCode::CANCEL));
     assert_eq!(pushed(&log), [half]);
     let (log, sent) = run(PUSHES, &begun().headers(2, false, &[(":status", "200")]).data(2, false, b"more"));
@@ -123,7 +131,8 @@ fn a_promise_that_may_not_be_made_is_reset() {
         let (log, sent) =
             run(PUSHES, &Script::new().promise(1, 2, fields).headers(1, true, OK).headers(2, true, OK));
         assert_eq!(resets(&sent), [(2, ErrorCode::PROTOCOL_ERROR.0)], "{fields:?}");
-        assert!(log.has_ended(1) && pushed(&log).is_empty());
+        assert!(log.has_ended(1));
+        assert_eq!(pushed(&log), [REFUSED]);
     }
     let many =
         Script::new().promise(1, 2, ASKED).promise(1, 4, ASKED).headers(1, true, OK).headers(4, true, OK);
@@ -166,7 +175,8 @@ fn without_the_option_a_push_is_refused_and_the_table_follows() {
         .frame(kind::SETTINGS, flag::ACK, 0, &[]);
     let (log, sent) = run(0, &script);
     assert_eq!(resets(&sent), [(2, ErrorCode::REFUSED_STREAM.0)]);
-    assert!(log.has_ended(1) && pushed(&log).is_empty());
+    assert!(log.has_ended(1));
+    assert_eq!(pushed(&log), [REFUSED]);
     assert_eq!(log.head_of(1).bytes.raw, 10 + 10);
     let (log, _) = run(0, &Script::new().promise(1, 2, ASKED));
     assert!(log.closed_failure().1.contains("SETTINGS_ENABLE_PUSH is 0"));
