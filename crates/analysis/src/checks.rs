@@ -283,12 +283,12 @@ impl<'a> Side<'a> {
     }
 }
 
-/// More than this share of the runs may not be disturbed: a smaller part moves neither the median nor much of its
-/// interval.
+/// More than this share of the runs may not be disturbed: a smaller part moves neither the median nor much of
+/// its interval.
 const DISTURBED_SHARE: f64 = 0.1;
 
-/// The values of something that disturbs runs from outside, such as other programs. What disturbs a minority of
-/// the runs does not change the median run.
+/// The values of something that disturbs runs from outside, such as other programs. What disturbs a minority
+/// of the runs does not change the median run.
 struct Disturbance {
     median: f64,
     values: Vec<f64>,

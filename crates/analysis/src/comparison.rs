@@ -15,13 +15,12 @@
 //! p comes from the t statistic, because signs do not account for the stopping rule.
 //!
 //! **Family.** The family is all planned comparisons of the primary metric, also those of invalid and failed
-//! cells: otherwise a verdict would depend on whether a neighbour is invalid. An invalid comparison keeps its p
-//! in the correction, and one without data has p = 1; neither is reported. Only what is unsupported or not
-//! reported is not tested. Two hypotheses are tested for
-//! each: a difference exists, and no difference that matters exists. The p-values of each hypothesis are
-//! corrected by Holm's method, so that the probability of any false *better* or *worse* is at most 5 %, and
-//! so is that of any false *equivalent*. All other metrics are exploratory: their intervals and verdicts are
-//! uncorrected, and they have no p.
+//! cells: otherwise a verdict would depend on whether a neighbour is invalid. An invalid comparison keeps its
+//! p in the correction, and one without data has p = 1; neither is reported. Only what is unsupported or not
+//! reported is not tested. Two hypotheses are tested for each: a difference exists, and no difference that
+//! matters exists. The p-values of each hypothesis are corrected by Holm's method, so that the probability of
+//! any false *better* or *worse* is at most 5 %, and so is that of any false *equivalent*. All other metrics
+//! are exploratory: their intervals and verdicts are uncorrected, and they have no p.
 //!
 //! **Verdict**, the first that applies:
 //!
@@ -147,16 +146,16 @@ pub(crate) fn ratio_of(
     PairedRuns::of(plan, metric, own, other).contrast.ratio()
 }
 
-/// Whether the comparisons of a cell are members of the family: a fact of the plan and of what programs support and
-/// report, not of the measurements.
+/// Whether the comparisons of a cell are members of the family: a fact of the plan and of what programs
+/// support and report, not of the measurements.
 pub(crate) fn is_tested(metric: &str, cell: &CellSummary) -> bool {
     metric_obstacles(metric).is_empty()
         && cell.status != CellStatus::Unsupported
         && !cell.not_reported.contains_key(metric)
 }
 
-/// Applies Holm's correction to the family: the comparisons of `metric` with p-values, and others without data, which
-/// have p = 1. Sets the verdicts, except of invalid comparisons, which lose their p.
+/// Applies Holm's correction to the family: the comparisons of `metric` with p-values, and others without
+/// data, which have p = 1. Sets the verdicts, except of invalid comparisons, which lose their p.
 pub(crate) fn correct(metric: &str, margin_share: f64, family: usize, comparisons: &mut [Comparison]) {
     let better = crate::metrics::find(metric).map_or(Better::Neither, |metric| metric.better);
     let mut tested: Vec<&mut Comparison> = comparisons

@@ -11,7 +11,8 @@ const MOST_BYTES: u64 = 256 << 20;
 pub(crate) const LARGE_BYTES: u64 = 32 * 1024;
 /// Larger ones get one if the request is among the first …
 const FIRST_REQUESTS: u64 = 300;
-/// … or one of this many on average. If one body in a hundred differs, 300 of them miss it in 5 % of all cases.
+/// … or one of this many on average. If one body in a hundred differs, 300 of them miss it in 5 % of all
+/// cases.
 const SAMPLED_OF: u64 = 16;
 
 /// Whether a large body of this request gets a checksum: the same requests in every variant.

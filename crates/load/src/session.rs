@@ -94,8 +94,8 @@ impl Session {
         }
     }
 
-    /// Opens a row for a due request that a connection could take since `free_ns`; its slot is the engine's name
-    /// for the request.
+    /// Opens a row for a due request that a connection could take since `free_ns`; its slot is the engine's
+    /// name for the request.
     pub(crate) fn open(&mut self, due: Due, connection: u32, (free_ns, now): (u64, u64)) -> OpenRequest {
         let mut sample = self.row(due);
         sample.connection = Some(connection);
@@ -228,8 +228,8 @@ impl Session {
         sample.response_header_wire_bytes = head.bytes.wire;
     }
 
-    /// Compares a piece of a body with the expected content, or adds it to the checksum; the first different byte
-    /// fails the request.
+    /// Compares a piece of a body with the expected content, or adds it to the checksum; the first different
+    /// byte fails the request.
     fn compare(&mut self, request: RequestId, piece: &[u8]) {
         let Some(sample) = self.open.get_mut(request).filter(|sample| sample.outcome.is_ok()) else { return };
         if let Some(crc32) = &mut sample.response_body_crc32 {

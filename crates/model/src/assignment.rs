@@ -129,8 +129,8 @@ pub struct ClientReport {
     pub external: Option<Box<ExternalReport>>,
 }
 
-/// Times in which a client's loop stood still although it had to act: the process was stopped, or the machine was.
-/// Shorter ones than [`Suspensions::LEAST_NS`] are not counted.
+/// Times in which a client's loop stood still although it had to act: the process was stopped, or the machine
+/// was. Shorter ones than [`Suspensions::LEAST_NS`] are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Suspensions {
     /// How many.

@@ -1,8 +1,9 @@
 //! The cell and its baseline received the same bodies.
 //!
-//! The content of a page is known and compared byte by byte (`body_content`). That of a loop's URLs is not: their
-//! bodies get a checksum, all of those below 32 kB and a sample of larger ones: the first 300 requests of a
-//! client and one of 16 after them. If one body in a hundred differs, 300 bodies miss it in 5 % of all cases.
+//! The content of a page is known and compared byte by byte (`body_content`). That of a loop's URLs is not:
+//! their bodies get a checksum, all of those below 32 kB and a sample of larger ones: the first 300 requests
+//! of a client and one of 16 after them. If one body in a hundred differs, 300 bodies miss it in 5 % of all
+//! cases.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,15 +1,15 @@
 //! The requests of an open loop were sent when they were due.
 //!
 //! Latency counts from the intended time, so that a request that was sent late does not look fast (G. Tene's
-//! "coordinated omission"). A request is sent late for two reasons. While the server holds every connection, it
-//! waits for a free one: this time belongs to the latency, as it does for users who queue. The time that it
-//! waits in the client although a connection is free, for CPU, does not. Two values show how much:
+//! "coordinated omission"). A request is sent late for two reasons. While the server holds every connection,
+//! it waits for a free one: this time belongs to the latency, as it does for users who queue. The time that
+//! it waits in the client although a connection is free, for CPU, does not. Two values show how much:
 //!
-//! - *the client's lag*, sent − the later of intended and a free connection: the 99th percentile of the median
-//!   run, compared with the 99th percentile of the request time, which contains it. Within the study's margin
-//!   it cannot change a verdict. Neither can 100 µs, the accuracy that the generator promises on its own core,
-//!   if requests are so short that their margin is smaller. Up to a half, the tail is still mostly the server's
-//!   and the network's. Above, it is mostly the client's.
+//! - *the client's lag*, sent − the later of intended and a free connection: the 99th percentile of the
+//!   median run, compared with the 99th percentile of the request time, which contains it. Within the study's
+//!   margin it cannot change a verdict. Neither can 100 µs, the accuracy that the generator promises on its
+//!   own core, if requests are so short that their margin is smaller. Up to a half, the tail is still mostly
+//!   the server's and the network's. Above, it is mostly the client's.
 //! - *never sent*: the queue was full, or the run ended first. A rate counts as kept within 0.1 %. Above 1 %,
 //!   the load was another than the study's. If the server held every connection, the server caused this: the
 //!   percentiles lack these requests, which is a caveat.

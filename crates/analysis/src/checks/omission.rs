@@ -118,7 +118,8 @@ mod tests {
 
     #[test]
     fn a_rise_within_the_interval_of_the_percentile_passes() {
-        // 25 of 2000 requests take 4 ms in three runs, 2 ms in the others: the percentile is as uncertain as its rise.
+        // 25 of 2000 requests take 4 ms in three runs, 2 ms in the others: the percentile is as uncertain as
+        // its rise.
         let mut bench = with_stalls(1_000_000, 1);
         for (number, record) in bench.records.iter_mut().enumerate() {
             let slow_ns = if number < 3 { 4_000_000 } else { 9_000_000 };

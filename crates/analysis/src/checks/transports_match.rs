@@ -20,8 +20,8 @@ pub(super) const CHECK: Check = Check {
 
 /// The properties that are compared, in the order of [`Sending::values`].
 const RULES: [&str; 4] = ["congestion control", "initial window", PACING, "segmentation offload (GSO)"];
-/// QUIC paces by RFC 9002, section 7.7. Nobody can switch this off in most servers, and Linux's TCP on by a pin: it is
-/// a property of the compared stacks.
+/// QUIC paces by RFC 9002, section 7.7. Nobody can switch this off in most servers, and Linux's TCP on by a
+/// pin: it is a property of the compared stacks.
 const PACING: &str = "pacing";
 
 /// Compares the description of the server's QUIC with the pins for TCP. Linux paces TCP only with BBR (a lab

@@ -27,8 +27,9 @@ const APART: f64 = 5.0;
 /// A smaller part is a tail.
 const LEAST_SHARE: f64 = 0.05;
 const LEAST_VALUES: u64 = 200;
-/// Over runs there are few values, and the best split of a few values is apart by chance. A normal distribution
-/// exceeds 5 + 50 / n in one cell of a thousand (10 to 100 runs, simulated), a uniform one in one of a hundred.
+/// Over runs there are few values, and the best split of a few values is apart by chance. A normal
+/// distribution exceeds 5 + 50 / n in one cell of a thousand (10 to 100 runs, simulated), a uniform one in
+/// one of a hundred.
 const APART_TIMES_RUNS: f64 = 50.0;
 const LEAST_SHARE_OF_RUNS: f64 = 0.2;
 const LEAST_RUNS: u64 = 10;

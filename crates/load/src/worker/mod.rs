@@ -3,6 +3,7 @@
 mod ending;
 mod migration;
 mod opening;
+mod pace;
 mod reading;
 
 use std::net::IpAddr;
@@ -35,8 +36,7 @@ use crate::transport::READ_BYTES;
 use crate::wait;
 use migration::{Migrations, WATCH_KEY};
 
-/// A worker looks at the stop flag and at the clock at least this often: a suspension shorter than this may go
-/// unnoticed while it waits.
+/// A worker looks at the stop flag at least this often; it may miss shorter suspensions.
 const LONGEST_WAIT_NS: u64 = 25_000_000;
 /// At most this many sockets are handled before the timers.
 const EVENTS_PER_WAIT: usize = 256;
@@ -241,24 +241,6 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// The loop acts now. Between two of these calls it handles one socket or opens one connection.
-    #[inline]
-    pub(crate) fn acts(&mut self, now: u64) {
-        self.suspended.note(now.saturating_sub(self.acts_by_ns));
-        self.acts_by_ns = now;
-    }
-
-    /// Sends requests that became due while sockets were handled, so that no request waits for all sockets.
-    fn keep_pace(&mut self) {
-        if self.session.work.is_paced() {
-            let now = self.clock.now_ns();
-            if self.session.work.next_ns().is_some_and(|due| due <= now) {
-                self.session.work.handle_time(now);
-                (0..self.hosts.len()).for_each(|host| self.hand_out(host));
-            }
-        }
-    }
-
     /// Gives waiting requests to connections that can take them, and opens the wanted connections.
     fn dispatch(&mut self, now: u64) {
         self.session.work.handle_time(now);
@@ -292,6 +274,7 @@ impl<'a> Worker<'a> {
                 && std::mem::take(&mut conn.is_listed)
             {
                 let now = self.clock.now_ns();
+                self.acts(now);
                 self.serve(key, now);
             }
         }
@@ -338,23 +321,6 @@ impl<'a> Worker<'a> {
         }
         conn.flush(&mut self.session, now);
         self.settle(key, now);
-    }
-
-    /// Since when a connection of this one's host could have taken a request: an earlier time at which it could
-    /// is the client's, not the server's.
-    fn free_since(&self, key: usize, now: u64) -> u64 {
-        if !self.session.work.is_paced() {
-            return now;
-        }
-        let free = |key: usize| {
-            let conn = self.conns.get(key).and_then(Option::as_ref)?;
-            let has_room = conn.has_room(self.policy.streams, self.requests_each);
-            conn.free_ns.filter(|_| has_room)
-        };
-        let host = self.conns.get(key).and_then(Option::as_ref).map(|conn| conn.host);
-        // The first of the idle connections is the one that is idle for longest.
-        let first = host.and_then(|host| self.hosts[host].idle.front().copied());
-        [Some(key), first].into_iter().flatten().filter_map(free).fold(now, u64::min)
     }
 
     /// Streams whose request has ended think before the next one, if the workload has a think time.
@@ -456,7 +422,7 @@ impl<'a> Worker<'a> {
         }
         wait::for_events(&self.epoll, &self.clock, (now, until), events)?;
         let coalesce_ns = self.assignment.options.connections.coalesce_ns;
-        self.acts_by_ns = until.max(now).saturating_add(coalesce_ns);
+        self.acts_by_ns = self.acts_by_ns.max(until).saturating_add(coalesce_ns);
         if coalesce_ns > 0 && !events.is_empty() {
             wait::sleep_ns(coalesce_ns);
         }

@@ -39,8 +39,8 @@ impl Worker<'_> {
                 return false;
             }
         };
-        // Building a client takes as long as a handshake on a fast network. The UDP socket has sent nothing yet; for
-        // TCP, connect was called before.
+        // Building a client takes as long as a handshake on a fast network. The UDP socket has sent nothing
+        // yet; for TCP, connect was called before.
         let built_ns = self.clock.now_ns();
         self.acts(built_ns);
         let now = if quic { built_ns } else { now };

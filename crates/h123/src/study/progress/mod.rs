@@ -202,8 +202,8 @@ impl State {
 
 /// The analysis after a run.
 struct LastRun {
-    /// The cells whose validity the run may change, and the number of their runs if they are invalid: as the final
-    /// table judges them, by all their runs.
+    /// The cells whose validity the run may change, and the number of their runs if they are invalid: as the
+    /// final table judges them, by all their runs.
     invalid: Vec<(u32, usize)>,
     /// The primary metric's value.
     value: Option<String>,
@@ -240,8 +240,8 @@ impl LastRun {
     }
 }
 
-/// The cells whose validity a run of `last` may change: itself, and those that are compared with it. With the number
-/// of their runs if they are invalid, otherwise 0.
+/// The cells whose validity a run of `last` may change: itself, and those that are compared with it. With the
+/// number of their runs if they are invalid, otherwise 0.
 fn invalid_cells(
     plan: &Plan,
     last: u32,

@@ -1,0 +1,43 @@
+//! Whether the client is on time: due requests between sockets, gaps in its loop, and since when requests
+//! could have been sent.
+
+use workload::RequestSource;
+
+use super::Worker;
+
+impl Worker<'_> {
+    /// The loop acts now. Between two of these calls it handles one socket or opens one connection.
+    #[inline]
+    pub(crate) fn acts(&mut self, now: u64) {
+        self.suspended.note(now.saturating_sub(self.acts_by_ns));
+        self.acts_by_ns = now;
+    }
+
+    /// Sends requests that became due while sockets were handled, so that no request waits for all sockets.
+    pub(super) fn keep_pace(&mut self) {
+        if self.session.work.is_paced() {
+            let now = self.clock.now_ns();
+            if self.session.work.next_ns().is_some_and(|due| due <= now) {
+                self.session.work.handle_time(now);
+                (0..self.hosts.len()).for_each(|host| self.hand_out(host));
+            }
+        }
+    }
+
+    /// Since when a connection of this one's host could have taken a request: an earlier time at which it
+    /// could is the client's, not the server's.
+    pub(super) fn free_since(&self, key: usize, now: u64) -> u64 {
+        if !self.session.work.is_paced() {
+            return now;
+        }
+        let free = |key: usize| {
+            let conn = self.conns.get(key).and_then(Option::as_ref)?;
+            let has_room = conn.has_room(self.policy.streams, self.requests_each);
+            conn.free_ns.filter(|_| has_room)
+        };
+        let host = self.conns.get(key).and_then(Option::as_ref).map(|conn| conn.host);
+        // The first of the idle connections is the one that is idle for longest.
+        let first = host.and_then(|host| self.hosts[host].idle.front().copied());
+        [Some(key), first].into_iter().flatten().filter_map(free).fold(now, u64::min)
+    }
+}
