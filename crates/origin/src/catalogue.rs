@@ -3,6 +3,7 @@
 //! | path | answer |
 //! |---|---|
 //! | the path of a page's resource | that resource |
+//! | `/`, without a folder | a list of the pages and of the paths below |
 //! | `/bytes/N` | N bytes that do not compress, at most 1 TiB |
 //! | `/delay/MS` | a short message after MS milliseconds (fractions allowed), at most 60 000 |
 //! | `/echo` | POST: drains the body, answers with its length in bytes |
@@ -26,6 +27,8 @@ use crate::config::{Config, LONGEST_DELAY};
 use crate::files::{FilePath, Root};
 use crate::{host, timer};
 
+/// The media type of the index.
+const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 /// The longest body of `/bytes`, in bytes.
 const MOST_BYTES: u64 = 1 << 40;
 
@@ -68,6 +71,9 @@ impl Catalogue {
         let mut resources = HashMap::new();
         for page in &config.pages {
             prepare(page, &mut resources)?;
+        }
+        if config.root.is_none() {
+            resources.entry("/".to_owned()).or_insert_with(|| index(&config.pages));
         }
         let root = config.root.as_deref().map(Root::open).transpose()?.map(Arc::new);
         let pattern = Bytes::from(workload::content::pattern_block());
@@ -196,6 +202,25 @@ impl Prepared {
             }),
         }
     }
+}
+
+/// The answer to `/`: links to the pages, and the paths that a test can ask for.
+fn index(pages: &[Page]) -> Prepared {
+    // Names of pages come from names of files.
+    let text = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;");
+    let link = |page: &Page| {
+        let path = page.resources.first().map_or("/", |resource| resource.path.as_str());
+        format!("<li><a href=\"{}\">{}</a>: {}</li>\n", text(path), text(&page.name), text(&page.title))
+    };
+    let links: String = pages.iter().map(link).collect();
+    let html = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>h123 origin</title>\n\
+         <h1>h123 origin</h1>\n<ul>\n{links}</ul>\n\
+         <p>Also: <code>/bytes/N</code>, <code>/delay/MS</code>, <code>/status/NNN</code>, <code>/echo</code> (POST)</p>\n\
+         </html>\n"
+    );
+    let (media_type, body) = (HTML, Bytes::from(html));
+    Prepared { fields: fields(media_type.clone(), body.len() as u64), media_type, body }
 }
 
 fn prepare(page: &Page, resources: &mut HashMap<String, Prepared>) -> anyhow::Result<()> {

@@ -63,6 +63,7 @@ fn judge(context: &Context<'_>) -> Option<Finding> {
     let passes = faults.is_empty();
     let measured = [vec![measured], faults].concat().join("; ");
     let threshold = match wanted_of_http1(context) {
+        Some(1.0) => "at least 1 connection, kept open by the server".to_owned(),
         Some(wanted) => format!("at least {} connections, kept open by the server", three_digits(wanted)),
         None => "at least 2 requests per connection, kept open by the server".to_owned(),
     };

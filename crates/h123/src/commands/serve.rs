@@ -12,8 +12,9 @@ use anyhow::{Context, Result};
 use clap::Args;
 use drive::Authority;
 use model::study::Library;
+use model::units::counted;
 use model::{Page, Pins, Shortfall, Variant};
-use origin::{Config, Identity};
+use origin::{Config, Identity, ServeReport};
 use serde::Deserialize;
 
 use crate::exit::{Exit, UsageError};
@@ -26,12 +27,14 @@ const FIRST_PORT: u16 = 8080;
 /// Serve pages, files and test paths with all five variants, each on its port, until Ctrl-C
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Paths: pages (/small/, /large/), files under --root, /bytes/N, /delay/MS, /status/NNN, /echo
+    after_help = "Paths: / (a list), pages (/small/, /large/), files under --root, /bytes/N, /delay/MS, /status/NNN, \
+/echo
 
 Examples:
-  h123 serve
-  h123 serve --root ./public --bind 127.0.0.1 --port 9000
-  h123 load https://127.0.0.1:8083/bytes/128 --variant h2 --cacert h123-ca.pem"
+  h123 serve &
+  h123 load https://127.0.0.1:8083/bytes/128 --variant h2 --cacert h123-ca.pem
+  mkdir -p public
+  h123 serve --root ./public --port 9000 --ca public-ca.pem &"
 )]
 pub(crate) struct ServeArgs {
     /// The address to listen on
@@ -127,8 +130,27 @@ pub(crate) fn run(args: &ServeArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
         }
     };
     let served = origin::serve(config, ready, origin::flag(Arc::clone(stop)))?;
-    note(quiet, &format!("{served:?}"));
+    note(quiet, &describe(&served));
     Ok(Exit::Done)
+}
+
+/// What the origin did until it was stopped, for people.
+fn describe(served: &ServeReport) -> String {
+    let (requests, connections) =
+        (counted(served.requests, "request"), counted(served.connections, "connection"));
+    let mut text = format!("stopped after {requests} on {connections}");
+    let troubles = [
+        (served.failed_connections, "connection", "failed"),
+        (served.refused_connections, "connection", "refused because too many were open"),
+        (served.failed_accepts, "connection", "not accepted"),
+    ];
+    for (count, noun, what) in troubles.into_iter().filter(|(count, ..)| *count > 0) {
+        text += &format!("; {} {what}", counted(count, noun));
+    }
+    if !served.failures.is_empty() {
+        text += &format!(". First failures: {}", served.failures.join("; "));
+    }
+    text
 }
 
 fn user_config(args: &ServeArgs) -> Result<Config> {
@@ -232,5 +254,17 @@ mod tests {
         assert!(all.contains("every network") && all.contains("all files under /srv"), "{all}");
         let one = exposed(&["--bind", "192.0.2.1"]).unwrap();
         assert!(one.contains("192.0.2.1 is reachable") && !one.contains("files"), "{one}");
+    }
+
+    #[test]
+    fn the_end_of_serving_is_a_sentence() {
+        let mut served = ServeReport { requests: 1, connections: 2, ..ServeReport::default() };
+        assert_eq!(describe(&served), "stopped after 1 request on 2 connections");
+        served.failed_connections = 1;
+        served.failures = vec!["h2: reset".into()];
+        assert_eq!(
+            describe(&served),
+            "stopped after 1 request on 2 connections; 1 connection failed. First failures: h2: reset"
+        );
     }
 }

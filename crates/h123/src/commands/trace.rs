@@ -24,11 +24,10 @@ use crate::terminal::{self, print};
 
 /// Send one request per variant over a new connection, and show the time of each phase
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:
-  h123 trace https://127.0.0.1:8443/ -k
-  h123 trace https://example.org/ --variant h2 --variant h3
-  h123 trace https://127.0.0.1:8443/ --tls 1.2 --groups secp256r1 --cert client.pem --key client.key
-  h123 trace http://127.0.0.1:8080/ --json")]
+#[command(after_help = "Examples, with `h123 serve` running:
+  h123 trace http://127.0.0.1:8080/ --variant h1 --json
+  h123 trace https://127.0.0.1:8083/large/ --variant h2 --cacert h123-ca.pem
+  h123 trace https://127.0.0.1:8081/ --variant h1s --tls 1.2 --groups secp256r1 -k")]
 pub(crate) struct TraceArgs {
     /// The URL
     ///

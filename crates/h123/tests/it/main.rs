@@ -40,3 +40,4 @@ mod statistics;
 mod tool;
 mod topologies;
 mod tunables;
+mod typed;

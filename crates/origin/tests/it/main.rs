@@ -115,6 +115,28 @@ fn resources_are_complete_and_fields_equal_on_every_variant() {
 }
 
 #[test]
+fn the_root_lists_the_pages() {
+    let running = Running::start(|config| config.pages[0].title = "A <b> & \"c\"".into());
+    for variant in Variant::ALL {
+        let reply = block_on(running.target(variant).get("/"));
+        assert_eq!(reply.status, StatusCode::OK, "{variant}");
+        assert_eq!(reply.field("content-type"), Some("text/html; charset=utf-8"));
+        let body = String::from_utf8(reply.body.to_vec()).unwrap();
+        assert!(body.contains("<a href=\"/p/\">p</a>: A &lt;b> &amp; &quot;c&quot;"), "{body}");
+        assert!(body.contains("/bytes/N") && body.contains("/echo"), "{body}");
+    }
+    assert_eq!(running.stop().failures, Vec::<String>::new());
+    // A folder answers for itself.
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().to_owned();
+    let running = Running::start(|config| config.root = Some(root));
+    assert_eq!(block_on(running.target(Variant::H1).get("/")).status, StatusCode::NOT_FOUND);
+    std::fs::write(folder.path().join("index.html"), "mine").unwrap();
+    assert_eq!(block_on(running.target(Variant::H1).get("/")).body.to_vec(), b"mine");
+    running.stop();
+}
+
+#[test]
 fn bytes_have_the_length_and_content_asked_for() {
     let running = Running::start(|config| config.threads = 2);
     for variant in Variant::ALL {

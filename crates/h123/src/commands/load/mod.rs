@@ -25,35 +25,38 @@ use crate::terminal::note;
 /// Load a server in a closed loop (each stream sends its next request after the last response) or in an open
 /// loop (--rate, --stages, --script: requests have times at which they are due, and latency counts from then)
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:
+#[command(after_help = "Examples, with `h123 serve` running:
   h123 load http://127.0.0.1:8080/ -c 10 -d 5s
-  h123 load https://127.0.0.1:8443/ --variant h2 -c 10 -m 10 -n 100000 -k
-  h123 load https://127.0.0.1:8443/ --variant h3 -d 10s --cacert ca.pem --json
+  h123 load https://127.0.0.1:8083/ --variant h2 -c 10 -m 10 -n 100000 -k
+  h123 load https://127.0.0.1:8084/ --variant h3 -d 10s --cacert h123-ca.pem --json
   h123 load http://127.0.0.1:8080/ -c 50 --rate 2000 --poisson -d 30s --warmup 5s
   h123 load http://127.0.0.1:8080/ -c 50 --stages 10s@100,20s@100-2000,10s@2000
   h123 load http://127.0.0.1:8080/ -c 100 --think-time 0s-2s --ramp-up 10s --stop-at-failed 5%
-  h123 load --urls urls.txt --random -c 20 -d 1min
-  h123 load 'http://127.0.0.1:8080/segment/{random:1-7000}.ts' -c 20 --seed 7
-  h123 load http://127.0.0.1:8080/upload -X PUT --data @file.bin -H 'Content-Type: video/mp4' -n 100
-  h123 load https://127.0.0.1:8443/ --script requests.tsv -c 10 -k
-  h123 load https://127.0.0.1:8443/ --script requests.tsv --script-each -c 10 -k
+  printf '/small/\\n/large/\\n' > paths.txt
+  h123 load http://127.0.0.1:8080 --urls paths.txt --random -c 20 -d 1min
+  h123 load 'http://127.0.0.1:8080/bytes/{random:1-7000}' -c 20 -n 10000 --seed 7
+  head -c 100000 /dev/urandom > file.bin
+  h123 load http://127.0.0.1:8080/echo --data @file.bin -H 'Content-Type: video/mp4' -n 100
+  printf '0.0\\t/small/\\n0.5\\t/large/\\n' > requests.tsv
+  h123 load https://127.0.0.1:8081 --script requests.tsv -c 10 -k
+  h123 load https://127.0.0.1:8081 --script requests.tsv --script-each -c 10 -k
   h123 load http://127.0.0.1:8080/ -n 10000 --samples rows.parquet
   h123 load http://127.0.0.1:8080/ -c 10 -d 5s --coalesce 30us
-  h123 load https://example.test/ --resolve example.test:443:127.0.0.1 --cacert ca.pem -n 100
-  h123 load https://example.test/ --connect-to example.test:443:127.0.0.1:8443 --cacert ca.pem -n 100
-  h123 load https://127.0.0.1:8443/ --sni www.example.test --cacert ca.pem -n 100
-  h123 load http://127.0.0.1:8080/ -n 10000 --fail-if 'p99>50ms' --csv load.csv --hgrm load.hgrm --quiet
-  h123 load http://127.0.0.1:8080/ -c 100 --requests-per-connection 1 --source 127.0.0.2,127.0.0.3
-  h123 load https://127.0.0.1:8443/ --tls 1.3 --groups secp256r1 --cert client.pem --key client.key
-  h123 load https://127.0.0.1:8443/ --variant h3 --requests-per-connection 10 --resume --early-data
-  h123 load https://127.0.0.1:8443/ --variant h2 --push --stream-window 64KiB
-  h123 load https://127.0.0.1:8443/ --variant h3 -d 10s --migrate-at 5s --migrate-to 192.0.2.7
-  SSLKEYLOGFILE=keys.txt h123 load https://127.0.0.1:8443/ -n 100 -k
+  h123 load https://localhost:8081/ --resolve localhost:8081:127.0.0.1 --cacert h123-ca.pem -n 100
+  h123 load https://localhost/ --connect-to localhost:443:127.0.0.1:8081 -k -n 100
+  h123 load https://127.0.0.1:8081/ --sni localhost --cacert h123-ca.pem -n 100
+  h123 load http://127.0.0.1:8080/ -n 10000 --fail-if 'p99>50ms' --csv a.csv --hgrm a.hgrm --quiet
+  h123 load http://127.0.0.1:8080/ -n 1000 --requests-per-connection 1 --source 127.0.0.2
+  h123 load https://127.0.0.1:8081/ --tls 1.3 --groups secp256r1 -n 100 -k
+  h123 load https://127.0.0.1:8084/ --variant h3 --requests-per-connection 10 --resume -n 100 -k
+  h123 load https://127.0.0.1:8083/ --variant h2 --push --stream-window 64KiB -n 100 -k
+  h123 load https://127.0.0.1:8084/ --variant h3 -d 10s --migrate-at 5s --migrate-to 127.0.0.2 -k
+  SSLKEYLOGFILE=keys.txt h123 load https://127.0.0.1:8081/ -n 100 -k
 
 {random:1-7000} in a URL becomes a random number in every request.
-The environment variable SSLKEYLOGFILE names a file to which TLS and QUIC secrets are appended. QLOGDIR names a folder for qlog
+The environment variable SSLKEYLOGFILE names a file to which TLS and QUIC secrets are appended. QLOGDIR names a folder for qlog \
 of the first 256 QUIC connections of each thread.
-Exit status: 0 all requests succeeded, 2 wrong usage, 3 a request failed or none succeeded, 4 a --fail-if condition
+Exit status: 0 all requests succeeded, 2 wrong usage, 3 a request failed or none succeeded, 4 a --fail-if condition \
 holds, 130 interrupted.")]
 pub(crate) struct LoadArgs {
     /// The URL; with --urls or --script, the host for lines that have only a path

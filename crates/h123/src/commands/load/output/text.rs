@@ -157,7 +157,12 @@ impl Out {
         }
         self.text.push('\n');
         self.header("", "count");
+        let latency = phases.iter().find(|(name, _)| *name == "latency").map(|(_, times)| self.cells(times));
         for (name, times) in phases {
+            // Without a schedule, requests are due when they are sent.
+            if name == "service" && latency.as_ref() == Some(&self.cells(times)) {
+                continue;
+            }
             let name = match name {
                 "service" => "service time",
                 "dns" => "DNS",
@@ -236,18 +241,19 @@ impl Out {
         if let (Some(mean), Some(sd), true) = (per.mean(), per.sd(), per.count() > 1) {
             let latency = &connections.mean_latency;
             let range = match (latency.min(), latency.max()) {
-                (Some(min), Some(max)) => {
-                    format!(" · mean latency from {} to {}", time(float(min)), time(float(max)))
-                }
+                (Some(min), Some(max)) => match [min, max].map(|ns| time(float(ns))) {
+                    [min, max] if min == max => format!(" · mean latency {min}"),
+                    [min, max] => format!(" · mean latency from {min} to {max}"),
+                },
                 _ => String::new(),
             };
-            self.line(&format!(
-                "a connection {} requests (sd {}, from {} to {}){range}",
-                three_digits(mean),
-                three_digits(sd),
-                per.min().unwrap_or(0),
-                per.max().unwrap_or(0)
-            ));
+            let (min, max) = (per.min().unwrap_or(0), per.max().unwrap_or(0));
+            let requests = if min == max {
+                format!("{} each", counted(min, "request"))
+            } else {
+                format!("{} requests (sd {}, from {min} to {max})", three_digits(mean), three_digits(sd))
+            };
+            self.line(&format!("a connection {requests}{range}"));
         }
         if summary.setup.is_open {
             let lag = summary.lag;
@@ -309,12 +315,13 @@ impl Out {
     }
 
     fn row(&mut self, name: &str, count: u64, times: &Histogram) {
-        let mut line = format!("{name:<NAME$}{count:>COUNT$}");
-        for (_, statistic) in &self.columns {
-            let value = statistic(times).map_or("–".to_owned(), time);
-            let _ = write!(line, "{value:>TIME$}");
-        }
-        self.line(&line);
+        self.line(&format!("{name:<NAME$}{count:>COUNT$}{}", self.cells(times)));
+    }
+
+    /// The statistics that fit, in columns.
+    fn cells(&self, times: &Histogram) -> String {
+        let value = |(_, statistic): &Column| statistic(times).map_or("–".to_owned(), time);
+        self.columns.iter().map(|column| format!("{:>TIME$}", value(column))).collect()
     }
 }
 
