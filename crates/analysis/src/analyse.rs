@@ -50,7 +50,7 @@ pub fn analyse(plan: &Plan, runs: &[RunSummary], networks: &[NetworkCalibration]
         .collect();
     let claims = claims::test_all(plan, &sides_of(plan, &cells, &ok));
     for place in 0..cells.len() {
-        if !matches!(cells[place].status, CellStatus::Failed | CellStatus::Unsupported) {
+        if cells[place].has_values() {
             cells[place].validity = checks::judge_all(plan, networks, &claims, &cells, &stored, place);
         }
     }
@@ -123,7 +123,9 @@ fn summarise(plan: &Plan, cell: &Cell, stored: &[&RunSummary], ok: &[&RunSummary
                 reason.clone()
             }
         };
-        if !reasons.contains(&reason) {
+        // A program that fails in the same way in every run logs other times, ports and process ids.
+        let is_same = |known: &String| without_numbers(known) == without_numbers(&reason);
+        if !reasons.iter().any(is_same) {
             reasons.push(reason);
         }
     }
@@ -133,6 +135,7 @@ fn summarise(plan: &Plan, cell: &Cell, stored: &[&RunSummary], ok: &[&RunSummary
     let status = match (ok.is_empty(), unsupported) {
         (false, _) => CellStatus::Valid,
         (true, true) => CellStatus::Unsupported,
+        (true, false) if stored.is_empty() => CellStatus::NotMeasured,
         (true, false) => CellStatus::Failed,
     };
     let failed = stored.iter().filter(|run| matches!(run.outcome, Outcome::Failed(_))).count();
@@ -151,6 +154,19 @@ fn summarise(plan: &Plan, cell: &Cell, stored: &[&RunSummary], ok: &[&RunSummary
         not_reported: not_reported(plan, cell, ok),
         validity: Vec::new(),
     }
+}
+
+/// A text with `#` in place of each number.
+fn without_numbers(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '0'..='9' if kept.ends_with('#') => {}
+            '0'..='9' => kept.push('#'),
+            c => kept.push(c),
+        }
+    }
+    kept
 }
 
 /// The metrics of the cell's workloads that its clients do not report, with the reasons.
@@ -229,13 +245,29 @@ mod tests {
         assert_eq!((h2.runs_ok, h2.status), (5, CellStatus::Valid));
         assert_eq!(
             (h3.status, h3.reasons.as_slice()),
-            (CellStatus::Failed, &["no run of this cell is stored".to_owned()][..])
+            (CellStatus::NotMeasured, &["no run of this cell is stored".to_owned()][..])
         );
         assert!(h3.validity.is_empty() && h3.metrics.is_empty());
         let load = &h1s.metrics["page_load_time"];
         assert_eq!((load.runs, load.samples, load.per_run.len()), (3, 3, 3));
         // Three blocks hold both: that is enough for a comparison of h2.
         assert!(summary.comparisons[0].ratio.is_some_and(|ratio| ratio.low.is_some()));
+    }
+
+    #[test]
+    fn reasons_that_differ_in_numbers_only_are_one() {
+        let mut bench = Bench::page(&[Variant::H1s, Variant::H2]);
+        for (index, record) in bench.records.iter_mut().enumerate() {
+            let reason = format!(
+                "nginx ended before it was ready: 12:00:{index:02} [emerg] {}#0: no TLS",
+                4_000 + index
+            );
+            record.outcome = Outcome::failed(FailureKind::Server, &reason);
+        }
+        bench.records[2].outcome = Outcome::failed(FailureKind::Server, "its port is in use");
+        let cells = bench.summary().cells;
+        assert_eq!(cells[0].reasons.len() + cells[1].reasons.len(), 3, "{cells:#?}");
+        assert!(cells[0].reasons[0].contains("[emerg]"));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::comparison;
 use crate::distribution::Distribution;
 use crate::metrics;
 use crate::run::{GroupFacts, RunSummary};
-use crate::summary::{CellStatus, CellSummary, CheckOutcome, CheckResult, ClaimResult};
+use crate::summary::{CellSummary, CheckOutcome, CheckResult, ClaimResult};
 use crate::table::Table;
 
 mod all_requested;
@@ -178,7 +178,7 @@ pub fn judge_all(
     let Some(own) = side(place) else { return Vec::new() };
     let baseline = comparison::baseline_of(plan, own.cell)
         .and_then(|cell| side(cell.cell as usize))
-        .filter(|side| !matches!(side.summary.status, CellStatus::Failed | CellStatus::Unsupported));
+        .filter(|side| side.summary.has_values());
     let (name, backend) = (&plan.network_of(own.cell).name, own.cell.backend);
     let network = networks.iter().find(|found| found.network == *name && found.backend == backend);
     let context = Context { plan, network, claims, own, baseline };

@@ -212,6 +212,7 @@ pub(crate) fn cell_obstacles(name: &str, metric: &str, cell: &CellSummary) -> Ve
     let reasons = match cell.status {
         CellStatus::Valid | CellStatus::Caveat => return because,
         CellStatus::Invalid => format!("invalid: {}", cell.invalidating()),
+        CellStatus::NotMeasured => CellStatus::NotMeasured.name().to_owned(),
         CellStatus::Failed => format!("failed: {}", cell.reasons.join("; ")),
         CellStatus::Unsupported => format!("unsupported: {}", cell.reasons.join("; ")),
     };

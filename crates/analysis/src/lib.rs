@@ -30,6 +30,7 @@ pub mod comparison;
 pub mod distribution;
 pub mod estimate;
 pub mod fold;
+pub mod further;
 pub mod metrics;
 pub mod monitor;
 pub mod pooled;

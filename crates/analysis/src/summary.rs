@@ -92,7 +92,8 @@ pub struct CellSummary {
     pub cell: u32,
     /// Its place in the matrix.
     pub levels: Vec<Level>,
-    /// `valid`, `caveat`, `invalid`, `failed` (no run succeeded) or `unsupported`.
+    /// `valid`, `caveat`, `invalid`, `not measured` (no run is stored), `failed` (no run succeeded) or
+    /// `unsupported`.
     pub status: CellStatus,
     /// Runs that succeeded.
     pub runs_ok: u32,
@@ -110,6 +111,11 @@ pub struct CellSummary {
 }
 
 impl CellSummary {
+    /// Whether the cell has runs that succeeded.
+    pub fn has_values(&self) -> bool {
+        !matches!(self.status, CellStatus::NotMeasured | CellStatus::Failed | CellStatus::Unsupported)
+    }
+
     /// The checks that invalidated the cell, for people: `version (5 of 55 responses); …`.
     pub fn invalidating(&self) -> String {
         let invalid = self.validity.iter().filter(|check| check.result == CheckOutcome::Invalid);
@@ -126,6 +132,8 @@ model::named! { "a cell's status";
         Caveat = "caveat",
         /// At least one check invalidated it.
         Invalid = "invalid",
+        /// No run of it is stored, because the study did not finish.
+        NotMeasured = "not measured",
         /// No run succeeded.
         Failed = "failed",
         /// The server or client does not support what the cell needs.

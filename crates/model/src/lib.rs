@@ -41,6 +41,7 @@ pub mod predict;
 pub mod reader;
 pub mod record;
 pub mod request_path;
+pub mod run_order;
 pub mod sample;
 pub mod schedule;
 pub mod shuffle;

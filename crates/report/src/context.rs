@@ -81,9 +81,10 @@ impl<'a> Row<'a> {
         matches!(self.cell.status, CellStatus::Valid | CellStatus::Caveat)
     }
 
-    /// Whether its name is struck out: it is supported, but its numbers are invalid or missing.
+    /// Whether its name is struck out: it was measured, but its numbers are invalid or missing.
     pub(crate) fn is_struck(&self) -> bool {
-        !self.is_believable() && self.cell.status != CellStatus::Unsupported
+        let is_empty = matches!(self.cell.status, CellStatus::Unsupported | CellStatus::NotMeasured);
+        !self.is_believable() && !is_empty
     }
 
     /// The name of its status.
@@ -111,7 +112,7 @@ impl<'a> Row<'a> {
     /// numbers.
     pub(crate) const fn verdict(&self, of: &Comparison) -> (&'static str, &'static str) {
         match self.cell.status {
-            CellStatus::Unsupported => (self.status(), "open"),
+            CellStatus::Unsupported | CellStatus::NotMeasured => (self.status(), "open"),
             CellStatus::Failed => (self.status(), "invalid"),
             CellStatus::Valid | CellStatus::Caveat | CellStatus::Invalid => verdict_name(&of.verdict),
         }

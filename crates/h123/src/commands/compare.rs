@@ -29,11 +29,11 @@ use crate::terminal::{look, note, print};
   h123 compare results/main results/branch --html compare.html
   h123 compare results/main results/branch --fail-on worse --markdown > comment.md
 
-Cells with the same levels are compared by the primary metric, with Welch's t test on the logarithms
-of the runs' medians and Holm's correction. Other differences (kernel, CPU, versions, pins) are
+Cells with the same levels are compared by the primary metric, with Welch's t test on the logarithms \
+of the runs' medians and Holm's correction. Other differences (kernel, CPU, versions, pins) are \
 listed as caveats.
 
-Exit status: 0 done, 2 the results answer different questions, 3 a cell of both results failed or is
+Exit status: 0 done, 2 the results answer different questions, 3 a cell of both results failed or is \
 invalid, 4 a cell has the verdict of --fail-on (3 takes precedence)")]
 pub(crate) struct CompareArgs {
     /// The reference result: a folder of `h123 run`, or a folder with its plan.json and summary.json
@@ -164,7 +164,9 @@ fn quoted(argument: &str) -> String {
 fn exit(across: &Across, a: &Summary, b: &Summary, fail_on: Option<FailOn>) -> Exit {
     let is_bad = |summary: &Summary, number: u32| {
         let cell = summary.cells.iter().find(|cell| cell.cell == number);
-        cell.is_some_and(|cell| matches!(cell.status, CellStatus::Failed | CellStatus::Invalid))
+        cell.is_some_and(|cell| {
+            matches!(cell.status, CellStatus::NotMeasured | CellStatus::Failed | CellStatus::Invalid)
+        })
     };
     let primary = || across.cells.iter().map(|cell| &cell.comparison).filter(|comparison| comparison.primary);
     if primary().any(|found| is_bad(a, found.baseline_cell) || is_bad(b, found.cell)) {

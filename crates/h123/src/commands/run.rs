@@ -15,7 +15,7 @@ use crate::exit::{Exit, UsageError};
 use crate::library::plan_of;
 use crate::study::Study;
 use crate::study::cores::Cores;
-use crate::study::environment::{self, Emulation, environment};
+use crate::study::environment::{self, COMMAND_NOTE, Emulation, environment};
 use crate::study::overrides::{self, StudyOverrides};
 use crate::study::progress::{Progress, clock};
 use crate::study::result::{finish, open};
@@ -31,8 +31,9 @@ const BYTES_PER_RUN: u64 = 1 << 20;
   h123 run quick --server nginx --out results/nginx
   h123 run quick --runs 10 --network north-carolina
   h123 run --resume results/quick-20260101-120000
+  h123 run --resume results/quick-20260101-120000 --runs 20
 
-Exit status: 0 done, 1 h123 failed, 2 wrong usage or an invalid study, 3 done but a cell failed or is invalid,
+Exit status: 0 done, 1 h123 failed, 2 wrong usage or an invalid study, 3 done but a cell failed or is invalid, \
 130 interrupted (finished runs are stored)")]
 pub(crate) struct RunArgs {
     /// A name from studies/, or the path of a .toml file
@@ -47,9 +48,10 @@ pub(crate) struct RunArgs {
     /// Example: --out results/nginx
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     out: Option<PathBuf>,
-    /// Continue the interrupted study in this result folder
+    /// Continue the interrupted study in this result folder; with --runs, add runs until each cell has this
+    /// many
     ///
-    /// Example: --resume results/quick-20260101-120000
+    /// Example: --resume results/quick-20260101-120000 --runs 20
     #[arg(long, value_name = "DIR", conflicts_with_all = ["study", overrides::GROUP])]
     resume: Option<PathBuf>,
     /// With --resume: continue although another version of h123 or another machine made the first runs
@@ -89,6 +91,9 @@ pub(crate) fn run(args: &RunArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
     let clients = plan.external_clients().into_iter().map(find_client).collect::<Result<_>>()?;
     let mut folder = result_folder(args, &plan)?;
     folder.lock()?;
+    if args.resume.is_some() && args.overrides.runs().is_some() {
+        record_more_runs(&folder, &plan)?;
+    }
     let emulation = Emulation::enter(&plan);
     announce(&plan, &folder, &emulation, args);
     let study = Study {
@@ -114,7 +119,33 @@ pub(crate) fn run(args: &RunArgs, stop: &Arc<AtomicBool>) -> Result<Exit> {
     let is_complete = measure(&study, &mut folder, args.quiet)?;
     let result = finish(&folder, &plan)?;
     result.print(folder.path(), args.json)?;
-    Ok(if is_complete { result.exit() } else { Exit::Interrupted })
+    if is_complete {
+        return Ok(result.exit());
+    }
+    let shown = folder.path().display();
+    note(false, &format!("interrupted; finished runs are stored. Continue with: h123 run --resume {shown}"));
+    Ok(Exit::Interrupted)
+}
+
+/// Writes the plan with added runs, and the command that repeats the measurement with them.
+fn record_more_runs(folder: &ResultFolder, plan: &Plan) -> Result<()> {
+    // The plan comes last: a plan with fewer runs than the command is still the plan of what is stored.
+    if let Ok(mut environment) = folder.read_json::<serde_json::Value>("environment.json")
+        && let Some(command) = environment["notes"][COMMAND_NOTE].as_str()
+    {
+        environment["notes"][COMMAND_NOTE] = with_runs(command, plan.runs_per_cell).into();
+        folder.write_json("environment.json", &environment)?;
+    }
+    folder.write_json("plan.json", plan)
+}
+
+/// A command of `h123 run` with another number of runs.
+fn with_runs(command: &str, runs: u32) -> String {
+    let mut words: Vec<&str> = command.split(' ').collect();
+    if let Some(place) = words.iter().position(|word| *word == "--runs") {
+        words.drain(place..(place + 2).min(words.len()));
+    }
+    format!("{} --runs {runs}", words.join(" "))
 }
 
 /// The plan of the study, or that of the result to continue.
@@ -126,7 +157,11 @@ fn plan(args: &RunArgs) -> Result<Plan> {
             return Err(UsageError("name a study, or continue one with --resume DIR".into()).into());
         }
     };
-    open(folder)?.read_plan()
+    let plan = open(folder)?.read_plan()?;
+    match args.overrides.runs() {
+        Some(runs) => plan.with_runs(runs).map_err(|problem| UsageError(problem).into()),
+        None => Ok(plan),
+    }
 }
 
 /// The folder to continue, or a new one.
@@ -174,8 +209,6 @@ fn measure(study: &Study<'_>, folder: &mut ResultFolder, quiet: bool) -> Result<
         folder.compact()?;
         return Ok(true);
     }
-    let shown = folder.path().display();
-    note(false, &format!("interrupted; finished runs are stored. Continue with: h123 run --resume {shown}"));
     Ok(false)
 }
 
@@ -204,5 +237,19 @@ fn announce(plan: &Plan, folder: &ResultFolder, emulation: &Emulation, args: &Ru
     }
     if let Some(missing) = &emulation.no_realtime {
         note(args.quiet, &format!("the emulator runs without real-time priority: {missing}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_runs;
+
+    #[test]
+    fn the_command_that_repeats_a_result_has_its_runs() {
+        assert_eq!(with_runs("h123 run quick", 9), "h123 run quick --runs 9");
+        assert_eq!(
+            with_runs("h123 run quick --runs 5 --network lan", 9),
+            "h123 run quick --network lan --runs 9"
+        );
     }
 }

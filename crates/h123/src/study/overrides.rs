@@ -5,8 +5,10 @@ use model::study::{Override, OverrideValue};
 
 use self::Kind::{Added, List, Number, Text};
 
-/// The group of all these options, for options that exclude them.
+/// The group of these options without `--runs`, for options that exclude them: a result accepts more runs,
+/// but no other settings.
 pub(crate) const GROUP: &str = "overrides";
+const RUNS: &str = "runs";
 
 /// Every option: its name, the name of its value, what it does to which key of the study, its help and an
 /// example. A new override is a new entry.
@@ -124,6 +126,14 @@ impl StudyOverrides {
         &self.overrides
     }
 
+    /// The runs of each cell, if they are given.
+    pub(crate) fn runs(&self) -> Option<u64> {
+        self.overrides.iter().find_map(|given| match given.value {
+            OverrideValue::Number(runs) if given.key == RUNS => Some(runs),
+            _ => None,
+        })
+    }
+
     /// As on a command line, each with a space before it.
     pub(crate) fn text(&self) -> &str {
         &self.text
@@ -141,7 +151,7 @@ impl Args for StudyOverrides {
                 List | Added => arg.action(ArgAction::Append),
             }
         });
-        let names = OPTIONS.iter().map(|(name, ..)| *name);
+        let names = OPTIONS.iter().map(|(name, ..)| *name).filter(|name| *name != RUNS);
         command.args(args).group(ArgGroup::new(GROUP).args(names).multiple(true))
     }
 
@@ -213,7 +223,8 @@ mod tests {
 
     #[test]
     fn every_override_excludes_the_options_that_exclude_the_group() {
-        for (name, ..) in OPTIONS {
+        assert_eq!(Tool::parse_from(["tool", "--runs=7", "--resume"]).overrides.runs(), Some(7));
+        for (name, ..) in OPTIONS.iter().filter(|(name, ..)| *name != RUNS) {
             let error = Tool::try_parse_from(["tool", &format!("--{name}=1"), "--resume"]).unwrap_err();
             assert_eq!(error.kind(), clap::error::ErrorKind::ArgumentConflict, "--{name}");
         }

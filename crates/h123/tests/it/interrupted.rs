@@ -100,8 +100,12 @@ fn an_interrupted_study_is_stored_and_can_be_continued() {
     let made = wait_for_runs(&child, &out, 2);
     signal(&child, Signal::INT);
     let ended = Ended::of(child.wait_with_output().unwrap()).expect(130);
-    assert!(ended.stderr.contains("--resume"), "{}", ended.stderr);
+    let last = ended.stderr.lines().last().unwrap();
+    assert!(last.ends_with(&format!("Continue with: h123 run --resume {}", out.display())), "{last}");
     expect_nothing_left(&out, &made);
+    let cells = summary(&out)["cells"].as_array().unwrap().clone();
+    assert!(cells.iter().all(|cell| cell["status"] != "failed"), "nothing failed: {cells:#?}");
+    assert!(cells.iter().any(|cell| cell["status"] == "not measured" || cell["runs_ok"] != 0));
     let stored = summary(&out)["runs_stored"].as_u64().unwrap();
     assert!((2..8).contains(&stored), "{stored} runs");
     assert!(out.join("report.html").exists(), "what there is, is reported");
@@ -110,6 +114,15 @@ fn an_interrupted_study_is_stored_and_can_be_continued() {
     resumed.expect_measured();
     assert_eq!(summary(&out)["runs_stored"], 8);
     expect_nothing_left(&out, &made);
+
+    let more = h123(["run", "--resume", out.to_str().unwrap(), "--runs", "3"]);
+    more.expect_measured();
+    let summary = summary(&out);
+    assert_eq!((&summary["runs_stored"], &summary["runs_planned"]), (&12.into(), &12.into()));
+    let html = std::fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(html.contains("--network lan --runs 3"), "the command that repeats it has its runs");
+    let fewer = h123(["run", "--resume", out.to_str().unwrap(), "--runs", "2"]).expect(2);
+    assert!(fewer.stderr.contains("write --runs 4 or more"), "{}", fewer.stderr);
 }
 
 #[test]

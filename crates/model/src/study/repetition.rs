@@ -5,10 +5,11 @@ use std::ops::RangeInclusive;
 use crate::error::InputError;
 use crate::plan::Repetition;
 use crate::reader::{Placed, Table};
+use crate::run_order::MOST_RUNS;
 use crate::units;
 
 /// Runs of each cell.
-pub(super) const RUNS: RangeInclusive<u32> = 1..=10_000;
+pub(super) const RUNS: RangeInclusive<u32> = 1..=MOST_RUNS;
 /// Fewer runs do not show how much runs differ.
 const LEAST_RUNS: u32 = 5;
 /// The default of `most_runs`.

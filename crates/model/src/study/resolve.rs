@@ -10,12 +10,10 @@ use crate::level::Level;
 use crate::named::{Named, unknown};
 use crate::network::Network;
 use crate::page::Page;
-use crate::plan::{
-    Cell, ClientGroup, DIRECT, NamedWorkload, PLAN_VERSION, Plan, PlannedRun, PlannedTopology,
-};
+use crate::plan::{Cell, ClientGroup, DIRECT, NamedWorkload, PLAN_VERSION, Plan, PlannedTopology};
 use crate::predict::{Prediction, predict};
 use crate::reader::Placed;
-use crate::shuffle::SplitMix64;
+use crate::run_order::order;
 use crate::topology::Topology;
 use crate::variant::Variant;
 use crate::warm::ServerWarmUp;
@@ -315,30 +313,6 @@ fn make_cell(number: usize, indices: &[usize], study: &Study, matrix: &Matrix) -
         run_limit_ns: run_limit_ns.saturating_add(matrix.dns_rtt_ns.unwrap_or(0)),
         unsupported: None,
     }
-}
-
-/// Blocks that each hold one run of every cell in random order, so that drift of the machine during the
-/// study affects all cells equally.
-///
-/// For each block in turn: first its order is drawn, then the seed that its runs share (common random
-/// numbers: Law, Simulation Modeling and Analysis, chapter 11). All cells of a block then meet the same
-/// losses and the same capacity of a mobile network, so that these cancel in a comparison within the block.
-/// Blocks are independent.
-fn order(cells: &[Cell], runs_per_cell: u32, seed: u64) -> Vec<PlannedRun> {
-    let mut numbers = SplitMix64::new(seed);
-    let mut runs = Vec::with_capacity(cells.len() * runs_per_cell as usize);
-    for block in 0..runs_per_cell {
-        let mut shuffled: Vec<u32> = cells.iter().map(|cell| cell.cell).collect();
-        numbers.shuffle(&mut shuffled);
-        let seed = numbers.next_u64();
-        runs.extend(shuffled.into_iter().zip(runs.len()..).map(|(cell, run)| PlannedRun {
-            run: to_u32(run),
-            block,
-            cell,
-            seed,
-        }));
-    }
-    runs
 }
 
 /// Cells and runs are counted within limits far below that of `u32`.

@@ -306,6 +306,24 @@ fn repeated(lines: &str) -> Result<crate::plan::Plan, String> {
 }
 
 #[test]
+fn a_plan_with_more_runs_begins_with_its_own() {
+    let plan = repeated("runs = 5").unwrap();
+    let more = plan.with_runs(8).unwrap();
+    assert_eq!((more.runs_per_cell, more.runs.len()), (8, 16));
+    assert_eq!(more.runs[..10], plan.runs);
+    assert_eq!(more.runs, repeated("runs = 8").unwrap().runs, "as if it had been planned so");
+    assert_eq!(plan.with_runs(5).unwrap(), plan);
+    let refused = |plan: &Plan, runs| plan.with_runs(runs).unwrap_err();
+    assert!(refused(&plan, 4).contains("has 5 runs; write --runs 6 or more"));
+    assert!(refused(&plan, 10_001).contains("is above 10000"));
+    let ruled = repeated("runs = 5\nprecision = \"2%\"").unwrap();
+    assert!(refused(&ruled, 8).contains("Begin a study without `precision`"));
+    let mut other = plan.clone();
+    other.runs[0].seed += 1;
+    assert!(refused(&other, 8).contains("another version of h123"));
+}
+
+#[test]
 fn runs_are_added_block_by_block_and_follow_from_the_seed() {
     let plan = repeated("runs = 5\nprecision = \"2%\"\nbudget = \"30min\"\nmost_runs = 8").unwrap();
     let rule = plan.repetition.unwrap();

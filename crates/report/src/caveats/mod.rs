@@ -105,8 +105,14 @@ pub(crate) fn collect(view: &View<'_>) -> Caveats {
     let summary = view.summary();
     let mut caveats = Caveats {
         missing: (summary.runs_stored < summary.runs_planned).then(|| {
+            let cells = summary.cells.iter().filter(|cell| cell.status == CellStatus::NotMeasured).count();
+            let cells = match cells {
+                0 => String::new(),
+                1 => " 1 cell is not measured.".to_owned(),
+                cells => format!(" {cells} cells are not measured."),
+            };
             format!(
-                "{} of {} planned runs are {}. The results below are based on fewer runs.",
+                "{} of {} planned runs are {}.{cells} The results below are based on fewer runs.",
                 summary.runs_stored,
                 summary.runs_planned,
                 if view.input.damaged.is_empty() {
@@ -128,6 +134,7 @@ pub(crate) fn collect(view: &View<'_>) -> Caveats {
             reasons: reasons(&cell.reasons, cell.runs_failed),
         };
         match cell.status {
+            CellStatus::NotMeasured => {}
             CellStatus::Failed | CellStatus::Unsupported => caveats.lost.push(lost),
             _ if cell.runs_failed > 0 => caveats.partly.push(lost),
             _ => {}
